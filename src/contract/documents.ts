@@ -1,0 +1,51 @@
+/** The contract's own documents, served beside what they describe (spec §1, sheet 02 §7). */
+import Type from 'typebox'
+import { JsonObject } from './names.ts'
+import { operation } from './operation.ts'
+
+const family = 'Documents'
+
+export const getOpenapi = operation({
+  id: 'get-openapi',
+  method: 'GET',
+  path: '/openapi.json',
+  family,
+  summary: 'This contract: OpenAPI 3.1',
+  replies: { 200: JsonObject },
+  problems: [],
+})
+
+export const getEventSchema = operation({
+  id: 'get-event-schema',
+  method: 'GET',
+  path: '/events.json',
+  family,
+  summary: 'JSON Schema of one line of `svcctl events`',
+  replies: { 200: JsonObject },
+  problems: [],
+})
+
+export const getDocs = operation({
+  id: 'get-docs',
+  method: 'GET',
+  path: '/docs',
+  family,
+  summary: 'This contract as a page for people',
+  replies: { 200: Type.String() },
+  mediaType: 'text/html',
+  problems: [],
+})
+
+export const getDocsAsset = operation({
+  id: 'get-docs-asset',
+  method: 'GET',
+  path: '/docs/{asset}',
+  family,
+  summary: 'A file that the page needs',
+  params: Type.Object({ asset: Type.String({ minLength: 1 }) }),
+  replies: { 200: Type.String() },
+  mediaType: 'text/javascript',
+  problems: ['route-not-found'],
+})
+
+export const documentOperations = [getOpenapi, getEventSchema, getDocs, getDocsAsset] as const

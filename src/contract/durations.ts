@@ -1,0 +1,38 @@
+/**
+ * Durations as text: Go's grammar (`30s`, `1h30m`, `1.5h`, `0`) plus `d`, without a sign. The one parser for the API,
+ * the configuration and the command line (sheet 02 §6.3).
+ */
+import Type from 'typebox'
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+}
+const PART = '(?:[0-9]{1,15}(?:\\.[0-9]{1,9})?(?:ns|us|µs|ms|s|m|h|d))'
+const WHOLE = new RegExp(`^(?:0|${PART}+)$`)
+/** Longest duration anything accepts: a hundred years. */
+const MAX_DURATION_MS = 100 * 366 * 86_400_000
+
+/** Schema of a duration as text, for example `30s`, `5m`, `1h30m` or `7d`. */
+export function durationSchema(description: string) {
+  return Type.String({ pattern: WHOLE.source, maxLength: 64, description, examples: ['30s'] })
+}
+
+/** Milliseconds (fractions kept) of a duration; throws `RangeError` with a sentence that quotes the text. */
+export function parseDurationMs(text: string): number {
+  if (!WHOLE.test(text)) {
+    throw new RangeError(`not a duration: "${text.slice(0, 64)}" (write 30s, 5m, 1h30m or 7d)`)
+  }
+  let total = 0
+  for (const [, amount, unit] of text.matchAll(/([0-9.]+)(ns|us|µs|ms|s|m|h|d)/g)) {
+    total += Number(amount) * (UNIT_MS[unit ?? ''] ?? 0)
+  }
+  if (total > MAX_DURATION_MS) throw new RangeError(`duration too long: "${text}" (at most 100 years)`)
+  return total
+}

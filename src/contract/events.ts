@@ -1,0 +1,217 @@
+/** The event bus: envelopes, lists, streams, emit (spec §4, §6; sheet 02; decisions 5, 6, 12–17). */
+import Type, { type Static, type TSchema } from 'typebox'
+import { durationSchema } from './durations.ts'
+import { EVENT_TYPE_NAMES, EVENT_TYPE_PATTERN, EVENT_TYPES } from './event-types.ts'
+import { CityNameParam, JsonObject, Timestamp } from './names.ts'
+import { operation } from './operation.ts'
+import { BlockingQuery, listBody, OrderQuery, PageQuery } from './paging.ts'
+
+/** Encoded envelope of one event, in bytes. */
+export const MAX_EVENT_BYTES = 256 * 1024
+export const HEARTBEAT_MS = 15_000
+
+/** One event as every client sees it; `city` at supervisor scope only. Closed, and the same in lists and streams. */
+export interface EventEnvelope {
+  readonly seq: number
+  readonly type: string
+  readonly ts: string
+  readonly actor: string
+  readonly subject?: string
+  readonly message?: string
+  readonly payload: { readonly [key: string]: unknown }
+}
+export interface TaggedEventEnvelope extends EventEnvelope {
+  readonly city: string
+}
+
+const camel = (type: string): string =>
+  type.split(/[._-]/).map((part) => part.slice(0, 1).toUpperCase() + part.slice(1)).join('')
+
+function variant(name: string, type: TSchema, payload: TSchema, tagged: boolean): TSchema {
+  return Type.Object(
+    {
+      seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Position in its log; gap-free.' }),
+      type,
+      ts: Timestamp,
+      actor: Type.String({ minLength: 1, description: 'Who did it; `supervisor` where it was the service itself.' }),
+      subject: Type.Optional(Type.String({ description: 'Id of what it is about.' })),
+      message: Type.Optional(Type.String({ description: 'For people.' })),
+      payload,
+      ...(tagged ? { city: Type.String({ description: 'Name of the city; `__supervisor__` for the supervisor itself.' }) } : {}),
+    },
+    { $id: name, additionalProperties: false },
+  )
+}
+
+/** One variant per known type, discriminated by `type`, and one for all custom types. */
+function envelope(name: string, tagged: boolean): TSchema {
+  const known = EVENT_TYPE_NAMES.map((type) =>
+    variant(`${name}${camel(type)}`, Type.Literal(type), EVENT_TYPES[type].payload, tagged),
+  )
+  const customType = Type.Unsafe<string>({ type: 'string', pattern: EVENT_TYPE_PATTERN, not: { enum: [...EVENT_TYPE_NAMES] } })
+  const custom = variant(`${name}Custom`, customType, JsonObject, tagged)
+  return Type.Union([...known, custom], { $id: name })
+}
+
+const alias = <T>(name: string, of: TSchema) => Type.Unsafe<T>({ $id: name, anyOf: [of] })
+
+const TypedEnvelope = envelope('TypedEventStreamEnvelope', false)
+const TypedTaggedEnvelope = envelope('TypedTaggedEventStreamEnvelope', true)
+/** The command line's list lines. */
+export const TypedEventStreamEnvelope = Type.Unsafe<EventEnvelope>(TypedEnvelope)
+export const TypedTaggedEventStreamEnvelope = Type.Unsafe<TaggedEventEnvelope>(TypedTaggedEnvelope)
+/** Data of the streams. */
+export const EventStreamEnvelope = alias<EventEnvelope>('EventStreamEnvelope', TypedEnvelope)
+export const TaggedEventStreamEnvelope = alias<TaggedEventEnvelope>('TaggedEventStreamEnvelope', TypedTaggedEnvelope)
+/** Items of the lists. */
+export const WireEvent = alias<EventEnvelope>('WireEvent', TypedEnvelope)
+export const WireTaggedEvent = alias<TaggedEventEnvelope>('WireTaggedEvent', TypedTaggedEnvelope)
+
+export const HeartbeatEvent = Type.Object({ timestamp: Timestamp }, { $id: 'HeartbeatEvent', additionalProperties: false })
+
+export const ListBodyWireEvent = listBody('ListBodyWireEvent', WireEvent)
+export const SupervisorEventListOutputBody = Type.Object(
+  {
+    items: Type.Array(WireTaggedEvent),
+    total: Type.Integer({ minimum: 0, description: 'Size of the whole filtered set.' }),
+    total_capped: Type.Optional(Type.Boolean({ description: 'True: there are more than `total`.' })),
+    event_cursor: Type.String({ description: 'Composite cursor taken before the read: a stream after it loses nothing.' }),
+    next_cursor: Type.Optional(Type.String({ description: 'Present if and only if there may be more.' })),
+    partial: Type.Optional(Type.Boolean({ description: 'True: some log could not be read.' })),
+    partial_errors: Type.Optional(Type.Array(Type.String(), { description: '`<city>: <message>`, one per failure.' })),
+  },
+  { $id: 'SupervisorEventListOutputBody', additionalProperties: false },
+)
+
+export const EventEmitRequest = Type.Object(
+  {
+    type: Type.String({
+      minLength: 1, maxLength: 128, pattern: EVENT_TYPE_PATTERN, examples: ['deploy.done'],
+      description: 'Dotted lower case. Types under a prefix of the service are refused with 422.',
+    }),
+    actor: Type.String({ minLength: 1, maxLength: 256, examples: ['ci'] }),
+    subject: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+    message: Type.Optional(Type.String({ maxLength: 16_384 })),
+    payload: Type.Optional(JsonObject),
+  },
+  { $id: 'EventEmitRequest', additionalProperties: false },
+)
+export type EventEmitRequest = Static<typeof EventEmitRequest>
+
+export const EventEmitOutputBody = Type.Object(
+  { status: Type.Literal('recorded'), seq: Type.Integer({ minimum: 1 }) },
+  { $id: 'EventEmitOutputBody', additionalProperties: false },
+)
+
+/** An exact type, or a prefix: `bead.*`. */
+const TypeFilter = Type.String({ minLength: 1, maxLength: 128, pattern: '^[a-z0-9_-]+(\\.[a-z0-9_-]+)*(\\.\\*)?$' })
+const FilterQuery = {
+  type: Type.Optional(
+    Type.Array(TypeFilter, { minItems: 1, maxItems: 50, description: 'Event type, repeatable; `bead.*` for all below a prefix.' }),
+  ),
+  actor: Type.Optional(Type.String({ minLength: 1, maxLength: 256, description: 'Exact actor.' })),
+  subject: Type.Optional(Type.String({ minLength: 1, maxLength: 256, description: 'Exact subject.' })),
+}
+const ListQuery = {
+  ...FilterQuery,
+  since: Type.Optional(durationSchema('Only events at most this old.')),
+  until: Type.Optional(durationSchema('Only events at least this old.')),
+  ...PageQuery,
+  ...OrderQuery,
+}
+const cityParams = Type.Object({ cityName: CityNameParam })
+const heartbeat = {
+  event: 'heartbeat', data: HeartbeatEvent, description: 'Every 15 s; without an `id:`, so the resume point stays.',
+} as const
+
+export const listEvents = operation({
+  id: 'list-events',
+  method: 'GET',
+  path: '/v0/events',
+  family: 'Event bus',
+  summary: 'List events of all cities',
+  description: 'Every registered city, stopped ones too, and the supervisor itself; newest first, by time and then city.',
+  query: Type.Object(
+    {
+      ...ListQuery,
+      city: Type.Optional(Type.String({ minLength: 1, description: 'Only this city (events tagged with it).' })),
+      after_cursor: Type.Optional(Type.String({ description: 'Only events after this composite cursor.' })),
+    },
+    { additionalProperties: false },
+  ),
+  replies: { 200: SupervisorEventListOutputBody },
+  problems: ['invalid-cursor', 'cursor-expired', 'unavailable'],
+})
+
+export const streamEvents = operation({
+  id: 'stream-events',
+  method: 'GET',
+  path: '/v0/events/stream',
+  family: 'Event bus',
+  summary: 'Stream events of all cities',
+  description:
+    'Server-sent events. Without a cursor the stream starts at the head; `0` replays everything retained. Cities that come later are included.',
+  query: Type.Object(
+    { ...FilterQuery, after_cursor: Type.Optional(Type.String({ description: 'Composite cursor: `event_cursor` or a frame’s `id:`.' })) },
+    { additionalProperties: false },
+  ),
+  headers: ['Last-Event-ID'],
+  replies: {},
+  frames: [
+    { event: 'tagged_event', data: TaggedEventStreamEnvelope, id: 'composite cursor after this event', description: 'One event.' },
+    heartbeat,
+  ],
+  problems: ['invalid-cursor', 'cursor-expired', 'no-event-providers', 'unavailable'],
+})
+
+export const listCityEvents = operation({
+  id: 'list-city-events',
+  method: 'GET',
+  path: '/v0/city/{cityName}/events',
+  family: 'Event bus',
+  summary: "List a city's events",
+  description: 'Newest first.',
+  params: cityParams,
+  query: Type.Object(
+    { ...ListQuery, after_seq: Type.Optional(Type.String({ description: 'Only events after this sequence number.' })), ...BlockingQuery },
+    { additionalProperties: false },
+  ),
+  replies: { 200: ListBodyWireEvent },
+  replyHeaders: ['X-SVC-Index'],
+  problems: ['invalid-cursor', 'cursor-expired'],
+})
+
+export const emitEvent = operation({
+  id: 'emit-event',
+  method: 'POST',
+  path: '/v0/city/{cityName}/events',
+  family: 'Event bus',
+  summary: "Append an event to a city's log",
+  description: 'The 201 means that it is durable. Types under a prefix of the service are refused.',
+  params: cityParams,
+  body: EventEmitRequest,
+  headers: ['Idempotency-Key'],
+  replies: { 201: EventEmitOutputBody },
+  problems: [],
+})
+
+export const streamCityEvents = operation({
+  id: 'stream-city-events',
+  method: 'GET',
+  path: '/v0/city/{cityName}/events/stream',
+  family: 'Event bus',
+  summary: "Stream a city's events",
+  description: 'Server-sent events. Ends when the city stops running, after everything in its log was sent.',
+  params: cityParams,
+  query: Type.Object(
+    { ...FilterQuery, after_seq: Type.Optional(Type.String({ description: 'Sequence number; `0` replays everything retained.' })) },
+    { additionalProperties: false },
+  ),
+  headers: ['Last-Event-ID'],
+  replies: {},
+  frames: [{ event: 'event', data: EventStreamEnvelope, id: 'sequence number', description: 'One event.' }, heartbeat],
+  problems: ['invalid-cursor', 'cursor-expired'],
+})
+
+export const eventOperations = [listEvents, streamEvents, listCityEvents, emitEvent, streamCityEvents] as const
+

@@ -1,0 +1,81 @@
+/**
+ * The one registry of everything the API can refuse (RFC 9457, spec §7). Domain code throws `problem(code, sentence)`
+ * and knows no status; the operations list the codes they can answer; the documents are made from this table.
+ */
+import Type, { type Static } from 'typebox'
+import { RequestId } from './names.ts'
+
+interface ProblemType {
+  readonly status: number
+  /** What `detail` starts with, before the colon. */
+  readonly prefix: string
+  readonly title: string
+}
+
+export const PROBLEMS = {
+  'invalid-request': { status: 400, prefix: 'invalid', title: 'The request cannot be understood' },
+  'invalid-cursor': { status: 400, prefix: 'invalid_cursor', title: 'The cursor is not one of ours' },
+  unauthorized: { status: 401, prefix: 'unauthorized', title: 'A bearer token is required' },
+  'csrf-required': { status: 403, prefix: 'csrf', title: 'The X-SVC-Request header is required' },
+  'read-only': { status: 403, prefix: 'read_only', title: 'This server takes no mutations' },
+  'city-not-found': { status: 404, prefix: 'not_found', title: 'No such running city' },
+  'request-not-found': { status: 404, prefix: 'not_found', title: 'No such request' },
+  'route-not-found': { status: 404, prefix: 'not_found', title: 'No such path' },
+  'service-not-found': { status: 404, prefix: 'not_found', title: 'No such workspace service' },
+  'directory-not-found': { status: 404, prefix: 'not_found', title: 'No city in that directory' },
+  'method-not-allowed': { status: 405, prefix: 'method_not_allowed', title: 'The path does not take this method' },
+  'request-timeout': { status: 408, prefix: 'timeout', title: 'The request did not arrive in time' },
+  'city-already-initialized': { status: 409, prefix: 'conflict', title: 'The directory already holds a city' },
+  'city-name-taken': { status: 409, prefix: 'conflict', title: 'Another city has this name' },
+  'operation-in-progress': { status: 409, prefix: 'conflict', title: 'The same operation is already under way' },
+  'idempotency-in-flight': { status: 409, prefix: 'in_flight', title: 'A request with this key is still running' },
+  'cursor-expired': { status: 410, prefix: 'cursor_expired', title: 'The cursor is older than what is retained' },
+  'precondition-failed': { status: 412, prefix: 'precondition_failed', title: 'The item changed meanwhile' },
+  'payload-too-large': { status: 413, prefix: 'too_large', title: 'The body is too large' },
+  'unsupported-media-type': { status: 415, prefix: 'unsupported_media_type', title: 'The media type is not accepted' },
+  'host-not-allowed': { status: 421, prefix: 'host_not_allowed', title: 'The Host header is not on the allow-list' },
+  'validation-failed': { status: 422, prefix: 'validation_failed', title: 'The request breaks its schema' },
+  'idempotency-mismatch': { status: 422, prefix: 'idempotency_mismatch', title: 'The key was used for another request' },
+  'too-many-streams': { status: 429, prefix: 'too_many', title: 'Too many open streams' },
+  'headers-too-large': { status: 431, prefix: 'too_large', title: 'The request headers are too large' },
+  internal: { status: 500, prefix: 'internal', title: 'Unexpected failure' },
+  unsupported: { status: 501, prefix: 'unsupported', title: 'This server cannot do that' },
+  'no-event-providers': { status: 503, prefix: 'no_providers', title: 'No city has an event log' },
+  'missing-dependency': { status: 503, prefix: 'missing_dependency', title: 'A program the host needs is missing' },
+  'provider-not-ready': { status: 503, prefix: 'provider_not_ready', title: 'The provider is not ready' },
+  unavailable: { status: 503, prefix: 'unavailable', title: 'Not available at the moment' },
+  'gateway-timeout': { status: 504, prefix: 'timeout', title: 'The operation did not finish in time' },
+} as const satisfies Record<string, ProblemType>
+
+export type ProblemCode = keyof typeof PROBLEMS
+export const PROBLEM_CODES = Object.keys(PROBLEMS).filter((code): code is ProblemCode => code in PROBLEMS)
+
+export const problemUrn = (code: ProblemCode): string => `urn:svc:error:${code}`
+
+export const ErrorDetail = Type.Object(
+  {
+    location: Type.String({ description: 'Where: `body.items[3].tags`, `query.limit`, `path.name`, `header.X`.' }),
+    message: Type.String(),
+    value: Type.Optional(Type.Unknown({ description: 'What was sent there.' })),
+  },
+  { $id: 'ErrorDetail', additionalProperties: false },
+)
+export type ErrorDetail = Static<typeof ErrorDetail>
+
+export const ErrorModel = Type.Object(
+  {
+    type: Type.String({ format: 'uri', description: '`urn:svc:error:<code>`.' }),
+    title: Type.String(),
+    status: Type.Integer({ minimum: 400, maximum: 599 }),
+    detail: Type.String({ description: 'Begins with a short prefix and a colon, for example `not_found: `.' }),
+    code: Type.String({ pattern: '^[a-z][a-z0-9]*(-[a-z0-9]+)*$' }),
+    instance: Type.Optional(Type.String({ description: '`urn:svc:request:<X-SVC-Request-Id>`.' })),
+    errors: Type.Optional(Type.Array(ErrorDetail, { description: 'The fields that failed.' })),
+    oldest_seq: Type.Optional(Type.Integer({ minimum: 0, description: 'With `cursor-expired`: oldest retained event.' })),
+    head_seq: Type.Optional(Type.Integer({ minimum: 0, description: 'With `cursor-expired`: newest event.' })),
+    request_id: Type.Optional(RequestId),
+    event_cursor: Type.Optional(Type.String({ description: 'With `operation-in-progress`: where to wait for it.' })),
+  },
+  { $id: 'ErrorModel', additionalProperties: false },
+)
+export type ErrorModel = Static<typeof ErrorModel>

@@ -1,0 +1,78 @@
+/** Accepted requests: every 202 is one, and ends in exactly one terminal event (spec §4, §6; architecture §3). */
+import Type, { type Static } from 'typebox'
+import { operation } from './operation.ts'
+import { JsonObject, RequestId, Timestamp } from './names.ts'
+import { listBody, PageQuery } from './paging.ts'
+
+export const REQUEST_OPERATIONS = ['city.create', 'city.unregister', 'city.start', 'city.restart'] as const
+export const RequestOperation = Type.Enum(REQUEST_OPERATIONS, { $id: 'RequestOperation' })
+export type RequestOperation = Static<typeof RequestOperation>
+
+export const REQUEST_STATES = ['accepted', 'running', 'succeeded', 'failed'] as const
+export const RequestState = Type.Enum(REQUEST_STATES, { $id: 'RequestState' })
+export type RequestState = Static<typeof RequestState>
+
+export const AsyncAcceptedResponse = Type.Object(
+  {
+    request_id: RequestId,
+    event_cursor: Type.String({
+      description: 'Captured before anything happened: pass it as `after_cursor` to `GET /v0/events/stream` (supervisor scope) or as `after_seq` (city scope).',
+    }),
+  },
+  { $id: 'AsyncAcceptedResponse', additionalProperties: false },
+)
+export type AsyncAcceptedResponse = Static<typeof AsyncAcceptedResponse>
+
+export const RequestInfo = Type.Object(
+  {
+    request_id: RequestId,
+    operation: RequestOperation,
+    status: RequestState,
+    city: Type.Optional(Type.String({ description: 'Name of the city that it is about.' })),
+    subject: Type.Optional(Type.String({ description: 'Id of what it is about.' })),
+    event_cursor: Type.String({ description: 'As in the 202.' }),
+    created_at: Timestamp,
+    finished_at: Type.Optional(Timestamp),
+    result: Type.Optional(JsonObject),
+    error_code: Type.Optional(Type.String()),
+    error_message: Type.Optional(Type.String()),
+  },
+  { $id: 'RequestInfo', additionalProperties: false },
+)
+export type RequestInfo = Static<typeof RequestInfo>
+
+export const ListBodyRequestInfo = listBody('ListBodyRequestInfo', RequestInfo)
+
+export const listRequests = operation({
+  id: 'list-requests',
+  method: 'GET',
+  path: '/v0/requests',
+  family: 'Requests',
+  summary: 'List accepted requests',
+  description: 'Newest first, over the supervisor and every city it can read.',
+  query: Type.Object(
+    {
+      operation: Type.Optional(RequestOperation),
+      status: Type.Optional(RequestState),
+      city: Type.Optional(Type.String({ minLength: 1 })),
+      ...PageQuery,
+    },
+    { additionalProperties: false },
+  ),
+  replies: { 200: ListBodyRequestInfo },
+  problems: ['invalid-cursor'],
+})
+
+export const getRequest = operation({
+  id: 'get-request',
+  method: 'GET',
+  path: '/v0/requests/{request_id}',
+  family: 'Requests',
+  summary: 'Outcome of an accepted request',
+  description: 'For a client that lost its stream. Found also after its city was unregistered.',
+  params: Type.Object({ request_id: Type.String({ minLength: 1, examples: ['req-0123456789abcdef01234567'] }) }),
+  replies: { 200: RequestInfo },
+  problems: ['request-not-found'],
+})
+
+export const requestOperations = [listRequests, getRequest] as const

