@@ -65,11 +65,24 @@ function install(node, directory, what) {
   process.stderr.write(`set-up: installing ${what}\n`)
   // stdout belongs to the script that follows. Install scripts are not needed: every native part comes prebuilt.
   const { NODE_OPTIONS: _, ...env } = process.env
-  const run = spawnSync(node, [npmEntry(), 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--include=dev', '--include=optional'], {
-    cwd: directory,
-    env: { ...env, PATH: `${dirname(node)}:${env.PATH ?? ''}` },
-    stdio: ['ignore', 2, 2],
-  })
+  const run = spawnSync(
+    node,
+    [
+      npmEntry(),
+      'ci',
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+      '--loglevel=error',
+      '--include=dev',
+      '--include=optional',
+    ],
+    {
+      cwd: directory,
+      env: { ...env, PATH: `${dirname(node)}:${env.PATH ?? ''}` },
+      stdio: ['ignore', 2, 2],
+    },
+  )
   if (run.status !== 0) fail(`could not install ${what} (npm exited ${run.status ?? run.signal})`)
   writeFileSync(join(directory, 'node_modules', '.lock-hash'), lockHash(directory))
 }
@@ -118,7 +131,10 @@ async function setUp() {
 const node = await setUp()
 const [script, ...args] = process.argv.slice(2)
 if (script !== undefined) {
-  const child = spawn(node, [resolve(root, script), ...args], { stdio: 'inherit', env: { ...process.env, SVC_CHECKOUT_NPM: npmEntry() } })
+  const child = spawn(node, [resolve(root, script), ...args], {
+    stdio: 'inherit',
+    env: { ...process.env, SVC_CHECKOUT_NPM: npmEntry() },
+  })
   // A signal to npm reaches the whole group or only us; passing it on twice does no harm to a server that is already stopping.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
   child.on('error', (error) => fail(error.message))

@@ -42,9 +42,10 @@ export const getDocsAsset = operation({
   path: '/docs/{asset}',
   family,
   summary: 'A file that the page needs',
-  params: Type.Object({ asset: Type.String({ minLength: 1 }) }),
+  params: Type.Object({ asset: Type.String({ minLength: 1, examples: ['start.js'] }) }),
   replies: { 200: Type.String() },
-  mediaType: 'text/javascript',
+  // Scripts and a style sheet, each with a type of its own.
+  mediaType: '*/*',
   problems: ['route-not-found'],
 })
 

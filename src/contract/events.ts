@@ -53,7 +53,7 @@ function envelope(name: string, tagged: boolean): TSchema {
   return Type.Union([...known, custom], { $id: name })
 }
 
-const alias = <T>(name: string, of: TSchema) => Type.Unsafe<T>({ $id: name, anyOf: [of] })
+const alias = <T>(name: string, of: TSchema, description: string) => Type.Unsafe<T>({ $id: name, anyOf: [of], description })
 
 const TypedEnvelope = envelope('TypedEventStreamEnvelope', false)
 const TypedTaggedEnvelope = envelope('TypedTaggedEventStreamEnvelope', true)
@@ -61,11 +61,17 @@ const TypedTaggedEnvelope = envelope('TypedTaggedEventStreamEnvelope', true)
 export const TypedEventStreamEnvelope = Type.Unsafe<EventEnvelope>(TypedEnvelope)
 export const TypedTaggedEventStreamEnvelope = Type.Unsafe<TaggedEventEnvelope>(TypedTaggedEnvelope)
 /** Data of the streams. */
-export const EventStreamEnvelope = alias<EventEnvelope>('EventStreamEnvelope', TypedEnvelope)
-export const TaggedEventStreamEnvelope = alias<TaggedEventEnvelope>('TaggedEventStreamEnvelope', TypedTaggedEnvelope)
+export const EventStreamEnvelope = alias<EventEnvelope>(
+  'EventStreamEnvelope', TypedEnvelope, 'Data of a frame of a city’s stream.',
+)
+export const TaggedEventStreamEnvelope = alias<TaggedEventEnvelope>(
+  'TaggedEventStreamEnvelope', TypedTaggedEnvelope, 'Data of a frame of the stream of all cities.',
+)
 /** Items of the lists. */
-export const WireEvent = alias<EventEnvelope>('WireEvent', TypedEnvelope)
-export const WireTaggedEvent = alias<TaggedEventEnvelope>('WireTaggedEvent', TypedTaggedEnvelope)
+export const WireEvent = alias<EventEnvelope>('WireEvent', TypedEnvelope, 'Item of a city’s event list.')
+export const WireTaggedEvent = alias<TaggedEventEnvelope>(
+  'WireTaggedEvent', TypedTaggedEnvelope, 'Item of the event list of all cities.',
+)
 
 export const HeartbeatEvent = Type.Object({ timestamp: Timestamp }, { $id: 'HeartbeatEvent', additionalProperties: false })
 

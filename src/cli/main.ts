@@ -1,0 +1,38 @@
+/** The command line: words in, exit code out (style R16). */
+import type { Input } from './command.ts'
+import { Context, globalOptions } from './context.ts'
+import { EXIT, report, type ReportStyle } from './failure.ts'
+import type { Io } from './io.ts'
+import { parseWords } from './parse.ts'
+
+/** Runs one command; never throws. `argv` is without the program's name. */
+export async function main(argv: readonly string[], io: Io): Promise<number> {
+  let style: ReportStyle = { prefix: argv[0] === 'events' ? 'svcctl events: ' : '', json: asksForJson(argv) }
+  try {
+    if (argv[0] === '__complete') return await complete(argv.slice(1), io)
+    const words = argv[0] === '--version' || argv[0] === '-V' ? ['version', ...argv.slice(1)] : argv
+    const parsed = await parseWords(words, io.stdout.columns)
+    if (parsed.kind === 'help') {
+      await io.stdout.write(parsed.text)
+      return EXIT.ok
+    }
+    style = { prefix: parsed.command.errorPrefix ?? '', json: wantsJson(parsed.input) }
+    return await parsed.command.run(new Context(io, globalOptions(parsed.input)), parsed.input)
+  } catch (error) {
+    return report(error, io, style)
+  }
+}
+
+const wantsJson = (input: Input): boolean => ['json', 'jsonl'].includes(globalOptions(input).format)
+
+// Before the words are parsed, for errors in the words themselves.
+const asksForJson = (argv: readonly string[]): boolean =>
+  argv.includes('--json') || argv.some((word, at) => /^(-o|--output=)jsonl?$/.test(word) || (/^(-o|--output)$/.test(word) && /^jsonl?$/.test(argv[at + 1] ?? '')))
+
+/** Completion never fails and never says a word (sheet 08 §4.6). */
+async function complete(words: readonly string[], io: Io): Promise<number> {
+  const { completions } = await import('./complete.ts')
+  const lines = await completions(words, io).catch(() => [])
+  if (lines.length > 0) await io.stdout.write(`${lines.join('\n')}\n`)
+  return EXIT.ok
+}

@@ -1,0 +1,24 @@
+/** First words, and the module behind each: only the one that is named is loaded (style R16). */
+import type { CommandModule } from './command.ts'
+
+export interface Noun {
+  readonly summary: string
+  readonly load: () => Promise<CommandModule>
+}
+
+export const NOUNS: Readonly<Record<string, Noun>> = {
+  events: { summary: 'List, watch and follow events', load: () => import('./commands/events.ts') },
+  event: { summary: 'Append an event to a city’s log', load: () => import('./commands/event.ts') },
+  city: { summary: 'Cities: create, start, stop, look', load: () => import('./commands/city.ts') },
+  request: { summary: 'Accepted requests and their outcome', load: () => import('./commands/request.ts') },
+  health: { summary: 'Is the supervisor well', load: () => import('./commands/health.ts') },
+  readiness: { summary: 'Can providers and tools of this host be used', load: () => import('./commands/health.ts') },
+  'provider-readiness': { summary: 'Can providers of this host be used', load: () => import('./commands/health.ts') },
+  api: { summary: 'Any request of the API, with credentials', load: () => import('./commands/api.ts') },
+  schema: { summary: 'The machine-readable contract', load: () => import('./commands/schema.ts') },
+  completion: { summary: 'Completion script for a shell', load: () => import('./commands/completion.ts') },
+  version: { summary: 'Version of this program and of the server', load: () => import('./commands/version.ts') },
+}
+
+/** In the help only: `src/main.ts` sends it to the supervisor. */
+export const SERVE_SUMMARY = 'Run the supervisor'

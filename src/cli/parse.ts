@@ -1,0 +1,187 @@
+/** Words of the command line → the command they name and its parsed input; commander does the parsing. */
+import { Command, CommanderError, Option } from 'commander'
+import {
+  argumentName, type CommandModule, type CommandSpec, flagName, type FlagSpec, flagWords, GLOBAL_FLAGS, Input, takesValue,
+} from './command.ts'
+import { usageError } from './failure.ts'
+import { NOUNS, SERVE_SUMMARY } from './nouns.ts'
+import { OPERATION_HELP } from './operation-help.ts'
+
+/** What the words ask for: a command with its input, or a text to print. */
+export type Parsed =
+  | { readonly kind: 'run'; readonly command: CommandSpec; readonly input: Input }
+  | { readonly kind: 'help'; readonly text: string }
+
+/** `columns` is the width of the help. */
+export async function parseWords(words: readonly string[], columns: number): Promise<Parsed> {
+  const asked = words[0] === 'help' ? [...words.slice(1), '--help'] : [...words]
+  const nounAt = findWord(asked, new Set(Object.keys(NOUNS)), GLOBAL_FLAGS)
+  const noun = nounAt === undefined ? undefined : asked[nounAt]
+  const found = noun === undefined || !Object.hasOwn(NOUNS, noun) ? undefined : NOUNS[noun]
+  if (noun === undefined || nounAt === undefined || found === undefined) return parseGroup(rootGroup(columns), asked)
+  const rest = asked.toSpliced(nounAt, 1)
+  return parseNoun(await found.load(), noun, rest, columns)
+}
+
+async function parseNoun(module: CommandModule, noun: string, words: readonly string[], columns: number): Promise<Parsed> {
+  const commands = module.commands.filter((command) => command.path[0] === noun)
+  const single = commands.find((command) => command.path.length === 1)
+  if (single !== undefined) return parseLeaf(single, words, columns)
+  const verbs = new Set(commands.flatMap((command) => command.path[1] ?? []))
+  const verbAt = findWord(words, verbs, [...GLOBAL_FLAGS, ...commands.flatMap((command) => command.flags ?? [])])
+  const command = commands.find((candidate) => verbAt !== undefined && candidate.path[1] === words[verbAt])
+  if (command === undefined || verbAt === undefined) return parseGroup(nounGroup(noun, commands, columns), words)
+  return parseLeaf(command, words.toSpliced(verbAt, 1), columns)
+}
+
+/**
+ * Position of the first word that is no flag and no flag's value. Of a flag that is not known yet, the next word is taken
+ * for its value unless it is one of `wanted`.
+ */
+function findWord(words: readonly string[], wanted: ReadonlySet<string>, flags: readonly FlagSpec[]): number | undefined {
+  const valued = new Set(flags.filter((flag) => takesValue(flag.flags)).flatMap((flag) => flagWords(flag.flags)))
+  const known = new Set(flags.flatMap((flag) => flagWords(flag.flags)))
+  for (let at = 0; at < words.length; at += 1) {
+    const word = words[at] ?? ''
+    if (word === '--') return at + 1 < words.length ? at + 1 : undefined
+    if (!word.startsWith('-') || word === '-') return at
+    const next = words[at + 1]
+    const unknownValue = !known.has(word) && word.startsWith('--') && !word.includes('=') && !isHelp(word) && next !== undefined
+    if (valued.has(word) || (unknownValue && !next.startsWith('-') && !wanted.has(next))) at += 1
+  }
+  return undefined
+}
+
+const isHelp = (word: string): boolean => word === '--help' || word === '--version'
+
+/** The program itself, or a noun: it has sub-commands only, so all it can do is explain itself. */
+function rootGroup(columns: number): Command {
+  const root = quietCommand('svcctl', columns)
+    .usage('COMMAND [options]')
+    .description('Cities of coding agents, their work and their events; a client of the supervisor’s HTTP API.')
+  root.command('serve').description(SERVE_SUMMARY)
+  for (const [noun, { summary }] of Object.entries(NOUNS)) root.command(noun).description(summary)
+  addFlags(root, GLOBAL_FLAGS, 'Global options:')
+  root.addHelpText('after', examplesText([
+    { line: 'svcctl serve', does: 'run the supervisor' },
+    { line: 'svcctl city create ./demo', does: 'create a city and wait until it runs' },
+    { line: 'svcctl events --follow', does: 'follow all events' },
+    { line: 'svcctl help city create', does: 'everything about a command' },
+  ]))
+  return root
+}
+
+function nounGroup(noun: string, commands: readonly CommandSpec[], columns: number): Command {
+  const group = quietCommand(`svcctl ${noun}`, columns).usage('COMMAND [options]').description(NOUNS[noun]?.summary ?? '')
+  for (const command of commands) group.command(command.path[1] ?? '').description(summaryOf(command))
+  group.addHelpText('after', examplesText(commands.flatMap((command) => command.examples.slice(0, 1))))
+  return group
+}
+
+/** Ends in help, or in the error of an unknown or missing sub-command. */
+function parseGroup(group: Command, words: readonly string[]): Parsed {
+  if (words.length === 0 || words.includes('--help') || words.includes('-h')) {
+    const operand = words.find((word) => !word.startsWith('-'))
+    if (operand === undefined) return { kind: 'help', text: helpText(group) }
+  }
+  const outcome = tryParse(group, words)
+  if (outcome instanceof CommanderError) throw commanderFailure(outcome, group)
+  throw usageError('a command is missing', `see: ${group.name()} --help`)
+}
+
+function parseLeaf(spec: CommandSpec, words: readonly string[], columns: number): Parsed {
+  const command = leafCommand(spec, columns)
+  const values: [string, unknown][] = []
+  command.action(() => {
+    for (const [name, value] of Object.entries(command.opts())) values.push([name, value])
+    for (const [index, argument] of (spec.arguments ?? []).entries()) {
+      values.push([argumentName(argument.name), command.processedArgs[index]])
+    }
+  })
+  const outcome = tryParse(command, words)
+  if (outcome === undefined) return { kind: 'run', command: spec, input: new Input(values) }
+  if (outcome.code === 'commander.helpDisplayed') return { kind: 'help', text: helpText(command) }
+  throw commanderFailure(outcome, command)
+}
+
+/** The command in commander's terms; also what completion reads. */
+function leafCommand(spec: CommandSpec, columns: number): Command {
+  const command = quietCommand(`svcctl ${spec.path.join(' ')}`, columns).description(descriptionOf(spec))
+  for (const argument of spec.arguments ?? []) {
+    const described = argument.description ?? fieldHelp(spec, argumentName(argument.name)).description ?? ''
+    command.addArgument(command.createArgument(argument.name, described))
+    const added = command.registeredArguments.at(-1)
+    if (argument.choices !== undefined) added?.choices([...argument.choices])
+  }
+  addFlags(command, (spec.flags ?? []).map((flag) => withFieldHelp(spec, flag)), 'Options:')
+  addFlags(command, GLOBAL_FLAGS, 'Global options:')
+  const calls = spec.operations.length === 0 ? '' : `\nOperations: ${spec.operations.join(', ')} (svcctl schema openapi)\n`
+  command.addHelpText('after', `${examplesText(spec.examples)}${calls}`)
+  return command
+}
+
+function quietCommand(name: string, columns: number): Command {
+  const width = Math.min(Math.max(columns, 60), 120)
+  return new Command(name)
+    .exitOverride()
+    .helpCommand(false)
+    .helpOption('-h, --help', 'Show this help.')
+    .configureHelp({ helpWidth: width, showGlobalOptions: false })
+    .configureOutput({ writeOut: () => undefined, writeErr: () => undefined, outputError: () => undefined })
+}
+
+function addFlags(command: Command, flags: readonly FlagSpec[], group: string): void {
+  for (const flag of flags) {
+    const option = new Option(flag.flags, flag.description ?? '').helpGroup(group)
+    if (flag.choices !== undefined) option.choices([...flag.choices])
+    if (flag.repeatable === true) {
+      option.argParser((value: string, previous: readonly string[] | undefined) => [...(previous ?? []), value])
+    }
+    command.addOption(option)
+  }
+}
+
+const fieldHelp = (spec: CommandSpec, field: string) => OPERATION_HELP[spec.operations[0] ?? 'list-cities'].fields?.[field] ?? {}
+
+function withFieldHelp(spec: CommandSpec, flag: FlagSpec): FlagSpec {
+  const field = fieldHelp(spec, flagName(flag.flags).replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))
+  const choices = flag.choices ?? field.choices
+  return { ...flag, description: flag.description ?? field.description ?? '', ...(choices === undefined ? {} : { choices }) }
+}
+
+export const summaryOf = (spec: CommandSpec): string => spec.summary ?? OPERATION_HELP[spec.operations[0] ?? 'list-cities'].summary
+
+function descriptionOf(spec: CommandSpec): string {
+  const operation = spec.operations[0]
+  const description = spec.description ?? (operation === undefined ? undefined : OPERATION_HELP[operation].description)
+  return description === undefined ? `${summaryOf(spec)}.` : `${summaryOf(spec)}.\n\n${description}`
+}
+
+function examplesText(examples: CommandSpec['examples']): string {
+  const width = Math.max(0, ...examples.map(({ line }) => line.length))
+  return ['\nExamples:', ...examples.map(({ line, does }) => `  ${line.padEnd(width)}  # ${does}`), ''].join('\n')
+}
+
+function tryParse(command: Command, words: readonly string[]): CommanderError | undefined {
+  try {
+    command.parse([...words], { from: 'user' })
+    return undefined
+  } catch (error) {
+    if (error instanceof CommanderError) return error
+    throw error
+  }
+}
+
+function helpText(command: Command): string {
+  let text = ''
+  command.configureOutput({ writeOut: (part) => { text += part } })
+  command.outputHelp()
+  return text
+}
+
+/** commander's sentence, with its suggestion as the hint. */
+function commanderFailure(error: CommanderError, command: Command) {
+  const [sentence = '', ...more] = error.message.replace(/^error: /, '').split('\n')
+  const suggestion = /\(Did you mean (.+)\?\)/.exec(more.join(' '))?.[1]
+  return usageError(sentence, suggestion === undefined ? `see: ${command.name()} --help` : `did you mean ${suggestion}?`)
+}

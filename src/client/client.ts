@@ -1,0 +1,256 @@
+/**
+ * The typed HTTP client: paths, methods, headers and types come from the contract's operations. Browser-safe: `fetch`
+ * and web streams only. It knows the contract and nothing of the server.
+ */
+import type { OperationById, OperationId } from '../contract/index.ts'
+import type { BodyOf, Method, Operation, ParamsOf, QueryOf, ReplyOf } from '../contract/operation.ts'
+import { backoffMs } from './backoff.ts'
+import { type Clock, delay } from './clock.ts'
+import { ApiProblem, DecodeError, Unreachable } from './problems.ts'
+import { ROUTES } from './routes.ts'
+
+/** What a call needs to know of an operation at run time; every operation of the contract is one. */
+export interface Route<Id extends OperationId = OperationId> {
+  readonly id: Id
+  readonly method: Method
+  readonly path: string
+  readonly headers?: readonly string[]
+  /** Of the success answers; `application/json` where absent. */
+  readonly mediaType?: string
+}
+
+/** An operation by its id, or the operation itself. */
+export type OperationRef<Id extends OperationId> = Id | Route<Id>
+
+type Loose<T> = { readonly [K in keyof T]: T[K] | undefined }
+/** A part of the input, optional where all its members are; `undefined` members are left out of the request. */
+type Part<Name extends string, T> = [keyof T] extends [never]
+  ? { readonly [K in Name]?: undefined }
+  : Partial<T> extends T
+    ? { readonly [K in Name]?: Loose<T> }
+    : { readonly [K in Name]: Loose<T> }
+type BodyPart<O extends Operation> = 'body' extends keyof O
+  ? 'bodyOptional' extends keyof O
+    ? { readonly body?: BodyOf<O> }
+    : { readonly body: BodyOf<O> }
+  : { readonly body?: undefined }
+type AnyReplyBody = { [Id in OperationId]: ReplyOf<OperationById<Id>> }[OperationId]
+
+export interface CallOptions {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal
+  /** Sent where the operation takes one; made up where absent, and the same over all tries. */
+  readonly idempotencyKey?: string | undefined
+  /** Further tries after a lost connection, 502, or 503 with Retry-After; 2 where absent. */
+  readonly retries?: number
+}
+export type CallInput<Id extends OperationId> = Part<'params', ParamsOf<OperationById<Id>>> &
+  Part<'query', QueryOf<OperationById<Id>>> &
+  BodyPart<OperationById<Id>> &
+  CallOptions
+type CallArguments<Id extends OperationId> = Record<never, never> extends CallInput<Id> ? [input?: CallInput<Id>] : [input: CallInput<Id>]
+
+export interface Reply<T> {
+  readonly status: number
+  readonly body: T
+  /** The body as sent. */
+  readonly text: string
+  readonly headers: Headers
+  readonly requestId: string | undefined
+}
+
+interface AnyInput extends CallOptions {
+  readonly params?: object | undefined
+  readonly query?: object | undefined
+  readonly body?: unknown
+}
+
+export interface RawRequest {
+  readonly method: string
+  /** Path with its query, beginning with a slash. */
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array<ArrayBuffer> | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface CallReport {
+  readonly method: string
+  readonly path: string
+  readonly status: number
+  readonly ms: number
+  readonly requestId: string | undefined
+}
+
+export interface ClientOptions {
+  /** Without a trailing slash. */
+  readonly baseUrl: string
+  readonly token?: string | undefined
+  readonly clock: Clock
+  readonly random: () => number
+  /** A new unguessable key, for Idempotency-Key. */
+  readonly newKey: () => string
+  readonly fetch?: typeof fetch
+  /** Sees every answer; for debug output. */
+  readonly onAnswer?: ((report: CallReport) => void) | undefined
+}
+
+const DEFAULT_RETRIES = 2
+/** A plain call waits no longer than this for a server that asks to come again. */
+const LONGEST_PATIENCE_SEC = 5
+
+export class Client {
+  readonly baseUrl: string
+  readonly clock: Clock
+  readonly random: () => number
+  readonly #options: ClientOptions
+
+  constructor(options: ClientOptions) {
+    this.#options = options
+    this.baseUrl = options.baseUrl
+    this.clock = options.clock
+    this.random = options.random
+  }
+
+  /** Calls an operation; throws `ApiProblem`, `Unreachable` or `DecodeError`. */
+  call<Id extends OperationId>(operation: OperationRef<Id>, ...input: CallArguments<Id>): Promise<Reply<ReplyOf<OperationById<Id>>>>
+  async call(operation: OperationRef<OperationId>, input: AnyInput = {}): Promise<Reply<AnyReplyBody>> {
+    const route = routeOf(operation)
+    const response = await this.#sendWithRetries(this.#prepare(route, input), input, isRepeatable(route))
+    const text = await readText(response, this.baseUrl)
+    return {
+      status: response.status,
+      body: route.mediaType === undefined ? parseReply(response, text) : text,
+      text,
+      headers: response.headers,
+      requestId: response.headers.get('x-svc-request-id') ?? undefined,
+    }
+  }
+
+  /** One request with credentials and X-SVC-Request, whatever it answers; throws only `Unreachable` or the signal's reason. */
+  async send(request: RawRequest): Promise<Response> {
+    const { signal } = request
+    const started = this.clock.now()
+    const send = this.#options.fetch ?? fetch
+    try {
+      const response = await send(`${this.baseUrl}${request.path}`, {
+        method: request.method,
+        headers: this.#headers(request),
+        redirect: 'manual',
+        ...(request.body === undefined ? {} : { body: request.body }),
+        ...(signal === undefined ? {} : { signal }),
+      })
+      this.#options.onAnswer?.({
+        method: request.method,
+        path: request.path,
+        status: response.status,
+        ms: this.clock.now() - started,
+        requestId: response.headers.get('x-svc-request-id') ?? undefined,
+      })
+      return response
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason
+      throw new Unreachable(this.baseUrl, error)
+    }
+  }
+
+  #headers(request: RawRequest): Record<string, string> {
+    const { token } = this.#options
+    const mutation = request.method !== 'GET' && request.method !== 'HEAD'
+    return {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(mutation ? { 'x-svc-request': '1' } : {}),
+      ...request.headers,
+    }
+  }
+
+  #prepare(route: Route, input: AnyInput): RawRequest {
+    const { body, signal } = input
+    const keyed = route.headers?.includes('Idempotency-Key') === true
+    const key = keyed ? (input.idempotencyKey ?? this.#options.newKey()) : input.idempotencyKey
+    return {
+      method: route.method,
+      path: pathOf(route.path, input.params ?? {}, input.query ?? {}),
+      headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(key === undefined ? {} : { 'idempotency-key': key }),
+        ...input.headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    }
+  }
+
+  async #sendWithRetries(request: RawRequest, input: CallOptions, repeatable: boolean): Promise<Response> {
+    const retries = repeatable ? (input.retries ?? DEFAULT_RETRIES) : 0
+    for (let attempt = 0; ; attempt += 1) {
+      const outcome = await this.#attempt(request)
+      if (outcome instanceof Response) return outcome
+      if (attempt >= retries || !isPassing(outcome)) throw outcome
+      const asked = outcome instanceof ApiProblem ? outcome.retryAfterSec : undefined
+      await delay(this.clock, backoffMs(attempt, this.random(), asked) / 4, request.signal ?? new AbortController().signal)
+    }
+  }
+
+  async #attempt(request: RawRequest): Promise<Response | ApiProblem | Unreachable> {
+    try {
+      const response = await this.send(request)
+      if (response.ok) return response
+      return new ApiProblem(response.status, response.headers, await readText(response, this.baseUrl))
+    } catch (error) {
+      if (error instanceof Unreachable) return error
+      throw error
+    }
+  }
+}
+
+export const routeOf = (operation: OperationRef<OperationId>): Route => (typeof operation === 'string' ? ROUTES[operation] : operation)
+
+const isRepeatable = (route: Route): boolean =>
+  route.method === 'GET' || (route.method === 'POST' && route.headers?.includes('Idempotency-Key') === true)
+
+// Nobody listening will not change in a second; a connection that broke, or a server that asks to come again, may.
+function isPassing(failure: ApiProblem | Unreachable): boolean {
+  if (failure instanceof Unreachable) return !failure.refused
+  if (failure.status === 502) return true
+  return failure.status === 503 && failure.retryAfterSec !== undefined && failure.retryAfterSec <= LONGEST_PATIENCE_SEC
+}
+
+/** A path with its parameters filled in and its query; arrays repeat, `undefined` is left out. */
+export function pathOf(template: string, params: object, query: object): string {
+  const values = new Map<string, unknown>(Object.entries(params))
+  const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = values.get(name)
+    if (value === undefined || value === '') throw new TypeError(`${template} needs ${name}`)
+    if (value === '.' || value === '..') throw new TypeError(`${name} cannot be "${value}": URLs drop such segments`)
+    return encodeURIComponent(String(value))
+  })
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined) search.append(name, String(one))
+  }
+  return search.size === 0 ? path : `${path}?${search}`
+}
+
+async function readText(response: Response, url: string): Promise<string> {
+  try {
+    return await response.text()
+  } catch (error) {
+    if (error instanceof TypeError) throw new Unreachable(url, error)
+    throw error
+  }
+}
+
+/** The one place where text becomes a typed body: the server's tests hold it to the contract's schemas. */
+function parseReply(response: Response, text: string): AnyReplyBody {
+  if (!isJson(response.headers)) {
+    throw new DecodeError(`expected JSON, got ${response.headers.get('content-type') ?? 'no media type'}: is ${response.url} a svcctl server?`)
+  }
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new DecodeError(`the server's answer is not JSON: ${text.slice(0, 80)}`)
+  }
+}
+
+export const isJson = (headers: Headers): boolean => /^application\/([\w.+-]+\+)?json\b/.test(headers.get('content-type') ?? '')

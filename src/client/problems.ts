@@ -1,0 +1,102 @@
+/** Everything that a call can throw, besides the reason of its own signal. */
+import type { ErrorDetail } from '../contract/problems.ts'
+
+/** The server answered with Problem Details (or with an error that is not one, from something in between). */
+export class ApiProblem extends Error {
+  override readonly name = 'ApiProblem'
+  readonly status: number
+  /** kebab-case, for example `city-not-found`; `http-502` where the answer was no Problem Details. */
+  readonly code: string
+  readonly detail: string
+  readonly title: string | undefined
+  readonly errors: readonly ErrorDetail[]
+  readonly requestId: string | undefined
+  readonly retryAfterSec: number | undefined
+  /** The whole problem object as sent. */
+  readonly body: Readonly<Record<string, unknown>>
+
+  constructor(status: number, headers: Headers, text: string) {
+    const body = parseObject(text)
+    const title = textOf(body['title'])
+    const detail = textOf(body['detail']) ?? title ?? (text.trim().slice(0, 500) || `HTTP ${status}`)
+    super(detail)
+    this.status = status
+    this.detail = detail
+    this.title = title
+    this.code = textOf(body['code']) ?? `http-${status}`
+    this.errors = Array.isArray(body['errors']) ? body['errors'].filter(isErrorDetail) : []
+    this.requestId = headers.get('x-svc-request-id') ?? undefined
+    this.retryAfterSec = retryAfterSec(headers)
+    this.body = body
+  }
+}
+
+/** No answer came: refused, reset, no such host, or silence. */
+export class Unreachable extends Error {
+  override readonly name = 'Unreachable'
+  readonly url: string
+  /** In words, for example `connection refused`. */
+  readonly reason: string
+  /** Nothing listens there: the request cannot have had an effect. */
+  readonly refused: boolean
+
+  constructor(url: string, cause: unknown) {
+    const { code, reason } = explain(cause)
+    super(`cannot reach ${url}: ${reason}`, { cause })
+    this.url = url
+    this.reason = reason
+    this.refused = code === 'ECONNREFUSED' || code === 'ENOTFOUND'
+  }
+}
+
+/** The answer is not what the contract says: broken JSON, a frame without its fields, another media type. */
+export class DecodeError extends Error {
+  override readonly name = 'DecodeError'
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset',
+  ENOTFOUND: 'no such host',
+  EAI_AGAIN: 'name look-up failed',
+  EHOSTUNREACH: 'no route to the host',
+  ENETUNREACH: 'network unreachable',
+  ETIMEDOUT: 'connection timed out',
+  UND_ERR_SOCKET: 'connection reset',
+  UND_ERR_CONNECT_TIMEOUT: 'connection timed out',
+  UND_ERR_HEADERS_TIMEOUT: 'no answer',
+  UND_ERR_BODY_TIMEOUT: 'no answer',
+}
+
+// `fetch` says only "fetch failed"; Node puts the real reason into `cause`, browsers tell nothing more.
+function explain(thrown: unknown): { code: string | undefined; reason: string } {
+  const inner = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown
+  const code = inner instanceof Error && 'code' in inner && typeof inner.code === 'string' ? inner.code : undefined
+  const message = inner instanceof Error ? inner.message : String(inner)
+  return { code, reason: REASONS[code ?? ''] ?? (message || 'request failed') }
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isRecord(value) ? value : {}
+  } catch {
+    return {}
+  }
+}
+
+/** True for a JSON object. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isErrorDetail(value: unknown): value is ErrorDetail {
+  return isRecord(value) && typeof value['location'] === 'string' && typeof value['message'] === 'string'
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
+
+function retryAfterSec(headers: Headers): number | undefined {
+  const text = headers.get('retry-after')
+  return text !== null && /^\d{1,9}$/.test(text) ? Number(text) : undefined
+}

@@ -1,0 +1,69 @@
+/** Reading request bodies: bounded in bytes and in time (sheet 01 §1.4). */
+import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import type { Clock } from '../kernel/clock.ts'
+import { problem } from '../kernel/problem.ts'
+
+const BODY_READ_MS = 5_000
+/** How long the rest of a refused body is thrown away, so that the client sees the answer and not a reset. */
+const DISCARD_MS = 2_000
+
+/** The whole body; refuses with `payload-too-large` or `request-timeout`. Undefined where there is none. */
+export function readBody(request: IncomingMessage, payload: Readable, limit: number, clock: Clock): Promise<Buffer | undefined> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const cancel = clock.after(BODY_READ_MS, () => refuse(problem('request-timeout', `the body did not arrive within ${BODY_READ_MS / 1000} s`)))
+    function stop() {
+      cancel()
+      payload.removeListener('data', onData)
+      payload.removeListener('end', onEnd)
+      payload.removeListener('error', onBroken)
+      payload.removeListener('close', onBroken)
+    }
+    function refuse(reason: Error) {
+      stop()
+      discard(request, payload, clock)
+      reject(reason)
+    }
+    function onData(chunk: Buffer) {
+      size += chunk.length
+      if (size > limit) return refuse(problem('payload-too-large', `the body is larger than ${limit} bytes`))
+      chunks.push(chunk)
+    }
+    function onEnd() {
+      stop()
+      resolve(size === 0 ? undefined : Buffer.concat(chunks, size))
+    }
+    function onBroken() {
+      stop()
+      reject(problem('invalid-request', 'the request ended before its body was complete'))
+    }
+    payload.on('data', onData)
+    payload.on('end', onEnd)
+    payload.on('error', onBroken)
+    payload.on('close', onBroken)
+    const declared = Number(request.headers['content-length'] ?? 0)
+    if (declared > limit) refuse(problem('payload-too-large', `the body is larger than ${limit} bytes`))
+  })
+}
+
+function discard(request: IncomingMessage, payload: Readable, clock: Clock): void {
+  payload.on('error', () => {})
+  payload.resume()
+  clock.after(DISCARD_MS, () => {
+    if (!request.complete) request.socket.destroy()
+  })
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** A JSON value, or 400 `invalid:`. */
+export function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(utf8.decode(bytes))
+  } catch (error) {
+    const why = error instanceof SyntaxError ? error.message : 'not UTF-8'
+    throw problem('invalid-request', `the body is not JSON: ${why}`, { errors: [{ location: 'body', message: why }] })
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * The contract for readers: `/docs` (Swagger UI), and the text of `openapi.json` and `events.json`. The page asks our
+ * own server for everything: no font, script, validator or badge comes from elsewhere.
+ *
+ * The bundle is that of `@fastify/swagger-ui`, used as files only: `swagger-ui-dist` has an install-time analytics
+ * package as a dependency, which an installed svcctl would pass on to its users.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export interface DocsAsset {
+  readonly body: Buffer
+  readonly type: string
+}
+
+/** No inline script and no inline handler: the page works under `script-src 'self'`. */
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>svcctl API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<noscript>This page needs JavaScript. The contract itself: <a href="/openapi.json">/openapi.json</a>, <a href="/events.json">/events.json</a>.</noscript>
+<main id="docs"></main>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`
+
+// `validatorUrl: null`: the badge would send our address to a server of others.
+const START = `SwaggerUIBundle({
+  url: '/openapi.json',
+  dom_id: '#docs',
+  validatorUrl: null,
+  deepLinking: true,
+  displayOperationId: true,
+  displayRequestDuration: true,
+  docExpansion: 'list',
+  defaultModelsExpandDepth: 0,
+  filter: true,
+})
+`
+
+const BUNDLE_FILES: Readonly<Record<string, string>> = {
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+}
+
+const assets = new Map<string, DocsAsset>([
+  ['start.js', { body: Buffer.from(START), type: 'text/javascript; charset=utf-8' }],
+])
+const texts = new Map<string, string>()
+
+/** The HTML of `/docs`. */
+export function docsPage(): string {
+  return PAGE
+}
+
+/** A file of the page by its name in the table, kept after the first read; undefined for every other name. */
+export function docsAsset(name: string): DocsAsset | undefined {
+  const known = assets.get(name)
+  if (known !== undefined) return known
+  const type = Object.hasOwn(BUNDLE_FILES, name) ? BUNDLE_FILES[name] : undefined
+  if (type === undefined) return undefined
+  const asset = { body: readFileSync(bundleFile(name)), type }
+  assets.set(name, asset)
+  return asset
+}
+
+/** Text of `openapi.json` as it is checked in and shipped. */
+export function openapiText(): string {
+  return shippedText('openapi.json')
+}
+
+/** Text of `events.json` as it is checked in and shipped. */
+export function eventSchemaText(): string {
+  return shippedText('events.json')
+}
+
+function bundleFile(name: string): string {
+  const manifest = fileURLToPath(import.meta.resolve('@fastify/swagger-ui/package.json'))
+  return join(dirname(manifest), 'static', name)
+}
+
+function shippedText(name: string): string {
+  const known = texts.get(name)
+  if (known !== undefined) return known
+  const text = readFileSync(join(packageRoot(), name), 'utf8')
+  texts.set(name, text)
+  return text
+}
+
+/** The nearest directory above with a package.json: the same from `src/`, from `dist/` and when installed. */
+function packageRoot(): string {
+  let directory = import.meta.dirname
+  while (!existsSync(join(directory, 'package.json'))) {
+    const parent = dirname(directory)
+    if (parent === directory) throw new Error(`no package.json above ${import.meta.dirname}`)
+    directory = parent
+  }
+  return directory
+}

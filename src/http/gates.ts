@@ -1,0 +1,140 @@
+/**
+ * The ordered checks that every request passes before a handler sees it (sheet 01 §1.2, decision 74). Each passes, or
+ * throws the Problem that answers. The order is this list and nothing else:
+ *
+ *   request id → host → CORS → authorization → CSRF header → read-only → city → operation → input
+ *
+ * Reading the input is the pipeline's (operations.ts): it waits for bytes, everything here decides at once.
+ */
+import { isMutation, needsRunningCity, type Operation } from '../contract/operation.ts'
+import { problem } from '../kernel/problem.ts'
+import type { Routes } from './routes.ts'
+
+export interface Security {
+  /** Host names (lower case, no port) that are served beside the loopback ones. */
+  readonly allowedHosts: readonly string[]
+  /** Exact origins that may read answers, beside loopback ones. */
+  readonly allowedOrigins: readonly string[]
+  /** Bearer token that is needed; undefined: open. */
+  readonly token: string | undefined
+  readonly readOnly: boolean
+}
+
+/** What the surface needs to know of cities. */
+export interface CityGate {
+  isRunning(name: string): boolean
+}
+
+export interface GateInput {
+  readonly method: string
+  /** Path without the query, still encoded. */
+  readonly path: string
+  readonly operation: Operation | undefined
+  header(name: string): string | undefined
+  setHeader(name: string, value: string): void
+}
+
+export interface GateDeps {
+  readonly security: Security
+  readonly cities: CityGate
+  readonly routes: Routes
+  readonly isShuttingDown: () => boolean
+}
+
+type Gate = (input: GateInput, deps: GateDeps) => void
+
+export const GATES: readonly Gate[] = [
+  checkHost, applyCors, refuseWhileStopping, authorize, requireMutationHeader, refuseReadOnly, resolveCity, matchOperation,
+]
+
+const LOOPBACK = /^(?:localhost|.+\.localhost|127(?:\.\d{1,3}){3}|\[::1\]|\[0:0:0:0:0:0:0:1\])$/
+const LOOPBACK_ORIGIN = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
+const CITY_PATH = /^\/v0\/city\/([^/]+)(?:\/(.*))?$/
+
+const CORS_HEADERS = {
+  'Access-Control-Allow-Methods': 'GET, POST, PUT, PATCH, DELETE, OPTIONS',
+  'Access-Control-Allow-Headers': 'Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, X-SVC-Request',
+  'Access-Control-Expose-Headers':
+    'Allow, ETag, Location, Retry-After, SVC-Agent-Status, SVC-Session-State, SVC-Session-Status, X-SVC-Index, X-SVC-Request-Id',
+}
+
+/** A page that rebinds its name to this address must not be served (DNS rebinding). */
+function checkHost({ header }: GateInput, { security }: GateDeps): void {
+  const host = hostName(header('host') ?? '')
+  if (host !== '' && (LOOPBACK.test(host) || security.allowedHosts.includes(host))) return
+  throw problem('host-not-allowed', `host "${host}" is not served here; add it to allowed_hosts in supervisor.toml`)
+}
+
+function hostName(host: string): string {
+  return host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
+}
+
+function applyCors({ header, setHeader }: GateInput, { security }: GateDeps): void {
+  setHeader('Vary', 'Origin')
+  const origin = header('origin')
+  if (origin === undefined || !(LOOPBACK_ORIGIN.test(origin) || security.allowedOrigins.includes(origin))) return
+  setHeader('Access-Control-Allow-Origin', origin)
+  for (const [name, value] of Object.entries(CORS_HEADERS)) setHeader(name, value)
+}
+
+function refuseWhileStopping(_: GateInput, { isShuttingDown }: GateDeps): void {
+  if (isShuttingDown()) throw problem('unavailable', 'the supervisor is shutting down', { retryAfterSec: 1 })
+}
+
+function authorize({ method, operation, header }: GateInput, { security }: GateDeps): void {
+  if (security.token === undefined || operation?.open === true || method === 'OPTIONS') return
+  const given = header('authorization') ?? ''
+  if (sameText(given, `Bearer ${security.token}`)) return
+  throw problem('unauthorized', 'this server needs "Authorization: Bearer <token>"; the token is in endpoint.json')
+}
+
+/** Compares without telling by its duration how much was right. */
+function sameText(a: string, b: string): boolean {
+  let difference = a.length ^ b.length
+  for (let i = 0; i < b.length; i++) difference |= (a.charCodeAt(i) || 0) ^ b.charCodeAt(i)
+  return difference === 0
+}
+
+function requireMutationHeader({ method, header }: GateInput): void {
+  if (!isMutation(method) || (header('x-svc-request') ?? '').trim() !== '') return
+  throw problem('csrf-required', 'X-SVC-Request header required on mutation endpoints')
+}
+
+function refuseReadOnly({ method }: GateInput, { security }: GateDeps): void {
+  if (isMutation(method) && security.readOnly) {
+    throw problem('read-only', 'mutations disabled: server bound to non-localhost address')
+  }
+}
+
+/** Any path under a city that is not running is the city's 404, known or not (spec §3 rules 1 and 2, decision 18). */
+function resolveCity({ path, operation }: GateInput, { cities, routes }: GateDeps): void {
+  const [, encoded, rest] = CITY_PATH.exec(path) ?? []
+  if (encoded === undefined) return
+  const name = decodeName(encoded)
+  const proxied = rest !== undefined && /^svc(?:\/|$)/.test(rest)
+  const registeredIsEnough = operation !== undefined && !needsRunningCity(operation)
+  if (!registeredIsEnough && !cities.isRunning(name)) {
+    // A wrong method on start, stop, restart or unregister is about the method, whatever the city does.
+    if (!proxied && routes.worksWhenStopped(path) && operation === undefined) return
+    throw problem('city-not-found', proxied ? 'city not found or not running' : `city not found or not running: ${name}`)
+  }
+  if (proxied) {
+    const service = decodeName(rest.split('/')[1] ?? '')
+    throw problem('service-not-found', `service not found: ${service}`)
+  }
+}
+
+function decodeName(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded)
+  } catch {
+    throw problem('invalid-request', `the path cannot be decoded: "${encoded.slice(0, 80)}"`)
+  }
+}
+
+function matchOperation({ method, path, operation }: GateInput, { routes }: GateDeps): void {
+  if (operation !== undefined) return
+  const allow = routes.methodsOf(path)
+  if (allow.length === 0) throw problem('route-not-found', `no such path: ${path.slice(0, 200)}`)
+  throw problem('method-not-allowed', `${method} is not allowed here; allowed: ${allow.join(', ')}`, { allow: allow.join(', ') })
+}

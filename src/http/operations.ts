@@ -1,0 +1,148 @@
+/** Binds every operation of the contract to its handler; the server does not start where the two disagree. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isMutation, type Operation } from '../contract/operation.ts'
+import type { AnyOperation } from '../contract/index.ts'
+import { type RequestHeader, REQUEST_HEADERS } from '../contract/headers.ts'
+import type { Call, Handler, Reply, StreamHandler } from '../kernel/call.ts'
+import type { Feed } from '../kernel/feed.ts'
+import { fingerprintOf, type IdempotencyClaim } from '../kernel/idempotency.ts'
+import { problem } from '../kernel/problem.ts'
+import { parseJson } from './body.ts'
+import { parseQuery, validate } from './validation.ts'
+
+/** Streams (their success has no body of its own) have feeds, everything else replies. */
+export type HandlerOf<O extends Operation> = O extends { readonly frames: readonly object[] } ? StreamHandler<O> : Handler<O>
+
+/** One handler per operation id, typed by the operation. */
+export type Handlers<O extends Operation = AnyOperation> = { readonly [Id in O['id']]: HandlerOf<Extract<O, { readonly id: Id }>> }
+
+type RunReply = (call: Call) => Reply | Promise<Reply>
+type RunStream = (call: Call) => Feed | Promise<Feed>
+
+/** A bound operation; input has been read and checked before it is called. */
+export type Bound = { readonly kind: 'reply'; readonly run: RunReply } | { readonly kind: 'stream'; readonly run: RunStream }
+
+/**
+ * Pairs operations with handlers; throws where one of either has no partner. Here the literal types end: `Handlers`
+ * has checked each pair at compile time, and `readInput` makes each call fit its operation.
+ */
+export function bindHandlers(operations: readonly Operation[], handlers: Readonly<Record<string, unknown>>): ReadonlyMap<string, Bound> {
+  const bound = new Map<string, Bound>()
+  for (const operation of operations) {
+    const handler = handlers[operation.id]
+    if (operation.frames === undefined && isReplyHandler(handler)) bound.set(operation.id, { kind: 'reply', run: handler })
+    else if (operation.frames !== undefined && isStreamHandler(handler)) bound.set(operation.id, { kind: 'stream', run: handler })
+    else throw new Error(`operation ${operation.id} has no handler`)
+  }
+  const surplus = Object.keys(handlers).filter((id) => !bound.has(id))
+  if (surplus.length > 0) throw new Error(`handlers without an operation: ${surplus.join(', ')}`)
+  return bound
+}
+
+const isReplyHandler = (value: unknown): value is RunReply => typeof value === 'function'
+const isStreamHandler = (value: unknown): value is RunStream => typeof value === 'function'
+
+/** Reads and checks everything that the operation declares; the body arrives as bytes. */
+export function readInput(operation: Operation, request: FastifyRequest, reply: FastifyReply, requestId: string): Call {
+  const params = request.params ?? {}
+  if (operation.params !== undefined) validate(operation.params, params, 'path')
+  const query = parseQuery(searchOf(request.url), operation.query)
+  if (operation.query !== undefined) validate(operation.query, query, 'query')
+  checkHeaders(operation, request)
+  const body = readJsonBody(operation, request.body)
+  return new HttpCall(operation, request, reply, { params: Object(params), query: Object(query), body }, requestId)
+}
+
+class HttpCall implements Call {
+  readonly operation: Operation
+  readonly params: Call['params']
+  readonly query: Call['query']
+  readonly body: Call['body']
+  readonly claim: IdempotencyClaim | undefined
+  readonly requestId: string
+  readonly #request: FastifyRequest
+  readonly #reply: FastifyReply
+  #aborter: AbortController | undefined
+
+  constructor(
+    operation: Operation,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    input: { readonly params: object; readonly query: object; readonly body: unknown },
+    requestId: string,
+  ) {
+    this.operation = operation
+    this.params = input.params
+    this.query = input.query
+    this.body = asObject(input.body)
+    this.claim = claimOf(operation, request, input.body)
+    this.requestId = requestId
+    this.#request = request
+    this.#reply = reply
+  }
+
+  header(name: string): string | undefined {
+    return headerOf(this.#request, name)
+  }
+
+  // Made when first asked for: most calls answer at once and never look at it.
+  get signal(): AbortSignal {
+    if (this.#aborter === undefined) {
+      const aborter = new AbortController()
+      this.#aborter = aborter
+      if (this.#reply.raw.destroyed) aborter.abort()
+      else this.#reply.raw.on('close', () => aborter.abort())
+    }
+    return this.#aborter.signal
+  }
+}
+
+const asObject = (body: unknown): object | undefined => (typeof body === 'object' && body !== null ? body : undefined)
+
+function searchOf(url: string): string {
+  const mark = url.indexOf('?')
+  return mark < 0 ? '' : url.slice(mark + 1)
+}
+
+export function headerOf(request: FastifyRequest, name: string): string | undefined {
+  const value = request.headers[name.toLowerCase()]
+  return Array.isArray(value) ? value.join(', ') : value
+}
+
+function checkHeaders(operation: Operation, request: FastifyRequest): void {
+  for (const name of operation.headers ?? []) {
+    const value = headerOf(request, name)
+    if (value !== undefined) validate(headerSchema(name), value, `header.${name}`)
+  }
+}
+
+const headerSchema = (name: RequestHeader) => REQUEST_HEADERS[name].schema
+
+function readJsonBody(operation: Operation, bytes: unknown): unknown {
+  const sent = Buffer.isBuffer(bytes) ? bytes : undefined
+  if (operation.body === undefined) {
+    if (sent !== undefined && isMutation(operation.method)) validateEmpty(sent)
+    return undefined
+  }
+  if (sent === undefined) {
+    if (operation.bodyOptional === true) return undefined
+    throw problem('invalid-request', 'a JSON body is required', { errors: [{ location: 'body', message: 'is required' }] })
+  }
+  const body = parseJson(sent)
+  validate(operation.body, body, 'body')
+  return body
+}
+
+/** Clients that always send something send `{}`. */
+function validateEmpty(sent: Buffer): void {
+  const text = sent.toString('latin1').trim()
+  if (text === '' || text === '{}' || text === 'null') return
+  throw problem('validation-failed', 'body: this operation takes no body', { errors: [{ location: 'body', message: 'this operation takes no body' }] })
+}
+
+function claimOf(operation: Operation, request: FastifyRequest, body: unknown): IdempotencyClaim | undefined {
+  const key = operation.headers?.includes('Idempotency-Key') ? headerOf(request, 'idempotency-key') : undefined
+  if (key === undefined) return undefined
+  const path = request.url.split('?')[0] ?? ''
+  return { scope: `${operation.method} ${path}`, key, fingerprint: fingerprintOf(body ?? null) }
+}

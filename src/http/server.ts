@@ -1,0 +1,337 @@
+/**
+ * The HTTP surface: a Fastify application made from the contract, its limits, and its graceful end.
+ *
+ * S1  Every response carries X-SVC-Request-Id, also those that no handler ever saw.
+ * S2  Every refusal is Problem Details, also those of the parser and the router.
+ * S3  Nothing of a stream is sent before everything that can fail has succeeded.
+ */
+import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { isMutation, type Operation } from '../contract/operation.ts'
+import { RawBody, type Reply } from '../kernel/call.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { httpRequestId } from '../kernel/ids.ts'
+import type { Logger } from '../kernel/log.ts'
+import { Problem, problem, toProblem } from '../kernel/problem.ts'
+import { readBody } from './body.ts'
+import { type CityGate, type GateDeps, GATES, type Security } from './gates.ts'
+import { type Bound, bindHandlers, headerOf, readInput } from './operations.ts'
+import { sendJson, sendProblem, sendProblemOnSocket, sendText } from './replies.ts'
+import { createRoutes } from './routes.ts'
+import { type OpenStream, serveStream } from './sse.ts'
+
+export const DEFAULT_BODY_LIMIT = 1024 * 1024
+const MAX_STREAMS = 10_000
+const MAX_HEADER_BYTES = 64 * 1024
+const HEADERS_TIMEOUT_MS = 10_000
+const IDLE_TIMEOUT_MS = 75_000
+const DRAIN_MS = 3_000
+const FASTIFY_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
+
+/** What the surface tells about itself; pre-made counters, cheap on the hot path. */
+export interface HttpMetrics {
+  request(operation: string, method: string, status: number, seconds: number): void
+}
+
+export interface HttpDeps {
+  readonly operations: readonly Operation[]
+  readonly handlers: Readonly<Record<string, unknown>>
+  readonly security: Security
+  readonly cities: CityGate
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: HttpMetrics
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    operation?: Operation
+  }
+}
+
+export class HttpServer {
+  readonly #deps: HttpDeps
+  readonly #app: FastifyInstance
+  readonly #server: Server
+  readonly #gateDeps: GateDeps
+  readonly #bound: ReadonlyMap<string, Bound>
+  readonly #streams = new Set<OpenStream>()
+  readonly #idle: (() => void)[] = []
+  #inFlight = 0
+  #opening = 0
+  #stopping = false
+
+  constructor(deps: HttpDeps) {
+    this.#deps = deps
+    this.#bound = bindHandlers(deps.operations, deps.handlers)
+    this.#gateDeps = {
+      security: deps.security,
+      cities: deps.cities,
+      routes: createRoutes(deps.operations),
+      isShuttingDown: () => this.#stopping,
+    }
+    const server = makeServer()
+    this.#server = server
+    this.#app = Fastify({
+      logger: false,
+      exposeHeadRoutes: false,
+      genReqId: () => httpRequestId(),
+      requestIdHeader: false,
+      routerOptions: { maxParamLength: 8192 },
+      forceCloseConnections: true,
+      frameworkErrors: (error, request, reply) => this.#refuseUnrouted(error, request, reply),
+      serverFactory: (handler) => {
+        server.on('request', (request: IncomingMessage, response: ServerResponse) => this.#accept(request, response, handler))
+        return server
+      },
+    })
+    this.#register()
+  }
+
+  get streams(): number {
+    return this.#streams.size + this.#opening
+  }
+
+  /** Binds the port; resolves with the base address. */
+  async listen(host: string, port: number): Promise<string> {
+    await this.#app.listen({ host, port })
+    const address = this.#server.address()
+    return baseUrl(isAddressInfo(address) ? address : { address: host, port, family: 'IPv4' })
+  }
+
+  /** Ends streams, lets requests finish for a bounded time, closes everything. */
+  async close(): Promise<void> {
+    this.#stopping = true
+    this.#server.close()
+    this.#server.closeIdleConnections()
+    for (const stream of [...this.#streams]) stream.end()
+    await this.#drained()
+    this.#server.closeAllConnections()
+    await this.#app.close()
+  }
+
+  #drained(): Promise<void> {
+    if (this.#inFlight === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#idle.push(resolve)
+      this.#deps.clock.after(DRAIN_MS, resolve)
+    })
+  }
+
+  /** Methods that the framework does not know are answered here; everything else goes through it. */
+  #accept(request: IncomingMessage, response: ServerResponse, handler: (request: IncomingMessage, response: ServerResponse) => void): void {
+    this.#inFlight++
+    const started = this.#deps.clock.monotonic()
+    response.on('close', () => {
+      this.#inFlight--
+      if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve()
+      this.#logAccess(request, response, this.#deps.clock.monotonic() - started)
+    })
+    if (FASTIFY_METHODS.has(request.method ?? '')) return handler(request, response)
+    const id = httpRequestId()
+    response.setHeader('X-SVC-Request-Id', id)
+    response.setHeader('Vary', 'Origin')
+    sendProblem(response, problem('method-not-allowed', `${request.method} is not a method of this API`, { allow: 'GET, POST, PUT, PATCH, DELETE' }), id)
+  }
+
+  #register(): void {
+    const app = this.#app
+    app.removeAllContentTypeParsers()
+    app.addContentTypeParser('*', (request, payload, done) => {
+      const limit = request.routeOptions.config.operation?.bodyLimit ?? DEFAULT_BODY_LIMIT
+      readBody(request.raw, payload, limit, this.#deps.clock).then((body) => done(null, body), (error) => done(error))
+    })
+    app.addHook('onRequest', (request, reply, done) => {
+      this.#enter(request, reply, done)
+    })
+    app.setErrorHandler((error, request, reply) => this.#refuse(error, request, reply))
+    app.setNotFoundHandler((request, reply) => this.#refuse(problem('route-not-found', `no such path: ${request.url}`), request, reply))
+    for (const operation of this.#deps.operations) this.#route(operation)
+    this.#server.on('clientError', (error, socket) => this.#refuseUnparsed(error, socket))
+    this.#server.on('connect', (_request, socket: Duplex) => {
+      sendProblemOnSocket(socket, problem('method-not-allowed', 'CONNECT is not a method of this API'), httpRequestId())
+    })
+  }
+
+  #enter(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+    const { raw } = reply
+    raw.setHeader('X-SVC-Request-Id', request.id)
+    const operation = request.routeOptions.config.operation
+    const input = {
+      method: request.method,
+      path: request.url.split('?')[0] ?? '',
+      operation,
+      header: (name: string) => headerOf(request, name),
+      setHeader: (name: string, value: string) => raw.setHeader(name, value),
+    }
+    try {
+      if (request.method === 'OPTIONS') return this.#answerOptions(input, reply)
+      for (const gate of GATES) gate(input, this.#gateDeps)
+      checkMediaType(request, operation)
+      done()
+    } catch (error) {
+      this.#refuse(error, request, reply)
+    }
+  }
+
+  /** Every OPTIONS is a preflight: 204, after the host check, with CORS headers for allowed origins. */
+  #answerOptions(input: Parameters<(typeof GATES)[number]>[0], reply: FastifyReply): void {
+    for (const gate of GATES.slice(0, 2)) gate(input, this.#gateDeps)
+    reply.hijack()
+    reply.raw.writeHead(204).end()
+  }
+
+  #route(operation: Operation): void {
+    const bound = this.#bound.get(operation.id)
+    if (bound === undefined) throw new Error(`operation ${operation.id} is not bound`)
+    this.#app.route({
+      method: operation.method,
+      url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
+      config: { operation },
+      bodyLimit: Number.MAX_SAFE_INTEGER,
+      handler: (request, reply) => {
+        reply.hijack()
+        const started = this.#deps.clock.monotonic()
+        return this.#run(operation, bound, request, reply).then(
+          () => this.#count(operation, reply, started),
+          (error) => {
+            this.#refuse(error, request, reply)
+            this.#count(operation, reply, started)
+          },
+        )
+      },
+    })
+  }
+
+  async #run(operation: Operation, bound: Bound, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const call = readInput(operation, request, reply, request.id)
+    if (bound.kind === 'reply') return send(reply.raw, await bound.run(call))
+    if (this.streams >= MAX_STREAMS) throw problem('too-many-streams', `${MAX_STREAMS} streams are open`, { retryAfterSec: 5 })
+    this.#opening++
+    try {
+      const feed = await bound.run(call)
+      if (reply.raw.destroyed) {
+        // Gone before the first byte: the subscription must not outlive its client.
+        feed.attach({ write: () => true, end: () => {} }).detach()
+        return
+      }
+      const stream = serveStream(request.raw, reply.raw, feed, this.#deps.clock, () => this.#streams.delete(stream))
+      this.#streams.add(stream)
+    } finally {
+      this.#opening--
+    }
+  }
+
+  #count(operation: Operation, reply: FastifyReply, started: number): void {
+    this.#deps.metrics.request(operation.id, operation.method, reply.raw.statusCode, (this.#deps.clock.monotonic() - started) / 1000)
+  }
+
+  #refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+    const refused = fromFramework(error) ?? toProblem(error)
+    if (refused.status >= 500) {
+      const level = refused.code === 'internal' ? 'error' : 'warn'
+      this.#deps.log[level]({ request_id: request.id, code: refused.code, detail: refused.detail, err: refused.cause }, 'request failed')
+    }
+    if (!reply.sent) reply.hijack()
+    if (reply.raw.headersSent) {
+      // A stream that broke after its 200: cutting it is the only honest answer left.
+      reply.raw.destroy()
+      return
+    }
+    if (refused.code === 'request-timeout') reply.raw.setHeader('Connection', 'close')
+    sendProblem(reply.raw, refused, request.id)
+  }
+
+  #refuseUnrouted(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+    reply.raw.setHeader('X-SVC-Request-Id', request.id)
+    reply.raw.setHeader('Vary', 'Origin')
+    this.#refuse(error, request, reply)
+  }
+
+  #refuseUnparsed(error: Error & { code?: string }, socket: Duplex): void {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const refused = PARSER_PROBLEMS.get(error.code ?? '') ?? problem('invalid-request', 'the request is not well-formed HTTP')
+    sendProblemOnSocket(socket, refused, httpRequestId())
+  }
+
+  #logAccess(request: IncomingMessage, response: ServerResponse, ms: number): void {
+    const level = isMutation(request.method ?? '') || response.statusCode >= 500 ? 'info' : 'debug'
+    this.#deps.log[level](
+      {
+        request_id: response.getHeader('X-SVC-Request-Id'),
+        method: request.method,
+        path: (request.url ?? '').split('?')[0]?.slice(0, 256),
+        status: response.statusCode,
+        ms: Math.round(ms * 10) / 10,
+      },
+      'http request',
+    )
+  }
+}
+
+const PARSER_PROBLEMS: ReadonlyMap<string, Problem> = new Map([
+  ['HPE_HEADER_OVERFLOW', problem('headers-too-large', `the request line and headers are larger than ${MAX_HEADER_BYTES} bytes`)],
+  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', problem('payload-too-large', 'the chunk extensions are too large')],
+  ['ERR_HTTP_REQUEST_TIMEOUT', problem('request-timeout', `the headers did not arrive within ${HEADERS_TIMEOUT_MS / 1000} s`)],
+])
+
+function makeServer(): Server {
+  const server = createHttpServer({
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    // Bodies have a deadline of their own, which knows that a stream of imports may take longer.
+    requestTimeout: 0,
+    keepAliveTimeout: IDLE_TIMEOUT_MS,
+    connectionsCheckingInterval: 1_000,
+    // A missing Host is our own 421, with an id and Problem Details.
+    requireHostHeader: false,
+    noDelay: true,
+  })
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  return server
+}
+
+function send(response: ServerResponse, { status, body, headers }: Reply): void {
+  if (body instanceof RawBody) sendText(response, status, body.type, body.bytes, headers)
+  else sendJson(response, status, body, headers)
+}
+
+function checkMediaType(request: FastifyRequest, operation: Operation | undefined): void {
+  const given = headerOf(request, 'content-type')
+  if (operation?.body === undefined || given === undefined) return
+  const [type = '', ...parameters] = given.toLowerCase().split(';').map((part) => part.trim())
+  const patch = operation.method === 'PATCH' && type === 'application/merge-patch+json'
+  const charset = parameters.find((part) => part.startsWith('charset='))?.slice(8).replaceAll('"', '') ?? 'utf-8'
+  const encoding = headerOf(request, 'content-encoding') ?? 'identity'
+  if ((type === 'application/json' || patch) && charset === 'utf-8' && encoding === 'identity') return
+  throw problem('unsupported-media-type', `send application/json in UTF-8, not ${given.slice(0, 80)}`, {
+    errors: [{ location: 'header.Content-Type', message: 'must be application/json', value: given.slice(0, 200) }],
+  })
+}
+
+/** What the framework refuses by itself, in our words; undefined for everything else. */
+function fromFramework(error: unknown): Problem | undefined {
+  if (error instanceof Problem || !isFastifyError(error)) return undefined
+  if (error.code === 'FST_ERR_BAD_URL') return problem('invalid-request', 'the path cannot be decoded')
+  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return problem('unsupported-media-type', 'the Content-Type header is not a media type')
+  if (error.code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH') return problem('invalid-request', 'the body does not have the declared length')
+  if (error.code === 'FST_ERR_MAX_PARAM_LENGTH' || error.code === 'FST_ERR_ROUTE_MAX_PARAM_LENGTH') return problem('route-not-found', 'no such path')
+  return error.statusCode === 400 ? problem('invalid-request', error.message) : undefined
+}
+
+function isFastifyError(error: unknown): error is FastifyError {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.startsWith('FST_')
+}
+
+const isAddressInfo = (address: string | AddressInfo | null): address is AddressInfo => typeof address === 'object' && address !== null
+
+function baseUrl({ address, port }: AddressInfo): string {
+  if (address === '0.0.0.0') return `http://127.0.0.1:${port}`
+  if (address === '::') return `http://[::1]:${port}`
+  return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
+}

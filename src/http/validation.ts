@@ -1,0 +1,146 @@
+/** Input against its schema: query strings become typed values, every violation becomes a 422 that names the field. */
+import type { ErrorObject, ValidateFunction } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import type { TSchema } from 'typebox'
+import type { ErrorDetail } from '../contract/problems.ts'
+import { type Problem, problem } from '../kernel/problem.ts'
+
+const MAX_ERRORS = 20
+const MAX_QUOTED = 200
+
+const ajv = new Ajv2020({ strict: false, allErrors: true, ownProperties: true })
+// The package's types name the CommonJS namespace; its function is what both builds export.
+const formats = 'default' in addFormats && typeof addFormats.default === 'function' ? addFormats.default : addFormats
+if (typeof formats === 'function') formats(ajv)
+
+const compiled = new WeakMap<TSchema, ValidateFunction>()
+
+/** Throws `validation-failed` with every violation, located under `root` (`body`, `query`, `path`, `header`). */
+export function validate(schema: TSchema, value: unknown, root: string): void {
+  let check = compiled.get(schema)
+  if (check === undefined) {
+    check = ajv.compile(withoutIds(schema))
+    compiled.set(schema, check)
+  }
+  if (check(value)) return
+  throw invalid((check.errors ?? []).slice(0, MAX_ERRORS).map((error) => toDetail(error, root, value)))
+}
+
+function invalid(errors: readonly ErrorDetail[]): Problem {
+  const first = errors[0]
+  const sentence = first === undefined ? 'the request breaks its schema' : `${first.location}: ${first.message}`
+  return problem('validation-failed', sentence, { errors: [...errors] })
+}
+
+/** Named schemas occur in many places; validators must not see a name twice. */
+function withoutIds(schema: unknown): object | boolean {
+  const strip = (node: unknown): unknown => {
+    if (Array.isArray(node)) return node.map(strip)
+    if (typeof node !== 'object' || node === null) return node
+    return Object.fromEntries(
+      Object.entries(node)
+        .filter(([key, value]) => !(key === '$id' && typeof value === 'string'))
+        .map(([key, value]) => [key, strip(value)]),
+    )
+  }
+  const stripped = strip(schema)
+  return typeof stripped === 'object' && stripped !== null ? stripped : true
+}
+
+function toDetail(error: ErrorObject, root: string, value: unknown): ErrorDetail {
+  const path = [...error.instancePath.split('/').slice(1).map(unescapePointer)]
+  if (error.keyword === 'required') path.push(String(error.params.missingProperty))
+  if (error.keyword === 'additionalProperties') path.push(String(error.params.additionalProperty))
+  const found = valueAt(value, path)
+  return {
+    location: locate(root, path),
+    message: messageOf(error),
+    ...(found === undefined ? {} : { value: quotable(found) }),
+  }
+}
+
+function messageOf(error: ErrorObject): string {
+  if (error.keyword === 'required') return 'is required'
+  if (error.keyword === 'additionalProperties') return 'is not a known field'
+  if (error.keyword === 'enum') return `must be one of ${JSON.stringify(error.params.allowedValues)}`
+  return error.message ?? error.keyword
+}
+
+const unescapePointer = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~')
+
+function locate(root: string, path: readonly string[]): string {
+  return path.reduce((at, part) => (/^\d+$/.test(part) ? `${at}[${part}]` : `${at}.${part}`), root)
+}
+
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  let at: unknown = value
+  for (const part of path) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, part)) return undefined
+    at = Reflect.get(at, part)
+  }
+  return at
+}
+
+/** Long values are cut: an error must not be larger than what caused it. */
+function quotable(value: unknown): unknown {
+  const text = JSON.stringify(value)
+  return text !== undefined && text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : value
+}
+
+interface QuerySchema {
+  readonly properties: Readonly<Record<string, TSchema>>
+}
+
+/**
+ * The query string as the schema's types: integers and booleans from their one spelling, repeated keys only where an
+ * array is declared. Unknown keys are 422 (decision 2): a misspelt filter must not list everything.
+ */
+export function parseQuery(search: string, schema: QuerySchema | undefined): Record<string, unknown> {
+  const query: Record<string, unknown> = {}
+  const errors: ErrorDetail[] = []
+  for (const [name, text] of queryPairs(search)) {
+    const declared = schema !== undefined && Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined
+    if (declared === undefined) {
+      errors.push({ location: `query.${name}`, message: 'is not a known query parameter', value: text.slice(0, MAX_QUOTED) })
+    } else if (typeOf(declared) === 'array') {
+      const list = query[name]
+      query[name] = Array.isArray(list) ? [...list, text] : [text]
+    } else if (Object.hasOwn(query, name)) {
+      errors.push({ location: `query.${name}`, message: 'is given more than once', value: text.slice(0, MAX_QUOTED) })
+    } else {
+      query[name] = coerce(text, typeOf(declared))
+    }
+  }
+  if (errors.length > 0) throw invalid(errors.slice(0, MAX_ERRORS))
+  return query
+}
+
+function queryPairs(search: string): readonly (readonly [string, string])[] {
+  return search
+    .split('&')
+    .filter((pair) => pair !== '')
+    .map((pair) => {
+      const equals = pair.indexOf('=')
+      return equals < 0 ? [decodeQuery(pair), ''] : [decodeQuery(pair.slice(0, equals)), decodeQuery(pair.slice(equals + 1))]
+    })
+}
+
+function decodeQuery(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    throw problem('invalid-request', `the query string cannot be decoded: "${text.slice(0, 80)}"`)
+  }
+}
+
+function typeOf(schema: TSchema): string {
+  const type: unknown = Reflect.get(schema, 'type')
+  return typeof type === 'string' ? type : 'string'
+}
+
+function coerce(text: string, type: string): unknown {
+  if (type === 'integer' && /^-?(?:0|[1-9][0-9]*)$/.test(text)) return Number(text)
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
+  return text
+}

@@ -1,0 +1,65 @@
+/** Cursors as text: a sequence number, a composite of several logs, and page tokens (sheet 02 §5.4, sheet 01 §1.6). */
+import { problem } from './problem.ts'
+
+const SEQ = /^(?:0|[1-9][0-9]{0,15})$/
+const SOURCE = /^(?:__supervisor__|[a-zA-Z0-9][a-zA-Z0-9._-]*)$/
+/** Longest composite cursor that is looked at: 1,000 cities with long names. */
+const MAX_CURSOR_CHARACTERS = 100_000
+
+/** A sequence number, or 400 `invalid_cursor:`. */
+export function parseSeq(text: string): number {
+  const seq = Number(text)
+  if (!SEQ.test(text) || !Number.isSafeInteger(seq)) throw invalidCursor(`not an event sequence: "${text.slice(0, 40)}"`)
+  return seq
+}
+
+/** Positions by log name, sorted by name bytes; `'0'` is the start of every log. */
+export type Positions = ReadonlyMap<string, number>
+
+/** `'0'` → undefined (everything retained); otherwise the positions; or 400 `invalid_cursor:`. */
+export function parseComposite(text: string): Positions | undefined {
+  if (text === '0') return undefined
+  if (text.length > MAX_CURSOR_CHARACTERS) throw invalidCursor('too long')
+  const positions = new Map<string, number>()
+  for (const entry of text.split(',')) {
+    const colon = entry.lastIndexOf(':')
+    const name = entry.slice(0, Math.max(colon, 0))
+    if (!SOURCE.test(name)) throw invalidCursor(`not a name:sequence entry: "${entry.slice(0, 80)}"`)
+    if (positions.has(name)) throw invalidCursor(`"${name}" stands in it twice`)
+    positions.set(name, parseSeq(entry.slice(colon + 1)))
+  }
+  return positions
+}
+
+/** The composite cursor of these positions; `0` where there is none. */
+export function formatComposite(positions: Iterable<readonly [string, number]>): string {
+  const parts = [...positions].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, seq]) => `${name}:${seq}`)
+  return parts.length === 0 ? '0' : parts.join(',')
+}
+
+/** An opaque page token that carries where a walk is; `kind` keeps lists apart. */
+export function formatPageToken(kind: string, key: readonly (string | number)[]): string {
+  return `v1:${Buffer.from(JSON.stringify([kind, ...key])).toString('base64url')}`
+}
+
+/** The key of a page token of this kind, or 400 `invalid_cursor:`. */
+export function parsePageToken(kind: string, token: string): readonly (string | number)[] {
+  const key = decodeToken(token)
+  if (key?.[0] !== kind) throw invalidCursor(`not a page of this list: "${token.slice(0, 80)}"`)
+  return key.slice(1)
+}
+
+function decodeToken(token: string): readonly (string | number)[] | undefined {
+  if (!/^v1:[A-Za-z0-9_-]{1,4096}$/.test(token)) return undefined
+  try {
+    const key: unknown = JSON.parse(Buffer.from(token.slice(3), 'base64url').toString('utf8'))
+    return Array.isArray(key) && key.every(isKeyPart) ? key : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const isKeyPart = (part: unknown): part is string | number =>
+  typeof part === 'string' || (typeof part === 'number' && Number.isSafeInteger(part))
+
+export const invalidCursor = (why: string) => problem('invalid-cursor', `cursor ${why}`)

@@ -1,0 +1,326 @@
+/**
+ * One SQLite file with one write path. The only file that names the storage driver.
+ *
+ * I1  State and events of one `write` commit together or not at all.
+ * I2  A resolved `write` is on disk (WAL, synchronous=FULL) and visible to every later read.
+ * I3  Writes of one tick share one transaction and one fsync; one that throws undoes only itself.
+ * I4  Nothing is written to a file that is no longer the one at its path.
+ */
+import { statSync } from 'node:fs'
+import BetterSqlite3 from 'better-sqlite3'
+import { type Problem, problem } from './problem.ts'
+
+export type SqlValue = string | number | bigint | null | Buffer
+export type Row = { readonly [column: string]: unknown }
+
+/** Numbered from 1 by position; only ever appended to. */
+export type Migrations = readonly string[]
+
+/** What a write may do; valid only while its function runs. */
+export interface Tx {
+  run(sql: string, ...values: readonly SqlValue[]): number
+  get(sql: string, ...values: readonly SqlValue[]): Row | undefined
+  all(sql: string, ...values: readonly SqlValue[]): readonly Row[]
+  /** Runs after the commit, before the promise of the write resolves. */
+  afterCommit(work: () => void): void
+}
+
+/** Something with memory of its own that has to follow the transaction, such as the event log's head. */
+export interface Participant {
+  /** Called before each write; the result is given back if that write is undone. */
+  mark(): number
+  undo(mark: number): void
+  beforeCommit(tx: Tx): void
+  committed(): void
+}
+
+export type Tenure = 'owned' | 'moving' | 'fenced'
+
+interface PendingWrite {
+  run(): void
+  settle(): void
+  fail(error: unknown): void
+}
+
+export interface DatabaseOptions {
+  readonly path: string
+  readonly migrations: Migrations
+  /** For messages: `city "alpha"`, `the supervisor`. */
+  readonly owner: string
+  readonly onCommit?: (seconds: number) => void
+}
+
+const MAX_PENDING_WRITES = 20_000
+const STORAGE_ERROR = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|BUSY|LOCKED|PERM|AUTH|PROTOCOL)/
+
+export class Database {
+  readonly path: string
+  readonly #driver: BetterSqlite3.Database
+  readonly #options: DatabaseOptions
+  readonly #statements = new Map<string, BetterSqlite3.Statement>()
+  readonly #participants: Participant[] = []
+  readonly #tx: Tx
+  #pending: PendingWrite[] = []
+  #afterCommit: (() => void)[] = []
+  #scheduled = false
+  #closed = false
+  readonly #identity: string
+  /** Text of the last failed commit; undefined while writes work. */
+  #failure: string | undefined
+  tenure: Tenure = 'owned'
+
+  private constructor(options: DatabaseOptions, driver: BetterSqlite3.Database) {
+    this.#options = options
+    this.path = options.path
+    this.#driver = driver
+    this.#identity = identityOf(options.path)
+    this.#tx = {
+      run: (sql, ...values) => this.#prepare(sql).run(...values).changes,
+      get: (sql, ...values) => asRow(this.#prepare(sql).get(...values)),
+      all: (sql, ...values) => asRows(this.#prepare(sql).all(...values)),
+      afterCommit: (work) => this.#afterCommit.push(work),
+    }
+  }
+
+  /** Opens or makes the file and brings it to the newest schema; throws a Problem where that is impossible. */
+  static open(options: DatabaseOptions): Database {
+    try {
+      const driver = openDriver(options.path)
+      try {
+        migrate(driver, options)
+      } catch (error) {
+        driver.close()
+        throw error
+      }
+      return new Database(options, driver)
+    } catch (error) {
+      throw storageProblem(error, options.owner)
+    }
+  }
+
+  /** Why the last commit failed; undefined while the store takes writes. */
+  get failure(): string | undefined {
+    return this.#failure
+  }
+
+  get pendingWrites(): number {
+    return this.#pending.length
+  }
+
+  join(participant: Participant): void {
+    this.#participants.push(participant)
+  }
+
+  get(sql: string, ...values: readonly SqlValue[]): Row | undefined {
+    return this.#reading(() => asRow(this.#prepare(sql).get(...values)))
+  }
+
+  all(sql: string, ...values: readonly SqlValue[]): readonly Row[] {
+    return this.#reading(() => asRows(this.#prepare(sql).all(...values)))
+  }
+
+  /** Rows as arrays, one at a time: the fast way through many. Stop early by `break`. */
+  *iterate(sql: string, ...values: readonly SqlValue[]): Generator<readonly unknown[]> {
+    // A statement of its own: an unfinished iteration blocks the statement for everybody else.
+    const statement = this.#reading(() => this.#driver.prepare(sql).raw(true))
+    for (const row of statement.iterate(...values)) if (Array.isArray(row)) yield row
+  }
+
+  /** All rows as arrays: for pages, which are small. */
+  rows(sql: string, ...values: readonly SqlValue[]): readonly (readonly unknown[])[] {
+    return this.#reading(() => {
+      const rows: unknown[] = this.#prepare(sql, true).all(...values)
+      return rows.filter((row): row is unknown[] => Array.isArray(row))
+    })
+  }
+
+  /**
+   * The one write path: runs `change` in the next group commit; resolves with its result once that is on disk.
+   * Rejects with what `change` threw (only its own changes are undone), or with `unavailable` where the disk refused.
+   */
+  write<T>(change: (tx: Tx) => T): Promise<T> {
+    if (this.#closed) return Promise.reject(this.#unavailable('it is closed'))
+    if (this.tenure !== 'owned') return Promise.reject(this.#unavailable(`this host does not own it (${this.tenure})`))
+    if (this.#pending.length >= MAX_PENDING_WRITES) return Promise.reject(this.#unavailable('too many writes are waiting'))
+    return new Promise<T>((resolve, reject) => {
+      let result: T
+      this.#pending.push({
+        run: () => {
+          result = change(this.#tx)
+        },
+        settle: () => resolve(result),
+        fail: reject,
+      })
+      this.#schedule()
+    })
+  }
+
+  /** Commits what is waiting, then closes the file. Safe to call twice. */
+  close(): void {
+    if (this.#closed) return
+    this.#flush()
+    this.#closed = true
+    try {
+      this.#driver.close()
+    } catch {
+      // A file that vanished cannot be closed cleanly; everything acknowledged was committed before.
+    }
+  }
+
+  /** True while the open file is the one at its path. */
+  get inPlace(): boolean {
+    return !this.#closed && identityOf(this.path) === this.#identity
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      this.#flush()
+    })
+  }
+
+  #flush(): void {
+    const batch = this.#pending
+    if (batch.length === 0) return
+    this.#pending = []
+    const started = performance.now()
+    const done: PendingWrite[] = []
+    const undone: { write: PendingWrite; error: unknown }[] = []
+    const groupMarks = this.#participants.map((one) => one.mark())
+    try {
+      if (!this.inPlace) throw new Error('its file was removed or replaced')
+      this.#exec('BEGIN IMMEDIATE')
+      for (const write of batch) this.#runOne(write, done, undone)
+      for (const one of this.#participants) one.beforeCommit(this.#tx)
+      this.#exec('COMMIT')
+    } catch (error) {
+      this.#abandon(groupMarks)
+      this.#failure = error instanceof Error ? error.message : String(error)
+      const refusal = storageProblem(error, this.#options.owner)
+      for (const write of batch) write.fail(refusal)
+      return
+    }
+    this.#failure = undefined
+    this.#options.onCommit?.((performance.now() - started) / 1000)
+    for (const one of this.#participants) one.committed()
+    const after = this.#afterCommit
+    this.#afterCommit = []
+    for (const work of after) work()
+    for (const write of done) write.settle()
+    for (const { write, error } of undone) write.fail(error)
+  }
+
+  #runOne(write: PendingWrite, done: PendingWrite[], undone: { write: PendingWrite; error: unknown }[]): void {
+    const marks = this.#participants.map((one) => one.mark())
+    const hooks = this.#afterCommit.length
+    this.#exec('SAVEPOINT one')
+    try {
+      write.run()
+      this.#exec('RELEASE one')
+      done.push(write)
+    } catch (error) {
+      // A full disk ends the whole transaction: there is no savepoint left, and nobody's change may count.
+      if (isStorageError(error) || !this.#driver.inTransaction) throw error
+      this.#exec('ROLLBACK TO one')
+      this.#exec('RELEASE one')
+      this.#undo(marks)
+      this.#afterCommit.length = hooks
+      undone.push({ write, error })
+    }
+  }
+
+  #abandon(marks: readonly number[]): void {
+    this.#afterCommit = []
+    this.#undo(marks)
+    try {
+      if (this.#driver.inTransaction) this.#exec('ROLLBACK')
+    } catch {
+      // The driver has rolled back by itself.
+    }
+  }
+
+  #undo(marks: readonly number[]): void {
+    for (const [index, one] of this.#participants.entries()) one.undo(marks[index] ?? 0)
+  }
+
+  #exec(sql: string): void {
+    this.#prepare(sql).run()
+  }
+
+  #prepare(sql: string, raw = false): BetterSqlite3.Statement {
+    const key = raw ? `raw ${sql}` : sql
+    const known = this.#statements.get(key)
+    if (known !== undefined) return known
+    const statement = raw ? this.#driver.prepare(sql).raw(true) : this.#driver.prepare(sql)
+    this.#statements.set(key, statement)
+    return statement
+  }
+
+  #reading<T>(read: () => T): T {
+    if (this.#closed) throw this.#unavailable('it is closed')
+    try {
+      return read()
+    } catch (error) {
+      throw isStorageError(error) ? storageProblem(error, this.#options.owner) : error
+    }
+  }
+
+  #unavailable(why: string): Problem {
+    return problem('unavailable', `the store of ${this.#options.owner} takes no writes: ${why}`, { retryAfterSec: 1 })
+  }
+}
+
+function openDriver(path: string): BetterSqlite3.Database {
+  const driver = new BetterSqlite3(path, { timeout: 1000 })
+  driver.pragma('journal_mode = WAL')
+  driver.pragma('synchronous = FULL')
+  driver.pragma('foreign_keys = ON')
+  driver.pragma('temp_store = MEMORY')
+  driver.pragma('cache_size = -8000')
+  driver.pragma('journal_size_limit = 67108864')
+  return driver
+}
+
+function migrate(driver: BetterSqlite3.Database, { migrations, path }: DatabaseOptions): void {
+  const at = Number(driver.pragma('user_version', { simple: true }))
+  if (at > migrations.length) {
+    throw new Error(`${path} has schema ${at}, this svcctl knows up to ${migrations.length}: it was written by a newer version`)
+  }
+  for (let version = at; version < migrations.length; version++) {
+    driver.transaction(() => {
+      driver.exec(migrations[version] ?? '')
+      driver.pragma(`user_version = ${version + 1}`)
+    })()
+  }
+}
+
+/** Device and inode of the file, or '' where it cannot be seen. */
+function identityOf(path: string): string {
+  try {
+    const stat = statSync(path)
+    return `${stat.dev}:${stat.ino}`
+  } catch {
+    return ''
+  }
+}
+
+function isStorageError(error: unknown): boolean {
+  return error instanceof BetterSqlite3.SqliteError && STORAGE_ERROR.test(error.code)
+}
+
+function storageProblem(error: unknown, owner: string): Problem {
+  const why = error instanceof Error ? error.message : String(error)
+  return problem('unavailable', `the store of ${owner} is not available: ${why}`, { cause: error, retryAfterSec: 1 })
+}
+
+function asRow(row: unknown): Row | undefined {
+  return isRow(row) ? row : undefined
+}
+function asRows(rows: readonly unknown[]): readonly Row[] {
+  return rows.filter(isRow)
+}
+function isRow(row: unknown): row is Row {
+  return typeof row === 'object' && row !== null
+}

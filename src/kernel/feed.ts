@@ -1,0 +1,21 @@
+/** Where a stream's bytes come from and go to; the two sides meet here and know nothing else of each other. */
+
+/** The client's end. One owner; `write` never waits. */
+export interface Sink {
+  /** False: keep back until `drained` of the attachment is called. */
+  write(batch: Buffer): boolean
+  /** No more will come. */
+  end(): void
+}
+
+export interface Attachment {
+  /** The sink takes bytes again. */
+  drained(): void
+  /** The client is gone. */
+  detach(): void
+}
+
+/** A stream that is set up: everything that can be refused was refused before. */
+export interface Feed {
+  attach(sink: Sink): Attachment
+}

@@ -1,0 +1,298 @@
+/**
+ * From committed events to subscribers. One writer, many cursors.
+ *
+ * H1  Every live subscriber of a filter gets the same Buffer: an event is encoded once per scope.
+ * H2  The writer never waits for a reader, and a reader that is behind is fed from the log at its own pace.
+ * H3  Replay and live are one loop over positions, so nothing is lost or doubled where they meet.
+ * H4  What a channel keeps in memory is bounded, and nothing at all while nobody listens.
+ */
+import { type EventFilter, eventMatches, type StoredEvent } from './event-log.ts'
+import type { Attachment, Feed, Sink } from './feed.ts'
+
+/** One event at one scope, with the id that a client resumes from. */
+export interface ScopedEvent {
+  readonly id: string
+  readonly event: StoredEvent
+  /** Tag at supervisor scope. */
+  readonly city: string
+}
+
+/** How events become bytes; given by the HTTP layer. */
+export interface Framing {
+  frame(scoped: ScopedEvent): string
+  /** Frames in the form that goes onto the socket. */
+  batch(frames: readonly string[]): Buffer
+}
+
+export interface BacklogPage {
+  readonly events: readonly ScopedEvent[]
+  /** Position of the channel to go on from; undefined: there is more to read. */
+  readonly resumeAt: number | undefined
+}
+
+/** What a subscriber has missed, read from the log page by page. */
+export interface Backlog {
+  read(): BacklogPage
+}
+
+/** Starts a backlog after the event with this id. */
+export type OpenBacklog = (afterId: string, filter: EventFilter) => Backlog
+
+const MAX_RING_EVENTS = 2_048
+const MAX_RING_BYTES = 4 * 1024 * 1024
+const MAX_BATCH_EVENTS = 1_000
+
+interface Entry extends ScopedEvent {
+  frame: string | undefined
+}
+
+interface Group {
+  readonly filter: EventFilter
+  readonly live: Set<Subscriber>
+  members: number
+}
+
+export class Channel {
+  readonly #framing: Framing
+  readonly #openBacklog: OpenBacklog
+  readonly #groups = new Map<string, Group>()
+  readonly #subscribers = new Set<Subscriber>()
+  #ring: Entry[] = []
+  #ringBytes = 0
+  /** Position of the newest event; the ring holds the last few up to it. */
+  #head: number
+
+  constructor(framing: Framing, head: number, openBacklog: OpenBacklog) {
+    this.#framing = framing
+    this.#head = head
+    this.#openBacklog = openBacklog
+  }
+
+  get head(): number {
+    return this.#head
+  }
+  get ringStart(): number {
+    return this.#head - this.#ring.length + 1
+  }
+  /** True while nobody listens: publishers need not make ids. */
+  get idle(): boolean {
+    return this.#subscribers.size === 0
+  }
+  get subscribers(): number {
+    return this.#subscribers.size
+  }
+
+  /** Moves the head without keeping anything; only while idle. */
+  skip(count: number): void {
+    this.#head += count
+    this.#dropRing()
+  }
+
+  /** Call once per commit, with the events in order. */
+  publish(events: readonly ScopedEvent[]): void {
+    const entries = events.map((scoped): Entry => ({ ...scoped, frame: undefined }))
+    this.#head += entries.length
+    this.#keep(entries)
+    const last = entries.at(-1)
+    if (last === undefined) return
+    for (const group of this.#groups.values()) {
+      if (group.live.size === 0) continue
+      const batch = this.encode(entries, group.filter)
+      if (batch === undefined) continue
+      for (const subscriber of group.live) subscriber.deliver(batch, this.#head + 1, last.id)
+    }
+  }
+
+  /** A feed that starts with what `backlog` has, or at the head where there is none. */
+  subscribe(filter: EventFilter, startId: string, backlog: Backlog | undefined): Feed {
+    // Attached now, not when the sink comes: every event from this line on is kept for it (style R7).
+    const subscriber = new Subscriber(this, this.#groupOf(filter), startId, backlog)
+    this.#subscribers.add(subscriber)
+    return subscriber
+  }
+
+  /** Ends every stream after it got everything that is in the log. */
+  end(): void {
+    for (const subscriber of [...this.#subscribers]) subscriber.finish()
+  }
+
+  /** For subscribers: the batch of these entries for a filter; undefined where none matches. */
+  encode(entries: readonly Entry[], filter: EventFilter): Buffer | undefined {
+    const frames: string[] = []
+    for (const entry of entries) {
+      if (!eventMatches(filter, entry.event)) continue
+      entry.frame ??= this.#framing.frame(entry)
+      frames.push(entry.frame)
+    }
+    return frames.length === 0 ? undefined : this.#framing.batch(frames)
+  }
+
+  encodePage(events: readonly ScopedEvent[]): Buffer | undefined {
+    return events.length === 0 ? undefined : this.#framing.batch(events.map((scoped) => this.#framing.frame(scoped)))
+  }
+
+  ringFrom(position: number): readonly Entry[] {
+    const start = position - this.ringStart
+    return this.#ring.slice(start, start + MAX_BATCH_EVENTS)
+  }
+
+  openBacklog(afterId: string, filter: EventFilter): Backlog {
+    return this.#openBacklog(afterId, filter)
+  }
+
+  leave(subscriber: Subscriber, group: Group): void {
+    if (!this.#subscribers.delete(subscriber)) return
+    group.live.delete(subscriber)
+    group.members--
+    if (group.members === 0) this.#groups.delete(filterKey(group.filter))
+    if (this.idle) this.#dropRing()
+  }
+
+  #groupOf(filter: EventFilter): Group {
+    const key = filterKey(filter)
+    const group = this.#groups.get(key) ?? { filter, live: new Set(), members: 0 }
+    group.members++
+    this.#groups.set(key, group)
+    return group
+  }
+
+  #keep(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      this.#ring.push(entry)
+      this.#ringBytes += entry.event.envelope.length
+    }
+    let drop = 0
+    while (this.#ring.length - drop > MAX_RING_EVENTS || this.#ringBytes > MAX_RING_BYTES) {
+      this.#ringBytes -= this.#ring[drop]?.event.envelope.length ?? 0
+      drop++
+    }
+    if (drop > 0) this.#ring = this.#ring.slice(drop)
+  }
+
+  #dropRing(): void {
+    this.#ring = []
+    this.#ringBytes = 0
+  }
+}
+
+const filterKey = (filter: EventFilter): string => JSON.stringify([filter.types, filter.actor, filter.subject, filter.city])
+
+class Subscriber implements Feed, Attachment {
+  readonly #channel: Channel
+  readonly #group: Group
+  #sink: Sink | undefined
+  #backlog: Backlog | undefined
+  /** Position of the next event to send; meaningful without a backlog and outside the live set. */
+  #next: number
+  #lastId: string
+  #blocked = false
+  #finishing = false
+  #closed = false
+  #scheduled = false
+
+  constructor(channel: Channel, group: Group, startId: string, backlog: Backlog | undefined) {
+    this.#channel = channel
+    this.#group = group
+    this.#lastId = startId
+    this.#backlog = backlog
+    this.#next = channel.head + 1
+  }
+
+  attach(sink: Sink): Attachment {
+    this.#sink = sink
+    this.#pump()
+    return this
+  }
+
+  drained(): void {
+    // A live one was never held back: its position is the channel's.
+    if (this.#group.live.has(this)) return
+    this.#blocked = false
+    this.#pump()
+  }
+
+  detach(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#backlog = undefined
+    this.#channel.leave(this, this.#group)
+  }
+
+  /** Live delivery: the batch ends right before position `next`. */
+  deliver(batch: Buffer, next: number, lastId: string): void {
+    if (this.#sink === undefined || this.#sink.write(batch)) return
+    this.#group.live.delete(this)
+    this.#next = next
+    this.#lastId = lastId
+    this.#blocked = true
+  }
+
+  finish(): void {
+    this.#finishing = true
+    if (this.#group.live.delete(this)) this.#next = this.#channel.head + 1
+    this.#pump()
+  }
+
+  #pump(): void {
+    while (!this.#closed && !this.#blocked && this.#sink !== undefined) {
+      if (this.#backlog !== undefined) return this.#replay(this.#backlog, this.#sink)
+      if (this.#next > this.#channel.head) return this.#caughtUp(this.#sink)
+      if (this.#next < this.#channel.ringStart) {
+        this.#backlog = this.#channel.openBacklog(this.#lastId, this.#group.filter)
+        continue
+      }
+      const entries = this.#channel.ringFrom(this.#next)
+      this.#next += entries.length
+      this.#lastId = entries.at(-1)?.id ?? this.#lastId
+      this.#send(this.#channel.encode(entries, this.#group.filter), this.#sink)
+    }
+  }
+
+  #replay(backlog: Backlog, sink: Sink): void {
+    const page = this.#readPage(backlog)
+    if (page === undefined) {
+      // Its log is gone (unregistered, directory lost): what cannot be read any more cannot be promised either.
+      this.detach()
+      sink.end()
+      return
+    }
+    this.#lastId = page.events.at(-1)?.id ?? this.#lastId
+    if (page.resumeAt !== undefined) {
+      this.#backlog = undefined
+      this.#next = page.resumeAt
+    }
+    this.#send(this.#channel.encodePage(page.events), sink)
+    this.#continueSoon()
+  }
+
+  #readPage(backlog: Backlog): BacklogPage | undefined {
+    try {
+      return backlog.read()
+    } catch {
+      return undefined
+    }
+  }
+
+  /** One page a turn: a long replay leaves room for everybody else. */
+  #continueSoon(): void {
+    if (this.#blocked || this.#closed || this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      this.#pump()
+    })
+  }
+
+  #caughtUp(sink: Sink): void {
+    if (!this.#finishing) {
+      this.#group.live.add(this)
+      return
+    }
+    this.detach()
+    sink.end()
+  }
+
+  #send(batch: Buffer | undefined, sink: Sink): void {
+    if (batch !== undefined && !sink.write(batch)) this.#blocked = true
+  }
+}

@@ -1,0 +1,31 @@
+/** The server's own log: constant phrases with fields, never prose (style R15). */
+import pino from 'pino'
+
+type Fields = Readonly<Record<string, unknown>>
+export interface Logger {
+  error(fields: Fields, message: string): void
+  warn(fields: Fields, message: string): void
+  info(fields: Fields, message: string): void
+  debug(fields: Fields, message: string): void
+}
+
+export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'silent'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+/** Appends JSON lines to `file`. A disk that takes no more lines costs lines, never the server. */
+export function openLog(file: string, level: LogLevel): { logger: Logger; close(): void } {
+  const destination = pino.destination({ dest: file, sync: false, mkdir: true, append: true, minLength: 0 })
+  destination.on('error', () => {})
+  const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
+  return {
+    logger,
+    close() {
+      try {
+        destination.flushSync()
+      } catch {
+        // Not ready or not writable: nothing more to save.
+      }
+      destination.end()
+    },
+  }
+}

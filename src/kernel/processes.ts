@@ -1,0 +1,143 @@
+/**
+ * Finding programs and running them briefly. Environments are arguments (style R10).
+ *
+ * I1  nothing that `runBriefly` started runs on after it has settled, save what left its process group.
+ * I2  `runBriefly` settles by its deadline, even when a stray grandchild keeps the output open.
+ * I3  at most `maxBytes` of each output stream are kept; the rest is read and dropped, so that no writer blocks.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { constants } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { delimiter, isAbsolute, join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { type Clock, systemClock } from './clock.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+// A supervisor that a login manager started has a bare PATH; people's tools are in these.
+const USER_DIRS = [
+  '.local/bin', 'bin', '.npm-global/bin', '.bun/bin', '.cargo/bin', '.claude/local', '.deno/bin', '.volta/bin',
+  '.local/share/pnpm', '.local/share/mise/shims', '.asdf/shims', '.opencode/bin', '.grok/bin', 'go/bin',
+] as const
+const SYSTEM_DIRS = ['/opt/homebrew/bin', '/usr/local/bin', '/usr/bin', '/bin', '/home/linuxbrew/.linuxbrew/bin', '/snap/bin'] as const
+
+/** Directories to look for programs in: PATH first, then per-user tool directories, then the system's. */
+export function programDirs(env: Environment): readonly string[] {
+  // A relative entry would make the answer depend on the working directory.
+  const ambient = (env['PATH'] ?? '').split(delimiter).filter(isAbsolute)
+  const home = env['HOME']
+  const user = home === undefined || !isAbsolute(home) ? [] : USER_DIRS.map((dir) => join(home, dir))
+  return [...new Set([...ambient, ...user, ...SYSTEM_DIRS])]
+}
+
+/** The absolute path of a program, or nothing. A name with a slash must be absolute already. */
+export async function findBinary(name: string, env: Environment): Promise<string | undefined> {
+  if (name.includes('/')) return isAbsolute(name) && (await isProgram(name)) ? name : undefined
+  if (name === '') return undefined
+  for (const dir of programDirs(env)) {
+    const file = join(dir, name)
+    if (await isProgram(file)) return file
+  }
+  return undefined
+}
+
+async function isProgram(file: string): Promise<boolean> {
+  try {
+    await access(file, constants.X_OK)
+    return (await stat(file)).isFile()
+  } catch {
+    return false
+  }
+}
+
+const PASSED_ON = ['HOME', 'USER', 'LOGNAME', 'LANG', 'LANGUAGE', 'TMPDIR'] as const
+
+/** What a helper gets to see: home, paths, locale and XDG; no credentials, no colours, no terminal. */
+export function minimalEnvironment(env: Environment): Readonly<Record<string, string>> {
+  const kept: Record<string, string> = { PATH: programDirs(env).join(delimiter), TERM: 'dumb', NO_COLOR: '1' }
+  for (const [name, value] of Object.entries(env)) {
+    if (value !== undefined && isPassedOn(name)) kept[name] = value
+  }
+  return kept
+}
+
+const isPassedOn = (name: string) =>
+  PASSED_ON.some((passed) => passed === name) || name.startsWith('LC_') || name.startsWith('XDG_')
+
+export interface BriefOptions {
+  /** The whole environment of the child. */
+  readonly env: Readonly<Record<string, string>>
+  readonly timeoutMs: number
+  readonly signal?: AbortSignal
+  /** Per stream; 64 KiB where absent. */
+  readonly maxBytes?: number
+  readonly cwd?: string
+  readonly clock?: Clock
+}
+
+export interface BriefResult {
+  /** `failed`: it could not be started at all. */
+  readonly outcome: 'exited' | 'timed_out' | 'aborted' | 'failed'
+  /** Exit code; absent where a signal ended it or it never started. */
+  readonly code?: number
+  readonly stdout: string
+  readonly stderr: string
+  /** Output was dropped (I3). */
+  readonly truncated: boolean
+  readonly error?: string
+}
+
+/** Runs a program without a shell, stdin or terminal and waits for its end; never rejects. */
+export function runBriefly(file: string, args: readonly string[], options: BriefOptions): Promise<BriefResult> {
+  const { env, timeoutMs, signal, maxBytes = 65_536, cwd = '/', clock = systemClock } = options
+  if (signal?.aborted) return Promise.resolve({ outcome: 'aborted', stdout: '', stderr: '', truncated: false })
+  return new Promise((resolve) => {
+    // `detached` makes it the leader of a group of its own, so that one signal reaches whatever it starts.
+    const child = spawn(file, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    const stdout = capture(child.stdout, maxBytes)
+    const stderr = capture(child.stderr, maxBytes)
+    const cancelDeadline = clock.after(timeoutMs, () => end('timed_out'))
+    const onAbort = () => end('aborted')
+    signal?.addEventListener('abort', onAbort, { once: true })
+
+    const end = (outcome: BriefResult['outcome'], more: { code?: number; error?: string } = {}) => {
+      cancelDeadline()
+      signal?.removeEventListener('abort', onAbort)
+      killGroup(child)
+      const truncated = stdout.truncated() || stderr.truncated()
+      resolve({ outcome, stdout: stdout.close(), stderr: stderr.close(), truncated, ...more })
+    }
+    child.once('error', (error) => end('failed', { error: error.message }))
+    // Children that it left behind hold the pipes open: without this, `close` would wait for them.
+    child.once('exit', () => killGroup(child))
+    child.once('close', (code) => end('exited', code === null ? {} : { code }))
+  })
+}
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return
+  try {
+    process.kill(-child.pid, 'SIGKILL')
+  } catch {
+    // ESRCH: the group is empty already.
+  }
+}
+
+function capture(stream: Readable, maxBytes: number) {
+  const chunks: Buffer[] = []
+  let room = maxBytes
+  let dropped = false
+  stream.on('error', () => {})
+  stream.on('data', (chunk: Buffer) => {
+    if (chunk.length > room) dropped = true
+    if (room > 0) chunks.push(chunk.subarray(0, room))
+    room -= Math.min(room, chunk.length)
+  })
+  return {
+    truncated: () => dropped,
+    close() {
+      stream.destroy()
+      return Buffer.concat(chunks).toString('utf8')
+    },
+  }
+}

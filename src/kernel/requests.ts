@@ -1,0 +1,199 @@
+/**
+ * The ledger of accepted requests of one database (architecture §3, "Requests survive crashes").
+ *
+ * R1  A 202 is a row before it is answered.
+ * R2  The terminal event and the row's end commit together, and a row ends once: exactly one terminal event per 202.
+ * R3  Every row that has not ended has an owner, who must end it; at boot `unfinished` says which ones are left.
+ */
+import type { RequestInfo, RequestOperation, RequestState } from '../contract/requests.ts'
+import { REQUEST_OPERATIONS, REQUEST_STATES } from '../contract/requests.ts'
+import { type Clock, isoTime } from './clock.ts'
+import type { Database, Row, SqlValue, Tx } from './database.ts'
+import type { EventDraft, EventLog } from './event-log.ts'
+
+export const REQUESTS_SCHEMA = `
+CREATE TABLE requests (
+  id TEXT PRIMARY KEY,
+  operation TEXT NOT NULL,
+  status TEXT NOT NULL,
+  city TEXT,
+  subject TEXT,
+  event_cursor TEXT NOT NULL,
+  input TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  finished_at INTEGER,
+  result TEXT,
+  error_code TEXT,
+  error_message TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX requests_created ON requests (created_at, id);
+CREATE INDEX requests_status ON requests (status, created_at, id);
+CREATE INDEX requests_city ON requests (city, created_at, id);
+`
+const KEPT_MS = 30 * 86_400_000
+const KEPT_ROWS = 100_000
+
+export interface AcceptedRequest {
+  readonly id: string
+  readonly operation: RequestOperation
+  readonly city: string
+  readonly subject?: string
+  readonly eventCursor: string
+  /** What the owner needs to go on after a crash. */
+  readonly input: object
+}
+
+export interface UnfinishedRequest {
+  readonly id: string
+  readonly operation: RequestOperation
+  readonly city: string
+  readonly input: { readonly [key: string]: unknown }
+  readonly createdAt: number
+}
+
+export interface RequestFilter {
+  readonly operation?: RequestOperation
+  readonly status?: RequestState
+  readonly city?: string
+}
+
+/** Position in the list: newest first by time, then id. */
+export interface RequestKey {
+  readonly createdAt: number
+  readonly id: string
+}
+
+/** How a request ended: the terminal event, in full. */
+export type TerminalEvent = Extract<EventDraft, { type: `request.${string}` }>
+
+export class RequestLedger {
+  readonly #db: Database
+  readonly #log: EventLog
+  readonly #clock: Clock
+  #pending: number
+
+  constructor(db: Database, log: EventLog, clock: Clock) {
+    this.#db = db
+    this.#log = log
+    this.#clock = clock
+    this.#pending = this.unfinished().length
+  }
+
+  /** How many have not ended. */
+  get pending(): number {
+    return this.#pending
+  }
+
+  accept(tx: Tx, request: AcceptedRequest): void {
+    tx.run(
+      'INSERT INTO requests (id, operation, status, city, subject, event_cursor, input, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+      request.id, request.operation, 'accepted', request.city, request.subject ?? null, request.eventCursor,
+      JSON.stringify(request.input), this.#clock.now(),
+    )
+    tx.afterCommit(() => {
+      this.#pending++
+    })
+  }
+
+  markRunning(tx: Tx, id: string): void {
+    tx.run("UPDATE requests SET status = 'running' WHERE id = ? AND status = 'accepted'", id)
+  }
+
+  /** Ends a request with its terminal event; false, and nothing happens, where it has ended before. */
+  finish(tx: Tx, event: TerminalEvent): boolean {
+    const { payload } = event
+    const failed = event.type === 'request.failed'
+    const changed = tx.run(
+      `UPDATE requests SET status = ?, finished_at = ?, result = ?, error_code = ?, error_message = ?
+       WHERE id = ? AND status IN ('accepted', 'running')`,
+      failed ? 'failed' : 'succeeded', this.#clock.now(), failed ? null : JSON.stringify(payload),
+      failed ? event.payload.error_code : null, failed ? event.payload.error_message : null, payload.request_id,
+    )
+    if (changed === 0) return false
+    this.#log.append(tx, event)
+    tx.afterCommit(() => {
+      this.#pending--
+    })
+    return true
+  }
+
+  unfinished(city?: string): readonly UnfinishedRequest[] {
+    const rows = this.#db.all("SELECT * FROM requests WHERE status IN ('accepted', 'running') ORDER BY created_at, id")
+    return rows.map(toUnfinished).filter((request) => city === undefined || request.city === city)
+  }
+
+  get(id: string): RequestInfo | undefined {
+    const row = this.#db.get('SELECT * FROM requests WHERE id = ?', id)
+    return row === undefined ? undefined : toInfo(row)
+  }
+
+  /** Newest first, strictly after `after` in that order. */
+  page(filter: RequestFilter, after: RequestKey | undefined, limit: number): readonly RequestInfo[] {
+    const { where, values } = filterSql(filter)
+    const beyond = after === undefined ? '' : 'AND (created_at, id) < (?, ?)'
+    const keys = after === undefined ? [] : [after.createdAt, after.id]
+    return this.#db
+      .all(`SELECT * FROM requests WHERE ${where} ${beyond} ORDER BY created_at DESC, id DESC LIMIT ?`, ...values, ...keys, limit)
+      .map(toInfo)
+  }
+
+  count(filter: RequestFilter): number {
+    const { where, values } = filterSql(filter)
+    return Number(this.#db.get(`SELECT count(*) AS n FROM requests WHERE ${where}`, ...values)?.n ?? 0)
+  }
+
+  /** Forgets what ended long ago: older than 30 days, or beyond 100,000 rows. */
+  prune(tx: Tx): void {
+    const limit = this.#clock.now() - KEPT_MS
+    tx.run("DELETE FROM requests WHERE finished_at IS NOT NULL AND created_at < ?", limit)
+    tx.run(
+      `DELETE FROM requests WHERE finished_at IS NOT NULL AND (created_at, id) <=
+       (SELECT created_at, id FROM requests ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET ?)`,
+      KEPT_ROWS,
+    )
+  }
+}
+
+function filterSql(filter: RequestFilter): { where: string; values: SqlValue[] } {
+  const parts = ['1 = 1']
+  const values: SqlValue[] = []
+  for (const column of ['operation', 'status', 'city'] as const) {
+    const value = filter[column]
+    if (value === undefined) continue
+    parts.push(`${column} = ?`)
+    values.push(value)
+  }
+  return { where: parts.join(' AND '), values }
+}
+
+function toInfo(row: Row): RequestInfo {
+  return {
+    request_id: String(row.id),
+    operation: oneOf(REQUEST_OPERATIONS, row.operation),
+    status: oneOf(REQUEST_STATES, row.status),
+    ...(row.city === null ? {} : { city: String(row.city) }),
+    ...(row.subject === null ? {} : { subject: String(row.subject) }),
+    event_cursor: String(row.event_cursor),
+    created_at: isoTime(Number(row.created_at)),
+    ...(row.finished_at === null ? {} : { finished_at: isoTime(Number(row.finished_at)) }),
+    ...(row.result === null ? {} : { result: JSON.parse(String(row.result)) }),
+    ...(row.error_code === null ? {} : { error_code: String(row.error_code) }),
+    ...(row.error_message === null ? {} : { error_message: String(row.error_message) }),
+  }
+}
+
+function toUnfinished(row: Row): UnfinishedRequest {
+  return {
+    id: String(row.id),
+    operation: oneOf(REQUEST_OPERATIONS, row.operation),
+    city: String(row.city ?? ''),
+    input: JSON.parse(String(row.input)),
+    createdAt: Number(row.created_at),
+  }
+}
+
+function oneOf<T extends string>(known: readonly T[], value: unknown): T {
+  const found = known.find((one) => one === value)
+  if (found === undefined) throw new Error(`the ledger holds an unknown value: ${String(value)}`)
+  return found
+}

@@ -1,0 +1,129 @@
+/** What is wrong with a city's files, and where: every check of the configuration reports through one list. */
+
+/** The origin of a value, weakest first; `explain` names it beside file and line. */
+export const LAYERS = [
+  'default',
+  'builtin',
+  'pack',
+  'root_pack',
+  'city',
+  'fragment',
+  'site',
+  'pack_default',
+  'city_default',
+  'pack_patch',
+  'city_patch',
+  'rig_patch',
+] as const
+export type Layer = (typeof LAYERS)[number]
+
+/** Where a value stands. Lines and columns count from 1; both are 0 for what stands in no file. */
+export type Place = {
+  readonly file: string
+  readonly line: number
+  readonly column: number
+  readonly layer: Layer
+}
+
+/** One problem of a city's files, as the API and the command line show it. */
+export type ConfigIssue = {
+  readonly file: string
+  readonly line: number
+  readonly column: number
+  /** Dotted path of the key, for example `patches.agent[0].name`; empty for the file as a whole. */
+  readonly key: string
+  readonly message: string
+  readonly hint?: string
+}
+
+/** Collects errors and warnings of one load, so that all of them are reported at once. */
+export class IssueList {
+  readonly errors: ConfigIssue[] = []
+  readonly warnings: ConfigIssue[] = []
+
+  error(at: Place, key: string, message: string, hint?: string): void {
+    this.errors.push(issue(at, key, message, hint))
+  }
+
+  warn(at: Place, key: string, message: string, hint?: string): void {
+    this.warnings.push(issue(at, key, message, hint))
+  }
+}
+
+/** The beginning of a file: where problems of the file itself are reported. */
+export function fileStart(file: string, layer: Layer = 'city'): Place {
+  return { file, line: 1, column: 1, layer }
+}
+
+/** The place of defaults. */
+export const NOWHERE: Place = Object.freeze({ file: '', line: 0, column: 0, layer: 'default' })
+
+/** `city.toml:12`, for messages that point at a second place. */
+export function placeText(at: Place): string {
+  return at.line === 0 ? at.layer : `${at.file}:${at.line}`
+}
+
+/** Errors in the order a person reads files: by file, line, column; equal ones once. */
+export function sortIssues(issues: readonly ConfigIssue[]): ConfigIssue[] {
+  const seen = new Set<string>()
+  const unique = issues.filter((entry) => {
+    const id = JSON.stringify(entry)
+    if (seen.has(id)) return false
+    seen.add(id)
+    return true
+  })
+  return unique.sort(
+    (a, b) => compareText(a.file, b.file) || a.line - b.line || a.column - b.column || compareText(a.key, b.key),
+  )
+}
+
+/** A hint `did you mean …?` when one of `known` is near enough to `name` to be a slip of the keyboard. */
+export function nearestHint(name: string, known: Iterable<string>): string | undefined {
+  const nearest = nearestName(name, known)
+  return nearest === undefined ? undefined : `did you mean \`${nearest}\`?`
+}
+
+/** The name of `known` within edit distance 2 (1 for names up to three letters), nearest first; case counts as nothing. */
+export function nearestName(name: string, known: Iterable<string>): string | undefined {
+  let best: string | undefined
+  let bestDistance = name.length <= 3 ? 2 : 3
+  for (const candidate of known) {
+    if (Math.abs(candidate.length - name.length) >= bestDistance) continue
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase())
+    if (distance < bestDistance) {
+      best = candidate
+      bestDistance = distance
+    }
+  }
+  return best
+}
+
+/** Order of plain text by code unit, the same on every machine. */
+export function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+function issue(at: Place, key: string, message: string, hint: string | undefined): ConfigIssue {
+  const base = { file: at.file, line: at.line, column: at.column, key, message }
+  return hint === undefined ? base : { ...base, hint }
+}
+
+// Optimal string alignment: a swap of neighbours counts once, as typing slips do.
+function editDistance(a: string, b: string): number {
+  let beforeLast: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, column) => column)
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row]
+    for (let column = 1; column <= b.length; column++) {
+      const cost = a[row - 1] === b[column - 1] ? 0 : 1
+      let best = Math.min((last[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1, (last[column - 1] ?? 0) + cost)
+      if (row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1]) {
+        best = Math.min(best, (beforeLast[column - 2] ?? 0) + 1)
+      }
+      current.push(best)
+    }
+    beforeLast = last
+    last = current
+  }
+  return last[b.length] ?? 0
+}

@@ -1,0 +1,14 @@
+/** Names that a city derives for itself: its own, and the id prefixes of city and rigs. */
+
+/**
+ * The id prefix for a name: initials of its parts (`-`, `_`, `.` or camel case), of a single word the whole when it has
+ * at most three letters, else the first two. A trailing `-py` or `-go` does not count.
+ */
+export function derivePrefix(name: string): string {
+  const base = name.replace(/-(?:py|go)$/, '') || name
+  const separated = base.split(/[-_.]+/).filter((part) => part !== '')
+  const words = separated.length > 1 ? separated : (separated[0] ?? base).split(/(?<=[a-z0-9])(?=[A-Z])/)
+  const first = words[0] ?? base
+  const prefix = words.length > 1 ? words.map((word) => word.slice(0, 1)).join('') : first.length <= 3 ? first : first.slice(0, 2)
+  return prefix.toLowerCase()
+}

@@ -1,0 +1,94 @@
+// The dependency rule of ARCHITECTURE.md, kept by a test, with a proof that the checker sees what it should see.
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { test } from 'node:test'
+import { violations } from '../../tools/check-imports.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+
+test('nothing under src imports what its layer may not', () => {
+  assert.deepEqual(violations(root), [])
+})
+
+const CAUGHT = [
+  [
+    'src/contract/a.ts',
+    `import type { Clock } from '../kernel/clock.ts'`,
+    /contract may import nothing of ours, not kernel/,
+  ],
+  ['src/contract/a.ts', `import { readFileSync } from 'node:fs'`, /contract also runs in a browser: no node:fs/],
+  ['src/contract/a.ts', `import Ajv from 'ajv/dist/2020.js'`, /contract may use typebox among packages, not ajv/],
+  [
+    'src/cli/a.ts',
+    `import { openDatabase } from '../kernel/database.ts'`,
+    /cli may import client, contract, not kernel/,
+  ],
+  [
+    'src/cli/a.ts',
+    `const a = await import('../supervisor/serve.ts')`,
+    /cli may import client, contract, not supervisor/,
+  ],
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a source file
+  ['src/cli/a.ts', 'const a = await import(`./commands/${noun}.ts`)', /a computed import cannot be checked/],
+  [
+    'src/modules/beads/a.ts',
+    `import {\n  send,\n} from '../mail/service.ts'`,
+    /modules\/beads may not import modules\/mail/,
+    3,
+  ],
+  ['src/modules/beads/a.ts', `export * from '../mail/service.ts'`, /modules\/beads may not import modules\/mail/],
+  ['src/http/a.ts', `import '../../test/support/x.ts'`, /src imports nothing outside src/],
+  ['src/utils/a.ts', `import 'node:fs'`, /src\/utils has no row/],
+  ['src/http/a.ts', 'const now = Date.now()', /Date\.now\(\): only in/],
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a source file
+  ['src/http/a.ts', 'const now = `${new Date().toISOString()}`', /new Date\(\) without an argument/],
+  ['src/modules/beads/a.ts', `import { setTimeout as sleep } from 'node:timers/promises'`, /setTimeout, setInterval/],
+  ['src/runtimes/a.ts', 'const id = crypto.randomUUID()', /randomUUID/],
+  ['src/supervisor/city.ts', `// first\nconst home = process.env['HOME']`, /process\.env/, 2],
+  ['src/http/a.ts', 'const now = Date.now() // allowed:', /Date\.now\(\)/],
+] as const
+
+for (const [file, text, rule, line = 1] of CAUGHT) {
+  test(`caught in ${file}: ${text.replaceAll('\n', ' ')}`, () => {
+    const found = check(file, text)
+    assert.equal(found.length, 1, found.join('\n'))
+    assert.match(found[0] ?? '', rule)
+    assert.equal(found[0]?.split(': ')[0], `${file}:${line}`)
+  })
+}
+
+const PASSED = [
+  [
+    'src/contract/a.ts',
+    `import { Type } from 'typebox'\nimport { Value } from 'typebox/value'\nimport { b } from './b.ts'`,
+  ],
+  ['src/main.ts', `const { serve } = await import('./supervisor/serve.ts')`],
+  [
+    'src/supervisor/city.ts',
+    `import { a } from '../modules/beads/service.ts'\nimport type { C } from '../client/client.ts'`,
+  ],
+  ['src/modules/beads/a.ts', `import { ready } from './ready.ts'\nimport Database from 'better-sqlite3'`],
+  ['src/http/a.ts', `// Date.now() would do\nconst quote = /'/g // it's\nconst text = 'setTimeout(' + "process.env"`],
+  ['src/http/a.ts', 'socket.setTimeout(0)\nconst at = new Date(ms)'],
+  ['src/http/a.ts', 'const now = Date.now() // allowed: the wall clock is what this measures'],
+  ['src/kernel/clock.ts', 'export const now = () => Date.now()'],
+  ['src/http/a.test.ts', `import { x } from '../modules/beads/service.ts'\nDate.now()`],
+] as const
+
+for (const [file, text] of PASSED) {
+  test(`passed in ${file}: ${text.replaceAll('\n', ' ')}`, () => assert.deepEqual(check(file, text), []))
+}
+
+/** What the checker says of a source tree with this one file. */
+function check(file: string, text: string): string[] {
+  const tree = mkdtempSync(join(tmpdir(), 'svc-imports-'))
+  try {
+    mkdirSync(join(tree, dirname(file)), { recursive: true })
+    writeFileSync(join(tree, file), text)
+    return violations(tree)
+  } finally {
+    rmSync(tree, { recursive: true, force: true })
+  }
+}

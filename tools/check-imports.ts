@@ -1,0 +1,120 @@
+// Keeps the house in order: who may import whom under src, and where time, chance and the environment may be touched.
+//
+// The first rule makes promises checkable ("the command line is a client and nothing else"); the second lets tests own
+// the clock and the ids. Both are data, below. A line that must break one says so itself: `// allowed: <reason>`.
+// Tests are exempt. Run by `npm run check` and by test/contract/imports.test.ts.
+import { globSync, readFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { dirname, join, relative, resolve } from 'node:path'
+
+/** Layer (a folder of src, or its entry file) → the layers it may import. Type-only imports count. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  contract: [],
+  client: ['contract'],
+  cli: ['client', 'contract'],
+  dashboard: ['client', 'contract'],
+  kernel: ['contract'],
+  runtimes: ['kernel', 'contract'],
+  modules: ['kernel', 'contract'],
+  http: ['kernel', 'contract'],
+  supervisor: ['modules', 'http', 'runtimes', 'kernel', 'client', 'contract'],
+  'main.ts': ['cli', 'supervisor'],
+}
+
+/** Layers that must also load in a browser, and the packages they may use there. */
+const BROWSER_SAFE: Record<string, readonly string[]> = {
+  contract: ['typebox'],
+  client: ['eventsource-parser', 'typebox'],
+}
+
+/** In these layers each folder is on its own: what it needs of a neighbour is handed to it. */
+const NO_NEIGHBOURS = ['modules']
+
+const AMBIENT = [
+  { what: 'Date.now()', pattern: /\bDate\.now\b/g },
+  { what: 'new Date() without an argument', pattern: /\bnew Date\b(?!\s*\(\s*[^\s)])/g },
+  { what: 'randomUUID and randomBytes', pattern: /\brandom(?:UUID|Bytes)\b/g },
+  { what: 'setTimeout, setInterval and setImmediate', pattern: /(?<![\w.])set(?:Timeout|Interval|Immediate)\b/g },
+  { what: 'process.env', pattern: /\bprocess\s*\.\s*env\b/g },
+]
+const AMBIENT_HOMES = ['src/kernel/', 'src/cli/', 'src/main.ts', 'src/supervisor/serve.ts']
+
+/** Every breach under `root`/src, as `file:line: sentence`. */
+export function violations(root: string): string[] {
+  return globSync('src/**/*.{ts,tsx}', { cwd: root })
+    .filter((file) => !/\.test\.tsx?$/.test(file))
+    .sort()
+    .flatMap((file) => fileViolations(file, readFileSync(join(root, file), 'utf8')))
+}
+
+function fileViolations(file: string, text: string): string[] {
+  const lines = text.split('\n')
+  const found: { line: number; rule: string }[] = []
+  const note = (offset: number, rule: string | undefined) => {
+    const line = text.slice(0, offset).split('\n').length
+    if (rule !== undefined && !/\/\/ allowed: \S/.test(lines[line - 1] ?? '')) found.push({ line, rule })
+  }
+  const code = blank(text, ['comment', 'regex', 'template'])
+  for (const match of code.matchAll(/\b(?:from|import)\s*\(?\s*(['"])(.*?)\1/g))
+    note(match.index, importRule(file, match[2] ?? ''))
+  for (const match of code.matchAll(/\bimport\s*\(\s*(?!\s|['"])/g))
+    note(match.index, 'a computed import cannot be checked: name the file')
+  if (!AMBIENT_HOMES.some((home) => file.startsWith(home))) {
+    const bare = blank(text, ['comment', 'regex', 'string'])
+    for (const { what, pattern } of AMBIENT) {
+      for (const match of bare.matchAll(pattern))
+        note(match.index, `${what}: only in ${AMBIENT_HOMES.join(', ')}; elsewhere take it as an argument`)
+    }
+  }
+  return found.sort((a, b) => a.line - b.line).map(({ line, rule }) => `${file}:${line}: ${rule}`)
+}
+
+/** The rule that `file` breaks by importing `specifier`, if any. */
+function importRule(file: string, specifier: string): string | undefined {
+  const from = layerOf(file)
+  const allowed = MAY_IMPORT[from]
+  if (allowed === undefined) return `src/${from} has no row in the table of tools/check-imports.ts`
+  if (!specifier.startsWith('.')) return packageRule(from, specifier)
+  const target = relative('.', resolve(dirname(file), specifier))
+  if (!target.startsWith('src/')) return `src imports nothing outside src, but here ${target}`
+  if (/\.test\.tsx?$/.test(target)) return `code does not import tests, but here ${target}`
+  const to = layerOf(target)
+  if (to !== from)
+    return allowed.includes(to) ? undefined : `${from} may import ${listed(allowed)}, not ${to} (${target})`
+  if (!NO_NEIGHBOURS.includes(from) || familyOf(file) === familyOf(target)) return undefined
+  return `${from}/${familyOf(file)} may not import ${from}/${familyOf(target)}: state what it needs as a type and have it passed in`
+}
+
+function packageRule(from: string, specifier: string): string | undefined {
+  const allowed = BROWSER_SAFE[from]
+  if (allowed === undefined) return undefined
+  if (isBuiltin(specifier)) return `${from} also runs in a browser: no ${specifier}`
+  const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
+  return allowed.includes(name) ? undefined : `${from} may use ${listed(allowed)} among packages, not ${name}`
+}
+
+const layerOf = (file: string) => file.split('/')[1] ?? ''
+const familyOf = (file: string) => file.split('/')[2] ?? ''
+const listed = (names: readonly string[]) => (names.length === 0 ? 'nothing of ours' : names.join(', '))
+
+type Token = 'comment' | 'string' | 'template' | 'regex'
+
+// Enough of the language to tell code from text. A template is one token up to the next backtick: one nested in another
+// comes out in pieces, which at worst shows a rule more text than it needs to see.
+const TOKENS =
+  /(?<comment>\/\/.*|\/\*[\s\S]*?\*\/)|(?<string>'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")|(?<template>`(?:\\[\s\S]|[^`\\])*`)|(?<regex>(?<=(?:[(,=:[!&|?{};>]|\breturn)\s*)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/)/g
+
+/** `text` with tokens of the given kinds turned to blanks; offsets and lines stay where they are. */
+function blank(text: string, kinds: readonly Token[]): string {
+  return text.replace(TOKENS, (...match) => {
+    const token: string = match[0]
+    const groups: Partial<Record<Token, string>> = match.at(-1)
+    return kinds.some((kind) => groups[kind] !== undefined) ? token.replace(/[^\n]/g, ' ') : token
+  })
+}
+
+if (import.meta.main) {
+  const found = violations(resolve(import.meta.dirname, '..'))
+  for (const line of found) console.error(line)
+  process.exitCode = found.length === 0 ? 0 : 1
+}

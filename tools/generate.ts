@@ -1,0 +1,134 @@
+/**
+ * Writes what derives from the contract: `openapi.json`, `events.json` and the tables of `docs/reference/`. With
+ * `--check` it writes nothing, names the files that are stale and exits 1 (style R18).
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { EVENT_TYPE_NAMES, EVENT_TYPES, RESERVED_PREFIXES } from '../src/contract/event-types.ts'
+import { OPERATIONS } from '../src/contract/index.ts'
+import { eventSchemaDocument, type JsonMap, openapiDocument } from '../src/contract/openapi.ts'
+import { type Operation, problemsOf } from '../src/contract/operation.ts'
+import { PROBLEM_CODES, PROBLEMS, problemUrn } from '../src/contract/problems.ts'
+
+const root = resolve(import.meta.dirname, '..')
+
+/** Every generated file by its path from the root. */
+export function generatedFiles(): ReadonlyMap<string, string> {
+  return new Map([
+    ['openapi.json', jsonText(openapiDocument(OPERATIONS, packageVersion()))],
+    ['events.json', jsonText(eventSchemaDocument())],
+    ['docs/reference/operations.md', operationsPage()],
+    ['docs/reference/problems.md', problemsPage()],
+    ['docs/reference/events.md', eventsPage()],
+  ])
+}
+
+/** Paths of the files that are not what the contract gives. */
+export function staleFiles(): readonly string[] {
+  return [...generatedFiles()].filter(([path, text]) => storedText(path) !== text).map(([path]) => path)
+}
+
+function storedText(path: string): string | undefined {
+  const file = join(root, path)
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined
+}
+
+const jsonText = (document: JsonMap): string => `${JSON.stringify(document, null, 2)}\n`
+
+function packageVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  if (
+    typeof manifest === 'object' &&
+    manifest !== null &&
+    'version' in manifest &&
+    typeof manifest.version === 'string'
+  ) {
+    return manifest.version
+  }
+  throw new Error('package.json has no version')
+}
+
+/** Problems that every operation can answer: said once, not in every row. */
+const EVERYWHERE = PROBLEM_CODES.filter((code) => OPERATIONS.every((operation) => problemsOf(operation).includes(code)))
+
+function operationsPage(): string {
+  const families = Map.groupBy(OPERATIONS, (operation) => operation.family)
+  const sections = [...families].map(([family, operations]) => `## ${family}\n\n${operationsTable(operations)}`)
+  const intro = `Every operation of the API. Fields and examples: \`openapi.json\`, or \`/docs\` of a running server. Besides the problems listed, every operation can answer ${codeList(EVERYWHERE)}.`
+  return page('Operations', intro, sections)
+}
+
+function operationsTable(operations: readonly Operation[]): string {
+  const rows = operations.map((operation) => [
+    `\`${operation.id}\``,
+    `\`${operation.method} ${operation.path}\``,
+    operation.summary,
+    operation.frames === undefined ? Object.keys(operation.replies).join(', ') : '200 (stream)',
+    codeList(problemsOf(operation).filter((code) => !EVERYWHERE.includes(code))),
+    codeList(operation.emits ?? []),
+  ])
+  return table(['Operation', 'Request', 'What it does', 'Success', 'Problems', 'Events'], rows)
+}
+
+function problemsPage(): string {
+  const rows = PROBLEM_CODES.map((code) => {
+    const { status, prefix, title } = PROBLEMS[code]
+    const operations = OPERATIONS.filter((operation) => problemsOf(operation).includes(code))
+    return [`\`${code}\``, String(status), `\`${prefix}:\``, `\`${problemUrn(code)}\``, title, answeredBy(operations)]
+  })
+  const intro = 'Everything that the API refuses, as RFC 9457 Problem Details: `detail` starts with the prefix.'
+  return page('Problems', intro, [table(['Code', 'Status', 'Prefix', '`type`', 'Title', 'Operations'], rows)])
+}
+
+function answeredBy(operations: readonly Operation[]): string {
+  if (operations.length === 0) return 'paths outside the contract'
+  if (operations.length === OPERATIONS.length) return 'all'
+  return operations.length > 8 ? `${operations.length}` : codeList(operations.map((operation) => operation.id))
+}
+
+function eventsPage(): string {
+  const rows = EVENT_TYPE_NAMES.map((type) => {
+    const { payload, log, emittedBy, when } = EVENT_TYPES[type]
+    return [`\`${type}\``, `\`${payloadName(payload)}\``, log, emittedBy, when]
+  })
+  const reserved = `Every other type is a custom one, which clients may emit unless it starts with a prefix of the service: ${codeList(RESERVED_PREFIXES)}.`
+  const intro = 'Every event type of the service. The schema of each is in `openapi.json`.'
+  return page('Events', intro, [table(['Type', 'Payload', 'Log', 'Emitted by', 'When'], rows), reserved])
+}
+
+const payloadName = (schema: object): string =>
+  '$id' in schema && typeof schema.$id === 'string' ? schema.$id : 'object'
+
+function codeList(codes: readonly string[]): string {
+  return codes.map((code) => `\`${code}\``).join(', ')
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
+}
+
+function page(title: string, intro: string, sections: readonly string[]): string {
+  const note = '<!-- Made by `npm run generate` from src/contract. -->'
+  return `${[note, `# ${title}`, intro, ...sections].join('\n\n')}\n`
+}
+
+function write(): void {
+  for (const [path, text] of generatedFiles()) {
+    const file = join(root, path)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, text)
+  }
+}
+
+function main(args: readonly string[]): number {
+  if (!args.includes('--check')) {
+    write()
+    return 0
+  }
+  const stale = staleFiles()
+  for (const path of stale) process.stderr.write(`stale: ${path} (run npm run generate)\n`)
+  return stale.length === 0 ? 0 : 1
+}
+
+if (import.meta.main) process.exitCode = main(process.argv.slice(2))

@@ -1,0 +1,118 @@
+// What `npm test` runs: every `*.test.ts` under src and test, by node's own test runner, with one summary at the end.
+//
+// A plain `node --test` will not do. The crash tests kill servers and take the machine for themselves, so they come last
+// and one at a time; two invocations would print two summaries, and people and machines read only the last. And node
+// waits for ever for a file whose tests are over but which still holds a socket or a child: one leak would hang the
+// whole run. So every file is a run of its own, with a deadline, and all report into one reporter.
+//
+//   npm test                      everything
+//   npm test -- events cursor     the files whose path contains one of the words
+//   npm run soak                  test/crash only, with more rounds (SVC_SOAK=1)
+import { globSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { finished } from 'node:stream/promises'
+import { run } from 'node:test'
+import { spec, type TestEvent } from 'node:test/reporters'
+import { parseArgs } from 'node:util'
+
+const AT_ONCE = 2
+const FILE_DEADLINE_MS = 600_000
+const SOAK_DEADLINE_MS = 3_600_000
+
+const root = resolve(import.meta.dirname, '..')
+const { values: flags, positionals: words } = parseArgs({
+  options: { soak: { type: 'boolean' } },
+  allowPositionals: true,
+})
+const deadlineMs = flags.soak ? SOAK_DEADLINE_MS : FILE_DEADLINE_MS
+if (flags.soak) process.env['SVC_SOAK'] = '1'
+
+const isCrashTest = (file: string) => file.startsWith('test/crash/')
+const files = globSync(['src/**/*.test.ts', 'test/**/*.test.ts'], { cwd: root })
+  .filter((file) => !flags.soak || isCrashTest(file))
+  .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
+  .sort()
+if (files.length === 0) {
+  process.stderr.write(`no test file matches ${words.join(' ') || (flags.soak ? 'test/crash' : 'src or test')}\n`)
+  process.exit(1)
+}
+
+const startedAt = performance.now()
+const totals = { tests: 0, suites: 0, passed: 0, failed: 0, cancelled: 0, skipped: 0, todo: 0 }
+let success = true
+
+const events = new PassThrough({ objectMode: true })
+const report = events.pipe(spec())
+report.pipe(process.stdout)
+
+// Ends the running files too: they would outlive us. What is left is reported as cancelled.
+const interrupted = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => interrupted.abort())
+
+const apart = files.filter(isCrashTest)
+const together = files.filter((file) => !isCrashTest(file))
+await Promise.all(Array.from({ length: AT_ONCE }, () => runInTurn(together)))
+await runInTurn(apart)
+
+for (const event of closingLines()) events.write(event)
+events.end()
+await finished(report)
+// Not by running out of work: a file cut off at its deadline may have left a child behind that holds our pipes.
+process.stdout.write('', () => process.exit(success ? 0 : 1))
+
+/** One lane: takes the next file from `queue` until it is empty. */
+async function runInTurn(queue: string[]) {
+  for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+    for (const event of await runFile(file)) events.write(event)
+  }
+}
+
+/** The events of one file, together, so that two files at once do not mix their lines. */
+async function runFile(file: string): Promise<TestEvent[]> {
+  const deadline = AbortSignal.timeout(deadlineMs)
+  const signal = AbortSignal.any([deadline, interrupted.signal])
+  const seen: TestEvent[] = []
+  for await (const event of run({
+    files: [join(root, file)],
+    cwd: root,
+    concurrency: 1,
+    signal,
+  }) as AsyncIterable<TestEvent>) {
+    if (event.type === 'test:summary' && event.data.file === undefined) count(event.data)
+    else if (!isClosingLine(event)) seen.push(event)
+  }
+  if (deadline.aborted) seen.push(diagnostic(`${file} was cut off after ${deadlineMs / 1000} s`))
+  return seen
+}
+
+function count(summary: Extract<TestEvent, { type: 'test:summary' }>['data']) {
+  const counts: Partial<typeof totals> = summary.counts // `failed` is missing from its declared type
+  for (const key of Object.keys(totals) as (keyof typeof totals)[]) totals[key] += counts[key] ?? 0
+  success &&= summary.success
+}
+
+/** `tests 3`, `pass 2`, …: each file's own, which ours replace. */
+function isClosingLine(event: TestEvent): boolean {
+  if (event.type === 'test:plan') return event.data.file === undefined
+  return event.type === 'test:diagnostic' && event.data.file === undefined && event.data.nesting === 0
+}
+
+function closingLines(): TestEvent[] {
+  const { tests, suites, passed, failed, cancelled, skipped, todo } = totals
+  const lines = {
+    tests,
+    suites,
+    pass: passed,
+    fail: failed,
+    cancelled,
+    skipped,
+    todo,
+    duration_ms: performance.now() - startedAt,
+  }
+  return Object.entries(lines).map(([name, value]) => diagnostic(`${name} ${value}`))
+}
+
+function diagnostic(message: string): TestEvent {
+  return { type: 'test:diagnostic', data: { nesting: 0, message, level: 'info' } }
+}
