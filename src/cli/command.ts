@@ -102,7 +102,11 @@ export type OutputFormat = (typeof OUTPUT_FORMATS)[number]
 /** Every command takes these, in any position. */
 export const GLOBAL_FLAGS: readonly FlagSpec[] = [
   { flags: '--api <url>', description: 'Server; SVC_API, else the running supervisor, where absent.' },
-  { flags: '-c, --city <city>', description: 'City, by name or path; SVC_CITY, else that of the working directory, where absent.', complete: 'city' },
+  {
+    flags: '-c, --city <city>',
+    description: 'City, by name or path; SVC_CITY, else that of the working directory, where absent.',
+    complete: 'city',
+  },
   { flags: '-A, --all-cities', description: 'All cities, also inside the directory of one.' },
   { flags: '-o, --output <format>', description: 'How to print.', choices: OUTPUT_FORMATS },
   { flags: '--json', description: 'Same as -o json.' },

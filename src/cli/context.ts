@@ -1,6 +1,7 @@
 /** What a command has at hand: the world, the client, the city in scope, the way to print. */
-import { type Deadline, deadline } from '../client/clock.ts'
+
 import { type CallReport, Client } from '../client/client.ts'
+import { type Deadline, deadline } from '../client/clock.ts'
 import type { Input, OutputFormat } from './command.ts'
 import { cityOfDirectory, discoverEndpoint, resolveCity } from './discovery.ts'
 import { EXIT, Failure, printable, usageError } from './failure.ts'
@@ -45,7 +46,8 @@ export class Context {
     this.options = options
     const color = options.color && io.stdout.isTerminal && !io.env['NO_COLOR']
     this.print = new Printer(io.stdout, { format: options.format, color, now: () => io.clock.now() })
-    if (options.city !== undefined && options.allCities) throw usageError('--city and --all-cities are mutually exclusive')
+    if (options.city !== undefined && options.allCities)
+      throw usageError('--city and --all-cities are mutually exclusive')
   }
 
   /** The client of the discovered server. */
@@ -69,7 +71,9 @@ export class Context {
   }
 
   async #trace({ method, path, status, ms, requestId }: CallReport): Promise<void> {
-    await this.io.stderr.write(`debug: ${method} ${path} ${status} ${Math.round(ms)} ms ${requestId ?? ''}\n`).catch(() => undefined)
+    await this.io.stderr
+      .write(`debug: ${method} ${path} ${status} ${Math.round(ms)} ms ${requestId ?? ''}\n`)
+      .catch(() => undefined)
   }
 
   /** A time limit for requests; dispose of it when they are answered. */
@@ -91,7 +95,8 @@ export class Context {
     const { io } = this
     if (argument !== undefined) return resolveCity(await this.client(), io, argument, signal)
     const city = await this.city(signal)
-    if (city === undefined) throw usageError('no city in scope', 'name one, or pass --city NAME, or run it inside the city’s directory')
+    if (city === undefined)
+      throw usageError('no city in scope', 'name one, or pass --city NAME, or run it inside the city’s directory')
     return city
   }
 

@@ -37,8 +37,13 @@ export async function discoverEndpoint(world: World, api: string | undefined): P
 
 function parseApiUrl(text: string, source: string): string {
   const url = URL.parse(text)
-  const plain = url !== null && (url.protocol === 'http:' || url.protocol === 'https:') && url.username === '' && url.password === ''
-  if (!plain || url.search !== '' || url.hash !== '') throw usageError(`invalid ${source} "${text}": expected a URL like ${DEFAULT_URL}`)
+  const plain =
+    url !== null &&
+    (url.protocol === 'http:' || url.protocol === 'https:') &&
+    url.username === '' &&
+    url.password === ''
+  if (!plain || url.search !== '' || url.hash !== '')
+    throw usageError(`invalid ${source} "${text}": expected a URL like ${DEFAULT_URL}`)
   return url.href.replace(/\/+$/, '')
 }
 
@@ -63,7 +68,8 @@ async function readEndpointFile({ env, home, cwd }: World): Promise<EndpointFile
   try {
     text = await readFile(path, 'utf8')
   } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return undefined
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR'))
+      return undefined
     throw discoveryFailure(path, error instanceof Error ? error.message : 'unreadable')
   }
   const file = parseEndpoint(text)
@@ -79,7 +85,10 @@ function parseEndpoint(text: string): Omit<EndpointFile, 'path'> | undefined {
     return undefined
   }
   if (!isRecord(value) || typeof value['url'] !== 'string' || URL.parse(value['url']) === null) return undefined
-  return { url: value['url'].replace(/\/+$/, ''), token: typeof value['token'] === 'string' ? value['token'] : undefined }
+  return {
+    url: value['url'].replace(/\/+$/, ''),
+    token: typeof value['token'] === 'string' ? value['token'] : undefined,
+  }
 }
 
 const discoveryFailure = (path: string, why: string): Failure =>
@@ -88,7 +97,8 @@ const discoveryFailure = (path: string, why: string): Failure =>
   })
 
 /** A city is named, unless it looks like a path: `.`, `./x`, `/x`, `~/x`. */
-export const isPath = (city: string): boolean => city === '.' || city === '..' || city === '~' || city.includes('/') || city.includes(sep)
+export const isPath = (city: string): boolean =>
+  city === '.' || city === '..' || city === '~' || city.includes('/') || city.includes(sep)
 
 /** The name of a city given by name or path. */
 export async function resolveCity(client: Client, world: World, city: string, signal: AbortSignal): Promise<string> {
@@ -96,7 +106,9 @@ export async function resolveCity(client: Client, world: World, city: string, si
   const path = resolve(world.cwd, city.replace(/^~(?=\/|$)/, world.home))
   const found = cityContaining(await listCities(client, signal), spellings(path))
   if (found !== undefined) return found.name
-  throw new Failure(EXIT.notFound, `no city is registered at ${path}`, { hint: 'see the cities and their paths with: svcctl city list' })
+  throw new Failure(EXIT.notFound, `no city is registered at ${path}`, {
+    hint: 'see the cities and their paths with: svcctl city list',
+  })
 }
 
 /** The name of the city that the working directory is in. */
@@ -115,10 +127,14 @@ function spellings(path: string): readonly string[] {
 
 /** The innermost city whose directory is, or is above, one of the paths. */
 export function cityContaining(cities: readonly Pick<CityInfo, 'name' | 'path'>[], paths: readonly string[]) {
-  const contains = (root: string, path: string) => path === root || path.startsWith(root.endsWith(sep) ? root : `${root}${sep}`)
+  const contains = (root: string, path: string) =>
+    path === root || path.startsWith(root.endsWith(sep) ? root : `${root}${sep}`)
   return cities
     .filter((city) => city.path !== '' && paths.some((path) => contains(city.path, path)))
-    .reduce<Pick<CityInfo, 'name' | 'path'> | undefined>((best, city) => (city.path.length > (best?.path.length ?? -1) ? city : best), undefined)
+    .reduce<Pick<CityInfo, 'name' | 'path'> | undefined>(
+      (best, city) => (city.path.length > (best?.path.length ?? -1) ? city : best),
+      undefined,
+    )
 }
 
 /** Every registered city. */

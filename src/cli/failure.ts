@@ -88,7 +88,8 @@ function hintFor(problem: ApiProblem): string | undefined {
   if (problem.code === 'cursor-expired') return 'list what is retained first, then go on from there'
   if (problem.status === 401) return 'put the token of the server into SVC_TOKEN'
   const requestId = problem.body['request_id']
-  if (problem.status === 409 && typeof requestId === 'string') return `wait for it with: svcctl request wait ${requestId}`
+  if (problem.status === 409 && typeof requestId === 'string')
+    return `wait for it with: svcctl request wait ${requestId}`
   return undefined
 }
 
@@ -127,5 +128,5 @@ function jsonReport(failure: Failure): string {
 
 /** Text of others without the control characters that would drive a terminal; tabs and newlines stay. */
 export function printable(text: string): string {
-  return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, (control) => `\\x${control.charCodeAt(0).toString(16).padStart(2, '0')}`)
+  return text.replaceAll(/[\p{Cc}--[\t\n]]/gv, (control) => `\\x${control.charCodeAt(0).toString(16).padStart(2, '0')}`)
 }

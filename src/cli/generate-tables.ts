@@ -29,7 +29,7 @@ function routesText(): string {
     return `  '${operation.id}': { id: '${operation.id}', method: '${operation.method}', path: '${operation.path}'${headers}${mediaType} },`
   })
   return [
-    '// Generated from the contract by src/cli/generate-tables.ts; do not edit.',
+    '// biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit',
     "import type { OperationId } from '../contract/index.ts'",
     "import type { Route } from './client.ts'",
     '',
@@ -44,7 +44,7 @@ function routesText(): string {
 function helpText(): string {
   const rows = OPERATIONS.map((operation) => `  '${operation.id}': ${JSON.stringify(helpOf(operation))},`)
   return [
-    '// Generated from the contract by src/cli/generate-tables.ts; do not edit.',
+    '// biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit',
     "import type { OperationId } from '../contract/index.ts'",
     "import type { OperationHelp } from './command.ts'",
     '',
@@ -70,7 +70,8 @@ function helpOf(operation: Operation): OperationHelp {
 }
 
 function asObject(schema: TSchema | undefined): TObject | undefined {
-  const isObject = (candidate: TSchema | undefined): candidate is TObject => candidate !== undefined && 'properties' in candidate
+  const isObject = (candidate: TSchema | undefined): candidate is TObject =>
+    candidate !== undefined && 'properties' in candidate
   return isObject(schema) ? schema : undefined
 }
 
@@ -78,12 +79,15 @@ function fieldsOf(schema: TObject | undefined): [string, NonNullable<OperationHe
   return Object.entries(schema?.properties ?? {}).flatMap(([name, property]) => {
     const { description, enum: choices } = readProperty(property)
     if (description === undefined && choices === undefined) return []
-    return [[name, { ...(description === undefined ? {} : { description }), ...(choices === undefined ? {} : { choices }) }]]
+    return [
+      [name, { ...(description === undefined ? {} : { description }), ...(choices === undefined ? {} : { choices }) }],
+    ]
   })
 }
 
 function readProperty(property: TSchema): { description?: string; enum?: string[] } {
-  const description = 'description' in property && typeof property.description === 'string' ? property.description : undefined
+  const description =
+    'description' in property && typeof property.description === 'string' ? property.description : undefined
   const choices = 'enum' in property && Array.isArray(property.enum) ? property.enum.map(String) : undefined
   return { ...(description === undefined ? {} : { description }), ...(choices === undefined ? {} : { enum: choices }) }
 }

@@ -1,7 +1,7 @@
 /** The command line: words in, exit code out (style R16). */
 import type { Input } from './command.ts'
 import { Context, globalOptions } from './context.ts'
-import { EXIT, report, type ReportStyle } from './failure.ts'
+import { EXIT, type ReportStyle, report } from './failure.ts'
 import type { Io } from './io.ts'
 import { parseWords } from './parse.ts'
 
@@ -27,7 +27,11 @@ const wantsJson = (input: Input): boolean => ['json', 'jsonl'].includes(globalOp
 
 // Before the words are parsed, for errors in the words themselves.
 const asksForJson = (argv: readonly string[]): boolean =>
-  argv.includes('--json') || argv.some((word, at) => /^(-o|--output=)jsonl?$/.test(word) || (/^(-o|--output)$/.test(word) && /^jsonl?$/.test(argv[at + 1] ?? '')))
+  argv.includes('--json') ||
+  argv.some(
+    (word, at) =>
+      /^(-o|--output=)jsonl?$/.test(word) || (/^(-o|--output)$/.test(word) && /^jsonl?$/.test(argv[at + 1] ?? '')),
+  )
 
 /** Completion never fails and never says a word (sheet 08 §4.6). */
 async function complete(words: readonly string[], io: Io): Promise<number> {

@@ -1,4 +1,4 @@
-// Generated from the contract by src/cli/generate-tables.ts; do not edit.
+// biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
 import type { OperationId } from '../contract/index.ts'
 import type { OperationHelp } from './command.ts'
 

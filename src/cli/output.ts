@@ -66,7 +66,8 @@ export class Printer {
     if (format === 'jsonl') return this.lines(items.map((item) => jsonLine(item)))
     if (format === 'name') return this.lines(items.map((item) => printable(name(item))))
     const shown = columns.filter((column) => format === 'wide' || column.wide !== true)
-    if (!this.#sink.isTerminal) return this.lines(items.map((item) => shown.map((column) => tabCell(column.value(item))).join('\t')))
+    if (!this.#sink.isTerminal)
+      return this.lines(items.map((item) => shown.map((column) => tabCell(column.value(item))).join('\t')))
     if (items.length > 0) await this.lines(this.#table(items, shown))
   }
 
@@ -76,10 +77,15 @@ export class Printer {
     if (format === 'json') return this.lines([json.trimEnd()])
     if (format === 'jsonl') return this.lines([jsonLine(item)])
     if (format === 'name') return this.lines([printable(name(item))])
-    const shown = columns.filter((column) => (format === 'wide' || column.wide !== true) && column.value(item) !== undefined)
-    if (!this.#sink.isTerminal) return this.lines(shown.map((column) => `${fieldName(column)}\t${tabCell(column.value(item))}`))
+    const shown = columns.filter(
+      (column) => (format === 'wide' || column.wide !== true) && column.value(item) !== undefined,
+    )
+    if (!this.#sink.isTerminal)
+      return this.lines(shown.map((column) => `${fieldName(column)}\t${tabCell(column.value(item))}`))
     const width = Math.max(0, ...shown.map((column) => column.header.length))
-    await this.lines(shown.map((column) => `${this.#dim(`${fieldName(column)}:`.padEnd(width + 2))}${this.#cell(column, item)}`))
+    await this.lines(
+      shown.map((column) => `${this.#dim(`${fieldName(column)}:`.padEnd(width + 2))}${this.#cell(column, item)}`),
+    )
   }
 
   #table<T>(items: readonly T[], columns: readonly Column<T>[]): string[] {
@@ -88,7 +94,9 @@ export class Printer {
       columns.map((column, index) => Math.max(column.header.length, ...rows.map((row) => row[index]?.length ?? 0))),
       this.#sink.columns,
     )
-    const header = columns.map((column, index) => pad(column.header, widths[index], index === columns.length - 1)).join('  ')
+    const header = columns
+      .map((column, index) => pad(column.header, widths[index], index === columns.length - 1))
+      .join('  ')
     const body = rows.map((row) =>
       row
         .map((text, index) => {
@@ -126,13 +134,29 @@ export class Printer {
 
 const [GREEN, YELLOW, RED] = [32, 33, 31]
 const STATE_COLORS: Readonly<Record<string, number>> = {
-  running: GREEN, ok: GREEN, succeeded: GREEN, configured: GREEN, yes: GREEN,
-  init_failed: RED, failed: RED, degraded: RED, unreachable: RED, fenced: RED, invalid_configuration: RED, probe_error: RED,
-  needs_auth: YELLOW, not_installed: YELLOW, stopping: YELLOW, queued: YELLOW, starting_agents: YELLOW, accepted: YELLOW,
+  running: GREEN,
+  ok: GREEN,
+  succeeded: GREEN,
+  configured: GREEN,
+  yes: GREEN,
+  init_failed: RED,
+  failed: RED,
+  degraded: RED,
+  unreachable: RED,
+  fenced: RED,
+  invalid_configuration: RED,
+  probe_error: RED,
+  needs_auth: YELLOW,
+  not_installed: YELLOW,
+  stopping: YELLOW,
+  queued: YELLOW,
+  starting_agents: YELLOW,
+  accepted: YELLOW,
 }
 
 const fieldName = (column: { readonly header: string }): string => column.header.toLowerCase()
-const yesNo = (value: Exclude<Cell, undefined>): string => (typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value))
+const yesNo = (value: Exclude<Cell, undefined>): string =>
+  typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value)
 
 /** A value between two tabs: nothing in it can be taken for a separator, or for a command to a terminal. */
 function tabCell(value: Cell): string {
@@ -182,5 +206,8 @@ export const jsonLine = (value: unknown): string => oneLine(JSON.stringify(value
 /** JSON text with every line separator escaped; two spellings of the same object. */
 export function oneLine(json: string): string {
   if (json.includes('\n') || json.includes('\r')) return oneLine(JSON.stringify(JSON.parse(json)))
-  return json.replaceAll(/[\u0085\u2028\u2029]/g, (separator) => `\\u${separator.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return json.replaceAll(
+    /[\u0085\u2028\u2029]/g,
+    (separator) => `\\u${separator.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }

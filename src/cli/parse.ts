@@ -1,7 +1,15 @@
 /** Words of the command line → the command they name and its parsed input; commander does the parsing. */
 import { Command, CommanderError, Option } from 'commander'
 import {
-  argumentName, type CommandModule, type CommandSpec, flagName, type FlagSpec, flagWords, GLOBAL_FLAGS, Input, takesValue,
+  argumentName,
+  type CommandModule,
+  type CommandSpec,
+  type FlagSpec,
+  flagName,
+  flagWords,
+  GLOBAL_FLAGS,
+  Input,
+  takesValue,
 } from './command.ts'
 import { usageError } from './failure.ts'
 import { NOUNS, SERVE_SUMMARY } from './nouns.ts'
@@ -23,7 +31,12 @@ export async function parseWords(words: readonly string[], columns: number): Pro
   return parseNoun(await found.load(), noun, rest, columns)
 }
 
-async function parseNoun(module: CommandModule, noun: string, words: readonly string[], columns: number): Promise<Parsed> {
+async function parseNoun(
+  module: CommandModule,
+  noun: string,
+  words: readonly string[],
+  columns: number,
+): Promise<Parsed> {
   const commands = module.commands.filter((command) => command.path[0] === noun)
   const single = commands.find((command) => command.path.length === 1)
   if (single !== undefined) return parseLeaf(single, words, columns)
@@ -38,7 +51,11 @@ async function parseNoun(module: CommandModule, noun: string, words: readonly st
  * Position of the first word that is no flag and no flag's value. Of a flag that is not known yet, the next word is taken
  * for its value unless it is one of `wanted`.
  */
-function findWord(words: readonly string[], wanted: ReadonlySet<string>, flags: readonly FlagSpec[]): number | undefined {
+function findWord(
+  words: readonly string[],
+  wanted: ReadonlySet<string>,
+  flags: readonly FlagSpec[],
+): number | undefined {
   const valued = new Set(flags.filter((flag) => takesValue(flag.flags)).flatMap((flag) => flagWords(flag.flags)))
   const known = new Set(flags.flatMap((flag) => flagWords(flag.flags)))
   for (let at = 0; at < words.length; at += 1) {
@@ -46,7 +63,8 @@ function findWord(words: readonly string[], wanted: ReadonlySet<string>, flags: 
     if (word === '--') return at + 1 < words.length ? at + 1 : undefined
     if (!word.startsWith('-') || word === '-') return at
     const next = words[at + 1]
-    const unknownValue = !known.has(word) && word.startsWith('--') && !word.includes('=') && !isHelp(word) && next !== undefined
+    const unknownValue =
+      !known.has(word) && word.startsWith('--') && !word.includes('=') && !isHelp(word) && next !== undefined
     if (valued.has(word) || (unknownValue && !next.startsWith('-') && !wanted.has(next))) at += 1
   }
   return undefined
@@ -62,17 +80,22 @@ function rootGroup(columns: number): Command {
   root.command('serve').description(SERVE_SUMMARY)
   for (const [noun, { summary }] of Object.entries(NOUNS)) root.command(noun).description(summary)
   addFlags(root, GLOBAL_FLAGS, 'Global options:')
-  root.addHelpText('after', examplesText([
-    { line: 'svcctl serve', does: 'run the supervisor' },
-    { line: 'svcctl city create ./demo', does: 'create a city and wait until it runs' },
-    { line: 'svcctl events --follow', does: 'follow all events' },
-    { line: 'svcctl help city create', does: 'everything about a command' },
-  ]))
+  root.addHelpText(
+    'after',
+    examplesText([
+      { line: 'svcctl serve', does: 'run the supervisor' },
+      { line: 'svcctl city create ./demo', does: 'create a city and wait until it runs' },
+      { line: 'svcctl events --follow', does: 'follow all events' },
+      { line: 'svcctl help city create', does: 'everything about a command' },
+    ]),
+  )
   return root
 }
 
 function nounGroup(noun: string, commands: readonly CommandSpec[], columns: number): Command {
-  const group = quietCommand(`svcctl ${noun}`, columns).usage('COMMAND [options]').description(NOUNS[noun]?.summary ?? '')
+  const group = quietCommand(`svcctl ${noun}`, columns)
+    .usage('COMMAND [options]')
+    .description(NOUNS[noun]?.summary ?? '')
   for (const command of commands) group.command(command.path[1] ?? '').description(summaryOf(command))
   group.addHelpText('after', examplesText(commands.flatMap((command) => command.examples.slice(0, 1))))
   return group
@@ -113,9 +136,14 @@ function leafCommand(spec: CommandSpec, columns: number): Command {
     const added = command.registeredArguments.at(-1)
     if (argument.choices !== undefined) added?.choices([...argument.choices])
   }
-  addFlags(command, (spec.flags ?? []).map((flag) => withFieldHelp(spec, flag)), 'Options:')
+  addFlags(
+    command,
+    (spec.flags ?? []).map((flag) => withFieldHelp(spec, flag)),
+    'Options:',
+  )
   addFlags(command, GLOBAL_FLAGS, 'Global options:')
-  const calls = spec.operations.length === 0 ? '' : `\nOperations: ${spec.operations.join(', ')} (svcctl schema openapi)\n`
+  const calls =
+    spec.operations.length === 0 ? '' : `\nOperations: ${spec.operations.join(', ')} (svcctl schema openapi)\n`
   command.addHelpText('after', `${examplesText(spec.examples)}${calls}`)
   return command
 }
@@ -141,15 +169,24 @@ function addFlags(command: Command, flags: readonly FlagSpec[], group: string): 
   }
 }
 
-const fieldHelp = (spec: CommandSpec, field: string) => OPERATION_HELP[spec.operations[0] ?? 'list-cities'].fields?.[field] ?? {}
+const fieldHelp = (spec: CommandSpec, field: string) =>
+  OPERATION_HELP[spec.operations[0] ?? 'list-cities'].fields?.[field] ?? {}
 
 function withFieldHelp(spec: CommandSpec, flag: FlagSpec): FlagSpec {
-  const field = fieldHelp(spec, flagName(flag.flags).replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))
+  const field = fieldHelp(
+    spec,
+    flagName(flag.flags).replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+  )
   const choices = flag.choices ?? field.choices
-  return { ...flag, description: flag.description ?? field.description ?? '', ...(choices === undefined ? {} : { choices }) }
+  return {
+    ...flag,
+    description: flag.description ?? field.description ?? '',
+    ...(choices === undefined ? {} : { choices }),
+  }
 }
 
-export const summaryOf = (spec: CommandSpec): string => spec.summary ?? OPERATION_HELP[spec.operations[0] ?? 'list-cities'].summary
+export const summaryOf = (spec: CommandSpec): string =>
+  spec.summary ?? OPERATION_HELP[spec.operations[0] ?? 'list-cities'].summary
 
 function descriptionOf(spec: CommandSpec): string {
   const operation = spec.operations[0]
@@ -158,8 +195,7 @@ function descriptionOf(spec: CommandSpec): string {
 }
 
 function examplesText(examples: CommandSpec['examples']): string {
-  const width = Math.max(0, ...examples.map(({ line }) => line.length))
-  return ['\nExamples:', ...examples.map(({ line, does }) => `  ${line.padEnd(width)}  # ${does}`), ''].join('\n')
+  return ['\nExamples:', ...examples.flatMap(({ line, does }) => [`  # ${does}`, `  ${line}`]), ''].join('\n')
 }
 
 function tryParse(command: Command, words: readonly string[]): CommanderError | undefined {
@@ -174,7 +210,11 @@ function tryParse(command: Command, words: readonly string[]): CommanderError | 
 
 function helpText(command: Command): string {
   let text = ''
-  command.configureOutput({ writeOut: (part) => { text += part } })
+  command.configureOutput({
+    writeOut: (part) => {
+      text += part
+    },
+  })
   command.outputHelp()
   return text
 }
@@ -183,5 +223,8 @@ function helpText(command: Command): string {
 function commanderFailure(error: CommanderError, command: Command) {
   const [sentence = '', ...more] = error.message.replace(/^error: /, '').split('\n')
   const suggestion = /\(Did you mean (.+)\?\)/.exec(more.join(' '))?.[1]
-  return usageError(sentence, suggestion === undefined ? `see: ${command.name()} --help` : `did you mean ${suggestion}?`)
+  return usageError(
+    sentence,
+    suggestion === undefined ? `see: ${command.name()} --help` : `did you mean ${suggestion}?`,
+  )
 }

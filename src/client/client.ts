@@ -48,7 +48,8 @@ export type CallInput<Id extends OperationId> = Part<'params', ParamsOf<Operatio
   Part<'query', QueryOf<OperationById<Id>>> &
   BodyPart<OperationById<Id>> &
   CallOptions
-type CallArguments<Id extends OperationId> = Record<never, never> extends CallInput<Id> ? [input?: CallInput<Id>] : [input: CallInput<Id>]
+type CallArguments<Id extends OperationId> =
+  Record<never, never> extends CallInput<Id> ? [input?: CallInput<Id>] : [input: CallInput<Id>]
 
 export interface Reply<T> {
   readonly status: number
@@ -113,7 +114,10 @@ export class Client {
   }
 
   /** Calls an operation; throws `ApiProblem`, `Unreachable` or `DecodeError`. */
-  call<Id extends OperationId>(operation: OperationRef<Id>, ...input: CallArguments<Id>): Promise<Reply<ReplyOf<OperationById<Id>>>>
+  call<Id extends OperationId>(
+    operation: OperationRef<Id>,
+    ...input: CallArguments<Id>
+  ): Promise<Reply<ReplyOf<OperationById<Id>>>>
   async call(operation: OperationRef<OperationId>, input: AnyInput = {}): Promise<Reply<AnyReplyBody>> {
     const route = routeOf(operation)
     const response = await this.#sendWithRetries(this.#prepare(route, input), input, isRepeatable(route))
@@ -188,7 +192,11 @@ export class Client {
       if (outcome instanceof Response) return outcome
       if (attempt >= retries || !isPassing(outcome)) throw outcome
       const asked = outcome instanceof ApiProblem ? outcome.retryAfterSec : undefined
-      await delay(this.clock, backoffMs(attempt, this.random(), asked) / 4, request.signal ?? new AbortController().signal)
+      await delay(
+        this.clock,
+        backoffMs(attempt, this.random(), asked) / 4,
+        request.signal ?? new AbortController().signal,
+      )
     }
   }
 
@@ -204,7 +212,8 @@ export class Client {
   }
 }
 
-export const routeOf = (operation: OperationRef<OperationId>): Route => (typeof operation === 'string' ? ROUTES[operation] : operation)
+export const routeOf = (operation: OperationRef<OperationId>): Route =>
+  typeof operation === 'string' ? ROUTES[operation] : operation
 
 const isRepeatable = (route: Route): boolean =>
   route.method === 'GET' || (route.method === 'POST' && route.headers?.includes('Idempotency-Key') === true)
@@ -244,7 +253,9 @@ async function readText(response: Response, url: string): Promise<string> {
 /** The one place where text becomes a typed body: the server's tests hold it to the contract's schemas. */
 function parseReply(response: Response, text: string): AnyReplyBody {
   if (!isJson(response.headers)) {
-    throw new DecodeError(`expected JSON, got ${response.headers.get('content-type') ?? 'no media type'}: is ${response.url} a svcctl server?`)
+    throw new DecodeError(
+      `expected JSON, got ${response.headers.get('content-type') ?? 'no media type'}: is ${response.url} a svcctl server?`,
+    )
   }
   try {
     return JSON.parse(text)
@@ -253,4 +264,5 @@ function parseReply(response: Response, text: string): AnyReplyBody {
   }
 }
 
-export const isJson = (headers: Headers): boolean => /^application\/([\w.+-]+\+)?json\b/.test(headers.get('content-type') ?? '')
+export const isJson = (headers: Headers): boolean =>
+  /^application\/([\w.+-]+\+)?json\b/.test(headers.get('content-type') ?? '')

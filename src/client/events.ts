@@ -44,7 +44,11 @@ export async function listEventPage(client: Client, scope: EventScope, request: 
     return { ...pageOf(body), head: body.event_cursor }
   }
   const params = { cityName: scope.city }
-  const { body, headers } = await client.call('list-city-events', { params, query: { ...query, after_seq: after }, signal })
+  const { body, headers } = await client.call('list-city-events', {
+    params,
+    query: { ...query, after_seq: after },
+    signal,
+  })
   const head = headers.get('x-svc-index')
   if (head === null) throw new DecodeError('missing X-SVC-Index header')
   return { ...pageOf(body), head }
@@ -81,7 +85,11 @@ export function streamOf(scope: EventScope, filters: Omit<EventFilters, 'since'>
   if (scope.city === undefined) {
     return { operation: 'stream-events', params: {}, query: { type, after_cursor: filters.after } } as const
   }
-  return { operation: 'stream-city-events', params: { cityName: scope.city }, query: { type, after_seq: filters.after } } as const
+  return {
+    operation: 'stream-city-events',
+    params: { cityName: scope.city },
+    query: { type, after_seq: filters.after },
+  } as const
 }
 
 /** The event in a frame's data; throws `DecodeError` for anything that is not one. */
@@ -100,5 +108,10 @@ function parseJson(text: string): unknown {
 }
 
 function isEvent(value: unknown): value is EventEnvelope | TaggedEventEnvelope {
-  return isRecord(value) && typeof value['seq'] === 'number' && typeof value['type'] === 'string' && typeof value['ts'] === 'string'
+  return (
+    isRecord(value) &&
+    typeof value['seq'] === 'number' &&
+    typeof value['type'] === 'string' &&
+    typeof value['ts'] === 'string'
+  )
 }

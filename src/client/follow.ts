@@ -46,7 +46,11 @@ export interface FollowOptions {
  * Frames of a stream operation, heartbeats left out, over as many connections as it takes. Ends only where `reconnect` is
  * false; throws what makes going on pointless: a refused set-up, an expired cursor, an undecodable stream, the signal.
  */
-export async function* follow(client: Client, operation: OperationRef<OperationId>, options: FollowOptions): AsyncGenerator<Frame> {
+export async function* follow(
+  client: Client,
+  operation: OperationRef<OperationId>,
+  options: FollowOptions,
+): AsyncGenerator<Frame> {
   const { signal, reconnect = true } = options
   let cursor = options.lastEventId
   let failures = 0
@@ -120,7 +124,7 @@ async function* connect(
     })
     if (!response.ok) throw new ApiProblem(response.status, response.headers, await response.text())
     yield 'open'
-    yield* readFrames(requireStream(response), () => watchdog.kick())
+    yield* readFrames(requireStream(response), watchdog)
   } catch (error) {
     options.signal.throwIfAborted()
     if (error instanceof ApiProblem || error instanceof DecodeError || error instanceof Unreachable) throw error
@@ -138,24 +142,28 @@ function requireStream(response: Response): ReadableStream<Uint8Array> {
 
 interface Watchdog extends Disposable {
   readonly signal: AbortSignal
-  kick(): void
+  /** From now on something must come. */
+  arm(): void
+  disarm(): void
   abort(): void
 }
 
-/** Aborts the connection with the caller's signal, or when nothing came for too long (I3). */
+/** Aborts the connection with the caller's signal, or when nothing came for too long (I3); armed from the start. */
 function watch(client: Client, parent: AbortSignal): Watchdog {
   const controller = new AbortController()
   const onAbort = () => controller.abort(parent.reason)
-  const onIdle = () => controller.abort(new Unreachable(client.baseUrl, new Error(`nothing received for ${IDLE_MS / 1000} s`)))
+  const onIdle = () =>
+    controller.abort(new Unreachable(client.baseUrl, new Error(`nothing received for ${IDLE_MS / 1000} s`)))
   if (parent.aborted) onAbort()
   parent.addEventListener('abort', onAbort, { once: true })
   let cancel = client.clock.after(IDLE_MS, onIdle)
   return {
     signal: controller.signal,
-    kick() {
+    arm() {
       cancel()
       cancel = client.clock.after(IDLE_MS, onIdle)
     },
+    disarm: () => cancel(),
     abort: () => controller.abort(),
     [Symbol.dispose]() {
       cancel()
@@ -165,17 +173,20 @@ function watch(client: Client, parent: AbortSignal): Watchdog {
 }
 
 /** Complete frames of a byte stream (I2). A chunk may hold none, one, or a thousand of them. */
-async function* readFrames(body: ReadableStream<Uint8Array>, onBytes: () => void): AsyncGenerator<Frame> {
+async function* readFrames(body: ReadableStream<Uint8Array>, watchdog: Watchdog): AsyncGenerator<Frame> {
   let complete: Frame[] = []
   const parser = createParser({
-    onEvent: ({ event, id, data }) => complete.push({ event: event ?? 'message', id: id === '' ? undefined : id, data }),
+    onEvent: ({ event, id, data }) =>
+      complete.push({ event: event ?? 'message', id: id === '' ? undefined : id, data }),
   })
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const reader = body.getReader()
   for (;;) {
+    watchdog.arm()
     const { done, value } = await reader.read()
+    // A consumer that takes its time is not the server's silence.
+    watchdog.disarm()
     if (done) return
-    onBytes()
     parser.feed(decode(decoder, value))
     const frames = complete
     complete = []

@@ -88,8 +88,13 @@ async function askForOutcome(client: Client, { requestId, signal }: WaitOptions)
 /** The outcome that a finished request tells; undefined while it is under way. */
 export function outcomeOf(info: RequestInfo): RequestOutcome | undefined {
   const { request_id: requestId, operation } = info
-  if (info.status === 'succeeded') return { requestId, succeeded: true, payload: info.result ?? { request_id: requestId } }
+  if (info.status === 'succeeded')
+    return { requestId, succeeded: true, payload: info.result ?? { request_id: requestId } }
   if (info.status !== 'failed') return undefined
   const { error_code = 'unknown', error_message = 'no message' } = info
-  return { requestId, succeeded: false, payload: info.result ?? { request_id: requestId, operation, error_code, error_message } }
+  return {
+    requestId,
+    succeeded: false,
+    payload: info.result ?? { request_id: requestId, operation, error_code, error_message },
+  }
 }

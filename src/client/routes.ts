@@ -1,4 +1,4 @@
-// Generated from the contract by src/cli/generate-tables.ts; do not edit.
+// biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
 import type { OperationId } from '../contract/index.ts'
 import type { Route } from './client.ts'
 
@@ -31,5 +31,5 @@ export const ROUTES: Readonly<Record<OperationId, Route>> = {
   'get-openapi': { id: 'get-openapi', method: 'GET', path: '/openapi.json' },
   'get-event-schema': { id: 'get-event-schema', method: 'GET', path: '/events.json' },
   'get-docs': { id: 'get-docs', method: 'GET', path: '/docs', mediaType: 'text/html' },
-  'get-docs-asset': { id: 'get-docs-asset', method: 'GET', path: '/docs/{asset}', mediaType: 'text/javascript' },
+  'get-docs-asset': { id: 'get-docs-asset', method: 'GET', path: '/docs/{asset}', mediaType: '*/*' },
 }

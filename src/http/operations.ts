@@ -43,14 +43,14 @@ const isReplyHandler = (value: unknown): value is RunReply => typeof value === '
 const isStreamHandler = (value: unknown): value is RunStream => typeof value === 'function'
 
 /** Reads and checks everything that the operation declares; the body arrives as bytes. */
-export function readInput(operation: Operation, request: FastifyRequest, reply: FastifyReply, requestId: string): Call {
+export function readInput(operation: Operation, request: FastifyRequest, reply: FastifyReply, ending: AbortSignal): Call {
   const params = request.params ?? {}
   if (operation.params !== undefined) validate(operation.params, params, 'path')
   const query = parseQuery(searchOf(request.url), operation.query)
   if (operation.query !== undefined) validate(operation.query, query, 'query')
   checkHeaders(operation, request)
   const body = readJsonBody(operation, request.body)
-  return new HttpCall(operation, request, reply, { params: Object(params), query: Object(query), body }, requestId)
+  return new HttpCall(operation, request, reply, { params: Object(params), query: Object(query), body }, ending)
 }
 
 class HttpCall implements Call {
@@ -62,38 +62,39 @@ class HttpCall implements Call {
   readonly requestId: string
   readonly #request: FastifyRequest
   readonly #reply: FastifyReply
-  #aborter: AbortController | undefined
+  readonly #ending: AbortSignal
+  #signal: AbortSignal | undefined
 
   constructor(
     operation: Operation,
     request: FastifyRequest,
     reply: FastifyReply,
     input: { readonly params: object; readonly query: object; readonly body: unknown },
-    requestId: string,
+    ending: AbortSignal,
   ) {
     this.operation = operation
     this.params = input.params
     this.query = input.query
     this.body = asObject(input.body)
     this.claim = claimOf(operation, request, input.body)
-    this.requestId = requestId
+    this.requestId = request.id
+    this.#ending = ending
     this.#request = request
     this.#reply = reply
   }
 
-  header(name: string): string | undefined {
-    return headerOf(this.#request, name)
-  }
+  // A property, so that handlers may take it apart from the call.
+  readonly header = (name: string): string | undefined => headerOf(this.#request, name)
 
   // Made when first asked for: most calls answer at once and never look at it.
   get signal(): AbortSignal {
-    if (this.#aborter === undefined) {
-      const aborter = new AbortController()
-      this.#aborter = aborter
-      if (this.#reply.raw.destroyed) aborter.abort()
-      else this.#reply.raw.on('close', () => aborter.abort())
+    if (this.#signal === undefined) {
+      const gone = new AbortController()
+      if (this.#reply.raw.destroyed) gone.abort()
+      else this.#reply.raw.on('close', () => gone.abort())
+      this.#signal = AbortSignal.any([gone.signal, this.#ending])
     }
-    return this.#aborter.signal
+    return this.#signal
   }
 }
 

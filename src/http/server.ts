@@ -30,9 +30,11 @@ const IDLE_TIMEOUT_MS = 75_000
 const DRAIN_MS = 3_000
 const FASTIFY_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
 
-/** What the surface tells about itself; pre-made counters, cheap on the hot path. */
+/** What the surface tells about itself; a meter is made once per operation, so that counting costs nothing. */
 export interface HttpMetrics {
-  request(operation: string, method: string, status: number, seconds: number): void
+  requestMeter(method: string, operation: string): (status: number, seconds: number) => void
+  streamOpened(): void
+  streamClosed(): void
 }
 
 export interface HttpDeps {
@@ -61,6 +63,7 @@ export class HttpServer {
   readonly #idle: (() => void)[] = []
   #inFlight = 0
   #opening = 0
+  readonly #ending = new AbortController()
   #stopping = false
 
   constructor(deps: HttpDeps) {
@@ -104,6 +107,8 @@ export class HttpServer {
   /** Ends streams, lets requests finish for a bounded time, closes everything. */
   async close(): Promise<void> {
     this.#stopping = true
+    // Blocking reads answer now instead of being cut.
+    this.#ending.abort()
     this.#server.close()
     this.#server.closeIdleConnections()
     for (const stream of [...this.#streams]) stream.end()
@@ -186,6 +191,8 @@ export class HttpServer {
   #route(operation: Operation): void {
     const bound = this.#bound.get(operation.id)
     if (bound === undefined) throw new Error(`operation ${operation.id} is not bound`)
+    const meter = this.#deps.metrics.requestMeter(operation.method, operation.id)
+    const count = (reply: FastifyReply, started: number) => meter(reply.raw.statusCode, (this.#deps.clock.monotonic() - started) / 1000)
     this.#app.route({
       method: operation.method,
       url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
@@ -195,10 +202,10 @@ export class HttpServer {
         reply.hijack()
         const started = this.#deps.clock.monotonic()
         return this.#run(operation, bound, request, reply).then(
-          () => this.#count(operation, reply, started),
+          () => count(reply, started),
           (error) => {
             this.#refuse(error, request, reply)
-            this.#count(operation, reply, started)
+            count(reply, started)
           },
         )
       },
@@ -206,7 +213,7 @@ export class HttpServer {
   }
 
   async #run(operation: Operation, bound: Bound, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const call = readInput(operation, request, reply, request.id)
+    const call = readInput(operation, request, reply, this.#ending.signal)
     if (bound.kind === 'reply') return send(reply.raw, await bound.run(call))
     if (this.streams >= MAX_STREAMS) throw problem('too-many-streams', `${MAX_STREAMS} streams are open`, { retryAfterSec: 5 })
     this.#opening++
@@ -217,15 +224,15 @@ export class HttpServer {
         feed.attach({ write: () => true, end: () => {} }).detach()
         return
       }
-      const stream = serveStream(request.raw, reply.raw, feed, this.#deps.clock, () => this.#streams.delete(stream))
+      this.#deps.metrics.streamOpened()
+      const stream = serveStream(request.raw, reply.raw, feed, this.#deps.clock, () => {
+        this.#deps.metrics.streamClosed()
+        this.#streams.delete(stream)
+      })
       this.#streams.add(stream)
     } finally {
       this.#opening--
     }
-  }
-
-  #count(operation: Operation, reply: FastifyReply, started: number): void {
-    this.#deps.metrics.request(operation.id, operation.method, reply.raw.statusCode, (this.#deps.clock.monotonic() - started) / 1000)
   }
 
   #refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): void {

@@ -9,7 +9,7 @@ export interface Call<O extends Operation = Operation> {
   readonly query: QueryOf<O>
   readonly body: BodyOf<O>
   /** Value of a request header that the operation declares. */
-  header(name: string): string | undefined
+  readonly header: (name: string) => string | undefined
   /** Present where the caller sent an Idempotency-Key: store the answer with it, in the same write. */
   readonly claim: IdempotencyClaim | undefined
   readonly requestId: string

@@ -63,6 +63,7 @@ export class Database {
   #pending: PendingWrite[] = []
   #afterCommit: (() => void)[] = []
   #scheduled = false
+  #waitingSince: number | undefined
   #closed = false
   readonly #identity: string
   /** Text of the last failed commit; undefined while writes work. */
@@ -103,8 +104,9 @@ export class Database {
     return this.#failure
   }
 
-  get pendingWrites(): number {
-    return this.#pending.length
+  /** Milliseconds that the oldest write has been waiting for its commit. */
+  get waitingMs(): number {
+    return this.#waitingSince === undefined ? 0 : performance.now() - this.#waitingSince
   }
 
   join(participant: Participant): void {
@@ -175,8 +177,10 @@ export class Database {
   #schedule(): void {
     if (this.#scheduled) return
     this.#scheduled = true
+    this.#waitingSince = performance.now()
     setImmediate(() => {
       this.#scheduled = false
+      this.#waitingSince = undefined
       this.#flush()
     })
   }
@@ -274,6 +278,8 @@ export class Database {
 
 function openDriver(path: string): BetterSqlite3.Database {
   const driver = new BetterSqlite3(path, { timeout: 1000 })
+  // One process writes a store: a second supervisor on the same home or city is refused here, by the operating system.
+  driver.pragma('locking_mode = EXCLUSIVE')
   driver.pragma('journal_mode = WAL')
   driver.pragma('synchronous = FULL')
   driver.pragma('foreign_keys = ON')
@@ -306,12 +312,14 @@ function identityOf(path: string): string {
   }
 }
 
+const isLocked = (error: unknown): boolean => error instanceof BetterSqlite3.SqliteError && error.code.startsWith('SQLITE_BUSY')
+
 function isStorageError(error: unknown): boolean {
   return error instanceof BetterSqlite3.SqliteError && STORAGE_ERROR.test(error.code)
 }
 
 function storageProblem(error: unknown, owner: string): Problem {
-  const why = error instanceof Error ? error.message : String(error)
+  const why = isLocked(error) ? 'another process has it open' : error instanceof Error ? error.message : String(error)
   return problem('unavailable', `the store of ${owner} is not available: ${why}`, { cause: error, retryAfterSec: 1 })
 }
 

@@ -169,16 +169,17 @@ export class EventLog {
    * At most `limit` events of the range that match, from its newest end (`desc`) or its oldest (`asc`). Looks at a
    * bounded number of rows: a scan that is not `complete` goes on from `reached`.
    */
-  scan(filter: EventFilter, range: Range, order: 'asc' | 'desc', limit: number): Scan {
+  scan(filter: EventFilter, range: Range, order: 'asc' | 'desc', limit: number, maxCharacters = Number.POSITIVE_INFINITY): Scan {
     const bounded = { after: Math.max(range.after, this.#oldest - 1, 0), upTo: Math.min(range.upTo, this.#head) }
     const end = order === 'asc' ? bounded.upTo : bounded.after + 1
     if (bounded.upTo <= bounded.after) return { events: [], reached: end, complete: true }
     const types = filter.types === undefined ? undefined : this.#typesMatching(filter.types)
     if (types?.length === 0) return { events: [], reached: end, complete: true }
     const plan = planScan(filter, types, (name) => this.countOfType(name))
-    const events = this.#query(plan, bounded, order, limit)
+    const events = this.#query(plan, bounded, order, limit, maxCharacters)
     const last = events.at(-1)
-    if (events.length >= limit && last !== undefined) return { events, reached: last.seq, complete: last.seq === end }
+    const cut = events.length >= limit || events.reduce((sum, { envelope }) => sum + envelope.length, 0) >= maxCharacters
+    if (cut && last !== undefined) return { events, reached: last.seq, complete: last.seq === end }
     if (!plan.bounded) return { events, reached: end, complete: true }
     const examined = this.#examined(plan, bounded, order)
     return examined === undefined ? { events, reached: end, complete: true } : { events, reached: examined, complete: false }
@@ -205,6 +206,14 @@ export class EventLog {
     const total = Number(row?.[0] ?? 0)
     if (total > cap) return { total: cap, capped: true }
     return { total, capped: plan.bounded && this.#examined(plan, { after, upTo }, 'desc') !== undefined }
+  }
+
+  /** True where `prune` would find something: cheap, and writes nothing. */
+  needsPruning({ maxAgeMs, maxBytes }: Retention): boolean {
+    if (this.#oldest >= this.#head) return false
+    if (this.#bytes > maxBytes) return true
+    const oldestAt = Number(this.#db.rows('SELECT at FROM events WHERE seq = ?', this.#oldest)[0]?.[0] ?? 0)
+    return oldestAt < this.#clock.now() - maxAgeMs
   }
 
   /** Deletes what retention no longer keeps, at most a batch; returns how many events went. Never the newest one. */
@@ -313,11 +322,20 @@ export class EventLog {
     return Number(this.#db.rows(`SELECT seq FROM events WHERE ${where} LIMIT 1`, at)[0]?.[0] ?? otherwise)
   }
 
-  #query(plan: Plan, range: Range, order: 'asc' | 'desc', limit: number): readonly StoredEvent[] {
+  #query(plan: Plan, range: Range, order: 'asc' | 'desc', limit: number, maxCharacters: number): readonly StoredEvent[] {
     const { from, values } = candidates(plan, this.#typeIds, range, order, plan.bounded ? MAX_EXAMINED : limit)
     const rest = conditions(plan.rest, this.#typeIds)
     const sql = `SELECT seq, type, at, actor, subject, city, envelope FROM (${from}) AS c ${rest.where} ORDER BY seq ${order} LIMIT ?`
-    return this.#db.rows(sql, ...values, ...rest.values, limit).map((row) => this.#toEvent(row))
+    if (maxCharacters === Number.POSITIVE_INFINITY) return this.#db.rows(sql, ...values, ...rest.values, limit).map((row) => this.#toEvent(row))
+    const events: StoredEvent[] = []
+    let characters = 0
+    for (const row of this.#db.iterate(sql, ...values, ...rest.values, limit)) {
+      const event = this.#toEvent(row)
+      events.push(event)
+      characters += event.envelope.length
+      if (characters >= maxCharacters) break
+    }
+    return events
   }
 
   /** Where a bounded scan stopped, or undefined where it saw the whole range. */

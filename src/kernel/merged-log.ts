@@ -214,7 +214,7 @@ export class MergedLog {
 function startOf(source: LogSource, head: number, given: Positions): number {
   const named = given.get(source.name)
   const supervisor = given.get(SUPERVISOR_SOURCE)
-  const registeredAfter = supervisor !== undefined && supervisor < source.registeredAt
+  const registeredAfter = supervisor !== undefined && supervisor <= source.registeredAt
   if (named !== undefined) {
     // The name may have belonged to another log when the cursor was made.
     const another = registeredAfter && source.previousUid !== undefined && source.previousUid !== source.uid
@@ -288,7 +288,7 @@ class MergedBacklog implements Backlog {
   #fill(reader: Reader): boolean | 'later' {
     if (reader.taken < reader.buffer.length) return true
     if (reader.position >= reader.upTo) return false
-    const scan = reader.log.scan(this.#filter, { after: reader.position, upTo: reader.upTo }, 'asc', REPLAY_PAGE_EVENTS)
+    const scan = reader.log.scan(this.#filter, { after: reader.position, upTo: reader.upTo }, 'asc', REPLAY_PAGE_EVENTS, REPLAY_PAGE_CHARACTERS)
     reader.position = scan.complete ? reader.upTo : scan.reached
     reader.buffer = scan.events
     reader.taken = 0

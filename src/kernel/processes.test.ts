@@ -87,7 +87,13 @@ test('directories, files without the execute bit and relative paths are no progr
 })
 
 test('helpers see no credentials', () => {
-  const seen = minimalEnvironment({ HOME: '/h', LC_ALL: 'C', XDG_CONFIG_HOME: '/c', OPENAI_API_KEY: 'secret', TERM: 'xterm' })
+  const seen = minimalEnvironment({
+    HOME: '/h',
+    LC_ALL: 'C',
+    XDG_CONFIG_HOME: '/c',
+    OPENAI_API_KEY: 'secret',
+    TERM: 'xterm',
+  })
   assert.deepEqual(Object.keys(seen).sort(), ['HOME', 'LC_ALL', 'NO_COLOR', 'PATH', 'TERM', 'XDG_CONFIG_HOME'])
   assert.equal(seen['TERM'], 'dumb')
 })
@@ -102,12 +108,17 @@ test('a program that cannot start is an answer, not a crash', async () => {
   const result = await runBriefly(join(dir, 'absent'), [], patient)
   assert.equal(result.outcome, 'failed')
   assert.match(result.error ?? '', /ENOENT/)
+  assert.equal((await runBriefly('/bin/echo', ['\0'], patient)).outcome, 'failed')
+  assert.equal((await runBriefly('/bin/echo', ['x'.repeat(4_000_000)], patient)).outcome, 'failed')
 })
 
 test('output beyond the cap is dropped and the writer is not blocked (I3)', async () => {
   const file = await script('flood', 'head -c 3000000 /dev/zero; echo end >&2')
   const result = await runBriefly(file, [], { ...patient, maxBytes: 1000 })
-  assert.deepEqual([result.outcome, result.stdout.length, result.stderr, result.truncated], ['exited', 1000, 'end\n', true])
+  assert.deepEqual(
+    [result.outcome, result.stdout.length, result.stderr, result.truncated],
+    ['exited', 1000, 'end\n', true],
+  )
 })
 
 test('the deadline ends the whole group and keeps what was said (I1, I2)', async () => {
@@ -133,7 +144,10 @@ test('a grandchild left behind delays nothing and dies too (I1)', async () => {
 
 test('a stray that left the group cannot hold up the deadline (I2)', async () => {
   const note = join(dir, 'stray')
-  const file = await script('stray-maker', `setsid sh -c 'echo $$ > ${note}; exec sleep 1000' & until [ -s ${note} ]; do :; done`)
+  const file = await script(
+    'stray-maker',
+    `setsid sh -c 'echo $$ > ${note}; exec sleep 1000' & until [ -s ${note} ]; do :; done`,
+  )
   const { clock, ring } = alarm()
   const running = runBriefly(file, [], { ...patient, clock })
   const stray = await written(note)

@@ -16,10 +16,29 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 // A supervisor that a login manager started has a bare PATH; people's tools are in these.
 const USER_DIRS = [
-  '.local/bin', 'bin', '.npm-global/bin', '.bun/bin', '.cargo/bin', '.claude/local', '.deno/bin', '.volta/bin',
-  '.local/share/pnpm', '.local/share/mise/shims', '.asdf/shims', '.opencode/bin', '.grok/bin', 'go/bin',
+  '.local/bin',
+  'bin',
+  '.npm-global/bin',
+  '.bun/bin',
+  '.cargo/bin',
+  '.claude/local',
+  '.deno/bin',
+  '.volta/bin',
+  '.local/share/pnpm',
+  '.local/share/mise/shims',
+  '.asdf/shims',
+  '.opencode/bin',
+  '.grok/bin',
+  'go/bin',
 ] as const
-const SYSTEM_DIRS = ['/opt/homebrew/bin', '/usr/local/bin', '/usr/bin', '/bin', '/home/linuxbrew/.linuxbrew/bin', '/snap/bin'] as const
+const SYSTEM_DIRS = [
+  '/opt/homebrew/bin',
+  '/usr/local/bin',
+  '/usr/bin',
+  '/bin',
+  '/home/linuxbrew/.linuxbrew/bin',
+  '/snap/bin',
+] as const
 
 /** Directories to look for programs in: PATH first, then per-user tool directories, then the system's. */
 export function programDirs(env: Environment): readonly string[] {
@@ -88,29 +107,42 @@ export interface BriefResult {
 }
 
 /** Runs a program without a shell, stdin or terminal and waits for its end; never rejects. */
-export function runBriefly(file: string, args: readonly string[], options: BriefOptions): Promise<BriefResult> {
-  const { env, timeoutMs, signal, maxBytes = 65_536, cwd = '/', clock = systemClock } = options
-  if (signal?.aborted) return Promise.resolve({ outcome: 'aborted', stdout: '', stderr: '', truncated: false })
-  return new Promise((resolve) => {
+export async function runBriefly(file: string, args: readonly string[], options: BriefOptions): Promise<BriefResult> {
+  if (options.signal?.aborted) return { ...SILENT, outcome: 'aborted' }
+  try {
     // `detached` makes it the leader of a group of its own, so that one signal reaches whatever it starts.
-    const child = spawn(file, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
-    const stdout = capture(child.stdout, maxBytes)
-    const stderr = capture(child.stderr, maxBytes)
-    const cancelDeadline = clock.after(timeoutMs, () => end('timed_out'))
-    const onAbort = () => end('aborted')
-    signal?.addEventListener('abort', onAbort, { once: true })
+    const { env, cwd = '/' } = options
+    return await watched(spawn(file, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] }), options)
+  } catch (error) {
+    // Not every failure to start comes as an event: E2BIG and bytes that argv cannot hold are thrown.
+    return { ...SILENT, outcome: 'failed', error: error instanceof Error ? error.message : String(error) }
+  }
+}
 
-    const end = (outcome: BriefResult['outcome'], more: { code?: number; error?: string } = {}) => {
+const SILENT = { stdout: '', stderr: '', truncated: false } as const
+
+function watched(child: ChildProcess, options: BriefOptions): Promise<BriefResult> {
+  const { timeoutMs, signal, maxBytes = 65_536, clock = systemClock } = options
+  const stdout = capture(child.stdout, maxBytes)
+  const stderr = capture(child.stderr, maxBytes)
+  return new Promise((resolve) => {
+    const settle = (outcome: BriefResult['outcome'], more: { code?: number; error?: string } = {}) => {
       cancelDeadline()
       signal?.removeEventListener('abort', onAbort)
-      killGroup(child)
       const truncated = stdout.truncated() || stderr.truncated()
       resolve({ outcome, stdout: stdout.close(), stderr: stderr.close(), truncated, ...more })
     }
-    child.once('error', (error) => end('failed', { error: error.message }))
+    const cut = (outcome: BriefResult['outcome']) => {
+      killGroup(child)
+      settle(outcome)
+    }
+    const onAbort = () => cut('aborted')
+    const cancelDeadline = clock.after(timeoutMs, () => cut('timed_out'))
+    signal?.addEventListener('abort', onAbort, { once: true })
+    child.once('error', (error) => settle('failed', { error: error.message }))
     // Children that it left behind hold the pipes open: without this, `close` would wait for them.
     child.once('exit', () => killGroup(child))
-    child.once('close', (code) => end('exited', code === null ? {} : { code }))
+    child.once('close', (code) => settle('exited', code === null ? {} : { code }))
   })
 }
 
@@ -123,12 +155,13 @@ function killGroup(child: ChildProcess): void {
   }
 }
 
-function capture(stream: Readable, maxBytes: number) {
+/** Output of a child; there is none where it could not even get its pipes. */
+function capture(stream: Readable | null | undefined, maxBytes: number) {
   const chunks: Buffer[] = []
   let room = maxBytes
   let dropped = false
-  stream.on('error', () => {})
-  stream.on('data', (chunk: Buffer) => {
+  stream?.on('error', () => {})
+  stream?.on('data', (chunk: Buffer) => {
     if (chunk.length > room) dropped = true
     if (room > 0) chunks.push(chunk.subarray(0, room))
     room -= Math.min(room, chunk.length)
@@ -136,7 +169,7 @@ function capture(stream: Readable, maxBytes: number) {
   return {
     truncated: () => dropped,
     close() {
-      stream.destroy()
+      stream?.destroy()
       return Buffer.concat(chunks).toString('utf8')
     },
   }

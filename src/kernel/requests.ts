@@ -142,6 +142,12 @@ export class RequestLedger {
     return Number(this.#db.get(`SELECT count(*) AS n FROM requests WHERE ${where}`, ...values)?.n ?? 0)
   }
 
+  /** True where `prune` would find something: cheap, and writes nothing. */
+  needsPruning(): boolean {
+    const oldest = this.#db.get('SELECT min(created_at) AS at, count(*) AS n FROM requests WHERE finished_at IS NOT NULL')
+    return oldest?.at != null && (Number(oldest.at) < this.#clock.now() - KEPT_MS || Number(oldest.n) > KEPT_ROWS)
+  }
+
   /** Forgets what ended long ago: older than 30 days, or beyond 100,000 rows. */
   prune(tx: Tx): void {
     const limit = this.#clock.now() - KEPT_MS

@@ -11,7 +11,8 @@ import { discoverAgents, type Expansion, type GlobalLive, type PackImport, PackL
 import { patchAgents, patchNamed, patchRigAgents } from './patches.ts'
 import { type ResolvedDraft, presetNodes, resolveProviders } from './providers.ts'
 import { type Root, readRoot } from './root.ts'
-import { AGENT_FIELDS, shapeOf } from './schema.ts'
+import { AGENT_FIELDS } from './schema.ts'
+import { shapeOf } from './shape.ts'
 import { type ConfigNode, elementsOf, emptyTable, listOf, nodeOf, type PlainValue, type TableNode, tableOf, tablesOf, textOf, withEntry } from './toml.ts'
 
 /** A city put together, every value still with its place. */
@@ -273,7 +274,8 @@ function refuseSessionTwins(context: LoadContext, sessions: readonly FinishedSes
   for (const session of sessions) {
     const twin = byIdentity.get(session.identity)
     if (twin === undefined) byIdentity.set(session.identity, session)
-    else if (twin.fields !== session.fields) {
+    // Two of one file have been reported with that file.
+    else if (twin.fields.at.file !== session.fields.at.file) {
       const message = `there is a second named session \`${session.identity}\`: the first is at ${placeText(twin.fields.at)}`
       context.issues.error(session.fields.at, 'named_session', message)
     }
@@ -339,7 +341,9 @@ function placeServices(context: LoadContext, root: Root, brought: readonly Expan
     const name = textOf(service.fields, 'name') ?? ''
     const twin = byName.get(name)
     if (twin === undefined) byName.set(name, service)
-    else context.issues.error(service.fields.at, 'service.name', `there is a second service \`${name}\`: the first is at ${placeText(twin.fields.at)}`)
+    // Two of one file have been reported with that file.
+    else if (twin.fields.at.file !== service.fields.at.file)
+      context.issues.error(service.fields.at, 'service.name', `there is a second service \`${name}\`: the first is at ${placeText(twin.fields.at)}`)
   }
   return [...byName.values()]
 }

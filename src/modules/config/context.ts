@@ -1,9 +1,10 @@
 /** What one load carries along: access to files, the issues found, and which files it has read. */
-import { isAbsolute, join, relative } from 'node:path'
+import { dirname, isAbsolute, join, relative } from 'node:path'
 import type { TSchema } from 'typebox'
 import { checkTable } from './check.ts'
 import { type ConfigFiles, isInside } from './files.ts'
 import { fileStart, IssueList, type Layer, type Place } from './issues.ts'
+import type { DeepReadonly } from './effective.ts'
 import type { ProviderSpec } from './schema.ts'
 import { readToml, type TableNode } from './toml.ts'
 
@@ -26,7 +27,7 @@ export type LoadOptions = {
   /** Directory of each built-in pack by name: `builtin:core` is `core`. */
   readonly builtinPacks: ReadonlyMap<string, string>
   /** Built-in provider presets, in the order of the API. */
-  readonly presets: Readonly<Record<string, ProviderSpec>>
+  readonly presets: Readonly<Record<string, DeepReadonly<ProviderSpec>>>
   /** Answers for packs in git; without it every such import is an error. */
   readonly resolvePack?: (request: PackRequest) => PackResolution
   /** What git is for templates' `cmd` filter: the name of the command line client. */
@@ -52,6 +53,7 @@ export class LoadContext {
   /** Absolute paths of those files that belong to the city itself. */
   readonly cityPaths = new Set<string>()
   readonly #homes = new Map<string, Home>()
+  readonly #labelled = new Map<string, Home>()
 
   constructor(dir: string, files: ConfigFiles, options: LoadOptions) {
     this.files = files
@@ -119,8 +121,17 @@ export class LoadContext {
     return join(base.dir, local)
   }
 
+  /** Makes the files below `home.dir` be shown under its label. */
+  addHome(home: Home): void {
+    this.#labelled.set(home.dir, home)
+  }
+
   /** A path as issues and `explain` show it. */
   display(path: string): string {
+    for (let dir = dirname(path); dir !== dirname(dir); dir = dirname(dir)) {
+      const home = this.#labelled.get(dir)
+      if (home !== undefined) return fileLabel(home, relative(dir, path))
+    }
     const local = relative(this.city.dir, path)
     return local.startsWith('..') || isAbsolute(local) ? path : local
   }

@@ -2,6 +2,7 @@
 import { join, relative } from 'node:path'
 import { fileLabel, type Home, type LoadContext } from './context.ts'
 import { type AgentDraft, draftIdentity } from './drafts.ts'
+import { refuseDuplicates } from './duplicates.ts'
 import { isInside } from './files.ts'
 import { compareText, fileStart, type Layer, nearestHint, type Place } from './issues.ts'
 import { patchAgents } from './patches.ts'
@@ -156,12 +157,13 @@ export class PackLoader {
       this.#context.issues.error(at, `${key}.source`, `a local pack must be inside ${outside}`)
       return undefined
     }
-    return { dir, root: base.root, label: localLabel(base, dir), kind: 'local' }
+    return { dir, root: base.root, label: localLabel(this.#context.city, base, dir), kind: 'local' }
   }
 
   #read(place: Located, at: Place, key: string, stack: readonly string[]): Pack | undefined {
     const known = this.#known.get(place.dir)
     if (known !== undefined) return known
+    this.#context.addHome(place)
     const before = this.#context.issues.errors.length
     const manifest = this.#context.readFile(place, 'pack.toml', PackFile, 'pack')
     if (manifest === undefined) {
@@ -171,6 +173,7 @@ export class PackLoader {
       return undefined
     }
     checkManifest(this.#context, manifest)
+    refuseDuplicates(this.#context, manifest, PackFile)
     const header = tableOf(manifest, 'pack') ?? emptyTable(manifest.at)
     const defaults = tableOf(manifest, 'agent_defaults') ?? emptyTable(manifest.at)
     const pack: Pack = {
@@ -358,10 +361,9 @@ function isTrue(table: TableNode, key: string): boolean {
   return node?.kind === 'scalar' && node.value === true
 }
 
-function localLabel(base: Home, dir: string): string {
+function localLabel(city: Home, base: Home, dir: string): string {
   const local = relative(base.root, dir) || '.'
-  if (base.label === '') return local
-  return `${rootLabel(base)}//${local}`
+  return base.root === city.root ? local : `${rootLabel(base)}//${local}`
 }
 
 // `https://host/repo.git//sub` -> `https://host/repo.git`

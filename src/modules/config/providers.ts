@@ -1,6 +1,7 @@
 /** Providers and their `base` chains, down to one flat definition each. */
+import type { DeepReadonly } from './effective.ts'
 import { Provider, type ProviderSpec } from './schema.ts'
-import { type IssueList, NOWHERE, nearestHint, placeText } from './issues.ts'
+import { compareText, type IssueList, NOWHERE, nearestHint, placeText } from './issues.ts'
 import {
   type ConfigNode,
   elementsOf,
@@ -25,7 +26,7 @@ export type ResolvedDraft = {
 }
 
 /** Presets as nodes; a preset that does not fit the schema is a mistake of ours, reported like any other. */
-export function presetNodes(presets: Readonly<Record<string, ProviderSpec>>, issues: IssueList): Map<string, TableNode> {
+export function presetNodes(presets: Readonly<Record<string, DeepReadonly<ProviderSpec>>>, issues: IssueList): Map<string, TableNode> {
   const nodes = new Map<string, TableNode>()
   for (const [name, spec] of Object.entries(presets)) {
     const node = nodeOf(spec as PlainValue, { ...NOWHERE, file: `builtin:${name}`, layer: 'builtin' })
@@ -87,15 +88,22 @@ function followChain(
   while (next !== undefined) {
     const current: Link = next
     if (links.some((link) => link.name === current.name)) {
-      const circle = [...links.map((link) => link.name), current.name].join(' → ')
-      const from = links.at(-1)?.node ?? current.node
-      issues.error(placeOf(from, 'base'), `providers.${start}.base`, `the chain of bases is a circle: ${circle}`)
+      reportCircle(links.slice(links.findIndex((link) => link.name === current.name)), start, issues)
       return links
     }
     links.push(current)
     next = baseOf(current, declared, presets, start, issues)
   }
   return links
+}
+
+// Every provider of a circle runs into it: the first by name reports it, for all of them.
+function reportCircle(circle: readonly Link[], start: string, issues: IssueList): void {
+  const names = circle.map((link) => link.name)
+  const [first] = [...names].sort(compareText)
+  if (first !== `provider:${start}`) return
+  const message = `the chain of bases is a circle: ${[...names, first].join(' → ')}`
+  issues.error(placeOf(circle[0]?.node ?? nodeTable(), 'base'), `providers.${start}.base`, message)
 }
 
 function baseOf(

@@ -1,18 +1,18 @@
 /** The city's own files: `city.toml`, the root `pack.toml`, the fragments, and this machine's `site.toml`, as one table. */
 import { isAbsolute } from 'node:path'
-import type { TSchema } from 'typebox'
 import type { LoadContext } from './context.ts'
 import { fileStart, nearestHint, placeText } from './issues.ts'
-import { identityOf, mergeTables, type OnOverride } from './merge.ts'
+import { refuseDuplicates } from './duplicates.ts'
+import { mergeTables, type OnOverride } from './merge.ts'
 import { checkManifest } from './packs.ts'
-import { CityFile, FragmentFile, PackFile, RootFiles, SiteFile, shapeOf } from './schema.ts'
+import { CityFile, FragmentFile, PackFile, RootFiles, SiteFile } from './schema.ts'
 import { elementsOf, emptyTable, listOf, type TableNode, tableOf, tablesOf, textOf, withEntry } from './toml.ts'
 
 export type Root = {
   /** `pack.toml` under `city.toml` under the fragments in order. */
   readonly merged: TableNode
   readonly site: TableNode
-  /** Absolute paths by rig name, from `site.toml`. */
+  /** The included files, in order. */
   readonly fragments: readonly string[]
 }
 
@@ -29,7 +29,7 @@ export function readRoot(context: LoadContext): Root | undefined {
   if (pack !== undefined) checkManifest(context, pack)
   const fragments = readFragments(context, file)
   for (const table of [pack, file, ...fragments.map((fragment) => fragment.table)]) {
-    if (table !== undefined) refuseDuplicates(context, table, RootFiles, '')
+    if (table !== undefined) refuseDuplicates(context, table, RootFiles)
   }
   if (pack !== undefined && file.entries.has('imports')) {
     const imports = file.entries.get('imports')
@@ -66,31 +66,6 @@ function warnOverride(context: LoadContext): OnOverride {
   return (key, before, after) => {
     context.issues.warn(after.at, key, `replaces the value from ${placeText(before.at)}`)
   }
-}
-
-/** Elements of one file that say the same thing twice, in every list whose elements have an identity. */
-function refuseDuplicates(context: LoadContext, table: TableNode, schema: TSchema, key: string): void {
-  for (const [name, child] of table.entries) {
-    const field = shapeOf(schema).properties[name]
-    if (field === undefined) continue
-    const { identity } = shapeOf(field).annotation
-    const path = key === '' ? name : `${key}.${name}`
-    if (child.kind === 'table') refuseDuplicates(context, child, field, path)
-    if (child.kind !== 'list' || identity === undefined) continue
-    const seen = new Map<string, number>()
-    for (const [index, element] of child.items.entries()) {
-      const id = identityOf(element, identity) ?? ''
-      const first = child.items[seen.get(id) ?? -1]
-      if (first === undefined) seen.set(id, index)
-      else context.issues.error(element.at, `${path}[${index}]`, `there is a second ${describeIdentity(id)}: the first is at ${placeText(first.at)}`)
-    }
-  }
-}
-
-function describeIdentity(id: string): string {
-  const parts: unknown = JSON.parse(id)
-  const names = Array.isArray(parts) ? parts.map(String).filter((part) => part !== '') : []
-  return `entry for \`${names.join('/')}\``
 }
 
 /** The rigs with this machine's paths: `site.toml` says where a rig is, `city.toml` only when that is inside the city. */

@@ -6,7 +6,8 @@ import { draftIdentity, draftsNamed, localName } from './drafts.ts'
 import { nearestHint, nearestName, type Place, placeText } from './issues.ts'
 import { derivePrefix } from './names.ts'
 import { checkOptionChoices } from './providers.ts'
-import { AGENT_FIELDS, shapeOf } from './schema.ts'
+import { AGENT_FIELDS } from './schema.ts'
+import { shapeOf } from './shape.ts'
 import { elementsOf, emptyTable, listOf, numberOf, placeOf, type ScalarNode, type TableNode, tableOf, textOf } from './toml.ts'
 
 /** What validation finds out about a rig besides its problems. */
@@ -243,15 +244,22 @@ function checkDependencies(context: LoadContext, composed: Composed): Map<string
   return edges
 }
 
-// A bare name means the agent of the same rig and binding.
+// A name is meant from where it is written: in the same pack, else as the city says it; in the same rig, else in the city.
 function dependency(name: string, draft: FinishedAgent['draft'], drafts: readonly FinishedAgent['draft'][]): string | undefined {
   const slash = name.indexOf('/')
-  const rig = slash >= 0 ? name.slice(0, slash) : draft.rig
   const local = name.slice(slash + 1)
-  const inScope = drafts.filter((other) => other.rig === rig)
-  const qualified = slash < 0 && !local.includes('.') && draft.binding !== '' ? `${draft.binding}.${local}` : local
-  const found = inScope.find((other) => localName(other) === qualified) ?? draftsNamed(inScope, local)[0]
-  return found === undefined ? undefined : draftIdentity(found)
+  const names = draft.binding === '' || slash >= 0 ? [local] : [`${draft.binding}.${local}`, local]
+  const rigs = slash >= 0 ? [name.slice(0, slash)] : [draft.rig, '']
+  for (const rig of rigs) {
+    const inScope = drafts.filter((other) => other.rig === rig)
+    for (const wanted of names) {
+      const found = inScope.find((other) => localName(other) === wanted)
+      if (found !== undefined) return draftIdentity(found)
+    }
+    const [only, ...others] = draftsNamed(inScope, local)
+    if (only !== undefined && others.length === 0) return draftIdentity(only)
+  }
+  return undefined
 }
 
 function reportCircles(context: LoadContext, edges: ReadonlyMap<string, readonly string[]>, places: ReadonlyMap<string, Place>): void {

@@ -70,7 +70,11 @@ const harness = {
   options_schema: [],
 } as const
 
-const choice = (value: string, flag_args: readonly string[], label = titled(value)): OptionChoice => ({ value, label, flag_args })
+const choice = (value: string, flag_args: readonly string[], label = titled(value)): OptionChoice => ({
+  value,
+  label,
+  flag_args,
+})
 const unset = choice('', [], 'Default')
 const flagged = (flag: string, values: readonly string[]) => values.map((value) => choice(value, [flag, value]))
 
@@ -146,7 +150,9 @@ export const PRESETS = {
       models('--model', ['gpt-5-codex', 'gpt-5', 'o4-mini']),
       select('effort', '', [
         unset,
-        ...['minimal', 'low', 'medium', 'high', 'xhigh'].map((level) => choice(level, ['-c', `model_reasoning_effort=${level}`])),
+        ...['minimal', 'low', 'medium', 'high', 'xhigh'].map((level) =>
+          choice(level, ['-c', `model_reasoning_effort=${level}`]),
+        ),
       ]),
       select('sandbox', '', [unset, ...flagged('--sandbox', ['read-only', 'workspace-write', 'danger-full-access'])]),
     ],
@@ -238,7 +244,10 @@ export const PRESETS = {
     resume_flag: '--resume',
     resume_style: 'flag',
     options_schema: [
-      { ...select('mcp_approval', 'prompt', [choice('prompt', []), choice('approve', ['--approve-mcps'])]), label: 'MCP approval' },
+      {
+        ...select('mcp_approval', 'prompt', [choice('prompt', []), choice('approve', ['--approve-mcps'])]),
+        label: 'MCP approval',
+      },
     ],
   },
   copilot: {
@@ -293,7 +302,11 @@ export const PRESETS = {
     display_name: 'Groq (OpenCode)',
     prompt_mode: 'none',
     options_schema: [
-      select('model', 'groq/openai/gpt-oss-120b', flagged('--model', ['groq/openai/gpt-oss-120b', 'groq/llama-3.3-70b-versatile'])),
+      select(
+        'model',
+        'groq/openai/gpt-oss-120b',
+        flagged('--model', ['groq/openai/gpt-oss-120b', 'groq/llama-3.3-70b-versatile']),
+      ),
     ],
   },
   cerebras: {
@@ -301,7 +314,11 @@ export const PRESETS = {
     display_name: 'Cerebras (OpenCode)',
     prompt_mode: 'none',
     options_schema: [
-      select('model', 'cerebras/gpt-oss-120b', flagged('--model', ['cerebras/gpt-oss-120b', 'cerebras/qwen-3-coder-480b'])),
+      select(
+        'model',
+        'cerebras/gpt-oss-120b',
+        flagged('--model', ['cerebras/gpt-oss-120b', 'cerebras/qwen-3-coder-480b']),
+      ),
     ],
   },
   auggie: {

@@ -1,0 +1,119 @@
+/** `svcctl events`: the event APIs as JSON Lines (spec §6, sheet 02 §6). The modes themselves are in `../event-modes.ts`. */
+
+import { ApiProblem, Unreachable } from '../../client/problems.ts'
+import type { CommandSpec, Input } from '../command.ts'
+import type { Context } from '../context.ts'
+import { type EventQuestion, runEvents } from '../event-modes.ts'
+import { Failure, toFailure, usageError } from '../failure.ts'
+import { BrokenPipe, Interrupted } from '../io.ts'
+import { parsePayloadMatch } from '../payload-match.ts'
+
+const WATCH_TIMEOUT = '30s'
+
+/** Flags → a checked question; the order of the checks is part of the contract (sheet 02 §6.2). */
+async function readQuestion(input: Input): Promise<EventQuestion> {
+  const [after, afterCursor] = [input.text('after'), input.text('afterCursor')]
+  if (after !== undefined && afterCursor !== undefined)
+    throw usageError('--after and --after-cursor are mutually exclusive')
+  const modes = (['watch', 'follow', 'seq'] as const).filter((mode) => input.on(mode))
+  const [first, second] = modes
+  if (second !== undefined) throw usageError(`--${first} and --${second} are mutually exclusive`)
+  const timeoutMs = await parseDuration('--timeout', input.text('timeout') ?? WATCH_TIMEOUT)
+  const matches = input.texts('payloadMatch').map(parsePayloadMatch)
+  const since = input.text('since')
+  const sinceMs = since === undefined ? undefined : await parseDuration('--since', since)
+  if (after !== undefined && !/^\d{1,20}$/.test(after))
+    throw usageError(`invalid --after "${after}": expected the sequence number of an event`)
+  return {
+    mode: first ?? 'list',
+    types: input.texts('type'),
+    matches,
+    since,
+    sinceMs,
+    after,
+    afterCursor,
+    timeoutMs,
+    pretty: input.on('pretty'),
+  }
+}
+
+async function parseDuration(flag: string, text: string): Promise<number> {
+  if (text === WATCH_TIMEOUT) return 30_000
+  // The parser lives beside its schema; without a duration to parse, a command need not wait for the schema library.
+  const { parseDurationMs } = await import('../../contract/durations.ts')
+  try {
+    return parseDurationMs(text)
+  } catch (error) {
+    throw usageError(`invalid ${flag} "${text}": ${error instanceof Error ? error.message : 'not a duration'}`)
+  }
+}
+
+async function run(context: Context, input: Input): Promise<number> {
+  try {
+    return await runEvents(context, await readQuestion(input))
+  } catch (error) {
+    throw explain(error)
+  }
+}
+
+/** The texts of sheet 02 §6.2. */
+function explain(error: unknown): unknown {
+  if (error instanceof BrokenPipe || error instanceof Interrupted) return error
+  const failure = toFailure(error)
+  const { exitCode, hint, requestId, body } = failure
+  const options = { hint, requestId, cause: error, ...(body === undefined ? {} : { body }) }
+  if (error instanceof Unreachable) return new Failure(exitCode, `request failed: ${failure.message}`, options)
+  if (error instanceof ApiProblem && error.status === 401) {
+    return new Failure(exitCode, `unauthorized (401); the presented credential was rejected: ${error.detail}`, options)
+  }
+  return failure
+}
+
+export const commands: readonly CommandSpec[] = [
+  {
+    path: ['events'],
+    operations: ['list-events', 'list-city-events', 'stream-events', 'stream-city-events'],
+    summary: 'List, watch and follow events',
+    description:
+      'Prints one JSON object a line: the API’s own, oldest first. In a city (working directory, --city, SVC_CITY) its events; elsewhere, or with -A, those of all cities. Without --since or a cursor, a list holds the newest 500.',
+    flags: [
+      {
+        flags: '--watch',
+        description: 'Wait for a match, print it and end; silent, with exit code 0, when none came in time.',
+      },
+      { flags: '--follow', description: 'Go on until stopped; survives restarts of the server and of the city.' },
+      { flags: '--seq', description: 'Print the cursor of now, for --after (in a city) or --after-cursor, and end.' },
+      {
+        flags: '--type <type>',
+        description: 'Only this type, or `bead.*`; repeatable.',
+        repeatable: true,
+        complete: 'event-type',
+      },
+      {
+        flags: '--payload-match <key=value>',
+        description:
+          'Only where the payload has it; dotted paths go into nested objects. Repeatable: same key or, different keys and.',
+        repeatable: true,
+      },
+      { flags: '--since <duration>', description: 'Only events at most this old: 90s, 15m, 1h30m, 7d.' },
+      { flags: '--after <seq>', description: 'Only events after this one, in a city.' },
+      { flags: '--after-cursor <cursor>', description: 'Only events after this cursor, over all cities.' },
+      { flags: '--timeout <duration>', description: 'How long --watch waits: 30s where absent.' },
+      { flags: '--pretty', description: 'Lines for people instead of JSON.' },
+    ],
+    examples: [
+      { line: 'svcctl events --since 1h', does: 'what happened in the last hour' },
+      { line: 'svcctl events --follow --type "city.*" --pretty', does: 'cities coming and going' },
+      {
+        line: 'svcctl events --watch --type deploy.done --payload-match env=prod --timeout 10m',
+        does: 'wait for a deployment',
+      },
+      {
+        line: 'CURSOR=$(svcctl events -A --seq); svcctl events -A --follow --after-cursor "$CURSOR"',
+        does: 'miss nothing',
+      },
+    ],
+    errorPrefix: 'svcctl events: ',
+    run,
+  },
+]

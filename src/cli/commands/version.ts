@@ -1,0 +1,69 @@
+/** `svcctl version`: no network unless JSON is asked for, so that it answers at once. */
+import { readFile } from 'node:fs/promises'
+import { isRecord } from '../../client/problems.ts'
+import type { CommandSpec, Input } from '../command.ts'
+import type { Context } from '../context.ts'
+import { EXIT } from '../failure.ts'
+
+/** How long the server may take to tell its version. */
+const SERVER_PATIENCE_MS = 1_000
+
+async function run(context: Context, input: Input): Promise<number> {
+  const client = await packageVersion()
+  const server =
+    context.print.format === 'table' || context.print.format === 'name' || input.on('client')
+      ? undefined
+      : await serverVersion(context)
+  if (context.print.format === 'table' || context.print.format === 'name') {
+    await context.print.lines([client])
+    return EXIT.ok
+  }
+  const item = server === undefined ? { client } : { client, server }
+  await context.print.item({
+    item,
+    columns: [
+      { header: 'CLIENT', value: () => client },
+      { header: 'SERVER', value: () => server },
+    ],
+    name: () => client,
+    json: JSON.stringify(item),
+  })
+  return EXIT.ok
+}
+
+async function serverVersion(context: Context): Promise<string | undefined> {
+  using limit = context.within(SERVER_PATIENCE_MS)
+  try {
+    const client = await context.client()
+    const { body } = await client.call('get-health', { signal: limit.signal, retries: 0 })
+    return body.version
+  } catch {
+    context.io.signal.throwIfAborted()
+    return undefined
+  }
+}
+
+/** Of the nearest `package.json` above this file: the checkout's, or the installed package's. */
+async function packageVersion(): Promise<string> {
+  for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
+    const text = await readFile(new URL('package.json', folder), 'utf8').catch(() => undefined)
+    const file: unknown = text === undefined ? undefined : JSON.parse(text)
+    if (isRecord(file) && file['name'] === 'svcctl') return String(file['version'])
+    if (folder.pathname === '/') return 'unknown'
+  }
+}
+
+export const commands: readonly CommandSpec[] = [
+  {
+    path: ['version'],
+    operations: [],
+    summary: 'Print the version',
+    description: 'With -o json or -o wide also that of the server, where it answers.',
+    flags: [{ flags: '--client', description: 'Of this program only: do not ask the server.' }],
+    examples: [
+      { line: 'svcctl version', does: 'of this program' },
+      { line: 'svcctl version -o json', does: 'of both' },
+    ],
+    run,
+  },
+]

@@ -1,0 +1,81 @@
+/** The command's world, made from the process. */
+import { homedir } from 'node:os'
+import { BrokenPipe, Interrupted, type Io, type Sink, type Source } from './io.ts'
+
+const DEFAULT_COLUMNS = 80
+/** Signals that end a command, and their numbers. */
+const SIGNALS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
+
+export function createProcessIo(): Io {
+  const { env } = process
+  return {
+    env,
+    cwd: process.cwd(),
+    home: env['HOME'] ?? homedir(),
+    stdin: createSource(process.stdin),
+    stdout: createSink(process.stdout),
+    stderr: createSink(process.stderr),
+    clock: {
+      now: () => Date.now(),
+      after(ms, work) {
+        // Longer than a timer can count means: not in the life of this process.
+        const timer = setTimeout(work, Math.min(ms, 2 ** 31 - 1))
+        return () => clearTimeout(timer)
+      },
+    },
+    random: () => Math.random(),
+    newKey: () => crypto.randomUUID(),
+    signal: interruptions(),
+  }
+}
+
+function interruptions(): AbortSignal {
+  const controller = new AbortController()
+  for (const [name, number] of Object.entries(SIGNALS)) {
+    process.once(name, () => controller.abort(new Interrupted(128 + number)))
+  }
+  return controller.signal
+}
+
+function createSink(stream: NodeJS.WriteStream): Sink {
+  let broken = false
+  stream.on('error', () => {
+    broken = true
+  })
+  return {
+    isTerminal: stream.isTTY === true,
+    get columns() {
+      return stream.columns ?? DEFAULT_COLUMNS
+    },
+    write(text) {
+      if (broken) return Promise.reject(new BrokenPipe())
+      return new Promise((resolve, reject) => {
+        stream.write(text, (error) => {
+          if (error) reject('code' in error && error.code === 'EPIPE' ? new BrokenPipe() : error)
+          else resolve()
+        })
+      })
+    },
+  }
+}
+
+// Nothing touches stdin before somebody reads it: opening it alone can keep a process alive.
+function createSource(stream: NodeJS.ReadStream): Source {
+  return {
+    isTerminal: stream.isTTY === true,
+    async readAll() {
+      const chunks: Uint8Array[] = []
+      for await (const chunk of stream) chunks.push(Buffer.from(chunk))
+      return Buffer.concat(chunks).toString('utf8')
+    },
+    async readLine() {
+      const { createInterface } = await import('node:readline/promises')
+      const lines = createInterface({ input: stream })
+      try {
+        return await lines.question('')
+      } finally {
+        lines.close()
+      }
+    },
+  }
+}

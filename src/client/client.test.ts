@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { answerJson, answerProblem, fastClock, scriptedServer } from '../../test/support/cli-server.ts'
+import { listCities } from '../contract/cities.ts'
+import { OPERATIONS } from '../contract/index.ts'
+import { Client, type ClientOptions, pathOf } from './client.ts'
+import { ApiProblem, DecodeError, Unreachable } from './problems.ts'
+import { ROUTES } from './routes.ts'
+
+const clientOf = (url: string, options: Partial<ClientOptions> = {}) =>
+  new Client({ baseUrl: url, clock: fastClock(), random: () => 0, newKey: () => 'made-up', ...options })
+const accepted = { request_id: 'req-0123456789abcdef01234567', event_cursor: '__supervisor__:1' }
+
+suite('calls', () => {
+  test('method, path, query, body and headers come from the operation', async () => {
+    await using server = await scriptedServer((request, response) =>
+      answerJson(response, request.method === 'GET' ? 200 : 202, request.method === 'GET' ? { items: [], total: 0 } : accepted),
+    )
+    const client = clientOf(server.url, { token: 'secret' })
+    const reply = await client.call('create-city', { body: { dir: '/srv/alpha' } })
+    assert.equal(reply.status, 202)
+    assert.equal(reply.body.request_id, accepted.request_id)
+    assert.equal(reply.requestId, 'rid-202')
+    await client.call(listCities, { query: { limit: 5, cursor: undefined } })
+    await client.call('list-events', { query: { type: ['a.b', 'c.*'], since: '1h' } })
+    const [create, list, events] = server.requests
+    assert.deepEqual([create?.method, create?.url, create?.body], ['POST', '/v0/city', '{"dir":"/srv/alpha"}'])
+    assert.equal(create?.headers['x-svc-request'], '1')
+    assert.equal(create?.headers['idempotency-key'], 'made-up')
+    assert.equal(create?.headers['content-type'], 'application/json')
+    assert.equal(create?.headers.authorization, 'Bearer secret')
+    assert.deepEqual([list?.method, list?.url], ['GET', '/v0/cities?limit=5'])
+    assert.equal(list?.headers['x-svc-request'], undefined)
+    assert.equal(list?.headers['idempotency-key'], undefined)
+    assert.equal(events?.url, '/v0/events?type=a.b&type=c.*&since=1h')
+  })
+
+  test('every operation of the contract is in the table, as it is in the contract', () => {
+    for (const { id, method, path, headers, mediaType } of OPERATIONS) {
+      const route = Object.values(ROUTES).find((candidate) => candidate.id === id)
+      const keyed = headers?.includes('Idempotency-Key') === true
+      assert.deepEqual(
+        [route?.method, route?.path, route?.headers?.includes('Idempotency-Key') === true, route?.mediaType],
+        [method, path, keyed, mediaType],
+        `${id}: run npm run generate`,
+      )
+    }
+    assert.equal(Object.keys(ROUTES).length, OPERATIONS.length)
+  })
+
+  test('path parameters are encoded, and what a URL would swallow is refused', () => {
+    assert.equal(pathOf('/v0/city/{cityName}/x', { cityName: 'a/b ?#ü' }, {}), '/v0/city/a%2Fb%20%3F%23%C3%BC/x')
+    assert.throws(() => pathOf('/v0/city/{cityName}', { cityName: '..' }, {}), /URLs drop such segments/)
+    assert.throws(() => pathOf('/v0/city/{cityName}', { cityName: '' }, {}), /needs cityName/)
+  })
+
+  test('wrong calls do not compile', () => {
+    const calls = async (client: Client) => {
+      // @ts-expect-error a body is needed
+      await client.call('create-city')
+      // @ts-expect-error and its fields are known
+      await client.call('create-city', { body: { dirr: '/x' } })
+      // @ts-expect-error a path parameter is needed
+      await client.call('get-city', {})
+      // @ts-expect-error this one has no query
+      await client.call('get-city', { params: { cityName: 'a' }, query: { limit: 1 } })
+      // @ts-expect-error no such operation
+      await client.call('get-town')
+      const reply = await client.call('stop-city', { params: { cityName: 'a' } })
+      // @ts-expect-error replies are typed
+      return reply.body.request_id
+    }
+    assert.equal(typeof calls, 'function')
+  })
+})
+
+suite('failures', () => {
+  test('Problem Details become an ApiProblem with all that they say', async () => {
+    await using server = await scriptedServer((_, response) =>
+      answerJson(response, 422, {
+        type: 'urn:svc:error:validation-failed', title: 'The request breaks its schema', status: 422, code: 'validation-failed',
+        detail: 'validation_failed: body.dir: required', errors: [{ location: 'body.dir', message: 'required' }],
+      }),
+    )
+    await assert.rejects(clientOf(server.url).call('create-city', { body: { dir: '' } }), (error) => {
+      assert.ok(error instanceof ApiProblem)
+      assert.deepEqual([error.status, error.code, error.detail, error.requestId], [422, 'validation-failed', 'validation_failed: body.dir: required', 'rid-422'])
+      assert.deepEqual(error.errors, [{ location: 'body.dir', message: 'required' }])
+      return true
+    })
+  })
+
+  test('an error that is no Problem Details still has a status, a code and a text', async () => {
+    await using server = await scriptedServer((request, response) => {
+      response.writeHead(request.url === '/v0/cities' ? 404 : 405, { 'content-type': 'text/plain' }).end(request.url === '/v0/cities' ? 'nope' : '')
+    })
+    const client = clientOf(server.url)
+    await assert.rejects(client.call('list-cities'), { status: 404, code: 'http-404', detail: 'nope' })
+    await assert.rejects(client.call('get-health'), { status: 405, code: 'http-405', detail: 'HTTP 405' })
+  })
+
+  test('an answer of something that is not our server is an error, not data', async () => {
+    await using server = await scriptedServer((request, response) => {
+      if (request.url === '/health') answerJson(response, 200, {}, { 'content-type': 'text/html' })
+      else response.writeHead(200, { 'content-type': 'application/json' }).end('{"items": [')
+    })
+    await assert.rejects(clientOf(server.url).call('get-health'), DecodeError)
+    await assert.rejects(clientOf(server.url).call('list-cities'), DecodeError)
+  })
+
+  test('nobody listening is said in words and not tried again', async () => {
+    const server = await scriptedServer(() => undefined)
+    await server[Symbol.asyncDispose]()
+    const clock = fastClock()
+    await assert.rejects(clientOf(server.url, { clock }).call('list-cities'), (error) => {
+      assert.ok(error instanceof Unreachable)
+      assert.equal(error.message, `cannot reach ${server.url}: connection refused`)
+      return true
+    })
+    assert.deepEqual(clock.delays, [])
+  })
+
+  test('an aborted call rejects with the reason of its signal', async () => {
+    await using server = await scriptedServer(() => undefined)
+    const signal = AbortSignal.abort(new Error('changed my mind'))
+    await assert.rejects(clientOf(server.url).call('list-cities', { signal }), /changed my mind/)
+  })
+})
+
+suite('tries', () => {
+  test('a keyed POST is tried again with the same key', async () => {
+    let keys = 0
+    await using server = await scriptedServer((request, response, count) => {
+      if (count === 0) return void request.headers && response.socket?.resetAndDestroy()
+      if (count === 1) return answerProblem(response, 503, 'unavailable', 'unavailable: draining', { 'retry-after': '1' })
+      answerJson(response, 202, accepted)
+    })
+    const client = clientOf(server.url, { newKey: () => `key-${++keys}` })
+    await client.call('create-city', { body: { dir: '/x' } })
+    assert.deepEqual(server.requests.map((request) => request.headers['idempotency-key']), ['key-1', 'key-1', 'key-1'])
+    await client.call('create-city', { body: { dir: '/x' }, idempotencyKey: 'mine' })
+    assert.equal(server.requests.at(-1)?.headers['idempotency-key'], 'mine')
+  })
+
+  test('a POST without a key is sent once', async () => {
+    await using server = await scriptedServer((_, response) => response.socket?.resetAndDestroy())
+    await assert.rejects(clientOf(server.url).call('stop-city', { params: { cityName: 'a' } }), Unreachable)
+    assert.equal(server.requests.length, 1)
+  })
+
+  test('a refusal is not tried again, nor a server that wants a long pause', async () => {
+    await using server = await scriptedServer((_, response, count) =>
+      count === 0
+        ? answerProblem(response, 409, 'city-name-taken', 'conflict: no')
+        : answerProblem(response, 503, 'unavailable', 'unavailable: no', { 'retry-after': '60' }),
+    )
+    await assert.rejects(clientOf(server.url).call('list-cities'), { status: 409 })
+    await assert.rejects(clientOf(server.url).call('list-cities'), { status: 503 })
+    assert.equal(server.requests.length, 2)
+  })
+})

@@ -1,0 +1,23 @@
+/** Handlers of the contract's own documents. */
+import type { getDocs, getDocsAsset, getEventSchema, getOpenapi } from '../contract/documents.ts'
+import { type Handler, ok, RawBody } from '../kernel/call.ts'
+import { problem } from '../kernel/problem.ts'
+import { docsAsset, docsPage, eventSchemaText, openapiText } from './docs.ts'
+import { JSON_TYPE } from './replies.ts'
+
+/** The page runs nothing but its own files, and talks to nobody but this server. */
+const PAGE_POLICY =
+  "default-src 'self'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; font-src 'self' data:; worker-src 'self' blob:"
+
+export function createDocumentHandlers() {
+  const openapi: Handler<typeof getOpenapi> = () => ok(new RawBody(openapiText(), JSON_TYPE))
+  const events: Handler<typeof getEventSchema> = () => ok(new RawBody(eventSchemaText(), JSON_TYPE))
+  const docs: Handler<typeof getDocs> = () =>
+    ok(new RawBody(docsPage(), 'text/html; charset=utf-8'), { 'Content-Security-Policy': PAGE_POLICY })
+  const asset: Handler<typeof getDocsAsset> = ({ params }) => {
+    const found = docsAsset(params.asset)
+    if (found === undefined) throw problem('route-not-found', `no such file: ${params.asset}`)
+    return ok(new RawBody(found.body, found.type))
+  }
+  return { 'get-openapi': openapi, 'get-event-schema': events, 'get-docs': docs, 'get-docs-asset': asset }
+}

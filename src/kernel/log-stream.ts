@@ -1,0 +1,64 @@
+/** The streams of one log: replay from a sequence number, then live, until the log's owner ends them. */
+import type { EventFilter, EventLog } from './event-log.ts'
+import type { Feed } from './feed.ts'
+import { type Backlog, type BacklogPage, Channel, type Framing, type ScopedEvent } from './hub.ts'
+import { problem } from './problem.ts'
+
+const PAGE_EVENTS = 1_000
+const PAGE_CHARACTERS = 512 * 1024
+
+export class LogStream {
+  readonly #log: EventLog
+  readonly #channel: Channel
+  readonly #stop: () => void
+
+  constructor(log: EventLog, framing: Framing) {
+    this.#log = log
+    this.#channel = new Channel(framing, log.head, (afterId, filter) => this.#backlog(Number(afterId), filter))
+    this.#stop = log.onCommit((events) => {
+      if (this.#channel.idle) this.#channel.skip(events.length)
+      else this.#channel.publish(events.map((event) => ({ id: String(event.seq), event, city: '' })))
+    })
+  }
+
+  /** Events after `after`; from the head where it is undefined or ahead of the head (decision 15). */
+  follow(filter: EventFilter, after: number | undefined): Feed {
+    const { head, oldest } = this.#log
+    if (after === undefined || after >= head) return this.#channel.subscribe(filter, String(head), undefined)
+    refuseExpired(after, this.#log)
+    return this.#channel.subscribe(filter, String(after), this.#backlog(Math.max(after, oldest - 1), filter))
+  }
+
+  /** Ends every open stream after everything in the log was sent. */
+  end(): void {
+    this.#channel.end()
+  }
+
+  /** No more events will come from this log. */
+  close(): void {
+    this.#stop()
+    this.#channel.end()
+  }
+
+  #backlog(after: number, filter: EventFilter): Backlog {
+    let position = after
+    return {
+      read: (): BacklogPage => {
+        const upTo = this.#log.head
+        const scan = this.#log.scan(filter, { after: position, upTo }, 'asc', PAGE_EVENTS, PAGE_CHARACTERS)
+        position = scan.complete ? upTo : scan.reached
+        const events = scan.events.map((event): ScopedEvent => ({ id: String(event.seq), event, city: '' }))
+        return { events, resumeAt: scan.complete ? upTo + 1 : undefined }
+      },
+    }
+  }
+}
+
+/** 410 where events after the position are no longer retained; `0` asks for whatever there is. */
+export function refuseExpired(after: number, log: EventLog): void {
+  if (after === 0 || after >= log.oldest - 1) return
+  throw problem('cursor-expired', `events ${after + 1} to ${log.oldest - 1} are no longer retained; the oldest is ${log.oldest}`, {
+    oldest_seq: log.oldest,
+    head_seq: log.head,
+  })
+}

@@ -1,0 +1,52 @@
+/** A database with everything that a scope has: its event log, its ledger of requests, its idempotency keys. */
+import type { Clock } from './clock.ts'
+import { Database, type Migrations } from './database.ts'
+import { EVENT_LOG_SCHEMA, EventLog, type Retention } from './event-log.ts'
+import { IDEMPOTENCY_SCHEMA, IdempotencyKeys } from './idempotency.ts'
+import { RequestLedger, REQUESTS_SCHEMA } from './requests.ts'
+
+/** Tables that every store has; its first migration starts with them. */
+export const STORE_SCHEMA = `${EVENT_LOG_SCHEMA}${REQUESTS_SCHEMA}${IDEMPOTENCY_SCHEMA}
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`
+
+export interface Store {
+  readonly db: Database
+  readonly log: EventLog
+  readonly requests: RequestLedger
+  readonly keys: IdempotencyKeys
+}
+
+export interface StoreOptions {
+  readonly path: string
+  readonly migrations: Migrations
+  readonly owner: string
+  readonly clock: Clock
+  readonly onCommit?: (seconds: number) => void
+}
+
+export function openStore({ clock, ...options }: StoreOptions): Store {
+  const db = Database.open(options)
+  try {
+    const log = new EventLog(db, clock)
+    return { db, log, requests: new RequestLedger(db, log, clock), keys: new IdempotencyKeys(db, clock) }
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+export function readMeta(store: Store, key: string): string | undefined {
+  const value = store.db.get('SELECT value FROM meta WHERE key = ?', key)?.value
+  return value === undefined ? undefined : String(value)
+}
+
+/** One round of housekeeping; the caller repeats it from time to time. */
+export async function tidy(store: Store, retention: Retention): Promise<void> {
+  if (store.db.failure !== undefined && !store.db.inPlace) return
+  while (store.log.needsPruning(retention)) {
+    const gone = await store.db.write((tx) => store.log.prune(tx, retention))
+    if (gone === 0) break
+  }
+  if (store.requests.needsPruning()) await store.db.write((tx) => store.requests.prune(tx))
+}

@@ -1,0 +1,57 @@
+/** `city.db`: a city's own store, with its identity and its live overrides (decisions 30, 74). */
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Migrations, Tx } from '../../kernel/database.ts'
+import { ulid } from '../../kernel/ids.ts'
+import { openStore, readMeta, type Store, STORE_SCHEMA } from '../../kernel/store.ts'
+
+export const CITY_MIGRATIONS: Migrations = [
+  `${STORE_SCHEMA}
+CREATE TABLE overrides (key TEXT PRIMARY KEY, value TEXT NOT NULL, updated_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+`,
+]
+
+export interface CityStore extends Store {
+  readonly uid: string
+}
+
+export const cityDatabasePath = (directory: string): string => join(directory, '.svc', 'city.db')
+
+/** Opens the store, made where it is missing; the directory itself must exist. */
+export async function openCityStore(
+  directory: string,
+  name: string,
+  clock: Clock,
+  migrations: Migrations,
+  onCommit: (seconds: number) => void,
+): Promise<CityStore> {
+  const path = cityDatabasePath(directory)
+  mkdirSync(dirname(path), { recursive: true, mode: 0o755 })
+  const store = openStore({ path, migrations, owner: `city "${name}"`, clock, onCommit })
+  try {
+    const uid = readMeta(store, 'uid') ?? (await makeIdentity(store, clock))
+    return { ...store, uid }
+  } catch (error) {
+    store.db.close()
+    throw error
+  }
+}
+
+async function makeIdentity(store: Store, clock: Clock): Promise<string> {
+  const uid = ulid(clock.now())
+  await store.db.write((tx) => {
+    tx.run("INSERT INTO meta (key, value) VALUES ('uid', ?), ('epoch', '1'), ('tenure', 'owned')", uid)
+  })
+  return uid
+}
+
+/** The live suspension override; undefined: what the configuration says. */
+export function readSuspension(store: Store): boolean | undefined {
+  const value = store.db.get("SELECT value FROM overrides WHERE key = 'suspended'")?.value
+  return value === undefined ? undefined : value === 'true'
+}
+
+export function writeSuspension(tx: Tx, suspended: boolean, now: number): void {
+  tx.run("INSERT OR REPLACE INTO overrides (key, value, updated_at) VALUES ('suspended', ?, ?)", String(suspended), now)
+}

@@ -1,0 +1,117 @@
+/** One city of this host: its registry entry, its store, and what is observed of it. Changed by its worker only. */
+import type { CityGetResponse, CityInfo, CityState } from '../../contract/cities.ts'
+import type { ErrorDetail } from '../../contract/problems.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import type { LogStream } from '../../kernel/log-stream.ts'
+import type { CityStore } from './city-store.ts'
+import { phasesCompleted, type Wanted } from './lifecycle.ts'
+import type { CityRow } from './registry.ts'
+
+/** What the control plane itself needs from a city's configuration. */
+export interface CitySettings {
+  readonly provider: string | undefined
+  readonly sessionTemplate: string | undefined
+  readonly suspendedOnStart: boolean
+  readonly agentCount: number
+  readonly rigCount: number
+  readonly retention: { readonly maxAgeMs: number; readonly maxBytes: number } | undefined
+}
+
+export interface City {
+  readonly name: string
+  readonly path: string
+  readonly registeredAt: number
+  readonly startHead: number
+  readonly previousUid: string | undefined
+  uid: string
+  knownHead: number
+  /** Undefined while its directory or its database cannot be used. */
+  store: CityStore | undefined
+  /** Feeds the city's own event streams; there whenever the store is. */
+  stream: LogStream | undefined
+  settings: CitySettings | undefined
+  suspended: boolean
+  wanted: Wanted
+  state: CityState
+  /** When the state was entered. */
+  since: number
+  /** Set while running. */
+  runningSince: number | undefined
+  restart: boolean
+  /** Name of the request that unregisters it, once it is leaving. */
+  departure: string | undefined
+  attempts: number
+  retryAt: number | undefined
+  error: string | undefined
+  issues: readonly ErrorDetail[] | undefined
+  /** Modification time of city.toml at the last failure: a changed file is tried at once. */
+  failedWith: number | undefined
+}
+
+export function cityFromRow(row: CityRow, now: number): City {
+  return {
+    name: row.name,
+    path: row.path,
+    registeredAt: row.registeredAt,
+    startHead: row.startHead,
+    previousUid: row.previousUid,
+    uid: row.uid,
+    knownHead: row.knownHead,
+    store: undefined,
+    stream: undefined,
+    settings: undefined,
+    suspended: false,
+    wanted: row.desired,
+    state: row.desired === 'stopped' ? 'stopped' : 'queued',
+    since: now,
+    runningSince: undefined,
+    restart: false,
+    departure: undefined,
+    attempts: row.attempts,
+    retryAt: row.retryAt,
+    error: row.error,
+    issues: undefined,
+    failedWith: undefined,
+  }
+}
+
+export function cityInfo(city: City, host: string, now: number): CityInfo {
+  const phases = phasesCompleted(city.state)
+  const failing = city.attempts > 0 && city.state !== 'running'
+  return {
+    name: city.name,
+    uid: city.uid,
+    path: city.path,
+    running: city.state === 'running',
+    status: city.state,
+    ...(city.error === undefined || city.state === 'running' ? {} : { error: city.error }),
+    ...(city.issues === undefined || city.state === 'running' ? {} : { issues: [...city.issues] }),
+    ...(phases === undefined ? {} : { phases_completed: phases }),
+    ...(failing ? { attempts: city.attempts } : {}),
+    ...(failing && city.retryAt !== undefined ? { retry_at: isoTime(city.retryAt) } : {}),
+    host,
+    observed_at: isoTime(now),
+  }
+}
+
+export const uptimeSeconds = (city: City, now: number): number =>
+  city.runningSince === undefined ? 0 : Math.max(0, Math.floor((now - city.runningSince) / 1000))
+
+export function cityDetail(city: City, version: string, revision: string, now: number): CityGetResponse {
+  const { settings } = city
+  return {
+    name: city.name,
+    uid: city.uid,
+    path: city.path,
+    running: city.state === 'running',
+    status: city.state,
+    suspended: city.suspended,
+    uptime_sec: uptimeSeconds(city, now),
+    version,
+    ...(settings?.provider === undefined ? {} : { provider: settings.provider }),
+    ...(settings?.sessionTemplate === undefined ? {} : { session_template: settings.sessionTemplate }),
+    agent_count: settings?.agentCount ?? 0,
+    rig_count: settings?.rigCount ?? 0,
+    revision,
+  }
+}

@@ -1,0 +1,44 @@
+/** The decisions of a city's life: pure, data in and data out (sheet 01 §4.2, decisions 19–21). */
+import { CITY_PHASES, type CityPhase, type CityState } from '../../contract/cities.ts'
+
+/** What the registry wants of a city; `gone`: it was unregistered. */
+export type Wanted = 'running' | 'stopped' | 'gone'
+
+/** What the city's worker does next. */
+export type Step = 'start' | 'stop' | 'depart' | 'wait'
+
+export interface Situation {
+  readonly wanted: Wanted
+  readonly state: CityState
+  /** A restart was asked for and its stop has not happened yet. */
+  readonly restart: boolean
+  readonly retryAt: number | undefined
+  readonly now: number
+}
+
+export function nextStep({ wanted, state, restart, retryAt, now }: Situation): Step {
+  if (state === 'running' && (wanted !== 'running' || restart)) return 'stop'
+  if (wanted === 'gone') return 'depart'
+  if (wanted === 'stopped') return state === 'stopped' ? 'wait' : 'stop'
+  if (state === 'running') return 'wait'
+  return retryAt !== undefined && retryAt > now ? 'wait' : 'start'
+}
+
+const FIRST_RETRY_MS = 10_000
+const LAST_RETRY_MS = 300_000
+
+/** Wait before the try after `attempts` failures: 10 s doubling to 5 min, less up to a fifth (`random` in 0..1). */
+export function retryDelayMs(attempts: number, random: number): number {
+  const full = Math.min(FIRST_RETRY_MS * 2 ** Math.max(attempts - 1, 0), LAST_RETRY_MS)
+  return Math.round(full * (1 - 0.2 * random))
+}
+
+/** Phases before the one that a city is in; undefined outside the start-up. */
+export function phasesCompleted(state: CityState): CityPhase[] | undefined {
+  const at = CITY_PHASES.findIndex((phase) => phase === state)
+  return at < 0 ? undefined : CITY_PHASES.slice(0, at)
+}
+
+const CITY_NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/
+
+export const isCityName = (name: string): boolean => CITY_NAME.test(name)

@@ -1,0 +1,553 @@
+/**
+ * The cities of this host: registry, directory of names, and the reconciler over their workers.
+ *
+ * C1  Registry row, ledger row and event of a registration or a departure are one transaction (decision 12).
+ * C2  A city is in the list, and in the merged stream, from before its 202 until after its terminal event.
+ * C3  No name, path or uid belongs to two cities, also while one of them is being made or is leaving.
+ */
+import { statSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import type { CityInfo, CityStopResult } from '../../contract/cities.ts'
+import type { AsyncAcceptedResponse } from '../../contract/requests.ts'
+import { accepted, type Reply } from '../../kernel/call.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Migrations, Tx } from '../../kernel/database.ts'
+import type { EventDraft, Retention } from '../../kernel/event-log.ts'
+import type { Framing } from '../../kernel/hub.ts'
+import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
+import type { Ids } from '../../kernel/ids.ts'
+import type { Logger } from '../../kernel/log.ts'
+import { LogStream } from '../../kernel/log-stream.ts'
+import type { MergedLog } from '../../kernel/merged-log.ts'
+import { invalidField, type Problem, problem } from '../../kernel/problem.ts'
+import { type Store, tidy } from '../../kernel/store.ts'
+import { type City, type CitySettings, cityFromRow, cityInfo } from './city.ts'
+import { type CityStore, openCityStore, readSuspension } from './city-store.ts'
+import { isCityName } from './lifecycle.ts'
+import { type CityRow, type DepartureRow, GRACE_MS, type Registry } from './registry.ts'
+import {
+  codeOf, holdsCity, isDirectory, pathsOf, planScaffold, removeScaffold, resolveDirectory, type ScaffoldInput, writeScaffold,
+} from './scaffold.ts'
+import { CityWorker, type PhaseHook, StartFailure, type StopOptions } from './worker.ts'
+
+export const PATROL_MS = 10_000
+
+export interface CitiesDeps {
+  readonly supervisor: Store
+  readonly registry: Registry
+  readonly merged: MergedLog
+  readonly framing: Framing
+  readonly clock: Clock
+  readonly log: Logger
+  readonly ids: Ids
+  readonly random: () => number
+  /** Home of the user, for relative directories. */
+  readonly home: string
+  readonly hostId: string
+  readonly retention: Retention
+  readonly migrations: Migrations
+  readonly onCommit: (seconds: number) => void
+  /** The city's configuration, or a StartFailure with its issues. */
+  readonly loadSettings: (directory: string, name: string) => CitySettings | Promise<CitySettings>
+  /** Name that a directory's own files give it, if they do. */
+  readonly nameFromFiles: (directory: string) => string | undefined
+  /** Throws where the host cannot run a city with this provider (spec §4: 422, 503). */
+  readonly checkHost: (provider: string | undefined, signal: AbortSignal) => Promise<void>
+  /** Start-up work of the families, in the order of the phases. */
+  readonly hooks: readonly PhaseHook[]
+}
+
+export interface CreateInput {
+  readonly dir: string
+  readonly name?: string
+  readonly provider?: string
+  readonly start_command?: string
+  readonly bootstrap_profile?: string
+}
+
+interface Registration {
+  readonly name: string
+  readonly path: string
+  readonly store: CityStore
+  readonly requestId: string
+  readonly cursor: string
+  readonly claim: IdempotencyClaim | undefined
+}
+
+type AsyncReply = Reply<AsyncAcceptedResponse>
+
+export class Cities {
+  readonly #deps: CitiesDeps
+  readonly #workers = new Map<string, CityWorker>()
+  /** Names and paths that a create or adopt under way has taken, with what it is doing. */
+  readonly #claimed = new Set<string>()
+  /** Logs of cities that left less than two minutes ago. */
+  readonly #departed = new Map<string, { readonly store: Store; readonly until: number }>()
+  #cancelPatrol: (() => void) | undefined
+  #lastPatrol: number
+  #closed = false
+
+  constructor(deps: CitiesDeps) {
+    this.#deps = deps
+    this.#lastPatrol = deps.clock.monotonic()
+  }
+
+  /** Takes back unfinished scaffolds, opens every city's log, resumes what a crash interrupted. Starts nothing yet. */
+  async boot(): Promise<void> {
+    const { registry, supervisor, clock } = this.#deps
+    for (const { path, made } of registry.unfinishedScaffolds()) {
+      removeScaffold(made)
+      await supervisor.db.write((tx) => registry.endScaffold(tx, path))
+    }
+    for (const row of registry.cities()) await this.#bootCity(row)
+    for (const row of registry.departures(clock.now() - GRACE_MS)) await this.#bootDeparture(row)
+  }
+
+  /** Lets every worker act, and starts the patrol. */
+  start(): void {
+    for (const worker of this.#workers.values()) worker.poke()
+    this.#schedulePatrol()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#cancelPatrol?.()
+    await Promise.all([...this.#workers.values()].map((worker) => worker.close()))
+    const heads = [...this.#workers.values()].map(({ city }) => city)
+    await this.#deps.supervisor.db
+      .write((tx) => {
+        for (const { name, store, knownHead } of heads) this.#deps.registry.rememberHead(tx, name, store?.log.head ?? knownHead)
+      })
+      .catch((error: unknown) => this.#deps.log.warn({ err: error }, 'heads not recorded'))
+    for (const { city } of this.#workers.values()) this.#dropStore(city)
+    for (const { store } of this.#departed.values()) store.db.close()
+  }
+
+  // --- Reading -----------------------------------------------------------------------------------------------------
+
+  list(): readonly CityInfo[] {
+    const now = this.#deps.clock.now()
+    return this.all().map((city) => cityInfo(city, this.#deps.hostId, now))
+  }
+
+  all(): readonly City[] {
+    return [...this.#workers.values()].map(({ city }) => city).sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  isRunning(name: string): boolean {
+    return this.#workers.get(name)?.city.state === 'running'
+  }
+
+  /** A running city with its store, or the spec's 404. */
+  running(name: string): City & { readonly store: CityStore; readonly stream: LogStream } {
+    const city = this.#workers.get(name)?.city
+    if (city === undefined || !isUsable(city) || city.state !== 'running') throw notRunning(name)
+    return city
+  }
+
+  /** Milliseconds since the reconciler last looked at every city. */
+  get patrolAgeMs(): number {
+    return this.#deps.clock.monotonic() - this.#lastPatrol
+  }
+
+  /** Texts of stores that do not take writes at the moment. */
+  storageFailures(): readonly string[] {
+    return this.all().flatMap(({ name, store }) => (store?.db.failure === undefined ? [] : [`${name}: ${store.db.failure}`]))
+  }
+
+  // --- Registering -------------------------------------------------------------------------------------------------
+
+  async create(input: CreateInput, claim: IdempotencyClaim | undefined, signal: AbortSignal): Promise<AsyncReply> {
+    const { provider, start_command: startCommand, bootstrap_profile: bootstrapProfile } = input
+    if (provider !== undefined && startCommand !== undefined) {
+      throw invalidField('body.start_command', 'cannot be combined with provider', startCommand)
+    }
+    const path = resolveDirectory(input.dir, this.#deps.home, 'body.dir')
+    const name = nameFor(input.name, path)
+    return this.#claiming(name, path, async () => {
+      if (holdsCity(path)) throw problem('city-already-initialized', `city already initialized at ${path}`)
+      this.#refuseTaken(name, path)
+      refuseFile(path)
+      const chosen = startCommand === undefined ? (provider ?? 'shell') : undefined
+      await this.#deps.checkHost(chosen, signal)
+      return this.#scaffold(path, { name, provider: chosen, startCommand, bootstrapProfile }, claim)
+    })
+  }
+
+  async adopt(input: { readonly path: string; readonly name?: string }, claim: IdempotencyClaim | undefined): Promise<Reply<AsyncAcceptedResponse | CityInfo>> {
+    const path = resolveDirectory(input.path, this.#deps.home, 'body.path')
+    const registered = this.#atPath(path)
+    if (registered !== undefined && registered.wanted !== 'gone') return this.#alreadyRegistered(registered, input.name)
+    if (!isDirectory(path) || !holdsCity(path)) throw problem('directory-not-found', `no city at ${path}`)
+    const name = nameFor(input.name ?? this.#deps.nameFromFiles(path), path)
+    return this.#claiming(name, path, async () => {
+      this.#refuseTaken(name, path)
+      const cursor = this.#deps.merged.head()
+      const store = await this.#openStore(path, name)
+      try {
+        this.#refuseCopy(store, path)
+        return await this.#register({ name, path, store, requestId: this.#deps.ids.requestId(), cursor, claim })
+      } catch (error) {
+        store.db.close()
+        throw error
+      }
+    })
+  }
+
+  // --- Steering ----------------------------------------------------------------------------------------------------
+
+  async startCity(name: string, claim: IdempotencyClaim | undefined): Promise<AsyncReply> {
+    return this.#launch(name, 'city.start', claim)
+  }
+
+  async restartCity(name: string, claim: IdempotencyClaim | undefined): Promise<AsyncReply> {
+    return this.#launch(name, 'city.restart', claim)
+  }
+
+  async stopCity(name: string, options: StopOptions, signal: AbortSignal): Promise<CityStopResult> {
+    const worker = this.#registered(name)
+    const { city } = worker
+    const alreadyStopped = city.wanted === 'stopped' && city.state === 'stopped'
+    if (!alreadyStopped) {
+      await this.#deps.supervisor.db.write((tx) => this.#deps.registry.setDesired(tx, name, 'stopped'))
+      city.wanted = 'stopped'
+      city.restart = false
+      worker.steer(options)
+      await worker.until(({ state, wanted }) => state === 'stopped' || wanted !== 'stopped', signal)
+      if (city.wanted !== 'stopped') throw notRunning(name)
+    }
+    return { status: 'stopped', city: name, already_stopped: alreadyStopped, sessions_stopped: 0, forced: options.force }
+  }
+
+  async unregister(name: string, claim: IdempotencyClaim | undefined): Promise<AsyncReply> {
+    const { supervisor, registry, merged, ids, clock } = this.#deps
+    const worker = this.#workers.get(name)
+    if (worker === undefined || worker.city.wanted === 'gone') throw notRegistered(name)
+    const { city } = worker
+    const requestId = ids.requestId()
+    const cursor = merged.head()
+    const reply = await supervisor.db.write((tx) => {
+      // Two at once: the second finds the entry gone, inside the transaction.
+      if (tx.get('SELECT name FROM cities WHERE name = ?', name) === undefined) throw notRegistered(name)
+      supervisor.log.append(tx, {
+        type: 'city.unregister_requested', actor: 'api', subject: name, city: name, payload: { name, path: city.path },
+      })
+      supervisor.requests.accept(tx, { id: requestId, operation: 'city.unregister', city: name, subject: name, eventCursor: cursor, input: {} })
+      registry.depart(tx, name, requestId, city.store?.log.head ?? city.knownHead, clock.now())
+      tx.afterCommit(() => {
+        city.wanted = 'gone'
+        city.departure = requestId
+      })
+      return supervisor.keys.remember(tx, claim, accepted({ request_id: requestId, event_cursor: cursor }))
+    })
+    worker.steer()
+    return reply
+  }
+
+  /** A write of this city: its suspension as it is now, to be changed by the handler. */
+  setSuspended(city: City, suspended: boolean): void {
+    city.suspended = suspended
+  }
+
+  // --- Patrol ------------------------------------------------------------------------------------------------------
+
+  #schedulePatrol(): void {
+    if (this.#closed) return
+    this.#cancelPatrol = this.#deps.clock.after(PATROL_MS, () => {
+      this.#patrol()
+        .catch((error: unknown) => this.#deps.log.error({ err: error }, 'patrol failed'))
+        .finally(() => this.#schedulePatrol())
+    })
+  }
+
+  /** The safety net: lost directories, changed files, retention, logs whose grace is over. */
+  async #patrol(): Promise<void> {
+    const { clock, supervisor, retention } = this.#deps
+    this.#lastPatrol = clock.monotonic()
+    for (const worker of this.#workers.values()) this.#inspect(worker)
+    for (const [name, { store, until }] of this.#departed) {
+      if (until > clock.now()) continue
+      this.#departed.delete(name)
+      if (!this.#workers.has(name)) this.#deps.merged.remove(name)
+      store.db.close()
+    }
+    await tidy(supervisor, retention)
+    for (const { store, settings, name } of this.all()) {
+      if (store === undefined || !store.db.inPlace) continue
+      await tidy(store, settings?.retention ?? retention).catch((error: unknown) => this.#deps.log.warn({ city: name, err: error }, 'retention failed'))
+    }
+  }
+
+  #inspect(worker: CityWorker): void {
+    const { city } = worker
+    if (city.wanted === 'gone') return worker.poke()
+    if (city.store !== undefined && !city.store.db.inPlace) {
+      this.#dropStore(city)
+      if (city.state === 'running') return worker.directoryLost()
+    }
+    const changed = city.state === 'init_failed' && configTime(city) !== city.failedWith
+    if (changed) return worker.retryNow()
+    worker.poke()
+  }
+
+  // --- Inside ------------------------------------------------------------------------------------------------------
+
+  async #bootCity(row: CityRow): Promise<void> {
+    const city = cityFromRow(row, this.#deps.clock.now())
+    try {
+      if (isDirectory(city.path)) await this.#ensureStore(city)
+    } catch (error) {
+      this.#deps.log.warn({ city: city.name, err: error }, 'city store not opened')
+    }
+    this.#join(city)
+  }
+
+  async #bootDeparture(row: DepartureRow): Promise<void> {
+    if (this.#workers.has(row.name)) return
+    const city = cityFromRow({ ...row, desired: 'stopped', previousUid: undefined, attempts: 0, retryAt: undefined, errorCode: undefined, error: undefined }, this.#deps.clock.now())
+    city.wanted = 'gone'
+    city.state = 'stopping'
+    city.departure = row.finishedAt === undefined ? row.requestId : undefined
+    try {
+      if (isDirectory(city.path)) await this.#ensureStore(city)
+    } catch (error) {
+      this.#deps.log.warn({ city: city.name, err: error }, 'store of a leaving city not opened')
+    }
+    if (row.finishedAt === undefined) {
+      this.#join(city)
+      return
+    }
+    this.#putSource(city)
+    if (city.store !== undefined) this.#departed.set(city.name, { store: city.store, until: row.finishedAt + GRACE_MS })
+  }
+
+  #join(city: City): CityWorker {
+    this.#putSource(city)
+    const { clock, log, supervisor, registry, random } = this.#deps
+    const worker = new CityWorker(city, {
+      clock, log, supervisor, registry, random,
+      hooks: [this.#configHook(), this.#storeHook(), ...this.#deps.hooks],
+      changed: (changed) => this.#changed(changed),
+      departed: (left) => this.#left(left),
+      configTime,
+    })
+    this.#workers.set(city.name, worker)
+    return worker
+  }
+
+  #changed(city: City): void {
+    if (city.state !== 'running' && city.state !== 'starting_agents') city.stream?.end()
+    this.#deps.log.info({ city: city.name, state: city.state }, 'city state')
+  }
+
+  #left(city: City): void {
+    this.#workers.delete(city.name)
+    city.stream?.end()
+    if (city.store === undefined) this.#deps.merged.remove(city.name)
+    else this.#departed.set(city.name, { store: city.store, until: this.#deps.clock.now() + GRACE_MS })
+  }
+
+  #configHook(): PhaseHook {
+    return {
+      phase: 'loading_config',
+      run: async (city) => {
+        if (!isDirectory(city.path)) throw new StartFailure('city_directory_missing', `city directory is missing: ${city.path}`)
+        city.settings = await this.#deps.loadSettings(city.path, city.name)
+      },
+    }
+  }
+
+  #storeHook(): PhaseHook {
+    return {
+      phase: 'starting_bead_store',
+      run: async (city) => {
+        const store = await this.#ensureStore(city)
+        city.suspended = readSuspension(store) ?? city.settings?.suspendedOnStart ?? false
+      },
+    }
+  }
+
+  async #ensureStore(city: City): Promise<CityStore> {
+    if (city.store?.db.inPlace === true) return city.store
+    this.#dropStore(city)
+    const store = await this.#openStore(city.path, city.name)
+    if (store.uid !== city.uid) {
+      store.db.close()
+      throw new StartFailure('city_replaced', `the directory holds another city (${store.uid}, not ${city.uid}): unregister "${city.name}" and adopt the directory`)
+    }
+    city.store = store
+    city.stream = new LogStream(store.log, this.#deps.framing)
+    if (this.#workers.has(city.name)) this.#putSource(city)
+    return store
+  }
+
+  #dropStore(city: City): void {
+    if (city.store === undefined) return
+    city.knownHead = city.store.log.head
+    city.stream?.close()
+    city.store.db.close()
+    city.store = undefined
+    city.stream = undefined
+    this.#putSource(city)
+  }
+
+  #putSource(city: City): void {
+    const { name, uid, store, registeredAt, startHead, knownHead, previousUid } = city
+    this.#deps.merged.put({ name, uid, log: store?.log, registeredAt, startHead, knownHead, previousUid })
+  }
+
+  #openStore(path: string, name: string): Promise<CityStore> {
+    return openCityStore(path, name, this.#deps.clock, this.#deps.migrations, this.#deps.onCommit)
+  }
+
+  async #scaffold(path: string, input: ScaffoldInput, claim: IdempotencyClaim | undefined): Promise<AsyncReply> {
+    const { supervisor, registry, merged, ids } = this.#deps
+    const requestId = ids.requestId()
+    const cursor = merged.head()
+    const plan = planScaffold(path, input)
+    const made = pathsOf(plan)
+    await supervisor.db.write((tx) => registry.beginScaffold(tx, path, made))
+    let store: CityStore | undefined
+    try {
+      writeScaffold(plan)
+      store = await this.#openStore(path, input.name)
+      return await this.#register({ name: input.name, path, store, requestId, cursor, claim })
+    } catch (error) {
+      store?.db.close()
+      removeScaffold(made)
+      await supervisor.db.write((tx) => registry.endScaffold(tx, path)).catch(() => {})
+      throw scaffoldProblem(error, path)
+    }
+  }
+
+  async #register({ name, path, store, requestId, cursor, claim }: Registration): Promise<AsyncReply> {
+    const { supervisor, registry, clock } = this.#deps
+    const payload = { name, path }
+    let worker: CityWorker | undefined
+    const reply = await supervisor.db.write((tx) => {
+      const registeredAt = supervisor.log.append(tx, { type: 'city.created', actor: 'api', subject: name, city: name, payload } satisfies EventDraft)
+      const row = registry.add(tx, { name, uid: store.uid, path, registeredAt, startHead: store.log.head }, clock.now())
+      supervisor.requests.accept(tx, { id: requestId, operation: 'city.create', city: name, subject: name, eventCursor: cursor, input: payload })
+      tx.afterCommit(() => {
+        worker = this.#join(this.#adoptedCity(row, store))
+      })
+      return supervisor.keys.remember(tx, claim, accepted({ request_id: requestId, event_cursor: cursor }))
+    })
+    worker?.poke()
+    return reply
+  }
+
+  #adoptedCity(row: CityRow, store: CityStore): City {
+    const grace = this.#departed.get(row.name)
+    this.#departed.delete(row.name)
+    grace?.store.db.close()
+    const city = cityFromRow(row, this.#deps.clock.now())
+    city.store = store
+    city.stream = new LogStream(store.log, this.#deps.framing)
+    return city
+  }
+
+  async #launch(name: string, operation: 'city.start' | 'city.restart', claim: IdempotencyClaim | undefined): Promise<AsyncReply> {
+    const { supervisor, registry, merged, ids } = this.#deps
+    const worker = this.#registered(name)
+    const { city } = worker
+    const requestId = ids.requestId()
+    const cursor = merged.head()
+    const reply = await supervisor.db.write((tx) => {
+      this.#refuseSecond(tx, name, operation)
+      registry.setDesired(tx, name, 'running')
+      supervisor.requests.accept(tx, { id: requestId, operation, city: name, subject: name, eventCursor: cursor, input: {} })
+      tx.afterCommit(() => {
+        city.wanted = 'running'
+        if (operation === 'city.restart' && city.state === 'running') city.restart = true
+      })
+      return supervisor.keys.remember(tx, claim, accepted({ request_id: requestId, event_cursor: cursor }))
+    })
+    worker.retryNow()
+    return reply
+  }
+
+  #refuseSecond(tx: Tx, name: string, operation: string): void {
+    const row = tx.get(
+      "SELECT id, event_cursor FROM requests WHERE city = ? AND operation = ? AND status IN ('accepted', 'running')", name, operation,
+    )
+    if (row === undefined) return
+    throw problem('operation-in-progress', `${operation} of ${name} is already under way`, {
+      request_id: String(row.id), event_cursor: String(row.event_cursor), retryAfterSec: 1,
+    })
+  }
+
+  #registered(name: string): CityWorker {
+    const worker = this.#workers.get(name)
+    if (worker === undefined || worker.city.wanted === 'gone') throw notRunning(name)
+    return worker
+  }
+
+  #atPath(path: string): City | undefined {
+    return this.all().find((city) => city.path === path)
+  }
+
+  async #claiming<T>(name: string, path: string, work: () => Promise<T>): Promise<T> {
+    const keys = [`name ${name}`, `path ${path}`]
+    if (this.#claimed.has(keys[1] ?? '')) throw problem('operation-in-progress', `city initialization already in progress at ${path}`, { retryAfterSec: 1 })
+    if (this.#claimed.has(keys[0] ?? '')) throw problem('city-name-taken', `a city named ${name} is being created`)
+    for (const key of keys) this.#claimed.add(key)
+    try {
+      return await work()
+    } finally {
+      for (const key of keys) this.#claimed.delete(key)
+    }
+  }
+
+  #refuseTaken(name: string, path: string): void {
+    const there = this.#atPath(path)
+    if (there !== undefined) throw problem('operation-in-progress', `city initialization already in progress at ${path}`, { retryAfterSec: 1 })
+    const named = this.#workers.get(name)?.city
+    if (named === undefined) return
+    const leaving = named.wanted === 'gone' ? '; it is being unregistered' : ''
+    throw problem('city-name-taken', `a city named ${name} is registered at ${named.path}${leaving}`)
+  }
+
+  #refuseCopy(store: CityStore, path: string): void {
+    const original = this.all().find(({ uid }) => uid === store.uid)
+    if (original === undefined) return
+    throw problem('city-name-taken', `${path} is a copy of the city ${original.name} at ${original.path}: remove .svc/city.db from the copy to make it a city of its own`)
+  }
+
+  #alreadyRegistered(city: City, name: string | undefined): Reply<CityInfo> {
+    if (name !== undefined && name !== city.name) {
+      throw problem('city-name-taken', `${city.path} is registered as ${city.name}; unregister it to give it another name`)
+    }
+    return { status: 200, body: cityInfo(city, this.#deps.hostId, this.#deps.clock.now()) }
+  }
+}
+
+function isUsable(city: City): city is City & { readonly store: CityStore; readonly stream: LogStream } {
+  return city.store !== undefined && city.stream !== undefined
+}
+
+function nameFor(given: string | undefined, path: string): string {
+  const name = given ?? basename(path)
+  if (isCityName(name)) return name
+  const location = given === undefined ? 'body.dir' : 'body.name'
+  throw invalidField(location, `"${name.slice(0, 80)}" cannot be the name of a city: use letters, digits, dot, underscore and hyphen, or give "name"`, name.slice(0, 80))
+}
+
+function refuseFile(path: string): void {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  if (stat !== undefined && !stat.isDirectory()) throw invalidField('body.dir', 'is not a directory', path)
+}
+
+function scaffoldProblem(error: unknown, path: string): unknown {
+  const code = codeOf(error)
+  if (code === 'ENOSPC' || code === 'EROFS' || code === 'EDQUOT') return problem('unavailable', `cannot write to ${path}: ${code}`, { cause: error, retryAfterSec: 5 })
+  if (code === 'EACCES' || code === 'EPERM' || code === 'ENOTDIR' || code === 'ENAMETOOLONG') return invalidField('body.dir', `cannot be written: ${code}`, path)
+  return error
+}
+
+function configTime(city: City): number | undefined {
+  return statSync(join(city.path, 'city.toml'), { throwIfNoEntry: false })?.mtimeMs
+}
+
+const notRunning = (name: string): Problem => problem('city-not-found', `city not found or not running: ${name}`)
+const notRegistered = (name: string): Problem => problem('city-not-found', `city not registered with supervisor: ${name}`)

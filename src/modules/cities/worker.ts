@@ -1,0 +1,445 @@
+/**
+ * The actor of one city: moves what is observed towards what is wanted, one step at a time.
+ *
+ * W1  One worker per city, one step at a time; a step of one city never waits for another city.
+ * W2  A change of what is wanted aborts a start that is under way.
+ * W3  `running` is true only between the end of a start and the beginning of a stop; typed routes follow it.
+ * W4  Every accepted request about the city ends here, with what it asked for visible before its terminal event.
+ */
+import { CITY_PHASES, type CityPhase, type CityState } from '../../contract/cities.ts'
+import type { PayloadOf } from '../../contract/event-types.ts'
+import type { ErrorDetail } from '../../contract/problems.ts'
+import { type Clock, delay, isoTime } from '../../kernel/clock.ts'
+import type { Logger } from '../../kernel/log.ts'
+import { Problem } from '../../kernel/problem.ts'
+import type { UnfinishedRequest } from '../../kernel/requests.ts'
+import type { Store } from '../../kernel/store.ts'
+import type { City } from './city.ts'
+import { nextStep, retryDelayMs, type Step } from './lifecycle.ts'
+import type { Registry } from './registry.ts'
+
+/** A part of a city's start-up or stop that a family brings. Idempotent; throws `StartFailure` or a Problem. */
+export interface PhaseHook {
+  readonly phase: CityPhase
+  run(city: City, signal: AbortSignal): void | Promise<void>
+  /** Called in reverse order when the city stops; what it has not ended by the deadline is cut. */
+  stop?(city: City, options: StopOptions, signal: AbortSignal): void | Promise<void>
+}
+
+export interface StopOptions {
+  readonly force: boolean
+}
+
+/** Why a start failed, in the words of its request. */
+export class StartFailure extends Error {
+  readonly code: string
+  readonly issues: readonly ErrorDetail[] | undefined
+
+  constructor(code: string, message: string, issues?: readonly ErrorDetail[]) {
+    super(message)
+    this.name = 'StartFailure'
+    this.code = code
+    this.issues = issues
+  }
+}
+
+export interface WorkerDeps {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly supervisor: Store
+  readonly registry: Registry
+  readonly hooks: readonly PhaseHook[]
+  readonly random: () => number
+  /** The city's state changed. */
+  readonly changed: (city: City) => void
+  /** The city has left for good. */
+  readonly departed: (city: City) => void
+  readonly configTime: (city: City) => number | undefined
+}
+
+const START_DEADLINE_MS = 600_000
+const STOP_DEADLINE_MS = 30_000
+type StopReason = PayloadOf<'city.stopped'>['reason']
+type StartOperation = 'city.create' | 'city.start' | 'city.restart'
+
+export class CityWorker {
+  readonly city: City
+  readonly #deps: WorkerDeps
+  readonly #waiters: { readonly done: (city: City) => boolean; readonly resolve: () => void }[] = []
+  #aborter: AbortController | undefined
+  #cancelRetry: (() => void) | undefined
+  #looping: Promise<void> | undefined
+  #poked = false
+  #closed = false
+  #stopOptions: StopOptions = { force: false }
+  #lostDirectory = false
+  /** `city.started` is in the log, so `city.stopped` must follow. */
+  #announced = false
+  /** What being running means is recorded in the registry and the ledger. */
+  #settled = false
+
+  constructor(city: City, deps: WorkerDeps) {
+    this.city = city
+    this.#deps = deps
+  }
+
+  /** Looks at the situation now; calls while a step runs are looked at after it. */
+  poke(): void {
+    this.#poked = true
+    if (this.#looping !== undefined || this.#closed) return
+    this.#looping = this.#loop().finally(() => {
+      this.#looping = undefined
+      if (this.#poked && !this.#closed) this.poke()
+    })
+  }
+
+  /** What is wanted changed: aborts a start that is under way (W2). */
+  steer(options: StopOptions = { force: false }): void {
+    this.#stopOptions = options
+    this.#aborter?.abort(new StartFailure('preempted', 'another request came in between'))
+    this.poke()
+  }
+
+  /** The directory is gone: stop without writing to it, then fail and retry until it is back. */
+  directoryLost(): void {
+    this.#lostDirectory = true
+    this.steer()
+  }
+
+  /** Tries now whatever the back-off says. */
+  retryNow(): void {
+    this.city.retryAt = undefined
+    this.poke()
+  }
+
+  /** Resolves when `done` holds; rejects with the signal's reason. */
+  until(done: (city: City) => boolean, signal: AbortSignal): Promise<void> {
+    if (done(this.city)) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      const waiter = { done, resolve }
+      this.#waiters.push(waiter)
+      signal.addEventListener('abort', () => {
+        const at = this.#waiters.indexOf(waiter)
+        if (at >= 0) this.#waiters.splice(at, 1)
+        reject(signal.reason)
+      }, { once: true })
+    })
+  }
+
+  /** The supervisor ends: sessions are preserved (decision 24), nothing is written. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#cancelRetry?.()
+    this.#aborter?.abort(new StartFailure('preempted', 'the supervisor is shutting down'))
+    await this.#looping
+  }
+
+  async #loop(): Promise<void> {
+    while (this.#poked && !this.#closed) {
+      this.#poked = false
+      const step = this.#next()
+      if (step === 'wait') continue
+      try {
+        await this.#take(step)
+      } catch (error) {
+        // The supervisor's own store refused: what was to be recorded is tried again, nothing is forgotten.
+        this.#deps.log.error({ city: this.city.name, step, err: error }, 'city step failed')
+        await this.#pause()
+      }
+      if (!this.#closed && this.city.state !== 'stopped') this.#poked = true
+      if (this.#left) return
+    }
+    this.#armRetry()
+  }
+
+  get #left(): boolean {
+    return this.city.wanted === 'gone' && this.city.departure === undefined
+  }
+
+  #next(): Step | 'settle' {
+    const { city } = this
+    if (this.#left) return 'wait'
+    if (city.state === 'running') {
+      if (this.#lostDirectory) return 'stop'
+      if (city.wanted === 'running' && !city.restart && (!this.#settled || this.#pendingStarts().length > 0)) return 'settle'
+    }
+    return nextStep({ wanted: city.wanted, state: city.state, restart: city.restart, retryAt: city.retryAt, now: this.#deps.clock.now() })
+  }
+
+  async #take(step: Step | 'settle'): Promise<void> {
+    if (step === 'start') return this.#start()
+    if (step === 'stop') return this.#stop()
+    if (step === 'settle') return this.#settle()
+    if (step === 'depart') return this.#depart()
+  }
+
+  async #pause(): Promise<void> {
+    const aborter = new AbortController()
+    this.#aborter = aborter
+    await delay(this.#deps.clock, 1_000, aborter.signal).catch(() => {})
+  }
+
+  #armRetry(): void {
+    this.#cancelRetry?.()
+    this.#cancelRetry = undefined
+    const { retryAt, wanted, state } = this.city
+    if (this.#closed || retryAt === undefined || wanted !== 'running' || state === 'running') return
+    this.#cancelRetry = this.#deps.clock.after(Math.max(retryAt - this.#deps.clock.now(), 0), () => this.poke())
+  }
+
+  #enter(state: CityState): void {
+    this.city.state = state
+    this.city.since = this.#deps.clock.now()
+    this.#deps.changed(this.city)
+    for (const waiter of [...this.#waiters]) {
+      if (!waiter.done(this.city)) continue
+      this.#waiters.splice(this.#waiters.indexOf(waiter), 1)
+      waiter.resolve()
+    }
+  }
+
+  async #start(): Promise<void> {
+    const aborter = new AbortController()
+    this.#aborter = aborter
+    this.city.restart = false
+    this.city.retryAt = undefined
+    this.#lostDirectory = false
+    const cancelDeadline = this.#deps.clock.after(START_DEADLINE_MS, () =>
+      aborter.abort(new StartFailure('startup_timeout', `the city did not start within ${START_DEADLINE_MS / 60_000} minutes`)),
+    )
+    try {
+      for (const phase of CITY_PHASES) await this.#runPhase(phase, aborter.signal)
+      aborter.signal.throwIfAborted()
+      await this.#announce()
+      aborter.signal.throwIfAborted()
+    } catch (error) {
+      return await this.#startFailed(error)
+    } finally {
+      cancelDeadline()
+      this.#aborter = undefined
+    }
+    this.#started()
+  }
+
+  async #runPhase(phase: CityPhase, signal: AbortSignal): Promise<void> {
+    this.#enter(phase)
+    for (const hook of this.#deps.hooks) {
+      if (hook.phase !== phase) continue
+      signal.throwIfAborted()
+      await Promise.race([hook.run(this.city, signal), rejectionOf(signal)])
+    }
+  }
+
+  async #announce(): Promise<void> {
+    const { city } = this
+    const store = city.store
+    await store?.db.write((tx) => {
+      store.log.append(tx, {
+        type: 'city.started', actor: 'supervisor', subject: city.name, payload: { name: city.name, path: city.path },
+      })
+    })
+    this.#announced = true
+  }
+
+  #started(): void {
+    const { city } = this
+    city.attempts = 0
+    city.error = undefined
+    city.issues = undefined
+    city.runningSince = this.#deps.clock.now()
+    this.#enter('running')
+  }
+
+  /** Running came before this: who sees the terminal event can use the city at once. */
+  async #settle(): Promise<void> {
+    const { city } = this
+    await this.#deps.supervisor.db.write((tx) => {
+      this.#deps.registry.started(tx, city.name, city.store?.log.head ?? city.knownHead)
+      for (const request of this.#pendingStarts()) this.#deps.supervisor.requests.finish(tx, succeeded(request, city))
+    })
+    this.#settled = true
+  }
+
+  async #startFailed(error: unknown): Promise<void> {
+    const { city } = this
+    const failure = toFailure(error)
+    // Not a failure of the city: what is wanted changed, and the next step says what becomes of its requests.
+    if (this.#closed || failure.code === 'preempted') {
+      if (!this.#closed) await this.#stopHooks()
+      if (!this.#closed && this.#announced) await this.#appendStopped(this.#stopReason())
+      return this.#enter(city.wanted === 'running' ? 'queued' : 'stopping')
+    }
+    await this.#stopHooks()
+    const now = this.#deps.clock.now()
+    city.attempts++
+    city.retryAt = now + retryDelayMs(city.attempts, this.#deps.random())
+    city.error = failure.message
+    city.issues = failure.issues
+    city.failedWith = this.#deps.configTime(city)
+    this.#enter('init_failed')
+    this.#deps.log.warn({ city: city.name, code: failure.code, error: failure.message, attempt: city.attempts }, 'city start failed')
+    await this.#noteFailure(failure)
+    await this.#failRequests(this.#pendingStarts(), failure, true)
+  }
+
+  async #noteFailure(failure: StartFailure): Promise<void> {
+    const { city } = this
+    await this.#deps.supervisor.db.write((tx) => {
+      this.#deps.registry.startFailed(tx, city.name, {
+        attempts: city.attempts, retryAt: city.retryAt, errorCode: failure.code, error: failure.message,
+      })
+    })
+    const store = city.store
+    // The city's own log may be what failed; then its list item is the only witness.
+    await store?.db.write((tx) => {
+      store.log.append(tx, {
+        type: 'city.start_failed',
+        actor: 'supervisor',
+        subject: city.name,
+        payload: {
+          name: city.name,
+          error_code: failure.code,
+          error_message: failure.message,
+          attempt: city.attempts,
+          ...(city.retryAt === undefined ? {} : { retry_at: isoTime(city.retryAt) }),
+        },
+      })
+    }).catch((error: unknown) => this.#deps.log.warn({ city: city.name, err: error }, 'start failure not in the log of the city'))
+  }
+
+  async #stop(): Promise<void> {
+    const { city } = this
+    const lost = this.#lostDirectory
+    this.#lostDirectory = false
+    city.runningSince = undefined
+    // Tombstone first: routes answer 404 from here on.
+    this.#enter('stopping')
+    this.#settled = false
+    await this.#stopHooks()
+    if (this.#announced && !lost) await this.#appendStopped(this.#stopReason())
+    if (lost) return await this.#startFailed(new StartFailure('city_directory_missing', `city directory is missing: ${city.path}`))
+    if (city.wanted === 'stopped') {
+      city.attempts = 0
+      city.retryAt = undefined
+      await this.#failRequests(this.#pendingStarts(), new StartFailure('stopped', 'the city was stopped before it was running'), false)
+      this.#enter('stopped')
+      return
+    }
+    if (city.wanted === 'running') this.#enter('queued')
+  }
+
+  #stopReason(): StopReason {
+    if (this.city.wanted === 'gone') return 'unregister'
+    return this.city.restart ? 'restart' : 'stop'
+  }
+
+  async #appendStopped(reason: StopReason): Promise<void> {
+    this.#announced = false
+    const { city } = this
+    const store = city.store
+    await store?.db.write((tx) => {
+      store.log.append(tx, {
+        type: 'city.stopped', actor: 'supervisor', subject: city.name, payload: { name: city.name, path: city.path, reason },
+      })
+    }).catch((error: unknown) => this.#deps.log.warn({ city: city.name, err: error }, 'stop not in the log of the city'))
+  }
+
+  /** Ends what the phases started, in reverse order; a hook that does not end in time is left behind and reported. */
+  async #stopHooks(): Promise<boolean> {
+    const aborter = new AbortController()
+    const cancel = this.#deps.clock.after(STOP_DEADLINE_MS, () => aborter.abort(new Error('the stop took too long')))
+    let clean = true
+    for (const hook of [...this.#deps.hooks].reverse()) {
+      try {
+        await Promise.race([hook.stop?.(this.city, this.#stopOptions, aborter.signal), rejectionOf(aborter.signal)])
+      } catch (error) {
+        clean = false
+        this.#deps.log.error({ city: this.city.name, phase: hook.phase, err: error }, 'stop of a phase failed')
+      }
+    }
+    cancel()
+    return clean
+  }
+
+  async #depart(): Promise<void> {
+    const { city } = this
+    const requestId = city.departure ?? ''
+    this.#enter('stopping')
+    const clean = await this.#stopHooks()
+    await this.#failRequests(this.#pendingStarts(), new StartFailure('unregistered', 'the city was unregistered before it was running'), false)
+    const { registry, supervisor, clock } = this.#deps
+    await supervisor.db.write((tx) => {
+      registry.departed(tx, requestId, city.store?.log.head ?? city.knownHead, clock.now())
+      const envelope = { actor: 'supervisor', subject: city.name, city: city.name } as const
+      supervisor.requests.finish(
+        tx,
+        clean
+          ? { type: 'request.result.city.unregister', ...envelope, payload: { request_id: requestId, name: city.name, path: city.path } }
+          : {
+              type: 'request.failed',
+              ...envelope,
+              payload: {
+                request_id: requestId, operation: 'city.unregister',
+                error_code: 'city_unregister_failed', error_message: 'the controller of the city did not stop cleanly',
+              },
+            },
+      )
+    })
+    city.departure = undefined
+    this.#deps.departed(city)
+    this.#enter('stopped')
+  }
+
+  /** Accepted requests that want this city running. */
+  #pendingStarts(): readonly (UnfinishedRequest & { readonly operation: StartOperation })[] {
+    return this.#deps.supervisor.requests.unfinished(this.city.name).filter(isStart)
+  }
+
+  async #failRequests(requests: readonly UnfinishedRequest[], failure: StartFailure, retrying: boolean): Promise<void> {
+    if (requests.length === 0) return
+    const { city } = this
+    await this.#deps.supervisor.db.write((tx) => {
+      for (const { id, operation } of requests) {
+        this.#deps.supervisor.requests.finish(tx, {
+          type: 'request.failed',
+          actor: 'supervisor',
+          subject: city.name,
+          city: city.name,
+          payload: {
+            request_id: id,
+            operation,
+            error_code: failure.code,
+            error_message: failure.message,
+            retrying,
+            ...(retrying && city.retryAt !== undefined ? { retry_at: isoTime(city.retryAt) } : {}),
+          },
+        })
+      }
+    })
+  }
+}
+
+function isStart(request: UnfinishedRequest): request is UnfinishedRequest & { readonly operation: StartOperation } {
+  return request.operation === 'city.create' || request.operation === 'city.start' || request.operation === 'city.restart'
+}
+
+function succeeded(request: UnfinishedRequest & { readonly operation: StartOperation }, city: City) {
+  const payload = { request_id: request.id, name: city.name, path: city.path }
+  const envelope = { actor: 'supervisor', subject: city.name, city: city.name, payload } as const
+  if (request.operation === 'city.create') return { type: 'request.result.city.create', ...envelope } as const
+  if (request.operation === 'city.start') return { type: 'request.result.city.start', ...envelope } as const
+  return { type: 'request.result.city.restart', ...envelope } as const
+}
+
+function toFailure(error: unknown): StartFailure {
+  if (error instanceof StartFailure) return error
+  if (error instanceof Problem) return new StartFailure('city_init_failed', error.detail)
+  return new StartFailure('internal_error', error instanceof Error ? error.message : String(error))
+}
+
+function rejectionOf(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}

@@ -1,0 +1,70 @@
+/** What a change of configuration means for running sessions, from the class that the schema declares for each field. */
+import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { TSchema } from 'typebox'
+import type { EffectiveAgent, EffectiveConfig } from './effective.ts'
+import { AGENT_FIELDS, Provider, SETTINGS } from './schema.ts'
+import { DRIFTS, type Drift, shapeOf } from './shape.ts'
+
+export type DriftReport = {
+  /** The strongest class among the changed fields. */
+  readonly drift: Drift
+  /** Changed fields: of the agent by name, of its provider as `provider.x`, of the workspace as `workspace.x`. */
+  readonly fields: readonly string[]
+}
+
+/** Hashes of what an agent's sessions were started with; a session keeps them to compare after a reload or restart. */
+export type Fingerprints = { readonly reapply: string; readonly launch: string; readonly provision: string }
+
+/** How `after` differs from `before` for the agent's sessions; undefined when either has no such agent. */
+export function agentDrift(before: EffectiveConfig, after: EffectiveConfig, identity: string): DriftReport | undefined {
+  const old = fieldsOf(before, identity)
+  const now = fieldsOf(after, identity)
+  if (old === undefined || now === undefined) return undefined
+  const changed = [...new Set([...old.keys(), ...now.keys()])].filter((key) => !isDeepStrictEqual(old.get(key)?.value, now.get(key)?.value))
+  const ranks = changed.map((key) => DRIFTS.indexOf((now.get(key) ?? old.get(key))?.drift ?? 'none'))
+  return { drift: DRIFTS[Math.max(0, ...ranks)] ?? 'none', fields: changed.sort() }
+}
+
+/** The fingerprints of an agent as configured; its prompt's hash is the renderer's business. */
+export function fingerprintsOf(config: EffectiveConfig, agent: EffectiveAgent): Fingerprints {
+  const fields = fieldsOf(config, agent.identity) ?? new Map<string, Field>()
+  const hash = (drift: Drift): string => {
+    const values = [...fields].filter(([, field]) => field.drift === drift).sort(([a], [b]) => (a < b ? -1 : 1))
+    return createHash('sha256').update(JSON.stringify(values.map(([key, field]) => [key, canonical(field.value)]))).digest('hex')
+  }
+  return { reapply: hash('reapply'), launch: hash('launch'), provision: hash('provision') }
+}
+
+type Field = { readonly drift: Drift; readonly value: unknown }
+
+function fieldsOf(config: EffectiveConfig, identity: string): Map<string, Field> | undefined {
+  const agent = config.agents.find((each) => each.identity === identity)
+  if (agent === undefined) return undefined
+  const fields = new Map<string, Field>()
+  collect(fields, '', agent, AGENT_FIELDS)
+  collect(fields, 'provider.', config.providers[agent.provider]?.resolved ?? {}, Provider.properties)
+  collect(fields, 'workspace.', config.workspace, WORKSPACE)
+  fields.set('fragments', { drift: 'launch', value: agent.fragments })
+  fields.set('global_live', { drift: 'reapply', value: agent.global_live })
+  return fields
+}
+
+// What reaches an agent through its own fields already (provider, limits) is not counted twice.
+const { env, session_template } = SETTINGS.workspace.properties
+const WORKSPACE = { env, session_template }
+
+function collect(into: Map<string, Field>, prefix: string, values: object, schemas: Readonly<Record<string, TSchema>>): void {
+  const byName = new Map(Object.entries(values))
+  for (const [key, schema] of Object.entries(schemas)) {
+    const { drift } = shapeOf(schema).annotation
+    if (drift !== undefined && byName.has(key)) into.set(prefix + key, { drift, value: byName.get(key) })
+  }
+}
+
+// Maps mean the same in any order of keys; lists do not.
+function canonical(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(canonical)
+  return Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, child]) => [key, canonical(child)])
+}

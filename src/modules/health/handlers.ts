@@ -1,0 +1,96 @@
+/** GET /health, readiness at both scopes, GET /metrics. */
+import type {
+  getCityProviderReadiness,
+  getCityReadiness,
+  getHealth,
+  getMetrics,
+  getProviderReadiness,
+  getReadiness,
+  ReadinessItem,
+} from '../../contract/health.ts'
+import { type Handler, ok, RawBody } from '../../kernel/call.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { problem } from '../../kernel/problem.ts'
+import type { Metrics } from './metrics.ts'
+import { DEFAULT_ITEMS, DEFAULT_PROVIDERS, parseNames, type Readiness } from './readiness.ts'
+import { overallStatus, type VitalReadings, vitalChecks } from './vitals.ts'
+
+export interface HealthDeps {
+  readonly clock: Clock
+  readonly version: string
+  /** From the start of the process. */
+  readonly startedAtMonotonic: number
+  readonly readiness: Pick<Readiness, 'items' | 'providers' | 'read' | 'refresh'>
+  readonly metrics: Pick<Metrics, 'scrape' | 'contentType'>
+  readonly vitals: VitalReadings
+  readonly cities: { counts(): { readonly total: number; readonly running: number; readonly failed: number } }
+  readonly draining: () => boolean
+}
+
+type ReadinessOperation = typeof getReadiness | typeof getCityReadiness
+type ProviderOperation = typeof getProviderReadiness | typeof getCityProviderReadiness
+
+export interface HealthHandlers {
+  readonly 'get-health': Handler<typeof getHealth>
+  readonly 'get-readiness': Handler<typeof getReadiness>
+  readonly 'get-provider-readiness': Handler<typeof getProviderReadiness>
+  readonly 'get-city-readiness': Handler<typeof getCityReadiness>
+  readonly 'get-city-provider-readiness': Handler<typeof getCityProviderReadiness>
+  readonly 'get-metrics': Handler<typeof getMetrics>
+}
+
+export function createHealthHandlers(deps: HealthDeps): HealthHandlers {
+  const { readiness, metrics } = deps
+  const look = (names: readonly string[], fresh: boolean | undefined, signal: AbortSignal) =>
+    fresh === true ? readiness.refresh(names, signal) : readiness.read(names)
+
+  // A city's answer is the host's: nothing of a probe belongs to a city.
+  const items: Handler<ReadinessOperation> = async ({ query, signal }) => {
+    const names =
+      query.items === undefined
+        ? known(DEFAULT_ITEMS, readiness.items)
+        : parseNames('items', query.items, readiness.items)
+    const found = await look(names, query.fresh, signal)
+    return ok({ items: Object.fromEntries(found.map((item) => [item.name, item])) })
+  }
+  const providers: Handler<ProviderOperation> = async ({ query, signal }) => {
+    const { providers: text } = query
+    const names =
+      text === undefined
+        ? known(DEFAULT_PROVIDERS, readiness.providers)
+        : parseNames('providers', text, readiness.providers)
+    const found = await look(names, query.fresh, signal)
+    return ok({ providers: Object.fromEntries(found.map((item) => [item.name, providerOf(item)])) })
+  }
+  return {
+    'get-health': () => health(deps),
+    'get-readiness': items,
+    'get-provider-readiness': providers,
+    'get-city-readiness': items,
+    'get-city-provider-readiness': providers,
+    'get-metrics': async () => ok(new RawBody(await metrics.scrape(), metrics.contentType)),
+  }
+}
+
+function health({ clock, version, startedAtMonotonic, vitals, cities, draining }: HealthDeps) {
+  if (draining()) throw problem('unavailable', 'the supervisor is shutting down')
+  const checks = vitalChecks(vitals)
+  const { total, running, failed } = cities.counts()
+  const uptimeMs = clock.monotonic() - startedAtMonotonic
+  return ok({
+    status: overallStatus(checks),
+    version,
+    uptime_sec: Math.max(0, Math.floor(uptimeMs / 1000)),
+    cities_total: total,
+    cities_running: running,
+    cities_failed: failed,
+    checks,
+  })
+}
+
+/** Defaults that this host has no probe for are left out. */
+const known = (names: readonly string[], all: ReadonlySet<string>) => names.filter((name) => all.has(name))
+
+function providerOf({ name: _, kind: __, ...rest }: ReadinessItem): Omit<ReadinessItem, 'name' | 'kind'> {
+  return rest
+}

@@ -1,0 +1,70 @@
+/** Handlers of accepted requests: one list over the ledgers of the supervisor and of every city it can read. */
+import { DEFAULT_LIMIT } from '../../contract/paging.ts'
+import type { getRequest, listRequests, RequestInfo } from '../../contract/requests.ts'
+import { type Handler, ok } from '../../kernel/call.ts'
+import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
+import { problem } from '../../kernel/problem.ts'
+import type { RequestFilter, RequestKey, RequestLedger } from '../../kernel/requests.ts'
+
+export interface Ledger {
+  /** For messages: `__supervisor__` or a city's name. */
+  readonly name: string
+  /** Undefined while it cannot be read. */
+  readonly requests: RequestLedger | undefined
+}
+
+export function createRequestHandlers({ ledgers }: { readonly ledgers: () => readonly Ledger[] }) {
+  const list: Handler<typeof listRequests> = ({ query }) => {
+    const { operation, status, city } = query
+    const filter: RequestFilter = {
+      ...(operation === undefined ? {} : { operation }),
+      ...(status === undefined ? {} : { status }),
+      ...(city === undefined ? {} : { city }),
+    }
+    const after = query.cursor === undefined ? undefined : keyOf(query.cursor)
+    const limit = query.limit || DEFAULT_LIMIT
+    const failures: string[] = []
+    const found: RequestInfo[] = []
+    let total = 0
+    for (const { name, requests } of ledgers()) {
+      if (requests === undefined) {
+        failures.push(`${name}: its store cannot be read at the moment`)
+        continue
+      }
+      found.push(...requests.page(filter, after, limit + 1))
+      total += requests.count(filter)
+    }
+    found.sort(newestFirst)
+    const items = found.slice(0, limit)
+    const last = items.at(-1)
+    return ok({
+      items,
+      total,
+      ...(found.length > limit && last !== undefined
+        ? { next_cursor: formatPageToken('request', [Date.parse(last.created_at), last.request_id]) }
+        : {}),
+      ...(failures.length === 0 ? {} : { partial: true, partial_errors: failures }),
+    })
+  }
+
+  const get: Handler<typeof getRequest> = ({ params }) => {
+    for (const { requests } of ledgers()) {
+      const found = requests?.get(params.request_id)
+      if (found !== undefined) return ok(found)
+    }
+    throw problem('request-not-found', `no such request: ${params.request_id}`)
+  }
+
+  return { 'list-requests': list, 'get-request': get }
+}
+
+function newestFirst(a: RequestInfo, b: RequestInfo): number {
+  if (a.created_at !== b.created_at) return a.created_at < b.created_at ? 1 : -1
+  return a.request_id < b.request_id ? 1 : -1
+}
+
+function keyOf(token: string): RequestKey {
+  const [createdAt, id] = parsePageToken('request', token)
+  if (typeof createdAt !== 'number' || typeof id !== 'string') throw invalidCursor('does not name a request')
+  return { createdAt, id }
+}

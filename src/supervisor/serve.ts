@@ -1,0 +1,93 @@
+/** `svcctl serve`: the process around the supervisor. */
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '../kernel/clock.ts'
+import { Problem } from '../kernel/problem.ts'
+import { parseFlags, resolveSettings, SERVE_HELP, SettingsError } from './settings.ts'
+import { startSupervisor, type Supervisor } from './supervisor.ts'
+
+export interface ServeIo {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly stdout: { write(text: string): unknown }
+  readonly stderr: { write(text: string): unknown }
+}
+
+const EXIT_FAILED = 1
+const EXIT_USAGE = 2
+const EXIT_PORT_TAKEN = 3
+const EXIT_HOME_TAKEN = 4
+const EXIT_INTERRUPTED = 130
+const STOP_DEADLINE_MS = 4_800
+
+/** Runs until a signal; resolves with the exit code. */
+export async function main(argv: readonly string[], io: ServeIo): Promise<number> {
+  let supervisor: Supervisor
+  try {
+    const flags = parseFlags(argv)
+    if (flags.help === true) {
+      io.stdout.write(SERVE_HELP)
+      return 0
+    }
+    const settings = resolveSettings(flags, io.env, homedir(), process.cwd())
+    supervisor = await startSupervisor({
+      settings,
+      clock: systemClock,
+      env: io.env,
+      userHome: homedir(),
+      version: packageVersion(),
+      pid: process.pid,
+      random: Math.random,
+    })
+  } catch (error) {
+    return explain(error, io)
+  }
+  io.stdout.write(`listening on ${supervisor.url}\n`)
+  return stopped(supervisor, io)
+}
+
+/** The first signal stops, a second one ends the process at once. */
+function stopped(supervisor: Supervisor, io: ServeIo): Promise<number> {
+  return new Promise((resolve) => {
+    let stopping = false
+    const onSignal = (signal: NodeJS.Signals) => {
+      if (stopping) {
+        if (signal === 'SIGINT') process.exit(EXIT_INTERRUPTED)
+        return
+      }
+      stopping = true
+      // Whatever hangs, the process is gone within five seconds; everything acknowledged is on disk already.
+      setTimeout(() => process.exit(0), STOP_DEADLINE_MS).unref()
+      supervisor.stop(signal).then(
+        () => resolve(0),
+        (error: unknown) => {
+          io.stderr.write(`error: stopping failed: ${error instanceof Error ? error.message : String(error)}\n`)
+          resolve(EXIT_FAILED)
+        },
+      )
+    }
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal)
+  })
+}
+
+function explain(error: unknown, io: ServeIo): number {
+  if (error instanceof SettingsError) {
+    io.stderr.write(`error: ${error.message}\nhint: svcctl serve --help\n`)
+    return EXIT_USAGE
+  }
+  if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
+    io.stderr.write(`error: ${error.message}\nhint: another program has the port; choose one with --port, or 0 for any free one\n`)
+    return EXIT_PORT_TAKEN
+  }
+  if (error instanceof Problem && error.code === 'unavailable') {
+    io.stderr.write(`error: ${error.message}\nhint: is another supervisor running on this home? choose one with --home\n`)
+    return EXIT_HOME_TAKEN
+  }
+  io.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`)
+  return EXIT_FAILED
+}
+
+function packageVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(join(import.meta.dirname, '..', '..', 'package.json'), 'utf8'))
+  return typeof manifest === 'object' && manifest !== null && 'version' in manifest ? String(manifest.version) : '0.0.0'
+}

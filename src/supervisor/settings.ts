@@ -1,0 +1,230 @@
+/** Settings of the supervisor, resolved once: flag › environment › supervisor.toml › default (style R12). */
+import { existsSync, readFileSync } from 'node:fs'
+import { isAbsolute, join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { parseDurationMs } from '../contract/durations.ts'
+import type { Retention } from '../kernel/event-log.ts'
+import { LOG_LEVELS, type LogLevel } from '../kernel/log.ts'
+import { IssueList, nearestHint } from '../modules/config/issues.ts'
+import { type ConfigNode, emptyTable, placeOf, readToml, tableOf, type TableNode, valueOf } from '../modules/config/toml.ts'
+
+export interface Settings {
+  readonly home: string
+  readonly bind: string
+  readonly port: number
+  readonly logLevel: LogLevel
+  /** A bearer token is needed: asked for, or the bind is not a loopback address. */
+  readonly auth: boolean
+  readonly allowMutations: boolean
+  readonly allowedHosts: readonly string[]
+  readonly allowedOrigins: readonly string[]
+  readonly retention: Retention
+}
+
+/** A setting that cannot be used; the message names it, its value and what is allowed. */
+export class SettingsError extends Error {}
+
+export const DEFAULT_PORT = 8372
+const DEFAULT_RETENTION: Retention = { maxAgeMs: 90 * 86_400_000, maxBytes: 1024 ** 3 }
+const FILE = 'supervisor.toml'
+
+export const SERVE_HELP = `Usage: svcctl serve [options]
+
+Runs the supervisor: cities, agents, events, and the HTTP API over them.
+
+Options:
+  --home DIR         where it keeps its state (SVC_HOME, default ~/.svc)
+  --bind ADDRESS     address to listen on (SVC_BIND, default 127.0.0.1)
+  --port PORT        port to listen on, 0 for any free one (SVC_PORT, default ${DEFAULT_PORT})
+  --log-level LEVEL  ${LOG_LEVELS.join(', ')} (SVC_LOG_LEVEL, default info)
+  --auth             ask for a bearer token on a loopback address too (SVC_AUTH=1)
+  -h, --help         this text
+
+Examples:
+  svcctl serve
+  svcctl serve --port 0 --home /tmp/svc-trial
+`
+
+interface Flags {
+  readonly home?: string
+  readonly bind?: string
+  readonly port?: string
+  readonly 'log-level'?: string
+  readonly auth?: boolean
+  readonly help?: boolean
+}
+
+/** The flags of `svcctl serve`; throws SettingsError for anything else on the line. */
+export function parseFlags(argv: readonly string[]): Flags {
+  try {
+    const { values } = parseArgs({
+      args: [...argv],
+      strict: true,
+      allowPositionals: false,
+      options: {
+        home: { type: 'string' },
+        bind: { type: 'string' },
+        port: { type: 'string' },
+        'log-level': { type: 'string' },
+        auth: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    })
+    return values
+  } catch (error) {
+    throw new SettingsError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export function resolveSettings(flags: Flags, env: Environment, userHome: string, cwd: string): Settings {
+  const home = absolute(flags.home ?? nonEmpty(env.SVC_HOME) ?? join(userHome, '.svc'), cwd)
+  const file = readFile(join(home, FILE))
+  const bind = flags.bind ?? nonEmpty(env.SVC_BIND) ?? file.bind ?? '127.0.0.1'
+  const loopback = isLoopback(bind)
+  return Object.freeze({
+    home,
+    bind,
+    port: portNumber(flags.port ?? nonEmpty(env.SVC_PORT) ?? file.port ?? DEFAULT_PORT),
+    logLevel: logLevel(flags['log-level'] ?? nonEmpty(env.SVC_LOG_LEVEL) ?? file.logLevel ?? 'info'),
+    auth: !loopback || flags.auth === true || truthy(env.SVC_AUTH) || file.auth === true,
+    // Off loopback the token is the authorization; `allow_mutations = false` takes writes away whatever the bind.
+    allowMutations: file.allowMutations ?? true,
+    allowedHosts: [...(file.allowedHosts ?? []), ...(loopback || bind === '0.0.0.0' || bind === '::' ? [] : [bind])].map((host) => host.toLowerCase()),
+    allowedOrigins: file.allowedOrigins ?? [],
+    retention: { ...DEFAULT_RETENTION, ...file.retention },
+  })
+}
+
+const nonEmpty = (text: string | undefined): string | undefined => (text === undefined || text === '' ? undefined : text)
+const absolute = (path: string, cwd: string): string => (isAbsolute(path) ? path : resolve(cwd, path))
+const truthy = (text: string | undefined): boolean => text === '1' || text === 'true'
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
+}
+
+function portNumber(given: string | number): number {
+  const port = typeof given === 'number' ? given : /^\d{1,5}$/.test(given) ? Number(given) : Number.NaN
+  if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port
+  throw new SettingsError(`port must be a number from 0 to 65535, got "${given}"`)
+}
+
+function logLevel(given: string): LogLevel {
+  const level = LOG_LEVELS.find((one) => one === given)
+  if (level !== undefined) return level
+  throw new SettingsError(`log level must be one of ${LOG_LEVELS.join(', ')}, got "${given}"`)
+}
+
+interface FileSettings {
+  bind?: string
+  port?: number
+  logLevel?: string
+  auth?: boolean
+  allowMutations?: boolean
+  allowedHosts?: readonly string[]
+  allowedOrigins?: readonly string[]
+  retention?: Partial<Retention>
+}
+
+type Kind = 'text' | 'number' | 'boolean' | 'texts' | 'duration'
+const SUPERVISOR_KEYS = {
+  bind: 'text', port: 'number', log_level: 'text', auth: 'boolean', allow_mutations: 'boolean',
+  allowed_hosts: 'texts', allowed_origins: 'texts', allowed_pack_hosts: 'texts',
+} as const satisfies Record<string, Kind>
+const RETENTION_KEYS = { max_age: 'duration', max_bytes: 'number' } as const satisfies Record<string, Kind>
+
+function readFile(path: string): FileSettings {
+  if (!existsSync(path)) return {}
+  const issues = new IssueList()
+  const root = readToml(readFileSync(path, 'utf8'), FILE, 'site', issues) ?? emptyTable()
+  const supervisor = read(root, 'supervisor', SUPERVISOR_KEYS, issues)
+  const events = tableOf(root, 'events') ?? emptyTable()
+  const retention = read(events, 'retention', RETENTION_KEYS, issues)
+  refuseUnknown(root, ['supervisor', 'events'], '', issues)
+  refuseUnknown(events, ['retention'], 'events.', issues)
+  const first = issues.errors
+  if (first.length > 0) {
+    throw new SettingsError(
+      first.map(({ file, line, column, message, hint }) => `${file}:${line}:${column}: ${message}${hint === undefined ? '' : ` (${hint})`}`).join('\n'),
+    )
+  }
+  return toFileSettings(supervisor, retention)
+}
+
+type Values = ReadonlyMap<string, unknown>
+
+function toFileSettings(supervisor: Values, retention: Values): FileSettings {
+  const text = (key: string) => asText(supervisor.get(key))
+  const flag = (key: string) => asFlag(supervisor.get(key))
+  const list = (key: string) => asList(supervisor.get(key))
+  const port = supervisor.get('port')
+  const age = asText(retention.get('max_age'))
+  const bytes = retention.get('max_bytes')
+  return {
+    ...given('bind', text('bind')),
+    ...given('port', typeof port === 'number' ? port : undefined),
+    ...given('logLevel', text('log_level')),
+    ...given('auth', flag('auth')),
+    ...given('allowMutations', flag('allow_mutations')),
+    ...given('allowedHosts', list('allowed_hosts')),
+    ...given('allowedOrigins', list('allowed_origins')),
+    retention: {
+      ...given('maxAgeMs', age === undefined ? undefined : parseDurationMs(age)),
+      ...given('maxBytes', typeof bytes === 'number' ? bytes : undefined),
+    },
+  }
+}
+
+function given<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
+  const one: { [P in K]?: V } = {}
+  if (value !== undefined) one[key] = value
+  return one
+}
+
+const asText = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+const asFlag = (value: unknown): boolean | undefined => (typeof value === 'boolean' ? value : undefined)
+const asList = (value: unknown): readonly string[] | undefined => (Array.isArray(value) ? value.map(String) : undefined)
+
+function read(parent: TableNode, name: string, keys: Readonly<Record<string, Kind>>, issues: IssueList): Values {
+  const values = new Map<string, unknown>()
+  const node = parent.entries.get(name)
+  if (node === undefined) return values
+  if (node.kind !== 'table') {
+    issues.error(node.at, name, `\`${name}\` must be a table`)
+    return values
+  }
+  refuseUnknown(node, Object.keys(keys), `${name}.`, issues)
+  for (const [key, kind] of Object.entries(keys)) {
+    const child = node.entries.get(key)
+    if (child === undefined) continue
+    const value = valueOf(child)
+    const wrong = complaint(kind, child)
+    if (wrong === undefined) values.set(key, value)
+    else issues.error(placeOf(node, key), `${name}.${key}`, `\`${name}.${key}\` ${wrong}`)
+  }
+  return values
+}
+
+function complaint(kind: Kind, node: ConfigNode): string | undefined {
+  const value = valueOf(node)
+  if (kind === 'number') return Number.isInteger(value) && Number(value) >= 0 ? undefined : 'must be a whole number, 0 or more'
+  if (kind === 'boolean') return typeof value === 'boolean' ? undefined : 'must be true or false'
+  if (kind === 'texts') return Array.isArray(value) && value.every((one) => typeof one === 'string') ? undefined : 'must be a list of texts'
+  if (typeof value !== 'string') return 'must be a text'
+  if (kind === 'text') return undefined
+  try {
+    parseDurationMs(value)
+    return undefined
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+function refuseUnknown(table: TableNode, known: readonly string[], prefix: string, issues: IssueList): void {
+  for (const [key, node] of table.entries) {
+    if (known.includes(key)) continue
+    issues.error(node.keyAt ?? node.at, `${prefix}${key}`, `unknown key \`${prefix}${key}\``, nearestHint(key, known))
+  }
+}

@@ -1,0 +1,225 @@
+/**
+ * The supervisor: everything wired together. Starts in this order, and stops in the opposite one: stores → log of
+ * cities → HTTP → cities. So the API answers before any city is running, and never before every log is known.
+ */
+import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { OPERATIONS } from '../contract/index.ts'
+import { SUPERVISOR_SOURCE } from '../contract/names.ts'
+import { createDocumentHandlers } from '../http/documents.ts'
+import type { Handlers } from '../http/operations.ts'
+import { HttpServer } from '../http/server.ts'
+import { cityFraming, supervisorFraming } from '../http/sse.ts'
+import { type Clock, isoTime } from '../kernel/clock.ts'
+import type { Migrations } from '../kernel/database.ts'
+import { createIds, randomHex, ulid } from '../kernel/ids.ts'
+import { type Logger, openLog } from '../kernel/log.ts'
+import { MergedLog } from '../kernel/merged-log.ts'
+import { openStore, readMeta, type Store, STORE_SCHEMA } from '../kernel/store.ts'
+import { CITY_MIGRATIONS } from '../modules/cities/city-store.ts'
+import { createCityHandlers } from '../modules/cities/handlers.ts'
+import { Registry, REGISTRY_SCHEMA } from '../modules/cities/registry.ts'
+import { Cities } from '../modules/cities/service.ts'
+import { createEventHandlers } from '../modules/events/handlers.ts'
+import { createHealthHandlers } from '../modules/health/handlers.ts'
+import { createMetrics } from '../modules/health/metrics.ts'
+import { createProbes } from '../modules/health/probes.ts'
+import { createReadiness } from '../modules/health/readiness.ts'
+import { watchLoopDelay } from '../modules/health/vitals.ts'
+import { isPreset, probeTargets } from '../modules/providers/presets.ts'
+import { createRequestHandlers } from '../modules/requests/handlers.ts'
+import { createConfigLoader } from './city-config.ts'
+import { earlierToken, writeEndpoint } from './endpoint.ts'
+import { checkHost } from './host.ts'
+import type { Settings } from './settings.ts'
+
+export const SUPERVISOR_MIGRATIONS: Migrations = [`${STORE_SCHEMA}${REGISTRY_SCHEMA}`]
+const MAX_LOG_BYTES = 16 * 1024 * 1024
+
+export interface SupervisorDeps {
+  readonly settings: Settings
+  readonly clock: Clock
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly userHome: string
+  readonly version: string
+  readonly pid: number
+  readonly random: () => number
+  /** Without one, creating and unregistering answer 501; for tests (spec §4). */
+  readonly withInitializer?: boolean
+}
+
+export interface Supervisor {
+  readonly url: string
+  /** Ends streams, lets requests finish, closes the stores; agents go on (decision 24). */
+  stop(signal: string): Promise<void>
+}
+
+export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor> {
+  const { settings, clock, env, version } = deps
+  mkdirSync(settings.home, { recursive: true, mode: 0o700 })
+  const { logger: log, close: closeLog } = openServerLog(settings)
+  const metrics = createMetrics({
+    citiesByStatus: () => countBy(cities.all().map(({ state }) => state)),
+    requestsPending: () => store.requests.pending,
+  })
+  const store = openStore({
+    path: join(settings.home, 'supervisor.db'),
+    migrations: SUPERVISOR_MIGRATIONS,
+    owner: 'the supervisor',
+    clock,
+    onCommit: metrics.logs.committed,
+  })
+  const hostId = await noteStart(store, deps)
+  const merged = new MergedLog(supervisorFraming)
+  merged.put({
+    name: SUPERVISOR_SOURCE, uid: hostId, log: store.log, registeredAt: 0, startHead: 0, knownHead: 0, previousUid: undefined,
+  })
+  const readiness = createReadiness({ clock, probes: createProbes(probeTargets(env), { env }) })
+  const config = createConfigLoader()
+  const cities = new Cities({
+    supervisor: store,
+    registry: new Registry(store),
+    merged,
+    framing: cityFraming,
+    clock,
+    log,
+    ids: createIds(hostId),
+    random: deps.random,
+    home: deps.userHome,
+    hostId,
+    retention: settings.retention,
+    migrations: CITY_MIGRATIONS,
+    onCommit: metrics.logs.committed,
+    loadSettings: config.load,
+    nameFromFiles: config.name,
+    checkHost: (provider, signal) => checkHost(provider, readiness, isPreset, signal),
+    hooks: [],
+  })
+  await cities.boot()
+
+  const loopDelay = watchLoopDelay(clock)
+  const startedAt = clock.monotonic()
+  let draining = false
+  const handlers: Handlers = {
+    ...createCityHandlers({ cities, supervisor: store, clock, version, initializer: deps.withInitializer === false ? undefined : cities }),
+    ...createEventHandlers({ merged, clock, city: (name) => cities.running(name) }),
+    ...createRequestHandlers({
+      ledgers: () => [
+        { name: SUPERVISOR_SOURCE, requests: store.requests },
+        ...cities.all().map((city) => ({ name: city.name, requests: city.store?.requests })),
+      ],
+    }),
+    ...createHealthHandlers({
+      clock, version, startedAtMonotonic: startedAt, readiness, metrics,
+      vitals: {
+        eventLoopMs: () => loopDelay.read(),
+        reconcilerAgeMs: () => cities.patrolAgeMs,
+        logLagMs: () => Math.max(store.db.waitingMs, ...cities.all().map((city) => city.store?.db.waitingMs ?? 0)),
+        storageFault: () => storageFault(store, cities),
+      },
+      cities: { counts: () => countCities(cities) },
+      draining: () => draining,
+    }),
+    ...createDocumentHandlers(),
+  }
+  const token = settings.auth ? (earlierToken(settings.home) ?? randomHex(32)) : undefined
+  const http = new HttpServer({
+    operations: OPERATIONS,
+    handlers,
+    security: {
+      allowedHosts: settings.allowedHosts,
+      allowedOrigins: settings.allowedOrigins,
+      token,
+      readOnly: !settings.allowMutations,
+    },
+    cities,
+    clock,
+    log,
+    metrics: metrics.http,
+  })
+
+  const url = await http.listen(settings.bind, settings.port).catch(async (error: unknown) => {
+    await cities.close()
+    store.db.close()
+    closeLog()
+    throw error
+  })
+  writeEndpoint(settings.home, { url, pid: deps.pid, started_at: isoTime(clock.now()), ...(token === undefined ? {} : { token }) })
+  log.info({ url, pid: deps.pid, version }, 'listening')
+  cities.start()
+
+  return {
+    url,
+    async stop(signal) {
+      draining = true
+      await noteShutdown(store, signal, log)
+      await http.close()
+      await cities.close()
+      await readiness[Symbol.asyncDispose]()
+      loopDelay[Symbol.dispose]()
+      await setMeta(store, 'clean_exit', 'true').catch((error: unknown) => log.warn({ err: error }, 'clean exit not recorded'))
+      store.db.close()
+      log.info({ signal }, 'stopped')
+      closeLog()
+    },
+  }
+}
+
+function openServerLog({ home, logLevel }: Settings) {
+  const file = join(home, 'supervisor.log')
+  if (existsSync(file) && statSync(file).size > MAX_LOG_BYTES) renameSync(file, `${file}.1`)
+  return openLog(file, logLevel)
+}
+
+/** The first event of every start, in the same transaction as what it says about the one before. */
+async function noteStart(store: Store, { clock, version, pid }: SupervisorDeps): Promise<string> {
+  const hostId = readMeta(store, 'host_id') ?? `${ulid(clock.now()).toLowerCase()}${randomHex(3)}`
+  const clean = readMeta(store, 'clean_exit')
+  const previousExit = clean === undefined ? 'unknown' : clean === 'true' ? 'clean' : 'crash'
+  await store.db.write((tx) => {
+    tx.run("INSERT OR REPLACE INTO meta (key, value) VALUES ('host_id', ?), ('clean_exit', 'false')", hostId)
+    store.log.append(tx, {
+      type: 'supervisor.started', actor: 'supervisor', subject: 'supervisor', city: SUPERVISOR_SOURCE,
+      payload: { previous_exit: previousExit, version, pid },
+    })
+  })
+  return hostId
+}
+
+async function noteShutdown(store: Store, signal: string, log: Logger): Promise<void> {
+  await store.db
+    .write((tx) => {
+      store.log.append(tx, {
+        type: 'supervisor.shutdown_requested', actor: 'supervisor', subject: 'supervisor', city: SUPERVISOR_SOURCE,
+        payload: { source: 'signal', signal, mode: 'preserve_sessions' },
+      })
+    })
+    .catch((error: unknown) => log.warn({ err: error }, 'shutdown not recorded'))
+}
+
+async function setMeta(store: Store, key: string, value: string): Promise<void> {
+  await store.db.write((tx) => {
+    tx.run('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)', key, value)
+  })
+}
+
+function storageFault(store: Store, cities: Cities): string | undefined {
+  const own = store.db.failure === undefined ? [] : [`supervisor: ${store.db.failure}`]
+  const faults = [...own, ...cities.storageFailures()]
+  return faults.length === 0 ? undefined : faults.join('; ')
+}
+
+function countCities(cities: Cities) {
+  const states = cities.all().map(({ state }) => state)
+  return {
+    total: states.length,
+    running: states.filter((state) => state === 'running').length,
+    failed: states.filter((state) => state === 'init_failed').length,
+  }
+}
+
+function countBy(values: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const value of values) counts[value] = (counts[value] ?? 0) + 1
+  return counts
+}
