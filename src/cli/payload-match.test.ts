@@ -4,24 +4,58 @@ import fc from 'fast-check'
 import { matchesPayload, parsePayloadMatch, textOf } from './payload-match.ts'
 
 const payload = {
-  env: 'prod', count: 2, ratio: 0.5, tiny: 1e-7, huge: 1e21, on: true, off: false, none: null, empty: '', list: [1, { a: 2 }],
+  env: 'prod',
+  count: 2,
+  ratio: 0.5,
+  tiny: 1e-7,
+  huge: 1e21,
+  on: true,
+  off: false,
+  none: null,
+  empty: '',
+  list: [1, { a: 2 }],
   'dotted.key': 'whole',
-  bead: { id: 'b-1', type: 'task', metadata: { 'root.id': 'r-9', root: { id: 'shadowed', other: 'o' } }, tags: { z: 1, a: [true, null] } },
+  bead: {
+    id: 'b-1',
+    type: 'task',
+    metadata: { 'root.id': 'r-9', root: { id: 'shadowed', other: 'o' } },
+    tags: { z: 1, a: [true, null] },
+  },
 }
 
 const CASES: readonly [string, boolean][] = [
-  ['env=prod', true], ['env=Prod', false], ['env= prod', false], ['env=pro', false], ['missing=', false],
-  ['count=2', true], ['count=2.0', false], ['ratio=0.5', true], ['tiny=0.0000001', true], ['huge=1000000000000000000000', true],
-  ['on=true', true], ['off=false', true], ['none=null', true], ['empty=', true],
-  ['list=[1,{"a":2}]', true], ['list.0=1', false], ['list.length=2', false],
+  ['env=prod', true],
+  ['env=Prod', false],
+  ['env= prod', false],
+  ['env=pro', false],
+  ['missing=', false],
+  ['count=2', true],
+  ['count=2.0', false],
+  ['ratio=0.5', true],
+  ['tiny=0.0000001', true],
+  ['huge=1000000000000000000000', true],
+  ['on=true', true],
+  ['off=false', true],
+  ['none=null', true],
+  ['empty=', true],
+  ['list=[1,{"a":2}]', true],
+  ['list.0=1', false],
+  ['list.length=2', false],
   ['dotted.key=whole', true],
-  ['bead.type=task', true], ['type=task', false], ['bead.metadata.root.id=r-9', true], ['bead.metadata.root.other=o', true],
-  ['bead.tags={"a":[true,null],"z":1}', true], ['bead.id.x=b', false], ['toString=x', false], ['constructor.name=Object', false],
+  ['bead.type=task', true],
+  ['type=task', false],
+  ['bead.metadata.root.id=r-9', true],
+  ['bead.metadata.root.other=o', true],
+  ['bead.tags={"a":[true,null],"z":1}', true],
+  ['bead.id.x=b', false],
+  ['toString=x', false],
+  ['constructor.name=Object', false],
 ]
 
 suite('payload-match', () => {
   for (const [text, expected] of CASES) {
-    test(`${text} ${expected ? 'matches' : 'does not match'}`, () => assert.equal(matchesPayload(payload, [parsePayloadMatch(text)]), expected))
+    test(`${text} ${expected ? 'matches' : 'does not match'}`, () =>
+      assert.equal(matchesPayload(payload, [parsePayloadMatch(text)]), expected))
   }
 
   test('of one key any value will do, of different keys all must', () => {
@@ -33,24 +67,35 @@ suite('payload-match', () => {
   })
 
   test('a payload that is no object matches nothing', () => {
-    for (const odd of [undefined, null, 'env=prod', 3, [{ env: 'prod' }]]) assert.equal(matchesPayload(odd, [{ key: 'env', value: 'prod' }]), false)
+    for (const odd of [undefined, null, 'env=prod', 3, [{ env: 'prod' }]])
+      assert.equal(matchesPayload(odd, [{ key: 'env', value: 'prod' }]), false)
   })
 
   test('the first = divides; a missing one or an empty key is an error', () => {
     assert.deepEqual(parsePayloadMatch('a=b=c'), { key: 'a', value: 'b=c' })
     assert.deepEqual(parsePayloadMatch('a='), { key: 'a', value: '' })
     for (const bad of ['a', '', '=b']) {
-      assert.throws(() => parsePayloadMatch(bad), { message: `invalid --payload-match "${bad}": expected key=value`, exitCode: 2 })
+      assert.throws(() => parsePayloadMatch(bad), {
+        message: `invalid --payload-match "${bad}": expected key=value`,
+        exitCode: 2,
+      })
     }
   })
 
   test('every value of every object is found by its path, in its own text', () => {
     fc.assert(
-      fc.property(fc.array(fc.string().filter((key) => !key.includes('.')), { minLength: 1, maxLength: 4 }), fc.jsonValue(), (path, leaf) => {
-        const nested = path.reduceRight<unknown>((inner, key) => Object.fromEntries([[key, inner]]), leaf)
-        assert.equal(matchesPayload(nested, [{ key: path.join('.'), value: textOf(leaf) }]), true)
-        assert.equal(matchesPayload(nested, [{ key: path.join('.'), value: `${textOf(leaf)}x` }]), false)
-      }),
+      fc.property(
+        fc.array(
+          fc.string().filter((key) => !key.includes('.')),
+          { minLength: 1, maxLength: 4 },
+        ),
+        fc.jsonValue(),
+        (path, leaf) => {
+          const nested = path.reduceRight<unknown>((inner, key) => Object.fromEntries([[key, inner]]), leaf)
+          assert.equal(matchesPayload(nested, [{ key: path.join('.'), value: textOf(leaf) }]), true)
+          assert.equal(matchesPayload(nested, [{ key: path.join('.'), value: `${textOf(leaf)}x` }]), false)
+        },
+      ),
     )
   })
 
@@ -77,7 +122,9 @@ suite('payload-match', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const shuffled: unknown = JSON.parse(JSON.stringify(value), (_, inner: unknown) =>
-          typeof inner === 'object' && inner !== null && !Array.isArray(inner) ? Object.fromEntries(Object.entries(inner).reverse()) : inner,
+          typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+            ? Object.fromEntries(Object.entries(inner).reverse())
+            : inner,
         )
         assert.equal(textOf(shuffled), textOf(JSON.parse(JSON.stringify(value))))
       }),

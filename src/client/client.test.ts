@@ -14,7 +14,11 @@ const accepted = { request_id: 'req-0123456789abcdef01234567', event_cursor: '__
 suite('calls', () => {
   test('method, path, query, body and headers come from the operation', async () => {
     await using server = await scriptedServer((request, response) =>
-      answerJson(response, request.method === 'GET' ? 200 : 202, request.method === 'GET' ? { items: [], total: 0 } : accepted),
+      answerJson(
+        response,
+        request.method === 'GET' ? 200 : 202,
+        request.method === 'GET' ? { items: [], total: 0 } : accepted,
+      ),
     )
     const client = clientOf(server.url, { token: 'secret' })
     const reply = await client.call('create-city', { body: { dir: '/srv/alpha' } })
@@ -78,13 +82,20 @@ suite('failures', () => {
   test('Problem Details become an ApiProblem with all that they say', async () => {
     await using server = await scriptedServer((_, response) =>
       answerJson(response, 422, {
-        type: 'urn:svc:error:validation-failed', title: 'The request breaks its schema', status: 422, code: 'validation-failed',
-        detail: 'validation_failed: body.dir: required', errors: [{ location: 'body.dir', message: 'required' }],
+        type: 'urn:svc:error:validation-failed',
+        title: 'The request breaks its schema',
+        status: 422,
+        code: 'validation-failed',
+        detail: 'validation_failed: body.dir: required',
+        errors: [{ location: 'body.dir', message: 'required' }],
       }),
     )
     await assert.rejects(clientOf(server.url).call('create-city', { body: { dir: '' } }), (error) => {
       assert.ok(error instanceof ApiProblem)
-      assert.deepEqual([error.status, error.code, error.detail, error.requestId], [422, 'validation-failed', 'validation_failed: body.dir: required', 'rid-422'])
+      assert.deepEqual(
+        [error.status, error.code, error.detail, error.requestId],
+        [422, 'validation-failed', 'validation_failed: body.dir: required', 'rid-422'],
+      )
       assert.deepEqual(error.errors, [{ location: 'body.dir', message: 'required' }])
       return true
     })
@@ -92,7 +103,9 @@ suite('failures', () => {
 
   test('an error that is no Problem Details still has a status, a code and a text', async () => {
     await using server = await scriptedServer((request, response) => {
-      response.writeHead(request.url === '/v0/cities' ? 404 : 405, { 'content-type': 'text/plain' }).end(request.url === '/v0/cities' ? 'nope' : '')
+      response
+        .writeHead(request.url === '/v0/cities' ? 404 : 405, { 'content-type': 'text/plain' })
+        .end(request.url === '/v0/cities' ? 'nope' : '')
     })
     const client = clientOf(server.url)
     await assert.rejects(client.call('list-cities'), { status: 404, code: 'http-404', detail: 'nope' })
@@ -130,14 +143,18 @@ suite('failures', () => {
 suite('tries', () => {
   test('a keyed POST is tried again with the same key', async () => {
     let keys = 0
-    await using server = await scriptedServer((request, response, count) => {
-      if (count === 0) return void request.headers && response.socket?.resetAndDestroy()
-      if (count === 1) return answerProblem(response, 503, 'unavailable', 'unavailable: draining', { 'retry-after': '1' })
+    await using server = await scriptedServer((_, response, count) => {
+      if (count === 0) return void response.socket?.resetAndDestroy()
+      if (count === 1)
+        return answerProblem(response, 503, 'unavailable', 'unavailable: draining', { 'retry-after': '1' })
       answerJson(response, 202, accepted)
     })
     const client = clientOf(server.url, { newKey: () => `key-${++keys}` })
     await client.call('create-city', { body: { dir: '/x' } })
-    assert.deepEqual(server.requests.map((request) => request.headers['idempotency-key']), ['key-1', 'key-1', 'key-1'])
+    assert.deepEqual(
+      server.requests.map((request) => request.headers['idempotency-key']),
+      ['key-1', 'key-1', 'key-1'],
+    )
     await client.call('create-city', { body: { dir: '/x' }, idempotencyKey: 'mine' })
     assert.equal(server.requests.at(-1)?.headers['idempotency-key'], 'mine')
   })

@@ -97,6 +97,7 @@ export interface ClientOptions {
 }
 
 const DEFAULT_RETRIES = 2
+const NEVER = new AbortController().signal
 /** A plain call waits no longer than this for a server that asks to come again. */
 const LONGEST_PATIENCE_SEC = 5
 
@@ -191,12 +192,10 @@ export class Client {
       const outcome = await this.#attempt(request)
       if (outcome instanceof Response) return outcome
       if (attempt >= retries || !isPassing(outcome)) throw outcome
-      const asked = outcome instanceof ApiProblem ? outcome.retryAfterSec : undefined
-      await delay(
-        this.clock,
-        backoffMs(attempt, this.random(), asked) / 4,
-        request.signal ?? new AbortController().signal,
-      )
+      // A person is waiting: a quarter of the patience of a stream, but never less than the server asked for.
+      const asked = outcome instanceof ApiProblem ? (outcome.retryAfterSec ?? 0) * 1000 : 0
+      const pause = Math.max(asked, backoffMs(attempt, this.random()) / 4)
+      await delay(this.clock, pause, request.signal ?? NEVER)
     }
   }
 

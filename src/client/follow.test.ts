@@ -2,10 +2,19 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import {
-  answerProblem, type FastClock, fastClock, frame, HEARTBEAT, openStream, type Script, type ScriptedServer, scriptedServer, trickle,
+  answerProblem,
+  type FastClock,
+  fastClock,
+  frame,
+  HEARTBEAT,
+  openStream,
+  type Script,
+  type ScriptedServer,
+  scriptedServer,
+  trickle,
 } from '../../test/support/cli-server.ts'
 import { Client } from './client.ts'
-import { follow, type FollowOptions, type Frame, type RetryNotice } from './follow.ts'
+import { type FollowOptions, type Frame, follow, type RetryNotice } from './follow.ts'
 import { ApiProblem, DecodeError, Unreachable } from './problems.ts'
 
 const PARAMS = { params: { cityName: 'alpha' } }
@@ -34,7 +43,12 @@ async function session(script: Script): Promise<Session> {
       const stop = new AbortController()
       const frames: Frame[] = []
       const onRetry = (notice: RetryNotice) => notices.push(notice)
-      for await (const one of follow(clientOf(server.url, clock), 'stream-city-events', { ...PARAMS, signal: stop.signal, onRetry, ...options })) {
+      for await (const one of follow(clientOf(server.url, clock), 'stream-city-events', {
+        ...PARAMS,
+        signal: stop.signal,
+        onRetry,
+        ...options,
+      })) {
         frames.push(one)
         if (frames.length === count) break
       }
@@ -55,12 +69,19 @@ suite('frames', () => {
       response.end()
     })
     const frames = await run.take(2)
-    assert.deepEqual(frames.map(({ id, data }) => [id, data]), [['7', '{"n":1}'], ['8', '{"n":2}']])
+    assert.deepEqual(
+      frames.map(({ id, data }) => [id, data]),
+      [
+        ['7', '{"n":1}'],
+        ['8', '{"n":2}'],
+      ],
+    )
     assert.deepEqual(resumePoints(run.server), [undefined, '7'])
   })
 
   test('a stream that comes byte by byte, with CRLF and with several data lines, is the same stream', async () => {
-    const text = '\uFEFFid: 1\r\nevent: event\r\ndata: {"a":"é😀\u2028\u2029\u0085"}\r\n\r\n: comment\r\n\r\nid: 2\rdata: x\rdata: y\r\rretry: 5\n\nevent: event\nid: 3\ndata:{}\n\n'
+    const text =
+      '\uFEFFid: 1\r\nevent: event\r\ndata: {"a":"é😀\u2028\u2029\u0085"}\r\n\r\n: comment\r\n\r\nid: 2\rdata: x\rdata: y\r\rretry: 5\n\nevent: event\nid: 3\ndata:{}\n\n'
     await using run = await session(async (_, response) => {
       openStream(response)
       await trickle(response, text)
@@ -89,20 +110,29 @@ suite('frames', () => {
     const text = fc.string({ unit: 'binary', maxLength: 40 })
     const event = fc.record({ id: fc.integer({ min: 1, max: 99 }), text })
     await fc.assert(
-      fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 6 }), fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 20 }), async (events, cuts) => {
-        const bytes = Buffer.from(events.map(({ id, text }) => frame(String(id), { text: text.toWellFormed() })).join(HEARTBEAT))
-        await using run = await session((_, response) => {
-          openStream(response)
-          let at = 0
-          for (const cut of [...cuts, bytes.length]) {
-            response.write(bytes.subarray(at, at + cut))
-            at += cut
-          }
-          response.end()
-        })
-        const frames = await run.take(-1, { reconnect: false })
-        assert.deepEqual(frames.map(({ id, data }) => [id, data]), events.map(({ id, text }) => [String(id), JSON.stringify({ text: text.toWellFormed() })]))
-      }),
+      fc.asyncProperty(
+        fc.array(event, { minLength: 1, maxLength: 6 }),
+        fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 20 }),
+        async (events, cuts) => {
+          const bytes = Buffer.from(
+            events.map(({ id, text }) => frame(String(id), { text: text.toWellFormed() })).join(HEARTBEAT),
+          )
+          await using run = await session((_, response) => {
+            openStream(response)
+            let at = 0
+            for (const cut of [...cuts, bytes.length]) {
+              response.write(bytes.subarray(at, at + cut))
+              at += cut
+            }
+            response.end()
+          })
+          const frames = await run.take(-1, { reconnect: false })
+          assert.deepEqual(
+            frames.map(({ id, data }) => [id, data]),
+            events.map(({ id, text }) => [String(id), JSON.stringify({ text: text.toWellFormed() })]),
+          )
+        },
+      ),
       { numRuns: 40 },
     )
   })
@@ -128,7 +158,10 @@ suite('resuming', () => {
       else response.write(frame('2', { n: 2 }))
     })
     const frames = await run.take(2)
-    assert.deepEqual(frames.map((one) => one.data), ['{"n":1}', '{"n":2}'])
+    assert.deepEqual(
+      frames.map((one) => one.data),
+      ['{"n":1}', '{"n":2}'],
+    )
     assert.deepEqual(resumePoints(run.server), [undefined, '1'])
   })
 
@@ -139,7 +172,10 @@ suite('resuming', () => {
       if (count < 2) response.write('id: 99\ndata: {', () => response.socket?.resetAndDestroy())
     })
     const frames = await run.take(3)
-    assert.deepEqual(frames.map((one) => one.id), ['1', '2', '3'])
+    assert.deepEqual(
+      frames.map((one) => one.id),
+      ['1', '2', '3'],
+    )
     assert.deepEqual(resumePoints(run.server), [undefined, '1', '2'])
     assert.equal(run.notices[0]?.reason, 'connection reset')
   })
@@ -154,12 +190,17 @@ suite('resuming', () => {
     assert.deepEqual(resumePoints(run.server), [undefined, 'a:0,b:2'])
   })
 
-  test('a consumer that takes longer than the watchdog is not taken for a silent server', { timeout: 20_000 }, async () => {
+  test('a consumer that takes longer than the watchdog is not taken for a silent server', {
+    timeout: 20_000,
+  }, async () => {
     await using run = await session((_, response) => {
       openStream(response)
       response.write(frame('1', {}) + frame('2', {}))
     })
-    const stream = follow(clientOf(run.server.url), 'stream-city-events', { ...PARAMS, signal: new AbortController().signal })
+    const stream = follow(clientOf(run.server.url), 'stream-city-events', {
+      ...PARAMS,
+      signal: new AbortController().signal,
+    })
     await stream.next()
     await new Promise((resolve) => setTimeout(resolve, 600))
     assert.equal((await stream.next()).value?.id, '2')
@@ -180,18 +221,26 @@ suite('resuming', () => {
       answerProblem(response, 500, 'internal', 'internal: no')
     })
     await run.take(3)
-    assert.deepEqual(run.notices.map((notice) => notice.delayMs), [1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000, 1000, 2000])
+    assert.deepEqual(
+      run.notices.map((notice) => notice.delayMs),
+      [1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000, 1000, 2000],
+    )
   })
 
   test('Retry-After is honoured, up to two minutes', async () => {
     await using run = await session((_, response, count) => {
-      if (count === 1) return answerProblem(response, 503, 'unavailable', 'unavailable: draining', { 'retry-after': '7' })
-      if (count === 2) return answerProblem(response, 429, 'too-many-streams', 'too_many: streams', { 'retry-after': '9999' })
+      if (count === 1)
+        return answerProblem(response, 503, 'unavailable', 'unavailable: draining', { 'retry-after': '7' })
+      if (count === 2)
+        return answerProblem(response, 429, 'too-many-streams', 'too_many: streams', { 'retry-after': '9999' })
       openStream(response)
       response.end(frame(String(count), {}))
     })
     await run.take(2)
-    assert.deepEqual(run.notices.map((notice) => notice.delayMs), [1000, 7000, 120_000])
+    assert.deepEqual(
+      run.notices.map((notice) => notice.delayMs),
+      [1000, 7000, 120_000],
+    )
   })
 
   test('silence longer than three heartbeats is a lost connection', { timeout: 20_000 }, async () => {
@@ -213,7 +262,12 @@ suite('resuming', () => {
     assert.equal(run.notices[1]?.reason, 'nothing received for 45 s')
   })
 
-  for (const [status, code] of [[410, 'cursor-expired'], [400, 'invalid-cursor'], [401, 'unauthorized'], [422, 'validation-failed']] as const) {
+  for (const [status, code] of [
+    [410, 'cursor-expired'],
+    [400, 'invalid-cursor'],
+    [401, 'unauthorized'],
+    [422, 'validation-failed'],
+  ] as const) {
     test(`${status} ends a stream that was open`, async () => {
       await using run = await session((_, response, count) => {
         if (count === 0) {
@@ -222,28 +276,42 @@ suite('resuming', () => {
         }
         answerProblem(response, status, code, `${code}: no`)
       })
-      await assert.rejects(run.take(2), (error) => error instanceof ApiProblem && error.status === status && error.code === code)
+      await assert.rejects(
+        run.take(2),
+        (error) => error instanceof ApiProblem && error.status === status && error.code === code,
+      )
     })
   }
 
   test('the 404 of a city that restarts is waited out, that of a city that is gone is not', async () => {
     const script: Script = (_, response, count) => {
-      if (count === 1 || count === 2) return answerProblem(response, 404, 'city-not-found', 'not_found: city not found or not running: alpha')
+      if (count === 1 || count === 2)
+        return answerProblem(response, 404, 'city-not-found', 'not_found: city not found or not running: alpha')
       openStream(response)
       response.end(frame(String(count), {}))
     }
     await using restarting = await session(script)
     const frames = await restarting.take(2, { mayReturn: async () => true })
-    assert.deepEqual(frames.map((one) => one.id), ['0', '3'])
+    assert.deepEqual(
+      frames.map((one) => one.id),
+      ['0', '3'],
+    )
     await using gone = await session(script)
     await assert.rejects(gone.take(2, { mayReturn: async () => false }), { code: 'city-not-found' })
   })
 })
 
 suite('setting up', () => {
-  for (const [status, code] of [[404, 'city-not-found'], [503, 'no-event-providers'], [410, 'cursor-expired'], [500, 'internal']] as const) {
+  for (const [status, code] of [
+    [404, 'city-not-found'],
+    [503, 'no-event-providers'],
+    [410, 'cursor-expired'],
+    [500, 'internal'],
+  ] as const) {
     test(`${status} ${code} is told at once`, async () => {
-      await using run = await session((_, response) => answerProblem(response, status, code, `${code}: no`, { 'retry-after': '1' }))
+      await using run = await session((_, response) =>
+        answerProblem(response, status, code, `${code}: no`, { 'retry-after': '1' }),
+      )
       await assert.rejects(run.take(1, { mayReturn: async () => true }), { code })
       assert.equal(run.server.requests.length, 1)
     })
@@ -284,7 +352,10 @@ suite('stopping', () => {
     const stop = new AbortController()
     const frames: Frame[] = []
     await assert.rejects(async () => {
-      for await (const one of follow(clientOf(run.server.url), 'stream-city-events', { ...PARAMS, signal: stop.signal })) {
+      for await (const one of follow(clientOf(run.server.url), 'stream-city-events', {
+        ...PARAMS,
+        signal: stop.signal,
+      })) {
         frames.push(one)
         setImmediate(() => stop.abort(new Error('enough')))
       }

@@ -1,14 +1,34 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { answerJson, answerProblem, fastClock, frame, openStream, type Script, scriptedServer } from '../../test/support/cli-server.ts'
+import {
+  answerJson,
+  answerProblem,
+  fastClock,
+  frame,
+  openStream,
+  type Script,
+  scriptedServer,
+} from '../../test/support/cli-server.ts'
 import { Client } from './client.ts'
 import { waitForRequest } from './requests.ts'
 
 const ID = 'req-0123456789abcdef01234567'
-const event = (seq: number, type: string, payload: object) => ({ seq, type, ts: '2026-05-01T10:00:00.000Z', actor: 'supervisor', payload, city: 'alpha' })
+const event = (seq: number, type: string, payload: object) => ({
+  seq,
+  type,
+  ts: '2026-05-01T10:00:00.000Z',
+  actor: 'supervisor',
+  payload,
+  city: 'alpha',
+})
 const done = event(3, 'request.result.city.create', { request_id: ID, name: 'alpha', path: '/a' })
 const info = (status: string, more: object = {}) => ({
-  request_id: ID, operation: 'city.create', status, event_cursor: '__supervisor__:1', created_at: '2026-05-01T10:00:00.000Z', ...more,
+  request_id: ID,
+  operation: 'city.create',
+  status,
+  event_cursor: '__supervisor__:1',
+  created_at: '2026-05-01T10:00:00.000Z',
+  ...more,
 })
 
 async function wait(script: Script) {
@@ -21,13 +41,24 @@ async function wait(script: Script) {
     signal: new AbortController().signal,
     onEvent: ({ type }) => seen.push(type),
   })
-  return { outcome, seen, urls: server.requests.map(({ url }) => url), ids: server.requests.map(({ headers }) => headers['last-event-id']) }
+  return {
+    outcome,
+    seen,
+    urls: server.requests.map(({ url }) => url),
+    ids: server.requests.map(({ headers }) => headers['last-event-id']),
+  }
 }
 
 test('the terminal event of the request ends the wait, those of others do not', async () => {
   const { outcome, seen, urls } = await wait((_, response) => {
     openStream(response)
-    response.write(frame('__supervisor__:2', event(2, 'request.result.city.create', { request_id: 'req-000000000000000000000000' }), 'tagged_event'))
+    response.write(
+      frame(
+        '__supervisor__:2',
+        event(2, 'request.result.city.create', { request_id: 'req-000000000000000000000000' }),
+        'tagged_event',
+      ),
+    )
     response.write(frame('__supervisor__:3', done, 'tagged_event'))
   })
   assert.deepEqual(outcome, { requestId: ID, succeeded: true, payload: done.payload })
@@ -58,9 +89,14 @@ test('a lost stream is resumed after its last frame', async () => {
 test('an expired cursor turns to asking for the request', async () => {
   let asked = 0
   const { outcome } = await wait((request, response) => {
-    if (!request.url.startsWith('/v0/requests/')) return answerProblem(response, 410, 'cursor-expired', 'cursor_expired: too old')
+    if (!request.url.startsWith('/v0/requests/'))
+      return answerProblem(response, 410, 'cursor-expired', 'cursor_expired: too old')
     asked += 1
-    answerJson(response, 200, asked < 3 ? info('running') : info('failed', { error_code: 'interrupted', error_message: 'crash' }))
+    answerJson(
+      response,
+      200,
+      asked < 3 ? info('running') : info('failed', { error_code: 'interrupted', error_message: 'crash' }),
+    )
   })
   assert.equal(asked, 3)
   assert.equal(outcome.succeeded, false)
@@ -70,7 +106,8 @@ test('an expired cursor turns to asking for the request', async () => {
 test('a server that is being restarted is waited out', async () => {
   const { outcome } = await wait((request, response, count) => {
     if (count < 4) return void response.socket?.resetAndDestroy()
-    if (request.url.startsWith('/v0/requests/')) return answerJson(response, 200, info('succeeded', { result: done.payload }))
+    if (request.url.startsWith('/v0/requests/'))
+      return answerJson(response, 200, info('succeeded', { result: done.payload }))
     openStream(response)
     response.end()
   })
@@ -80,7 +117,8 @@ test('a server that is being restarted is waited out', async () => {
 test('a request that nobody knows is an error', async () => {
   await assert.rejects(
     wait((request, response) => {
-      if (request.url.startsWith('/v0/requests/')) return answerProblem(response, 404, 'request-not-found', 'not_found: no')
+      if (request.url.startsWith('/v0/requests/'))
+        return answerProblem(response, 404, 'request-not-found', 'not_found: no')
       openStream(response)
       response.end()
     }),

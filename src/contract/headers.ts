@@ -35,6 +35,7 @@ export const RESPONSE_HEADERS = {
   },
   ETag: { schema: Type.String(), description: "Hash of the item's stored definition, quoted." },
   'Retry-After': { schema: Type.Integer({ minimum: 0 }), description: 'Seconds to wait before another try.' },
+  'WWW-Authenticate': { schema: Type.String(), description: 'How to authenticate: `Bearer`.' },
   Allow: { schema: Type.String(), description: 'Methods that the path takes.' },
 } as const
 

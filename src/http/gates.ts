@@ -70,7 +70,6 @@ function hostName(host: string): string {
 }
 
 function applyCors({ header, setHeader }: GateInput, { security }: GateDeps): void {
-  setHeader('Vary', 'Origin')
   const origin = header('origin')
   if (origin === undefined || !(LOOPBACK_ORIGIN.test(origin) || security.allowedOrigins.includes(origin))) return
   setHeader('Access-Control-Allow-Origin', origin)

@@ -25,10 +25,12 @@ export function sendProblem(response: ServerResponse, refused: Problem, requestI
   sendText(response, refused.status, PROBLEM_TYPE, JSON.stringify(problemBody(refused, requestId)), problemHeaders(refused))
 }
 
-function problemHeaders({ options }: Problem): Headers {
+function problemHeaders({ code, options }: Problem): Headers {
   return {
     ...(options.retryAfterSec === undefined ? {} : { 'Retry-After': String(options.retryAfterSec) }),
     ...(options.allow === undefined ? {} : { Allow: options.allow }),
+    // RFC 9110 §15.5.2: a 401 says how to authenticate.
+    ...(code === 'unauthorized' ? { 'WWW-Authenticate': 'Bearer' } : {}),
   }
 }
 

@@ -163,6 +163,7 @@ export class HttpServer {
   #enter(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
     const { raw } = reply
     raw.setHeader('X-SVC-Request-Id', request.id)
+    raw.setHeader('Vary', 'Origin')
     const operation = request.routeOptions.config.operation
     const input = {
       method: request.method,
@@ -236,6 +237,8 @@ export class HttpServer {
   }
 
   #refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+    // Nobody is there any more to be told.
+    if (reply.raw.destroyed) return
     const refused = fromFramework(error) ?? toProblem(error)
     if (refused.status >= 500) {
       const level = refused.code === 'internal' ? 'error' : 'warn'

@@ -71,12 +71,19 @@ export class OpenStream implements Sink {
       socket.removeListener('drain', drained)
       this.#cancelHeartbeat()
       this.#cancelDrain?.()
-      this.#attachment?.detach()
+      // A stream that never got its socket has a subscription all the same.
+      this.#attach(feed)
       onEnd()
     })
-    this.#attachment = feed.attach(this)
-    // The feed may have ended in `attach`, and the client may be gone already.
-    if (response.destroyed) this.#attachment.detach()
+    // Behind another answer on the same connection (pipelining) the socket is not ours yet.
+    if (response.socket === null) response.once('socket', () => this.#attach(feed))
+    else this.#attach(feed)
+  }
+
+  #attach(feed: Feed): void {
+    this.#attachment ??= feed.attach(this)
+    // The client may be gone already.
+    if (this.#over) this.#attachment.detach()
   }
 
   write(batch: Buffer): boolean {

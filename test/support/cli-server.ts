@@ -51,7 +51,12 @@ export async function scriptedServer(script: Script): Promise<ScriptedServer> {
   }
 }
 
-export function answerJson(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+export function answerJson(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
   const type = status < 400 ? 'application/json' : 'application/problem+json'
   response.writeHead(status, { 'content-type': type, 'x-svc-request-id': `rid-${status}`, ...headers })
   response.end(JSON.stringify(body))

@@ -2,9 +2,9 @@
 import { spawn } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
-import { systemClock } from '../../src/kernel/clock.ts'
-import { main } from '../../src/cli/main.ts'
 import { BrokenPipe, type Io } from '../../src/cli/io.ts'
+import { main } from '../../src/cli/main.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 
 const entry = resolve(import.meta.dirname, '../../src/main.ts')
 

@@ -47,8 +47,8 @@ async function makeIdentity(store: Store, clock: Clock): Promise<string> {
 }
 
 /** The live suspension override; undefined: what the configuration says. */
-export function readSuspension(store: Store): boolean | undefined {
-  const value = store.db.get("SELECT value FROM overrides WHERE key = 'suspended'")?.value
+export function readSuspension(db: Pick<Tx, 'get'>): boolean | undefined {
+  const value = db.get("SELECT value FROM overrides WHERE key = 'suspended'")?.value
   return value === undefined ? undefined : value === 'true'
 }
 

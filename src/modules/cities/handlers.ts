@@ -12,7 +12,7 @@ import { invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { waitForChange } from '../../kernel/waiting.ts'
 import { type City, cityDetail, uptimeSeconds } from './city.ts'
-import { writeSuspension } from './city-store.ts'
+import { readSuspension, writeSuspension } from './city-store.ts'
 import type { Cities } from './service.ts'
 
 export interface CityHandlersDeps {
@@ -60,12 +60,14 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
     const city = cities.running(params.cityName)
     const { store } = city
     await store.db.write((tx) => {
-      checkPrecondition(header('if-match'), revisionOf(city))
+      // What is stored, not what is remembered: an edit of the same group commit may have come before.
+      const before = readSuspension(tx) ?? city.suspended
+      checkPrecondition(header('if-match'), revisionOf({ ...city, suspended: before }))
       const { suspended } = body
       if (suspended === undefined) return
       writeSuspension(tx, suspended, clock.now())
       // An event only where something changed; the override is kept either way.
-      if (suspended === city.suspended) return
+      if (suspended === before) return
       store.log.append(tx, { type: suspended ? 'city.suspended' : 'city.resumed', actor: 'api', subject: city.name, payload: {} })
       tx.afterCommit(() => cities.setSuspended(city, suspended))
     })

@@ -82,7 +82,7 @@ export class Cities {
   /** Names and paths that a create or adopt under way has taken, with what it is doing. */
   readonly #claimed = new Set<string>()
   /** Logs of cities that left less than two minutes ago. */
-  readonly #departed = new Map<string, { readonly store: Store; readonly until: number }>()
+  readonly #departed = new Map<string, { readonly store: CityStore; readonly path: string; readonly until: number }>()
   #cancelPatrol: (() => void) | undefined
   #lastPatrol: number
   #closed = false
@@ -183,7 +183,7 @@ export class Cities {
     return this.#claiming(name, path, async () => {
       this.#refuseTaken(name, path)
       const cursor = this.#deps.merged.head()
-      const store = await this.#openStore(path, name)
+      const store = this.#takeDeparted(path) ?? (await this.#openStore(path, name))
       try {
         this.#refuseCopy(store, path)
         return await this.#register({ name, path, store, requestId: this.#deps.ids.requestId(), cursor, claim })
@@ -318,7 +318,7 @@ export class Cities {
       return
     }
     this.#putSource(city)
-    if (city.store !== undefined) this.#departed.set(city.name, { store: city.store, until: row.finishedAt + GRACE_MS })
+    if (city.store !== undefined) this.#keepForGrace(city, city.store, row.finishedAt + GRACE_MS)
   }
 
   #join(city: City): CityWorker {
@@ -344,7 +344,23 @@ export class Cities {
     this.#workers.delete(city.name)
     city.stream?.end()
     if (city.store === undefined) this.#deps.merged.remove(city.name)
-    else this.#departed.set(city.name, { store: city.store, until: this.#deps.clock.now() + GRACE_MS })
+    else this.#keepForGrace(city, city.store, this.#deps.clock.now() + GRACE_MS)
+  }
+
+  #keepForGrace({ name, path }: City, store: CityStore, until: number): void {
+    this.#departed.get(name)?.store.db.close()
+    this.#departed.set(name, { store, path, until })
+  }
+
+  /** The open store of a city that left this directory a moment ago: it must not be opened twice. */
+  #takeDeparted(path: string): CityStore | undefined {
+    for (const [name, { store, path: left }] of this.#departed) {
+      if (left !== path) continue
+      this.#departed.delete(name)
+      this.#deps.merged.remove(name)
+      return store
+    }
+    return undefined
   }
 
   #configHook(): PhaseHook {
@@ -362,7 +378,7 @@ export class Cities {
       phase: 'starting_bead_store',
       run: async (city) => {
         const store = await this.#ensureStore(city)
-        city.suspended = readSuspension(store) ?? city.settings?.suspendedOnStart ?? false
+        city.suspended = readSuspension(store.db) ?? city.settings?.suspendedOnStart ?? false
       },
     }
   }

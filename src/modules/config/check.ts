@@ -98,7 +98,8 @@ function numberProblem(value: number, shape: Shape): Problem | undefined {
   if (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) {
     return { message: `${value} is out of range` }
   }
-  if (shape.minimum !== undefined && value < shape.minimum) return { message: `must be at least ${shape.minimum}, not ${value}` }
+  if (shape.minimum !== undefined && value < shape.minimum)
+    return { message: `must be at least ${shape.minimum}, not ${value}` }
   return undefined
 }
 
@@ -106,7 +107,10 @@ function numberProblem(value: number, shape: Shape): Problem | undefined {
 function formProblem(value: string, shape: Shape): Problem | undefined {
   const { kind } = shape.annotation
   if (value === '' || kind === undefined || kind === 'path') return undefined
-  if (kind === 'timezone') return isTimeZone(value) ? undefined : { message: `\`${value}\` is not a time zone`, hint: 'write a name like `Europe/Lisbon`' }
+  if (kind === 'timezone')
+    return isTimeZone(value)
+      ? undefined
+      : { message: `\`${value}\` is not a time zone`, hint: 'write a name like `Europe/Lisbon`' }
   if (kind === 'duration_or_off' && value === 'off') return undefined
   return durationProblem(value, shape.minimumMs ?? 0, kind === 'duration_or_off')
 }

@@ -7,13 +7,33 @@ import type { LoadContext } from './context.ts'
 import { type AgentDraft, draftIdentity, draftsNamed, localName } from './drafts.ts'
 import { NOWHERE, nearestHint, placeText } from './issues.ts'
 import { relayer } from './merge.ts'
-import { discoverAgents, type Expansion, type GlobalLive, type PackImport, PackLoader, refuseTwins, type SessionDraft } from './packs.ts'
+import {
+  discoverAgents,
+  type Expansion,
+  type GlobalLive,
+  type PackImport,
+  PackLoader,
+  refuseTwins,
+  type SessionDraft,
+} from './packs.ts'
 import { patchAgents, patchNamed, patchRigAgents } from './patches.ts'
-import { type ResolvedDraft, presetNodes, resolveProviders } from './providers.ts'
+import { presetNodes, type ResolvedDraft, resolveProviders } from './providers.ts'
 import { type Root, readRoot } from './root.ts'
 import { AGENT_FIELDS } from './schema.ts'
 import { shapeOf } from './shape.ts'
-import { type ConfigNode, elementsOf, emptyTable, listOf, nodeOf, type PlainValue, type TableNode, tableOf, tablesOf, textOf, withEntry } from './toml.ts'
+import {
+  type ConfigNode,
+  elementsOf,
+  emptyTable,
+  listOf,
+  nodeOf,
+  type PlainValue,
+  type TableNode,
+  tableOf,
+  tablesOf,
+  textOf,
+  withEntry,
+} from './toml.ts'
 
 /** A city put together, every value still with its place. */
 export type Composed = {
@@ -64,7 +84,9 @@ export function composeCity(context: LoadContext): Composed | undefined {
   checkDefaultImports(context, loader, root)
   const brought = imports.map((entry) => loader.bind(entry))
   const rigs = readRigs(context, loader, root)
-  const placed = placeAgents(context, rootAgents(context, root), brought, rigs)
+  const own = rootAgents(context, root)
+  if (context.broken) return undefined
+  const placed = placeAgents(context, own, brought, rigs)
   const patched = patchEverywhere(context, root, placed, rigs)
   const all = [...brought, ...rigs.flatMap((rig) => rig.brought)]
   const declared = declaredProviders(context, root, all, patched)
@@ -95,9 +117,19 @@ function rootAgents(context: LoadContext, root: Root): AgentDraft[] {
     const rig = textOf(element, 'dir') ?? ''
     const fields = withEntry(withEntry(element, 'name', undefined), 'dir', undefined)
     const at = element.entries.get('name')?.at ?? element.at
-    const draft: AgentDraft = { name, binding: '', rig, fields, home: context.city, defaults: undefined, origin: element.at.file, at }
+    const draft: AgentDraft = {
+      name,
+      binding: '',
+      rig,
+      fields,
+      home: context.city,
+      defaults: undefined,
+      origin: element.at.file,
+      at,
+    }
     const earlier = found.get(draftIdentity(draft))
-    if (earlier !== undefined) context.issues.warn(at, 'agent.name', `replaces the agent \`${name}\` of ${earlier.at.file}`)
+    if (earlier !== undefined)
+      context.issues.warn(at, 'agent.name', `replaces the agent \`${name}\` of ${earlier.at.file}`)
     found.set(draftIdentity(draft), draft)
   }
   return [...found.values()]
@@ -128,7 +160,10 @@ function placeAgents(
 function placeOfCity(context: LoadContext, draft: AgentDraft, rigs: readonly RigDraft[]): AgentDraft[] {
   if (draft.rig !== '') {
     if (rigs.some((rig) => rig.name === draft.rig)) return [draft]
-    const hint = nearestHint(draft.rig, rigs.map((rig) => rig.name))
+    const hint = nearestHint(
+      draft.rig,
+      rigs.map((rig) => rig.name),
+    )
     context.issues.error(draft.at, 'agent.dir', `there is no rig \`${draft.rig}\``, hint)
     return []
   }
@@ -148,7 +183,12 @@ function warnShadows(context: LoadContext, own: readonly AgentDraft[], imported:
   }
 }
 
-function patchEverywhere(context: LoadContext, root: Root, placed: readonly AgentDraft[], rigs: readonly RigDraft[]): AgentDraft[] {
+function patchEverywhere(
+  context: LoadContext,
+  root: Root,
+  placed: readonly AgentDraft[],
+  rigs: readonly RigDraft[],
+): AgentDraft[] {
   const patches = elementsOf(tableOf(root.merged, 'patches') ?? emptyTable(), 'agent')
   let patched = patchAgents(context, placed, patches, 'city_patch')
   for (const rig of rigs) patched = patchRigAgents(context, patched, rig.fields, rig.name)
@@ -157,7 +197,12 @@ function patchEverywhere(context: LoadContext, root: Root, placed: readonly Agen
 
 const FILLED = ['provider', 'upstream', 'default_sling_formula'] as const
 
-function finishAgent(draft: AgentDraft, root: Root, rigs: readonly RigDraft[], brought: readonly Expansion[]): FinishedAgent {
+function finishAgent(
+  draft: AgentDraft,
+  root: Root,
+  rigs: readonly RigDraft[],
+  brought: readonly Expansion[],
+): FinishedAgent {
   const rig = rigs.find((candidate) => candidate.name === draft.rig)
   const workspace = tableOf(root.merged, 'workspace') ?? emptyTable()
   const cityDefaults = relayer(tableOf(root.merged, 'agent_defaults') ?? emptyTable(), 'city_default')
@@ -228,8 +273,14 @@ function placeSessions(
   rigs: readonly RigDraft[],
   agents: readonly AgentDraft[],
 ): FinishedSession[] {
-  const own: SessionDraft[] = elementsOf(root.merged, 'named_session').map((fields) => ({ binding: '', rig: textOf(fields, 'dir') ?? '', fields }))
-  const drafts = [...brought.flatMap((part) => part.sessions), ...own].flatMap((draft) => spreadSession(context, draft, rigs))
+  const own: SessionDraft[] = elementsOf(root.merged, 'named_session').map((fields) => ({
+    binding: '',
+    rig: textOf(fields, 'dir') ?? '',
+    fields,
+  }))
+  const drafts = [...brought.flatMap((part) => part.sessions), ...own].flatMap((draft) =>
+    spreadSession(context, draft, rigs),
+  )
   for (const rig of rigs) {
     for (const draft of rig.brought.flatMap((part) => part.sessions)) {
       drafts.push({ ...draft, rig: textOf(draft.fields, 'scope') === 'city' ? '' : rig.name })
@@ -246,7 +297,15 @@ function spreadSession(context: LoadContext, draft: SessionDraft, rigs: readonly
   }
   if (rigs.some((rig) => rig.name === draft.rig)) return [draft]
   const at = draft.fields.entries.get('dir')?.at ?? draft.fields.at
-  context.issues.error(at, 'named_session.dir', `there is no rig \`${draft.rig}\``, nearestHint(draft.rig, rigs.map((rig) => rig.name)))
+  context.issues.error(
+    at,
+    'named_session.dir',
+    `there is no rig \`${draft.rig}\``,
+    nearestHint(
+      draft.rig,
+      rigs.map((rig) => rig.name),
+    ),
+  )
   return []
 }
 
@@ -258,7 +317,12 @@ function finishSession(context: LoadContext, draft: SessionDraft, agents: readon
   const at = draft.fields.entries.get('template')?.at ?? draft.fields.at
   if (found.length === 0) {
     const hint = nearestHint(wanted, inScope.map(localName))
-    context.issues.warn(at, 'named_session.template', `there is no agent \`${wanted}\`${draft.rig === '' ? '' : ` in rig \`${draft.rig}\``}: the session is disabled`, hint)
+    context.issues.warn(
+      at,
+      'named_session.template',
+      `there is no agent \`${wanted}\`${draft.rig === '' ? '' : ` in rig \`${draft.rig}\``}: the session is disabled`,
+      hint,
+    )
   }
   if (found.length > 1) {
     const names = found.map((agent) => `\`${localName(agent)}\``).join(', ')
@@ -266,7 +330,12 @@ function finishSession(context: LoadContext, draft: SessionDraft, agents: readon
   }
   const local = textOf(draft.fields, 'name') ?? template
   const name = draft.binding === '' ? local : `${draft.binding}.${local}`
-  return { identity: draft.rig === '' ? name : `${draft.rig}/${name}`, rig: draft.rig, fields: draft.fields, agent: found[0] }
+  return {
+    identity: draft.rig === '' ? name : `${draft.rig}/${name}`,
+    rig: draft.rig,
+    fields: draft.fields,
+    agent: found[0],
+  }
 }
 
 function refuseSessionTwins(context: LoadContext, sessions: readonly FinishedSession[]): FinishedSession[] {
@@ -291,16 +360,31 @@ function patchSessions(context: LoadContext, root: Root, sessions: readonly Fini
     const template = textOf(patch, 'template')
     const identity = rig === '' ? name : `${rig}/${name}`
     const hits = patched.filter((session) =>
-      name === undefined ? session.rig === rig && textOf(session.fields, 'template') === template : session.identity === identity,
+      name === undefined
+        ? session.rig === rig && textOf(session.fields, 'template') === template
+        : session.identity === identity,
     )
     const mode = relayer(patch, 'city_patch').entries.get('mode')
     if (hits.length === 1) {
-      patched = patched.map((session) => (session === hits[0] ? { ...session, fields: withEntry(session.fields, 'mode', mode) } : session))
+      patched = patched.map((session) =>
+        session === hits[0] ? { ...session, fields: withEntry(session.fields, 'mode', mode) } : session,
+      )
       continue
     }
     const wanted = name ?? template ?? ''
-    const problem = hits.length === 0 ? `there is no named session \`${wanted}\` to patch` : `\`${wanted}\` means more than one named session`
-    context.issues.error(patch.at, 'patches.named_session', problem, nearestHint(wanted, patched.map((session) => session.identity)))
+    const problem =
+      hits.length === 0
+        ? `there is no named session \`${wanted}\` to patch`
+        : `\`${wanted}\` means more than one named session`
+    context.issues.error(
+      patch.at,
+      'patches.named_session',
+      problem,
+      nearestHint(
+        wanted,
+        patched.map((session) => session.identity),
+      ),
+    )
   }
   return patched
 }
@@ -327,12 +411,21 @@ function declaredProviders(
   return patched
 }
 
-function placeServices(context: LoadContext, root: Root, brought: readonly Expansion[], rigs: readonly RigDraft[]): ServiceDraft[] {
+function placeServices(
+  context: LoadContext,
+  root: Root,
+  brought: readonly Expansion[],
+  rigs: readonly RigDraft[],
+): ServiceDraft[] {
   for (const rig of rigs) {
     for (const [index, part] of rig.brought.entries()) {
       const entry = rig.imports[index]
       if (part.services.length === 0 || entry === undefined) continue
-      context.issues.error(entry.at, `rigs.${rig.name}.imports.${entry.binding}`, 'the pack has services: import it for the city, not for a rig')
+      context.issues.error(
+        entry.at,
+        `rigs.${rig.name}.imports.${entry.binding}`,
+        'the pack has services: import it for the city, not for a rig',
+      )
     }
   }
   const own = elementsOf(root.merged, 'service').map((fields) => ({ fields, home: context.city, binding: '' }))
@@ -343,7 +436,11 @@ function placeServices(context: LoadContext, root: Root, brought: readonly Expan
     if (twin === undefined) byName.set(name, service)
     // Two of one file have been reported with that file.
     else if (twin.fields.at.file !== service.fields.at.file)
-      context.issues.error(service.fields.at, 'service.name', `there is a second service \`${name}\`: the first is at ${placeText(twin.fields.at)}`)
+      context.issues.error(
+        service.fields.at,
+        'service.name',
+        `there is a second service \`${name}\`: the first is at ${placeText(twin.fields.at)}`,
+      )
   }
   return [...byName.values()]
 }
@@ -359,24 +456,38 @@ function placePricing(root: Root, parts: readonly Expansion[]): TableNode[] {
 
 function placePacks(brought: readonly Expansion[], rigs: readonly RigDraft[]): PlacedPack[] {
   const city = brought.flatMap((part) => part.packs).map((pack) => ({ rig: '', ...pack }))
-  const inRigs = rigs.flatMap((rig) => rig.brought.flatMap((part) => part.packs).map((pack) => ({ rig: rig.name, ...pack })))
+  const inRigs = rigs.flatMap((rig) =>
+    rig.brought.flatMap((part) => part.packs).map((pack) => ({ rig: rig.name, ...pack })),
+  )
   return [...city, ...inRigs]
 }
 
 function checkRequirements(context: LoadContext, composed: Composed, brought: readonly Expansion[]): void {
   const missing = (agent: string, rig: string): boolean =>
-    draftsNamed(composed.agents.map((each) => each.draft).filter((draft) => draft.rig === rig), agent).length === 0
+    draftsNamed(
+      composed.agents.map((each) => each.draft).filter((draft) => draft.rig === rig),
+      agent,
+    ).length === 0
   const names = composed.agents.map((each) => localName(each.draft))
   const check = (part: Expansion, rigNames: readonly string[]): void => {
     for (const need of part.requires) {
       const scopes = need.scope === 'city' ? [''] : rigNames
       for (const rig of scopes.filter((scope) => missing(need.agent, scope))) {
         const where = rig === '' ? 'in the city' : `in rig \`${rig}\``
-        context.issues.error(need.at, 'pack.requires', `pack \`${need.pack}\` requires an agent \`${need.agent}\` ${where}`, nearestHint(need.agent, names))
+        context.issues.error(
+          need.at,
+          'pack.requires',
+          `pack \`${need.pack}\` requires an agent \`${need.agent}\` ${where}`,
+          nearestHint(need.agent, names),
+        )
       }
     }
   }
-  for (const part of brought) check(part, composed.rigs.map((rig) => rig.name))
+  for (const part of brought)
+    check(
+      part,
+      composed.rigs.map((rig) => rig.name),
+    )
   for (const rig of composed.rigs) for (const part of rig.brought) check(part, [rig.name])
 }
 

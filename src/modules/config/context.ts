@@ -2,9 +2,9 @@
 import { dirname, isAbsolute, join, relative } from 'node:path'
 import type { TSchema } from 'typebox'
 import { checkTable } from './check.ts'
-import { type ConfigFiles, isInside } from './files.ts'
-import { fileStart, IssueList, type Layer, type Place } from './issues.ts'
 import type { DeepReadonly } from './effective.ts'
+import { type ConfigFiles, isInside } from './files.ts'
+import { fileStart, IssueList, type Layer, nearestHint, type Place } from './issues.ts'
 import type { ProviderSpec } from './schema.ts'
 import { readToml, type TableNode } from './toml.ts'
 
@@ -30,8 +30,6 @@ export type LoadOptions = {
   readonly presets: Readonly<Record<string, DeepReadonly<ProviderSpec>>>
   /** Answers for packs in git; without it every such import is an error. */
   readonly resolvePack?: (request: PackRequest) => PackResolution
-  /** What git is for templates' `cmd` filter: the name of the command line client. */
-  readonly commandName?: string
 }
 
 /** A directory whose files are read together: the city, or a pack. Relative paths of its files are relative to it. */
@@ -52,6 +50,8 @@ export class LoadContext {
   readonly sources = new Map<string, Buffer>()
   /** Absolute paths of those files that belong to the city itself. */
   readonly cityPaths = new Set<string>()
+  readonly #imports = new Map<string, Map<string, Home>>()
+  #broken = false
   readonly #homes = new Map<string, Home>()
   readonly #labelled = new Map<string, Home>()
 
@@ -61,12 +61,21 @@ export class LoadContext {
     this.city = { dir, root: dir, label: '' }
   }
 
+  /**
+   * Whether a file could not be read at all. What it declares is unknown then, so that everything which refers to it
+   * would look wrong: only the files themselves are checked.
+   */
+  get broken(): boolean {
+    return this.#broken
+  }
+
   /** Reads and checks one TOML file of `home`; undefined when it is missing or cannot be read at all. */
   readFile(home: Home, path: string, schema: TSchema, layer: Layer): TableNode | undefined {
     const file = fileLabel(home, path)
     const text = this.readText(home, path, layer)
     if (text === undefined) return undefined
     const table = readToml(text, file, layer, this.issues)
+    this.#broken ||= table === undefined
     return table === undefined ? undefined : checkTable(table, schema, this.issues)
   }
 
@@ -82,6 +91,7 @@ export class LoadContext {
       return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
     } catch (error) {
       this.issues.error(fileStart(file, layer), '', `cannot be read: ${reason(error)}`)
+      this.#broken = true
       return undefined
     }
   }
@@ -106,15 +116,29 @@ export class LoadContext {
     this.#homes.set(file, home)
   }
 
+  /** Lets files of `home` name files of an imported pack as `<binding>//path`. */
+  addImport(home: Home, binding: string, pack: Home): void {
+    const known = this.#imports.get(home.dir) ?? new Map<string, Home>()
+    known.set(binding, pack)
+    this.#imports.set(home.dir, known)
+  }
+
   /**
-   * The absolute path of a declared path: relative to its own pack, `//x` from the city. An escape from the allowed
-   * directory is an error.
+   * The absolute path of a declared path: relative to its own pack, `//x` from the city, `<binding>//x` from an imported
+   * pack. An escape from the allowed directory is an error.
    */
   resolvePath(declared: string, at: Place, key: string): string | undefined {
     const home = this.homeOf(at)
-    const base = declared.startsWith('//') ? this.city : home
-    const local = declared.startsWith('//') ? declared.slice(2) : declared
-    if (isAbsolute(local) || !isInside(this.files, base.root, join(base.dir, local))) {
+    const [, binding, rest] = /^([a-z0-9_-]*)\/\/(.*)$/s.exec(declared) ?? []
+    const base = binding === undefined ? home : binding === '' ? this.city : this.#imports.get(home.dir)?.get(binding)
+    const local = rest ?? declared
+    if (base === undefined) {
+      const known = this.#imports.get(home.dir)?.keys() ?? []
+      this.issues.error(at, key, `there is no import \`${binding}\``, nearestHint(binding ?? '', known))
+      return undefined
+    }
+    const root = binding === undefined || binding === '' ? base.root : base.dir
+    if (isAbsolute(local) || !isInside(this.files, root, join(base.dir, local))) {
       this.issues.error(at, key, `\`${declared}\` leads out of ${base === this.city ? 'the city' : 'its pack'}`)
       return undefined
     }

@@ -21,7 +21,9 @@ export function agentDrift(before: EffectiveConfig, after: EffectiveConfig, iden
   const old = fieldsOf(before, identity)
   const now = fieldsOf(after, identity)
   if (old === undefined || now === undefined) return undefined
-  const changed = [...new Set([...old.keys(), ...now.keys()])].filter((key) => !isDeepStrictEqual(old.get(key)?.value, now.get(key)?.value))
+  const changed = [...new Set([...old.keys(), ...now.keys()])].filter(
+    (key) => !isDeepStrictEqual(old.get(key)?.value, now.get(key)?.value),
+  )
   const ranks = changed.map((key) => DRIFTS.indexOf((now.get(key) ?? old.get(key))?.drift ?? 'none'))
   return { drift: DRIFTS[Math.max(0, ...ranks)] ?? 'none', fields: changed.sort() }
 }
@@ -31,7 +33,9 @@ export function fingerprintsOf(config: EffectiveConfig, agent: EffectiveAgent): 
   const fields = fieldsOf(config, agent.identity) ?? new Map<string, Field>()
   const hash = (drift: Drift): string => {
     const values = [...fields].filter(([, field]) => field.drift === drift).sort(([a], [b]) => (a < b ? -1 : 1))
-    return createHash('sha256').update(JSON.stringify(values.map(([key, field]) => [key, canonical(field.value)]))).digest('hex')
+    return createHash('sha256')
+      .update(JSON.stringify(values.map(([key, field]) => [key, canonical(field.value)])))
+      .digest('hex')
   }
   return { reapply: hash('reapply'), launch: hash('launch'), provision: hash('provision') }
 }
@@ -54,7 +58,12 @@ function fieldsOf(config: EffectiveConfig, identity: string): Map<string, Field>
 const { env, session_template } = SETTINGS.workspace.properties
 const WORKSPACE = { env, session_template }
 
-function collect(into: Map<string, Field>, prefix: string, values: object, schemas: Readonly<Record<string, TSchema>>): void {
+function collect(
+  into: Map<string, Field>,
+  prefix: string,
+  values: object,
+  schemas: Readonly<Record<string, TSchema>>,
+): void {
   const byName = new Map(Object.entries(values))
   for (const [key, schema] of Object.entries(schemas)) {
     const { drift } = shapeOf(schema).annotation
@@ -66,5 +75,7 @@ function collect(into: Map<string, Field>, prefix: string, values: object, schem
 function canonical(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(canonical)
-  return Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, child]) => [key, canonical(child)])
+  return Object.entries(value)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, child]) => [key, canonical(child)])
 }

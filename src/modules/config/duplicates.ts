@@ -20,7 +20,12 @@ export function refuseDuplicates(context: LoadContext, table: TableNode, schema:
       const id = identityOf(element, identity) ?? ''
       const first = child.items[seen.get(id) ?? -1]
       if (first === undefined) seen.set(id, index)
-      else context.issues.error(element.at, `${path}[${index}]`, `there is a second ${describeIdentity(id)}: the first is at ${placeText(first.at)}`)
+      else
+        context.issues.error(
+          element.at,
+          `${path}[${index}]`,
+          `there is a second ${describeIdentity(id)}: the first is at ${placeText(first.at)}`,
+        )
     }
   }
 }

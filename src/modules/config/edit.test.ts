@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { addElement, addTable, type EditPath, removeElement, removeTable, setValue, unsetValue } from './edit.ts'
 import { IssueList } from './issues.ts'
-import { type PlainValue, readToml, valueOf } from './toml.ts'
+import { type PlainValue, plainOf, readToml } from './toml.ts'
 
 const CITY = `# The city of examples
 include = ["conf/prod.toml"]   # fragments
@@ -77,7 +77,14 @@ for (const path of NEW_KEYS) {
   })
 }
 
-const LISTS: readonly EditPath[] = [['patches', 'agent'], ['agent'], ['rigs'], ['rigs', 0, 'patches'], ['rigs', 1, 'patches'], ['orders', 'overrides']]
+const LISTS: readonly EditPath[] = [
+  ['patches', 'agent'],
+  ['agent'],
+  ['rigs'],
+  ['rigs', 0, 'patches'],
+  ['rigs', 1, 'patches'],
+  ['orders', 'overrides'],
+]
 for (const path of LISTS) {
   test(`adding to and removing from ${path.join('.')} gives every byte back`, () => {
     for (const text of variants(CITY)) {
@@ -106,7 +113,14 @@ test('an element goes with its sub-tables, and its neighbours stay', () => {
 })
 
 test('an empty table that was there before stays when a key comes and goes', () => {
-  for (const text of ['[a]\n', '[a]', 'x = 1\n\n[a]\n', 'x = 1\n\n[a]\n# note\n\n[b]\ny = 1\n', 'a = {}\n', 'a = { }\n']) {
+  for (const text of [
+    '[a]\n',
+    '[a]',
+    'x = 1\n\n[a]\n',
+    'x = 1\n\n[a]\n# note\n\n[b]\ny = 1\n',
+    'a = {}\n',
+    'a = { }\n',
+  ]) {
     const edited = setValue(text, ['a', 'k'], 1)
     assert.equal(at(edited, ['a', 'k']), 1)
     assert.equal(unsetValue(edited, ['a', 'k']), text)
@@ -135,7 +149,13 @@ test('what is not there is not removed, what is broken is not edited', () => {
 
 // Documents with comments and blank lines anywhere, in either line ending, with or without a final newline.
 const key = fc.constantFrom('a', 'b', 'c', 'd e', 'f.g')
-const leaf: fc.Arbitrary<PlainValue> = fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.array(fc.string(), { maxLength: 3 }), fc.dictionary(key, fc.integer(), { maxKeys: 2, noNullPrototype: true }))
+const leaf: fc.Arbitrary<PlainValue> = fc.oneof(
+  fc.string(),
+  fc.integer(),
+  fc.boolean(),
+  fc.array(fc.string(), { maxLength: 3 }),
+  fc.dictionary(key, fc.integer(), { maxKeys: 2, noNullPrototype: true }),
+)
 const filler = fc.constantFrom('', '\n', '# note\n', '\n# note\n\n')
 const lineTail = fc.constantFrom('', ' # why', '  ')
 const document = fc
@@ -143,22 +163,35 @@ const document = fc
     start: filler,
     root: fc.uniqueArray(fc.tuple(key, leaf, lineTail, filler), { selector: ([name]) => name, maxLength: 3 }),
     tables: fc.uniqueArray(
-      fc.tuple(fc.constantFrom('t', 'u', 'v'), fc.boolean(), fc.uniqueArray(fc.tuple(key, leaf, lineTail, filler), { selector: ([name]) => name, maxLength: 3 }), lineTail, filler),
+      fc.tuple(
+        fc.constantFrom('t', 'u', 'v'),
+        fc.boolean(),
+        fc.uniqueArray(fc.tuple(key, leaf, lineTail, filler), { selector: ([name]) => name, maxLength: 3 }),
+        lineTail,
+        filler,
+      ),
       { selector: ([name]) => name, maxLength: 3 },
     ),
     crlf: fc.boolean(),
     open: fc.boolean(),
   })
   .map(({ start, root, tables, crlf, open }) => {
-    const pairs = (list: typeof root): string => list.map(([name, value, tail, gap]) => `${JSON.stringify(name)} = ${toml(value)}${tail}\n${gap}`).join('')
-    const body = tables.map(([name, list, entries, tail, gap]) => `${list ? `[[${name}]]` : `[${name}]`}${tail}\n${gap}${pairs(entries)}`)
+    const pairs = (list: typeof root): string =>
+      list.map(([name, value, tail, gap]) => `${JSON.stringify(name)} = ${toml(value)}${tail}\n${gap}`).join('')
+    const body = tables.map(
+      ([name, list, entries, tail, gap]) => `${list ? `[[${name}]]` : `[${name}]`}${tail}\n${gap}${pairs(entries)}`,
+    )
     const text = start + pairs(root) + body.join('')
     const ended = open ? text.replace(/\n$/, '') : text
     return crlf ? ended.replaceAll('\n', '\r\n') : ended
   })
 
 test('property: set and unset of a new key, add and remove of a table or element give every byte back', () => {
-  const path = fc.oneof<fc.Arbitrary<EditPath>[]>(fc.tuple(key), fc.tuple(fc.constantFrom('t', 'u', 'v', 'w'), key), fc.tuple(fc.constantFrom('t', 'u', 'v', 'w'), key, key))
+  const path = fc.oneof<fc.Arbitrary<EditPath>[]>(
+    fc.tuple(key),
+    fc.tuple(fc.constantFrom('t', 'u', 'v', 'w'), key),
+    fc.tuple(fc.constantFrom('t', 'u', 'v', 'w'), key, key),
+  )
   fc.assert(
     fc.property(document, path, leaf, (text, where, value) => {
       fc.pre(parses(text))
@@ -194,7 +227,7 @@ function readPlain(text: string): { readonly [key: string]: PlainValue } {
   const issues = new IssueList()
   const tree = readToml(text, 't.toml', 'city', issues)
   assert.ok(tree, issues.errors[0]?.message ?? 'not TOML')
-  return valueOf(tree) as { readonly [key: string]: PlainValue }
+  return plainOf(tree) as { readonly [key: string]: PlainValue }
 }
 
 function parses(text: string): boolean {
@@ -203,7 +236,8 @@ function parses(text: string): boolean {
 
 function at(text: string, path: EditPath): PlainValue | undefined {
   let value: PlainValue | undefined = readPlain(text)
-  for (const part of path) value = typeof value === 'object' ? (value as Record<string | number, PlainValue>)[part] : undefined
+  for (const part of path)
+    value = typeof value === 'object' ? (value as Record<string | number, PlainValue>)[part] : undefined
   return value
 }
 
@@ -217,7 +251,10 @@ function editable(text: string, path: EditPath): boolean {
 }
 
 function toml(value: PlainValue): string {
-  if (typeof value !== 'object') return typeof value === 'string' ? JSON.stringify(value).replaceAll('\u007f', '\\u007f') : String(value)
+  if (typeof value !== 'object')
+    return typeof value === 'string' ? JSON.stringify(value).replaceAll('\u007f', '\\u007f') : String(value)
   if (Array.isArray(value)) return `[${value.map((item: PlainValue) => toml(item)).join(', ')}]`
-  return `{ ${Object.entries(value).map(([name, child]) => `${JSON.stringify(name)} = ${toml(child)}`).join(', ')} }`
+  return `{ ${Object.entries(value)
+    .map(([name, child]) => `${JSON.stringify(name)} = ${toml(child)}`)
+    .join(', ')} }`
 }

@@ -12,11 +12,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { AST } from 'toml-eslint-parser'
 import { IssueList } from './issues.ts'
-import { keyName, type PlainValue, parseSyntax, readToml, syntaxError, valueOf } from './toml.ts'
+import { keyName, type PlainTable, type PlainValue, parseSyntax, plainOf, readToml, syntaxError } from './toml.ts'
 
 /** Keys and list positions from the top of the file. */
 export type EditPath = readonly (string | number)[]
-export type PlainTable = { readonly [key: string]: PlainValue }
 
 /** Thrown when the text is laid out in a way that this edit cannot follow. Nothing has been changed then. */
 export class EditError extends Error {}
@@ -41,7 +40,13 @@ export function unsetValue(text: string, path: EditPath): string {
   const found = locate(doc, path)
   if (found === undefined) return text
   if (found.kind === 'element') return verified(text, path, undefined, removeListElement(doc, found, path))
-  if (found.inline !== undefined) return verified(text, path, undefined, removeSeparated(text, found.inline.body, found.inline.body.indexOf(found.pair), found.inline.range, false))
+  if (found.inline !== undefined)
+    return verified(
+      text,
+      path,
+      undefined,
+      removeSeparated(text, found.inline.body, found.inline.body.indexOf(found.pair), found.inline.range, false),
+    )
   return verified(text, path, undefined, removePair(doc, found))
 }
 
@@ -61,9 +66,12 @@ export function removeTable(text: string, path: EditPath): string {
   for (const block of [...doc.blocks].reverse()) {
     if (block.node === undefined) continue
     if (startsWith(block.path, path)) result = removeBlock(result, block.node)
-    else for (const pair of [...block.pairs].reverse()) if (startsWith(pair.path, path)) result = removeLines(result, pair.node.range)
+    else
+      for (const pair of [...block.pairs].reverse())
+        if (startsWith(pair.path, path)) result = removeLines(result, pair.node.range)
   }
-  for (const pair of [...(doc.blocks[0]?.pairs ?? [])].reverse()) if (startsWith(pair.path, path)) result = removeLines(result, pair.node.range)
+  for (const pair of [...(doc.blocks[0]?.pairs ?? [])].reverse())
+    if (startsWith(pair.path, path)) result = removeLines(result, pair.node.range)
   return verified(text, path, undefined, result)
 }
 
@@ -81,7 +89,12 @@ export function addElement(text: string, path: EditPath, values: PlainTable): st
   if (inside && list.length === 0) return verified(text, path, [values], insertPair(doc, path, [values]))
   const last = doc.blocks.filter((block) => startsWith(block.path, path)).at(-1)
   const at = inside && last?.node !== undefined ? lineEnd(text, last.node.range[1]) : text.length
-  return verified(text, path, [...list, values], appendBlock(text, at, blockText(text, `[[${headerText(path)}]]`, values)))
+  return verified(
+    text,
+    path,
+    [...list, values],
+    appendBlock(text, at, blockText(text, `[[${headerText(path)}]]`, values)),
+  )
 }
 
 /** `text` without element `index` of the list at `path`. */
@@ -116,7 +129,7 @@ function parseForEdit(text: string): AST.TOMLTopLevelTable {
   try {
     return parseSyntax(text).body[0]
   } catch (error) {
-    const { line, message } = syntaxError(error)
+    const { line, message } = syntaxError(error, text)
     throw new EditError(`line ${line}: ${message}`, { cause: error })
   }
 }
@@ -136,7 +149,12 @@ function locate(doc: Document, path: EditPath): Found | undefined {
   return undefined
 }
 
-function descend(pair: AST.TOMLKeyValue, rest: EditPath, block: Block, inline: AST.TOMLInlineTable | undefined): Found | undefined {
+function descend(
+  pair: AST.TOMLKeyValue,
+  rest: EditPath,
+  block: Block,
+  inline: AST.TOMLInlineTable | undefined,
+): Found | undefined {
   if (rest.length === 0) return { kind: 'pair', pair, block, inline }
   return descendContent(pair.value, rest, block)
 }
@@ -146,7 +164,9 @@ function descendContent(content: AST.TOMLContentNode, rest: EditPath, block: Blo
     const [index, ...deeper] = rest
     const element = typeof index === 'number' ? content.elements[index] : undefined
     if (element === undefined || typeof index !== 'number') return undefined
-    return deeper.length === 0 ? { kind: 'element', element, list: content, index } : descendContent(element, deeper, block)
+    return deeper.length === 0
+      ? { kind: 'element', element, list: content, index }
+      : descendContent(element, deeper, block)
   }
   if (content.type !== 'TOMLInlineTable') return undefined
   for (const pair of content.body) {
@@ -169,16 +189,33 @@ function insertPair(doc: Document, path: EditPath, value: PlainValue): string {
     const rest = path.slice(length)
     const inline = inlineTableAt(doc, prefix)
     if (inline !== undefined) return insertInline(doc.text, inline, `${dotted(rest)} = ${formatValue(value)}`)
-    const block = length === 0 ? (rest.length === 1 ? doc.blocks[0] : undefined) : doc.blocks.find((each) => samePath(each.path, prefix))
+    const block =
+      length === 0
+        ? rest.length === 1
+          ? doc.blocks[0]
+          : undefined
+        : doc.blocks.find((each) => samePath(each.path, prefix))
     if (block !== undefined) return insertInBlock(doc, block, `${dotted(rest)} = ${formatValue(value)}`)
-    const beside = doc.blocks.flatMap((each) => each.pairs.filter((pair) => startsWith(pair.path, prefix)).map((pair) => ({ block: each, pair }))).at(-1)
+    const beside = doc.blocks
+      .flatMap((each) =>
+        each.pairs.filter((pair) => startsWith(pair.path, prefix)).map((pair) => ({ block: each, pair })),
+      )
+      .at(-1)
     if (length > 0 && beside !== undefined) {
       const key = dotted(path.slice(beside.block.path.length))
-      return insertLineAfter(doc.text, beside.pair.node.range[1], `${indentOf(doc.text, beside.pair.node)}${key} = ${formatValue(value)}`)
+      return insertLineAfter(
+        doc.text,
+        beside.pair.node.range[1],
+        `${indentOf(doc.text, beside.pair.node)}${key} = ${formatValue(value)}`,
+      )
     }
   }
   const table = path.slice(0, -1)
-  return appendBlock(doc.text, doc.text.length, blockText(doc.text, `[${headerText(table)}]`, { [String(path.at(-1))]: value }))
+  return appendBlock(
+    doc.text,
+    doc.text.length,
+    blockText(doc.text, `[${headerText(table)}]`, { [String(path.at(-1))]: value }),
+  )
 }
 
 function inlineTableAt(doc: Document, path: EditPath): AST.TOMLInlineTable | undefined {
@@ -253,14 +290,16 @@ function removePair(doc: Document, { pair, block }: Extract<Found, { kind: 'pair
   const sole = block.node !== undefined && block.pairs.length === 1
   if (!sole || block.node === undefined) return removeLines(text, pair.range)
   const between = text.slice(lineEnd(text, headerEnd(block.node)), lineStart(text, pair.range[0]))
-  if (between === '' && isRemovable(doc, block) && !hasComment(text, pair.range[1])) return removeBlock(text, block.node)
+  if (between === '' && isRemovable(doc, block) && !hasComment(text, pair.range[1]))
+    return removeBlock(text, block.node)
   const blank = between === newline(text) ? between.length : 0
   return removeLines(text, [lineStart(text, pair.range[0]) - blank, pair.range[1]])
 }
 
 // Such a header may be one that `setValue` made: nothing but its keys would miss it.
 function isRemovable(doc: Document, block: Block): boolean {
-  if (block.node === undefined || block.node.kind === 'array' || hasComment(doc.text, headerEnd(block.node))) return false
+  if (block.node === undefined || block.node.kind === 'array' || hasComment(doc.text, headerEnd(block.node)))
+    return false
   if (doc.blocks.some((other) => other !== block && startsWith(other.path, block.path))) return false
   const start = lineStart(doc.text, block.node.range[0])
   return start === 0 || isBlankLineBefore(doc.text, start)
@@ -270,15 +309,28 @@ function removeListElement(doc: Document, found: Extract<Found, { kind: 'element
   const { list, index } = found
   const trailing = commaAfter(doc.text, found.element.range[1]) !== undefined
   const whole = locate(doc, path.slice(0, -1))
-  if (list.elements.length === 1 && !trailing && whole?.kind === 'pair' && whole.inline === undefined) return removePair(doc, whole)
+  if (list.elements.length === 1 && !trailing && whole?.kind === 'pair' && whole.inline === undefined)
+    return removePair(doc, whole)
   if (list.elements.length === 1 && !trailing && whole?.kind === 'pair' && whole.inline !== undefined) {
-    return removeSeparated(doc.text, whole.inline.body, whole.inline.body.indexOf(whole.pair), whole.inline.range, false)
+    return removeSeparated(
+      doc.text,
+      whole.inline.body,
+      whole.inline.body.indexOf(whole.pair),
+      whole.inline.range,
+      false,
+    )
   }
   return removeSeparated(doc.text, list.elements, index, list.range, true)
 }
 
 /** Removes one of several comma-separated parts with the comma that belongs to it. */
-function removeSeparated(text: string, parts: readonly AST.TOMLNode[], index: number, outer: readonly [number, number], list: boolean): string {
+function removeSeparated(
+  text: string,
+  parts: readonly AST.TOMLNode[],
+  index: number,
+  outer: readonly [number, number],
+  list: boolean,
+): string {
   const part = parts[index]
   if (part === undefined) return text
   const previous = parts[index - 1]
@@ -406,7 +458,13 @@ function formatLike(text: string, old: AST.TOMLContentNode, value: PlainValue): 
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a literal string cannot hold control characters
   if (literal && typeof value === 'string' && !/['\u0000-\u001f\u007f]/.test(value)) return `'${value}'`
   if (old.type === 'TOMLValue' && old.kind === 'float' && Number.isInteger(value)) return `${String(value)}.0`
-  if (old.type === 'TOMLArray' && Array.isArray(value) && value.length > 0 && old.elements.length > 0 && written.includes('\n')) {
+  if (
+    old.type === 'TOMLArray' &&
+    Array.isArray(value) &&
+    value.length > 0 &&
+    old.elements.length > 0 &&
+    written.includes('\n')
+  ) {
     return formatLines(text, old, value)
   }
   return formatValue(value)
@@ -436,11 +494,12 @@ function verified(before: string, path: EditPath, value: PlainValue | undefined,
   return after
 }
 
-function readPlain(text: string): PlainValue {
+/** The plain value of TOML text; throws `EditError` for what is no TOML. */
+export function readPlain(text: string): PlainValue {
   const issues = new IssueList()
   const tree = readToml(text, '', 'city', issues)
   if (tree === undefined) throw new EditError(issues.errors[0]?.message ?? 'not valid TOML')
-  return valueOf(tree)
+  return plainOf(tree)
 }
 
 function valueAt(value: PlainValue, path: EditPath): PlainValue | undefined {
@@ -470,7 +529,8 @@ function changed(value: PlainValue | undefined, path: EditPath, leaf: PlainValue
 // Removing the last key of a table may or may not leave the empty table: both mean the same.
 function withoutEmpty(value: PlainValue): PlainValue | undefined {
   if (typeof value !== 'object') return value
-  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map((item: PlainValue) => withoutEmpty(item) ?? {})
+  if (Array.isArray(value))
+    return value.length === 0 ? undefined : value.map((item: PlainValue) => withoutEmpty(item) ?? {})
   const entries = Object.entries(value).flatMap(([key, child]) => {
     const kept = withoutEmpty(child)
     return kept === undefined ? [] : [[key, kept] as const]

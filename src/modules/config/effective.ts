@@ -1,13 +1,34 @@
 /** The effective configuration: one flat, typed, deeply frozen object. Everything else in the service reads only this. */
+
+import type { TSchema } from 'typebox'
 import type { Composed, FinishedAgent, FinishedSession, PlacedPack } from './compose.ts'
 import { existingDir } from './compose.ts'
 import type { LoadContext } from './context.ts'
 import { draftIdentity, localName } from './drafts.ts'
 import { NOWHERE } from './issues.ts'
-import { type AgentSettings, type ProviderSpec, type RigSettings, Service, type ServiceSettings, SETTINGS, type Settings, type Upstream } from './schema.ts'
+import {
+  type AgentSettings,
+  type ProviderSpec,
+  type RigSettings,
+  SETTINGS,
+  Service,
+  type ServiceSettings,
+  type Settings,
+  type Upstream,
+} from './schema.ts'
 import { shapeOf } from './shape.ts'
-import { emptyTable, nodeOf, type PlainValue, type TableNode, tableOf, textOf, valueOf, withEntry } from './toml.ts'
-import type { TSchema } from 'typebox'
+import {
+  elementsOf,
+  emptyTable,
+  nodeOf,
+  type PlainTable,
+  type PlainValue,
+  plainOf,
+  type TableNode,
+  tableOf,
+  textOf,
+  withEntry,
+} from './toml.ts'
 import type { Facts } from './validate.ts'
 
 /** Fields that always have a value in the effective configuration, by default if nowhere else. */
@@ -24,7 +45,9 @@ type Filled =
   | 'provider'
 
 /** One agent in its place. `max_active_sessions` is -1 for no limit. */
-export type EffectiveAgent = DeepReadonly<Omit<AgentSettings, Filled | 'scope'> & Required<Pick<AgentSettings, Filled>>> & {
+export type EffectiveAgent = DeepReadonly<
+  Omit<AgentSettings, Filled | 'scope'> & Required<Pick<AgentSettings, Filled>>
+> & {
   /** `[<binding>.]<name>`; `dir` is the rig, empty for the city. */
   readonly name: string
   readonly dir: string
@@ -101,11 +124,24 @@ export type EffectiveConfig = DeepReadonly<Settings> & {
   readonly named_sessions: readonly EffectiveSession[]
   readonly providers: Readonly<Record<string, EffectiveProvider>>
   readonly upstreams: Readonly<Record<string, DeepReadonly<Upstream>>>
-  readonly services: readonly (DeepReadonly<ServiceSettings> & { readonly config_dir: string; readonly binding: string })[]
+  readonly services: readonly (DeepReadonly<ServiceSettings> & {
+    readonly config_dir: string
+    readonly binding: string
+  })[]
   readonly pricing: readonly PlainValue[]
   readonly packs: readonly EffectivePack[]
   /** Directories with formulas, weakest first: of the city, and of each rig behind those. */
-  readonly formula_layers: { readonly city: readonly string[]; readonly rigs: Readonly<Record<string, readonly string[]>> }
+  readonly formula_layers: {
+    readonly city: readonly string[]
+    readonly rigs: Readonly<Record<string, readonly string[]>>
+  }
+  /** Patches as the city's files say them, in the order they apply. */
+  readonly patches: {
+    readonly agents: readonly PlainTable[]
+    readonly named_sessions: readonly PlainTable[]
+    readonly rigs: readonly PlainTable[]
+    readonly providers: readonly PlainTable[]
+  }
   /** What the rigs of the future import (`[defaults.rig.imports]`). */
   readonly default_rig_imports: Readonly<Record<string, PlainValue>>
 }
@@ -143,19 +179,25 @@ export function buildConfig(context: LoadContext, composed: Composed, facts: Fac
     rigs: composed.rigs.map((rig) => buildRig(rig.name, rigTables.get(rig.name) ?? rig.fields, facts)),
     named_sessions: composed.sessions.map(buildSession),
     providers: Object.fromEntries([...composed.providers].map(([name, draft]) => [name, buildProvider(draft)])),
-    upstreams: Object.fromEntries([...composed.upstreams].map(([name, node]) => [name, valueOf(node)])),
+    upstreams: Object.fromEntries([...composed.upstreams].map(([name, node]) => [name, plainOf(node)])),
     services: composed.services.map(({ fields, home, binding }) => ({
-      ...asRecord(valueOf(withDefaults(fields, Service))),
+      ...asRecord(plainOf(withDefaults(fields, Service))),
       config_dir: home.dir,
       binding,
     })),
-    pricing: composed.pricing.map(valueOf),
+    pricing: composed.pricing.map(plainOf),
     packs: composed.packs.map(buildPack),
     formula_layers: formulaLayers(context, composed),
-    default_rig_imports: asRecord(valueOf(tableOf(tableOf(tableOf(composed.root.merged, 'defaults') ?? emptyTable(), 'rig') ?? emptyTable(), 'imports') ?? emptyTable())),
+    patches: buildPatches(composed),
+    default_rig_imports: asRecord(
+      plainOf(
+        tableOf(tableOf(tableOf(composed.root.merged, 'defaults') ?? emptyTable(), 'rig') ?? emptyTable(), 'imports') ??
+          emptyTable(),
+      ),
+    ),
   }
   // The one cast from checked values to their types: the schema has been enforced on every file.
-  const config = freeze({ ...asRecord(valueOf(settings)), ...parts }) as unknown as EffectiveConfig
+  const config = freeze({ ...asRecord(plainOf(settings)), ...parts }) as unknown as EffectiveConfig
   origins.set(config, { composed, settings, rigs: rigTables })
   return config
 }
@@ -170,7 +212,8 @@ export function withDefaults(table: TableNode, schema: TSchema): TableNode {
       const inner = withDefaults(child ?? emptyTable(NOWHERE), field)
       if (child !== undefined || inner.entries.size > 0) filled = withEntry(filled, key, inner)
     }
-    if (child === undefined && shape.preset !== undefined) filled = withEntry(filled, key, nodeOf(shape.preset as PlainValue, NOWHERE))
+    if (child === undefined && shape.preset !== undefined)
+      filled = withEntry(filled, key, nodeOf(shape.preset as PlainValue, NOWHERE))
   }
   return filled
 }
@@ -186,14 +229,16 @@ function settingsWithDefaults(composed: Composed): TableNode {
 
 function rigWithDefaults(fields: TableNode): TableNode {
   const visible = withEntry(withEntry(fields, 'imports', undefined), 'patches', undefined)
-  return visible.entries.has('suspended_on_start') ? visible : withEntry(visible, 'suspended_on_start', nodeOf(false, NOWHERE))
+  return visible.entries.has('suspended_on_start')
+    ? visible
+    : withEntry(visible, 'suspended_on_start', nodeOf(false, NOWHERE))
 }
 
 function buildAgent(agent: FinishedAgent, facts: Facts): EffectiveAgent {
   const { draft, fields, fragments, globals } = agent
   const identity = draftIdentity(draft)
   return {
-    ...(valueOf(fields) as unknown as EffectiveAgent),
+    ...(plainOf(fields) as unknown as EffectiveAgent),
     name: localName(draft),
     dir: draft.rig,
     identity,
@@ -210,7 +255,7 @@ function buildAgent(agent: FinishedAgent, facts: Facts): EffectiveAgent {
 
 function buildRig(name: string, fields: TableNode, facts: Facts): EffectiveRig {
   const known = facts.rigs.get(name)
-  const { path: _declared, ...rest } = valueOf(fields) as unknown as RigSettings
+  const { path: _declared, ...rest } = plainOf(fields) as unknown as RigSettings
   return {
     ...rest,
     name,
@@ -232,8 +277,13 @@ function buildSession(session: FinishedSession): EffectiveSession {
   }
 }
 
-function buildProvider(draft: { name: string; raw: TableNode; chain: readonly string[]; resolved: TableNode }): unknown {
-  return { name: draft.name, raw: valueOf(draft.raw), chain: draft.chain, resolved: valueOf(draft.resolved) }
+function buildProvider(draft: {
+  name: string
+  raw: TableNode
+  chain: readonly string[]
+  resolved: TableNode
+}): unknown {
+  return { name: draft.name, raw: plainOf(draft.raw), chain: draft.chain, resolved: plainOf(draft.resolved) }
 }
 
 function buildPack({ rig, binding, entry }: PlacedPack): EffectivePack {
@@ -250,6 +300,12 @@ function buildPack({ rig, binding, entry }: PlacedPack): EffectivePack {
     ...(pack.version === undefined ? {} : { version: pack.version }),
     ...(pack.commit === undefined ? {} : { commit: pack.commit }),
   }
+}
+
+function buildPatches({ root }: Composed): EffectiveConfig['patches'] {
+  const patches = tableOf(root.merged, 'patches') ?? emptyTable()
+  const of = (kind: string) => elementsOf(patches, kind).map((patch) => asRecord(plainOf(patch)))
+  return { agents: of('agent'), named_sessions: of('named_session'), rigs: of('rigs'), providers: of('providers') }
 }
 
 function formulaLayers(context: LoadContext, composed: Composed): EffectiveConfig['formula_layers'] {
@@ -271,8 +327,8 @@ function unique(dirs: readonly string[]): string[] {
   return [...new Set(dirs)]
 }
 
-function asRecord(value: PlainValue): { readonly [key: string]: PlainValue } {
-  return typeof value === 'object' && !Array.isArray(value) ? (value as { readonly [key: string]: PlainValue }) : {}
+function asRecord(value: PlainValue): PlainTable {
+  return typeof value === 'object' && !Array.isArray(value) ? (value as PlainTable) : {}
 }
 
 function freeze<Value>(value: Value): Value {

@@ -17,12 +17,20 @@ function fixtureCity() {
   cpSync(join(FIXTURES, 'city'), dir, { recursive: true })
   cpSync(join(FIXTURES, 'git'), join(root.dir, 'cache'), { recursive: true })
   mkdirSync(join(root.dir, 'backend'))
-  writeFiles(dir, { '.svc/site.toml': `workspace_name = "acme-here"\n[rigs.backend]\npath = "${join(root.dir, 'backend')}"\n` })
+  writeFiles(dir, {
+    '.svc/site.toml': `workspace_name = "acme-here"\n[rigs.backend]\npath = "${join(root.dir, 'backend')}"\n`,
+  })
   const loaded = loadCity(dir, {
     ...OPTIONS,
     resolvePack: ({ source, version }) =>
       source === TOOLS && version === '^1.4'
-        ? { ok: true, dir: join(root.dir, 'cache/tools'), root: join(root.dir, 'cache'), commit: 'c'.repeat(40), version: '1.4.2' }
+        ? {
+            ok: true,
+            dir: join(root.dir, 'cache/tools'),
+            root: join(root.dir, 'cache'),
+            commit: 'c'.repeat(40),
+            version: '1.4.2',
+          }
         : { ok: false, message: 'not in the lock' },
   })
   return { root, dir, loaded, [Symbol.dispose]: () => root[Symbol.dispose]() }
@@ -40,22 +48,25 @@ test('the explanation of the fixture city is the golden one', () => {
 test('every agent of the fixture city is where its scope says', () => {
   using city = fixtureCity()
   assert.ok(city.loaded.ok)
-  assert.deepEqual(city.loaded.config.agents.map((agent) => [agent.identity, agent.origin]), [
-    ['core.worker', 'pack:core'],
-    ['review.tools.lint', 'pack:review.tools'],
-    // Brought by the city's import into the rig that does not import `review` itself.
-    ['backend/review.tools.scout', 'pack:review.tools'],
-    ['backend/review.builder', 'pack:review'],
-    ['review.lead', 'pack:review'],
-    ['tools.lint', 'pack:tools'],
-    ['storefront/tools.scout', 'pack:tools'],
-    ['backend/tools.scout', 'pack:tools'],
-    ['mayor', 'agents/mayor'],
-    ['backend/clerk', 'city.toml'],
-    ['storefront/review.tools.lint', 'pack:review.tools'],
-    ['storefront/review.tools.scout', 'pack:review.tools'],
-    ['storefront/review.builder', 'pack:review'],
-  ])
+  assert.deepEqual(
+    city.loaded.config.agents.map((agent) => [agent.identity, agent.origin]),
+    [
+      ['core.worker', 'pack:core'],
+      ['review.tools.lint', 'pack:review.tools'],
+      // Brought by the city's import into the rig that does not import `review` itself.
+      ['backend/review.tools.scout', 'pack:review.tools'],
+      ['backend/review.builder', 'pack:review'],
+      ['review.lead', 'pack:review'],
+      ['tools.lint', 'pack:tools'],
+      ['storefront/tools.scout', 'pack:tools'],
+      ['backend/tools.scout', 'pack:tools'],
+      ['mayor', 'agents/mayor'],
+      ['backend/clerk', 'city.toml'],
+      ['storefront/review.tools.lint', 'pack:review.tools'],
+      ['storefront/review.tools.scout', 'pack:review.tools'],
+      ['storefront/review.builder', 'pack:review'],
+    ],
+  )
 })
 
 test('patches of every layer apply in their order', () => {
@@ -73,9 +84,21 @@ test('patches of every layer apply in their order', () => {
   assert.equal(agent('backend/review.builder')?.max_active_sessions, 4)
   assert.equal(agent('mayor')?.max_active_sessions, 20)
   assert.equal(config.providers['codex']?.resolved.ready_delay_ms, 4000)
-  assert.deepEqual(config.rigs.map((rig) => [rig.name, rig.prefix, rig.default_branch]), [['storefront', 'sf', 'trunk'], ['backend', 'be', undefined]])
-  assert.deepEqual(config.named_sessions.map((session) => [session.identity, session.mode, session.agent]), [['planner', 'on_demand', 'review.lead']])
-  assert.deepEqual(warnings.map((warning) => `${warning.file}:${warning.line} ${warning.key}`), ['conf/patches.toml:2 workspace.max_active_sessions'])
+  assert.deepEqual(
+    config.rigs.map((rig) => [rig.name, rig.prefix, rig.default_branch]),
+    [
+      ['storefront', 'sf', 'trunk'],
+      ['backend', 'be', undefined],
+    ],
+  )
+  assert.deepEqual(
+    config.named_sessions.map((session) => [session.identity, session.mode, session.agent]),
+    [['planner', 'on_demand', 'review.lead']],
+  )
+  assert.deepEqual(
+    warnings.map((warning) => `${warning.file}:${warning.line} ${warning.key}`),
+    ['conf/patches.toml:2 workspace.max_active_sessions'],
+  )
 })
 
 test('environment values and credentials are masked, names of variables are not', () => {
@@ -94,11 +117,26 @@ test('the effective configuration is deeply frozen, and its revision follows eve
   const frozen = (value: unknown): boolean =>
     typeof value !== 'object' || value === null || (Object.isFrozen(value) && Object.values(value).every(frozen))
   assert.ok(frozen(config))
-  for (const path of ['conf/prod.toml', 'template-fragments/house-style.template.md', 'packs/review/template-fragments/greeting.template.md', '.svc/site.toml', 'packs.lock']) {
+  for (const path of [
+    'conf/prod.toml',
+    'template-fragments/house-style.template.md',
+    'packs/review/template-fragments/greeting.template.md',
+    '.svc/site.toml',
+    'packs.lock',
+  ]) {
     const file = join(city.dir, path)
     const before = path === 'packs.lock' ? '' : readFileSync(file, 'utf8')
     writeFileSync(file, path.endsWith('.toml') ? `${before}# more\n` : `${before}more\n`)
-    const again = loadCity(city.dir, { ...OPTIONS, resolvePack: () => ({ ok: true, dir: join(city.root.dir, 'cache/tools'), root: join(city.root.dir, 'cache'), commit: 'c'.repeat(40), version: '1.4.2' }) })
+    const again = loadCity(city.dir, {
+      ...OPTIONS,
+      resolvePack: () => ({
+        ok: true,
+        dir: join(city.root.dir, 'cache/tools'),
+        root: join(city.root.dir, 'cache'),
+        commit: 'c'.repeat(40),
+        version: '1.4.2',
+      }),
+    })
     assert.ok(again.ok)
     assert.notEqual(again.config.revision, config.revision, path)
     writeFileSync(file, before)

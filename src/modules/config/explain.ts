@@ -1,11 +1,12 @@
 /** Where every value of the effective configuration comes from: value, file, line, layer. */
+
+import type { TSchema } from 'typebox'
 import { draftIdentity } from './drafts.ts'
 import { type EffectiveConfig, originsOf } from './effective.ts'
 import type { Layer, Place } from './issues.ts'
-import { AGENT_FIELDS, Provider, Service, SETTINGS } from './schema.ts'
+import { AGENT_FIELDS, Provider, SETTINGS, Service } from './schema.ts'
 import { shapeOf } from './shape.ts'
-import type { TSchema } from 'typebox'
-import { type ConfigNode, type PlainValue, type TableNode, valueOf } from './toml.ts'
+import { type ConfigNode, type PlainValue, plainOf, type TableNode } from './toml.ts'
 
 /** One value and its origin. `file` and `line` are null for what stands in no file. */
 export type ExplainedValue = {
@@ -26,7 +27,11 @@ export type Explanation = {
   readonly agents: readonly { readonly identity: string; readonly origin: string; readonly fields: ExplainedFields }[]
   readonly rigs: readonly { readonly name: string; readonly fields: ExplainedFields }[]
   readonly named_sessions: readonly { readonly identity: string; readonly fields: ExplainedFields }[]
-  readonly providers: readonly { readonly name: string; readonly chain: readonly string[]; readonly fields: ExplainedFields }[]
+  readonly providers: readonly {
+    readonly name: string
+    readonly chain: readonly string[]
+    readonly fields: ExplainedFields
+  }[]
   readonly services: readonly { readonly name: string; readonly fields: ExplainedFields }[]
 }
 
@@ -58,7 +63,7 @@ export function explain(config: EffectiveConfig, options: { reveal?: boolean } =
       fields: fieldsOf(resolved, Provider.properties),
     })),
     services: composed.services.map(({ fields }) => ({
-      name: String(valueOf(fields.entries.get('name') ?? fields)),
+      name: String(plainOf(fields.entries.get('name') ?? fields)),
       fields: fieldsOf(fields, Service.properties),
     })),
   }
@@ -71,7 +76,13 @@ export function maskValues(values: Readonly<Record<string, string>>): Record<str
 
 type SchemaMap = Readonly<Record<string, TSchema>>
 
-function flatten(key: string, node: ConfigNode, schema: TSchema | undefined, reveal: boolean, into: Record<string, ExplainedValue>): void {
+function flatten(
+  key: string,
+  node: ConfigNode,
+  schema: TSchema | undefined,
+  reveal: boolean,
+  into: Record<string, ExplainedValue>,
+): void {
   const shape = schema === undefined ? undefined : shapeOf(schema)
   const secret = !reveal && shape?.annotation.secret === true
   if (node.kind === 'table' && node.entries.size > 0) {
@@ -88,7 +99,7 @@ function flatten(key: string, node: ConfigNode, schema: TSchema | undefined, rev
 function explained(node: ConfigNode, secret: boolean): ExplainedValue {
   // A reference to a variable is no secret: it names where the secret is.
   const hidden = secret && !(node.kind === 'scalar' && /^\$\{?[A-Z_][A-Z0-9_]*\}?$/.test(String(node.value)))
-  const value: PlainValue = hidden ? MASK : valueOf(node)
+  const value: PlainValue = hidden ? MASK : plainOf(node)
   const base = { value, ...origin(node.at) }
   if (node.kind !== 'list' || !isMixed(node.items, node.at)) return base
   return { ...base, items: node.items.map((item) => explained(item, secret)) }

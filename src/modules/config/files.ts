@@ -37,7 +37,8 @@ export function overlayFiles(base: ConfigFiles, edits: ReadonlyMap<string, strin
     list(path) {
       const children = new Map((base.list(path) ?? []).map((entry) => [entry.name, entry.directory]))
       for (const [name, directory] of added.get(path) ?? []) children.set(name, directory)
-      for (const [edited, text] of edits) if (text === null && dirname(edited) === path) children.delete(basename(edited))
+      for (const [edited, text] of edits)
+        if (text === null && dirname(edited) === path) children.delete(basename(edited))
       if (children.size === 0 && base.list(path) === undefined) return undefined
       return [...children].map(([name, directory]) => ({ name, directory })).sort((a, b) => compareText(a.name, b.name))
     },

@@ -77,7 +77,10 @@ const EXAMPLE_FILES = {
 
 test('the example city loads', () => {
   const config = effective(EXAMPLE_FILES)
-  assert.deepEqual(config.agents.map((agent) => agent.identity), ['review.lead', 'storefront/review.builder'])
+  assert.deepEqual(
+    config.agents.map((agent) => agent.identity),
+    ['review.lead', 'storefront/review.builder'],
+  )
   assert.deepEqual(config.providers['careful']?.chain, ['provider:careful', 'builtin:claude'])
   assert.deepEqual(config.providers['careful']?.resolved.args, ['--verbose'])
   assert.deepEqual(config.default_rig_imports, { review: { source: './packs/review' } })
@@ -92,7 +95,10 @@ test('a fresh city that imports the core pack has no warning', () => {
   assert.ok(loaded.ok)
   assert.deepEqual(loaded.warnings, [])
   assert.equal(loaded.config.name, 'demo')
-  assert.deepEqual(loaded.config.packs.map((pack) => [pack.binding, pack.kind]), [['core', 'builtin']])
+  assert.deepEqual(
+    loaded.config.packs.map((pack) => [pack.binding, pack.kind]),
+    [['core', 'builtin']],
+  )
 })
 
 test('an empty city.toml is a city, whose agents run in the shell', () => {
@@ -102,7 +108,11 @@ test('an empty city.toml is a city, whose agents run in the shell', () => {
 })
 
 test('a candidate in memory is loaded in place of what is on disk', () => {
-  using city = temporaryCity({ 'city.toml': '[[agent]]\nname = "a"\n', 'agents/b/agent.toml': '' , 'agents/b/prompt.md': 'x' })
+  using city = temporaryCity({
+    'city.toml': '[[agent]]\nname = "a"\n',
+    'agents/b/agent.toml': '',
+    'agents/b/prompt.md': 'x',
+  })
   const edits = new Map([
     [join(city.dir, 'city.toml'), '[[agent]]\nname = "c"\n'],
     [join(city.dir, 'agents/d/agent.toml'), 'description = "new"\n'],
@@ -111,10 +121,16 @@ test('a candidate in memory is loaded in place of what is on disk', () => {
   ])
   const loaded = loadCity(city.dir, OPTIONS, overlayFiles(diskFiles(), edits))
   assert.ok(loaded.ok)
-  assert.deepEqual(loaded.config.agents.map((agent) => agent.identity), ['d', 'c'])
+  assert.deepEqual(
+    loaded.config.agents.map((agent) => agent.identity),
+    ['d', 'c'],
+  )
   const disk = loadCity(city.dir, OPTIONS)
   assert.ok(disk.ok)
-  assert.deepEqual(disk.config.agents.map((agent) => agent.identity), ['b', 'a'])
+  assert.deepEqual(
+    disk.config.agents.map((agent) => agent.identity),
+    ['b', 'a'],
+  )
 })
 
 test('a file that cannot be read names itself', { skip: process.getuid?.() === 0 && 'root reads everything' }, () => {
@@ -122,7 +138,10 @@ test('a file that cannot be read names itself', { skip: process.getuid?.() === 0
   chmodSync(join(city.dir, 'agents/a/agent.toml'), 0)
   const loaded = loadCity(city.dir, OPTIONS)
   assert.ok(!loaded.ok)
-  assert.deepEqual(loaded.issues.map(({ file, message }) => [file, message]), [['agents/a/agent.toml', 'cannot be read: permission denied']])
+  assert.deepEqual(
+    loaded.issues.map(({ file, message }) => [file, message]),
+    [['agents/a/agent.toml', 'cannot be read: permission denied']],
+  )
 })
 
 test('a link out of the city is refused like a path out of it', () => {
@@ -138,7 +157,8 @@ test('a nested pack keeps its path of bindings, an exported one takes the place 
   const files = {
     'city.toml': '',
     'pack.toml': `${PACK}[imports.outer]\nsource = "./outer"\n`,
-    'outer/pack.toml': '[pack]\nname = "outer"\nschema = 2\n[imports.inner]\nsource = "../inner"\n[imports.open]\nsource = "../open"\nexport = true\n',
+    'outer/pack.toml':
+      '[pack]\nname = "outer"\nschema = 2\n[imports.inner]\nsource = "../inner"\n[imports.open]\nsource = "../open"\nexport = true\n',
     'outer/agents/worker/prompt.md': 'x',
     'inner/pack.toml': '[pack]\nname = "inner"\nschema = 2\n',
     'inner/agents/worker/prompt.md': 'x',
@@ -147,12 +167,17 @@ test('a nested pack keeps its path of bindings, an exported one takes the place 
   }
   assert.deepEqual(
     effective(files).agents.map((agent) => [agent.identity, agent.origin]),
-    [['outer.inner.worker', 'pack:outer.inner'], ['outer.helper', 'pack:outer.open'], ['outer.worker', 'pack:outer']],
+    [
+      ['outer.inner.worker', 'pack:outer.inner'],
+      ['outer.helper', 'pack:outer.open'],
+      ['outer.worker', 'pack:outer'],
+    ],
   )
 })
 
 test('the first declaration of a provider wins: fragment, city, root pack, imports by binding', () => {
-  const pack = (name: string, command: string) => `[pack]\nname = "${name}"\nschema = 2\n[providers.p]\ncommand = "${command}"\n[providers.${name}]\ncommand = "${command}"\n`
+  const pack = (name: string, command: string) =>
+    `[pack]\nname = "${name}"\nschema = 2\n[providers.p]\ncommand = "${command}"\n[providers.${name}]\ncommand = "${command}"\n`
   const files = {
     'city.toml': '',
     'pack.toml': `${PACK}[imports.b]\nsource = "./b"\n[imports.a]\nsource = "./a"\n`,
@@ -162,8 +187,20 @@ test('the first declaration of a provider wins: fragment, city, root pack, impor
   const command = (more: Record<string, string>) => effective({ ...files, ...more }).providers['p']?.resolved.command
   assert.equal(command({}), 'from-a')
   assert.equal(command({ 'pack.toml': `${files['pack.toml']}[providers.p]\ncommand = "from-root"\n` }), 'from-root')
-  assert.equal(command({ 'city.toml': '[providers.p]\ncommand = "from-city"\n', 'pack.toml': `${files['pack.toml']}[providers.p]\ncommand = "from-root"\n` }), 'from-city')
-  assert.equal(command({ 'city.toml': 'include = ["f.toml"]\n[providers.p]\ncommand = "from-city"\n', 'f.toml': '[providers.p]\ncommand = "from-fragment"\n' }), 'from-fragment')
+  assert.equal(
+    command({
+      'city.toml': '[providers.p]\ncommand = "from-city"\n',
+      'pack.toml': `${files['pack.toml']}[providers.p]\ncommand = "from-root"\n`,
+    }),
+    'from-city',
+  )
+  assert.equal(
+    command({
+      'city.toml': 'include = ["f.toml"]\n[providers.p]\ncommand = "from-city"\n',
+      'f.toml': '[providers.p]\ncommand = "from-fragment"\n',
+    }),
+    'from-fragment',
+  )
 })
 
 test('an import of city.toml replaces the one of the same binding in pack.toml', () => {
@@ -173,29 +210,43 @@ test('an import of city.toml replaces the one of the same binding in pack.toml',
     'one/pack.toml': '[pack]\nname = "one"\nschema = 2\n',
     'two/pack.toml': '[pack]\nname = "two"\nschema = 2\n',
   })
-  assert.deepEqual(config.packs.map((pack) => pack.name), ['two'])
+  assert.deepEqual(
+    config.packs.map((pack) => pack.name),
+    ['two'],
+  )
 })
 
 test('a city-scoped agent that two rigs bring exists once', () => {
   const config = effective({
-    'city.toml': '[[rigs]]\nname = "web"\npath = "w"\nimports.x = { source = "./x" }\n[[rigs]]\nname = "api"\npath = "a"\nimports.x = { source = "./x" }\n',
+    'city.toml':
+      '[[rigs]]\nname = "web"\npath = "w"\nimports.x = { source = "./x" }\n[[rigs]]\nname = "api"\npath = "a"\nimports.x = { source = "./x" }\n',
     'x/pack.toml': '[pack]\nname = "x"\nschema = 2\n',
     'x/agents/boss/agent.toml': 'scope = "city"\n',
     'x/agents/hand/prompt.md': 'x',
     'w/x': '',
     'a/x': '',
   })
-  assert.deepEqual(config.agents.map((agent) => agent.identity), ['x.boss', 'web/x.hand', 'api/x.hand'])
+  assert.deepEqual(
+    config.agents.map((agent) => agent.identity),
+    ['x.boss', 'web/x.hand', 'api/x.hand'],
+  )
 })
 
 test('blank fields take the pack’s default before the city’s, the root’s agents the city’s', () => {
   const config = effective({
-    'city.toml': '[agent_defaults]\nprovider = "codex"\n[providers.codex]\nbase = "builtin:codex"\n[providers.claude]\nbase = "builtin:claude"\n[[agent]]\nname = "own"\n',
+    'city.toml':
+      '[agent_defaults]\nprovider = "codex"\n[providers.codex]\nbase = "builtin:codex"\n[providers.claude]\nbase = "builtin:claude"\n[[agent]]\nname = "own"\n',
     'pack.toml': `${PACK}[imports.x]\nsource = "./x"\n[agent_defaults]\nprovider = "claude"\n`,
     'x/pack.toml': '[pack]\nname = "x"\nschema = 2\n[agent_defaults]\nprovider = "claude"\n',
     'x/agents/hand/prompt.md': 'x',
   })
-  assert.deepEqual(config.agents.map((agent) => [agent.identity, agent.provider]), [['x.hand', 'claude'], ['own', 'codex']])
+  assert.deepEqual(
+    config.agents.map((agent) => [agent.identity, agent.provider]),
+    [
+      ['x.hand', 'claude'],
+      ['own', 'codex'],
+    ],
+  )
 })
 
 test('formulas of a city: imports, then its own; of a rig: its imports, then its directory', () => {
@@ -223,7 +274,10 @@ options_schema_merge = "by_key"
 options_schema = [{ key = "model", omit = true }, { key = "effort", choices = [{ value = "low" }] }]
 `,
   })
-  assert.deepEqual(config.providers['x']?.resolved.options_schema?.map((option) => option.key), ['permission_mode', 'effort'])
+  assert.deepEqual(
+    config.providers['x']?.resolved.options_schema?.map((option) => option.key),
+    ['permission_mode', 'effort'],
+  )
 })
 
 test('the drift of a change is the strongest class among its fields', () => {
@@ -234,7 +288,10 @@ test('the drift of a change is the strongest class among its fields', () => {
   assert.deepEqual(drift('nudge = "x"\nidle_timeout = "5m"\n'), { drift: 'live', fields: ['idle_timeout', 'nudge'] })
   assert.deepEqual(drift('session_live = ["true"]\n'), { drift: 'reapply', fields: ['session_live'] })
   assert.deepEqual(drift('env = { A = "1" }\n'), { drift: 'launch', fields: ['env'] })
-  assert.deepEqual(drift('pre_start = ["true"]\nenv = { A = "1" }\n'), { drift: 'provision', fields: ['env', 'pre_start'] })
+  assert.deepEqual(drift('pre_start = ["true"]\nenv = { A = "1" }\n'), {
+    drift: 'provision',
+    fields: ['env', 'pre_start'],
+  })
   assert.equal(agentDrift(plain, plain, 'b'), undefined)
   const prints = (config: EffectiveConfig) => config.agents.map((agent) => fingerprintsOf(config, agent))[0]
   assert.deepEqual(prints(plain), prints(load('nudge = "x"\n')))
@@ -242,7 +299,16 @@ test('the drift of a change is the strongest class among its fields', () => {
 })
 
 test('prefixes derive from names', () => {
-  const names = { storefront: 'st', web: 'web', 'my-web-app': 'mwa', 'tools-py': 'to', billingService: 'bs', api_gateway: 'ag', Go: 'go', '-py': 'py' }
+  const names = {
+    storefront: 'st',
+    web: 'web',
+    'my-web-app': 'mwa',
+    'tools-py': 'to',
+    billingService: 'bs',
+    api_gateway: 'ag',
+    Go: 'go',
+    '-py': 'py',
+  }
   for (const [name, prefix] of Object.entries(names)) assert.equal(derivePrefix(name), prefix, name)
 })
 

@@ -1,13 +1,13 @@
 /** The way in: a city's directory to its effective configuration, or to everything that is wrong with its files. */
 import { basename, resolve } from 'node:path'
-import { composeCity, type Composed } from './compose.ts'
+import { type Composed, composeCity } from './compose.ts'
 import { LoadContext, type LoadOptions } from './context.ts'
 import { buildConfig, type EffectiveConfig } from './effective.ts'
 import { type ConfigFiles, diskFiles } from './files.ts'
 import { type ConfigIssue, fileStart, sortIssues } from './issues.ts'
 import { checkPrompts, checkTemplateFields } from './prompt.ts'
 import { CONVENTION_DIRS, revisionOf } from './revision.ts'
-import { textOf, emptyTable, tableOf } from './toml.ts'
+import { emptyTable, tableOf, textOf } from './toml.ts'
 import { validateCity } from './validate.ts'
 
 export type LoadedCity =
@@ -59,7 +59,12 @@ function cityName(context: LoadContext, { root }: Composed): string {
   const declared = textOf(tableOf(root.merged, 'workspace') ?? emptyTable(), 'name')
   const name = textOf(root.site, 'workspace_name') ?? declared ?? basename(context.city.dir)
   if (!/^[a-zA-Z0-9][a-zA-Z0-9._-]*$/.test(name)) {
-    context.issues.error(fileStart('city.toml'), 'workspace.name', `the directory's name \`${name}\` cannot be a city's name`, 'set `[workspace] name`')
+    context.issues.error(
+      fileStart('city.toml'),
+      'workspace.name',
+      `the directory's name \`${name}\` cannot be a city's name`,
+      'set `[workspace] name`',
+    )
   }
   return name
 }

@@ -28,7 +28,9 @@ export function mergeTables(
     const child = shape.type === 'map' ? shape.item : shape.properties[name]
     entries.set(
       name,
-      before === undefined || child === undefined ? after : mergeNodes(child, before, after, onOverride, childKey(key, name)),
+      before === undefined || child === undefined
+        ? after
+        : mergeNodes(child, before, after, onOverride, childKey(key, name)),
     )
   }
   return { ...base, entries }

@@ -9,6 +9,7 @@ export function derivePrefix(name: string): string {
   const separated = base.split(/[-_.]+/).filter((part) => part !== '')
   const words = separated.length > 1 ? separated : (separated[0] ?? base).split(/(?<=[a-z0-9])(?=[A-Z])/)
   const first = words[0] ?? base
-  const prefix = words.length > 1 ? words.map((word) => word.slice(0, 1)).join('') : first.length <= 3 ? first : first.slice(0, 2)
+  const prefix =
+    words.length > 1 ? words.map((word) => word.slice(0, 1)).join('') : first.length <= 3 ? first : first.slice(0, 2)
   return prefix.toLowerCase()
 }

@@ -8,7 +8,18 @@ import { compareText, fileStart, type Layer, nearestHint, type Place } from './i
 import { patchAgents } from './patches.ts'
 import { AgentFile, BINDING, PackFile } from './schema.ts'
 import { parsePackSource } from './sources.ts'
-import { elementsOf, emptyTable, listOf, nodeOf, numberOf, type TableNode, tableOf, tablesOf, textOf, withEntry } from './toml.ts'
+import {
+  elementsOf,
+  emptyTable,
+  listOf,
+  nodeOf,
+  numberOf,
+  type TableNode,
+  tableOf,
+  tablesOf,
+  textOf,
+  withEntry,
+} from './toml.ts'
 
 /** A pack as read, before any binding. */
 export type Pack = Home & {
@@ -74,11 +85,18 @@ export class PackLoader {
       const path = `${key}imports.${binding}`
       if (!new RegExp(BINDING).test(binding) || RESERVED_BINDINGS.has(binding)) {
         const problem = RESERVED_BINDINGS.has(binding) ? 'is a reserved name' : 'is not a binding name'
-        this.#context.issues.error(entry.keyAt ?? entry.at, path, `\`${binding}\` ${problem}`, 'write lower-case letters, digits, `_` and `-`')
+        this.#context.issues.error(
+          entry.keyAt ?? entry.at,
+          path,
+          `\`${binding}\` ${problem}`,
+          'write lower-case letters, digits, `_` and `-`',
+        )
         continue
       }
       const found = this.#loadEntry(entry, home, path, stack)
-      if (found !== undefined) loaded.push({ binding, ...found })
+      if (found === undefined) continue
+      loaded.push({ binding, ...found })
+      this.#context.addImport(home, binding, found.pack)
     }
     return loaded
   }
@@ -99,14 +117,23 @@ export class PackLoader {
     this.#bindings += inner.packs.length + 1
     if (this.#bindings > MAX_BINDINGS) {
       if (this.#bindings - inner.packs.length - 1 <= MAX_BINDINGS) {
-        this.#context.issues.error(entry.at, `imports.${entry.binding}`, `the imports expand into more than ${MAX_BINDINGS} packs`)
+        this.#context.issues.error(
+          entry.at,
+          `imports.${entry.binding}`,
+          `the imports expand into more than ${MAX_BINDINGS} packs`,
+        )
       }
       return EMPTY
     }
     return bound(inner, entry)
   }
 
-  #loadEntry(entry: TableNode, home: Home, key: string, stack: readonly string[]): Omit<PackImport, 'binding'> | undefined {
+  #loadEntry(
+    entry: TableNode,
+    home: Home,
+    key: string,
+    stack: readonly string[],
+  ): Omit<PackImport, 'binding'> | undefined {
     const source = textOf(entry, 'source')
     if (source === undefined) return undefined
     const at = entry.entries.get('source')?.at ?? entry.at
@@ -114,7 +141,11 @@ export class PackLoader {
     const place = this.#locate(source, version, home, entry, key)
     if (place === undefined) return undefined
     if (stack.includes(place.dir)) {
-      this.#context.issues.error(at, `${key}.source`, `this import leads back to the pack \`${place.label}\`: imports must not form a circle`)
+      this.#context.issues.error(
+        at,
+        `${key}.source`,
+        `this import leads back to the pack \`${place.label}\`: imports must not form a circle`,
+      )
       return undefined
     }
     const pack = this.#read(place, at, key, [...stack, place.dir])
@@ -131,16 +162,28 @@ export class PackLoader {
       return undefined
     }
     if (parsed.kind !== 'git' && version !== '') {
-      issues.error(entry.entries.get('version')?.at ?? at, `${key}.version`, `a ${parsed.kind === 'local' ? 'local' : 'built-in'} pack has no version`)
+      issues.error(
+        entry.entries.get('version')?.at ?? at,
+        `${key}.version`,
+        `a ${parsed.kind === 'local' ? 'local' : 'built-in'} pack has no version`,
+      )
     }
     if (parsed.kind === 'local') return this.#locateLocal(parsed, home, at, key)
     if (parsed.kind === 'builtin') {
       const dir = options.builtinPacks.get(parsed.name)
       if (dir !== undefined) return { dir, root: dir, label: source, kind: 'builtin' }
-      issues.error(at, `${key}.source`, `there is no built-in pack \`${parsed.name}\``, nearestHint(parsed.name, options.builtinPacks.keys()))
+      issues.error(
+        at,
+        `${key}.source`,
+        `there is no built-in pack \`${parsed.name}\``,
+        nearestHint(parsed.name, options.builtinPacks.keys()),
+      )
       return undefined
     }
-    const found = options.resolvePack?.({ source: parsed.source, version }) ?? { ok: false as const, message: 'packs in git are not available here' }
+    const found = options.resolvePack?.({ source: parsed.source, version }) ?? {
+      ok: false as const,
+      message: 'packs in git are not available here',
+    }
     if (!found.ok) {
       issues.error(at, `${key}.source`, found.message, found.hint ?? 'run `svcctl pack install`')
       return undefined
@@ -149,7 +192,12 @@ export class PackLoader {
     return { dir, root, label: source, kind: 'git', commit, version: found.version, contentHash }
   }
 
-  #locateLocal(source: { path: string; base: 'pack' | 'city' }, home: Home, at: Place, key: string): Located | undefined {
+  #locateLocal(
+    source: { path: string; base: 'pack' | 'city' },
+    home: Home,
+    at: Place,
+    key: string,
+  ): Located | undefined {
     const base = source.base === 'city' ? this.#context.city : home
     const dir = join(base.dir, source.path)
     if (!isInside(this.#context.files, base.root, dir)) {
@@ -169,7 +217,12 @@ export class PackLoader {
     if (manifest === undefined) {
       // A file that is there but broken has been reported already.
       const missing = this.#context.issues.errors.length === before
-      if (missing) this.#context.issues.error(at, `${key}.source`, `there is no pack at \`${place.label}\`: \`pack.toml\` is missing`)
+      if (missing)
+        this.#context.issues.error(
+          at,
+          `${key}.source`,
+          `there is no pack at \`${place.label}\`: \`pack.toml\` is missing`,
+        )
       return undefined
     }
     checkManifest(this.#context, manifest)
@@ -199,21 +252,36 @@ type Located = Home & {
 }
 
 /** The `agents/<name>/` directories below `home`, each with its file and what the conventions add to it. */
-export function discoverAgents(context: LoadContext, home: Home, layer: Layer, defaults: TableNode | undefined): AgentDraft[] {
+export function discoverAgents(
+  context: LoadContext,
+  home: Home,
+  layer: Layer,
+  defaults: TableNode | undefined,
+): AgentDraft[] {
   const drafts: AgentDraft[] = []
   for (const { name, directory } of context.list(home, 'agents')) {
     if (!directory || name.startsWith('.') || name.startsWith('_')) continue
     const dir = `agents/${name}`
     const at = fileStart(fileLabel(home, `${dir}/agent.toml`), layer)
     if (!/^[a-zA-Z0-9][a-zA-Z0-9_-]*$/.test(name)) {
-      context.issues.error(fileStart(fileLabel(home, dir), layer), '', `\`${name}\` is not an agent name`, 'write letters, digits, `_` and `-`')
+      context.issues.error(
+        fileStart(fileLabel(home, dir), layer),
+        '',
+        `\`${name}\` is not an agent name`,
+        'write letters, digits, `_` and `-`',
+      )
       continue
     }
     const found = context.readFile(home, `${dir}/agent.toml`, AgentFile, layer)
     const fields = withConventions(context, home, dir, found ?? emptyTable(at), layer)
     if (found === undefined && fields.entries.size === 0) {
       const broken = context.sources.has(at.file)
-      if (!broken) context.issues.warn(fileStart(fileLabel(home, dir), layer), '', 'has neither `agent.toml` nor a prompt: no agent')
+      if (!broken)
+        context.issues.warn(
+          fileStart(fileLabel(home, dir), layer),
+          '',
+          'has neither `agent.toml` nor a prompt: no agent',
+        )
       continue
     }
     const origin = layer === 'pack' ? 'pack' : dir
@@ -231,7 +299,9 @@ const CONVENTIONS = [
 ] as const
 
 function withConventions(context: LoadContext, home: Home, dir: string, fields: TableNode, layer: Layer): TableNode {
-  const names = new Set(context.list(home, dir).map((entry) => `${entry.name}:${entry.directory ? 'directory' : 'file'}`))
+  const names = new Set(
+    context.list(home, dir).map((entry) => `${entry.name}:${entry.directory ? 'directory' : 'file'}`),
+  )
   let table = fields
   for (const [key, file, kind] of CONVENTIONS) {
     if (table.entries.has(key) || !names.has(`${file}:${kind}`)) continue
@@ -249,7 +319,11 @@ export function checkManifest(context: LoadContext, manifest: TableNode): void {
   const schema = numberOf(header, 'schema')
   if (schema === undefined || schema === PACK_SCHEMA) return
   const at = header.entries.get('schema')?.at ?? header.at
-  context.issues.error(at, 'pack.schema', `pack schema ${schema} is not supported: this version reads schema ${PACK_SCHEMA}`)
+  context.issues.error(
+    at,
+    'pack.schema',
+    `pack schema ${schema} is not supported: this version reads schema ${PACK_SCHEMA}`,
+  )
 }
 
 const EMPTY: Expansion = {
@@ -267,7 +341,10 @@ const EMPTY: Expansion = {
 function combine(context: LoadContext, pack: Pack, parts: readonly Expansion[]): Expansion {
   const own = ownPart(context, pack)
   const all = [...parts, own]
-  const agents = refuseTwins(context, all.flatMap((part) => part.agents))
+  const agents = refuseTwins(
+    context,
+    all.flatMap((part) => part.agents),
+  )
   return {
     agents: patchAgents(context, agents, packPatches(pack), 'pack_patch'),
     sessions: all.flatMap((part) => part.sessions),
@@ -335,7 +412,12 @@ export function refuseTwins(context: LoadContext, drafts: readonly AgentDraft[])
     const twin = byName.get(name)
     if (twin === undefined) byName.set(name, draft)
     else if (twin.home.dir !== draft.home.dir) {
-      context.issues.error(draft.at, 'name', `there are two agents \`${name}\`: the other is in ${twin.at.file}`, 'import one of the packs without `export`')
+      context.issues.error(
+        draft.at,
+        'name',
+        `there are two agents \`${name}\`: the other is in ${twin.at.file}`,
+        'import one of the packs without `export`',
+      )
     }
   }
   return [...byName.values()]
@@ -347,7 +429,8 @@ function packPatches(pack: Pack): TableNode[] {
 
 function refuseDir(context: LoadContext, draft: AgentDraft): void {
   const dir = draft.fields.entries.get('dir')
-  if (dir !== undefined) context.issues.error(dir.at, 'dir', 'an agent of a pack has no `dir`: the city decides where it is')
+  if (dir !== undefined)
+    context.issues.error(dir.at, 'dir', 'an agent of a pack has no `dir`: the city decides where it is')
 }
 
 function firstOf(maps: readonly ReadonlyMap<string, TableNode>[]): Map<string, TableNode> {

@@ -3,7 +3,17 @@ import type { LoadContext } from './context.ts'
 import { type AgentDraft, draftIdentity, draftsNamed, localName } from './drafts.ts'
 import { type Layer, nearestHint, type Place } from './issues.ts'
 import { relayer } from './merge.ts'
-import { elementsOf, type ConfigNode, listOf, type ListNode, placeOf, type TableNode, tableOf, textOf, withEntry } from './toml.ts'
+import {
+  type ConfigNode,
+  elementsOf,
+  type ListNode,
+  listOf,
+  placeOf,
+  type TableNode,
+  tableOf,
+  textOf,
+  withEntry,
+} from './toml.ts'
 
 /** Keys of a patch that name its target. */
 const TARGET_KEYS = new Set(['name', 'dir', 'agent', 'template', '_replace'])
@@ -12,7 +22,12 @@ const TARGET_KEYS = new Set(['name', 'dir', 'agent', 'template', '_replace'])
  * `target` with `patch` on top: a value or list replaces, a map merges, `<list>_append` appends after that,
  * `<map>_remove` deletes keys last. Fields in `plain` end in `_append` by their own name.
  */
-export function applyPatch(target: TableNode, patch: TableNode, layer: Layer, plain: ReadonlySet<string> = NONE): TableNode {
+export function applyPatch(
+  target: TableNode,
+  patch: TableNode,
+  layer: Layer,
+  plain: ReadonlySet<string> = NONE,
+): TableNode {
   let table = target
   const later: [string, ConfigNode][] = []
   for (const [key, value] of relayer(patch, layer).entries) {
@@ -44,7 +59,12 @@ export function patchAgents(
 }
 
 /** Agents of one rig with its own `[[rigs.patches]]` applied. */
-export function patchRigAgents(context: LoadContext, drafts: readonly AgentDraft[], rig: TableNode, rigName: string): AgentDraft[] {
+export function patchRigAgents(
+  context: LoadContext,
+  drafts: readonly AgentDraft[],
+  rig: TableNode,
+  rigName: string,
+): AgentDraft[] {
   let patched = [...drafts]
   for (const patch of elementsOf(rig, 'patches')) {
     const written = textOf(patch, 'agent') ?? ''
@@ -70,7 +90,12 @@ export function patchNamed(
     const target = patched.get(name)
     if (target === undefined) {
       const declare = kind === 'providers' ? `declare it: [providers.${name}]` : undefined
-      context.issues.error(placeOf(patch, 'name'), `patches.${kind}`, `there is no ${noun} \`${name}\` to patch`, nearestHint(name, patched.keys()) ?? declare)
+      context.issues.error(
+        placeOf(patch, 'name'),
+        `patches.${kind}`,
+        `there is no ${noun} \`${name}\` to patch`,
+        nearestHint(name, patched.keys()) ?? declare,
+      )
       continue
     }
     const base = isTrue(patch, '_replace') ? { ...target, entries: new Map<string, ConfigNode>() } : target
@@ -90,7 +115,9 @@ function patchOne(
   layer: Layer,
 ): AgentDraft[] {
   if (target === undefined) return [...drafts]
-  return drafts.map((draft) => (draft === target ? { ...draft, fields: applyPatch(draft.fields, patch, layer) } : draft))
+  return drafts.map((draft) =>
+    draft === target ? { ...draft, fields: applyPatch(draft.fields, patch, layer) } : draft,
+  )
 }
 
 function findTarget(
@@ -115,7 +142,9 @@ function findTarget(
 function targetHint(name: string, scope: readonly AgentDraft[], all: readonly AgentDraft[]): string | undefined {
   const elsewhere = draftsNamed(all, name)[0]
   if (elsewhere !== undefined) {
-    return elsewhere.rig === '' ? `\`${draftIdentity(elsewhere)}\` is an agent of the city` : `write \`dir = "${elsewhere.rig}"\``
+    return elsewhere.rig === ''
+      ? `\`${draftIdentity(elsewhere)}\` is an agent of the city`
+      : `write \`dir = "${elsewhere.rig}"\``
   }
   return nearestHint(name, [...scope.map(localName), ...scope.map((draft) => draft.name)])
 }
@@ -135,7 +164,8 @@ function applyDerived(table: TableNode, key: string, value: ConfigNode): TableNo
   const map = tableOf(table, field)
   if (map === undefined || value.kind !== 'list') return table
   const entries = new Map(map.entries)
-  for (const removed of listOf({ ...table, entries: new Map([[key, value]]) }, key)) entries.delete(String(removed.value))
+  for (const removed of listOf({ ...table, entries: new Map([[key, value]]) }, key))
+    entries.delete(String(removed.value))
   return withEntry(table, field, { ...map, entries })
 }
 

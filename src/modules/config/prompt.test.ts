@@ -9,7 +9,10 @@ import { checkTemplate, renderTemplate } from './templates.ts'
 import { OPTIONS, temporaryCity } from './testing.ts'
 
 const DATA = Object.fromEntries(PROMPT_VARIABLES.map((name) => [name, `<${name}>`])) as PromptData
-const FILTERS = { commandName: 'svcctl', sessionName: (agent: string) => (agent === 'mayor' ? 'demo-mayor' : undefined) }
+const FILTERS = {
+  commandName: 'svcctl',
+  sessionName: (agent: string) => (agent === 'mayor' ? 'demo-mayor' : undefined),
+}
 
 const FILES = {
   'city.toml': '[workspace]\nglobal_fragments = ["global"]\n[agent_defaults]\nappend_fragments = ["house", "global"]\n',
@@ -47,8 +50,11 @@ test('a template that broke after the load is an error with its line, never raw 
   const { config } = loaded
   const agent = config.agents[0]
   assert.ok(agent)
-  writeFileSync(file, 'fine\n{{ Nothing }}\n')
-  assert.throws(() => renderPrompt(config, agent, DATA, FILTERS, diskFiles()), /prompt\.template\.md: line 2, column 1: .*Nothing/)
+  writeFileSync(file, '---\nversion: 8\n---\nfine\n{{ Nothing }}\n')
+  assert.throws(
+    () => renderPrompt(config, agent, DATA, FILTERS, diskFiles()),
+    /prompt\.template\.md: line 5, column 4: .*Nothing/,
+  )
   writeFileSync(file, '{{ "clerk" | session }}')
   assert.throws(() => renderPrompt(config, agent, DATA, FILTERS, diskFiles()), /no agent `clerk`/)
 })
@@ -74,7 +80,10 @@ test('templates see no files, no prototypes and no endless loops', () => {
   assert.match(checkTemplate('{% layout "x" %}', scope).problems[0]?.message ?? '', /layout/)
   assert.throws(() => renderTemplate('{{ Name.constructor }}', { Name: 'x' }, new Map(), FILTERS), /constructor/)
   assert.throws(() => renderTemplate('{% render "../../etc/passwd" %}', {}, new Map(), FILTERS), /line 1/)
-  assert.throws(() => renderTemplate('{% for i in (1..100000000) %}{{ i }}{% endfor %}', {}, new Map(), FILTERS), /limit/)
+  assert.throws(
+    () => renderTemplate('{% for i in (1..100000000) %}{{ i }}{% endfor %}', {}, new Map(), FILTERS),
+    /limit/,
+  )
 })
 
 test('text that a value brings is not rendered again', () => {

@@ -37,6 +37,7 @@ export const PROMPT_VARIABLES = [
   'ProviderDisplayName',
   'InstructionsFile',
 ] as const
+const STANDARD: ReadonlySet<string> = new Set(PROMPT_VARIABLES)
 export type PromptData = Readonly<Record<(typeof PROMPT_VARIABLES)[number], string>>
 
 /** The variables of template fields, by kind. */
@@ -84,14 +85,25 @@ export function renderPrompt(
   const paths = findFragments(files, place)
   const texts = new Map([...paths].map(([name, path]) => [name, splitFrontmatter(readText(files, path)).body]))
   const values = { ...agent.env, ...data }
-  const { body, version } = splitFrontmatter(promptPath === undefined ? '' : readText(files, promptPath))
-  const rendered = [promptPath === undefined || !isTemplate(promptPath) ? body : renderNamed(promptPath, body, values, texts, filters)]
+  const {
+    body: own,
+    version,
+    skippedLines,
+  } = splitFrontmatter(promptPath === undefined ? '' : readText(files, promptPath))
+  // Empty lines for the stripped ones, so that an error names the line of the file; they are trimmed off the text.
+  const body = '\n'.repeat(skippedLines) + own
+  const rendered = [
+    promptPath === undefined || !isTemplate(promptPath) ? body : renderNamed(promptPath, body, values, texts, filters),
+  ]
   for (const name of agent.fragments) {
     const text = texts.get(name)
     if (text === undefined) throw new Error(`there is no fragment \`${name}\``)
     rendered.push(renderNamed(paths.get(name) ?? name, text, values, texts, filters))
   }
-  const text = rendered.map((part) => part.trim()).filter((part) => part !== '').join('\n\n')
+  const text = rendered
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+    .join('\n\n')
   return { text, version, sha256: createHash('sha256').update(text).digest('hex'), fragments: agent.fragments }
 }
 
@@ -124,8 +136,10 @@ export function checkTemplateFields(context: LoadContext, composed: Composed): v
       context.issues.error(node.at, key, problem.message, problem.hint)
     }
   }
-  for (const { fields } of composed.agents) for (const [key, kind] of TEMPLATE_FIELDS) check(fields.entries.get(key), kind, key)
-  for (const [name, { resolved }] of composed.providers) check(resolved.entries.get('resume_command'), 'resume', `providers.${name}.resume_command`)
+  for (const { fields } of composed.agents)
+    for (const [key, kind] of TEMPLATE_FIELDS) check(fields.entries.get(key), kind, key)
+  for (const [name, { resolved }] of composed.providers)
+    check(resolved.entries.get('resume_command'), 'resume', `providers.${name}.resume_command`)
   const workspace = tableOf(composed.root.merged, 'workspace') ?? emptyTable()
   check(workspace.entries.get('session_template'), 'session', 'workspace.session_template')
   for (const { entry } of composed.packs) {
@@ -138,11 +152,13 @@ export function isTemplate(path: string): boolean {
   return path.endsWith('.template.md')
 }
 
-const TEMPLATE_FIELDS: readonly (readonly [string, TemplateKind])[] = Object.entries(AGENT_FIELDS).flatMap(([key, schema]) => {
-  const { annotation, item } = shapeOf(schema)
-  const kind = annotation.template ?? (item === undefined ? undefined : shapeOf(item).annotation.template)
-  return kind === undefined ? [] : [[key, kind] as const]
-})
+const TEMPLATE_FIELDS: readonly (readonly [string, TemplateKind])[] = Object.entries(AGENT_FIELDS).flatMap(
+  ([key, schema]) => {
+    const { annotation, item } = shapeOf(schema)
+    const kind = annotation.template ?? (item === undefined ? undefined : shapeOf(item).annotation.template)
+    return kind === undefined ? [] : [[key, kind] as const]
+  },
+)
 
 class PromptChecker {
   readonly #context: LoadContext
@@ -158,16 +174,24 @@ class PromptChecker {
   check(agent: FinishedAgent, place: PromptPlace): void {
     const fragments = this.#fragmentsOf(place)
     const variables = new Set([...PROMPT_VARIABLES, ...(tableOf(agent.fields, 'env')?.entries.keys() ?? [])])
-    if (place.promptPath !== undefined && isTemplate(place.promptPath)) this.#checkFile(place.promptPath, variables, fragments, [])
+    if (place.promptPath !== undefined && isTemplate(place.promptPath))
+      this.#checkFile(place.promptPath, variables, fragments, [])
     for (const { name, node } of agent.fragments) {
       const path = fragments.get(name)
       if (path !== undefined) this.#checkFile(path, variables, fragments, [])
-      else this.#context.issues.error(node.at, 'append_fragments', `there is no fragment \`${name}\``, nearest(fragments))
+      else
+        this.#context.issues.error(node.at, 'append_fragments', `there is no fragment \`${name}\``, nearest(fragments))
     }
   }
 
-  #checkFile(path: string, variables: ReadonlySet<string>, fragments: ReadonlyMap<string, string>, stack: readonly string[]): void {
-    const id = JSON.stringify([path, [...variables].sort(), fragmentId(fragments)])
+  #checkFile(
+    path: string,
+    variables: ReadonlySet<string>,
+    fragments: ReadonlyMap<string, string>,
+    stack: readonly string[],
+  ): void {
+    const extra = [...variables].filter((name) => !STANDARD.has(name)).sort()
+    const id = JSON.stringify([path, extra, fragmentId(fragments)])
     if (this.#checked.has(id)) return
     this.#checked.add(id)
     const text = this.#text(path)
@@ -187,7 +211,11 @@ class PromptChecker {
   }
 
   #report(path: string, problem: TemplateProblem, skippedLines: number): void {
-    const at: Place = { ...fileStart(this.#context.display(path)), line: problem.line + skippedLines, column: problem.column }
+    const at: Place = {
+      ...fileStart(this.#context.display(path)),
+      line: problem.line + skippedLines,
+      column: problem.column,
+    }
     this.#context.issues.error(at, '', problem.message, problem.hint)
   }
 
@@ -208,7 +236,9 @@ class PromptChecker {
   #fragmentsOf(place: PromptPlace): ReadonlyMap<string, string> {
     const shared = this.#packFragments.get(place.homeDir) ?? collect(sharedDirs(place), (dir) => this.#list(dir))
     this.#packFragments.set(place.homeDir, shared)
-    const own = ownDirs(place).map((dir) => this.#list(dir)).filter((listing) => listing.size > 0)
+    const own = ownDirs(place)
+      .map((dir) => this.#list(dir))
+      .filter((listing) => listing.size > 0)
     return own.length === 0 ? shared : new Map([...shared, ...own.flatMap((listing) => [...listing])])
   }
 
@@ -233,7 +263,9 @@ function fragmentId(fragments: ReadonlyMap<string, string>): number {
 
 function nearest(fragments: ReadonlyMap<string, string>): string | undefined {
   const known = [...fragments.keys()]
-  return known.length === 0 ? 'fragments are files `template-fragments/<name>.template.md`' : `there are: ${known.slice(0, 10).join(', ')}`
+  return known.length === 0
+    ? 'fragments are files `template-fragments/<name>.template.md`'
+    : `there are: ${known.slice(0, 10).join(', ')}`
 }
 
 function findFragments(files: ConfigFiles, place: PromptPlace): Map<string, string> {
@@ -242,7 +274,10 @@ function findFragments(files: ConfigFiles, place: PromptPlace): Map<string, stri
 
 /** Weakest first: packs in their order, the prompt's own pack, the city. */
 function sharedDirs(place: PromptPlace): string[] {
-  return [...place.packDirs, place.homeDir, place.cityDir].flatMap((dir) => [join(dir, 'prompts', 'shared'), join(dir, 'template-fragments')])
+  return [...place.packDirs, place.homeDir, place.cityDir].flatMap((dir) => [
+    join(dir, 'prompts', 'shared'),
+    join(dir, 'template-fragments'),
+  ])
 }
 
 function ownDirs(place: PromptPlace): string[] {

@@ -1,7 +1,9 @@
 /** Providers and their `base` chains, down to one flat definition each. */
+
+import { checkTable } from './check.ts'
 import type { DeepReadonly } from './effective.ts'
-import { Provider, type ProviderSpec } from './schema.ts'
 import { compareText, type IssueList, NOWHERE, nearestHint, placeText } from './issues.ts'
+import { Provider, type ProviderSpec } from './schema.ts'
 import {
   type ConfigNode,
   elementsOf,
@@ -15,7 +17,6 @@ import {
   textOf,
   withEntry,
 } from './toml.ts'
-import { checkTable } from './check.ts'
 
 /** A declared provider: as written, its chain from itself to the last base, and what that comes to. */
 export type ResolvedDraft = {
@@ -26,7 +27,10 @@ export type ResolvedDraft = {
 }
 
 /** Presets as nodes; a preset that does not fit the schema is a mistake of ours, reported like any other. */
-export function presetNodes(presets: Readonly<Record<string, DeepReadonly<ProviderSpec>>>, issues: IssueList): Map<string, TableNode> {
+export function presetNodes(
+  presets: Readonly<Record<string, DeepReadonly<ProviderSpec>>>,
+  issues: IssueList,
+): Map<string, TableNode> {
   const nodes = new Map<string, TableNode>()
   for (const [name, spec] of Object.entries(presets)) {
     const node = nodeOf(spec as PlainValue, { ...NOWHERE, file: `builtin:${name}`, layer: 'builtin' })
@@ -53,14 +57,24 @@ export function resolveProviders(
 }
 
 /** `option` as chosen under `key`, if the provider has such an option with such a choice; else the problem. */
-export function checkOptionChoices(chosen: TableNode | undefined, provider: TableNode, key: string, issues: IssueList): void {
+export function checkOptionChoices(
+  chosen: TableNode | undefined,
+  provider: TableNode,
+  key: string,
+  issues: IssueList,
+): void {
   if (chosen === undefined) return
   const options = new Map(elementsOf(provider, 'options_schema').map((option) => [textOf(option, 'key') ?? '', option]))
   for (const [name, value] of chosen.entries) {
     const option = options.get(name)
     const path = `${key}.${name}`
     if (option === undefined) {
-      issues.error(value.keyAt ?? value.at, path, `the provider has no option \`${name}\``, nearestHint(name, options.keys()))
+      issues.error(
+        value.keyAt ?? value.at,
+        path,
+        `the provider has no option \`${name}\``,
+        nearestHint(name, options.keys()),
+      )
     } else {
       checkChoice(value, option, path, issues)
     }
@@ -70,7 +84,12 @@ export function checkOptionChoices(chosen: TableNode | undefined, provider: Tabl
 function checkProviderName(name: string, raw: TableNode, issues: IssueList): void {
   const at = raw.keyAt ?? raw.at
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(name)) {
-    issues.error(at, `providers.${name}`, `\`${name}\` is not a provider name`, 'write letters, digits, `.`, `_` and `-`')
+    issues.error(
+      at,
+      `providers.${name}`,
+      `\`${name}\` is not a provider name`,
+      'write letters, digits, `.`, `_` and `-`',
+    )
   }
   if (name === 'public') issues.error(at, 'providers.public', '`public` is a reserved name')
 }
@@ -123,7 +142,9 @@ function baseOf(
   if (preset !== undefined) return { name: `builtin:${name}`, node: preset }
   // Reported once, where the chain of the provider that says so begins.
   if (link.name === `provider:${start}`) {
-    const known = [...declared.keys()].filter((other) => other !== own).concat([...presets.keys()].map((other) => `builtin:${other}`))
+    const known = [...declared.keys()]
+      .filter((other) => other !== own)
+      .concat([...presets.keys()].map((other) => `builtin:${other}`))
     const hint = nearestHint(base, known) ?? nearestHint(name, presets.keys())
     issues.error(placeOf(link.node, 'base'), `providers.${start}.base`, `there is no provider \`${base}\``, hint)
   }
@@ -190,7 +211,12 @@ function foldArguments(flat: TableNode): TableNode {
 function checkProvider(name: string, raw: TableNode, flat: TableNode, issues: IssueList): void {
   const key = `providers.${name}`
   if (textOf(raw, 'command') === undefined && textOf(raw, 'base') === undefined) {
-    issues.error(raw.keyAt ?? raw.at, key, '`command` or `base` is required', `for a built-in one write \`base = "builtin:${name}"\``)
+    issues.error(
+      raw.keyAt ?? raw.at,
+      key,
+      '`command` or `base` is required',
+      `for a built-in one write \`base = "builtin:${name}"\``,
+    )
   }
   if (textOf(flat, 'prompt_mode') === 'flag' && (textOf(flat, 'prompt_flag') ?? '') === '') {
     issues.error(placeOf(flat, 'prompt_mode'), `${key}.prompt_flag`, '`prompt_mode = "flag"` needs `prompt_flag`')
@@ -208,7 +234,12 @@ function checkChoice(value: ConfigNode, option: TableNode, key: string, issues: 
   if (chosen === '' || choices.includes(chosen)) return
   const list = choices.map((choice) => `\`${choice}\``).join(', ')
   const where = option.at.line > 0 ? ` (${placeText(option.at)})` : ''
-  issues.error(value.at, key, `\`${chosen}\` is no choice of this option${where}: ${list}`, nearestHint(chosen, choices))
+  issues.error(
+    value.at,
+    key,
+    `\`${chosen}\` is no choice of this option${where}: ${list}`,
+    nearestHint(chosen, choices),
+  )
 }
 
 function nodeTable(): TableNode {

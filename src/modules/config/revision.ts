@@ -38,7 +38,8 @@ export function revisionOf(context: LoadContext, composed: Composed): string {
     if (!trees.has(pack.label)) trees.set(pack.label, pack.contentHash ?? treeHash(context.files, pack.dir))
   }
   for (const name of CONVENTION_DIRS) {
-    if (context.files.kind(join(context.city.dir, name)) === 'directory') trees.set(`./${name}`, treeHash(context.files, join(context.city.dir, name)))
+    if (context.files.kind(join(context.city.dir, name)) === 'directory')
+      trees.set(`./${name}`, treeHash(context.files, join(context.city.dir, name)))
   }
   for (const [name, digest] of [...trees].sort(([a], [b]) => compareText(a, b))) add(name, digest)
   return hash.digest('hex')

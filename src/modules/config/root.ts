@@ -1,8 +1,8 @@
 /** The city's own files: `city.toml`, the root `pack.toml`, the fragments, and this machine's `site.toml`, as one table. */
 import { isAbsolute } from 'node:path'
 import type { LoadContext } from './context.ts'
-import { fileStart, nearestHint, placeText } from './issues.ts'
 import { refuseDuplicates } from './duplicates.ts'
+import { fileStart, nearestHint, placeText } from './issues.ts'
 import { mergeTables, type OnOverride } from './merge.ts'
 import { checkManifest } from './packs.ts'
 import { CityFile, FragmentFile, PackFile, RootFiles, SiteFile } from './schema.ts'
@@ -16,15 +16,16 @@ export type Root = {
   readonly fragments: readonly string[]
 }
 
-/** Reads and merges the city's own files; undefined when there is no usable `city.toml`. */
+/** Reads and merges the city's own files; undefined when there is no `city.toml`. */
 export function readRoot(context: LoadContext): Root | undefined {
   const { city, issues } = context
   const before = issues.errors.length
-  const file = context.readFile(city, 'city.toml', CityFile, 'city')
-  if (file === undefined) {
-    if (issues.errors.length === before) issues.error(fileStart('city.toml'), '', 'is missing: this directory is no city')
+  const read = context.readFile(city, 'city.toml', CityFile, 'city')
+  if (read === undefined && issues.errors.length === before) {
+    issues.error(fileStart('city.toml'), '', 'is missing: this directory is no city')
     return undefined
   }
+  const file = read ?? emptyTable(fileStart('city.toml'))
   const pack = context.readFile(city, 'pack.toml', PackFile, 'root_pack')
   if (pack !== undefined) checkManifest(context, pack)
   const fragments = readFragments(context, file)
@@ -33,11 +34,20 @@ export function readRoot(context: LoadContext): Root | undefined {
   }
   if (pack !== undefined && file.entries.has('imports')) {
     const imports = file.entries.get('imports')
-    issues.warn(imports?.keyAt ?? file.at, 'imports', '`[imports]` belongs in `pack.toml`; entries here replace those of the same name there')
+    issues.warn(
+      imports?.keyAt ?? file.at,
+      'imports',
+      '`[imports]` belongs in `pack.toml`; entries here replace those of the same name there',
+    )
   }
-  let merged = mergeTables(RootFiles, pack ?? emptyTable(fileStart('pack.toml', 'root_pack')), withEntry(file, 'include', undefined))
+  let merged = mergeTables(
+    RootFiles,
+    pack ?? emptyTable(fileStart('pack.toml', 'root_pack')),
+    withEntry(file, 'include', undefined),
+  )
   for (const { table } of fragments) merged = mergeTables(RootFiles, merged, table, warnOverride(context))
-  const site = context.readFile(city, '.svc/site.toml', SiteFile, 'site') ?? emptyTable(fileStart('.svc/site.toml', 'site'))
+  const site =
+    context.readFile(city, '.svc/site.toml', SiteFile, 'site') ?? emptyTable(fileStart('.svc/site.toml', 'site'))
   return { merged: bindRigs(context, merged, site), site, fragments: fragments.map((fragment) => fragment.path) }
 }
 
@@ -73,7 +83,13 @@ function bindRigs(context: LoadContext, merged: TableNode, site: TableNode): Tab
   const rigs = merged.entries.get('rigs')
   const names = elementsOf(merged, 'rigs').map((rig) => textOf(rig, 'name') ?? '')
   for (const [name, entry] of tablesOf(site, 'rigs')) {
-    if (!names.includes(name)) context.issues.warn(entry.keyAt ?? entry.at, `rigs.${name}`, `there is no rig \`${name}\``, nearestHint(name, names))
+    if (!names.includes(name))
+      context.issues.warn(
+        entry.keyAt ?? entry.at,
+        `rigs.${name}`,
+        `there is no rig \`${name}\``,
+        nearestHint(name, names),
+      )
   }
   if (rigs?.kind !== 'list') return merged
   const items = rigs.items.map((rig) => (rig.kind === 'table' ? bindRig(context, rig, site) : rig))

@@ -449,9 +449,17 @@ const extmsg = table({
 })
 const doctor = table({
   check: optional(
-    list(table({ name: text(), script: text({ kind: 'path' }), description: optional(text()), fix: optional(text({ kind: 'path' })) }), {
-      identity: ['name'],
-    }),
+    list(
+      table({
+        name: text(),
+        script: text({ kind: 'path' }),
+        description: optional(text()),
+        fix: optional(text({ kind: 'path' })),
+      }),
+      {
+        identity: ['name'],
+      },
+    ),
   ),
 })
 const pricing = table({

@@ -76,7 +76,13 @@ function readShape(raw: RawSchema): Shape {
   const types = typeof raw.type === 'string' ? [raw.type] : (raw.type ?? [])
   const item = raw.items ?? Object.values(raw.patternProperties ?? {})[0]
   const type =
-    raw.properties !== undefined ? 'table' : raw.patternProperties !== undefined ? 'map' : types[0] === 'array' ? 'list' : 'scalar'
+    raw.properties !== undefined
+      ? 'table'
+      : raw.patternProperties !== undefined
+        ? 'map'
+        : types[0] === 'array'
+          ? 'list'
+          : 'scalar'
   return {
     type,
     properties: raw.properties ?? {},

@@ -31,8 +31,13 @@ function remoteSource(source: string): PackSource {
   const authority = /^[a-z]+:\/\/([^/]*)/.exec(source)?.[1] ?? ''
   const user = authority.includes('@') ? authority.slice(0, authority.lastIndexOf('@')) : ''
   if (user !== '' && !(source.startsWith('ssh://') && user === 'git')) {
-    return { kind: 'refused', message: 'a pack source must not contain a user name or password', hint: 'put a pointer to the credential into `.svc/credentials.toml`' }
+    return {
+      kind: 'refused',
+      message: 'a pack source must not contain a user name or password',
+      hint: 'put a pointer to the credential into `.svc/credentials.toml`',
+    }
   }
-  if (source.includes('#')) return { kind: 'refused', message: 'a pack source has no `#ref`', hint: 'pin with `version`' }
+  if (source.includes('#'))
+    return { kind: 'refused', message: 'a pack source has no `#ref`', hint: 'pin with `version`' }
   return { kind: 'git', source }
 }

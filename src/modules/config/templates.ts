@@ -7,7 +7,12 @@ import { Liquid, type Template, toValueSync } from 'liquidjs'
 import { nearestHint } from './issues.ts'
 
 /** A problem of a template, by line and column of its text (from 1). */
-export type TemplateProblem = { readonly line: number; readonly column: number; readonly message: string; readonly hint?: string }
+export type TemplateProblem = {
+  readonly line: number
+  readonly column: number
+  readonly message: string
+  readonly hint?: string
+}
 
 /** What a template may refer to. */
 export type TemplateScope = {
@@ -16,7 +21,12 @@ export type TemplateScope = {
 }
 
 /** One use of a fragment: its name and the names passed along. */
-export type FragmentUse = { readonly name: string; readonly passed: readonly string[]; readonly line: number; readonly column: number }
+export type FragmentUse = {
+  readonly name: string
+  readonly passed: readonly string[]
+  readonly line: number
+  readonly column: number
+}
 
 /** What the filters need to know of their surroundings. */
 export type FilterFacts = {
@@ -36,7 +46,10 @@ const REFUSED_TAGS = ['include', 'layout', 'block'] as const
 const CHECKER = createEngine(new Map(), { commandName: 'svcctl', sessionName: (agent) => agent })
 
 /** Everything wrong with `text` itself, and which fragments it uses. Fragments are checked by their own call. */
-export function checkTemplate(text: string, scope: TemplateScope): { problems: TemplateProblem[]; uses: FragmentUse[] } {
+export function checkTemplate(
+  text: string,
+  scope: TemplateScope,
+): { problems: TemplateProblem[]; uses: FragmentUse[] } {
   let templates: Template[]
   try {
     templates = CHECKER.parse(text)
@@ -52,9 +65,19 @@ export function checkTemplate(text: string, scope: TemplateScope): { problems: T
     if (partial === undefined) {
       problems.push({ line, column, message: '`render` takes the name of a fragment in quotes' })
     } else if (scope.fragments.has(partial.name)) {
-      uses.push({ name: partial.name, passed: [...partial.scope].map((item) => (typeof item === 'string' ? item : item[0])), line, column })
+      uses.push({
+        name: partial.name,
+        passed: [...partial.scope].map((item) => (typeof item === 'string' ? item : item[0])),
+        line,
+        column,
+      })
     } else {
-      problems.push(withHint({ line, column, message: `there is no fragment \`${partial.name}\`` }, nearestHint(partial.name, scope.fragments.keys())))
+      problems.push(
+        withHint(
+          { line, column, message: `there is no fragment \`${partial.name}\`` },
+          nearestHint(partial.name, scope.fragments.keys()),
+        ),
+      )
     }
   }
   return { problems: [...problems, ...unknownVariables(templates, scope)], uses }
@@ -92,7 +115,9 @@ function createEngine(fragments: ReadonlyMap<string, string>, filters: FilterFac
   })
   for (const tag of REFUSED_TAGS) delete engine.tags[tag]
   engine.registerFilter('cmd', (words: unknown) => `${filters.commandName} ${String(words)}`.trim())
-  engine.registerFilter('basename', (name: unknown) => String(name).slice(Math.max(String(name).lastIndexOf('/'), String(name).lastIndexOf('.')) + 1))
+  engine.registerFilter('basename', (name: unknown) =>
+    String(name).slice(Math.max(String(name).lastIndexOf('/'), String(name).lastIndexOf('.')) + 1),
+  )
   engine.registerFilter('session', (agent: unknown) => {
     const name = filters.sessionName(String(agent))
     if (name === undefined) throw new Error(`there is no agent \`${String(agent)}\``)
@@ -123,7 +148,9 @@ function unknownVariables(templates: Template[], scope: TemplateScope): Template
   return Object.entries(globals).flatMap(([name, uses]) => {
     if (scope.variables.has(name)) return []
     const hint = nearestHint(name, scope.variables)
-    return uses.map(({ location }) => withHint({ line: location.row, column: location.col, message: `there is no variable \`${name}\`` }, hint))
+    return uses.map(({ location }) =>
+      withHint({ line: location.row, column: location.col, message: `there is no variable \`${name}\`` }, hint),
+    )
   })
 }
 
@@ -141,7 +168,10 @@ function templateProblem(error: unknown, text: string): TemplateProblem {
   const inFragment = token !== undefined && token.input !== text ? ' (in a fragment)' : ''
   const filter = /^undefined filter: (.+)$/.exec(sentence)?.[1]
   if (filter === undefined) return { line, column, message: sentence + inFragment }
-  return withHint({ line, column, message: `there is no filter \`${filter}\`` }, nearestHint(filter, Object.keys(CHECKER.filters)))
+  return withHint(
+    { line, column, message: `there is no filter \`${filter}\`` },
+    nearestHint(filter, Object.keys(CHECKER.filters)),
+  )
 }
 
 function positionOf(input: string, offset: number): [number, number] {

@@ -16,7 +16,11 @@ export const PRESETS: Readonly<Record<string, ProviderSpec>> = {
     process_names: ['claude', 'node'],
     supports_acp: true,
     options_schema: [
-      { key: 'permission_mode', default: 'unrestricted', choices: [{ value: 'plan', flag_args: ['--permission-mode', 'plan'] }, { value: 'unrestricted' }] },
+      {
+        key: 'permission_mode',
+        default: 'unrestricted',
+        choices: [{ value: 'plan', flag_args: ['--permission-mode', 'plan'] }, { value: 'unrestricted' }],
+      },
       { key: 'model', choices: [{ value: 'opus' }, { value: 'haiku' }] },
     ],
     upstream_env: { base_url: 'ANTHROPIC_BASE_URL', api_key: 'ANTHROPIC_API_KEY' },

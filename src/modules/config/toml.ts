@@ -37,14 +37,15 @@ type OpenTable = { kind: 'table'; entries: Map<string, ConfigNode>; at: Place; k
 type OpenList = { kind: 'list'; items: ConfigNode[]; at: Place; keyAt: Place }
 
 /** A plain value, as callers of edits and defaults write it. */
-export type PlainValue = Scalar | readonly PlainValue[] | { readonly [key: string]: PlainValue }
+export type PlainValue = Scalar | readonly PlainValue[] | PlainTable
+export type PlainTable = { readonly [key: string]: PlainValue }
 
 /** Reads `text`; a syntax error becomes an issue, and the answer is then undefined. */
 export function readToml(text: string, file: string, layer: Layer, issues: IssueList): TableNode | undefined {
   try {
     return buildTree(parseSyntax(text), file, layer)
   } catch (error) {
-    const { line, column, message } = syntaxError(error)
+    const { line, column, message } = syntaxError(error, text)
     issues.error({ file, line, column, layer }, '', message)
     return undefined
   }
@@ -55,11 +56,24 @@ export function parseSyntax(text: string): AST.TOMLProgram {
   return parseTOML(text, { tomlVersion: '1.0' })
 }
 
-/** Line, column (from 1) and sentence of an error of `parseSyntax`; anything else is thrown on. */
-export function syntaxError(error: unknown): { line: number; column: number; message: string } {
+/** Line, column (from 1) and sentence of an error of `parseSyntax(text)`; anything else is thrown on. */
+export function syntaxError(error: unknown, text: string): { line: number; column: number; message: string } {
+  // The parser and the walk over its tree recurse: a text of nothing but brackets ends the stack, not the process.
+  if (error instanceof RangeError) return { line: 1, column: 1, message: 'not valid TOML: nested too deeply' }
   if (!(error instanceof Error) || !('lineNumber' in error) || !('column' in error)) throw error
-  return { line: Number(error.lineNumber), column: Number(error.column) + 1, message: `not valid TOML: ${error.message}` }
+  const line = Number(error.lineNumber)
+  const column = Number(error.column) + 1
+  // What a line lacks is noticed on the next one: point at the end of the line that lacks it.
+  const unfinished = (text.split('\n')[line - 2] ?? '').trimEnd()
+  const lacksValue = unfinished.endsWith('=')
+  if (column > 1 || line === 1 || !(lacksValue || AT_LINE_END.test(error.message))) {
+    return { line, column, message: `not valid TOML: ${error.message}` }
+  }
+  const message = lacksValue ? 'a value is missing' : error.message
+  return { line: line - 1, column: unfinished.length + 1, message: `not valid TOML: ${message}` }
 }
+
+const AT_LINE_END = /same line|No newlines|^Unspecified|^Unterminated/
 
 /** A table without a file of its own, for tables that no file has. */
 export function emptyTable(at: Place = NOWHERE): TableNode {
@@ -75,10 +89,10 @@ export function nodeOf(value: PlainValue, at: Place): ConfigNode {
 }
 
 /** The plain value of a node, deeply frozen. */
-export function valueOf(node: ConfigNode): PlainValue {
+export function plainOf(node: ConfigNode): PlainValue {
   if (node.kind === 'scalar') return node.value
-  if (node.kind === 'list') return Object.freeze(node.items.map(valueOf))
-  return Object.freeze(Object.fromEntries([...node.entries].map(([key, child]) => [key, valueOf(child)])))
+  if (node.kind === 'list') return Object.freeze(node.items.map(plainOf))
+  return Object.freeze(Object.fromEntries([...node.entries].map(([key, child]) => [key, plainOf(child)])))
 }
 
 /** The text of a scalar entry, or undefined. */
@@ -102,7 +116,9 @@ export function tableOf(node: TableNode, key: string): TableNode | undefined {
 /** The entries of the table under `key` that are tables themselves. */
 export function tablesOf(node: TableNode, key: string): [string, TableNode][] {
   const entries = tableOf(node, key)?.entries ?? new Map<string, ConfigNode>()
-  return [...entries].flatMap(([name, child]) => (child.kind === 'table' ? [[name, child] satisfies [string, TableNode]] : []))
+  return [...entries].flatMap(([name, child]) =>
+    child.kind === 'table' ? [[name, child] satisfies [string, TableNode]] : [],
+  )
 }
 
 /** The tables in the list under `key`. */
@@ -141,7 +157,12 @@ function buildTree(program: AST.TOMLProgram, file: string, layer: Layer): TableN
     column: node.loc.start.column + 1,
     layer,
   })
-  const root: OpenTable = { kind: 'table', entries: new Map(), at: fileStart(file, layer), keyAt: fileStart(file, layer) }
+  const root: OpenTable = {
+    kind: 'table',
+    entries: new Map(),
+    at: fileStart(file, layer),
+    keyAt: fileStart(file, layer),
+  }
   for (const part of program.body[0].body) {
     if (part.type === 'TOMLKeyValue') {
       setEntry(root, part, place)
@@ -218,3 +239,6 @@ function contentNode(content: AST.TOMLContentNode, place: PlaceOf, keyAt: Place 
 export function keyName(key: AST.TOMLBare | AST.TOMLQuoted): string {
   return key.type === 'TOMLBare' ? key.name : key.value
 }
+
+// For callers that know the function by its first name.
+export { plainOf as valueOf }

@@ -8,7 +8,17 @@ import { derivePrefix } from './names.ts'
 import { checkOptionChoices } from './providers.ts'
 import { AGENT_FIELDS } from './schema.ts'
 import { shapeOf } from './shape.ts'
-import { elementsOf, emptyTable, listOf, numberOf, placeOf, type ScalarNode, type TableNode, tableOf, textOf } from './toml.ts'
+import {
+  elementsOf,
+  emptyTable,
+  listOf,
+  numberOf,
+  placeOf,
+  type ScalarNode,
+  type TableNode,
+  tableOf,
+  textOf,
+} from './toml.ts'
 
 /** What validation finds out about a rig besides its problems. */
 export type RigFacts = { readonly path: string | undefined; readonly prefix: string }
@@ -57,11 +67,21 @@ function checkRigs(context: LoadContext, composed: Composed, cityPrefixText: str
     const prefix = textOf(fields, 'prefix') ?? derivePrefix(name)
     const owner = owners.get(prefix.toLowerCase())
     if (owner !== undefined) {
-      context.issues.error(placeOf(fields, 'prefix'), 'rigs.prefix', `the prefix \`${prefix}\` of rig \`${name}\` belongs to ${owner} already`, 'set another `prefix`')
+      context.issues.error(
+        placeOf(fields, 'prefix'),
+        'rigs.prefix',
+        `the prefix \`${prefix}\` of rig \`${name}\` belongs to ${owner} already`,
+        'set another `prefix`',
+      )
     }
     owners.set(prefix.toLowerCase(), `rig \`${name}\``)
     const twin = names.get(name.toLowerCase())
-    if (twin !== undefined) context.issues.error(placeOf(fields, 'name'), 'rigs.name', `rig \`${name}\` differs from \`${twin}\` only in case`)
+    if (twin !== undefined)
+      context.issues.error(
+        placeOf(fields, 'name'),
+        'rigs.name',
+        `rig \`${name}\` differs from \`${twin}\` only in case`,
+      )
     names.set(name.toLowerCase(), name)
     facts.set(name, { path: rigPath(context, name, fields), prefix })
     checkRigFields(context, composed, name, fields)
@@ -72,12 +92,18 @@ function checkRigs(context: LoadContext, composed: Composed, cityPrefixText: str
 function rigPath(context: LoadContext, name: string, fields: TableNode): string | undefined {
   const declared = fields.entries.get('path')
   if (declared?.kind !== 'scalar' || declared.value === '') {
-    context.issues.warn(placeOf(fields, 'name'), 'rigs.path', `rig \`${name}\` has no path here: its agents do not start`, `write it to \`.svc/site.toml\`: [rigs.${name}] path = …`)
+    context.issues.warn(
+      placeOf(fields, 'name'),
+      'rigs.path',
+      `rig \`${name}\` has no path here: its agents do not start`,
+      `write it to \`.svc/site.toml\`: [rigs.${name}] path = …`,
+    )
     return undefined
   }
   const path = String(declared.value)
   if (isAbsolute(path)) {
-    if (context.files.kind(path) !== 'directory') context.issues.error(declared.at, 'rigs.path', `the directory \`${path}\` does not exist`)
+    if (context.files.kind(path) !== 'directory')
+      context.issues.error(declared.at, 'rigs.path', `the directory \`${path}\` does not exist`)
     return path
   }
   if (declared.at.layer === 'site') {
@@ -107,7 +133,12 @@ function checkTarget(context: LoadContext, composed: Composed, rig: string, node
   const target = String(node.value)
   const known = new Set(composed.agents.map((agent) => draftIdentity(agent.draft)))
   if (known.has(target) || (!target.includes('/') && known.has(`${rig}/${target}`))) return
-  context.issues.error(node.at, 'rigs.default_sling_target', `there is no agent \`${target}\``, nearestHint(target, known))
+  context.issues.error(
+    node.at,
+    'rigs.default_sling_target',
+    `there is no agent \`${target}\``,
+    nearestHint(target, known),
+  )
 }
 
 // ---- references of tables -------------------------------------------------------------------------------------------
@@ -120,25 +151,40 @@ function checkReferences(context: LoadContext, composed: Composed): void {
   checkProviderName(context, workspace.entries.get('provider'), 'workspace.provider', providers)
   checkProviderName(context, defaults.entries.get('provider'), 'agent_defaults.provider', providers)
   const upstreamNode = defaults.entries.get('upstream')
-  if (upstreamNode?.kind === 'scalar') reportMissing(context, upstreamNode, 'agent_defaults.upstream', 'upstream', [...composed.upstreams.keys()])
+  if (upstreamNode?.kind === 'scalar')
+    reportMissing(context, upstreamNode, 'agent_defaults.upstream', 'upstream', [...composed.upstreams.keys()])
   const rigs = composed.rigs.map((rig) => rig.name)
   for (const [index, override] of elementsOf(tableOf(merged, 'orders') ?? emptyTable(), 'overrides').entries()) {
     const rig = override.entries.get('rig')
-    if (rig?.kind === 'scalar' && rig.value !== '*') reportMissing(context, rig, `orders.overrides[${index}].rig`, 'rig', rigs)
+    if (rig?.kind === 'scalar' && rig.value !== '*')
+      reportMissing(context, rig, `orders.overrides[${index}].rig`, 'rig', rigs)
   }
   const sessions = composed.sessions.map((session) => session.identity)
   for (const [index, route] of elementsOf(tableOf(merged, 'extmsg') ?? emptyTable(), 'default_route').entries()) {
     const agent = route.entries.get('agent')
-    if (agent?.kind === 'scalar') reportMissing(context, agent, `extmsg.default_route[${index}].agent`, 'named session', sessions)
+    if (agent?.kind === 'scalar')
+      reportMissing(context, agent, `extmsg.default_route[${index}].agent`, 'named session', sessions)
   }
 }
 
-function reportMissing(context: LoadContext, node: ScalarNode, key: string, noun: string, known: readonly string[]): void {
+function reportMissing(
+  context: LoadContext,
+  node: ScalarNode,
+  key: string,
+  noun: string,
+  known: readonly string[],
+): void {
   const name = String(node.value)
-  if (!known.includes(name)) context.issues.error(node.at, key, `there is no ${noun} \`${name}\``, nearestHint(name, known))
+  if (!known.includes(name))
+    context.issues.error(node.at, key, `there is no ${noun} \`${name}\``, nearestHint(name, known))
 }
 
-function checkProviderName(context: LoadContext, node: ScalarNode | unknown, key: string, known: readonly string[]): void {
+function checkProviderName(
+  context: LoadContext,
+  node: ScalarNode | unknown,
+  key: string,
+  known: readonly string[],
+): void {
   if (!isScalar(node)) return
   const name = String(node.value)
   if (known.includes(name)) return
@@ -161,7 +207,11 @@ function checkAgent(context: LoadContext, agent: FinishedAgent, composed: Compos
   const min = numberOf(fields, 'min_active_sessions') ?? 0
   if (max >= 0 && min > max) {
     const at = placeOf(fields, 'min_active_sessions')
-    issues.error(at, 'min_active_sessions', `agent \`${draftIdentity(draft)}\`: min_active_sessions ${min} is more than max_active_sessions ${max} (${placeText(placeOf(fields, 'max_active_sessions'))})`)
+    issues.error(
+      at,
+      'min_active_sessions',
+      `agent \`${draftIdentity(draft)}\`: min_active_sessions ${min} is more than max_active_sessions ${max} (${placeText(placeOf(fields, 'max_active_sessions'))})`,
+    )
   }
   checkAgentProvider(context, agent, composed)
   if (fields.entries.has('upstream')) checkUpstream(context, agent, composed)
@@ -170,17 +220,29 @@ function checkAgent(context: LoadContext, agent: FinishedAgent, composed: Compos
 function checkAgentProvider(context: LoadContext, { draft, fields }: FinishedAgent, composed: Composed): void {
   const node = fields.entries.get('provider')
   // What comes from a table of defaults is reported there, once.
-  const own = node !== undefined && node.at.layer !== 'city_default' && node !== tableOf(composed.root.merged, 'workspace')?.entries.get('provider')
+  const own =
+    node !== undefined &&
+    node.at.layer !== 'city_default' &&
+    node !== tableOf(composed.root.merged, 'workspace')?.entries.get('provider')
   if (own && node.at.line > 0) checkProviderName(context, node, 'provider', [...composed.providers.keys()])
   const provider = composed.providers.get(textOf(fields, 'provider') ?? '')?.resolved
   if (provider === undefined) return
   const mode = textOf(fields, 'prompt_mode') ?? textOf(provider, 'prompt_mode')
-  if (fields.entries.has('prompt_mode') && mode === 'flag' && !fields.entries.has('prompt_flag') && !provider.entries.has('prompt_flag')) {
+  if (
+    fields.entries.has('prompt_mode') &&
+    mode === 'flag' &&
+    !fields.entries.has('prompt_flag') &&
+    !provider.entries.has('prompt_flag')
+  ) {
     context.issues.error(placeOf(fields, 'prompt_mode'), 'prompt_flag', '`prompt_mode = "flag"` needs `prompt_flag`')
   }
   const acp = provider.entries.get('supports_acp')
   if (textOf(fields, 'session') === 'acp' && !(acp?.kind === 'scalar' && acp.value === true)) {
-    context.issues.error(placeOf(fields, 'session'), 'session', `agent \`${draftIdentity(draft)}\`: its provider \`${textOf(fields, 'provider')}\` does not support ACP`)
+    context.issues.error(
+      placeOf(fields, 'session'),
+      'session',
+      `agent \`${draftIdentity(draft)}\`: its provider \`${textOf(fields, 'provider')}\` does not support ACP`,
+    )
   }
   checkOptionChoices(tableOf(fields, 'option_defaults'), provider, 'option_defaults', context.issues)
 }
@@ -192,7 +254,8 @@ function checkUpstream(context: LoadContext, { fields }: FinishedAgent, composed
   if (node?.kind !== 'scalar' || node.value === '') return
   const upstream = composed.upstreams.get(String(node.value))
   if (upstream === undefined) {
-    if (node.at.layer !== 'city_default') reportMissing(context, node, 'upstream', 'upstream', [...composed.upstreams.keys()])
+    if (node.at.layer !== 'city_default')
+      reportMissing(context, node, 'upstream', 'upstream', [...composed.upstreams.keys()])
     return
   }
   const provider = textOf(fields, 'provider') ?? ''
@@ -200,11 +263,18 @@ function checkUpstream(context: LoadContext, { fields }: FinishedAgent, composed
   for (const value of UPSTREAM_VALUES) {
     if (!upstream.entries.has(value) || upstream.entries.has(`${value}_env`) || names.entries.has(value)) continue
     const message = `provider \`${provider}\` names no environment variable for \`${value}\``
-    context.issues.error(placeOf(upstream, value), `upstreams.${String(node.value)}.${value}`, message, `set \`${value}_env\` here, or \`upstream_env\` of the provider`)
+    context.issues.error(
+      placeOf(upstream, value),
+      `upstreams.${String(node.value)}.${value}`,
+      message,
+      `set \`${value}_env\` here, or \`upstream_env\` of the provider`,
+    )
   }
 }
 
-const PATH_FIELDS = Object.entries(AGENT_FIELDS).filter(([, schema]) => shapeOf(schema).annotation.kind === 'path').map(([key]) => key)
+const PATH_FIELDS = Object.entries(AGENT_FIELDS)
+  .filter(([, schema]) => shapeOf(schema).annotation.kind === 'path')
+  .map(([key]) => key)
 
 function checkFiles(context: LoadContext, { fields }: FinishedAgent): Record<string, string> {
   const paths: Record<string, string> = {}
@@ -236,7 +306,15 @@ function checkDependencies(context: LoadContext, composed: Composed): Map<string
         places.set(`${from}>${target}`, node.at)
         continue
       }
-      context.issues.error(node.at, 'depends_on', `agent \`${from}\` depends on \`${String(node.value)}\`, which does not exist`, nearestHint(String(node.value), drafts.flatMap((each) => [draftIdentity(each), each.name])))
+      context.issues.error(
+        node.at,
+        'depends_on',
+        `agent \`${from}\` depends on \`${String(node.value)}\`, which does not exist`,
+        nearestHint(
+          String(node.value),
+          drafts.flatMap((each) => [draftIdentity(each), each.name]),
+        ),
+      )
     }
     edges.set(from, to)
   }
@@ -245,7 +323,11 @@ function checkDependencies(context: LoadContext, composed: Composed): Map<string
 }
 
 // A name is meant from where it is written: in the same pack, else as the city says it; in the same rig, else in the city.
-function dependency(name: string, draft: FinishedAgent['draft'], drafts: readonly FinishedAgent['draft'][]): string | undefined {
+function dependency(
+  name: string,
+  draft: FinishedAgent['draft'],
+  drafts: readonly FinishedAgent['draft'][],
+): string | undefined {
   const slash = name.indexOf('/')
   const local = name.slice(slash + 1)
   const names = draft.binding === '' || slash >= 0 ? [local] : [`${draft.binding}.${local}`, local]
@@ -262,13 +344,18 @@ function dependency(name: string, draft: FinishedAgent['draft'], drafts: readonl
   return undefined
 }
 
-function reportCircles(context: LoadContext, edges: ReadonlyMap<string, readonly string[]>, places: ReadonlyMap<string, Place>): void {
+function reportCircles(
+  context: LoadContext,
+  edges: ReadonlyMap<string, readonly string[]>,
+  places: ReadonlyMap<string, Place>,
+): void {
   const done = new Set<string>()
   const visit = (name: string, path: readonly string[]): void => {
     if (path.includes(name)) {
       const circle = [...path.slice(path.indexOf(name)), name]
       const at = places.get(`${path.at(-1) ?? ''}>${name}`)
-      if (at !== undefined) context.issues.error(at, 'depends_on', `the dependencies form a circle: ${circle.join(' → ')}`)
+      if (at !== undefined)
+        context.issues.error(at, 'depends_on', `the dependencies form a circle: ${circle.join(' → ')}`)
       return
     }
     if (done.has(name)) return
@@ -298,11 +385,19 @@ function checkAlways(context: LoadContext, session: FinishedSession, agent: Fini
   const max = numberOf(agent.fields, 'max_active_sessions') ?? -1
   const name = draftIdentity(agent.draft)
   if (max >= 0 && count > max) {
-    context.issues.error(at, 'named_session.mode', `\`${session.identity}\` is always on, but agent \`${name}\` has room for ${max} (${placeText(placeOf(agent.fields, 'max_active_sessions'))})`)
+    context.issues.error(
+      at,
+      'named_session.mode',
+      `\`${session.identity}\` is always on, but agent \`${name}\` has room for ${max} (${placeText(placeOf(agent.fields, 'max_active_sessions'))})`,
+    )
   }
   const sleep = textOf(agent.fields, 'sleep_after_idle')
   if (sleep !== undefined && sleep !== 'off') {
-    context.issues.error(at, 'named_session.mode', `\`${session.identity}\` is always on, but agent \`${name}\` sleeps when idle (${placeText(placeOf(agent.fields, 'sleep_after_idle'))})`)
+    context.issues.error(
+      at,
+      'named_session.mode',
+      `\`${session.identity}\` is always on, but agent \`${name}\` sleeps when idle (${placeText(placeOf(agent.fields, 'sleep_after_idle'))})`,
+    )
   }
 }
 
@@ -311,10 +406,15 @@ function checkAlways(context: LoadContext, session: FinishedSession, agent: Fini
 function checkService(context: LoadContext, { fields }: ServiceDraft): void {
   const process = tableOf(fields, 'process') ?? emptyTable(fields.at)
   const command = process.entries.get('command')
-  if (command?.kind === 'list' && command.items.length === 0) context.issues.error(command.at, 'service.process.command', '`command` must not be empty')
+  if (command?.kind === 'list' && command.items.length === 0)
+    context.issues.error(command.at, 'service.process.command', '`command` must not be empty')
   const mode = fields.entries.get('publish_mode')
   if (textOf(fields, 'publish_mode') === 'direct' && mode !== undefined && mode.at.file !== 'city.toml') {
-    context.issues.error(mode.at, 'service.publish_mode', '`direct` is allowed in `city.toml` only: it opens the service to everyone who reaches the port')
+    context.issues.error(
+      mode.at,
+      'service.publish_mode',
+      '`direct` is allowed in `city.toml` only: it opens the service to everyone who reaches the port',
+    )
   }
 }
 
@@ -332,7 +432,11 @@ function checkStateRoots(context: LoadContext, services: readonly ServiceDraft[]
     }
     const owner = owners.get(path)
     if (owner !== undefined && owner.home.dir !== service.home.dir) {
-      context.issues.error(at, 'service.state_root', `\`${written}\` belongs to the service at ${placeText(owner.fields.at)}, of another pack`)
+      context.issues.error(
+        at,
+        'service.state_root',
+        `\`${written}\` belongs to the service at ${placeText(owner.fields.at)}, of another pack`,
+      )
     }
     if (owner === undefined) owners.set(path, service)
   }

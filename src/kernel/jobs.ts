@@ -1,0 +1,149 @@
+/**
+ * Background work behind the 202s of one store: each accepted request has a job that owns it until its terminal event.
+ *
+ * J1  A request is in the ledger before its job starts; a crash in between starts it at the next boot.
+ * J2  The last write of a job commits its result and its terminal event together.
+ * J3  Every job has a deadline; one that cannot be resumed after a crash ends as `interrupted`.
+ */
+import type { RequestOperation } from '../contract/requests.ts'
+import type { Clock } from './clock.ts'
+import type { Tx } from './database.ts'
+import type { Logger } from './log.ts'
+import { Problem } from './problem.ts'
+import type { AcceptedRequest, TerminalEvent, UnfinishedRequest } from './requests.ts'
+import type { Store } from './store.ts'
+
+/** Why a job failed, in the words of `request.failed`. */
+export class JobFailure extends Error {
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.name = 'JobFailure'
+    this.code = code
+  }
+}
+
+/** The last write of a job: changes what is to be changed, and says how it ended. */
+export type Finish = (tx: Tx) => TerminalEvent
+
+export interface Job {
+  readonly operation: RequestOperation
+  readonly deadlineMs: number
+  /** True: run again from the start after a crash. Must then be idempotent. */
+  readonly resumable: boolean
+  run(request: UnfinishedRequest, signal: AbortSignal): Promise<Finish>
+}
+
+export interface JobsDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+  readonly jobs: readonly Job[]
+}
+
+export class Jobs {
+  readonly #deps: JobsDeps
+  readonly #running = new Map<string, { readonly aborter: AbortController; readonly done: Promise<void> }>()
+  #closed = false
+
+  constructor(deps: JobsDeps) {
+    this.#deps = deps
+  }
+
+  /** Accepts a request inside a write; its job starts when that has committed. */
+  accept(tx: Tx, request: AcceptedRequest): void {
+    this.#deps.store.requests.accept(tx, request)
+    const { id, operation, city, input } = request
+    tx.afterCommit(() => this.#launch({ id, operation, city, input: { ...input }, createdAt: this.#deps.clock.now() }))
+  }
+
+  /** Takes up what a crash left, once after the store was opened. */
+  async resume(): Promise<void> {
+    for (const request of this.#deps.store.requests.unfinished()) {
+      const job = this.#jobOf(request.operation)
+      if (job?.resumable === true) this.#launch(request)
+      else await this.#fail(request, new JobFailure('interrupted', 'the supervisor ended before the request did'))
+    }
+  }
+
+  /** Ends every job as failed: its city stops or leaves. */
+  async stop(code: string, message: string): Promise<void> {
+    const running = [...this.#running.values()]
+    for (const { aborter } of running) aborter.abort(new JobFailure(code, message))
+    await Promise.all(running.map(({ done }) => done))
+    for (const request of this.#deps.store.requests.unfinished()) await this.#fail(request, new JobFailure(code, message))
+  }
+
+  /** The supervisor ends: jobs are cut, and taken up at the next start. */
+  async close(): Promise<void> {
+    this.#closed = true
+    const running = [...this.#running.values()]
+    for (const { aborter } of running) aborter.abort(new JobFailure('interrupted', 'the supervisor is shutting down'))
+    await Promise.all(running.map(({ done }) => done))
+  }
+
+  #jobOf(operation: RequestOperation): Job | undefined {
+    return this.#deps.jobs.find((job) => job.operation === operation)
+  }
+
+  #launch(request: UnfinishedRequest): void {
+    if (this.#closed || this.#running.has(request.id)) return
+    const aborter = new AbortController()
+    const done = this.#work(request, aborter).finally(() => this.#running.delete(request.id))
+    this.#running.set(request.id, { aborter, done })
+  }
+
+  async #work(request: UnfinishedRequest, aborter: AbortController): Promise<void> {
+    const { store, clock, log } = this.#deps
+    const job = this.#jobOf(request.operation)
+    const cancel = clock.after(job?.deadlineMs ?? 0, () => aborter.abort(new JobFailure('timeout', `${request.operation} took too long`)))
+    try {
+      if (job === undefined) throw new JobFailure('internal_error', `nothing handles ${request.operation}`)
+      await store.db.write((tx) => store.requests.markRunning(tx, request.id))
+      const finish = await Promise.race([job.run(request, aborter.signal), rejection(aborter.signal)])
+      await store.db.write((tx) => {
+        const event = finish(tx)
+        if (!store.requests.finish(tx, event)) throw new Error(`request ${request.id} has ended before`)
+      })
+    } catch (error) {
+      if (!this.#closed) await this.#fail(request, error)
+      else log.info({ request: request.id, operation: request.operation }, 'request left for the next start')
+    } finally {
+      cancel()
+    }
+  }
+
+  /** Failing is retried while the disk refuses: a request without an end is what must not be. */
+  async #fail(request: UnfinishedRequest, error: unknown): Promise<void> {
+    const { store, log } = this.#deps
+    const failure = toFailure(error)
+    log.warn({ request: request.id, operation: request.operation, code: failure.code, error: failure.message }, 'request failed')
+    try {
+      await store.db.write((tx) => {
+        store.requests.finish(tx, {
+          type: 'request.failed',
+          actor: 'supervisor',
+          ...(request.city === '' ? {} : { subject: request.city }),
+          payload: { request_id: request.id, operation: request.operation, error_code: failure.code, error_message: failure.message },
+        })
+      })
+    } catch (refused) {
+      log.error({ request: request.id, err: refused }, 'end of a request not recorded')
+      if (!this.#closed) this.#deps.clock.after(1_000, () => this.#fail(request, failure).catch(() => {}))
+    }
+  }
+}
+
+function toFailure(error: unknown): JobFailure {
+  if (error instanceof JobFailure) return error
+  if (error instanceof Problem) return new JobFailure(error.code.replaceAll('-', '_'), error.detail)
+  return new JobFailure('internal_error', error instanceof Error ? error.message : String(error))
+}
+
+function rejection(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}
