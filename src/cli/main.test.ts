@@ -267,11 +267,11 @@ suite('output', () => {
     assert.match(beta, /^beta {3}ESC\[31minit_failedESC\[39m .*no store \\x1b\[31m/)
     const narrow = await against(cities, ['city', 'list'], {
       terminal: true,
-      columns: 40,
+      columns: 60,
       env: { NO_COLOR: '1' },
       io: { clock },
     })
-    for (const line of narrow.out.split('\n')) assert.ok(line.length <= 40, line)
+    for (const line of narrow.out.split('\n')) assert.ok(line.length <= 60, line)
     assert.ok(!narrow.out.includes('\u001b'))
     assert.ok(
       !(await against(cities, ['city', 'list', '--no-color'], { terminal: true, io: { clock } })).out.includes(

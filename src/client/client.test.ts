@@ -160,7 +160,7 @@ suite('tries', () => {
   })
 
   test('a POST without a key is sent once', async () => {
-    await using server = await scriptedServer((_, response) => response.socket?.resetAndDestroy())
+    await using server = await scriptedServer((_, response) => void response.socket?.resetAndDestroy())
     await assert.rejects(clientOf(server.url).call('stop-city', { params: { cityName: 'a' } }), Unreachable)
     assert.equal(server.requests.length, 1)
   })

@@ -9,13 +9,24 @@ import { AsyncAcceptedResponse } from './requests.ts'
 
 /** The five start-up phases, in order. */
 export const CITY_PHASES = [
-  'loading_config', 'starting_bead_store', 'resolving_formulas', 'adopting_sessions', 'starting_agents',
+  'loading_config',
+  'starting_bead_store',
+  'resolving_formulas',
+  'adopting_sessions',
+  'starting_agents',
 ] as const
 export type CityPhase = (typeof CITY_PHASES)[number]
 export const CITY_STATES = [
-  'queued', ...CITY_PHASES, 'running', 'stopping', 'stopped', 'init_failed',
+  'queued',
+  ...CITY_PHASES,
+  'running',
+  'stopping',
+  'stopped',
+  'init_failed',
   // Only where several hosts share a directory of cities (sheet 10).
-  'unreachable', 'fenced', 'moving',
+  'unreachable',
+  'fenced',
+  'moving',
 ] as const
 export const CityState = Type.Enum(CITY_STATES, { $id: 'CityState' })
 export type CityState = Static<typeof CityState>
@@ -23,12 +34,16 @@ export type CityState = Static<typeof CityState>
 export const CityInfo = Type.Object(
   {
     name: Type.String(),
-    uid: Type.String({ description: 'Stays with the directory, also over renames and hosts; empty until first known.' }),
+    uid: Type.String({
+      description: 'Stays with the directory, also over renames and hosts; empty until first known.',
+    }),
     path: Type.String({ description: 'Absolute path of the city directory.' }),
     running: Type.Boolean({ description: 'True: every route of the city is available.' }),
     status: CityState,
     error: Type.Optional(Type.String({ description: 'Text of the last failed start.' })),
-    issues: Type.Optional(Type.Array(ErrorDetail, { description: 'What is wrong in the files of a city that cannot start.' })),
+    issues: Type.Optional(
+      Type.Array(ErrorDetail, { description: 'What is wrong in the files of a city that cannot start.' }),
+    ),
     phases_completed: Type.Optional(Type.Array(Type.Enum(CITY_PHASES), { description: 'While starting.' })),
     attempts: Type.Optional(Type.Integer({ minimum: 0, description: 'Consecutive failed starts.' })),
     retry_at: Type.Optional(Timestamp),
@@ -59,7 +74,8 @@ export const CityGetResponse = Type.Object(
 )
 export type CityGetResponse = Static<typeof CityGetResponse>
 
-const count = (description?: string) => Type.Integer({ minimum: 0, ...(description === undefined ? {} : { description }) })
+const count = (description?: string) =>
+  Type.Integer({ minimum: 0, ...(description === undefined ? {} : { description }) })
 export const StatusBody = Type.Object(
   {
     name: Type.String(),
@@ -68,12 +84,19 @@ export const StatusBody = Type.Object(
     uptime_sec: count(),
     suspended: Type.Boolean(),
     running: count('Live agent processes.'),
-    agents: Type.Object({ total: count(), running: count(), suspended: count(), quarantined: count() }, { additionalProperties: false }),
+    agents: Type.Object(
+      { total: count(), running: count(), suspended: count(), quarantined: count() },
+      { additionalProperties: false },
+    ),
     rigs: Type.Object({ total: count(), suspended: count() }, { additionalProperties: false }),
     work: Type.Object({ open: count(), in_progress: count(), ready: count() }, { additionalProperties: false }),
     mail: Type.Object({ total: count(), unread: count() }, { additionalProperties: false }),
     events: Type.Object(
-      { head_seq: count('Newest event.'), oldest_seq: count('Oldest retained event; 0 while the log is empty.'), bytes: count('Retained.') },
+      {
+        head_seq: count('Newest event.'),
+        oldest_seq: count('Oldest retained event; 0 while the log is empty.'),
+        bytes: count('Retained.'),
+      },
       { additionalProperties: false },
     ),
     observed_at: Timestamp,
@@ -91,11 +114,20 @@ export const BOOTSTRAP_PROFILES = ['k8s-cell', 'kubernetes', 'kubernetes-cell', 
 export const CityCreateRequest = Type.Object(
   {
     dir: Type.String({
-      minLength: 1, maxLength: 4096, examples: ['/tmp/svc-example/alpha'],
+      minLength: 1,
+      maxLength: 4096,
+      examples: ['/tmp/svc-example/alpha'],
       description: "Absolute, or relative to the home of the supervisor's user; without `..`.",
     }),
     name: Type.Optional(CityName),
-    provider: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'A built-in provider; `shell` where absent.', examples: ['shell'] })),
+    provider: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        description: 'A built-in provider; `shell` where absent.',
+        examples: ['shell'],
+      }),
+    ),
     start_command: Type.Optional(
       Type.String({ minLength: 1, maxLength: 4096, description: 'A command of your own instead of a provider.' }),
     ),
@@ -107,7 +139,11 @@ export type CityCreateRequest = Static<typeof CityCreateRequest>
 
 export const CityAdoptRequest = Type.Object(
   {
-    path: Type.String({ minLength: 1, maxLength: 4096, description: 'Directory of an existing city; absolute, or relative to the home of the user.' }),
+    path: Type.String({
+      minLength: 1,
+      maxLength: 4096,
+      description: 'Directory of an existing city; absolute, or relative to the home of the user.',
+    }),
     name: Type.Optional(CityName),
   },
   { $id: 'CityAdoptRequest', additionalProperties: false },
@@ -177,7 +213,12 @@ export const createCity = operation({
   headers: ['Idempotency-Key'],
   replies: { 202: AsyncAcceptedResponse },
   problems: [
-    'city-already-initialized', 'city-name-taken', 'operation-in-progress', 'missing-dependency', 'provider-not-ready', 'unsupported',
+    'city-already-initialized',
+    'city-name-taken',
+    'operation-in-progress',
+    'missing-dependency',
+    'provider-not-ready',
+    'unsupported',
   ],
   emits: ['city.created', 'request.result.city.create', 'request.failed'],
 })
@@ -297,5 +338,15 @@ export const unregisterCity = operation({
 })
 
 export const cityOperations = [
-  listCities, adoptCity, createCity, getCity, patchCity, getCityStatus, getCityHealth, startCity, stopCity, restartCity, unregisterCity,
+  listCities,
+  adoptCity,
+  createCity,
+  getCity,
+  patchCity,
+  getCityStatus,
+  getCityHealth,
+  startCity,
+  stopCity,
+  restartCity,
+  unregisterCity,
 ] as const

@@ -8,9 +8,35 @@ import { RequestOperation } from './requests.ts'
 
 /** Prefixes that only the service may emit, also for families still to come (decision 14). */
 export const RESERVED_PREFIXES = [
-  'request.', 'city.', 'supervisor.', 'config.', 'pack.', 'rig.', 'provider.', 'agent.', 'session.', 'worker.', 'bead.',
-  'convoy.', 'mail.', 'molecule.', 'formula.', 'order.', 'participant.', 'transcript.', 'adapter.', 'extmsg.', 'service.',
-  'execution.', 'nudge.', 'wait.', 'gate.', 'work.', 'need.', 'usage.', 'budget.',
+  'request.',
+  'city.',
+  'supervisor.',
+  'config.',
+  'pack.',
+  'rig.',
+  'provider.',
+  'agent.',
+  'session.',
+  'worker.',
+  'bead.',
+  'convoy.',
+  'mail.',
+  'molecule.',
+  'formula.',
+  'order.',
+  'participant.',
+  'transcript.',
+  'adapter.',
+  'extmsg.',
+  'service.',
+  'execution.',
+  'nudge.',
+  'wait.',
+  'gate.',
+  'work.',
+  'need.',
+  'usage.',
+  'budget.',
 ] as const
 
 export const EVENT_TYPE_PATTERN = '^[a-z0-9_-]+(\\.[a-z0-9_-]+)*$'
@@ -23,7 +49,10 @@ export const CityLifecyclePayload = Type.Object(
 )
 
 const cityResult = (id: string) =>
-  Type.Object({ request_id: RequestId, name: Type.String(), path: Type.String() }, { $id: id, additionalProperties: false })
+  Type.Object(
+    { request_id: RequestId, name: Type.String(), path: Type.String() },
+    { $id: id, additionalProperties: false },
+  )
 export const CityCreateSucceededPayload = cityResult('CityCreateSucceededPayload')
 export const CityUnregisterSucceededPayload = cityResult('CityUnregisterSucceededPayload')
 export const CityStartSucceededPayload = cityResult('CityStartSucceededPayload')
@@ -54,7 +83,11 @@ export const CityStartFailedPayload = Type.Object(
 )
 
 export const CityStoppedPayload = Type.Object(
-  { name: Type.String(), path: Type.String(), reason: Type.Enum(['stop', 'restart', 'unregister', 'directory_missing']) },
+  {
+    name: Type.String(),
+    path: Type.String(),
+    reason: Type.Enum(['stop', 'restart', 'unregister', 'directory_missing']),
+  },
   { $id: 'CityStoppedPayload', additionalProperties: false },
 )
 
@@ -78,46 +111,88 @@ interface EventTypeEntry {
 
 export const EVENT_TYPES = {
   'supervisor.started': {
-    payload: SupervisorStartedPayload, log: 'supervisor', emittedBy: 'supervisor', when: 'once per start, before anything else',
+    payload: SupervisorStartedPayload,
+    log: 'supervisor',
+    emittedBy: 'supervisor',
+    when: 'once per start, before anything else',
   },
   'supervisor.shutdown_requested': {
-    payload: SupervisorShutdownPayload, log: 'supervisor', emittedBy: 'supervisor', when: 'on SIGINT, SIGTERM or SIGHUP, before cities end',
+    payload: SupervisorShutdownPayload,
+    log: 'supervisor',
+    emittedBy: 'supervisor',
+    when: 'on SIGINT, SIGTERM or SIGHUP, before cities end',
   },
   'city.created': {
-    payload: CityLifecyclePayload, log: 'supervisor', emittedBy: 'create and adopt', when: 'with the registry row, before the 202',
+    payload: CityLifecyclePayload,
+    log: 'supervisor',
+    emittedBy: 'create and adopt',
+    when: 'with the registry row, before the 202',
   },
   'city.unregister_requested': {
-    payload: CityLifecyclePayload, log: 'supervisor', emittedBy: 'unregister', when: 'before the registry row goes, before the 202',
+    payload: CityLifecyclePayload,
+    log: 'supervisor',
+    emittedBy: 'unregister',
+    when: 'before the registry row goes, before the 202',
   },
   'request.result.city.create': {
-    payload: CityCreateSucceededPayload, log: 'supervisor', emittedBy: 'reconciler', when: 'the city is running',
+    payload: CityCreateSucceededPayload,
+    log: 'supervisor',
+    emittedBy: 'reconciler',
+    when: 'the city is running',
   },
   'request.result.city.unregister': {
-    payload: CityUnregisterSucceededPayload, log: 'supervisor', emittedBy: 'reconciler', when: "the city's controller has stopped",
+    payload: CityUnregisterSucceededPayload,
+    log: 'supervisor',
+    emittedBy: 'reconciler',
+    when: "the city's controller has stopped",
   },
   'request.result.city.start': {
-    payload: CityStartSucceededPayload, log: 'supervisor', emittedBy: 'reconciler', when: 'the city is running',
+    payload: CityStartSucceededPayload,
+    log: 'supervisor',
+    emittedBy: 'reconciler',
+    when: 'the city is running',
   },
   'request.result.city.restart': {
-    payload: CityRestartSucceededPayload, log: 'supervisor', emittedBy: 'reconciler', when: 'the city is running again',
+    payload: CityRestartSucceededPayload,
+    log: 'supervisor',
+    emittedBy: 'reconciler',
+    when: 'the city is running again',
   },
   'request.failed': {
-    payload: RequestFailedPayload, log: 'supervisor', emittedBy: 'reconciler', when: 'an accepted request failed; match payload.request_id',
+    payload: RequestFailedPayload,
+    log: 'supervisor',
+    emittedBy: 'reconciler',
+    when: 'an accepted request failed; match payload.request_id',
   },
   'city.started': {
-    payload: CityLifecyclePayload, log: 'city', emittedBy: 'reconciler', when: 'the city became running',
+    payload: CityLifecyclePayload,
+    log: 'city',
+    emittedBy: 'reconciler',
+    when: 'the city became running',
   },
   'city.start_failed': {
-    payload: CityStartFailedPayload, log: 'city', emittedBy: 'reconciler', when: 'an attempt to start the city failed',
+    payload: CityStartFailedPayload,
+    log: 'city',
+    emittedBy: 'reconciler',
+    when: 'an attempt to start the city failed',
   },
   'city.stopped': {
-    payload: CityStoppedPayload, log: 'city', emittedBy: 'reconciler', when: 'the city stopped running',
+    payload: CityStoppedPayload,
+    log: 'city',
+    emittedBy: 'reconciler',
+    when: 'the city stopped running',
   },
   'city.suspended': {
-    payload: NoPayload, log: 'city', emittedBy: 'PATCH /v0/city/{cityName}', when: 'the city became suspended',
+    payload: NoPayload,
+    log: 'city',
+    emittedBy: 'PATCH /v0/city/{cityName}',
+    when: 'the city became suspended',
   },
   'city.resumed': {
-    payload: NoPayload, log: 'city', emittedBy: 'PATCH /v0/city/{cityName}', when: 'the city is no longer suspended',
+    payload: NoPayload,
+    log: 'city',
+    emittedBy: 'PATCH /v0/city/{cityName}',
+    when: 'the city is no longer suspended',
   },
 } as const satisfies Record<string, EventTypeEntry>
 

@@ -25,19 +25,28 @@ export interface TaggedEventEnvelope extends EventEnvelope {
 }
 
 const camel = (type: string): string =>
-  type.split(/[._-]/).map((part) => part.slice(0, 1).toUpperCase() + part.slice(1)).join('')
+  type
+    .split(/[._-]/)
+    .map((part) => part.slice(0, 1).toUpperCase() + part.slice(1))
+    .join('')
 
 function variant(name: string, type: TSchema, payload: TSchema, tagged: boolean): TSchema {
   return Type.Object(
     {
-      seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Position in its log; gap-free.' }),
+      seq: Type.Integer({
+        minimum: 1,
+        maximum: Number.MAX_SAFE_INTEGER,
+        description: 'Position in its log; gap-free.',
+      }),
       type,
       ts: Timestamp,
       actor: Type.String({ minLength: 1, description: 'Who did it; `supervisor` where it was the service itself.' }),
       subject: Type.Optional(Type.String({ description: 'Id of what it is about.' })),
       message: Type.Optional(Type.String({ description: 'For people.' })),
       payload,
-      ...(tagged ? { city: Type.String({ description: 'Name of the city; `__supervisor__` for the supervisor itself.' }) } : {}),
+      ...(tagged
+        ? { city: Type.String({ description: 'Name of the city; `__supervisor__` for the supervisor itself.' }) }
+        : {}),
     },
     { $id: name, additionalProperties: false },
   )
@@ -48,12 +57,17 @@ function envelope(name: string, tagged: boolean): TSchema {
   const known = EVENT_TYPE_NAMES.map((type) =>
     variant(`${name}${camel(type)}`, Type.Literal(type), EVENT_TYPES[type].payload, tagged),
   )
-  const customType = Type.Unsafe<string>({ type: 'string', pattern: EVENT_TYPE_PATTERN, not: { enum: [...EVENT_TYPE_NAMES] } })
+  const customType = Type.Unsafe<string>({
+    type: 'string',
+    pattern: EVENT_TYPE_PATTERN,
+    not: { enum: [...EVENT_TYPE_NAMES] },
+  })
   const custom = variant(`${name}Custom`, customType, JsonObject, tagged)
   return Type.Union([...known, custom], { $id: name })
 }
 
-const alias = <T>(name: string, of: TSchema, description: string) => Type.Unsafe<T>({ $id: name, anyOf: [of], description })
+const alias = <T>(name: string, of: TSchema, description: string) =>
+  Type.Unsafe<T>({ $id: name, anyOf: [of], description })
 
 const TypedEnvelope = envelope('TypedEventStreamEnvelope', false)
 const TypedTaggedEnvelope = envelope('TypedTaggedEventStreamEnvelope', true)
@@ -62,18 +76,27 @@ export const TypedEventStreamEnvelope = Type.Unsafe<EventEnvelope>(TypedEnvelope
 export const TypedTaggedEventStreamEnvelope = Type.Unsafe<TaggedEventEnvelope>(TypedTaggedEnvelope)
 /** Data of the streams. */
 export const EventStreamEnvelope = alias<EventEnvelope>(
-  'EventStreamEnvelope', TypedEnvelope, 'Data of a frame of a city’s stream.',
+  'EventStreamEnvelope',
+  TypedEnvelope,
+  'Data of a frame of a city’s stream.',
 )
 export const TaggedEventStreamEnvelope = alias<TaggedEventEnvelope>(
-  'TaggedEventStreamEnvelope', TypedTaggedEnvelope, 'Data of a frame of the stream of all cities.',
+  'TaggedEventStreamEnvelope',
+  TypedTaggedEnvelope,
+  'Data of a frame of the stream of all cities.',
 )
 /** Items of the lists. */
 export const WireEvent = alias<EventEnvelope>('WireEvent', TypedEnvelope, 'Item of a city’s event list.')
 export const WireTaggedEvent = alias<TaggedEventEnvelope>(
-  'WireTaggedEvent', TypedTaggedEnvelope, 'Item of the event list of all cities.',
+  'WireTaggedEvent',
+  TypedTaggedEnvelope,
+  'Item of the event list of all cities.',
 )
 
-export const HeartbeatEvent = Type.Object({ timestamp: Timestamp }, { $id: 'HeartbeatEvent', additionalProperties: false })
+export const HeartbeatEvent = Type.Object(
+  { timestamp: Timestamp },
+  { $id: 'HeartbeatEvent', additionalProperties: false },
+)
 
 export const ListBodyWireEvent = listBody('ListBodyWireEvent', WireEvent)
 export const SupervisorEventListOutputBody = Type.Object(
@@ -81,7 +104,9 @@ export const SupervisorEventListOutputBody = Type.Object(
     items: Type.Array(WireTaggedEvent),
     total: Type.Integer({ minimum: 0, description: 'Size of the whole filtered set.' }),
     total_capped: Type.Optional(Type.Boolean({ description: 'True: there are more than `total`.' })),
-    event_cursor: Type.String({ description: 'Composite cursor taken before the read: a stream after it loses nothing.' }),
+    event_cursor: Type.String({
+      description: 'Composite cursor taken before the read: a stream after it loses nothing.',
+    }),
     next_cursor: Type.Optional(Type.String({ description: 'Present if and only if there may be more.' })),
     partial: Type.Optional(Type.Boolean({ description: 'True: some log could not be read.' })),
     partial_errors: Type.Optional(Type.Array(Type.String(), { description: '`<city>: <message>`, one per failure.' })),
@@ -92,7 +117,10 @@ export const SupervisorEventListOutputBody = Type.Object(
 export const EventEmitRequest = Type.Object(
   {
     type: Type.String({
-      minLength: 1, maxLength: 128, pattern: EVENT_TYPE_PATTERN, examples: ['deploy.done'],
+      minLength: 1,
+      maxLength: 128,
+      pattern: EVENT_TYPE_PATTERN,
+      examples: ['deploy.done'],
       description: 'Dotted lower case. Types under a prefix of the service are refused with 422.',
     }),
     actor: Type.String({ minLength: 1, maxLength: 256, examples: ['ci'] }),
@@ -113,7 +141,11 @@ export const EventEmitOutputBody = Type.Object(
 const TypeFilter = Type.String({ minLength: 1, maxLength: 128, pattern: '^[a-z0-9_-]+(\\.[a-z0-9_-]+)*(\\.\\*)?$' })
 const FilterQuery = {
   type: Type.Optional(
-    Type.Array(TypeFilter, { minItems: 1, maxItems: 50, description: 'Event type, repeatable; `bead.*` for all below a prefix.' }),
+    Type.Array(TypeFilter, {
+      minItems: 1,
+      maxItems: 50,
+      description: 'Event type, repeatable; `bead.*` for all below a prefix.',
+    }),
   ),
   actor: Type.Optional(Type.String({ minLength: 1, maxLength: 256, description: 'Exact actor.' })),
   subject: Type.Optional(Type.String({ minLength: 1, maxLength: 256, description: 'Exact subject.' })),
@@ -127,7 +159,9 @@ const ListQuery = {
 }
 const cityParams = Type.Object({ cityName: CityNameParam })
 const heartbeat = {
-  event: 'heartbeat', data: HeartbeatEvent, description: 'Every 15 s; without an `id:`, so the resume point stays.',
+  event: 'heartbeat',
+  data: HeartbeatEvent,
+  description: 'Every 15 s; without an `id:`, so the resume point stays.',
 } as const
 
 export const listEvents = operation({
@@ -136,7 +170,8 @@ export const listEvents = operation({
   path: '/v0/events',
   family: 'Event bus',
   summary: 'List events of all cities',
-  description: 'Every registered city, stopped ones too, and the supervisor itself; newest first, by time and then city.',
+  description:
+    'Every registered city, stopped ones too, and the supervisor itself; newest first, by time and then city.',
   query: Type.Object(
     {
       ...ListQuery,
@@ -158,13 +193,21 @@ export const streamEvents = operation({
   description:
     'Server-sent events. Without a cursor the stream starts at the head; `0` replays everything retained. Cities that come later are included.',
   query: Type.Object(
-    { ...FilterQuery, after_cursor: Type.Optional(Type.String({ description: 'Composite cursor: `event_cursor` or a frame’s `id:`.' })) },
+    {
+      ...FilterQuery,
+      after_cursor: Type.Optional(Type.String({ description: 'Composite cursor: `event_cursor` or a frame’s `id:`.' })),
+    },
     { additionalProperties: false },
   ),
   headers: ['Last-Event-ID'],
   replies: {},
   frames: [
-    { event: 'tagged_event', data: TaggedEventStreamEnvelope, id: 'composite cursor after this event', description: 'One event.' },
+    {
+      event: 'tagged_event',
+      data: TaggedEventStreamEnvelope,
+      id: 'composite cursor after this event',
+      description: 'One event.',
+    },
     heartbeat,
   ],
   problems: ['invalid-cursor', 'cursor-expired', 'no-event-providers', 'unavailable'],
@@ -179,7 +222,11 @@ export const listCityEvents = operation({
   description: 'Newest first.',
   params: cityParams,
   query: Type.Object(
-    { ...ListQuery, after_seq: Type.Optional(Type.String({ description: 'Only events after this sequence number.' })), ...BlockingQuery },
+    {
+      ...ListQuery,
+      after_seq: Type.Optional(Type.String({ description: 'Only events after this sequence number.' })),
+      ...BlockingQuery,
+    },
     { additionalProperties: false },
   ),
   replies: { 200: ListBodyWireEvent },
@@ -210,7 +257,10 @@ export const streamCityEvents = operation({
   description: 'Server-sent events. Ends when the city stops running, after everything in its log was sent.',
   params: cityParams,
   query: Type.Object(
-    { ...FilterQuery, after_seq: Type.Optional(Type.String({ description: 'Sequence number; `0` replays everything retained.' })) },
+    {
+      ...FilterQuery,
+      after_seq: Type.Optional(Type.String({ description: 'Sequence number; `0` replays everything retained.' })),
+    },
     { additionalProperties: false },
   ),
   headers: ['Last-Event-ID'],
@@ -220,4 +270,3 @@ export const streamCityEvents = operation({
 })
 
 export const eventOperations = [listEvents, streamEvents, listCityEvents, emitEvent, streamCityEvents] as const
-

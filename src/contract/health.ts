@@ -29,7 +29,14 @@ export const HealthBody = Type.Object(
 )
 export type HealthBody = Static<typeof HealthBody>
 
-export const PROBE_STATES = ['configured', 'needs_auth', 'not_installed', 'invalid_configuration', 'probe_error', 'unknown'] as const
+export const PROBE_STATES = [
+  'configured',
+  'needs_auth',
+  'not_installed',
+  'invalid_configuration',
+  'probe_error',
+  'unknown',
+] as const
 export const ProbeState = Type.Enum(PROBE_STATES, {
   $id: 'ProbeState',
   description: '`unknown`: not probed yet; everything else is what the probe saw at `observed_at`.',
@@ -63,17 +70,34 @@ export const ProviderReadiness = Type.Object(
   { $id: 'ProviderReadiness', additionalProperties: false },
 )
 export const ProviderReadinessResponse = Type.Object(
-  { providers: Type.Unsafe<{ [name: string]: Static<typeof ProviderReadiness> }>({ type: 'object', additionalProperties: ProviderReadiness }) },
+  {
+    providers: Type.Unsafe<{ [name: string]: Static<typeof ProviderReadiness> }>({
+      type: 'object',
+      additionalProperties: ProviderReadiness,
+    }),
+  },
   { $id: 'ProviderReadinessResponse', additionalProperties: false },
 )
 
-const fresh = Type.Optional(Type.Boolean({ description: 'Wait for a new probe instead of the last one (at most 5 s).' }))
+const fresh = Type.Optional(
+  Type.Boolean({ description: 'Wait for a new probe instead of the last one (at most 5 s).' }),
+)
 const readinessQuery = Type.Object(
-  { items: Type.Optional(Type.String({ minLength: 1, description: 'Comma-separated providers and tools.', examples: ['claude,git'] })), fresh },
+  {
+    items: Type.Optional(
+      Type.String({ minLength: 1, description: 'Comma-separated providers and tools.', examples: ['claude,git'] }),
+    ),
+    fresh,
+  },
   { additionalProperties: false },
 )
 const providerQuery = Type.Object(
-  { providers: Type.Optional(Type.String({ minLength: 1, description: 'Comma-separated providers.', examples: ['claude,shell'] })), fresh },
+  {
+    providers: Type.Optional(
+      Type.String({ minLength: 1, description: 'Comma-separated providers.', examples: ['claude,shell'] }),
+    ),
+    fresh,
+  },
   { additionalProperties: false },
 )
 const params = Type.Object({ cityName: CityNameParam })
@@ -150,5 +174,10 @@ export const getMetrics = operation({
 })
 
 export const healthOperations = [
-  getHealth, getReadiness, getProviderReadiness, getCityReadiness, getCityProviderReadiness, getMetrics,
+  getHealth,
+  getReadiness,
+  getProviderReadiness,
+  getCityReadiness,
+  getCityProviderReadiness,
+  getMetrics,
 ] as const

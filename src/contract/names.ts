@@ -31,4 +31,6 @@ export const REQUEST_ID_PATTERN = '^req-[0-9a-f]{24}$'
 export const RequestId = Type.String({ pattern: REQUEST_ID_PATTERN, description: 'Id of an accepted request.' })
 
 /** Hash of an item's stored definition; the ETag without its quotes. */
-export const Revision = Type.String({ description: "Hash of the item's stored definition; its ETag without the quotes." })
+export const Revision = Type.String({
+  description: "Hash of the item's stored definition; its ETag without the quotes.",
+})

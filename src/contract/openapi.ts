@@ -443,7 +443,13 @@ function refusals(operation: Operation, components: Components): JsonMap {
 
 function problemResponse(status: number, codes: readonly ProblemCode[], schema: JsonMap): JsonMap {
   const extra: readonly ResponseHeader[] =
-    status === 429 || status === 503 ? ['Retry-After'] : status === 405 ? ['Allow'] : status === 401 ? ['WWW-Authenticate'] : []
+    status === 429 || status === 503
+      ? ['Retry-After']
+      : status === 405
+        ? ['Allow']
+        : status === 401
+          ? ['WWW-Authenticate']
+          : []
   return {
     description: codes
       .map((code) => `- \`${code}\` (\`${PROBLEMS[code].prefix}:\`): ${PROBLEMS[code].title}.`)

@@ -68,7 +68,9 @@ export type BodyOf<O extends Operation> = O extends { readonly bodyOptional: tru
   ? StaticOr<O['body'], undefined> | undefined
   : StaticOr<O['body'], undefined>
 /** Union of the success bodies. */
-export type ReplyOf<O extends Operation> = { [S in keyof O['replies']]: StaticOr<O['replies'][S], never> }[keyof O['replies']]
+export type ReplyOf<O extends Operation> = {
+  [S in keyof O['replies']]: StaticOr<O['replies'][S], never>
+}[keyof O['replies']]
 
 export const isMutation = (method: string): boolean => method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS'
 
@@ -89,7 +91,8 @@ export function commonProblems(operation: Operation): readonly ProblemCode[] {
     'internal',
   ]
   if (operation.open !== true) codes.push('unauthorized')
-  if (isMutation(operation.method)) codes.push('csrf-required', 'read-only', 'payload-too-large', 'unsupported-media-type', 'unavailable')
+  if (isMutation(operation.method))
+    codes.push('csrf-required', 'read-only', 'payload-too-large', 'unsupported-media-type', 'unavailable')
   if (operation.headers?.includes('Idempotency-Key')) codes.push('idempotency-in-flight', 'idempotency-mismatch')
   if (operation.headers?.includes('If-Match')) codes.push('precondition-failed')
   if (needsRunningCity(operation)) codes.push('city-not-found', 'unavailable')

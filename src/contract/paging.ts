@@ -11,7 +11,12 @@ export const MAX_WAIT_MS = 120_000
 
 export const PageQuery = {
   limit: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: MAX_LIMIT, description: 'Items on a page; 0 or absent: 100.', default: DEFAULT_LIMIT }),
+    Type.Integer({
+      minimum: 0,
+      maximum: MAX_LIMIT,
+      description: 'Items on a page; 0 or absent: 100.',
+      default: DEFAULT_LIMIT,
+    }),
   ),
   cursor: Type.Optional(Type.String({ description: '`next_cursor` of the page before; with the same filters.' })),
 }
@@ -25,7 +30,8 @@ export const BlockingQuery = {
     Type.Integer({
       minimum: 0,
       maximum: Number.MAX_SAFE_INTEGER,
-      description: 'Wait until something that matters here has a greater event sequence; the `X-SVC-Index` of the last read.',
+      description:
+        'Wait until something that matters here has a greater event sequence; the `X-SVC-Index` of the last read.',
     }),
   ),
   wait: Type.Optional(durationSchema('How long to wait with `index`: at most 2m, 30s where absent.')),
@@ -40,7 +46,9 @@ export function listBody<T extends TSchema>(name: string, item: T) {
       total_capped: Type.Optional(Type.Boolean({ description: 'True: there are more than `total`.' })),
       next_cursor: Type.Optional(Type.String({ description: 'Present if and only if there may be more.' })),
       partial: Type.Optional(Type.Boolean({ description: 'True: some source could not be read.' })),
-      partial_errors: Type.Optional(Type.Array(Type.String(), { description: '`<source>: <message>`, one per failure.' })),
+      partial_errors: Type.Optional(
+        Type.Array(Type.String(), { description: '`<source>: <message>`, one per failure.' }),
+      ),
     },
     { $id: name, additionalProperties: false },
   )

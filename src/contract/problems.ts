@@ -35,7 +35,11 @@ export const PROBLEMS = {
   'unsupported-media-type': { status: 415, prefix: 'unsupported_media_type', title: 'The media type is not accepted' },
   'host-not-allowed': { status: 421, prefix: 'host_not_allowed', title: 'The Host header is not on the allow-list' },
   'validation-failed': { status: 422, prefix: 'validation_failed', title: 'The request breaks its schema' },
-  'idempotency-mismatch': { status: 422, prefix: 'idempotency_mismatch', title: 'The key was used for another request' },
+  'idempotency-mismatch': {
+    status: 422,
+    prefix: 'idempotency_mismatch',
+    title: 'The key was used for another request',
+  },
   'too-many-streams': { status: 429, prefix: 'too_many', title: 'Too many open streams' },
   'headers-too-large': { status: 431, prefix: 'too_large', title: 'The request headers are too large' },
   internal: { status: 500, prefix: 'internal', title: 'Unexpected failure' },
@@ -71,7 +75,9 @@ export const ErrorModel = Type.Object(
     code: Type.String({ pattern: '^[a-z][a-z0-9]*(-[a-z0-9]+)*$' }),
     instance: Type.Optional(Type.String({ description: '`urn:svc:request:<X-SVC-Request-Id>`.' })),
     errors: Type.Optional(Type.Array(ErrorDetail, { description: 'The fields that failed.' })),
-    oldest_seq: Type.Optional(Type.Integer({ minimum: 0, description: 'With `cursor-expired`: oldest retained event.' })),
+    oldest_seq: Type.Optional(
+      Type.Integer({ minimum: 0, description: 'With `cursor-expired`: oldest retained event.' }),
+    ),
     head_seq: Type.Optional(Type.Integer({ minimum: 0, description: 'With `cursor-expired`: newest event.' })),
     request_id: Type.Optional(RequestId),
     event_cursor: Type.Optional(Type.String({ description: 'With `operation-in-progress`: where to wait for it.' })),

@@ -1,7 +1,7 @@
 /** Accepted requests: every 202 is one, and ends in exactly one terminal event (spec §4, §6; architecture §3). */
 import Type, { type Static } from 'typebox'
-import { operation } from './operation.ts'
 import { JsonObject, RequestId, Timestamp } from './names.ts'
+import { operation } from './operation.ts'
 import { listBody, PageQuery } from './paging.ts'
 
 export const REQUEST_OPERATIONS = ['city.create', 'city.unregister', 'city.start', 'city.restart'] as const
@@ -16,7 +16,8 @@ export const AsyncAcceptedResponse = Type.Object(
   {
     request_id: RequestId,
     event_cursor: Type.String({
-      description: 'Captured before anything happened: pass it as `after_cursor` to `GET /v0/events/stream` (supervisor scope) or as `after_seq` (city scope).',
+      description:
+        'Captured before anything happened: pass it as `after_cursor` to `GET /v0/events/stream` (supervisor scope) or as `after_seq` (city scope).',
     }),
   },
   { $id: 'AsyncAcceptedResponse', additionalProperties: false },

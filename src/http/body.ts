@@ -9,11 +9,18 @@ const BODY_READ_MS = 5_000
 const DISCARD_MS = 2_000
 
 /** The whole body; refuses with `payload-too-large` or `request-timeout`. Undefined where there is none. */
-export function readBody(request: IncomingMessage, payload: Readable, limit: number, clock: Clock): Promise<Buffer | undefined> {
+export function readBody(
+  request: IncomingMessage,
+  payload: Readable,
+  limit: number,
+  clock: Clock,
+): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
-    const cancel = clock.after(BODY_READ_MS, () => refuse(problem('request-timeout', `the body did not arrive within ${BODY_READ_MS / 1000} s`)))
+    const cancel = clock.after(BODY_READ_MS, () =>
+      refuse(problem('request-timeout', `the body did not arrive within ${BODY_READ_MS / 1000} s`)),
+    )
     function stop() {
       cancel()
       payload.removeListener('data', onData)

@@ -44,7 +44,14 @@ export interface GateDeps {
 type Gate = (input: GateInput, deps: GateDeps) => void
 
 export const GATES: readonly Gate[] = [
-  checkHost, applyCors, refuseWhileStopping, authorize, requireMutationHeader, refuseReadOnly, resolveCity, matchOperation,
+  checkHost,
+  applyCors,
+  refuseWhileStopping,
+  authorize,
+  requireMutationHeader,
+  refuseReadOnly,
+  resolveCity,
+  matchOperation,
 ]
 
 const LOOPBACK = /^(?:localhost|.+\.localhost|127(?:\.\d{1,3}){3}|\[::1\]|\[0:0:0:0:0:0:0:1\])$/
@@ -53,7 +60,8 @@ const CITY_PATH = /^\/v0\/city\/([^/]+)(?:\/(.*))?$/
 
 const CORS_HEADERS = {
   'Access-Control-Allow-Methods': 'GET, POST, PUT, PATCH, DELETE, OPTIONS',
-  'Access-Control-Allow-Headers': 'Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, X-SVC-Request',
+  'Access-Control-Allow-Headers':
+    'Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, X-SVC-Request',
   'Access-Control-Expose-Headers':
     'Allow, ETag, Location, Retry-After, SVC-Agent-Status, SVC-Session-State, SVC-Session-Status, X-SVC-Index, X-SVC-Request-Id',
 }
@@ -115,7 +123,10 @@ function resolveCity({ path, operation }: GateInput, { cities, routes }: GateDep
   if (!registeredIsEnough && !cities.isRunning(name)) {
     // A wrong method on start, stop, restart or unregister is about the method, whatever the city does.
     if (!proxied && routes.worksWhenStopped(path) && operation === undefined) return
-    throw problem('city-not-found', proxied ? 'city not found or not running' : `city not found or not running: ${name}`)
+    throw problem(
+      'city-not-found',
+      proxied ? 'city not found or not running' : `city not found or not running: ${name}`,
+    )
   }
   if (proxied) {
     const service = decodeName(rest.split('/')[1] ?? '')
@@ -135,5 +146,7 @@ function matchOperation({ method, path, operation }: GateInput, { routes }: Gate
   if (operation !== undefined) return
   const allow = routes.methodsOf(path)
   if (allow.length === 0) throw problem('route-not-found', `no such path: ${path.slice(0, 200)}`)
-  throw problem('method-not-allowed', `${method} is not allowed here; allowed: ${allow.join(', ')}`, { allow: allow.join(', ') })
+  throw problem('method-not-allowed', `${method} is not allowed here; allowed: ${allow.join(', ')}`, {
+    allow: allow.join(', '),
+  })
 }

@@ -1,8 +1,8 @@
 /** Binds every operation of the contract to its handler; the server does not start where the two disagree. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isMutation, type Operation } from '../contract/operation.ts'
+import { REQUEST_HEADERS, type RequestHeader } from '../contract/headers.ts'
 import type { AnyOperation } from '../contract/index.ts'
-import { type RequestHeader, REQUEST_HEADERS } from '../contract/headers.ts'
+import { isMutation, type Operation } from '../contract/operation.ts'
 import type { Call, Handler, Reply, StreamHandler } from '../kernel/call.ts'
 import type { Feed } from '../kernel/feed.ts'
 import { fingerprintOf, type IdempotencyClaim } from '../kernel/idempotency.ts'
@@ -11,27 +11,38 @@ import { parseJson } from './body.ts'
 import { parseQuery, validate } from './validation.ts'
 
 /** Streams (their success has no body of its own) have feeds, everything else replies. */
-export type HandlerOf<O extends Operation> = O extends { readonly frames: readonly object[] } ? StreamHandler<O> : Handler<O>
+export type HandlerOf<O extends Operation> = O extends { readonly frames: readonly object[] }
+  ? StreamHandler<O>
+  : Handler<O>
 
 /** One handler per operation id, typed by the operation. */
-export type Handlers<O extends Operation = AnyOperation> = { readonly [Id in O['id']]: HandlerOf<Extract<O, { readonly id: Id }>> }
+export type Handlers<O extends Operation = AnyOperation> = {
+  readonly [Id in O['id']]: HandlerOf<Extract<O, { readonly id: Id }>>
+}
 
 type RunReply = (call: Call) => Reply | Promise<Reply>
 type RunStream = (call: Call) => Feed | Promise<Feed>
 
 /** A bound operation; input has been read and checked before it is called. */
-export type Bound = { readonly kind: 'reply'; readonly run: RunReply } | { readonly kind: 'stream'; readonly run: RunStream }
+export type Bound =
+  | { readonly kind: 'reply'; readonly run: RunReply }
+  | { readonly kind: 'stream'; readonly run: RunStream }
 
 /**
  * Pairs operations with handlers; throws where one of either has no partner. Here the literal types end: `Handlers`
  * has checked each pair at compile time, and `readInput` makes each call fit its operation.
  */
-export function bindHandlers(operations: readonly Operation[], handlers: Readonly<Record<string, unknown>>): ReadonlyMap<string, Bound> {
+export function bindHandlers(
+  operations: readonly Operation[],
+  handlers: Readonly<Record<string, unknown>>,
+): ReadonlyMap<string, Bound> {
   const bound = new Map<string, Bound>()
   for (const operation of operations) {
     const handler = handlers[operation.id]
-    if (operation.frames === undefined && isReplyHandler(handler)) bound.set(operation.id, { kind: 'reply', run: handler })
-    else if (operation.frames !== undefined && isStreamHandler(handler)) bound.set(operation.id, { kind: 'stream', run: handler })
+    if (operation.frames === undefined && isReplyHandler(handler))
+      bound.set(operation.id, { kind: 'reply', run: handler })
+    else if (operation.frames !== undefined && isStreamHandler(handler))
+      bound.set(operation.id, { kind: 'stream', run: handler })
     else throw new Error(`operation ${operation.id} has no handler`)
   }
   const surplus = Object.keys(handlers).filter((id) => !bound.has(id))
@@ -43,7 +54,12 @@ const isReplyHandler = (value: unknown): value is RunReply => typeof value === '
 const isStreamHandler = (value: unknown): value is RunStream => typeof value === 'function'
 
 /** Reads and checks everything that the operation declares; the body arrives as bytes. */
-export function readInput(operation: Operation, request: FastifyRequest, reply: FastifyReply, ending: AbortSignal): Call {
+export function readInput(
+  operation: Operation,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  ending: AbortSignal,
+): Call {
   const params = request.params ?? {}
   if (operation.params !== undefined) validate(operation.params, params, 'path')
   const query = parseQuery(searchOf(request.url), operation.query)
@@ -127,7 +143,9 @@ function readJsonBody(operation: Operation, bytes: unknown): unknown {
   }
   if (sent === undefined) {
     if (operation.bodyOptional === true) return undefined
-    throw problem('invalid-request', 'a JSON body is required', { errors: [{ location: 'body', message: 'is required' }] })
+    throw problem('invalid-request', 'a JSON body is required', {
+      errors: [{ location: 'body', message: 'is required' }],
+    })
   }
   const body = parseJson(sent)
   validate(operation.body, body, 'body')
@@ -138,7 +156,9 @@ function readJsonBody(operation: Operation, bytes: unknown): unknown {
 function validateEmpty(sent: Buffer): void {
   const text = sent.toString('latin1').trim()
   if (text === '' || text === '{}' || text === 'null') return
-  throw problem('validation-failed', 'body: this operation takes no body', { errors: [{ location: 'body', message: 'this operation takes no body' }] })
+  throw problem('validation-failed', 'body: this operation takes no body', {
+    errors: [{ location: 'body', message: 'this operation takes no body' }],
+  })
 }
 
 function claimOf(operation: Operation, request: FastifyRequest, body: unknown): IdempotencyClaim | undefined {

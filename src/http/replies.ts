@@ -10,7 +10,13 @@ const PROBLEM_TYPE = 'application/problem+json'
 type Headers = Readonly<Record<string, string>>
 
 /** Writes a whole answer; headers that the gates set on the response stay. */
-export function sendText(response: ServerResponse, status: number, type: string, text: string | Buffer, headers: Headers = {}): void {
+export function sendText(
+  response: ServerResponse,
+  status: number,
+  type: string,
+  text: string | Buffer,
+  headers: Headers = {},
+): void {
   if (response.headersSent || response.destroyed) return
   response.writeHead(status, { ...headers, 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) })
   response.end(text)
@@ -22,7 +28,13 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
 
 /** Writes the Problem Details of a refusal (RFC 9457, spec §7). */
 export function sendProblem(response: ServerResponse, refused: Problem, requestId: string): void {
-  sendText(response, refused.status, PROBLEM_TYPE, JSON.stringify(problemBody(refused, requestId)), problemHeaders(refused))
+  sendText(
+    response,
+    refused.status,
+    PROBLEM_TYPE,
+    JSON.stringify(problemBody(refused, requestId)),
+    problemHeaders(refused),
+  )
 }
 
 function problemHeaders({ code, options }: Problem): Headers {

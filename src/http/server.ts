@@ -16,7 +16,7 @@ import { httpRequestId } from '../kernel/ids.ts'
 import type { Logger } from '../kernel/log.ts'
 import { Problem, problem, toProblem } from '../kernel/problem.ts'
 import { readBody } from './body.ts'
-import { type CityGate, type GateDeps, GATES, type Security } from './gates.ts'
+import { type CityGate, GATES, type GateDeps, type Security } from './gates.ts'
 import { type Bound, bindHandlers, headerOf, readInput } from './operations.ts'
 import { sendJson, sendProblem, sendProblemOnSocket, sendText } from './replies.ts'
 import { createRoutes } from './routes.ts'
@@ -86,7 +86,9 @@ export class HttpServer {
       forceCloseConnections: true,
       frameworkErrors: (error, request, reply) => this.#refuseUnrouted(error, request, reply),
       serverFactory: (handler) => {
-        server.on('request', (request: IncomingMessage, response: ServerResponse) => this.#accept(request, response, handler))
+        server.on('request', (request: IncomingMessage, response: ServerResponse) =>
+          this.#accept(request, response, handler),
+        )
         return server
       },
     })
@@ -126,7 +128,11 @@ export class HttpServer {
   }
 
   /** Methods that the framework does not know are answered here; everything else goes through it. */
-  #accept(request: IncomingMessage, response: ServerResponse, handler: (request: IncomingMessage, response: ServerResponse) => void): void {
+  #accept(
+    request: IncomingMessage,
+    response: ServerResponse,
+    handler: (request: IncomingMessage, response: ServerResponse) => void,
+  ): void {
     this.#inFlight++
     const started = this.#deps.clock.monotonic()
     response.on('close', () => {
@@ -134,11 +140,20 @@ export class HttpServer {
       if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve()
       this.#logAccess(request, response, this.#deps.clock.monotonic() - started)
     })
-    if (FASTIFY_METHODS.has(request.method ?? '')) return handler(request, response)
+    if (FASTIFY_METHODS.has(request.method ?? '')) {
+      handler(request, response)
+      return
+    }
     const id = httpRequestId()
     response.setHeader('X-SVC-Request-Id', id)
     response.setHeader('Vary', 'Origin')
-    sendProblem(response, problem('method-not-allowed', `${request.method} is not a method of this API`, { allow: 'GET, POST, PUT, PATCH, DELETE' }), id)
+    sendProblem(
+      response,
+      problem('method-not-allowed', `${request.method} is not a method of this API`, {
+        allow: 'GET, POST, PUT, PATCH, DELETE',
+      }),
+      id,
+    )
   }
 
   #register(): void {
@@ -146,13 +161,18 @@ export class HttpServer {
     app.removeAllContentTypeParsers()
     app.addContentTypeParser('*', (request, payload, done) => {
       const limit = request.routeOptions.config.operation?.bodyLimit ?? DEFAULT_BODY_LIMIT
-      readBody(request.raw, payload, limit, this.#deps.clock).then((body) => done(null, body), (error) => done(error))
+      readBody(request.raw, payload, limit, this.#deps.clock).then(
+        (body) => done(null, body),
+        (error) => done(error),
+      )
     })
     app.addHook('onRequest', (request, reply, done) => {
       this.#enter(request, reply, done)
     })
     app.setErrorHandler((error, request, reply) => this.#refuse(error, request, reply))
-    app.setNotFoundHandler((request, reply) => this.#refuse(problem('route-not-found', `no such path: ${request.url}`), request, reply))
+    app.setNotFoundHandler((request, reply) =>
+      this.#refuse(problem('route-not-found', `no such path: ${request.url}`), request, reply),
+    )
     for (const operation of this.#deps.operations) this.#route(operation)
     this.#server.on('clientError', (error, socket) => this.#refuseUnparsed(error, socket))
     this.#server.on('connect', (_request, socket: Duplex) => {
@@ -173,7 +193,10 @@ export class HttpServer {
       setHeader: (name: string, value: string) => raw.setHeader(name, value),
     }
     try {
-      if (request.method === 'OPTIONS') return this.#answerOptions(input, reply)
+      if (request.method === 'OPTIONS') {
+        this.#answerOptions(input, reply)
+        return
+      }
       for (const gate of GATES) gate(input, this.#gateDeps)
       checkMediaType(request, operation)
       done()
@@ -193,7 +216,8 @@ export class HttpServer {
     const bound = this.#bound.get(operation.id)
     if (bound === undefined) throw new Error(`operation ${operation.id} is not bound`)
     const meter = this.#deps.metrics.requestMeter(operation.method, operation.id)
-    const count = (reply: FastifyReply, started: number) => meter(reply.raw.statusCode, (this.#deps.clock.monotonic() - started) / 1000)
+    const count = (reply: FastifyReply, started: number) =>
+      meter(reply.raw.statusCode, (this.#deps.clock.monotonic() - started) / 1000)
     this.#app.route({
       method: operation.method,
       url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
@@ -216,7 +240,8 @@ export class HttpServer {
   async #run(operation: Operation, bound: Bound, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const call = readInput(operation, request, reply, this.#ending.signal)
     if (bound.kind === 'reply') return send(reply.raw, await bound.run(call))
-    if (this.streams >= MAX_STREAMS) throw problem('too-many-streams', `${MAX_STREAMS} streams are open`, { retryAfterSec: 5 })
+    if (this.streams >= MAX_STREAMS)
+      throw problem('too-many-streams', `${MAX_STREAMS} streams are open`, { retryAfterSec: 5 })
     this.#opening++
     try {
       const feed = await bound.run(call)
@@ -242,7 +267,10 @@ export class HttpServer {
     const refused = fromFramework(error) ?? toProblem(error)
     if (refused.status >= 500) {
       const level = refused.code === 'internal' ? 'error' : 'warn'
-      this.#deps.log[level]({ request_id: request.id, code: refused.code, detail: refused.detail, err: refused.cause }, 'request failed')
+      this.#deps.log[level](
+        { request_id: request.id, code: refused.code, detail: refused.detail, err: refused.cause },
+        'request failed',
+      )
     }
     if (!reply.sent) reply.hijack()
     if (reply.raw.headersSent) {
@@ -265,7 +293,8 @@ export class HttpServer {
       socket.destroy()
       return
     }
-    const refused = PARSER_PROBLEMS.get(error.code ?? '') ?? problem('invalid-request', 'the request is not well-formed HTTP')
+    const refused =
+      PARSER_PROBLEMS.get(error.code ?? '') ?? problem('invalid-request', 'the request is not well-formed HTTP')
     sendProblemOnSocket(socket, refused, httpRequestId())
   }
 
@@ -285,9 +314,15 @@ export class HttpServer {
 }
 
 const PARSER_PROBLEMS: ReadonlyMap<string, Problem> = new Map([
-  ['HPE_HEADER_OVERFLOW', problem('headers-too-large', `the request line and headers are larger than ${MAX_HEADER_BYTES} bytes`)],
+  [
+    'HPE_HEADER_OVERFLOW',
+    problem('headers-too-large', `the request line and headers are larger than ${MAX_HEADER_BYTES} bytes`),
+  ],
   ['HPE_CHUNK_EXTENSIONS_OVERFLOW', problem('payload-too-large', 'the chunk extensions are too large')],
-  ['ERR_HTTP_REQUEST_TIMEOUT', problem('request-timeout', `the headers did not arrive within ${HEADERS_TIMEOUT_MS / 1000} s`)],
+  [
+    'ERR_HTTP_REQUEST_TIMEOUT',
+    problem('request-timeout', `the headers did not arrive within ${HEADERS_TIMEOUT_MS / 1000} s`),
+  ],
 ])
 
 function makeServer(): Server {
@@ -314,9 +349,16 @@ function send(response: ServerResponse, { status, body, headers }: Reply): void 
 function checkMediaType(request: FastifyRequest, operation: Operation | undefined): void {
   const given = headerOf(request, 'content-type')
   if (operation?.body === undefined || given === undefined) return
-  const [type = '', ...parameters] = given.toLowerCase().split(';').map((part) => part.trim())
+  const [type = '', ...parameters] = given
+    .toLowerCase()
+    .split(';')
+    .map((part) => part.trim())
   const patch = operation.method === 'PATCH' && type === 'application/merge-patch+json'
-  const charset = parameters.find((part) => part.startsWith('charset='))?.slice(8).replaceAll('"', '') ?? 'utf-8'
+  const charset =
+    parameters
+      .find((part) => part.startsWith('charset='))
+      ?.slice(8)
+      .replaceAll('"', '') ?? 'utf-8'
   const encoding = headerOf(request, 'content-encoding') ?? 'identity'
   if ((type === 'application/json' || patch) && charset === 'utf-8' && encoding === 'identity') return
   throw problem('unsupported-media-type', `send application/json in UTF-8, not ${given.slice(0, 80)}`, {
@@ -328,9 +370,12 @@ function checkMediaType(request: FastifyRequest, operation: Operation | undefine
 function fromFramework(error: unknown): Problem | undefined {
   if (error instanceof Problem || !isFastifyError(error)) return undefined
   if (error.code === 'FST_ERR_BAD_URL') return problem('invalid-request', 'the path cannot be decoded')
-  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return problem('unsupported-media-type', 'the Content-Type header is not a media type')
-  if (error.code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH') return problem('invalid-request', 'the body does not have the declared length')
-  if (error.code === 'FST_ERR_MAX_PARAM_LENGTH' || error.code === 'FST_ERR_ROUTE_MAX_PARAM_LENGTH') return problem('route-not-found', 'no such path')
+  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
+    return problem('unsupported-media-type', 'the Content-Type header is not a media type')
+  if (error.code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH')
+    return problem('invalid-request', 'the body does not have the declared length')
+  if (error.code === 'FST_ERR_MAX_PARAM_LENGTH' || error.code === 'FST_ERR_ROUTE_MAX_PARAM_LENGTH')
+    return problem('route-not-found', 'no such path')
   return error.statusCode === 400 ? problem('invalid-request', error.message) : undefined
 }
 
@@ -338,7 +383,8 @@ function isFastifyError(error: unknown): error is FastifyError {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.startsWith('FST_')
 }
 
-const isAddressInfo = (address: string | AddressInfo | null): address is AddressInfo => typeof address === 'object' && address !== null
+const isAddressInfo = (address: string | AddressInfo | null): address is AddressInfo =>
+  typeof address === 'object' && address !== null
 
 function baseUrl({ address, port }: AddressInfo): string {
   if (address === '0.0.0.0') return `http://127.0.0.1:${port}`

@@ -28,7 +28,8 @@ export const cityFraming: Framing = {
 }
 
 export const supervisorFraming: Framing = {
-  frame: ({ id, event, city }: ScopedEvent) => `id: ${id}\nevent: tagged_event\ndata: ${tagged(event.envelope, city)}\n\n`,
+  frame: ({ id, event, city }: ScopedEvent) =>
+    `id: ${id}\nevent: tagged_event\ndata: ${tagged(event.envelope, city)}\n\n`,
   batch: (frames) => toChunk(frames.join('')),
 }
 
@@ -43,7 +44,13 @@ const heartbeat = (clock: Clock): Buffer => {
 }
 
 /** Commits the 200 and connects the feed to the client, until either ends. */
-export function serveStream(request: IncomingMessage, response: ServerResponse, feed: Feed, clock: Clock, onEnd: () => void): OpenStream {
+export function serveStream(
+  request: IncomingMessage,
+  response: ServerResponse,
+  feed: Feed,
+  clock: Clock,
+  onEnd: () => void,
+): OpenStream {
   response.writeHead(200, STREAM_HEADERS)
   response.flushHeaders()
   return new OpenStream(request, response, feed, clock, onEnd)

@@ -100,9 +100,14 @@ export function parseQuery(search: string, schema: QuerySchema | undefined): Rec
   const query: Record<string, unknown> = {}
   const errors: ErrorDetail[] = []
   for (const [name, text] of queryPairs(search)) {
-    const declared = schema !== undefined && Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined
+    const declared =
+      schema !== undefined && Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined
     if (declared === undefined) {
-      errors.push({ location: `query.${name}`, message: 'is not a known query parameter', value: text.slice(0, MAX_QUOTED) })
+      errors.push({
+        location: `query.${name}`,
+        message: 'is not a known query parameter',
+        value: text.slice(0, MAX_QUOTED),
+      })
     } else if (typeOf(declared) === 'array') {
       const list = query[name]
       query[name] = Array.isArray(list) ? [...list, text] : [text]
@@ -122,7 +127,9 @@ function queryPairs(search: string): readonly (readonly [string, string])[] {
     .filter((pair) => pair !== '')
     .map((pair) => {
       const equals = pair.indexOf('=')
-      return equals < 0 ? [decodeQuery(pair), ''] : [decodeQuery(pair.slice(0, equals)), decodeQuery(pair.slice(equals + 1))]
+      return equals < 0
+        ? [decodeQuery(pair), '']
+        : [decodeQuery(pair.slice(0, equals)), decodeQuery(pair.slice(equals + 1))]
     })
 }
 

@@ -9,7 +9,8 @@ const MAX_CURSOR_CHARACTERS = 100_000
 /** A sequence number, or 400 `invalid_cursor:`. */
 export function parseSeq(text: string): number {
   const seq = Number(text)
-  if (!SEQ.test(text) || !Number.isSafeInteger(seq)) throw invalidCursor(`not an event sequence: "${text.slice(0, 40)}"`)
+  if (!SEQ.test(text) || !Number.isSafeInteger(seq))
+    throw invalidCursor(`not an event sequence: "${text.slice(0, 40)}"`)
   return seq
 }
 

@@ -51,6 +51,8 @@ export interface DatabaseOptions {
 }
 
 const MAX_PENDING_WRITES = 20_000
+/** Prepared statements that are kept: more than the service itself has, fewer than callers' filters can make. */
+const MAX_STATEMENTS = 500
 const STORAGE_ERROR = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|BUSY|LOCKED|PERM|AUTH|PROTOCOL)/
 
 export class Database {
@@ -143,7 +145,8 @@ export class Database {
   write<T>(change: (tx: Tx) => T): Promise<T> {
     if (this.#closed) return Promise.reject(this.#unavailable('it is closed'))
     if (this.tenure !== 'owned') return Promise.reject(this.#unavailable(`this host does not own it (${this.tenure})`))
-    if (this.#pending.length >= MAX_PENDING_WRITES) return Promise.reject(this.#unavailable('too many writes are waiting'))
+    if (this.#pending.length >= MAX_PENDING_WRITES)
+      return Promise.reject(this.#unavailable('too many writes are waiting'))
     return new Promise<T>((resolve, reject) => {
       let result: T
       this.#pending.push({
@@ -207,13 +210,17 @@ export class Database {
       return
     }
     this.#failure = undefined
-    this.#options.onCommit?.((performance.now() - started) / 1000)
-    for (const one of this.#participants) one.committed()
     const after = this.#afterCommit
     this.#afterCommit = []
-    for (const work of after) work()
-    for (const write of done) write.settle()
-    for (const { write, error } of undone) write.fail(error)
+    try {
+      this.#options.onCommit?.((performance.now() - started) / 1000)
+      for (const one of this.#participants) one.committed()
+      for (const work of after) work()
+    } finally {
+      // On disk is on disk: whoever fails to hear of it, no writer waits for ever.
+      for (const write of done) write.settle()
+      for (const { write, error } of undone) write.fail(error)
+    }
   }
 
   #runOne(write: PendingWrite, done: PendingWrite[], undone: { write: PendingWrite; error: unknown }[]): void {
@@ -258,6 +265,8 @@ export class Database {
     const known = this.#statements.get(key)
     if (known !== undefined) return known
     const statement = raw ? this.#driver.prepare(sql).raw(true) : this.#driver.prepare(sql)
+    const [oldest] = this.#statements.size >= MAX_STATEMENTS ? this.#statements.keys() : []
+    if (oldest !== undefined) this.#statements.delete(oldest)
     this.#statements.set(key, statement)
     return statement
   }
@@ -278,6 +287,17 @@ export class Database {
 
 function openDriver(path: string): BetterSqlite3.Database {
   const driver = new BetterSqlite3(path, { timeout: 1000 })
+  try {
+    setUp(driver)
+    return driver
+  } catch (error) {
+    // Locked or damaged: whoever tries again does not pile up open files.
+    driver.close()
+    throw error
+  }
+}
+
+function setUp(driver: BetterSqlite3.Database): void {
   // One process writes a store: a second supervisor on the same home or city is refused here, by the operating system.
   driver.pragma('locking_mode = EXCLUSIVE')
   driver.pragma('journal_mode = WAL')
@@ -286,13 +306,14 @@ function openDriver(path: string): BetterSqlite3.Database {
   driver.pragma('temp_store = MEMORY')
   driver.pragma('cache_size = -8000')
   driver.pragma('journal_size_limit = 67108864')
-  return driver
 }
 
 function migrate(driver: BetterSqlite3.Database, { migrations, path }: DatabaseOptions): void {
   const at = Number(driver.pragma('user_version', { simple: true }))
   if (at > migrations.length) {
-    throw new Error(`${path} has schema ${at}, this svcctl knows up to ${migrations.length}: it was written by a newer version`)
+    throw new Error(
+      `${path} has schema ${at}, this svcctl knows up to ${migrations.length}: it was written by a newer version`,
+    )
   }
   for (let version = at; version < migrations.length; version++) {
     driver.transaction(() => {
@@ -312,7 +333,8 @@ function identityOf(path: string): string {
   }
 }
 
-const isLocked = (error: unknown): boolean => error instanceof BetterSqlite3.SqliteError && error.code.startsWith('SQLITE_BUSY')
+const isLocked = (error: unknown): boolean =>
+  error instanceof BetterSqlite3.SqliteError && error.code.startsWith('SQLITE_BUSY')
 
 function isStorageError(error: unknown): boolean {
   return error instanceof BetterSqlite3.SqliteError && STORAGE_ERROR.test(error.code)

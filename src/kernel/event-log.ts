@@ -6,7 +6,7 @@
  * I3  An event row never changes; its envelope is stored as the bytes that every client gets.
  * I4  `at` never goes backwards within a log, so a time bound is a seq bound; the envelope's `ts` is the true clock.
  */
-import { type EventType, type PayloadOf } from '../contract/event-types.ts'
+import type { EventType, PayloadOf } from '../contract/event-types.ts'
 import { MAX_EVENT_BYTES } from '../contract/events.ts'
 import { type Clock, isoTime } from './clock.ts'
 import type { Database, SqlValue, Tx } from './database.ts'
@@ -89,6 +89,8 @@ export interface Retention {
 /** Rows looked at in one go for filters that no single index answers: bounds the time of one read. */
 const MAX_EXAMINED = 20_000
 const PRUNE_BATCH = 2_000
+/** Types that an index is asked for one by one; the engine takes 500 parts in a union. */
+const MAX_TYPE_PARTS = 50
 
 export class EventLog {
   readonly #db: Database
@@ -104,6 +106,7 @@ export class EventLog {
   #bytes = 0
   #lastAt = 0
   #appendedBytes = 0
+  #lastTypeId = 0
 
   constructor(db: Database, clock: Clock) {
     this.#db = db
@@ -160,7 +163,8 @@ export class EventLog {
 
   /** Seq bounds of a time span: events older than `fromMs` or newer than `toMs` are outside. */
   rangeOfTime(fromMs: number | undefined, toMs: number | undefined): Range {
-    const after = fromMs === undefined ? this.#oldest - 1 : this.#seqAt('at >= ? ORDER BY at, seq', fromMs, this.#head + 1) - 1
+    const after =
+      fromMs === undefined ? this.#oldest - 1 : this.#seqAt('at >= ? ORDER BY at, seq', fromMs, this.#head + 1) - 1
     const upTo = toMs === undefined ? this.#head : this.#seqAt('at <= ? ORDER BY at DESC, seq DESC', toMs, 0)
     return { after: Math.max(after, 0), upTo: Math.min(upTo, this.#head) }
   }
@@ -169,7 +173,13 @@ export class EventLog {
    * At most `limit` events of the range that match, from its newest end (`desc`) or its oldest (`asc`). Looks at a
    * bounded number of rows: a scan that is not `complete` goes on from `reached`.
    */
-  scan(filter: EventFilter, range: Range, order: 'asc' | 'desc', limit: number, maxCharacters = Number.POSITIVE_INFINITY): Scan {
+  scan(
+    filter: EventFilter,
+    range: Range,
+    order: 'asc' | 'desc',
+    limit: number,
+    maxCharacters = Number.POSITIVE_INFINITY,
+  ): Scan {
     const bounded = { after: Math.max(range.after, this.#oldest - 1, 0), upTo: Math.min(range.upTo, this.#head) }
     const end = order === 'asc' ? bounded.upTo : bounded.after + 1
     if (bounded.upTo <= bounded.after) return { events: [], reached: end, complete: true }
@@ -178,11 +188,14 @@ export class EventLog {
     const plan = planScan(filter, types, (name) => this.countOfType(name))
     const events = this.#query(plan, bounded, order, limit, maxCharacters)
     const last = events.at(-1)
-    const cut = events.length >= limit || events.reduce((sum, { envelope }) => sum + envelope.length, 0) >= maxCharacters
+    const cut =
+      events.length >= limit || events.reduce((sum, { envelope }) => sum + envelope.length, 0) >= maxCharacters
     if (cut && last !== undefined) return { events, reached: last.seq, complete: last.seq === end }
     if (!plan.bounded) return { events, reached: end, complete: true }
     const examined = this.#examined(plan, bounded, order)
-    return examined === undefined ? { events, reached: end, complete: true } : { events, reached: examined, complete: false }
+    return examined === undefined
+      ? { events, reached: end, complete: true }
+      : { events, reached: examined, complete: false }
   }
 
   /** Size of the filtered set, exact up to `cap`. */
@@ -200,7 +213,13 @@ export class EventLog {
       return { total: matching.reduce((sum, name) => sum + this.countOfType(name), 0), capped: false }
     }
     const plan = planScan(filter, matching, (name) => this.countOfType(name))
-    const { from, values } = candidates(plan, this.#typeIds, { after, upTo }, 'desc', plan.bounded ? MAX_EXAMINED : cap + 1)
+    const { from, values } = candidates(
+      plan,
+      this.#typeIds,
+      { after, upTo },
+      'desc',
+      plan.bounded ? MAX_EXAMINED : cap + 1,
+    )
     const rest = conditions(plan.rest, this.#typeIds)
     const row = this.#db.rows(`SELECT count(*) FROM (${from}) AS c ${rest.where}`, ...values, ...rest.values)[0]
     const total = Number(row?.[0] ?? 0)
@@ -220,7 +239,10 @@ export class EventLog {
   prune(tx: Tx, { maxAgeMs, maxBytes }: Retention): number {
     const cut = this.#pruneUpTo(tx, maxAgeMs, maxBytes)
     if (cut < this.#oldest || this.#oldest === 0) return 0
-    const gone = tx.all('SELECT type, count(*) AS n, sum(octet_length(envelope)) AS bytes FROM events WHERE seq <= ? GROUP BY type', cut)
+    const gone = tx.all(
+      'SELECT type, count(*) AS n, sum(octet_length(envelope)) AS bytes FROM events WHERE seq <= ? GROUP BY type',
+      cut,
+    )
     tx.run('DELETE FROM events WHERE seq <= ?', cut)
     let bytes = 0
     for (const row of gone) {
@@ -240,9 +262,8 @@ export class EventLog {
   }
 
   #load(): void {
-    const [head, oldest, lastAt] = this.#db.rows(
-      'SELECT max(seq), min(seq), (SELECT at FROM events ORDER BY seq DESC LIMIT 1) FROM events',
-    )[0] ?? []
+    const [head, oldest, lastAt] =
+      this.#db.rows('SELECT max(seq), min(seq), (SELECT at FROM events ORDER BY seq DESC LIMIT 1) FROM events')[0] ?? []
     this.#head = Number(head ?? 0)
     this.#oldest = Number(oldest ?? 0)
     this.#lastAt = Number(lastAt ?? 0)
@@ -253,6 +274,7 @@ export class EventLog {
   }
 
   #knowType(id: number, name: string, count: number): void {
+    this.#lastTypeId = Math.max(this.#lastTypeId, id)
     this.#typeIds.set(name, id)
     this.#typeNames.set(id, name)
     this.#typeCounts.set(name, count)
@@ -269,7 +291,13 @@ export class EventLog {
     }
     tx.run(
       'INSERT INTO events (seq, type, at, actor, subject, city, envelope) VALUES (?, ?, ?, ?, ?, ?, ?)',
-      seq, this.#typeId(type), at, actor, subject ?? null, city ?? null, envelope,
+      seq,
+      this.#typeId(type),
+      at,
+      actor,
+      subject ?? null,
+      city ?? null,
+      envelope,
     )
     this.#appended.push({ seq, at, type, actor, subject, city, envelope })
     return seq
@@ -278,7 +306,8 @@ export class EventLog {
   #typeId(name: string): number {
     const known = this.#typeIds.get(name)
     if (known !== undefined) return known
-    const id = this.#typeIds.size + 1
+    // Not their number: the ids of types whose first write was undone are not on disk.
+    const id = this.#lastTypeId + 1
     this.#knowType(id, name, 0)
     return id
   }
@@ -294,7 +323,9 @@ export class EventLog {
     for (const [name, count] of added) {
       tx.run(
         'INSERT INTO event_types (id, name, count) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET count = count + excluded.count',
-        this.#typeId(name), name, count,
+        this.#typeId(name),
+        name,
+        count,
       )
     }
     tx.run('UPDATE log_state SET bytes = bytes + ?', this.#appendedBytes)
@@ -322,11 +353,18 @@ export class EventLog {
     return Number(this.#db.rows(`SELECT seq FROM events WHERE ${where} LIMIT 1`, at)[0]?.[0] ?? otherwise)
   }
 
-  #query(plan: Plan, range: Range, order: 'asc' | 'desc', limit: number, maxCharacters: number): readonly StoredEvent[] {
+  #query(
+    plan: Plan,
+    range: Range,
+    order: 'asc' | 'desc',
+    limit: number,
+    maxCharacters: number,
+  ): readonly StoredEvent[] {
     const { from, values } = candidates(plan, this.#typeIds, range, order, plan.bounded ? MAX_EXAMINED : limit)
     const rest = conditions(plan.rest, this.#typeIds)
     const sql = `SELECT seq, type, at, actor, subject, city, envelope FROM (${from}) AS c ${rest.where} ORDER BY seq ${order} LIMIT ?`
-    if (maxCharacters === Number.POSITIVE_INFINITY) return this.#db.rows(sql, ...values, ...rest.values, limit).map((row) => this.#toEvent(row))
+    if (maxCharacters === Number.POSITIVE_INFINITY)
+      return this.#db.rows(sql, ...values, ...rest.values, limit).map((row) => this.#toEvent(row))
     const events: StoredEvent[] = []
     let characters = 0
     for (const row of this.#db.iterate(sql, ...values, ...rest.values, limit)) {
@@ -360,7 +398,11 @@ export class EventLog {
   }
 
   #pruneUpTo(tx: Tx, maxAgeMs: number, maxBytes: number): number {
-    const byAge = tx.get('SELECT max(seq) AS seq FROM (SELECT seq FROM events WHERE at < ? ORDER BY at LIMIT ?)', this.#clock.now() - maxAgeMs, PRUNE_BATCH)
+    const byAge = tx.get(
+      'SELECT max(seq) AS seq FROM (SELECT seq FROM events WHERE at < ? ORDER BY at LIMIT ?)',
+      this.#clock.now() - maxAgeMs,
+      PRUNE_BATCH,
+    )
     const wanted = this.#bytes > maxBytes ? this.#oldest + this.#rowsFreeing(tx, this.#bytes - maxBytes) - 1 : 0
     const pinned = Math.min(...this.#pins.values(), Number.MAX_SAFE_INTEGER)
     return Math.min(Math.max(Number(byAge?.seq ?? 0), wanted), this.#oldest + PRUNE_BATCH - 1, this.#head - 1, pinned)
@@ -393,8 +435,16 @@ export function eventMatches(filter: EventFilter, event: StoredEvent): boolean {
 
 /** Which index leads, and what is left to check row by row. */
 interface Plan {
-  readonly lead: { readonly column: 'subject' | 'actor' | 'city'; readonly value: string } | { readonly types: readonly string[] } | undefined
-  readonly rest: { readonly types?: readonly string[]; readonly subject?: string; readonly actor?: string; readonly city?: string }
+  readonly lead:
+    | { readonly column: 'subject' | 'actor' | 'city'; readonly value: string }
+    | { readonly types: readonly string[] }
+    | undefined
+  readonly rest: {
+    readonly types?: readonly string[]
+    readonly subject?: string
+    readonly actor?: string
+    readonly city?: string
+  }
   /** True where rows are checked that the index cannot rule out. */
   readonly bounded: boolean
 }
@@ -409,10 +459,11 @@ function planScan(filter: EventFilter, types: readonly string[] | undefined, cou
     ...(city === undefined ? {} : { city }),
   }
   const lead = leadOf(rest)
-  if (types !== undefined && (rare || lead === undefined)) {
+  const few = types !== undefined && types.length <= MAX_TYPE_PARTS
+  if (types !== undefined && few && (rare || lead === undefined)) {
     return { lead: { types }, rest, bounded: Object.keys(rest).length > 0 }
   }
-  if (lead === undefined) return { lead: undefined, rest: {}, bounded: false }
+  if (lead === undefined) return { lead: undefined, rest: byType, bounded: types !== undefined }
   const { [lead.column]: _, ...others } = rest
   const left = { ...others, ...byType }
   return { lead, rest: left, bounded: Object.keys(left).length > 0 }
@@ -453,7 +504,9 @@ function conditions(rest: Plan['rest'], ids: Ids): { where: string; values: SqlV
     values.push(value)
   }
   if (rest.types !== undefined) {
-    parts.push(`c.type IN (${rest.types.map((name) => ids.get(name) ?? -1).join(', ')})`)
+    // One text for every set of types: statements are kept by their text.
+    parts.push('c.type IN (SELECT value FROM json_each(?))')
+    values.push(JSON.stringify(rest.types.map((name) => ids.get(name) ?? -1)))
   }
   return { where: parts.length === 0 ? '' : `WHERE ${parts.join(' AND ')}`, values }
 }

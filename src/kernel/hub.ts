@@ -175,7 +175,8 @@ export class Channel {
   }
 }
 
-const filterKey = (filter: EventFilter): string => JSON.stringify([filter.types, filter.actor, filter.subject, filter.city])
+const filterKey = (filter: EventFilter): string =>
+  JSON.stringify([filter.types, filter.actor, filter.subject, filter.city])
 
 class Subscriber implements Feed, Attachment {
   readonly #channel: Channel
@@ -235,8 +236,14 @@ class Subscriber implements Feed, Attachment {
 
   #pump(): void {
     while (!this.#closed && !this.#blocked && this.#sink !== undefined) {
-      if (this.#backlog !== undefined) return this.#replay(this.#backlog, this.#sink)
-      if (this.#next > this.#channel.head) return this.#caughtUp(this.#sink)
+      if (this.#backlog !== undefined) {
+        this.#replay(this.#backlog, this.#sink)
+        return
+      }
+      if (this.#next > this.#channel.head) {
+        this.#caughtUp(this.#sink)
+        return
+      }
       if (this.#next < this.#channel.ringStart) {
         this.#backlog = this.#channel.openBacklog(this.#lastId, this.#group.filter)
         continue

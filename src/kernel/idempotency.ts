@@ -34,7 +34,9 @@ export interface IdempotencyClaim {
 }
 
 export function fingerprintOf(body: unknown): string {
-  return createHash('sha256').update(JSON.stringify(body) ?? '').digest('hex')
+  return createHash('sha256')
+    .update(JSON.stringify(body) ?? '')
+    .digest('hex')
 }
 
 /** The keys of one database. */
@@ -55,7 +57,9 @@ export class IdempotencyKeys {
     const running = this.#running.get(id)
     if (running !== undefined) {
       if (running !== claim.fingerprint) throw mismatch()
-      throw problem('idempotency-in-flight', 'the first request with this Idempotency-Key is still running', { retryAfterSec: 1 })
+      throw problem('idempotency-in-flight', 'the first request with this Idempotency-Key is still running', {
+        retryAfterSec: 1,
+      })
     }
     const stored = this.#stored<B>(claim)
     if (stored !== undefined) return stored
@@ -74,7 +78,12 @@ export class IdempotencyKeys {
     tx.run('DELETE FROM idempotency_keys WHERE created_at < ?', now - KEPT_MS)
     tx.run(
       'INSERT OR REPLACE INTO idempotency_keys (scope, key, fingerprint, status, body, created_at) VALUES (?, ?, ?, ?, ?, ?)',
-      claim.scope, claim.key, claim.fingerprint, reply.status, JSON.stringify(reply.body), now,
+      claim.scope,
+      claim.key,
+      claim.fingerprint,
+      reply.status,
+      JSON.stringify(reply.body),
+      now,
     )
     return reply
   }
@@ -82,7 +91,9 @@ export class IdempotencyKeys {
   #stored<B>({ scope, key, fingerprint }: IdempotencyClaim): Reply<B> | undefined {
     const row = this.#db.get(
       'SELECT fingerprint, status, body FROM idempotency_keys WHERE scope = ? AND key = ? AND created_at >= ?',
-      scope, key, this.#clock.now() - KEPT_MS,
+      scope,
+      key,
+      this.#clock.now() - KEPT_MS,
     )
     if (row === undefined) return undefined
     if (row.fingerprint !== fingerprint) throw mismatch()

@@ -72,7 +72,8 @@ export class Jobs {
     const running = [...this.#running.values()]
     for (const { aborter } of running) aborter.abort(new JobFailure(code, message))
     await Promise.all(running.map(({ done }) => done))
-    for (const request of this.#deps.store.requests.unfinished()) await this.#fail(request, new JobFailure(code, message))
+    for (const request of this.#deps.store.requests.unfinished())
+      await this.#fail(request, new JobFailure(code, message))
   }
 
   /** The supervisor ends: jobs are cut, and taken up at the next start. */
@@ -97,7 +98,9 @@ export class Jobs {
   async #work(request: UnfinishedRequest, aborter: AbortController): Promise<void> {
     const { store, clock, log } = this.#deps
     const job = this.#jobOf(request.operation)
-    const cancel = clock.after(job?.deadlineMs ?? 0, () => aborter.abort(new JobFailure('timeout', `${request.operation} took too long`)))
+    const cancel = clock.after(job?.deadlineMs ?? 0, () =>
+      aborter.abort(new JobFailure('timeout', `${request.operation} took too long`)),
+    )
     try {
       if (job === undefined) throw new JobFailure('internal_error', `nothing handles ${request.operation}`)
       await store.db.write((tx) => store.requests.markRunning(tx, request.id))
@@ -118,14 +121,22 @@ export class Jobs {
   async #fail(request: UnfinishedRequest, error: unknown): Promise<void> {
     const { store, log } = this.#deps
     const failure = toFailure(error)
-    log.warn({ request: request.id, operation: request.operation, code: failure.code, error: failure.message }, 'request failed')
+    log.warn(
+      { request: request.id, operation: request.operation, code: failure.code, error: failure.message },
+      'request failed',
+    )
     try {
       await store.db.write((tx) => {
         store.requests.finish(tx, {
           type: 'request.failed',
           actor: 'supervisor',
           ...(request.city === '' ? {} : { subject: request.city }),
-          payload: { request_id: request.id, operation: request.operation, error_code: failure.code, error_message: failure.message },
+          payload: {
+            request_id: request.id,
+            operation: request.operation,
+            error_code: failure.code,
+            error_message: failure.message,
+          },
         })
       })
     } catch (refused) {

@@ -45,6 +45,8 @@ export class LogStream {
     return {
       read: (): BacklogPage => {
         const upTo = this.#log.head
+        // A reader so slow that retention overtook it: its stream ends, and its cursor answers 410.
+        if (position < this.#log.oldest - 1) throw new Error('what comes next is no longer retained')
         const scan = this.#log.scan(filter, { after: position, upTo }, 'asc', PAGE_EVENTS, PAGE_CHARACTERS)
         position = scan.complete ? upTo : scan.reached
         const events = scan.events.map((event): ScopedEvent => ({ id: String(event.seq), event, city: '' }))
@@ -57,8 +59,12 @@ export class LogStream {
 /** 410 where events after the position are no longer retained; `0` asks for whatever there is. */
 export function refuseExpired(after: number, log: EventLog): void {
   if (after === 0 || after >= log.oldest - 1) return
-  throw problem('cursor-expired', `events ${after + 1} to ${log.oldest - 1} are no longer retained; the oldest is ${log.oldest}`, {
-    oldest_seq: log.oldest,
-    head_seq: log.head,
-  })
+  throw problem(
+    'cursor-expired',
+    `events ${after + 1} to ${log.oldest - 1} are no longer retained; the oldest is ${log.oldest}`,
+    {
+      oldest_seq: log.oldest,
+      head_seq: log.head,
+    },
+  )
 }

@@ -12,9 +12,19 @@ export interface Logger {
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
+/** Lines that wait for the disk; what comes on top is dropped. */
+const MAX_BUFFERED_BYTES = 4 * 1024 * 1024
+
 /** Appends JSON lines to `file`. A disk that takes no more lines costs lines, never the server. */
 export function openLog(file: string, level: LogLevel): { logger: Logger; close(): void } {
-  const destination = pino.destination({ dest: file, sync: false, mkdir: true, append: true, minLength: 0 })
+  const destination = pino.destination({
+    dest: file,
+    sync: false,
+    mkdir: true,
+    append: true,
+    minLength: 0,
+    maxLength: MAX_BUFFERED_BYTES,
+  })
   destination.on('error', () => {})
   const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
   return {

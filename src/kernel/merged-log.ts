@@ -6,7 +6,7 @@
  * M3  A log that cannot be read is named in `partial_errors`, and keeps its last known position.
  */
 import { SUPERVISOR_SOURCE } from '../contract/names.ts'
-import { parseComposite, type Positions } from './cursor.ts'
+import { type Positions, parseComposite } from './cursor.ts'
 import type { EventFilter, EventLog, Range, StoredEvent } from './event-log.ts'
 import type { Feed } from './feed.ts'
 import { type Backlog, type BacklogPage, Channel, type Framing, type ScopedEvent } from './hub.ts'
@@ -197,11 +197,15 @@ export class MergedLog {
       })
     }
     if (first === undefined) return
-    throw problem('cursor-expired', `the cursor is older than what is retained: ${errors.map((one) => one.location.slice(7)).join(', ')}`, {
-      errors,
-      oldest_seq: first.oldest,
-      head_seq: first.head,
-    })
+    throw problem(
+      'cursor-expired',
+      `the cursor is older than what is retained: ${errors.map((one) => one.location.slice(7)).join(', ')}`,
+      {
+        errors,
+        oldest_seq: first.oldest,
+        head_seq: first.head,
+      },
+    )
   }
 
   #backlog(starts: Map<string, number>, filter: EventFilter): Backlog {
@@ -252,7 +256,10 @@ class MergedBacklog implements Backlog {
     this.#parts = this.#names.map((name) => `${name}:${starts.get(name) ?? 0}`)
     for (const name of this.#names) {
       const { log, upTo } = fence.get(name) ?? { log: undefined, upTo: 0 }
-      if (log !== undefined) this.#readers.push({ name, log, upTo, position: starts.get(name) ?? 0, buffer: [], taken: 0 })
+      if (log === undefined) continue
+      // A start before the oldest was refused, unless it means "whatever there is".
+      const position = Math.max(starts.get(name) ?? 0, log.oldest - 1)
+      this.#readers.push({ name, log, upTo, position, buffer: [], taken: 0 })
     }
   }
 
@@ -288,7 +295,15 @@ class MergedBacklog implements Backlog {
   #fill(reader: Reader): boolean | 'later' {
     if (reader.taken < reader.buffer.length) return true
     if (reader.position >= reader.upTo) return false
-    const scan = reader.log.scan(this.#filter, { after: reader.position, upTo: reader.upTo }, 'asc', REPLAY_PAGE_EVENTS, REPLAY_PAGE_CHARACTERS)
+    // A reader so slow that retention overtook it: its stream ends, and its cursor answers 410.
+    if (reader.position < reader.log.oldest - 1) throw new Error('what comes next is no longer retained')
+    const scan = reader.log.scan(
+      this.#filter,
+      { after: reader.position, upTo: reader.upTo },
+      'asc',
+      REPLAY_PAGE_EVENTS,
+      REPLAY_PAGE_CHARACTERS,
+    )
     reader.position = scan.complete ? reader.upTo : scan.reached
     reader.buffer = scan.events
     reader.taken = 0
@@ -312,19 +327,31 @@ function readSource(source: LogSource, query: MergedQuery, start: number | undef
   const { total, capped } = log.count(filter, whole, MAX_EXACT_TOTAL)
   const range = query.beyond === undefined ? whole : beyondKey(log, source.name, whole, query.beyond, query.order)
   const scan = log.scan(filter, range, query.order, query.limit + 1)
-  const events = scan.events.map((event): MergedEvent => ({
-    id: '', event, city: event.city ?? source.name, source: source.name,
-  }))
-  return { events, total, capped, stop: scan.complete || scan.events.length > query.limit ? undefined : keyAt(log, source.name, scan.reached) }
+  const events = scan.events.map(
+    (event): MergedEvent => ({
+      id: '',
+      event,
+      city: event.city ?? source.name,
+      source: source.name,
+    }),
+  )
+  return {
+    events,
+    total,
+    capped,
+    stop: scan.complete || scan.events.length > query.limit ? undefined : keyAt(log, source.name, scan.reached),
+  }
 }
 
 /** The part of a range that comes after a key in the page order. */
 function beyondKey(log: EventLog, name: string, range: Range, key: MergedKey, order: 'asc' | 'desc'): Range {
   if (order === 'desc') {
-    const upTo = name === key.source ? key.seq - 1 : log.rangeOfTime(undefined, name < key.source ? key.at : key.at - 1).upTo
+    const upTo =
+      name === key.source ? key.seq - 1 : log.rangeOfTime(undefined, name < key.source ? key.at : key.at - 1).upTo
     return { after: range.after, upTo: Math.min(range.upTo, upTo) }
   }
-  const after = name === key.source ? key.seq : log.rangeOfTime(name > key.source ? key.at : key.at + 1, undefined).after
+  const after =
+    name === key.source ? key.seq : log.rangeOfTime(name > key.source ? key.at : key.at + 1, undefined).after
   return { after: Math.max(range.after, after), upTo: range.upTo }
 }
 

@@ -87,8 +87,14 @@ export class RequestLedger {
   accept(tx: Tx, request: AcceptedRequest): void {
     tx.run(
       'INSERT INTO requests (id, operation, status, city, subject, event_cursor, input, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-      request.id, request.operation, 'accepted', request.city, request.subject ?? null, request.eventCursor,
-      JSON.stringify(request.input), this.#clock.now(),
+      request.id,
+      request.operation,
+      'accepted',
+      request.city,
+      request.subject ?? null,
+      request.eventCursor,
+      JSON.stringify(request.input),
+      this.#clock.now(),
     )
     tx.afterCommit(() => {
       this.#pending++
@@ -106,8 +112,12 @@ export class RequestLedger {
     const changed = tx.run(
       `UPDATE requests SET status = ?, finished_at = ?, result = ?, error_code = ?, error_message = ?
        WHERE id = ? AND status IN ('accepted', 'running')`,
-      failed ? 'failed' : 'succeeded', this.#clock.now(), failed ? null : JSON.stringify(payload),
-      failed ? event.payload.error_code : null, failed ? event.payload.error_message : null, payload.request_id,
+      failed ? 'failed' : 'succeeded',
+      this.#clock.now(),
+      failed ? null : JSON.stringify(payload),
+      failed ? event.payload.error_code : null,
+      failed ? event.payload.error_message : null,
+      payload.request_id,
     )
     if (changed === 0) return false
     this.#log.append(tx, event)
@@ -133,7 +143,12 @@ export class RequestLedger {
     const beyond = after === undefined ? '' : 'AND (created_at, id) < (?, ?)'
     const keys = after === undefined ? [] : [after.createdAt, after.id]
     return this.#db
-      .all(`SELECT * FROM requests WHERE ${where} ${beyond} ORDER BY created_at DESC, id DESC LIMIT ?`, ...values, ...keys, limit)
+      .all(
+        `SELECT * FROM requests WHERE ${where} ${beyond} ORDER BY created_at DESC, id DESC LIMIT ?`,
+        ...values,
+        ...keys,
+        limit,
+      )
       .map(toInfo)
   }
 
@@ -144,14 +159,16 @@ export class RequestLedger {
 
   /** True where `prune` would find something: cheap, and writes nothing. */
   needsPruning(): boolean {
-    const oldest = this.#db.get('SELECT min(created_at) AS at, count(*) AS n FROM requests WHERE finished_at IS NOT NULL')
+    const oldest = this.#db.get(
+      'SELECT min(created_at) AS at, count(*) AS n FROM requests WHERE finished_at IS NOT NULL',
+    )
     return oldest?.at != null && (Number(oldest.at) < this.#clock.now() - KEPT_MS || Number(oldest.n) > KEPT_ROWS)
   }
 
   /** Forgets what ended long ago: older than 30 days, or beyond 100,000 rows. */
   prune(tx: Tx): void {
     const limit = this.#clock.now() - KEPT_MS
-    tx.run("DELETE FROM requests WHERE finished_at IS NOT NULL AND created_at < ?", limit)
+    tx.run('DELETE FROM requests WHERE finished_at IS NOT NULL AND created_at < ?', limit)
     tx.run(
       `DELETE FROM requests WHERE finished_at IS NOT NULL AND (created_at, id) <=
        (SELECT created_at, id FROM requests ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET ?)`,

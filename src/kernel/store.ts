@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts'
 import { Database, type Migrations } from './database.ts'
 import { EVENT_LOG_SCHEMA, EventLog, type Retention } from './event-log.ts'
 import { IDEMPOTENCY_SCHEMA, IdempotencyKeys } from './idempotency.ts'
-import { RequestLedger, REQUESTS_SCHEMA } from './requests.ts'
+import { REQUESTS_SCHEMA, RequestLedger } from './requests.ts'
 
 /** Tables that every store has; its first migration starts with them. */
 export const STORE_SCHEMA = `${EVENT_LOG_SCHEMA}${REQUESTS_SCHEMA}${IDEMPOTENCY_SCHEMA}
@@ -39,6 +39,13 @@ export function openStore({ clock, ...options }: StoreOptions): Store {
 export function readMeta(store: Store, key: string): string | undefined {
   const value = store.db.get('SELECT value FROM meta WHERE key = ?', key)?.value
   return value === undefined ? undefined : String(value)
+}
+
+/** A small write that tells whether the disk takes writes again; without it only the next caller would find out. */
+export async function probeWrites(store: Store, clock: Clock): Promise<void> {
+  await store.db.write((tx) => {
+    tx.run("INSERT OR REPLACE INTO meta (key, value) VALUES ('probed_at', ?)", String(clock.now()))
+  })
 }
 
 /** One round of housekeeping; the caller repeats it from time to time. */

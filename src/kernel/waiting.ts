@@ -21,7 +21,7 @@ export async function waitForChange(
   const waitMs = wait === undefined ? DEFAULT_WAIT_MS : parseDurationMs(wait)
   if (waitMs > MAX_WAIT_MS) throw invalidField('query.wait', 'must be at most 2m', wait)
   if (waitMs <= 0) throw invalidField('query.wait', 'must be more than 0', wait)
-  if (index === undefined || log.head > index) return
+  if (index === undefined || log.head > index || signal.aborted) return
   await new Promise<void>((resolve) => {
     const cancel = clock.after(waitMs, done)
     const stop = log.onCommit((events) => {

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import type { ErrorDetail } from '../contract/problems.ts'
 import type { CitySettings } from '../modules/cities/city.ts'
 import { StartFailure } from '../modules/cities/worker.ts'
-import { loadCity } from '../modules/config/load.ts'
 import type { ConfigIssue } from '../modules/config/issues.ts'
+import { loadCity } from '../modules/config/load.ts'
 import { PRESETS } from '../modules/providers/presets.ts'
 
 const BUILTIN_PACKS = new Map([['core', join(import.meta.dirname, '..', 'modules', 'packs', 'core')]])

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { systemClock } from '../kernel/clock.ts'
 import { Problem } from '../kernel/problem.ts'
 import { parseFlags, resolveSettings, SERVE_HELP, SettingsError } from './settings.ts'
-import { startSupervisor, type Supervisor } from './supervisor.ts'
+import { type Supervisor, startSupervisor } from './supervisor.ts'
 
 export interface ServeIo {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -76,11 +76,15 @@ function explain(error: unknown, io: ServeIo): number {
     return EXIT_USAGE
   }
   if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
-    io.stderr.write(`error: ${error.message}\nhint: another program has the port; choose one with --port, or 0 for any free one\n`)
+    io.stderr.write(
+      `error: ${error.message}\nhint: another program has the port; choose one with --port, or 0 for any free one\n`,
+    )
     return EXIT_PORT_TAKEN
   }
   if (error instanceof Problem && error.code === 'unavailable') {
-    io.stderr.write(`error: ${error.message}\nhint: is another supervisor running on this home? choose one with --home\n`)
+    io.stderr.write(
+      `error: ${error.message}\nhint: is another supervisor running on this home? choose one with --home\n`,
+    )
     return EXIT_HOME_TAKEN
   }
   io.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`)

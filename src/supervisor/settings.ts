@@ -6,7 +6,15 @@ import { parseDurationMs } from '../contract/durations.ts'
 import type { Retention } from '../kernel/event-log.ts'
 import { LOG_LEVELS, type LogLevel } from '../kernel/log.ts'
 import { IssueList, nearestHint } from '../modules/config/issues.ts'
-import { type ConfigNode, emptyTable, placeOf, readToml, tableOf, type TableNode, valueOf } from '../modules/config/toml.ts'
+import {
+  type ConfigNode,
+  emptyTable,
+  placeOf,
+  plainOf,
+  readToml,
+  type TableNode,
+  tableOf,
+} from '../modules/config/toml.ts'
 
 export interface Settings {
   readonly home: string
@@ -91,13 +99,17 @@ export function resolveSettings(flags: Flags, env: Environment, userHome: string
     auth: !loopback || flags.auth === true || truthy(env.SVC_AUTH) || file.auth === true,
     // Off loopback the token is the authorization; `allow_mutations = false` takes writes away whatever the bind.
     allowMutations: file.allowMutations ?? true,
-    allowedHosts: [...(file.allowedHosts ?? []), ...(loopback || bind === '0.0.0.0' || bind === '::' ? [] : [bind])].map((host) => host.toLowerCase()),
+    allowedHosts: [
+      ...(file.allowedHosts ?? []),
+      ...(loopback || bind === '0.0.0.0' || bind === '::' ? [] : [bind]),
+    ].map((host) => host.toLowerCase()),
     allowedOrigins: file.allowedOrigins ?? [],
     retention: { ...DEFAULT_RETENTION, ...file.retention },
   })
 }
 
-const nonEmpty = (text: string | undefined): string | undefined => (text === undefined || text === '' ? undefined : text)
+const nonEmpty = (text: string | undefined): string | undefined =>
+  text === undefined || text === '' ? undefined : text
 const absolute = (path: string, cwd: string): string => (isAbsolute(path) ? path : resolve(cwd, path))
 const truthy = (text: string | undefined): boolean => text === '1' || text === 'true'
 
@@ -130,8 +142,14 @@ interface FileSettings {
 
 type Kind = 'text' | 'number' | 'boolean' | 'texts' | 'duration'
 const SUPERVISOR_KEYS = {
-  bind: 'text', port: 'number', log_level: 'text', auth: 'boolean', allow_mutations: 'boolean',
-  allowed_hosts: 'texts', allowed_origins: 'texts', allowed_pack_hosts: 'texts',
+  bind: 'text',
+  port: 'number',
+  log_level: 'text',
+  auth: 'boolean',
+  allow_mutations: 'boolean',
+  allowed_hosts: 'texts',
+  allowed_origins: 'texts',
+  allowed_pack_hosts: 'texts',
 } as const satisfies Record<string, Kind>
 const RETENTION_KEYS = { max_age: 'duration', max_bytes: 'number' } as const satisfies Record<string, Kind>
 
@@ -147,7 +165,12 @@ function readFile(path: string): FileSettings {
   const first = issues.errors
   if (first.length > 0) {
     throw new SettingsError(
-      first.map(({ file, line, column, message, hint }) => `${file}:${line}:${column}: ${message}${hint === undefined ? '' : ` (${hint})`}`).join('\n'),
+      first
+        .map(
+          ({ file, line, column, message, hint }) =>
+            `${file}:${line}:${column}: ${message}${hint === undefined ? '' : ` (${hint})`}`,
+        )
+        .join('\n'),
     )
   }
   return toFileSettings(supervisor, retention)
@@ -199,7 +222,7 @@ function read(parent: TableNode, name: string, keys: Readonly<Record<string, Kin
   for (const [key, kind] of Object.entries(keys)) {
     const child = node.entries.get(key)
     if (child === undefined) continue
-    const value = valueOf(child)
+    const value = plainOf(child)
     const wrong = complaint(kind, child)
     if (wrong === undefined) values.set(key, value)
     else issues.error(placeOf(node, key), `${name}.${key}`, `\`${name}.${key}\` ${wrong}`)
@@ -208,10 +231,12 @@ function read(parent: TableNode, name: string, keys: Readonly<Record<string, Kin
 }
 
 function complaint(kind: Kind, node: ConfigNode): string | undefined {
-  const value = valueOf(node)
-  if (kind === 'number') return Number.isInteger(value) && Number(value) >= 0 ? undefined : 'must be a whole number, 0 or more'
+  const value = plainOf(node)
+  if (kind === 'number')
+    return Number.isInteger(value) && Number(value) >= 0 ? undefined : 'must be a whole number, 0 or more'
   if (kind === 'boolean') return typeof value === 'boolean' ? undefined : 'must be true or false'
-  if (kind === 'texts') return Array.isArray(value) && value.every((one) => typeof one === 'string') ? undefined : 'must be a list of texts'
+  if (kind === 'texts')
+    return Array.isArray(value) && value.every((one) => typeof one === 'string') ? undefined : 'must be a list of texts'
   if (typeof value !== 'string') return 'must be a text'
   if (kind === 'text') return undefined
   try {

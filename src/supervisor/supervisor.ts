@@ -15,10 +15,10 @@ import type { Migrations } from '../kernel/database.ts'
 import { createIds, randomHex, ulid } from '../kernel/ids.ts'
 import { type Logger, openLog } from '../kernel/log.ts'
 import { MergedLog } from '../kernel/merged-log.ts'
-import { openStore, readMeta, type Store, STORE_SCHEMA } from '../kernel/store.ts'
+import { openStore, readMeta, STORE_SCHEMA, type Store } from '../kernel/store.ts'
 import { CITY_MIGRATIONS } from '../modules/cities/city-store.ts'
 import { createCityHandlers } from '../modules/cities/handlers.ts'
-import { Registry, REGISTRY_SCHEMA } from '../modules/cities/registry.ts'
+import { REGISTRY_SCHEMA, Registry } from '../modules/cities/registry.ts'
 import { Cities } from '../modules/cities/service.ts'
 import { createEventHandlers } from '../modules/events/handlers.ts'
 import { createHealthHandlers } from '../modules/health/handlers.ts'
@@ -72,7 +72,13 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   const hostId = await noteStart(store, deps)
   const merged = new MergedLog(supervisorFraming)
   merged.put({
-    name: SUPERVISOR_SOURCE, uid: hostId, log: store.log, registeredAt: 0, startHead: 0, knownHead: 0, previousUid: undefined,
+    name: SUPERVISOR_SOURCE,
+    uid: hostId,
+    log: store.log,
+    registeredAt: 0,
+    startHead: 0,
+    knownHead: 0,
+    previousUid: undefined,
   })
   const readiness = createReadiness({ clock, probes: createProbes(probeTargets(env), { env }) })
   const config = createConfigLoader()
@@ -101,7 +107,13 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   const startedAt = clock.monotonic()
   let draining = false
   const handlers: Handlers = {
-    ...createCityHandlers({ cities, supervisor: store, clock, version, initializer: deps.withInitializer === false ? undefined : cities }),
+    ...createCityHandlers({
+      cities,
+      supervisor: store,
+      clock,
+      version,
+      initializer: deps.withInitializer === false ? undefined : cities,
+    }),
     ...createEventHandlers({ merged, clock, city: (name) => cities.running(name) }),
     ...createRequestHandlers({
       ledgers: () => [
@@ -110,7 +122,11 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       ],
     }),
     ...createHealthHandlers({
-      clock, version, startedAtMonotonic: startedAt, readiness, metrics,
+      clock,
+      version,
+      startedAtMonotonic: startedAt,
+      readiness,
+      metrics,
       vitals: {
         eventLoopMs: () => loopDelay.read(),
         reconcilerAgeMs: () => cities.patrolAgeMs,
@@ -144,7 +160,12 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     closeLog()
     throw error
   })
-  writeEndpoint(settings.home, { url, pid: deps.pid, started_at: isoTime(clock.now()), ...(token === undefined ? {} : { token }) })
+  writeEndpoint(settings.home, {
+    url,
+    pid: deps.pid,
+    started_at: isoTime(clock.now()),
+    ...(token === undefined ? {} : { token }),
+  })
   log.info({ url, pid: deps.pid, version }, 'listening')
   cities.start()
 
@@ -157,7 +178,9 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       await cities.close()
       await readiness[Symbol.asyncDispose]()
       loopDelay[Symbol.dispose]()
-      await setMeta(store, 'clean_exit', 'true').catch((error: unknown) => log.warn({ err: error }, 'clean exit not recorded'))
+      await setMeta(store, 'clean_exit', 'true').catch((error: unknown) =>
+        log.warn({ err: error }, 'clean exit not recorded'),
+      )
       store.db.close()
       log.info({ signal }, 'stopped')
       closeLog()
@@ -179,7 +202,10 @@ async function noteStart(store: Store, { clock, version, pid }: SupervisorDeps):
   await store.db.write((tx) => {
     tx.run("INSERT OR REPLACE INTO meta (key, value) VALUES ('host_id', ?), ('clean_exit', 'false')", hostId)
     store.log.append(tx, {
-      type: 'supervisor.started', actor: 'supervisor', subject: 'supervisor', city: SUPERVISOR_SOURCE,
+      type: 'supervisor.started',
+      actor: 'supervisor',
+      subject: 'supervisor',
+      city: SUPERVISOR_SOURCE,
       payload: { previous_exit: previousExit, version, pid },
     })
   })
@@ -190,7 +216,10 @@ async function noteShutdown(store: Store, signal: string, log: Logger): Promise<
   await store.db
     .write((tx) => {
       store.log.append(tx, {
-        type: 'supervisor.shutdown_requested', actor: 'supervisor', subject: 'supervisor', city: SUPERVISOR_SOURCE,
+        type: 'supervisor.shutdown_requested',
+        actor: 'supervisor',
+        subject: 'supervisor',
+        city: SUPERVISOR_SOURCE,
         payload: { source: 'signal', signal, mode: 'preserve_sessions' },
       })
     })

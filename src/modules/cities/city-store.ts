@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Migrations, Tx } from '../../kernel/database.ts'
 import { ulid } from '../../kernel/ids.ts'
-import { openStore, readMeta, type Store, STORE_SCHEMA } from '../../kernel/store.ts'
+import { openStore, readMeta, STORE_SCHEMA, type Store } from '../../kernel/store.ts'
 
 export const CITY_MIGRATIONS: Migrations = [
   `${STORE_SCHEMA}

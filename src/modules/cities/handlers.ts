@@ -1,6 +1,16 @@
 /** Handlers of the cities family: one small function per operation. */
 import type {
-  adoptCity, createCity, getCity, getCityHealth, getCityStatus, listCities, patchCity, restartCity, startCity, stopCity, unregisterCity,
+  adoptCity,
+  createCity,
+  getCity,
+  getCityHealth,
+  getCityStatus,
+  listCities,
+  patchCity,
+  restartCity,
+  startCity,
+  stopCity,
+  unregisterCity,
 } from '../../contract/cities.ts'
 import { parseDurationMs } from '../../contract/durations.ts'
 import { DEFAULT_LIMIT, MAX_WAIT_MS } from '../../contract/paging.ts'
@@ -35,7 +45,10 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
     definitionHash({ uid, name, path, suspended, provider: settings?.provider })
   const detail = (city: City & { readonly store: Store }) => {
     const revision = revisionOf(city)
-    return ok(cityDetail(city, version, revision, clock.now()), { ETag: `"${revision}"`, 'X-SVC-Index': String(city.store.log.head) })
+    return ok(cityDetail(city, version, revision, clock.now()), {
+      ETag: `"${revision}"`,
+      'X-SVC-Index': String(city.store.log.head),
+    })
   }
 
   const list: Handler<typeof listCities> = ({ query }) => {
@@ -52,7 +65,8 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
   const create: Handler<typeof createCity> = ({ body, claim, signal }) =>
     supervisor.keys.once(claim, () => wired().create(body, claim, signal))
 
-  const adopt: Handler<typeof adoptCity> = ({ body, claim }) => supervisor.keys.once(claim, () => wired().adopt(body, claim))
+  const adopt: Handler<typeof adoptCity> = ({ body, claim }) =>
+    supervisor.keys.once(claim, () => wired().adopt(body, claim))
 
   const get: Handler<typeof getCity> = ({ params }) => detail(cities.running(params.cityName))
 
@@ -68,7 +82,12 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
       writeSuspension(tx, suspended, clock.now())
       // An event only where something changed; the override is kept either way.
       if (suspended === before) return
-      store.log.append(tx, { type: suspended ? 'city.suspended' : 'city.resumed', actor: 'api', subject: city.name, payload: {} })
+      store.log.append(tx, {
+        type: suspended ? 'city.suspended' : 'city.resumed',
+        actor: 'api',
+        subject: city.name,
+        payload: {},
+      })
       tx.afterCommit(() => cities.setSuspended(city, suspended))
     })
     return detail(city)
@@ -120,7 +139,13 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
     const late = problem('gateway-timeout', `${params.cityName} is not stopped yet; the stop goes on`)
     const cancel = clock.after(timeoutMs, () => deadline.abort(late))
     try {
-      return ok(await cities.stopCity(params.cityName, { force: body?.force ?? false }, AbortSignal.any([signal, deadline.signal])))
+      return ok(
+        await cities.stopCity(
+          params.cityName,
+          { force: body?.force ?? false },
+          AbortSignal.any([signal, deadline.signal]),
+        ),
+      )
     } finally {
       cancel()
     }

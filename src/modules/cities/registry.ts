@@ -63,6 +63,12 @@ export interface DepartureRow {
   readonly finishedAt: number | undefined
 }
 
+/** What a create had begun to make in a directory. */
+export interface Scaffold {
+  readonly path: string
+  readonly made: readonly string[]
+}
+
 export interface StartFailure {
   readonly attempts: number
   readonly retryAt: number | undefined
@@ -93,8 +99,14 @@ export class Registry {
     tx.run(
       `INSERT INTO cities (name, uid, path, desired, registered_at, start_head, known_head, previous_uid, created_at)
        VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?)`,
-      city.name, city.uid, city.path, city.registeredAt, city.startHead, city.startHead,
-      previous === undefined ? null : String(previous.uid), now,
+      city.name,
+      city.uid,
+      city.path,
+      city.registeredAt,
+      city.startHead,
+      city.startHead,
+      previous === undefined ? null : String(previous.uid),
+      now,
     )
     tx.run('DELETE FROM scaffolds WHERE path = ?', city.path)
     return {
@@ -114,7 +126,9 @@ export class Registry {
     tx.run(
       `INSERT INTO departures (uid, name, path, request_id, registered_at, start_head, known_head)
        SELECT uid, name, path, ?, registered_at, start_head, ? FROM cities WHERE name = ?`,
-      requestId, head, name,
+      requestId,
+      head,
+      name,
     )
     tx.run('DELETE FROM cities WHERE name = ?', name)
     tx.run('DELETE FROM departures WHERE finished_at < ?', now - DEPARTURES_KEPT_MS)
@@ -124,6 +138,11 @@ export class Registry {
     tx.run('UPDATE departures SET finished_at = ?, known_head = ? WHERE request_id = ?', now, head, requestId)
   }
 
+  /** True while this very city is registered; inside the write, so that what commits before is seen. */
+  has(tx: Tx, name: string, uid: string): boolean {
+    return tx.get('SELECT name FROM cities WHERE name = ? AND uid = ?', name, uid) !== undefined
+  }
+
   setDesired(tx: Tx, name: string, desired: 'running' | 'stopped'): void {
     tx.run('UPDATE cities SET desired = ? WHERE name = ?', desired, name)
   }
@@ -131,14 +150,19 @@ export class Registry {
   started(tx: Tx, name: string, head: number): void {
     tx.run(
       'UPDATE cities SET attempts = 0, retry_at = NULL, error_code = NULL, error = NULL, known_head = ? WHERE name = ?',
-      head, name,
+      head,
+      name,
     )
   }
 
   startFailed(tx: Tx, name: string, { attempts, retryAt, errorCode, error }: StartFailure): void {
     tx.run(
       'UPDATE cities SET attempts = ?, retry_at = ?, error_code = ?, error = ? WHERE name = ?',
-      attempts, retryAt ?? null, errorCode, error, name,
+      attempts,
+      retryAt ?? null,
+      errorCode,
+      error,
+      name,
     )
   }
 
@@ -155,16 +179,20 @@ export class Registry {
     tx.run('DELETE FROM scaffolds WHERE path = ?', path)
   }
 
-  unfinishedScaffolds(): readonly { readonly path: string; readonly made: readonly string[] }[] {
-    return this.#store.db.all('SELECT path, made FROM scaffolds').map((row) => {
-      const made: unknown = JSON.parse(String(row.made))
-      return { path: String(row.path), made: Array.isArray(made) ? made.map(String) : [] }
-    })
+  unfinishedScaffolds(): readonly Scaffold[] {
+    return this.#store.db.all('SELECT path, made FROM scaffolds').map(toScaffold)
+  }
+
+  unfinishedScaffold(path: string): Scaffold | undefined {
+    const row = this.#store.db.get('SELECT path, made FROM scaffolds WHERE path = ?', path)
+    return row === undefined ? undefined : toScaffold(row)
   }
 }
 
-const numberOr = (value: unknown): number | undefined => (value === null || value === undefined ? undefined : Number(value))
-const textOr = (value: unknown): string | undefined => (value === null || value === undefined ? undefined : String(value))
+const numberOr = (value: unknown): number | undefined =>
+  value === null || value === undefined ? undefined : Number(value)
+const textOr = (value: unknown): string | undefined =>
+  value === null || value === undefined ? undefined : String(value)
 
 function toCity(row: Row): CityRow {
   return {
@@ -181,6 +209,11 @@ function toCity(row: Row): CityRow {
     errorCode: textOr(row.error_code),
     error: textOr(row.error),
   }
+}
+
+function toScaffold(row: Row): Scaffold {
+  const made: unknown = JSON.parse(String(row.made))
+  return { path: String(row.path), made: Array.isArray(made) ? made.map(String) : [] }
 }
 
 function toDeparture(row: Row): DepartureRow {

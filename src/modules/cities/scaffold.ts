@@ -4,7 +4,17 @@
  * F1  Nothing that exists is overwritten; only what a scaffold made is removed again.
  * F2  The journal names what will be made before the first file is written, so a crash leaves nothing behind.
  */
-import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  realpathSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, isAbsolute, join, normalize, resolve, sep } from 'node:path'
 import { invalidField } from '../../kernel/problem.ts'
 import { cityDatabasePath } from './city-store.ts'
@@ -24,7 +34,16 @@ export interface ScaffoldPlan {
 }
 
 const CONVENTION_DIRECTORIES = [
-  'agents', 'assets', 'commands', 'doctor', 'formulas', 'orders', 'overlays', 'template-fragments', '.svc/cache', '.svc/runtime',
+  'agents',
+  'assets',
+  'commands',
+  'doctor',
+  'formulas',
+  'orders',
+  'overlays',
+  'template-fragments',
+  '.svc/cache',
+  '.svc/runtime',
 ]
 
 /** An absolute path without `..`, with symbolic links of its existing part resolved; 422 otherwise. */
@@ -41,7 +60,8 @@ function realPathOf(path: string, location: string): string {
     try {
       return resolve(realpathSync(at), ...missing)
     } catch (error) {
-      if (codeOf(error) !== 'ENOENT') throw invalidField(location, `cannot be used: ${codeOf(error) ?? 'unreadable'}`, path)
+      if (codeOf(error) !== 'ENOENT')
+        throw invalidField(location, `cannot be used: ${codeOf(error) ?? 'unreadable'}`, path)
       if (dirname(at) === at) return path
       missing.unshift(basename(at))
     }
@@ -63,7 +83,9 @@ export function isDirectory(path: string): boolean {
 
 export function planScaffold(directory: string, input: ScaffoldInput): ScaffoldPlan {
   const wanted = ['', ...CONVENTION_DIRECTORIES].map((name) => join(directory, name))
-  const directories = [...new Set(wanted.flatMap(withParents))].filter((path) => !exists(path)).sort((a, b) => a.length - b.length)
+  const directories = [...new Set(wanted.flatMap(withParents))]
+    .filter((path) => !exists(path))
+    .sort((a, b) => a.length - b.length)
   const files = filesOf(directory, input).filter(({ path }) => !exists(path))
   return { directory, directories, files }
 }

@@ -7,7 +7,8 @@
  */
 import { statSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import type { CityInfo, CityStopResult } from '../../contract/cities.ts'
+import type { CityInfo, CityState, CityStopResult } from '../../contract/cities.ts'
+import { SUPERVISOR_SOURCE } from '../../contract/names.ts'
 import type { AsyncAcceptedResponse } from '../../contract/requests.ts'
 import { accepted, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
@@ -20,17 +21,26 @@ import type { Logger } from '../../kernel/log.ts'
 import { LogStream } from '../../kernel/log-stream.ts'
 import type { MergedLog } from '../../kernel/merged-log.ts'
 import { invalidField, type Problem, problem } from '../../kernel/problem.ts'
-import { type Store, tidy } from '../../kernel/store.ts'
+import { probeWrites, type Store, tidy } from '../../kernel/store.ts'
 import { type City, type CitySettings, cityFromRow, cityInfo } from './city.ts'
 import { type CityStore, openCityStore, readSuspension } from './city-store.ts'
 import { isCityName } from './lifecycle.ts'
-import { type CityRow, type DepartureRow, GRACE_MS, type Registry } from './registry.ts'
+import { type CityRow, type DepartureRow, GRACE_MS, type Registry, type Scaffold } from './registry.ts'
 import {
-  codeOf, holdsCity, isDirectory, pathsOf, planScaffold, removeScaffold, resolveDirectory, type ScaffoldInput, writeScaffold,
+  codeOf,
+  holdsCity,
+  isDirectory,
+  pathsOf,
+  planScaffold,
+  removeScaffold,
+  resolveDirectory,
+  type ScaffoldInput,
+  writeScaffold,
 } from './scaffold.ts'
 import { CityWorker, type PhaseHook, StartFailure, type StopOptions } from './worker.ts'
 
 export const PATROL_MS = 10_000
+const STREAMING: ReadonlySet<CityState> = new Set(['starting_agents', 'running', 'stopping'])
 
 export interface CitiesDeps {
   readonly supervisor: Store
@@ -94,10 +104,12 @@ export class Cities {
 
   /** Takes back unfinished scaffolds, opens every city's log, resumes what a crash interrupted. Starts nothing yet. */
   async boot(): Promise<void> {
-    const { registry, supervisor, clock } = this.#deps
-    for (const { path, made } of registry.unfinishedScaffolds()) {
-      removeScaffold(made)
-      await supervisor.db.write((tx) => registry.endScaffold(tx, path))
+    const { registry, clock, log } = this.#deps
+    for (const scaffold of registry.unfinishedScaffolds()) {
+      // One that cannot be taken back now is tried again by the next create there, and at the next start.
+      await this.#takeBack(scaffold).catch((error: unknown) =>
+        log.warn({ path: scaffold.path, err: error }, 'scaffold not taken back'),
+      )
     }
     for (const row of registry.cities()) await this.#bootCity(row)
     for (const row of registry.departures(clock.now() - GRACE_MS)) await this.#bootDeparture(row)
@@ -116,7 +128,8 @@ export class Cities {
     const heads = [...this.#workers.values()].map(({ city }) => city)
     await this.#deps.supervisor.db
       .write((tx) => {
-        for (const { name, store, knownHead } of heads) this.#deps.registry.rememberHead(tx, name, store?.log.head ?? knownHead)
+        for (const { name, store, knownHead } of heads)
+          this.#deps.registry.rememberHead(tx, name, store?.log.head ?? knownHead)
       })
       .catch((error: unknown) => this.#deps.log.warn({ err: error }, 'heads not recorded'))
     for (const { city } of this.#workers.values()) this.#dropStore(city)
@@ -152,7 +165,10 @@ export class Cities {
 
   /** Texts of stores that do not take writes at the moment. */
   storageFailures(): readonly string[] {
-    return this.all().flatMap(({ name, store }) => (store?.db.failure === undefined ? [] : [`${name}: ${store.db.failure}`]))
+    return this.all().flatMap(({ name, store, state, error }) => {
+      if (store !== undefined) return store.db.failure === undefined ? [] : [`${name}: ${store.db.failure}`]
+      return state === 'init_failed' ? [`${name}: ${error ?? 'its store cannot be opened'}`] : []
+    })
   }
 
   // --- Registering -------------------------------------------------------------------------------------------------
@@ -165,6 +181,8 @@ export class Cities {
     const path = resolveDirectory(input.dir, this.#deps.home, 'body.dir')
     const name = nameFor(input.name, path)
     return this.#claiming(name, path, async () => {
+      const unfinished = this.#deps.registry.unfinishedScaffold(path)
+      if (unfinished !== undefined) await this.#takeBack(unfinished)
       if (holdsCity(path)) throw problem('city-already-initialized', `city already initialized at ${path}`)
       this.#refuseTaken(name, path)
       refuseFile(path)
@@ -174,7 +192,10 @@ export class Cities {
     })
   }
 
-  async adopt(input: { readonly path: string; readonly name?: string }, claim: IdempotencyClaim | undefined): Promise<Reply<AsyncAcceptedResponse | CityInfo>> {
+  async adopt(
+    input: { readonly path: string; readonly name?: string },
+    claim: IdempotencyClaim | undefined,
+  ): Promise<Reply<AsyncAcceptedResponse | CityInfo>> {
     const path = resolveDirectory(input.path, this.#deps.home, 'body.path')
     const registered = this.#atPath(path)
     if (registered !== undefined && registered.wanted !== 'gone') return this.#alreadyRegistered(registered, input.name)
@@ -209,14 +230,23 @@ export class Cities {
     const { city } = worker
     const alreadyStopped = city.wanted === 'stopped' && city.state === 'stopped'
     if (!alreadyStopped) {
-      await this.#deps.supervisor.db.write((tx) => this.#deps.registry.setDesired(tx, name, 'stopped'))
-      city.wanted = 'stopped'
-      city.restart = false
+      await this.#deps.supervisor.db.write((tx) => {
+        this.#want(tx, city, 'stopped')
+        tx.afterCommit(() => {
+          city.restart = false
+        })
+      })
       worker.steer(options)
       await worker.until(({ state, wanted }) => state === 'stopped' || wanted !== 'stopped', signal)
       if (city.wanted !== 'stopped') throw notRunning(name)
     }
-    return { status: 'stopped', city: name, already_stopped: alreadyStopped, sessions_stopped: 0, forced: options.force }
+    return {
+      status: 'stopped',
+      city: name,
+      already_stopped: alreadyStopped,
+      sessions_stopped: 0,
+      forced: options.force,
+    }
   }
 
   async unregister(name: string, claim: IdempotencyClaim | undefined): Promise<AsyncReply> {
@@ -228,11 +258,22 @@ export class Cities {
     const cursor = merged.head()
     const reply = await supervisor.db.write((tx) => {
       // Two at once: the second finds the entry gone, inside the transaction.
-      if (tx.get('SELECT name FROM cities WHERE name = ?', name) === undefined) throw notRegistered(name)
+      if (!registry.has(tx, name, city.uid)) throw notRegistered(name)
       supervisor.log.append(tx, {
-        type: 'city.unregister_requested', actor: 'api', subject: name, city: name, payload: { name, path: city.path },
+        type: 'city.unregister_requested',
+        actor: 'api',
+        subject: name,
+        city: name,
+        payload: { name, path: city.path },
       })
-      supervisor.requests.accept(tx, { id: requestId, operation: 'city.unregister', city: name, subject: name, eventCursor: cursor, input: {} })
+      supervisor.requests.accept(tx, {
+        id: requestId,
+        operation: 'city.unregister',
+        city: name,
+        subject: name,
+        eventCursor: cursor,
+        input: {},
+      })
       registry.depart(tx, name, requestId, city.store?.log.head ?? city.knownHead, clock.now())
       tx.afterCommit(() => {
         city.wanted = 'gone'
@@ -271,23 +312,35 @@ export class Cities {
       if (!this.#workers.has(name)) this.#deps.merged.remove(name)
       store.db.close()
     }
-    await tidy(supervisor, retention)
+    await this.#tend(SUPERVISOR_SOURCE, supervisor, retention)
     for (const { store, settings, name } of this.all()) {
       if (store === undefined || !store.db.inPlace) continue
-      await tidy(store, settings?.retention ?? retention).catch((error: unknown) => this.#deps.log.warn({ city: name, err: error }, 'retention failed'))
+      await this.#tend(name, store, settings?.retention ?? retention)
+    }
+  }
+
+  async #tend(name: string, store: Store, retention: Retention): Promise<void> {
+    try {
+      if (store.db.failure !== undefined) await probeWrites(store, this.#deps.clock)
+      await tidy(store, retention)
+    } catch (error) {
+      this.#deps.log.warn({ store: name, err: error }, 'store not tended')
     }
   }
 
   #inspect(worker: CityWorker): void {
     const { city } = worker
-    if (city.wanted === 'gone') return worker.poke()
-    if (city.store !== undefined && !city.store.db.inPlace) {
-      this.#dropStore(city)
-      if (city.state === 'running') return worker.directoryLost()
+    const lost = city.wanted !== 'gone' && city.store?.db.inPlace === false
+    if (lost) this.#dropStore(city)
+    if (lost && city.state === 'running') worker.directoryLost()
+    else if (city.state === 'init_failed' && configTime(city) !== city.failedWith) worker.retryNow()
+    else worker.poke()
+    // The log of a stopped city is read too; its directory may be back.
+    if (city.state === 'stopped' && city.store === undefined && isDirectory(city.path)) {
+      this.#ensureStore(city).catch((error: unknown) =>
+        this.#deps.log.warn({ city: city.name, err: error }, 'city store not opened'),
+      )
     }
-    const changed = city.state === 'init_failed' && configTime(city) !== city.failedWith
-    if (changed) return worker.retryNow()
-    worker.poke()
   }
 
   // --- Inside ------------------------------------------------------------------------------------------------------
@@ -304,7 +357,18 @@ export class Cities {
 
   async #bootDeparture(row: DepartureRow): Promise<void> {
     if (this.#workers.has(row.name)) return
-    const city = cityFromRow({ ...row, desired: 'stopped', previousUid: undefined, attempts: 0, retryAt: undefined, errorCode: undefined, error: undefined }, this.#deps.clock.now())
+    const city = cityFromRow(
+      {
+        ...row,
+        desired: 'stopped',
+        previousUid: undefined,
+        attempts: 0,
+        retryAt: undefined,
+        errorCode: undefined,
+        error: undefined,
+      },
+      this.#deps.clock.now(),
+    )
     city.wanted = 'gone'
     city.state = 'stopping'
     city.departure = row.finishedAt === undefined ? row.requestId : undefined
@@ -325,7 +389,11 @@ export class Cities {
     this.#putSource(city)
     const { clock, log, supervisor, registry, random } = this.#deps
     const worker = new CityWorker(city, {
-      clock, log, supervisor, registry, random,
+      clock,
+      log,
+      supervisor,
+      registry,
+      random,
       hooks: [this.#configHook(), this.#storeHook(), ...this.#deps.hooks],
       changed: (changed) => this.#changed(changed),
       departed: (left) => this.#left(left),
@@ -336,7 +404,8 @@ export class Cities {
   }
 
   #changed(city: City): void {
-    if (city.state !== 'running' && city.state !== 'starting_agents') city.stream?.end()
+    // While it stops its streams still get what the stop itself logs.
+    if (!STREAMING.has(city.state)) city.stream?.end()
     this.#deps.log.info({ city: city.name, state: city.state }, 'city state')
   }
 
@@ -367,7 +436,8 @@ export class Cities {
     return {
       phase: 'loading_config',
       run: async (city) => {
-        if (!isDirectory(city.path)) throw new StartFailure('city_directory_missing', `city directory is missing: ${city.path}`)
+        if (!isDirectory(city.path))
+          throw new StartFailure('city_directory_missing', `city directory is missing: ${city.path}`)
         city.settings = await this.#deps.loadSettings(city.path, city.name)
       },
     }
@@ -389,7 +459,10 @@ export class Cities {
     const store = await this.#openStore(city.path, city.name)
     if (store.uid !== city.uid) {
       store.db.close()
-      throw new StartFailure('city_replaced', `the directory holds another city (${store.uid}, not ${city.uid}): unregister "${city.name}" and adopt the directory`)
+      throw new StartFailure(
+        'city_replaced',
+        `the directory holds another city (${store.uid}, not ${city.uid}): unregister "${city.name}" and adopt the directory`,
+      )
     }
     city.store = store
     city.stream = new LogStream(store.log, this.#deps.framing)
@@ -430,10 +503,17 @@ export class Cities {
       return await this.#register({ name: input.name, path, store, requestId, cursor, claim })
     } catch (error) {
       store?.db.close()
-      removeScaffold(made)
-      await supervisor.db.write((tx) => registry.endScaffold(tx, path)).catch(() => {})
+      // Where even that fails the journal stays: the next create there, or the next start, tries again.
+      await this.#takeBack({ path, made }).catch((failure: unknown) =>
+        this.#deps.log.warn({ path, err: failure }, 'scaffold not taken back'),
+      )
       throw scaffoldProblem(error, path)
     }
+  }
+
+  async #takeBack({ path, made }: Scaffold): Promise<void> {
+    removeScaffold(made)
+    await this.#deps.supervisor.db.write((tx) => this.#deps.registry.endScaffold(tx, path))
   }
 
   async #register({ name, path, store, requestId, cursor, claim }: Registration): Promise<AsyncReply> {
@@ -441,9 +521,22 @@ export class Cities {
     const payload = { name, path }
     let worker: CityWorker | undefined
     const reply = await supervisor.db.write((tx) => {
-      const registeredAt = supervisor.log.append(tx, { type: 'city.created', actor: 'api', subject: name, city: name, payload } satisfies EventDraft)
+      const registeredAt = supervisor.log.append(tx, {
+        type: 'city.created',
+        actor: 'api',
+        subject: name,
+        city: name,
+        payload,
+      } satisfies EventDraft)
       const row = registry.add(tx, { name, uid: store.uid, path, registeredAt, startHead: store.log.head }, clock.now())
-      supervisor.requests.accept(tx, { id: requestId, operation: 'city.create', city: name, subject: name, eventCursor: cursor, input: payload })
+      supervisor.requests.accept(tx, {
+        id: requestId,
+        operation: 'city.create',
+        city: name,
+        subject: name,
+        eventCursor: cursor,
+        input: payload,
+      })
       tx.afterCommit(() => {
         worker = this.#join(this.#adoptedCity(row, store))
       })
@@ -463,18 +556,28 @@ export class Cities {
     return city
   }
 
-  async #launch(name: string, operation: 'city.start' | 'city.restart', claim: IdempotencyClaim | undefined): Promise<AsyncReply> {
-    const { supervisor, registry, merged, ids } = this.#deps
+  async #launch(
+    name: string,
+    operation: 'city.start' | 'city.restart',
+    claim: IdempotencyClaim | undefined,
+  ): Promise<AsyncReply> {
+    const { supervisor, merged, ids } = this.#deps
     const worker = this.#registered(name)
     const { city } = worker
     const requestId = ids.requestId()
     const cursor = merged.head()
     const reply = await supervisor.db.write((tx) => {
+      this.#want(tx, city, 'running')
       this.#refuseSecond(tx, name, operation)
-      registry.setDesired(tx, name, 'running')
-      supervisor.requests.accept(tx, { id: requestId, operation, city: name, subject: name, eventCursor: cursor, input: {} })
+      supervisor.requests.accept(tx, {
+        id: requestId,
+        operation,
+        city: name,
+        subject: name,
+        eventCursor: cursor,
+        input: {},
+      })
       tx.afterCommit(() => {
-        city.wanted = 'running'
         if (operation === 'city.restart' && city.state === 'running') city.restart = true
       })
       return supervisor.keys.remember(tx, claim, accepted({ request_id: requestId, event_cursor: cursor }))
@@ -483,13 +586,27 @@ export class Cities {
     return reply
   }
 
+  /** Memory follows the registry in the order of commits; a city that was unregistered in between is gone for good. */
+  #want(tx: Tx, city: City, wanted: 'running' | 'stopped'): void {
+    const { registry } = this.#deps
+    if (!registry.has(tx, city.name, city.uid)) throw notRunning(city.name)
+    registry.setDesired(tx, city.name, wanted)
+    tx.afterCommit(() => {
+      city.wanted = wanted
+    })
+  }
+
   #refuseSecond(tx: Tx, name: string, operation: string): void {
     const row = tx.get(
-      "SELECT id, event_cursor FROM requests WHERE city = ? AND operation = ? AND status IN ('accepted', 'running')", name, operation,
+      "SELECT id, event_cursor FROM requests WHERE city = ? AND operation = ? AND status IN ('accepted', 'running')",
+      name,
+      operation,
     )
     if (row === undefined) return
     throw problem('operation-in-progress', `${operation} of ${name} is already under way`, {
-      request_id: String(row.id), event_cursor: String(row.event_cursor), retryAfterSec: 1,
+      request_id: String(row.id),
+      event_cursor: String(row.event_cursor),
+      retryAfterSec: 1,
     })
   }
 
@@ -505,7 +622,8 @@ export class Cities {
 
   async #claiming<T>(name: string, path: string, work: () => Promise<T>): Promise<T> {
     const keys = [`name ${name}`, `path ${path}`]
-    if (this.#claimed.has(keys[1] ?? '')) throw problem('operation-in-progress', `city initialization already in progress at ${path}`, { retryAfterSec: 1 })
+    if (this.#claimed.has(keys[1] ?? ''))
+      throw problem('operation-in-progress', `city initialization already in progress at ${path}`, { retryAfterSec: 1 })
     if (this.#claimed.has(keys[0] ?? '')) throw problem('city-name-taken', `a city named ${name} is being created`)
     for (const key of keys) this.#claimed.add(key)
     try {
@@ -517,7 +635,8 @@ export class Cities {
 
   #refuseTaken(name: string, path: string): void {
     const there = this.#atPath(path)
-    if (there !== undefined) throw problem('operation-in-progress', `city initialization already in progress at ${path}`, { retryAfterSec: 1 })
+    if (there !== undefined)
+      throw problem('operation-in-progress', `city initialization already in progress at ${path}`, { retryAfterSec: 1 })
     const named = this.#workers.get(name)?.city
     if (named === undefined) return
     const leaving = named.wanted === 'gone' ? '; it is being unregistered' : ''
@@ -527,12 +646,18 @@ export class Cities {
   #refuseCopy(store: CityStore, path: string): void {
     const original = this.all().find(({ uid }) => uid === store.uid)
     if (original === undefined) return
-    throw problem('city-name-taken', `${path} is a copy of the city ${original.name} at ${original.path}: remove .svc/city.db from the copy to make it a city of its own`)
+    throw problem(
+      'city-name-taken',
+      `${path} is a copy of the city ${original.name} at ${original.path}: remove .svc/city.db from the copy to make it a city of its own`,
+    )
   }
 
   #alreadyRegistered(city: City, name: string | undefined): Reply<CityInfo> {
     if (name !== undefined && name !== city.name) {
-      throw problem('city-name-taken', `${city.path} is registered as ${city.name}; unregister it to give it another name`)
+      throw problem(
+        'city-name-taken',
+        `${city.path} is registered as ${city.name}; unregister it to give it another name`,
+      )
     }
     return { status: 200, body: cityInfo(city, this.#deps.hostId, this.#deps.clock.now()) }
   }
@@ -546,7 +671,11 @@ function nameFor(given: string | undefined, path: string): string {
   const name = given ?? basename(path)
   if (isCityName(name)) return name
   const location = given === undefined ? 'body.dir' : 'body.name'
-  throw invalidField(location, `"${name.slice(0, 80)}" cannot be the name of a city: use letters, digits, dot, underscore and hyphen, or give "name"`, name.slice(0, 80))
+  throw invalidField(
+    location,
+    `"${name.slice(0, 80)}" cannot be the name of a city: use letters, digits, dot, underscore and hyphen, or give "name"`,
+    name.slice(0, 80),
+  )
 }
 
 function refuseFile(path: string): void {
@@ -556,8 +685,10 @@ function refuseFile(path: string): void {
 
 function scaffoldProblem(error: unknown, path: string): unknown {
   const code = codeOf(error)
-  if (code === 'ENOSPC' || code === 'EROFS' || code === 'EDQUOT') return problem('unavailable', `cannot write to ${path}: ${code}`, { cause: error, retryAfterSec: 5 })
-  if (code === 'EACCES' || code === 'EPERM' || code === 'ENOTDIR' || code === 'ENAMETOOLONG') return invalidField('body.dir', `cannot be written: ${code}`, path)
+  if (code === 'ENOSPC' || code === 'EROFS' || code === 'EDQUOT')
+    return problem('unavailable', `cannot write to ${path}: ${code}`, { cause: error, retryAfterSec: 5 })
+  if (code === 'EACCES' || code === 'EPERM' || code === 'ENOTDIR' || code === 'ENAMETOOLONG')
+    return invalidField('body.dir', `cannot be written: ${code}`, path)
   return error
 }
 
@@ -566,4 +697,5 @@ function configTime(city: City): number | undefined {
 }
 
 const notRunning = (name: string): Problem => problem('city-not-found', `city not found or not running: ${name}`)
-const notRegistered = (name: string): Problem => problem('city-not-found', `city not registered with supervisor: ${name}`)
+const notRegistered = (name: string): Problem =>
+  problem('city-not-found', `city not registered with supervisor: ${name}`)

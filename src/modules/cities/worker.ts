@@ -115,14 +115,19 @@ export class CityWorker {
   /** Resolves when `done` holds; rejects with the signal's reason. */
   until(done: (city: City) => boolean, signal: AbortSignal): Promise<void> {
     if (done(this.city)) return Promise.resolve()
+    if (signal.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
       const waiter = { done, resolve }
       this.#waiters.push(waiter)
-      signal.addEventListener('abort', () => {
-        const at = this.#waiters.indexOf(waiter)
-        if (at >= 0) this.#waiters.splice(at, 1)
-        reject(signal.reason)
-      }, { once: true })
+      signal.addEventListener(
+        'abort',
+        () => {
+          const at = this.#waiters.indexOf(waiter)
+          if (at >= 0) this.#waiters.splice(at, 1)
+          reject(signal.reason)
+        },
+        { once: true },
+      )
     })
   }
 
@@ -161,9 +166,16 @@ export class CityWorker {
     if (this.#left) return 'wait'
     if (city.state === 'running') {
       if (this.#lostDirectory) return 'stop'
-      if (city.wanted === 'running' && !city.restart && (!this.#settled || this.#pendingStarts().length > 0)) return 'settle'
+      if (city.wanted === 'running' && !city.restart && (!this.#settled || this.#pendingStarts().length > 0))
+        return 'settle'
     }
-    return nextStep({ wanted: city.wanted, state: city.state, restart: city.restart, retryAt: city.retryAt, now: this.#deps.clock.now() })
+    return nextStep({
+      wanted: city.wanted,
+      state: city.state,
+      restart: city.restart,
+      retryAt: city.retryAt,
+      now: this.#deps.clock.now(),
+    })
   }
 
   async #take(step: Step | 'settle'): Promise<void> {
@@ -205,7 +217,9 @@ export class CityWorker {
     this.city.retryAt = undefined
     this.#lostDirectory = false
     const cancelDeadline = this.#deps.clock.after(START_DEADLINE_MS, () =>
-      aborter.abort(new StartFailure('startup_timeout', `the city did not start within ${START_DEADLINE_MS / 60_000} minutes`)),
+      aborter.abort(
+        new StartFailure('startup_timeout', `the city did not start within ${START_DEADLINE_MS / 60_000} minutes`),
+      ),
     )
     try {
       for (const phase of CITY_PHASES) await this.#runPhase(phase, aborter.signal)
@@ -233,9 +247,14 @@ export class CityWorker {
   async #announce(): Promise<void> {
     const { city } = this
     const store = city.store
+    // Its directory was gone when it stopped, so its log could not say so then.
+    if (this.#announced) await this.#appendStopped('directory_missing')
     await store?.db.write((tx) => {
       store.log.append(tx, {
-        type: 'city.started', actor: 'supervisor', subject: city.name, payload: { name: city.name, path: city.path },
+        type: 'city.started',
+        actor: 'supervisor',
+        subject: city.name,
+        payload: { name: city.name, path: city.path },
       })
     })
     this.#announced = true
@@ -277,7 +296,10 @@ export class CityWorker {
     city.issues = failure.issues
     city.failedWith = this.#deps.configTime(city)
     this.#enter('init_failed')
-    this.#deps.log.warn({ city: city.name, code: failure.code, error: failure.message, attempt: city.attempts }, 'city start failed')
+    this.#deps.log.warn(
+      { city: city.name, code: failure.code, error: failure.message, attempt: city.attempts },
+      'city start failed',
+    )
     await this.#noteFailure(failure)
     await this.#failRequests(this.#pendingStarts(), failure, true)
   }
@@ -286,25 +308,32 @@ export class CityWorker {
     const { city } = this
     await this.#deps.supervisor.db.write((tx) => {
       this.#deps.registry.startFailed(tx, city.name, {
-        attempts: city.attempts, retryAt: city.retryAt, errorCode: failure.code, error: failure.message,
+        attempts: city.attempts,
+        retryAt: city.retryAt,
+        errorCode: failure.code,
+        error: failure.message,
       })
     })
     const store = city.store
     // The city's own log may be what failed; then its list item is the only witness.
-    await store?.db.write((tx) => {
-      store.log.append(tx, {
-        type: 'city.start_failed',
-        actor: 'supervisor',
-        subject: city.name,
-        payload: {
-          name: city.name,
-          error_code: failure.code,
-          error_message: failure.message,
-          attempt: city.attempts,
-          ...(city.retryAt === undefined ? {} : { retry_at: isoTime(city.retryAt) }),
-        },
+    await store?.db
+      .write((tx) => {
+        store.log.append(tx, {
+          type: 'city.start_failed',
+          actor: 'supervisor',
+          subject: city.name,
+          payload: {
+            name: city.name,
+            error_code: failure.code,
+            error_message: failure.message,
+            attempt: city.attempts,
+            ...(city.retryAt === undefined ? {} : { retry_at: isoTime(city.retryAt) }),
+          },
+        })
       })
-    }).catch((error: unknown) => this.#deps.log.warn({ city: city.name, err: error }, 'start failure not in the log of the city'))
+      .catch((error: unknown) =>
+        this.#deps.log.warn({ city: city.name, err: error }, 'start failure not in the log of the city'),
+      )
   }
 
   async #stop(): Promise<void> {
@@ -317,11 +346,18 @@ export class CityWorker {
     this.#settled = false
     await this.#stopHooks()
     if (this.#announced && !lost) await this.#appendStopped(this.#stopReason())
-    if (lost) return await this.#startFailed(new StartFailure('city_directory_missing', `city directory is missing: ${city.path}`))
+    if (lost)
+      return await this.#startFailed(
+        new StartFailure('city_directory_missing', `city directory is missing: ${city.path}`),
+      )
     if (city.wanted === 'stopped') {
       city.attempts = 0
       city.retryAt = undefined
-      await this.#failRequests(this.#pendingStarts(), new StartFailure('stopped', 'the city was stopped before it was running'), false)
+      await this.#failRequests(
+        this.#pendingStarts(),
+        new StartFailure('stopped', 'the city was stopped before it was running'),
+        false,
+      )
       this.#enter('stopped')
       return
     }
@@ -337,11 +373,18 @@ export class CityWorker {
     this.#announced = false
     const { city } = this
     const store = city.store
-    await store?.db.write((tx) => {
-      store.log.append(tx, {
-        type: 'city.stopped', actor: 'supervisor', subject: city.name, payload: { name: city.name, path: city.path, reason },
+    await store?.db
+      .write((tx) => {
+        store.log.append(tx, {
+          type: 'city.stopped',
+          actor: 'supervisor',
+          subject: city.name,
+          payload: { name: city.name, path: city.path, reason },
+        })
       })
-    }).catch((error: unknown) => this.#deps.log.warn({ city: city.name, err: error }, 'stop not in the log of the city'))
+      .catch((error: unknown) =>
+        this.#deps.log.warn({ city: city.name, err: error }, 'stop not in the log of the city'),
+      )
   }
 
   /** Ends what the phases started, in reverse order; a hook that does not end in time is left behind and reported. */
@@ -366,7 +409,11 @@ export class CityWorker {
     const requestId = city.departure ?? ''
     this.#enter('stopping')
     const clean = await this.#stopHooks()
-    await this.#failRequests(this.#pendingStarts(), new StartFailure('unregistered', 'the city was unregistered before it was running'), false)
+    await this.#failRequests(
+      this.#pendingStarts(),
+      new StartFailure('unregistered', 'the city was unregistered before it was running'),
+      false,
+    )
     const { registry, supervisor, clock } = this.#deps
     await supervisor.db.write((tx) => {
       registry.departed(tx, requestId, city.store?.log.head ?? city.knownHead, clock.now())
@@ -374,13 +421,19 @@ export class CityWorker {
       supervisor.requests.finish(
         tx,
         clean
-          ? { type: 'request.result.city.unregister', ...envelope, payload: { request_id: requestId, name: city.name, path: city.path } }
+          ? {
+              type: 'request.result.city.unregister',
+              ...envelope,
+              payload: { request_id: requestId, name: city.name, path: city.path },
+            }
           : {
               type: 'request.failed',
               ...envelope,
               payload: {
-                request_id: requestId, operation: 'city.unregister',
-                error_code: 'city_unregister_failed', error_message: 'the controller of the city did not stop cleanly',
+                request_id: requestId,
+                operation: 'city.unregister',
+                error_code: 'city_unregister_failed',
+                error_message: 'the controller of the city did not stop cleanly',
               },
             },
       )
@@ -420,7 +473,9 @@ export class CityWorker {
 }
 
 function isStart(request: UnfinishedRequest): request is UnfinishedRequest & { readonly operation: StartOperation } {
-  return request.operation === 'city.create' || request.operation === 'city.start' || request.operation === 'city.restart'
+  return (
+    request.operation === 'city.create' || request.operation === 'city.start' || request.operation === 'city.restart'
+  )
 }
 
 function succeeded(request: UnfinishedRequest & { readonly operation: StartOperation }, city: City) {

@@ -239,6 +239,3 @@ function contentNode(content: AST.TOMLContentNode, place: PlaceOf, keyAt: Place 
 export function keyName(key: AST.TOMLBare | AST.TOMLQuoted): string {
   return key.type === 'TOMLBare' ? key.name : key.value
 }
-
-// For callers that know the function by its first name.
-export { plainOf as valueOf }

@@ -2,7 +2,13 @@
 import { parseDurationMs } from '../../contract/durations.ts'
 import { isReservedType } from '../../contract/event-types.ts'
 import type {
-  emitEvent, EventEnvelope, listCityEvents, listEvents, streamCityEvents, streamEvents, TaggedEventEnvelope,
+  EventEnvelope,
+  emitEvent,
+  listCityEvents,
+  listEvents,
+  streamCityEvents,
+  streamEvents,
+  TaggedEventEnvelope,
 } from '../../contract/events.ts'
 import { DEFAULT_LIMIT, MAX_EXACT_TOTAL } from '../../contract/paging.ts'
 import { type Handler, ok, type StreamHandler } from '../../kernel/call.ts'
@@ -48,11 +54,15 @@ export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) 
       limit,
     })
     return ok({
-      items: page.events.map(({ event, city: tag }) => ({ ...toEnvelope(event.envelope), city: tag }) satisfies TaggedEventEnvelope),
+      items: page.events.map(
+        ({ event, city: tag }) => ({ ...toEnvelope(event.envelope), city: tag }) satisfies TaggedEventEnvelope,
+      ),
       total: page.total,
       ...(page.capped ? { total_capped: true } : {}),
       event_cursor: cursor,
-      ...(page.next === undefined ? {} : { next_cursor: formatPageToken('merged', [page.next.at, page.next.source, page.next.seq]) }),
+      ...(page.next === undefined
+        ? {}
+        : { next_cursor: formatPageToken('merged', [page.next.at, page.next.source, page.next.seq]) }),
       ...(page.failures.length === 0 ? {} : { partial: true, partial_errors: [...page.failures] }),
     })
   }
@@ -72,7 +82,12 @@ export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) 
     const whole = { after: Math.max(time.after, after), upTo: Math.min(time.upTo, head) }
     const order = query.order ?? 'desc'
     const limit = query.limit || DEFAULT_LIMIT
-    const scan = log.scan(filter, query.cursor === undefined ? whole : beyond(query.cursor, whole, order), order, limit + 1)
+    const scan = log.scan(
+      filter,
+      query.cursor === undefined ? whole : beyond(query.cursor, whole, order),
+      order,
+      limit + 1,
+    )
     const items = scan.events.slice(0, limit)
     const reached = scan.events.length > limit ? items.at(-1)?.seq : scan.reached
     const more = scan.events.length > limit || !scan.complete
@@ -99,7 +114,9 @@ export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) 
     if (isReservedType(body.type)) throw invalidField('body.type', 'event type is reserved', body.type)
     const { type, actor, subject, message, payload = {} } = body
     const draft = {
-      type, actor, payload,
+      type,
+      actor,
+      payload,
       ...(subject === undefined ? {} : { subject }),
       ...(message === undefined ? {} : { message }),
     }
@@ -137,11 +154,14 @@ function toEnvelope(envelope: string): EventEnvelope {
 function beyond(token: string, range: Range, order: 'asc' | 'desc'): Range {
   const [seq] = parsePageToken('seq', token)
   if (typeof seq !== 'number' || seq < 1) throw invalidCursor('does not name an event')
-  return order === 'desc' ? { ...range, upTo: Math.min(range.upTo, seq - 1) } : { ...range, after: Math.max(range.after, seq) }
+  return order === 'desc'
+    ? { ...range, upTo: Math.min(range.upTo, seq - 1) }
+    : { ...range, after: Math.max(range.after, seq) }
 }
 
 function mergedKey(token: string): MergedKey {
   const [at, source, seq] = parsePageToken('merged', token)
-  if (typeof at !== 'number' || typeof source !== 'string' || typeof seq !== 'number') throw invalidCursor('does not name an event')
+  if (typeof at !== 'number' || typeof source !== 'string' || typeof seq !== 'number')
+    throw invalidCursor('does not name an event')
   return { at, source, seq }
 }
