@@ -74,7 +74,7 @@ function readyUrl(child: ChildProcess, ended: Promise<number | null>, stderr: ()
       clearTimeout(timer)
       done(url)
     })
-    ended.then((code) => {
+    void ended.then((code) => {
       clearTimeout(timer)
       fail(new Error(`the supervisor ended with ${code}: ${stderr()}`))
     })
