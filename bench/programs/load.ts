@@ -15,7 +15,7 @@ class Connection {
 
   constructor(socket: Socket) {
     this.#socket = socket
-    socket.on('data', (chunk) => this.#take(chunk))
+    socket.on('data', (chunk: Buffer) => this.#take(chunk))
     socket.on('error', () => this.#answered(false))
     socket.on('close', () => this.#answered(false))
   }
@@ -42,7 +42,7 @@ class Connection {
   #take(chunk: Buffer): void {
     const all = this.#rest === undefined ? chunk : Buffer.concat([this.#rest, chunk])
     const end = all.indexOf('\r\n\r\n')
-    const length = end < 0 ? undefined : contentLength(all.latin1Slice(0, end))
+    const length = end < 0 ? undefined : contentLength(all.toString('latin1', 0, end))
     if (length === undefined || all.length < end + 4 + length) {
       this.#rest = all
       return

@@ -31,7 +31,7 @@ function open(url: URL): Promise<Reader> {
     const reader: Reader = { socket, tail: Buffer.alloc(0), bytes: 0 }
     let head = ''
     const onHead = (chunk: Buffer) => {
-      head += chunk.latin1Slice()
+      head += chunk.toString('latin1')
       if (!head.includes('\r\n\r\n')) return
       if (!head.startsWith('HTTP/1.1 200')) return reject(new Error(`a stream was refused: ${head}`))
       socket.removeListener('data', onHead)
@@ -127,7 +127,7 @@ async function replay(options: Options) {
   const socket = connect({ host: url.hostname, port: Number(url.port) })
   let bytes = 0
   let first = 0
-  let tail = Buffer.alloc(0)
+  let tail: Buffer = Buffer.alloc(0)
   await new Promise<void>((resolve, reject) => {
     socket.on('error', reject).on('close', () => reject(new Error('the stream ended early')))
     socket.on('data', (data: Buffer) => {

@@ -87,10 +87,10 @@ export class Registry {
     return this.#store.db.all('SELECT * FROM cities ORDER BY name').map(toCity)
   }
 
-  /** Departures that are not over, or ended after `sinceMs`. */
+  /** Departures that are not over, then those that ended after `sinceMs`, newest first. */
   departures(sinceMs: number): readonly DepartureRow[] {
     return this.#store.db
-      .all('SELECT * FROM departures WHERE finished_at IS NULL OR finished_at > ? ORDER BY finished_at', sinceMs)
+      .all('SELECT * FROM departures WHERE finished_at IS NULL OR finished_at > ? ORDER BY finished_at IS NOT NULL, finished_at DESC', sinceMs)
       .map(toDeparture)
   }
 

@@ -356,7 +356,9 @@ export class Cities {
   }
 
   async #bootDeparture(row: DepartureRow): Promise<void> {
-    if (this.#workers.has(row.name)) return
+    // The name, or the directory under another name, may have come back since; one file is opened once.
+    const kept = [...this.#departed.values()].map(({ store }) => store)
+    if (this.#workers.has(row.name) || [...this.all(), ...kept].some(({ uid }) => uid === row.uid)) return
     const city = cityFromRow(
       {
         ...row,
@@ -424,7 +426,7 @@ export class Cities {
   /** The open store of a city that left this directory a moment ago: it must not be opened twice. */
   #takeDeparted(path: string): CityStore | undefined {
     for (const [name, { store, path: left }] of this.#departed) {
-      if (left !== path) continue
+      if (left !== path || !store.db.inPlace) continue
       this.#departed.delete(name)
       this.#deps.merged.remove(name)
       return store

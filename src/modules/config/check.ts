@@ -2,8 +2,8 @@
 import type { TSchema } from 'typebox'
 import { parseDurationMs } from '../../contract/durations.ts'
 import { type IssueList, nearestHint } from './issues.ts'
-import { DROPPED_KEYS } from './schema.ts'
-import { type Shape, shapeOf } from './shape.ts'
+import { DROPPED_KEYS } from '../../contract/config-schema.ts'
+import { type Shape, shapeOf } from '../../contract/config-shape.ts'
 import type { ConfigNode, ListNode, ScalarNode, TableNode } from './toml.ts'
 
 /** `table` with everything left out that `schema` does not allow; each such thing is an error in `issues`. */

@@ -19,8 +19,8 @@ import {
 import { patchAgents, patchNamed, patchRigAgents } from './patches.ts'
 import { presetNodes, type ResolvedDraft, resolveProviders } from './providers.ts'
 import { type Root, readRoot } from './root.ts'
-import { AGENT_FIELDS } from './schema.ts'
-import { shapeOf } from './shape.ts'
+import { AGENT_FIELDS } from '../../contract/config-schema.ts'
+import { shapeOf } from '../../contract/config-shape.ts'
 import {
   type ConfigNode,
   elementsOf,

@@ -5,7 +5,7 @@ import { checkTable } from './check.ts'
 import type { DeepReadonly } from './effective.ts'
 import { type ConfigFiles, isInside } from './files.ts'
 import { fileStart, IssueList, type Layer, nearestHint, type Place } from './issues.ts'
-import type { ProviderSpec } from './schema.ts'
+import type { ProviderSpec } from '../../contract/config-schema.ts'
 import { readToml, type TableNode } from './toml.ts'
 
 /** What the loader asks for a pack in git. It must not use the network: it looks into the lock and the cache. */

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { TSchema } from 'typebox'
 import type { EffectiveAgent, EffectiveConfig } from './effective.ts'
-import { AGENT_FIELDS, Provider, SETTINGS } from './schema.ts'
-import { DRIFTS, type Drift, shapeOf } from './shape.ts'
+import { AGENT_FIELDS, Provider, SETTINGS } from '../../contract/config-schema.ts'
+import { DRIFTS, type Drift, shapeOf } from '../../contract/config-shape.ts'
 
 export type DriftReport = {
   /** The strongest class among the changed fields. */

@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox'
 import type { LoadContext } from './context.ts'
 import { placeText } from './issues.ts'
 import { identityOf } from './merge.ts'
-import { shapeOf } from './shape.ts'
+import { shapeOf } from '../../contract/config-shape.ts'
 import type { TableNode } from './toml.ts'
 
 /** Elements of one file that say the same thing twice, in every list whose elements have an identity. */

@@ -15,8 +15,8 @@ import {
   type ServiceSettings,
   type Settings,
   type Upstream,
-} from './schema.ts'
-import { shapeOf } from './shape.ts'
+} from '../../contract/config-schema.ts'
+import { shapeOf } from '../../contract/config-shape.ts'
 import {
   elementsOf,
   emptyTable,

@@ -24,8 +24,8 @@ export function diskFiles(): ConfigFiles {
   return { read: readDisk, list: listDisk, kind: kindOnDisk, real: realOnDisk }
 }
 
-/** `base` with the files of `edits` (absolute path to text) in place of its own; `null` removes one. */
-export function overlayFiles(base: ConfigFiles, edits: ReadonlyMap<string, string | null>): ConfigFiles {
+/** `base` with the files of `edits` (absolute path to content) in place of its own; `null` removes one. */
+export function overlayFiles(base: ConfigFiles, edits: ReadonlyMap<string, string | Buffer | null>): ConfigFiles {
   const added = new Map<string, Map<string, boolean>>()
   for (const [path, text] of edits) if (text !== null) addParents(added, path)
   return {

@@ -7,7 +7,7 @@
 import type { TSchema } from 'typebox'
 import { childKey } from './check.ts'
 import type { Layer, Place } from './issues.ts'
-import { shapeOf } from './shape.ts'
+import { shapeOf } from '../../contract/config-shape.ts'
 import type { ConfigNode, ListNode, TableNode } from './toml.ts'
 
 /** Told of every value that a later layer redefines. */

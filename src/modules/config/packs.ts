@@ -6,7 +6,7 @@ import { refuseDuplicates } from './duplicates.ts'
 import { isInside } from './files.ts'
 import { compareText, fileStart, type Layer, nearestHint, type Place } from './issues.ts'
 import { patchAgents } from './patches.ts'
-import { AgentFile, BINDING, PackFile } from './schema.ts'
+import { AgentFile, BINDING, PackFile } from '../../contract/config-schema.ts'
 import { parsePackSource } from './sources.ts'
 import {
   elementsOf,

@@ -3,7 +3,7 @@
 import { checkTable } from './check.ts'
 import type { DeepReadonly } from './effective.ts'
 import { compareText, type IssueList, NOWHERE, nearestHint, placeText } from './issues.ts'
-import { Provider, type ProviderSpec } from './schema.ts'
+import { Provider, type ProviderSpec } from '../../contract/config-schema.ts'
 import {
   type ConfigNode,
   elementsOf,

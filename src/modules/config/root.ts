@@ -5,7 +5,7 @@ import { refuseDuplicates } from './duplicates.ts'
 import { fileStart, nearestHint, placeText } from './issues.ts'
 import { mergeTables, type OnOverride } from './merge.ts'
 import { checkManifest } from './packs.ts'
-import { CityFile, FragmentFile, PackFile, RootFiles, SiteFile } from './schema.ts'
+import { CityFile, FragmentFile, PackFile, RootFiles, SiteFile } from '../../contract/config-schema.ts'
 import { elementsOf, emptyTable, listOf, type TableNode, tableOf, tablesOf, textOf, withEntry } from './toml.ts'
 
 export type Root = {

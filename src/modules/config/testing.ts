@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { LoadOptions } from './context.ts'
 import { type LoadedCity, loadCity } from './load.ts'
-import type { ProviderSpec } from './schema.ts'
+import type { ProviderSpec } from '../../contract/config-schema.ts'
 
 export const CORE_DIR = join(import.meta.dirname, '..', 'packs', 'core')
 

@@ -6,8 +6,8 @@ import { draftIdentity, draftsNamed, localName } from './drafts.ts'
 import { nearestHint, nearestName, type Place, placeText } from './issues.ts'
 import { derivePrefix } from './names.ts'
 import { checkOptionChoices } from './providers.ts'
-import { AGENT_FIELDS } from './schema.ts'
-import { shapeOf } from './shape.ts'
+import { AGENT_FIELDS } from '../../contract/config-schema.ts'
+import { shapeOf } from '../../contract/config-shape.ts'
 import {
   elementsOf,
   emptyTable,

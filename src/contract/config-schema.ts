@@ -1,0 +1,580 @@
+/**
+ * Every table and key that a city's files may have, declared once: type, default, how layers merge, and what a change
+ * means for a running session (`drift`). The loader, `explain`, the defaults and the drift check all read it from here.
+ *
+ * Annotations stand under `x-svc`, so these schemas are also plain JSON Schema for the API and for editors.
+ */
+import Type, { type Static, type TSchema } from 'typebox'
+import { type Annotation, type Drift, isList, isMap } from './config-shape.ts'
+
+const NAME = '^[a-zA-Z0-9][a-zA-Z0-9_-]*$'
+const NAME_TEXT = 'letters, digits, `_` and `-`, starting with a letter or digit'
+export const RIG_NAME = '^(?![0-9]+$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'
+export const BINDING = '^[a-z0-9][a-z0-9_-]{0,63}$'
+const PREFIX = '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$'
+
+type TextOptions = Annotation & { pattern?: string; default?: string; description?: string; minLength?: number }
+
+function text(options: TextOptions = {}) {
+  const { pattern, default: preset, description, minLength, ...annotation } = options
+  return Type.String({ ...given({ pattern, default: preset, description, minLength }), ...note(annotation) })
+}
+
+function flag(options: Annotation & { default?: boolean } = {}) {
+  const { default: preset, ...annotation } = options
+  return Type.Boolean({ ...given({ default: preset }), ...note(annotation) })
+}
+
+function whole(options: Annotation & { minimum?: number; default?: number } = {}) {
+  const { minimum = 0, default: preset, ...annotation } = options
+  return Type.Integer({ minimum, ...given({ default: preset }), ...note(annotation) })
+}
+
+function amount(options: Annotation = {}) {
+  return Type.Number({ minimum: 0, ...note(options) })
+}
+
+/** A duration as text. An empty string means the default, so the loader drops it. */
+function duration(options: Annotation & { default?: string; off?: boolean; minimumMs?: number } = {}) {
+  const { default: preset, off, minimumMs, ...annotation } = options
+  const kind = off === true ? 'duration_or_off' : 'duration'
+  return Type.String({ ...given({ default: preset, minimumMs }), ...note({ ...annotation, kind }) })
+}
+
+function oneOf<const Values extends readonly string[]>(
+  values: Values,
+  options: Annotation & { default?: Values[number] } = {},
+) {
+  const { default: preset, ...annotation } = options
+  return Type.Unsafe<Values[number]>({
+    type: 'string',
+    enum: [...values],
+    ...given({ default: preset }),
+    ...note(annotation),
+  })
+}
+
+function list<Item extends TSchema>(item: Item, options: Annotation & { default?: [] } = {}) {
+  const { default: preset, ...annotation } = options
+  return Type.Array(item, { ...given({ default: preset }), ...note(annotation) })
+}
+
+function texts(options: Annotation & { default?: [] } = {}) {
+  return list(Type.String(), options)
+}
+
+function map<Value extends TSchema>(value: Value, options: Annotation = {}) {
+  return Type.Record(Type.String(), value, note(options))
+}
+
+function table<Fields extends Record<string, TSchema>>(fields: Fields, options: Annotation = {}) {
+  return Type.Object(fields, { additionalProperties: false, ...note(options) })
+}
+
+function optional<Schema extends TSchema>(schema: Schema) {
+  return Type.Optional(schema)
+}
+
+function note(annotation: Annotation): { 'x-svc'?: Annotation } {
+  return Object.keys(annotation).length === 0 ? {} : { 'x-svc': annotation }
+}
+
+function given(options: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+}
+
+const scalar = Type.Unsafe<string | number | boolean>({ type: ['string', 'number', 'boolean'] })
+const env = (drift: Drift) => map(Type.String(), { drift, secret: true })
+const cap = (drift: Drift) => whole({ minimum: -1, drift })
+
+// ---- agents ---------------------------------------------------------------------------------------------------------
+
+/** The fields of `agents/<name>/agent.toml`; in `[[agent]]`, `name` and `dir` join them. */
+export const AGENT_FIELDS = {
+  description: optional(text({ drift: 'none' })),
+  scope: optional(oneOf(['city', 'rig'], { drift: 'none' })),
+  depends_on: optional(texts({ drift: 'live' })),
+  suspended: optional(flag({ drift: 'live', default: false })),
+
+  provider: optional(text({ drift: 'launch' })),
+  upstream: optional(text({ drift: 'launch' })),
+  start_command: optional(text({ drift: 'launch' })),
+  args: optional(texts({ drift: 'launch' })),
+  option_defaults: optional(map(Type.String(), { drift: 'launch' })),
+  env: optional(env('launch')),
+  session: optional(oneOf(['tmux', 'subprocess', 'acp'], { drift: 'start' })),
+  lifecycle: optional(oneOf(['one_shot'], { drift: 'launch' })),
+  attach: optional(flag({ drift: 'live', default: true })),
+  work_dir: optional(text({ drift: 'provision', template: 'path' })),
+  session_alias: optional(text({ drift: 'start', template: 'session' })),
+  mouse_mode: optional(oneOf(['on', 'off'], { drift: 'launch' })),
+
+  prompt_template: optional(text({ drift: 'launch', kind: 'path' })),
+  prompt_mode: optional(oneOf(['arg', 'flag', 'none', 'omit'], { drift: 'launch' })),
+  prompt_flag: optional(text({ drift: 'launch' })),
+  nudge: optional(text({ drift: 'live' })),
+  append_fragments: optional(texts({ drift: 'launch' })),
+  inject_assigned_skills: optional(flag({ drift: 'launch' })),
+  restart_on_prompt_change: optional(flag({ drift: 'none', default: true })),
+
+  ready_delay_ms: optional(whole({ drift: 'start' })),
+  ready_prompt_prefix: optional(text({ drift: 'start' })),
+  process_names: optional(texts({ drift: 'live' })),
+  emits_permission_warning: optional(flag({ drift: 'start' })),
+  hooks_installed: optional(flag({ drift: 'launch' })),
+  install_agent_hooks: optional(texts({ drift: 'provision' })),
+
+  pre_start: optional(list(text({ template: 'command' }), { drift: 'provision' })),
+  session_setup: optional(list(text({ template: 'command' }), { drift: 'launch' })),
+  session_setup_script: optional(text({ drift: 'launch', kind: 'path' })),
+  session_live: optional(list(text({ template: 'command' }), { drift: 'reapply' })),
+  overlay_dir: optional(text({ drift: 'provision', kind: 'path' })),
+
+  min_active_sessions: optional(whole({ drift: 'live', default: 0 })),
+  max_active_sessions: optional(cap('live')),
+  scale_check: optional(text({ drift: 'live', template: 'path' })),
+  namepool: optional(text({ drift: 'live', kind: 'path' })),
+  drain_timeout: optional(duration({ drift: 'live', default: '5m' })),
+  on_boot: optional(text({ drift: 'live', template: 'command' })),
+  on_death: optional(text({ drift: 'live', template: 'command' })),
+
+  work_query: optional(text({ drift: 'live', template: 'path' })),
+  default_sling_formula: optional(text({ drift: 'live' })),
+
+  idle_timeout: optional(duration({ drift: 'live', off: true, default: 'off' })),
+  max_session_age: optional(duration({ drift: 'live', off: true, default: 'off' })),
+  max_session_age_jitter: optional(duration({ drift: 'live' })),
+  sleep_after_idle: optional(duration({ drift: 'live', off: true })),
+  assigned_work_defer_limit: optional(duration({ drift: 'live' })),
+  wake_mode: optional(oneOf(['resume', 'fresh'], { drift: 'live', default: 'resume' })),
+  resume_command: optional(text({ drift: 'launch', template: 'resume' })),
+} as const
+
+const agentName = text({ pattern: NAME, description: NAME_TEXT })
+
+export const AgentFile = table(AGENT_FIELDS)
+export const InlineAgent = table({ name: agentName, dir: optional(text({ pattern: RIG_NAME })), ...AGENT_FIELDS })
+/** The fields of an agent as composed: what `agent.toml` may say, with defaults filled in. */
+export type AgentSettings = Static<typeof AgentFile>
+
+// ---- providers and upstreams ----------------------------------------------------------------------------------------
+
+const optionChoice = table({
+  value: text(),
+  label: optional(text()),
+  flag_args: optional(texts()),
+  flag_aliases: optional(list(Type.Array(Type.String()))),
+})
+const providerOption = table({
+  key: text({ minLength: 1 }),
+  label: optional(text()),
+  type: optional(oneOf(['select'])),
+  default: optional(text()),
+  choices: optional(list(optionChoice, { merge: 'replace' })),
+  omit: optional(flag()),
+})
+
+/** The fields of `[providers.<name>]`, and of a built-in preset. */
+export const Provider = table({
+  base: optional(text()),
+  display_name: optional(text()),
+  command: optional(text({ drift: 'launch' })),
+  args: optional(texts({ drift: 'launch' })),
+  args_append: optional(texts({ drift: 'launch' })),
+  acp_command: optional(text({ drift: 'launch' })),
+  acp_args: optional(texts({ drift: 'launch' })),
+  path_check: optional(text({ drift: 'none' })),
+  instructions_file: optional(text({ drift: 'provision', default: 'AGENTS.md' })),
+  prompt_mode: optional(oneOf(['arg', 'flag', 'none', 'omit'], { drift: 'launch' })),
+  prompt_flag: optional(text({ drift: 'launch' })),
+  ready_delay_ms: optional(whole({ drift: 'start' })),
+  ready_prompt_prefix: optional(text({ drift: 'start' })),
+  process_names: optional(texts({ drift: 'live' })),
+  env: optional(env('launch')),
+  io: optional(oneOf(['pty', 'pipes'], { drift: 'launch' })),
+  ready_confirmation: optional(flag({ drift: 'start' })),
+  delivery: optional(oneOf(['line', 'tui'], { drift: 'start' })),
+  supports_acp: optional(flag({ drift: 'launch' })),
+  supports_hooks: optional(flag({ drift: 'provision' })),
+  emits_permission_warning: optional(flag({ drift: 'start' })),
+  accept_startup_dialogs: optional(flag({ drift: 'launch' })),
+  resume_flag: optional(text({ drift: 'launch' })),
+  resume_style: optional(oneOf(['flag', 'subcommand'], { drift: 'launch' })),
+  resume_command: optional(text({ drift: 'launch', template: 'resume' })),
+  session_id_flag: optional(text({ drift: 'launch' })),
+  fork_flag: optional(text({ drift: 'launch' })),
+  print_args: optional(texts({ drift: 'none' })),
+  title_model: optional(text({ drift: 'none' })),
+  option_defaults: optional(map(Type.String(), { drift: 'launch' })),
+  options_schema: optional(list(providerOption, { drift: 'launch', identity: ['key'] })),
+  options_schema_merge: optional(oneOf(['replace', 'by_key'])),
+  permission_modes: optional(map(Type.String(), { drift: 'none' })),
+  upstream_env: optional(
+    table({ base_url: optional(text()), api_key: optional(text()), auth_token: optional(text()) }, { drift: 'launch' }),
+  ),
+})
+/** A provider as written; the same shape as a built-in preset. */
+export type ProviderSpec = Static<typeof Provider>
+
+const upstream = table({
+  description: optional(text()),
+  base_url: optional(text({ drift: 'start' })),
+  api_key: optional(text({ drift: 'start', secret: true })),
+  auth_token: optional(text({ drift: 'start', secret: true })),
+  base_url_env: optional(text({ drift: 'start' })),
+  api_key_env: optional(text({ drift: 'start' })),
+  auth_token_env: optional(text({ drift: 'start' })),
+  env: optional(env('start')),
+})
+export type Upstream = Static<typeof upstream>
+
+// ---- imports, patches, rigs -----------------------------------------------------------------------------------------
+
+const importEntry = table(
+  { source: text({ minLength: 1 }), version: optional(text()), export: optional(flag()) },
+  { merge: 'replace' },
+)
+const imports = map(importEntry)
+
+const agentDefaults = table({
+  provider: optional(text()),
+  upstream: optional(text()),
+  default_sling_formula: optional(text()),
+  append_fragments: optional(texts()),
+})
+
+/**
+ * What a patch may say about objects with `fields`: each field itself (replaces; maps merge), `<list>_append`, and
+ * `<map>_remove` with the keys to delete after the merge.
+ */
+function patchable(fields: Readonly<Record<string, TSchema>>): Record<string, TSchema> {
+  const patch: Record<string, TSchema> = {}
+  for (const [name, field] of Object.entries(fields)) {
+    patch[name] = optional(field)
+    // A field that is spelt like an appender (a provider's `args_append`) is that field.
+    const appendable = isList(field) && !name.endsWith('_append') && fields[`${name}_append`] === undefined
+    if (appendable) patch[`${name}_append`] = optional(field)
+    if (isMap(field)) patch[`${name}_remove`] = optional(texts())
+  }
+  return patch
+}
+
+/** The patch form of an agent, without the keys that name its target. By then the agent has its place: no `scope`. */
+const { scope: _scope, ...patchableAgentFields } = AGENT_FIELDS
+export const AGENT_PATCH_FIELDS = patchable(patchableAgentFields)
+export const AgentPatch = table({ name: text({ minLength: 1 }), dir: optional(text()), ...AGENT_PATCH_FIELDS })
+export const RigAgentPatch = table({ agent: text({ minLength: 1 }), ...AGENT_PATCH_FIELDS })
+export const NamedSessionPatch = table({
+  name: optional(text()),
+  dir: optional(text()),
+  template: optional(text()),
+  mode: optional(oneOf(['on_demand', 'always'])),
+})
+export const PROVIDER_PATCH_FIELDS = patchable(Provider.properties)
+export const ProviderPatch = table({
+  name: text({ minLength: 1 }),
+  _replace: optional(flag()),
+  ...PROVIDER_PATCH_FIELDS,
+})
+
+const sessionSleep = table({
+  interactive_resume: optional(duration({ off: true, drift: 'live' })),
+  interactive_fresh: optional(duration({ off: true, drift: 'live' })),
+  noninteractive: optional(duration({ off: true, drift: 'live' })),
+})
+
+const RIG_FIELDS = {
+  path: optional(text({ drift: 'provision' })),
+  prefix: optional(text({ pattern: PREFIX, description: 'lower-case letters, digits and `-`', drift: 'live' })),
+  default_branch: optional(text({ drift: 'live' })),
+  suspended_on_start: optional(flag({ drift: 'live', default: false })),
+  max_active_sessions: optional(cap('live')),
+  session_sleep: optional(sessionSleep),
+  formulas_dir: optional(text({ drift: 'live' })),
+  formula_vars: optional(map(scalar, { drift: 'live' })),
+  default_sling_target: optional(text({ drift: 'live' })),
+} as const
+export const RigPatch = table({ name: text({ minLength: 1 }), ...patchable(RIG_FIELDS) })
+const RIG_NAME_TEXT = 'letters, digits, `.`, `_` and `-`, at most 64, not only digits'
+const rig = table({
+  name: text({ pattern: RIG_NAME, description: RIG_NAME_TEXT }),
+  ...RIG_FIELDS,
+  imports: optional(imports),
+  patches: optional(list(RigAgentPatch)),
+})
+/** A rig's fields as composed. */
+export type RigSettings = Static<Type.TObject<typeof RIG_FIELDS>>
+
+const namedSession = table({
+  template: text({ minLength: 1 }),
+  name: optional(text({ pattern: NAME, description: NAME_TEXT })),
+  scope: optional(oneOf(['city', 'rig'])),
+  dir: optional(text()),
+  mode: optional(oneOf(['on_demand', 'always'], { default: 'on_demand', drift: 'live' })),
+})
+const NAMED_SESSION_IDENTITY = ['dir', 'name|template'] as const
+
+// ---- substrate and policy -------------------------------------------------------------------------------------------
+
+const workspace = table({
+  name: optional(text({ pattern: '^[a-zA-Z0-9][a-zA-Z0-9._-]*$' })),
+  prefix: optional(text({ pattern: PREFIX, description: 'lower-case letters, digits and `-`' })),
+  provider: optional(text({ drift: 'launch' })),
+  start_command: optional(text({ drift: 'launch' })),
+  timezone: optional(text({ kind: 'timezone', drift: 'live' })),
+  suspended_on_start: optional(flag({ default: false, drift: 'live' })),
+  max_active_sessions: optional(cap('live')),
+  session_template: optional(text({ default: '{{ Agent }}', template: 'session', drift: 'start' })),
+  install_agent_hooks: optional(texts({ drift: 'provision' })),
+  global_fragments: optional(texts({ default: [], drift: 'launch' })),
+  env: optional(env('launch')),
+})
+
+const beads = table({
+  policies: optional(
+    map(
+      table({
+        storage: optional(oneOf(['history', 'no_history', 'ephemeral'])),
+        delete_after_close: optional(duration({ off: true })),
+      }),
+    ),
+  ),
+})
+
+const mail = table({ retention_ttl: optional(duration({ off: true, default: 'off' })) })
+const work = table({ lease_ttl: optional(duration({ default: '15m', minimumMs: 10_000 })) })
+const events = table({
+  retention: optional(
+    table({
+      max_age: optional(duration({ off: true })),
+      max_bytes: optional(whole({ minimum: 0 })),
+    }),
+  ),
+})
+
+const session = table({
+  provider: optional(oneOf(['', 'tmux', 'subprocess', 'acp'], { default: '', drift: 'start' })),
+  setup_timeout: optional(duration({ default: '10s' })),
+  setup_max_timeout: optional(duration()),
+  startup_timeout: optional(duration({ default: '60s' })),
+  nudge_ready_timeout: optional(duration({ default: '10s' })),
+  nudge_retry_interval: optional(duration({ default: '500ms' })),
+  nudge_poll_interval: optional(duration({ default: '2s' })),
+  nudge_lock_timeout: optional(duration({ default: '30s' })),
+  debounce_ms: optional(whole({ default: 500 })),
+  display_ms: optional(whole({ default: 5000 })),
+  progress_stall_timeout: optional(duration({ off: true, default: 'off', minimumMs: 300_000 })),
+  claim_holder_stall_timeout: optional(duration({ off: true, default: 'off', minimumMs: 300_000 })),
+  socket: optional(text({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$', drift: 'start' })),
+  acp: optional(
+    table({
+      handshake_timeout: optional(duration({ default: '30s' })),
+      nudge_busy_timeout: optional(duration({ default: '60s' })),
+      output_buffer_lines: optional(whole({ default: 1000 })),
+    }),
+  ),
+})
+
+const daemon = table({
+  patrol_interval: optional(duration({ default: '30s' })),
+  tick_debounce: optional(duration({ default: '0' })),
+  max_restarts: optional(whole({ default: 5 })),
+  restart_window: optional(duration({ default: '1h' })),
+  shutdown_timeout: optional(duration({ default: '5s' })),
+  drift_drain_timeout: optional(duration({ default: '2m' })),
+  start_ready_timeout: optional(duration({ default: '5m' })),
+  max_wakes_per_tick: optional(whole({ default: 5 })),
+  probe_concurrency: optional(whole({ minimum: 1, default: 8 })),
+  session_circuit_breaker: optional(flag({ default: false })),
+  session_circuit_breaker_max_restarts: optional(whole({ minimum: 1 })),
+  session_circuit_breaker_window: optional(duration()),
+  session_circuit_breaker_reset_after: optional(duration()),
+  observe_paths: optional(texts({ default: [] })),
+})
+
+const orderOverride = table({
+  name: text({ minLength: 1 }),
+  rig: optional(text()),
+  enabled: optional(flag()),
+  trigger: optional(oneOf(['cron', 'cooldown', 'condition', 'event', 'manual'])),
+  interval: optional(duration()),
+  schedule: optional(text()),
+  tz: optional(text({ kind: 'timezone' })),
+  catch_up: optional(duration()),
+  check: optional(text()),
+  check_timeout: optional(duration()),
+  on: optional(text()),
+  match: optional(map(Type.String())),
+  batch: optional(flag()),
+  target: optional(text()),
+  timeout: optional(duration()),
+  overlap: optional(oneOf(['skip', 'allow'])),
+  idempotent: optional(flag()),
+  env: optional(map(Type.String(), { secret: true })),
+})
+const orders = table({
+  skip: optional(texts({ default: [] })),
+  max_timeout: optional(duration()),
+  overrides: optional(list(orderOverride, { identity: ['name', 'rig'], default: [] })),
+})
+
+export const Service = table({
+  name: text({ pattern: NAME, description: NAME_TEXT }),
+  kind: optional(oneOf(['proxy_process'], { default: 'proxy_process' })),
+  process: table({
+    command: texts(),
+    health_path: optional(text({ pattern: '^/' })),
+    listen: optional(oneOf(['socket', 'port'], { default: 'socket' })),
+    env: optional(env('none')),
+  }),
+  publication: optional(table({ allow_websockets: optional(flag({ default: true })) })),
+  publish_mode: optional(oneOf(['private', 'direct'], { default: 'private' })),
+  state_root: optional(text()),
+  first_byte_timeout: optional(duration({ default: '60s' })),
+  idle_timeout: optional(duration({ default: '10m' })),
+})
+export type ServiceSettings = Static<typeof Service>
+
+const chatSessions = table({
+  idle_timeout: optional(duration({ off: true, default: 'off' })),
+  grace_period: optional(duration({ default: '10m' })),
+})
+const extmsg = table({
+  retention_ttl: optional(duration({ default: '180d', off: true })),
+  default_route: optional(
+    list(table({ provider: text(), account_id: optional(text()), agent: text() }), {
+      identity: ['provider', 'account_id'],
+    }),
+  ),
+})
+const doctor = table({
+  check: optional(
+    list(
+      table({
+        name: text(),
+        script: text({ kind: 'path' }),
+        description: optional(text()),
+        fix: optional(text({ kind: 'path' })),
+      }),
+      {
+        identity: ['name'],
+      },
+    ),
+  ),
+})
+const pricing = table({
+  provider: text(),
+  model: text(),
+  tier: table({
+    prompt_usd_per_1m: optional(amount()),
+    completion_usd_per_1m: optional(amount()),
+    cache_read_usd_per_1m: optional(amount()),
+    cache_creation_usd_per_1m: optional(amount()),
+  }),
+  last_verified: optional(text()),
+})
+
+/** The tables with plain settings, which the effective configuration carries under the same names. */
+export const SETTINGS = {
+  workspace,
+  beads,
+  mail,
+  work,
+  session,
+  events,
+  daemon,
+  orders,
+  chat_sessions: chatSessions,
+  session_sleep: sessionSleep,
+  extmsg,
+  doctor,
+} as const
+export type Settings = { readonly [Table in keyof typeof SETTINGS]: Static<(typeof SETTINGS)[Table]> }
+
+// ---- whole files ----------------------------------------------------------------------------------------------------
+
+const SHARED = {
+  imports: optional(imports),
+  agent_defaults: optional(agentDefaults),
+  providers: optional(map(Provider)),
+  upstreams: optional(map(upstream)),
+  named_session: optional(list(namedSession, { identity: NAMED_SESSION_IDENTITY })),
+  service: optional(list(Service, { identity: ['name'] })),
+  pricing: optional(list(pricing, { identity: ['provider', 'model'] })),
+} as const
+
+const CITY = {
+  ...SHARED,
+  workspace: optional(workspace),
+  beads: optional(beads),
+  mail: optional(mail),
+  work: optional(work),
+  session: optional(session),
+  events: optional(events),
+  daemon: optional(daemon),
+  orders: optional(orders),
+  chat_sessions: optional(chatSessions),
+  session_sleep: optional(sessionSleep),
+  extmsg: optional(extmsg),
+  doctor: optional(doctor),
+  formulas: optional(table({})),
+  agent: optional(list(InlineAgent, { identity: ['dir', 'name'] })),
+  rigs: optional(list(rig, { identity: ['name'] })),
+  defaults: optional(table({ rig: optional(table({ imports: optional(imports) })) })),
+  patches: optional(
+    table({
+      agent: optional(list(AgentPatch)),
+      named_session: optional(list(NamedSessionPatch)),
+      rigs: optional(list(RigPatch)),
+      providers: optional(list(ProviderPatch)),
+    }),
+  ),
+} as const
+
+/** A fragment: everything of `city.toml` but `include`. */
+export const FragmentFile = table(CITY)
+export const CityFile = table({ include: optional(texts()), ...CITY })
+
+const packTable = table({
+  name: text({ pattern: NAME, description: NAME_TEXT }),
+  schema: whole(),
+  version: optional(text()),
+  requires_svc: optional(text()),
+  description: optional(text()),
+  requires: optional(list(table({ scope: oneOf(['city', 'rig']), agent: text({ minLength: 1 }) }))),
+})
+export const PackFile = table({
+  pack: packTable,
+  ...SHARED,
+  patches: optional(table({ agent: optional(list(AgentPatch)) })),
+  global: optional(table({ session_live: optional(list(text({ template: 'command' }))) })),
+})
+
+/** The merge of all root files: what any of them may say. */
+export const RootFiles = table({ ...CITY, pack: optional(packTable), global: PackFile.properties.global })
+
+export const SiteFile = table({
+  workspace_name: optional(text({ pattern: '^[a-zA-Z0-9][a-zA-Z0-9._-]*$' })),
+  workspace_prefix: optional(text({ pattern: PREFIX, description: 'lower-case letters, digits and `-`' })),
+  bootstrap_profile: optional(text()),
+  rigs: optional(map(table({ path: text({ minLength: 1 }) }))),
+})
+
+/** Keys of the reference that are gone, with what to do instead; shown as the hint of the unknown key. */
+export const DROPPED_KEYS: ReadonlyMap<string, string> = new Map([
+  ['api', 'bind, port and permissions belong to the supervisor: `$SVC_HOME/supervisor.toml`'],
+  ['beads.provider', 'work items are always kept in the city’s database'],
+  ['mail.provider', 'mail is always kept in the city’s database'],
+  ['events.provider', 'events are always kept in the city’s database'],
+  ['events.rotation', 'write `[events.retention]` with `max_age` and `max_bytes`'],
+  ['formulas.dir', 'the directory is always `formulas/`; a rig may add `formulas_dir`'],
+  ['convergence', 'write a step with `retry` or `loop` in a formula'],
+  ['webhook', 'run a service, or emit an event over the API'],
+  ['webhooks', 'run a service, or emit an event over the API'],
+  ['default_sling_targets', 'write `default_sling_target`'],
+  ['inject_fragments', 'write `append_fragments`'],
+  ['tmux_alias', 'write `session_alias`'],
+  ['runtimes', 'choose `tmux`, `subprocess` or `acp` in `[session] provider`'],
+  ['include', 'only `city.toml` includes files, one level deep'],
+  ['agents', 'write one `[[agent]]` per agent, or `agents/<name>/agent.toml`'],
+])

@@ -1,0 +1,46 @@
+/** Requests exactly as written: no client library that would tidy them up first. */
+import { Agent, request } from 'node:http'
+import { connect } from 'node:net'
+import type { Answer } from './contract-document.ts'
+
+const ANSWER_DEADLINE_MS = 10_000
+/** How long a stream is listened to when it has nothing to say. */
+const LISTEN_MS = 30
+
+export interface WireRequest {
+  readonly method: string
+  readonly target: string
+  readonly headers: readonly (readonly [string, string])[]
+  readonly body?: Buffer | undefined
+}
+
+export const keptAlive = () => new Agent({ keepAlive: true, maxSockets: 16 })
+
+/** Sends and waits for the whole answer, or of a stream for its headers and first bytes. */
+export function exchange(base: string, { method, target, headers, body }: WireRequest, agent: Agent): Promise<Answer> {
+  const { hostname, port } = new URL(base)
+  return new Promise((done, fail) => {
+    const sent = request({ hostname, port, method, path: target, headers: headers.flat(), agent })
+    const timer = setTimeout(() => sent.destroy(new Error(`${method} ${target}: no answer within ${ANSWER_DEADLINE_MS} ms`)), ANSWER_DEADLINE_MS)
+    sent.on('error', (error) => {
+      clearTimeout(timer)
+      fail(error)
+    })
+    sent.on('response', (response) => {
+      const chunks: Buffer[] = []
+      const finish = () => {
+        clearTimeout(timer)
+        done({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) })
+      }
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      if (response.headers['content-type'] !== 'text/event-stream') return void response.on('end', finish)
+      const stop = () => {
+        finish()
+        sent.destroy()
+      }
+      response.once('data', stop)
+      setTimeout(stop, LISTEN_MS)
+    })
+    sent.end(body)
+  })
+}
