@@ -17,7 +17,9 @@ export interface Bench {
 
 export type Group = (bench: Bench) => Promise<readonly Row[]>
 
-export const CITY_DEADLINE_MS = 30_000
+/** Of Linux, whatever the machine. */
+const CLOCK_TICKS = 100
+const CITY_DEADLINE_MS = 30_000
 
 /** Calls `work` until it gives something; the deadline is a failure of the benchmark. */
 export async function until<T>(what: string, work: () => Promise<T | undefined>, everyMs = 10): Promise<T> {
@@ -93,23 +95,26 @@ export async function bytesOf(url: string): Promise<number> {
   return (await (await fetch(url)).arrayBuffer()).byteLength
 }
 
-/** Numbers of the kernel about a process, in MiB and in seconds of CPU. */
-export function processFigures(pid: number) {
+/** Figures of the kernel about a process, in MiB. */
+export function memoryOf(pid: number) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
-  const mib = (text: string, key: string) => Number(new RegExp(`^${key}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? Number.NaN) / 1024
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  const [, , , , , , , , , , , user, system] = stat.slice(stat.lastIndexOf(')') + 1).split(' ')
-  return {
-    rssMiB: mib(status, 'VmRSS'),
-    anonymousMiB: mib(status, 'RssAnon'),
-    pssMiB: mib(rollup, 'Pss'),
-    cpuSeconds: (Number(user) + Number(system)) / 100,
-    children: childrenOf(pid),
-  }
+  return { residentMiB: mib(status, 'VmRSS'), anonymousMiB: mib(status, 'RssAnon') }
 }
 
-function childrenOf(pid: number): number {
+/** Resident memory, with what is shared counted by its share: dear to read. */
+export const proportionalMiB = (pid: number): number => mib(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'), 'Pss')
+
+const mib = (text: string, key: string): number =>
+  Number(new RegExp(`^${key}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? Number.NaN) / 1024
+
+/** Seconds of processor time that a process has used; unlike a rate, hardly disturbed by what else runs here. */
+export function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS
+}
+
+export function childrenOf(pid: number): number {
   return readdirSync(`/proc/${pid}/task`)
     .map((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').trim())
     .filter((text) => text !== '')

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startSupervisor } from '../../test/support/supervisor.ts'
-import { adopt, allRunning, type Bench, bytesOf, compare, type Group, listening, processFigures } from '../bench.ts'
+import { adopt, allRunning, type Bench, bytesOf, compare, type Group, listening, memoryOf } from '../bench.ts'
 import { Child, type Numbers } from '../child.ts'
 import { median } from '../numbers.ts'
 import type { Row } from '../rows.ts'
@@ -50,7 +50,7 @@ export const replay: Group = async (bench) => {
     const growth: number[] = []
     const rate = (url: string, mine: boolean) => async () => {
       await using readers = new Child('readers')
-      const before = processFigures(supervisor.pid).anonymousMiB
+      const before = memoryOf(supervisor.pid).anonymousMiB
       const numbers = await watching(supervisor.pid, readers.ask('replay', { url, last }))
       if (mine) {
         runs.push(numbers.result)
@@ -58,7 +58,7 @@ export const replay: Group = async (bench) => {
       }
       return events / ((numbers.result['ms'] ?? 0) / 1000)
     }
-    const found = await compare(bench.quick ? 3 : 3, rate(scope.url, true), [rate(`${bare}/`, false)])
+    const found = await compare(3, rate(scope.url, true), [rate(`${bare}/`, false)])
     const first = median(runs.map((run) => run['firstMs'] ?? Number.NaN))
     rows.push(
       {
@@ -85,7 +85,7 @@ async function watching(pid: number, work: Promise<Numbers>) {
     over = true
   })
   while (!over) {
-    peakMiB = Math.max(peakMiB, processFigures(pid).anonymousMiB)
+    peakMiB = Math.max(peakMiB, memoryOf(pid).anonymousMiB)
     await Promise.race([sleep(20), done.catch(() => {})])
   }
   return { result: await done, peakMiB }

@@ -7,6 +7,8 @@ import { number, type Options, serveCommands, text } from '../child.ts'
 import { machineMicros, percentile } from '../numbers.ts'
 
 const TAIL_BYTES = 400
+/** After the last event of a log come a few of the city's start. */
+const REPLAY_TAIL_BYTES = 16 * 1024
 const OPENING_AT_ONCE = 100
 const STAMP = Buffer.from('"t":')
 
@@ -133,7 +135,7 @@ async function replay(options: Options) {
     socket.on('data', (data: Buffer) => {
       bytes += data.length
       if (first === 0 && data.includes('\nevent: ')) first = machineMicros()
-      tail = data.length >= TAIL_BYTES ? data.subarray(data.length - TAIL_BYTES) : Buffer.concat([tail, data]).subarray(-TAIL_BYTES)
+      tail = data.length >= REPLAY_TAIL_BYTES ? data.subarray(data.length - REPLAY_TAIL_BYTES) : Buffer.concat([tail, data]).subarray(-REPLAY_TAIL_BYTES)
       if (tail.includes(end)) resolve()
     })
     socket.write(`GET ${url.pathname}${url.search} HTTP/1.1\r\nHost: ${url.host}\r\n\r\n`)

@@ -31,12 +31,17 @@ export async function parseTimeout(input: Input, otherwiseMs: number = WAIT_TIME
   }
 }
 
+/** A 202, with the city whose log has its end; that of the supervisor where absent. */
+export interface AcceptedIn extends AsyncAcceptedResponse {
+  readonly city?: string | undefined
+}
+
 /** Prints the 202, or waits and prints the outcome; returns the exit code. */
 export async function settle(
   context: Context,
   input: Input,
   what: string,
-  accepted: AsyncAcceptedResponse,
+  accepted: AcceptedIn,
   json: string,
 ): Promise<number> {
   const wait = input.choice('wait') ?? context.io.stdout.isTerminal
@@ -60,16 +65,16 @@ export async function settle(
 export async function waitFor(
   context: Context,
   what: string,
-  accepted: AsyncAcceptedResponse,
+  accepted: AcceptedIn,
   timeoutMs: number,
 ): Promise<RequestOutcome> {
-  const { request_id: requestId, event_cursor: eventCursor } = accepted
+  const { request_id: requestId, event_cursor: eventCursor, city } = accepted
   const client = await context.client()
   await context.note(`waiting for ${what} (${requestId})`)
   using limit = context.within(timeoutMs)
   const hint = `svcctl request wait ${requestId}`
   try {
-    return await waitForRequest(client, { requestId, eventCursor, signal: limit.signal })
+    return await waitForRequest(client, { requestId, eventCursor, city, signal: limit.signal })
   } catch (error) {
     if (error instanceof TimedOut && limit.signal.reason === error) {
       throw new Failure(EXIT.timedOut, `${what} took longer than ${timeoutMs / 1000} s; it may still finish`, { hint })

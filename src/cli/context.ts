@@ -7,6 +7,7 @@ import { cityOfDirectory, discoverEndpoint, resolveCity } from './discovery.ts'
 import { EXIT, Failure, printable, usageError } from './failure.ts'
 import type { Io } from './io.ts'
 import { Printer } from './output.ts'
+import { nodeTransport } from './transport.ts'
 
 /** How long an ordinary request may take. */
 export const REQUEST_TIMEOUT_MS = 30_000
@@ -66,6 +67,7 @@ export class Context {
       clock: io.clock,
       random: io.random,
       newKey: io.newKey,
+      transport: nodeTransport,
       onAnswer: options.debug ? (report) => void this.#trace(report) : undefined,
     })
   }

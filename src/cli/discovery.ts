@@ -8,7 +8,7 @@ import type { CityInfo } from '../contract/cities.ts'
 import { EXIT, Failure, usageError } from './failure.ts'
 import type { Io } from './io.ts'
 
-export const DEFAULT_URL = 'http://127.0.0.1:8372'
+const DEFAULT_URL = 'http://127.0.0.1:8372'
 
 export interface Endpoint {
   readonly url: string
@@ -97,7 +97,7 @@ const discoveryFailure = (path: string, why: string): Failure =>
   })
 
 /** A city is named, unless it looks like a path: `.`, `./x`, `/x`, `~/x`. */
-export const isPath = (city: string): boolean =>
+const isPath = (city: string): boolean =>
   city === '.' || city === '..' || city === '~' || city.includes('/') || city.includes(sep)
 
 /** The name of a city given by name or path. */

@@ -35,7 +35,8 @@ const accepted = { request_id: REQUEST, event_cursor: '__supervisor__:1' }
 /** Runs words against a scripted server, named with SVC_API. */
 async function against(script: Script, words: readonly string[], options: WorldOptions = {}) {
   await using server = await scriptedServer(script)
-  const result = await cliHere(words, { ...options, env: { SVC_API: server.url, ...options.env } })
+  const io = { newKey: () => 'key-1', ...options.io }
+  const result = await cliHere(words, { ...options, io, env: { SVC_API: server.url, ...options.env } })
   return { ...result, requests: server.requests, url: server.url }
 }
 

@@ -9,6 +9,7 @@ import {
   flagWords,
   GLOBAL_FLAGS,
   Input,
+  type OperationHelp,
   takesValue,
 } from './command.ts'
 import { usageError } from './failure.ts'
@@ -169,8 +170,12 @@ function addFlags(command: Command, flags: readonly FlagSpec[], group: string): 
   }
 }
 
-const fieldHelp = (spec: CommandSpec, field: string) =>
-  OPERATION_HELP[spec.operations[0] ?? 'list-cities'].fields?.[field] ?? {}
+function operationHelp(spec: CommandSpec): OperationHelp | undefined {
+  const [operation] = spec.operations
+  return operation === undefined ? undefined : OPERATION_HELP[operation]
+}
+
+const fieldHelp = (spec: CommandSpec, field: string) => operationHelp(spec)?.fields?.[field] ?? {}
 
 function withFieldHelp(spec: CommandSpec, flag: FlagSpec): FlagSpec {
   const field = fieldHelp(
@@ -185,12 +190,10 @@ function withFieldHelp(spec: CommandSpec, flag: FlagSpec): FlagSpec {
   }
 }
 
-export const summaryOf = (spec: CommandSpec): string =>
-  spec.summary ?? OPERATION_HELP[spec.operations[0] ?? 'list-cities'].summary
+export const summaryOf = (spec: CommandSpec): string => spec.summary ?? operationHelp(spec)?.summary ?? ''
 
 function descriptionOf(spec: CommandSpec): string {
-  const operation = spec.operations[0]
-  const description = spec.description ?? (operation === undefined ? undefined : OPERATION_HELP[operation].description)
+  const description = spec.description ?? operationHelp(spec)?.description
   return description === undefined ? `${summaryOf(spec)}.` : `${summaryOf(spec)}.\n\n${description}`
 }
 

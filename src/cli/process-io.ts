@@ -8,11 +8,12 @@ const SIGNALS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
 
 export function createProcessIo(): Io {
   const { env } = process
+  const signal = interruptions()
   return {
     env,
     cwd: process.cwd(),
     home: env['HOME'] ?? homedir(),
-    stdin: createSource(process.stdin),
+    stdin: createSource(process.stdin, signal),
     stdout: createSink(process.stdout),
     stderr: createSink(process.stderr),
     clock: {
@@ -25,7 +26,7 @@ export function createProcessIo(): Io {
     },
     random: () => Math.random(),
     newKey: () => crypto.randomUUID(),
-    signal: interruptions(),
+    signal,
   }
 }
 
@@ -60,21 +61,27 @@ function createSink(stream: NodeJS.WriteStream): Sink {
 }
 
 // Nothing touches stdin before somebody reads it: opening it alone can keep a process alive.
-function createSource(stream: NodeJS.ReadStream): Source {
+function createSource(stream: NodeJS.ReadStream, signal: AbortSignal): Source {
   return {
     isTerminal: stream.isTTY === true,
     async readAll() {
+      const stop = () => stream.destroy(signal.reason)
+      signal.addEventListener('abort', stop, { once: true })
       const chunks: Uint8Array[] = []
       for await (const chunk of stream) chunks.push(Buffer.from(chunk))
+      signal.removeEventListener('abort', stop)
       return Buffer.concat(chunks).toString('utf8')
     },
     async readLine() {
       const { createInterface } = await import('node:readline/promises')
       const lines = createInterface({ input: stream })
+      // The end of the input is an answer too: none.
+      const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')))
       try {
-        return await lines.question('')
+        return await Promise.race([lines.question('', { signal }), ended])
       } finally {
         lines.close()
+        signal.throwIfAborted()
       }
     },
   }

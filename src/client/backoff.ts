@@ -1,9 +1,9 @@
 /** How long to wait before another try: 1 s doubling to 30 s, jittered, so that many clients do not return at once. */
 
-export const FIRST_DELAY_MS = 1_000
-export const LONGEST_DELAY_MS = 30_000
+const FIRST_DELAY_MS = 1_000
+const LONGEST_DELAY_MS = 30_000
 /** A server may ask for more with Retry-After, up to this. */
-export const LONGEST_RETRY_AFTER_MS = 120_000
+const LONGEST_RETRY_AFTER_MS = 120_000
 
 /** Delay before try number `attempt` (0 is the first retry); `random` in [0, 1) spreads it over its upper half. */
 export function backoffMs(attempt: number, random: number, retryAfterSec?: number): number {

@@ -56,7 +56,7 @@ export interface Reply<T> {
   readonly body: T
   /** The body as sent. */
   readonly text: string
-  readonly headers: Headers
+  readonly headers: AnswerHeaders
   readonly requestId: string | undefined
 }
 
@@ -75,6 +75,29 @@ export interface RawRequest {
   readonly signal?: AbortSignal | undefined
 }
 
+/** What the client needs of a `Response`; a transport other than `fetch` has to give no more. */
+export interface Answer {
+  readonly ok: boolean
+  readonly status: number
+  readonly url: string
+  readonly headers: AnswerHeaders
+  readonly body: ReadableStream<Uint8Array> | null
+  text(): Promise<string>
+}
+/** Names are asked for in lower case. */
+export interface AnswerHeaders extends Iterable<[string, string]> {
+  get(name: string): string | null
+}
+
+export interface TransportRequest {
+  readonly method: string
+  readonly headers: Record<string, string>
+  readonly body?: string | Uint8Array<ArrayBuffer>
+  readonly signal?: AbortSignal
+}
+/** Resolves with the headers; rejects where none came. Redirects are answers. */
+export type Transport = (url: string, request: TransportRequest) => Promise<Answer>
+
 export interface CallReport {
   readonly method: string
   readonly path: string
@@ -91,7 +114,8 @@ export interface ClientOptions {
   readonly random: () => number
   /** A new unguessable key, for Idempotency-Key. */
   readonly newKey: () => string
-  readonly fetch?: typeof fetch
+  /** `fetch` where absent. */
+  readonly transport?: Transport
   /** Sees every answer; for debug output. */
   readonly onAnswer?: ((report: CallReport) => void) | undefined
 }
@@ -133,15 +157,14 @@ export class Client {
   }
 
   /** One request with credentials and X-SVC-Request, whatever it answers; throws only `Unreachable` or the signal's reason. */
-  async send(request: RawRequest): Promise<Response> {
+  async send(request: RawRequest): Promise<Answer> {
     const { signal } = request
     const started = this.clock.now()
-    const send = this.#options.fetch ?? fetch
+    const send = this.#options.transport ?? fetchTransport
     try {
       const response = await send(`${this.baseUrl}${request.path}`, {
         method: request.method,
         headers: this.#headers(request),
-        redirect: 'manual',
         ...(request.body === undefined ? {} : { body: request.body }),
         ...(signal === undefined ? {} : { signal }),
       })
@@ -186,11 +209,11 @@ export class Client {
     }
   }
 
-  async #sendWithRetries(request: RawRequest, input: CallOptions, repeatable: boolean): Promise<Response> {
+  async #sendWithRetries(request: RawRequest, input: CallOptions, repeatable: boolean): Promise<Answer> {
     const retries = repeatable ? (input.retries ?? DEFAULT_RETRIES) : 0
     for (let attempt = 0; ; attempt += 1) {
       const outcome = await this.#attempt(request)
-      if (outcome instanceof Response) return outcome
+      if (!(outcome instanceof Error)) return outcome
       if (attempt >= retries || !isPassing(outcome)) throw outcome
       // A person is waiting: a quarter of the patience of a stream, but never less than the server asked for.
       const asked = outcome instanceof ApiProblem ? (outcome.retryAfterSec ?? 0) * 1000 : 0
@@ -199,7 +222,7 @@ export class Client {
     }
   }
 
-  async #attempt(request: RawRequest): Promise<Response | ApiProblem | Unreachable> {
+  async #attempt(request: RawRequest): Promise<Answer | ApiProblem | Unreachable> {
     try {
       const response = await this.send(request)
       if (response.ok) return response
@@ -213,6 +236,8 @@ export class Client {
 
 export const routeOf = (operation: OperationRef<OperationId>): Route =>
   typeof operation === 'string' ? ROUTES[operation] : operation
+
+const fetchTransport: Transport = (url, request) => fetch(url, { ...request, redirect: 'manual' })
 
 const isRepeatable = (route: Route): boolean =>
   route.method === 'GET' || (route.method === 'POST' && route.headers?.includes('Idempotency-Key') === true)
@@ -240,7 +265,7 @@ export function pathOf(template: string, params: object, query: object): string 
   return search.size === 0 ? path : `${path}?${search}`
 }
 
-async function readText(response: Response, url: string): Promise<string> {
+async function readText(response: Answer, url: string): Promise<string> {
   try {
     return await response.text()
   } catch (error) {
@@ -250,7 +275,7 @@ async function readText(response: Response, url: string): Promise<string> {
 }
 
 /** The one place where text becomes a typed body: the server's tests hold it to the contract's schemas. */
-function parseReply(response: Response, text: string): AnyReplyBody {
+function parseReply(response: Answer, text: string): AnyReplyBody {
   if (!isJson(response.headers)) {
     throw new DecodeError(
       `expected JSON, got ${response.headers.get('content-type') ?? 'no media type'}: is ${response.url} a svcctl server?`,
@@ -263,5 +288,5 @@ function parseReply(response: Response, text: string): AnyReplyBody {
   }
 }
 
-export const isJson = (headers: Headers): boolean =>
+export const isJson = (headers: AnswerHeaders): boolean =>
   /^application\/([\w.+-]+\+)?json\b/.test(headers.get('content-type') ?? '')

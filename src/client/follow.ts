@@ -8,12 +8,12 @@
 import { createParser } from 'eventsource-parser'
 import type { OperationId } from '../contract/index.ts'
 import { backoffMs } from './backoff.ts'
-import { type Client, type OperationRef, pathOf, routeOf } from './client.ts'
+import { type Answer, type Client, type OperationRef, pathOf, routeOf } from './client.ts'
 import { delay } from './clock.ts'
 import { ApiProblem, DecodeError, Unreachable } from './problems.ts'
 
 /** Three missed heartbeats. */
-export const IDLE_MS = 45_000
+const IDLE_MS = 45_000
 
 export interface Frame {
   /** The `event:` line; `message` where there is none. */
@@ -125,8 +125,9 @@ async function* connect(
     if (!response.ok) throw new ApiProblem(response.status, response.headers, await response.text())
     yield 'open'
     yield* readFrames(requireStream(response), watchdog)
-  } catch (error) {
+  } catch (thrown) {
     options.signal.throwIfAborted()
+    const error: unknown = watchdog.signal.aborted ? watchdog.signal.reason : thrown
     if (error instanceof ApiProblem || error instanceof DecodeError || error instanceof Unreachable) throw error
     throw new Unreachable(client.baseUrl, error)
   } finally {
@@ -134,7 +135,7 @@ async function* connect(
   }
 }
 
-function requireStream(response: Response): ReadableStream<Uint8Array> {
+function requireStream(response: Answer): ReadableStream<Uint8Array> {
   const mediaType = response.headers.get('content-type') ?? 'no media type'
   if (mediaType.startsWith('text/event-stream') && response.body !== null) return response.body
   throw new DecodeError(`expected an event stream, got ${mediaType}`)

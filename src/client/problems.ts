@@ -15,7 +15,7 @@ export class ApiProblem extends Error {
   /** The whole problem object as sent. */
   readonly body: Readonly<Record<string, unknown>>
 
-  constructor(status: number, headers: Headers, text: string) {
+  constructor(status: number, headers: Pick<Headers, 'get'>, text: string) {
     const body = parseObject(text)
     const title = textOf(body['title'])
     const detail = textOf(body['detail']) ?? title ?? (text.trim().slice(0, 500) || `HTTP ${status}`)
@@ -96,7 +96,7 @@ function isErrorDetail(value: unknown): value is ErrorDetail {
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
 
-function retryAfterSec(headers: Headers): number | undefined {
+function retryAfterSec(headers: Pick<Headers, 'get'>): number | undefined {
   const text = headers.get('retry-after')
   return text !== null && /^\d{1,9}$/.test(text) ? Number(text) : undefined
 }

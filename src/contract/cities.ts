@@ -2,6 +2,7 @@
 import Type, { type Static } from 'typebox'
 import { durationSchema } from './durations.ts'
 import { CityName, CityNameParam, Revision, Timestamp } from './names.ts'
+import { ConfigIssue } from './event-types.ts'
 import { operation } from './operation.ts'
 import { BlockingQuery, listBody, PageQuery } from './paging.ts'
 import { ErrorDetail } from './problems.ts'
@@ -76,6 +77,25 @@ export type CityGetResponse = Static<typeof CityGetResponse>
 
 const count = (description?: string) =>
   Type.Integer({ minimum: 0, ...(description === undefined ? {} : { description }) })
+export const CityConfigStatus = Type.Object(
+  {
+    revision: Type.String({ description: 'Of the configuration in force.' }),
+    loaded_at: Timestamp,
+    last_error: Type.Optional(
+      Type.Object(
+        {
+          revision: Type.String({ description: 'Hash of the files that were refused.' }),
+          at: Timestamp,
+          issues: Type.Array(ConfigIssue),
+        },
+        { $id: 'ConfigLastError', additionalProperties: false, description: 'The files on disk are not valid, and not in force.' },
+      ),
+    ),
+  },
+  { $id: 'CityConfigStatus', additionalProperties: false },
+)
+export type CityConfigStatus = Static<typeof CityConfigStatus>
+
 export const StatusBody = Type.Object(
   {
     name: Type.String(),
@@ -99,6 +119,7 @@ export const StatusBody = Type.Object(
       },
       { additionalProperties: false },
     ),
+    config: CityConfigStatus,
     observed_at: Timestamp,
   },
   { $id: 'StatusBody', additionalProperties: false },

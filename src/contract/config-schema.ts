@@ -283,7 +283,7 @@ const sessionSleep = table({
   noninteractive: optional(duration({ off: true, drift: 'live' })),
 })
 
-const RIG_FIELDS = {
+export const RIG_FIELDS = {
   path: optional(text({ drift: 'provision' })),
   prefix: optional(text({ pattern: PREFIX, description: 'lower-case letters, digits and `-`', drift: 'live' })),
   default_branch: optional(text({ drift: 'live' })),

@@ -101,6 +101,127 @@ export const SupervisorShutdownPayload = Type.Object(
   { $id: 'SupervisorShutdownPayload', additionalProperties: false },
 )
 
+export const ConfigIssue = Type.Object(
+  {
+    file: Type.String({ description: 'Relative to the city; `<pack>/<path>` in a pack.' }),
+    line: Type.Integer({ minimum: 0, description: 'From 1; 0 for what stands in no file.' }),
+    column: Type.Integer({ minimum: 0 }),
+    key: Type.String({ description: 'Dotted path of the key; empty for the file as a whole.' }),
+    message: Type.String(),
+    hint: Type.Optional(Type.String()),
+  },
+  { $id: 'ConfigIssue', additionalProperties: false },
+)
+export type ConfigIssue = Static<typeof ConfigIssue>
+
+const CONFIG_SOURCES = ['start', 'watch', 'api', 'reload'] as const
+const ConfigSource = Type.Enum(CONFIG_SOURCES, {
+  description: 'What led to it: the start of the city, a changed file, an edit over the API, or a reload that was asked for.',
+})
+const changedNames = Type.Array(Type.String())
+
+export const ConfigReloadedPayload = Type.Object(
+  {
+    revision: Type.String(),
+    previous_revision: Type.String(),
+    source: ConfigSource,
+    changed: Type.Object(
+      {
+        agents: changedNames, rigs: changedNames, providers: changedNames, orders: changedNames, formulas: changedNames, packs: changedNames,
+      },
+      { additionalProperties: false, description: 'Names of what was added, changed or removed.' },
+    ),
+    restarted: Type.Array(Type.String(), { description: 'Sessions that were restarted at once.' }),
+    warnings: Type.Array(ConfigIssue, { maxItems: 100 }),
+  },
+  { $id: 'ConfigReloadedPayload', additionalProperties: false },
+)
+
+export const ConfigRejectedPayload = Type.Object(
+  {
+    attempted_revision: Type.String({ description: 'Hash of the files that were refused.' }),
+    active_revision: Type.String({ description: 'What goes on being in force.' }),
+    source: ConfigSource,
+    issues: Type.Array(ConfigIssue, { maxItems: 100 }),
+  },
+  { $id: 'ConfigRejectedPayload', additionalProperties: false },
+)
+
+export const ConfigReloadSucceededPayload = Type.Object(
+  {
+    request_id: RequestId,
+    outcome: Type.Enum(['applied', 'no_change']),
+    revision: Type.String(),
+    warnings: Type.Array(ConfigIssue, { maxItems: 100 }),
+  },
+  { $id: 'ConfigReloadSucceededPayload', additionalProperties: false },
+)
+
+const packFields = {
+  name: Type.String({ description: 'Binding; from the outermost inwards, joined by dots.' }),
+  scope: Type.String({ description: '`city`, `rig:<name>` or `default-rig`.' }),
+  source: Type.String(),
+  version: Type.Optional(Type.String({ description: 'Tag, or `sha:<commit>`; absent where the pack is not from git.' })),
+  commit: Type.Optional(Type.String()),
+} as const
+export const PackPayload = Type.Object(packFields, { $id: 'PackPayload', additionalProperties: false })
+export const PackUpgradedPayload = Type.Object(
+  { ...packFields, previous_version: Type.String(), previous_commit: Type.String() },
+  { $id: 'PackUpgradedPayload', additionalProperties: false },
+)
+export const PackAddSucceededPayload = Type.Object(
+  { request_id: RequestId, ...packFields, revision: Type.String({ description: 'Of the configuration with it.' }) },
+  { $id: 'PackAddSucceededPayload', additionalProperties: false },
+)
+const pinned = Type.Array(
+  Type.Object({ source: Type.String(), version: Type.String(), commit: Type.String() }, { additionalProperties: false }),
+)
+export const PackInstallSucceededPayload = Type.Object(
+  {
+    request_id: RequestId,
+    installed: pinned,
+    removed: Type.Array(Type.String(), { description: 'Sources that nobody imports any more.' }),
+    total: Type.Integer({ minimum: 0, description: 'Packs from git that the city is made of.' }),
+    revision: Type.String(),
+  },
+  { $id: 'PackInstallSucceededPayload', additionalProperties: false },
+)
+export const PackUpgradeSucceededPayload = Type.Object(
+  {
+    request_id: RequestId,
+    upgraded: Type.Array(
+      Type.Object(
+        { source: Type.String(), version: Type.String(), commit: Type.String(), previous_version: Type.String(), previous_commit: Type.String() },
+        { additionalProperties: false },
+      ),
+    ),
+    revision: Type.String(),
+  },
+  { $id: 'PackUpgradeSucceededPayload', additionalProperties: false },
+)
+
+export const RigPayload = Type.Object(
+  { rig: Type.String(), changed: Type.Array(Type.String(), { description: 'Fields that differ; empty where the rig came or went.' }) },
+  { $id: 'RigPayload', additionalProperties: false },
+)
+
+export const RIG_PROVISION_STEPS = ['clone', 'packs', 'config'] as const
+export const RigProvisionProgressPayload = Type.Object(
+  {
+    request_id: RequestId,
+    rig: Type.String(),
+    step: Type.Enum(RIG_PROVISION_STEPS),
+    detail: Type.Optional(Type.String()),
+    warn: Type.Optional(Type.Boolean({ description: 'True: something to look at, but it goes on.' })),
+  },
+  { $id: 'RigProvisionProgressPayload', additionalProperties: false },
+)
+
+export const RigCreateSucceededPayload = Type.Object(
+  { request_id: RequestId, rig: Type.String(), prefix: Type.String(), default_branch: Type.Optional(Type.String()) },
+  { $id: 'RigCreateSucceededPayload', additionalProperties: false },
+)
+
 interface EventTypeEntry {
   readonly payload: TSchema
   /** Whose log it is in (decision 12). */
@@ -181,6 +302,44 @@ export const EVENT_TYPES = {
     log: 'city',
     emittedBy: 'reconciler',
     when: 'the city stopped running',
+  },
+  'config.reloaded': {
+    payload: ConfigReloadedPayload, log: 'city', emittedBy: 'configuration', when: 'a changed configuration is in force',
+  },
+  'config.rejected': {
+    payload: ConfigRejectedPayload, log: 'city', emittedBy: 'configuration', when: 'files that are not valid were refused; once per state',
+  },
+  'request.result.config.reload': {
+    payload: ConfigReloadSucceededPayload, log: 'city', emittedBy: 'configuration', when: 'a reload that was asked for is done',
+  },
+  'pack.added': {
+    payload: PackPayload, log: 'city', emittedBy: 'packs', when: 'an import was added; with the files that say so',
+  },
+  'pack.removed': {
+    payload: PackPayload, log: 'city', emittedBy: 'packs', when: 'an import was removed; with the files that say so',
+  },
+  'pack.upgraded': {
+    payload: PackUpgradedPayload, log: 'city', emittedBy: 'packs', when: 'an upgrade pinned another commit; once per source',
+  },
+  'request.result.pack.add': {
+    payload: PackAddSucceededPayload, log: 'city', emittedBy: 'packs', when: 'the import is in the files and in force',
+  },
+  'request.result.pack.install': {
+    payload: PackInstallSucceededPayload, log: 'city', emittedBy: 'packs', when: 'everything imported is pinned and in the cache',
+  },
+  'request.result.pack.upgrade': {
+    payload: PackUpgradeSucceededPayload, log: 'city', emittedBy: 'packs', when: 'the lock has the versions chosen anew',
+  },
+  'rig.created': { payload: RigPayload, log: 'city', emittedBy: 'rigs', when: 'a rig was added' },
+  'rig.updated': { payload: RigPayload, log: 'city', emittedBy: 'rigs', when: 'settings of a rig were changed over the API' },
+  'rig.deleted': { payload: RigPayload, log: 'city', emittedBy: 'rigs', when: 'a rig was removed; its directory stays' },
+  'rig.suspended': { payload: RigPayload, log: 'city', emittedBy: 'rigs', when: 'the live override of a rig became suspended' },
+  'rig.resumed': { payload: RigPayload, log: 'city', emittedBy: 'rigs', when: 'a rig is no longer suspended by its override' },
+  'rig.provision.progress': {
+    payload: RigProvisionProgressPayload, log: 'city', emittedBy: 'rigs', when: 'a step of an accepted rig.create begins or has something to say',
+  },
+  'request.result.rig.create': {
+    payload: RigCreateSucceededPayload, log: 'city', emittedBy: 'rigs', when: 'the rig is cloned and configured',
   },
   'city.suspended': {
     payload: NoPayload,

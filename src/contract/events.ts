@@ -52,7 +52,10 @@ function variant(name: string, type: TSchema, payload: TSchema, tagged: boolean)
   )
 }
 
-/** One variant per known type, discriminated by `type`, and one for all custom types. */
+/**
+ * One variant per known type and one for all custom types. The known ones are a union of their own, because only they
+ * are told apart by a discriminator: OpenAPI calls every value wrong that a discriminator does not list.
+ */
 function envelope(name: string, tagged: boolean): TSchema {
   const known = EVENT_TYPE_NAMES.map((type) =>
     variant(`${name}${camel(type)}`, Type.Literal(type), EVENT_TYPES[type].payload, tagged),
@@ -63,7 +66,7 @@ function envelope(name: string, tagged: boolean): TSchema {
     not: { enum: [...EVENT_TYPE_NAMES] },
   })
   const custom = variant(`${name}Custom`, customType, JsonObject, tagged)
-  return Type.Union([...known, custom], { $id: name })
+  return Type.Union([Type.Union(known, { $id: `${name}Known` }), custom], { $id: name })
 }
 
 const alias = <T>(name: string, of: TSchema, description: string) =>

@@ -201,7 +201,7 @@ class Components {
   #keywords(source: object): JsonMap {
     const out: Record<string, Json> = {}
     for (const [keyword, value] of Object.entries(source)) {
-      if (keyword === '$id' || keyword.startsWith('~') || value === undefined) continue
+      if (keyword === '$id' || keyword.startsWith('~') || OURS.has(keyword) || value === undefined) continue
       if (keyword === '$defs') this.#hoist(value)
       else out[keyword] = this.#keyword(keyword, value)
     }
@@ -264,6 +264,8 @@ function withTextType(schema: JsonMap): JsonMap {
   return texts && schema.type === undefined ? { type: 'string', ...schema } : schema
 }
 
+/** Annotations that only the loader of configuration reads. */
+const OURS = new Set(['x-svc', 'minimumMs'])
 const SCHEMA_MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas'])
 const SCHEMA_LISTS = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems'])
 const SCHEMA_KEYWORDS = new Set([

@@ -66,10 +66,18 @@ const CORS_HEADERS = {
     'Allow, ETag, Location, Retry-After, SVC-Agent-Status, SVC-Session-State, SVC-Session-Status, X-SVC-Index, X-SVC-Request-Id',
 }
 
+const served = new WeakMap<Security, string>()
+
 /** A page that rebinds its name to this address must not be served (DNS rebinding). */
 function checkHost({ header }: GateInput, { security }: GateDeps): void {
-  const host = hostName(header('host') ?? '')
-  if (host !== '' && (LOOPBACK.test(host) || security.allowedHosts.includes(host))) return
+  const given = header('host') ?? ''
+  // Clients keep sending the same Host: the last one that was served needs no second look.
+  if (served.get(security) === given) return
+  const host = hostName(given)
+  if (host !== '' && (LOOPBACK.test(host) || security.allowedHosts.includes(host))) {
+    served.set(security, given)
+    return
+  }
   throw problem('host-not-allowed', `host "${host}" is not served here; add it to allowed_hosts in supervisor.toml`)
 }
 

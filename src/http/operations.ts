@@ -1,4 +1,5 @@
 /** Binds every operation of the contract to its handler; the server does not start where the two disagree. */
+import type { ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { REQUEST_HEADERS, type RequestHeader } from '../contract/headers.ts'
 import type { AnyOperation } from '../contract/index.ts'
@@ -58,15 +59,42 @@ export function readInput(
   operation: Operation,
   request: FastifyRequest,
   reply: FastifyReply,
-  ending: AbortSignal,
+  signals: CallSignals,
 ): Call {
   const params = request.params ?? {}
   if (operation.params !== undefined) validate(operation.params, params, 'path')
-  const query = parseQuery(searchOf(request.url), operation.query)
+  const search = searchOf(request.url)
+  const query = search === '' ? {} : parseQuery(search, operation.query)
   if (operation.query !== undefined) validate(operation.query, query, 'query')
   checkHeaders(operation, request)
   const body = readJsonBody(operation, request.body)
-  return new HttpCall(operation, request, reply, { params: Object(params), query: Object(query), body }, ending)
+  return new HttpCall(operation, request, reply, { params: Object(params), query: Object(query), body }, signals)
+}
+
+/** The signals of calls: each is aborted when its client goes before the answer, and all of them when the server ends. */
+export class CallSignals {
+  readonly #open = new Set<AbortController>()
+  #ended = false
+
+  of(response: ServerResponse): AbortSignal {
+    const controller = new AbortController()
+    if (this.#ended || response.destroyed) {
+      controller.abort()
+      return controller.signal
+    }
+    this.#open.add(controller)
+    response.on('close', () => {
+      this.#open.delete(controller)
+      // After an answer nobody looks any more, and an abort is dear.
+      if (!response.writableFinished) controller.abort()
+    })
+    return controller.signal
+  }
+
+  end(): void {
+    this.#ended = true
+    for (const controller of this.#open) controller.abort()
+  }
 }
 
 class HttpCall implements Call {
@@ -78,7 +106,7 @@ class HttpCall implements Call {
   readonly requestId: string
   readonly #request: FastifyRequest
   readonly #reply: FastifyReply
-  readonly #ending: AbortSignal
+  readonly #signals: CallSignals
   #signal: AbortSignal | undefined
 
   constructor(
@@ -86,7 +114,7 @@ class HttpCall implements Call {
     request: FastifyRequest,
     reply: FastifyReply,
     input: { readonly params: object; readonly query: object; readonly body: unknown },
-    ending: AbortSignal,
+    signals: CallSignals,
   ) {
     this.operation = operation
     this.params = input.params
@@ -94,7 +122,7 @@ class HttpCall implements Call {
     this.body = asObject(input.body)
     this.claim = claimOf(operation, request, input.body)
     this.requestId = request.id
-    this.#ending = ending
+    this.#signals = signals
     this.#request = request
     this.#reply = reply
   }
@@ -104,12 +132,7 @@ class HttpCall implements Call {
 
   // Made when first asked for: most calls answer at once and never look at it.
   get signal(): AbortSignal {
-    if (this.#signal === undefined) {
-      const gone = new AbortController()
-      if (this.#reply.raw.destroyed) gone.abort()
-      else this.#reply.raw.on('close', () => gone.abort())
-      this.#signal = AbortSignal.any([gone.signal, this.#ending])
-    }
+    this.#signal ??= this.#signals.of(this.#reply.raw)
     return this.#signal
   }
 }
@@ -122,7 +145,8 @@ function searchOf(url: string): string {
 }
 
 export function headerOf(request: FastifyRequest, name: string): string | undefined {
-  const value = request.headers[name.toLowerCase()]
+  const { headers } = request.raw
+  const value = headers[name] ?? headers[name.toLowerCase()]
   return Array.isArray(value) ? value.join(', ') : value
 }
 

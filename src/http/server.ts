@@ -17,7 +17,7 @@ import type { Logger } from '../kernel/log.ts'
 import { Problem, problem, toProblem } from '../kernel/problem.ts'
 import { readBody } from './body.ts'
 import { type CityGate, GATES, type GateDeps, type Security } from './gates.ts'
-import { type Bound, bindHandlers, headerOf, readInput } from './operations.ts'
+import { type Bound, bindHandlers, CallSignals, headerOf, readInput } from './operations.ts'
 import { sendJson, sendProblem, sendProblemOnSocket, sendText } from './replies.ts'
 import { createRoutes } from './routes.ts'
 import { type OpenStream, serveStream } from './sse.ts'
@@ -63,7 +63,7 @@ export class HttpServer {
   readonly #idle: (() => void)[] = []
   #inFlight = 0
   #opening = 0
-  readonly #ending = new AbortController()
+  readonly #signals = new CallSignals()
   #stopping = false
 
   constructor(deps: HttpDeps) {
@@ -84,6 +84,8 @@ export class HttpServer {
       requestIdHeader: false,
       routerOptions: { maxParamLength: 8192 },
       forceCloseConnections: true,
+      // The framework would answer in words of its own, before any listener of ours.
+      clientErrorHandler: (error, socket) => this.#refuseUnparsed(error, socket),
       frameworkErrors: (error, request, reply) => this.#refuseUnrouted(error, request, reply),
       serverFactory: (handler) => {
         server.on('request', (request: IncomingMessage, response: ServerResponse) =>
@@ -110,7 +112,7 @@ export class HttpServer {
   async close(): Promise<void> {
     this.#stopping = true
     // Blocking reads answer now instead of being cut.
-    this.#ending.abort()
+    this.#signals.end()
     this.#server.close()
     this.#server.closeIdleConnections()
     for (const stream of [...this.#streams]) stream.end()
@@ -174,7 +176,6 @@ export class HttpServer {
       this.#refuse(problem('route-not-found', `no such path: ${request.url}`), request, reply),
     )
     for (const operation of this.#deps.operations) this.#route(operation)
-    this.#server.on('clientError', (error, socket) => this.#refuseUnparsed(error, socket))
     this.#server.on('connect', (_request, socket: Duplex) => {
       sendProblemOnSocket(socket, problem('method-not-allowed', 'CONNECT is not a method of this API'), httpRequestId())
     })
@@ -187,7 +188,7 @@ export class HttpServer {
     const operation = request.routeOptions.config.operation
     const input = {
       method: request.method,
-      path: request.url.split('?')[0] ?? '',
+      path: pathOf(request.url),
       operation,
       header: (name: string) => headerOf(request, name),
       setHeader: (name: string, value: string) => raw.setHeader(name, value),
@@ -238,7 +239,7 @@ export class HttpServer {
   }
 
   async #run(operation: Operation, bound: Bound, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const call = readInput(operation, request, reply, this.#ending.signal)
+    const call = readInput(operation, request, reply, this.#signals)
     if (bound.kind === 'reply') return send(reply.raw, await bound.run(call))
     if (this.streams >= MAX_STREAMS)
       throw problem('too-many-streams', `${MAX_STREAMS} streams are open`, { retryAfterSec: 5 })
@@ -300,6 +301,7 @@ export class HttpServer {
 
   #logAccess(request: IncomingMessage, response: ServerResponse, ms: number): void {
     const level = isMutation(request.method ?? '') || response.statusCode >= 500 ? 'info' : 'debug'
+    if (!this.#deps.log.isLevelEnabled(level)) return
     this.#deps.log[level](
       {
         request_id: response.getHeader('X-SVC-Request-Id'),
@@ -324,6 +326,11 @@ const PARSER_PROBLEMS: ReadonlyMap<string, Problem> = new Map([
     problem('request-timeout', `the headers did not arrive within ${HEADERS_TIMEOUT_MS / 1000} s`),
   ],
 ])
+
+function pathOf(url: string): string {
+  const mark = url.indexOf('?')
+  return mark < 0 ? url : url.slice(0, mark)
+}
 
 function makeServer(): Server {
   const server = createHttpServer({

@@ -19,8 +19,16 @@ export const systemClock: Clock = {
   },
 }
 
-/** RFC 3339, UTC, milliseconds. */
-export const isoTime = (ms: number): string => new Date(ms).toISOString()
+let lastMs = 0
+let lastText = new Date(0).toISOString()
+/** RFC 3339, UTC, milliseconds. The last one is kept: everything of one tick has the same time. */
+export function isoTime(ms: number): string {
+  if (ms !== lastMs) {
+    lastText = new Date(ms).toISOString()
+    lastMs = ms
+  }
+  return lastText
+}
 
 /** Resolves after `ms` or rejects with the signal's reason, whichever is first. */
 export function delay(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {

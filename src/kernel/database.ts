@@ -5,6 +5,7 @@
  * I2  A resolved `write` is on disk (WAL, synchronous=FULL) and visible to every later read.
  * I3  Writes of one tick share one transaction and one fsync; one that throws undoes only itself.
  * I4  Nothing is written to a file that is no longer the one at its path.
+ * I5  A change does nothing but through its transaction: it may run twice, where another of its group was refused.
  */
 import { statSync } from 'node:fs'
 import BetterSqlite3 from 'better-sqlite3'
@@ -21,7 +22,7 @@ export interface Tx {
   run(sql: string, ...values: readonly SqlValue[]): number
   get(sql: string, ...values: readonly SqlValue[]): Row | undefined
   all(sql: string, ...values: readonly SqlValue[]): readonly Row[]
-  /** Runs after the commit, before the promise of the write resolves. */
+  /** Runs after the commit, before anybody hears of its events and before the promise of the write resolves. */
   afterCommit(work: () => void): void
 }
 
@@ -123,11 +124,13 @@ export class Database {
     return this.#reading(() => asRows(this.#prepare(sql).all(...values)))
   }
 
-  /** Rows as arrays, one at a time: the fast way through many. Stop early by `break`. */
-  *iterate(sql: string, ...values: readonly SqlValue[]): Generator<readonly unknown[]> {
-    // A statement of its own: an unfinished iteration blocks the statement for everybody else.
-    const statement = this.#reading(() => this.#driver.prepare(sql).raw(true))
-    for (const row of statement.iterate(...values)) if (Array.isArray(row)) yield row
+  /** Calls `take` with one row after the other, as arrays, until it says false: the way through many. Do not nest it. */
+  each(sql: string, values: readonly SqlValue[], take: (row: readonly unknown[]) => boolean): void {
+    this.#reading(() => {
+      for (const row of this.#prepare(sql, true).iterate(...values)) {
+        if (Array.isArray(row) && !take(row)) break
+      }
+    })
   }
 
   /** All rows as arrays: for pages, which are small. */
@@ -141,6 +144,7 @@ export class Database {
   /**
    * The one write path: runs `change` in the next group commit; resolves with its result once that is on disk.
    * Rejects with what `change` threw (only its own changes are undone), or with `unavailable` where the disk refused.
+   * What `change` means outside the database belongs into `afterCommit` (I5).
    */
   write<T>(change: (tx: Tx) => T): Promise<T> {
     if (this.#closed) return Promise.reject(this.#unavailable('it is closed'))
@@ -193,13 +197,12 @@ export class Database {
     if (batch.length === 0) return
     this.#pending = []
     const started = performance.now()
-    const done: PendingWrite[] = []
-    const undone: { write: PendingWrite; error: unknown }[] = []
+    const refused = new Map<PendingWrite, unknown>()
     const groupMarks = this.#participants.map((one) => one.mark())
     try {
       if (!this.inPlace) throw new Error('its file was removed or replaced')
       this.#exec('BEGIN IMMEDIATE')
-      for (const write of batch) this.#runOne(write, done, undone)
+      if (!this.#runTogether(batch)) for (const write of batch) this.#runOne(write, refused)
       for (const one of this.#participants) one.beforeCommit(this.#tx)
       this.#exec('COMMIT')
     } catch (error) {
@@ -214,23 +217,45 @@ export class Database {
     this.#afterCommit = []
     try {
       this.#options.onCommit?.((performance.now() - started) / 1000)
-      for (const one of this.#participants) one.committed()
+      // First what the changes mean in memory, then their events: who hears of a change finds it made.
       for (const work of after) work()
+      for (const one of this.#participants) one.committed()
     } finally {
       // On disk is on disk: whoever fails to hear of it, no writer waits for ever.
-      for (const write of done) write.settle()
-      for (const { write, error } of undone) write.fail(error)
+      for (const write of batch) {
+        if (refused.has(write)) write.fail(refused.get(write))
+        else write.settle()
+      }
     }
   }
 
-  #runOne(write: PendingWrite, done: PendingWrite[], undone: { write: PendingWrite; error: unknown }[]): void {
+  /**
+   * Runs a group without a savepoint for each: a savepoint costs as much as a whole write, and refusals are rare. False,
+   * with nothing done, where one of them throws, or where it is alone and gains nothing.
+   */
+  #runTogether(batch: readonly PendingWrite[]): boolean {
+    if (batch.length === 1) return false
+    const marks = this.#participants.map((one) => one.mark())
+    try {
+      for (const write of batch) write.run()
+      return true
+    } catch (error) {
+      if (isStorageError(error) || !this.#driver.inTransaction) throw error
+      this.#exec('ROLLBACK')
+      this.#undo(marks)
+      this.#afterCommit = []
+      this.#exec('BEGIN IMMEDIATE')
+      return false
+    }
+  }
+
+  #runOne(write: PendingWrite, refused: Map<PendingWrite, unknown>): void {
     const marks = this.#participants.map((one) => one.mark())
     const hooks = this.#afterCommit.length
     this.#exec('SAVEPOINT one')
     try {
       write.run()
       this.#exec('RELEASE one')
-      done.push(write)
     } catch (error) {
       // A full disk ends the whole transaction: there is no savepoint left, and nobody's change may count.
       if (isStorageError(error) || !this.#driver.inTransaction) throw error
@@ -238,7 +263,7 @@ export class Database {
       this.#exec('RELEASE one')
       this.#undo(marks)
       this.#afterCommit.length = hooks
-      undone.push({ write, error })
+      refused.set(write, error)
     }
   }
 

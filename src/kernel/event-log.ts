@@ -24,7 +24,6 @@ CREATE TABLE events (
   envelope TEXT NOT NULL
 ) STRICT;
 CREATE INDEX events_type ON events (type);
-CREATE INDEX events_at ON events (at);
 CREATE INDEX events_actor ON events (actor);
 CREATE INDEX events_subject ON events (subject) WHERE subject IS NOT NULL;
 CREATE INDEX events_city ON events (city) WHERE city IS NOT NULL;
@@ -163,9 +162,8 @@ export class EventLog {
 
   /** Seq bounds of a time span: events older than `fromMs` or newer than `toMs` are outside. */
   rangeOfTime(fromMs: number | undefined, toMs: number | undefined): Range {
-    const after =
-      fromMs === undefined ? this.#oldest - 1 : this.#seqAt('at >= ? ORDER BY at, seq', fromMs, this.#head + 1) - 1
-    const upTo = toMs === undefined ? this.#head : this.#seqAt('at <= ? ORDER BY at DESC, seq DESC', toMs, 0)
+    const after = (fromMs === undefined ? this.#oldest : this.#firstSince(fromMs)) - 1
+    const upTo = toMs === undefined ? this.#head : this.#firstSince(Math.floor(toMs) + 1) - 1
     return { after: Math.max(after, 0), upTo: Math.min(upTo, this.#head) }
   }
 
@@ -349,8 +347,21 @@ export class EventLog {
     return all.filter((name) => patterns.some((pattern) => typeMatches(pattern, name)))
   }
 
-  #seqAt(where: string, at: number, otherwise: number): number {
-    return Number(this.#db.rows(`SELECT seq FROM events WHERE ${where} LIMIT 1`, at)[0]?.[0] ?? otherwise)
+  /**
+   * The first retained seq of this time or later; one past the head where there is none. Found by halves, because `at`
+   * never goes backwards (I4): an index of it would cost every append more than the few look-ups cost here.
+   */
+  #firstSince(ms: number): number {
+    if (this.#oldest === 0) return this.#head + 1
+    let low = this.#oldest
+    let high = this.#head + 1
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2)
+      const at = Number(this.#db.rows('SELECT at FROM events WHERE seq = ?', middle)[0]?.[0] ?? 0)
+      if (at < ms) low = middle + 1
+      else high = middle
+    }
+    return low
   }
 
   #query(
@@ -367,12 +378,12 @@ export class EventLog {
       return this.#db.rows(sql, ...values, ...rest.values, limit).map((row) => this.#toEvent(row))
     const events: StoredEvent[] = []
     let characters = 0
-    for (const row of this.#db.iterate(sql, ...values, ...rest.values, limit)) {
+    this.#db.each(sql, [...values, ...rest.values, limit], (row) => {
       const event = this.#toEvent(row)
       events.push(event)
       characters += event.envelope.length
-      if (characters >= maxCharacters) break
-    }
+      return characters < maxCharacters
+    })
     return events
   }
 
@@ -398,14 +409,10 @@ export class EventLog {
   }
 
   #pruneUpTo(tx: Tx, maxAgeMs: number, maxBytes: number): number {
-    const byAge = tx.get(
-      'SELECT max(seq) AS seq FROM (SELECT seq FROM events WHERE at < ? ORDER BY at LIMIT ?)',
-      this.#clock.now() - maxAgeMs,
-      PRUNE_BATCH,
-    )
+    const byAge = this.#firstSince(this.#clock.now() - maxAgeMs) - 1
     const wanted = this.#bytes > maxBytes ? this.#oldest + this.#rowsFreeing(tx, this.#bytes - maxBytes) - 1 : 0
     const pinned = Math.min(...this.#pins.values(), Number.MAX_SAFE_INTEGER)
-    return Math.min(Math.max(Number(byAge?.seq ?? 0), wanted), this.#oldest + PRUNE_BATCH - 1, this.#head - 1, pinned)
+    return Math.min(Math.max(byAge, wanted), this.#oldest + PRUNE_BATCH - 1, this.#head - 1, pinned)
   }
 
   #rowsFreeing(tx: Tx, bytes: number): number {

@@ -30,6 +30,13 @@ export interface BacklogPage {
   readonly resumeAt: number | undefined
 }
 
+/** A replay's first page is small, so that its first frame is soon there; from then on each is four times the last. */
+const FIRST_PAGE_EVENTS = 50
+const MAX_PAGE_EVENTS = 1_000
+export const MAX_PAGE_CHARACTERS = 512 * 1024
+export const pageSizeAfter = (last: number | undefined): number =>
+  last === undefined ? FIRST_PAGE_EVENTS : Math.min(last * 4, MAX_PAGE_EVENTS)
+
 /** What a subscriber has missed, read from the log page by page. */
 export interface Backlog {
   read(): BacklogPage

@@ -1,11 +1,16 @@
 /** The streams of one log: replay from a sequence number, then live, until the log's owner ends them. */
 import type { EventFilter, EventLog } from './event-log.ts'
 import type { Feed } from './feed.ts'
-import { type Backlog, type BacklogPage, Channel, type Framing, type ScopedEvent } from './hub.ts'
+import {
+  type Backlog,
+  type BacklogPage,
+  Channel,
+  type Framing,
+  MAX_PAGE_CHARACTERS,
+  pageSizeAfter,
+  type ScopedEvent,
+} from './hub.ts'
 import { problem } from './problem.ts'
-
-const PAGE_EVENTS = 1_000
-const PAGE_CHARACTERS = 512 * 1024
 
 export class LogStream {
   readonly #log: EventLog
@@ -42,12 +47,14 @@ export class LogStream {
 
   #backlog(after: number, filter: EventFilter): Backlog {
     let position = after
+    let size: number | undefined
     return {
       read: (): BacklogPage => {
         const upTo = this.#log.head
+        size = pageSizeAfter(size)
         // A reader so slow that retention overtook it: its stream ends, and its cursor answers 410.
         if (position < this.#log.oldest - 1) throw new Error('what comes next is no longer retained')
-        const scan = this.#log.scan(filter, { after: position, upTo }, 'asc', PAGE_EVENTS, PAGE_CHARACTERS)
+        const scan = this.#log.scan(filter, { after: position, upTo }, 'asc', size, MAX_PAGE_CHARACTERS)
         position = scan.complete ? upTo : scan.reached
         const events = scan.events.map((event): ScopedEvent => ({ id: String(event.seq), event, city: '' }))
         return { events, resumeAt: scan.complete ? upTo + 1 : undefined }

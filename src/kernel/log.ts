@@ -7,6 +7,8 @@ export interface Logger {
   warn(fields: Fields, message: string): void
   info(fields: Fields, message: string): void
   debug(fields: Fields, message: string): void
+  /** Lines that nobody writes need not be put together. */
+  isLevelEnabled(level: LogLevel): boolean
 }
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'silent'] as const

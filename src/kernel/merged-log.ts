@@ -9,7 +9,15 @@ import { SUPERVISOR_SOURCE } from '../contract/names.ts'
 import { type Positions, parseComposite } from './cursor.ts'
 import type { EventFilter, EventLog, Range, StoredEvent } from './event-log.ts'
 import type { Feed } from './feed.ts'
-import { type Backlog, type BacklogPage, Channel, type Framing, type ScopedEvent } from './hub.ts'
+import {
+  type Backlog,
+  type BacklogPage,
+  Channel,
+  type Framing,
+  MAX_PAGE_CHARACTERS,
+  pageSizeAfter,
+  type ScopedEvent,
+} from './hub.ts'
 import { problem } from './problem.ts'
 
 /** One log of the merged stream. */
@@ -64,8 +72,8 @@ export interface MergedQuery {
   readonly limit: number
 }
 
-const REPLAY_PAGE_EVENTS = 1_000
-const REPLAY_PAGE_CHARACTERS = 512 * 1024
+/** Least that is read from one of many logs at a time; together they hold about a page. */
+const MIN_READ_EVENTS = 50
 const MAX_EXACT_TOTAL = 10_000
 
 export class MergedLog {
@@ -229,6 +237,8 @@ function startOf(source: LogSource, head: number, given: Positions): number {
 
 interface Reader {
   readonly name: string
+  /** Its place in the composite id. */
+  readonly slot: number
   readonly log: EventLog
   readonly upTo: number
   position: number
@@ -243,6 +253,7 @@ class MergedBacklog implements Backlog {
   readonly #resumeAt: number
   readonly #names: readonly string[]
   readonly #parts: string[]
+  #size: number | undefined
 
   constructor(
     starts: ReadonlyMap<string, number>,
@@ -254,19 +265,20 @@ class MergedBacklog implements Backlog {
     this.#resumeAt = resumeAt
     this.#names = [...fence.keys()].sort((a, b) => (a < b ? -1 : 1))
     this.#parts = this.#names.map((name) => `${name}:${starts.get(name) ?? 0}`)
-    for (const name of this.#names) {
+    for (const [slot, name] of this.#names.entries()) {
       const { log, upTo } = fence.get(name) ?? { log: undefined, upTo: 0 }
       if (log === undefined) continue
       // A start before the oldest was refused, unless it means "whatever there is".
       const position = Math.max(starts.get(name) ?? 0, log.oldest - 1)
-      this.#readers.push({ name, log, upTo, position, buffer: [], taken: 0 })
+      this.#readers.push({ name, slot, log, upTo, position, buffer: [], taken: 0 })
     }
   }
 
   read(): BacklogPage {
     const events: ScopedEvent[] = []
     let characters = 0
-    while (events.length < REPLAY_PAGE_EVENTS && characters < REPLAY_PAGE_CHARACTERS) {
+    this.#size = pageSizeAfter(this.#size)
+    while (events.length < this.#size && characters < MAX_PAGE_CHARACTERS) {
       const next = this.#earliest()
       if (next === undefined) return { events, resumeAt: this.#resumeAt }
       if (next === 'later') return { events, resumeAt: undefined }
@@ -288,7 +300,7 @@ class MergedBacklog implements Backlog {
     const event = best?.buffer[best.taken]
     if (best === undefined || event === undefined) return undefined
     best.taken++
-    this.#parts[this.#names.indexOf(best.name)] = `${best.name}:${event.seq}`
+    this.#parts[best.slot] = `${best.name}:${event.seq}`
     return { id: this.#parts.join(','), event, city: event.city ?? best.name }
   }
 
@@ -301,8 +313,8 @@ class MergedBacklog implements Backlog {
       this.#filter,
       { after: reader.position, upTo: reader.upTo },
       'asc',
-      REPLAY_PAGE_EVENTS,
-      REPLAY_PAGE_CHARACTERS,
+      Math.max(MIN_READ_EVENTS, Math.ceil((this.#size ?? 0) / this.#readers.length)),
+      MAX_PAGE_CHARACTERS,
     )
     reader.position = scan.complete ? reader.upTo : scan.reached
     reader.buffer = scan.events

@@ -1,4 +1,5 @@
 /** How domain code refuses: a code of the contract's registry and one sentence (style R4). */
+import { parseDurationMs } from '../contract/durations.ts'
 import { type ErrorDetail, type ErrorModel, PROBLEMS, type ProblemCode, problemUrn } from '../contract/problems.ts'
 
 type Extensions = Pick<ErrorModel, 'errors' | 'oldest_seq' | 'head_seq' | 'request_id' | 'event_cursor'>
@@ -40,6 +41,15 @@ export function problem(code: ProblemCode, sentence: string, options: ProblemOpt
 export function invalidField(location: string, message: string, value?: unknown): Problem {
   const detail: ErrorDetail = value === undefined ? { location, message } : { location, message, value }
   return problem('validation-failed', `${location}: ${message}`, { errors: [detail] })
+}
+
+/** Milliseconds of a duration that fits its schema, or a 422 about the field: a schema cannot say how long is too long. */
+export function durationMs(location: string, text: string): number {
+  try {
+    return parseDurationMs(text)
+  } catch (error) {
+    throw invalidField(location, error instanceof Error ? error.message : 'not a duration', text)
+  }
 }
 
 /** Whatever was thrown, as a Problem; what is not one of ours is `internal`, with its cause kept for the log. */

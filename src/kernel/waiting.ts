@@ -1,9 +1,8 @@
 /** Blocking reads: wait until something relevant happened after an index (sheet 01 §1.7, decision 6). */
-import { parseDurationMs } from '../contract/durations.ts'
 import { DEFAULT_WAIT_MS, MAX_WAIT_MS } from '../contract/paging.ts'
 import type { Clock } from './clock.ts'
 import type { EventLog, StoredEvent } from './event-log.ts'
-import { invalidField } from './problem.ts'
+import { durationMs, invalidField } from './problem.ts'
 
 export interface BlockingInput {
   readonly index?: number
@@ -18,7 +17,7 @@ export async function waitForChange(
   signal: AbortSignal,
   isRelevant: (event: StoredEvent) => boolean,
 ): Promise<void> {
-  const waitMs = wait === undefined ? DEFAULT_WAIT_MS : parseDurationMs(wait)
+  const waitMs = wait === undefined ? DEFAULT_WAIT_MS : durationMs('query.wait', wait)
   if (waitMs > MAX_WAIT_MS) throw invalidField('query.wait', 'must be at most 2m', wait)
   if (waitMs <= 0) throw invalidField('query.wait', 'must be more than 0', wait)
   if (index === undefined || log.head > index || signal.aborted) return

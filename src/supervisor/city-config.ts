@@ -1,48 +1,142 @@
-/** Where the configuration family meets the cities family: files of a directory to what a city needs to start. */
+/** Where the configuration family meets the cities family: one configuration service per started city. */
 import { join } from 'node:path'
-import type { ErrorDetail } from '../contract/problems.ts'
-import type { CitySettings } from '../modules/cities/city.ts'
+import { parseDurationMs } from '../contract/durations.ts'
+import { type Clock, isoTime } from '../kernel/clock.ts'
+import type { Retention } from '../kernel/event-log.ts'
+import type { Logger } from '../kernel/log.ts'
+import { problem } from '../kernel/problem.ts'
+import type { City, CitySettings } from '../modules/cities/city.ts'
+import { type CityStore, readSuspension } from '../modules/cities/city-store.ts'
 import { StartFailure } from '../modules/cities/worker.ts'
-import type { ConfigIssue } from '../modules/config/issues.ts'
+import type { LoadOptions } from '../modules/config/context.ts'
+import { type ConfigFiles, diskFiles } from '../modules/config/files.ts'
 import { loadCity } from '../modules/config/load.ts'
+import { type ConfigChange, ConfigService, errorView, InvalidConfig, toDetail } from '../modules/config/service.ts'
 import { PRESETS } from '../modules/providers/presets.ts'
 
-const BUILTIN_PACKS = new Map([['core', join(import.meta.dirname, '..', 'modules', 'packs', 'core')]])
+export const BUILTIN_PACKS = new Map([['core', join(import.meta.dirname, '..', 'modules', 'packs', 'core')]])
+/** `off`, and 0 bytes: no limit. */
+const NO_LIMIT = Number.MAX_SAFE_INTEGER
 
-export function createConfigLoader() {
-  const open = (directory: string) => loadCity(directory, { builtinPacks: BUILTIN_PACKS, presets: PRESETS })
-  return {
-    load(directory: string): CitySettings {
-      const loaded = open(directory)
-      if (!loaded.ok) throw new StartFailure('city_config_failed', summary(loaded.issues), loaded.issues.map(toDetail))
-      const { config } = loaded
-      return {
-        provider: config.workspace?.provider,
-        sessionTemplate: config.workspace?.session_template,
-        suspendedOnStart: config.workspace?.suspended_on_start ?? false,
-        agentCount: config.agents.length,
-        rigCount: config.rigs.length,
-        retention: undefined,
-      }
-    },
-    /** The name that the files of a directory give the city; undefined where they cannot be read. */
-    name(directory: string): string | undefined {
-      const loaded = open(directory)
-      return loaded.ok ? loaded.config.name : undefined
-    },
+export interface CityConfigsDeps {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly retention: Retention
+  /** Packs in git, with the lock of these files; without it every such import is an error. */
+  readonly resolvePack?: (files: ConfigFiles, dir: string) => LoadOptions['resolvePack']
+}
+
+type Listener = (city: City, change: ConfigChange) => void
+
+export class CityConfigs {
+  readonly #deps: CityConfigsDeps
+  readonly #services = new Map<string, ConfigService>()
+  readonly #listeners: Listener[] = []
+
+  constructor(deps: CityConfigsDeps) {
+    this.#deps = deps
+  }
+
+  /** The service of a running city; the spec's 404 for any other. */
+  of(cityName: string): ConfigService {
+    const service = this.#services.get(cityName)
+    if (service === undefined) throw problem('city-not-found', `city not found or not running: ${cityName}`)
+    return service
+  }
+
+  /** Called for every change of every city, over restarts of the city too. */
+  onChange(listener: Listener): void {
+    this.#listeners.push(listener)
+  }
+
+  async open(city: City, store: CityStore): Promise<CitySettings> {
+    await this.close(city)
+    const service = new ConfigService({
+      name: city.name,
+      dir: city.path,
+      store,
+      clock: this.#deps.clock,
+      log: this.#deps.log,
+      loadOptions: (files, dir) => this.loadOptions(files, dir),
+      onStatus: () => this.#follow(city, store, service),
+    })
+    service.onChange((change) => {
+      for (const listener of this.#listeners) listener(city, change)
+    })
+    try {
+      await service.open()
+    } catch (error) {
+      await service.close()
+      if (error instanceof InvalidConfig) throw new StartFailure('city_config_failed', error.message, error.issues.map(toDetail))
+      throw error
+    }
+    this.#services.set(city.name, service)
+    return this.#settingsOf(service)
+  }
+
+  async close(city: City): Promise<void> {
+    const service = this.#services.get(city.name)
+    this.#services.delete(city.name)
+    await service?.close()
+  }
+
+  async closeAll(): Promise<void> {
+    const services = [...this.#services.values()]
+    this.#services.clear()
+    await Promise.all(services.map((service) => service.close()))
+  }
+
+  inspect(city: City): void {
+    void this.#services.get(city.name)?.lookAgain()
+  }
+
+  /** The name that the files of a directory give the city; undefined where they cannot be read. */
+  name(directory: string): string | undefined {
+    const files = diskFiles()
+    const loaded = loadCity(directory, this.loadOptions(files, directory), files)
+    return loaded.ok ? loaded.config.name : undefined
+  }
+
+  loadOptions(files: ConfigFiles, dir: string): LoadOptions {
+    const resolvePack = this.#deps.resolvePack?.(files, dir)
+    return { builtinPacks: BUILTIN_PACKS, presets: PRESETS, ...(resolvePack === undefined ? {} : { resolvePack }) }
+  }
+
+  /** What the control plane shows of the city follows its configuration. */
+  #follow(city: City, store: CityStore, service: ConfigService): void {
+    if (this.#services.get(city.name) !== service) return
+    city.settings = this.#settingsOf(service)
+    if (store.db.inPlace) city.suspended = readSuspension(store.db) ?? city.settings.suspendedOnStart
+  }
+
+  #settingsOf(service: ConfigService): CitySettings {
+    const config = service.current()
+    const { lastError } = service
+    return {
+      provider: config.workspace.provider,
+      sessionTemplate: config.workspace.session_template,
+      suspendedOnStart: config.workspace.suspended_on_start ?? false,
+      agentCount: config.agents.length,
+      rigCount: config.rigs.length,
+      retention: retentionOf(config.events.retention, this.#deps.retention),
+      config: {
+        revision: config.revision,
+        loaded_at: isoTime(service.loadedAt),
+        ...(lastError === undefined ? {} : { last_error: errorView(lastError) }),
+      },
+    }
   }
 }
 
-const place = ({ file, line, column }: ConfigIssue): string => `${file}:${line}:${column}`
-
-function summary(issues: readonly ConfigIssue[]): string {
-  const first = issues[0]
-  if (first === undefined) return 'the configuration is not valid'
-  const more = issues.length === 1 ? '' : ` (and ${issues.length - 1} more)`
-  return `${place(first)}: ${first.message}${more}`
+interface DeclaredRetention {
+  readonly max_age?: string
+  readonly max_bytes?: number
 }
 
-const toDetail = (issue: ConfigIssue): ErrorDetail => ({
-  location: place(issue),
-  message: issue.hint === undefined ? issue.message : `${issue.message} (${issue.hint})`,
-})
+function retentionOf(declared: DeclaredRetention | undefined, otherwise: Retention): Retention {
+  const { max_age: age, max_bytes: bytes } = declared ?? {}
+  return {
+    maxAgeMs: age === undefined ? otherwise.maxAgeMs : age === 'off' ? NO_LIMIT : parseDurationMs(age),
+    maxBytes: bytes === undefined ? otherwise.maxBytes : bytes === 0 ? NO_LIMIT : bytes,
+  }
+}

@@ -26,6 +26,8 @@ export interface Settings {
   readonly allowMutations: boolean
   readonly allowedHosts: readonly string[]
   readonly allowedOrigins: readonly string[]
+  /** Hosts that packs may come from whatever their address: `host` or `host:port` (decision 36). */
+  readonly allowedPackHosts: readonly string[]
   readonly retention: Retention
 }
 
@@ -104,6 +106,7 @@ export function resolveSettings(flags: Flags, env: Environment, userHome: string
       ...(loopback || bind === '0.0.0.0' || bind === '::' ? [] : [bind]),
     ].map((host) => host.toLowerCase()),
     allowedOrigins: file.allowedOrigins ?? [],
+    allowedPackHosts: file.allowedPackHosts ?? [],
     retention: { ...DEFAULT_RETENTION, ...file.retention },
   })
 }
@@ -137,6 +140,7 @@ interface FileSettings {
   allowMutations?: boolean
   allowedHosts?: readonly string[]
   allowedOrigins?: readonly string[]
+  allowedPackHosts?: readonly string[]
   retention?: Partial<Retention>
 }
 
@@ -193,6 +197,7 @@ function toFileSettings(supervisor: Values, retention: Values): FileSettings {
     ...given('allowMutations', flag('allow_mutations')),
     ...given('allowedHosts', list('allowed_hosts')),
     ...given('allowedOrigins', list('allowed_origins')),
+    ...given('allowedPackHosts', list('allowed_pack_hosts')),
     retention: {
       ...given('maxAgeMs', age === undefined ? undefined : parseDurationMs(age)),
       ...given('maxBytes', typeof bytes === 'number' ? bytes : undefined),

@@ -20,6 +20,9 @@ import { CITY_MIGRATIONS } from '../modules/cities/city-store.ts'
 import { createCityHandlers } from '../modules/cities/handlers.ts'
 import { REGISTRY_SCHEMA, Registry } from '../modules/cities/registry.ts'
 import { Cities } from '../modules/cities/service.ts'
+import { diskFiles } from '../modules/config/files.ts'
+import { createConfigHandlers, reloadJob } from '../modules/config/handlers.ts'
+import { CONFIG_SCHEMA } from '../modules/config/transaction.ts'
 import { createEventHandlers } from '../modules/events/handlers.ts'
 import { createHealthHandlers } from '../modules/health/handlers.ts'
 import { createMetrics } from '../modules/health/metrics.ts'
@@ -28,11 +31,17 @@ import { createReadiness } from '../modules/health/readiness.ts'
 import { watchLoopDelay } from '../modules/health/vitals.ts'
 import { isPreset, probeTargets } from '../modules/providers/presets.ts'
 import { createRequestHandlers } from '../modules/requests/handlers.ts'
-import { createConfigLoader } from './city-config.ts'
+import { BUILTIN_PACKS, CityConfigs } from './city-config.ts'
+import { CityJobs } from './city-jobs.ts'
+import { CityObjects } from './city-objects.ts'
+import { CityPacks } from './city-packs.ts'
 import { earlierToken, writeEndpoint } from './endpoint.ts'
 import { checkHost } from './host.ts'
+import { openRigClones } from './rig-clones.ts'
 import type { Settings } from './settings.ts'
 
+/** What every city's store is made of; families append theirs. */
+export const CITY_SCHEMA: Migrations = [...CITY_MIGRATIONS, CONFIG_SCHEMA]
 export const SUPERVISOR_MIGRATIONS: Migrations = [`${STORE_SCHEMA}${REGISTRY_SCHEMA}`]
 const MAX_LOG_BYTES = 16 * 1024 * 1024
 
@@ -81,7 +90,21 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     previousUid: undefined,
   })
   const readiness = createReadiness({ clock, probes: createProbes(probeTargets(env), { env }) })
-  const config = createConfigLoader()
+  const ids = createIds(hostId)
+  const packs = new CityPacks({
+    home: settings.home, allowedHosts: settings.allowedPackHosts, builtins: BUILTIN_PACKS, env, clock, log,
+  })
+  const configs = new CityConfigs({
+    clock, log, retention: settings.retention, resolvePack: (files, dir) => packs.resolver(files, dir),
+  })
+  const objects = new CityObjects({
+    clock, env, clones: openRigClones(deps), config: (name) => configs.of(name),
+  })
+  const jobs = new CityJobs({
+    clock, log, ids, jobsOf: (city) => [reloadJob(configs.of(city.name), city.name), ...packs.jobs(city), ...objects.jobs(city)],
+  })
+  configs.onChange((city, { config }) => packs.follow(city, config))
+  configs.onChange((_city, { config }) => objects.follow(config))
   const cities = new Cities({
     supervisor: store,
     registry: new Registry(store),
@@ -89,17 +112,22 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     framing: cityFraming,
     clock,
     log,
-    ids: createIds(hostId),
+    ids,
     random: deps.random,
     home: deps.userHome,
     hostId,
     retention: settings.retention,
-    migrations: CITY_MIGRATIONS,
+    migrations: CITY_SCHEMA,
     onCommit: metrics.logs.committed,
-    loadSettings: config.load,
-    nameFromFiles: config.name,
+    openConfig: async (city, cityStore) => {
+      await packs.prepareStart(city)
+      return configs.open(city, cityStore)
+    },
+    closeConfig: (city) => configs.close(city),
+    inspectConfig: (city) => configs.inspect(city),
+    nameFromFiles: (directory) => configs.name(directory),
     checkHost: (provider, signal) => checkHost(provider, readiness, isPreset, signal),
-    hooks: [],
+    hooks: [packs.hook, objects.hook, jobs.hook],
   })
   await cities.boot()
 
@@ -136,6 +164,19 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       cities: { counts: () => countCities(cities) },
       draining: () => draining,
     }),
+    ...createConfigHandlers({
+      clock,
+      city: (name) => cities.running(name),
+      config: (name) => configs.of(name),
+      jobs,
+      loadOptions: (dir) => configs.loadOptions(diskFiles(), dir),
+      apiUrl: () => url,
+    }),
+    ...packs.handlers(
+      { config: (name) => configs.of(name), head: (name) => cities.running(name).store.log.head },
+      (city, request) => jobs.launch(city, request),
+    ),
+    ...objects.handlers((name) => cities.running(name), (name, request) => jobs.launch(name, request)),
     ...createDocumentHandlers(),
   }
   const token = settings.auth ? (earlierToken(settings.home) ?? randomHex(32)) : undefined
@@ -175,6 +216,10 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       draining = true
       await noteShutdown(store, signal, log)
       await http.close()
+      packs.close()
+      await jobs.closeAll()
+      objects.close()
+      await configs.closeAll()
       await cities.close()
       await readiness[Symbol.asyncDispose]()
       loopDelay[Symbol.dispose]()

@@ -1,13 +1,13 @@
 // The real program against a real supervisor: what it prints, how it ends, and that every line is what the published
 // schemas say (spec §6).
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { suite, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { type CliOptions, type CliResult, cli as run } from '../support/cli.ts'
+import { type CliOptions, type CliResult, cliHere, cli as run } from '../support/cli.ts'
 import { type RunningSupervisor, startSupervisor } from '../support/supervisor.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -50,44 +50,60 @@ interface World extends AsyncDisposable {
   cli(words: readonly string[], options?: CliOptions): Promise<CliResult>
   /** As `cli`, and it must succeed in silence on stderr. */
   ok(...words: string[]): Promise<string>
+  /** What a test needs to have happened, without a process of its own. */
+  given(...words: string[]): Promise<string>
 }
 
 async function world(): Promise<World> {
   const server = await startSupervisor()
+  const env = { SVC_HOME: server.home }
   const cli = (words: readonly string[], options: CliOptions = {}) =>
-    run(words, { cwd: server.work, ...options, env: { SVC_HOME: server.home, ...options.env } })
+    run(words, { cwd: server.work, ...options, env: { ...env, ...options.env } })
+  const succeed = (words: readonly string[], { out, err, code }: CliResult) => {
+    assert.deepEqual([code, err], [0, ''], words.join(' '))
+    return out
+  }
   return {
     server,
     cli,
-    async ok(...words) {
-      const { out, err, code } = await cli(words)
-      assert.deepEqual([code, err], [0, ''], words.join(' '))
-      return out
-    },
+    ok: async (...words) => succeed(words, await cli(words)),
+    given: async (...words) => succeed(words, await cliHere(words, { cwd: server.work, env })),
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   }
 }
 
-const createAlpha = (w: World) => w.ok('city', 'create', 'alpha', '--wait', '--quiet')
+const createAlpha = (w: World) => w.given('city', 'create', 'alpha', '--wait', '--quiet')
+const emit = (w: World, type: string, payload: object = {}) =>
+  w.given('event', 'emit', type, '-c', 'alpha', '--payload', JSON.stringify(payload))
 
-/** Follows until `done` is true of its output, then interrupts it. */
-async function followUntil(
+/** Streams with `svcctl events`; does `then` once the stream is attached, and interrupts it once `done` is true of its output. */
+async function stream(
   w: World,
   words: readonly string[],
-  done: (out: string) => boolean,
-  meanwhile: () => Promise<unknown>,
-  ready = 0,
+  then: () => Promise<unknown>,
+  done: (out: string) => boolean = () => false,
 ): Promise<CliResult> {
   const stop = new AbortController()
-  let out = ''
-  const onOut = (text: string) => {
-    out += text
-    if (done(out)) stop.abort()
-  }
-  const following = w.cli(['events', '--follow', ...words], { signal: stop.signal, onOut })
-  await sleep(ready)
-  await meanwhile()
-  return following
+  const attached = Promise.withResolvers<void>()
+  let [out, err] = ['', '']
+  const running = w.cli(['events', '--debug', ...words], {
+    signal: stop.signal,
+    onOut(text) {
+      out += text
+      if (done(out)) stop.abort()
+    },
+    onErr(text) {
+      err += text
+      if (/^debug: GET \S+\/events\/stream\S* 200 /m.test(err)) attached.resolve()
+    },
+  })
+  await Promise.race([attached.promise, running])
+  await then().catch((error: unknown) => {
+    stop.abort()
+    throw error
+  })
+  const result = await running
+  return { ...result, err: result.err.replaceAll(/^debug: .*\n/gm, '') }
 }
 
 suite('cities', () => {
@@ -204,7 +220,7 @@ suite('events', () => {
     assert.match(cursor, /^__supervisor__:\d+,alpha:\d+$/)
     assert.equal(await w.ok('events', '-c', 'alpha', '--after', seq), '')
     assert.equal(await w.ok('events', '--after-cursor', cursor), '')
-    await w.ok('event', 'emit', 'deploy.done', '-c', 'alpha')
+    await emit(w, 'deploy.done')
     assert.equal(validLines(await w.ok('events', '-c', 'alpha', '--after', seq), 'cityListLine').length, 1)
     assert.equal(validLines(await w.ok('events', '--after-cursor', cursor), 'supervisorListLine').length, 1)
     assert.equal(validLines(await w.ok('events', '--watch', '--after-cursor', cursor), 'supervisorListLine').length, 1)
@@ -216,92 +232,75 @@ suite('events', () => {
   test('--watch: the first match, or silence and success', async () => {
     await using w = await world()
     await createAlpha(w)
-    const watching = w.cli([
-      'events',
-      '--watch',
-      '-c',
-      'alpha',
-      '--type',
-      'deploy.done',
-      '--payload-match',
-      'n=2',
-      '--timeout',
-      '20s',
-    ])
-    await sleep(1_000)
-    for (const n of [1, 2, 3])
-      await w.ok('event', 'emit', 'deploy.done', '-c', 'alpha', '--payload', JSON.stringify({ n }))
-    const seen = await watching
+    const words = ['--watch', '-c', 'alpha', '--type', 'deploy.done', '--payload-match', 'n=2', '--timeout', '60s']
+    const seen = await stream(w, words, async () => {
+      for (const n of [1, 2, 3]) await emit(w, 'deploy.done', { n })
+    })
     assert.deepEqual([seen.code, seen.err], [0, ''])
-    assert.deepEqual(
-      validLines(seen.out, 'cityStreamLine').map(({ payload }) => payload),
-      [{ n: 2 }],
-    )
+    const payloads = validLines(seen.out, 'cityStreamLine').map(({ payload }) => payload)
+    assert.deepEqual(payloads, [{ n: 2 }])
     assert.equal(await w.ok('events', '--watch', '--type', 'no.such', '--timeout', '500ms'), '')
   })
 
   test('--follow: every frame, and the exit code of an interrupt', async () => {
     await using w = await world()
     await createAlpha(w)
-    const emit = () => w.ok('event', 'emit', 'deploy.done', '-c', 'alpha')
-    const city = await followUntil(w, ['-c', 'alpha', '--after', '0'], (out) => out.includes('deploy.done'), emit)
-    assert.deepEqual([city.code, city.err], [130, ''])
-    assert.deepEqual(
-      validLines(city.out, 'cityStreamLine').map(({ type }) => type),
-      ['city.started', 'deploy.done'],
-    )
-    const all = await followUntil(
+    const types = (out: string, kind: LineKind) => validLines(out, kind).map(({ type }) => type)
+    const city = await stream(
       w,
-      ['--since', '1h'],
+      ['--follow', '-c', 'alpha', '--after', '0'],
+      () => emit(w, 'deploy.one'),
+      (out) => out.includes('deploy.one'),
+    )
+    assert.deepEqual([city.code, city.err], [130, ''])
+    assert.deepEqual(types(city.out, 'cityStreamLine'), ['city.started', 'deploy.one'])
+    const all = await stream(
+      w,
+      ['--follow', '--since', '1h'],
+      () => emit(w, 'deploy.two'),
       (out) => out.includes('deploy.two'),
-      () => w.ok('event', 'emit', 'deploy.two', '-c', 'alpha'),
-      1_000,
     )
-    assert.deepEqual(
-      validLines(all.out, 'supervisorStreamLine')
-        .map(({ type }) => type)
-        .slice(-2),
-      ['deploy.done', 'deploy.two'],
-    )
+    assert.deepEqual(types(all.out, 'supervisorStreamLine').slice(-3), [
+      'request.result.city.create',
+      'deploy.one',
+      'deploy.two',
+    ])
   })
 
   test('--follow survives the restart of its city', async () => {
     await using w = await world()
     await createAlpha(w)
-    const restart = () => w.ok('city', 'restart', 'alpha', '--wait', '-q')
-    const { out, code } = await followUntil(w, ['-c', 'alpha'], (text) => text.includes('city.started'), restart, 1_000)
-    assert.equal(code, 130)
-    assert.deepEqual(
-      validLines(out, 'cityStreamLine').map(({ type }) => type),
-      ['city.stopped', 'city.started'],
+    const { out, code } = await stream(
+      w,
+      ['--follow', '-c', 'alpha'],
+      () => w.given('city', 'restart', 'alpha', '--wait', '-q'),
+      (text) => text.includes('city.started'),
     )
+    assert.equal(code, 130)
+    const types = validLines(out, 'cityStreamLine').map(({ type }) => type)
+    assert.deepEqual(types, ['city.stopped', 'city.started'])
   })
 
   test('--follow survives kill -9 of the supervisor, and loses and doubles nothing', async () => {
     await using w = await world()
     await createAlpha(w)
-    const port = new URL(w.server.url).port
-    const emit = (n: number) => w.ok('event', 'emit', 'tick.tock', '-c', 'alpha', '--payload', JSON.stringify({ n }))
+    const args = ['--port', new URL(w.server.url).port]
     let second: RunningSupervisor | undefined
     try {
-      const { out } = await followUntil(
+      const { out } = await stream(
         w,
-        ['--type', 'tick.*', '--after-cursor', '0'],
-        (text) => text.includes('"n":4'),
+        ['--follow', '--type', 'tick.*'],
         async () => {
-          for (const n of [1, 2]) await emit(n)
+          for (const n of [1, 2]) await emit(w, 'tick.tock', { n })
           await w.server.kill('SIGKILL')
-          second = await startSupervisor({ home: w.server.home, args: ['--port', port] })
-          const running = async () => (await w.cli(['city', 'get', 'alpha'])).code === 0
-          while (!(await running())) await sleep(100)
-          for (const n of [3, 4]) await emit(n)
+          second = await startSupervisor({ home: w.server.home, args })
+          await w.given('city', 'start', 'alpha', '--wait', '-q')
+          for (const n of [3, 4]) await emit(w, 'tick.tock', { n })
         },
-        500,
+        (text) => text.includes('"n":4'),
       )
-      assert.deepEqual(
-        validLines(out, 'supervisorStreamLine').map(({ payload }) => payload['n']),
-        [1, 2, 3, 4],
-      )
+      const numbers = validLines(out, 'supervisorStreamLine').map(({ payload }) => payload['n'])
+      assert.deepEqual(numbers, [1, 2, 3, 4])
     } finally {
       await second?.[Symbol.asyncDispose]()
     }
@@ -325,12 +324,22 @@ suite('events', () => {
     }
   })
 
-  test('a reserved type is rejected, and a pipe that closes ends a list quietly', async () => {
+  test('a reserved type is rejected', async () => {
     await using w = await world()
     await createAlpha(w)
     const { code, err } = await w.cli(['event', 'emit', 'city.created', '-c', 'alpha'])
     assert.equal(code, 6)
     assert.match(err, /^error: validation_failed: /)
+  })
+
+  test('a pipe that closed ends it quietly', async () => {
+    await using w = await world()
+    const script = `("$0" "$1" events; echo "code $?" >&2) | true`
+    const { stderr } = spawnSync('/bin/sh', ['-c', script, process.execPath, join(root, 'src/main.ts')], {
+      env: { ...process.env, SVC_HOME: w.server.home },
+      encoding: 'utf8',
+    })
+    assert.equal(stderr, 'code 0\n')
   })
 })
 

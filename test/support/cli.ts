@@ -16,6 +16,8 @@ export interface CliOptions {
   readonly signal?: AbortSignal
   /** Sees stdout as it comes. */
   readonly onOut?: (text: string) => void
+  /** Sees stderr as it comes. */
+  readonly onErr?: (text: string) => void
 }
 
 export interface CliResult {
@@ -44,7 +46,10 @@ export async function cli(args: readonly string[], options: CliOptions = {}): Pr
     out += text
     options.onOut?.(text)
   })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text
+    options.onErr?.(text)
+  })
   child.stdin.on('error', () => undefined)
   child.stdin.end(options.input ?? '')
   return new Promise((done, fail) => {
@@ -92,7 +97,7 @@ export async function cliHere(args: readonly string[], options: WorldOptions = {
     stderr: sink(err, Number.POSITIVE_INFINITY),
     clock: systemClock,
     random: () => 0.5,
-    newKey: () => 'key-1',
+    newKey: () => crypto.randomUUID(),
     signal: new AbortController().signal,
     ...options.io,
   })

@@ -4,12 +4,23 @@
  */
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { asFields, asList, breaches, type DocumentedOperation, type DocumentedParameter, type Fields, isFields, resolved } from './contract-document.ts'
+import {
+  asFields,
+  asList,
+  breaches,
+  type DocumentedOperation,
+  type DocumentedParameter,
+  type Fields,
+  isFields,
+  resolved,
+} from './contract-document.ts'
 
 /** What exists on the server that is fuzzed. */
 export interface World {
   /** Values of path parameters that are there, by parameter name. */
   readonly known: { readonly [parameter: string]: readonly string[] }
+  /** A right body by operation id, where generated ones would hardly ever name something that exists. */
+  readonly bodies: { readonly [operationId: string]: object }
   /** Every directory in a body is kept below this one. */
   readonly work: string
 }
@@ -51,7 +62,9 @@ export function casesOf(operation: DocumentedOperation, world: World): fc.Arbitr
       body: bodyOf(operation, world),
     })
     .map(({ path, query, headers, body }) => {
-      const search = query.pairs.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&')
+      const search = query.pairs
+        .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
+        .join('&')
       const parts: readonly Part[] = [query, headers, body]
       return {
         method: operation.method,
@@ -74,56 +87,146 @@ function valuesOf(source: Fields): fc.Arbitrary<unknown> {
   if (Array.isArray(schema.anyOf)) return fc.oneof(...schema.anyOf.map((part) => valuesOf(asFields(part))))
   const examples = Array.isArray(schema.examples) ? schema.examples : []
   const made = valuesOfType(schema)
-  return examples.length === 0 ? made : fc.oneof({ weight: 3, arbitrary: made }, { weight: 1, arbitrary: fc.constantFrom(...examples) })
+  return examples.length === 0
+    ? made
+    : fc.oneof({ weight: 3, arbitrary: made }, { weight: 1, arbitrary: fc.constantFrom(...examples) })
 }
 
 function valuesOfType(schema: Fields): fc.Arbitrary<unknown> {
   const limit = (name: string, otherwise: number) => (typeof schema[name] === 'number' ? schema[name] : otherwise)
-  if (schema.type === 'integer') return fc.integer({ min: Math.max(limit('minimum', -1000), -(2 ** 31)), max: Math.min(limit('maximum', 1000), 2 ** 31 - 1) })
+  if (schema.type === 'integer')
+    return fc.integer({
+      min: Math.max(limit('minimum', -1000), -(2 ** 31)),
+      max: Math.min(limit('maximum', 1000), 2 ** 31 - 1),
+    })
   if (schema.type === 'boolean') return fc.boolean()
   if (schema.type === 'string') return textOf(schema, limit)
-  if (schema.type === 'array') return fc.array(valuesOf(asFields(schema.items)), { minLength: limit('minItems', 0), maxLength: Math.min(limit('maxItems', 4), 4) })
+  if (schema.type === 'array')
+    return fc.array(valuesOf(asFields(schema.items)), {
+      minLength: limit('minItems', 0),
+      maxLength: Math.min(limit('maxItems', 4), 4),
+    })
   if (schema.type !== 'object') return fc.jsonValue()
   if (!isFields(schema.properties)) return fc.dictionary(text(0, 12), fc.jsonValue(), { maxKeys: 4 })
   const required = schema.required === undefined ? [] : asList(schema.required).map(String)
-  const properties = Object.fromEntries(Object.entries(schema.properties).map(([name, part]) => [name, valuesOf(asFields(part))]))
+  const properties = Object.fromEntries(
+    Object.entries(schema.properties).map(([name, part]) => [name, valuesOf(asFields(part))]),
+  )
   return fc.record(properties, { requiredKeys: required })
 }
 
-function textOf({ pattern, maxLength }: Fields, limit: (name: string, otherwise: number) => number): fc.Arbitrary<string> {
+function textOf(
+  { pattern, maxLength }: Fields,
+  limit: (name: string, otherwise: number) => number,
+): fc.Arbitrary<string> {
   const least = limit('minLength', 0)
   const most = limit('maxLength', 4096)
-  if (typeof pattern !== 'string') return fc.oneof({ weight: 9, arbitrary: text(least, Math.min(most, 24)) }, { weight: 1, arbitrary: text(most, most) })
+  if (typeof pattern !== 'string')
+    return fc.oneof(
+      { weight: 9, arbitrary: text(least, Math.min(most, 24)) },
+      { weight: 1, arbitrary: text(most, most) },
+    )
   const matching = fc.stringMatching(new RegExp(pattern))
-  return maxLength === undefined && least === 0 ? matching : matching.filter((one) => one.length >= least && one.length <= most)
+  return maxLength === undefined && least === 0
+    ? matching
+    : matching.filter((one) => one.length >= least && one.length <= most)
 }
 
 /** Any text that can stand in JSON and in a URL: control characters, astral ones, but no half of a pair. */
 const text = (minLength: number, maxLength: number) =>
-  fc.oneof(fc.string({ minLength, maxLength }), fc.string({ unit: 'binary', minLength: Math.ceil(minLength / 1), maxLength }))
+  fc.oneof(
+    fc.string({ minLength, maxLength }),
+    fc.string({ unit: 'binary', minLength: Math.ceil(minLength / 1), maxLength }),
+  )
 
 /** What people and machines send by mistake or with intent. */
 const HOSTILE = [
-  '', ' ', '0', '-0', '-1', '01', '1.0', '1e3', '+1', '0x10', '9007199254740993', '99999999999999999999', 'NaN', 'null', 'undefined',
-  'true', 'TRUE', 'yes', '[]', '{}', '""', '\u0000', 'a\u0000b', '\r\nX-Injected: 1', '../../etc/passwd', '.', '..', '%00', '%2e%2e%2f', '%',
-  "' OR 1=1 --", '"; DROP TABLE events; --', '<script>', '${7*7}', '{{7*7}}', 'v1:', 'v1:AAAA', 'v1:W10', 'v1:WyJzZXEiLC0xXQ', 'v1:WyJzZXEiLG51bGxd',
-  'v1:WyJtZXJnZWQiLDEsImEiLDFd', 'v1:WyJjaXR5IiwxXQ', 'v1:WyJyZXF1ZXN0IiwxLDJd', '__supervisor__:1', '__supervisor__:99999999', 'a:1,a:2', 'a:-1', ':', ',',
-  '__proto__', 'constructor', 'toString', '999999999999999d', '0s', '0', '1h1h1h', '-5m', '\u2028', '\ufeff', '😀', 'é', '𝕏'.repeat(300), 'a'.repeat(9000),
+  '',
+  ' ',
+  '0',
+  '-0',
+  '-1',
+  '01',
+  '1.0',
+  '1e3',
+  '+1',
+  '0x10',
+  '9007199254740993',
+  '99999999999999999999',
+  'NaN',
+  'null',
+  'undefined',
+  'true',
+  'TRUE',
+  'yes',
+  '[]',
+  '{}',
+  '""',
+  '\u0000',
+  'a\u0000b',
+  '\r\nX-Injected: 1',
+  '../../etc/passwd',
+  '.',
+  '..',
+  '%00',
+  '%2e%2e%2f',
+  '%',
+  "' OR 1=1 --",
+  '"; DROP TABLE events; --',
+  '<script>',
+  '{{7*7}}',
+  'v1:',
+  'v1:AAAA',
+  'v1:W10',
+  'v1:WyJzZXEiLC0xXQ',
+  'v1:WyJzZXEiLG51bGxd',
+  'v1:WyJtZXJnZWQiLDEsImEiLDFd',
+  'v1:WyJjaXR5IiwxXQ',
+  'v1:WyJyZXF1ZXN0IiwxLDJd',
+  '__supervisor__:1',
+  '__supervisor__:99999999',
+  'a:1,a:2',
+  'a:-1',
+  ':',
+  ',',
+  '__proto__',
+  'constructor',
+  'toString',
+  '999999999999999d',
+  '0s',
+  '0',
+  '1h1h1h',
+  '-5m',
+  '\u2028',
+  '\ufeff',
+  '😀',
+  'é',
+  '𝕏'.repeat(300),
+  'a'.repeat(9000),
 ]
 const hostile = fc.oneof(fc.constantFrom(...HOSTILE), text(0, 40))
 
 // --- Parts of a request ----------------------------------------------------------------------------------------------
 
-function pathOf(operation: DocumentedOperation, parameters: readonly DocumentedParameter[], { known }: World): fc.Arbitrary<string> {
+function pathOf(
+  operation: DocumentedOperation,
+  parameters: readonly DocumentedParameter[],
+  { known }: World,
+): fc.Arbitrary<string> {
   const values = parameters.map(({ name }) => {
     const there = known[name] ?? []
     const junk = hostile.filter((one) => one !== '')
-    const value = there.length === 0 ? junk : fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...there) }, { weight: 1, arbitrary: junk })
+    const value =
+      there.length === 0
+        ? junk
+        : fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...there) }, { weight: 1, arbitrary: junk })
     return value.map((one) => [name, one] as const)
   })
   return fc
     .tuple(...values)
-    .map((pairs) => pairs.reduce((path, [name, value]) => path.replace(`{${name}}`, () => encodeURIComponent(value)), operation.path))
+    .map((pairs) =>
+      pairs.reduce((path, [name, value]) => path.replace(`{${name}}`, () => encodeURIComponent(value)), operation.path),
+    )
 }
 
 function queryOf(parameters: readonly DocumentedParameter[]): fc.Arbitrary<TextPart> {
@@ -131,7 +234,11 @@ function queryOf(parameters: readonly DocumentedParameter[]): fc.Arbitrary<TextP
   const wrong = parameters.length === 0 ? fc.constant([]) : fc.array(wrongPair(parameters), { maxLength: 2 })
   const unknown = fc.array(fc.tuple(text(1, 10), hostile), { maxLength: 1 })
   return fc
-    .tuple(right, fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, { weight: 2, arbitrary: wrong }), fc.oneof({ weight: 9, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: unknown }))
+    .tuple(
+      right,
+      fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, { weight: 2, arbitrary: wrong }),
+      fc.oneof({ weight: 9, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: unknown }),
+    )
     .map(([declared, changed, added]) => {
       const kept = declared.flat().filter(([name]) => !changed.some(([other]) => other === name))
       return readQuery(parameters, shortened(parameters, [...kept, ...changed, ...added]))
@@ -150,7 +257,10 @@ function shortened(parameters: readonly DocumentedParameter[], pairs: Pairs): Pa
   const wait = parameters.find(({ name }) => name === 'wait')
   if (wait === undefined || !pairs.some(([name]) => name === 'index')) return pairs
   if (!pairs.some(([name]) => name === 'wait')) return [...pairs, ['wait', SHORT_WAIT]]
-  return pairs.map(([name, value]) => [name, name === 'wait' && breaches(wait.schema, value).length === 0 ? SHORT_WAIT : value])
+  return pairs.map(([name, value]) => [
+    name,
+    name === 'wait' && breaches(wait.schema, value).length === 0 ? SHORT_WAIT : value,
+  ])
 }
 
 /** A query string as the contract reads it. */
@@ -165,7 +275,8 @@ function readQuery(parameters: readonly DocumentedParameter[], pairs: Pairs): Te
     }
     const given = values.map(([, value]) => value)
     if (parameter.schema.type !== 'array' && given.length > 1) open = true
-    else if (parameter.schema.type === 'array') breaks.push(...breaches(parameter.schema, given).map((why) => `query ${name} ${why}`))
+    else if (parameter.schema.type === 'array')
+      breaks.push(...breaches(parameter.schema, given).map((why) => `query ${name} ${why}`))
     else {
       const reading = readText(parameter.schema, given[0] ?? '')
       if (reading === 'open') open = true
@@ -179,7 +290,8 @@ function readQuery(parameters: readonly DocumentedParameter[], pairs: Pairs): Te
 function readText(schema: Fields, value: string): 'open' | string[] {
   if (schema.type === 'boolean') return value === 'true' || value === 'false' ? [] : ['is no boolean']
   if (schema.type !== 'integer') return breaches(schema, value)
-  if (!/^-?(?:0|[1-9][0-9]*)$/.test(value)) return value.trim() !== '' && Number.isInteger(Number(value)) ? 'open' : ['is no integer']
+  if (!/^-?(?:0|[1-9][0-9]*)$/.test(value))
+    return value.trim() !== '' && Number.isInteger(Number(value)) ? 'open' : ['is no integer']
   return breaches(schema, Number(value))
 }
 
@@ -190,7 +302,12 @@ function headersOf(parameters: readonly DocumentedParameter[]): fc.Arbitrary<Tex
   const each = parameters.map((parameter) => {
     const { name, required, schema } = parameter
     const right = required ? fc.constant('1') : fc.oneof(headerText, fc.constant('0'))
-    const usual = required ? right.map((one) => [[name, one] as const]) : fc.option(right.map((one) => [[name, one] as const]), { nil: [], freq: 2 })
+    const usual = required
+      ? right.map((one) => [[name, one] as const])
+      : fc.option(
+          right.map((one) => [[name, one] as const]),
+          { nil: [], freq: 2 },
+        )
     const unusual = fc.constantFrom<Pairs>([], [[name, '']], [[name, '  ']], [[name, 'x'.repeat(300)]])
     return fc.oneof({ weight: 14, arbitrary: usual }, { weight: 1, arbitrary: unusual }).map((pairs) => {
       const [, value] = pairs[0] ?? []
@@ -199,34 +316,81 @@ function headersOf(parameters: readonly DocumentedParameter[]): fc.Arbitrary<Tex
     })
   })
   return fc.tuple(...each).map((parts) => ({
-    pairs: parts.flatMap(({ pairs }) => pairs), breaks: parts.flatMap(({ breaks }) => breaks), open: false,
+    pairs: parts.flatMap(({ pairs }) => pairs),
+    breaks: parts.flatMap(({ breaks }) => breaks),
+    open: false,
   }))
 }
 
 // --- Bodies ----------------------------------------------------------------------------------------------------------
 
-const NOT_JSON = ['{', '{"a":', '[1,', 'nul', "{'a':1}", '{"a":1}{"b":2}', '\u0000', '<xml/>', 'a=1', '{"a":01}', '\ufeff', 'NaN', '"\n"'].map((one) => Buffer.from(one))
-const NOT_UTF8 = [Buffer.from([0xff, 0xfe]), Buffer.from([0x22, 0xc3, 0x28, 0x22]), Buffer.from('{"a":"\xe9"}', 'latin1')]
+const NOT_JSON = [
+  '{',
+  '{"a":',
+  '[1,',
+  'nul',
+  "{'a':1}",
+  '{"a":1}{"b":2}',
+  '\u0000',
+  '<xml/>',
+  'a=1',
+  '{"a":01}',
+  '\ufeff',
+  'NaN',
+  '"\n"',
+].map((one) => Buffer.from(one))
+const NOT_UTF8 = [
+  Buffer.from([0xff, 0xfe]),
+  Buffer.from([0x22, 0xc3, 0x28, 0x22]),
+  Buffer.from('{"a":"\xe9"}', 'latin1'),
+]
 const DEEP = Buffer.from(`${'['.repeat(20_000)}${']'.repeat(20_000)}`)
 
-function bodyOf({ body, method }: DocumentedOperation, world: World): fc.Arbitrary<BodyPart> {
+function bodyOf({ id, body, method }: DocumentedOperation, world: World): fc.Arbitrary<BodyPart> {
   const none: BodyPart = { bytes: undefined, type: undefined, breaks: [], open: false }
-  if (body === undefined) return method === 'GET' ? fc.constant(none) : fc.oneof({ weight: 5, arbitrary: fc.constant(none) }, { weight: 1, arbitrary: surplusBody })
+  if (body === undefined)
+    return method === 'GET'
+      ? fc.constant(none)
+      : fc.oneof({ weight: 5, arbitrary: fc.constant(none) }, { weight: 1, arbitrary: surplusBody })
   const { schema, required } = body
-  const right = valuesOf(schema)
+  const there = world.bodies[id]
+  const right = there === undefined ? valuesOf(schema) : fc.oneof(valuesOf(schema), fc.constant(there))
   const json = fc
-    .oneof({ weight: 5, arbitrary: right }, { weight: 4, arbitrary: nearly(schema, right) }, { weight: 1, arbitrary: fc.jsonValue() })
+    .oneof(
+      { weight: 5, arbitrary: right },
+      { weight: 4, arbitrary: nearly(schema, right) },
+      { weight: 1, arbitrary: fc.jsonValue() },
+    )
     .map((value) => keptBelow(world.work, value))
     .map((value) => ({ ...jsonBody(value), breaks: breaches(schema, value).map((why) => `body ${why}`) }))
-  const broken = fc.constantFrom(...NOT_JSON, ...NOT_UTF8, DEEP).map((bytes) => ({ bytes, type: 'application/json', breaks: ['body is not the JSON'], open: false }))
+  const broken = fc
+    .constantFrom(...NOT_JSON, ...NOT_UTF8, DEEP)
+    .map((bytes) => ({ bytes, type: 'application/json', breaks: ['body is not the JSON'], open: false }))
   const absent = fc.constant(required ? { ...none, breaks: ['body is missing'] } : none)
-  const foreign = fc.constantFrom('text/plain', 'application/xml', 'application/json; charset=latin1', 'multipart/form-data', 'nonsense', '*/*').chain((type) =>
-    json.map((one) => ({ ...one, type, breaks: [...one.breaks, `media type ${type}`] })),
+  const foreign = fc
+    .constantFrom(
+      'text/plain',
+      'application/xml',
+      'application/json; charset=latin1',
+      'multipart/form-data',
+      'nonsense',
+      '*/*',
+    )
+    .chain((type) => json.map((one) => ({ ...one, type, breaks: [...one.breaks, `media type ${type}`] })))
+  return fc.oneof(
+    { weight: 16, arbitrary: json },
+    { weight: 2, arbitrary: broken },
+    { weight: 1, arbitrary: absent },
+    { weight: 1, arbitrary: foreign },
   )
-  return fc.oneof({ weight: 16, arbitrary: json }, { weight: 2, arbitrary: broken }, { weight: 1, arbitrary: absent }, { weight: 1, arbitrary: foreign })
 }
 
-const jsonBody = (value: unknown): BodyPart => ({ bytes: Buffer.from(JSON.stringify(value)), type: 'application/json', breaks: [], open: false })
+const jsonBody = (value: unknown): BodyPart => ({
+  bytes: Buffer.from(JSON.stringify(value)),
+  type: 'application/json',
+  breaks: [],
+  open: false,
+})
 
 /** The contract is silent about bodies of operations that take none. */
 const surplusBody = fc.jsonValue().map((value) => ({ ...jsonBody(value), open: true }))
@@ -235,7 +399,10 @@ const surplusBody = fc.jsonValue().map((value) => ({ ...jsonBody(value), open: t
 function nearly(schema: Fields, right: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   const { properties } = resolved(schema)
   const names = Object.keys(isFields(properties) ? properties : {})
-  const name = names.length === 0 ? text(1, 8) : fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...names) }, { weight: 1, arbitrary: text(1, 8) })
+  const name =
+    names.length === 0
+      ? text(1, 8)
+      : fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...names) }, { weight: 1, arbitrary: text(1, 8) })
   const value = fc.oneof(fc.constant(undefined), hostile, fc.jsonValue({ maxDepth: 2 }))
   return fc.tuple(right, name, value).map(([whole, at, changed]) => {
     const copy: Record<string, unknown> = Object.create(null)
@@ -249,6 +416,11 @@ function nearly(schema: Fields, right: fc.Arbitrary<unknown>): fc.Arbitrary<unkn
 /** A fuzzer must not make directories all over the machine. */
 function keptBelow(work: string, value: unknown): unknown {
   if (!isFields(value)) return value
-  const inside = (path: unknown) => (typeof path === 'string' && path.startsWith('/') && !path.startsWith(work) ? join(work, path).slice(0, 4096) : path)
-  return { ...value, ...('dir' in value ? { dir: inside(value.dir) } : {}), ...('path' in value ? { path: inside(value.path) } : {}) }
+  const inside = (path: unknown) =>
+    typeof path === 'string' && path.startsWith('/') && !path.startsWith(work) ? join(work, path).slice(0, 4096) : path
+  return {
+    ...value,
+    ...('dir' in value ? { dir: inside(value.dir) } : {}),
+    ...('path' in value ? { path: inside(value.path) } : {}),
+  }
 }

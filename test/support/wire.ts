@@ -18,10 +18,22 @@ export const keptAlive = () => new Agent({ keepAlive: true, maxSockets: 16 })
 
 /** Sends and waits for the whole answer, or of a stream for its headers and first bytes. */
 export function exchange(base: string, { method, target, headers, body }: WireRequest, agent: Agent): Promise<Answer> {
-  const { hostname, port } = new URL(base)
+  const { hostname, port, host } = new URL(base)
+  // As a list, so that the client adds nothing of its own.
+  const length = body === undefined ? [] : ['Content-Length', String(body.length)]
   return new Promise((done, fail) => {
-    const sent = request({ hostname, port, method, path: target, headers: headers.flat(), agent })
-    const timer = setTimeout(() => sent.destroy(new Error(`${method} ${target}: no answer within ${ANSWER_DEADLINE_MS} ms`)), ANSWER_DEADLINE_MS)
+    const sent = request({
+      hostname,
+      port,
+      method,
+      path: target,
+      headers: ['Host', host, ...headers.flat(), ...length],
+      agent,
+    })
+    const timer = setTimeout(
+      () => sent.destroy(new Error(`${method} ${target}: no answer within ${ANSWER_DEADLINE_MS} ms`)),
+      ANSWER_DEADLINE_MS,
+    )
     sent.on('error', (error) => {
       clearTimeout(timer)
       fail(error)
@@ -42,5 +54,27 @@ export function exchange(base: string, { method, target, headers, body }: WireRe
       setTimeout(stop, LISTEN_MS)
     })
     sent.end(body)
+  })
+}
+
+/** Writes bytes on a socket of their own, says that nothing follows, and returns all that came back. */
+export function exchangeBytes(base: string, bytes: Buffer): Promise<Buffer> {
+  const { hostname, port } = new URL(base)
+  return new Promise((done, fail) => {
+    const chunks: Buffer[] = []
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+    const timer = setTimeout(() => {
+      socket.destroy()
+      fail(new Error(`the connection was still open after ${ANSWER_DEADLINE_MS} ms`))
+    }, ANSWER_DEADLINE_MS)
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+    // A reset is a way of closing; what was sent before it is lost to us.
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      clearTimeout(timer)
+      done(Buffer.concat(chunks))
+    })
+    socket.on('end', () => socket.end())
+    socket.end(bytes)
   })
 }

@@ -1,5 +1,5 @@
 /** `svcctl api`: any request of the API, with discovery, credentials and the headers that mutations need. */
-import { isJson } from '../../client/client.ts'
+import { type Answer, isJson } from '../../client/client.ts'
 import { ApiProblem, isRecord } from '../../client/problems.ts'
 import { ROUTES } from '../../client/routes.ts'
 import { parseTimeout } from '../accepted.ts'
@@ -72,12 +72,12 @@ function takesKey(method: string, path: string): boolean {
   })
 }
 
-interface Answer {
+interface Outcome {
   readonly exitCode: number
   readonly nextCursor: string | undefined
 }
 
-async function perform(context: Context, call: Call, include: boolean, timeoutMs: number): Promise<Answer> {
+async function perform(context: Context, call: Call, include: boolean, timeoutMs: number): Promise<Outcome> {
   const client = await context.client()
   using limit = context.within(timeoutMs)
   const stopped = new AbortController()
@@ -98,7 +98,7 @@ async function perform(context: Context, call: Call, include: boolean, timeoutMs
   return { exitCode: response.ok ? EXIT.ok : exitCodeOf(response.status), nextCursor: nextCursorOf(text) }
 }
 
-const headText = (response: Response): string =>
+const headText = (response: Answer): string =>
   `HTTP ${response.status}\n${[...response.headers].map(([name, value]) => `${name}: ${value}\n`).join('')}\n`
 
 function nextCursorOf(text: string): string | undefined {

@@ -1,14 +1,14 @@
 /** `svcctl request …`: what became of a 202. */
 import { outcomeOf } from '../../client/requests.ts'
 import type { RequestInfo } from '../../contract/requests.ts'
-import { parseTimeout, printOutcome, waitFor } from '../accepted.ts'
+import { type AcceptedIn, parseTimeout, printOutcome, waitFor } from '../accepted.ts'
 import type { CommandSpec, Input } from '../command.ts'
 import type { Context } from '../context.ts'
 import { EXIT, usageError } from '../failure.ts'
 import type { Column } from '../output.ts'
 import { listAll } from '../paged.ts'
 
-const OPERATIONS = ['city.create', 'city.unregister', 'city.start', 'city.restart'] as const
+const OPERATIONS = ['city.create', 'city.unregister', 'city.start', 'city.restart', 'config.reload'] as const
 const STATES = ['accepted', 'running', 'succeeded', 'failed'] as const
 const DEFAULT_LIMIT = 100
 
@@ -69,9 +69,13 @@ async function wait(context: Context, input: Input): Promise<number> {
     params: { request_id: input.required('request_id') },
     signal: limit.signal,
   })
-  const outcome = outcomeOf(body) ?? (await waitFor(context, body.operation, body, timeoutMs))
+  const outcome = outcomeOf(body) ?? (await waitFor(context, body.operation, inItsLog(body), timeoutMs))
   return printOutcome(context, body.operation, outcome)
 }
+
+/** The end of what a supervisor does with a city is in its own log, everything else in that of the city. */
+const inItsLog = (info: RequestInfo): AcceptedIn =>
+  info.operation.startsWith('city.') ? { ...info, city: undefined } : info
 
 const request = { name: '<request_id>', description: 'As a 202 gave it: req-…' } as const
 

@@ -1,5 +1,5 @@
 /** One city of this host: its registry entry, its store, and what is observed of it. Changed by its worker only. */
-import type { CityGetResponse, CityInfo, CityState } from '../../contract/cities.ts'
+import type { CityConfigStatus, CityGetResponse, CityInfo, CityState } from '../../contract/cities.ts'
 import type { ErrorDetail } from '../../contract/problems.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { LogStream } from '../../kernel/log-stream.ts'
@@ -15,6 +15,7 @@ export interface CitySettings {
   readonly agentCount: number
   readonly rigCount: number
   readonly retention: { readonly maxAgeMs: number; readonly maxBytes: number } | undefined
+  readonly config: CityConfigStatus
 }
 
 export interface City {

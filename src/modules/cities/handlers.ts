@@ -12,13 +12,12 @@ import type {
   stopCity,
   unregisterCity,
 } from '../../contract/cities.ts'
-import { parseDurationMs } from '../../contract/durations.ts'
 import { DEFAULT_LIMIT, MAX_WAIT_MS } from '../../contract/paging.ts'
 import { type Handler, ok } from '../../kernel/call.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { formatPageToken, parsePageToken } from '../../kernel/cursor.ts'
 import { checkPrecondition, definitionHash } from '../../kernel/etag.ts'
-import { invalidField, problem } from '../../kernel/problem.ts'
+import { durationMs, invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { waitForChange } from '../../kernel/waiting.ts'
 import { type City, cityDetail, uptimeSeconds } from './city.ts'
@@ -112,6 +111,7 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
         work: { open: 0, in_progress: 0, ready: 0 },
         mail: { total: 0, unread: 0 },
         events: { head_seq: log.head, oldest_seq: log.oldest, bytes: log.bytes },
+        config: city.settings?.config ?? { revision: '', loaded_at: isoTime(now) },
         observed_at: isoTime(now),
       },
       { 'X-SVC-Index': String(log.head) },
@@ -133,7 +133,7 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
     supervisor.keys.once(claim, () => wired().unregister(params.cityName, claim))
 
   const stop: Handler<typeof stopCity> = async ({ params, body, signal }) => {
-    const timeoutMs = body?.timeout === undefined ? DEFAULT_STOP_MS : parseDurationMs(body.timeout)
+    const timeoutMs = body?.timeout === undefined ? DEFAULT_STOP_MS : durationMs('body.timeout', body.timeout)
     if (timeoutMs > MAX_WAIT_MS) throw invalidField('body.timeout', 'must be at most 2m', body?.timeout)
     const deadline = new AbortController()
     const late = problem('gateway-timeout', `${params.cityName} is not stopped yet; the stop goes on`)

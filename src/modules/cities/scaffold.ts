@@ -46,12 +46,29 @@ const CONVENTION_DIRECTORIES = [
   '.svc/runtime',
 ]
 
+/** Longest name of a file, in bytes, on every file system that matters. */
+const MAX_NAME_BYTES = 255
+
 /** An absolute path without `..`, with symbolic links of its existing part resolved; 422 otherwise. */
 export function resolveDirectory(text: string, home: string, location: string): string {
   if (text.includes('\0')) throw invalidField(location, 'must not contain a NUL character')
   if (text.split(/[/\\]/).includes('..')) throw invalidField(location, 'must not contain ".."', text)
   const path = normalize(isAbsolute(text) ? text : join(home, text))
-  return realPathOf(path.length > 1 && path.endsWith(sep) ? path.slice(0, -1) : path, location)
+  if (path.split(sep).some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)) {
+    throw invalidField(location, `must not have a part of more than ${MAX_NAME_BYTES} bytes`)
+  }
+  const real = realPathOf(path.length > 1 && path.endsWith(sep) ? path.slice(0, -1) : path, location)
+  refuseTooLong(real, location)
+  return real
+}
+
+/** The longest path that a city needs must be one that the system can take. */
+function refuseTooLong(directory: string, location: string): void {
+  try {
+    lstatSync(`${cityDatabasePath(directory)}-wal`, { throwIfNoEntry: false })
+  } catch (error) {
+    throw invalidField(location, `cannot be used: ${codeOf(error) ?? 'unreadable'}`)
+  }
 }
 
 function realPathOf(path: string, location: string): string {

@@ -57,8 +57,11 @@ export interface CitiesDeps {
   readonly retention: Retention
   readonly migrations: Migrations
   readonly onCommit: (seconds: number) => void
-  /** The city's configuration, or a StartFailure with its issues. */
-  readonly loadSettings: (directory: string, name: string) => CitySettings | Promise<CitySettings>
+  /** Opens the city's configuration; a StartFailure with its issues where it cannot be used. */
+  readonly openConfig: (city: City, store: CityStore) => Promise<CitySettings>
+  readonly closeConfig: (city: City) => Promise<void>
+  /** The patrol's look at files that a watch may have missed. */
+  readonly inspectConfig: (city: City) => void
   /** Name that a directory's own files give it, if they do. */
   readonly nameFromFiles: (directory: string) => string | undefined
   /** Throws where the host cannot run a city with this provider (spec §4: 422, 503). */
@@ -89,6 +92,8 @@ type AsyncReply = Reply<AsyncAcceptedResponse>
 export class Cities {
   readonly #deps: CitiesDeps
   readonly #workers = new Map<string, CityWorker>()
+  /** The cities by name, made when asked for: health and lists ask on every request. */
+  #sorted: readonly City[] | undefined
   /** Names and paths that a create or adopt under way has taken, with what it is doing. */
   readonly #claimed = new Set<string>()
   /** Logs of cities that left less than two minutes ago. */
@@ -144,7 +149,8 @@ export class Cities {
   }
 
   all(): readonly City[] {
-    return [...this.#workers.values()].map(({ city }) => city).sort((a, b) => (a.name < b.name ? -1 : 1))
+    this.#sorted ??= [...this.#workers.values()].map(({ city }) => city).sort((a, b) => (a.name < b.name ? -1 : 1))
+    return this.#sorted
   }
 
   isRunning(name: string): boolean {
@@ -335,6 +341,7 @@ export class Cities {
     if (lost && city.state === 'running') worker.directoryLost()
     else if (city.state === 'init_failed' && configTime(city) !== city.failedWith) worker.retryNow()
     else worker.poke()
+    if (city.state === 'running') this.#deps.inspectConfig(city)
     // The log of a stopped city is read too; its directory may be back.
     if (city.state === 'stopped' && city.store === undefined && isDirectory(city.path)) {
       this.#ensureStore(city).catch((error: unknown) =>
@@ -402,6 +409,7 @@ export class Cities {
       configTime,
     })
     this.#workers.set(city.name, worker)
+    this.#sorted = undefined
     return worker
   }
 
@@ -413,6 +421,7 @@ export class Cities {
 
   #left(city: City): void {
     this.#workers.delete(city.name)
+    this.#sorted = undefined
     city.stream?.end()
     if (city.store === undefined) this.#deps.merged.remove(city.name)
     else this.#keepForGrace(city, city.store, this.#deps.clock.now() + GRACE_MS)
@@ -440,8 +449,10 @@ export class Cities {
       run: async (city) => {
         if (!isDirectory(city.path))
           throw new StartFailure('city_directory_missing', `city directory is missing: ${city.path}`)
-        city.settings = await this.#deps.loadSettings(city.path, city.name)
+        // The last good configuration is in the store.
+        city.settings = await this.#deps.openConfig(city, await this.#ensureStore(city))
       },
+      stop: (city) => this.#deps.closeConfig(city),
     }
   }
 

@@ -169,6 +169,8 @@ export class CityWorker {
       if (city.wanted === 'running' && !city.restart && (!this.#settled || this.#pendingStarts().length > 0))
         return 'settle'
     }
+    // A start that a stop overtook before it began, or before a crash: it ends too (W4).
+    if (city.wanted === 'stopped' && city.state === 'stopped' && this.#pendingStarts().length > 0) return 'stop'
     return nextStep({
       wanted: city.wanted,
       state: city.state,

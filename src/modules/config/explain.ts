@@ -98,12 +98,16 @@ function flatten(
 
 function explained(node: ConfigNode, secret: boolean): ExplainedValue {
   // A reference to a variable is no secret: it names where the secret is.
-  const hidden = secret && !(node.kind === 'scalar' && /^\$\{?[A-Z_][A-Z0-9_]*\}?$/.test(String(node.value)))
+  const empty = node.kind !== 'scalar' && plainLength(node) === 0
+  const hidden = secret && !empty && !(node.kind === 'scalar' && /^\$\{?[A-Z_][A-Z0-9_]*\}?$/.test(String(node.value)))
   const value: PlainValue = hidden ? MASK : plainOf(node)
   const base = { value, ...origin(node.at) }
   if (node.kind !== 'list' || !isMixed(node.items, node.at)) return base
   return { ...base, items: node.items.map((item) => explained(item, secret)) }
 }
+
+const plainLength = (node: Exclude<ConfigNode, { kind: 'scalar' }>): number =>
+  node.kind === 'table' ? node.entries.size : node.items.length
 
 function isMixed(items: readonly ConfigNode[], at: Place): boolean {
   return items.some((item) => item.at.file !== at.file || item.at.layer !== at.layer)

@@ -1,27 +1,13 @@
 /** Who in the city's files names an object: what an API answers when something is still in use. */
 
+import type { Referrer } from '../../kernel/configuration.ts'
 import { draftIdentity, localName } from './drafts.ts'
 import type { EffectiveConfig } from './effective.ts'
 import { originsOf } from './effective.ts'
 import type { Place } from './issues.ts'
 import { type ConfigNode, elementsOf, emptyTable, listOf, type TableNode, tableOf, textOf } from './toml.ts'
 
-/** One place that names the object: what stands there, and where. */
-export type Referrer = {
-  readonly kind:
-    | 'workspace'
-    | 'agent_defaults'
-    | 'agent'
-    | 'provider'
-    | 'patch'
-    | 'named_session'
-    | 'order_override'
-    | 'rig'
-  readonly name: string
-  readonly key: string
-  readonly file: string
-  readonly line: number
-}
+export type { Referrer }
 
 /** Everything in files that names the provider. */
 export function referrersOfProvider(config: EffectiveConfig, name: string): Referrer[] {

@@ -1,5 +1,4 @@
 /** Handlers of the event bus: lists, streams and emit at both scopes (sheet 02 §§3.4, 4, 5). */
-import { parseDurationMs } from '../../contract/durations.ts'
 import { isReservedType } from '../../contract/event-types.ts'
 import type {
   EventEnvelope,
@@ -17,7 +16,7 @@ import { formatPageToken, invalidCursor, parsePageToken, parseSeq } from '../../
 import { type EventFilter, eventMatches, type Range } from '../../kernel/event-log.ts'
 import { type LogStream, refuseExpired } from '../../kernel/log-stream.ts'
 import type { MergedKey, MergedLog } from '../../kernel/merged-log.ts'
-import { invalidField } from '../../kernel/problem.ts'
+import { durationMs, invalidField } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { waitForChange } from '../../kernel/waiting.ts'
 
@@ -37,8 +36,8 @@ interface FilterQuery {
 
 export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) {
   const timesOf = ({ since, until }: { readonly since?: string; readonly until?: string }) => ({
-    fromMs: since === undefined ? undefined : clock.now() - parseDurationMs(since),
-    toMs: until === undefined ? undefined : clock.now() - parseDurationMs(until),
+    fromMs: since === undefined ? undefined : clock.now() - durationMs('query.since', since),
+    toMs: until === undefined ? undefined : clock.now() - durationMs('query.until', until),
   })
 
   const listAll: Handler<typeof listEvents> = ({ query }) => {

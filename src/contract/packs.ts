@@ -1,0 +1,224 @@
+/** Packs of a city: what it imports, from where, pinned to what (sheet 07 §§5, 7; decisions 35, 36). */
+import Type, { type Static } from 'typebox'
+import { CityNameParam, Revision, Timestamp } from './names.ts'
+import { operation } from './operation.ts'
+import { listBody } from './paging.ts'
+import { AsyncAcceptedResponse } from './requests.ts'
+
+export const PACK_NAME_PATTERN = '^[a-z0-9][a-z0-9_-]{0,63}$'
+/** Paths of their own, so no import can have these names. */
+export const RESERVED_PACK_NAMES = ['install', 'upgrade', 'check'] as const
+export const PACK_KINDS = ['builtin', 'local', 'git'] as const
+export const PACK_STATES = ['installed', 'missing', 'stale', 'drifted'] as const
+
+const PackScope = Type.String({
+  pattern: '^(city|default-rig|rig:[A-Za-z0-9][A-Za-z0-9._-]{0,63})$',
+  description: '`city`, `rig:<name>`, or `default-rig` for what every later rig imports.',
+})
+
+export const PackPin = Type.Object(
+  {
+    version: Type.String({ description: 'Tag, or `sha:<commit>`.' }),
+    commit: Type.String(),
+    content_hash: Type.String({ description: '`sha256:` over the whole checkout.' }),
+    subpath: Type.String({ description: 'Directory of the pack in its repository; empty for the whole.' }),
+    fetched: Timestamp,
+  },
+  { $id: 'PackPin', additionalProperties: false, description: 'Its entry in `packs.lock`.' },
+)
+
+const names = Type.Array(Type.String())
+export const PackProvides = Type.Object(
+  { agents: names, formulas: names, orders: names, skills: names, mcp: names, commands: names, doctor: names },
+  { $id: 'PackProvides', additionalProperties: false, description: 'Names of what it brings, by the conventions of its directories.' },
+)
+
+export const Pack = Type.Object(
+  {
+    name: Type.String({ description: 'Binding: what the importer calls it.' }),
+    scope: PackScope,
+    kind: Type.Enum(PACK_KINDS),
+    source: Type.String(),
+    version: Type.Optional(Type.String({ description: 'Constraint, as declared.' })),
+    file: Type.String({ description: 'File of the city that declares it.' }),
+    pin: Type.Optional(PackPin),
+    state: Type.Enum(PACK_STATES, {
+      description: '`missing`: not in the lock or the cache; `stale`: the lock does not fit the constraint; `drifted`: the cached content was changed.',
+    }),
+    provides: PackProvides,
+    revision: Revision,
+  },
+  { $id: 'Pack', additionalProperties: false },
+)
+export type Pack = Static<typeof Pack>
+
+export const PackAddRequest = Type.Object(
+  {
+    source: Type.String({
+      minLength: 1,
+      maxLength: 2048,
+      examples: ['./packs/review'],
+      description: '`https://`, `http://`, `ssh://` or `git@host:path` with the directory after `//`, `github.com/o/r`, a path inside the city, or `builtin:<name>`.',
+    }),
+    name: Type.Optional(
+      Type.String({ pattern: PACK_NAME_PATTERN, description: 'Binding; from the source where absent. Not `install`, `upgrade` or `check`.' }),
+    ),
+    version: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 200, description: '`^1.4`, `~1.4`, `>=1,<2`, an exact one or `sha:<commit>`; the highest release where absent.' }),
+    ),
+    scope: Type.Optional(PackScope),
+  },
+  { $id: 'PackAddRequest', additionalProperties: false },
+)
+export type PackAddRequest = Static<typeof PackAddRequest>
+
+export const PackUpgradeRequest = Type.Object(
+  { names: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 1000, description: 'Imports to choose anew; all where absent.' })) },
+  { $id: 'PackUpgradeRequest', additionalProperties: false },
+)
+
+export const DeletedPack = Type.Object(
+  {
+    status: Type.Literal('deleted'),
+    name: Type.String(),
+    scope: PackScope,
+    source: Type.String(),
+    revision: Type.String({ description: 'Of the configuration without it.' }),
+  },
+  { $id: 'DeletedPack', additionalProperties: false },
+)
+
+export const PACK_ISSUE_CODES = [
+  'invalid-file', 'invalid-source', 'blocked-host', 'invalid-lockfile', 'missing-lockfile', 'missing-lock-entry',
+  'lock-constraint-mismatch', 'stale-lock-entry', 'conflicting-constraints', 'missing-cache', 'cache-drifted',
+  'missing-cached-pack', 'missing-local-pack', 'foreign-file',
+] as const
+export const PackIssue = Type.Object(
+  {
+    code: Type.Enum(PACK_ISSUE_CODES),
+    severity: Type.Enum(['error', 'warning']),
+    name: Type.Optional(Type.String({ description: 'Bindings from the outermost inwards, joined by dots.' })),
+    scope: Type.Optional(PackScope),
+    message: Type.String(),
+    hint: Type.Optional(Type.String()),
+  },
+  { $id: 'PackIssue', additionalProperties: false },
+)
+export type PackIssue = Static<typeof PackIssue>
+
+export const PackCheckResult = Type.Object(
+  { ok: Type.Boolean({ description: 'True: no errors; there may be warnings.' }), issues: Type.Array(PackIssue) },
+  { $id: 'PackCheckResult', additionalProperties: false },
+)
+export type PackCheckResult = Static<typeof PackCheckResult>
+
+const params = Type.Object({ cityName: CityNameParam })
+const itemParams = Type.Object({
+  cityName: CityNameParam,
+  name: Type.String({ minLength: 1, description: 'Binding of the pack.', examples: ['core'] }),
+})
+const scopeQuery = Type.Object(
+  { scope: Type.Optional(Type.String({ minLength: 1, description: 'Where several import under one name; the city where absent, else the only one.' })) },
+  { additionalProperties: false },
+)
+
+export const listPacks = operation({
+  id: 'list-packs',
+  method: 'GET',
+  path: '/v0/city/{cityName}/packs',
+  family: 'Packs',
+  summary: 'List the imports of a city',
+  description: 'What the files of the city and its rigs import themselves, by name; not what packs import in turn.',
+  params,
+  replies: { 200: listBody('ListBodyPack', Pack) },
+  replyHeaders: ['X-SVC-Index', 'ETag'],
+  problems: [],
+})
+
+export const getPack = operation({
+  id: 'get-pack',
+  method: 'GET',
+  path: '/v0/city/{cityName}/packs/{name}',
+  family: 'Packs',
+  summary: 'Get an import',
+  params: itemParams,
+  query: scopeQuery,
+  replies: { 200: Pack },
+  replyHeaders: ['X-SVC-Index', 'ETag'],
+  problems: ['pack-not-found', 'ambiguous-pack'],
+})
+
+export const addPack = operation({
+  id: 'add-pack',
+  method: 'POST',
+  path: '/v0/city/{cityName}/packs',
+  family: 'Packs',
+  summary: 'Import a pack',
+  description:
+    'Resolves and fetches the pack and all that it imports, then changes the files of the city at once or not at all. Ends in `request.result.pack.add` or `request.failed` on the city’s stream.',
+  params,
+  body: PackAddRequest,
+  headers: ['Idempotency-Key'],
+  replies: { 202: AsyncAcceptedResponse },
+  problems: ['pack-exists'],
+  emits: ['pack.added', 'config.reloaded', 'request.result.pack.add', 'request.failed'],
+})
+
+export const removePack = operation({
+  id: 'remove-pack',
+  method: 'DELETE',
+  path: '/v0/city/{cityName}/packs/{name}',
+  family: 'Packs',
+  summary: 'Remove an import',
+  description: 'Refused while something in the files of the city names what it brings. Of two files with the same import only the stronger one’s goes.',
+  params: itemParams,
+  query: scopeQuery,
+  headers: ['If-Match'],
+  replies: { 200: DeletedPack },
+  problems: ['pack-not-found', 'ambiguous-pack', 'still-referenced', 'conflict-config', 'invalid-config'],
+  emits: ['pack.removed', 'config.reloaded'],
+})
+
+export const installPacks = operation({
+  id: 'install-packs',
+  method: 'POST',
+  path: '/v0/city/{cityName}/packs/install',
+  family: 'Packs',
+  summary: 'Install what is imported',
+  description: 'Pins what is not pinned, fetches what is missing or changed, and writes the lock. Pins that fit stay. Also repairs a configuration that is refused for packs that are not there.',
+  params,
+  headers: ['Idempotency-Key'],
+  replies: { 202: AsyncAcceptedResponse },
+  problems: [],
+  emits: ['config.reloaded', 'request.result.pack.install', 'request.failed'],
+})
+
+export const upgradePacks = operation({
+  id: 'upgrade-packs',
+  method: 'POST',
+  path: '/v0/city/{cityName}/packs/upgrade',
+  family: 'Packs',
+  summary: 'Choose versions anew',
+  description: 'Within the constraints, for all packs from git or for those that are named.',
+  params,
+  body: PackUpgradeRequest,
+  bodyOptional: true,
+  headers: ['Idempotency-Key'],
+  replies: { 202: AsyncAcceptedResponse },
+  problems: ['pack-not-found'],
+  emits: ['pack.upgraded', 'config.reloaded', 'request.result.pack.upgrade', 'request.failed'],
+})
+
+export const checkPacks = operation({
+  id: 'check-packs',
+  method: 'POST',
+  path: '/v0/city/{cityName}/packs/check',
+  family: 'Packs',
+  summary: 'Compare imports, lock and cache',
+  description: 'Changes nothing and uses no network.',
+  params,
+  replies: { 200: PackCheckResult },
+  problems: [],
+})
+
+export const packOperations = [listPacks, getPack, addPack, removePack, installPacks, upgradePacks, checkPacks] as const

@@ -1,0 +1,202 @@
+/** Rigs: project directories that agents of a city work in (sheet 07 §§2.5, 8.5; decision 32). */
+import Type, { type Static } from 'typebox'
+import { RIG_FIELDS, RIG_NAME } from './config-schema.ts'
+import { mergePatchBody } from './merge-patch.ts'
+import { CityNameParam, Revision, Timestamp } from './names.ts'
+import { operation } from './operation.ts'
+import { BlockingQuery, listBody } from './paging.ts'
+import { AsyncAcceptedResponse } from './requests.ts'
+
+export const RIG_ACTIONS = ['suspend', 'resume', 'restart'] as const
+
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+const { path: _path, prefix: _prefix, ...settings } = RIG_FIELDS
+
+export const RigGit = Type.Object(
+  {
+    branch: Type.String({ description: 'Empty where no branch is checked out.' }),
+    clean: Type.Boolean(),
+    changed_files: count('Changed, added, removed and untracked.'),
+    ahead: count('Commits that the upstream branch lacks; 0 without one.'),
+    behind: count('Commits that only the upstream branch has, as last fetched; 0 without one.'),
+    observed_at: Timestamp,
+  },
+  { $id: 'RigGit', additionalProperties: false },
+)
+export type RigGit = Static<typeof RigGit>
+
+export const RigInfo = Type.Object(
+  {
+    name: Type.String(),
+    path: Type.Optional(Type.String({ description: 'Absolute. Absent: this machine has no directory for it, and its agents do not start.' })),
+    suspended: Type.Boolean({
+      description: 'The live override, else `suspended_on_start`, else true where it has agents and all of them are suspended.',
+    }),
+    prefix: Type.String({ description: 'Of the ids of its beads.' }),
+    ...settings,
+    suspended_on_start: Type.Boolean(),
+    agent_count: count('Agents of the rig.'),
+    running_count: count('Sessions of its agents that run.'),
+    last_activity: Type.Optional(Timestamp),
+    git: Type.Optional(RigGit),
+    file: Type.Optional(Type.String({ description: 'File that declares it.' })),
+    line: Type.Optional(Type.Integer({ minimum: 1 })),
+    revision: Revision,
+  },
+  { $id: 'RigInfo', additionalProperties: false },
+)
+export type RigInfo = Static<typeof RigInfo>
+
+const PATH = 'Relative: inside the city, made where it is missing. Absolute: any directory that exists; outside the city it is kept in `.svc/site.toml`.'
+
+export const RigCreateRequest = Type.Object(
+  {
+    name: Type.String({ pattern: RIG_NAME, maxLength: 64, description: 'Letters, digits, `.`, `_` and `-`, at most 64, not only digits.', examples: ['shop'] }),
+    path: Type.Optional(Type.String({ minLength: 1, maxLength: 4096, description: `${PATH} Required without \`git_url\`.`, examples: ['rigs/shop'] })),
+    git_url: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 2048, description: 'Repository to clone into `rigs/<name>`; the answer is then a 202.' }),
+    ),
+    prefix: RIG_FIELDS.prefix,
+    ...settings,
+  },
+  { $id: 'RigCreateRequest', additionalProperties: false },
+)
+export type RigCreateRequest = Static<typeof RigCreateRequest>
+
+export const RigPatchRequest = mergePatchBody(
+  'RigPatchRequest',
+  {
+    ...RIG_FIELDS,
+    path: Type.Optional(Type.String({ minLength: 1, maxLength: 4096, description: PATH })),
+    suspended: Type.Optional(Type.Boolean({ description: 'The live override, as the actions set it; null: as the files say.' })),
+  },
+  'JSON Merge Patch: null unsets a field, lists replace, maps merge.',
+)
+
+export const RigActionResult = Type.Object(
+  {
+    status: Type.Enum(['ok', 'partial', 'failed']),
+    action: Type.Enum(RIG_ACTIONS),
+    rig: Type.String(),
+    suspended: Type.Boolean(),
+    killed: Type.Optional(Type.Array(Type.String(), { description: 'Of `restart`: sessions that were ended; they start again.' })),
+    failed: Type.Optional(Type.Array(Type.String(), { description: 'Of `restart`: sessions that could not be ended.' })),
+    revision: Revision,
+  },
+  { $id: 'RigActionResult', additionalProperties: false },
+)
+export type RigActionResult = Static<typeof RigActionResult>
+
+export const DeletedRig = Type.Object(
+  {
+    status: Type.Literal('deleted'),
+    name: Type.String(),
+    removed: Type.Array(Type.String(), { description: 'What went with it, with `cascade`: `<kind> <name>`.' }),
+    revision: Type.String({ description: 'Of the configuration without it.' }),
+  },
+  { $id: 'DeletedRig', additionalProperties: false },
+)
+
+const path = '/v0/city/{cityName}/rigs'
+const cityParams = Type.Object({ cityName: CityNameParam })
+const name = Type.String({ minLength: 1, description: 'Name of the rig.', examples: ['shop'] })
+const params = Type.Object({ cityName: CityNameParam, name })
+const git = Type.Optional(
+  Type.Boolean({ description: 'With facts about the repository, as last observed; they are looked at again in the background.' }),
+)
+
+export const listRigs = operation({
+  id: 'list-rigs',
+  method: 'GET',
+  path,
+  family: 'Rigs',
+  summary: 'List rigs',
+  description: 'By name. With `index` it waits for a change of the configuration or of a suspension.',
+  params: cityParams,
+  query: Type.Object({ ...BlockingQuery, git }, { additionalProperties: false }),
+  replies: { 200: listBody('ListBodyRigInfo', RigInfo) },
+  replyHeaders: ['X-SVC-Index', 'ETag'],
+  problems: [],
+})
+
+export const createRig = operation({
+  id: 'create-rig',
+  method: 'POST',
+  path,
+  family: 'Rigs',
+  summary: 'Add a rig',
+  description:
+    'Adds `[[rigs]]` with the imports of `[defaults.rig.imports]`. With `git_url` the repository is cloned first: 202, then exactly one of `request.result.rig.create` and `request.failed` in the log of the city.',
+  params: cityParams,
+  body: RigCreateRequest,
+  headers: ['Idempotency-Key', 'If-Match'],
+  replies: { 201: RigInfo, 202: AsyncAcceptedResponse },
+  replyHeaders: ['X-SVC-Index', 'ETag'],
+  problems: ['name-taken', 'operation-in-progress', 'missing-dependency', 'conflict-config', 'invalid-config'],
+  emits: ['rig.created', 'config.reloaded', 'rig.provision.progress', 'request.result.rig.create', 'request.failed'],
+})
+
+export const getRig = operation({
+  id: 'get-rig',
+  method: 'GET',
+  path: `${path}/{name}`,
+  family: 'Rigs',
+  summary: 'Get a rig',
+  params,
+  query: Type.Object({ git }, { additionalProperties: false }),
+  replies: { 200: RigInfo },
+  replyHeaders: ['X-SVC-Index', 'ETag'],
+  problems: ['rig-not-found'],
+})
+
+export const patchRig = operation({
+  id: 'patch-rig',
+  method: 'PATCH',
+  path: `${path}/{name}`,
+  family: 'Rigs',
+  summary: 'Change a rig',
+  params,
+  body: RigPatchRequest,
+  headers: ['If-Match'],
+  replies: { 200: RigInfo },
+  replyHeaders: ['X-SVC-Index', 'ETag'],
+  problems: ['rig-not-found', 'conflict-config', 'invalid-config'],
+  emits: ['rig.updated', 'rig.suspended', 'rig.resumed', 'config.reloaded'],
+})
+
+export const deleteRig = operation({
+  id: 'delete-rig',
+  method: 'DELETE',
+  path: `${path}/{name}`,
+  family: 'Rigs',
+  summary: 'Remove a rig',
+  description: 'Its directory stays. Refused with their names while agents, patches or others refer to it.',
+  params,
+  query: Type.Object(
+    { cascade: Type.Optional(Type.Boolean({ description: 'Remove what refers to it too: its agents, patches, named sessions and overrides of orders.' })) },
+    { additionalProperties: false },
+  ),
+  headers: ['If-Match'],
+  replies: { 200: DeletedRig },
+  replyHeaders: ['X-SVC-Index', 'ETag'],
+  problems: ['rig-not-found', 'still-referenced', 'conflict-config', 'invalid-config'],
+  emits: ['rig.deleted', 'config.reloaded'],
+})
+
+export const actOnRig = operation({
+  id: 'act-on-rig',
+  method: 'POST',
+  path: `${path}/{name}/{action}`,
+  family: 'Rigs',
+  summary: 'Suspend, resume or restart a rig',
+  description:
+    '`suspend` and `resume` override what the files say, until the other one or until `PATCH` with `suspended: null`. `restart` ends the sessions of its agents, which start again.',
+  params: Type.Object({ cityName: CityNameParam, name, action: Type.Enum(RIG_ACTIONS, { description: 'What to do.', examples: ['suspend'] }) }),
+  headers: ['If-Match'],
+  replies: { 200: RigActionResult },
+  replyHeaders: ['X-SVC-Index', 'ETag'],
+  problems: ['rig-not-found'],
+  emits: ['rig.suspended', 'rig.resumed'],
+})
+
+export const rigOperations = [listRigs, createRig, getRig, patchRig, deleteRig, actOnRig] as const

@@ -1,0 +1,152 @@
+/**
+ * How a family reads and changes the configuration that its objects stand in: the port it is given, and what all of
+ * them do with it. Files are text; trees are how they are edited, so that everything else in them stays as it is.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import type { PatchBody, PatchValue } from '../contract/merge-patch.ts'
+import { MASK } from '../contract/merge-patch.ts'
+import type { Reply } from './call.ts'
+import type { Tx } from './database.ts'
+import type { EventDraft } from './event-log.ts'
+import type { IdempotencyClaim } from './idempotency.ts'
+import { invalidField } from './problem.ts'
+
+export type PlainValue = string | number | boolean | readonly PlainValue[] | PlainTable
+export type PlainTable = { readonly [key: string]: PlainValue }
+
+/** The files of an edit, by relative path. */
+export interface TextFiles {
+  get(path: string): string | undefined
+  set(path: string, text: string): void
+  delete(path: string): void
+  list(): readonly string[]
+}
+
+/** Keys and list positions from the top of a file. */
+export type TreePath = readonly (string | number)[]
+
+/** Edits of files as trees. Comments, order and spelling of everything else stay. */
+export interface TreeFiles {
+  list(): readonly string[]
+  /** What stands in the file; an empty table where there is no such file. */
+  read(file: string): PlainTable
+  set(file: string, path: TreePath, value: PlainValue): void
+  /** Removes a key, a table or an element, however it is written; nothing happens where it is not there. */
+  remove(file: string, path: TreePath): void
+  addTable(file: string, path: TreePath, values: PlainTable): void
+  addElement(file: string, path: TreePath, values: PlainTable): void
+}
+
+/** Something that names an object, and where. */
+export interface Referrer {
+  readonly kind: 'workspace' | 'agent_defaults' | 'agent' | 'provider' | 'patch' | 'named_session' | 'order_override' | 'rig'
+  readonly name: string
+  readonly key: string
+  readonly file: string
+  readonly line: number
+}
+
+export interface Edit<View, T> {
+  readonly ifMatch?: string | undefined
+  /** Hash of what is edited; refuses what does not exist. The configuration's revision where absent. */
+  readonly etag?: (config: View) => string
+  readonly actor: string
+  readonly change: (files: TextFiles) => T
+  readonly events?: (outcome: Edited<View, T>) => readonly EventDraft[]
+  /** Named in a 409 where the result does not compose. */
+  readonly referrers?: (config: View) => readonly Referrer[]
+  readonly claim?: IdempotencyClaim | undefined
+  readonly reply?: (outcome: Edited<View, T>) => Reply
+  /** Rows that change with the files; not where no file changes. */
+  readonly alsoWrite?: (tx: Tx, outcome: Edited<View, T>) => void
+}
+
+export interface Edited<View, T> {
+  readonly result: T
+  readonly config: View
+  readonly previous: View
+  readonly changed: boolean
+}
+
+/** One city's configuration, as far as `View` shows it; its files change only through `edit`. */
+export interface Configuration<View> {
+  current(): View
+  edit<T>(input: Edit<View, T>): Promise<Edited<View, T>>
+}
+
+/** `target` after a JSON Merge Patch (RFC 7396). A table that becomes empty is gone: files do not tell the two apart. */
+export function mergePatch(target: PlainTable, patch: PatchBody): PlainTable {
+  const merged = new Map(Object.entries(target))
+  for (const [key, value] of Object.entries(patch)) {
+    const result = mergedValue(merged.get(key), value)
+    if (result === undefined) merged.delete(key)
+    else merged.set(key, result)
+  }
+  return Object.fromEntries(merged)
+}
+
+function mergedValue(before: PlainValue | undefined, value: PatchValue): PlainValue | undefined {
+  if (value === null) return undefined
+  if (isPatchList(value)) return value.flatMap((item) => mergedValue(undefined, item) ?? [])
+  if (typeof value !== 'object') return value
+  const table = mergePatch(isTable(before) ? before : {}, value)
+  return Object.keys(table).length === 0 ? undefined : table
+}
+
+/** Makes the table at `path`, which holds `before`, hold `wanted`; what is equal in both is not touched. */
+export function rewriteTable(tree: TreeFiles, file: string, path: TreePath, before: PlainTable, wanted: PlainTable): void {
+  for (const key of Object.keys(before)) if (!Object.hasOwn(wanted, key)) tree.remove(file, [...path, key])
+  for (const [key, value] of Object.entries(wanted)) {
+    const old = Object.hasOwn(before, key) ? before[key] : undefined
+    if (isDeepStrictEqual(old, value)) continue
+    const at = [...path, key]
+    if (isTable(old) && isTable(value)) {
+      rewriteTable(tree, file, at, old, value)
+      continue
+    }
+    // Tables in a list may have headers of their own, which no single value can take the place of.
+    if (typeof old === 'object' && JSON.stringify(old).includes('{')) tree.remove(file, at)
+    tree.set(file, at, value)
+  }
+}
+
+/** A body as a table for a file: fields that are absent, and tables without content, are left out. */
+export function plainTable(body: object): PlainTable {
+  return mergePatch({}, JSON.parse(JSON.stringify(body)))
+}
+
+/** References to variables are no secrets: they name where the secret is. */
+const isReference = (value: unknown): boolean => /^\$\{?[A-Z_][A-Z0-9_]*\}?$/.test(String(value))
+
+/** A copy in which every value of the table `env` is masked. */
+export function maskEnv<T extends object>(spec: T): T {
+  const copy: T & { env?: Record<string, unknown> } = JSON.parse(JSON.stringify(spec))
+  if (copy.env === undefined) return copy
+  const masked = Object.entries(copy.env).map(([key, value]) => [key, isReference(value) ? value : MASK])
+  return { ...copy, env: Object.fromEntries(masked) }
+}
+
+/** `wanted` with the stored value wherever its `env` says the mask: so what was read can be sent back. */
+export function unmaskEnv(stored: PlainTable, wanted: PlainTable): PlainTable {
+  const { env } = wanted
+  if (!isTable(env)) return wanted
+  const known = isTable(stored.env) ? stored.env : {}
+  const values = Object.entries(env).map(([key, value]) => {
+    if (value !== MASK) return [key, value] as const
+    const old = Object.hasOwn(known, key) ? known[key] : undefined
+    if (old === undefined) throw invalidField(`body.env.${key}`, 'the mask stands for a stored value, and there is none', MASK)
+    return [key, old] as const
+  })
+  return { ...wanted, env: Object.fromEntries(values) }
+}
+
+export const isTable = (value: PlainValue | undefined): value is PlainTable =>
+  typeof value === 'object' && !Array.isArray(value)
+const isPatchList = (value: PatchValue): value is readonly PatchValue[] => Array.isArray(value)
+
+/** The tables of the list at `path`; empty where it is not there, or is no list. */
+export function tablesAt(table: PlainTable, ...path: readonly string[]): readonly PlainTable[] {
+  let found: PlainValue | undefined = table
+  for (const key of path) found = isTable(found) && Object.hasOwn(found, key) ? found[key] : undefined
+  return Array.isArray(found) ? found.filter(isTable) : []
+}

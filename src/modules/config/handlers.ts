@@ -1,0 +1,225 @@
+/** Handlers of the configuration family: one small function per operation. */
+import type {
+  AgentPrompt, checkConfig, ConfigFile, ConfigFilePutResult, explainConfig, getAgentPrompt, getAgentPromptQualified, getConfig,
+  getConfigDefaults, getConfigFile, listConfigFiles, putConfigFile, reloadConfig, validateConfig,
+} from '../../contract/config.ts'
+import { FragmentFile } from '../../contract/config-schema.ts'
+import type { AsyncAcceptedResponse } from '../../contract/requests.ts'
+import { type Handler, ok, type Reply } from '../../kernel/call.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
+import { type Job, JobFailure } from '../../kernel/jobs.ts'
+import { invalidField, problem } from '../../kernel/problem.ts'
+import type { Store } from '../../kernel/store.ts'
+import { checkTable } from './check.ts'
+import type { LoadOptions } from './context.ts'
+import { defaultConfig } from './defaults.ts'
+import type { EffectiveAgent, EffectiveConfig } from './effective.ts'
+import { explain, maskValues } from './explain.ts'
+import { diskFiles } from './files.ts'
+import { IssueList } from './issues.ts'
+import { ownFileKind, ownHash, safePath } from './own-files.ts'
+import { renderPrompt } from './prompt.ts'
+import { filterFacts, promptData } from './prompt-data.ts'
+import { type ConfigService, summarize, toDetail } from './service.ts'
+import { readToml } from './toml.ts'
+import { checkView, effectiveView, explanationView, fileRevision, rawView } from './views.ts'
+
+export interface ConfigHandlersDeps {
+  readonly clock: Clock
+  /** A running city, or the spec's 404. */
+  readonly city: (name: string) => { readonly name: string; readonly path: string; readonly suspended: boolean; readonly store: Store }
+  readonly config: (name: string) => ConfigService
+  readonly jobs: {
+    launch(
+      city: string,
+      input: { readonly operation: 'config.reload'; readonly subject: string; readonly input: object; readonly claim: IdempotencyClaim | undefined },
+    ): Promise<Reply<AsyncAcceptedResponse>>
+  }
+  readonly loadOptions: (dir: string) => LoadOptions
+  readonly apiUrl: () => string
+}
+
+const RELOAD_DEADLINE_MS = 300_000
+
+export function createConfigHandlers({ clock, city, config, jobs, loadOptions, apiUrl }: ConfigHandlersDeps) {
+  const index = (name: string) => ({ 'X-SVC-Index': String(city(name).store.log.head) })
+  const known = new Map<string, EffectiveConfig>()
+  // The same for ever: it is made of this program, and of the city's name and place.
+  const defaultsOf = (name: string): EffectiveConfig => {
+    const { path } = city(name)
+    const kept = known.get(name)
+    if (kept?.dir === path) return kept
+    const made = defaultConfig(path, name, loadOptions(path))
+    known.set(name, made)
+    return made
+  }
+
+  const get: Handler<typeof getConfig> = ({ params: { cityName }, query }) => {
+    const headers = index(cityName)
+    const service = config(cityName)
+    if (query.view === 'raw') {
+      const files = service.readFiles()
+      return ok(rawView(service.revision, service, files), { ...headers, ETag: `"${ownHash(files)}"` })
+    }
+    const surroundings = { suspended: city(cityName).suspended, apiUrl: apiUrl() }
+    return ok(effectiveView(service.current(), service, service.warnings, surroundings), { ...headers, ETag: `"${service.revision}"` })
+  }
+
+  const explained: Handler<typeof explainConfig> = ({ params: { cityName }, query }) => {
+    const headers = index(cityName)
+    const current = config(cityName).current()
+    return ok(explanationView(current, explain(defaultsOf(cityName)), query), { ...headers, ETag: `"${current.revision}"` })
+  }
+
+  const validate: Handler<typeof validateConfig> = ({ params: { cityName } }) =>
+    ok(checkView(config(cityName).check()), index(cityName))
+
+  const check: Handler<typeof checkConfig> = ({ params: { cityName }, body }) => {
+    const service = config(cityName)
+    const known = service.readFiles()
+    for (const path of Object.keys(body.files)) {
+      if (!known.has(path)) checkedPath(city(cityName).path, path, `body.files.${path.slice(0, 200)}`)
+    }
+    const outcome = service.check(new Map(Object.entries(body.files)))
+    const loose = Object.entries(body.files).flatMap(([path, text]) => (text === null ? [] : looseFragment(path, text, outcome.read)))
+    const issues = [...outcome.issues, ...loose]
+    return ok(checkView({ ...outcome, issues, valid: issues.length === 0 }), index(cityName))
+  }
+
+  const reload: Handler<typeof reloadConfig> = ({ params: { cityName }, body, claim }) =>
+    jobs.launch(cityName, { operation: 'config.reload', subject: cityName, input: { soft: body?.soft === true }, claim })
+
+  const defaults: Handler<typeof getConfigDefaults> = ({ params: { cityName } }) => {
+    const status = { loadedAt: clock.now(), lastError: undefined }
+    return ok(effectiveView(defaultsOf(cityName), status, [], { suspended: false, apiUrl: apiUrl() }))
+  }
+
+  const files: Handler<typeof listConfigFiles> = ({ params: { cityName } }) => {
+    const headers = index(cityName)
+    const own = config(cityName).readFiles()
+    const items = [...own].map(([path, bytes]) => ({
+      path, kind: ownFileKind(path) ?? ('fragment' as const), revision: fileRevision(bytes), bytes: bytes.length,
+    }))
+    return ok({ items, total: items.length }, { ...headers, ETag: `"${ownHash(own)}"` })
+  }
+
+  const readFile: Handler<typeof getConfigFile> = ({ params: { cityName, path } }) => {
+    const headers = index(cityName)
+    const service = config(cityName)
+    const text = service.readText(path)
+    if (text === undefined) throw problem('config-file-not-found', `there is no configuration file ${path.slice(0, 200)}`)
+    const body = fileView(path, text, service.revision)
+    return ok(body, { ...headers, ETag: `"${body.revision}"` })
+  }
+
+  const putFile: Handler<typeof putConfigFile> = async ({ params: { cityName, path }, query, body, header }) => {
+    const service = config(cityName)
+    const ifMatch = header('if-match')
+    const dryRun = query.dry_run === true
+    const outcome = await service.edit({
+      actor: 'api',
+      ifMatch,
+      dryRun,
+      // Who names the file as it is on disk has seen what is wrong with it.
+      mends: ifMatch !== undefined && ifMatch.trim() !== '*',
+      etag: (_, edit) => {
+        const text = edit.get(path)
+        if (text === undefined && ifMatch !== undefined) throw problem('precondition-failed', `there is no ${path}`)
+        return text === undefined ? '' : fileRevision(text)
+      },
+      change: (edit) => {
+        const created = edit.get(path) === undefined
+        const loose = looseFragment(path, body.text, new Set(edit.list()))
+        edit.set(path, body.text)
+        if (loose.length > 0) throw problem('invalid-config', summarize(loose), { errors: loose.map(toDetail) })
+        return created
+      },
+    })
+    const { result: created, changed, warnings } = outcome
+    const view = fileView(path, body.text, outcome.config.revision)
+    const reply: ConfigFilePutResult = { ...view, changed, dry_run: dryRun, warnings: warnings.map((issue) => ({ ...issue })) }
+    return { status: created && !dryRun ? 201 : 200, body: reply, headers: { ...index(cityName), ETag: `"${view.revision}"` } }
+  }
+
+  const promptOf = (cityName: string, name: string): Reply<AgentPrompt> => {
+    const headers = index(cityName)
+    const service = config(cityName)
+    const current = service.current()
+    const agent = current.agents.find(({ identity }) => identity === name)
+    if (agent === undefined) throw problem('agent-not-found', `there is no agent ${name}`)
+    return ok(previewPrompt(service, current, agent), headers)
+  }
+
+  const prompt: Handler<typeof getAgentPrompt> = ({ params }) => promptOf(params.cityName, params.agent)
+  const qualifiedPrompt: Handler<typeof getAgentPromptQualified> = ({ params }) => promptOf(params.cityName, `${params.dir}/${params.base}`)
+
+  return {
+    'get-config': get,
+    'explain-config': explained,
+    'validate-config': validate,
+    'check-config': check,
+    'reload-config': reload,
+    'get-config-defaults': defaults,
+    'list-config-files': files,
+    'get-config-file': readFile,
+    'put-config-file': putFile,
+    'get-agent-prompt': prompt,
+    'get-agent-prompt-qualified': qualifiedPrompt,
+  }
+}
+
+/** The job behind `POST /config/reload`. */
+export function reloadJob(service: ConfigService, cityName: string): Job {
+  return {
+    operation: 'config.reload',
+    deadlineMs: RELOAD_DEADLINE_MS,
+    resumable: true,
+    async run(request) {
+      const { outcome, revision, warnings, issues } = await service.reload('reload', request.input.soft === true)
+      if (outcome === 'rejected') throw new JobFailure('config_invalid', summarize(issues))
+      return () => ({
+        type: 'request.result.config.reload',
+        actor: 'supervisor',
+        subject: cityName,
+        payload: { request_id: request.id, outcome, revision, warnings: warnings.slice(0, 100).map((issue) => ({ ...issue })) },
+      })
+    },
+  }
+}
+
+function fileView(path: string, text: string, configRevision: string): ConfigFile {
+  return { path, kind: ownFileKind(path) ?? 'fragment', revision: fileRevision(text), text, config_revision: configRevision }
+}
+
+function checkedPath(dir: string, path: string, location: string): void {
+  if (ownFileKind(path) !== undefined && safePath(dir, diskFiles(), path) !== undefined) return
+  throw invalidField(location, 'is not a configuration file of the city', path.slice(0, 200))
+}
+
+/** A fragment that no file includes yet is part of no configuration: it is checked by itself. */
+function looseFragment(path: string, text: string, included: ReadonlySet<string>) {
+  if (ownFileKind(path) !== 'fragment' || included.has(path)) return []
+  const issues = new IssueList()
+  const table = readToml(text, path, 'fragment', issues)
+  if (table !== undefined) checkTable(table, FragmentFile, issues)
+  return issues.errors
+}
+
+function previewPrompt(service: ConfigService, config: EffectiveConfig, agent: EffectiveAgent): AgentPrompt {
+  const render = (of: EffectiveAgent) => renderPrompt(config, of, promptData(config, of), filterFacts(config), service.files)
+  try {
+    const real = render(agent)
+    const shown = agent.env === undefined ? real : render({ ...agent, env: maskValues(agent.env) })
+    return {
+      agent: agent.identity,
+      text: shown.text,
+      ...(real.version === undefined ? {} : { version: real.version }),
+      sha256: real.sha256,
+      fragments: [...real.fragments],
+      warnings: real.text === '' ? ['the prompt is empty'] : [],
+    }
+  } catch (error) {
+    throw problem('invalid-config', `the prompt of ${agent.identity} cannot be rendered: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}

@@ -1,0 +1,730 @@
+/**
+ * The configuration of one running city: what is in force, and the one way to change it.
+ *
+ * Families read `current()`, one immutable object, and follow changes by `onChange`. Whatever edits the city's files
+ * goes through `edit`: it holds the city's lock, works on the text of the files as they are on disk, composes and checks
+ * the result in memory, and commits files and events together (transaction.ts). A refused edit has changed nothing.
+ *
+ * S1  What `current()` answers was valid as a whole, and the store has it as the last good configuration.
+ * S2  One load, edit or reload at a time; whoever waited sees the outcome of the one before.
+ * S3  A file that differs from what was loaded is never written over: 409 until it is loaded.
+ * S4  An event only where something changed; a bad state is reported once.
+ */
+import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
+import { join, relative, sep } from 'node:path'
+import type { ErrorDetail } from '../../contract/problems.ts'
+import type { Reply } from '../../kernel/call.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { Tx } from '../../kernel/database.ts'
+import { checkPrecondition } from '../../kernel/etag.ts'
+import type { EventDraft } from '../../kernel/event-log.ts'
+import type { Logger } from '../../kernel/log.ts'
+import { invalidField, type Problem, problem } from '../../kernel/problem.ts'
+import type { Store } from '../../kernel/store.ts'
+import { type ChangedNames, changedNames, type ContentFacts, contentFacts } from './changes.ts'
+import type { LoadOptions } from './context.ts'
+import { EditError } from './edit.ts'
+import type { EffectiveConfig } from './effective.ts'
+import { type ConfigFiles, diskFiles, overlayFiles } from './files.ts'
+import type { ConfigIssue } from './issues.ts'
+import { LastGood } from './last-good.ts'
+import { type LoadedCity, loadCity } from './load.ts'
+import {
+  differing, hashOf, hideEmptyAgents, type OwnFiles, ownFileKind, ownHash, type RecordedFiles, readOwnFiles, recordFiles, safePath,
+} from './own-files.ts'
+import type { Referrer } from './references.ts'
+import {
+  clearIntent, commitIntent, FileChanged, type Intent, type IntendedFile, readIntent, resumeIntent, stageFiles, swapFiles,
+  syncDirectories, unstageFiles, writeIntent,
+} from './transaction.ts'
+import { type CityWatch, watchCity } from './watch.ts'
+
+export const CONFIG_SOURCES = ['start', 'watch', 'api', 'reload'] as const
+export type ConfigSource = (typeof CONFIG_SOURCES)[number]
+
+/** Why the files on disk are not what is in force. */
+export interface ConfigError {
+  /** Hash of the files that were refused. */
+  readonly revision: string
+  readonly at: number
+  readonly issues: readonly ConfigIssue[]
+}
+
+export interface ConfigChange {
+  readonly config: EffectiveConfig
+  /** Undefined with the first configuration of a start. */
+  readonly previous: EffectiveConfig | undefined
+  readonly source: ConfigSource
+  readonly changed: ChangedNames
+  /** True: running sessions take the new configuration as theirs, without a restart. */
+  readonly soft: boolean
+}
+
+/** The city's own configuration files during an edit: `city.toml`, `pack.toml`, `packs.lock`, `.svc/site.toml`, `agents/<name>/agent.toml`, fragments. */
+export interface CityEdit {
+  /** What is in force; the text of the files is what it was loaded from. */
+  readonly config: EffectiveConfig
+  /** The text, with the changes of this edit; undefined where there is no such file. */
+  get(path: string): string | undefined
+  /** Creates or replaces a file. */
+  set(path: string, text: string): void
+  delete(path: string): void
+  /** Paths of the files that exist. */
+  list(): readonly string[]
+}
+
+export interface EditInput<T> {
+  /** Value of `If-Match`: anything but `etag` of what is stored now answers 412. */
+  readonly ifMatch?: string | undefined
+  /** Hash of the thing that is edited; the revision of the configuration where absent. May refuse what does not exist. */
+  readonly etag?: (config: EffectiveConfig, files: CityEdit) => string
+  /** Who does it: `api` for a request. */
+  readonly actor: string
+  /** Changes the files; refuses by throwing a Problem. Called once, with nothing in between. */
+  readonly change: (files: CityEdit) => T
+  /** Events of the caller's family, in the transaction of the change; not called where nothing changed. */
+  readonly events?: (outcome: EditOutcome<T>) => readonly EventDraft[]
+  /** Who names the thing that goes away: where they are why the result does not compose, the answer is 409 with them. */
+  readonly referrers?: (config: EffectiveConfig) => readonly Referrer[]
+  /** Idempotency-Key of the request, with the answer to keep for it; both or neither. */
+  readonly claim?: IdempotencyClaim | undefined
+  readonly reply?: (outcome: EditOutcome<T>) => Reply
+  /** Rows that change with the files. Not run again after a crash: for what can be made good at the next start. */
+  readonly alsoWrite?: (tx: Tx, outcome: EditOutcome<T>) => void
+  /** Only check: everything but the writing. */
+  readonly dryRun?: boolean
+  /** Works on the files as they are on disk, also where those are refused: for an edit that makes them valid. */
+  readonly mends?: boolean
+}
+
+export interface EditOutcome<T> {
+  readonly result: T
+  /** The configuration with the change; of a dry run too. */
+  readonly config: EffectiveConfig
+  readonly previous: EffectiveConfig
+  readonly changed: boolean
+  readonly warnings: readonly ConfigIssue[]
+}
+
+export interface ReloadOutcome {
+  readonly outcome: 'applied' | 'no_change' | 'rejected'
+  /** Revision in force. */
+  readonly revision: string
+  readonly warnings: readonly ConfigIssue[]
+  /** Of a rejection. */
+  readonly issues: readonly ConfigIssue[]
+}
+
+/** What the files on disk amount to, without applying them. */
+export interface CheckOutcome {
+  readonly valid: boolean
+  readonly revision: string | undefined
+  readonly issues: readonly ConfigIssue[]
+  readonly warnings: readonly ConfigIssue[]
+  /** Configuration files of the city that were read, relative. */
+  readonly read: ReadonlySet<string>
+}
+
+/** What other families need of a city's configuration. */
+export interface CityConfig {
+  current(): EffectiveConfig
+  readonly revision: string
+  readonly loadedAt: number
+  readonly lastError: ConfigError | undefined
+  readonly warnings: readonly ConfigIssue[]
+  /** The files as they were when `current()` was loaded: prompts rendered from these fit it. */
+  readonly files: ConfigFiles
+  /** Called after the commit of each change, in order; returns the way to stop it. */
+  onChange(listener: (change: ConfigChange) => void): () => void
+  edit<T>(input: EditInput<T>): Promise<EditOutcome<T>>
+  reload(source: ConfigSource, soft?: boolean): Promise<ReloadOutcome>
+}
+
+export interface ConfigServiceDeps {
+  readonly name: string
+  readonly dir: string
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+  /** How to load with these files: the lock of packs, for one, is read through them. */
+  readonly loadOptions: (files: ConfigFiles, dir: string) => LoadOptions
+  /** What is in force, or what is wrong, has changed. */
+  readonly onStatus?: () => void
+}
+
+/** A valid load with everything that is kept of it. */
+interface Good {
+  readonly config: EffectiveConfig
+  readonly warnings: readonly ConfigIssue[]
+  readonly files: RecordedFiles
+  readonly own: OwnFiles
+  readonly watched: readonly string[]
+  readonly facts: ContentFacts
+}
+
+interface Bad {
+  readonly issues: readonly ConfigIssue[]
+  readonly warnings: readonly ConfigIssue[]
+  readonly own: OwnFiles
+}
+
+type Loaded = ({ readonly ok: true } & Good) | ({ readonly ok: false } & Bad)
+
+/** The files cannot be used and there is no last good configuration. */
+export class InvalidConfig extends Error {
+  readonly issues: readonly ConfigIssue[]
+
+  constructor(issues: readonly ConfigIssue[]) {
+    super(summarize(issues))
+    this.issues = issues
+  }
+}
+
+const EVENT_ISSUES = 100
+
+export class ConfigService implements CityConfig {
+  readonly #deps: ConfigServiceDeps
+  readonly #lastGood: LastGood
+  readonly #listeners = new Set<(change: ConfigChange) => void>()
+  #good: Good | undefined
+  #loadedAt = 0
+  #lastError: ConfigError | undefined
+  /** The state that was last reported as bad. */
+  #reported: string | undefined
+  /** What the last load found, good or bad. */
+  #seen: OwnFiles = new Map()
+  /** An intent is in the store that could not be completed. */
+  #unfinished = false
+  #lock: Promise<unknown> = Promise.resolve()
+  #watch: CityWatch | undefined
+  #closed = false
+  #loads = 0
+
+  constructor(deps: ConfigServiceDeps) {
+    this.#deps = deps
+    this.#lastGood = new LastGood(deps.store, deps.dir)
+  }
+
+  /** Finishes what a crash interrupted, loads the files, or the last good ones; throws `InvalidConfig` without either. */
+  async open(): Promise<void> {
+    await this.#locked(async () => {
+      this.#unfinished = readIntent(this.#deps.store) !== undefined
+      await this.#finishIntent()
+      const loaded = this.#loadDisk()
+      if (loaded.ok) return this.#begin(loaded)
+      const kept = this.#lastGood.files(diskFiles())
+      const last = kept === undefined ? undefined : this.#load(kept)
+      if (last === undefined || !last.ok) throw new InvalidConfig(loaded.issues)
+      this.#good = last
+      this.#loadedAt = this.#deps.clock.now()
+      await this.#reject(loaded, 'start')
+    })
+    this.#startWatch()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#watch?.close()
+    await this.#lock
+  }
+
+  // --- Reading -----------------------------------------------------------------------------------------------------
+
+  current(): EffectiveConfig {
+    return this.#loaded().config
+  }
+
+  get revision(): string {
+    return this.#loaded().config.revision
+  }
+
+  get loadedAt(): number {
+    return this.#loadedAt
+  }
+
+  get lastError(): ConfigError | undefined {
+    return this.#lastError
+  }
+
+  get warnings(): readonly ConfigIssue[] {
+    return this.#loaded().warnings
+  }
+
+  get files(): ConfigFiles {
+    return this.#loaded().files
+  }
+
+  /** How often files were loaded: what a storm of changes costs. */
+  get loads(): number {
+    return this.#loads
+  }
+
+  /** The text of the city's own configuration files, as they are on disk now. */
+  readFiles(): OwnFiles {
+    return readOwnFiles(this.#deps.dir, diskFiles(), this.#loaded().watched)
+  }
+
+  /** The text of one of them, also of a fragment that nothing includes; 422 for a path that is none. */
+  readText(path: string): string | undefined {
+    return new EditedFiles(this.#deps.dir, this.current(), this.readFiles()).get(path)
+  }
+
+  onChange(listener: (change: ConfigChange) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** What the files on disk amount to, with `changes` (path to text, null: removed) in place of some. */
+  check(changes: ReadonlyMap<string, string | null> = new Map()): CheckOutcome {
+    const edits = new Map([...changes].map(([path, text]) => [join(this.#deps.dir, path), text]))
+    const loaded = this.#load(overlayFiles(diskFiles(), edits))
+    const issues = [...(loaded.ok ? this.#refuseRename(loaded.config) : loaded.issues)]
+    const revision = loaded.ok ? loaded.config.revision : undefined
+    return { valid: issues.length === 0, revision, issues, warnings: loaded.warnings, read: new Set(loaded.own.keys()) }
+  }
+
+  // --- Changing ----------------------------------------------------------------------------------------------------
+
+  edit<T>(input: EditInput<T>): Promise<EditOutcome<T>> {
+    return this.#locked(() => this.#edit(input))
+  }
+
+  reload(source: ConfigSource, soft = false): Promise<ReloadOutcome> {
+    return this.#locked(async () => {
+      await this.#finishIntent()
+      return this.#reload(source, soft)
+    })
+  }
+
+  /** Loads if the city's own files are not what was last looked at: the patrol's look, cheap where nothing changed. */
+  async lookAgain(): Promise<void> {
+    if (this.#closed || (!this.#unfinished && differing(this.readFiles(), this.#seen).length === 0)) return
+    await this.reload('watch').catch((error: unknown) => this.#warn(error, 'configuration not reloaded'))
+  }
+
+  async #edit<T>(input: EditInput<T>): Promise<EditOutcome<T>> {
+    await this.#finishIntent()
+    if (input.mends !== true) await this.#refuseForeignState()
+    const good = this.#loaded()
+    const files = new EditedFiles(this.#deps.dir, good.config, this.readFiles())
+    const etag = input.etag?.(good.config, files) ?? good.config.revision
+    checkPrecondition(input.ifMatch, etag)
+    const result = changing(() => input.change(files))
+    const edits = files.edits()
+    if (edits.length === 0) return this.#nothing(input, good, result)
+    const candidate = this.#compose(files.overlay(), input.referrers)
+    const outcome: EditOutcome<T> = {
+      result, config: candidate.config, previous: good.config, changed: true, warnings: candidate.warnings,
+    }
+    if (input.dryRun === true) return outcome
+    const changed = changedNames(good, candidate)
+    const reloaded = reloadedEvent(this.#deps.name, good, candidate, { source: 'api', changed, actor: input.actor })
+    const events = [...(input.events?.(outcome) ?? []), ...(reloaded === undefined ? [] : [reloaded])]
+    const { claim, reply } = input
+    const answer = claim === undefined || reply === undefined ? {} : { answer: { claim, reply: reply(outcome) } }
+    await this.#commit({ files: edits, events, ...answer }, (tx) => {
+      input.alsoWrite?.(tx, outcome)
+      this.#apply(tx, candidate, { source: 'api', soft: false, changed })
+    })
+    return outcome
+  }
+
+  /** The answer of an edit that changes nothing is kept for its key like any other. */
+  async #nothing<T>(input: EditInput<T>, good: Good, result: T): Promise<EditOutcome<T>> {
+    const outcome: EditOutcome<T> = { result, config: good.config, previous: good.config, changed: false, warnings: good.warnings }
+    const { claim, reply } = input
+    const { store } = this.#deps
+    if (claim === undefined || reply === undefined || input.dryRun === true) return outcome
+    await store.db.write((tx) => store.keys.remember(tx, claim, reply(outcome)))
+    return outcome
+  }
+
+  #compose(overlay: ReadonlyMap<string, string | null>, referrers: EditInput<unknown>['referrers']): Good {
+    const { dir } = this.#deps
+    const candidate = this.#load(hideEmptyAgents(dir, overlayFiles(diskFiles(), overlay)))
+    const issues = candidate.ok ? this.#refuseRename(candidate.config) : candidate.issues
+    if (candidate.ok && issues.length === 0) return candidate
+    const blamed = referrers?.(this.current()) ?? []
+    if (blamed.length > 0) throw stillInUse(blamed)
+    throw problem('invalid-config', summarize(issues), { errors: issues.map(toDetail) })
+  }
+
+  /** Files that are not what was loaded are loaded first; the edit is refused either way, for it was meant for others. */
+  async #refuseForeignState(): Promise<void> {
+    if (this.#lastError === undefined && differing(this.readFiles(), this.#loaded().own).length === 0) return
+    const { outcome, issues } = await this.#reload('watch', false)
+    if (outcome === 'rejected') {
+      const errors = issues.map(toDetail)
+      throw problem('conflict-config', `the files on disk are not valid, mend them first: ${summarize(issues)}`, { errors })
+    }
+    if (outcome === 'applied') {
+      throw problem('conflict-config', 'the files on disk were changed meanwhile and have been loaded now: look again, then repeat', { retryAfterSec: 1 })
+    }
+  }
+
+  async #commit(intent: Intent, alsoWrite: (tx: Tx) => void): Promise<void> {
+    const { dir, store, clock } = this.#deps
+    await store.db.write((tx) => writeIntent(tx, intent, clock.now()))
+    this.#unfinished = true
+    try {
+      await stageFiles(dir, intent)
+      swapFiles(dir, intent)
+    } catch (error) {
+      await this.#discard(intent)
+      throw fileProblem(error)
+    }
+    await syncDirectories(dir, intent)
+    // Refused here, the files are new and the intent stays: whoever comes next, or the next start, completes it.
+    await store.db.write((tx) => {
+      commitIntent(tx, store, intent)
+      alsoWrite(tx)
+      tx.afterCommit(() => {
+        this.#unfinished = false
+      })
+    })
+  }
+
+  async #discard(intent: Intent): Promise<void> {
+    const { dir, store } = this.#deps
+    unstageFiles(dir, intent)
+    await store.db
+      .write((tx) => {
+        clearIntent(tx)
+        tx.afterCommit(() => {
+          this.#unfinished = false
+        })
+      })
+      .catch((error: unknown) => this.#warn(error, 'edit not discarded'))
+  }
+
+  /** Completes or discards an intent that is in the store. */
+  async #finishIntent(): Promise<void> {
+    const { dir, store } = this.#deps
+    const intent = this.#unfinished ? readIntent(store) : undefined
+    if (intent === undefined) {
+      this.#unfinished = false
+      return
+    }
+    const completed = await resumeIntent(dir, intent).catch((error: unknown) => {
+      throw fileProblem(error)
+    })
+    await store.db.write((tx) => {
+      if (completed) commitIntent(tx, store, intent)
+      else clearIntent(tx)
+      tx.afterCommit(() => {
+        this.#unfinished = false
+      })
+    })
+    this.#deps.log.info({ city: this.#deps.name, completed, files: intent.files.map(({ path }) => path) }, 'interrupted edit ended')
+    // Its event is in the log already: what it changed becomes current without another one.
+    const loaded = this.#good === undefined ? undefined : this.#loadDisk()
+    if (loaded?.ok === true) await this.#adopt(loaded, 'api')
+  }
+
+  async #reload(source: ConfigSource, soft: boolean): Promise<ReloadOutcome> {
+    const good = this.#loaded()
+    const loaded = this.#loadDisk()
+    const issues = loaded.ok ? this.#refuseRename(loaded.config) : loaded.issues
+    if (!loaded.ok || issues.length > 0) {
+      await this.#reject({ ...loaded, issues }, source)
+      return { outcome: 'rejected', revision: good.config.revision, warnings: loaded.warnings, issues }
+    }
+    const { revision } = loaded.config
+    if (revision === good.config.revision) {
+      this.#good = loaded
+      this.#clearError()
+      return { outcome: 'no_change', revision, warnings: loaded.warnings, issues: [] }
+    }
+    const changed = changedNames(good, loaded)
+    const event = reloadedEvent(this.#deps.name, good, loaded, { source, changed, actor: source === 'watch' ? 'supervisor' : 'api' })
+    const { store } = this.#deps
+    await store.db.write((tx) => {
+      if (event !== undefined) store.log.append(tx, event)
+      this.#apply(tx, loaded, { source, soft, changed })
+    })
+    return { outcome: 'applied', revision, warnings: loaded.warnings, issues: [] }
+  }
+
+  #begin(loaded: Good): Promise<void> {
+    return this.#deps.store.db.write((tx) => {
+      this.#lastGood.save(tx, loaded.files.content)
+      tx.afterCommit(() => this.#install(loaded))
+    })
+  }
+
+  #adopt(loaded: Good, source: ConfigSource): Promise<void> {
+    const changed = changedNames(this.#loaded(), loaded)
+    return this.#deps.store.db.write((tx) => this.#apply(tx, loaded, { source, soft: false, changed }))
+  }
+
+  /** Makes `loaded` the configuration in force, once the write has committed. */
+  #apply(tx: Tx, loaded: Good, change: Pick<ConfigChange, 'source' | 'soft' | 'changed'>): void {
+    this.#lastGood.save(tx, loaded.files.content)
+    tx.afterCommit(() => {
+      const previous = this.#good?.config
+      this.#install(loaded)
+      for (const listener of this.#listeners) this.#notify(listener, { ...change, config: loaded.config, previous })
+    })
+  }
+
+  #install(loaded: Good): void {
+    this.#good = loaded
+    this.#seen = loaded.own
+    this.#loadedAt = this.#deps.clock.now()
+    this.#clearError()
+    this.#deps.onStatus?.()
+  }
+
+  #clearError(): void {
+    this.#reported = undefined
+    if (this.#lastError === undefined) return
+    this.#lastError = undefined
+    this.#deps.onStatus?.()
+  }
+
+  #notify(listener: (change: ConfigChange) => void, change: ConfigChange): void {
+    try {
+      listener(change)
+    } catch (error) {
+      this.#deps.log.error({ city: this.#deps.name, err: error }, 'listener of the configuration failed')
+    }
+  }
+
+  async #reject(bad: Bad, source: ConfigSource): Promise<void> {
+    const { store, clock } = this.#deps
+    const revision = ownHash(bad.own)
+    const state = hashOf(JSON.stringify([revision, bad.issues]))
+    if (state === this.#reported) return
+    this.#lastError = { revision, at: clock.now(), issues: bad.issues }
+    this.#deps.onStatus?.()
+    await store.db.write((tx) => {
+      store.log.append(tx, {
+        type: 'config.rejected',
+        actor: source === 'reload' ? 'api' : 'supervisor',
+        subject: this.#deps.name,
+        payload: {
+          attempted_revision: revision,
+          active_revision: this.revision,
+          source,
+          issues: bad.issues.slice(0, EVENT_ISSUES).map((issue) => ({ ...issue })),
+        },
+      })
+    })
+    this.#reported = state
+  }
+
+  #loadDisk(): Loaded {
+    const loaded = this.#load(diskFiles())
+    this.#seen = loaded.own
+    return loaded
+  }
+
+  #load(base: ConfigFiles): Loaded {
+    const { dir } = this.#deps
+    this.#loads++
+    const files = recordFiles(base)
+    const loaded: LoadedCity = loadCity(dir, this.#deps.loadOptions(files, dir), files)
+    const watched = [...loaded.files.read]
+    const own = readOwnFiles(dir, files, watched)
+    const { warnings } = loaded
+    if (!loaded.ok) return { ok: false, issues: loaded.issues, warnings, own }
+    const { config } = loaded
+    return { ok: true, config, warnings, files, own, watched, facts: contentFacts(config, files) }
+  }
+
+  /** The name is part of paths, events and requests: another one is another start. */
+  #refuseRename({ name }: EffectiveConfig): readonly ConfigIssue[] {
+    const now = this.#good?.config.name
+    if (now === undefined || now === name) return []
+    const file = this.#good?.own.has('.svc/site.toml') === true ? '.svc/site.toml' : 'city.toml'
+    return [{
+      file, line: 1, column: 1, key: file === 'city.toml' ? 'workspace.name' : 'workspace_name',
+      message: `the city is running as \`${now}\`: another name (\`${name}\`) needs a restart`, hint: 'stop the city, change the name, start it',
+    }]
+  }
+
+  #startWatch(): void {
+    const { dir, clock } = this.#deps
+    const extra = () => [...this.#loaded().watched, ...this.#loaded().config.packs.filter((pack) => pack.kind === 'local').map((pack) => pack.dir)]
+    this.#watch = watchCity({
+      dir, clock, extra,
+      changed: () => void this.#changedOnDisk(),
+      failed: (error) => this.#warn(error, 'watching the configuration failed'),
+    })
+    // What changed between the load and the first look of the watch.
+    void this.#watch.ready.then(() => this.lookAgain())
+  }
+
+  async #changedOnDisk(): Promise<void> {
+    if (this.#closed) return
+    await this.reload('watch').catch((error: unknown) => this.#warn(error, 'configuration not reloaded'))
+  }
+
+  #warn(error: unknown, message: string): void {
+    if (!this.#closed) this.#deps.log.warn({ city: this.#deps.name, err: error }, message)
+  }
+
+  #loaded(): Good {
+    if (this.#good === undefined) throw problem('unavailable', 'the configuration of the city is not loaded', { retryAfterSec: 1 })
+    return this.#good
+  }
+
+  #locked<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#lock.then(work, work)
+    this.#lock = turn.catch(() => {})
+    return turn
+  }
+}
+
+class EditedFiles implements CityEdit {
+  readonly config: EffectiveConfig
+  readonly #dir: string
+  readonly #before: OwnFiles
+  readonly #after = new Map<string, string | null>()
+  readonly #disk = diskFiles()
+
+  constructor(dir: string, config: EffectiveConfig, before: OwnFiles) {
+    this.#dir = dir
+    this.config = config
+    this.#before = before
+  }
+
+  get(path: string): string | undefined {
+    const after = this.#after.get(path)
+    if (after !== undefined) return after ?? undefined
+    const bytes = this.#before.get(path)
+    return bytes === undefined ? this.#readUnlisted(path) : decode(path, bytes)
+  }
+
+  set(path: string, text: string): void {
+    this.#checked(path)
+    this.#after.set(path, text)
+  }
+
+  delete(path: string): void {
+    this.#checked(path)
+    this.#after.set(path, null)
+  }
+
+  list(): readonly string[] {
+    const paths = new Set(this.#before.keys())
+    for (const [path, text] of this.#after) {
+      if (text === null) paths.delete(path)
+      else paths.add(path)
+    }
+    return [...paths].sort()
+  }
+
+  /** What really changes, with links followed. */
+  edits(): readonly IntendedFile[] {
+    return [...this.#after].flatMap(([path, text]) => {
+      const target = this.#checked(path)
+      const bytes = this.#disk.read(target)
+      const before = bytes === undefined ? null : hashOf(bytes)
+      const after = text === null ? null : hashOf(text)
+      return before === after ? [] : [{ path: relative(this.#disk.real(this.#dir), target).split(sep).join('/'), before, text }]
+    })
+  }
+
+  /** The changes by absolute path: under the name they were made by, and under that of a link's target. */
+  overlay(): ReadonlyMap<string, string | null> {
+    return new Map([...this.#after].flatMap(([path, text]) => [
+      [join(this.#dir, path), text] as const,
+      [join(this.#dir, relative(this.#disk.real(this.#dir), this.#checked(path))), text] as const,
+    ]))
+  }
+
+  /** A fragment that no file includes yet. */
+  #readUnlisted(path: string): string | undefined {
+    const target = this.#checked(path)
+    const bytes = this.#disk.kind(target) === 'file' ? this.#disk.read(target) : undefined
+    return bytes === undefined ? undefined : decode(path, bytes)
+  }
+
+  #checked(path: string): string {
+    const known = ownFileKind(path) !== undefined || this.#before.has(path)
+    const target = known ? safePath(this.#dir, this.#disk, path) : undefined
+    if (target === undefined) throw invalidField('path.path', 'is not a configuration file of the city', path.slice(0, 200))
+    return target
+  }
+}
+
+function decode(path: string, bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    throw problem('conflict-config', `${path} is not UTF-8 text`)
+  }
+}
+
+/** What an edit of text cannot do is the caller's to know, in the words of an answer. */
+function changing<T>(change: () => T): T {
+  try {
+    return change()
+  } catch (error) {
+    if (error instanceof EditError) throw problem('conflict-config', `the file is laid out in a way that cannot be edited here: ${error.message}`)
+    throw error
+  }
+}
+
+function fileProblem(error: unknown): unknown {
+  if (error instanceof FileChanged) return problem('conflict-config', `${error.message}: look again, then repeat`, { retryAfterSec: 1 })
+  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined
+  if (code === undefined) return error
+  return problem('unavailable', `the files of the city cannot be written: ${code}`, { cause: error, retryAfterSec: 5 })
+}
+
+function stillInUse(referrers: readonly Referrer[]): Problem {
+  const names = referrers.slice(0, 5).map(({ kind, name, file, line }) => `${kind} ${name} (${file}:${line})`)
+  const more = referrers.length > names.length ? ` and ${referrers.length - names.length} more` : ''
+  return problem('still-referenced', `still in use by ${names.join(', ')}${more}`, { errors: referrers.map(referrerDetail) })
+}
+
+/** A referrer as the `errors` of a 409 name it. */
+export const referrerDetail = ({ kind, name, key, file, line }: Referrer): ErrorDetail => ({
+  location: `${file}:${line}`,
+  message: `${kind} ${name} names it as ${key}`,
+})
+
+/** Nothing to tell where the files differ and their meaning does not. */
+function reloadedEvent(
+  city: string, before: Good, after: Good,
+  { source, changed, actor }: { readonly source: ConfigSource; readonly changed: ChangedNames; readonly actor: string },
+): EventDraft | undefined {
+  if (before.config.revision === after.config.revision) return undefined
+  const { agents, rigs, providers, orders, formulas, packs } = changed
+  return {
+    type: 'config.reloaded',
+    actor,
+    subject: city,
+    payload: {
+      revision: after.config.revision,
+      previous_revision: before.config.revision,
+      source,
+      changed: { agents: [...agents], rigs: [...rigs], providers: [...providers], orders: [...orders], formulas: [...formulas], packs: [...packs] },
+      restarted: [],
+      warnings: after.warnings.slice(0, EVENT_ISSUES).map((issue) => ({ ...issue })),
+    },
+  }
+}
+
+export const placeOfIssue = ({ file, line, column }: ConfigIssue): string => `${file}:${line}:${column}`
+
+/** One sentence: the first issue, and how many more there are. */
+export function summarize(issues: readonly ConfigIssue[]): string {
+  const first = issues[0]
+  if (first === undefined) return 'the configuration is not valid'
+  const more = issues.length === 1 ? '' : ` (and ${issues.length - 1} more)`
+  return `${placeOfIssue(first)}: ${first.message}${more}`
+}
+
+export const issueText = (issue: ConfigIssue): string =>
+  `${placeOfIssue(issue)}: ${issue.message}${issue.hint === undefined ? '' : ` (${issue.hint})`}`
+
+export const toDetail = (issue: ConfigIssue): ErrorDetail => ({
+  location: placeOfIssue(issue),
+  message: issue.hint === undefined ? issue.message : `${issue.message} (${issue.hint})`,
+})
+
+/** Times and places of the last refusal, as the API shows them. */
+export const errorView = ({ revision, at, issues }: ConfigError) => ({ revision, at: isoTime(at), issues: issues.map((issue) => ({ ...issue })) })

@@ -1,0 +1,255 @@
+/**
+ * The `git` program, used as a downloader of untrusted repositories.
+ *
+ * G1  It sees none of the user's or system's configuration, asks nobody anything, and follows no redirect.
+ * G2  It connects to the addresses that were vetted, and to no other (curl's and ssh's own pinning).
+ * G3  It runs no hook, filter or submodule of what it fetches, and makes no symbolic links.
+ * G4  Every run has a deadline, a signal and a cap on what it prints; what it says never reaches anyone unredacted.
+ */
+import { lstat, readdir } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import { join } from 'node:path'
+import type { Clock } from '../../kernel/clock.ts'
+import { type BriefResult, type Environment, findBinary, minimalEnvironment, runBriefly } from '../../kernel/processes.ts'
+import type { GitLogin } from './credentials.ts'
+import type { RemoteSource } from './source.ts'
+import { type Tagged, tagVersion } from './version.ts'
+
+export interface GitAccess {
+  readonly addresses: readonly string[]
+  readonly login: GitLogin | undefined
+  readonly signal: AbortSignal
+}
+
+export interface RemoteRefs {
+  /** Undefined for an empty repository. */
+  readonly head: string | undefined
+  readonly tags: readonly Tagged[]
+}
+
+/** Why git failed, in words without anything secret. */
+export class GitError extends Error {
+  readonly reason: 'missing' | 'credentials' | 'not_found' | 'timeout' | 'too_large' | 'failed'
+
+  constructor(reason: GitError['reason'], message: string) {
+    super(message)
+    this.name = 'GitError'
+    this.reason = reason
+  }
+}
+
+export interface GitDeps {
+  readonly env: Environment
+  readonly clock: Clock
+  /** Bytes that one repository may take; 512 MiB where absent. */
+  readonly maxBytes?: number
+}
+
+const LIST_MS = 60_000
+const FETCH_MS = 480_000
+const CLONE_MS = 1_080_000
+const LOCAL_MS = 120_000
+const MAX_OUTPUT = 8 * 1024 * 1024
+const MAX_REPOSITORY = 512 * 1024 * 1024
+const WATCH_MS = 500
+
+export class Git {
+  readonly #deps: GitDeps
+
+  constructor(deps: GitDeps) {
+    this.#deps = deps
+  }
+
+  /** Tags that are versions, and the commit of the default branch. */
+  async refs(remote: RemoteSource, access: GitAccess): Promise<RemoteRefs> {
+    const result = await this.#remote(['ls-remote', '--', remote.repository, 'HEAD', 'refs/tags/*'], remote, access, LIST_MS)
+    if (result.truncated) throw new GitError('too_large', 'the repository has too many tags')
+    return readRefs(result.stdout)
+  }
+
+  /** Makes `dir`, which must not exist, a checkout of exactly `commit`; without symbolic links, and with no `.git`. */
+  async checkout(remote: RemoteSource, commit: string, tag: string | undefined, dir: string, access: GitAccess): Promise<void> {
+    await this.#local(['init', '--quiet', '--', dir], '/', access.signal)
+    await this.#fetch(remote, commit, tag, dir, access)
+    await this.#local(['checkout', '--quiet', '--detach', '--force', commit], dir, access.signal)
+    const head = (await this.#local(['rev-parse', '--verify', 'HEAD^{commit}'], dir, access.signal)).stdout.trim()
+    if (head !== commit) throw new GitError('failed', 'the checkout is not the commit that was asked for')
+    const status = await this.#local(['status', '--porcelain', '--untracked-files=all'], dir, access.signal)
+    if (status.stdout.trim() !== '') throw new GitError('failed', 'the checkout does not match its commit')
+  }
+
+  /** Makes `dir`, which is empty, a working copy with the whole history, for people and agents to work in. */
+  async clone(remote: RemoteSource, dir: string, access: GitAccess): Promise<void> {
+    // Links are links here: what is cloned is somebody's project, not a part of the configuration.
+    const args = ['-c', 'core.symlinks=true', 'clone', '--quiet', '--no-recurse-submodules', '--origin=origin', '--', remote.repository, '.']
+    await this.#remote(args, remote, access, CLONE_MS, dir)
+  }
+
+  /** The cheapest way first: one commit, by tag or id; servers that cannot do that are asked for everything. */
+  async #fetch(remote: RemoteSource, commit: string, tag: string | undefined, dir: string, access: GitAccess): Promise<void> {
+    const base = ['fetch', '--quiet', '--no-recurse-submodules', '--no-write-fetch-head', '--no-auto-maintenance']
+    const wanted = tag === undefined ? commit : `+refs/tags/${tag}:refs/tags/${tag}`
+    try {
+      await this.#remote([...base, '--no-tags', '--depth=1', '--', remote.repository, wanted], remote, access, FETCH_MS, dir)
+      if (await this.#has(commit, dir, access.signal)) return
+    } catch (error) {
+      if (!(error instanceof GitError) || error.reason !== 'failed') throw error
+    }
+    await this.#remote([...base, '--tags', '--', remote.repository, '+refs/heads/*:refs/remotes/origin/*'], remote, access, FETCH_MS, dir)
+    if (!(await this.#has(commit, dir, access.signal))) throw new GitError('not_found', 'the repository has no such commit')
+  }
+
+  async #has(commit: string, dir: string, signal: AbortSignal): Promise<boolean> {
+    const { outcome, code } = await this.#run(['cat-file', '-e', `${commit}^{commit}`], dir, {}, LOCAL_MS, signal)
+    return outcome === 'exited' && code === 0
+  }
+
+  async #local(args: readonly string[], cwd: string, signal: AbortSignal): Promise<BriefResult> {
+    return succeeded(await this.#run(args, cwd, {}, LOCAL_MS, signal), signal)
+  }
+
+  async #remote(args: readonly string[], remote: RemoteSource, access: GitAccess, timeoutMs: number, dir?: string): Promise<BriefResult> {
+    const { env, config } = remoteSettings(remote, access)
+    const size = this.#watchSize(dir, access.signal)
+    try {
+      const result = await this.#run([...config, ...args], dir ?? '/', env, timeoutMs, size.signal)
+      if (size.exceeded()) throw new GitError('too_large', 'the repository is too large for a pack')
+      return succeeded(result, access.signal)
+    } finally {
+      size.stop()
+    }
+  }
+
+  async #run(args: readonly string[], cwd: string, env: Readonly<Record<string, string>>, timeoutMs: number, signal: AbortSignal): Promise<BriefResult> {
+    const git = await findBinary('git', this.#deps.env)
+    if (git === undefined) throw new GitError('missing', 'the program `git` is not installed')
+    const whole = { ...minimalEnvironment(this.#deps.env), ...QUIET, ...env }
+    return runBriefly(git, [...SAFE.flatMap((setting) => ['-c', setting]), ...args], {
+      env: whole, cwd, timeoutMs, signal, maxBytes: MAX_OUTPUT, clock: this.#deps.clock,
+    })
+  }
+
+  /** Ends a download that outgrows the limit: git itself has none. */
+  #watchSize(dir: string | undefined, signal: AbortSignal) {
+    const aborter = new AbortController()
+    let over = false
+    let cancel = () => {}
+    const look = async (): Promise<void> => {
+      if (dir === undefined) return
+      over ||= (await sizeOf(dir)) > (this.#deps.maxBytes ?? MAX_REPOSITORY)
+      if (over) aborter.abort()
+      else cancel = this.#deps.clock.after(WATCH_MS, () => void look().catch(() => {}))
+    }
+    cancel = this.#deps.clock.after(WATCH_MS, () => void look().catch(() => {}))
+    return { signal: AbortSignal.any([signal, aborter.signal]), exceeded: () => over, stop: () => cancel() }
+  }
+}
+
+// Settings that win over whatever a repository brings.
+const SAFE = [
+  'core.hooksPath=/dev/null',
+  'core.symlinks=false',
+  'core.autocrlf=false',
+  'core.fsmonitor=false',
+  'core.askPass=',
+  'credential.helper=',
+  'init.defaultBranch=main',
+  'init.templateDir=',
+  'advice.detachedHead=false',
+  'gc.auto=0',
+  'submodule.recurse=false',
+  'protocol.allow=never',
+  'protocol.https.allow=always',
+  'protocol.http.allow=always',
+  'protocol.ssh.allow=always',
+  'http.followRedirects=false',
+  'http.proxy=',
+  'http.lowSpeedLimit=1',
+  'http.lowSpeedTime=60',
+] as const
+
+const QUIET = {
+  GIT_CONFIG_GLOBAL: '/dev/null',
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_TERMINAL_PROMPT: '0',
+  GIT_ASKPASS: '/bin/false',
+  SSH_ASKPASS: '/bin/false',
+  SSH_ASKPASS_REQUIRE: 'never',
+  GIT_ALLOW_PROTOCOL: 'https:http:ssh',
+  GIT_PROTOCOL_FROM_USER: '0',
+  GIT_LFS_SKIP_SMUDGE: '1',
+  GIT_CEILING_DIRECTORIES: '/',
+  LC_ALL: 'C',
+} as const
+
+/** What pins a connection to the vetted addresses, and what logs in. Secrets go through the environment, never argv. */
+function remoteSettings({ transport, host, port }: RemoteSource, { addresses, login }: GitAccess) {
+  if (transport === 'ssh') return { env: { GIT_SSH_COMMAND: sshCommand(host, addresses, login), GIT_SSH_VARIANT: 'ssh' }, config: [] }
+  const shown = addresses.map((address) => (address.includes(':') ? `[${address}]` : address)).join(',')
+  // A literal address is its own pin.
+  const config = isIP(host) === 0 ? ['-c', `http.curloptResolve=${host}:${port}:${shown}`] : []
+  if (login?.kind !== 'basic') return { env: {}, config }
+  const header = `Authorization: Basic ${Buffer.from(`${login.username}:${login.secret}`).toString('base64')}`
+  return { env: { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'http.extraHeader', GIT_CONFIG_VALUE_0: header }, config }
+}
+
+function sshCommand(host: string, addresses: readonly string[], login: GitLogin | undefined): string {
+  const options = [
+    'BatchMode=yes', 'StrictHostKeyChecking=yes', 'ClearAllForwardings=yes', 'ProxyCommand=none', 'ConnectTimeout=20',
+    `HostName=${addresses[0] ?? host}`, `HostKeyAlias=${host}`,
+  ]
+  const key = login?.kind === 'ssh_key' ? ['-o', 'IdentitiesOnly=yes', '-i', login.file] : []
+  return ['ssh', '-F', 'none', ...options.flatMap((option) => ['-o', option]), ...key].map(shellQuoted).join(' ')
+}
+
+const shellQuoted = (text: string): string => (/^[\w=./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
+
+function readRefs(text: string): RemoteRefs {
+  let head: string | undefined
+  const commits = new Map<string, string>()
+  for (const line of text.split('\n')) {
+    const [, commit, ref] = /^([0-9a-f]{40,64})\t(.+)$/.exec(line) ?? []
+    if (commit === undefined || ref === undefined) continue
+    if (ref === 'HEAD') head = commit
+    // An annotated tag comes twice; the peeled line, which is the commit, comes last.
+    else if (ref.startsWith('refs/tags/')) commits.set(ref.slice('refs/tags/'.length).replace(/\^\{\}$/, ''), commit)
+  }
+  const tags = [...commits].flatMap(([tag, commit]) => {
+    const version = tagVersion(tag)
+    return version === undefined ? [] : [{ tag, version, commit }]
+  })
+  return { head, tags }
+}
+
+function succeeded(result: BriefResult, signal: AbortSignal): BriefResult {
+  signal.throwIfAborted()
+  if (result.outcome === 'exited' && result.code === 0) return result
+  if (result.outcome === 'timed_out') throw new GitError('timeout', 'git took too long')
+  if (result.outcome === 'failed') throw new GitError('failed', 'git could not be started')
+  throw classified(result.stderr)
+}
+
+const SIGNS: readonly (readonly [pattern: RegExp, reason: GitError['reason'], message: string])[] = [
+  [/could not read (?:Username|Password)|Authentication failed|terminal prompts disabled|Permission denied|HTTP 40[13]|error: 40[13]/i, 'credentials', 'the repository asks for credentials, or refuses those given'],
+  [/Host key verification failed/i, 'credentials', 'the key of the ssh host is not known'],
+  [/not found|does not exist|error: 404|does not appear to be a git repository/i, 'not_found', 'there is no such repository'],
+  [/redirect|error: 30\d/i, 'failed', 'the server redirects elsewhere, which is not followed'],
+  [/Could not resolve host/i, 'failed', 'the host cannot be resolved'],
+  [/Connection refused|Failed to connect|timed? ?out|unreachable/i, 'failed', 'the host cannot be reached'],
+  [/SSL|certificate/i, 'failed', 'the certificate of the host is not accepted'],
+]
+
+/** What git says may quote the URL or an answer of the server: only what we recognise is passed on, in our words. */
+function classified(stderr: string): GitError {
+  const found = SIGNS.find(([pattern]) => pattern.test(stderr))
+  return found === undefined ? new GitError('failed', 'git could not read the repository') : new GitError(found[1], found[2])
+}
+
+async function sizeOf(dir: string): Promise<number> {
+  const entries = await readdir(dir, { withFileTypes: true, recursive: true }).catch(() => [])
+  let size = 0
+  for (const entry of entries) {
+    if (entry.isFile()) size += (await lstat(join(entry.parentPath, entry.name)).catch(() => undefined))?.size ?? 0
+  }
+  return size
+}

@@ -1,0 +1,73 @@
+/** Handlers of the packs family. */
+import type { addPack, checkPacks, getPack, installPacks, listPacks, removePack, upgradePacks } from '../../contract/packs.ts'
+import type { AsyncAcceptedResponse, RequestOperation } from '../../contract/requests.ts'
+import { type Handler, ok, type Reply } from '../../kernel/call.ts'
+import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
+import type { PackCity, Packs } from './service.ts'
+
+export interface PackHandlersDeps {
+  readonly packs: Packs
+  readonly city: (name: string) => PackCity
+  /** Answers the 202 of a request about the city. */
+  readonly launch: (
+    city: string,
+    request: LaunchRequest,
+  ) => Promise<Reply<AsyncAcceptedResponse>>
+}
+
+interface LaunchRequest {
+  readonly operation: RequestOperation
+  readonly subject?: string
+  readonly input: object
+  readonly claim: IdempotencyClaim | undefined
+  /** Refuses, unless the key has an answer already. */
+  readonly check?: () => void
+}
+
+export function createPackHandlers({ packs, city: cityOf, launch }: PackHandlersDeps) {
+  const list: Handler<typeof listPacks> = ({ params }) => {
+    const city = cityOf(params.cityName)
+    const index = String(city.head())
+    const { items, errors } = packs.list(city)
+    const partial = errors.length === 0 ? {} : { partial: true, partial_errors: [...errors] }
+    return ok({ items: [...items], total: items.length, ...partial }, { ETag: `"${city.revision}"`, 'X-SVC-Index': index })
+  }
+
+  const get: Handler<typeof getPack> = ({ params, query }) => {
+    const city = cityOf(params.cityName)
+    const index = String(city.head())
+    const item = packs.find(city, params.name, query.scope)
+    return ok(item, { ETag: `"${item.revision}"`, 'X-SVC-Index': index })
+  }
+
+  const add: Handler<typeof addPack> = ({ params, body, claim }) => {
+    const city = cityOf(params.cityName)
+    const input = packs.prepareAdd(city, body)
+    return launch(params.cityName, { operation: 'pack.add', subject: input.name, input, claim, check: () => packs.refuseTaken(city, input) })
+  }
+
+  const install: Handler<typeof installPacks> = ({ params, claim }) =>
+    launch(params.cityName, { operation: 'pack.install', input: {}, claim })
+
+  const upgrade: Handler<typeof upgradePacks> = ({ params, body, claim }) => {
+    const city = cityOf(params.cityName)
+    return launch(params.cityName, { operation: 'pack.upgrade', input: body ?? {}, claim, check: () => packs.refuseUnknown(city, body?.names) })
+  }
+
+  const remove: Handler<typeof removePack> = async ({ params, query, header }) => {
+    const { item, revision } = await packs.remove(cityOf(params.cityName), params.name, query.scope, header('if-match'))
+    return ok({ status: 'deleted' as const, name: item.name, scope: item.scope, source: item.source, revision })
+  }
+
+  const check: Handler<typeof checkPacks> = ({ params }) => ok(packs.check(cityOf(params.cityName)))
+
+  return {
+    'list-packs': list,
+    'get-pack': get,
+    'add-pack': add,
+    'remove-pack': remove,
+    'install-packs': install,
+    'upgrade-packs': upgrade,
+    'check-packs': check,
+  }
+}

@@ -1,0 +1,177 @@
+/** What a city imports: the entries of its own files, and everything that their packs import in turn. */
+import { readFileSync, realpathSync } from 'node:fs'
+import { join, sep } from 'node:path'
+import { parse } from 'smol-toml'
+import { type PackSource, parseSource, type RemoteSource, SourceError } from './source.ts'
+
+/** Who imports: the city, one rig, or every rig of the future. */
+export type Scope = 'city' | 'default-rig' | `rig:${string}`
+
+/** One `[imports.<name>]` of the city's own files. */
+export interface Declared {
+  readonly name: string
+  readonly scope: Scope
+  readonly source: string
+  readonly version: string
+  /** Relative to the city. */
+  readonly file: string
+}
+
+/** A pack in git that somebody needs. */
+export interface Demand {
+  readonly remote: RemoteSource
+  readonly constraint: string
+  readonly scope: Scope
+  /** Bindings from the outermost inwards, joined by dots. */
+  readonly binding: string
+}
+
+export interface Complaint {
+  readonly code: 'invalid-file' | 'invalid-source' | 'missing-local-pack' | 'missing-cached-pack'
+  readonly message: string
+  readonly binding?: string
+  readonly scope?: Scope
+}
+
+/** Text of a file of the city by its relative path; undefined where it is missing. */
+export type ReadCityFile = (path: string) => string | undefined
+
+export interface RootImports {
+  /** Every entry as written, weakest file first. */
+  readonly entries: readonly Declared[]
+  readonly rigs: readonly string[]
+  readonly complaints: readonly Complaint[]
+  /** Texts of the files that were looked at. */
+  readonly texts: ReadonlyMap<string, string | undefined>
+}
+
+type Table = Readonly<Record<string, unknown>>
+
+/** The imports that the city's own files declare. */
+export function rootImports(read: ReadCityFile): RootImports {
+  const texts = new Map<string, string | undefined>()
+  const complaints: Complaint[] = []
+  const table = (path: string): Table => {
+    const text = read(path)
+    texts.set(path, text)
+    return text === undefined ? {} : tableOf(text, path, complaints)
+  }
+  const pack = table('pack.toml')
+  const city = table('city.toml')
+  const included = listOf(city['include']).filter((path) => typeof path === 'string')
+  const files = [['pack.toml', pack], ['city.toml', city], ...included.map((path) => [path, table(path)] as const)] as const
+  const rigs = [...new Set(files.flatMap(([, top]) => rigsOf(top).map(({ name }) => name)))]
+  return { entries: files.flatMap(([file, top]) => entriesOf(file, top)), rigs, complaints, texts }
+}
+
+/** The entries that count: of two with one name in one scope the stronger file's. */
+export function effectiveImports(entries: readonly Declared[]): Declared[] {
+  const byName = new Map(entries.map((entry) => [`${entry.scope} ${entry.name}`, entry]))
+  return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.scope < b.scope ? -1 : 1))
+}
+
+function entriesOf(file: string, top: Table): Declared[] {
+  const defaults = recordOf(recordOf(recordOf(top['defaults'])['rig'])['imports'])
+  return [
+    ...importsOf(recordOf(top['imports']), 'city', file),
+    ...importsOf(defaults, 'default-rig', file),
+    ...rigsOf(top).flatMap(({ name, fields }) => importsOf(recordOf(fields['imports']), `rig:${name}`, file)),
+  ]
+}
+
+function rigsOf(top: Table): { name: string; fields: Table }[] {
+  return listOf(top['rigs']).map(recordOf).flatMap((fields) => {
+    const name = fields['name']
+    return typeof name === 'string' ? [{ name, fields }] : []
+  })
+}
+
+function importsOf(table: Table, scope: Scope, file: string): Declared[] {
+  return Object.entries(table).flatMap(([name, value]) => {
+    const { source, version } = recordOf(value)
+    return typeof source === 'string' ? [{ name, scope, source, version: typeof version === 'string' ? version : '', file }] : []
+  })
+}
+
+function tableOf(text: string, path: string, complaints: Complaint[]): Table {
+  try {
+    return parse(text)
+  } catch {
+    // The loader says where; here it matters only that the file says nothing.
+    complaints.push({ code: 'invalid-file', message: `${path} is not valid TOML` })
+    return {}
+  }
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+const recordOf = (value: unknown): Table => (isTable(value) ? value : {})
+const isTable = (value: unknown): value is Table => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The checkout that a demand has at the moment; undefined while it has none. */
+export type CheckoutOf = (demand: Demand) => string | undefined
+
+export interface Closure {
+  readonly demands: readonly Demand[]
+  readonly complaints: readonly Complaint[]
+}
+
+const MAX_DEPTH = 40
+
+/** Follows every import as far as checkouts are there. Reads local packs from disk, through links only inside the city. */
+export function closureOf(city: string, entries: readonly Declared[], checkoutOf: CheckoutOf): Closure {
+  const demands: Demand[] = []
+  const complaints: Complaint[] = []
+  const seen = new Set<string>()
+  const follow = (home: Home, entry: Declared, binding: string, depth: number): void => {
+    const at = { binding, scope: entry.scope }
+    let source: PackSource
+    try {
+      source = parseSource(entry.source)
+    } catch (error) {
+      if (!(error instanceof SourceError)) throw error
+      complaints.push({ code: 'invalid-source', message: `${binding}: ${error.message}`, ...at })
+      return
+    }
+    if (source.kind === 'builtin') return
+    const next = source.kind === 'local' ? localHome(city, home, source) : gitHome({ remote: source, constraint: entry.version, scope: entry.scope, binding })
+    if (next === undefined || depth > MAX_DEPTH) return
+    const key = `${entry.scope} ${next.dir}`
+    const missing = source.kind === 'local' ? 'missing-local-pack' : 'missing-cached-pack'
+    const text = textAt(next)
+    if (text === undefined) {
+      complaints.push({ code: missing, message: `${binding}: there is no \`pack.toml\` at its source`, ...at })
+      return
+    }
+    if (seen.has(key)) return
+    seen.add(key)
+    const imports = importsOf(recordOf(tableOf(text, `${binding}: pack.toml`, complaints)['imports']), entry.scope, 'pack.toml')
+    for (const inner of imports.sort((a, b) => (a.name < b.name ? -1 : 1))) follow(next, inner, `${binding}.${inner.name}`, depth + 1)
+  }
+  const gitHome = (demand: Demand): Home | undefined => {
+    demands.push(demand)
+    const root = checkoutOf(demand)
+    return root === undefined ? undefined : { dir: join(root, demand.remote.subpath), root }
+  }
+  for (const entry of effectiveImports(entries)) follow({ dir: city, root: city }, entry, entry.name, 0)
+  return { demands, complaints }
+}
+
+/** A directory of files, and what they must not reach out of. */
+interface Home {
+  readonly dir: string
+  readonly root: string
+}
+
+function localHome(city: string, home: Home, source: { readonly base: 'pack' | 'city'; readonly path: string }): Home {
+  return source.base === 'city' ? { dir: join(city, source.path), root: city } : { dir: join(home.dir, source.path), root: home.root }
+}
+
+function textAt({ dir, root }: Home): string | undefined {
+  try {
+    const path = realpathSync(join(dir, 'pack.toml'))
+    const base = realpathSync(root)
+    return path.startsWith(base + sep) ? readFileSync(path, 'utf8') : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,207 @@
+/**
+ * Staging what packs bring, where agents and formulas find it: `.svc/runtime/packs/{city,rigs/<rig>,agents/<identity>}/`
+ * with `formulas`, `skills`, `mcp` and `overlay`, one winner per name.
+ *
+ * M1  Only files of the manifest are replaced or removed; whatever else stands there is somebody else's and reported.
+ * M2  The manifest names a file before it is written, so a crash leaves nothing without an owner.
+ * M3  Nothing is written through a symbolic link, and no link is staged.
+ * M4  Doing it again changes nothing: a file with the right bytes is not touched.
+ */
+import { createHash } from 'node:crypto'
+import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** What of an effective configuration is staged; packs and layers weakest first. */
+export interface StageInput {
+  readonly revision: string
+  /** Directory of the city. */
+  readonly dir: string
+  readonly packs: readonly { readonly binding: string; readonly rig: string; readonly dir: string }[]
+  readonly formula_layers: { readonly city: readonly string[]; readonly rigs: Readonly<Record<string, readonly string[]>> }
+  readonly rigs: readonly { readonly name: string }[]
+  readonly agents: readonly { readonly identity: string; readonly base_name: string; readonly config_dir: string }[]
+}
+
+export interface StageOutcome {
+  readonly written: number
+  readonly removed: number
+  readonly unchanged: number
+  /** Relative to the city: not ours, and left alone. */
+  readonly foreign: readonly string[]
+}
+
+/** Relative path below the stage to the absolute path of the file it is a copy of. */
+type Plan = ReadonlyMap<string, string>
+
+const STAGE = join('.svc', 'runtime', 'packs')
+const MANIFEST = 'manifest.json'
+const MAX_DEPTH = 16
+
+/** Brings the stage to what the configuration says. Synchronous: nothing sees it half made for longer than it takes. */
+export function materialise(input: StageInput): StageOutcome {
+  const stage = join(input.dir, STAGE)
+  makeDirectories(input.dir, stage)
+  const plan = planOf(input)
+  const owned = readManifest(stage)
+  const foreign: string[] = []
+  let written = 0
+  let unchanged = 0
+  // A file that has the right bytes already costs one read, and is ours from now on only if it was before.
+  const wanted = [...plan].map(([path, from]) => ({ path, bytes: readFileSync(from), mode: lstatSync(from).mode & 0o111 ? 0o755 : 0o644 }))
+  const free = wanted.filter(({ path }) => {
+    const taken = !isFree(stage, path, owned.has(path))
+    if (taken) foreign.push(join(STAGE, path))
+    return !taken
+  })
+  const ours = new Set(free.map(({ path }) => path))
+  writeManifest(stage, input.revision, new Set([...owned, ...ours]))
+  for (const { path, bytes, mode } of free) {
+    if (sameFile(join(stage, path), bytes, mode)) unchanged++
+    else {
+      writeFile(stage, path, bytes, mode)
+      written++
+    }
+  }
+  let removed = 0
+  for (const path of owned) {
+    if (ours.has(path)) continue
+    if (removeFile(stage, path)) removed++
+  }
+  writeManifest(stage, input.revision, ours)
+  return { written, removed, unchanged, foreign: foreign.sort() }
+}
+
+// --- What goes where -------------------------------------------------------------------------------------------------
+
+function planOf(input: StageInput): Plan {
+  const plan = new Map<string, string>()
+  const city = { binding: '', dir: input.dir }
+  const cityPacks = input.packs.filter(({ rig }) => rig === '')
+  stageScope(plan, 'city', input.formula_layers.city, [...cityPacks, city])
+  for (const { name } of input.rigs) {
+    const own = input.packs.filter(({ rig }) => rig === name)
+    const layers = [...input.formula_layers.city, ...(input.formula_layers.rigs[name] ?? [])]
+    stageScope(plan, `rigs/${name}`, layers, [...cityPacks, city, ...own])
+  }
+  for (const { identity, base_name: name, config_dir: home } of input.agents) {
+    const scope = `agents/${identity.replaceAll('/', '~')}`
+    addTree(plan, `${scope}/skills`, join(home, 'agents', name, 'skills'))
+    addTree(plan, `${scope}/mcp`, join(home, 'agents', name, 'mcp'), isMcp)
+  }
+  return plan
+}
+
+function stageScope(plan: Map<string, string>, scope: string, layers: readonly string[], homes: readonly { readonly binding: string; readonly dir: string }[]): void {
+  for (const layer of layers) addTree(plan, `${scope}/formulas`, layer, (path) => path.endsWith('.toml'))
+  for (const { binding, dir } of homes) {
+    // Of a pack a skill is `<binding>.<skill>`; the city's own have no prefix.
+    for (const skill of directories(join(dir, 'skills'))) {
+      addTree(plan, `${scope}/skills/${binding === '' ? '' : `${binding}.`}${skill}`, join(dir, 'skills', skill))
+    }
+    addTree(plan, `${scope}/mcp`, join(dir, 'mcp'), isMcp)
+    addTree(plan, `${scope}/overlay`, join(dir, 'overlay'))
+  }
+}
+
+const isMcp = (path: string): boolean => path.endsWith('.toml') && !path.includes('/')
+
+/** Later trees win, file by file. */
+function addTree(plan: Map<string, string>, to: string, from: string, accepts: (path: string) => boolean = () => true, path = '', depth = 0): void {
+  if (depth > MAX_DEPTH) return
+  for (const entry of entriesOf(join(from, path))) {
+    const next = path === '' ? entry.name : `${path}/${entry.name}`
+    if (entry.isDirectory()) addTree(plan, to, from, accepts, next, depth + 1)
+    else if (entry.isFile() && accepts(next)) plan.set(`${to}/${next}`, join(from, next))
+  }
+}
+
+const directories = (dir: string): string[] => entriesOf(dir).filter((entry) => entry.isDirectory() && !/^[._]/.test(entry.name)).map(({ name }) => name)
+
+function entriesOf(dir: string) {
+  try {
+    return readdirSync(dir, { withFileTypes: true }).filter(({ name }) => name !== '.git').sort((a, b) => (a.name < b.name ? -1 : 1))
+  } catch {
+    return []
+  }
+}
+
+// --- Files -----------------------------------------------------------------------------------------------------------
+
+/** Whether the path is free for us: nothing there, or what we put there, and only real directories above it. */
+function isFree(stage: string, path: string, owned: boolean): boolean {
+  const parts = path.split('/')
+  for (let depth = 1; depth < parts.length; depth++) {
+    const above = lstatSync(join(stage, ...parts.slice(0, depth)), { throwIfNoEntry: false })
+    if (above === undefined) return true
+    if (!above.isDirectory()) return false
+  }
+  const there = lstatSync(join(stage, path), { throwIfNoEntry: false })
+  return there === undefined || (owned && (there.isFile() || there.isSymbolicLink()))
+}
+
+function sameFile(path: string, bytes: Buffer, mode: number): boolean {
+  const there = lstatSync(path, { throwIfNoEntry: false })
+  if (there === undefined || !there.isFile() || there.size !== bytes.length || (there.mode & 0o777) !== mode) return false
+  return readFileSync(path).equals(bytes)
+}
+
+/** Replaced by renaming, so that a reader has the old file or the new one, and a link is never followed. */
+function writeFile(stage: string, path: string, bytes: Buffer, mode: number): void {
+  const target = join(stage, path)
+  const next = join(stage, `.next-${createHash('sha1').update(path).digest('hex')}`)
+  mkdirSync(dirname(target), { recursive: true })
+  rmSync(next, { force: true })
+  writeFileSync(next, bytes, { mode, flag: 'wx' })
+  renameSync(next, target)
+}
+
+function removeFile(stage: string, path: string): boolean {
+  if (!isFree(stage, path, true)) return false
+  const there = lstatSync(join(stage, path), { throwIfNoEntry: false }) !== undefined
+  rmSync(join(stage, path), { force: true })
+  for (let dir = dirname(path); dir !== '.' && dir !== ''; dir = dirname(dir)) {
+    try {
+      rmdirSync(join(stage, dir))
+    } catch {
+      // Not empty: somebody still needs it.
+      break
+    }
+  }
+  return there
+}
+
+/** Every level a real directory of its own: a link here would lead all the writing elsewhere. */
+function makeDirectories(city: string, stage: string): void {
+  let at = city
+  for (const part of stage.slice(city.length + 1).split('/')) {
+    at = join(at, part)
+    const there = lstatSync(at, { throwIfNoEntry: false })
+    if (there === undefined) mkdirSync(at)
+    else if (!there.isDirectory()) throw new Error(`${part} is in the way of what packs bring: it is no directory`)
+  }
+}
+
+function readManifest(stage: string): ReadonlySet<string> {
+  try {
+    const found: unknown = JSON.parse(readFileSync(join(stage, MANIFEST), 'utf8'))
+    const files = typeof found === 'object' && found !== null && 'files' in found && Array.isArray(found.files) ? found.files : []
+    // It is a file that anybody may have written: what it names must be below the stage.
+    return new Set(files.map(String).filter((path) => path !== MANIFEST && path.split('/').every((part) => part !== '' && part !== '.' && part !== '..')))
+  } catch {
+    return new Set()
+  }
+}
+
+function writeManifest(stage: string, revision: string, files: ReadonlySet<string>): void {
+  const text = `${JSON.stringify({ schema: 1, revision, files: [...files].sort() }, null, 2)}\n`
+  const path = join(stage, MANIFEST)
+  try {
+    if (readFileSync(path, 'utf8') === text) return
+  } catch {
+    // Not there yet.
+  }
+  const next = `${path}.next`
+  rmSync(next, { force: true })
+  writeFileSync(next, text, { flag: 'wx' })
+  renameSync(next, path)
+}

@@ -1,0 +1,206 @@
+/** Handlers of the patches family (sheet 07 §§8.2, 8.3): one entry per target, kept in `city.toml` unless it is elsewhere already. */
+import type { PatchBody } from '../../contract/merge-patch.ts'
+import type { PatchFields, PatchItem, PatchKind, patchOperations } from '../../contract/patches.ts'
+import { type Handler, ok, type Reply } from '../../kernel/call.ts'
+import {
+  type Configuration, maskEnv, mergePatch, type PlainTable, plainTable, rewriteTable, tablesAt, type TextFiles, type TreeFiles, unmaskEnv,
+} from '../../kernel/configuration.ts'
+import { definitionHash } from '../../kernel/etag.ts'
+import { invalidField, problem } from '../../kernel/problem.ts'
+import type { Store } from '../../kernel/store.ts'
+
+/** A patch as a file says it. */
+export interface StoredPatch {
+  readonly file: string
+  readonly line: number
+  readonly fields: PlainTable
+}
+
+export interface PatchCity<View> {
+  readonly store: Pick<Store, 'log'>
+  readonly config: Configuration<View>
+}
+
+export interface PatchHandlersDeps<View> {
+  readonly city: (name: string) => PatchCity<View>
+  /** Patches of the kind in the order in which they apply. */
+  readonly patches: (config: View, kind: PatchKind) => readonly StoredPatch[]
+  readonly tree: (files: TextFiles) => TreeFiles
+}
+
+type PatchOperation = (typeof patchOperations)[number]
+type PatchHandlers = { readonly [O in PatchOperation as O['id']]: Handler<O> }
+
+/** What a patch is about. `dir` of an agent of the city is empty; rigs and providers have none. */
+interface Target {
+  readonly kind: PatchKind
+  readonly name: string
+  readonly dir: string
+}
+
+const HOME = 'city.toml'
+/** Key of each kind in files. */
+const TABLES = { agents: 'agent', rigs: 'rigs', providers: 'providers' } as const satisfies Record<PatchKind, string>
+
+export function createPatchHandlers<View extends { readonly revision: string }>(deps: PatchHandlersDeps<View>) {
+  const { city, tree } = deps
+
+  const find = (config: View, target: Target): StoredPatch | undefined => {
+    const stored = deps.patches(config, target.kind).filter(({ fields }) => isFor(fields, target))
+    return stored.find(({ file }) => file === HOME) ?? stored[0]
+  }
+  const need = (config: View, target: Target): StoredPatch => {
+    const found = find(config, target)
+    if (found === undefined) throw problem('patch-not-found', `there is no patch of ${nameOf(target)}`)
+    return found
+  }
+
+  const answer = (cityName: string, config: View, target: Target, status = 200): Reply<PatchItem> => {
+    const body = itemOf(need(config, target))
+    return { status, body, headers: { ETag: `"${body.revision}"`, 'X-SVC-Index': String(city(cityName).store.log.head) } }
+  }
+
+  const list = (cityName: string, kind: PatchKind) => {
+    const { store, config } = city(cityName)
+    const current = config.current()
+    const items = deps.patches(current, kind).map(itemOf)
+    return ok({ items, total: items.length }, { ETag: `"${current.revision}"`, 'X-SVC-Index': String(store.log.head) })
+  }
+
+  const get = (cityName: string, target: Target) => answer(cityName, city(cityName).config.current(), target)
+
+  /** Creates the patch, or makes it say what the body says and nothing else. */
+  const put = async (cityName: string, target: Target, body: Partial<PatchFields>, ifMatch: string | undefined) => {
+    const { config } = city(cityName)
+    const { name: _name, dir: _dir, ...fields } = plainTable(body)
+    const outcome = await config.edit({
+      ifMatch,
+      etag: (current) => revisionOf(find(current, target)),
+      actor: 'api',
+      change: (files) => {
+        const edited = tree(files)
+        const at = locate(edited, find(config.current(), target), target)
+        if (at === undefined) {
+          edited.addElement(HOME, ['patches', TABLES[target.kind]], { ...keysOf(target), ...unmaskEnv({}, fields) })
+          return true
+        }
+        const { name, dir, ...before } = at.fields
+        const keys = { ...(name === undefined ? {} : { name }), ...(dir === undefined ? {} : { dir }) }
+        rewriteTable(edited, at.file, at.path, at.fields, { ...keys, ...unmaskEnv(before, fields) })
+        return false
+      },
+    })
+    return answer(cityName, outcome.config, target, outcome.result ? 201 : 200)
+  }
+
+  const merge = async (cityName: string, target: Target, body: PatchBody, ifMatch: string | undefined) => {
+    const { config } = city(cityName)
+    const outcome = await config.edit({
+      ifMatch,
+      etag: (current) => revisionOf(need(current, target)),
+      actor: 'api',
+      change: (files) => {
+        const edited = tree(files)
+        const at = located(edited, need(config.current(), target), target)
+        rewriteTable(edited, at.file, at.path, at.fields, unmaskEnv(at.fields, mergePatch(at.fields, body)))
+      },
+    })
+    return answer(cityName, outcome.config, target)
+  }
+
+  const remove = async (cityName: string, target: Target, ifMatch: string | undefined) => {
+    const { store, config } = city(cityName)
+    const { kind, name, dir } = target
+    const outcome = await config.edit({
+      ifMatch,
+      etag: (current) => revisionOf(need(current, target)),
+      actor: 'api',
+      change: (files) => {
+        const edited = tree(files)
+        const at = located(edited, need(config.current(), target), target)
+        edited.remove(at.file, at.path)
+      },
+    })
+    const { revision } = outcome.config
+    const body = { status: 'deleted' as const, kind, name, ...(dir === '' ? {} : { dir }), revision }
+    return ok(body, { ETag: `"${revision}"`, 'X-SVC-Index': String(store.log.head) })
+  }
+
+  const handlers: PatchHandlers = {
+    'list-agent-patches': ({ params }) => list(params.cityName, 'agents'),
+    'put-agent-patch': ({ params, body, header }) => put(params.cityName, agentOf(body), body, header('if-match')),
+    'get-agent-patch': ({ params }) => get(params.cityName, agent(params)),
+    'replace-agent-patch': ({ params, body, header }) => put(params.cityName, sameTarget(agent(params), body), body, header('if-match')),
+    'merge-agent-patch': ({ params, body, header }) => merge(params.cityName, agent(params), body, header('if-match')),
+    'delete-agent-patch': ({ params, header }) => remove(params.cityName, agent(params), header('if-match')),
+    'get-agent-patch-qualified': ({ params }) => get(params.cityName, agent(params)),
+    'replace-agent-patch-qualified': ({ params, body, header }) =>
+      put(params.cityName, sameTarget(agent(params), body), body, header('if-match')),
+    'merge-agent-patch-qualified': ({ params, body, header }) => merge(params.cityName, agent(params), body, header('if-match')),
+    'delete-agent-patch-qualified': ({ params, header }) => remove(params.cityName, agent(params), header('if-match')),
+    'list-rig-patches': ({ params }) => list(params.cityName, 'rigs'),
+    'put-rig-patch': ({ params, body, header }) => put(params.cityName, rig(body), body, header('if-match')),
+    'get-rig-patch': ({ params }) => get(params.cityName, rig(params)),
+    'replace-rig-patch': ({ params, body, header }) => put(params.cityName, sameTarget(rig(params), body), body, header('if-match')),
+    'merge-rig-patch': ({ params, body, header }) => merge(params.cityName, rig(params), body, header('if-match')),
+    'delete-rig-patch': ({ params, header }) => remove(params.cityName, rig(params), header('if-match')),
+    'list-provider-patches': ({ params }) => list(params.cityName, 'providers'),
+    'put-provider-patch': ({ params, body, header }) => put(params.cityName, provider(body), body, header('if-match')),
+    'get-provider-patch': ({ params }) => get(params.cityName, provider(params)),
+    'replace-provider-patch': ({ params, body, header }) =>
+      put(params.cityName, sameTarget(provider(params), body), body, header('if-match')),
+    'merge-provider-patch': ({ params, body, header }) => merge(params.cityName, provider(params), body, header('if-match')),
+    'delete-provider-patch': ({ params, header }) => remove(params.cityName, provider(params), header('if-match')),
+  }
+  return handlers
+}
+
+const agent = ({ base, dir = '' }: { readonly base: string; readonly dir?: string }): Target => ({ kind: 'agents', name: base, dir })
+const agentOf = ({ name, dir }: PatchFields): Target => ({ kind: 'agents', name, dir: dir ?? '' })
+const rig = ({ name }: { readonly name: string }): Target => ({ kind: 'rigs', name, dir: '' })
+const provider = ({ name }: { readonly name: string }): Target => ({ kind: 'providers', name, dir: '' })
+
+/** The target of the path; refuses a body that names another one. */
+function sameTarget(target: Target, body: Partial<PatchFields>): Target {
+  for (const field of ['name', 'dir'] as const) {
+    const named = body[field]
+    if (named !== undefined && named !== target[field]) throw invalidField(`body.${field}`, `is not what the path names: ${target[field]}`, named)
+  }
+  return target
+}
+
+const nameOf = ({ kind, name, dir }: Target): string => `the ${kind.slice(0, -1)} ${dir === '' ? name : `${dir}/${name}`}`
+const keysOf = ({ name, dir }: Target): PlainTable => (dir === '' ? { name } : { dir, name })
+const isFor = ({ name, dir = '' }: PlainTable, target: Target): boolean => name === target.name && dir === target.dir
+
+/** Hash of the stored definition; of nothing where there is none yet. */
+const revisionOf = (stored: StoredPatch | undefined): string =>
+  stored === undefined ? definitionHash({}) : definitionHash({ file: stored.file, fields: stored.fields })
+
+function itemOf(stored: StoredPatch): PatchItem {
+  const { name, ...fields } = maskEnv(stored.fields)
+  return { ...fields, name: String(name), file: stored.file, line: stored.line, revision: revisionOf(stored) }
+}
+
+interface Located {
+  readonly file: string
+  readonly path: readonly (string | number)[]
+  readonly fields: PlainTable
+}
+
+/** Where in its file the patch stands; undefined where there is none. */
+function locate(tree: TreeFiles, stored: StoredPatch | undefined, target: Target): Located | undefined {
+  if (stored === undefined) return undefined
+  const { file } = stored
+  const table = TABLES[target.kind]
+  const entries = tablesAt(tree.read(file), 'patches', table)
+  const index = entries.findIndex((fields) => isFor(fields, target))
+  const fields = entries[index]
+  return fields === undefined ? undefined : { file, path: ['patches', table, index], fields }
+}
+
+function located(tree: TreeFiles, stored: StoredPatch, target: Target): Located {
+  const found = locate(tree, stored, target)
+  if (found === undefined) throw problem('conflict-config', `${stored.file} has the patch in a way that cannot be edited`)
+  return found
+}

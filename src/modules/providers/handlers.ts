@@ -1,0 +1,226 @@
+/** Handlers of the providers family (sheet 07 §8.4). */
+import type {
+  createProvider, deleteProvider, getProvider, listProviders, listPublicProviders, patchProvider, ProviderInfo, ProviderSpec, PublicProvider,
+} from '../../contract/providers.ts'
+import { type Handler, ok, type Reply } from '../../kernel/call.ts'
+import {
+  type Configuration, isTable, maskEnv, mergePatch, type PlainTable, plainTable, type Referrer, rewriteTable, type TextFiles, type TreeFiles,
+  unmaskEnv,
+} from '../../kernel/configuration.ts'
+import { definitionHash } from '../../kernel/etag.ts'
+import { invalidField, problem } from '../../kernel/problem.ts'
+import type { Store } from '../../kernel/store.ts'
+
+/** A provider as files declare it. */
+export interface Declaration {
+  /** Before its base and before patches. */
+  readonly raw: object
+  readonly file: string
+  readonly line: number
+  /** Undefined where it stands in a file of the city; else the pack that brings it. */
+  readonly pack: string | undefined
+}
+
+export interface ProvidersView {
+  readonly revision: string
+  readonly providers: Readonly<Record<string, { readonly chain: readonly string[]; readonly resolved: object }>>
+}
+
+export interface ProviderCity<View> {
+  readonly store: Pick<Store, 'keys' | 'log'>
+  readonly config: Configuration<View>
+}
+
+export interface ProviderHandlersDeps<View> {
+  /** The spec's 404 for a city that is not running. */
+  readonly city: (name: string) => ProviderCity<View>
+  /** Built-in providers, in the order of the API. */
+  readonly presets: ReadonlyMap<string, object>
+  readonly declaration: (config: View, name: string) => Declaration | undefined
+  readonly referrers: (config: View, name: string) => readonly Referrer[]
+  readonly tree: (files: TextFiles) => TreeFiles
+}
+
+const HOME = 'city.toml'
+
+export function createProviderHandlers<View extends ProvidersView>(deps: ProviderHandlersDeps<View>) {
+  const { city, presets, tree } = deps
+
+  /** Names in the order of the list: declared ones, then the other built-in ones. */
+  const names = ({ providers }: View): readonly string[] => {
+    const declared = Object.keys(providers).sort()
+    return [...declared, ...[...presets.keys()].filter((name) => !Object.hasOwn(providers, name))]
+  }
+
+  const info = (config: View, name: string): ProviderInfo => {
+    const declared = deps.declaration(config, name)
+    const preset = presets.get(name)
+    const composed = Object.hasOwn(config.providers, name) ? config.providers[name] : undefined
+    const spec = declared?.raw ?? preset
+    if (spec === undefined) throw unknown(name)
+    const raw = specOf(spec)
+    const resolved = specOf(composed?.resolved ?? spec)
+    const { display_name, command, args, acp_command, acp_args, prompt_mode, prompt_flag, ready_delay_ms, env } = resolved
+    const shown = { display_name, base: raw.base, command, args, acp_command, acp_args, prompt_mode, prompt_flag, ready_delay_ms, env }
+    return {
+      name,
+      builtin: preset !== undefined,
+      city_level: declared !== undefined,
+      chain: [...(composed?.chain ?? [`builtin:${name}`])],
+      ...present(shown),
+      raw,
+      resolved,
+      ...(declared === undefined || declared.line === 0 ? {} : { file: declared.file, line: declared.line }),
+      revision: revisionOf(config, name),
+    }
+  }
+
+  const revisionOf = (config: View, name: string): string => {
+    const declared = deps.declaration(config, name)
+    const spec = declared?.raw ?? presets.get(name)
+    if (spec === undefined) throw unknown(name)
+    return definitionHash({ name, file: declared?.file, spec })
+  }
+
+  const answer = ({ store }: ProviderCity<View>, item: ProviderInfo, status = 200): Reply<ProviderInfo> => ({
+    status, body: item, headers: { ETag: `"${item.revision}"`, 'X-SVC-Index': String(store.log.head) },
+  })
+
+  /** The declaration in a file of the city, which is the only kind that can be changed. */
+  const editable = (config: View, name: string): Declaration => {
+    const declared = deps.declaration(config, name)
+    if (declared === undefined && presets.has(name)) {
+      throw problem('provider-builtin', `${name} is built in: declare it first, with base = "builtin:${name}"`)
+    }
+    if (declared === undefined) throw unknown(name)
+    if (declared.pack !== undefined) throw problem('pack-derived', `${name} belongs to the pack ${declared.pack}: patch it, or declare one of its name`)
+    return declared
+  }
+
+  const list: Handler<typeof listProviders> = ({ params }) => {
+    const { store, config } = city(params.cityName)
+    const current = config.current()
+    const items = names(current).map((name) => info(current, name))
+    return ok({ items, total: items.length }, { ETag: `"${current.revision}"`, 'X-SVC-Index': String(store.log.head) })
+  }
+
+  const listPublic: Handler<typeof listPublicProviders> = ({ params }) => {
+    const { store, config } = city(params.cityName)
+    const current = config.current()
+    const items = names(current).map((name) => publicView(info(current, name)))
+    return ok({ items, total: items.length }, { ETag: `"${current.revision}"`, 'X-SVC-Index': String(store.log.head) })
+  }
+
+  const get: Handler<typeof getProvider> = ({ params }) => {
+    const found = city(params.cityName)
+    return answer(found, info(found.config.current(), params.name))
+  }
+
+  const create: Handler<typeof createProvider> = async ({ params, body, header, claim }) => {
+    const found = city(params.cityName)
+    const { name, ...fields } = body
+    const created = await found.store.keys.once(claim, async () => {
+      const values = unmaskEnv({}, plainTable(fields))
+      if (values['command'] === undefined && values['base'] === undefined) {
+        throw invalidField('body.command', '`command` or `base` is required')
+      }
+      const outcome = await found.config.edit({
+        ifMatch: header('if-match'),
+        actor: 'api',
+        claim,
+        reply: ({ config }) => answer(found, info(config, name), 201),
+        change: (files) => {
+          const declared = deps.declaration(found.config.current(), name)
+          if (declared !== undefined && declared.pack === undefined) {
+            throw problem('name-taken', `there is a provider ${name} already, in ${declared.file}`)
+          }
+          tree(files).addTable(HOME, ['providers', name], values)
+        },
+      })
+      return answer(found, info(outcome.config, name), 201)
+    })
+    // A stored answer is a body without its headers.
+    return answer(found, created.body, created.status)
+  }
+
+  const patch: Handler<typeof patchProvider> = async ({ params, body, header }) => {
+    const found = city(params.cityName)
+    const { name } = params
+    const outcome = await found.config.edit({
+      ifMatch: header('if-match'),
+      etag: (config) => revisionOf(config, name),
+      actor: 'api',
+      change: (files) => {
+        const { file } = editable(found.config.current(), name)
+        const edited = tree(files)
+        const before = declaredIn(edited, file, name)
+        rewriteTable(edited, file, ['providers', name], before, unmaskEnv(before, mergePatch(before, body)))
+      },
+    })
+    return answer(found, info(outcome.config, name))
+  }
+
+  const remove: Handler<typeof deleteProvider> = async ({ params, header }) => {
+    const found = city(params.cityName)
+    const { name } = params
+    const { config } = await found.config.edit({
+      ifMatch: header('if-match'),
+      etag: (current) => revisionOf(current, name),
+      actor: 'api',
+      referrers: (current) => deps.referrers(current, name),
+      change: (files) => tree(files).remove(editable(found.config.current(), name).file, ['providers', name]),
+    })
+    const headers = { ETag: `"${config.revision}"`, 'X-SVC-Index': String(found.store.log.head) }
+    return ok({ status: 'deleted', name, revision: config.revision }, headers)
+  }
+
+  return {
+    'list-providers': list,
+    'list-public-providers': listPublic,
+    'get-provider': get,
+    'create-provider': create,
+    'patch-provider': patch,
+    'delete-provider': remove,
+  }
+}
+
+const unknown = (name: string) => problem('provider-not-found', `there is no provider ${name}`)
+
+/** A copy of a checked definition, with its secrets masked: the one place that gives it its type. */
+function specOf(definition: object): ProviderSpec {
+  const spec: ProviderSpec = maskEnv(definition)
+  return spec
+}
+
+function declaredIn(tree: TreeFiles, file: string, name: string): PlainTable {
+  const { providers } = tree.read(file)
+  const found = isTable(providers) && Object.hasOwn(providers, name) ? providers[name] : undefined
+  if (!isTable(found)) throw problem('conflict-config', `${file} does not declare the provider ${name} in a way that can be edited`)
+  return found
+}
+
+/** Without the members that are undefined. */
+function present<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const copy: { [K in keyof T]?: Exclude<T[K], undefined> } = JSON.parse(JSON.stringify(value))
+  return copy
+}
+
+function publicView({ name, display_name, builtin, city_level, resolved }: ProviderInfo): PublicProvider {
+  const options = (resolved.options_schema ?? []).filter(({ omit }) => omit !== true)
+  return {
+    name,
+    ...(display_name === undefined ? {} : { display_name }),
+    builtin,
+    city_level,
+    options_schema: options.map(({ key, label, default: preset, choices }) => ({
+      key,
+      label: label ?? key,
+      type: 'select',
+      default: preset ?? '',
+      choices: (choices ?? []).map(({ value, label: text }) => ({ value, label: text ?? value })),
+    })),
+    effective_defaults: Object.fromEntries(
+      options.map(({ key, default: preset }) => [key, resolved.option_defaults?.[key] ?? preset ?? '']),
+    ),
+  }
+}

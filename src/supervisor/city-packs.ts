@@ -1,0 +1,153 @@
+/** Where the packs family meets cities and their configuration: one cache and one fence, all cities. */
+import type { Clock } from '../kernel/clock.ts'
+import type { Job } from '../kernel/jobs.ts'
+import type { Logger } from '../kernel/log.ts'
+import type { Environment } from '../kernel/processes.ts'
+import type { City } from '../modules/cities/city.ts'
+import type { PhaseHook } from '../modules/cities/worker.ts'
+import type { LoadOptions } from '../modules/config/context.ts'
+import { addTable, removeTable } from '../modules/config/edit.ts'
+import type { EffectiveConfig } from '../modules/config/effective.ts'
+import type { ConfigFiles } from '../modules/config/files.ts'
+import { referrersOfImport } from '../modules/config/references.ts'
+import { type ConfigService, referrerDetail, summarize } from '../modules/config/service.ts'
+import { PackCache } from '../modules/packs/cache.ts'
+import { createLogins } from '../modules/packs/credentials.ts'
+import { createFence, type Lookup } from '../modules/packs/fence.ts'
+import { Git } from '../modules/packs/git.ts'
+import { createPackHandlers, type PackHandlersDeps } from '../modules/packs/handlers.ts'
+import { packJobs } from '../modules/packs/jobs.ts'
+import { LOCK_FILE } from '../modules/packs/lock.ts'
+import { materialise } from '../modules/packs/materialise.ts'
+import { createResolver } from '../modules/packs/resolver.ts'
+import { type PackCity, Packs } from '../modules/packs/service.ts'
+import { join } from 'node:path'
+
+export interface CityPacksDeps {
+  readonly home: string
+  readonly allowedHosts: readonly string[]
+  readonly builtins: ReadonlyMap<string, string>
+  readonly env: Environment
+  readonly clock: Clock
+  readonly log: Logger
+  /** For tests: how names are resolved. */
+  readonly lookup?: Lookup | undefined
+}
+
+/** What of a running city is needed; the spec's 404 for any other. */
+export interface CityPacksAccess {
+  readonly config: (city: string) => ConfigService
+  readonly head: (city: string) => number
+}
+
+const START_MS = 120_000
+
+export class CityPacks {
+  readonly #deps: CityPacksDeps
+  readonly #packs: Packs
+  readonly #resolve: ReturnType<typeof createResolver>
+  readonly #foreign = new Map<string, readonly string[]>()
+  readonly #closing = new AbortController()
+  #access: CityPacksAccess | undefined
+
+  constructor(deps: CityPacksDeps) {
+    this.#deps = deps
+    const cache = new PackCache(deps.home)
+    cache.sweep()
+    this.#resolve = createResolver(cache)
+    this.#packs = new Packs({
+      cache,
+      fence: createFence(deps.allowedHosts, deps.lookup),
+      git: new Git({ env: deps.env, clock: deps.clock }),
+      logins: createLogins({ home: deps.home, env: deps.env }),
+      clock: deps.clock,
+      log: deps.log,
+      builtins: deps.builtins,
+      toml: { addTable, removeTable },
+    })
+  }
+
+  /** Answers the loader from the lock among `files` and the cache; no network. */
+  resolver(files: ConfigFiles, dir: string): NonNullable<LoadOptions['resolvePack']> {
+    const lock = files.read(join(dir, LOCK_FILE))?.toString('utf8')
+    return ({ source, version }) => this.#resolve({ source, version, lock })
+  }
+
+  /** Before the files of a starting city are loaded: fetches what they import and this machine does not have. */
+  async prepareStart(city: City): Promise<void> {
+    const aborter = new AbortController()
+    const cancel = this.#deps.clock.after(START_MS, () => aborter.abort(new Error('fetching packs took too long')))
+    try {
+      await this.#packs.prepareStart(city.path, AbortSignal.any([aborter.signal, this.#closing.signal]))
+    } finally {
+      cancel()
+    }
+  }
+
+  /** Stages what packs bring, as part of the start. */
+  get hook(): PhaseHook {
+    return { phase: 'resolving_formulas', run: (city) => this.stage(city, this.#reach().config(city.name).current()) }
+  }
+
+  /** Stages what packs bring; also after each change of the configuration. */
+  stage(city: City, config: EffectiveConfig): void {
+    const { written, removed, foreign } = materialise(config)
+    this.#foreign.set(city.name, foreign)
+    if (written + removed + foreign.length > 0) this.#deps.log.info({ city: city.name, written, removed, foreign }, 'packs staged')
+  }
+
+  /** A change of a running city: one that cannot be staged goes on with what was staged before. */
+  follow(city: City, config: EffectiveConfig): void {
+    try {
+      this.stage(city, config)
+    } catch (error) {
+      this.#deps.log.error({ city: city.name, err: error }, 'packs not staged')
+    }
+  }
+
+  jobs(city: City): readonly Job[] {
+    return packJobs(this.#packs, () => this.#city(city.name))
+  }
+
+  handlers(access: CityPacksAccess, launch: PackHandlersDeps['launch']) {
+    this.#access = access
+    return createPackHandlers({ packs: this.#packs, city: (name) => this.#city(name), launch })
+  }
+
+  /** The supervisor ends: downloads of starting cities are cut. */
+  close(): void {
+    this.#closing.abort(new Error('the supervisor is shutting down'))
+  }
+
+  #reach(): CityPacksAccess {
+    if (this.#access === undefined) throw new Error('packs are used before they are wired')
+    return this.#access
+  }
+
+  #city(name: string): PackCity {
+    const access = this.#reach()
+    const config = access.config(name)
+    return {
+      name,
+      dir: config.current().dir,
+      revision: config.revision,
+      // Asked for by requests only: a job that is resumed at the start comes before the city is running.
+      head: () => access.head(name),
+      async edit({ actor, ifMatch, etag, change, events, mends }) {
+        const { result, config: now } = await config.edit({
+          actor, ifMatch, change,
+          events: (outcome) => events(outcome.result),
+          ...(etag === undefined ? {} : { etag }),
+          ...(mends === undefined ? {} : { mends }),
+        })
+        return { result, revision: now.revision }
+      },
+      async reload() {
+        const { outcome, revision, issues } = await config.reload('reload')
+        return { revision, refused: outcome === 'rejected' ? summarize(issues) : undefined }
+      },
+      referrers: (binding, rig) => referrersOfImport(config.current(), binding, rig).map(referrerDetail),
+      foreignFiles: () => this.#foreign.get(name) ?? [],
+    }
+  }
+}

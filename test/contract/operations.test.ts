@@ -1,0 +1,179 @@
+/**
+ * Every operation × every answer that it declares, over real HTTP. A success without a scenario fails, and so does a
+ * problem with neither a scenario nor a reason in `ELSEWHERE`.
+ */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { OPERATIONS } from '../../src/contract/index.ts'
+import { isMutation, type Operation, problemsOf } from '../../src/contract/operation.ts'
+import type { ProblemCode } from '../../src/contract/problems.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { createProbes } from '../../src/modules/health/probes.ts'
+import { at } from '../support/document.ts'
+import { assertProblem, checked, eventually, parseAnswers, RawConnection } from '../support/http.ts'
+import { emit, newCity, run, runHere } from '../support/running.ts'
+import { cityScenarios } from './scenarios/cities.ts'
+import { documentScenarios } from './scenarios/documents.ts'
+import { eventScenarios } from './scenarios/events.ts'
+import { refusalsOfEveryOperation } from './scenarios/every-operation.ts'
+import { healthScenarios } from './scenarios/health.ts'
+import { requestScenarios } from './scenarios/requests.ts'
+import { pathOf, type Scenario, type World } from './scenarios/scenario.ts'
+
+const SCENARIOS: readonly Scenario[] = [
+  ...refusalsOfEveryOperation,
+  ...cityScenarios,
+  ...eventScenarios,
+  ...requestScenarios,
+  ...healthScenarios,
+  ...documentScenarios,
+]
+
+/** Provoked for all operations at once by tests of their own, below or elsewhere. */
+const ELSEWHERE: Partial<Record<ProblemCode, string>> = {
+  'request-timeout': 'takes 10 s of silence: below, for all operations at once',
+  unavailable: 'while the supervisor shuts down: below, for all operations at once',
+  internal: 'no request provokes a defect: below, in-process, for one operation; the rest of the pipeline is the same',
+  'too-many-streams': 'takes 10,000 streams: test/contract/streams.test.ts, in-process with a lower limit',
+}
+
+const keyOf = (operation: string, answer: number | string) => `${operation} ${answer}`
+const answersOf = (operation: Operation): (number | string)[] => [
+  ...(operation.frames === undefined ? Object.keys(operation.replies).map(Number) : [200]),
+  ...problemsOf(operation),
+]
+
+test('every declared answer has a scenario, and every scenario is of a declared answer', () => {
+  const covered = new Set(SCENARIOS.map(({ operation, answer }) => keyOf(operation, answer)))
+  const declared = OPERATIONS.flatMap((operation) => answersOf(operation).map((answer) => ({ operation, answer })))
+  const missing = declared.filter(({ operation, answer }) => !covered.has(keyOf(operation.id, answer)) && !(answer in ELSEWHERE))
+  assert.deepEqual(missing.map(({ operation, answer }) => keyOf(operation.id, answer)), [])
+  const known = new Set(declared.map(({ operation, answer }) => keyOf(operation.id, answer)))
+  assert.deepEqual([...covered].filter((key) => !known.has(key)), [])
+  assert.deepEqual(Object.keys(ELSEWHERE).filter((code) => !declared.some(({ answer }) => answer === code)), [])
+})
+
+describe('every operation gives every answer that it declares', { concurrency: 6 }, () => {
+  const stack = new AsyncDisposableStack()
+  let world: World | undefined
+  let armed = false
+  const brokenClock = {
+    ...systemClock,
+    now() {
+      if (armed) throw new Error('a defect')
+      return systemClock.now()
+    },
+  }
+
+  before(async () => {
+    const use = <T extends AsyncDisposable>(promise: Promise<T>): Promise<T> => promise.then((value) => stack.use(value))
+    const [main, closed, readOnly, empty, forgetful, unwired, gitless, broken] = await Promise.all([
+      use(run()),
+      use(run({ args: ['--auth'] })),
+      use(run({ toml: '[supervisor]\nallow_mutations = false\n' })),
+      use(run({ env: { SHELL: '/nonexistent/shell' } })),
+      use(run({ toml: '[events.retention]\nmax_bytes = 600\n' })),
+      use(runHere({ withInitializer: false })),
+      use(runHere({ probes: createProbes([], { env: {} }).map((probe) => ({ ...probe, run: async () => ({ status: 'not_installed' }) })) })),
+      use(runHere({ clock: brokenClock })),
+    ])
+    await Promise.all([main, forgetful].map(({ api, work }) => newCity(api, work, 'alpha')))
+    for (let count = 0; count < 10; count++) await emit(forgetful.api, 'alpha', 'scenario.old')
+    let names = 0
+    const unique = (prefix = 'city') => `${prefix}-${++names}`
+    world = { main, closed, readOnly, empty, forgetful, unwired, gitless, broken, unique }
+  })
+  after(() => stack.disposeAsync())
+
+  for (const { operation, answer, run: provoke } of SCENARIOS) {
+    test(`${operation} answers ${answer}`, async () => {
+      assert.ok(world)
+      const got = await provoke(world)
+      assert.equal(got.operation?.id, operation)
+      if (typeof answer === 'number') assert.equal(got.status, answer)
+      else assertProblem(got, answer)
+    })
+  }
+
+  test('a defect is 500 internal and tells the client nothing of itself', async () => {
+    assert.ok(world)
+    armed = true
+    try {
+      assertProblem(
+        await world.broken.api.get('/v0/cities'),
+        'internal',
+        'internal: unexpected failure; the server log has it under this request id',
+      )
+    } finally {
+      armed = false
+    }
+    assert.equal((await world.broken.api.get('/v0/cities')).status, 200)
+  })
+
+  test('a request whose head does not come within 10 s is 408, on every path', { timeout: 30_000 }, async () => {
+    assert.ok(world)
+    const { url } = world.main.api
+    await Promise.all(
+      OPERATIONS.map(async (operation) => {
+        using connection = new RawConnection(url)
+        await connection.send(`${operation.method} ${pathOf(operation)} HTTP/1.1\r\nHost: localhost\r\nX-Slow: `)
+        assertProblem(await connection.answer(operation.method, pathOf(operation)), 'request-timeout', 'timeout: the headers did not arrive within 10 s')
+        await connection.closed
+      }),
+    )
+  })
+
+  test('a body that does not come within 5 s is 408, on every mutation', { timeout: 30_000 }, async () => {
+    assert.ok(world)
+    const { url } = world.main.api
+    await Promise.all(
+      OPERATIONS.filter(({ method }) => isMutation(method)).map(async (operation) => {
+        using connection = new RawConnection(url)
+        const head = `${operation.method} ${pathOf(operation)} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{`
+        await connection.send(head)
+        assertProblem(await connection.answer(operation.method, pathOf(operation)), 'request-timeout', 'timeout: the body did not arrive within 5 s')
+        await connection.closed
+      }),
+    )
+  })
+})
+
+test('while the supervisor shuts down every operation is 503 unavailable, and what was in flight finishes', async () => {
+  await using own = await run()
+  await newCity(own.api, own.work, 'alpha')
+  using busy = new RawConnection(own.api.url)
+  await busy.send('POST /v0/city/alpha/events HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: application/json\r\nContent-Length: 31\r\nConnection: close\r\n\r\n{"type":"a.b",')
+  // Heads that are not complete yet: these connections are not idle, so they outlive the closing of the port.
+  const waiting = await Promise.all(
+    OPERATIONS.map(async (operation) => {
+      const connection = new RawConnection(own.api.url)
+      await connection.send(`${operation.method} ${pathOf(operation)} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\n`)
+      return { operation, connection }
+    }),
+  )
+  // The server has read them once it answers a request that came after them.
+  await own.api.get('/health')
+  const ended = own.server.kill('SIGTERM')
+  await eventually('the port is closed', () =>
+    new RawConnection(own.api.url).send('').then(
+      () => undefined,
+      () => true,
+    ),
+  )
+  for (const { operation, connection } of waiting) {
+    await connection.send('\r\n')
+    const answer = await connection.answer(operation.method, pathOf(operation))
+    assertProblem(answer, 'unavailable', 'unavailable: the supervisor is shutting down')
+    assert.equal(answer.headers['retry-after'], '1')
+    connection[Symbol.dispose]()
+  }
+  await busy.send('"actor":"test"  }')
+  await busy.closed
+  const [written] = parseAnswers(busy.bytes)
+  assert.ok(written)
+  const emitted = checked('POST', '/v0/city/alpha/events', written.status, written.headers, written.body)
+  assert.equal(emitted.status, 201, emitted.text)
+  assert.ok(Number(at(emitted.body, 'seq')) > 0)
+  assert.equal(await ended, 0)
+})
+

@@ -1,0 +1,89 @@
+/** Refusals that every operation has, or every operation of a shape: before its handler, and so the same for all. */
+import { strict as assert } from 'node:assert'
+import { OPERATIONS, type OperationId } from '../../../src/contract/index.ts'
+import { isMutation, needsRunningCity, type Operation } from '../../../src/contract/operation.ts'
+import { assertProblem } from '../../support/http.ts'
+import { pathOf, type Scenario, scenario } from './scenario.ts'
+
+const MEBIBYTE = 1024 * 1024
+
+const isOperationId = (id: string): id is OperationId => OPERATIONS.some((operation) => operation.id === id)
+
+function refusalsOf(operation: Operation): Scenario[] {
+  const { id, method } = operation
+  assert.ok(isOperationId(id))
+  const path = pathOf(operation)
+  return [
+    scenario(id, 'host-not-allowed', async ({ main }) => {
+      const answer = await main.api.call(method, path, { headers: { host: 'evil.example' } })
+      assertProblem(answer, 'host-not-allowed', /^host_not_allowed: host "evil\.example" is not served here/)
+      return answer
+    }),
+    scenario(id, 'headers-too-large', ({ main }) => main.api.call(method, path, { headers: { 'x-long': 'x'.repeat(66_000) } })),
+    scenario(id, 'invalid-request', async ({ main }) => {
+      const answer = await main.api.call(method, `${path}?%ff=1`)
+      assertProblem(answer, 'invalid-request', 'invalid: the query string cannot be decoded: "%ff"')
+      return answer
+    }),
+    scenario(id, 'validation-failed', async ({ main }) => {
+      const answer = await main.api.call(method, `${path}?nope=1`)
+      const { errors } = assertProblem(answer, 'validation-failed', 'validation_failed: query.nope: is not a known query parameter')
+      assert.deepEqual(errors, [{ location: 'query.nope', message: 'is not a known query parameter', value: '1' }])
+      return answer
+    }),
+    ...(operation.open === true ? [] : [unauthorized(operation, id)]),
+    ...(isMutation(method) ? refusalsOfMutation(operation, id) : []),
+    ...(needsRunningCity(operation) ? [cityNotFound(operation, id)] : []),
+  ]
+}
+
+const unauthorized = (operation: Operation, id: OperationId): Scenario =>
+  scenario(id, 'unauthorized', async ({ closed }) => {
+    for (const authorization of ['Bearer wrong', 'Basic x', '']) {
+      const answer = await closed.api.call(operation.method, pathOf(operation), { headers: { authorization } })
+      assertProblem(answer, 'unauthorized', /^unauthorized: this server needs/)
+    }
+    return closed.api.call(operation.method, pathOf(operation), { headers: { authorization: undefined } })
+  })
+
+const cityNotFound = (operation: Operation, id: OperationId): Scenario =>
+  scenario(id, 'city-not-found', async ({ main }) => {
+    const path = operation.path.replace('{cityName}', 'nowhere')
+    const answer = await main.api.call(operation.method, path, isMutation(operation.method) ? { body: {} } : {})
+    assertProblem(answer, 'city-not-found', 'not_found: city not found or not running: nowhere')
+    return answer
+  })
+
+function refusalsOfMutation(operation: Operation, id: OperationId): Scenario[] {
+  const { method } = operation
+  const path = pathOf(operation)
+  return [
+    scenario(id, 'csrf-required', async ({ main }) => {
+      const detail = 'csrf: X-SVC-Request header required on mutation endpoints'
+      for (const value of [undefined, '', ' ']) {
+        assertProblem(await main.api.call(method, path, { headers: { 'x-svc-request': value } }), 'csrf-required', detail)
+      }
+      return main.api.call(method, path, { headers: { 'x-svc-request': undefined }, body: {} })
+    }),
+    scenario(id, 'read-only', async ({ readOnly }) => {
+      const answer = await readOnly.api.call(method, path, { body: {} })
+      assertProblem(answer, 'read-only', 'read_only: mutations disabled: server bound to non-localhost address')
+      return answer
+    }),
+    scenario(id, 'payload-too-large', async ({ main }) => {
+      const bytes = Buffer.alloc((operation.bodyLimit ?? MEBIBYTE) + 1, 0x20)
+      const answer = await main.api.call(method, path, { bytes, headers: { 'content-type': 'application/json' } })
+      assertProblem(answer, 'payload-too-large', 'too_large: the body is larger than 1048576 bytes')
+      return answer
+    }),
+    scenario(id, 'unsupported-media-type', async ({ main }) => {
+      // Where no body is taken, only a type that is none at all is refused.
+      const type = operation.body === undefined ? 'nonsense' : 'text/plain'
+      const answer = await main.api.call(method, path, { bytes: '{}', headers: { 'content-type': type } })
+      assertProblem(answer, 'unsupported-media-type', /^unsupported_media_type: /)
+      return answer
+    }),
+  ]
+}
+
+export const refusalsOfEveryOperation: readonly Scenario[] = OPERATIONS.flatMap(refusalsOf)

@@ -1,0 +1,54 @@
+/** One way to get one answer out of one operation, from outside where that is possible. */
+import type { OperationId } from '../../../src/contract/index.ts'
+import type { Operation } from '../../../src/contract/operation.ts'
+import type { ProblemCode } from '../../../src/contract/problems.ts'
+import type { Answer } from '../../support/http.ts'
+import type { Running } from '../../support/running.ts'
+import type { runHere } from '../../support/running.ts'
+
+type InProcess = Awaited<ReturnType<typeof runHere>>
+
+/** The servers that scenarios share. */
+export interface World {
+  /** Default settings; the city `alpha` is running. */
+  readonly main: Running
+  /** `--auth`. */
+  readonly closed: Running
+  /** `allow_mutations = false`. */
+  readonly readOnly: Running
+  /** No city at all, and a shell that does not exist. */
+  readonly empty: Running
+  /** A retention that keeps almost nothing; the city `alpha` is running. */
+  readonly forgetful: Running
+  /** In this process: no initializer. */
+  readonly unwired: InProcess
+  /** In this process: a host without git. */
+  readonly gitless: InProcess
+  /** In this process: a clock that breaks every handler that looks at it. */
+  readonly broken: InProcess
+  /** A name that no other scenario has. */
+  unique(prefix?: string): string
+}
+
+export interface Scenario {
+  readonly operation: OperationId
+  /** A success status, or the code of a problem. */
+  readonly answer: number | ProblemCode
+  readonly run: (world: World) => Promise<Answer>
+}
+
+export const scenario = (operation: OperationId, answer: number | ProblemCode, run: Scenario['run']): Scenario => ({
+  operation,
+  answer,
+  run,
+})
+
+const PARAMETERS: Readonly<Record<string, string>> = {
+  cityName: 'alpha',
+  request_id: 'req-0123456789abcdef01234567',
+  asset: 'start.js',
+}
+
+/** A path of the operation, in the city `alpha`. */
+export const pathOf = (operation: Operation): string =>
+  operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => PARAMETERS[name] ?? name)

@@ -1,0 +1,65 @@
+/**
+ * The bounded form of `npm run fuzz`: requests generated from `openapi.json` and bytes that are hardly HTTP, against a
+ * real supervisor. SVC_FUZZ_SEED repeats a run.
+ */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { OPERATIONS } from '../support/contract-document.ts'
+import { isSteering, prepareCities } from '../support/fuzzed-city.ts'
+import { type Campaign, fuzzBytes, fuzzOperation, isReachable } from '../support/fuzzing.ts'
+import { RAW_CASES, rawFaults } from '../support/raw-cases.ts'
+import { type RunningSupervisor, startSupervisor } from '../support/supervisor.ts'
+import { exchangeBytes, keptAlive } from '../support/wire.ts'
+
+const RUNS = 40
+/** Each is followed by bringing the city up again. */
+const STEERING_RUNS = 12
+const RAW_RUNS = 200
+const seed = Number(process.env['SVC_FUZZ_SEED'] ?? 20_260_101)
+
+describe('whatever is sent, the answer is one that the contract declares', () => {
+  const agent = keptAlive()
+  const seen = new Map<string, number>()
+  let supervisor: RunningSupervisor
+  let campaign: Campaign
+
+  before(async () => {
+    supervisor = await startSupervisor()
+    const requestId = await prepareCities(supervisor.url)
+    campaign = { url: supervisor.url, work: supervisor.work, requestId, agent, seed, seen }
+  })
+  after(async () => {
+    agent.destroy()
+    await supervisor[Symbol.asyncDispose]()
+  })
+
+  for (const operation of OPERATIONS) {
+    test(`${operation.method} ${operation.path}: breaches are refused, the rest is answered as declared`, async () => {
+      await fuzzOperation(operation, campaign, isSteering(operation.id) ? STEERING_RUNS : RUNS)
+      const succeeded = !isReachable(operation) || [...seen.keys()].some((key) => key.startsWith(`${operation.id} 2`))
+      assert.ok(succeeded, 'no generated request succeeded: add what exists to `worldFor` in test/support/fuzzing.ts')
+    })
+  }
+
+  for (const [name, bytes] of RAW_CASES) {
+    test(`${name} is refused with Problem Details or a closed connection`, async () => {
+      assert.deepEqual(rawFaults(await exchangeBytes(supervisor.url, Buffer.from(bytes))), [])
+    })
+  }
+
+  test('bytes that are hardly HTTP are refused with Problem Details or a closed connection', () =>
+    fuzzBytes(campaign, RAW_RUNS))
+
+  test('after all of that the server is well and has reported no failure', async () => {
+    const health = await fetch(`${supervisor.url}/health`)
+    assert.equal(health.status, 200)
+    assert.equal(supervisor.child.exitCode, null)
+    const log = readFileSync(join(supervisor.home, 'supervisor.log'), 'utf8')
+    assert.deepEqual(
+      log.split('\n').filter((line) => /"level":[56]0/.test(line)),
+      [],
+    )
+  })
+})

@@ -1,0 +1,276 @@
+// Bad input in bulk, against a real supervisor with a city in it: our own generated requests (streams included, which
+// never end by themselves), bytes that are hardly HTTP, then Schemathesis over the whole contract. Fails where an answer
+// is not the declared one, a breach of a schema is accepted, the server fails, hangs, logs an error or grows.
+//
+//   npm run fuzz
+//   npm run fuzz -- --max-examples 200 --seed 7 --deadline 1200
+//
+// Schemathesis comes from PyPI into a virtual environment under node_modules/.cache; without Python 3 that part is
+// left out, and said so.
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { OPERATIONS } from '../test/support/contract-document.ts'
+import { CITY, ensureCity, isSteering, prepareCities, STEERED, unregisterOthers } from '../test/support/fuzzed-city.ts'
+import { type Campaign, fuzzBytes, fuzzOperation } from '../test/support/fuzzing.ts'
+import { RAW_CASES, rawFaults } from '../test/support/raw-cases.ts'
+import { type RunningSupervisor, startSupervisor } from '../test/support/supervisor.ts'
+import { exchangeBytes, keptAlive } from '../test/support/wire.ts'
+
+const SCHEMATHESIS = '4.32.5'
+const KEEP_EVERY_MS = 150
+const TIDY_EVERY_MS = 5_000
+/** What the process may grow by over the whole run: caches and open logs fill up, a leak per request would pass it. */
+const MAX_GROWTH_BYTES = 200 * 1024 * 1024
+
+const root = resolve(import.meta.dirname, '..')
+const { values: flags } = parseArgs({
+  options: {
+    'max-examples': { type: 'string', default: '60' },
+    seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 31)) },
+    deadline: { type: 'string', default: '300' },
+    'own-runs': { type: 'string', default: '80' },
+    'only-own': { type: 'boolean', default: false },
+  },
+})
+const seed = Number(flags.seed)
+const runs = Number(flags['own-runs'])
+const deadline = AbortSignal.timeout(Number(flags.deadline) * 1_000)
+const failures: string[] = []
+let cases = 0
+
+process.stdout.write(`seed ${seed}\n`)
+{
+  await using supervisor = await startSupervisor()
+  const requestId = await prepareCities(supervisor.url)
+  await ownCases(supervisor, requestId)
+  await rawBytes(supervisor)
+  if (!flags['only-own']) await schemathesis(supervisor, requestId)
+  await checkServer(supervisor)
+}
+process.stdout.write(`\n${cases} cases of our own, ${failures.length} failures\n`)
+for (const failure of failures) process.stdout.write(`\n${failure}\n`)
+process.exit(failures.length === 0 ? 0 : 1)
+
+async function ownCases({ url, work }: RunningSupervisor, requestId: string) {
+  const agent = keptAlive()
+  const campaign: Campaign = { url, work, requestId, agent, seed, seen: new Map() }
+  for (const operation of OPERATIONS) {
+    await attempt(operation.id, () =>
+      fuzzOperation(operation, campaign, isSteering(operation.id) ? Math.ceil(runs / 4) : runs),
+    )
+    await ensureCity(url, CITY)
+    await unregisterOthers(url)
+  }
+  agent.destroy()
+  cases += [...campaign.seen.values()].reduce((sum, count) => sum + count, 0)
+  for (const { id } of OPERATIONS) {
+    const answers = [...campaign.seen]
+      .filter(([key]) => key.startsWith(`${id} `))
+      .map(([key, count]) => `${key.slice(id.length + 1)}×${count}`)
+    process.stdout.write(`${id.padEnd(28)} ${answers.sort().join(' ')}\n`)
+  }
+}
+
+async function rawBytes({ url }: RunningSupervisor) {
+  for (const [name, bytes] of RAW_CASES) {
+    await attempt(name, async () => {
+      const found = rawFaults(await exchangeBytes(url, Buffer.from(bytes)))
+      if (found.length > 0) throw new Error(found.join('\n'))
+    })
+  }
+  await attempt('raw bytes', () => fuzzBytes({ url, seed }, runs * 10))
+  cases += RAW_CASES.size + runs * 10
+}
+
+async function attempt(name: string, work: () => Promise<void>) {
+  try {
+    await work()
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : ''
+    failures.push(`${name}: ${error instanceof Error ? error.message.slice(0, 2_000) : String(error)}\n${cause}`)
+  }
+}
+
+async function schemathesis(supervisor: RunningSupervisor, requestId: string) {
+  const program = installed()
+  if (program === undefined) return
+  const directory = join(supervisor.work, 'schemathesis')
+  mkdirSync(directory)
+  writeFileSync(join(directory, 'schemathesis.toml'), settings(requestId))
+  const before = memory(supervisor.pid)
+  const keeper = new AbortController()
+  const keeping = keepCities(supervisor.url, keeper.signal)
+  const code = await run(
+    program,
+    [
+      'run',
+      `${supervisor.url}/openapi.json`,
+      '--no-color',
+      '--seed',
+      String(seed),
+      '--max-examples',
+      flags['max-examples'],
+    ],
+    {
+      cwd: directory,
+      env: { ...process.env, SVC_FUZZ_WORK: supervisor.work },
+    },
+  )
+  keeper.abort()
+  await keeping
+  if (deadline.aborted) failures.push(`not finished within ${flags.deadline} s`)
+  else if (code !== 0) failures.push(`Schemathesis found failures (exit ${code}); they are above`)
+  const growth = memory(supervisor.pid) - before
+  process.stdout.write(`the process grew by ${Math.round(growth / 1024 / 1024)} MiB\n`)
+  if (growth > MAX_GROWTH_BYTES) failures.push(`the process grew by ${growth} bytes`)
+}
+
+/** Schemathesis, installed where it is missing; undefined without Python. */
+function installed(): string | undefined {
+  const directory = join(root, 'node_modules', '.cache', `schemathesis-${SCHEMATHESIS}`)
+  const program = join(directory, 'bin', 'schemathesis')
+  const isReady = () =>
+    existsSync(program) && spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout?.includes(SCHEMATHESIS)
+  if (isReady()) return program
+  process.stdout.write(`installing Schemathesis ${SCHEMATHESIS}\n`)
+  rmSync(directory, { recursive: true, force: true })
+  const steps: readonly (readonly [string, readonly string[]])[] = [
+    ['python3', ['-m', 'venv', directory]],
+    [
+      join(directory, 'bin', 'pip'),
+      ['install', '--quiet', '--disable-pip-version-check', `schemathesis==${SCHEMATHESIS}`],
+    ],
+  ]
+  for (const [command, args] of steps) {
+    const { status, error, stderr } = spawnSync(command, args, { encoding: 'utf8' })
+    if (status === 0) continue
+    process.stdout.write(
+      `LEFT OUT: Schemathesis needs Python 3.10 or newer with venv and pip, and PyPI: ${error?.message ?? stderr.trim().slice(-500)}\n`,
+    )
+    return undefined
+  }
+  return isReady() ? program : undefined
+}
+
+/** Most requests hit what exists. Where a right request may be refused, the reason is one that no schema can say. */
+function settings(requestId: string): string {
+  const streams = OPERATIONS.filter(({ streams }) => streams).map(({ id }) => id)
+  const accepted = ['2xx', 400, 401, 403, 404, 409, 410, 412]
+  const beyondSchema = ['emit-event', 'list-events', 'list-city-events', 'get-city-status']
+  const steering = OPERATIONS.filter(({ id }) => isSteering(id)).map(({ id }) => id)
+  const toml = JSON.stringify
+  return `hooks = ${toml(join(import.meta.dirname, 'fuzz-hooks.py'))}
+request-timeout = 10.0
+continue-on-failure = true
+headers = { X-SVC-Request = "fuzz" }
+
+[generation]
+database = "none"
+
+[dictionaries]
+cities = { values = [${toml(CITY)}] }
+steered = { values = [${toml(STEERED)}] }
+requests = { values = [${toml(requestId)}] }
+paths = { values = [${toml(CITY)}, ${toml(STEERED)}] }
+providers = { values = ["shell"] }
+assets = { values = ["start.js", "swagger-ui.css"] }
+
+[parameters]
+"path.cityName" = { dictionary = "cities", probability = 0.85 }
+"path.request_id" = { dictionary = "requests", probability = 0.5 }
+"path.asset" = { dictionary = "assets", probability = 0.5 }
+
+[checks]
+positive_data_acceptance.expected-statuses = ${toml(accepted)}
+
+# Never end: our own cases are for them.
+[[operations]]
+include-operation-id = ${toml(streams)}
+enabled = false
+
+[[operations]]
+include-operation-id = ${toml(steering.filter((id) => id !== 'stop-city'))}
+parameters = { "path.cityName" = { dictionary = "steered", probability = 0.85 } }
+
+# 504: the caller's own deadline passed.
+[[operations]]
+include-operation-id = "stop-city"
+parameters = { "path.cityName" = { dictionary = "steered", probability = 0.85 } }
+checks.positive_data_acceptance.expected-statuses = ${toml([...accepted, 422, 504])}
+checks.not_a_server_error.expected-statuses = ["2xx", "4xx", 504]
+
+# 503: the host lacks the provider.
+[[operations]]
+include-operation-id = "create-city"
+parameters = { "body.provider" = { dictionary = "providers", probability = 0.7 } }
+checks.positive_data_acceptance.expected-statuses = ${toml([...accepted, 422, 503])}
+checks.not_a_server_error.expected-statuses = ["2xx", "4xx", 503]
+
+[[operations]]
+include-operation-id = "adopt-city"
+parameters = { "body.path" = { dictionary = "paths", probability = 0.5 } }
+checks.positive_data_acceptance.expected-statuses = ${toml([...accepted, 422])}
+
+[[operations]]
+include-operation-id = ${toml(beyondSchema)}
+checks.positive_data_acceptance.expected-statuses = ${toml([...accepted, 422])}
+`
+}
+
+/** Both cities up all the time, so that requests reach more than their 404; others are unregistered now and then. */
+async function keepCities(url: string, signal: AbortSignal) {
+  let tidied = performance.now()
+  while (!signal.aborted) {
+    await ensureCity(url, CITY)
+    await ensureCity(url, STEERED)
+    if (performance.now() - tidied > TIDY_EVERY_MS) {
+      await unregisterOthers(url)
+      tidied = performance.now()
+    }
+    await delay(KEEP_EVERY_MS, undefined, { signal }).catch(() => {})
+  }
+}
+
+function run(
+  program: string,
+  args: readonly string[],
+  options: { cwd: string; env: NodeJS.ProcessEnv },
+): Promise<number | null> {
+  const child = spawn(program, args, { ...options, stdio: ['ignore', 'inherit', 'inherit'] })
+  const cut = () => child.kill('SIGKILL')
+  deadline.addEventListener('abort', cut)
+  return new Promise((done, fail) => {
+    child.on('error', fail)
+    child.on('exit', (code) => {
+      deadline.removeEventListener('abort', cut)
+      done(code)
+    })
+  })
+}
+
+/** Resident bytes of a process. */
+function memory(pid: number): number {
+  return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' }).trim()) * 1024
+}
+
+async function checkServer({ url, home, child }: RunningSupervisor) {
+  if (child.exitCode !== null || child.signalCode !== null)
+    failures.push(`the server ended with ${child.exitCode ?? child.signalCode}`)
+  await attempt('/health', async () => {
+    const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(5_000) })
+    const text = await answer.text()
+    if (answer.status !== 200 || !text.includes('"status":"ok"')) throw new Error(`${answer.status} ${text}`)
+  })
+  const log = readFileSync(join(home, 'supervisor.log'), 'utf8').split('\n')
+  const errors = log.filter((line) => /"level":[56]0/.test(line))
+  if (errors.length > 0)
+    failures.push(
+      `${errors.length} errors in the log:\n${errors
+        .slice(0, 20)
+        .map((line) => line.slice(0, 1_500))
+        .join('\n')}`,
+    )
+}
