@@ -58,9 +58,14 @@ export async function compare(
 }
 
 /** A supervisor in the bench's directory, with cities that are running. */
-export async function supervisorWith(bench: Bench, home: string, cities: readonly string[]): Promise<RunningSupervisor> {
+export async function supervisorWith(
+  bench: Bench,
+  home: string,
+  cities: readonly string[],
+): Promise<RunningSupervisor> {
   const supervisor = await startSupervisor({ home: join(bench.dir, home, 'home') })
-  for (const name of cities) await post(`${supervisor.url}/v0/city`, { dir: join(bench.dir, home, name), name, provider: 'shell' })
+  for (const name of cities)
+    await post(`${supervisor.url}/v0/city`, { dir: join(bench.dir, home, name), name, provider: 'shell' })
   await allRunning(supervisor.url, cities.length)
   return supervisor
 }
@@ -122,7 +127,11 @@ export function childrenOf(pid: number): number {
 }
 
 /** A floor that listens; answers its base address. */
-export async function listening(child: Child, command: string, options: Readonly<Record<string, string | number>> = {}): Promise<string> {
+export async function listening(
+  child: Child,
+  command: string,
+  options: Readonly<Record<string, string | number>> = {},
+): Promise<string> {
   const { port } = await child.ask(command, options)
   return `http://127.0.0.1:${port}`
 }

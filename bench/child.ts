@@ -66,10 +66,12 @@ export function serveCommands(commands: Readonly<Record<string, Command>>): void
     if (!isRecord(message)) return
     const { id } = message
     const command = commands[String(message['command'])]
-    const reply = async () => (command === undefined ? Promise.reject(new Error('no such command')) : command(optionsOf(message['options'])))
+    const reply = async () =>
+      command === undefined ? Promise.reject(new Error('no such command')) : command(optionsOf(message['options']))
     reply().then(
       (numbers) => process.send?.({ id, numbers }),
-      (error: unknown) => process.send?.({ id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+      (error: unknown) =>
+        process.send?.({ id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
     )
   })
   process.on('disconnect', () => process.exit(0))
@@ -78,13 +80,18 @@ export function serveCommands(commands: Readonly<Record<string, Command>>): void
 export const text = (options: Options, name: string): string => String(options[name] ?? '')
 export const number = (options: Options, name: string): number => Number(options[name] ?? 0)
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null
 
 function numbersOf(value: unknown): Numbers {
-  return isRecord(value) ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, Number(one ?? Number.NaN)])) : {}
+  return isRecord(value)
+    ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, Number(one ?? Number.NaN)]))
+    : {}
 }
 
 function optionsOf(value: unknown): Options {
   if (!isRecord(value)) return {}
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, typeof one === 'number' ? one : String(one)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [name, typeof one === 'number' ? one : String(one)]),
+  )
 }

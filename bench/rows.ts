@@ -39,7 +39,14 @@ const HEAD = ['Measure', 'Ours', 'p99', 'Floor', 'Floor is', 'Ratio', 'Budget', 
 export function toText(rows: readonly Row[]): string {
   const table = [HEAD, ...rows.map(cellsOf)]
   const widths = HEAD.map((_, column) => Math.max(...table.map((cells) => cells[column]?.length ?? 0)))
-  return table.map((cells) => cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd()).join('\n')
+  return table
+    .map((cells) =>
+      cells
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
 }
 
 export function toMarkdown(rows: readonly Row[]): string {

@@ -26,7 +26,11 @@ const BEGIN = '<!-- table: written by `npm run bench -- --write` -->'
 const END = '<!-- end of table -->'
 
 const { values } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, only: { type: 'string' }, write: { type: 'boolean', default: false } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    write: { type: 'boolean', default: false },
+  },
 })
 
 const report = await runGroups(chosen(values.only))
@@ -53,7 +57,8 @@ async function runGroups(groups: readonly (readonly [string, Group])[]): Promise
   process.once('exit', leave)
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   for (const [name, group] of groups) {
-    const say = (text: string) => process.stderr.write(`${((performance.now() - began) / 1000).toFixed(0).padStart(4)} s  ${name}: ${text}\n`)
+    const say = (text: string) =>
+      process.stderr.write(`${((performance.now() - began) / 1000).toFixed(0).padStart(4)} s  ${name}: ${text}\n`)
     say('begins')
     const bench: Bench = { quick: values.quick, dir, say }
     const found = await group(bench)

@@ -1,7 +1,7 @@
 """What `npm run fuzz` changes in the requests that Schemathesis makes.
 
-Nothing that decides whether a request is right: generated directories are kept below the fuzzer's own, and blocking
-reads are made short, because most of the run would otherwise be waiting.
+Nothing that decides whether a request is right: generated directories are kept below the fuzzer's own, other hosts are
+not asked for anything, and blocking reads are made short, because most of the run would otherwise be waiting.
 """
 
 import os
@@ -11,6 +11,8 @@ import schemathesis
 
 WORK = os.environ["SVC_FUZZ_WORK"]
 DURATION = re.compile(r"(?:0|(?:[0-9]{1,15}(?:\.[0-9]{1,9})?(?:ns|us|µs|ms|s|m|h|d))+)")
+# Other hosts: packs and repositories must not be fetched.
+ELSEWHERE = re.compile(r"[a-z][a-z+.-]*://|[^/\s]+@[^/\s]+:", re.IGNORECASE)
 SHORT_WAIT = "20ms"
 
 
@@ -36,3 +38,6 @@ def keep_inside(body):
         path = body.get(field)
         if isinstance(path, str) and path.startswith("/") and not path.startswith(WORK):
             body[field] = WORK + path
+    for field, value in body.items():
+        if isinstance(value, str) and ELSEWHERE.match(value):
+            body[field] = "https://127.0.0.1/fuzzed.git"

@@ -16,8 +16,12 @@ export const append: Group = async ({ quick, dir }) => {
     const found = await compare(quick ? 3 : 5, rate(ours, 'ours'), [rate(bare, 'bare')])
     const ratio = found.ratios[0] ?? 0
     rows.push({
-      name: `append in-process, ${writers} at once`, unit: 'events/s', ours: found.ours,
-      floor: 'bare better-sqlite3, same inserts and group size', floorValue: found.floors[0] ?? 0, ratio,
+      name: `append in-process, ${writers} at once`,
+      unit: 'events/s',
+      ours: found.ours,
+      floor: 'bare better-sqlite3, same inserts and group size',
+      floorValue: found.floors[0] ?? 0,
+      ratio,
       budget: 'reported',
     })
   }

@@ -29,7 +29,10 @@ export const cli: Group = async (bench) => {
   const env = { SVC_API: supervisor.url, SVC_HOME: supervisor.home, SVC_CITY: '' }
   const rounds = bench.quick ? 9 : 25
   const rows: Row[] = []
-  for (const { name, main } of [{ name: 'checkout', main: join(ROOT, 'src', 'main.ts') }, { name: 'package', main: built(bench.dir) }]) {
+  for (const { name, main } of [
+    { name: 'checkout', main: join(ROOT, 'tools', 'svcctl.mjs') },
+    { name: 'package', main: built(bench.dir) },
+  ]) {
     const commands = [
       { what: 'svcctl version', argv: ['version'], most: MAX_VERSION_MS },
       { what: 'svcctl events --seq', argv: ['events', '--seq'], most: MAX_SEQ_MS },
@@ -43,9 +46,15 @@ export const cli: Group = async (bench) => {
         empty.push(await emptyProgramMs())
       }
       rows.push({
-        name: `${what} (${name})`, unit: 'ms', ours: median(ours), p99: percentile(ours, 99),
-        floor: 'node -e 0', floorValue: median(empty), ratio: median(ours) / median(empty),
-        budget: `≤ ${most} ms`, pass: median(ours) <= most,
+        name: `${what} (${name})`,
+        unit: 'ms',
+        ours: median(ours),
+        p99: percentile(ours, 99),
+        floor: 'node -e 0',
+        floorValue: median(empty),
+        ratio: median(ours) / median(empty),
+        budget: `≤ ${most} ms`,
+        pass: median(ours) <= most,
       })
     }
   }
@@ -57,10 +66,12 @@ function built(dir: string): string {
   const root = join(dir, 'package')
   mkdirSync(root)
   const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc')
-  const options = ['-p', join(ROOT, 'tsconfig.build.json'), '--outDir', join(root, 'dist')]
-  const { status } = spawnSync(process.execPath, [tsc, ...options], { cwd: ROOT, stdio: ['ignore', 'ignore', 2] })
+  // Types are checked elsewhere: what is being worked on may be measured too.
+  const options = ['-p', join(ROOT, 'tsconfig.build.json'), '--noEmitOnError', 'false', '--outDir', join(root, 'dist')]
+  spawnSync(process.execPath, [tsc, ...options], { cwd: ROOT, stdio: 'ignore' })
   const main = join(root, 'dist', 'main.js')
-  if (status !== 0 || !existsSync(main)) throw new Error('the package could not be built')
-  for (const name of ['package.json', 'node_modules', 'openapi.json', 'events.json']) symlinkSync(join(ROOT, name), join(root, name))
+  if (!existsSync(main)) throw new Error('the package could not be built')
+  for (const name of ['package.json', 'node_modules', 'openapi.json', 'events.json'])
+    symlinkSync(join(ROOT, name), join(root, name))
   return main
 }

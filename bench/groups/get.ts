@@ -26,14 +26,27 @@ export const get: Group = async (bench) => {
       return numbers['perSecond'] ?? 0
     }
     const found = await compare(bench.quick ? 3 : 5, run(url), [run(`${bare}/x`), run(`${framework}/x`)])
-    const base = { name: `GET ${path}, ${CONNECTIONS} connections`, unit: 'requests/s', ours: found.ours, p99: median(p99) }
+    const base = {
+      name: `GET ${path}, ${CONNECTIONS} connections`,
+      unit: 'requests/s',
+      ours: found.ours,
+      p99: median(p99),
+    }
     const ratio = found.ratios[0] ?? 0
     rows.push({
-      ...base, floor: 'bare node:http, as many bytes', floorValue: found.floors[0] ?? 0, ratio,
-      budget: `≥ ${MIN_RATIO} ×`, pass: ratio >= MIN_RATIO,
+      ...base,
+      floor: 'bare node:http, as many bytes',
+      floorValue: found.floors[0] ?? 0,
+      ratio,
+      budget: `≥ ${MIN_RATIO} ×`,
+      pass: ratio >= MIN_RATIO,
     })
     rows.push({
-      ...base, floor: 'bare Fastify, as many bytes', floorValue: found.floors[1] ?? 0, ratio: found.ratios[1] ?? 0, budget: 'reported',
+      ...base,
+      floor: 'bare Fastify, as many bytes',
+      floorValue: found.floors[1] ?? 0,
+      ratio: found.ratios[1] ?? 0,
+      budget: 'reported',
     })
   }
   return rows

@@ -27,7 +27,10 @@ export const post: Group = async (bench) => {
     if (numbers['bad'] !== 0) throw new Error(`${numbers['bad']} requests of ${url} failed`)
     return numbers
   }
-  const rate = (url: string, method = 'POST') => async () => (await run(url, method))['perSecond'] ?? 0
+  const rate =
+    (url: string, method = 'POST') =>
+    async () =>
+      (await run(url, method))['perSecond'] ?? 0
   const emit = async () => {
     const numbers = await run(`${city}/events`, 'POST')
     p99.push(numbers['p99'] ?? Number.NaN)
@@ -35,7 +38,12 @@ export const post: Group = async (bench) => {
   }
   const rounds = bench.quick ? 3 : 5
   const alone = await compare(rounds, emit, [rate(`${city}/health`, 'GET'), rate(`${framework}/x`), rate(`${bare}/x`)])
-  const base = { name: `POST events, ${CONNECTIONS} connections`, unit: 'requests/s', ours: alone.ours, p99: median(p99) }
+  const base = {
+    name: `POST events, ${CONNECTIONS} connections`,
+    unit: 'requests/s',
+    ours: alone.ours,
+    p99: median(p99),
+  }
   const row = (index: number, floor: string, least?: number): Row => {
     const ratio = alone.ratios[index] ?? 0
     const verdict = least === undefined ? { budget: 'reported' } : { budget: `≥ ${least} ×`, pass: ratio >= least }
@@ -45,7 +53,13 @@ export const post: Group = async (bench) => {
     row(0, 'GET of a static route of the same server', MIN_OF_FRAMEWORK),
     row(1, 'the same POST to a static route of a bare Fastify'),
     row(2, 'the same POST to a bare node:http', MIN_OF_NODE),
-    { name: 'POST events, p99', unit: 'ms', ours: median(p99), budget: `≤ ${MAX_P99_MS} ms`, pass: median(p99) <= MAX_P99_MS },
+    {
+      name: 'POST events, p99',
+      unit: 'ms',
+      ours: median(p99),
+      budget: `≤ ${MAX_P99_MS} ms`,
+      pass: median(p99) <= MAX_P99_MS,
+    },
   ]
   await using readers = new Child('readers')
   // Without and with readers in turn, so that the streams must come and go.
@@ -58,13 +72,17 @@ export const post: Group = async (bench) => {
   const shared = await compare(rounds, withReaders, [emit])
   const ratio = shared.ratios[0] ?? 0
   rows.push({
-    name: `POST events while ${SUBSCRIBERS} subscribers listen`, unit: 'requests/s', ours: shared.ours,
-    floor: 'the same without subscribers', floorValue: shared.floors[0] ?? 0, ratio,
-    budget: `≥ ${MIN_WITH_READERS} ×`, pass: ratio >= MIN_WITH_READERS,
+    name: `POST events while ${SUBSCRIBERS} subscribers listen`,
+    unit: 'requests/s',
+    ours: shared.ours,
+    floor: 'the same without subscribers',
+    floorValue: shared.floors[0] ?? 0,
+    ratio,
+    budget: `≥ ${MIN_WITH_READERS} ×`,
+    pass: ratio >= MIN_WITH_READERS,
     note: 'the process of the subscribers takes one of the two cores together with the load generator',
   })
   return rows
 }
 
 export const lengthOf = ({ quick }: Bench) => (quick ? { warmMs: 300, ms: 900 } : { warmMs: 500, ms: 2_000 })
-

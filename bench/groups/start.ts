@@ -2,12 +2,24 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RunningSupervisor, startSupervisor } from '../../test/support/supervisor.ts'
-import { adopt, allRunning, type Bench, childrenOf, cpuSeconds, type Group, memoryOf, post, proportionalMiB, supervisorWith, until } from '../bench.ts'
+import {
+  adopt,
+  allRunning,
+  type Bench,
+  childrenOf,
+  cpuSeconds,
+  type Group,
+  memoryOf,
+  post,
+  proportionalMiB,
+  supervisorWith,
+  until,
+} from '../bench.ts'
 import { Child } from '../child.ts'
 import { median } from '../numbers.ts'
 import type { Row } from '../rows.ts'
-import { sizesOf } from './logs.ts'
 import { emptyProgramMs } from './cli.ts'
+import { sizesOf } from './logs.ts'
 
 const MAX_HEALTH_MS = 1_000
 const MAX_RUNNING_MS = 2_000
@@ -17,7 +29,8 @@ const MAX_IDLE_CORE = 0.01
 const MAX_IDLE_MIB = 150
 const IDLE_STREAMS = 5
 
-const healthy = (url: string) => until('/health answers', async () => ((await fetch(`${url}/health`)).ok ? true : undefined), 2)
+const healthy = (url: string) =>
+  until('/health answers', async () => ((await fetch(`${url}/health`)).ok ? true : undefined), 2)
 
 export const start: Group = async (bench) => {
   const { dirs, events } = await bigCities(bench)
@@ -43,12 +56,20 @@ export const start: Group = async (bench) => {
   const base = { unit: 'ms', floor: 'node -e 0', floorValue: median(empty) }
   return [
     {
-      ...base, name: `start to /health ${what}`, ours: median(health), ratio: median(health) / median(empty),
-      budget: `≤ ${MAX_HEALTH_MS} ms`, pass: median(health) <= MAX_HEALTH_MS,
+      ...base,
+      name: `start to /health ${what}`,
+      ours: median(health),
+      ratio: median(health) / median(empty),
+      budget: `≤ ${MAX_HEALTH_MS} ms`,
+      pass: median(health) <= MAX_HEALTH_MS,
     },
     {
-      ...base, name: `start to every city running ${what}`, ours: median(running), ratio: median(running) / median(empty),
-      budget: `≤ ${MAX_RUNNING_MS} ms`, pass: median(running) <= MAX_RUNNING_MS,
+      ...base,
+      name: `start to every city running ${what}`,
+      ours: median(running),
+      ratio: median(running) / median(empty),
+      budget: `≤ ${MAX_RUNNING_MS} ms`,
+      pass: median(running) <= MAX_RUNNING_MS,
     },
     ...(await idleRows(bench, home, dirs)),
   ]
@@ -86,7 +107,11 @@ async function idleRows(bench: Bench, home: string, dirs: readonly string[]): Pr
   return [
     { name: `${what}: CPU`, unit: '% of a core', ours: core * 100, budget: '< 1 %', pass: core < MAX_IDLE_CORE },
     {
-      name: `${what}: memory (PSS)`, unit: 'MiB', ours: pss, budget: `≤ ${MAX_IDLE_MIB} MiB`, pass: pss <= MAX_IDLE_MIB,
+      name: `${what}: memory (PSS)`,
+      unit: 'MiB',
+      ours: pss,
+      budget: `≤ ${MAX_IDLE_MIB} MiB`,
+      pass: pss <= MAX_IDLE_MIB,
       note: `resident: ${residentMiB.toFixed(0)} MiB, of it anonymous ${anonymousMiB.toFixed(0)} MiB`,
     },
     { name: `${what}: child processes`, unit: '', ours: children, budget: '0', pass: children === 0 },
@@ -103,7 +128,11 @@ export const crash: Group = async (bench) => {
   const cities = Array.from({ length: MANY_CITIES }, (_, index) => `city-${index}`)
   bench.say(`making ${MANY_CITIES} cities`)
   await using first = await supervisorWith(bench, 'crash', cities)
-  await Promise.all(cities.map((name) => post(`${first.url}/v0/city/${name}/events`, { type: 'bench.crash', actor: 'bench', payload: {} })))
+  await Promise.all(
+    cities.map((name) =>
+      post(`${first.url}/v0/city/${name}/events`, { type: 'bench.crash', actor: 'bench', payload: {} }),
+    ),
+  )
   await first.kill('SIGKILL')
   const slowest: number[] = []
   const soonest: number[] = []
@@ -112,7 +141,11 @@ export const crash: Group = async (bench) => {
     const began = performance.now()
     await using supervisor = await startSupervisor({ home: join(bench.dir, 'crash', 'home') })
     const answered = async (name: string) => {
-      await until(`${name} answers`, async () => ((await fetch(`${supervisor.url}/v0/city/${name}/status`)).ok ? true : undefined), 20)
+      await until(
+        `${name} answers`,
+        async () => ((await fetch(`${supervisor.url}/v0/city/${name}/status`)).ok ? true : undefined),
+        20,
+      )
       return performance.now() - began
     }
     const times = await Promise.all(cities.map(answered))
@@ -124,9 +157,15 @@ export const crash: Group = async (bench) => {
   const last = median(slowest)
   return [
     {
-      name: `start after kill -9 until every one of ${MANY_CITIES} cities answers`, unit: 'ms', ours: last,
-      floor: 'node -e 0', floorValue: median(empty), ratio: last / median(empty),
-      budget: `≤ ${MAX_CRASH_MS} ms`, pass: last <= MAX_CRASH_MS, note: `the first city answers after ${median(soonest).toFixed(0)} ms`,
+      name: `start after kill -9 until every one of ${MANY_CITIES} cities answers`,
+      unit: 'ms',
+      ours: last,
+      floor: 'node -e 0',
+      floorValue: median(empty),
+      ratio: last / median(empty),
+      budget: `≤ ${MAX_CRASH_MS} ms`,
+      pass: last <= MAX_CRASH_MS,
+      note: `the first city answers after ${median(soonest).toFixed(0)} ms`,
     },
   ]
 }

@@ -9,14 +9,24 @@ const OWNER = 'the benchmark'
 
 /** `writers` that each append an event and wait for it to be on disk, for `ms`. */
 async function ours(options: Options) {
-  const store = openStore({ path: join(text(options, 'dir'), 'ours.db'), migrations: [STORE_SCHEMA], owner: OWNER, clock: systemClock })
+  const store = openStore({
+    path: join(text(options, 'dir'), 'ours.db'),
+    migrations: [STORE_SCHEMA],
+    owner: OWNER,
+    clock: systemClock,
+  })
   const until = performance.now() + number(options, 'ms')
   const started = performance.now()
   let count = 0
   const writer = async () => {
     while (performance.now() < until) {
       await store.db.write((tx) =>
-        store.log.appendCustom(tx, { type: 'bench.append', actor: 'bench', subject: 's-1', payload: { fill: 'x'.repeat(64) } }),
+        store.log.appendCustom(tx, {
+          type: 'bench.append',
+          actor: 'bench',
+          subject: 's-1',
+          payload: { fill: 'x'.repeat(64) },
+        }),
       )
       count++
     }
@@ -34,13 +44,22 @@ function bare(options: Options) {
     db.exec(STORE_SCHEMA)
     db.pragma('user_version = 1')
   }
-  const insert = db.prepare('INSERT INTO events (seq, type, at, actor, subject, city, envelope) VALUES (?, ?, ?, ?, ?, ?, ?)')
+  const insert = db.prepare(
+    'INSERT INTO events (seq, type, at, actor, subject, city, envelope) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  )
   const size = number(options, 'writers')
   let seq = Number(db.prepare('SELECT coalesce(max(seq), 0) FROM events').pluck().get())
   let count = 0
   const started = performance.now()
   const until = started + number(options, 'ms')
-  const envelope = JSON.stringify({ seq: 1_000, type: 'bench.append', ts: new Date().toISOString(), actor: 'bench', subject: 's-1', payload: { fill: 'x'.repeat(64) } })
+  const envelope = JSON.stringify({
+    seq: 1_000,
+    type: 'bench.append',
+    ts: new Date().toISOString(),
+    actor: 'bench',
+    subject: 's-1',
+    payload: { fill: 'x'.repeat(64) },
+  })
   const group = db.transaction(() => {
     for (let i = 0; i < size; i++) insert.run(++seq, 1, Date.now(), 'bench', 's-1', null, envelope)
   })

@@ -68,13 +68,18 @@ function requestBytes(url: URL, method: string, body: string): Buffer {
 const eventBytes = (url: URL, type: string, payload: object): Buffer =>
   requestBytes(url, 'POST', JSON.stringify({ type, actor: 'bench', subject: 's-1', payload }))
 
-const spread = (micros: readonly number[]) => ({ p50: percentile(micros, 50) / 1000, p99: percentile(micros, 99) / 1000 })
+const spread = (micros: readonly number[]) => ({
+  p50: percentile(micros, 50) / 1000,
+  p99: percentile(micros, 99) / 1000,
+})
 
 /** As many requests as go through in `ms`, after `warmMs` that do not count. */
 async function run(options: Options) {
   const url = new URL(text(options, 'url'))
   const request = requestBytes(url, text(options, 'method') || 'GET', text(options, 'body'))
-  const connections = await Promise.all(Array.from({ length: number(options, 'connections') }, () => Connection.open(url)))
+  const connections = await Promise.all(
+    Array.from({ length: number(options, 'connections') }, () => Connection.open(url)),
+  )
   const from = machineMicros() + number(options, 'warmMs') * 1000
   const until = from + number(options, 'ms') * 1000
   const latencies: number[] = []
@@ -123,7 +128,9 @@ async function emit(options: Options) {
 async function burst(options: Options) {
   const url = new URL(text(options, 'url'))
   const request = eventBytes(url, 'bench.burst', { fill: 'x'.repeat(64) })
-  const connections = await Promise.all(Array.from({ length: number(options, 'connections') }, () => Connection.open(url)))
+  const connections = await Promise.all(
+    Array.from({ length: number(options, 'connections') }, () => Connection.open(url)),
+  )
   let left = number(options, 'count')
   const began = machineMicros()
   await Promise.all(

@@ -24,7 +24,9 @@ async function make(options: Options) {
     await db.write((tx) => {
       for (let i = from; i < Math.min(events, from + PER_WRITE); i++) {
         log.appendCustom(tx, {
-          type: `bench.type-${i % 20}`, actor: `agent-${i % 50}`, subject: `item-${i % 5_000}`,
+          type: `bench.type-${i % 20}`,
+          actor: `agent-${i % 50}`,
+          subject: `item-${i % 5_000}`,
           payload: { number: i, title: 'an event of ordinary length', state: i % 3 === 0 ? 'open' : 'done' },
         })
       }

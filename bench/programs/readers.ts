@@ -49,7 +49,10 @@ function take(reader: Reader, data: Buffer): void {
   reader.bytes += data.length
   if (stamping) readStamps(data)
   if (awaited === undefined) return
-  reader.tail = data.length >= TAIL_BYTES ? data.subarray(data.length - TAIL_BYTES) : Buffer.concat([reader.tail, data]).subarray(-TAIL_BYTES)
+  reader.tail =
+    data.length >= TAIL_BYTES
+      ? data.subarray(data.length - TAIL_BYTES)
+      : Buffer.concat([reader.tail, data]).subarray(-TAIL_BYTES)
   if (!reader.tail.includes(awaited.mark)) return
   reader.tail = Buffer.alloc(0)
   awaited.left--
@@ -60,7 +63,8 @@ function readStamps(data: Buffer): void {
   for (let at = data.indexOf(STAMP); at >= 0; at = data.indexOf(STAMP, at)) {
     at += STAMP.length
     let sentAt = 0
-    for (let digit = data[at] ?? 0; digit >= 48 && digit <= 57; digit = data[++at] ?? 0) sentAt = sentAt * 10 + digit - 48
+    for (let digit = data[at] ?? 0; digit >= 48 && digit <= 57; digit = data[++at] ?? 0)
+      sentAt = sentAt * 10 + digit - 48
     const now = machineMicros()
     lags.push(now - sentAt)
     lastSeen.set(sentAt, now - sentAt)
@@ -72,7 +76,11 @@ async function subscribe(options: Options) {
   stamping = options['stamps'] !== 0
   const count = number(options, 'count')
   while (readers.length < count) {
-    readers.push(...(await Promise.all(Array.from({ length: Math.min(OPENING_AT_ONCE, count - readers.length) }, () => open(url)))))
+    readers.push(
+      ...(await Promise.all(
+        Array.from({ length: Math.min(OPENING_AT_ONCE, count - readers.length) }, () => open(url)),
+      )),
+    )
   }
   return {}
 }
@@ -135,7 +143,10 @@ async function replay(options: Options) {
     socket.on('data', (data: Buffer) => {
       bytes += data.length
       if (first === 0 && data.includes('\nevent: ')) first = machineMicros()
-      tail = data.length >= REPLAY_TAIL_BYTES ? data.subarray(data.length - REPLAY_TAIL_BYTES) : Buffer.concat([tail, data]).subarray(-REPLAY_TAIL_BYTES)
+      tail =
+        data.length >= REPLAY_TAIL_BYTES
+          ? data.subarray(data.length - REPLAY_TAIL_BYTES)
+          : Buffer.concat([tail, data]).subarray(-REPLAY_TAIL_BYTES)
       if (tail.includes(end)) resolve()
     })
     socket.write(`GET ${url.pathname}${url.search} HTTP/1.1\r\nHost: ${url.host}\r\n\r\n`)

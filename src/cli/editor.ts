@@ -33,10 +33,15 @@ export async function createDraft({ env }: Io, name: string, text: string): Prom
 function run(command: string, path: string, env: Io['env']): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn('/bin/sh', ['-c', `${command} "$1"`, 'sh', path], { stdio: 'inherit', env: { ...env } })
-    child.once('error', (error) => reject(new Failure(EXIT.failure, `the editor "${command}" cannot be run`, { cause: error })))
+    child.once('error', (error) =>
+      reject(new Failure(EXIT.failure, `the editor "${command}" cannot be run`, { cause: error })),
+    )
     child.once('exit', (code) => {
       if (code === 0) resolve()
-      else reject(new Failure(EXIT.failure, `the editor "${command}" ended with ${code ?? 'a signal'}; nothing is changed`))
+      else
+        reject(
+          new Failure(EXIT.failure, `the editor "${command}" ended with ${code ?? 'a signal'}; nothing is changed`),
+        )
     })
   })
 }

@@ -11,6 +11,7 @@ export const NOUNS: Readonly<Record<string, Noun>> = {
   event: { summary: 'Append an event to a city’s log', load: () => import('./commands/event.ts') },
   city: { summary: 'Cities: create, start, stop, look', load: () => import('./commands/city.ts') },
   config: { summary: 'Configuration of a city: look, check, edit, reload', load: () => import('./commands/config.ts') },
+  pack: { summary: 'Packs of a city: what it imports', load: () => import('./commands/pack.ts') },
   request: { summary: 'Accepted requests and their outcome', load: () => import('./commands/request.ts') },
   health: { summary: 'Is the supervisor well', load: () => import('./commands/health.ts') },
   readiness: { summary: 'Can providers and tools of this host be used', load: () => import('./commands/health.ts') },

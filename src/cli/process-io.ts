@@ -1,5 +1,6 @@
 /** The command's world, made from the process. */
 import { homedir } from 'node:os'
+import { isatty } from 'node:tty'
 import { BrokenPipe, Interrupted, type Io, type Sink, type Source } from './io.ts'
 
 const DEFAULT_COLUMNS = 80
@@ -13,7 +14,7 @@ export function createProcessIo(): Io {
     env,
     cwd: process.cwd(),
     home: env['HOME'] ?? homedir(),
-    stdin: createSource(process.stdin, signal),
+    stdin: createSource(signal),
     stdout: createSink(process.stdout),
     stderr: createSink(process.stderr),
     clock: {
@@ -61,10 +62,11 @@ function createSink(stream: NodeJS.WriteStream): Sink {
 }
 
 // Nothing touches stdin before somebody reads it: opening it alone can keep a process alive.
-function createSource(stream: NodeJS.ReadStream, signal: AbortSignal): Source {
+function createSource(signal: AbortSignal): Source {
   return {
-    isTerminal: stream.isTTY === true,
+    isTerminal: isatty(0),
     async readAll() {
+      const stream = process.stdin
       const stop = () => stream.destroy(signal.reason)
       signal.addEventListener('abort', stop, { once: true })
       const chunks: Uint8Array[] = []
@@ -74,7 +76,7 @@ function createSource(stream: NodeJS.ReadStream, signal: AbortSignal): Source {
     },
     async readLine() {
       const { createInterface } = await import('node:readline/promises')
-      const lines = createInterface({ input: stream })
+      const lines = createInterface({ input: process.stdin })
       // The end of the input is an answer too: none.
       const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')))
       try {

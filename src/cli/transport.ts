@@ -2,14 +2,18 @@
  * The client's requests by `node:http`. `fetch` would do as well, but its first use costs a command 30 to 40 ms, a
  * quarter of what `svcctl events --seq` may take (architecture §9).
  */
-import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http'
+import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Answer, Transport } from '../client/client.ts'
+
+// Not by `import`: that reads every export of the module, and one of them (WebSocket) loads all of undici, which takes
+// longer than everything else a command does.
+const http = process.getBuiltinModule('node:http')
 
 export const nodeTransport: Transport = async (url, { method, headers, body, signal }) => {
   const options: RequestOptions = { method, headers: { ...headers } }
   if (body !== undefined) options.headers = { ...headers, 'content-length': Buffer.byteLength(body) }
-  const send = url.startsWith('https:') ? (await import('node:https')).request : httpRequest
+  const send = url.startsWith('https:') ? (await import('node:https')).request : http.request
   signal?.throwIfAborted()
   const request = send(url, signal === undefined ? options : { ...options, signal })
   request.end(body)

@@ -218,7 +218,7 @@ export const adoptCity = operation({
   body: CityAdoptRequest,
   headers: ['Idempotency-Key'],
   replies: { 200: CityInfo, 202: AsyncAcceptedResponse },
-  problems: ['directory-not-found', 'city-name-taken', 'operation-in-progress'],
+  problems: ['directory-not-found', 'city-name-taken', 'operation-in-progress', 'unsupported'],
   emits: ['city.created', 'request.result.city.create', 'request.failed'],
 })
 

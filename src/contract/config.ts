@@ -76,11 +76,16 @@ export const EffectiveConfigBody = Type.Object(
     rigs: Type.Array(ConfigRig),
     providers: Type.Record(Type.String(), ConfigProvider),
     patches: Type.Object(
-      { agent_count: Type.Integer({ minimum: 0 }), rig_count: Type.Integer({ minimum: 0 }), provider_count: Type.Integer({ minimum: 0 }) },
+      {
+        agent_count: Type.Integer({ minimum: 0 }),
+        rig_count: Type.Integer({ minimum: 0 }),
+        provider_count: Type.Integer({ minimum: 0 }),
+      },
       { additionalProperties: false },
     ),
     settings: Type.Unsafe<{ [key: string]: unknown }>({
-      type: 'object', description: 'The plain tables (`daemon`, `session`, `events`, …) with their defaults; secrets masked.',
+      type: 'object',
+      description: 'The plain tables (`daemon`, `session`, `events`, …) with their defaults; secrets masked.',
     }),
     warnings: Type.Array(ConfigIssue),
   },
@@ -120,27 +125,56 @@ const origin = {
   line: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
   column: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
   layer: Type.Enum(
-    ['default', 'builtin', 'pack', 'root_pack', 'city', 'fragment', 'site', 'pack_default', 'city_default', 'pack_patch', 'city_patch', 'rig_patch'],
+    [
+      'default',
+      'builtin',
+      'pack',
+      'root_pack',
+      'city',
+      'fragment',
+      'site',
+      'pack_default',
+      'city_default',
+      'pack_patch',
+      'city_patch',
+      'rig_patch',
+    ],
     { description: 'Weakest first.' },
   ),
 }
 const ExplainedItem = Type.Object(origin, { additionalProperties: false })
 export const ExplainedValue = Type.Object(
-  { ...origin, items: Type.Optional(Type.Array(ExplainedItem, { description: 'Of a list that several places add to.' })) },
+  {
+    ...origin,
+    items: Type.Optional(Type.Array(ExplainedItem, { description: 'Of a list that several places add to.' })),
+  },
   { $id: 'ExplainedValue', additionalProperties: false },
 )
-const ExplainedFields = Type.Record(Type.String(), ExplainedValue, { $id: 'ExplainedFields', description: 'By dotted key.' })
+const ExplainedFields = Type.Record(Type.String(), ExplainedValue, {
+  $id: 'ExplainedFields',
+  description: 'By dotted key.',
+})
 const named = { name: Type.String(), fields: ExplainedFields }
 
 export const ConfigExplanation = Type.Object(
   {
     revision: Revision,
     settings: ExplainedFields,
-    agents: Type.Array(Type.Object({ identity: Type.String(), origin: Type.String(), fields: ExplainedFields }, { additionalProperties: false })),
+    agents: Type.Array(
+      Type.Object(
+        { identity: Type.String(), origin: Type.String(), fields: ExplainedFields },
+        { additionalProperties: false },
+      ),
+    ),
     rigs: Type.Array(Type.Object(named, { additionalProperties: false })),
-    named_sessions: Type.Array(Type.Object({ identity: Type.String(), fields: ExplainedFields }, { additionalProperties: false })),
+    named_sessions: Type.Array(
+      Type.Object({ identity: Type.String(), fields: ExplainedFields }, { additionalProperties: false }),
+    ),
     providers: Type.Array(
-      Type.Object({ ...named, origin: Type.Enum(['builtin', 'city', 'builtin+city']), chain: texts }, { additionalProperties: false }),
+      Type.Object(
+        { ...named, origin: Type.Enum(['builtin', 'city', 'builtin+city']), chain: texts },
+        { additionalProperties: false },
+      ),
     ),
     services: Type.Array(Type.Object(named, { additionalProperties: false })),
   },
@@ -181,7 +215,11 @@ export const ConfigCheckRequest = Type.Object(
 )
 
 export const ConfigReloadRequest = Type.Object(
-  { soft: Type.Optional(Type.Boolean({ description: 'Running sessions take the new configuration as theirs, without a restart.' })) },
+  {
+    soft: Type.Optional(
+      Type.Boolean({ description: 'Running sessions take the new configuration as theirs, without a restart.' }),
+    ),
+  },
   { $id: 'ConfigReloadRequest', additionalProperties: false },
 )
 
@@ -217,9 +255,14 @@ export type ConfigFilePutResult = Static<typeof ConfigFilePutResult>
 export const AgentPrompt = Type.Object(
   {
     agent: Type.String(),
-    text: Type.String({ description: 'Body and fragments, without the line that a session puts in front. Values of `env` are masked.' }),
+    text: Type.String({
+      description: 'Body and fragments, without the line that a session puts in front. Values of `env` are masked.',
+    }),
     version: Type.Optional(Type.String({ description: 'From the front matter of the prompt.' })),
-    sha256: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Of the text as a session gets it, nothing masked.' }),
+    sha256: Type.String({
+      pattern: '^[0-9a-f]{64}$',
+      description: 'Of the text as a session gets it, nothing masked.',
+    }),
     fragments: Type.Array(Type.String(), { description: 'Appended, in order.' }),
     warnings: texts,
   },
@@ -235,7 +278,8 @@ export const getConfig = operation({
   path: '/v0/city/{cityName}/config',
   family,
   summary: 'Configuration in force',
-  description: 'What the city runs on; `last_error` tells where the files on disk are not that. `view=raw` shows what each file says by itself.',
+  description:
+    'What the city runs on; `last_error` tells where the files on disk are not that. `view=raw` shows what each file says by itself.',
   params,
   query: Type.Object(
     { view: Type.Optional(Type.Enum(['effective', 'raw'], { description: '`effective` where absent.' })) },
@@ -289,7 +333,6 @@ export const checkConfig = operation({
   description: 'The files on disk with those of the body in their place. Writes nothing.',
   params,
   body: ConfigCheckRequest,
-  bodyLimit: 4 * 1024 * 1024,
   replies: { 200: ConfigCheckResult },
   replyHeaders: ['X-SVC-Index'],
   problems: [],
@@ -301,7 +344,8 @@ export const reloadConfig = operation({
   path: '/v0/city/{cityName}/config/reload',
   family,
   summary: 'Load the files on disk',
-  description: 'Ends in `request.result.config.reload`, or in `request.failed` with `config_invalid` where the files are not valid.',
+  description:
+    'Ends in `request.result.config.reload`, or in `request.failed` with `config_invalid` where the files are not valid.',
   params,
   body: ConfigReloadRequest,
   bodyOptional: true,
@@ -329,7 +373,8 @@ export const listConfigFiles = operation({
   path: '/v0/city/{cityName}/config/files',
   family,
   summary: "List the city's own configuration files",
-  description: 'By path: `city.toml`, `pack.toml`, `packs.lock`, `.svc/site.toml`, fragments, `agents/<name>/agent.toml`.',
+  description:
+    'By path: `city.toml`, `pack.toml`, `packs.lock`, `.svc/site.toml`, fragments, `agents/<name>/agent.toml`.',
   params,
   replies: {
     200: Type.Object(
@@ -373,9 +418,11 @@ export const putConfigFile = operation({
   description:
     'The whole configuration is checked with it before anything is written: 422 names every issue. It is in force when the answer comes. Answers 201 for a new file; with `If-Match` 412 for one that is not there. While the files on disk are not valid, or not loaded yet, every edit answers 409, but this one with the `If-Match` of the file as it is on disk: so it can be mended.',
   params: fileParams,
-  query: Type.Object({ dry_run: Type.Optional(Type.Boolean({ description: 'Only check.' })) }, { additionalProperties: false }),
+  query: Type.Object(
+    { dry_run: Type.Optional(Type.Boolean({ description: 'Only check.' })) },
+    { additionalProperties: false },
+  ),
   body: Type.Object({ text: FileText }, { $id: 'ConfigFilePutRequest', additionalProperties: false }),
-  bodyLimit: 4 * 1024 * 1024,
   headers: ['If-Match'],
   replies: { 200: ConfigFilePutResult, 201: ConfigFilePutResult },
   replyHeaders: ['X-SVC-Index', 'ETag'],
@@ -383,7 +430,8 @@ export const putConfigFile = operation({
   emits: ['config.reloaded'],
 })
 
-const agentName = (description: string, examples: string[]) => Type.String({ minLength: 1, maxLength: 256, description, examples })
+const agentName = (description: string, examples: string[]) =>
+  Type.String({ minLength: 1, maxLength: 256, description, examples })
 
 const promptOf = {
   method: 'GET',
@@ -399,7 +447,10 @@ export const getAgentPrompt = operation({
   path: '/v0/city/{cityName}/agents/{agent}/prompt',
   summary: "Preview an agent's prompt",
   description: 'Rendered as the next session would get it.',
-  params: Type.Object({ cityName: CityNameParam, agent: agentName('Identity of the agent; slashes are written `%2F`.', ['core.worker']) }),
+  params: Type.Object({
+    cityName: CityNameParam,
+    agent: agentName('Identity of the agent; slashes are written `%2F`.', ['core.worker']),
+  }),
 })
 
 export const getAgentPromptQualified = operation({
@@ -408,10 +459,23 @@ export const getAgentPromptQualified = operation({
   path: '/v0/city/{cityName}/agents/{dir}/{base}/prompt',
   summary: "Preview the prompt of a rig's agent",
   description: 'As `/agents/{agent}/prompt`, with the rig and the name apart.',
-  params: Type.Object({ cityName: CityNameParam, dir: agentName('Its rig.', ['shop']), base: agentName('`[<binding>.]<name>`.', ['core.worker']) }),
+  params: Type.Object({
+    cityName: CityNameParam,
+    dir: agentName('Its rig.', ['shop']),
+    base: agentName('`[<binding>.]<name>`.', ['core.worker']),
+  }),
 })
 
 export const configOperations = [
-  getConfig, explainConfig, validateConfig, checkConfig, reloadConfig, getConfigDefaults, listConfigFiles, getConfigFile, putConfigFile,
-  getAgentPrompt, getAgentPromptQualified,
+  getConfig,
+  explainConfig,
+  validateConfig,
+  checkConfig,
+  reloadConfig,
+  getConfigDefaults,
+  listConfigFiles,
+  getConfigFile,
+  putConfigFile,
+  getAgentPrompt,
+  getAgentPromptQualified,
 ] as const

@@ -89,13 +89,19 @@ export function commonProblems(operation: Operation): readonly ProblemCode[] {
     'invalid-request',
     'validation-failed',
     'internal',
+    // While the supervisor shuts down, and where a store takes no writes.
+    'unavailable',
   ]
   if (operation.open !== true) codes.push('unauthorized')
   if (isMutation(operation.method))
-    codes.push('csrf-required', 'read-only', 'payload-too-large', 'unsupported-media-type', 'unavailable')
-  if (operation.headers?.includes('Idempotency-Key')) codes.push('idempotency-in-flight', 'idempotency-mismatch')
+    codes.push('csrf-required', 'read-only', 'payload-too-large', 'unsupported-media-type')
+  if (operation.headers?.includes('Idempotency-Key')) {
+    codes.push('idempotency-in-flight')
+    // Without a body there is nothing that could differ.
+    if (operation.body !== undefined) codes.push('idempotency-mismatch')
+  }
   if (operation.headers?.includes('If-Match')) codes.push('precondition-failed')
-  if (needsRunningCity(operation)) codes.push('city-not-found', 'unavailable')
+  if (needsRunningCity(operation)) codes.push('city-not-found')
   if (operation.frames !== undefined) codes.push('too-many-streams')
   return [...new Set(codes)]
 }

@@ -30,7 +30,11 @@ export const PackPin = Type.Object(
 const names = Type.Array(Type.String())
 export const PackProvides = Type.Object(
   { agents: names, formulas: names, orders: names, skills: names, mcp: names, commands: names, doctor: names },
-  { $id: 'PackProvides', additionalProperties: false, description: 'Names of what it brings, by the conventions of its directories.' },
+  {
+    $id: 'PackProvides',
+    additionalProperties: false,
+    description: 'Names of what it brings, by the conventions of its directories.',
+  },
 )
 
 export const Pack = Type.Object(
@@ -43,7 +47,8 @@ export const Pack = Type.Object(
     file: Type.String({ description: 'File of the city that declares it.' }),
     pin: Type.Optional(PackPin),
     state: Type.Enum(PACK_STATES, {
-      description: '`missing`: not in the lock or the cache; `stale`: the lock does not fit the constraint; `drifted`: the cached content was changed.',
+      description:
+        '`missing`: not in the lock or the cache; `stale`: the lock does not fit the constraint; `drifted`: the cached content was changed.',
     }),
     provides: PackProvides,
     revision: Revision,
@@ -58,13 +63,21 @@ export const PackAddRequest = Type.Object(
       minLength: 1,
       maxLength: 2048,
       examples: ['./packs/review'],
-      description: '`https://`, `http://`, `ssh://` or `git@host:path` with the directory after `//`, `github.com/o/r`, a path inside the city, or `builtin:<name>`.',
+      description:
+        '`https://`, `http://`, `ssh://` or `git@host:path` with the directory after `//`, `github.com/o/r`, a path inside the city, or `builtin:<name>`.',
     }),
     name: Type.Optional(
-      Type.String({ pattern: PACK_NAME_PATTERN, description: 'Binding; from the source where absent. Not `install`, `upgrade` or `check`.' }),
+      Type.String({
+        pattern: PACK_NAME_PATTERN,
+        description: 'Binding; from the source where absent. Not `install`, `upgrade` or `check`.',
+      }),
     ),
     version: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 200, description: '`^1.4`, `~1.4`, `>=1,<2`, an exact one or `sha:<commit>`; the highest release where absent.' }),
+      Type.String({
+        minLength: 1,
+        maxLength: 200,
+        description: '`^1.4`, `~1.4`, `>=1,<2`, an exact one or `sha:<commit>`; the highest release where absent.',
+      }),
     ),
     scope: Type.Optional(PackScope),
   },
@@ -73,7 +86,15 @@ export const PackAddRequest = Type.Object(
 export type PackAddRequest = Static<typeof PackAddRequest>
 
 export const PackUpgradeRequest = Type.Object(
-  { names: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 1000, description: 'Imports to choose anew; all where absent.' })) },
+  {
+    names: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        minItems: 1,
+        maxItems: 1000,
+        description: 'Imports to choose anew; all where absent.',
+      }),
+    ),
+  },
   { $id: 'PackUpgradeRequest', additionalProperties: false },
 )
 
@@ -89,9 +110,20 @@ export const DeletedPack = Type.Object(
 )
 
 export const PACK_ISSUE_CODES = [
-  'invalid-file', 'invalid-source', 'blocked-host', 'invalid-lockfile', 'missing-lockfile', 'missing-lock-entry',
-  'lock-constraint-mismatch', 'stale-lock-entry', 'conflicting-constraints', 'missing-cache', 'cache-drifted',
-  'missing-cached-pack', 'missing-local-pack', 'foreign-file',
+  'invalid-file',
+  'invalid-source',
+  'blocked-host',
+  'invalid-lockfile',
+  'missing-lockfile',
+  'missing-lock-entry',
+  'lock-constraint-mismatch',
+  'stale-lock-entry',
+  'conflicting-constraints',
+  'missing-cache',
+  'cache-drifted',
+  'missing-cached-pack',
+  'missing-local-pack',
+  'foreign-file',
 ] as const
 export const PackIssue = Type.Object(
   {
@@ -118,7 +150,14 @@ const itemParams = Type.Object({
   name: Type.String({ minLength: 1, description: 'Binding of the pack.', examples: ['core'] }),
 })
 const scopeQuery = Type.Object(
-  { scope: Type.Optional(Type.String({ minLength: 1, description: 'Where several import under one name; the city where absent, else the only one.' })) },
+  {
+    scope: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: 'Where several import under one name; the city where absent, else the only one.',
+      }),
+    ),
+  },
   { additionalProperties: false },
 )
 
@@ -170,7 +209,8 @@ export const removePack = operation({
   path: '/v0/city/{cityName}/packs/{name}',
   family: 'Packs',
   summary: 'Remove an import',
-  description: 'Refused while something in the files of the city names what it brings. Of two files with the same import only the stronger one’s goes.',
+  description:
+    'Refused while something in the files of the city names what it brings. Of two files with the same import only the stronger one’s goes.',
   params: itemParams,
   query: scopeQuery,
   headers: ['If-Match'],
@@ -185,7 +225,8 @@ export const installPacks = operation({
   path: '/v0/city/{cityName}/packs/install',
   family: 'Packs',
   summary: 'Install what is imported',
-  description: 'Pins what is not pinned, fetches what is missing or changed, and writes the lock. Pins that fit stay. Also repairs a configuration that is refused for packs that are not there.',
+  description:
+    'Pins what is not pinned, fetches what is missing or changed, and writes the lock. Pins that fit stay. Also repairs a configuration that is refused for packs that are not there.',
   params,
   headers: ['Idempotency-Key'],
   replies: { 202: AsyncAcceptedResponse },

@@ -5,7 +5,7 @@
  * S2  Every refusal is Problem Details, also those of the parser and the router.
  * S3  Nothing of a stream is sent before everything that can fail has succeeded.
  */
-import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
@@ -21,6 +21,9 @@ import { type Bound, bindHandlers, CallSignals, headerOf, readInput } from './op
 import { sendJson, sendProblem, sendProblemOnSocket, sendText } from './replies.ts'
 import { createRoutes } from './routes.ts'
 import { type OpenStream, serveStream } from './sse.ts'
+
+// Not by `import`: that reads every export of the module, and one of them (WebSocket) loads all of undici.
+const http = process.getBuiltinModule('node:http')
 
 export const DEFAULT_BODY_LIMIT = 1024 * 1024
 const MAX_STREAMS = 10_000
@@ -45,6 +48,8 @@ export interface HttpDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: HttpMetrics
+  /** Open streams in total; 10,000 where absent. */
+  readonly maxStreams?: number
 }
 
 declare module 'fastify' {
@@ -82,7 +87,8 @@ export class HttpServer {
       exposeHeadRoutes: false,
       genReqId: () => httpRequestId(),
       requestIdHeader: false,
-      routerOptions: { maxParamLength: 8192 },
+      // As long as a request line can be: a long name is not found by its operation, not by the router.
+      routerOptions: { maxParamLength: MAX_HEADER_BYTES },
       forceCloseConnections: true,
       // The framework would answer in words of its own, before any listener of ours.
       clientErrorHandler: (error, socket) => this.#refuseUnparsed(error, socket),
@@ -241,8 +247,9 @@ export class HttpServer {
   async #run(operation: Operation, bound: Bound, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const call = readInput(operation, request, reply, this.#signals)
     if (bound.kind === 'reply') return send(reply.raw, await bound.run(call))
-    if (this.streams >= MAX_STREAMS)
-      throw problem('too-many-streams', `${MAX_STREAMS} streams are open`, { retryAfterSec: 5 })
+    const { maxStreams = MAX_STREAMS } = this.#deps
+    if (this.streams >= maxStreams)
+      throw problem('too-many-streams', `${maxStreams} streams are open`, { retryAfterSec: 5 })
     this.#opening++
     try {
       const feed = await bound.run(call)
@@ -333,7 +340,7 @@ function pathOf(url: string): string {
 }
 
 function makeServer(): Server {
-  const server = createHttpServer({
+  const server = http.createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
     // Bodies have a deadline of their own, which knows that a stream of imports may take longer.

@@ -39,7 +39,15 @@ export interface TreeFiles {
 
 /** Something that names an object, and where. */
 export interface Referrer {
-  readonly kind: 'workspace' | 'agent_defaults' | 'agent' | 'provider' | 'patch' | 'named_session' | 'order_override' | 'rig'
+  readonly kind:
+    | 'workspace'
+    | 'agent_defaults'
+    | 'agent'
+    | 'provider'
+    | 'patch'
+    | 'named_session'
+    | 'order_override'
+    | 'rig'
   readonly name: string
   readonly key: string
   readonly file: string
@@ -94,7 +102,13 @@ function mergedValue(before: PlainValue | undefined, value: PatchValue): PlainVa
 }
 
 /** Makes the table at `path`, which holds `before`, hold `wanted`; what is equal in both is not touched. */
-export function rewriteTable(tree: TreeFiles, file: string, path: TreePath, before: PlainTable, wanted: PlainTable): void {
+export function rewriteTable(
+  tree: TreeFiles,
+  file: string,
+  path: TreePath,
+  before: PlainTable,
+  wanted: PlainTable,
+): void {
   for (const key of Object.keys(before)) if (!Object.hasOwn(wanted, key)) tree.remove(file, [...path, key])
   for (const [key, value] of Object.entries(wanted)) {
     const old = Object.hasOwn(before, key) ? before[key] : undefined
@@ -134,7 +148,8 @@ export function unmaskEnv(stored: PlainTable, wanted: PlainTable): PlainTable {
   const values = Object.entries(env).map(([key, value]) => {
     if (value !== MASK) return [key, value] as const
     const old = Object.hasOwn(known, key) ? known[key] : undefined
-    if (old === undefined) throw invalidField(`body.env.${key}`, 'the mask stands for a stored value, and there is none', MASK)
+    if (old === undefined)
+      throw invalidField(`body.env.${key}`, 'the mask stands for a stored value, and there is none', MASK)
     return [key, old] as const
   })
   return { ...wanted, env: Object.fromEntries(values) }

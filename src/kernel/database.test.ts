@@ -14,12 +14,18 @@ const open = (directory: string, migrations: readonly string[] = MIGRATIONS) =>
   Database.open({ path: join(directory, 'test.db'), migrations, owner: 'a test' })
 const insert = (tx: Tx, text: string) => tx.run('INSERT INTO items (text) VALUES (?)', text)
 const texts = (db: Database) => db.all('SELECT text FROM items ORDER BY id').map((row) => String(row.text))
-const isUnavailable = (error: unknown) => error instanceof Problem && error.code === 'unavailable' && error.status === 503
+const isUnavailable = (error: unknown) =>
+  error instanceof Problem && error.code === 'unavailable' && error.status === 503
 
 test('writes of one tick share one commit, and each gets its own result', async () => {
   using directory = temporaryDirectory()
   let commits = 0
-  const db = Database.open({ path: join(directory.path, 'test.db'), migrations: MIGRATIONS, owner: 'a test', onCommit: () => commits++ })
+  const db = Database.open({
+    path: join(directory.path, 'test.db'),
+    migrations: MIGRATIONS,
+    owner: 'a test',
+    onCommit: () => commits++,
+  })
   const results = await Promise.all(['a', 'b', 'c'].map((text, index) => db.write((tx) => index + insert(tx, text))))
   assert.deepEqual(results, [1, 2, 3])
   assert.equal(commits, 1)
@@ -32,28 +38,34 @@ test('whatever mixture of writes succeeds and throws, exactly the successful one
   const db = open(directory.path)
   let run = 0
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.constantFrom('ok', 'throws', 'throws late', 'duplicate'), { minLength: 1, maxLength: 12 }), async (plan) => {
-      run++
-      const before = texts(db).length
-      const hooks: string[] = []
-      const outcomes = await Promise.allSettled(
-        plan.map((kind, index) =>
-          db.write((tx) => {
-            const text = `${run}-${index}`
-            if (kind === 'throws') throw new Error(text)
-            insert(tx, text)
-            tx.afterCommit(() => hooks.push(text))
-            if (kind === 'throws late') throw new Error(text)
-            if (kind === 'duplicate') insert(tx, text)
-            return text
-          }),
-        ),
-      )
-      const expected = plan.flatMap((kind, index) => (kind === 'ok' ? [`${run}-${index}`] : []))
-      assert.deepEqual(outcomes.map(({ status }) => status === 'fulfilled'), plan.map((kind) => kind === 'ok'))
-      assert.deepEqual(texts(db).slice(before), expected)
-      assert.deepEqual(hooks, expected, 'a write that was undone runs no hook, and one that was not runs it once')
-    }),
+    fc.asyncProperty(
+      fc.array(fc.constantFrom('ok', 'throws', 'throws late', 'duplicate'), { minLength: 1, maxLength: 12 }),
+      async (plan) => {
+        run++
+        const before = texts(db).length
+        const hooks: string[] = []
+        const outcomes = await Promise.allSettled(
+          plan.map((kind, index) =>
+            db.write((tx) => {
+              const text = `${run}-${index}`
+              if (kind === 'throws') throw new Error(text)
+              insert(tx, text)
+              tx.afterCommit(() => hooks.push(text))
+              if (kind === 'throws late') throw new Error(text)
+              if (kind === 'duplicate') insert(tx, text)
+              return text
+            }),
+          ),
+        )
+        const expected = plan.flatMap((kind, index) => (kind === 'ok' ? [`${run}-${index}`] : []))
+        assert.deepEqual(
+          outcomes.map(({ status }) => status === 'fulfilled'),
+          plan.map((kind) => kind === 'ok'),
+        )
+        assert.deepEqual(texts(db).slice(before), expected)
+        assert.deepEqual(hooks, expected, 'a write that was undone runs no hook, and one that was not runs it once')
+      },
+    ),
     { numRuns: 60 },
   )
   db.close()
@@ -63,7 +75,12 @@ test('what a change means in memory is done before its events are heard, and bot
   using directory = temporaryDirectory()
   const db = open(directory.path)
   const order: string[] = []
-  db.join({ mark: () => 0, undo: () => {}, beforeCommit: () => order.push('before'), committed: () => order.push('committed') })
+  db.join({
+    mark: () => 0,
+    undo: () => {},
+    beforeCommit: () => order.push('before'),
+    committed: () => order.push('committed'),
+  })
   await db.write((tx) => tx.afterCommit(() => order.push('hook'))).then(() => order.push('resolved'))
   assert.deepEqual(order, ['before', 'hook', 'committed', 'resolved'])
   db.close()
@@ -73,7 +90,9 @@ test('a hook that writes again is committed next, and its promise resolves', asy
   using directory = temporaryDirectory()
   const db = open(directory.path)
   const again = Promise.withResolvers<void>()
-  await db.write((tx) => tx.afterCommit(() => db.write((next) => void insert(next, 'second')).then(again.resolve, again.reject)))
+  await db.write((tx) =>
+    tx.afterCommit(() => db.write((next) => void insert(next, 'second')).then(again.resolve, again.reject)),
+  )
   await again.promise
   assert.deepEqual(texts(db), ['second'])
   db.close()
@@ -86,7 +105,10 @@ test('closing commits what is waiting; writes and reads after it are refused as 
   db.close()
   db.close()
   assert.equal(await waiting, 1)
-  await assert.rejects(db.write((tx) => insert(tx, 'late')), isUnavailable)
+  await assert.rejects(
+    db.write((tx) => insert(tx, 'late')),
+    isUnavailable,
+  )
   assert.throws(() => db.get('SELECT 1'), isUnavailable)
   assert.equal(db.inPlace, false)
   const again = open(directory.path)
@@ -98,7 +120,10 @@ test('a write is refused once too many are waiting, and those that wait are not 
   using directory = temporaryDirectory()
   const db = open(directory.path)
   const waiting = Array.from({ length: 20_000 }, () => db.write(() => 1))
-  await assert.rejects(db.write(() => 1), isUnavailable)
+  await assert.rejects(
+    db.write(() => 1),
+    isUnavailable,
+  )
   assert.equal((await Promise.all(waiting)).length, 20_000)
   assert.equal(await db.write(() => 2), 2)
   db.close()
@@ -109,7 +134,10 @@ for (const tenure of ['moving', 'fenced'] as const) {
     using directory = temporaryDirectory()
     const db = open(directory.path)
     db.tenure = tenure
-    await assert.rejects(db.write((tx) => insert(tx, 'a')), isUnavailable)
+    await assert.rejects(
+      db.write((tx) => insert(tx, 'a')),
+      isUnavailable,
+    )
     db.tenure = 'owned'
     await db.write((tx) => insert(tx, 'a'))
     db.close()
@@ -123,10 +151,16 @@ test('a file that was moved away, or replaced by another, takes no writes (I4); 
   await db.write((tx) => insert(tx, 'a'))
   renameSync(path, `${path}.away`)
   assert.equal(db.inPlace, false)
-  await assert.rejects(db.write((tx) => insert(tx, 'lost')), isUnavailable)
+  await assert.rejects(
+    db.write((tx) => insert(tx, 'lost')),
+    isUnavailable,
+  )
   assert.match(db.failure ?? '', /removed or replaced/)
   copyFileSync(`${path}.away`, path)
-  await assert.rejects(db.write((tx) => insert(tx, 'lost')), isUnavailable)
+  await assert.rejects(
+    db.write((tx) => insert(tx, 'lost')),
+    isUnavailable,
+  )
   rmSync(path)
   renameSync(`${path}.away`, path)
   await db.write((tx) => insert(tx, 'b'))
@@ -166,7 +200,9 @@ test('a listener that throws costs no writer its answer', async () => {
   const db = open(directory.path)
   let broken = true
   db.join({
-    mark: () => 0, undo: () => {}, beforeCommit: () => {},
+    mark: () => 0,
+    undo: () => {},
+    beforeCommit: () => {},
     committed: () => {
       if (broken) throw new Error('a broken listener')
     },
@@ -195,8 +231,15 @@ test('migrations run once each, all or nothing, and an older file is brought up 
   const first = open(directory.path)
   await first.write((tx) => insert(tx, 'old'))
   first.close()
-  assert.throws(() => open(directory.path, [...MIGRATIONS, 'CREATE TABLE extra (a); INSERT INTO nowhere VALUES (1)']), isUnavailable)
-  const second = open(directory.path, [...MIGRATIONS, "ALTER TABLE items ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'", 'CREATE TABLE extra (a)'])
+  assert.throws(
+    () => open(directory.path, [...MIGRATIONS, 'CREATE TABLE extra (a); INSERT INTO nowhere VALUES (1)']),
+    isUnavailable,
+  )
+  const second = open(directory.path, [
+    ...MIGRATIONS,
+    "ALTER TABLE items ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'",
+    'CREATE TABLE extra (a)',
+  ])
   assert.deepEqual(second.all('SELECT text, colour FROM items'), [{ text: 'old', colour: 'grey' }])
   assert.equal(second.get('PRAGMA user_version')?.user_version, 3)
   second.close()

@@ -46,6 +46,11 @@ interface PendingWrite {
 export interface DatabaseOptions {
   readonly path: string
   readonly migrations: Migrations
+  /**
+   * How long to wait at the opening for another process to let go of the file; 0 where absent. Waiting blocks the whole
+   * process, so only who serves nobody yet may ask for it.
+   */
+  readonly lockWaitMs?: number
   /** For messages: `city "alpha"`, `the supervisor`. */
   readonly owner: string
   readonly onCommit?: (seconds: number) => void
@@ -89,7 +94,7 @@ export class Database {
   /** Opens or makes the file and brings it to the newest schema; throws a Problem where that is impossible. */
   static open(options: DatabaseOptions): Database {
     try {
-      const driver = openDriver(options.path)
+      const driver = openDriver(options)
       try {
         migrate(driver, options)
       } catch (error) {
@@ -179,6 +184,11 @@ export class Database {
   /** True while the open file is the one at its path. */
   get inPlace(): boolean {
     return !this.#closed && identityOf(this.path) === this.#identity
+  }
+
+  /** True where the open file is what stands at `path`. */
+  isAt(path: string): boolean {
+    return !this.#closed && identityOf(path) === this.#identity
   }
 
   #schedule(): void {
@@ -310,8 +320,8 @@ export class Database {
   }
 }
 
-function openDriver(path: string): BetterSqlite3.Database {
-  const driver = new BetterSqlite3(path, { timeout: 1000 })
+function openDriver({ path, lockWaitMs = 0 }: DatabaseOptions): BetterSqlite3.Database {
+  const driver = new BetterSqlite3(path, { timeout: lockWaitMs })
   try {
     setUp(driver)
     return driver

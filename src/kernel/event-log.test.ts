@@ -4,36 +4,61 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
-import { type CustomEventDraft, type EventFilter, type EventLog, eventMatches, type Range, type StoredEvent, typeMatches } from './event-log.ts'
-import { openStore, type Store, STORE_SCHEMA, tidy } from './store.ts'
+import {
+  type CustomEventDraft,
+  type EventFilter,
+  type EventLog,
+  eventMatches,
+  type Range,
+  type StoredEvent,
+  typeMatches,
+} from './event-log.ts'
+import { openStore, STORE_SCHEMA, type Store, tidy } from './store.ts'
 
 const open = (directory: string, clock = new ManualClock()): Store =>
   openStore({ path: join(directory, 'log.db'), migrations: [STORE_SCHEMA], owner: 'a test', clock })
 
 const append = (store: Store, ...drafts: readonly Partial<CustomEventDraft>[]): Promise<readonly number[]> =>
-  store.db.write((tx) => drafts.map((draft) => store.log.appendCustom(tx, { type: 'a.one', actor: 'test', payload: {}, ...draft })))
+  store.db.write((tx) =>
+    drafts.map((draft) => store.log.appendCustom(tx, { type: 'a.one', actor: 'test', payload: {}, ...draft })),
+  )
 
-const everything = (log: EventLog): readonly StoredEvent[] => log.scan({}, { after: 0, upTo: log.head }, 'asc', 1_000_000).events
+const everything = (log: EventLog): readonly StoredEvent[] =>
+  log.scan({}, { after: 0, upTo: log.head }, 'asc', 1_000_000).events
 const seqs = (events: readonly StoredEvent[]) => events.map(({ seq }) => seq)
 
 const optional = <T>(...values: readonly T[]) => fc.constantFrom(undefined, ...values)
-const draftOf = fc.record({
-  type: fc.constantFrom('a.one', 'a.two', 'a.two.deep', 'b.one', 'a'),
-  actor: fc.constantFrom('ann', 'bob'),
-  subject: optional('s1', 's2'),
-  city: optional('alpha', 'beta'),
-}).map(({ subject, city, ...rest }): Partial<CustomEventDraft> => ({
-  ...rest, ...(subject === undefined ? {} : { subject }), ...(city === undefined ? {} : { city }),
-}))
-const filterOf = fc.record({
-  types: optional<readonly string[]>(['a.one'], ['a.*'], ['a.two', 'b.one'], ['a.*', 'b.one'], ['never'], ['a']),
-  actor: optional('ann', 'bob', 'nobody'),
-  subject: optional('s1', 's2', 'none'),
-  city: optional('alpha', 'beta'),
-}).map((filter): EventFilter => Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)))
+const draftOf = fc
+  .record({
+    type: fc.constantFrom('a.one', 'a.two', 'a.two.deep', 'b.one', 'a'),
+    actor: fc.constantFrom('ann', 'bob'),
+    subject: optional('s1', 's2'),
+    city: optional('alpha', 'beta'),
+  })
+  .map(
+    ({ subject, city, ...rest }): Partial<CustomEventDraft> => ({
+      ...rest,
+      ...(subject === undefined ? {} : { subject }),
+      ...(city === undefined ? {} : { city }),
+    }),
+  )
+const filterOf = fc
+  .record({
+    types: optional<readonly string[]>(['a.one'], ['a.*'], ['a.two', 'b.one'], ['a.*', 'b.one'], ['never'], ['a']),
+    actor: optional('ann', 'bob', 'nobody'),
+    subject: optional('s1', 's2', 'none'),
+    city: optional('alpha', 'beta'),
+  })
+  .map((filter): EventFilter => Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)))
 
 /** Goes on from where each scan stopped, as pages and replays do. */
-function scanAll(log: EventLog, filter: EventFilter, range: Range, order: 'asc' | 'desc', limit: number): readonly number[] {
+function scanAll(
+  log: EventLog,
+  filter: EventFilter,
+  range: Range,
+  order: 'asc' | 'desc',
+  limit: number,
+): readonly number[] {
   const found: number[] = []
   for (let at = range; ; ) {
     const { events, reached, complete } = log.scan(filter, at, order, limit)
@@ -48,11 +73,19 @@ test('scan and count agree with a filter over all events: every filter, range, o
   const store = open(directory.path)
   const { log } = store
   await fc.assert(
-    fc.asyncProperty(fc.array(draftOf, { maxLength: 8 }), filterOf, fc.nat(60), fc.nat(60), fc.constantFrom('asc', 'desc'), fc.integer({ min: 1, max: 9 }),
+    fc.asyncProperty(
+      fc.array(draftOf, { maxLength: 8 }),
+      filterOf,
+      fc.nat(60),
+      fc.nat(60),
+      fc.constantFrom('asc', 'desc'),
+      fc.integer({ min: 1, max: 9 }),
       async (drafts, filter, a, b, order, limit) => {
         await append(store, ...drafts)
         const range = { after: Math.min(a, b), upTo: Math.max(a, b) }
-        const expected = everything(log).filter((event) => event.seq > range.after && event.seq <= range.upTo && eventMatches(filter, event))
+        const expected = everything(log).filter(
+          (event) => event.seq > range.after && event.seq <= range.upTo && eventMatches(filter, event),
+        )
         const inOrder = order === 'asc' ? seqs(expected) : seqs(expected).reverse()
         assert.deepEqual(scanAll(log, filter, range, order, limit), inOrder)
         assert.deepEqual(log.count(filter, range, 1_000), { total: expected.length, capped: false })
@@ -60,7 +93,8 @@ test('scan and count agree with a filter over all events: every filter, range, o
         const { total, capped } = log.count(filter, range, 3)
         assert.equal(total, capped ? 3 : expected.length)
         assert.ok(!capped || expected.length > 3)
-      }),
+      },
+    ),
     { numRuns: 200 },
   )
   store.db.close()
@@ -72,7 +106,13 @@ test('a scan that may not look at everything goes on from where it stopped, and 
   const { log } = store
   // 45,000 events of one subject, one in 9,000 by the actor that is asked for: no index answers both.
   for (let block = 0; block < 45; block++) {
-    await append(store, ...Array.from({ length: 1_000 }, (_, index) => ({ subject: 's', actor: (block * 1_000 + index) % 9_000 === 17 ? 'rare' : 'common' })))
+    await append(
+      store,
+      ...Array.from({ length: 1_000 }, (_, index) => ({
+        subject: 's',
+        actor: (block * 1_000 + index) % 9_000 === 17 ? 'rare' : 'common',
+      })),
+    )
   }
   const filter = { subject: 's', actor: 'rare' }
   const expected = [18, 9_018, 18_018, 27_018, 36_018]
@@ -98,13 +138,22 @@ test('a page of few characters is cut by size, and goes on', async () => {
 test('a prefix that stands for more types than the engine takes in a union is answered too', async () => {
   using directory = temporaryDirectory()
   const store = open(directory.path)
-  await append(store, ...Array.from({ length: 700 }, (_, index) => ({ type: `many.t${index}`, subject: index % 7 === 0 ? 'seven' : 'other' })))
+  await append(
+    store,
+    ...Array.from({ length: 700 }, (_, index) => ({
+      type: `many.t${index}`,
+      subject: index % 7 === 0 ? 'seven' : 'other',
+    })),
+  )
   await append(store, { type: 'few.one' })
   const whole = { after: 0, upTo: store.log.head }
   assert.equal(scanAll(store.log, { types: ['many.*'] }, whole, 'asc', 100).length, 700)
   assert.equal(scanAll(store.log, { types: ['many.*'], subject: 'seven' }, whole, 'desc', 9).length, 100)
   assert.deepEqual(store.log.count({ types: ['many.*'] }, whole, 10_000), { total: 700, capped: false })
-  assert.deepEqual(store.log.count({ types: ['many.*'] }, { after: 10, upTo: 400 }, 10_000), { total: 390, capped: false })
+  assert.deepEqual(store.log.count({ types: ['many.*'] }, { after: 10, upTo: 400 }, 10_000), {
+    total: 390,
+    capped: false,
+  })
   store.db.close()
 })
 
@@ -112,19 +161,30 @@ test('a type whose first write was undone leaves no number that another type get
   using directory = temporaryDirectory()
   const store = open(directory.path)
   await append(store, { type: 'first.type' })
-  await assert.rejects(store.db.write((tx) => {
-    store.log.appendCustom(tx, { type: 'undone.type', actor: 'test', payload: {} })
-    throw new Error('undone')
-  }))
+  await assert.rejects(
+    store.db.write((tx) => {
+      store.log.appendCustom(tx, { type: 'undone.type', actor: 'test', payload: {} })
+      throw new Error('undone')
+    }),
+  )
   await append(store, { type: 'second.type' })
   store.db.close()
   const again = open(directory.path)
   await append(again, { type: 'third.type' }, { type: 'undone.type' })
-  assert.deepEqual(everything(again.log).map(({ type }) => type), ['first.type', 'second.type', 'third.type', 'undone.type'])
+  assert.deepEqual(
+    everything(again.log).map(({ type }) => type),
+    ['first.type', 'second.type', 'third.type', 'undone.type'],
+  )
   again.db.close()
   const last = open(directory.path)
-  assert.deepEqual(everything(last.log).map(({ type }) => type), ['first.type', 'second.type', 'third.type', 'undone.type'])
-  assert.deepEqual(['first.type', 'second.type', 'third.type', 'undone.type'].map((type) => last.log.countOfType(type)), [1, 1, 1, 1])
+  assert.deepEqual(
+    everything(last.log).map(({ type }) => type),
+    ['first.type', 'second.type', 'third.type', 'undone.type'],
+  )
+  assert.deepEqual(
+    ['first.type', 'second.type', 'third.type', 'undone.type'].map((type) => last.log.countOfType(type)),
+    [1, 1, 1, 1],
+  )
   last.db.close()
 })
 
@@ -133,27 +193,34 @@ test('sequence numbers have no gap where a write was undone, and none after a re
   let store = open(directory.path)
   const expected: number[] = []
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.constantFrom('append', 'undo', 'reopen'), { minLength: 1, maxLength: 6 }), async (steps) => {
-      const writes: Promise<unknown>[] = []
-      for (const step of steps) {
-        if (step === 'reopen') {
-          await Promise.all(writes)
-          store.db.close()
-          store = open(directory.path)
-        } else if (step === 'append') {
-          expected.push(expected.length + 1)
-          writes.push(append(store, {}))
-        } else {
-          writes.push(assert.rejects(store.db.write((tx) => {
-            store.log.appendCustom(tx, { type: 'a.one', actor: 'test', payload: {} })
-            throw new Error('undone')
-          })))
+    fc.asyncProperty(
+      fc.array(fc.constantFrom('append', 'undo', 'reopen'), { minLength: 1, maxLength: 6 }),
+      async (steps) => {
+        const writes: Promise<unknown>[] = []
+        for (const step of steps) {
+          if (step === 'reopen') {
+            await Promise.all(writes)
+            store.db.close()
+            store = open(directory.path)
+          } else if (step === 'append') {
+            expected.push(expected.length + 1)
+            writes.push(append(store, {}))
+          } else {
+            writes.push(
+              assert.rejects(
+                store.db.write((tx) => {
+                  store.log.appendCustom(tx, { type: 'a.one', actor: 'test', payload: {} })
+                  throw new Error('undone')
+                }),
+              ),
+            )
+          }
         }
-      }
-      await Promise.all(writes)
-      assert.deepEqual(seqs(everything(store.log)), expected)
-      assert.equal(store.log.head, expected.length)
-    }),
+        await Promise.all(writes)
+        assert.deepEqual(seqs(everything(store.log)), expected)
+        assert.equal(store.log.head, expected.length)
+      },
+    ),
     { numRuns: 40 },
   )
   store.db.close()
@@ -168,10 +235,12 @@ test('listeners get each batch once, after it is on disk, in order (I2)', async 
     heard.push(...seqs(events))
   })
   await Promise.all([append(store, {}, {}), append(store, {})])
-  await assert.rejects(store.db.write((tx) => {
-    store.log.appendCustom(tx, { type: 'a.one', actor: 'test', payload: {} })
-    throw new Error('undone')
-  }))
+  await assert.rejects(
+    store.db.write((tx) => {
+      store.log.appendCustom(tx, { type: 'a.one', actor: 'test', payload: {} })
+      throw new Error('undone')
+    }),
+  )
   stop()
   await append(store, {})
   assert.deepEqual(heard, [1, 2, 3])
@@ -183,7 +252,10 @@ test('a time range is exact while the clock of the machine goes back and forth (
   const clock = new ManualClock(1_000_000)
   const store = open(directory.path, clock)
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.integer({ min: -3_000, max: 5_000 }), { maxLength: 5 }), fc.integer({ min: -9_000, max: 9_000 }), fc.integer({ min: -9_000, max: 9_000 }),
+    fc.asyncProperty(
+      fc.array(fc.integer({ min: -3_000, max: 5_000 }), { maxLength: 5 }),
+      fc.integer({ min: -9_000, max: 9_000 }),
+      fc.integer({ min: -9_000, max: 9_000 }),
       async (steps, fromOffset, toOffset) => {
         for (const step of steps) {
           clock.step(step)
@@ -197,7 +269,8 @@ test('a time range is exact while the clock of the machine goes back and forth (
           seqs(events).filter((seq) => seq > after && seq <= upTo),
           seqs(events.filter(({ at }) => at >= fromMs && at <= toMs)),
         )
-      }),
+      },
+    ),
     { numRuns: 100 },
   )
   assert.deepEqual(store.log.rangeOfTime(undefined, undefined), { after: 0, upTo: store.log.head })
@@ -250,22 +323,28 @@ test('counters are the same recounted, after any mixture of appends, prunes and 
   const clock = new ManualClock()
   let store = open(directory.path, clock)
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.oneof(draftOf, fc.constantFrom('prune', 'reopen')), { minLength: 1, maxLength: 10 }), async (steps) => {
-      for (const step of steps) {
-        clock.step(1_000)
-        if (step === 'reopen') {
-          store.db.close()
-          store = open(directory.path, clock)
-        } else if (step === 'prune') await tidy(store, { maxAgeMs: 6_000, maxBytes: 2_000 })
-        else await append(store, step)
-      }
-      const events = everything(store.log)
-      assert.equal(store.log.bytes, events.reduce((sum, { envelope }) => sum + Buffer.byteLength(envelope), 0))
-      assert.equal(store.log.oldest, events[0]?.seq ?? 0)
-      for (const type of ['a.one', 'a.two', 'a.two.deep', 'b.one', 'a']) {
-        assert.equal(store.log.countOfType(type), events.filter((event) => event.type === type).length, type)
-      }
-    }),
+    fc.asyncProperty(
+      fc.array(fc.oneof(draftOf, fc.constantFrom('prune', 'reopen')), { minLength: 1, maxLength: 10 }),
+      async (steps) => {
+        for (const step of steps) {
+          clock.step(1_000)
+          if (step === 'reopen') {
+            store.db.close()
+            store = open(directory.path, clock)
+          } else if (step === 'prune') await tidy(store, { maxAgeMs: 6_000, maxBytes: 2_000 })
+          else await append(store, step)
+        }
+        const events = everything(store.log)
+        assert.equal(
+          store.log.bytes,
+          events.reduce((sum, { envelope }) => sum + Buffer.byteLength(envelope), 0),
+        )
+        assert.equal(store.log.oldest, events[0]?.seq ?? 0)
+        for (const type of ['a.one', 'a.two', 'a.two.deep', 'b.one', 'a']) {
+          assert.equal(store.log.countOfType(type), events.filter((event) => event.type === type).length, type)
+        }
+      },
+    ),
     { numRuns: 60 },
   )
   store.db.close()

@@ -12,7 +12,7 @@ import type { Attachment, Feed, Sink } from './feed.ts'
 import type { Framing } from './hub.ts'
 import { LogStream } from './log-stream.ts'
 import { type LogSource, MergedLog } from './merged-log.ts'
-import { openStore, type Store, STORE_SCHEMA } from './store.ts'
+import { openStore, STORE_SCHEMA, type Store } from './store.ts'
 
 interface Delivered {
   readonly id: string
@@ -71,18 +71,42 @@ const append = (store: Store, count: number, from: number, size = 0): Promise<vo
   store.db.write((tx) => {
     for (let i = 0; i < count; i++) {
       const payload = size === 0 ? {} : { padding: 'x'.repeat(size) }
-      store.log.appendCustom(tx, { type: TYPES[(from + i) % TYPES.length] ?? 'a.one', actor: i % 2 === 0 ? 'ann' : 'bob', payload })
+      store.log.appendCustom(tx, {
+        type: TYPES[(from + i) % TYPES.length] ?? 'a.one',
+        actor: i % 2 === 0 ? 'ann' : 'bob',
+        payload,
+      })
     }
   })
 const matching = (store: Store, filter: EventFilter, after: number): readonly number[] =>
-  store.log.scan({}, { after, upTo: store.log.head }, 'asc', 1e6).events.filter((event: StoredEvent) => eventMatches(filter, event)).map(({ seq }) => seq)
+  store.log
+    .scan({}, { after, upTo: store.log.head }, 'asc', 1e6)
+    .events.filter((event: StoredEvent) => eventMatches(filter, event))
+    .map(({ seq }) => seq)
 
-const FILTERS: readonly EventFilter[] = [{}, { types: ['a.*'] }, { types: ['b.one'] }, { actor: 'bob' }, { types: ['none.*'] }]
+const FILTERS: readonly EventFilter[] = [
+  {},
+  { types: ['a.*'] },
+  { types: ['b.one'] },
+  { actor: 'bob' },
+  { types: ['none.*'] },
+]
 const step = fc.oneof(
-  { weight: 5, arbitrary: fc.record({ do: fc.constant('commit' as const), log: fc.nat(2), count: fc.integer({ min: 1, max: 4 }) }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: fc.constant('commit' as const), log: fc.nat(2), count: fc.integer({ min: 1, max: 4 }) }),
+  },
   // More than the ring keeps: whoever is blocked then is fed from the log.
   { weight: 1, arbitrary: fc.record({ do: fc.constant('flood' as const), log: fc.nat(2), count: fc.constant(2_300) }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('open' as const), filter: fc.nat(FILTERS.length - 1), from: fc.integer({ min: -1, max: 40 }), room: fc.nat(3) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('open' as const),
+      filter: fc.nat(FILTERS.length - 1),
+      from: fc.integer({ min: -1, max: 40 }),
+      room: fc.nat(3),
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('drain' as const), client: fc.nat(5), room: fc.nat(4) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('resume' as const), client: fc.nat(5) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('turn' as const) }) },
@@ -95,7 +119,9 @@ async function drainAll(clients: readonly Client[]): Promise<void> {
   }
 }
 
-test('one log: each subscriber gets exactly the matching events after its cursor, in order, whatever it does', { timeout: 120_000 }, async () => {
+test('one log: each subscriber gets exactly the matching events after its cursor, in order, whatever it does', {
+  timeout: 120_000,
+}, async () => {
   using directory = temporaryDirectory()
   let run = 0
   await fc.assert(
@@ -104,7 +130,11 @@ test('one log: each subscriber gets exactly the matching events after its cursor
       const stream = new LogStream(store.log, framing)
       const clients: { readonly client: Client; readonly filter: EventFilter; readonly after: number }[] = []
       const start = (filter: EventFilter, after: number | undefined, room: number) => {
-        clients.push({ client: new Client(stream.follow(filter, after), room), filter, after: Math.min(after ?? store.log.head, store.log.head) })
+        clients.push({
+          client: new Client(stream.follow(filter, after), room),
+          filter,
+          after: Math.min(after ?? store.log.head, store.log.head),
+        })
       }
       for (const one of steps) {
         if (one.do === 'commit' || one.do === 'flood') await append(store, one.count, store.log.head)
@@ -127,7 +157,10 @@ test('one log: each subscriber gets exactly the matching events after its cursor
       for (const { client, filter, after } of clients) {
         const all = matching(store, filter, after)
         const left = !client.ended
-        assert.deepEqual(client.got.map(({ seq }) => seq), left ? all.slice(0, client.got.length) : all)
+        assert.deepEqual(
+          client.got.map(({ seq }) => seq),
+          left ? all.slice(0, client.got.length) : all,
+        )
         assert.ok(client.got.every(({ id, seq }) => id === String(seq)))
         assert.equal(client.overrun, 0, 'nothing is written to a client that is blocked')
       }
@@ -143,7 +176,9 @@ interface Member {
   readonly store: Store
 }
 
-test('merged logs: each subscriber gets every event of every log once, in the order of its log, with ids that resume', { timeout: 120_000 }, async () => {
+test('merged logs: each subscriber gets every event of every log once, in the order of its log, with ids that resume', {
+  timeout: 120_000,
+}, async () => {
   using directory = temporaryDirectory()
   let run = 0
   const mergedStep = fc.oneof(
@@ -164,7 +199,15 @@ test('merged logs: each subscriber gets every event of every log once, in the or
         await supervisor.db.write((tx) => {
           const registeredAt = own ? 0 : supervisor.log.appendCustom(tx, { type: 'a.one', actor: 'ann', payload: {} })
           tx.afterCommit(() => {
-            const source = { name, uid: name, log: store.log, registeredAt, startHead: store.log.head, knownHead: 0, previousUid: undefined }
+            const source = {
+              name,
+              uid: name,
+              log: store.log,
+              registeredAt,
+              startHead: store.log.head,
+              knownHead: 0,
+              previousUid: undefined,
+            }
             members.push({ source, store })
             merged.put(source)
           })
@@ -172,11 +215,21 @@ test('merged logs: each subscriber gets every event of every log once, in the or
       }
       await join(SUPERVISOR_SOURCE, supervisor)
       await join('city1', open(directory.path, `merged-${run}-1`))
-      const clients: { client: Client; readonly filter: EventFilter; readonly starts: Map<string, number>; left: boolean }[] = []
+      const clients: {
+        client: Client
+        readonly filter: EventFilter
+        readonly starts: Map<string, number>
+        left: boolean
+      }[] = []
       const start = (filter: EventFilter, cursor: string | undefined, room: number, starts: Map<string, number>) => {
         clients.push({ client: new Client(merged.follow(filter, cursor), room), filter, starts, left: false })
       }
-      const heads = () => new Map(members.filter(({ source }) => !gone.has(source.name)).map(({ source, store }) => [source.name, store.log.head]))
+      const heads = () =>
+        new Map(
+          members
+            .filter(({ source }) => !gone.has(source.name))
+            .map(({ source, store }) => [source.name, store.log.head]),
+        )
       for (const one of steps) {
         const member = 'log' in one ? members[one.log % members.length] : undefined
         if (one.do === 'commit' || one.do === 'flood') {
@@ -187,7 +240,8 @@ test('merged logs: each subscriber gets every event of every log once, in the or
           await append(store, 3, 0)
           await join(`city${members.length}`, store)
         } else if (one.do === 'remove') {
-          if (member === undefined || member.source.name === SUPERVISOR_SOURCE || member.source.name === 'city1') continue
+          if (member === undefined || member.source.name === SUPERVISOR_SOURCE || member.source.name === 'city1')
+            continue
           gone.add(member.source.name)
           merged.remove(member.source.name)
         } else if (one.do === 'open') {
@@ -219,7 +273,11 @@ test('merged logs: each subscriber gets every event of every log once, in the or
           const seen = client.got.filter(({ city }) => city === source.name).map(({ seq }) => seq)
           const all = matching(store, filter, starts.get(source.name) ?? source.startHead)
           const partial = left || gone.has(source.name) || client.ended
-          assert.deepEqual(seen, partial ? all.slice(0, seen.length) : all, `${source.name} of ${JSON.stringify(client.got.at(-1))}`)
+          assert.deepEqual(
+            seen,
+            partial ? all.slice(0, seen.length) : all,
+            `${source.name} of ${JSON.stringify(client.got.at(-1))}`,
+          )
         }
         for (const { id, city, seq } of client.got) assert.equal(parseComposite(id)?.get(city), seq, id)
       }
@@ -234,8 +292,15 @@ test('events of one commit about a log that joined in it name its position, so a
   const supervisor = open(directory.path, 's')
   const city = open(directory.path, 'c')
   const merged = new MergedLog(framing)
-  const source = (name: string, store: Store, registeredAt: number): LogSource =>
-    ({ name, uid: name, log: store.log, registeredAt, startHead: store.log.head, knownHead: 0, previousUid: undefined })
+  const source = (name: string, store: Store, registeredAt: number): LogSource => ({
+    name,
+    uid: name,
+    log: store.log,
+    registeredAt,
+    startHead: store.log.head,
+    knownHead: 0,
+    previousUid: undefined,
+  })
   merged.put(source(SUPERVISOR_SOURCE, supervisor, 0))
   merged.put(source('other', open(directory.path, 'o'), 0))
   const client = new Client(merged.follow({}, undefined), 100)
@@ -252,7 +317,10 @@ test('events of one commit about a log that joined in it name its position, so a
   await append(city, 2, 0)
   const resumed = new Client(merged.follow({}, client.got.at(-1)?.id), 100)
   await settled()
-  assert.deepEqual(resumed.got.map(({ city: name, seq }) => `${name}:${seq}`), ['late:1', 'late:2'])
+  assert.deepEqual(
+    resumed.got.map(({ city: name, seq }) => `${name}:${seq}`),
+    ['late:1', 'late:2'],
+  )
   resumed.leave()
 })
 
@@ -294,10 +362,29 @@ test('clients that left leave nothing behind', async () => {
   using directory = temporaryDirectory()
   const store = open(directory.path, 'leaving')
   const merged = new MergedLog(framing)
-  merged.put({ name: SUPERVISOR_SOURCE, uid: 's', log: store.log, registeredAt: 0, startHead: 0, knownHead: 0, previousUid: undefined })
-  merged.put({ name: 'alpha', uid: 'a', log: undefined, registeredAt: 0, startHead: 0, knownHead: 4, previousUid: undefined })
+  merged.put({
+    name: SUPERVISOR_SOURCE,
+    uid: 's',
+    log: store.log,
+    registeredAt: 0,
+    startHead: 0,
+    knownHead: 0,
+    previousUid: undefined,
+  })
+  merged.put({
+    name: 'alpha',
+    uid: 'a',
+    log: undefined,
+    registeredAt: 0,
+    startHead: 0,
+    knownHead: 4,
+    previousUid: undefined,
+  })
   await append(store, 3_000, 0)
-  const clients = Array.from({ length: 20 }, (_, index) => new Client(merged.follow({ types: [`a.t${index}`] }, '0'), index % 3))
+  const clients = Array.from(
+    { length: 20 },
+    (_, index) => new Client(merged.follow({ types: [`a.t${index}`] }, '0'), index % 3),
+  )
   for (const client of clients) client.leave()
   await settled()
   assert.equal(merged.streams, 0)

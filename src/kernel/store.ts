@@ -21,6 +21,7 @@ export interface StoreOptions {
   readonly path: string
   readonly migrations: Migrations
   readonly owner: string
+  readonly lockWaitMs?: number
   readonly clock: Clock
   readonly onCommit?: (seconds: number) => void
 }

@@ -8,10 +8,11 @@ import { problem } from '../kernel/problem.ts'
 import type { City, CitySettings } from '../modules/cities/city.ts'
 import { type CityStore, readSuspension } from '../modules/cities/city-store.ts'
 import { StartFailure } from '../modules/cities/worker.ts'
+import { toDetail } from '../modules/config/answers.ts'
 import type { LoadOptions } from '../modules/config/context.ts'
 import { type ConfigFiles, diskFiles } from '../modules/config/files.ts'
 import { loadCity } from '../modules/config/load.ts'
-import { type ConfigChange, ConfigService, errorView, InvalidConfig, toDetail } from '../modules/config/service.ts'
+import { type ConfigChange, ConfigService, errorView, InvalidConfig } from '../modules/config/service.ts'
 import { PRESETS } from '../modules/providers/presets.ts'
 
 export const BUILTIN_PACKS = new Map([['core', join(import.meta.dirname, '..', 'modules', 'packs', 'core')]])
@@ -67,7 +68,8 @@ export class CityConfigs {
       await service.open()
     } catch (error) {
       await service.close()
-      if (error instanceof InvalidConfig) throw new StartFailure('city_config_failed', error.message, error.issues.map(toDetail))
+      if (error instanceof InvalidConfig)
+        throw new StartFailure('city_config_failed', error.message, error.issues.map(toDetail))
       throw error
     }
     this.#services.set(city.name, service)

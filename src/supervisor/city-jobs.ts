@@ -59,7 +59,10 @@ export class CityJobs {
   }
 
   /** Accepts a request about a running city and answers its 202; the job starts with the commit. */
-  launch(cityName: string, { operation, subject, input, claim, check }: LaunchInput): Promise<Reply<AsyncAcceptedResponse>> {
+  launch(
+    cityName: string,
+    { operation, subject, input, claim, check }: LaunchInput,
+  ): Promise<Reply<AsyncAcceptedResponse>> {
     const entry = this.#running.get(cityName)
     if (entry === undefined) throw problem('city-not-found', `city not found or not running: ${cityName}`)
     const { jobs, store } = entry
@@ -69,7 +72,14 @@ export class CityJobs {
       store.keys.once(claim, () =>
         store.db.write((tx) => {
           check?.(tx)
-          jobs.accept(tx, { id: requestId, operation, city: cityName, eventCursor: cursor, input, ...(subject === undefined ? {} : { subject }) })
+          jobs.accept(tx, {
+            id: requestId,
+            operation,
+            city: cityName,
+            eventCursor: cursor,
+            input,
+            ...(subject === undefined ? {} : { subject }),
+          })
           return store.keys.remember(tx, claim, accepted({ request_id: requestId, event_cursor: cursor }))
         }),
       ),

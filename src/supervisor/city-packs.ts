@@ -1,4 +1,6 @@
 /** Where the packs family meets cities and their configuration: one cache and one fence, all cities. */
+
+import { join } from 'node:path'
 import type { Clock } from '../kernel/clock.ts'
 import type { Job } from '../kernel/jobs.ts'
 import type { Logger } from '../kernel/log.ts'
@@ -10,7 +12,8 @@ import { addTable, removeTable } from '../modules/config/edit.ts'
 import type { EffectiveConfig } from '../modules/config/effective.ts'
 import type { ConfigFiles } from '../modules/config/files.ts'
 import { referrersOfImport } from '../modules/config/references.ts'
-import { type ConfigService, referrerDetail, summarize } from '../modules/config/service.ts'
+import { referrerDetail, summarize } from '../modules/config/answers.ts'
+import type { ConfigService } from '../modules/config/service.ts'
 import { PackCache } from '../modules/packs/cache.ts'
 import { createLogins } from '../modules/packs/credentials.ts'
 import { createFence, type Lookup } from '../modules/packs/fence.ts'
@@ -21,7 +24,6 @@ import { LOCK_FILE } from '../modules/packs/lock.ts'
 import { materialise } from '../modules/packs/materialise.ts'
 import { createResolver } from '../modules/packs/resolver.ts'
 import { type PackCity, Packs } from '../modules/packs/service.ts'
-import { join } from 'node:path'
 
 export interface CityPacksDeps {
   readonly home: string
@@ -40,7 +42,7 @@ export interface CityPacksAccess {
   readonly head: (city: string) => number
 }
 
-const START_MS = 120_000
+const START_MS = 60_000
 
 export class CityPacks {
   readonly #deps: CityPacksDeps
@@ -93,7 +95,8 @@ export class CityPacks {
   stage(city: City, config: EffectiveConfig): void {
     const { written, removed, foreign } = materialise(config)
     this.#foreign.set(city.name, foreign)
-    if (written + removed + foreign.length > 0) this.#deps.log.info({ city: city.name, written, removed, foreign }, 'packs staged')
+    if (written + removed + foreign.length > 0)
+      this.#deps.log.info({ city: city.name, written, removed, foreign }, 'packs staged')
   }
 
   /** A change of a running city: one that cannot be staged goes on with what was staged before. */
@@ -135,7 +138,9 @@ export class CityPacks {
       head: () => access.head(name),
       async edit({ actor, ifMatch, etag, change, events, mends }) {
         const { result, config: now } = await config.edit({
-          actor, ifMatch, change,
+          actor,
+          ifMatch,
+          change,
           events: (outcome) => events(outcome.result),
           ...(etag === undefined ? {} : { etag }),
           ...(mends === undefined ? {} : { mends }),

@@ -1,5 +1,6 @@
 /** `svcctl serve`: the process around the supervisor. */
 import { readFileSync } from 'node:fs'
+import { flushCompileCache } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../kernel/clock.ts'
@@ -43,6 +44,8 @@ export async function main(argv: readonly string[], io: ServeIo): Promise<number
     return explain(error, io)
   }
   io.stdout.write(`listening on ${supervisor.url}\n`)
+  // Now and not at the exit: a supervisor that is killed would compile everything again at every start.
+  flushCompileCache()
   return stopped(supervisor, io)
 }
 

@@ -26,9 +26,10 @@ import { CONFIG_SCHEMA } from '../modules/config/transaction.ts'
 import { createEventHandlers } from '../modules/events/handlers.ts'
 import { createHealthHandlers } from '../modules/health/handlers.ts'
 import { createMetrics } from '../modules/health/metrics.ts'
-import { createProbes } from '../modules/health/probes.ts'
+import { createProbes, type Probe } from '../modules/health/probes.ts'
 import { createReadiness } from '../modules/health/readiness.ts'
 import { watchLoopDelay } from '../modules/health/vitals.ts'
+import type { Lookup } from '../modules/packs/fence.ts'
 import { isPreset, probeTargets } from '../modules/providers/presets.ts'
 import { createRequestHandlers } from '../modules/requests/handlers.ts'
 import { BUILTIN_PACKS, CityConfigs } from './city-config.ts'
@@ -55,6 +56,10 @@ export interface SupervisorDeps {
   readonly random: () => number
   /** Without one, creating and unregistering answer 501; for tests (spec §4). */
   readonly withInitializer?: boolean
+  /** What the host is looked at with: the real probes where absent. For tests. */
+  readonly probes?: readonly Probe[]
+  /** How hosts of packs are resolved: the system's way where absent. */
+  readonly lookup?: Lookup
 }
 
 export interface Supervisor {
@@ -75,6 +80,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     path: join(settings.home, 'supervisor.db'),
     migrations: SUPERVISOR_MIGRATIONS,
     owner: 'the supervisor',
+    lockWaitMs: 1_000,
     clock,
     onCommit: metrics.logs.committed,
   })
@@ -89,10 +95,10 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     knownHead: 0,
     previousUid: undefined,
   })
-  const readiness = createReadiness({ clock, probes: createProbes(probeTargets(env), { env }) })
+  const readiness = createReadiness({ clock, probes: deps.probes ?? createProbes(probeTargets(env), { env }) })
   const ids = createIds(hostId)
   const packs = new CityPacks({
-    home: settings.home, allowedHosts: settings.allowedPackHosts, builtins: BUILTIN_PACKS, env, clock, log,
+    home: settings.home, allowedHosts: settings.allowedPackHosts, builtins: BUILTIN_PACKS, env, clock, log, lookup: deps.lookup,
   })
   const configs = new CityConfigs({
     clock, log, retention: settings.retention, resolvePack: (files, dir) => packs.resolver(files, dir),

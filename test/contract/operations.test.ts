@@ -17,6 +17,7 @@ import { documentScenarios } from './scenarios/documents.ts'
 import { eventScenarios } from './scenarios/events.ts'
 import { refusalsOfEveryOperation } from './scenarios/every-operation.ts'
 import { healthScenarios } from './scenarios/health.ts'
+import { packScenarios } from './scenarios/packs.ts'
 import { requestScenarios } from './scenarios/requests.ts'
 import { pathOf, type Scenario, type World } from './scenarios/scenario.ts'
 
@@ -24,6 +25,7 @@ const SCENARIOS: readonly Scenario[] = [
   ...refusalsOfEveryOperation,
   ...cityScenarios,
   ...eventScenarios,
+  ...packScenarios,
   ...requestScenarios,
   ...healthScenarios,
   ...documentScenarios,
@@ -46,11 +48,22 @@ const answersOf = (operation: Operation): (number | string)[] => [
 test('every declared answer has a scenario, and every scenario is of a declared answer', () => {
   const covered = new Set(SCENARIOS.map(({ operation, answer }) => keyOf(operation, answer)))
   const declared = OPERATIONS.flatMap((operation) => answersOf(operation).map((answer) => ({ operation, answer })))
-  const missing = declared.filter(({ operation, answer }) => !covered.has(keyOf(operation.id, answer)) && !(answer in ELSEWHERE))
-  assert.deepEqual(missing.map(({ operation, answer }) => keyOf(operation.id, answer)), [])
+  const missing = declared.filter(
+    ({ operation, answer }) => !covered.has(keyOf(operation.id, answer)) && !(answer in ELSEWHERE),
+  )
+  assert.deepEqual(
+    missing.map(({ operation, answer }) => keyOf(operation.id, answer)),
+    [],
+  )
   const known = new Set(declared.map(({ operation, answer }) => keyOf(operation.id, answer)))
-  assert.deepEqual([...covered].filter((key) => !known.has(key)), [])
-  assert.deepEqual(Object.keys(ELSEWHERE).filter((code) => !declared.some(({ answer }) => answer === code)), [])
+  assert.deepEqual(
+    [...covered].filter((key) => !known.has(key)),
+    [],
+  )
+  assert.deepEqual(
+    Object.keys(ELSEWHERE).filter((code) => !declared.some(({ answer }) => answer === code)),
+    [],
+  )
 })
 
 describe('every operation gives every answer that it declares', { concurrency: 6 }, () => {
@@ -66,7 +79,8 @@ describe('every operation gives every answer that it declares', { concurrency: 6
   }
 
   before(async () => {
-    const use = <T extends AsyncDisposable>(promise: Promise<T>): Promise<T> => promise.then((value) => stack.use(value))
+    const use = <T extends AsyncDisposable>(promise: Promise<T>): Promise<T> =>
+      promise.then((value) => stack.use(value))
     const [main, closed, readOnly, empty, forgetful, unwired, gitless, broken] = await Promise.all([
       use(run()),
       use(run({ args: ['--auth'] })),
@@ -74,7 +88,14 @@ describe('every operation gives every answer that it declares', { concurrency: 6
       use(run({ env: { SHELL: '/nonexistent/shell' } })),
       use(run({ toml: '[events.retention]\nmax_bytes = 600\n' })),
       use(runHere({ withInitializer: false })),
-      use(runHere({ probes: createProbes([], { env: {} }).map((probe) => ({ ...probe, run: async () => ({ status: 'not_installed' }) })) })),
+      use(
+        runHere({
+          probes: createProbes([], { env: {} }).map((probe) => ({
+            ...probe,
+            run: async () => ({ status: 'not_installed' }),
+          })),
+        }),
+      ),
       use(runHere({ clock: brokenClock })),
     ])
     await Promise.all([main, forgetful].map(({ api, work }) => newCity(api, work, 'alpha')))
@@ -117,7 +138,11 @@ describe('every operation gives every answer that it declares', { concurrency: 6
       OPERATIONS.map(async (operation) => {
         using connection = new RawConnection(url)
         await connection.send(`${operation.method} ${pathOf(operation)} HTTP/1.1\r\nHost: localhost\r\nX-Slow: `)
-        assertProblem(await connection.answer(operation.method, pathOf(operation)), 'request-timeout', 'timeout: the headers did not arrive within 10 s')
+        assertProblem(
+          await connection.answer(operation.method, pathOf(operation)),
+          'request-timeout',
+          'timeout: the headers did not arrive within 10 s',
+        )
         await connection.closed
       }),
     )
@@ -131,7 +156,11 @@ describe('every operation gives every answer that it declares', { concurrency: 6
         using connection = new RawConnection(url)
         const head = `${operation.method} ${pathOf(operation)} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{`
         await connection.send(head)
-        assertProblem(await connection.answer(operation.method, pathOf(operation)), 'request-timeout', 'timeout: the body did not arrive within 5 s')
+        assertProblem(
+          await connection.answer(operation.method, pathOf(operation)),
+          'request-timeout',
+          'timeout: the body did not arrive within 5 s',
+        )
         await connection.closed
       }),
     )
@@ -142,12 +171,16 @@ test('while the supervisor shuts down every operation is 503 unavailable, and wh
   await using own = await run()
   await newCity(own.api, own.work, 'alpha')
   using busy = new RawConnection(own.api.url)
-  await busy.send('POST /v0/city/alpha/events HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: application/json\r\nContent-Length: 31\r\nConnection: close\r\n\r\n{"type":"a.b",')
+  await busy.send(
+    'POST /v0/city/alpha/events HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: application/json\r\nContent-Length: 31\r\nConnection: close\r\n\r\n{"type":"a.b",',
+  )
   // Heads that are not complete yet: these connections are not idle, so they outlive the closing of the port.
   const waiting = await Promise.all(
     OPERATIONS.map(async (operation) => {
       const connection = new RawConnection(own.api.url)
-      await connection.send(`${operation.method} ${pathOf(operation)} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\n`)
+      await connection.send(
+        `${operation.method} ${pathOf(operation)} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\n`,
+      )
       return { operation, connection }
     }),
   )
@@ -176,4 +209,3 @@ test('while the supervisor shuts down every operation is 503 unavailable, and wh
   assert.ok(Number(at(emitted.body, 'seq')) > 0)
   assert.equal(await ended, 0)
 })
-

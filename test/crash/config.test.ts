@@ -7,8 +7,8 @@ import { test } from 'node:test'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { cityAgain, createCity } from '../support/config-city.ts'
 import { at } from '../support/document.ts'
-import { eventually } from '../support/http.ts'
 import { openEditedCity } from '../support/edited-city.ts'
+import { eventually } from '../support/http.ts'
 import { startSupervisor } from '../support/supervisor.ts'
 
 const ROUNDS = 12
@@ -40,11 +40,18 @@ test('kill -9 in the middle of edits of several files leaves all of them old or 
     assert.ok(now === acknowledged || now === acknowledged + 1, `${where}: ${now}`)
     assert.equal(city.service.lastError, undefined)
     assert.equal(city.store.db.all('SELECT * FROM config_journal').length, 0)
-    const events = city.store.db.all("SELECT envelope FROM events JOIN event_types t ON t.id = events.type WHERE t.name = 'config.reloaded' ORDER BY seq")
+    const events = city.store.db.all(
+      "SELECT envelope FROM events JOIN event_types t ON t.id = events.type WHERE t.name = 'config.reloaded' ORDER BY seq",
+    )
     const payloads = events.map(({ envelope }) => at(JSON.parse(String(envelope)), 'payload'))
     assert.equal(payloads.length, now, `${where}: one event per edit`)
     for (const [index, payload] of payloads.entries()) {
-      if (index > 0) assert.equal(at(payload, 'previous_revision'), at(payloads[index - 1], 'revision'), 'each goes on from the one before')
+      if (index > 0)
+        assert.equal(
+          at(payload, 'previous_revision'),
+          at(payloads[index - 1], 'revision'),
+          'each goes on from the one before',
+        )
     }
     if (now > 0) assert.equal(at(payloads.at(-1), 'revision'), city.service.revision)
     last = now
@@ -54,7 +61,11 @@ test('kill -9 in the middle of edits of several files leaves all of them old or 
 })
 
 /** The last acknowledged number; kills the editor a moment after so many edits. */
-function editUntilKilled(dir: string, from: number, after: { readonly edits: number; readonly ms: number }): Promise<number> {
+function editUntilKilled(
+  dir: string,
+  from: number,
+  after: { readonly edits: number; readonly ms: number },
+): Promise<number> {
   return new Promise((done, fail) => {
     const child = spawn(process.execPath, [EDITOR, dir, String(from)], { stdio: ['ignore', 'pipe', 'inherit'] })
     let out = ''
@@ -68,7 +79,17 @@ function editUntilKilled(dir: string, from: number, after: { readonly edits: num
     })
     child.on('error', fail)
     child.on('exit', (code, signal) => {
-      if (signal === 'SIGKILL') done(Math.max(0, ...out.split('\n').slice(0, -1).filter((line) => /^\d+$/.test(line)).map(Number)))
+      if (signal === 'SIGKILL')
+        done(
+          Math.max(
+            0,
+            ...out
+              .split('\n')
+              .slice(0, -1)
+              .filter((line) => /^\d+$/.test(line))
+              .map(Number),
+          ),
+        )
       else fail(new Error(`the editor ended with ${code}`))
     })
   })
@@ -77,8 +98,12 @@ function editUntilKilled(dir: string, from: number, after: { readonly edits: num
 /** The number that each configuration file carries; a file left over by an edit would show as one more. */
 function numbersIn(dir: string): Map<string, number> {
   const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
-  const paths = files.map((entry) => join(entry.parentPath, entry.name).slice(dir.length + 1)).filter((path) => !path.startsWith('.svc/'))
-  return new Map(paths.map((path) => [path, Number(/^# (\d+)\n/.exec(readFileSync(join(dir, path), 'utf8'))?.[1] ?? -1)]))
+  const paths = files
+    .map((entry) => join(entry.parentPath, entry.name).slice(dir.length + 1))
+    .filter((path) => !path.startsWith('.svc/'))
+  return new Map(
+    paths.map((path) => [path, Number(/^# (\d+)\n/.exec(readFileSync(join(dir, path), 'utf8'))?.[1] ?? -1)]),
+  )
 }
 
 test('a supervisor that is killed during edits comes back with every acknowledged one', async () => {
@@ -89,7 +114,9 @@ test('a supervisor that is killed during edits comes back with every acknowledge
   for (let round = 0; round < 4; round++) {
     const city = await cityAgain(supervisor, 'killed')
     const text = '[workspace]\nprovider = "shell"\n[providers.shell]\nbase = "builtin:shell"\n'
-    const killed = new Promise<void>((done) => setTimeout(() => supervisor.kill('SIGKILL').then(() => done()), 100 + Math.random() * 300))
+    const killed = new Promise<void>((done) =>
+      setTimeout(() => supervisor.kill('SIGKILL').then(() => done()), 100 + Math.random() * 300),
+    )
     for (let n = acknowledged + 1; ; n++) {
       const answer = await city.put('city.toml', `# ${n}\n${text}`).catch(() => undefined)
       if (answer === undefined) break
@@ -137,7 +164,9 @@ test('a start on files that are not valid comes up on the last good ones, says s
     again.remove('agents/new')
     again.write('pack.toml', '[pack]\nname = "lastgood"\nschema = 2\n')
     again.write('city.toml', sound)
-    await eventually('the mended files are in force', async () => ((await again.config()).last_error === undefined ? true : undefined))
+    await eventually('the mended files are in force', async () =>
+      (await again.config()).last_error === undefined ? true : undefined,
+    )
     assert.deepEqual((await again.config()).agents, [])
     assert.equal((await again.events('config.reloaded')).at(-1)?.payload.source, 'watch')
   } finally {
@@ -157,5 +186,8 @@ test('a city that never had a good configuration fails to start and tells what i
     const items = at(body, 'items')
     return Array.isArray(items) ? items.find((item) => at(item, 'status') === 'init_failed') : undefined
   })
-  assert.deepEqual(at(failed, 'issues', 0), { location: 'city.toml:1:2', message: 'unknown key `workspce` (did you mean `workspace`?)' })
+  assert.deepEqual(at(failed, 'issues', 0), {
+    location: 'city.toml:1:2',
+    message: 'unknown key `workspce` (did you mean `workspace`?)',
+  })
 })

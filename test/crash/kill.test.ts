@@ -11,8 +11,16 @@ import { join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import BetterSqlite3 from 'better-sqlite3'
-import { call, eventually, type Fields, fieldsOf, listAll, tryCall } from '../support/crash-client.ts'
-import { emitEvents, type LoadDeps, logOf, operateCities, Promises, settleBrokenCreates, Witness } from '../support/crash-load.ts'
+import { call, eventually, type Fields, fieldsOf, listAll } from '../support/crash-client.ts'
+import {
+  emitEvents,
+  type LoadDeps,
+  logOf,
+  operateCities,
+  Promises,
+  settleBrokenCreates,
+  Witness,
+} from '../support/crash-load.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { type RunningSupervisor, startSupervisor } from '../support/supervisor.ts'
 
@@ -36,7 +44,11 @@ class Run implements AsyncDisposable {
   readonly #random: Random
   readonly #promises = new Promises()
   readonly #watching = new AbortController()
-  readonly #witnesses: { readonly witness: Witness; readonly done: Promise<void>; readonly start: Map<string, number> }[] = []
+  readonly #witnesses: {
+    readonly witness: Witness
+    readonly done: Promise<void>
+    readonly start: Map<string, number>
+  }[] = []
   readonly #home: string
   readonly #work: string
   #server: RunningSupervisor
@@ -76,9 +88,19 @@ class Run implements AsyncDisposable {
     const cursor = await this.#cursor()
     const ending = new AbortController()
     const deps: LoadDeps = {
-      random: this.#random, promises: this.#promises, work: this.#work, url: () => this.#server.url, signal: ending.signal,
+      random: this.#random,
+      promises: this.#promises,
+      work: this.#work,
+      url: () => this.#server.url,
+      signal: ending.signal,
     }
-    const load = Promise.all([operateCities(deps), operateCities(deps), emitEvents(deps), emitEvents(deps), emitEvents(deps)])
+    const load = Promise.all([
+      operateCities(deps),
+      operateCities(deps),
+      emitEvents(deps),
+      emitEvents(deps),
+      emitEvents(deps),
+    ])
     await Promise.race([this.#promises.answers(this.#random.between(3, 150)), pause(10_000)])
     // Between two answers too, not only right after one.
     await pause(this.#random.between(0, 8))
@@ -139,7 +161,11 @@ class Run implements AsyncDisposable {
       if (this.#ended.has(id)) continue
       await eventually(`the end of ${operation} of ${city} (${id})`, async () => {
         const { status, body } = await call(this.#server.url, 'GET', `/v0/requests/${id}`)
-        assert.equal(status, 200, `${operation} of ${city} was accepted as ${id} and is not known: ${JSON.stringify(body)}`)
+        assert.equal(
+          status,
+          200,
+          `${operation} of ${city} was accepted as ${id} and is not known: ${JSON.stringify(body)}`,
+        )
         return body['status'] === 'succeeded' || body['status'] === 'failed' ? true : undefined
       })
       this.#ended.add(id)
@@ -166,7 +192,8 @@ class Run implements AsyncDisposable {
       const start = before.get(city)
       if (start === undefined) continue
       for (const [seq, marker] of log) {
-        if (seq > start) assert.equal(found.get(city)?.get(seq), marker, `${city} ${seq} was acknowledged and is not there`)
+        if (seq > start)
+          assert.equal(found.get(city)?.get(seq), marker, `${city} ${seq} was acknowledged and is not there`)
       }
     }
   }
@@ -202,7 +229,11 @@ class Run implements AsyncDisposable {
     }
     await this.#everythingEnds()
     const cities = await listAll(this.#server.url, '/v0/cities')
-    assert.deepEqual(cities.filter(({ running }) => running !== true), [], 'every city runs in the end')
+    assert.deepEqual(
+      cities.filter(({ running }) => running !== true),
+      [],
+      'every city runs in the end',
+    )
   }
 
   async #caughtUp(witness: Witness, cursor: string): Promise<void> {
@@ -234,8 +265,13 @@ class Run implements AsyncDisposable {
       assert.ok(marker === '' || !markers.has(marker), `${marker} is in the logs twice`)
       markers.add(marker)
     }
-    for (const [id, { operation, city }] of this.#promises.accepted) assert.equal(ends.get(id), 1, `${operation} of ${city} (${id})`)
-    assert.deepEqual([...ends].filter(([, count]) => count !== 1), [], 'one terminal event per request, also where the 202 was lost')
+    for (const [id, { operation, city }] of this.#promises.accepted)
+      assert.equal(ends.get(id), 1, `${operation} of ${city} (${id})`)
+    assert.deepEqual(
+      [...ends].filter(([, count]) => count !== 1),
+      [],
+      'one terminal event per request, also where the 202 was lost',
+    )
     assert.deepEqual(unfinished(join(this.#home, 'supervisor.db')), [], 'nothing is left unfinished')
     return logs
   }
@@ -251,7 +287,11 @@ class Run implements AsyncDisposable {
         const seen = witness.seen.get(log)
         const upTo = Math.max(...(seen?.keys() ?? [0]))
         for (const event of events.slice(start.get(log) ?? 0, upTo)) {
-          assert.equal(seen?.get(Number(event['seq'])), JSON.stringify(event), `${witness.name} missed ${log} ${event['seq']}`)
+          assert.equal(
+            seen?.get(Number(event['seq'])),
+            JSON.stringify(event),
+            `${witness.name} missed ${log} ${event['seq']}`,
+          )
         }
       }
     }
@@ -264,7 +304,9 @@ function markerOf(event: unknown): string {
 
 function positions(cursor: string): Map<string, number> {
   const parts = cursor === '0' ? [] : cursor.split(',')
-  return new Map(parts.map((part) => [part.slice(0, part.lastIndexOf(':')), Number(part.slice(part.lastIndexOf(':') + 1))]))
+  return new Map(
+    parts.map((part) => [part.slice(0, part.lastIndexOf(':')), Number(part.slice(part.lastIndexOf(':') + 1))]),
+  )
 }
 
 function readLog(path: string): readonly Fields[] {

@@ -1,7 +1,17 @@
 /** Disks that are full, read-only or gone: refused with 503, nothing acknowledged lost, nobody else affected, back by itself. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { call, eventually, listAll } from '../support/crash-client.ts'
@@ -39,10 +49,16 @@ async function createCity(server: RunningSupervisor, name: string, dir: string):
 }
 
 const running = (server: RunningSupervisor, name: string, deadlineMs = RECOVERY_MS) =>
-  eventually(`${name} runs`, async () => ((await call(server.url, 'GET', `/v0/city/${name}`)).status === 200 ? true : undefined), deadlineMs)
+  eventually(
+    `${name} runs`,
+    async () => ((await call(server.url, 'GET', `/v0/city/${name}`)).status === 200 ? true : undefined),
+    deadlineMs,
+  )
 
 const emit = (server: RunningSupervisor, city: string, marker: string) =>
-  call(server.url, 'POST', `/v0/city/${city}/events`, { body: { type: 'load.a', actor: 'test', payload: { marker, padding: 'x'.repeat(2_000) } } })
+  call(server.url, 'POST', `/v0/city/${city}/events`, {
+    body: { type: 'load.a', actor: 'test', payload: { marker, padding: 'x'.repeat(2_000) } },
+  })
 
 /** Emits until the city refuses; the markers that were acknowledged. */
 async function emitUntilRefused(server: RunningSupervisor, city: string, prefix: string) {
@@ -71,7 +87,9 @@ async function storageCheck(server: RunningSupervisor): Promise<unknown> {
   return Object(all.find((one) => Object(one).name === 'storage')).status
 }
 
-test('a city on a full disk refuses writes, keeps what it acknowledged, and recovers when there is room', { timeout: 180_000 }, async (t) => {
+test('a city on a full disk refuses writes, keeps what it acknowledged, and recovers when there is room', {
+  timeout: 180_000,
+}, async (t) => {
   await using server = await startSupervisor()
   using disk = mounted(t, join(server.work, 'small'), 4)
   if (disk === undefined) return
@@ -100,10 +118,16 @@ test('a city on a full disk refuses writes, keeps what it acknowledged, and reco
   await running(again, 'tight')
   assert.deepEqual(await markers(again, 'tight'), ['before', ...acknowledged, 'after'])
   const seqs = (await listAll(again.url, '/v0/city/tight/events?order=asc')).map(({ seq }) => seq)
-  assert.deepEqual(seqs, seqs.map((_, index) => index + 1), 'no gap where writes were refused')
+  assert.deepEqual(
+    seqs,
+    seqs.map((_, index) => index + 1),
+    'no gap where writes were refused',
+  )
 })
 
-test('a create on a full disk is refused and leaves nothing behind; the same create works once there is room', { timeout: 120_000 }, async (t) => {
+test('a create on a full disk is refused and leaves nothing behind; the same create works once there is room', {
+  timeout: 120_000,
+}, async (t) => {
   await using server = await startSupervisor()
   using disk = mounted(t, join(server.work, 'small'), 1)
   if (disk === undefined) return
@@ -118,7 +142,9 @@ test('a create on a full disk is refused and leaves nothing behind; the same cre
   await createCity(server, 'late', dir)
 })
 
-test('a city whose directory becomes immutable refuses writes and recovers when that ends', { timeout: 180_000 }, async (t) => {
+test('a city whose directory becomes immutable refuses writes and recovers when that ends', {
+  timeout: 180_000,
+}, async (t) => {
   await using server = await startSupervisor()
   const dir = join(server.work, 'frozen')
   await createCity(server, 'frozen', dir)
@@ -141,7 +167,9 @@ test('a city whose directory becomes immutable refuses writes and recovers when 
   assert.deepEqual(await markers(server, 'frozen'), ['before', 'after'])
 })
 
-test('a city whose directory is moved away stops, keeps its registration, and is back when the directory is', { timeout: 180_000 }, async () => {
+test('a city whose directory is moved away stops, keeps its registration, and is back when the directory is', {
+  timeout: 180_000,
+}, async () => {
   await using server = await startSupervisor()
   const dir = join(server.work, 'nomad')
   await createCity(server, 'nomad', dir)
@@ -152,10 +180,14 @@ test('a city whose directory is moved away stops, keeps its registration, and is
   assert.equal(refused.status, 503, JSON.stringify(refused.body))
   assert.match(String(refused.body['detail']), /^unavailable: /)
   assert.equal(await health(server), 'degraded')
-  const failed = await eventually('the city says that its directory is missing', async () => {
-    const cities = await listAll(server.url, '/v0/cities')
-    return cities.find(({ name, status }) => name === 'nomad' && status === 'init_failed')
-  }, RECOVERY_MS)
+  const failed = await eventually(
+    'the city says that its directory is missing',
+    async () => {
+      const cities = await listAll(server.url, '/v0/cities')
+      return cities.find(({ name, status }) => name === 'nomad' && status === 'init_failed')
+    },
+    RECOVERY_MS,
+  )
   assert.match(String(failed['error']), /directory is missing/)
   assert.equal(await health(server), 'degraded', 'still, while it is failed')
   assert.equal((await emit(server, 'nomad', 'lost')).status, 404)
@@ -169,10 +201,15 @@ test('a city whose directory is moved away stops, keeps its registration, and is
   assert.equal((await emit(server, 'nomad', 'after')).status, 201)
   assert.deepEqual(await markers(server, 'nomad'), ['before', 'after'])
   const stops = await listAll(server.url, '/v0/city/nomad/events?type=city.stopped')
-  assert.deepEqual(stops.map(({ payload }) => Object(payload).reason), ['directory_missing'])
+  assert.deepEqual(
+    stops.map(({ payload }) => Object(payload).reason),
+    ['directory_missing'],
+  )
 })
 
-test('a supervisor whose own home is full refuses what it must record; cities go on, and it recovers', { timeout: 180_000 }, async (t) => {
+test('a supervisor whose own home is full refuses what it must record; cities go on, and it recovers', {
+  timeout: 180_000,
+}, async (t) => {
   await using server = await startSupervisor()
   using disk = mounted(t, join(server.work, 'small'), 3)
   if (disk === undefined) return
@@ -180,11 +217,17 @@ test('a supervisor whose own home is full refuses what it must record; cities go
   // The home's parent is the small disk: the cities go elsewhere.
   await createCity(cramped, 'steady', join(server.work, 'steady'))
   const release = fill(disk.path)
-  const refused = await eventually('a create is refused', async () => {
-    const answer = await call(cramped.url, 'POST', '/v0/city', { body: { dir: join(server.work, 'more'), name: `more${Math.random()}`.slice(0, 20) } })
-    if (answer.status === 202) await unregisterAll(cramped, server.work)
-    return answer.status === 202 ? undefined : answer
-  }, RECOVERY_MS)
+  const refused = await eventually(
+    'a create is refused',
+    async () => {
+      const answer = await call(cramped.url, 'POST', '/v0/city', {
+        body: { dir: join(server.work, 'more'), name: `more${Math.random()}`.slice(0, 20) },
+      })
+      if (answer.status === 202) await unregisterAll(cramped, server.work)
+      return answer.status === 202 ? undefined : answer
+    },
+    RECOVERY_MS,
+  )
   assert.equal(refused.status, 503, JSON.stringify(refused.body))
   assert.match(String(refused.body['detail']), /^unavailable: /)
   assert.equal(await health(cramped), 'degraded')
@@ -198,7 +241,10 @@ test('a damaged city.db, and one of a newer version, stop their own city only', 
   await using server = await startSupervisor()
   for (const name of ['sound', 'damaged', 'newer']) await createCity(server, name, join(server.work, name))
   assert.equal(await server.kill('SIGTERM'), 0)
-  writeFileSync(join(server.work, 'damaged', '.svc', 'city.db'), 'not a database at all, whatever its name says'.repeat(200))
+  writeFileSync(
+    join(server.work, 'damaged', '.svc', 'city.db'),
+    'not a database at all, whatever its name says'.repeat(200),
+  )
   const { default: BetterSqlite3 } = await import('better-sqlite3')
   const db = new BetterSqlite3(join(server.work, 'newer', '.svc', 'city.db'))
   db.pragma('user_version = 999')
@@ -206,9 +252,13 @@ test('a damaged city.db, and one of a newer version, stop their own city only', 
   await using again = await startSupervisor({ home: server.home })
   await running(again, 'sound')
   assert.equal((await emit(again, 'sound', 'well')).status, 201)
-  for (const [name, why] of [['damaged', /not a database|malformed/], ['newer', /schema 999.*newer version/]] as const) {
+  for (const [name, why] of [
+    ['damaged', /not a database|malformed/],
+    ['newer', /schema 999.*newer version/],
+  ] as const) {
     const city = await eventually(`${name} has failed`, async () =>
-      (await listAll(again.url, '/v0/cities')).find((one) => one['name'] === name && one['status'] === 'init_failed'))
+      (await listAll(again.url, '/v0/cities')).find((one) => one['name'] === name && one['status'] === 'init_failed'),
+    )
     assert.match(String(city['error']), why)
   }
   assert.equal(await health(again), 'degraded')
@@ -223,11 +273,16 @@ async function unregisterAll(server: RunningSupervisor, work: string): Promise<v
     if (String(name).startsWith('more')) await call(server.url, 'POST', `/v0/city/${String(name)}/unregister`)
   }
   await eventually('the unregistered city is gone', async () =>
-    (await listAll(server.url, '/v0/cities')).every(({ name }) => !String(name).startsWith('more')) ? true : undefined)
+    (await listAll(server.url, '/v0/cities')).every(({ name }) => !String(name).startsWith('more')) ? true : undefined,
+  )
   rmSync(join(work, 'more'), { recursive: true, force: true })
 }
 
-function mounted(t: { skip(message: string): void }, path: string, megabytes: number): (Disposable & { readonly path: string }) | undefined {
+function mounted(
+  t: { skip(message: string): void },
+  path: string,
+  megabytes: number,
+): (Disposable & { readonly path: string }) | undefined {
   const disk = mountSmall(path, megabytes)
   if (typeof disk !== 'string') return disk
   t.skip(disk)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { symlinkSync } from 'node:fs'
+import { readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { MASK } from '../../src/contract/merge-patch.ts'
@@ -30,7 +30,10 @@ test('a city shows what it runs on, what each file says, and where every value c
   const city = await createCity(supervisor, 'shown')
   const config = await city.config()
   assert.equal(config.workspace.provider, 'shell')
-  assert.deepEqual(config.agents.map(({ identity }) => identity), ['core.worker'])
+  assert.deepEqual(
+    config.agents.map(({ identity }) => identity),
+    ['core.worker'],
+  )
   assert.equal(config.last_error, undefined)
   assert.deepEqual(config.warnings, [], 'a fresh city has no warnings')
   assert.equal((await city.get('/config')).headers.etag, `"${config.revision}"`)
@@ -40,10 +43,17 @@ test('a city shows what it runs on, what each file says, and where every value c
 
   const explained = await city.get('/config/explain')
   assert.deepEqual(at(explained.body, 'settings', 'workspace.provider'), {
-    value: 'shell', file: 'city.toml', line: 4, column: 12, layer: 'city',
+    value: 'shell',
+    file: 'city.toml',
+    line: 4,
+    column: 12,
+    layer: 'city',
   })
   assert.deepEqual(at((await city.get('/config/explain?provider=claude')).body, 'providers', 0, 'origin'), 'builtin')
-  assert.deepEqual(at((await city.get('/config/explain?provider=shell')).body, 'providers', 0, 'origin'), 'builtin+city')
+  assert.deepEqual(
+    at((await city.get('/config/explain?provider=shell')).body, 'providers', 0, 'origin'),
+    'builtin+city',
+  )
   assert.deepEqual(at((await city.get('/config/explain?agent=core.worker')).body, 'agents', 0, 'origin'), 'pack:core')
   assertProblem(await city.get('/config/explain?rig=none'), 'config-item-not-found', 'not_found: there is no rig none')
   assertProblem(await city.get('/config?view=other'), 'validation-failed')
@@ -66,14 +76,21 @@ test('a file is read and replaced byte for byte, and put back to what it was', a
   const changed = await city.put('city.toml', `${odd}[daemon]\nmax_restarts = 7\n`, { ifMatch: `"${before.revision}"` })
   assert.equal(changed.status, 200)
   assert.equal(city.read('city.toml'), `${odd}[daemon]\nmax_restarts = 7\n`)
-  assert.equal(at((await city.get('/config')).body, 'settings', 'daemon', 'max_restarts'), 7, 'in force with the answer')
+  assert.equal(
+    at((await city.get('/config')).body, 'settings', 'daemon', 'max_restarts'),
+    7,
+    'in force with the answer',
+  )
   assert.equal(at(changed.body, 'config_revision'), (await city.config()).revision)
 
   assert.equal((await city.put('city.toml', odd)).status, 200)
   assert.equal(city.read('city.toml'), odd)
   assert.equal((await city.config()).revision, revision)
   const events = await reloads(city)
-  assert.deepEqual(events.map(({ payload }) => payload.source), ['watch', 'api', 'api'])
+  assert.deepEqual(
+    events.map(({ payload }) => payload.source),
+    ['watch', 'api', 'api'],
+  )
   assert.equal(events.at(-1)?.payload.revision, revision)
 })
 
@@ -89,8 +106,15 @@ test('a file that would make the configuration invalid is refused with every iss
   const city = await createCity(supervisor, 'refused')
   const text = city.read('city.toml')
   const bad = `${COMMENTED}[daemon]\nmax_restarts = "many"\npatrol_intervall = "1s"\n[[rigs]]\nname = "a b"\n`
-  const refused = assertProblem(await city.put('city.toml', bad), 'invalid-config', /^invalid_config: city\.toml:8:16: /)
-  assert.deepEqual(refused.errors?.map(({ location }) => location), ['city.toml:8:16', 'city.toml:9:1', 'city.toml:11:8'])
+  const refused = assertProblem(
+    await city.put('city.toml', bad),
+    'invalid-config',
+    /^invalid_config: city\.toml:8:16: /,
+  )
+  assert.deepEqual(
+    refused.errors?.map(({ location }) => location),
+    ['city.toml:8:16', 'city.toml:9:1', 'city.toml:11:8'],
+  )
   assert.match(refused.errors?.[1]?.message ?? '', /did you mean `patrol_interval`/)
   assert.equal(city.read('city.toml'), text)
   assertProblem(await city.put('city.toml', bad, { dryRun: true }), 'invalid-config')
@@ -115,9 +139,22 @@ test('paths that are no configuration file of the city are refused, also through
   const city = await createCity(supervisor, 'paths')
   symlinkSync(supervisor.home, join(city.dir, 'conf'))
   symlinkSync('/etc/passwd', join(city.dir, 'linked.toml'))
-  const paths = ['../x.toml', '/etc/passwd', 'agents/../../x.toml', '.svc/city.db', 'conf/supervisor.toml', 'linked.toml', 'packs/a/pack.toml', 'a\0.toml']
+  const paths = [
+    '../x.toml',
+    '/etc/passwd',
+    'agents/../../x.toml',
+    '.svc/city.db',
+    'conf/supervisor.toml',
+    'linked.toml',
+    'packs/a/pack.toml',
+    'a\0.toml',
+  ]
   for (const path of paths) {
-    assertProblem(await city.get(`/config/files/${encodeURIComponent(path)}`), 'validation-failed', /^validation_failed: path\.path: /)
+    assertProblem(
+      await city.get(`/config/files/${encodeURIComponent(path)}`),
+      'validation-failed',
+      /^validation_failed: path\.path: /,
+    )
     assertProblem(await city.put(path, ''), 'validation-failed')
     assertProblem(await city.post('/config/validate', { files: { [path]: '' } }), 'validation-failed')
   }
@@ -131,14 +168,20 @@ test('files are checked as they are, and as they would be, without anything comi
   const sound = await city.get('/config/validate')
   assert.deepEqual([at(sound.body, 'valid'), at(sound.body, 'revision')], [true, (await city.config()).revision])
   const dry = await city.post('/config/validate', {
-    files: { 'city.toml': 'include = ["conf/x.toml"]\n', 'conf/x.toml': '[workspce]\n', 'pack.toml': null, 'loose.toml': 'x = 1\n' },
+    files: {
+      'city.toml': 'include = ["conf/x.toml"]\n',
+      'conf/x.toml': '[workspce]\n',
+      'pack.toml': null,
+      'loose.toml': 'x = 1\n',
+    },
   })
   assert.equal(at(dry.body, 'valid'), false)
   const issues = at(dry.body, 'issues')
   assert.ok(Array.isArray(issues))
-  assert.deepEqual(issues.map((issue) => `${at(issue, 'severity')} ${at(issue, 'file')}:${at(issue, 'line')} ${at(issue, 'key')}`), [
-    'error conf/x.toml:1 workspce', 'error loose.toml:1 x',
-  ])
+  assert.deepEqual(
+    issues.map((issue) => `${at(issue, 'severity')} ${at(issue, 'file')}:${at(issue, 'line')} ${at(issue, 'key')}`),
+    ['error conf/x.toml:1 workspce', 'error loose.toml:1 x'],
+  )
   assert.deepEqual(at((await city.post('/config/validate', { files: {} })).body, 'valid'), true)
   assertProblem(await city.post('/config/validate', { files: { 'city.toml': 5 } }), 'validation-failed')
   assert.deepEqual(await city.events('config.*'), [])
@@ -149,7 +192,14 @@ test('a saved file is in force soon; a bad one changes nothing, is told once, an
   const sound = city.read('city.toml')
   city.write('agents/mayor/agent.toml', AGENT)
   const [reloaded] = await eventually('the reload', async () => nonEmpty(await reloads(city)))
-  assert.deepEqual(reloaded.payload.changed, { agents: ['mayor'], rigs: [], providers: [], orders: [], formulas: [], packs: [] })
+  assert.deepEqual(reloaded.payload.changed, {
+    agents: ['mayor'],
+    rigs: [],
+    providers: [],
+    orders: [],
+    formulas: [],
+    packs: [],
+  })
   assert.equal(reloaded.payload.source, 'watch')
   const good = await city.config()
   assert.equal(good.revision, reloaded.payload.revision)
@@ -170,11 +220,22 @@ test('a saved file is in force soon; a bad one changes nothing, is told once, an
   assert.equal(failed.payload.error_code, 'config_invalid')
   assert.equal((await rejections(city)).length, 1, 'the same state is told once')
 
-  const refusal = assertProblem(await city.put('agents/mayor/agent.toml', `${AGENT}attach = false\n`), 'conflict-config', /^conflict: the files on disk are not valid/)
-  assert.equal(refusal.errors?.[0]?.location, shown.last_error?.issues.map(({ file, line, column }) => `${file}:${line}:${column}`)[0])
+  const refusal = assertProblem(
+    await city.put('agents/mayor/agent.toml', `${AGENT}attach = false\n`),
+    'conflict-config',
+    /^conflict: the files on disk are not valid/,
+  )
+  assert.equal(
+    refusal.errors?.[0]?.location,
+    shown.last_error?.issues.map(({ file, line, column }) => `${file}:${line}:${column}`)[0],
+  )
   const broken = await city.file('city.toml')
   assertProblem(await city.put('city.toml', sound), 'conflict-config')
-  assert.equal((await city.put('city.toml', sound, { ifMatch: `"${broken.revision}"` })).status, 200, 'who has seen it can mend it')
+  assert.equal(
+    (await city.put('city.toml', sound, { ifMatch: `"${broken.revision}"` })).status,
+    200,
+    'who has seen it can mend it',
+  )
   const mended = await city.config()
   assert.deepEqual([mended.revision, mended.last_error], [good.revision, undefined])
   assert.equal((await reloads(city)).length, 1, 'what is in force has not changed')
@@ -226,7 +287,10 @@ test('of edits based on the same version one wins, and none of the others is los
   )
   const statuses = answers.map(({ status }) => status)
   assert.equal(statuses.filter((status) => status === 200).length, 1)
-  assert.ok(statuses.every((status) => status === 200 || status === 412), statuses.join())
+  assert.ok(
+    statuses.every((status) => status === 200 || status === 412),
+    statuses.join(),
+  )
   const winner = answers.findIndex(({ status }) => status === 200)
   assert.equal(city.read('city.toml'), `${text}# edit ${winner}\n`)
 
@@ -235,7 +299,10 @@ test('of edits based on the same version one wins, and none of the others is los
 
   const files = Array.from({ length: 8 }, (_, n) => `agents/a${n}/agent.toml`)
   const created = await Promise.all(files.map((file) => city.put(file, AGENT)))
-  assert.deepEqual(created.map(({ status }) => status), files.map(() => 201))
+  assert.deepEqual(
+    created.map(({ status }) => status),
+    files.map(() => 201),
+  )
   assert.equal((await city.config()).agents.filter(({ identity }) => /^a\d$/.test(identity)).length, 8)
 })
 
@@ -257,7 +324,9 @@ test('200 saves in 2 s settle on the last one with little work', async () => {
     city.write('city.toml', `${sound}[daemon]\nmax_restarts = ${n}\n`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
-  await eventually('the last save is in force', async () => (at((await city.get('/config')).body, 'settings', 'daemon', 'max_restarts') === 200 ? true : undefined))
+  await eventually('the last save is in force', async () =>
+    at((await city.get('/config')).body, 'settings', 'daemon', 'max_restarts') === 200 ? true : undefined,
+  )
   const count = (await reloads(city)).length
   assert.ok(count >= 1 && count <= 5, `${count} reloads`)
 })
@@ -275,13 +344,23 @@ test('secrets are in no answer, event, error or log', async () => {
   assert.deepEqual(at(config.settings, 'workspace', 'env'), { KEY: MASK, REF: '$HOME' })
   const prompt = await city.get('/agents/spy/prompt')
   assert.equal(at(prompt.body, 'text'), `Say ${MASK} to spy.`)
-  assertProblem(await city.put('agents/spy/agent.toml', `provider = "nope"\n[env]\nWORD = "${secret}"\nX = 5\n`), 'invalid-config')
+  assertProblem(
+    await city.put('agents/spy/agent.toml', `provider = "nope"\n[env]\nWORD = "${secret}"\nX = 5\n`),
+    'invalid-config',
+  )
   const answers = await Promise.all([
-    city.get('/config'), city.get('/config?view=raw'), city.get('/config/explain'), city.get('/config/validate'), city.get('/status'),
-    city.get('/events?limit=1000'), city.put('agents/spy/agent.toml', `[env]\nWORD = "${secret}"\nWORD = "${secret}"\n`),
-    city.put('agents/spy/agent.toml', `env = "${secret}"\n`), city.put('agents/spy/agent.toml', `[env]\nWORD = ${secret}\n`),
+    city.get('/config'),
+    city.get('/config?view=raw'),
+    city.get('/config/explain'),
+    city.get('/config/validate'),
+    city.get('/status'),
+    city.get('/events?limit=1000'),
+    city.put('agents/spy/agent.toml', `[env]\nWORD = "${secret}"\nWORD = "${secret}"\n`),
+    city.put('agents/spy/agent.toml', `env = "${secret}"\n`),
+    city.put('agents/spy/agent.toml', `[env]\nWORD = ${secret}\n`),
   ])
   for (const { text } of answers) assert.ok(!text.includes(secret), text.slice(0, 2000))
+  assert.ok(!readFileSync(join(supervisor.home, 'supervisor.log'), 'utf8').includes(secret))
 })
 
 test('a prompt is previewed as a session gets it, of the city and of a rig, and a broken one never shows its source', async () => {
@@ -293,8 +372,9 @@ test('a prompt is previewed as a session gets it, of the city and of a rig, and 
 
   city.write('agents/mason/agent.toml', 'provider = "shell"\nscope = "rig"\n')
   city.write('agents/mason/prompt.template.md', '{{ AgentName }} works on {{ Rig }} with prefix {{ IssuePrefix }}.\n')
-  const sound = city.read('city.toml')
-  assert.equal((await city.put('city.toml', `${sound}\n[[agent]]\nname = "smith"\ndir = "shop"\nprompt_template = "agents/mason/prompt.template.md"\n\n[[rigs]]\nname = "shop"\npath = "rigs/shop"\n`)).status === 200 || true, true)
+  const tables =
+    '[[agent]]\nname = "smith"\ndir = "shop"\nprompt_template = "agents/mason/prompt.template.md"\n\n[[rigs]]\nname = "shop"\npath = "rigs/shop"\n'
+  city.write('city.toml', `${city.read('city.toml')}\n${tables}`)
   await eventually('the rig is loaded', async () => ((await city.config()).rigs.length === 1 ? true : undefined))
   const split = await city.get('/agents/shop/smith/prompt')
   assert.equal(at(split.body, 'text'), 'shop/smith works on shop with prefix sh.')
@@ -305,20 +385,36 @@ test('a prompt is previewed as a session gets it, of the city and of a rig, and 
   city.write('agents/mason/prompt.template.md', 'Hello {{ Nobody }}.\n')
   const [rejected] = await eventually('the rejection', async () => nonEmpty(await rejections(city)))
   assert.match(JSON.stringify(rejected.payload.issues), /agents\/mason\/prompt\.template\.md.*Nobody/)
-  assert.equal(at((await city.get('/agents/shop/smith/prompt')).body, 'text'), 'shop/smith works on shop with prefix sh.', 'what is in force goes on')
+  assert.equal(
+    at((await city.get('/agents/shop/smith/prompt')).body, 'text'),
+    'shop/smith works on shop with prefix sh.',
+    'what is in force goes on',
+  )
 })
 
 test('another name of the running city is refused until it is restarted', async () => {
   const city = await createCity(supervisor, 'named')
   const site = city.read('.svc/site.toml')
-  const refused = assertProblem(await city.put('.svc/site.toml', site.replace('"named"', '"other"')), 'invalid-config', /needs a restart/)
+  const refused = assertProblem(
+    await city.put('.svc/site.toml', site.replace('"named"', '"other"')),
+    'invalid-config',
+    /needs a restart/,
+  )
   assert.equal(refused.errors?.[0]?.location, '.svc/site.toml:1:1')
 })
 
 test('retention of the city’s own files applies to its log', async () => {
   const city = await createCity(supervisor, 'retained')
-  const put = await city.put('city.toml', `${city.read('city.toml')}[events.retention]\nmax_age = "1h"\nmax_bytes = 2000\n`)
+  const put = await city.put(
+    'city.toml',
+    `${city.read('city.toml')}[events.retention]\nmax_age = "1h"\nmax_bytes = 2000\n`,
+  )
   assert.equal(put.status, 200)
-  for (let n = 0; n < 30; n++) await city.post('/events', { type: 'test.filler', actor: 'test', payload: { text: 'x'.repeat(200) } })
-  await eventually('old events are gone', async () => (Number(at((await city.get('/status')).body, 'events', 'oldest_seq')) > 1 ? true : undefined), 30_000)
+  for (let n = 0; n < 30; n++)
+    await city.post('/events', { type: 'test.filler', actor: 'test', payload: { text: 'x'.repeat(200) } })
+  await eventually(
+    'old events are gone',
+    async () => (Number(at((await city.get('/status')).body, 'events', 'oldest_seq')) > 1 ? true : undefined),
+    30_000,
+  )
 })

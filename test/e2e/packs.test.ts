@@ -3,11 +3,13 @@ import assert from 'node:assert/strict'
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { cityAgain, ConfigCity, createCity } from '../support/config-city.ts'
+import { resolveSettings } from '../../src/supervisor/settings.ts'
+import { cli } from '../support/cli.ts'
+import { ConfigCity, cityAgain, createCity } from '../support/config-city.ts'
 import { at, isMap } from '../support/document.ts'
-import { type Answer, assertProblem, eventually } from '../support/http.ts'
 import { type GitRepository, type GitServer, startGitServer } from '../support/git-server.ts'
-import { type Running, run, runAgain } from '../support/running.ts'
+import { type Answer, assertProblem, eventually } from '../support/http.ts'
+import { newCity, type Running, run, runAgain, runHere } from '../support/running.ts'
 
 let git: GitServer
 let running: Running
@@ -31,7 +33,8 @@ const pack = (name: string, more = '') => ({
 
 const city = (name: string): Promise<ConfigCity> => createCity(running.server, name)
 const packItem = async (from: ConfigCity, name: string): Promise<Answer> => from.get(`/packs/${name}`)
-const stateOf = async (from: ConfigCity, name: string): Promise<unknown> => at((await packItem(from, name)).body, 'state')
+const stateOf = async (from: ConfigCity, name: string): Promise<unknown> =>
+  at((await packItem(from, name)).body, 'state')
 const codes = async (from: ConfigCity): Promise<unknown[]> => {
   const issues = at((await from.post('/packs/check')).body, 'issues')
   return Array.isArray(issues) ? issues.map((issue) => at(issue, 'code')) : []
@@ -66,7 +69,10 @@ test('a pack from git is added, pinned, listed, and removed again byte for byte'
   assert.equal(payload.name, 'tools')
   assert.equal(payload.version, 'v1.4.2')
   assert.equal(payload.revision, (await alpha.config()).revision)
-  assert.match(alpha.read('pack.toml'), /\[imports\.tools\]\nsource = "http:\/\/127\.0\.0\.1:\d+\/tools\.git"\nversion = "\^1\.4"/)
+  assert.match(
+    alpha.read('pack.toml'),
+    /\[imports\.tools\]\nsource = "http:\/\/127\.0\.0\.1:\d+\/tools\.git"\nversion = "\^1\.4"/,
+  )
 
   const { body, headers } = await alpha.get('/packs')
   assert.equal(at(body, 'total'), 2)
@@ -85,8 +91,13 @@ test('a pack from git is added, pinned, listed, and removed again byte for byte'
   assert.equal((await alpha.events('config.reloaded')).length, 1)
 
   const item = await packItem(alpha, 'tools')
-  assertProblem(await alpha.api.call('DELETE', '/v0/city/alpha/packs/tools', { headers: { 'if-match': '"other"' } }), 'precondition-failed')
-  const removed = await alpha.api.call('DELETE', '/v0/city/alpha/packs/tools', { headers: { 'if-match': String(item.headers.etag) } })
+  assertProblem(
+    await alpha.api.call('DELETE', '/v0/city/alpha/packs/tools', { headers: { 'if-match': '"other"' } }),
+    'precondition-failed',
+  )
+  const removed = await alpha.api.call('DELETE', '/v0/city/alpha/packs/tools', {
+    headers: { 'if-match': String(item.headers.etag) },
+  })
   assert.equal(removed.status, 200, removed.text)
   assert.equal(at(removed.body, 'revision'), (await alpha.config()).revision)
   assert.equal(alpha.read('pack.toml'), before)
@@ -101,12 +112,19 @@ test('the lock is read back as it was written, and a second city uses the same c
   await add(one, { source })
   const requests = git.seen.length
   const text = one.read('packs.lock')
-  assert.match(text, /schema = 1\n\n\[packs\."http:.*shared\.git"\]\nversion = "v2\.0\.0"\ncommit = "[0-9a-f]{40}"\ncontent_hash = "sha256:[0-9a-f]{64}"\nsubpath = ""\nfetched = "20/)
+  assert.match(
+    text,
+    /schema = 1\n\n\[packs\."http:.*shared\.git"\]\nversion = "v2\.0\.0"\ncommit = "[0-9a-f]{40}"\ncontent_hash = "sha256:[0-9a-f]{64}"\nsubpath = ""\nfetched = "20/,
+  )
   two.write('packs.lock', text)
   two.write('pack.toml', one.read('pack.toml'))
-  await eventually('the second city has it', async () => ((await stateOf(two, 'shared')) === 'installed' ? true : undefined))
+  await eventually('the second city has it', async () =>
+    (await stateOf(two, 'shared')) === 'installed' ? true : undefined,
+  )
   await two.post('/config/reload')
-  await eventually('it is loaded', async () => ((await two.config()).agents.some(({ identity }) => identity === 'shared.shared-agent') ? true : undefined))
+  await eventually('it is loaded', async () =>
+    (await two.config()).agents.some(({ identity }) => identity === 'shared.shared-agent') ? true : undefined,
+  )
   assert.equal(git.seen.length, requests, 'nothing was asked over the network')
   assert.equal(two.read('packs.lock'), text)
 })
@@ -114,7 +132,13 @@ test('the lock is read back as it was written, and a second city uses the same c
 test('what a pack imports comes along, from any depth, and the lock has it too', async () => {
   const beta = await city('beta')
   const { source: inner } = tagged('inner', 'v0.3.1', 'v0.4.0')
-  const outer = git.repository('outer', { 'packs/outer/pack.toml': manifest('outer', `[imports.inner]\nsource = "${inner}"\nversion = "^0.3"\n[imports.near]\nsource = "../near"\n`), 'packs/near/pack.toml': manifest('near') })
+  const outer = git.repository('outer', {
+    'packs/outer/pack.toml': manifest(
+      'outer',
+      `[imports.inner]\nsource = "${inner}"\nversion = "^0.3"\n[imports.near]\nsource = "../near"\n`,
+    ),
+    'packs/near/pack.toml': manifest('near'),
+  })
   outer.tag('v1.0.0')
   await add(beta, { source: `${outer.source}//packs/outer`, version: '^1' })
   assert.match(beta.read('packs.lock'), /inner\.git"\]\nversion = "v0\.3\.1"/)
@@ -174,7 +198,10 @@ test('an upgrade stays within the constraint, for all or for those that are name
   const one = await eps.outcome(await eps.post('/packs/upgrade', { names: ['up-a'] }))
   assert.deepEqual(at(one.payload, 'upgraded', 0, 'version'), 'v1.1.0')
   assert.deepEqual(at(one.payload, 'upgraded', 0, 'commit'), newA)
-  assert.deepEqual((await eps.events('pack.upgraded')).map(({ payload }) => payload.name), ['up-a'])
+  assert.deepEqual(
+    (await eps.events('pack.upgraded')).map(({ payload }) => payload.name),
+    ['up-a'],
+  )
   const rest = await eps.outcome(await eps.post('/packs/upgrade'))
   assert.deepEqual(at(rest.payload, 'upgraded', 0, 'version'), 'v1.2.0')
   assertProblem(await eps.post('/packs/upgrade', { names: ['nobody'] }), 'pack-not-found')
@@ -237,11 +264,40 @@ test('a reply to a key is the first answer again, though the import is there by 
 })
 
 const FENCED = [
-  'http://127.0.0.1/x.git', 'http://localhost/x.git', 'https://foo.localhost/x', 'http://2130706433/x', 'http://0x7f.1/x', 'http://0177.0.0.1/x',
-  'http://10.1.2.3/x', 'https://192.168.0.1/x', 'https://172.16.9.9/x', 'https://100.64.0.1/x', 'http://169.254.169.254/latest', 'https://metadata.google.internal/x',
-  'http://[::1]/x', 'http://[::ffff:127.0.0.1]/x', 'http://[fd00::1]/x', 'http://[fe80::1]/x', 'http://0.0.0.0/x', 'http://[::]/x',
-  'ssh://git@127.0.0.1/x', 'git@127.0.0.1:x/y', 'git@2130706433:x/y', 'file:///etc', 'file://localhost/etc', 'git://example.org/x', 'ext::sh -c id', '-uhttp://example.org/x',
-  'https://example.org/x#main', 'https://example.org/x?token=1', 'https://example.org/../x', 'https://example.org/x//../y', '/etc', '~/x', '../outside', 'builtin:none',
+  'http://127.0.0.1/x.git',
+  'http://localhost/x.git',
+  'https://foo.localhost/x',
+  'http://2130706433/x',
+  'http://0x7f.1/x',
+  'http://0177.0.0.1/x',
+  'http://10.1.2.3/x',
+  'https://192.168.0.1/x',
+  'https://172.16.9.9/x',
+  'https://100.64.0.1/x',
+  'http://169.254.169.254/latest',
+  'https://metadata.google.internal/x',
+  'http://[::1]/x',
+  'http://[::ffff:127.0.0.1]/x',
+  'http://[fd00::1]/x',
+  'http://[fe80::1]/x',
+  'http://0.0.0.0/x',
+  'http://[::]/x',
+  'ssh://git@127.0.0.1/x',
+  'git@127.0.0.1:x/y',
+  'git@2130706433:x/y',
+  'file:///etc',
+  'file://localhost/etc',
+  'git://example.org/x',
+  'ext::sh -c id',
+  '-uhttp://example.org/x',
+  'https://example.org/x#main',
+  'https://example.org/x?token=1',
+  'https://example.org/../x',
+  'https://example.org/x//../y',
+  '/etc',
+  '~/x',
+  '../outside',
+  'builtin:none',
 ]
 for (const source of FENCED) {
   test(`the source ${source} is refused before anything starts`, async () => {
@@ -252,15 +308,30 @@ for (const source of FENCED) {
 
 test('a password in a source is refused and appears nowhere', async () => {
   const kappa = await city('kappa')
-  for (const source of ['https://me:s3cr3t-w0rd@example.org/x.git', 'https://s3cr3t-w0rd@example.org/x', 's3cr3t-w0rd@example.org:x/y', 'ssh://s3cr3t-w0rd@example.org/x']) {
+  for (const source of [
+    'https://me:s3cr3t-w0rd@example.org/x.git',
+    'https://s3cr3t-w0rd@example.org/x',
+    's3cr3t-w0rd@example.org:x/y',
+    'ssh://s3cr3t-w0rd@example.org/x',
+  ]) {
     const answer = await kappa.post('/packs', { source })
     assertProblem(answer, 'validation-failed')
     assert.doesNotMatch(answer.text, /s3cr3t/)
   }
-  kappa.write('pack.toml', `${kappa.read('pack.toml')}\n[imports.leaky]\nsource = "https://me:s3cr3t-w0rd@example.org/x.git"\n`)
-  await eventually('the file is refused', async () => ((await kappa.events('config.rejected')).length > 0 ? true : undefined))
+  kappa.write(
+    'pack.toml',
+    `${kappa.read('pack.toml')}\n[imports.leaky]\nsource = "https://me:s3cr3t-w0rd@example.org/x.git"\n`,
+  )
+  await eventually('the file is refused', async () =>
+    (await kappa.events('config.rejected')).length > 0 ? true : undefined,
+  )
   const failed = await kappa.outcome(await kappa.post('/packs/install'))
-  const seen = [await kappa.get('/packs'), await kappa.post('/packs/check'), await kappa.get('/events'), await kappa.get('/config/validate')].map(({ text }) => text)
+  const seen = [
+    await kappa.get('/packs'),
+    await kappa.post('/packs/check'),
+    await kappa.get('/events'),
+    await kappa.get('/config/validate'),
+  ].map(({ text }) => text)
   assert.doesNotMatch([JSON.stringify(failed), ...seen].join('\n'), /s3cr3t/)
   assert.doesNotMatch(readFileSync(join(running.server.home, 'supervisor.log'), 'utf8'), /s3cr3t/)
 })
@@ -274,7 +345,10 @@ test('a redirect is not followed, and an import of a pack is fenced like any oth
   sly.tag('v1.0.0')
   assert.equal(await refused(lambda, await lambda.post('/packs', { source: sly.source })), 'blocked_host')
   assert.equal(await refused(lambda, await lambda.post('/packs', { source: `${git.url}/none.git` })), 'clone_failed')
-  assert.equal(await refused(lambda, await lambda.post('/packs', { source: target.source, version: '^9' })), 'version_conflict')
+  assert.equal(
+    await refused(lambda, await lambda.post('/packs', { source: target.source, version: '^9' })),
+    'version_conflict',
+  )
   assert.deepEqual(await lambda.events('pack.added'), [])
 })
 
@@ -287,16 +361,29 @@ test('a token file logs in, and its token is in no file, event, answer or log', 
     assert.equal(await refused(mu, await mu.post('/packs', { source })), 'pack_credential_required')
     writeFileSync(join(running.work, 'token'), 't0ken-0f-mine\n', { mode: 0o600 })
     const credentials = join(mu.dir, '.svc', 'credentials.toml')
-    writeFileSync(credentials, `[[credential]]\nmatch = "${git.host}"\ntoken_file = "${join(running.work, 'token')}"\n`, { mode: 0o644 })
+    writeFileSync(
+      credentials,
+      `[[credential]]\nmatch = "${git.host}"\ntoken_file = "${join(running.work, 'token')}"\n`,
+      { mode: 0o644 },
+    )
     assert.equal(await refused(mu, await mu.post('/packs', { source })), 'pack_credential_required')
     rmSync(credentials)
-    writeFileSync(credentials, `[[credential]]\nmatch = "${git.host}"\ntoken_file = "${join(running.work, 'token')}"\n`, { mode: 0o600 })
+    writeFileSync(
+      credentials,
+      `[[credential]]\nmatch = "${git.host}"\ntoken_file = "${join(running.work, 'token')}"\n`,
+      { mode: 0o600 },
+    )
     await add(mu, { source })
   } finally {
     git.demand(undefined)
   }
   assert.ok(git.seen.some((request) => request.authorization === authorization))
-  const places = [everything(running.server.home), everything(mu.dir), (await mu.get('/events')).text, (await mu.get('/packs')).text]
+  const places = [
+    everything(running.server.home),
+    everything(mu.dir),
+    (await mu.get('/events')).text,
+    (await mu.get('/packs')).text,
+  ]
   assert.doesNotMatch(places.join('\n'), /t0ken-0f-mine/)
   assert.ok(!places.join('\n').includes(authorization.slice('Basic '.length)))
 })
@@ -344,10 +431,17 @@ test('an add survives the end of the supervisor in the middle of its download', 
     const again = await cityAgain(second.server, 'omega')
     const outcome = await again.outcome(accepted)
     assert.equal(outcome.type, 'request.result.pack.add', JSON.stringify(outcome.payload))
-    assert.equal((await again.events('request.*')).filter(({ payload }) => payload.request_id === at(accepted.body, 'request_id')).length, 1)
+    assert.equal(
+      (await again.events('request.*')).filter(({ payload }) => payload.request_id === at(accepted.body, 'request_id'))
+        .length,
+      1,
+    )
     assert.equal((await again.events('pack.added')).length, 1)
     assert.deepEqual(await codes(again), [])
-    assert.ok(!existsSync(join(second.server.home, 'cache', 'tmp')) || readdirSync(join(second.server.home, 'cache', 'tmp')).length === 0)
+    assert.ok(
+      !existsSync(join(second.server.home, 'cache', 'tmp')) ||
+        readdirSync(join(second.server.home, 'cache', 'tmp')).length === 0,
+    )
   } finally {
     await first[Symbol.asyncDispose]()
   }
@@ -376,4 +470,83 @@ test('what is written by hand and cannot be read is named by the check', async (
   assert.equal(at(answer.body, 'partial'), true)
   assert.ok(isMap(answer.body))
   assert.equal(dirname(join(pi.dir, 'packs.lock')), pi.dir)
+})
+
+test('the command line adds, lists, checks, upgrades and removes', async () => {
+  const rho = await city('rho')
+  const { source } = tagged('by-cli', 'v1.0.0', 'v1.1.0')
+  const svcctl = (...args: string[]) =>
+    cli(['pack', ...args], { env: { SVC_API: running.server.url, SVC_CITY: 'rho' } })
+  const added = await svcctl('add', source, '--name', 'mine', '--version', '=1.0.0', '--wait')
+  assert.equal(added.code, 0, added.err)
+  assert.match(added.out, /mine/)
+  assert.match((await svcctl('list')).out, /^core\t.*\nmine\tcity\tgit\tinstalled\t=1\.0\.0\tv1\.0\.0\t/m)
+  assert.equal(at(JSON.parse((await svcctl('get', 'mine', '--json')).out), 'pin', 'version'), 'v1.0.0')
+  assert.equal((await svcctl('check')).code, 0)
+  assert.equal((await svcctl('upgrade', 'mine', '--wait')).code, 0)
+  assert.equal((await svcctl('install', '--wait')).code, 0)
+  assert.match((await svcctl('remove', 'mine')).out, /deleted/)
+  const refusedAdd = await svcctl('add', 'http://127.0.0.1:1/x.git')
+  assert.notEqual(refusedAdd.code, 0)
+  assert.match(refusedAdd.err, /loopback/)
+  rho.write('packs.lock', 'schema = 9\n')
+  const failed = await svcctl('check')
+  assert.equal(failed.code, 9)
+  assert.match(failed.out, /invalid-lockfile/)
+})
+
+test('git connects to the address that was looked at, not to what the name means by then', async () => {
+  const { source } = tagged('pinned', 'v1.0.0')
+  const named = source.replace('127.0.0.1', 'packs.test')
+  const root = join(running.work, 'pinned-home')
+  mkdirSync(root, { recursive: true })
+  writeFileSync(join(root, 'supervisor.toml'), `[supervisor]\nport = 0\nallowed_pack_hosts = ["packs.test"]\n`)
+  const settings = resolveSettings({ home: root }, {}, root, root)
+  await using here = await runHere({ settings, lookup: async () => ['127.0.0.1'] })
+  await newCity(here.api, here.work, 'ups')
+  // No resolver knows the name: without the pin there is nothing to connect to.
+  const payload = await add(new ConfigCity(here.api, join(here.work, 'ups'), 'ups'), { source: named })
+  assert.equal(payload.source, named)
+})
+
+test('an import whose repository is gone can be taken out, which mends the files', async () => {
+  const phi = await city('phi')
+  const before = phi.read('pack.toml')
+  phi.write('pack.toml', `${before}\n[imports.gone]\nsource = "${git.url}/gone.git"\nversion = "^1"\n`)
+  await eventually('the file is refused', async () =>
+    (await phi.events('config.rejected')).length > 0 ? true : undefined,
+  )
+  assert.equal(await refused(phi, await phi.post('/packs/install')), 'clone_failed')
+  const removed = await phi.api.call('DELETE', '/v0/city/phi/packs/gone')
+  assert.equal(removed.status, 200, removed.text)
+  assert.equal(phi.read('pack.toml'), before)
+  assert.equal((await phi.config()).last_error, undefined)
+})
+
+test('two adds of one name at once: one is added, the other fails', async () => {
+  const chi = await city('chi')
+  const [a, b] = [tagged('race-a', 'v1.0.0'), tagged('race-b', 'v1.0.0')]
+  const accepted = await Promise.all([a, b].map(({ source }) => chi.post('/packs', { source, name: 'race' })))
+  const ends = await Promise.all(accepted.map((one) => chi.outcome(one)))
+  assert.deepEqual(ends.map(({ type }) => type).sort(), ['request.failed', 'request.result.pack.add'])
+  assert.equal(ends.find(({ type }) => type === 'request.failed')?.payload.error_code, 'already_exists')
+  assert.equal((await chi.events('pack.added')).length, 1)
+})
+
+test('adds of different packs at once are both there at the end', async () => {
+  const psi = await city('psi')
+  const sources = ['par-a', 'par-b', 'par-c'].map((name) => tagged(name, 'v1.0.0').source)
+  await Promise.all(sources.map((source) => add(psi, { source })))
+  assert.equal(psi.read('packs.lock').match(/\[packs\./g)?.length, 3)
+  assert.deepEqual(await codes(psi), [])
+})
+
+test('a name that resolves to a private address is blocked once it is looked up', async () => {
+  await using here = await runHere({ lookup: async () => ['1.1.1.1', '192.168.7.7'] })
+  await newCity(here.api, here.work, 'tau')
+  const tau = new ConfigCity(here.api, join(here.work, 'tau'), 'tau')
+  assert.equal(
+    await refused(tau, await tau.post('/packs', { source: 'https://git.example.org/x.git' })),
+    'blocked_host',
+  )
 })

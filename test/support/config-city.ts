@@ -27,7 +27,11 @@ export class ConfigCity {
     return this.api.post(`${this.base}${path}`, body, options)
   }
 
-  put(file: string, text: string, { ifMatch, dryRun = false }: { ifMatch?: string | undefined; dryRun?: boolean } = {}): Promise<Answer> {
+  put(
+    file: string,
+    text: string,
+    { ifMatch, dryRun = false }: { ifMatch?: string | undefined; dryRun?: boolean } = {},
+  ): Promise<Answer> {
     const headers = ifMatch === undefined ? {} : { 'if-match': ifMatch }
     return this.api.call('PUT', `${this.filePath(file)}${dryRun ? '?dry_run=true' : ''}`, { body: { text }, headers })
   }
@@ -59,14 +63,20 @@ export class ConfigCity {
     const { body } = await this.get(`/events?${query}&order=asc&limit=1000`)
     const items = at(body, 'items')
     assert.ok(Array.isArray(items))
-    return items.map((item) => ({ type: String(at(item, 'type')), actor: String(at(item, 'actor')), payload: asMap(at(item, 'payload')) }))
+    return items.map((item) => ({
+      type: String(at(item, 'type')),
+      actor: String(at(item, 'actor')),
+      payload: asMap(at(item, 'payload')),
+    }))
   }
 
   /** The terminal event of a 202, by its payload. */
   outcome(accepted: Answer): Promise<Event> {
     assert.equal(accepted.status, 202, accepted.text)
     const id = at(accepted.body, 'request_id')
-    return eventually(`the end of ${String(id)}`, async () => (await this.events('request.*')).find(({ payload }) => payload.request_id === id))
+    return eventually(`the end of ${String(id)}`, async () =>
+      (await this.events('request.*')).find(({ payload }) => payload.request_id === id),
+    )
   }
 }
 
@@ -99,5 +109,7 @@ const running = (api: Api, name: string): Promise<true> =>
   eventually(`${name} is running`, async () => {
     const { body } = await api.get('/v0/cities')
     const items = at(body, 'items')
-    return Array.isArray(items) && items.some((item) => at(item, 'name') === name && at(item, 'running') === true) ? true : undefined
+    return Array.isArray(items) && items.some((item) => at(item, 'name') === name && at(item, 'running') === true)
+      ? true
+      : undefined
   })

@@ -17,6 +17,7 @@ export interface DocumentedOperation {
   readonly id: string
   readonly method: string
   readonly path: string
+  readonly family: string
   readonly parameters: readonly DocumentedParameter[]
   /** Undefined where the operation takes no body. */
   readonly body: { readonly schema: Fields; readonly required: boolean } | undefined
@@ -64,6 +65,7 @@ function documentedOperation(path: string, method: string, operation: Fields): D
     id: String(operation.operationId),
     method: method.toUpperCase(),
     path,
+    family: String(asList(operation.tags)[0]),
     parameters: asList(operation.parameters ?? []).map((parameter) => documentedParameter(resolved(parameter))),
     body: json === undefined ? undefined : { schema: asFields(json.schema), required: body?.required === true },
     streams: operation['x-svc-frames'] !== undefined,

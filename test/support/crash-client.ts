@@ -10,7 +10,8 @@ export interface Answered {
 
 export const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
 export const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {})
-export const itemsOf = (body: Fields): readonly Fields[] => (Array.isArray(body['items']) ? body['items'].filter(isFields) : [])
+export const itemsOf = (body: Fields): readonly Fields[] =>
+  Array.isArray(body['items']) ? body['items'].filter(isFields) : []
 
 /** The answer, or undefined where the connection broke before it was complete. */
 export async function tryCall(
@@ -52,9 +53,14 @@ export async function listAll(url: string, path: string): Promise<readonly Field
   const items: Fields[] = []
   for (let cursor = ''; ; ) {
     const joint = path.includes('?') ? '&' : '?'
-    const page = await call(url, 'GET', `${path}${joint}limit=1000${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`)
+    const page = await call(
+      url,
+      'GET',
+      `${path}${joint}limit=1000${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`,
+    )
     if (page.status !== 200) throw new Error(`${path}: ${page.status} ${JSON.stringify(page.body)}`)
-    if (page.body['partial'] === true) throw new Error(`${path} is partial: ${JSON.stringify(page.body['partial_errors'])}`)
+    if (page.body['partial'] === true)
+      throw new Error(`${path} is partial: ${JSON.stringify(page.body['partial_errors'])}`)
     items.push(...itemsOf(page.body))
     cursor = String(page.body['next_cursor'] ?? '')
     if (cursor === '') return items
@@ -118,7 +124,9 @@ export async function readStream(
 export class FrameError extends Error {}
 
 function parseFrame(text: string): Frame {
-  const fields = new Map(text.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]))
+  const fields = new Map(
+    text.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+  )
   const data: unknown = JSON.parse(fields.get('data') ?? 'null')
   return { id: fields.get('id') ?? '', event: fields.get('event') ?? '', data: fieldsOf(data) }
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Answered, type Fields, type Frame, FrameError, fieldsOf, readStream, tryCall } from './crash-client.ts'
+import { type Answered, type Fields, type Frame, FrameError, listAll, readStream, tryCall } from './crash-client.ts'
 import type { Random } from './random.ts'
 
 /** What a caller got a 2xx for, and what it sent without learning the outcome. */
@@ -13,7 +13,8 @@ export class Promises {
   /** Log → seq → marker. */
   readonly emitted = new Map<string, Map<number, string>>()
   /** Calls with a key that were answered. */
-  readonly keyed: { readonly key: string; readonly path: string; readonly body: object; readonly answer: Answered }[] = []
+  readonly keyed: { readonly key: string; readonly path: string; readonly body: object; readonly answer: Answered }[] =
+    []
   /** Calls with a key whose answer never came. */
   unanswered: { readonly key: string; readonly path: string; readonly body: object }[] = []
   /** Creates whose answer never came. */
@@ -102,7 +103,10 @@ async function adopt({ url, work, promises }: LoadDeps, city: string): Promise<v
   promises.answered()
   const busy = answer.status === 409 && answer.body['code'] === 'operation-in-progress'
   const leaving = answer.status === 409 && String(answer.body['detail']).includes('unregistered')
-  assert.ok(answer.status === 202 || answer.status === 200 || busy || leaving, `adopt ${city}: ${JSON.stringify(answer)}`)
+  assert.ok(
+    answer.status === 202 || answer.status === 200 || busy || leaving,
+    `adopt ${city}: ${JSON.stringify(answer)}`,
+  )
   if (answer.status === 202) promises.accept('city.create', city, answer.body)
 }
 
@@ -173,7 +177,9 @@ export class Witness {
     while (!signal.aborted) {
       const inThisConnection = new Map<string, number>()
       this.connections++
-      const status = await readStream(url(), this.#path, this.lastId, signal, (frame) => this.#take(frame, inThisConnection, city))
+      const status = await readStream(url(), this.#path, this.lastId, signal, (frame) =>
+        this.#take(frame, inThisConnection, city),
+      )
       this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1)
       const expected = [0, 200, 503, ...(city === undefined ? [] : [404])]
       assert.ok(expected.includes(status), `${this.#path} after ${this.lastId}: ${status}`)
@@ -206,8 +212,7 @@ export class Witness {
 export async function settleBrokenCreates(url: string, work: string, promises: Promises): Promise<number> {
   const broken = promises.brokenCreates
   promises.brokenCreates = []
-  const { body } = await tryCall(url, 'GET', '/v0/cities?limit=1000') ?? { body: {} }
-  const listed = new Set((Array.isArray(body['items']) ? body['items'] : []).map((item: unknown) => String(fieldsOf(item)['name'])))
+  const listed = new Set((await listAll(url, '/v0/cities')).map(({ name }) => String(name)))
   for (const { name, key } of broken) {
     const dir = join(work, name)
     if (!listed.has(name)) assert.ok(!existsSync(dir), `${name} is not registered, but its create left ${dir} behind`)

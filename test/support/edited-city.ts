@@ -7,7 +7,7 @@ import { ConfigService } from '../../src/modules/config/service.ts'
 import { OPTIONS } from '../../src/modules/config/testing.ts'
 import { CITY_SCHEMA } from '../../src/supervisor/supervisor.ts'
 
-const SILENT = { error() {}, warn() {}, info() {}, debug() {} }
+const SILENT = { error() {}, warn() {}, info() {}, debug() {}, isLevelEnabled: () => false }
 
 export interface EditedCity extends AsyncDisposable {
   readonly service: ConfigService

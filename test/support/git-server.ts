@@ -91,35 +91,63 @@ function backend(root: string, request: IncomingMessage, response: ServerRespons
   const url = new URL(request.url ?? '', 'http://localhost')
   const child = spawn('git', ['http-backend'], {
     env: {
-      PATH: process.env['PATH'] ?? '', GIT_PROJECT_ROOT: root, GIT_HTTP_EXPORT_ALL: '1', PATH_INFO: url.pathname,
-      QUERY_STRING: url.search.slice(1), REQUEST_METHOD: request.method ?? 'GET',
-      CONTENT_TYPE: request.headers['content-type'] ?? '', HTTP_CONTENT_ENCODING: String(request.headers['content-encoding'] ?? ''),
-      GIT_PROTOCOL: String(request.headers['git-protocol'] ?? ''), GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1',
+      PATH: process.env['PATH'] ?? '',
+      GIT_PROJECT_ROOT: root,
+      GIT_HTTP_EXPORT_ALL: '1',
+      PATH_INFO: url.pathname,
+      QUERY_STRING: url.search.slice(1),
+      REQUEST_METHOD: request.method ?? 'GET',
+      CONTENT_TYPE: request.headers['content-type'] ?? '',
+      HTTP_CONTENT_ENCODING: String(request.headers['content-encoding'] ?? ''),
+      GIT_PROTOCOL: String(request.headers['git-protocol'] ?? ''),
+      GIT_CONFIG_GLOBAL: '/dev/null',
+      GIT_CONFIG_NOSYSTEM: '1',
     },
     stdio: ['pipe', 'pipe', 'ignore'],
   })
+  // A caller that has gone away sends no end: without this, git would wait for it for ever, and the test process with it.
+  response.once('close', () => child.kill())
+  if (response.destroyed || request.destroyed) child.kill()
   request.pipe(child.stdin).on('error', () => {})
   const chunks: Buffer[] = []
   child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
   child.on('close', () => {
     const answer = Buffer.concat(chunks)
     const cut = answer.indexOf('\r\n\r\n')
-    const headers = new Map(answer.subarray(0, cut).toString().split('\r\n').map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]))
+    const headers = new Map(
+      answer
+        .subarray(0, cut)
+        .toString()
+        .split('\r\n')
+        .map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
+    )
     const status = Number((headers.get('status') ?? '200').split(' ')[0])
     headers.delete('status')
     response.writeHead(status, Object.fromEntries(headers)).end(answer.subarray(cut + 4))
   })
 }
 
-function makeRepository(root: string, name: string, url: string, files: Readonly<Record<string, string>>): GitRepository {
+function makeRepository(
+  root: string,
+  name: string,
+  url: string,
+  files: Readonly<Record<string, string>>,
+): GitRepository {
   const work = join(root, `${name}.git`)
   mkdirSync(work, { recursive: true })
   const git = (...args: string[]): string =>
     execFileSync('git', args, {
-      cwd: work, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'],
+      cwd: work,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
       env: {
-        PATH: process.env['PATH'] ?? '', GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1',
-        GIT_AUTHOR_NAME: 't', GIT_AUTHOR_EMAIL: 't@example.org', GIT_COMMITTER_NAME: 't', GIT_COMMITTER_EMAIL: 't@example.org',
+        PATH: process.env['PATH'] ?? '',
+        GIT_CONFIG_GLOBAL: '/dev/null',
+        GIT_CONFIG_NOSYSTEM: '1',
+        GIT_AUTHOR_NAME: 't',
+        GIT_AUTHOR_EMAIL: 't@example.org',
+        GIT_COMMITTER_NAME: 't',
+        GIT_COMMITTER_EMAIL: 't@example.org',
       },
     }).trim()
   git('init', '--quiet', '--initial-branch=main')

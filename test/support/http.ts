@@ -21,6 +21,8 @@ export interface CallOptions {
   /** Sent as it is, instead of `body`. */
   readonly bytes?: Buffer | string
   readonly signal?: AbortSignal
+  /** On a connection of its own: the server will close it. */
+  readonly alone?: boolean
 }
 
 export interface Answer {
@@ -51,7 +53,7 @@ export class Api {
     const response = await this.open(method, path, options)
     const chunks: Buffer[] = []
     assert.notEqual(response.headers['content-type'], 'text/event-stream', `${path} is a stream: use openStream`)
-    for await (const chunk of response) chunks.push(chunk)
+    for await (const chunk of response) chunks.push(Buffer.from(chunk))
     return checked(method, path, response.statusCode ?? 0, response.headers, Buffer.concat(chunks))
   }
 
@@ -81,7 +83,16 @@ export class Api {
     return new Promise((resolve, reject) => {
       const deadline = AbortSignal.timeout(ANSWER_DEADLINE_MS)
       const signal = options.signal === undefined ? deadline : AbortSignal.any([deadline, options.signal])
-      const sent = request({ hostname, port, method, path, headers, agent: this.#agent, signal, setHost: !('host' in given) })
+      const sent = request({
+        hostname,
+        port,
+        method,
+        path,
+        headers,
+        agent: options.alone === true ? false : this.#agent,
+        signal,
+        setHost: !('host' in given),
+      })
       sent.on('response', resolve)
       sent.on('error', reject)
       sent.end(body)
@@ -94,7 +105,13 @@ export class Api {
 }
 
 /** Fails where an answer is not what the document promises. */
-export function checked(method: string, path: string, status: number, headers: IncomingHttpHeaders, bytes: Buffer): Answer {
+export function checked(
+  method: string,
+  path: string,
+  status: number,
+  headers: IncomingHttpHeaders,
+  bytes: Buffer,
+): Answer {
   const operation = operationFor(method, path)
   const text = bytes.toString('utf8')
   const where = `${method} ${path.slice(0, 120)}: ${status} ${text.slice(0, 500)}`
@@ -129,14 +146,26 @@ function assertProblemDetails(body: unknown, status: number, requestId: string):
 
 const isProblemCode = (code: string): code is ProblemCode => Object.hasOwn(PROBLEMS, code)
 
-function assertDeclared(operation: Documented, status: number, body: unknown, headers: IncomingHttpHeaders, where: string): void {
+function assertDeclared(
+  operation: Documented,
+  status: number,
+  body: unknown,
+  headers: IncomingHttpHeaders,
+  where: string,
+): void {
   const { fields } = responseOf(operation, status)
   const codes = fields['x-svc-problems']
   assert.ok(Array.isArray(codes) && codes.includes(at(body, 'code')), `${operation.id} does not declare this: ${where}`)
   assertHeaders(fields.headers, headers, where)
 }
 
-function assertSuccess(operation: Documented, status: number, headers: IncomingHttpHeaders, text: string, where: string): unknown {
+function assertSuccess(
+  operation: Documented,
+  status: number,
+  headers: IncomingHttpHeaders,
+  text: string,
+  where: string,
+): unknown {
   const { fields, steps } = responseOf(operation, status)
   assertHeaders(fields.headers, headers, where)
   const [declared = ''] = Object.keys(isMap(fields.content) ? fields.content : {})
@@ -172,7 +201,11 @@ export function assertProblem(answer: Answer, code: ProblemCode, detail?: string
 }
 
 /** Waits until `look` gives something; fails with `what` after the deadline. */
-export async function eventually<T>(what: string, look: () => Promise<T | undefined> | T | undefined, deadlineMs = 20_000): Promise<T> {
+export async function eventually<T>(
+  what: string,
+  look: () => Promise<T | undefined> | T | undefined,
+  deadlineMs = 20_000,
+): Promise<T> {
   const end = performance.now() + deadlineMs
   for (;;) {
     const found = await look()
@@ -185,7 +218,7 @@ export async function eventually<T>(what: string, look: () => Promise<T | undefi
 /** A bare connection, for requests that no client would send. */
 export class RawConnection implements Disposable {
   readonly #socket: Socket
-  readonly #chunks: Buffer[] = []
+  readonly #chunks: Uint8Array[] = []
   readonly #opened: Promise<unknown>
   readonly closed: Promise<void>
   #wake: () => void = () => {}
@@ -202,7 +235,7 @@ export class RawConnection implements Disposable {
       this.#socket.once('end', end).once('close', end)
     })
     this.#socket.on('error', () => {})
-    this.#socket.on('data', (chunk) => {
+    this.#socket.on('data', (chunk: Buffer) => {
       this.#chunks.push(chunk)
       this.#wake()
     })

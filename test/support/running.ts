@@ -8,7 +8,7 @@ import { emitEvent } from '../../src/contract/events.ts'
 import { getRequest, type RequestInfo } from '../../src/contract/requests.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { resolveSettings } from '../../src/supervisor/settings.ts'
-import { startSupervisor as startHere, type SupervisorDeps } from '../../src/supervisor/supervisor.ts'
+import { type SupervisorDeps, startSupervisor as startHere } from '../../src/supervisor/supervisor.ts'
 import { asMap } from './document.ts'
 import { Api, eventually } from './http.ts'
 import { type RunningSupervisor, type StartOptions, startSupervisor } from './supervisor.ts'
@@ -71,7 +71,9 @@ export function tokenOf(home: string): string | undefined {
 }
 
 /** A supervisor in this process, for what cannot be provoked from outside (decision 28). */
-export async function runHere(deps: Partial<SupervisorDeps> = {}): Promise<{ readonly api: Api; readonly work: string } & AsyncDisposable> {
+export async function runHere(
+  deps: Partial<SupervisorDeps> = {},
+): Promise<{ readonly api: Api; readonly work: string } & AsyncDisposable> {
   const root = mkdtempSync(join(tmpdir(), 'svc-test-'))
   const settings = resolveSettings({ home: join(root, 'home'), port: '0' }, {}, root, root)
   const supervisor = await startHere({
@@ -131,7 +133,12 @@ export function cityIs(api: Api, name: string, status: string) {
 }
 
 /** Emits and answers with the seq. */
-export async function emit(api: Api, city: string, type: string, more: { readonly [key: string]: unknown } = {}): Promise<number> {
+export async function emit(
+  api: Api,
+  city: string,
+  type: string,
+  more: { readonly [key: string]: unknown } = {},
+): Promise<number> {
   const { seq } = await api.ask(emitEvent, `/v0/city/${city}/events`, { body: { type, actor: 'test', ...more } })
   return seq
 }

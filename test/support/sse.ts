@@ -76,7 +76,10 @@ export class SseReader implements AsyncDisposable {
     const end = performance.now() + deadlineMs
     while (!enough()) {
       if (this.#failure !== undefined) throw this.#failure
-      const sofar = this.events.slice(-20).map(({ text }) => text.slice(0, 300)).join('')
+      const sofar = this.events
+        .slice(-20)
+        .map(({ text }) => text.slice(0, 300))
+        .join('')
       assert.ok(!this.#over, `the stream ended; ${this.events.length} events, last:\n${sofar}`)
       assert.ok(performance.now() < end, `not within ${deadlineMs} ms; ${this.events.length} events, last:\n${sofar}`)
       await new Promise<void>((resolve) => {
@@ -130,7 +133,9 @@ export class SseReader implements AsyncDisposable {
 
 /** The lines of a frame, which must stand in this order and nothing else with them (sheet 02 §5.1). */
 export function parseFrame(text: string): SseFrame {
-  const [, , id, event = '', data = ''] = /^(id: ([^\n]*)\n)?event: ([^\n]*)\ndata: ([^\n]*)\n\n$/.exec(text) ?? assert.fail(`not a frame: ${JSON.stringify(text.slice(0, 500))}`)
+  const [, , id, event = '', data = ''] =
+    /^(id: ([^\n]*)\n)?event: ([^\n]*)\ndata: ([^\n]*)\n\n$/.exec(text) ??
+    assert.fail(`not a frame: ${JSON.stringify(text.slice(0, 500))}`)
   return { text, event, id, data }
 }
 

@@ -18,11 +18,15 @@ const EFFECTIVE_COLUMNS: readonly Column<EffectiveConfigBody>[] = [
   { header: 'PROVIDERS', value: ({ providers }) => list(Object.keys(providers)) },
   {
     header: 'PATCHES',
-    value: ({ patches }) => `${patches.agent_count} agents, ${patches.rig_count} rigs, ${patches.provider_count} providers`,
+    value: ({ patches }) =>
+      `${patches.agent_count} agents, ${patches.rig_count} rigs, ${patches.provider_count} providers`,
   },
   { header: 'REVISION', value: (config) => config.revision },
   { header: 'LOADED_AT', value: (config) => config.loaded_at, kind: 'time' },
-  { header: 'REFUSED', value: ({ last_error: error }) => (error === undefined ? undefined : list(error.issues.map(sentence))) },
+  {
+    header: 'REFUSED',
+    value: ({ last_error: error }) => (error === undefined ? undefined : list(error.issues.map(sentence))),
+  },
 ]
 
 const list = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))
@@ -49,7 +53,11 @@ async function get(context: Context, input: Input): Promise<number> {
     return EXIT.ok
   }
   const view = input.on('raw') ? ('raw' as const) : undefined
-  const { body, text } = await client.call('get-config', { params: { cityName }, query: { view }, signal: limit.signal })
+  const { body, text } = await client.call('get-config', {
+    params: { cityName },
+    query: { view },
+    signal: limit.signal,
+  })
   if (body.view === 'raw') {
     await context.print.list({ items: body.files, columns: RAW_COLUMNS, name: (file) => file.path, json: text })
     return EXIT.ok
@@ -58,7 +66,12 @@ async function get(context: Context, input: Input): Promise<number> {
   return EXIT.ok
 }
 
-const RAW_COLUMNS: readonly Column<{ readonly path: string; readonly kind: string; readonly revision: string; readonly error?: string }>[] = [
+const RAW_COLUMNS: readonly Column<{
+  readonly path: string
+  readonly kind: string
+  readonly revision: string
+  readonly error?: string
+}>[] = [
   { header: 'PATH', value: (file) => file.path },
   { header: 'KIND', value: (file) => file.kind },
   { header: 'REVISION', value: (file) => file.revision },
@@ -84,12 +97,18 @@ const EXPLAIN_COLUMNS: readonly Column<Row>[] = [
   { header: 'ITEM', value: ({ item }) => item },
   { header: 'KEY', value: ({ key }) => key },
   { header: 'VALUE', value: ({ value }) => cellOf(value.value) },
-  { header: 'FROM', value: ({ value }) => (value.file === null ? undefined : `${value.file}${value.line === null ? '' : `:${value.line}`}`) },
+  {
+    header: 'FROM',
+    value: ({ value }) =>
+      value.file === null ? undefined : `${value.file}${value.line === null ? '' : `:${value.line}`}`,
+  },
   { header: 'LAYER', value: ({ value }) => value.layer },
 ]
 
 function cellOf(value: unknown): Cell {
-  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : JSON.stringify(value)
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+    ? value
+    : JSON.stringify(value)
 }
 
 async function explain(context: Context, input: Input): Promise<number> {
@@ -133,7 +152,9 @@ async function validate(context: Context, input: Input): Promise<number> {
   const client = await context.client()
   const call = { params: { cityName }, signal: limit.signal }
   const { body, text } =
-    given === undefined ? await client.call('validate-config', call) : await client.call('check-config', { ...call, body: { files: given } })
+    given === undefined
+      ? await client.call('validate-config', call)
+      : await client.call('check-config', { ...call, body: { files: given } })
   await context.print.list({ items: body.issues, columns: ISSUE_COLUMNS, name: sentence, json: text })
   if (body.valid) await context.note('the configuration is valid')
   return body.valid ? EXIT.ok : EXIT.rejected
@@ -145,11 +166,14 @@ async function readGiven(context: Context, files: readonly string[]): Promise<Re
   const [{ readFile }, { resolve }] = await Promise.all([import('node:fs/promises'), import('node:path')])
   const entries = files.map(async (text) => {
     const [, path, local] = /^([^=]+)=(.+)$/.exec(text) ?? []
-    if (path === undefined || local === undefined) throw usageError(`invalid --file "${text}": expected PATH=LOCAL_FILE`)
+    if (path === undefined || local === undefined)
+      throw usageError(`invalid --file "${text}": expected PATH=LOCAL_FILE`)
     try {
       return [path, await readFile(resolve(context.io.cwd, local), 'utf8')] as const
     } catch (error) {
-      throw usageError(`cannot read ${local}: ${error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'}`)
+      throw usageError(
+        `cannot read ${local}: ${error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'}`,
+      )
     }
   })
   return Object.fromEntries(await Promise.all(entries))
@@ -227,7 +251,10 @@ async function fetchFile(context: Context, cityName: string, path: string, signa
 }
 
 /** The text once the server finds nothing wrong with it; undefined where it is what it was. */
-async function editUntilValid(context: Context, target: Target & { readonly canAsk: boolean; readonly draft: Draft }): Promise<string | undefined> {
+async function editUntilValid(
+  context: Context,
+  target: Target & { readonly canAsk: boolean; readonly draft: Draft },
+): Promise<string | undefined> {
   for (;;) {
     const text = await target.draft.edit()
     if (text === target.stored.text) return undefined
@@ -276,8 +303,14 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ['config', 'explain'],
     operations: ['explain-config'],
-    arguments: [{ name: '[key]', description: 'Only this key and what is below it, for example `workspace.provider`.' }],
-    flags: [{ flags: '--agent <agent>' }, { flags: '--rig <rig>', description: 'Name of a rig.' }, { flags: '--provider <provider>', description: 'Name of a provider.' }],
+    arguments: [
+      { name: '[key]', description: 'Only this key and what is below it, for example `workspace.provider`.' },
+    ],
+    flags: [
+      { flags: '--agent <agent>' },
+      { flags: '--rig <rig>', description: 'Name of a rig.' },
+      { flags: '--provider <provider>', description: 'Name of a provider.' },
+    ],
     examples: [
       { line: 'svcctl config explain workspace.provider', does: 'which line of which file sets it' },
       { line: 'svcctl config explain --agent core.worker', does: 'every field of an agent' },
@@ -288,7 +321,13 @@ export const commands: readonly CommandSpec[] = [
     path: ['config', 'validate'],
     operations: ['validate-config', 'check-config'],
     description: 'Exit code 6 when something is wrong.',
-    flags: [{ flags: '--file <path=local>', description: 'Check this local file in place of the one of the city.', repeatable: true }],
+    flags: [
+      {
+        flags: '--file <path=local>',
+        description: 'Check this local file in place of the one of the city.',
+        repeatable: true,
+      },
+    ],
     examples: [
       { line: 'svcctl config validate', does: 'check the files on disk' },
       { line: 'svcctl config validate --file city.toml=draft.toml', does: 'check a draft' },
@@ -298,7 +337,11 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ['config', 'reload'],
     operations: ['reload-config'],
-    flags: [{ flags: '--soft', description: 'Running sessions take it as theirs, without a restart.' }, ...waitFlags, keyFlag],
+    flags: [
+      { flags: '--soft', description: 'Running sessions take it as theirs, without a restart.' },
+      ...waitFlags,
+      keyFlag,
+    ],
     examples: [{ line: 'svcctl config reload --wait', does: 'load the files now, end when they are in force' }],
     run: reload,
   },

@@ -36,7 +36,7 @@ async function list(context: Context): Promise<number> {
   const cityName = await context.needCity(undefined, limit.signal)
   const client = await context.client()
   const { body, text } = await client.call('list-packs', { params: { cityName }, signal: limit.signal })
-  await context.print.list({ items: body.items, total: body.total, columns: COLUMNS, name, pages: [text] })
+  await context.print.list({ items: body.items, columns: COLUMNS, name, json: text })
   for (const failure of body.partial_errors ?? []) await context.note(`warning: ${failure}`)
   return EXIT.ok
 }
@@ -50,7 +50,12 @@ async function get(context: Context, input: Input): Promise<number> {
     query: { scope: input.text('scope') },
     signal: limit.signal,
   })
-  await context.print.item({ item: body, columns: COLUMNS.map((column) => ({ ...column, wide: false })), name, json: text })
+  await context.print.item({
+    item: body,
+    columns: COLUMNS.map((column) => ({ ...column, wide: false })),
+    name,
+    json: text,
+  })
   return EXIT.ok
 }
 
@@ -58,7 +63,7 @@ async function add(context: Context, input: Input): Promise<number> {
   using limit = context.within()
   const cityName = await context.needCity(undefined, limit.signal)
   const client = await context.client()
-  const [binding, version, scope] = [input.text('name'), input.text('packVersion'), input.text('scope')]
+  const [binding, version, scope] = [input.text('name'), input.text('version'), input.text('scope')]
   const { body, text } = await client.call('add-pack', {
     params: { cityName },
     body: {
@@ -70,7 +75,7 @@ async function add(context: Context, input: Input): Promise<number> {
     idempotencyKey: input.text('idempotencyKey'),
     signal: limit.signal,
   })
-  return settle(context, input, 'pack.add', body, text)
+  return settle(context, input, 'pack.add', { ...body, city: cityName }, text)
 }
 
 async function remove(context: Context, input: Input): Promise<number> {
@@ -101,9 +106,11 @@ async function install(context: Context, input: Input): Promise<number> {
   const cityName = await context.needCity(undefined, limit.signal)
   const client = await context.client()
   const { body, text } = await client.call('install-packs', {
-    params: { cityName }, idempotencyKey: input.text('idempotencyKey'), signal: limit.signal,
+    params: { cityName },
+    idempotencyKey: input.text('idempotencyKey'),
+    signal: limit.signal,
   })
-  return settle(context, input, 'pack.install', body, text)
+  return settle(context, input, 'pack.install', { ...body, city: cityName }, text)
 }
 
 async function upgrade(context: Context, input: Input): Promise<number> {
@@ -117,7 +124,7 @@ async function upgrade(context: Context, input: Input): Promise<number> {
     idempotencyKey: input.text('idempotencyKey'),
     signal: limit.signal,
   })
-  return settle(context, input, 'pack.upgrade', body, text)
+  return settle(context, input, 'pack.upgrade', { ...body, city: cityName }, text)
 }
 
 async function check(context: Context): Promise<number> {
@@ -125,12 +132,15 @@ async function check(context: Context): Promise<number> {
   const cityName = await context.needCity(undefined, limit.signal)
   const client = await context.client()
   const { body, text } = await client.call('check-packs', { params: { cityName }, signal: limit.signal })
-  await context.print.list({ items: body.issues, total: body.issues.length, columns: ISSUE_COLUMNS, name: ({ code }) => code, pages: [text] })
+  await context.print.list({ items: body.issues, columns: ISSUE_COLUMNS, name: ({ code }) => code, json: text })
   return body.ok ? EXIT.ok : EXIT.operationFailed
 }
 
 const pack = { name: '<name>', description: 'Name of the import.' } as const
-const scopeFlag: FlagSpec = { flags: '--scope <scope>', description: '`city`, `rig:<name>` or `default-rig`; the city where absent.' }
+const scopeFlag: FlagSpec = {
+  flags: '--scope <scope>',
+  description: '`city`, `rig:<name>` or `default-rig`; the city where absent.',
+}
 
 export const commands: readonly CommandSpec[] = [
   {
@@ -153,7 +163,7 @@ export const commands: readonly CommandSpec[] = [
     arguments: [{ name: '<source>' }],
     flags: [
       { flags: '--name <name>', description: 'What to call it; from the source where absent.' },
-      { flags: '--pack-version <version>', description: '`^1.4`, `~1.4`, `>=1,<2`, an exact one or `sha:<commit>`.' },
+      { flags: '--version <version>', description: '`^1.4`, `~1.4`, `>=1,<2`, an exact one or `sha:<commit>`.' },
       scopeFlag,
       ...waitFlags,
       keyFlag,

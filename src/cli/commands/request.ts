@@ -8,7 +8,16 @@ import { EXIT, usageError } from '../failure.ts'
 import type { Column } from '../output.ts'
 import { listAll } from '../paged.ts'
 
-const OPERATIONS = ['city.create', 'city.unregister', 'city.start', 'city.restart', 'config.reload'] as const
+const OPERATIONS = [
+  'city.create',
+  'city.unregister',
+  'city.start',
+  'city.restart',
+  'config.reload',
+  'pack.add',
+  'pack.install',
+  'pack.upgrade',
+] as const
 const STATES = ['accepted', 'running', 'succeeded', 'failed'] as const
 const DEFAULT_LIMIT = 100
 

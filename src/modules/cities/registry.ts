@@ -90,7 +90,10 @@ export class Registry {
   /** Departures that are not over, then those that ended after `sinceMs`, newest first. */
   departures(sinceMs: number): readonly DepartureRow[] {
     return this.#store.db
-      .all('SELECT * FROM departures WHERE finished_at IS NULL OR finished_at > ? ORDER BY finished_at IS NOT NULL, finished_at DESC', sinceMs)
+      .all(
+        'SELECT * FROM departures WHERE finished_at IS NULL OR finished_at > ? ORDER BY finished_at IS NOT NULL, finished_at DESC',
+        sinceMs,
+      )
       .map(toDeparture)
   }
 

@@ -145,7 +145,8 @@ function filesOf(directory: string, input: ScaffoldInput): { path: string; text:
   ].map(({ path, text }) => ({ path: join(directory, path), text }))
 }
 
-const quoted = (text: string): string => JSON.stringify(text)
+/** As a TOML string: JSON's, but for the two things that JSON lets through and TOML does not. */
+const quoted = (text: string): string => JSON.stringify(text.toWellFormed()).replaceAll('\u007f', '\\u007F')
 
 function cityToml({ provider, startCommand }: ScaffoldInput): string {
   const workspace =

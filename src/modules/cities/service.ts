@@ -23,7 +23,7 @@ import type { MergedLog } from '../../kernel/merged-log.ts'
 import { invalidField, type Problem, problem } from '../../kernel/problem.ts'
 import { probeWrites, type Store, tidy } from '../../kernel/store.ts'
 import { type City, type CitySettings, cityFromRow, cityInfo } from './city.ts'
-import { type CityStore, openCityStore, readSuspension } from './city-store.ts'
+import { type CityStore, cityDatabasePath, openCityStore, readSuspension } from './city-store.ts'
 import { isCityName } from './lifecycle.ts'
 import { type CityRow, type DepartureRow, GRACE_MS, type Registry, type Scaffold } from './registry.ts'
 import {
@@ -435,10 +435,12 @@ export class Cities {
   /** The open store of a city that left this directory a moment ago: it must not be opened twice. */
   #takeDeparted(path: string): CityStore | undefined {
     for (const [name, { store, path: left }] of this.#departed) {
-      if (left !== path || !store.db.inPlace) continue
+      if (!store.db.isAt(cityDatabasePath(path))) continue
       this.#departed.delete(name)
       this.#deps.merged.remove(name)
-      return store
+      if (left === path) return store
+      // It was moved since: the open file would write its side files where it came from.
+      store.db.close()
     }
     return undefined
   }

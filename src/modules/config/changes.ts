@@ -25,7 +25,9 @@ export interface ContentFacts {
 
 export function contentFacts(config: EffectiveConfig, files: ConfigFiles): ContentFacts {
   const { formula_layers: layers } = config
-  const rigs = Object.entries(layers.rigs).flatMap(([rig, dirs]) => [...tomlHashes(files, dirs)].map(([name, hash]) => [`${rig}/${name}`, hash] as const))
+  const rigs = Object.entries(layers.rigs).flatMap(([rig, dirs]) =>
+    [...tomlHashes(files, dirs)].map(([name, hash]) => [`${rig}/${name}`, hash] as const),
+  )
   const fragments = sharedFragments(config, files)
   return {
     formulas: new Map([...tomlHashes(files, layers.city), ...rigs]),
@@ -38,11 +40,16 @@ export function changedNames(
   before: { readonly config: EffectiveConfig; readonly facts: ContentFacts },
   after: { readonly config: EffectiveConfig; readonly facts: ContentFacts },
 ): ChangedNames {
-  const packs = ({ config }: typeof before) => config.packs.map((pack) => [pack.rig === '' ? pack.binding : `${pack.rig}/${pack.binding}`, pack] as const)
-  const agents = ({ config, facts }: typeof before) => config.agents.map((agent) => [agent.identity, [agent, facts.prompts.get(agent.identity)]] as const)
+  const packs = ({ config }: typeof before) =>
+    config.packs.map((pack) => [pack.rig === '' ? pack.binding : `${pack.rig}/${pack.binding}`, pack] as const)
+  const agents = ({ config, facts }: typeof before) =>
+    config.agents.map((agent) => [agent.identity, [agent, facts.prompts.get(agent.identity)]] as const)
   return {
     agents: differences(agents(before), agents(after)),
-    rigs: differences(before.config.rigs.map((rig) => [rig.name, rig]), after.config.rigs.map((rig) => [rig.name, rig])),
+    rigs: differences(
+      before.config.rigs.map((rig) => [rig.name, rig]),
+      after.config.rigs.map((rig) => [rig.name, rig]),
+    ),
     providers: differences(Object.entries(before.config.providers), Object.entries(after.config.providers)),
     orders: differences([...before.facts.orders], [...after.facts.orders]),
     formulas: differences([...before.facts.formulas], [...after.facts.formulas]),
@@ -55,7 +62,9 @@ type Named = readonly (readonly [string, unknown])[]
 function differences(before: Named, after: Named): readonly string[] {
   const old = new Map(before)
   const now = new Map(after)
-  return [...new Set([...old.keys(), ...now.keys()])].filter((name) => !isDeepStrictEqual(old.get(name), now.get(name))).sort(compareText)
+  return [...new Set([...old.keys(), ...now.keys()])]
+    .filter((name) => !isDeepStrictEqual(old.get(name), now.get(name)))
+    .sort(compareText)
 }
 
 /** The last directory wins, as for formulas. */
@@ -70,11 +79,15 @@ function tomlHashes(files: ConfigFiles, dirs: readonly string[]): Map<string, st
 }
 
 function sharedFragments(config: EffectiveConfig, files: ConfigFiles): ReadonlyMap<string, string> {
-  const dirs = [...config.packs.map(({ dir }) => dir), config.dir].flatMap((dir) => [join(dir, 'prompts', 'shared'), join(dir, 'template-fragments')])
+  const dirs = [...config.packs.map(({ dir }) => dir), config.dir].flatMap((dir) => [
+    join(dir, 'prompts', 'shared'),
+    join(dir, 'template-fragments'),
+  ])
   const texts = new Map<string, string>()
   for (const dir of dirs) {
     for (const { name, directory } of files.list(dir) ?? []) {
-      if (!directory && name.endsWith('.template.md')) texts.set(basename(name, '.template.md'), textOf(files, join(dir, name)))
+      if (!directory && name.endsWith('.template.md'))
+        texts.set(basename(name, '.template.md'), textOf(files, join(dir, name)))
     }
   }
   return texts

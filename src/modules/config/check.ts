@@ -1,9 +1,9 @@
 /** Compares one file with the schema of its kind. What is wrong is reported and left out, so that later steps see typed values only. */
 import type { TSchema } from 'typebox'
-import { parseDurationMs } from '../../contract/durations.ts'
-import { type IssueList, nearestHint } from './issues.ts'
 import { DROPPED_KEYS } from '../../contract/config-schema.ts'
 import { type Shape, shapeOf } from '../../contract/config-shape.ts'
+import { parseDurationMs } from '../../contract/durations.ts'
+import { type IssueList, nearestHint } from './issues.ts'
 import type { ConfigNode, ListNode, ScalarNode, TableNode } from './toml.ts'
 
 /** `table` with everything left out that `schema` does not allow; each such thing is an error in `issues`. */

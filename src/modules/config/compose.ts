@@ -3,6 +3,8 @@
  * Order (sheet 07 §1 and §5.4): imports by binding, the root on top, patches of the city, patches of each rig, defaults.
  */
 import { join } from 'node:path'
+import { AGENT_FIELDS } from '../../contract/config-schema.ts'
+import { shapeOf } from '../../contract/config-shape.ts'
 import type { LoadContext } from './context.ts'
 import { type AgentDraft, draftIdentity, draftsNamed, localName } from './drafts.ts'
 import { NOWHERE, nearestHint, placeText } from './issues.ts'
@@ -19,8 +21,6 @@ import {
 import { patchAgents, patchNamed, patchRigAgents } from './patches.ts'
 import { presetNodes, type ResolvedDraft, resolveProviders } from './providers.ts'
 import { type Root, readRoot } from './root.ts'
-import { AGENT_FIELDS } from '../../contract/config-schema.ts'
-import { shapeOf } from '../../contract/config-shape.ts'
 import {
   type ConfigNode,
   elementsOf,

@@ -1,11 +1,11 @@
 /** What one load carries along: access to files, the issues found, and which files it has read. */
 import { dirname, isAbsolute, join, relative } from 'node:path'
 import type { TSchema } from 'typebox'
+import type { ProviderSpec } from '../../contract/config-schema.ts'
 import { checkTable } from './check.ts'
 import type { DeepReadonly } from './effective.ts'
 import { type ConfigFiles, isInside } from './files.ts'
 import { fileStart, IssueList, type Layer, nearestHint, type Place } from './issues.ts'
-import type { ProviderSpec } from '../../contract/config-schema.ts'
 import { readToml, type TableNode } from './toml.ts'
 
 /** What the loader asks for a pack in git. It must not use the network: it looks into the lock and the cache. */

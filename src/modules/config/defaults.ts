@@ -5,10 +5,17 @@ import type { EffectiveConfig } from './effective.ts'
 import { type ConfigFiles, overlayFiles } from './files.ts'
 import { loadCity } from './load.ts'
 
-const NO_FILES: ConfigFiles = { read: () => undefined, list: () => undefined, kind: () => undefined, real: (path) => path }
+const NO_FILES: ConfigFiles = {
+  read: () => undefined,
+  list: () => undefined,
+  kind: () => undefined,
+  real: (path) => path,
+}
 
 export function defaultConfig(dir: string, name: string, options: LoadOptions): EffectiveConfig {
-  const providers = Object.keys(options.presets).map((preset) => `[providers.${JSON.stringify(preset)}]\nbase = ${JSON.stringify(`builtin:${preset}`)}\n`)
+  const providers = Object.keys(options.presets).map(
+    (preset) => `[providers.${JSON.stringify(preset)}]\nbase = ${JSON.stringify(`builtin:${preset}`)}\n`,
+  )
   const files = new Map([
     [join(dir, 'city.toml'), providers.join('')],
     [join(dir, 'pack.toml'), `[pack]\nname = "defaults"\nschema = 2\n`],

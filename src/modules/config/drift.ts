@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { TSchema } from 'typebox'
-import type { EffectiveAgent, EffectiveConfig } from './effective.ts'
 import { AGENT_FIELDS, Provider, SETTINGS } from '../../contract/config-schema.ts'
 import { DRIFTS, type Drift, shapeOf } from '../../contract/config-shape.ts'
+import type { EffectiveAgent, EffectiveConfig } from './effective.ts'
 
 export type DriftReport = {
   /** The strongest class among the changed fields. */
@@ -26,6 +26,31 @@ export function agentDrift(before: EffectiveConfig, after: EffectiveConfig, iden
   )
   const ranks = changed.map((key) => DRIFTS.indexOf((now.get(key) ?? old.get(key))?.drift ?? 'none'))
   return { drift: DRIFTS[Math.max(0, ...ranks)] ?? 'none', fields: changed.sort() }
+}
+
+/** What is known of one configuration for this: itself, and a hash of each agent's prompt. */
+export type DriftInput = {
+  readonly config: EffectiveConfig
+  readonly facts: { readonly prompts: ReadonlyMap<string, string> }
+}
+
+/** Every agent of both configurations whose sessions are concerned, by identity: what the reconciler of sessions reads. */
+export function driftOf(before: DriftInput, after: DriftInput): ReadonlyMap<string, DriftReport> {
+  const reports = after.config.agents.flatMap((agent) => {
+    const { identity } = agent
+    const report = agentDrift(before.config, after.config, identity)
+    if (report === undefined) return []
+    const reworded = before.facts.prompts.get(identity) !== after.facts.prompts.get(identity)
+    const whole = reworded ? withPrompt(report, agent.restart_on_prompt_change) : report
+    return whole.fields.length === 0 ? [] : [[identity, whole] as const]
+  })
+  return new Map(reports)
+}
+
+function withPrompt({ drift, fields }: DriftReport, restart: boolean): DriftReport {
+  const own: Drift = restart ? 'launch' : 'start'
+  const drifts: readonly Drift[] = [drift, own]
+  return { drift: DRIFTS.findLast((one) => drifts.includes(one)) ?? own, fields: [...fields, 'prompt'].sort() }
 }
 
 /** The fingerprints of an agent as configured; its prompt's hash is the renderer's business. */

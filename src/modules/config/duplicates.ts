@@ -1,9 +1,9 @@
 /** Two elements of one file with the same identity: merging layers would hide that, so it is refused before. */
 import type { TSchema } from 'typebox'
+import { shapeOf } from '../../contract/config-shape.ts'
 import type { LoadContext } from './context.ts'
 import { placeText } from './issues.ts'
 import { identityOf } from './merge.ts'
-import { shapeOf } from '../../contract/config-shape.ts'
 import type { TableNode } from './toml.ts'
 
 /** Elements of one file that say the same thing twice, in every list whose elements have an identity. */

@@ -1,11 +1,6 @@
 /** The effective configuration: one flat, typed, deeply frozen object. Everything else in the service reads only this. */
 
 import type { TSchema } from 'typebox'
-import type { Composed, FinishedAgent, FinishedSession, PlacedPack } from './compose.ts'
-import { existingDir } from './compose.ts'
-import type { LoadContext } from './context.ts'
-import { draftIdentity, localName } from './drafts.ts'
-import { NOWHERE } from './issues.ts'
 import {
   type AgentSettings,
   type ProviderSpec,
@@ -17,6 +12,11 @@ import {
   type Upstream,
 } from '../../contract/config-schema.ts'
 import { shapeOf } from '../../contract/config-shape.ts'
+import type { Composed, FinishedAgent, FinishedSession, PlacedPack } from './compose.ts'
+import { existingDir } from './compose.ts'
+import type { LoadContext } from './context.ts'
+import { draftIdentity, localName } from './drafts.ts'
+import { NOWHERE } from './issues.ts'
 import {
   elementsOf,
   emptyTable,

@@ -1,11 +1,11 @@
 /** Where every value of the effective configuration comes from: value, file, line, layer. */
 
 import type { TSchema } from 'typebox'
+import { AGENT_FIELDS, Provider, SETTINGS, Service } from '../../contract/config-schema.ts'
+import { shapeOf } from '../../contract/config-shape.ts'
 import { draftIdentity } from './drafts.ts'
 import { type EffectiveConfig, originsOf } from './effective.ts'
 import type { Layer, Place } from './issues.ts'
-import { AGENT_FIELDS, Provider, SETTINGS, Service } from '../../contract/config-schema.ts'
-import { shapeOf } from '../../contract/config-shape.ts'
 import { type ConfigNode, type PlainValue, plainOf, type TableNode } from './toml.ts'
 
 /** One value and its origin. `file` and `line` are null for what stands in no file. */

@@ -1,7 +1,19 @@
 /** Handlers of the configuration family: one small function per operation. */
 import type {
-  AgentPrompt, checkConfig, ConfigFile, ConfigFilePutResult, explainConfig, getAgentPrompt, getAgentPromptQualified, getConfig,
-  getConfigDefaults, getConfigFile, listConfigFiles, putConfigFile, reloadConfig, validateConfig,
+  AgentPrompt,
+  ConfigFile,
+  ConfigFilePutResult,
+  checkConfig,
+  explainConfig,
+  getAgentPrompt,
+  getAgentPromptQualified,
+  getConfig,
+  getConfigDefaults,
+  getConfigFile,
+  listConfigFiles,
+  putConfigFile,
+  reloadConfig,
+  validateConfig,
 } from '../../contract/config.ts'
 import { FragmentFile } from '../../contract/config-schema.ts'
 import type { AsyncAcceptedResponse } from '../../contract/requests.ts'
@@ -11,6 +23,7 @@ import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
 import { type Job, JobFailure } from '../../kernel/jobs.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
+import { summarize, toDetail } from './answers.ts'
 import { checkTable } from './check.ts'
 import type { LoadOptions } from './context.ts'
 import { defaultConfig } from './defaults.ts'
@@ -21,19 +34,29 @@ import { IssueList } from './issues.ts'
 import { ownFileKind, ownHash, safePath } from './own-files.ts'
 import { renderPrompt } from './prompt.ts'
 import { filterFacts, promptData } from './prompt-data.ts'
-import { type ConfigService, summarize, toDetail } from './service.ts'
+import type { ConfigService } from './service.ts'
 import { readToml } from './toml.ts'
 import { checkView, effectiveView, explanationView, fileRevision, rawView } from './views.ts'
 
 export interface ConfigHandlersDeps {
   readonly clock: Clock
   /** A running city, or the spec's 404. */
-  readonly city: (name: string) => { readonly name: string; readonly path: string; readonly suspended: boolean; readonly store: Store }
+  readonly city: (name: string) => {
+    readonly name: string
+    readonly path: string
+    readonly suspended: boolean
+    readonly store: Store
+  }
   readonly config: (name: string) => ConfigService
   readonly jobs: {
     launch(
       city: string,
-      input: { readonly operation: 'config.reload'; readonly subject: string; readonly input: object; readonly claim: IdempotencyClaim | undefined },
+      input: {
+        readonly operation: 'config.reload'
+        readonly subject: string
+        readonly input: object
+        readonly claim: IdempotencyClaim | undefined
+      },
     ): Promise<Reply<AsyncAcceptedResponse>>
   }
   readonly loadOptions: (dir: string) => LoadOptions
@@ -63,13 +86,19 @@ export function createConfigHandlers({ clock, city, config, jobs, loadOptions, a
       return ok(rawView(service.revision, service, files), { ...headers, ETag: `"${ownHash(files)}"` })
     }
     const surroundings = { suspended: city(cityName).suspended, apiUrl: apiUrl() }
-    return ok(effectiveView(service.current(), service, service.warnings, surroundings), { ...headers, ETag: `"${service.revision}"` })
+    return ok(effectiveView(service.current(), service, service.warnings, surroundings), {
+      ...headers,
+      ETag: `"${service.revision}"`,
+    })
   }
 
   const explained: Handler<typeof explainConfig> = ({ params: { cityName }, query }) => {
     const headers = index(cityName)
     const current = config(cityName).current()
-    return ok(explanationView(current, explain(defaultsOf(cityName)), query), { ...headers, ETag: `"${current.revision}"` })
+    return ok(explanationView(current, explain(defaultsOf(cityName)), query), {
+      ...headers,
+      ETag: `"${current.revision}"`,
+    })
   }
 
   const validate: Handler<typeof validateConfig> = ({ params: { cityName } }) =>
@@ -82,13 +111,20 @@ export function createConfigHandlers({ clock, city, config, jobs, loadOptions, a
       if (!known.has(path)) checkedPath(city(cityName).path, path, `body.files.${path.slice(0, 200)}`)
     }
     const outcome = service.check(new Map(Object.entries(body.files)))
-    const loose = Object.entries(body.files).flatMap(([path, text]) => (text === null ? [] : looseFragment(path, text, outcome.read)))
+    const loose = Object.entries(body.files).flatMap(([path, text]) =>
+      text === null ? [] : looseFragment(path, text, outcome.read),
+    )
     const issues = [...outcome.issues, ...loose]
     return ok(checkView({ ...outcome, issues, valid: issues.length === 0 }), index(cityName))
   }
 
   const reload: Handler<typeof reloadConfig> = ({ params: { cityName }, body, claim }) =>
-    jobs.launch(cityName, { operation: 'config.reload', subject: cityName, input: { soft: body?.soft === true }, claim })
+    jobs.launch(cityName, {
+      operation: 'config.reload',
+      subject: cityName,
+      input: { soft: body?.soft === true },
+      claim,
+    })
 
   const defaults: Handler<typeof getConfigDefaults> = ({ params: { cityName } }) => {
     const status = { loadedAt: clock.now(), lastError: undefined }
@@ -99,7 +135,10 @@ export function createConfigHandlers({ clock, city, config, jobs, loadOptions, a
     const headers = index(cityName)
     const own = config(cityName).readFiles()
     const items = [...own].map(([path, bytes]) => ({
-      path, kind: ownFileKind(path) ?? ('fragment' as const), revision: fileRevision(bytes), bytes: bytes.length,
+      path,
+      kind: ownFileKind(path) ?? ('fragment' as const),
+      revision: fileRevision(bytes),
+      bytes: bytes.length,
     }))
     return ok({ items, total: items.length }, { ...headers, ETag: `"${ownHash(own)}"` })
   }
@@ -108,7 +147,8 @@ export function createConfigHandlers({ clock, city, config, jobs, loadOptions, a
     const headers = index(cityName)
     const service = config(cityName)
     const text = service.readText(path)
-    if (text === undefined) throw problem('config-file-not-found', `there is no configuration file ${path.slice(0, 200)}`)
+    if (text === undefined)
+      throw problem('config-file-not-found', `there is no configuration file ${path.slice(0, 200)}`)
     const body = fileView(path, text, service.revision)
     return ok(body, { ...headers, ETag: `"${body.revision}"` })
   }
@@ -138,8 +178,17 @@ export function createConfigHandlers({ clock, city, config, jobs, loadOptions, a
     })
     const { result: created, changed, warnings } = outcome
     const view = fileView(path, body.text, outcome.config.revision)
-    const reply: ConfigFilePutResult = { ...view, changed, dry_run: dryRun, warnings: warnings.map((issue) => ({ ...issue })) }
-    return { status: created && !dryRun ? 201 : 200, body: reply, headers: { ...index(cityName), ETag: `"${view.revision}"` } }
+    const reply: ConfigFilePutResult = {
+      ...view,
+      changed,
+      dry_run: dryRun,
+      warnings: warnings.map((issue) => ({ ...issue })),
+    }
+    return {
+      status: created && !dryRun ? 201 : 200,
+      body: reply,
+      headers: { ...index(cityName), ETag: `"${view.revision}"` },
+    }
   }
 
   const promptOf = (cityName: string, name: string): Reply<AgentPrompt> => {
@@ -152,7 +201,8 @@ export function createConfigHandlers({ clock, city, config, jobs, loadOptions, a
   }
 
   const prompt: Handler<typeof getAgentPrompt> = ({ params }) => promptOf(params.cityName, params.agent)
-  const qualifiedPrompt: Handler<typeof getAgentPromptQualified> = ({ params }) => promptOf(params.cityName, `${params.dir}/${params.base}`)
+  const qualifiedPrompt: Handler<typeof getAgentPromptQualified> = ({ params }) =>
+    promptOf(params.cityName, `${params.dir}/${params.base}`)
 
   return {
     'get-config': get,
@@ -182,14 +232,25 @@ export function reloadJob(service: ConfigService, cityName: string): Job {
         type: 'request.result.config.reload',
         actor: 'supervisor',
         subject: cityName,
-        payload: { request_id: request.id, outcome, revision, warnings: warnings.slice(0, 100).map((issue) => ({ ...issue })) },
+        payload: {
+          request_id: request.id,
+          outcome,
+          revision,
+          warnings: warnings.slice(0, 100).map((issue) => ({ ...issue })),
+        },
       })
     },
   }
 }
 
 function fileView(path: string, text: string, configRevision: string): ConfigFile {
-  return { path, kind: ownFileKind(path) ?? 'fragment', revision: fileRevision(text), text, config_revision: configRevision }
+  return {
+    path,
+    kind: ownFileKind(path) ?? 'fragment',
+    revision: fileRevision(text),
+    text,
+    config_revision: configRevision,
+  }
 }
 
 function checkedPath(dir: string, path: string, location: string): void {
@@ -207,7 +268,8 @@ function looseFragment(path: string, text: string, included: ReadonlySet<string>
 }
 
 function previewPrompt(service: ConfigService, config: EffectiveConfig, agent: EffectiveAgent): AgentPrompt {
-  const render = (of: EffectiveAgent) => renderPrompt(config, of, promptData(config, of), filterFacts(config), service.files)
+  const render = (of: EffectiveAgent) =>
+    renderPrompt(config, of, promptData(config, of), filterFacts(config), service.files)
   try {
     const real = render(agent)
     const shown = agent.env === undefined ? real : render({ ...agent, env: maskValues(agent.env) })
@@ -220,6 +282,9 @@ function previewPrompt(service: ConfigService, config: EffectiveConfig, agent: E
       warnings: real.text === '' ? ['the prompt is empty'] : [],
     }
   } catch (error) {
-    throw problem('invalid-config', `the prompt of ${agent.identity} cannot be rendered: ${error instanceof Error ? error.message : String(error)}`)
+    throw problem(
+      'invalid-config',
+      `the prompt of ${agent.identity} cannot be rendered: ${error instanceof Error ? error.message : String(error)}`,
+    )
   }
 }

@@ -16,7 +16,8 @@ export class LastGood {
   constructor(store: Store, dir: string) {
     this.#store = store
     this.#dir = dir
-    for (const row of store.db.all('SELECT path, hash FROM config_good')) this.#hashes.set(String(row.path), String(row.hash))
+    for (const row of store.db.all('SELECT path, hash FROM config_good'))
+      this.#hashes.set(String(row.path), String(row.hash))
   }
 
   /** Keeps what a load has read (absolute path to bytes); writes only what differs from what is kept. */
@@ -53,13 +54,24 @@ export class LastGood {
 
   #local(path: string): string | undefined {
     const local = relative(this.#dir, path).split(sep).join('/')
-    const outside = local.startsWith('../') || local === '..' || (local.startsWith('.svc/') && local !== '.svc/site.toml')
+    const outside =
+      local.startsWith('../') || local === '..' || (local.startsWith('.svc/') && local !== '.svc/site.toml')
     return outside ? undefined : local
   }
 
   /** Text files beside kept ones that were not there then: what made the configuration invalid may be among them. */
   #newSince(disk: ConfigFiles): readonly string[] {
-    const tops = new Set(['agents', 'formulas', 'orders', 'template-fragments', 'prompts', 'mcp', 'commands', 'doctor', 'skills'])
+    const tops = new Set([
+      'agents',
+      'formulas',
+      'orders',
+      'template-fragments',
+      'prompts',
+      'mcp',
+      'commands',
+      'doctor',
+      'skills',
+    ])
     const found: string[] = []
     const walk = (dir: string): void => {
       for (const { name, directory, link } of disk.list(dir) ?? []) {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { mergeTables } from './merge.ts'
 import { RootFiles } from '../../contract/config-schema.ts'
+import { mergeTables } from './merge.ts'
 import { emptyTable, nodeOf, type PlainValue, plainOf, type TableNode } from './toml.ts'
 
 const text = fc.constantFrom('x', 'y', 'z')

@@ -5,9 +5,9 @@
  * Promised, and property-tested: merging is associative, and the empty table is neutral on both sides.
  */
 import type { TSchema } from 'typebox'
+import { shapeOf } from '../../contract/config-shape.ts'
 import { childKey } from './check.ts'
 import type { Layer, Place } from './issues.ts'
-import { shapeOf } from '../../contract/config-shape.ts'
 import type { ConfigNode, ListNode, TableNode } from './toml.ts'
 
 /** Told of every value that a later layer redefines. */

@@ -63,7 +63,9 @@ export function ownHash(own: OwnFiles): string {
 export function safePath(dir: string, files: ConfigFiles, path: string): string | undefined {
   const absolute = resolve(dir, path)
   if (!absolute.startsWith(dir + sep) || !isInside(files, dir, absolute)) return undefined
-  return files.kind(absolute) === undefined ? join(files.real(dirname(absolute)), absolute.slice(dirname(absolute).length + 1)) : files.real(absolute)
+  return files.kind(absolute) === undefined
+    ? join(files.real(dirname(absolute)), absolute.slice(dirname(absolute).length + 1))
+    : files.real(absolute)
 }
 
 const KEPT_FILE_BYTES = 256 * 1024

@@ -1,12 +1,12 @@
 /** Packs: reading one from its directory, following imports, and what a pack brings once it stands under a binding. */
 import { join, relative } from 'node:path'
+import { AgentFile, BINDING, PackFile } from '../../contract/config-schema.ts'
 import { fileLabel, type Home, type LoadContext } from './context.ts'
 import { type AgentDraft, draftIdentity } from './drafts.ts'
 import { refuseDuplicates } from './duplicates.ts'
 import { isInside } from './files.ts'
 import { compareText, fileStart, type Layer, nearestHint, type Place } from './issues.ts'
 import { patchAgents } from './patches.ts'
-import { AgentFile, BINDING, PackFile } from '../../contract/config-schema.ts'
 import { parsePackSource } from './sources.ts'
 import {
   elementsOf,

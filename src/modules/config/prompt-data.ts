@@ -44,7 +44,12 @@ export function filterFacts(config: EffectiveConfig): FilterFacts {
 /** Runtime name of the agent's session, by `[workspace] session_template`. */
 export function sessionName(config: EffectiveConfig, agent: EffectiveAgent): string {
   const template = config.workspace.session_template ?? '{{ Agent }}'
-  const names = { City: config.name, Agent: plainName(agent.identity), Dir: plainName(agent.dir), Name: plainName(agent.base_name) }
+  const names = {
+    City: config.name,
+    Agent: plainName(agent.identity),
+    Dir: plainName(agent.dir),
+    Name: plainName(agent.base_name),
+  }
   return renderTemplate(template, names, new Map(), { commandName: 'svcctl', sessionName: () => undefined })
 }
 

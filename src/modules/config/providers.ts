@@ -1,9 +1,9 @@
 /** Providers and their `base` chains, down to one flat definition each. */
 
+import { Provider, type ProviderSpec } from '../../contract/config-schema.ts'
 import { checkTable } from './check.ts'
 import type { DeepReadonly } from './effective.ts'
 import { compareText, type IssueList, NOWHERE, nearestHint, placeText } from './issues.ts'
-import { Provider, type ProviderSpec } from '../../contract/config-schema.ts'
 import {
   type ConfigNode,
   elementsOf,

@@ -1,11 +1,11 @@
 /** The city's own files: `city.toml`, the root `pack.toml`, the fragments, and this machine's `site.toml`, as one table. */
 import { isAbsolute } from 'node:path'
+import { CityFile, FragmentFile, PackFile, RootFiles, SiteFile } from '../../contract/config-schema.ts'
 import type { LoadContext } from './context.ts'
 import { refuseDuplicates } from './duplicates.ts'
 import { fileStart, nearestHint, placeText } from './issues.ts'
 import { mergeTables, type OnOverride } from './merge.ts'
 import { checkManifest } from './packs.ts'
-import { CityFile, FragmentFile, PackFile, RootFiles, SiteFile } from '../../contract/config-schema.ts'
 import { elementsOf, emptyTable, listOf, type TableNode, tableOf, tablesOf, textOf, withEntry } from './toml.ts'
 
 export type Root = {

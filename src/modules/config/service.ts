@@ -10,32 +10,49 @@
  * S3  A file that differs from what was loaded is never written over: 409 until it is loaded.
  * S4  An event only where something changed; a bad state is reported once.
  */
-import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
-import { join, relative, sep } from 'node:path'
-import type { ErrorDetail } from '../../contract/problems.ts'
+
+import { join } from 'node:path'
 import type { Reply } from '../../kernel/call.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Tx } from '../../kernel/database.ts'
 import { checkPrecondition } from '../../kernel/etag.ts'
 import type { EventDraft } from '../../kernel/event-log.ts'
+import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
 import type { Logger } from '../../kernel/log.ts'
-import { invalidField, type Problem, problem } from '../../kernel/problem.ts'
+import { problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
-import { type ChangedNames, changedNames, type ContentFacts, contentFacts } from './changes.ts'
+import { fileProblem, stillInUse, summarize, toDetail } from './answers.ts'
+import { type ChangedNames, type ContentFacts, changedNames, contentFacts } from './changes.ts'
 import type { LoadOptions } from './context.ts'
-import { EditError } from './edit.ts'
+import { type DriftReport, driftOf } from './drift.ts'
+import { type CityEdit, changing, EditedFiles } from './edited-files.ts'
 import type { EffectiveConfig } from './effective.ts'
 import { type ConfigFiles, diskFiles, overlayFiles } from './files.ts'
 import type { ConfigIssue } from './issues.ts'
 import { LastGood } from './last-good.ts'
 import { type LoadedCity, loadCity } from './load.ts'
 import {
-  differing, hashOf, hideEmptyAgents, type OwnFiles, ownFileKind, ownHash, type RecordedFiles, readOwnFiles, recordFiles, safePath,
+  differing,
+  hashOf,
+  hideEmptyAgents,
+  type OwnFiles,
+  ownHash,
+  type RecordedFiles,
+  readOwnFiles,
+  recordFiles,
 } from './own-files.ts'
 import type { Referrer } from './references.ts'
 import {
-  clearIntent, commitIntent, FileChanged, type Intent, type IntendedFile, readIntent, resumeIntent, stageFiles, swapFiles,
-  syncDirectories, unstageFiles, writeIntent,
+  clearIntent,
+  commitIntent,
+  type Intent,
+  readIntent,
+  resumeIntent,
+  stageFiles,
+  swapFiles,
+  syncDirectories,
+  unstageFiles,
+  writeIntent,
 } from './transaction.ts'
 import { type CityWatch, watchCity } from './watch.ts'
 
@@ -52,25 +69,13 @@ export interface ConfigError {
 
 export interface ConfigChange {
   readonly config: EffectiveConfig
-  /** Undefined with the first configuration of a start. */
-  readonly previous: EffectiveConfig | undefined
+  readonly previous: EffectiveConfig
   readonly source: ConfigSource
   readonly changed: ChangedNames
+  /** What it means for running sessions, by identity of their agent: class and fields of each agent that differs. */
+  readonly drift: ReadonlyMap<string, DriftReport>
   /** True: running sessions take the new configuration as theirs, without a restart. */
   readonly soft: boolean
-}
-
-/** The city's own configuration files during an edit: `city.toml`, `pack.toml`, `packs.lock`, `.svc/site.toml`, `agents/<name>/agent.toml`, fragments. */
-export interface CityEdit {
-  /** What is in force; the text of the files is what it was loaded from. */
-  readonly config: EffectiveConfig
-  /** The text, with the changes of this edit; undefined where there is no such file. */
-  get(path: string): string | undefined
-  /** Creates or replaces a file. */
-  set(path: string, text: string): void
-  delete(path: string): void
-  /** Paths of the files that exist. */
-  list(): readonly string[]
 }
 
 export interface EditInput<T> {
@@ -314,7 +319,11 @@ export class ConfigService implements CityConfig {
     if (edits.length === 0) return this.#nothing(input, good, result)
     const candidate = this.#compose(files.overlay(), input.referrers)
     const outcome: EditOutcome<T> = {
-      result, config: candidate.config, previous: good.config, changed: true, warnings: candidate.warnings,
+      result,
+      config: candidate.config,
+      previous: good.config,
+      changed: true,
+      warnings: candidate.warnings,
     }
     if (input.dryRun === true) return outcome
     const changed = changedNames(good, candidate)
@@ -331,7 +340,13 @@ export class ConfigService implements CityConfig {
 
   /** The answer of an edit that changes nothing is kept for its key like any other. */
   async #nothing<T>(input: EditInput<T>, good: Good, result: T): Promise<EditOutcome<T>> {
-    const outcome: EditOutcome<T> = { result, config: good.config, previous: good.config, changed: false, warnings: good.warnings }
+    const outcome: EditOutcome<T> = {
+      result,
+      config: good.config,
+      previous: good.config,
+      changed: false,
+      warnings: good.warnings,
+    }
     const { claim, reply } = input
     const { store } = this.#deps
     if (claim === undefined || reply === undefined || input.dryRun === true) return outcome
@@ -355,10 +370,16 @@ export class ConfigService implements CityConfig {
     const { outcome, issues } = await this.#reload('watch', false)
     if (outcome === 'rejected') {
       const errors = issues.map(toDetail)
-      throw problem('conflict-config', `the files on disk are not valid, mend them first: ${summarize(issues)}`, { errors })
+      throw problem('conflict-config', `the files on disk are not valid, mend them first: ${summarize(issues)}`, {
+        errors,
+      })
     }
     if (outcome === 'applied') {
-      throw problem('conflict-config', 'the files on disk were changed meanwhile and have been loaded now: look again, then repeat', { retryAfterSec: 1 })
+      throw problem(
+        'conflict-config',
+        'the files on disk were changed meanwhile and have been loaded now: look again, then repeat',
+        { retryAfterSec: 1 },
+      )
     }
   }
 
@@ -415,7 +436,10 @@ export class ConfigService implements CityConfig {
         this.#unfinished = false
       })
     })
-    this.#deps.log.info({ city: this.#deps.name, completed, files: intent.files.map(({ path }) => path) }, 'interrupted edit ended')
+    this.#deps.log.info(
+      { city: this.#deps.name, completed, files: intent.files.map(({ path }) => path) },
+      'interrupted edit ended',
+    )
     // Its event is in the log already: what it changed becomes current without another one.
     const loaded = this.#good === undefined ? undefined : this.#loadDisk()
     if (loaded?.ok === true) await this.#adopt(loaded, 'api')
@@ -436,7 +460,11 @@ export class ConfigService implements CityConfig {
       return { outcome: 'no_change', revision, warnings: loaded.warnings, issues: [] }
     }
     const changed = changedNames(good, loaded)
-    const event = reloadedEvent(this.#deps.name, good, loaded, { source, changed, actor: source === 'watch' ? 'supervisor' : 'api' })
+    const event = reloadedEvent(this.#deps.name, good, loaded, {
+      source,
+      changed,
+      actor: source === 'watch' ? 'supervisor' : 'api',
+    })
     const { store } = this.#deps
     await store.db.write((tx) => {
       if (event !== undefined) store.log.append(tx, event)
@@ -461,9 +489,11 @@ export class ConfigService implements CityConfig {
   #apply(tx: Tx, loaded: Good, change: Pick<ConfigChange, 'source' | 'soft' | 'changed'>): void {
     this.#lastGood.save(tx, loaded.files.content)
     tx.afterCommit(() => {
-      const previous = this.#good?.config
+      const before = this.#loaded()
       this.#install(loaded)
-      for (const listener of this.#listeners) this.#notify(listener, { ...change, config: loaded.config, previous })
+      if (this.#listeners.size === 0) return
+      const whole = { ...change, config: loaded.config, previous: before.config, drift: driftOf(before, loaded) }
+      for (const listener of this.#listeners) this.#notify(listener, whole)
     })
   }
 
@@ -537,17 +567,30 @@ export class ConfigService implements CityConfig {
     const now = this.#good?.config.name
     if (now === undefined || now === name) return []
     const file = this.#good?.own.has('.svc/site.toml') === true ? '.svc/site.toml' : 'city.toml'
-    return [{
-      file, line: 1, column: 1, key: file === 'city.toml' ? 'workspace.name' : 'workspace_name',
-      message: `the city is running as \`${now}\`: another name (\`${name}\`) needs a restart`, hint: 'stop the city, change the name, start it',
-    }]
+    return [
+      {
+        file,
+        line: 1,
+        column: 1,
+        key: file === 'city.toml' ? 'workspace.name' : 'workspace_name',
+        message: `the city is running as \`${now}\`: another name (\`${name}\`) needs a restart`,
+        hint: 'stop the city, change the name, start it',
+      },
+    ]
   }
 
   #startWatch(): void {
     const { dir, clock } = this.#deps
-    const extra = () => [...this.#loaded().watched, ...this.#loaded().config.packs.filter((pack) => pack.kind === 'local').map((pack) => pack.dir)]
+    const extra = () => [
+      ...this.#loaded().watched,
+      ...this.#loaded()
+        .config.packs.filter((pack) => pack.kind === 'local')
+        .map((pack) => pack.dir),
+    ]
     this.#watch = watchCity({
-      dir, clock, extra,
+      dir,
+      clock,
+      extra,
       changed: () => void this.#changedOnDisk(),
       failed: (error) => this.#warn(error, 'watching the configuration failed'),
     })
@@ -565,7 +608,8 @@ export class ConfigService implements CityConfig {
   }
 
   #loaded(): Good {
-    if (this.#good === undefined) throw problem('unavailable', 'the configuration of the city is not loaded', { retryAfterSec: 1 })
+    if (this.#good === undefined)
+      throw problem('unavailable', 'the configuration of the city is not loaded', { retryAfterSec: 1 })
     return this.#good
   }
 
@@ -576,119 +620,11 @@ export class ConfigService implements CityConfig {
   }
 }
 
-class EditedFiles implements CityEdit {
-  readonly config: EffectiveConfig
-  readonly #dir: string
-  readonly #before: OwnFiles
-  readonly #after = new Map<string, string | null>()
-  readonly #disk = diskFiles()
-
-  constructor(dir: string, config: EffectiveConfig, before: OwnFiles) {
-    this.#dir = dir
-    this.config = config
-    this.#before = before
-  }
-
-  get(path: string): string | undefined {
-    const after = this.#after.get(path)
-    if (after !== undefined) return after ?? undefined
-    const bytes = this.#before.get(path)
-    return bytes === undefined ? this.#readUnlisted(path) : decode(path, bytes)
-  }
-
-  set(path: string, text: string): void {
-    this.#checked(path)
-    this.#after.set(path, text)
-  }
-
-  delete(path: string): void {
-    this.#checked(path)
-    this.#after.set(path, null)
-  }
-
-  list(): readonly string[] {
-    const paths = new Set(this.#before.keys())
-    for (const [path, text] of this.#after) {
-      if (text === null) paths.delete(path)
-      else paths.add(path)
-    }
-    return [...paths].sort()
-  }
-
-  /** What really changes, with links followed. */
-  edits(): readonly IntendedFile[] {
-    return [...this.#after].flatMap(([path, text]) => {
-      const target = this.#checked(path)
-      const bytes = this.#disk.read(target)
-      const before = bytes === undefined ? null : hashOf(bytes)
-      const after = text === null ? null : hashOf(text)
-      return before === after ? [] : [{ path: relative(this.#disk.real(this.#dir), target).split(sep).join('/'), before, text }]
-    })
-  }
-
-  /** The changes by absolute path: under the name they were made by, and under that of a link's target. */
-  overlay(): ReadonlyMap<string, string | null> {
-    return new Map([...this.#after].flatMap(([path, text]) => [
-      [join(this.#dir, path), text] as const,
-      [join(this.#dir, relative(this.#disk.real(this.#dir), this.#checked(path))), text] as const,
-    ]))
-  }
-
-  /** A fragment that no file includes yet. */
-  #readUnlisted(path: string): string | undefined {
-    const target = this.#checked(path)
-    const bytes = this.#disk.kind(target) === 'file' ? this.#disk.read(target) : undefined
-    return bytes === undefined ? undefined : decode(path, bytes)
-  }
-
-  #checked(path: string): string {
-    const known = ownFileKind(path) !== undefined || this.#before.has(path)
-    const target = known ? safePath(this.#dir, this.#disk, path) : undefined
-    if (target === undefined) throw invalidField('path.path', 'is not a configuration file of the city', path.slice(0, 200))
-    return target
-  }
-}
-
-function decode(path: string, bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    throw problem('conflict-config', `${path} is not UTF-8 text`)
-  }
-}
-
-/** What an edit of text cannot do is the caller's to know, in the words of an answer. */
-function changing<T>(change: () => T): T {
-  try {
-    return change()
-  } catch (error) {
-    if (error instanceof EditError) throw problem('conflict-config', `the file is laid out in a way that cannot be edited here: ${error.message}`)
-    throw error
-  }
-}
-
-function fileProblem(error: unknown): unknown {
-  if (error instanceof FileChanged) return problem('conflict-config', `${error.message}: look again, then repeat`, { retryAfterSec: 1 })
-  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined
-  if (code === undefined) return error
-  return problem('unavailable', `the files of the city cannot be written: ${code}`, { cause: error, retryAfterSec: 5 })
-}
-
-function stillInUse(referrers: readonly Referrer[]): Problem {
-  const names = referrers.slice(0, 5).map(({ kind, name, file, line }) => `${kind} ${name} (${file}:${line})`)
-  const more = referrers.length > names.length ? ` and ${referrers.length - names.length} more` : ''
-  return problem('still-referenced', `still in use by ${names.join(', ')}${more}`, { errors: referrers.map(referrerDetail) })
-}
-
-/** A referrer as the `errors` of a 409 name it. */
-export const referrerDetail = ({ kind, name, key, file, line }: Referrer): ErrorDetail => ({
-  location: `${file}:${line}`,
-  message: `${kind} ${name} names it as ${key}`,
-})
-
 /** Nothing to tell where the files differ and their meaning does not. */
 function reloadedEvent(
-  city: string, before: Good, after: Good,
+  city: string,
+  before: Good,
+  after: Good,
   { source, changed, actor }: { readonly source: ConfigSource; readonly changed: ChangedNames; readonly actor: string },
 ): EventDraft | undefined {
   if (before.config.revision === after.config.revision) return undefined
@@ -701,30 +637,23 @@ function reloadedEvent(
       revision: after.config.revision,
       previous_revision: before.config.revision,
       source,
-      changed: { agents: [...agents], rigs: [...rigs], providers: [...providers], orders: [...orders], formulas: [...formulas], packs: [...packs] },
+      changed: {
+        agents: [...agents],
+        rigs: [...rigs],
+        providers: [...providers],
+        orders: [...orders],
+        formulas: [...formulas],
+        packs: [...packs],
+      },
       restarted: [],
       warnings: after.warnings.slice(0, EVENT_ISSUES).map((issue) => ({ ...issue })),
     },
   }
 }
 
-export const placeOfIssue = ({ file, line, column }: ConfigIssue): string => `${file}:${line}:${column}`
-
-/** One sentence: the first issue, and how many more there are. */
-export function summarize(issues: readonly ConfigIssue[]): string {
-  const first = issues[0]
-  if (first === undefined) return 'the configuration is not valid'
-  const more = issues.length === 1 ? '' : ` (and ${issues.length - 1} more)`
-  return `${placeOfIssue(first)}: ${first.message}${more}`
-}
-
-export const issueText = (issue: ConfigIssue): string =>
-  `${placeOfIssue(issue)}: ${issue.message}${issue.hint === undefined ? '' : ` (${issue.hint})`}`
-
-export const toDetail = (issue: ConfigIssue): ErrorDetail => ({
-  location: placeOfIssue(issue),
-  message: issue.hint === undefined ? issue.message : `${issue.message} (${issue.hint})`,
-})
-
 /** Times and places of the last refusal, as the API shows them. */
-export const errorView = ({ revision, at, issues }: ConfigError) => ({ revision, at: isoTime(at), issues: issues.map((issue) => ({ ...issue })) })
+export const errorView = ({ revision, at, issues }: ConfigError) => ({
+  revision,
+  at: isoTime(at),
+  issues: issues.map((issue) => ({ ...issue })),
+})

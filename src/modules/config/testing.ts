@@ -2,9 +2,9 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import type { ProviderSpec } from '../../contract/config-schema.ts'
 import type { LoadOptions } from './context.ts'
 import { type LoadedCity, loadCity } from './load.ts'
-import type { ProviderSpec } from '../../contract/config-schema.ts'
 
 export const CORE_DIR = join(import.meta.dirname, '..', 'packs', 'core')
 

@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
@@ -56,7 +66,13 @@ test('an edit of several files puts all of them in place and leaves nothing else
 })
 
 test('a start after a crash at any step of an edit finds every file new', async (t) => {
-  for (const step of ['journalled', 'half a file staged', 'one staged', 'all staged', ...PATHS.map((_, index) => `${index + 1} in place`)]) {
+  for (const step of [
+    'journalled',
+    'half a file staged',
+    'one staged',
+    'all staged',
+    ...PATHS.map((_, index) => `${index + 1} in place`),
+  ]) {
     await t.test(step, async () => {
       using city = directory(OLD)
       await crashAt(step, city.dir)
@@ -110,10 +126,32 @@ test('a file that was changed between reading and writing is not written over', 
 })
 
 test('only configuration files of the city are its own', () => {
-  const own = ['city.toml', 'pack.toml', 'packs.lock', '.svc/site.toml', 'agents/mayor/agent.toml', 'conf/prod.toml', 'prod.toml']
+  const own = [
+    'city.toml',
+    'pack.toml',
+    'packs.lock',
+    '.svc/site.toml',
+    'agents/mayor/agent.toml',
+    'conf/prod.toml',
+    'prod.toml',
+  ]
   const foreign = [
-    '../city.toml', '/etc/passwd', 'conf/../../x.toml', '.svc/city.db', '.svc/credentials.toml', 'agents/mayor/prompt.md', 'agents/../x/agent.toml',
-    'packs/x/pack.toml', 'rigs/shop/app.toml', '.git/config.toml', 'conf/.hidden.toml', 'conf//x.toml', './city.toml', 'city.toml/', 'a\0.toml', '',
+    '../city.toml',
+    '/etc/passwd',
+    'conf/../../x.toml',
+    '.svc/city.db',
+    '.svc/credentials.toml',
+    'agents/mayor/prompt.md',
+    'agents/../x/agent.toml',
+    'packs/x/pack.toml',
+    'rigs/shop/app.toml',
+    '.git/config.toml',
+    'conf/.hidden.toml',
+    'conf//x.toml',
+    './city.toml',
+    'city.toml/',
+    'a\0.toml',
+    '',
   ]
   for (const path of own) assert.notEqual(ownFileKind(path), undefined, path)
   for (const path of foreign) assert.equal(ownFileKind(path), undefined, path)

@@ -1,13 +1,13 @@
 /** Checks across objects: references, cycles, limits, declared files. Everything wrong is reported, nothing is repaired. */
 import { isAbsolute, join, resolve } from 'node:path'
+import { AGENT_FIELDS } from '../../contract/config-schema.ts'
+import { shapeOf } from '../../contract/config-shape.ts'
 import type { Composed, FinishedAgent, FinishedSession, ServiceDraft } from './compose.ts'
 import type { LoadContext } from './context.ts'
 import { draftIdentity, draftsNamed, localName } from './drafts.ts'
 import { nearestHint, nearestName, type Place, placeText } from './issues.ts'
 import { derivePrefix } from './names.ts'
 import { checkOptionChoices } from './providers.ts'
-import { AGENT_FIELDS } from '../../contract/config-schema.ts'
-import { shapeOf } from '../../contract/config-shape.ts'
 import {
   elementsOf,
   emptyTable,

@@ -4,12 +4,13 @@ import type { ConfigCheckResult, ConfigExplanation, EffectiveConfigBody, RawConf
 import { AgentFile, CityFile, FragmentFile, PackFile, SETTINGS, SiteFile } from '../../contract/config-schema.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { problem } from '../../kernel/problem.ts'
+import { issueText } from './answers.ts'
 import type { EffectiveConfig, EffectiveProvider } from './effective.ts'
 import { type ExplainedFields, type Explanation, explain, MASK, maskValues } from './explain.ts'
 import { IssueList } from './issues.ts'
 import { hashOf, type OwnFileKind, type OwnFiles, ownFileKind } from './own-files.ts'
-import { type CheckOutcome, type ConfigService, errorView, issueText } from './service.ts'
-import { shapeOf } from './shape.ts'
+import { type CheckOutcome, type ConfigService, errorView } from './service.ts'
+import { shapeOf } from '../../contract/config-shape.ts'
 import { type PlainTable, type PlainValue, plainOf, readToml } from './toml.ts'
 
 type Status = Pick<ConfigService, 'loadedAt' | 'lastError'>
@@ -51,12 +52,29 @@ export function effectiveView(
     }),
     effective_api_url: apiUrl,
     agents: config.agents.map(({ name, dir, identity, provider, max_active_sessions, suspended: own, origin }) => ({
-      name, dir, identity, provider, is_pool: max_active_sessions !== 1, scope: dir === '' ? 'city' : 'rig', suspended: own, origin,
+      name,
+      dir,
+      identity,
+      provider,
+      is_pool: max_active_sessions !== 1,
+      scope: dir === '' ? 'city' : 'rig',
+      suspended: own,
+      origin,
     })),
-    rigs: config.rigs.map(({ name, path, prefix, suspended_on_start }) => present({ name, path, prefix, suspended: suspended_on_start })),
-    providers: Object.fromEntries(Object.entries(config.providers).map(([name, provider]) => [name, providerView(provider)])),
-    patches: { agent_count: patches.agents.length, rig_count: patches.rigs.length, provider_count: patches.providers.length },
-    settings: Object.fromEntries(Object.entries(SETTINGS).map(([key, schema]) => [key, masked(settingOf(config, key), schema)])),
+    rigs: config.rigs.map(({ name, path, prefix, suspended_on_start }) =>
+      present({ name, path, prefix, suspended: suspended_on_start }),
+    ),
+    providers: Object.fromEntries(
+      Object.entries(config.providers).map(([name, provider]) => [name, providerView(provider)]),
+    ),
+    patches: {
+      agent_count: patches.agents.length,
+      rig_count: patches.rigs.length,
+      provider_count: patches.providers.length,
+    },
+    settings: Object.fromEntries(
+      Object.entries(SETTINGS).map(([key, schema]) => [key, masked(settingOf(config, key), schema)]),
+    ),
     warnings: warnings.map((issue) => ({ ...issue })),
   }
 }
@@ -66,12 +84,18 @@ function settingOf(config: EffectiveConfig, key: string): PlainValue {
   return isPlainTable(value) ? value : {}
 }
 
-const isPlainTable = (value: unknown): value is PlainTable => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isPlainTable = (value: unknown): value is PlainTable =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function providerView({ resolved }: EffectiveProvider) {
   const { display_name, command, acp_command, args, acp_args, prompt_mode, prompt_flag, ready_delay_ms, env } = resolved
   return present({
-    display_name, command, acp_command, prompt_mode, prompt_flag, ready_delay_ms,
+    display_name,
+    command,
+    acp_command,
+    prompt_mode,
+    prompt_flag,
+    ready_delay_ms,
     args: args === undefined ? undefined : [...args],
     acp_args: acp_args === undefined ? undefined : [...acp_args],
     env: env === undefined ? undefined : maskValues(env),
@@ -89,7 +113,12 @@ function present<T extends object>(value: T): Present<T> {
 }
 
 const SCHEMAS: Readonly<Record<OwnFileKind, TSchema | undefined>> = {
-  city: CityFile, pack: PackFile, fragment: FragmentFile, agent: AgentFile, site: SiteFile, lock: undefined,
+  city: CityFile,
+  pack: PackFile,
+  fragment: FragmentFile,
+  agent: AgentFile,
+  site: SiteFile,
+  lock: undefined,
 }
 
 export function rawView(revision: string, status: Status, files: OwnFiles): RawConfigBody {
@@ -103,11 +132,16 @@ export function rawView(revision: string, status: Status, files: OwnFiles): RawC
   }
 }
 
-function valuesOf(path: string, bytes: Buffer, schema: TSchema | undefined): { values: Record<string, unknown> } | { error: string } {
+function valuesOf(
+  path: string,
+  bytes: Buffer,
+  schema: TSchema | undefined,
+): { values: Record<string, unknown> } | { error: string } {
   const issues = new IssueList()
   const table = readToml(bytes.toString('utf8'), path, 'city', issues)
   const [first] = issues.errors
-  if (table === undefined || first !== undefined) return { error: first === undefined ? 'it cannot be read' : issueText(first) }
+  if (table === undefined || first !== undefined)
+    return { error: first === undefined ? 'it cannot be read' : issueText(first) }
   return { values: { ...Object(masked(plainOf(table), schema)) } }
 }
 
@@ -138,28 +172,52 @@ export interface ExplainFilter {
 }
 
 /** `builtins` explains the presets, for providers that the city does not declare. */
-export function explanationView(config: EffectiveConfig, builtins: Explanation, filter: ExplainFilter): ConfigExplanation {
+export function explanationView(
+  config: EffectiveConfig,
+  builtins: Explanation,
+  filter: ExplainFilter,
+): ConfigExplanation {
   const all = explain(config)
   const declared = all.providers.map(({ name, chain, fields }) => ({
-    name, chain: [...chain], fields: fieldsView(fields),
+    name,
+    chain: [...chain],
+    fields: fieldsView(fields),
     origin: chain.some((link) => link.startsWith('builtin:')) ? ('builtin+city' as const) : ('city' as const),
   }))
   const others = builtins.providers
     .filter(({ name }) => !declared.some((provider) => provider.name === name))
-    .map(({ name, chain, fields }) => ({ name, chain: chain.slice(1), fields: builtinFields(fields), origin: 'builtin' as const }))
+    .map(({ name, chain, fields }) => ({
+      name,
+      chain: chain.slice(1),
+      fields: builtinFields(fields),
+      origin: 'builtin' as const,
+    }))
   const filtered = filter.agent !== undefined || filter.rig !== undefined || filter.provider !== undefined
   return {
     revision: all.revision,
     settings: filtered ? {} : fieldsView(all.settings),
-    agents: chosen(all.agents, filter.agent, filtered, ({ identity }) => identity, 'agent').map(({ identity, origin, fields }) => ({ identity, origin, fields: fieldsView(fields) })),
-    rigs: chosen(all.rigs, filter.rig, filtered, ({ name }) => name, 'rig').map(({ name, fields }) => ({ name, fields: fieldsView(fields) })),
-    named_sessions: filtered ? [] : all.named_sessions.map(({ identity, fields }) => ({ identity, fields: fieldsView(fields) })),
+    agents: chosen(all.agents, filter.agent, filtered, ({ identity }) => identity, 'agent').map(
+      ({ identity, origin, fields }) => ({ identity, origin, fields: fieldsView(fields) }),
+    ),
+    rigs: chosen(all.rigs, filter.rig, filtered, ({ name }) => name, 'rig').map(({ name, fields }) => ({
+      name,
+      fields: fieldsView(fields),
+    })),
+    named_sessions: filtered
+      ? []
+      : all.named_sessions.map(({ identity, fields }) => ({ identity, fields: fieldsView(fields) })),
     providers: chosen([...declared, ...others], filter.provider, filtered, ({ name }) => name, 'provider'),
     services: filtered ? [] : all.services.map(({ name, fields }) => ({ name, fields: fieldsView(fields) })),
   }
 }
 
-function chosen<T>(items: readonly T[], wanted: string | undefined, filtered: boolean, nameOf: (item: T) => string, kind: string): T[] {
+function chosen<T>(
+  items: readonly T[],
+  wanted: string | undefined,
+  filtered: boolean,
+  nameOf: (item: T) => string,
+  kind: string,
+): T[] {
   if (!filtered) return [...items]
   if (wanted === undefined) return []
   const found = items.filter((item) => nameOf(item) === wanted)
@@ -169,7 +227,13 @@ function chosen<T>(items: readonly T[], wanted: string | undefined, filtered: bo
 
 function fieldsView(fields: ExplainedFields): ConfigExplanation['settings'] {
   const entries = Object.entries(fields).map(([key, { value, file, line, column, layer, items }]) => {
-    const parts = items?.map((item) => ({ value: item.value, file: item.file, line: item.line, column: item.column, layer: item.layer }))
+    const parts = items?.map((item) => ({
+      value: item.value,
+      file: item.file,
+      line: item.line,
+      column: item.column,
+      layer: item.layer,
+    }))
     return [key, { value, file, line, column, layer, ...(parts === undefined ? {} : { items: parts }) }] as const
   })
   return Object.fromEntries(entries)
@@ -177,7 +241,9 @@ function fieldsView(fields: ExplainedFields): ConfigExplanation['settings'] {
 
 // They are read from a city made for the purpose: its `base` lines stand in no file of this one.
 const builtinFields = (fields: ExplainedFields): ConfigExplanation['settings'] =>
-  fieldsView(Object.fromEntries(Object.entries(fields).filter(([, { layer }]) => layer === 'builtin' || layer === 'default')))
+  fieldsView(
+    Object.fromEntries(Object.entries(fields).filter(([, { layer }]) => layer === 'builtin' || layer === 'default')),
+  )
 
 export function checkView({ valid, revision, issues, warnings }: CheckOutcome): ConfigCheckResult {
   return {

@@ -42,7 +42,12 @@ export function watchCity({ dir, clock, extra, changed, failed }: WatchDeps): Ci
     if (TOP_FILES.has(local) || TOP_DIRECTORIES.has(top)) return true
     return extra().some((wanted) => path === wanted || path.startsWith(wanted + sep) || wanted.startsWith(path + sep))
   }
-  const options = { ignoreInitial: true, ignored: (path: string) => !counts(path), followSymlinks: false, persistent: true }
+  const options = {
+    ignoreInitial: true,
+    ignored: (path: string) => !counts(path),
+    followSymlinks: false,
+    persistent: true,
+  }
   const watcher = watch(dir, options)
   // By itself: its directory holds the database, whose every write would wake a watch of the directory.
   const site = watch(join(dir, '.svc', 'site.toml'), { ignoreInitial: true, persistent: true })
@@ -57,7 +62,8 @@ export function watchCity({ dir, clock, extra, changed, failed }: WatchDeps): Ci
   }
 }
 
-const readiness = (watcher: FSWatcher): Promise<void> => new Promise((resolve) => watcher.once('ready', () => resolve()))
+const readiness = (watcher: FSWatcher): Promise<void> =>
+  new Promise((resolve) => watcher.once('ready', () => resolve()))
 
 /** Calls `work` once things are quiet, and from time to time where they never are. */
 export function quietBell(clock: Clock, work: () => void): { ring(): void; stop(): void } {

@@ -40,7 +40,11 @@ const FILE = 'credentials.toml'
 export function createLogins({ home, env }: CredentialDeps): Logins {
   return async (city, source, signal) => {
     const override = env['SVC_CREDENTIALS']
-    const paths = [...(override === undefined || override === '' ? [] : [override]), join(city, '.svc', FILE), join(home, FILE)]
+    const paths = [
+      ...(override === undefined || override === '' ? [] : [override]),
+      join(city, '.svc', FILE),
+      join(home, FILE),
+    ]
     for (const path of paths) {
       const found = bestMatch(await readCredentials(path), source)
       if (found !== undefined) return login(found, env, source, signal)
@@ -68,9 +72,12 @@ function toCredential(entry: unknown): Credential {
   const fields = new Map<string, unknown>(Object.entries(entry))
   const match = fields.get('match')
   const username = fields.get('username') ?? 'x-access-token'
-  if (typeof match !== 'string' || match === '' || typeof username !== 'string') throw new CredentialError(`${FILE}: a credential needs \`match = "host[/prefix]"\``)
+  if (typeof match !== 'string' || match === '' || typeof username !== 'string')
+    throw new CredentialError(`${FILE}: a credential needs \`match = "host[/prefix]"\``)
   const ways = WAYS.filter((way) => fields.has(way))
-  const unknown = [...fields.keys()].some((key) => key !== 'match' && key !== 'username' && !WAYS.some((way) => way === key))
+  const unknown = [...fields.keys()].some(
+    (key) => key !== 'match' && key !== 'username' && !WAYS.some((way) => way === key),
+  )
   const by = ways[0]
   const value = by === undefined ? undefined : fields.get(by)
   if (by === undefined || ways.length !== 1 || unknown || typeof value !== 'string' || value === '') {
@@ -86,11 +93,17 @@ function bestMatch(credentials: readonly Credential[], { host, port, path }: Rem
     .sort((a, b) => b.match.length - a.match.length)[0]
 }
 
-async function login({ by, value, username }: Credential, env: Environment, source: RemoteSource, signal: AbortSignal): Promise<GitLogin> {
+async function login(
+  { by, value, username }: Credential,
+  env: Environment,
+  source: RemoteSource,
+  signal: AbortSignal,
+): Promise<GitLogin> {
   if ((by === 'ssh_key_file') !== (source.transport === 'ssh')) {
     throw new CredentialError(`${FILE}: \`${by}\` does not fit ${source.transport}`)
   }
-  if (source.transport === 'http' && addressKind(source.host) !== 'loopback') throw new CredentialError('credentials are not sent over plain http')
+  if (source.transport === 'http' && addressKind(source.host) !== 'loopback')
+    throw new CredentialError('credentials are not sent over plain http')
   if (by === 'ssh_key_file') return { kind: 'ssh_key', file: await keyFile(value) }
   if (by === 'helper') return fromHelper(value, env, source, username, signal)
   const secret = by === 'token_env' ? env[value] : await privateText(expand(value), false)
@@ -128,12 +141,22 @@ async function privateText(path: string, optional: boolean): Promise<string | un
 }
 
 /** A program that prints `username=` and `password=` lines, as git's credential helpers do for `get`. */
-async function fromHelper(command: string, env: Environment, source: RemoteSource, username: string, signal: AbortSignal): Promise<GitLogin> {
+async function fromHelper(
+  command: string,
+  env: Environment,
+  source: RemoteSource,
+  username: string,
+  signal: AbortSignal,
+): Promise<GitLogin> {
   const result = await runBriefly('/bin/sh', ['-c', `${command} "$@"`, 'helper', 'get', source.host, source.path], {
-    env: minimalEnvironment(env), timeoutMs: HELPER_MS, signal,
+    env: minimalEnvironment(env),
+    timeoutMs: HELPER_MS,
+    signal,
   })
   if (result.outcome !== 'exited' || result.code !== 0) throw new CredentialError('the credential helper failed')
-  const fields = new Map(result.stdout.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
+  const fields = new Map(
+    result.stdout.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+  )
   const secret = fields.get('password') ?? ''
   if (secret === '') throw new CredentialError('the credential helper gave no password')
   return { kind: 'basic', username: fields.get('username') ?? username, secret }

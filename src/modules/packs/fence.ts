@@ -21,13 +21,21 @@ export interface Fence {
 export class BlockedHost extends Error {}
 export class UnknownHost extends Error {}
 
-export const systemLookup: Lookup = async (host) => (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address)
+export const systemLookup: Lookup = async (host) =>
+  (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address)
 
 const HINT = 'name the host in `allowed_pack_hosts` of supervisor.toml to allow it'
 
 /** `allowed`: `host` or `host:port`, as in supervisor.toml. */
 export function createFence(allowed: readonly string[], resolve: Lookup = systemLookup): Fence {
-  const names = new Set(allowed.map((host) => host.toLowerCase().replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')))
+  const names = new Set(
+    allowed.map((host) =>
+      host
+        .toLowerCase()
+        .replace(/^\[(.*)\]$/, '$1')
+        .replace(/\.$/, ''),
+    ),
+  )
   const isAllowed = ({ host, port }: RemoteSource): boolean =>
     names.has(host) || names.has(`${host}:${port}`) || names.has(`[${host}]:${port}`)
   const refusal = (source: RemoteSource): string | undefined => {
@@ -45,7 +53,10 @@ export function createFence(allowed: readonly string[], resolve: Lookup = system
       if (isAllowed(source)) return addresses
       for (const address of addresses) {
         const kind = addressKind(address)
-        if (kind !== undefined) throw new BlockedHost(`the host of the pack source resolves to a ${kind} address, which is not allowed: ${HINT}`)
+        if (kind !== undefined)
+          throw new BlockedHost(
+            `the host of the pack source resolves to a ${kind} address, which is not allowed: ${HINT}`,
+          )
       }
       return addresses
     },
@@ -64,13 +75,29 @@ async function resolved(resolve: Lookup, host: string, signal: AbortSignal): Pro
 
 /** Names that mean this machine or its cloud's metadata service, whatever a resolver says. */
 function nameKind(host: string): string | undefined {
-  if (host === 'localhost' || host.endsWith('.localhost') || host === 'localhost.localdomain' || host === 'ip6-localhost') return 'loopback'
-  if (host === 'metadata' || host === 'metadata.google.internal' || host === 'instance-data' || host.endsWith('.metadata.google.internal')) return 'metadata'
+  if (
+    host === 'localhost' ||
+    host.endsWith('.localhost') ||
+    host === 'localhost.localdomain' ||
+    host === 'ip6-localhost'
+  )
+    return 'loopback'
+  if (
+    host === 'metadata' ||
+    host === 'metadata.google.internal' ||
+    host === 'instance-data' ||
+    host.endsWith('.metadata.google.internal')
+  )
+    return 'metadata'
   return undefined
 }
 
 const KINDS: readonly (readonly [kind: string, v4: readonly string[], v6: readonly string[]])[] = [
-  ['metadata', ['169.254.169.254/32', '169.254.170.2/32', '100.100.100.200/32', '192.0.0.192/32'], ['fd00:ec2::254/128']],
+  [
+    'metadata',
+    ['169.254.169.254/32', '169.254.170.2/32', '100.100.100.200/32', '192.0.0.192/32'],
+    ['fd00:ec2::254/128'],
+  ],
   ['unspecified', ['0.0.0.0/8'], ['::/128']],
   ['loopback', ['127.0.0.0/8'], ['::1/128']],
   ['link-local', ['169.254.0.0/16'], ['fe80::/10']],
@@ -79,7 +106,15 @@ const KINDS: readonly (readonly [kind: string, v4: readonly string[], v6: readon
   ['multicast', ['224.0.0.0/4'], ['ff00::/8']],
   [
     'reserved',
-    ['192.0.0.0/24', '192.0.2.0/24', '192.88.99.0/24', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '240.0.0.0/4'],
+    [
+      '192.0.0.0/24',
+      '192.0.2.0/24',
+      '192.88.99.0/24',
+      '198.18.0.0/15',
+      '198.51.100.0/24',
+      '203.0.113.0/24',
+      '240.0.0.0/4',
+    ],
     ['100::/64', '2001::/23', '2001:db8::/32', '64:ff9b:1::/48'],
   ],
 ]
@@ -109,7 +144,8 @@ function embeddedV4(address: string): string | undefined {
   const words = wordsOf(address)
   const tail = v4Of(words[6] ?? 0, words[7] ?? 0)
   const zeros = (from: number, to: number): boolean => words.slice(from, to).every((word) => word === 0)
-  if (zeros(0, 5) && (words[5] === 0xffff || words[5] === 0)) return zeros(5, 7) && (words[7] ?? 0) <= 1 ? undefined : tail
+  if (zeros(0, 5) && (words[5] === 0xffff || words[5] === 0))
+    return zeros(5, 7) && (words[7] ?? 0) <= 1 ? undefined : tail
   if (zeros(0, 4) && words[4] === 0xffff && words[5] === 0) return tail
   if (words[0] === 0x64 && words[1] === 0xff9b && zeros(2, 6)) return tail
   if (words[0] === 0x2002) return v4Of(words[1] ?? 0, words[2] ?? 0)
@@ -121,9 +157,11 @@ const v4Of = (high: number, low: number): string => [high >> 8, high & 255, low 
 /** The eight 16-bit words of an IPv6 address. */
 function wordsOf(address: string): readonly number[] {
   const plain = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a: string, b: string, c: string, d: string) =>
-    [(Number(a) << 8) | Number(b), (Number(c) << 8) | Number(d)].map((word) => word.toString(16)).join(':'))
+    [(Number(a) << 8) | Number(b), (Number(c) << 8) | Number(d)].map((word) => word.toString(16)).join(':'),
+  )
   const [left = '', right] = plain.split('::')
-  const parse = (part: string): number[] => (part === '' ? [] : part.split(':').map((word) => Number.parseInt(word, 16)))
+  const parse = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((word) => Number.parseInt(word, 16))
   const [head, tail] = [parse(left), parse(right ?? '')]
   return [...head, ...Array.from({ length: Math.max(0, 8 - head.length - tail.length) }, () => 0), ...tail]
 }

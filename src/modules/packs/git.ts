@@ -10,7 +10,13 @@ import { lstat, readdir } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
 import type { Clock } from '../../kernel/clock.ts'
-import { type BriefResult, type Environment, findBinary, minimalEnvironment, runBriefly } from '../../kernel/processes.ts'
+import {
+  type BriefResult,
+  type Environment,
+  findBinary,
+  minimalEnvironment,
+  runBriefly,
+} from '../../kernel/processes.ts'
 import type { GitLogin } from './credentials.ts'
 import type { RemoteSource } from './source.ts'
 import { type Tagged, tagVersion } from './version.ts'
@@ -62,13 +68,24 @@ export class Git {
 
   /** Tags that are versions, and the commit of the default branch. */
   async refs(remote: RemoteSource, access: GitAccess): Promise<RemoteRefs> {
-    const result = await this.#remote(['ls-remote', '--', remote.repository, 'HEAD', 'refs/tags/*'], remote, access, LIST_MS)
+    const result = await this.#remote(
+      ['ls-remote', '--', remote.repository, 'HEAD', 'refs/tags/*'],
+      remote,
+      access,
+      LIST_MS,
+    )
     if (result.truncated) throw new GitError('too_large', 'the repository has too many tags')
     return readRefs(result.stdout)
   }
 
   /** Makes `dir`, which must not exist, a checkout of exactly `commit`; without symbolic links, and with no `.git`. */
-  async checkout(remote: RemoteSource, commit: string, tag: string | undefined, dir: string, access: GitAccess): Promise<void> {
+  async checkout(
+    remote: RemoteSource,
+    commit: string,
+    tag: string | undefined,
+    dir: string,
+    access: GitAccess,
+  ): Promise<void> {
     await this.#local(['init', '--quiet', '--', dir], '/', access.signal)
     await this.#fetch(remote, commit, tag, dir, access)
     await this.#local(['checkout', '--quiet', '--detach', '--force', commit], dir, access.signal)
@@ -81,22 +98,51 @@ export class Git {
   /** Makes `dir`, which is empty, a working copy with the whole history, for people and agents to work in. */
   async clone(remote: RemoteSource, dir: string, access: GitAccess): Promise<void> {
     // Links are links here: what is cloned is somebody's project, not a part of the configuration.
-    const args = ['-c', 'core.symlinks=true', 'clone', '--quiet', '--no-recurse-submodules', '--origin=origin', '--', remote.repository, '.']
+    const args = [
+      '-c',
+      'core.symlinks=true',
+      'clone',
+      '--quiet',
+      '--no-recurse-submodules',
+      '--origin=origin',
+      '--',
+      remote.repository,
+      '.',
+    ]
     await this.#remote(args, remote, access, CLONE_MS, dir)
   }
 
   /** The cheapest way first: one commit, by tag or id; servers that cannot do that are asked for everything. */
-  async #fetch(remote: RemoteSource, commit: string, tag: string | undefined, dir: string, access: GitAccess): Promise<void> {
+  async #fetch(
+    remote: RemoteSource,
+    commit: string,
+    tag: string | undefined,
+    dir: string,
+    access: GitAccess,
+  ): Promise<void> {
     const base = ['fetch', '--quiet', '--no-recurse-submodules', '--no-write-fetch-head', '--no-auto-maintenance']
     const wanted = tag === undefined ? commit : `+refs/tags/${tag}:refs/tags/${tag}`
     try {
-      await this.#remote([...base, '--no-tags', '--depth=1', '--', remote.repository, wanted], remote, access, FETCH_MS, dir)
+      await this.#remote(
+        [...base, '--no-tags', '--depth=1', '--', remote.repository, wanted],
+        remote,
+        access,
+        FETCH_MS,
+        dir,
+      )
       if (await this.#has(commit, dir, access.signal)) return
     } catch (error) {
       if (!(error instanceof GitError) || error.reason !== 'failed') throw error
     }
-    await this.#remote([...base, '--tags', '--', remote.repository, '+refs/heads/*:refs/remotes/origin/*'], remote, access, FETCH_MS, dir)
-    if (!(await this.#has(commit, dir, access.signal))) throw new GitError('not_found', 'the repository has no such commit')
+    await this.#remote(
+      [...base, '--tags', '--', remote.repository, '+refs/heads/*:refs/remotes/origin/*'],
+      remote,
+      access,
+      FETCH_MS,
+      dir,
+    )
+    if (!(await this.#has(commit, dir, access.signal)))
+      throw new GitError('not_found', 'the repository has no such commit')
   }
 
   async #has(commit: string, dir: string, signal: AbortSignal): Promise<boolean> {
@@ -108,7 +154,13 @@ export class Git {
     return succeeded(await this.#run(args, cwd, {}, LOCAL_MS, signal), signal)
   }
 
-  async #remote(args: readonly string[], remote: RemoteSource, access: GitAccess, timeoutMs: number, dir?: string): Promise<BriefResult> {
+  async #remote(
+    args: readonly string[],
+    remote: RemoteSource,
+    access: GitAccess,
+    timeoutMs: number,
+    dir?: string,
+  ): Promise<BriefResult> {
     const { env, config } = remoteSettings(remote, access)
     const size = this.#watchSize(dir, access.signal)
     try {
@@ -120,12 +172,23 @@ export class Git {
     }
   }
 
-  async #run(args: readonly string[], cwd: string, env: Readonly<Record<string, string>>, timeoutMs: number, signal: AbortSignal): Promise<BriefResult> {
+  async #run(
+    args: readonly string[],
+    cwd: string,
+    env: Readonly<Record<string, string>>,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<BriefResult> {
     const git = await findBinary('git', this.#deps.env)
     if (git === undefined) throw new GitError('missing', 'the program `git` is not installed')
     const whole = { ...minimalEnvironment(this.#deps.env), ...QUIET, ...env }
     return runBriefly(git, [...SAFE.flatMap((setting) => ['-c', setting]), ...args], {
-      env: whole, cwd, timeoutMs, signal, maxBytes: MAX_OUTPUT, clock: this.#deps.clock,
+      env: whole,
+      cwd,
+      timeoutMs,
+      signal,
+      maxBytes: MAX_OUTPUT,
+      clock: this.#deps.clock,
     })
   }
 
@@ -184,7 +247,8 @@ const QUIET = {
 
 /** What pins a connection to the vetted addresses, and what logs in. Secrets go through the environment, never argv. */
 function remoteSettings({ transport, host, port }: RemoteSource, { addresses, login }: GitAccess) {
-  if (transport === 'ssh') return { env: { GIT_SSH_COMMAND: sshCommand(host, addresses, login), GIT_SSH_VARIANT: 'ssh' }, config: [] }
+  if (transport === 'ssh')
+    return { env: { GIT_SSH_COMMAND: sshCommand(host, addresses, login), GIT_SSH_VARIANT: 'ssh' }, config: [] }
   const shown = addresses.map((address) => (address.includes(':') ? `[${address}]` : address)).join(',')
   // A literal address is its own pin.
   const config = isIP(host) === 0 ? ['-c', `http.curloptResolve=${host}:${port}:${shown}`] : []
@@ -195,14 +259,20 @@ function remoteSettings({ transport, host, port }: RemoteSource, { addresses, lo
 
 function sshCommand(host: string, addresses: readonly string[], login: GitLogin | undefined): string {
   const options = [
-    'BatchMode=yes', 'StrictHostKeyChecking=yes', 'ClearAllForwardings=yes', 'ProxyCommand=none', 'ConnectTimeout=20',
-    `HostName=${addresses[0] ?? host}`, `HostKeyAlias=${host}`,
+    'BatchMode=yes',
+    'StrictHostKeyChecking=yes',
+    'ClearAllForwardings=yes',
+    'ProxyCommand=none',
+    'ConnectTimeout=20',
+    `HostName=${addresses[0] ?? host}`,
+    `HostKeyAlias=${host}`,
   ]
   const key = login?.kind === 'ssh_key' ? ['-o', 'IdentitiesOnly=yes', '-i', login.file] : []
   return ['ssh', '-F', 'none', ...options.flatMap((option) => ['-o', option]), ...key].map(shellQuoted).join(' ')
 }
 
-const shellQuoted = (text: string): string => (/^[\w=./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
+const shellQuoted = (text: string): string =>
+  /^[\w=./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 
 function readRefs(text: string): RemoteRefs {
   let head: string | undefined
@@ -230,9 +300,17 @@ function succeeded(result: BriefResult, signal: AbortSignal): BriefResult {
 }
 
 const SIGNS: readonly (readonly [pattern: RegExp, reason: GitError['reason'], message: string])[] = [
-  [/could not read (?:Username|Password)|Authentication failed|terminal prompts disabled|Permission denied|HTTP 40[13]|error: 40[13]/i, 'credentials', 'the repository asks for credentials, or refuses those given'],
+  [
+    /could not read (?:Username|Password)|Authentication failed|terminal prompts disabled|Permission denied|HTTP 40[13]|error: 40[13]/i,
+    'credentials',
+    'the repository asks for credentials, or refuses those given',
+  ],
   [/Host key verification failed/i, 'credentials', 'the key of the ssh host is not known'],
-  [/not found|does not exist|error: 404|does not appear to be a git repository/i, 'not_found', 'there is no such repository'],
+  [
+    /not found|does not exist|error: 404|does not appear to be a git repository/i,
+    'not_found',
+    'there is no such repository',
+  ],
   [/redirect|error: 30\d/i, 'failed', 'the server redirects elsewhere, which is not followed'],
   [/Could not resolve host/i, 'failed', 'the host cannot be resolved'],
   [/Connection refused|Failed to connect|timed? ?out|unreachable/i, 'failed', 'the host cannot be reached'],
@@ -242,7 +320,9 @@ const SIGNS: readonly (readonly [pattern: RegExp, reason: GitError['reason'], me
 /** What git says may quote the URL or an answer of the server: only what we recognise is passed on, in our words. */
 function classified(stderr: string): GitError {
   const found = SIGNS.find(([pattern]) => pattern.test(stderr))
-  return found === undefined ? new GitError('failed', 'git could not read the repository') : new GitError(found[1], found[2])
+  return found === undefined
+    ? new GitError('failed', 'git could not read the repository')
+    : new GitError(found[1], found[2])
 }
 
 async function sizeOf(dir: string): Promise<number> {

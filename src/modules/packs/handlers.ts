@@ -1,5 +1,13 @@
 /** Handlers of the packs family. */
-import type { addPack, checkPacks, getPack, installPacks, listPacks, removePack, upgradePacks } from '../../contract/packs.ts'
+import type {
+  addPack,
+  checkPacks,
+  getPack,
+  installPacks,
+  listPacks,
+  removePack,
+  upgradePacks,
+} from '../../contract/packs.ts'
 import type { AsyncAcceptedResponse, RequestOperation } from '../../contract/requests.ts'
 import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
@@ -9,10 +17,7 @@ export interface PackHandlersDeps {
   readonly packs: Packs
   readonly city: (name: string) => PackCity
   /** Answers the 202 of a request about the city. */
-  readonly launch: (
-    city: string,
-    request: LaunchRequest,
-  ) => Promise<Reply<AsyncAcceptedResponse>>
+  readonly launch: (city: string, request: LaunchRequest) => Promise<Reply<AsyncAcceptedResponse>>
 }
 
 interface LaunchRequest {
@@ -30,7 +35,10 @@ export function createPackHandlers({ packs, city: cityOf, launch }: PackHandlers
     const index = String(city.head())
     const { items, errors } = packs.list(city)
     const partial = errors.length === 0 ? {} : { partial: true, partial_errors: [...errors] }
-    return ok({ items: [...items], total: items.length, ...partial }, { ETag: `"${city.revision}"`, 'X-SVC-Index': index })
+    return ok(
+      { items: [...items], total: items.length, ...partial },
+      { ETag: `"${city.revision}"`, 'X-SVC-Index': index },
+    )
   }
 
   const get: Handler<typeof getPack> = ({ params, query }) => {
@@ -43,7 +51,13 @@ export function createPackHandlers({ packs, city: cityOf, launch }: PackHandlers
   const add: Handler<typeof addPack> = ({ params, body, claim }) => {
     const city = cityOf(params.cityName)
     const input = packs.prepareAdd(city, body)
-    return launch(params.cityName, { operation: 'pack.add', subject: input.name, input, claim, check: () => packs.refuseTaken(city, input) })
+    return launch(params.cityName, {
+      operation: 'pack.add',
+      subject: input.name,
+      input,
+      claim,
+      check: () => packs.refuseTaken(city, input),
+    })
   }
 
   const install: Handler<typeof installPacks> = ({ params, claim }) =>
@@ -51,7 +65,12 @@ export function createPackHandlers({ packs, city: cityOf, launch }: PackHandlers
 
   const upgrade: Handler<typeof upgradePacks> = ({ params, body, claim }) => {
     const city = cityOf(params.cityName)
-    return launch(params.cityName, { operation: 'pack.upgrade', input: body ?? {}, claim, check: () => packs.refuseUnknown(city, body?.names) })
+    return launch(params.cityName, {
+      operation: 'pack.upgrade',
+      input: body ?? {},
+      claim,
+      check: () => packs.refuseUnknown(city, body?.names),
+    })
   }
 
   const remove: Handler<typeof removePack> = async ({ params, query, header }) => {

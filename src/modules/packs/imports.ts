@@ -7,6 +7,10 @@ import { type PackSource, parseSource, type RemoteSource, SourceError } from './
 /** Who imports: the city, one rig, or every rig of the future. */
 export type Scope = 'city' | 'default-rig' | `rig:${string}`
 
+/** Reads a scope that is known to be one. */
+export const scopeOf = (text: string): Scope =>
+  text === 'default-rig' ? text : text.startsWith('rig:') ? `rig:${text.slice('rig:'.length)}` : 'city'
+
 /** One `[imports.<name>]` of the city's own files. */
 export interface Declared {
   readonly name: string
@@ -59,7 +63,11 @@ export function rootImports(read: ReadCityFile): RootImports {
   const pack = table('pack.toml')
   const city = table('city.toml')
   const included = listOf(city['include']).filter((path) => typeof path === 'string')
-  const files = [['pack.toml', pack], ['city.toml', city], ...included.map((path) => [path, table(path)] as const)] as const
+  const files = [
+    ['pack.toml', pack],
+    ['city.toml', city],
+    ...included.map((path) => [path, table(path)] as const),
+  ] as const
   const rigs = [...new Set(files.flatMap(([, top]) => rigsOf(top).map(({ name }) => name)))]
   return { entries: files.flatMap(([file, top]) => entriesOf(file, top)), rigs, complaints, texts }
 }
@@ -80,16 +88,20 @@ function entriesOf(file: string, top: Table): Declared[] {
 }
 
 function rigsOf(top: Table): { name: string; fields: Table }[] {
-  return listOf(top['rigs']).map(recordOf).flatMap((fields) => {
-    const name = fields['name']
-    return typeof name === 'string' ? [{ name, fields }] : []
-  })
+  return listOf(top['rigs'])
+    .map(recordOf)
+    .flatMap((fields) => {
+      const name = fields['name']
+      return typeof name === 'string' ? [{ name, fields }] : []
+    })
 }
 
 function importsOf(table: Table, scope: Scope, file: string): Declared[] {
   return Object.entries(table).flatMap(([name, value]) => {
     const { source, version } = recordOf(value)
-    return typeof source === 'string' ? [{ name, scope, source, version: typeof version === 'string' ? version : '', file }] : []
+    return typeof source === 'string'
+      ? [{ name, scope, source, version: typeof version === 'string' ? version : '', file }]
+      : []
   })
 }
 
@@ -133,7 +145,10 @@ export function closureOf(city: string, entries: readonly Declared[], checkoutOf
       return
     }
     if (source.kind === 'builtin') return
-    const next = source.kind === 'local' ? localHome(city, home, source) : gitHome({ remote: source, constraint: entry.version, scope: entry.scope, binding })
+    const next =
+      source.kind === 'local'
+        ? localHome(city, home, source)
+        : gitHome({ remote: source, constraint: entry.version, scope: entry.scope, binding })
     if (next === undefined || depth > MAX_DEPTH) return
     const key = `${entry.scope} ${next.dir}`
     const missing = source.kind === 'local' ? 'missing-local-pack' : 'missing-cached-pack'
@@ -144,8 +159,13 @@ export function closureOf(city: string, entries: readonly Declared[], checkoutOf
     }
     if (seen.has(key)) return
     seen.add(key)
-    const imports = importsOf(recordOf(tableOf(text, `${binding}: pack.toml`, complaints)['imports']), entry.scope, 'pack.toml')
-    for (const inner of imports.sort((a, b) => (a.name < b.name ? -1 : 1))) follow(next, inner, `${binding}.${inner.name}`, depth + 1)
+    const imports = importsOf(
+      recordOf(tableOf(text, `${binding}: pack.toml`, complaints)['imports']),
+      entry.scope,
+      'pack.toml',
+    )
+    for (const inner of imports.sort((a, b) => (a.name < b.name ? -1 : 1)))
+      follow(next, inner, `${binding}.${inner.name}`, depth + 1)
   }
   const gitHome = (demand: Demand): Home | undefined => {
     demands.push(demand)
@@ -163,7 +183,9 @@ interface Home {
 }
 
 function localHome(city: string, home: Home, source: { readonly base: 'pack' | 'city'; readonly path: string }): Home {
-  return source.base === 'city' ? { dir: join(city, source.path), root: city } : { dir: join(home.dir, source.path), root: home.root }
+  return source.base === 'city'
+    ? { dir: join(city, source.path), root: city }
+    : { dir: join(home.dir, source.path), root: home.root }
 }
 
 function textAt({ dir, root }: Home): string | undefined {

@@ -96,19 +96,31 @@ export class Installation {
     const remote = demands[0]?.remote
     if (remote === undefined) return undefined
     const constraints = [...new Set(demands.map(({ constraint }) => constraint))].map(parseConstraint)
-    const fitting = pins.filter((pin) => pin.source === remote.source && constraints.every((one) => satisfies(pin, one)))
+    const fitting = pins.filter(
+      (pin) => pin.source === remote.source && constraints.every((one) => satisfies(pin, one)),
+    )
     const kept = pinFor(fitting, remote.source, '')
     if (kept !== undefined) return this.#ensure(remote, kept)
     const found = await this.#lookUp(remote, constraints)
     if (found === undefined) return undefined
-    return this.#ensure(remote, { source: remote.source, ...found, contentHash: '', subpath: remote.subpath, fetched: '' })
+    return this.#ensure(remote, {
+      source: remote.source,
+      ...found,
+      contentHash: '',
+      subpath: remote.subpath,
+      fetched: '',
+    })
   }
 
-  async #lookUp(remote: RemoteSource, constraints: readonly Constraint[]): Promise<{ version: string; commit: string } | undefined> {
+  async #lookUp(
+    remote: RemoteSource,
+    constraints: readonly Constraint[],
+  ): Promise<{ version: string; commit: string } | undefined> {
     const commits = new Set(constraints.flatMap((one) => (one.kind === 'commit' ? [one.commit] : [])))
     if (commits.size > 1) return undefined
     const [commit] = commits
-    if (commit !== undefined && constraints.every(({ kind }) => kind !== 'range')) return { version: `sha:${commit}`, commit }
+    if (commit !== undefined && constraints.every(({ kind }) => kind !== 'range'))
+      return { version: `sha:${commit}`, commit }
     const { head, tags } = await this.#refsOf(remote)
     const best = highest(tags, constraints)
     if (best !== undefined) return { version: best.tag, commit: best.commit }
@@ -127,9 +139,13 @@ export class Installation {
     }
     const access = await this.#accessTo(remote)
     const tag = pin.version.startsWith('sha:') ? undefined : pin.version
-    const { contentHash } = await cache.put(remote.repository, pin.commit, (dir) => git.checkout(remote, pin.commit, tag, dir, access))
+    const { contentHash } = await cache.put(remote.repository, pin.commit, (dir) =>
+      git.checkout(remote, pin.commit, tag, dir, access),
+    )
     if (pin.contentHash !== '' && pin.contentHash !== contentHash) {
-      throw new UnusableImport('packs.lock pins another content than the commit has: restore it from version control, or remove the entry')
+      throw new UnusableImport(
+        'packs.lock pins another content than the commit has: restore it from version control, or remove the entry',
+      )
     }
     return { ...pin, contentHash, fetched: isoTime(clock.now()) }
   }
@@ -147,7 +163,11 @@ export class Installation {
 }
 
 /** Directory of the checkout that a demand means, if it is there and unchanged. */
-export function checkoutDir(cache: PackCache, pins: readonly Pin[], { remote, constraint }: Demand): string | undefined {
+export function checkoutDir(
+  cache: PackCache,
+  pins: readonly Pin[],
+  { remote, constraint }: Demand,
+): string | undefined {
   const pin = pinFor(pins, remote.source, constraint)
   const found = pin === undefined ? undefined : cache.find(remote.repository, pin.commit)
   return found !== undefined && found.contentHash === pin?.contentHash ? found.dir : undefined
@@ -165,7 +185,9 @@ function refuseUnusable({ complaints }: Closure): void {
 }
 
 function noVersion(demands: readonly Demand[]): Error {
-  const asked = demands.map(({ binding, constraint }) => `${binding} ${constraint === '' ? '(any)' : constraint}`).join(', ')
+  const asked = demands
+    .map(({ binding, constraint }) => `${binding} ${constraint === '' ? '(any)' : constraint}`)
+    .join(', ')
   return new ConstraintConflict(demands.length === 1 ? `no version fits: ${asked}` : `no version fits all: ${asked}`)
 }
 

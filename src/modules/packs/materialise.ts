@@ -17,7 +17,10 @@ export interface StageInput {
   /** Directory of the city. */
   readonly dir: string
   readonly packs: readonly { readonly binding: string; readonly rig: string; readonly dir: string }[]
-  readonly formula_layers: { readonly city: readonly string[]; readonly rigs: Readonly<Record<string, readonly string[]>> }
+  readonly formula_layers: {
+    readonly city: readonly string[]
+    readonly rigs: Readonly<Record<string, readonly string[]>>
+  }
   readonly rigs: readonly { readonly name: string }[]
   readonly agents: readonly { readonly identity: string; readonly base_name: string; readonly config_dir: string }[]
 }
@@ -47,7 +50,11 @@ export function materialise(input: StageInput): StageOutcome {
   let written = 0
   let unchanged = 0
   // A file that has the right bytes already costs one read, and is ours from now on only if it was before.
-  const wanted = [...plan].map(([path, from]) => ({ path, bytes: readFileSync(from), mode: lstatSync(from).mode & 0o111 ? 0o755 : 0o644 }))
+  const wanted = [...plan].map(([path, from]) => ({
+    path,
+    bytes: readFileSync(from),
+    mode: lstatSync(from).mode & 0o111 ? 0o755 : 0o644,
+  }))
   const free = wanted.filter(({ path }) => {
     const taken = !isFree(stage, path, owned.has(path))
     if (taken) foreign.push(join(STAGE, path))
@@ -91,7 +98,12 @@ function planOf(input: StageInput): Plan {
   return plan
 }
 
-function stageScope(plan: Map<string, string>, scope: string, layers: readonly string[], homes: readonly { readonly binding: string; readonly dir: string }[]): void {
+function stageScope(
+  plan: Map<string, string>,
+  scope: string,
+  layers: readonly string[],
+  homes: readonly { readonly binding: string; readonly dir: string }[],
+): void {
   for (const layer of layers) addTree(plan, `${scope}/formulas`, layer, (path) => path.endsWith('.toml'))
   for (const { binding, dir } of homes) {
     // Of a pack a skill is `<binding>.<skill>`; the city's own have no prefix.
@@ -106,7 +118,14 @@ function stageScope(plan: Map<string, string>, scope: string, layers: readonly s
 const isMcp = (path: string): boolean => path.endsWith('.toml') && !path.includes('/')
 
 /** Later trees win, file by file. */
-function addTree(plan: Map<string, string>, to: string, from: string, accepts: (path: string) => boolean = () => true, path = '', depth = 0): void {
+function addTree(
+  plan: Map<string, string>,
+  to: string,
+  from: string,
+  accepts: (path: string) => boolean = () => true,
+  path = '',
+  depth = 0,
+): void {
   if (depth > MAX_DEPTH) return
   for (const entry of entriesOf(join(from, path))) {
     const next = path === '' ? entry.name : `${path}/${entry.name}`
@@ -115,11 +134,16 @@ function addTree(plan: Map<string, string>, to: string, from: string, accepts: (
   }
 }
 
-const directories = (dir: string): string[] => entriesOf(dir).filter((entry) => entry.isDirectory() && !/^[._]/.test(entry.name)).map(({ name }) => name)
+const directories = (dir: string): string[] =>
+  entriesOf(dir)
+    .filter((entry) => entry.isDirectory() && !/^[._]/.test(entry.name))
+    .map(({ name }) => name)
 
 function entriesOf(dir: string) {
   try {
-    return readdirSync(dir, { withFileTypes: true }).filter(({ name }) => name !== '.git').sort((a, b) => (a.name < b.name ? -1 : 1))
+    return readdirSync(dir, { withFileTypes: true })
+      .filter(({ name }) => name !== '.git')
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
   } catch {
     return []
   }
@@ -141,7 +165,8 @@ function isFree(stage: string, path: string, owned: boolean): boolean {
 
 function sameFile(path: string, bytes: Buffer, mode: number): boolean {
   const there = lstatSync(path, { throwIfNoEntry: false })
-  if (there === undefined || !there.isFile() || there.size !== bytes.length || (there.mode & 0o777) !== mode) return false
+  if (there === undefined || !there.isFile() || there.size !== bytes.length || (there.mode & 0o777) !== mode)
+    return false
   return readFileSync(path).equals(bytes)
 }
 
@@ -184,9 +209,16 @@ function makeDirectories(city: string, stage: string): void {
 function readManifest(stage: string): ReadonlySet<string> {
   try {
     const found: unknown = JSON.parse(readFileSync(join(stage, MANIFEST), 'utf8'))
-    const files = typeof found === 'object' && found !== null && 'files' in found && Array.isArray(found.files) ? found.files : []
+    const files =
+      typeof found === 'object' && found !== null && 'files' in found && Array.isArray(found.files) ? found.files : []
     // It is a file that anybody may have written: what it names must be below the stage.
-    return new Set(files.map(String).filter((path) => path !== MANIFEST && path.split('/').every((part) => part !== '' && part !== '.' && part !== '..')))
+    return new Set(
+      files
+        .map(String)
+        .filter(
+          (path) => path !== MANIFEST && path.split('/').every((part) => part !== '' && part !== '.' && part !== '..'),
+        ),
+    )
   } catch {
     return new Set()
   }

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { compare } from 'semver'
 import type { PackCache } from './cache.ts'
-import { LockError, parseLock, type Pin } from './lock.ts'
+import { LockError, type Pin, parseLock } from './lock.ts'
 import { parseSource, SourceError } from './source.ts'
 import { parseConstraint, satisfies, tagVersion, VersionError } from './version.ts'
 
@@ -15,7 +15,14 @@ export interface PackQuestion {
 }
 
 export type PackAnswer =
-  | { readonly ok: true; readonly dir: string; readonly root: string; readonly commit: string; readonly version: string; readonly contentHash: string }
+  | {
+      readonly ok: true
+      readonly dir: string
+      readonly root: string
+      readonly commit: string
+      readonly version: string
+      readonly contentHash: string
+    }
   | { readonly ok: false; readonly message: string; readonly hint?: string }
 
 export type PackState = 'installed' | 'missing' | 'stale' | 'drifted'
@@ -44,8 +51,14 @@ export function createResolver(cache: PackCache): (question: PackQuestion) => Pa
     try {
       return answer(cache, question, pinsOf(question.lock))
     } catch (error) {
-      if (error instanceof SourceError || error instanceof VersionError) return { ok: false, message: error.message, hint: '' }
-      if (error instanceof LockError) return { ok: false, message: error.message, hint: 'restore it from version control, or remove it and run `svcctl pack install`' }
+      if (error instanceof SourceError || error instanceof VersionError)
+        return { ok: false, message: error.message, hint: '' }
+      if (error instanceof LockError)
+        return {
+          ok: false,
+          message: error.message,
+          hint: 'restore it from version control, or remove it and run `svcctl pack install`',
+        }
       throw error
     }
   }
@@ -57,19 +70,45 @@ function answer(cache: PackCache, { source, version, lock }: PackQuestion, pins:
   const pin = pinFor(pins, remote.source, version)
   if (pin === undefined) {
     const stale = pins.some((one) => one.source === remote.source)
-    if (stale) return { ok: false, message: `packs.lock pins this pack to a version that does not fit \`${version}\``, hint: 'run `svcctl pack upgrade`' }
-    return { ok: false, message: lock === undefined ? 'the pack is not installed: there is no packs.lock' : 'the pack is not in packs.lock', hint: INSTALL_HINT }
+    if (stale)
+      return {
+        ok: false,
+        message: `packs.lock pins this pack to a version that does not fit \`${version}\``,
+        hint: 'run `svcctl pack upgrade`',
+      }
+    return {
+      ok: false,
+      message:
+        lock === undefined ? 'the pack is not installed: there is no packs.lock' : 'the pack is not in packs.lock',
+      hint: INSTALL_HINT,
+    }
   }
   const found = cache.find(remote.repository, pin.commit)
-  if (found === undefined) return { ok: false, message: 'the pack is not in the cache of this machine', hint: INSTALL_HINT }
-  if (found.contentHash !== pin.contentHash) return { ok: false, message: 'the cached pack was changed: its content is not what packs.lock pins', hint: INSTALL_HINT }
+  if (found === undefined)
+    return { ok: false, message: 'the pack is not in the cache of this machine', hint: INSTALL_HINT }
+  if (found.contentHash !== pin.contentHash)
+    return {
+      ok: false,
+      message: 'the cached pack was changed: its content is not what packs.lock pins',
+      hint: INSTALL_HINT,
+    }
   const dir = join(found.dir, remote.subpath)
-  if (!existsSync(join(dir, 'pack.toml'))) return { ok: false, message: 'the repository has no `pack.toml` there', hint: 'give the directory of the pack after `//`' }
+  if (!existsSync(join(dir, 'pack.toml')))
+    return {
+      ok: false,
+      message: 'the repository has no `pack.toml` there',
+      hint: 'give the directory of the pack after `//`',
+    }
   return { ok: true, dir, root: found.dir, commit: pin.commit, version: pin.version, contentHash: pin.contentHash }
 }
 
 /** What has become of an import, for lists. */
-export function stateOf(cache: PackCache, pins: readonly Pin[], remote: { readonly source: string; readonly repository: string }, constraint: string): { readonly state: PackState; readonly pin?: Pin } {
+export function stateOf(
+  cache: PackCache,
+  pins: readonly Pin[],
+  remote: { readonly source: string; readonly repository: string },
+  constraint: string,
+): { readonly state: PackState; readonly pin?: Pin } {
   let pin: Pin | undefined
   try {
     pin = pinFor(pins, remote.source, constraint)

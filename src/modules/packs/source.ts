@@ -55,13 +55,23 @@ const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):/
 export function parseSource(text: string): PackSource {
   if (text.length > MAX_SOURCE) throw new SourceError('invalid', `a pack source has at most ${MAX_SOURCE} characters`)
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
-  if (/[\u0000-\u0020\u007f]/.test(text)) throw new SourceError('invalid', 'a pack source has no spaces or control characters')
+  if (/[\u0000-\u0020\u007f]/.test(text))
+    throw new SourceError('invalid', 'a pack source has no spaces or control characters')
   if (text.startsWith('builtin:')) return { kind: 'builtin', source: text, name: text.slice('builtin:'.length) }
   if (GITHUB.test(text)) return parseUrl(`https://${text}`)
   const scp = SCP.exec(text)
   if (scp !== null && !text.includes('://')) return parseScp(scp[1] ?? '', scp[2] ?? '', scp[3] ?? '')
   if (SCHEME.test(text)) return parseUrl(text)
   return parseLocal(text)
+}
+
+/** As `parseSource`; undefined for what cannot be used. */
+export function tryParse(text: string): PackSource | undefined {
+  try {
+    return parseSource(text)
+  } catch {
+    return undefined
+  }
 }
 
 /** The name a pack gets where its importer gives none; undefined where the source does not suggest one. */
@@ -72,22 +82,33 @@ export function nameOf(source: PackSource): string | undefined {
 }
 
 function bindingFrom(text: string): string | undefined {
-  const name = text.replace(/\.git$/, '').toLowerCase().replaceAll(/[^a-z0-9_-]+/g, '-').replaceAll(/^[^a-z0-9]+|-+$/g, '').slice(0, 64)
+  const name = text
+    .replace(/\.git$/, '')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_-]+/g, '-')
+    .replaceAll(/^[^a-z0-9]+|-+$/g, '')
+    .slice(0, 64)
   return name === '' ? undefined : name
 }
 
 function parseLocal(text: string): LocalSource {
-  if (text === '' || text === '//') throw new SourceError('invalid', 'a pack source is a path, `builtin:<name>` or a git URL')
+  if (text === '' || text === '//')
+    throw new SourceError('invalid', 'a pack source is a path, `builtin:<name>` or a git URL')
   if (text.includes('#')) throw new SourceError('fragment', 'a pack source has no `#ref`')
   const city = text.startsWith('//')
   const path = city ? text.slice(2) : text
-  if (path.startsWith('/') || path.startsWith('~')) throw new SourceError('invalid', 'a local pack must be inside the city: write a relative path, or `//path` from its directory')
+  if (path.startsWith('/') || path.startsWith('~'))
+    throw new SourceError(
+      'invalid',
+      'a local pack must be inside the city: write a relative path, or `//path` from its directory',
+    )
   return { kind: 'local', source: text, base: city ? 'city' : 'pack', path }
 }
 
 function parseUrl(text: string): RemoteSource {
   const scheme = SCHEME.exec(text)?.[1]?.toLowerCase() ?? ''
-  if (scheme === 'file') throw new SourceError('file', '`file:` sources are not allowed: put the pack into the city and give its path')
+  if (scheme === 'file')
+    throw new SourceError('file', '`file:` sources are not allowed: put the pack into the city and give its path')
   if (scheme !== 'https' && scheme !== 'http' && scheme !== 'ssh') {
     throw new SourceError('invalid', 'a pack source is a path, `builtin:<name>`, or a git URL with https, http or ssh')
   }
@@ -103,7 +124,16 @@ function parseUrl(text: string): RemoteSource {
   const { path, subpath } = splitPath(rest ?? '', host)
   const shown = hostText(host) + (port === DEFAULT_PORT[scheme] ? '' : `:${port}`)
   const repository = `${scheme}://${scheme === 'ssh' ? 'git@' : ''}${shown}/${path}`
-  return { kind: 'git', source: withSubpath(repository, subpath), repository, transport: scheme, host, port, path, subpath }
+  return {
+    kind: 'git',
+    source: withSubpath(repository, subpath),
+    repository,
+    transport: scheme,
+    host,
+    port,
+    path,
+    subpath,
+  }
 }
 
 function parseScp(user: string, hostText: string, rest: string): RemoteSource {
@@ -113,7 +143,16 @@ function parseScp(user: string, hostText: string, rest: string): RemoteSource {
   const { path, subpath } = splitPath(rest, host)
   // `git@host:a/b` is relative to the login's directory, an ssh URL is not: the spelling stays.
   const repository = `git@${hostText.toLowerCase()}:${rest.startsWith('/') ? '/' : ''}${path}`
-  return { kind: 'git', source: withSubpath(repository, subpath), repository, transport: 'ssh', host, port: 22, path, subpath }
+  return {
+    kind: 'git',
+    source: withSubpath(repository, subpath),
+    repository,
+    transport: 'ssh',
+    host,
+    port: 22,
+    path,
+    subpath,
+  }
 }
 
 function refuseUserInfo(authority: string, scheme: string): void {
@@ -125,13 +164,17 @@ function refuseUserInfo(authority: string, scheme: string): void {
 }
 
 const userInfo = () =>
-  new SourceError('user_info', 'a pack source must not contain a user name or password: put a pointer to the credential into `.svc/credentials.toml`')
+  new SourceError(
+    'user_info',
+    'a pack source must not contain a user name or password: put a pointer to the credential into `.svc/credentials.toml`',
+  )
 
 function refuseExtras(rest: string): void {
   if (rest.includes('#')) throw new SourceError('fragment', 'a pack source has no `#ref`: pin with `version`')
   // Tokens travel in queries too, and no git host needs one.
   if (rest.includes('?')) throw new SourceError('invalid', 'a pack source has no query')
-  if (rest.includes('\\') || /%(?:2e|2f|5c|00)/i.test(rest)) throw new SourceError('invalid', 'a pack source has a plain path')
+  if (rest.includes('\\') || /%(?:2e|2f|5c|00)/i.test(rest))
+    throw new SourceError('invalid', 'a pack source has a plain path')
 }
 
 function readUrl(text: string): URL {
@@ -142,9 +185,14 @@ function readUrl(text: string): URL {
   }
 }
 
-const bareHost = (hostname: string): string => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '').toLowerCase()
+const bareHost = (hostname: string): string =>
+  hostname
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+    .toLowerCase()
 const hostText = (host: string): string => (host.includes(':') ? `[${host}]` : host)
-const withSubpath = (repository: string, subpath: string): string => (subpath === '' ? repository : `${repository}//${subpath}`)
+const withSubpath = (repository: string, subpath: string): string =>
+  subpath === '' ? repository : `${repository}//${subpath}`
 
 /** `/o/r.git//sub` and GitHub's `/o/r/tree/<ref>/<sub>`; its ref is for browsing only. */
 function splitPath(rest: string, host: string): { path: string; subpath: string } {

@@ -34,7 +34,8 @@ export function parseConstraint(text: string): Constraint {
 
 function comparator(text: string): string {
   const [, operator, version] = COMPARATOR.exec(text) ?? []
-  if (version === undefined) throw new VersionError('a version is `^1.4`, `~1.4`, `>=1.2,<2`, an exact one, or `sha:<commit>`')
+  if (version === undefined)
+    throw new VersionError('a version is `^1.4`, `~1.4`, `>=1.2,<2`, an exact one, or `sha:<commit>`')
   // An exact `1.4` is the tag 1.4, which is 1.4.0: not every 1.4.x.
   const whole = operator === undefined || operator === '=' ? padded(version) : version
   if (parse(padded(version)) === null) throw new VersionError(`not a version: ${version.slice(0, 60)}`)

@@ -1,6 +1,6 @@
 /** Cities: each success and each refusal of their own. The rules of their life are in test/e2e. */
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { getCity, startCity } from '../../../src/contract/cities.ts'
 import type { OperationId } from '../../../src/contract/index.ts'
@@ -75,7 +75,9 @@ const launches = (id: 'start-city' | 'restart-city', verb: string): Scenario[] =
   inFlight(id, async (world, key) => {
     const name = await anyCity(world)
     const headers = { 'idempotency-key': key }
-    return Promise.all(Array.from({ length: 8 }, () => world.main.api.post(`/v0/city/${name}/${verb}`, undefined, { headers })))
+    return Promise.all(
+      Array.from({ length: 8 }, () => world.main.api.post(`/v0/city/${name}/${verb}`, undefined, { headers })),
+    )
   }),
 ]
 
@@ -95,7 +97,11 @@ const createScenarios: readonly Scenario[] = [
   scenario('create-city', 'city-name-taken', async ({ main }) => {
     const dir = join(main.work, 'elsewhere', 'alpha')
     const answer = await main.api.post('/v0/city', { dir })
-    assertProblem(answer, 'city-name-taken', `conflict: a city named alpha is registered at ${join(main.work, 'alpha')}`)
+    assertProblem(
+      answer,
+      'city-name-taken',
+      `conflict: a city named alpha is registered at ${join(main.work, 'alpha')}`,
+    )
     return answer
   }),
   inProgress('create-city', /^conflict: city initialization already in progress at /, async (world) => {
@@ -113,7 +119,11 @@ const createScenarios: readonly Scenario[] = [
   }),
   scenario('create-city', 'provider-not-ready', async ({ empty }) => {
     const answer = await empty.api.post('/v0/city', { dir: join(empty.work, 'alpha') })
-    const { errors } = assertProblem(answer, 'provider-not-ready', /^provider_not_ready: provider shell is not ready: not_installed /)
+    const { errors } = assertProblem(
+      answer,
+      'provider-not-ready',
+      /^provider_not_ready: provider shell is not ready: not_installed /,
+    )
     assert.equal(errors?.[0]?.location, 'body.provider')
     assert.ok(!readdirSync(empty.work).includes('alpha'))
     return answer
@@ -130,7 +140,11 @@ const createScenarios: readonly Scenario[] = [
     return Promise.all(Array.from({ length: 6 }, () => main.api.post('/v0/city', body, { headers })))
   }),
   mismatch('create-city', ({ main }, key, second) =>
-    main.api.post('/v0/city', { dir: join(main.work, key), ...(second ? { provider: 'shell' } : {}) }, { headers: { 'idempotency-key': key } }),
+    main.api.post(
+      '/v0/city',
+      { dir: join(main.work, key), ...(second ? { provider: 'shell' } : {}) },
+      { headers: { 'idempotency-key': key } },
+    ),
   ),
 ]
 
@@ -164,14 +178,21 @@ async function refusedBodies({ main, unique }: World): Promise<Answer> {
     [{ dir, provider: 'nobody' }, 'body.provider', 'validation_failed: body.provider: invalid provider'],
     [{ dir, provider: '' }, 'body.provider'],
     [{ dir, start_command: '' }, 'body.start_command'],
-    [{ dir, provider: 'shell', start_command: 'sh' }, 'body.start_command', 'validation_failed: body.start_command: cannot be combined with provider'],
+    [
+      { dir, provider: 'shell', start_command: 'sh' },
+      'body.start_command',
+      'validation_failed: body.start_command: cannot be combined with provider',
+    ],
     [{ dir, bootstrap_profile: 'mainframe' }, 'body.bootstrap_profile'],
     [{ dir, colour: 'red' }, 'body.colour', 'validation_failed: body.colour: is not a known field'],
   ]
   for (const [body, location, detail] of wrong) {
     const answer = await api.post('/v0/city', body)
     const { errors } = assertProblem(answer, 'validation-failed', detail)
-    assert.ok(errors?.some((error) => error.location === location), `${JSON.stringify(body)}: ${JSON.stringify(errors)}`)
+    assert.ok(
+      errors?.some((error) => error.location === location),
+      `${JSON.stringify(body)}: ${JSON.stringify(errors)}`,
+    )
   }
   assert.deepEqual(readdirSync(parent), before)
   return api.post('/v0/city', { dir, provider: 'nobody' })
@@ -197,7 +218,11 @@ const adoptScenarios: readonly Scenario[] = [
   scenario('adopt-city', 'city-name-taken', async (world) => {
     const path = await leftBehind(world)
     const answer = await world.main.api.post('/v0/cities', { path, name: 'alpha' })
-    assertProblem(answer, 'city-name-taken', `conflict: a city named alpha is registered at ${join(world.main.work, 'alpha')}`)
+    assertProblem(
+      answer,
+      'city-name-taken',
+      `conflict: a city named alpha is registered at ${join(world.main.work, 'alpha')}`,
+    )
     return answer
   }),
   inProgress('adopt-city', /^conflict: city initialization already in progress at /, async (world) => {
@@ -216,15 +241,17 @@ const adoptScenarios: readonly Scenario[] = [
   }),
   mismatch('adopt-city', async (world, key, second) => {
     const path = join(world.main.work, 'moved', key)
-    if (!second && !(await exists(path))) {
+    if (!existsSync(path)) {
       mkdirSync(join(world.main.work, 'moved'), { recursive: true })
       renameSync(await leftBehind(world), path)
     }
-    return world.main.api.post('/v0/cities', { path, ...(second ? { name: 'other' } : {}) }, { headers: { 'idempotency-key': key } })
+    return world.main.api.post(
+      '/v0/cities',
+      { path, ...(second ? { name: 'other' } : {}) },
+      { headers: { 'idempotency-key': key } },
+    )
   }),
 ]
-
-const exists = async (path: string): Promise<boolean> => readdirSync(join(path, '..'), { withFileTypes: true }).some(({ name }) => path.endsWith(`/${name}`))
 
 export const cityScenarios: readonly Scenario[] = [
   scenario('list-cities', 200, ({ main }) => main.api.get('/v0/cities?limit=1')),
@@ -243,7 +270,10 @@ export const cityScenarios: readonly Scenario[] = [
   scenario('patch-city', 200, ({ main }) => main.api.call('PATCH', '/v0/city/alpha', { body: {} })),
   scenario('patch-city', 'precondition-failed', async ({ main }) => {
     const { revision } = await main.api.ask(getCity, '/v0/city/alpha')
-    const answer = await main.api.call('PATCH', '/v0/city/alpha', { body: { suspended: true }, headers: { 'if-match': '"other"' } })
+    const answer = await main.api.call('PATCH', '/v0/city/alpha', {
+      body: { suspended: true },
+      headers: { 'if-match': '"other"' },
+    })
     assertProblem(answer, 'precondition-failed', `precondition_failed: the item has changed: its ETag is "${revision}"`)
     assert.equal((await main.api.ask(getCity, '/v0/city/alpha')).suspended, false)
     return answer
@@ -265,7 +295,13 @@ export const cityScenarios: readonly Scenario[] = [
   scenario('stop-city', 200, async (world) => {
     const name = await anyCity(world)
     const answer = await world.main.api.post(`/v0/city/${name}/stop`)
-    assert.deepEqual(answer.body, { status: 'stopped', city: name, already_stopped: false, sessions_stopped: 0, forced: false })
+    assert.deepEqual(answer.body, {
+      status: 'stopped',
+      city: name,
+      already_stopped: false,
+      sessions_stopped: 0,
+      forced: false,
+    })
     return answer
   }),
   scenario('stop-city', 'city-not-found', async ({ main }) => {
@@ -310,6 +346,8 @@ export const cityScenarios: readonly Scenario[] = [
   inFlight('unregister-city', async (world, key) => {
     const name = await anyCity(world)
     const headers = { 'idempotency-key': key }
-    return Promise.all(Array.from({ length: 8 }, () => world.main.api.post(`/v0/city/${name}/unregister`, undefined, { headers })))
+    return Promise.all(
+      Array.from({ length: 8 }, () => world.main.api.post(`/v0/city/${name}/unregister`, undefined, { headers })),
+    )
   }),
 ]

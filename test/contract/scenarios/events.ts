@@ -1,7 +1,7 @@
 /** The event bus. */
 import assert from 'node:assert/strict'
-import { assertProblem, eventually } from '../../support/http.ts'
 import { at } from '../../support/document.ts'
+import { assertProblem, eventually } from '../../support/http.ts'
 import { emit } from '../../support/running.ts'
 import { openStream } from '../../support/sse.ts'
 import { inFlight, mismatch } from './idempotency.ts'
@@ -83,7 +83,13 @@ export const eventScenarios: readonly Scenario[] = [
   badCursors('stream-city-events', '/v0/city/alpha/events/stream', ['after_seq'], BAD_SEQUENCES),
   expired('stream-city-events', '/v0/city/alpha/events/stream', 'after_seq=1'),
   scenario('emit-event', 201, async ({ main }) => {
-    const body = { type: 'scenario.emit', actor: 'ci', subject: 'web', message: 'done', payload: { rev: [1, null, 'x'] } }
+    const body = {
+      type: 'scenario.emit',
+      actor: 'ci',
+      subject: 'web',
+      message: 'done',
+      payload: { rev: [1, null, 'x'] },
+    }
     const answer = await main.api.post('/v0/city/alpha/events', body)
     const seq = Number(at(answer.body, 'seq'))
     const { body: list } = await main.api.get(`/v0/city/alpha/events?after_seq=${seq - 1}&order=asc&limit=1`)
@@ -111,9 +117,19 @@ export const eventScenarios: readonly Scenario[] = [
     ]
     for (const [body, location] of wrong) {
       const { errors } = assertProblem(await main.api.post('/v0/city/alpha/events', body), 'validation-failed')
-      assert.ok(errors?.some((error) => error.location === location), `${JSON.stringify(body)}: ${JSON.stringify(errors)}`)
+      assert.ok(
+        errors?.some((error) => error.location === location),
+        `${JSON.stringify(body)}: ${JSON.stringify(errors)}`,
+      )
     }
-    for (const type of ['city.created', 'request.result.city.create', 'request.failed', 'supervisor.started', 'bead.x', 'session']) {
+    for (const type of [
+      'city.created',
+      'request.result.city.create',
+      'request.failed',
+      'supervisor.started',
+      'bead.x',
+      'session',
+    ]) {
       const answer = await main.api.post('/v0/city/alpha/events', { type, actor: 'ci' })
       assertProblem(answer, 'validation-failed', 'validation_failed: body.type: event type is reserved')
     }
@@ -128,7 +144,11 @@ export const eventScenarios: readonly Scenario[] = [
   inFlight('emit-event', async ({ main }, key) =>
     Promise.all(
       Array.from({ length: 20 }, () =>
-        main.api.post('/v0/city/alpha/events', { type: 'scenario.key', actor: 'ci' }, { headers: { 'idempotency-key': key } }),
+        main.api.post(
+          '/v0/city/alpha/events',
+          { type: 'scenario.key', actor: 'ci' },
+          { headers: { 'idempotency-key': key } },
+        ),
       ),
     ),
   ),

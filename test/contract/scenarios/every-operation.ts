@@ -19,7 +19,9 @@ function refusalsOf(operation: Operation): Scenario[] {
       assertProblem(answer, 'host-not-allowed', /^host_not_allowed: host "evil\.example" is not served here/)
       return answer
     }),
-    scenario(id, 'headers-too-large', ({ main }) => main.api.call(method, path, { headers: { 'x-long': 'x'.repeat(66_000) } })),
+    scenario(id, 'headers-too-large', ({ main }) =>
+      main.api.call(method, path, { headers: { 'x-long': 'x'.repeat(66_000) }, alone: true }),
+    ),
     scenario(id, 'invalid-request', async ({ main }) => {
       const answer = await main.api.call(method, `${path}?%ff=1`)
       assertProblem(answer, 'invalid-request', 'invalid: the query string cannot be decoded: "%ff"')
@@ -27,7 +29,11 @@ function refusalsOf(operation: Operation): Scenario[] {
     }),
     scenario(id, 'validation-failed', async ({ main }) => {
       const answer = await main.api.call(method, `${path}?nope=1`)
-      const { errors } = assertProblem(answer, 'validation-failed', 'validation_failed: query.nope: is not a known query parameter')
+      const { errors } = assertProblem(
+        answer,
+        'validation-failed',
+        'validation_failed: query.nope: is not a known query parameter',
+      )
       assert.deepEqual(errors, [{ location: 'query.nope', message: 'is not a known query parameter', value: '1' }])
       return answer
     }),
@@ -61,7 +67,11 @@ function refusalsOfMutation(operation: Operation, id: OperationId): Scenario[] {
     scenario(id, 'csrf-required', async ({ main }) => {
       const detail = 'csrf: X-SVC-Request header required on mutation endpoints'
       for (const value of [undefined, '', ' ']) {
-        assertProblem(await main.api.call(method, path, { headers: { 'x-svc-request': value } }), 'csrf-required', detail)
+        assertProblem(
+          await main.api.call(method, path, { headers: { 'x-svc-request': value } }),
+          'csrf-required',
+          detail,
+        )
       }
       return main.api.call(method, path, { headers: { 'x-svc-request': undefined }, body: {} })
     }),
@@ -72,7 +82,11 @@ function refusalsOfMutation(operation: Operation, id: OperationId): Scenario[] {
     }),
     scenario(id, 'payload-too-large', async ({ main }) => {
       const bytes = Buffer.alloc((operation.bodyLimit ?? MEBIBYTE) + 1, 0x20)
-      const answer = await main.api.call(method, path, { bytes, headers: { 'content-type': 'application/json' } })
+      const answer = await main.api.call(method, path, {
+        bytes,
+        headers: { 'content-type': 'application/json' },
+        alone: true,
+      })
       assertProblem(answer, 'payload-too-large', 'too_large: the body is larger than 1048576 bytes')
       return answer
     }),

@@ -11,7 +11,10 @@ const ATTEMPTS = 30
  * Sends the same request with the same key many times at once, until one finds another under way. All that succeed must
  * have the same answer: nothing is done twice.
  */
-export const inFlight = (operation: OperationId, sendAtOnce: (world: World, key: string) => Promise<readonly Answer[]>): Scenario =>
+export const inFlight = (
+  operation: OperationId,
+  sendAtOnce: (world: World, key: string) => Promise<readonly Answer[]>,
+): Scenario =>
   scenario(operation, 'idempotency-in-flight', async (world) => {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const answers = await sendAtOnce(world, world.unique('key'))
@@ -19,14 +22,21 @@ export const inFlight = (operation: OperationId, sendAtOnce: (world: World, key:
       assert.equal(bodies.size, 1, [...bodies].join('\n'))
       const refused = answers.find(({ status, body }) => status === 409 && at(body, 'code') === 'idempotency-in-flight')
       if (refused === undefined) continue
-      assertProblem(refused, 'idempotency-in-flight', 'in_flight: the first request with this Idempotency-Key is still running')
+      assertProblem(
+        refused,
+        'idempotency-in-flight',
+        'in_flight: the first request with this Idempotency-Key is still running',
+      )
       assert.equal(refused.headers['retry-after'], '1')
       return refused
     }
     assert.fail('no request found another under way')
   })
 
-export const mismatch = (operation: OperationId, send: (world: World, key: string, second: boolean) => Promise<Answer>): Scenario =>
+export const mismatch = (
+  operation: OperationId,
+  send: (world: World, key: string, second: boolean) => Promise<Answer>,
+): Scenario =>
   scenario(operation, 'idempotency-mismatch', async (world) => {
     const key = world.unique('key')
     const first = await send(world, key, false)
@@ -35,6 +45,10 @@ export const mismatch = (operation: OperationId, send: (world: World, key: strin
     assert.equal(again.status, first.status)
     assert.deepEqual(again.body, first.body)
     const second = await send(world, key, true)
-    assertProblem(second, 'idempotency-mismatch', 'idempotency_mismatch: this Idempotency-Key was used with another body')
+    assertProblem(
+      second,
+      'idempotency-mismatch',
+      'idempotency_mismatch: this Idempotency-Key was used with another body',
+    )
     return second
   })

@@ -3,8 +3,7 @@ import type { OperationId } from '../../../src/contract/index.ts'
 import type { Operation } from '../../../src/contract/operation.ts'
 import type { ProblemCode } from '../../../src/contract/problems.ts'
 import type { Answer } from '../../support/http.ts'
-import type { Running } from '../../support/running.ts'
-import type { runHere } from '../../support/running.ts'
+import type { Running, runHere } from '../../support/running.ts'
 
 type InProcess = Awaited<ReturnType<typeof runHere>>
 

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { OPERATIONS } from '../contract/index.ts'
+import type { Operation } from '../contract/operation.ts'
+import { Problem } from '../kernel/problem.ts'
+import { GATES, type GateDeps, type Security } from './gates.ts'
+import { createRoutes } from './routes.ts'
+
+const operations: readonly Operation[] = OPERATIONS
+const routes = createRoutes(operations)
+const byId = (id: string) => operations.find((operation) => operation.id === id)
+const OPEN: Security = {
+  allowedHosts: ['svc.example.org'],
+  allowedOrigins: ['https://app.example.org'],
+  token: undefined,
+  readOnly: false,
+}
+
+interface Request {
+  readonly method?: string
+  readonly path?: string
+  readonly id?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly security?: Partial<Security>
+  readonly stopping?: boolean
+}
+
+function pass({ method = 'GET', path = '/v0/cities', id, headers = {}, security = {}, stopping = false }: Request) {
+  const set: Record<string, string> = {}
+  const all: Readonly<Record<string, string>> = { host: '127.0.0.1:8372', ...headers }
+  const deps: GateDeps = {
+    security: { ...OPEN, ...security },
+    routes,
+    cities: { isRunning: (name) => name === 'up' },
+    isShuttingDown: () => stopping,
+  }
+  const input = {
+    method,
+    path,
+    operation: id === undefined ? undefined : byId(id),
+    header: (name: string) => all[name.toLowerCase()],
+    setHeader: (name: string, value: string) => {
+      set[name] = value
+    },
+  }
+  try {
+    for (const gate of GATES) gate(input, deps)
+    return { answer: 'passed', set }
+  } catch (error) {
+    assert.ok(error instanceof Problem, String(error))
+    return { answer: `${error.status} ${error.detail}`, set }
+  }
+}
+
+const CASES: readonly (readonly [string, Request, string | RegExp])[] = [
+  ['a known path', { id: 'list-cities' }, 'passed'],
+  ['another host', { id: 'list-cities', headers: { host: 'evil.example' } }, /^421 host_not_allowed: /],
+  ['no host', { id: 'list-cities', headers: { host: '' } }, /^421 host_not_allowed: /],
+  ['a host that only begins like ours', { id: 'list-cities', headers: { host: '127.0.0.1.evil.example' } }, /^421/],
+  ['an allowed host, however it is written', { id: 'list-cities', headers: { host: 'SVC.example.org.:80' } }, 'passed'],
+  ['a loopback name', { id: 'list-cities', headers: { host: 'svc.localhost:1' } }, 'passed'],
+  ['IPv6 loopback', { id: 'list-cities', headers: { host: '[::1]:8372' } }, 'passed'],
+  [
+    'the host is checked before the token',
+    { id: 'list-cities', headers: { host: 'evil.example' }, security: { token: 't' } },
+    /^421/,
+  ],
+  ['a server that stops', { id: 'list-cities', stopping: true }, /^503 unavailable: /],
+  ['no token', { id: 'list-cities', security: { token: 't' } }, /^401 unauthorized: /],
+  [
+    'half a token',
+    { id: 'list-cities', security: { token: 'token' }, headers: { authorization: 'Bearer toke' } },
+    /^401/,
+  ],
+  ['the token', { id: 'list-cities', security: { token: 't' }, headers: { authorization: 'Bearer t' } }, 'passed'],
+  [
+    'the token is checked before the CSRF header',
+    { method: 'POST', path: '/v0/city', id: 'create-city', security: { token: 't' } },
+    /^401/,
+  ],
+  [
+    'a mutation without the header',
+    { method: 'POST', path: '/v0/city', id: 'create-city' },
+    '403 csrf: X-SVC-Request header required on mutation endpoints',
+  ],
+  [
+    'a mutation with an empty header',
+    { method: 'POST', path: '/v0/city', id: 'create-city', headers: { 'x-svc-request': ' ' } },
+    /^403 csrf: /,
+  ],
+  [
+    'a mutation with any header',
+    { method: 'POST', path: '/v0/city', id: 'create-city', headers: { 'x-svc-request': '0' } },
+    'passed',
+  ],
+  [
+    'the CSRF header comes before the city',
+    { method: 'POST', path: '/v0/city/down/events', id: 'emit-event' },
+    /^403 csrf: /,
+  ],
+  [
+    'read-only',
+    {
+      method: 'POST',
+      path: '/v0/city',
+      id: 'create-city',
+      headers: { 'x-svc-request': '1' },
+      security: { readOnly: true },
+    },
+    '403 read_only: mutations disabled: server bound to non-localhost address',
+  ],
+  [
+    'the CSRF header comes before read-only',
+    { method: 'POST', path: '/v0/city', id: 'create-city', security: { readOnly: true } },
+    /^403 csrf: /,
+  ],
+  ['reading while read-only', { id: 'list-cities', security: { readOnly: true } }, 'passed'],
+  [
+    'a city that does not run',
+    { path: '/v0/city/down', id: 'get-city' },
+    '404 not_found: city not found or not running: down',
+  ],
+  [
+    'a path that does not exist under a city that does not run',
+    { path: '/v0/city/down/nonsense' },
+    '404 not_found: city not found or not running: down',
+  ],
+  [
+    'a path that does not exist under a city that runs',
+    { path: '/v0/city/up/nonsense' },
+    /^404 not_found: no such path/,
+  ],
+  [
+    'the proxy of a city that does not run',
+    { path: '/v0/city/down/svc/web/x' },
+    '404 not_found: city not found or not running',
+  ],
+  ['the proxy of a city that runs', { path: '/v0/city/up/svc/web/x' }, '404 not_found: service not found: web'],
+  [
+    'a path that only begins like the proxy',
+    { path: '/v0/city/down/svcs' },
+    '404 not_found: city not found or not running: down',
+  ],
+  [
+    'start of a city that does not run',
+    { method: 'POST', path: '/v0/city/down/start', id: 'start-city', headers: { 'x-svc-request': '1' } },
+    'passed',
+  ],
+  ['a wrong method on it', { path: '/v0/city/down/start' }, /^405 method_not_allowed: /],
+  [
+    'an encoded name',
+    { path: '/v0/city/%64own', id: 'get-city' },
+    '404 not_found: city not found or not running: down',
+  ],
+  ['a name that cannot be decoded', { path: '/v0/city/%ff', id: 'get-city' }, /^400 invalid: /],
+  ['no such path', { path: '/v1/cities' }, '404 not_found: no such path: /v1/cities'],
+  [
+    'a wrong method',
+    { method: 'DELETE', path: '/v0/cities', headers: { 'x-svc-request': '1' } },
+    /^405 method_not_allowed: DELETE is not allowed here; allowed: GET, POST$/,
+  ],
+]
+for (const [name, request, expected] of CASES) {
+  test(`${name}: ${expected}`, () => {
+    const { answer } = pass(request)
+    if (typeof expected === 'string') assert.equal(answer, expected)
+    else assert.match(answer, expected)
+  })
+}
+
+test('only allowed origins may read answers', () => {
+  const origin = (given: string) => pass({ id: 'list-cities', headers: { origin: given } }).set
+  for (const good of ['http://localhost:5173', 'https://127.0.0.1', 'http://[::1]:1', 'https://app.example.org']) {
+    assert.equal(origin(good)['Access-Control-Allow-Origin'], good)
+  }
+  for (const bad of [
+    'https://evil.example',
+    'http://localhost.evil.example',
+    'null',
+    'https://app.example.org:444',
+    'http://127.0.0.1@evil.example',
+  ]) {
+    assert.equal(origin(bad)['Access-Control-Allow-Origin'], undefined, bad)
+  }
+})

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import Type from 'typebox'
+import { Problem } from '../kernel/problem.ts'
+import { parseQuery, validate } from './validation.ts'
+
+const SCHEMA = Type.Object(
+  {
+    text: Type.Optional(Type.String()),
+    count: Type.Optional(Type.Integer({ minimum: 0 })),
+    flag: Type.Optional(Type.Boolean()),
+    list: Type.Optional(Type.Array(Type.String())),
+  },
+  { additionalProperties: false },
+)
+
+/** Locations of the fields that were refused. */
+function refusedFields(work: () => void): readonly string[] {
+  try {
+    work()
+    return []
+  } catch (error) {
+    assert.ok(error instanceof Problem && error.status === 422, String(error))
+    return (error.options.errors ?? []).map(({ location }) => location)
+  }
+}
+
+test('a query string reads back as the values it was made of', () => {
+  const values = fc.record(
+    {
+      text: fc.string({ unit: 'binary' }).map((text) => text.toWellFormed()),
+      count: fc.nat(),
+      flag: fc.boolean(),
+      list: fc.array(fc.string(), { minLength: 1 }),
+    },
+    { requiredKeys: [], noNullPrototype: true },
+  )
+  fc.assert(
+    fc.property(values, (given) => {
+      const search = Object.entries(given)
+        .flatMap(([key, value]) => [value].flat().map((one) => `${key}=${encodeURIComponent(one)}`))
+        .join('&')
+      const query = parseQuery(search, SCHEMA)
+      assert.deepEqual(query, given)
+      validate(SCHEMA, query, 'query')
+    }),
+  )
+})
+
+test('any query string is read, or refused with the fields it got wrong or as undecodable', () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.stringMatching(/^[a-z=&%+0-9]{0,40}$/)), (search) => {
+      try {
+        validate(SCHEMA, parseQuery(search, SCHEMA), 'query')
+      } catch (error) {
+        assert.ok(error instanceof Problem && (error.status === 422 || error.status === 400), String(error))
+      }
+    }),
+  )
+})
+
+for (const [search, fields] of [
+  ['other=1', ['query.other']],
+  ['text=a&text=b', ['query.text']],
+  ['count=1.5', ['query.count']],
+  ['count=01', ['query.count']],
+  ['count=-1', ['query.count']],
+  ['count=', ['query.count']],
+  ['flag=yes', ['query.flag']],
+  ['__proto__=1', ['query.__proto__']],
+  ['constructor=1&toString=2', ['query.constructor', 'query.toString']],
+  ['Text=a', ['query.Text']],
+] as const) {
+  test(`?${search} is refused, and says where`, () => {
+    assert.deepEqual(
+      refusedFields(() => validate(SCHEMA, parseQuery(search, SCHEMA), 'query')),
+      fields,
+    )
+  })
+}
+
+test('a body that breaks its schema in several places is told all of them', () => {
+  const schema = Type.Object(
+    { name: Type.String({ minLength: 1 }), deep: Type.Object({ list: Type.Array(Type.Integer()) }) },
+    { additionalProperties: false },
+  )
+  assert.deepEqual(
+    refusedFields(() => validate(schema, { name: '', deep: { list: [1, 'x'] }, 'a/b~c': 1 }, 'body')).toSorted(),
+    ['body.a/b~c', 'body.deep.list[1]', 'body.name'],
+  )
+  assert.deepEqual(refusedFields(() => validate(schema, {}, 'body')).toSorted(), ['body.deep', 'body.name'])
+})
+
+test('an answer about a long value is short', () => {
+  try {
+    validate(Type.Object({ text: Type.String({ maxLength: 1 }) }), { text: 'x'.repeat(1e6) }, 'body')
+    assert.fail('it was accepted')
+  } catch (error) {
+    assert.ok(error instanceof Problem && JSON.stringify(error.options.errors).length < 1_000)
+  }
+})

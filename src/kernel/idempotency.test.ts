@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { temporaryDirectory } from '../../test/support/temporary.ts'
+import { fingerprintOf } from './idempotency.ts'
+import { openStore, STORE_SCHEMA, type Store } from './store.ts'
+
+const claim = (body: unknown, key = 'k', scope = 'POST /v0/city') => ({ scope, key, fingerprint: fingerprintOf(body) })
+const open = (directory: string, clock = new ManualClock()): Store =>
+  openStore({ path: join(directory, 'keys.db'), migrations: [STORE_SCHEMA], owner: 'a test', clock })
+
+/** Creates something, and says how many there are. */
+function creator(store: Store) {
+  let made = 0
+  return (one: ReturnType<typeof claim> | undefined) =>
+    store.keys.once(one, () =>
+      store.db.write((tx) => store.keys.remember(tx, one, { status: 201, body: { made: ++made } })),
+    )
+}
+
+test('a key answers as it did the first time, also after a restart (K1)', async () => {
+  using directory = temporaryDirectory()
+  const store = open(directory.path)
+  const create = creator(store)
+  const first = await create(claim({ a: 1 }))
+  assert.deepEqual(await create(claim({ a: 1 })), first)
+  store.db.close()
+  const again = open(directory.path)
+  assert.deepEqual(await creator(again)(claim({ a: 1 })), first)
+  again.db.close()
+})
+
+test('without a key, and under another key or path, each call is its own', async () => {
+  using directory = temporaryDirectory()
+  const store = open(directory.path)
+  const create = creator(store)
+  const made = [undefined, undefined, claim({}, 'a'), claim({}, 'b'), claim({}, 'a', 'POST /v0/cities')]
+  const answers = []
+  for (const one of made) answers.push((await create(one)).body.made)
+  assert.deepEqual(answers, [1, 2, 3, 4, 5])
+  store.db.close()
+})
+
+test('the same key with another body is a mismatch, before and after the first has ended', async () => {
+  using directory = temporaryDirectory()
+  const store = open(directory.path)
+  const create = creator(store)
+  const running = create(claim({ a: 1 }))
+  await assert.rejects(create(claim({ a: 2 })), { code: 'idempotency-mismatch' })
+  await assert.rejects(create(claim({ a: 1 })), { code: 'idempotency-in-flight' })
+  await running
+  await assert.rejects(create(claim({ a: 2 })), { code: 'idempotency-mismatch' })
+  store.db.close()
+})
+
+test('a request that failed frees its key (K2)', async () => {
+  using directory = temporaryDirectory()
+  const store = open(directory.path)
+  const one = claim({ a: 1 })
+  await assert.rejects(
+    store.keys.once(one, () =>
+      store.db.write((tx) => {
+        store.keys.remember(tx, one, { status: 201, body: {} })
+        throw new Error('undone')
+      }),
+    ),
+    /undone/,
+  )
+  await assert.rejects(
+    async () =>
+      store.keys.once(one, () => {
+        throw new Error('at once')
+      }),
+    /at once/,
+  )
+  assert.deepEqual((await creator(store)(one)).body, { made: 1 })
+  store.db.close()
+})
+
+test('a key is kept for a day', async () => {
+  using directory = temporaryDirectory()
+  const clock = new ManualClock()
+  const store = open(directory.path, clock)
+  const create = creator(store)
+  await create(claim({}))
+  clock.step(86_400_000)
+  assert.deepEqual((await create(claim({}))).body, { made: 1 })
+  clock.step(1)
+  assert.deepEqual((await create(claim({}))).body, { made: 2 })
+  store.db.close()
+})

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { ManualClock, settled } from '../../test/support/manual-clock.ts'
+import { temporaryDirectory } from '../../test/support/temporary.ts'
+import { openStore, STORE_SCHEMA } from './store.ts'
+import { type BlockingInput, waitForChange } from './waiting.ts'
+
+function world() {
+  const directory = temporaryDirectory()
+  const clock = new ManualClock()
+  const store = openStore({ path: join(directory.path, 'log.db'), migrations: [STORE_SCHEMA], owner: 'a test', clock })
+  const caller = new AbortController()
+  return {
+    clock,
+    caller,
+    emit: (type: string) => store.db.write((tx) => store.log.appendCustom(tx, { type, actor: 'test', payload: {} })),
+    wait: (input: BlockingInput) =>
+      waitForChange(store.log, input, clock, caller.signal, ({ type }) => type === 'a.one'),
+    [Symbol.dispose]() {
+      store.db.close()
+      directory[Symbol.dispose]()
+    },
+  }
+}
+
+async function isOver(waiting: Promise<void>): Promise<boolean> {
+  let over = false
+  void waiting.then(() => {
+    over = true
+  })
+  await settled()
+  return over
+}
+
+test('a read that need not wait does not', async () => {
+  using it = world()
+  await it.emit('a.one')
+  await it.wait({})
+  await it.wait({ wait: '1m' })
+  await it.wait({ index: 0 })
+  assert.equal(it.clock.pending, 0)
+})
+
+test('a waiting read is woken by the next relevant event, and by no other', async () => {
+  using it = world()
+  await it.emit('a.one')
+  const waiting = it.wait({ index: 1 })
+  await it.emit('b.one')
+  assert.equal(await isOver(waiting), false)
+  await it.emit('a.one')
+  assert.equal(await isOver(waiting), true)
+  assert.equal(it.clock.pending, 0, 'its timer is gone')
+})
+
+test('a waiting read ends after 30 s, or after as long as it asked for', async () => {
+  using it = world()
+  const [usual, short] = [it.wait({ index: 0 }), it.wait({ index: 0, wait: '500ms' })]
+  await it.clock.advance(499)
+  assert.equal(await isOver(short), false)
+  await it.clock.advance(1)
+  assert.equal(await isOver(short), true)
+  await it.clock.advance(29_499)
+  assert.equal(await isOver(usual), false)
+  await it.clock.advance(1)
+  assert.equal(await isOver(usual), true)
+})
+
+test('a read whose caller is gone, or goes, does not wait', async () => {
+  using it = world()
+  const waiting = it.wait({ index: 0 })
+  it.caller.abort()
+  await waiting
+  await it.wait({ index: 0 })
+  assert.equal(it.clock.pending, 0)
+})
+
+test('a wait of nothing, of more than two minutes, or that is no duration is refused', async () => {
+  using it = world()
+  for (const wait of ['0', '0s', '2m1ms', '3h'])
+    await assert.rejects(it.wait({ index: 0, wait }), { code: 'validation-failed' }, wait)
+  const longest = it.wait({ index: 0, wait: '2m' })
+  it.caller.abort()
+  await longest
+})

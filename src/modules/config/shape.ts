@@ -1,2 +1,0 @@
-/** Moved to the contract; import it from there. */
-export * from '../../contract/config-shape.ts'

@@ -1,0 +1,43 @@
+/** What packs need of a running city; made by the wiring. */
+import type { ErrorDetail } from '../../contract/problems.ts'
+import type { EventDraft } from '../../kernel/event-log.ts'
+
+/** The files of a city inside an edit. */
+export interface EditedFiles {
+  get(path: string): string | undefined
+  set(path: string, text: string): void
+  delete(path: string): void
+}
+
+export interface PackEdit<T> {
+  readonly actor: string
+  readonly ifMatch?: string | undefined
+  readonly etag?: () => string
+  readonly change: (files: EditedFiles) => T
+  readonly events: (result: T) => readonly EventDraft[]
+  /** Also where the files on disk are refused as they are: for edits that mend them. */
+  readonly mends?: boolean
+}
+
+/** A running city, as far as packs are concerned. */
+export interface PackCity {
+  readonly name: string
+  readonly dir: string
+  /** Of the configuration in force. */
+  readonly revision: string
+  /** Newest event of its log. */
+  readonly head: () => number
+  edit<T>(edit: PackEdit<T>): Promise<{ readonly result: T; readonly revision: string }>
+  /** Loads what is on disk; the sentence says why it is refused. */
+  reload(): Promise<{ readonly revision: string; readonly refused: string | undefined }>
+  /** What in files names something that the import brings. */
+  referrers(name: string, rig: string): readonly ErrorDetail[]
+  /** Paths that materialisation found taken by somebody else. */
+  foreignFiles(): readonly string[]
+}
+
+/** Comment-preserving edits of TOML text. */
+export interface TomlEditor {
+  addTable(text: string, path: readonly (string | number)[], values: Readonly<Record<string, string>>): string
+  removeTable(text: string, path: readonly (string | number)[]): string
+}

@@ -1,0 +1,149 @@
+/** Streams at the surface, in this process: what takes 10,000 clients or half a minute over a real supervisor. */
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import Type from 'typebox'
+import { operation } from '../../src/contract/operation.ts'
+import { type HttpDeps, HttpServer } from '../../src/http/server.ts'
+import { cityFraming } from '../../src/http/sse.ts'
+import { type Clock, systemClock } from '../../src/kernel/clock.ts'
+import { Channel, type ScopedEvent } from '../../src/kernel/hub.ts'
+import { eventually } from '../support/http.ts'
+import { ManualClock } from '../support/manual-clock.ts'
+import { parseFrame } from '../support/sse.ts'
+
+const streamThings = operation({
+  id: 'stream-things',
+  method: 'GET',
+  path: '/things',
+  family: 'Things',
+  summary: 'Stream',
+  replies: {},
+  frames: [{ event: 'event', data: Type.Object({}), id: 'n', description: 'One.' }],
+  problems: [],
+})
+
+async function serve(clock: Clock, { channel }: { readonly channel: Channel }, more: Partial<HttpDeps> = {}) {
+  const silent = () => {}
+  const http = new HttpServer({
+    operations: [streamThings],
+    handlers: { 'stream-things': () => channel.subscribe({}, '0', undefined) },
+    security: { allowedHosts: [], allowedOrigins: [], token: undefined, readOnly: false },
+    cities: { isRunning: () => false },
+    clock,
+    log: { info: silent, warn: silent, error: silent, debug: silent, isLevelEnabled: () => false },
+    metrics: { requestMeter: () => () => {}, streamOpened: silent, streamClosed: silent },
+    ...more,
+  })
+  const url = await http.listen('127.0.0.1', 0)
+  return { http, url, [Symbol.asyncDispose]: () => http.close() }
+}
+
+/** A channel whose log is everything that was published. */
+function newChannel() {
+  const log: ScopedEvent[] = []
+  const channel: Channel = new Channel(cityFraming, 0, (afterId) => ({
+    read: () => ({ events: log.filter(({ id }) => Number(id) > Number(afterId)), resumeAt: channel.head + 1 }),
+  }))
+  const publish = (event: ScopedEvent) => {
+    log.push(event)
+    channel.publish([event])
+  }
+  return { channel, publish }
+}
+
+let seq = 0
+function thing(bytes = 10) {
+  seq++
+  const envelope = JSON.stringify({ seq, text: 'x'.repeat(bytes) })
+  const event = { seq, at: 0, type: 'a.b', actor: 'test', subject: undefined, city: undefined, envelope }
+  return { id: String(seq), event, city: '' }
+}
+
+/** A client that reads only what it is told to. */
+async function listener(url: string) {
+  const socket = connect({ host: '127.0.0.1', port: Number(new URL(url).port) })
+  const state = { text: '', closed: false }
+  socket.on('data', (chunk: Buffer) => (state.text += chunk.toString()))
+  socket.on('close', () => (state.closed = true))
+  socket.on('error', () => {})
+  socket.write('GET /things HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await eventually('the head', () => (state.text.includes('\r\n\r\n') ? true : undefined))
+  return { socket, state, [Symbol.dispose]: () => socket.destroy() }
+}
+
+test('one stream too many is 429 with Retry-After, and there is room again when one ends', async () => {
+  await using server = await serve(systemClock, newChannel(), { maxStreams: 2 })
+  using first = await listener(server.url)
+  using second = await listener(server.url)
+  assert.match(first.state.text, /^HTTP\/1\.1 200 /)
+  assert.match(second.state.text, /^HTTP\/1\.1 200 /)
+  const refused = await fetch(`${server.url}/things`)
+  assert.equal(refused.status, 429)
+  assert.equal(refused.headers.get('retry-after'), '5')
+  assert.equal(refused.headers.get('content-type'), 'application/problem+json')
+  const problem: unknown = await refused.json()
+  assert.deepEqual(
+    { ...Object(problem), instance: '' },
+    {
+      type: 'urn:svc:error:too-many-streams',
+      title: 'Too many open streams',
+      status: 429,
+      detail: 'too_many: 2 streams are open',
+      code: 'too-many-streams',
+      instance: '',
+    },
+  )
+  first.socket.destroy()
+  await eventually('one stream less', () => (server.http.streams === 1 ? true : undefined))
+  using third = await listener(server.url)
+  assert.match(third.state.text, /^HTTP\/1\.1 200 /)
+})
+
+test('a heartbeat comes every 15 s, without an id, also while events come', async () => {
+  const clock = new ManualClock()
+  const channel = newChannel()
+  await using server = await serve(clock, channel)
+  using client = await listener(server.url)
+  const frames = () =>
+    client.state.text.split(/\r\n(?:[0-9a-f]+\r\n)?/).filter((part) => part.startsWith('event: heartbeat'))
+  await clock.advance(14_999)
+  channel.publish(thing())
+  await eventually('the event', () => (client.state.text.includes('id: ') ? true : undefined))
+  assert.equal(frames().length, 0)
+  await clock.advance(1)
+  await eventually('the first', () => (frames().length === 1 ? true : undefined))
+  await clock.advance(15_000)
+  await eventually('the second', () => (frames().length === 2 ? true : undefined))
+  for (const frame of frames()) {
+    const { id, data } = parseFrame(frame)
+    assert.equal(id, undefined)
+    assert.match(data, /^\{"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"\}$/)
+  }
+})
+
+test('a reader that takes nothing for 30 s is cut off, and one that takes something is not', async () => {
+  const clock = new ManualClock()
+  const channel = newChannel()
+  await using server = await serve(clock, channel)
+  using stuck = await listener(server.url)
+  using slow = await listener(server.url)
+  using quick = await listener(server.url)
+  for (const { socket } of [stuck, slow]) socket.pause()
+  // More than the kernel takes on behalf of the readers.
+  const sizes = Array.from({ length: 100 }, () => thing(100_000))
+  for (const one of sizes) channel.publish(one)
+  const last = `"seq":${seq},`
+  await eventually('the quick reader has all', () => (quick.state.text.includes(last) ? true : undefined))
+  await clock.advance(29_999)
+  slow.socket.resume()
+  await eventually('the slow reader has all', () => (slow.state.text.includes(last) ? true : undefined))
+  assert.equal(server.http.streams, 3)
+  await clock.advance(1)
+  await eventually('one stream less', () => (server.http.streams === 2 ? true : undefined))
+  stuck.socket.resume()
+  await eventually('the stuck reader is cut off', () => (stuck.state.closed ? true : undefined))
+  assert.equal(stuck.state.text.includes(last), false)
+  await clock.advance(60_000)
+  assert.equal(server.http.streams, 2)
+})
