@@ -3,7 +3,9 @@
  * `--check` it writes nothing, names the files that are stale and exits 1 (style R18).
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { generatedTables } from '../src/cli/generate-tables.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPES, RESERVED_PREFIXES } from '../src/contract/event-types.ts'
 import { OPERATIONS } from '../src/contract/index.ts'
 import { eventSchemaDocument, type JsonMap, openapiDocument } from '../src/contract/openapi.ts'
@@ -20,6 +22,7 @@ export function generatedFiles(): ReadonlyMap<string, string> {
     ['docs/reference/operations.md', operationsPage()],
     ['docs/reference/problems.md', problemsPage()],
     ['docs/reference/events.md', eventsPage()],
+    ...generatedTables().map(({ url, text }): [string, string] => [relative(root, fileURLToPath(url)), text]),
   ])
 }
 

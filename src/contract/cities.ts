@@ -1,8 +1,7 @@
 /** Cities: registry and lifecycle (spec §3, §4; sheet 01 §§2–5; decisions 12, 17–21). */
 import Type, { type Static } from 'typebox'
-import { durationSchema } from './durations.ts'
-import { CityName, CityNameParam, Revision, Timestamp } from './names.ts'
 import { ConfigIssue } from './event-types.ts'
+import { CityName, CityNameParam, durationSchema, Revision, Timestamp } from './names.ts'
 import { operation } from './operation.ts'
 import { BlockingQuery, listBody, PageQuery } from './paging.ts'
 import { ErrorDetail } from './problems.ts'
@@ -88,7 +87,11 @@ export const CityConfigStatus = Type.Object(
           at: Timestamp,
           issues: Type.Array(ConfigIssue),
         },
-        { $id: 'ConfigLastError', additionalProperties: false, description: 'The files on disk are not valid, and not in force.' },
+        {
+          $id: 'ConfigLastError',
+          additionalProperties: false,
+          description: 'The files on disk are not valid, and not in force.',
+        },
       ),
     ),
   },

@@ -1,9 +1,7 @@
 /**
  * Durations as text: Go's grammar (`30s`, `1h30m`, `1.5h`, `0`) plus `d`, without a sign. The one parser for the API,
- * the configuration and the command line (sheet 02 §6.3).
+ * the configuration and the command line (sheet 02 §6.3). Free of schemas, so that a command loads it at no cost.
  */
-import Type from 'typebox'
-
 const UNIT_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,
   us: 1e-3,
@@ -15,18 +13,13 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 }
 const PART = '(?:[0-9]{1,15}(?:\\.[0-9]{1,9})?(?:ns|us|µs|ms|s|m|h|d))'
-const WHOLE = new RegExp(`^(?:0|${PART}+)$`)
+export const DURATION_PATTERN = new RegExp(`^(?:0|${PART}+)$`)
 /** Longest duration anything accepts: a hundred years. */
 const MAX_DURATION_MS = 100 * 366 * 86_400_000
 
-/** Schema of a duration as text, for example `30s`, `5m`, `1h30m` or `7d`. */
-export function durationSchema(description: string) {
-  return Type.String({ pattern: WHOLE.source, maxLength: 64, description, examples: ['30s'] })
-}
-
 /** Milliseconds (fractions kept) of a duration; throws `RangeError` with a sentence that quotes the text. */
 export function parseDurationMs(text: string): number {
-  if (!WHOLE.test(text)) {
+  if (!DURATION_PATTERN.test(text)) {
     throw new RangeError(`not a duration: "${text.slice(0, 64)}" (write 30s, 5m, 1h30m or 7d)`)
   }
   let total = 0

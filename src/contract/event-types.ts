@@ -116,7 +116,8 @@ export type ConfigIssue = Static<typeof ConfigIssue>
 
 const CONFIG_SOURCES = ['start', 'watch', 'api', 'reload'] as const
 const ConfigSource = Type.Enum(CONFIG_SOURCES, {
-  description: 'What led to it: the start of the city, a changed file, an edit over the API, or a reload that was asked for.',
+  description:
+    'What led to it: the start of the city, a changed file, an edit over the API, or a reload that was asked for.',
 })
 const changedNames = Type.Array(Type.String())
 
@@ -127,7 +128,12 @@ export const ConfigReloadedPayload = Type.Object(
     source: ConfigSource,
     changed: Type.Object(
       {
-        agents: changedNames, rigs: changedNames, providers: changedNames, orders: changedNames, formulas: changedNames, packs: changedNames,
+        agents: changedNames,
+        rigs: changedNames,
+        providers: changedNames,
+        orders: changedNames,
+        formulas: changedNames,
+        packs: changedNames,
       },
       { additionalProperties: false, description: 'Names of what was added, changed or removed.' },
     ),
@@ -161,7 +167,9 @@ const packFields = {
   name: Type.String({ description: 'Binding; from the outermost inwards, joined by dots.' }),
   scope: Type.String({ description: '`city`, `rig:<name>` or `default-rig`.' }),
   source: Type.String(),
-  version: Type.Optional(Type.String({ description: 'Tag, or `sha:<commit>`; absent where the pack is not from git.' })),
+  version: Type.Optional(
+    Type.String({ description: 'Tag, or `sha:<commit>`; absent where the pack is not from git.' }),
+  ),
   commit: Type.Optional(Type.String()),
 } as const
 export const PackPayload = Type.Object(packFields, { $id: 'PackPayload', additionalProperties: false })
@@ -174,7 +182,10 @@ export const PackAddSucceededPayload = Type.Object(
   { $id: 'PackAddSucceededPayload', additionalProperties: false },
 )
 const pinned = Type.Array(
-  Type.Object({ source: Type.String(), version: Type.String(), commit: Type.String() }, { additionalProperties: false }),
+  Type.Object(
+    { source: Type.String(), version: Type.String(), commit: Type.String() },
+    { additionalProperties: false },
+  ),
 )
 export const PackInstallSucceededPayload = Type.Object(
   {
@@ -191,7 +202,13 @@ export const PackUpgradeSucceededPayload = Type.Object(
     request_id: RequestId,
     upgraded: Type.Array(
       Type.Object(
-        { source: Type.String(), version: Type.String(), commit: Type.String(), previous_version: Type.String(), previous_commit: Type.String() },
+        {
+          source: Type.String(),
+          version: Type.String(),
+          commit: Type.String(),
+          previous_version: Type.String(),
+          previous_commit: Type.String(),
+        },
         { additionalProperties: false },
       ),
     ),
@@ -201,7 +218,10 @@ export const PackUpgradeSucceededPayload = Type.Object(
 )
 
 export const RigPayload = Type.Object(
-  { rig: Type.String(), changed: Type.Array(Type.String(), { description: 'Fields that differ; empty where the rig came or went.' }) },
+  {
+    rig: Type.String(),
+    changed: Type.Array(Type.String(), { description: 'Fields that differ; empty where the rig came or went.' }),
+  },
   { $id: 'RigPayload', additionalProperties: false },
 )
 
@@ -304,42 +324,95 @@ export const EVENT_TYPES = {
     when: 'the city stopped running',
   },
   'config.reloaded': {
-    payload: ConfigReloadedPayload, log: 'city', emittedBy: 'configuration', when: 'a changed configuration is in force',
+    payload: ConfigReloadedPayload,
+    log: 'city',
+    emittedBy: 'configuration',
+    when: 'a changed configuration is in force',
   },
   'config.rejected': {
-    payload: ConfigRejectedPayload, log: 'city', emittedBy: 'configuration', when: 'files that are not valid were refused; once per state',
+    payload: ConfigRejectedPayload,
+    log: 'city',
+    emittedBy: 'configuration',
+    when: 'files that are not valid were refused; once per state',
   },
   'request.result.config.reload': {
-    payload: ConfigReloadSucceededPayload, log: 'city', emittedBy: 'configuration', when: 'a reload that was asked for is done',
+    payload: ConfigReloadSucceededPayload,
+    log: 'city',
+    emittedBy: 'configuration',
+    when: 'a reload that was asked for is done',
   },
   'pack.added': {
-    payload: PackPayload, log: 'city', emittedBy: 'packs', when: 'an import was added; with the files that say so',
+    payload: PackPayload,
+    log: 'city',
+    emittedBy: 'packs',
+    when: 'an import was added; with the files that say so',
   },
   'pack.removed': {
-    payload: PackPayload, log: 'city', emittedBy: 'packs', when: 'an import was removed; with the files that say so',
+    payload: PackPayload,
+    log: 'city',
+    emittedBy: 'packs',
+    when: 'an import was removed; with the files that say so',
   },
   'pack.upgraded': {
-    payload: PackUpgradedPayload, log: 'city', emittedBy: 'packs', when: 'an upgrade pinned another commit; once per source',
+    payload: PackUpgradedPayload,
+    log: 'city',
+    emittedBy: 'packs',
+    when: 'an upgrade pinned another commit; once per source',
   },
   'request.result.pack.add': {
-    payload: PackAddSucceededPayload, log: 'city', emittedBy: 'packs', when: 'the import is in the files and in force',
+    payload: PackAddSucceededPayload,
+    log: 'city',
+    emittedBy: 'packs',
+    when: 'the import is in the files and in force',
   },
   'request.result.pack.install': {
-    payload: PackInstallSucceededPayload, log: 'city', emittedBy: 'packs', when: 'everything imported is pinned and in the cache',
+    payload: PackInstallSucceededPayload,
+    log: 'city',
+    emittedBy: 'packs',
+    when: 'everything imported is pinned and in the cache',
   },
   'request.result.pack.upgrade': {
-    payload: PackUpgradeSucceededPayload, log: 'city', emittedBy: 'packs', when: 'the lock has the versions chosen anew',
+    payload: PackUpgradeSucceededPayload,
+    log: 'city',
+    emittedBy: 'packs',
+    when: 'the lock has the versions chosen anew',
   },
   'rig.created': { payload: RigPayload, log: 'city', emittedBy: 'rigs', when: 'a rig was added' },
-  'rig.updated': { payload: RigPayload, log: 'city', emittedBy: 'rigs', when: 'settings of a rig were changed over the API' },
-  'rig.deleted': { payload: RigPayload, log: 'city', emittedBy: 'rigs', when: 'a rig was removed; its directory stays' },
-  'rig.suspended': { payload: RigPayload, log: 'city', emittedBy: 'rigs', when: 'the live override of a rig became suspended' },
-  'rig.resumed': { payload: RigPayload, log: 'city', emittedBy: 'rigs', when: 'a rig is no longer suspended by its override' },
+  'rig.updated': {
+    payload: RigPayload,
+    log: 'city',
+    emittedBy: 'rigs',
+    when: 'settings of a rig were changed over the API',
+  },
+  'rig.deleted': {
+    payload: RigPayload,
+    log: 'city',
+    emittedBy: 'rigs',
+    when: 'a rig was removed; its directory stays',
+  },
+  'rig.suspended': {
+    payload: RigPayload,
+    log: 'city',
+    emittedBy: 'rigs',
+    when: 'the live override of a rig became suspended',
+  },
+  'rig.resumed': {
+    payload: RigPayload,
+    log: 'city',
+    emittedBy: 'rigs',
+    when: 'a rig is no longer suspended by its override',
+  },
   'rig.provision.progress': {
-    payload: RigProvisionProgressPayload, log: 'city', emittedBy: 'rigs', when: 'a step of an accepted rig.create begins or has something to say',
+    payload: RigProvisionProgressPayload,
+    log: 'city',
+    emittedBy: 'rigs',
+    when: 'a step of an accepted rig.create begins or has something to say',
   },
   'request.result.rig.create': {
-    payload: RigCreateSucceededPayload, log: 'city', emittedBy: 'rigs', when: 'the rig is cloned and configured',
+    payload: RigCreateSucceededPayload,
+    log: 'city',
+    emittedBy: 'rigs',
+    when: 'the rig is cloned and configured',
   },
   'city.suspended': {
     payload: NoPayload,

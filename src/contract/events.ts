@@ -1,8 +1,7 @@
 /** The event bus: envelopes, lists, streams, emit (spec §4, §6; sheet 02; decisions 5, 6, 12–17). */
 import Type, { type Static, type TSchema } from 'typebox'
-import { durationSchema } from './durations.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPE_PATTERN, EVENT_TYPES } from './event-types.ts'
-import { CityNameParam, JsonObject, Timestamp } from './names.ts'
+import { CityNameParam, durationSchema, JsonObject, Timestamp } from './names.ts'
 import { operation } from './operation.ts'
 import { BlockingQuery, listBody, OrderQuery, PageQuery } from './paging.ts'
 

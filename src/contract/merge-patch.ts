@@ -12,7 +12,11 @@ export interface PatchBody {
 }
 
 /** The patch body `id` for objects with these fields; unknown fields are refused. Lists replace, maps merge. */
-export function mergePatchBody(id: string, fields: Readonly<Record<string, TSchema>>, description: string): TUnsafe<PatchBody> {
+export function mergePatchBody(
+  id: string,
+  fields: Readonly<Record<string, TSchema>>,
+  description: string,
+): TUnsafe<PatchBody> {
   return Type.Unsafe<PatchBody>({ $id: id, description, ...nullableTable(fields) })
 }
 

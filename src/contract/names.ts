@@ -1,5 +1,6 @@
 /** Names and scalars that several families share. */
 import Type from 'typebox'
+import { DURATION_PATTERN } from './durations.ts'
 
 /** An open JSON object. */
 export const JsonObject = Type.Unsafe<{ [key: string]: unknown }>({ type: 'object' })
@@ -34,3 +35,8 @@ export const RequestId = Type.String({ pattern: REQUEST_ID_PATTERN, description:
 export const Revision = Type.String({
   description: "Hash of the item's stored definition; its ETag without the quotes.",
 })
+
+/** Schema of a duration as text, for example `30s`, `5m`, `1h30m` or `7d`. */
+export function durationSchema(description: string) {
+  return Type.String({ pattern: DURATION_PATTERN.source, maxLength: 64, description, examples: ['30s'] })
+}

@@ -72,7 +72,8 @@ export type ReplyOf<O extends Operation> = {
   [S in keyof O['replies']]: StaticOr<O['replies'][S], never>
 }[keyof O['replies']]
 
-export const isMutation = (method: string): boolean => method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS'
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
+export const isMutation = (method: string): boolean => !SAFE_METHODS.has(method)
 
 /** True where a city in the path must be running before the request is looked at any further. */
 export function needsRunningCity(operation: Operation): boolean {

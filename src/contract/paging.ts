@@ -1,6 +1,6 @@
 /** Lists: keyset pages, the list envelope and blocking reads (sheet 01 §1.6, §1.7; decisions 5, 6). */
 import Type, { type TSchema } from 'typebox'
-import { durationSchema } from './durations.ts'
+import { durationSchema } from './names.ts'
 
 export const DEFAULT_LIMIT = 100
 export const MAX_LIMIT = 1000

@@ -25,7 +25,10 @@ export interface PatchItem extends PatchFields {
 const typed = <T>(id: string, properties: Fields, description: string) =>
   Type.Unsafe<T>({ ...Type.Object(properties, { additionalProperties: false }), $id: id, description })
 
-const named = (fields: Fields, description: string): Fields => ({ ...fields, name: Type.String({ minLength: 1, description }) })
+const named = (fields: Fields, description: string): Fields => ({
+  ...fields,
+  name: Type.String({ minLength: 1, description }),
+})
 const dir = Type.Optional(Type.String({ description: 'Rig that the agent is in; absent or empty: the city.' }))
 
 const FIELDS = {
@@ -40,7 +43,12 @@ const SEMANTICS =
 const itemOf = (id: string, fields: Fields) =>
   typed<PatchItem>(
     id,
-    { ...fields, file: Type.String({ description: 'File that has the patch.' }), line: Type.Integer({ minimum: 0 }), revision: Revision },
+    {
+      ...fields,
+      file: Type.String({ description: 'File that has the patch.' }),
+      line: Type.Integer({ minimum: 0 }),
+      revision: Revision,
+    },
     `A patch. ${SEMANTICS} Values of \`env\` are masked.`,
   )
 export const AgentPatchItem = itemOf('AgentPatchItem', FIELDS.agents)
@@ -88,7 +96,10 @@ export const DeletedPatch = Type.Object(
 const root = '/v0/city/{cityName}/patches'
 const cityParams = Type.Object({ cityName: CityNameParam })
 const target = (description: string, example: string) => Type.String({ minLength: 1, description, examples: [example] })
-const agentParams = Type.Object({ cityName: CityNameParam, base: target('Agent of the city, as `[<binding>.]<name>`.', 'worker') })
+const agentParams = Type.Object({
+  cityName: CityNameParam,
+  base: target('Agent of the city, as `[<binding>.]<name>`.', 'worker'),
+})
 const rigAgentParams = Type.Object({
   cityName: CityNameParam,
   dir: target('Rig that the agent is in.', 'shop'),
@@ -334,8 +345,26 @@ export const deleteProviderPatch = operation({
 })
 
 export const patchOperations = [
-  listAgentPatches, putAgentPatch, getAgentPatch, replaceAgentPatch, mergeAgentPatch, deleteAgentPatch,
-  getAgentPatchQualified, replaceAgentPatchQualified, mergeAgentPatchQualified, deleteAgentPatchQualified,
-  listRigPatches, putRigPatch, getRigPatch, replaceRigPatch, mergeRigPatch, deleteRigPatch,
-  listProviderPatches, putProviderPatch, getProviderPatch, replaceProviderPatch, mergeProviderPatch, deleteProviderPatch,
+  listAgentPatches,
+  putAgentPatch,
+  getAgentPatch,
+  replaceAgentPatch,
+  mergeAgentPatch,
+  deleteAgentPatch,
+  getAgentPatchQualified,
+  replaceAgentPatchQualified,
+  mergeAgentPatchQualified,
+  deleteAgentPatchQualified,
+  listRigPatches,
+  putRigPatch,
+  getRigPatch,
+  replaceRigPatch,
+  mergeRigPatch,
+  deleteRigPatch,
+  listProviderPatches,
+  putProviderPatch,
+  getProviderPatch,
+  replaceProviderPatch,
+  mergeProviderPatch,
+  deleteProviderPatch,
 ] as const

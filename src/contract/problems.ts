@@ -36,7 +36,11 @@ export const PROBLEMS = {
   'city-name-taken': { status: 409, prefix: 'conflict', title: 'Another city has this name' },
   'operation-in-progress': { status: 409, prefix: 'conflict', title: 'The same operation is already under way' },
   'name-taken': { status: 409, prefix: 'conflict', title: 'There is one of this name already' },
-  'provider-builtin': { status: 409, prefix: 'conflict', title: 'A built-in provider: declare one of its name to change it' },
+  'provider-builtin': {
+    status: 409,
+    prefix: 'conflict',
+    title: 'A built-in provider: declare one of its name to change it',
+  },
   'pack-derived': { status: 409, prefix: 'conflict', title: 'It belongs to a pack: patch it instead' },
   'pack-exists': { status: 409, prefix: 'conflict', title: 'Something is imported under this name' },
   'ambiguous-pack': { status: 409, prefix: 'ambiguous', title: 'Several rigs import something under this name' },

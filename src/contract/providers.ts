@@ -16,14 +16,17 @@ export const ProviderSpec = Type.Object(
 )
 export type ProviderSpec = Static<typeof ProviderSpec>
 
-const { command, args, acp_command, acp_args, prompt_mode, prompt_flag, ready_delay_ms, env, display_name, base } = Provider.properties
+const { command, args, acp_command, acp_args, prompt_mode, prompt_flag, ready_delay_ms, env, display_name, base } =
+  Provider.properties
 
 export const ProviderInfo = Type.Object(
   {
     name: Type.String(),
     display_name,
     builtin: Type.Boolean({ description: 'There is a built-in provider of this name.' }),
-    city_level: Type.Boolean({ description: 'Declared in files; what is not can be read, and declared under its name.' }),
+    city_level: Type.Boolean({
+      description: 'Declared in files; what is not can be read, and declared under its name.',
+    }),
     base,
     chain: Type.Array(Type.String(), {
       description: '`provider:<name>` and `builtin:<name>`, from itself to the last base.',
@@ -37,7 +40,9 @@ export const ProviderInfo = Type.Object(
     ready_delay_ms,
     env,
     raw: Type.Intersect([ProviderSpec], { description: 'As declared, before its base; values of `env` masked.' }),
-    resolved: Type.Intersect([ProviderSpec], { description: 'The whole chain and every patch as one; values of `env` masked.' }),
+    resolved: Type.Intersect([ProviderSpec], {
+      description: 'The whole chain and every patch as one; values of `env` masked.',
+    }),
     file: Type.Optional(Type.String({ description: 'File that declares it.' })),
     line: Type.Optional(Type.Integer({ minimum: 1 })),
     revision: Revision,
@@ -63,12 +68,16 @@ export const PublicProvider = Type.Object(
           label: Type.String(),
           type: Type.Literal('select'),
           default: Type.String({ description: "A choice's value; empty: the program decides." }),
-          choices: Type.Array(Type.Object({ value: Type.String(), label: Type.String() }, { additionalProperties: false })),
+          choices: Type.Array(
+            Type.Object({ value: Type.String(), label: Type.String() }, { additionalProperties: false }),
+          ),
         },
         { additionalProperties: false },
       ),
     ),
-    effective_defaults: Type.Record(Type.String(), Type.String(), { description: 'What a session gets that chooses nothing, by option.' }),
+    effective_defaults: Type.Record(Type.String(), Type.String(), {
+      description: 'What a session gets that chooses nothing, by option.',
+    }),
   },
   {
     $id: 'PublicProvider',
@@ -88,7 +97,13 @@ const name = Type.String({
 })
 
 export const ProviderCreateRequest = Type.Object(
-  { name, ...Provider.properties, base: Type.Optional(Type.String({ description: '`builtin:<name>`, `provider:<name>` or a name.', examples: ['builtin:shell'] })) },
+  {
+    name,
+    ...Provider.properties,
+    base: Type.Optional(
+      Type.String({ description: '`builtin:<name>`, `provider:<name>` or a name.', examples: ['builtin:shell'] }),
+    ),
+  },
   { $id: 'ProviderCreateRequest', additionalProperties: false, description: '`command` or `base` is required.' },
 )
 export type ProviderCreateRequest = Static<typeof ProviderCreateRequest>
@@ -100,7 +115,11 @@ export const ProviderPatchRequest = mergePatchBody(
 )
 
 export const DeletedProvider = Type.Object(
-  { status: Type.Literal('deleted'), name: Type.String(), revision: Type.String({ description: 'Of the configuration without it.' }) },
+  {
+    status: Type.Literal('deleted'),
+    name: Type.String(),
+    revision: Type.String({ description: 'Of the configuration without it.' }),
+  },
   { $id: 'DeletedProvider', additionalProperties: false },
 )
 
@@ -191,10 +210,22 @@ export const deleteProvider = operation({
   headers: ['If-Match'],
   replies: { 200: DeletedProvider },
   replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: ['provider-not-found', 'provider-builtin', 'pack-derived', 'still-referenced', 'conflict-config', 'invalid-config'],
+  problems: [
+    'provider-not-found',
+    'provider-builtin',
+    'pack-derived',
+    'still-referenced',
+    'conflict-config',
+    'invalid-config',
+  ],
   emits: ['config.reloaded'],
 })
 
 export const providerOperations = [
-  listProviders, listPublicProviders, createProvider, getProvider, patchProvider, deleteProvider,
+  listProviders,
+  listPublicProviders,
+  createProvider,
+  getProvider,
+  patchProvider,
+  deleteProvider,
 ] as const

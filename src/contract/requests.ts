@@ -4,7 +4,17 @@ import { JsonObject, RequestId, Timestamp } from './names.ts'
 import { operation } from './operation.ts'
 import { listBody, PageQuery } from './paging.ts'
 
-export const REQUEST_OPERATIONS = ['city.create', 'city.unregister', 'city.start', 'city.restart', 'config.reload', 'pack.add', 'pack.install', 'pack.upgrade', 'rig.create'] as const
+export const REQUEST_OPERATIONS = [
+  'city.create',
+  'city.unregister',
+  'city.start',
+  'city.restart',
+  'config.reload',
+  'pack.add',
+  'pack.install',
+  'pack.upgrade',
+  'rig.create',
+] as const
 export const RequestOperation = Type.Enum(REQUEST_OPERATIONS, { $id: 'RequestOperation' })
 export type RequestOperation = Static<typeof RequestOperation>
 

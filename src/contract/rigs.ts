@@ -28,9 +28,14 @@ export type RigGit = Static<typeof RigGit>
 export const RigInfo = Type.Object(
   {
     name: Type.String(),
-    path: Type.Optional(Type.String({ description: 'Absolute. Absent: this machine has no directory for it, and its agents do not start.' })),
+    path: Type.Optional(
+      Type.String({
+        description: 'Absolute. Absent: this machine has no directory for it, and its agents do not start.',
+      }),
+    ),
     suspended: Type.Boolean({
-      description: 'The live override, else `suspended_on_start`, else true where it has agents and all of them are suspended.',
+      description:
+        'The live override, else `suspended_on_start`, else true where it has agents and all of them are suspended.',
     }),
     prefix: Type.String({ description: 'Of the ids of its beads.' }),
     ...settings,
@@ -47,14 +52,31 @@ export const RigInfo = Type.Object(
 )
 export type RigInfo = Static<typeof RigInfo>
 
-const PATH = 'Relative: inside the city, made where it is missing. Absolute: any directory that exists; outside the city it is kept in `.svc/site.toml`.'
+const PATH =
+  'Relative: inside the city, made where it is missing. Absolute: any directory that exists; outside the city it is kept in `.svc/site.toml`.'
 
 export const RigCreateRequest = Type.Object(
   {
-    name: Type.String({ pattern: RIG_NAME, maxLength: 64, description: 'Letters, digits, `.`, `_` and `-`, at most 64, not only digits.', examples: ['shop'] }),
-    path: Type.Optional(Type.String({ minLength: 1, maxLength: 4096, description: `${PATH} Required without \`git_url\`.`, examples: ['rigs/shop'] })),
+    name: Type.String({
+      pattern: RIG_NAME,
+      maxLength: 64,
+      description: 'Letters, digits, `.`, `_` and `-`, at most 64, not only digits.',
+      examples: ['shop'],
+    }),
+    path: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 4096,
+        description: `${PATH} Required without \`git_url\`.`,
+        examples: ['rigs/shop'],
+      }),
+    ),
     git_url: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 2048, description: 'Repository to clone into `rigs/<name>`; the answer is then a 202.' }),
+      Type.String({
+        minLength: 1,
+        maxLength: 2048,
+        description: 'Repository to clone into `rigs/<name>`; the answer is then a 202.',
+      }),
     ),
     prefix: RIG_FIELDS.prefix,
     ...settings,
@@ -68,7 +90,9 @@ export const RigPatchRequest = mergePatchBody(
   {
     ...RIG_FIELDS,
     path: Type.Optional(Type.String({ minLength: 1, maxLength: 4096, description: PATH })),
-    suspended: Type.Optional(Type.Boolean({ description: 'The live override, as the actions set it; null: as the files say.' })),
+    suspended: Type.Optional(
+      Type.Boolean({ description: 'The live override, as the actions set it; null: as the files say.' }),
+    ),
   },
   'JSON Merge Patch: null unsets a field, lists replace, maps merge.',
 )
@@ -79,8 +103,12 @@ export const RigActionResult = Type.Object(
     action: Type.Enum(RIG_ACTIONS),
     rig: Type.String(),
     suspended: Type.Boolean(),
-    killed: Type.Optional(Type.Array(Type.String(), { description: 'Of `restart`: sessions that were ended; they start again.' })),
-    failed: Type.Optional(Type.Array(Type.String(), { description: 'Of `restart`: sessions that could not be ended.' })),
+    killed: Type.Optional(
+      Type.Array(Type.String(), { description: 'Of `restart`: sessions that were ended; they start again.' }),
+    ),
+    failed: Type.Optional(
+      Type.Array(Type.String(), { description: 'Of `restart`: sessions that could not be ended.' }),
+    ),
     revision: Revision,
   },
   { $id: 'RigActionResult', additionalProperties: false },
@@ -102,7 +130,9 @@ const cityParams = Type.Object({ cityName: CityNameParam })
 const name = Type.String({ minLength: 1, description: 'Name of the rig.', examples: ['shop'] })
 const params = Type.Object({ cityName: CityNameParam, name })
 const git = Type.Optional(
-  Type.Boolean({ description: 'With facts about the repository, as last observed; they are looked at again in the background.' }),
+  Type.Boolean({
+    description: 'With facts about the repository, as last observed; they are looked at again in the background.',
+  }),
 )
 
 export const listRigs = operation({
@@ -173,7 +203,13 @@ export const deleteRig = operation({
   description: 'Its directory stays. Refused with their names while agents, patches or others refer to it.',
   params,
   query: Type.Object(
-    { cascade: Type.Optional(Type.Boolean({ description: 'Remove what refers to it too: its agents, patches, named sessions and overrides of orders.' })) },
+    {
+      cascade: Type.Optional(
+        Type.Boolean({
+          description: 'Remove what refers to it too: its agents, patches, named sessions and overrides of orders.',
+        }),
+      ),
+    },
     { additionalProperties: false },
   ),
   headers: ['If-Match'],
@@ -191,7 +227,11 @@ export const actOnRig = operation({
   summary: 'Suspend, resume or restart a rig',
   description:
     '`suspend` and `resume` override what the files say, until the other one or until `PATCH` with `suspended: null`. `restart` ends the sessions of its agents, which start again.',
-  params: Type.Object({ cityName: CityNameParam, name, action: Type.Enum(RIG_ACTIONS, { description: 'What to do.', examples: ['suspend'] }) }),
+  params: Type.Object({
+    cityName: CityNameParam,
+    name,
+    action: Type.Enum(RIG_ACTIONS, { description: 'What to do.', examples: ['suspend'] }),
+  }),
   headers: ['If-Match'],
   replies: { 200: RigActionResult },
   replyHeaders: ['X-SVC-Index', 'ETag'],

@@ -191,10 +191,12 @@ export class HttpServer {
     const { raw } = reply
     raw.setHeader('X-SVC-Request-Id', request.id)
     raw.setHeader('Vary', 'Origin')
-    const operation = request.routeOptions.config.operation
+    const path = pathOf(request.url)
+    // The router takes an empty segment for a parameter; no path of ours has one.
+    const operation = /\/(?:\/|$)/.test(path) ? undefined : request.routeOptions.config.operation
     const input = {
       method: request.method,
-      path: pathOf(request.url),
+      path,
       operation,
       header: (name: string) => headerOf(request, name),
       setHeader: (name: string, value: string) => raw.setHeader(name, value),

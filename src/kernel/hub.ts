@@ -57,6 +57,17 @@ interface Group {
   readonly filter: EventFilter
   readonly live: Set<Subscriber>
   members: number
+  /** The last batch that a member was given from the ring: those who fell behind together catch up with the same bytes. */
+  caughtUp: CatchUp | undefined
+}
+
+/** What follows a position, as far as one batch goes. */
+interface CatchUp {
+  readonly from: number
+  readonly next: number
+  readonly head: number
+  readonly lastId: string | undefined
+  readonly batch: Buffer | undefined
 }
 
 export class Channel {
@@ -103,6 +114,7 @@ export class Channel {
     const last = entries.at(-1)
     if (last === undefined) return
     for (const group of this.#groups.values()) {
+      group.caughtUp = undefined
       if (group.live.size === 0) continue
       const batch = this.encode(entries, group.filter)
       if (batch === undefined) continue
@@ -138,9 +150,20 @@ export class Channel {
     return events.length === 0 ? undefined : this.#framing.batch(events.map((scoped) => this.#framing.frame(scoped)))
   }
 
-  ringFrom(position: number): readonly Entry[] {
-    const start = position - this.ringStart
-    return this.#ring.slice(start, start + MAX_BATCH_EVENTS)
+  /** The next batch of the ring from a position in it. */
+  catchUp(group: Group, from: number): CatchUp {
+    const known = group.caughtUp
+    if (known !== undefined && known.from === from && known.head === this.#head) return known
+    const start = from - this.ringStart
+    const entries = this.#ring.slice(start, start + MAX_BATCH_EVENTS)
+    group.caughtUp = {
+      from,
+      next: from + entries.length,
+      head: this.#head,
+      lastId: entries.at(-1)?.id,
+      batch: this.encode(entries, group.filter),
+    }
+    return group.caughtUp
   }
 
   openBacklog(afterId: string, filter: EventFilter): Backlog {
@@ -157,7 +180,7 @@ export class Channel {
 
   #groupOf(filter: EventFilter): Group {
     const key = filterKey(filter)
-    const group = this.#groups.get(key) ?? { filter, live: new Set(), members: 0 }
+    const group = this.#groups.get(key) ?? { filter, live: new Set(), members: 0, caughtUp: undefined }
     group.members++
     this.#groups.set(key, group)
     return group
@@ -255,10 +278,10 @@ class Subscriber implements Feed, Attachment {
         this.#backlog = this.#channel.openBacklog(this.#lastId, this.#group.filter)
         continue
       }
-      const entries = this.#channel.ringFrom(this.#next)
-      this.#next += entries.length
-      this.#lastId = entries.at(-1)?.id ?? this.#lastId
-      this.#send(this.#channel.encode(entries, this.#group.filter), this.#sink)
+      const { batch, next, lastId } = this.#channel.catchUp(this.#group, this.#next)
+      this.#next = next
+      this.#lastId = lastId ?? this.#lastId
+      this.#send(batch, this.#sink)
     }
   }
 

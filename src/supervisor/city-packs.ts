@@ -7,23 +7,26 @@ import type { Logger } from '../kernel/log.ts'
 import type { Environment } from '../kernel/processes.ts'
 import type { City } from '../modules/cities/city.ts'
 import type { PhaseHook } from '../modules/cities/worker.ts'
+import { referrerDetail, summarize } from '../modules/config/answers.ts'
 import type { LoadOptions } from '../modules/config/context.ts'
 import { addTable, removeTable } from '../modules/config/edit.ts'
 import type { EffectiveConfig } from '../modules/config/effective.ts'
 import type { ConfigFiles } from '../modules/config/files.ts'
 import { referrersOfImport } from '../modules/config/references.ts'
-import { referrerDetail, summarize } from '../modules/config/answers.ts'
 import type { ConfigService } from '../modules/config/service.ts'
+import type { AdmissionDeps } from '../modules/packs/admission.ts'
 import { PackCache } from '../modules/packs/cache.ts'
+import type { PackCity } from '../modules/packs/city.ts'
 import { createLogins } from '../modules/packs/credentials.ts'
 import { createFence, type Lookup } from '../modules/packs/fence.ts'
 import { Git } from '../modules/packs/git.ts'
 import { createPackHandlers, type PackHandlersDeps } from '../modules/packs/handlers.ts'
+import { PackInventory } from '../modules/packs/inventory.ts'
 import { packJobs } from '../modules/packs/jobs.ts'
 import { LOCK_FILE } from '../modules/packs/lock.ts'
 import { materialise } from '../modules/packs/materialise.ts'
 import { createResolver } from '../modules/packs/resolver.ts'
-import { type PackCity, Packs } from '../modules/packs/service.ts'
+import { Packs } from '../modules/packs/service.ts'
 
 export interface CityPacksDeps {
   readonly home: string
@@ -47,6 +50,8 @@ const START_MS = 60_000
 export class CityPacks {
   readonly #deps: CityPacksDeps
   readonly #packs: Packs
+  readonly #inventory: PackInventory
+  readonly #admission: AdmissionDeps
   readonly #resolve: ReturnType<typeof createResolver>
   readonly #foreign = new Map<string, readonly string[]>()
   readonly #closing = new AbortController()
@@ -57,14 +62,18 @@ export class CityPacks {
     const cache = new PackCache(deps.home)
     cache.sweep()
     this.#resolve = createResolver(cache)
+    const { builtins, clock, log } = deps
+    const fence = createFence(deps.allowedHosts, deps.lookup)
+    this.#admission = { fence, builtins }
+    this.#inventory = new PackInventory({ cache, fence, builtins })
     this.#packs = new Packs({
       cache,
-      fence: createFence(deps.allowedHosts, deps.lookup),
-      git: new Git({ env: deps.env, clock: deps.clock }),
+      fence,
+      clock,
+      log,
+      git: new Git({ env: deps.env, clock }),
       logins: createLogins({ home: deps.home, env: deps.env }),
-      clock: deps.clock,
-      log: deps.log,
-      builtins: deps.builtins,
+      inventory: this.#inventory,
       toml: { addTable, removeTable },
     })
   }
@@ -75,12 +84,15 @@ export class CityPacks {
     return ({ source, version }) => this.#resolve({ source, version, lock })
   }
 
-  /** Before the files of a starting city are loaded: fetches what they import and this machine does not have. */
-  async prepareStart(city: City): Promise<void> {
+  /**
+   * For a city whose files cannot be loaded: fetches what they import and this machine does not have. True: everything is
+   * there now, so that another look may find more.
+   */
+  async prepareStart(city: City): Promise<boolean> {
     const aborter = new AbortController()
     const cancel = this.#deps.clock.after(START_MS, () => aborter.abort(new Error('fetching packs took too long')))
     try {
-      await this.#packs.prepareStart(city.path, AbortSignal.any([aborter.signal, this.#closing.signal]))
+      return await this.#packs.prepareStart(city.path, AbortSignal.any([aborter.signal, this.#closing.signal]))
     } finally {
       cancel()
     }
@@ -114,7 +126,13 @@ export class CityPacks {
 
   handlers(access: CityPacksAccess, launch: PackHandlersDeps['launch']) {
     this.#access = access
-    return createPackHandlers({ packs: this.#packs, city: (name) => this.#city(name), launch })
+    return createPackHandlers({
+      packs: this.#packs,
+      inventory: this.#inventory,
+      admission: this.#admission,
+      city: (name) => this.#city(name),
+      launch,
+    })
   }
 
   /** The supervisor ends: downloads of starting cities are cut. */

@@ -98,16 +98,31 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   const readiness = createReadiness({ clock, probes: deps.probes ?? createProbes(probeTargets(env), { env }) })
   const ids = createIds(hostId)
   const packs = new CityPacks({
-    home: settings.home, allowedHosts: settings.allowedPackHosts, builtins: BUILTIN_PACKS, env, clock, log, lookup: deps.lookup,
+    home: settings.home,
+    allowedHosts: settings.allowedPackHosts,
+    builtins: BUILTIN_PACKS,
+    env,
+    clock,
+    log,
+    lookup: deps.lookup,
   })
   const configs = new CityConfigs({
-    clock, log, retention: settings.retention, resolvePack: (files, dir) => packs.resolver(files, dir),
+    clock,
+    log,
+    retention: settings.retention,
+    resolvePack: (files, dir) => packs.resolver(files, dir),
   })
   const objects = new CityObjects({
-    clock, env, clones: openRigClones(deps), config: (name) => configs.of(name),
+    clock,
+    env,
+    clones: openRigClones(deps),
+    config: (name) => configs.of(name),
   })
   const jobs = new CityJobs({
-    clock, log, ids, jobsOf: (city) => [reloadJob(configs.of(city.name), city.name), ...packs.jobs(city), ...objects.jobs(city)],
+    clock,
+    log,
+    ids,
+    jobsOf: (city) => [reloadJob(configs.of(city.name), city.name), ...packs.jobs(city), ...objects.jobs(city)],
   })
   configs.onChange((city, { config }) => packs.follow(city, config))
   configs.onChange((_city, { config }) => objects.follow(config))
@@ -126,8 +141,13 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     migrations: CITY_SCHEMA,
     onCommit: metrics.logs.committed,
     openConfig: async (city, cityStore) => {
-      await packs.prepareStart(city)
-      return configs.open(city, cityStore)
+      try {
+        return await configs.open(city, cityStore)
+      } catch (error) {
+        // A checkout on a new machine: its packs are not there yet, and nobody can ask a city that is not running for them.
+        if (!(await packs.prepareStart(city))) throw error
+        return configs.open(city, cityStore)
+      }
     },
     closeConfig: (city) => configs.close(city),
     inspectConfig: (city) => configs.inspect(city),
@@ -182,7 +202,10 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       { config: (name) => configs.of(name), head: (name) => cities.running(name).store.log.head },
       (city, request) => jobs.launch(city, request),
     ),
-    ...objects.handlers((name) => cities.running(name), (name, request) => jobs.launch(name, request)),
+    ...objects.handlers(
+      (name) => cities.running(name),
+      (name, request) => jobs.launch(name, request),
+    ),
     ...createDocumentHandlers(),
   }
   const token = settings.auth ? (earlierToken(settings.home) ?? randomHex(32)) : undefined

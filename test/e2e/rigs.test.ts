@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { createRig, getRig, listRigs, patchRig } from '../../src/contract/rigs.ts'
+import { getRig, listRigs, patchRig } from '../../src/contract/rigs.ts'
 import { type ConfigCity, createCity } from '../support/config-city.ts'
 import { asMap, at } from '../support/document.ts'
 import { git, makeRepository } from '../support/git-repository.ts'
@@ -24,6 +24,12 @@ const path = (name = '') => `${city.base}/rigs${name === '' ? '' : `/${name}`}`
 const send = (method: string, name: string, body?: unknown, options: CallOptions = {}) =>
   city.api.call(method, path(name), body === undefined ? options : { ...options, body })
 const create = (body: unknown, options?: CallOptions) => city.api.post(path(), body, options)
+/** Creates a rig here, which is there at once. */
+async function made(body: { readonly name: string; readonly path: string }) {
+  const created = await create(body)
+  assert.equal(created.status, 201, created.text)
+  return get(body.name)
+}
 const get = (name: string) => city.api.ask(getRig, path(name))
 const files = () => ['city.toml', '.svc/site.toml'].map((file) => (existsSync(join(city.dir, file)) ? city.read(file) : undefined))
 const rigEvents = async (rig: string) =>
@@ -62,7 +68,7 @@ test('a directory outside the city must exist, and its path is kept on this mach
   const outside = join(supervisor.work, 'outside')
   assertProblem(await create({ name: 'outer', path: outside }), 'validation-failed', /body\.path: does not exist/)
   mkdirSync(outside)
-  const { path: shown } = await city.api.ask(createRig, path(), { body: { name: 'outer', path: outside } })
+  const { path: shown } = await made({ name: 'outer', path: outside })
   assert.equal(shown, outside)
   assert.ok(!city.read('city.toml').includes('outside'))
   assert.match(city.read('.svc/site.toml'), /\[rigs\.outer\]\npath = ".*\/outside"/)
@@ -73,7 +79,7 @@ test('a directory outside the city must exist, and its path is kept on this mach
 
 test('an absolute path inside the city becomes a relative one', async () => {
   const before = files()
-  await city.api.ask(createRig, path(), { body: { name: 'absolute', path: join(city.dir, 'work/absolute') } })
+  await made({ name: 'absolute', path: join(city.dir, 'work/absolute') })
   assert.match(city.read('city.toml'), /path = "work\/absolute"/)
   await send('DELETE', 'absolute')
   assert.deepEqual(files(), before)
@@ -84,7 +90,7 @@ test('a rig gets the imports that the city has for every new rig', async () => {
   city.write('packs/tools/pack.toml', '[pack]\nname = "tools"\nschema = 2\n')
   city.write('packs/tools/agents/mason/agent.toml', 'provider = "shell"\nscope = "rig"\n')
   await save(`${before}\n[defaults.rig.imports.tools]\nsource = "packs/tools"\n`)
-  const rig = await city.api.ask(createRig, path(), { body: { name: 'equipped', path: 'equipped' } })
+  const rig = await made({ name: 'equipped', path: 'equipped' })
   assert.equal(rig.agent_count, 1)
   assert.match(city.read('city.toml'), /imports = \{ tools = \{ source = "packs\/tools" \} \}/)
   await send('DELETE', 'equipped')
@@ -94,7 +100,7 @@ test('a rig gets the imports that the city has for every new rig', async () => {
 test('a repository shows its branch and its changes, looked at in the background', async () => {
   const directory = join(city.dir, 'repository')
   makeRepository(directory, 'trunk')
-  const rig = await city.api.ask(createRig, path(), { body: { name: 'repository', path: 'repository' } })
+  const rig = await made({ name: 'repository', path: 'repository' })
   assert.equal(rig.default_branch, 'trunk', 'found when the rig was added')
   assert.equal(rig.git, undefined, 'only where it is asked for')
   const facts = (look: (git: NonNullable<typeof rig.git>) => boolean) =>
@@ -167,7 +173,7 @@ test('a suspension of a rig that is gone does not come back with a new one of it
   await create({ name: 'phoenix', path: 'phoenix' })
   await city.api.post(`${path('phoenix')}/suspend`)
   await send('DELETE', 'phoenix')
-  assert.equal((await city.api.ask(createRig, path(), { body: { name: 'phoenix', path: 'phoenix' } })).suspended, false)
+  assert.equal((await made({ name: 'phoenix', path: 'phoenix' })).suspended, false)
   await send('DELETE', 'phoenix')
 })
 

@@ -62,7 +62,7 @@ async function readiness(context: Context, input: Input): Promise<number> {
   return EXIT.ok
 }
 
-async function providerReadiness(context: Context, input: Input): Promise<number> {
+export async function providerReadiness(context: Context, input: Input): Promise<number> {
   using limit = context.within()
   const client = await context.client()
   const query = { providers: wanted(input), fresh: input.on('fresh') ? true : undefined }

@@ -17,6 +17,7 @@ const OPERATIONS = [
   'pack.add',
   'pack.install',
   'pack.upgrade',
+  'rig.create',
 ] as const
 const STATES = ['accepted', 'running', 'succeeded', 'failed'] as const
 const DEFAULT_LIMIT = 100

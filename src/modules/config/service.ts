@@ -11,7 +11,7 @@
  * S4  An event only where something changed; a bad state is reported once.
  */
 
-import { join } from 'node:path'
+import { join, relative, sep } from 'node:path'
 import type { Reply } from '../../kernel/call.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Tx } from '../../kernel/database.ts'
@@ -36,6 +36,7 @@ import {
   hashOf,
   hideEmptyAgents,
   type OwnFiles,
+  ownFileKind,
   ownHash,
   type RecordedFiles,
   readOwnFiles,
@@ -591,15 +592,18 @@ export class ConfigService implements CityConfig {
       dir,
       clock,
       extra,
-      changed: () => void this.#changedOnDisk(),
+      changed: (paths) => void this.#changedOnDisk(paths),
       failed: (error) => this.#warn(error, 'watching the configuration failed'),
     })
     // What changed between the load and the first look of the watch.
     void this.#watch.ready.then(() => this.lookAgain())
   }
 
-  async #changedOnDisk(): Promise<void> {
+  async #changedOnDisk(paths: ReadonlySet<string>): Promise<void> {
     if (this.#closed) return
+    // Edits over the API ring here too: what has been looked at already needs no second load.
+    const own = [...paths].every((path) => ownFileKind(relative(this.#deps.dir, path).split(sep).join('/')) !== undefined)
+    if (own) return this.lookAgain()
     await this.reload('watch').catch((error: unknown) => this.#warn(error, 'configuration not reloaded'))
   }
 

@@ -17,8 +17,8 @@ export interface WatchDeps {
   readonly clock: Clock
   /** Absolute paths beside the usual ones that count: fragments, local packs. Asked for whenever a path is looked at. */
   readonly extra: () => readonly string[]
-  /** Something may have changed. */
-  readonly changed: () => void
+  /** Something may have changed: at one of these paths. */
+  readonly changed: (paths: ReadonlySet<string>) => void
   readonly failed: (error: unknown) => void
 }
 
@@ -33,7 +33,12 @@ const TOP_DIRECTORIES: ReadonlySet<string> = new Set(CONVENTION_DIRS)
 const IGNORED = /(?:^|\/)(?:\.git|\.beads|node_modules|__pycache__)(?:\/|$)|\.svc-next$/
 
 export function watchCity({ dir, clock, extra, changed, failed }: WatchDeps): CityWatch {
-  const bell = quietBell(clock, changed)
+  let paths = new Set<string>()
+  const bell = quietBell(clock, () => {
+    const seen = paths
+    paths = new Set()
+    changed(seen)
+  })
   const counts = (path: string): boolean => {
     const local = relative(dir, path).split(sep).join('/')
     if (local === '') return true
@@ -52,7 +57,11 @@ export function watchCity({ dir, clock, extra, changed, failed }: WatchDeps): Ci
   // By itself: its directory holds the database, whose every write would wake a watch of the directory.
   const site = watch(join(dir, '.svc', 'site.toml'), { ignoreInitial: true, persistent: true })
   const opened = [watcher, site]
-  for (const one of opened) one.on('all', () => bell.ring()).on('error', failed)
+  const ring = (path: string): void => {
+    paths.add(path)
+    bell.ring()
+  }
+  for (const one of opened) one.on('all', (_event, path) => ring(path)).on('error', failed)
   return {
     ready: Promise.all(opened.map(readiness)).then(() => {}),
     async close() {

@@ -2,8 +2,8 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { EditedFiles } from './city.ts'
-import { type Declared, type RootImports, rootImports, type Scope } from './imports.ts'
-import { formatLock, LOCK_FILE, LockError, parseLock, type Pin, samePin, sortPins } from './lock.ts'
+import { type RootImports, rootImports, type Scope } from './imports.ts'
+import { formatLock, LOCK_FILE, LockError, type Pin, parseLock, samePin, sortPins } from './lock.ts'
 import { parseConstraint } from './version.ts'
 
 export const readRoot = (dir: string): RootImports => rootImports((path) => readText(join(dir, path)))
@@ -35,7 +35,11 @@ export function tryLock(text: string | undefined): { readonly pins: readonly Pin
 }
 
 /** The text stays as it is where it says the same. */
-export function lockTextFor(pins: readonly Pin[], before: readonly Pin[], text: string | undefined): string | undefined {
+export function lockTextFor(
+  pins: readonly Pin[],
+  before: readonly Pin[],
+  text: string | undefined,
+): string | undefined {
   const kept = sortPins(pins).map((pin) => before.find((old) => samePin(old, pin)) ?? pin)
   const same = text !== undefined && kept.length === before.length && kept.every((pin) => before.includes(pin))
   return same && kept.length > 0 ? text : formatLock(kept)
@@ -52,7 +56,12 @@ export function tablePath(text: string, scope: Scope, name: string): readonly (s
 }
 
 /** As `tablePath`, where the file has the import. */
-export function pathOf(file: string, text: string, scope: Scope, name: string): readonly (string | number)[] | undefined {
+export function pathOf(
+  file: string,
+  text: string,
+  scope: Scope,
+  name: string,
+): readonly (string | number)[] | undefined {
   const own = rootImports((path) => (path === (file === 'pack.toml' ? 'pack.toml' : 'city.toml') ? text : undefined))
   return own.entries.some((entry) => entry.name === name && entry.scope === scope)
     ? tablePath(text, scope, name)
@@ -88,7 +97,3 @@ export function hasConstraint({ constraint }: { readonly constraint: string }): 
     return false
   }
 }
-
-/** No pins where a version cannot be read: the walk would stumble over it. */
-export const usable = (pins: readonly Pin[], entries: readonly Declared[]): readonly Pin[] =>
-  entries.every(({ version }) => hasConstraint({ constraint: version })) ? pins : []

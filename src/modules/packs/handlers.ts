@@ -11,10 +11,15 @@ import type {
 import type { AsyncAcceptedResponse, RequestOperation } from '../../contract/requests.ts'
 import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
-import type { PackCity, Packs } from './service.ts'
+import { type AdmissionDeps, prepareAdd, refuseTaken, refuseUnknown } from './admission.ts'
+import type { PackCity } from './city.ts'
+import type { PackInventory } from './inventory.ts'
+import type { Packs } from './service.ts'
 
 export interface PackHandlersDeps {
   readonly packs: Packs
+  readonly inventory: PackInventory
+  readonly admission: AdmissionDeps
   readonly city: (name: string) => PackCity
   /** Answers the 202 of a request about the city. */
   readonly launch: (city: string, request: LaunchRequest) => Promise<Reply<AsyncAcceptedResponse>>
@@ -29,11 +34,11 @@ interface LaunchRequest {
   readonly check?: () => void
 }
 
-export function createPackHandlers({ packs, city: cityOf, launch }: PackHandlersDeps) {
+export function createPackHandlers({ packs, inventory, admission, city: cityOf, launch }: PackHandlersDeps) {
   const list: Handler<typeof listPacks> = ({ params }) => {
     const city = cityOf(params.cityName)
     const index = String(city.head())
-    const { items, errors } = packs.list(city)
+    const { items, errors } = inventory.list(city)
     const partial = errors.length === 0 ? {} : { partial: true, partial_errors: [...errors] }
     return ok(
       { items: [...items], total: items.length, ...partial },
@@ -44,19 +49,19 @@ export function createPackHandlers({ packs, city: cityOf, launch }: PackHandlers
   const get: Handler<typeof getPack> = ({ params, query }) => {
     const city = cityOf(params.cityName)
     const index = String(city.head())
-    const item = packs.find(city, params.name, query.scope)
+    const item = inventory.find(city, params.name, query.scope)
     return ok(item, { ETag: `"${item.revision}"`, 'X-SVC-Index': index })
   }
 
   const add: Handler<typeof addPack> = ({ params, body, claim }) => {
     const city = cityOf(params.cityName)
-    const input = packs.prepareAdd(city, body)
+    const input = prepareAdd(admission, city, body)
     return launch(params.cityName, {
       operation: 'pack.add',
       subject: input.name,
       input,
       claim,
-      check: () => packs.refuseTaken(city, input),
+      check: () => refuseTaken(city, input),
     })
   }
 
@@ -69,7 +74,7 @@ export function createPackHandlers({ packs, city: cityOf, launch }: PackHandlers
       operation: 'pack.upgrade',
       input: body ?? {},
       claim,
-      check: () => packs.refuseUnknown(city, body?.names),
+      check: () => refuseUnknown(city, body?.names),
     })
   }
 
@@ -78,7 +83,7 @@ export function createPackHandlers({ packs, city: cityOf, launch }: PackHandlers
     return ok({ status: 'deleted' as const, name: item.name, scope: item.scope, source: item.source, revision })
   }
 
-  const check: Handler<typeof checkPacks> = ({ params }) => ok(packs.check(cityOf(params.cityName)))
+  const check: Handler<typeof checkPacks> = ({ params }) => ok(inventory.check(cityOf(params.cityName)))
 
   return {
     'list-packs': list,

@@ -1,7 +1,9 @@
 /** The background work of packs: `pack.add`, `pack.install`, `pack.upgrade`. */
 import type { Job } from '../../kernel/jobs.ts'
-import type { Scope } from './imports.ts'
-import type { AddInput, PackCity, Packs } from './service.ts'
+import type { AddInput } from './admission.ts'
+import type { PackCity } from './city.ts'
+import { scopeOf } from './imports.ts'
+import type { Packs } from './service.ts'
 
 const DEADLINE_MS = 900_000
 
@@ -63,8 +65,5 @@ export function packJobs(packs: Packs, city: () => PackCity): readonly Job[] {
 /** What `prepareAdd` stored, out of the ledger. */
 function readInput(input: Readonly<Record<string, unknown>>): AddInput {
   const text = (key: string): string => String(input[key] ?? '')
-  const scope = text('scope')
-  const known: Scope =
-    scope === 'default-rig' ? scope : scope.startsWith('rig:') ? `rig:${scope.slice('rig:'.length)}` : 'city'
-  return { name: text('name'), scope: known, source: text('source'), version: text('version') }
+  return { name: text('name'), scope: scopeOf(text('scope')), source: text('source'), version: text('version') }
 }

@@ -13,12 +13,22 @@ import type { Logger } from '../../kernel/log.ts'
 import { Problem, problem } from '../../kernel/problem.ts'
 import type { AddInput } from './admission.ts'
 import type { EditedFiles, PackCity, TomlEditor } from './city.ts'
-import { fileFor, lockTextFor, pathOf, readLock, readRoot, tablePath, tryLock, usable, writeLock } from './city-files.ts'
+import {
+  fileFor,
+  lockTextFor,
+  pathOf,
+  readLock,
+  readRoot,
+  tablePath,
+  tryLock,
+  usable,
+  writeLock,
+} from './city-files.ts'
 import { Stale, toFailure } from './failures.ts'
-import { type Declared, type RootImports, rootImports, type Scope, scopeOf } from './imports.ts'
+import { closureOf, type Declared, type RootImports, rootImports, type Scope, scopeOf } from './imports.ts'
 import { checkoutDir, Installation, type InstallerDeps, neededPins } from './installer.ts'
 import type { PackInventory } from './inventory.ts'
-import { LOCK_FILE, parseLock, type Pin, samePin } from './lock.ts'
+import { LOCK_FILE, type Pin, parseLock, samePin } from './lock.ts'
 import { pinFor } from './resolver.ts'
 import { type PackSource, parseSource, tryParse } from './source.ts'
 
@@ -158,22 +168,25 @@ export class Packs {
     return { item, revision }
   }
 
-  /** A start: what is missing is fetched before the files are looked at. Failing is no matter here: the load says what is missing. */
-  async prepareStart(dir: string, signal: AbortSignal): Promise<void> {
+  /** A city that cannot start: fetches what is missing. Failing is no matter here: the load says what is missing. */
+  async prepareStart(dir: string, signal: AbortSignal): Promise<boolean> {
     const root = readRoot(dir)
     const lockText = readLock(dir)
     const { pins, error } = tryLock(lockText)
-    if (error !== undefined || root.complaints.length > 0) return
+    if (error !== undefined || root.complaints.length > 0) return false
     const installation = new Installation(this.#deps, dir, signal)
     try {
       const { demands } = installation.closure(root.entries, usable(pins, root.entries))
-      if (demands.every((demand) => checkoutDir(this.#deps.cache, pins, demand) !== undefined)) return
+      if (demands.every((demand) => checkoutDir(this.#deps.cache, pins, demand) !== undefined)) return false
       const settled = await installation.pins(root.entries, pins)
       const text = lockTextFor(settled, pins, lockText)
       signal.throwIfAborted()
-      if (text !== undefined && text !== lockText && readLock(dir) === lockText) writeLock(dir, text)
+      if (readLock(dir) !== lockText) return false
+      if (text !== undefined && text !== lockText) writeLock(dir, text)
+      return true
     } catch (failure) {
       this.#deps.log.warn({ city: dir, error: toFailure(failure).message }, 'packs not fetched at start')
+      return false
     }
   }
 
@@ -233,12 +246,15 @@ export class Packs {
     files.set(file, this.#deps.toml.addTable(text, path, { source, ...(version === '' ? {} : { version }) }))
   }
 
+  /** Takes pins out of the lock that nobody asks for any more; as long as something is missing nobody can tell. */
   #dropUnneeded(city: PackCity, files: EditedFiles): void {
     const lockText = files.get(LOCK_FILE)
-    if (lockText === undefined) return
-    const pins = parseLock(lockText)
-    const root = rootImports((path) => files.get(path))
-    const { demands } = new Installation(this.#deps, city.dir, AbortSignal.any([])).closure(root.entries, pins)
+    const { pins, error } = tryLock(lockText)
+    const { entries } = rootImports((path) => files.get(path))
+    if (lockText === undefined || error !== undefined || usable(pins, entries) !== pins) return
+    const { cache } = this.#deps
+    const { demands } = closureOf(city.dir, entries, (demand) => checkoutDir(cache, pins, demand))
+    if (demands.some((demand) => checkoutDir(cache, pins, demand) === undefined)) return
     const next = lockTextFor(neededPins(demands, pins), pins, lockText)
     if (next === undefined) files.delete(LOCK_FILE)
     else files.set(LOCK_FILE, next)

@@ -1,0 +1,192 @@
+/** `svcctl provider …`: what agents of a city run on. */
+import type { PatchBody } from '../../contract/merge-patch.ts'
+import type { ProviderCreateRequest, ProviderInfo } from '../../contract/providers.ts'
+import { type CommandSpec, type Input, keyFlag } from '../command.ts'
+import type { Context } from '../context.ts'
+import { EXIT } from '../failure.ts'
+import { bodyOf, ifMatchFlag, preconditionOf, readFields, setFlags, unsetFlag } from '../fields.ts'
+import type { Column } from '../output.ts'
+import { providerReadiness } from './health.ts'
+
+const COLUMNS: readonly Column<ProviderInfo>[] = [
+  { header: 'NAME', value: (provider) => provider.name },
+  { header: 'DISPLAY_NAME', value: (provider) => provider.display_name },
+  { header: 'BUILTIN', value: (provider) => provider.builtin },
+  { header: 'DECLARED', value: (provider) => provider.city_level },
+  { header: 'COMMAND', value: (provider) => provider.command },
+  { header: 'CHAIN', value: (provider) => provider.chain.join(' < ') },
+  { header: 'ARGS', value: (provider) => provider.args?.join(' '), wide: true },
+  { header: 'ACP_COMMAND', value: (provider) => provider.acp_command, wide: true },
+  { header: 'PROMPT_MODE', value: (provider) => provider.prompt_mode, wide: true },
+  { header: 'ENV', value: (provider) => Object.keys(provider.env ?? {}).join(', '), wide: true },
+  { header: 'FILE', value: ({ file, line }) => (file === undefined ? undefined : `${file}:${line}`), wide: true },
+  { header: 'REVISION', value: (provider) => provider.revision, wide: true },
+]
+const ITEM_COLUMNS = COLUMNS.map((column) => ({ ...column, wide: false }))
+const name = (provider: { readonly name: string }): string => provider.name
+
+async function list(context: Context, input: Input): Promise<number> {
+  using limit = context.within()
+  const cityName = await context.needCity(undefined, limit.signal)
+  const client = await context.client()
+  const call = { params: { cityName }, signal: limit.signal }
+  if (input.on('options')) {
+    const { body, text } = await client.call('list-public-providers', call)
+    const items = body.items.flatMap((provider) =>
+      provider.options_schema.map((option) => ({
+        name: provider.name,
+        option: option.key,
+        preset: provider.effective_defaults[option.key],
+        choices: option.choices.map(({ value }) => value).join(', '),
+      })),
+    )
+    const columns: readonly Column<(typeof items)[number]>[] = [
+      { header: 'NAME', value: (item) => item.name },
+      { header: 'OPTION', value: (item) => item.option },
+      { header: 'DEFAULT', value: (item) => item.preset },
+      { header: 'CHOICES', value: (item) => item.choices },
+    ]
+    await context.print.list({ items, columns, name: (item) => `${item.name} ${item.option}`, json: text })
+    return EXIT.ok
+  }
+  const { body, text } = await client.call('list-providers', call)
+  await context.print.list({ items: body.items, columns: COLUMNS, name, json: text })
+  return EXIT.ok
+}
+
+async function get(context: Context, input: Input): Promise<number> {
+  using limit = context.within()
+  const cityName = await context.needCity(undefined, limit.signal)
+  const client = await context.client()
+  const params = { cityName, name: input.required('name') }
+  const { body, text } = await client.call('get-provider', { params, signal: limit.signal })
+  return show(context, body, text)
+}
+
+async function create(context: Context, input: Input): Promise<number> {
+  const [base, command, displayName] = [input.text('base'), input.text('command'), input.text('displayName')]
+  const fields = await readFields(context, input, {
+    name: input.required('name'),
+    ...(base === undefined ? {} : { base }),
+    ...(command === undefined ? {} : { command }),
+    ...(displayName === undefined ? {} : { display_name: displayName }),
+  })
+  using limit = context.within()
+  const cityName = await context.needCity(undefined, limit.signal)
+  const client = await context.client()
+  const { body, text } = await client.call('create-provider', {
+    params: { cityName },
+    body: bodyOf<ProviderCreateRequest>(fields),
+    headers: preconditionOf(input),
+    idempotencyKey: input.text('idempotencyKey'),
+    signal: limit.signal,
+  })
+  return show(context, body, text)
+}
+
+async function update(context: Context, input: Input): Promise<number> {
+  const fields = await readFields(context, input)
+  using limit = context.within()
+  const cityName = await context.needCity(undefined, limit.signal)
+  const client = await context.client()
+  const { body, text } = await client.call('patch-provider', {
+    params: { cityName, name: input.required('name') },
+    body: bodyOf<PatchBody>(fields),
+    headers: preconditionOf(input),
+    signal: limit.signal,
+  })
+  return show(context, body, text)
+}
+
+async function remove(context: Context, input: Input): Promise<number> {
+  using limit = context.within()
+  const cityName = await context.needCity(undefined, limit.signal)
+  const client = await context.client()
+  const { body, text } = await client.call('delete-provider', {
+    params: { cityName, name: input.required('name') },
+    headers: preconditionOf(input),
+    signal: limit.signal,
+  })
+  await context.print.item({
+    item: body,
+    columns: [
+      { header: 'STATUS', value: (deleted) => deleted.status },
+      { header: 'NAME', value: name },
+      { header: 'REVISION', value: (deleted) => deleted.revision },
+    ],
+    name,
+    json: text,
+  })
+  return EXIT.ok
+}
+
+async function show(context: Context, item: ProviderInfo, json: string): Promise<number> {
+  await context.print.item({ item, columns: ITEM_COLUMNS, name, json })
+  return EXIT.ok
+}
+
+const provider = { name: '<name>', description: 'Name of the provider.' } as const
+
+export const commands: readonly CommandSpec[] = [
+  {
+    path: ['provider', 'list'],
+    operations: ['list-providers', 'list-public-providers'],
+    flags: [{ flags: '--options', description: 'What a session may choose of each, instead.' }],
+    examples: [
+      { line: 'svcctl provider list', does: 'declared ones first, then the other built-in ones' },
+      { line: 'svcctl provider list --options', does: 'their options, defaults and choices' },
+    ],
+    run: list,
+  },
+  {
+    path: ['provider', 'get'],
+    operations: ['get-provider'],
+    arguments: [provider],
+    examples: [{ line: 'svcctl provider get claude -o json', does: 'everything about one' }],
+    run: get,
+  },
+  {
+    path: ['provider', 'create'],
+    operations: ['create-provider'],
+    arguments: [provider],
+    flags: [
+      { flags: '--base <provider>', description: 'What it derives from: builtin:NAME, provider:NAME or a name.' },
+      { flags: '--command <command>', description: 'Program that it starts.' },
+      { flags: '--display-name <text>', description: 'What people see.' },
+      ...setFlags,
+      ifMatchFlag,
+      keyFlag,
+    ],
+    examples: [
+      { line: 'svcctl provider create claude --base builtin:claude', does: 'let the city use a built-in one' },
+      { line: `svcctl provider create careful --base claude --set option_defaults.permission_mode=plan`, does: 'derive one' },
+    ],
+    run: create,
+  },
+  {
+    path: ['provider', 'update'],
+    operations: ['patch-provider'],
+    arguments: [provider],
+    flags: [...setFlags, unsetFlag, ifMatchFlag],
+    examples: [
+      { line: 'svcctl provider update careful --set env.MODE=fast --unset display_name', does: 'change two fields' },
+    ],
+    run: update,
+  },
+  {
+    path: ['provider', 'delete'],
+    operations: ['delete-provider'],
+    arguments: [provider],
+    flags: [ifMatchFlag],
+    examples: [{ line: 'svcctl provider delete careful', does: 'remove it, where nothing uses it' }],
+    run: remove,
+  },
+  {
+    path: ['provider', 'readiness'],
+    operations: ['get-provider-readiness', 'get-city-provider-readiness'],
+    arguments: [{ name: '[items...]', description: 'Providers; all where absent.' }],
+    flags: [{ flags: '--fresh' }],
+    examples: [{ line: 'svcctl provider readiness claude --fresh', does: 'can it be used on this host, now' }],
+    run: providerReadiness,
+  },
+]
