@@ -27,7 +27,7 @@ export async function readFields(context: Context, input: Input, base: Fields = 
   for (const pair of input.texts('set')) {
     const equals = pair.indexOf('=')
     if (equals <= 0) throw usageError(`invalid --set "${pair}": expected FIELD=VALUE`)
-    assign(fields, pair.slice(0, equals), valueOf(pair.slice(equals + 1)))
+    assign(fields, pair.slice(0, equals), jsonOrText(pair.slice(equals + 1)))
   }
   for (const field of input.texts('unset')) assign(fields, field, null)
   return Object.fromEntries(fields)
@@ -64,7 +64,7 @@ function assign(fields: Map<string, unknown>, path: string, value: unknown): voi
   fields.set(first, Object.fromEntries(inner))
 }
 
-const valueOf = (text: string): unknown => parsed(text) ?? (text === 'null' ? null : text)
+const jsonOrText = (text: string): unknown => parsed(text) ?? (text === 'null' ? null : text)
 
 function parsed(text: string): unknown {
   try {

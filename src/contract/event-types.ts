@@ -172,12 +172,12 @@ const packFields = {
   ),
   commit: Type.Optional(Type.String()),
 } as const
-export const PackPayload = Type.Object(packFields, { $id: 'PackPayload', additionalProperties: false })
-export const PackUpgradedPayload = Type.Object(
+const PackPayload = Type.Object(packFields, { $id: 'PackPayload', additionalProperties: false })
+const PackUpgradedPayload = Type.Object(
   { ...packFields, previous_version: Type.String(), previous_commit: Type.String() },
   { $id: 'PackUpgradedPayload', additionalProperties: false },
 )
-export const PackAddSucceededPayload = Type.Object(
+const PackAddSucceededPayload = Type.Object(
   { request_id: RequestId, ...packFields, revision: Type.String({ description: 'Of the configuration with it.' }) },
   { $id: 'PackAddSucceededPayload', additionalProperties: false },
 )
@@ -187,7 +187,7 @@ const pinned = Type.Array(
     { additionalProperties: false },
   ),
 )
-export const PackInstallSucceededPayload = Type.Object(
+const PackInstallSucceededPayload = Type.Object(
   {
     request_id: RequestId,
     installed: pinned,
@@ -197,7 +197,7 @@ export const PackInstallSucceededPayload = Type.Object(
   },
   { $id: 'PackInstallSucceededPayload', additionalProperties: false },
 )
-export const PackUpgradeSucceededPayload = Type.Object(
+const PackUpgradeSucceededPayload = Type.Object(
   {
     request_id: RequestId,
     upgraded: Type.Array(

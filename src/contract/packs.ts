@@ -8,15 +8,15 @@ import { AsyncAcceptedResponse } from './requests.ts'
 export const PACK_NAME_PATTERN = '^[a-z0-9][a-z0-9_-]{0,63}$'
 /** Paths of their own, so no import can have these names. */
 export const RESERVED_PACK_NAMES = ['install', 'upgrade', 'check'] as const
-export const PACK_KINDS = ['builtin', 'local', 'git'] as const
-export const PACK_STATES = ['installed', 'missing', 'stale', 'drifted'] as const
+const PACK_KINDS = ['builtin', 'local', 'git'] as const
+const PACK_STATES = ['installed', 'missing', 'stale', 'drifted'] as const
 
 const PackScope = Type.String({
   pattern: '^(city|default-rig|rig:[A-Za-z0-9][A-Za-z0-9._-]{0,63})$',
   description: '`city`, `rig:<name>`, or `default-rig` for what every later rig imports.',
 })
 
-export const PackPin = Type.Object(
+const PackPin = Type.Object(
   {
     version: Type.String({ description: 'Tag, or `sha:<commit>`.' }),
     commit: Type.String(),
@@ -28,7 +28,7 @@ export const PackPin = Type.Object(
 )
 
 const names = Type.Array(Type.String())
-export const PackProvides = Type.Object(
+const PackProvides = Type.Object(
   { agents: names, formulas: names, orders: names, skills: names, mcp: names, commands: names, doctor: names },
   {
     $id: 'PackProvides',
@@ -85,7 +85,7 @@ export const PackAddRequest = Type.Object(
 )
 export type PackAddRequest = Static<typeof PackAddRequest>
 
-export const PackUpgradeRequest = Type.Object(
+const PackUpgradeRequest = Type.Object(
   {
     names: Type.Optional(
       Type.Array(Type.String({ minLength: 1 }), {
@@ -98,7 +98,7 @@ export const PackUpgradeRequest = Type.Object(
   { $id: 'PackUpgradeRequest', additionalProperties: false },
 )
 
-export const DeletedPack = Type.Object(
+const DeletedPack = Type.Object(
   {
     status: Type.Literal('deleted'),
     name: Type.String(),
@@ -109,7 +109,7 @@ export const DeletedPack = Type.Object(
   { $id: 'DeletedPack', additionalProperties: false },
 )
 
-export const PACK_ISSUE_CODES = [
+const PACK_ISSUE_CODES = [
   'invalid-file',
   'invalid-source',
   'blocked-host',

@@ -216,7 +216,6 @@ export const deleteProvider = operation({
     'pack-derived',
     'still-referenced',
     'conflict-config',
-    'invalid-config',
   ],
   emits: ['config.reloaded'],
 })

@@ -162,7 +162,7 @@ export const createRig = operation({
   headers: ['Idempotency-Key', 'If-Match'],
   replies: { 201: RigInfo, 202: AsyncAcceptedResponse },
   replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: ['name-taken', 'operation-in-progress', 'missing-dependency', 'conflict-config', 'invalid-config'],
+  problems: ['name-taken', 'operation-in-progress', 'conflict-config', 'invalid-config'],
   emits: ['rig.created', 'config.reloaded', 'rig.provision.progress', 'request.result.rig.create', 'request.failed'],
 })
 

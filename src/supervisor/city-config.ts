@@ -33,6 +33,7 @@ export class CityConfigs {
   readonly #deps: CityConfigsDeps
   readonly #services = new Map<string, ConfigService>()
   readonly #listeners: Listener[] = []
+  #closed = false
 
   constructor(deps: CityConfigsDeps) {
     this.#deps = deps
@@ -51,6 +52,7 @@ export class CityConfigs {
   }
 
   async open(city: City, store: CityStore): Promise<CitySettings> {
+    if (this.#closed) throw new StartFailure('preempted', 'the supervisor is shutting down')
     await this.close(city)
     const service = new ConfigService({
       name: city.name,
@@ -64,15 +66,17 @@ export class CityConfigs {
     service.onChange((change) => {
       for (const listener of this.#listeners) listener(city, change)
     })
+    // Known from here on, so that a stop that comes in between ends it too.
+    this.#services.set(city.name, service)
     try {
       await service.open()
     } catch (error) {
+      if (this.#services.get(city.name) === service) this.#services.delete(city.name)
       await service.close()
       if (error instanceof InvalidConfig)
         throw new StartFailure('city_config_failed', error.message, error.issues.map(toDetail))
       throw error
     }
-    this.#services.set(city.name, service)
     return this.#settingsOf(service)
   }
 
@@ -83,6 +87,7 @@ export class CityConfigs {
   }
 
   async closeAll(): Promise<void> {
+    this.#closed = true
     const services = [...this.#services.values()]
     this.#services.clear()
     await Promise.all(services.map((service) => service.close()))

@@ -1,7 +1,8 @@
 /** Where providers, rigs and patches meet cities, their configuration and their jobs. */
-import { problem } from '../kernel/problem.ts'
+
 import type { Clock } from '../kernel/clock.ts'
 import type { Job } from '../kernel/jobs.ts'
+import { problem } from '../kernel/problem.ts'
 import type { Environment } from '../kernel/processes.ts'
 import type { City } from '../modules/cities/city.ts'
 import type { CityStore } from '../modules/cities/city-store.ts'
@@ -59,19 +60,37 @@ export class CityObjects {
   jobs(city: City): readonly Job[] {
     const { store } = city
     if (store === undefined) throw problem('city-not-found', `city not found or not running: ${city.name}`)
-    const clone = (source: string, directory: string, { directory: of }: { readonly directory: string }, signal: AbortSignal) =>
-      this.#deps.clones.clone(source, directory, of, signal)
-    return [rigCreateJob({ ...this.#rigFiles, clock: this.#deps.clock, git: this.#git, clone }, this.#rigCity({ ...city, store }))]
+    const clone = (
+      source: string,
+      directory: string,
+      { directory: of }: { readonly directory: string },
+      signal: AbortSignal,
+    ) => this.#deps.clones.clone(source, directory, of, signal)
+    return [
+      rigCreateJob(
+        { ...this.#rigFiles, clock: this.#deps.clock, git: this.#git, clone },
+        this.#rigCity({ ...city, store }),
+      ),
+    ]
   }
 
   handlers(running: (name: string) => RunningCity, launch: RigHandlersDeps<EffectiveConfig>['launch']) {
     const city = (name: string) => this.#rigCity(running(name))
     return {
       ...createProviderHandlers({
-        city, presets: new Map(Object.entries(PRESETS)), declaration: declaredProvider, referrers: referrersOfProvider, tree: treeFiles,
+        city,
+        presets: new Map(Object.entries(PRESETS)),
+        declaration: declaredProvider,
+        referrers: referrersOfProvider,
+        tree: treeFiles,
       }),
       ...createRigHandlers({
-        ...this.#rigFiles, city, launch, clock: this.#deps.clock, git: this.#git, checkSource: this.#deps.clones.checkSource,
+        ...this.#rigFiles,
+        city,
+        launch,
+        clock: this.#deps.clock,
+        git: this.#git,
+        checkSource: this.#deps.clones.checkSource,
       }),
       ...createPatchHandlers({ city, patches: storedPatches, tree: treeFiles }),
     }

@@ -1,7 +1,7 @@
 /** Where the packs family meets cities and their configuration: one cache and one fence, all cities. */
 
 import { join } from 'node:path'
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, delay } from '../kernel/clock.ts'
 import type { Job } from '../kernel/jobs.ts'
 import type { Logger } from '../kernel/log.ts'
 import type { Environment } from '../kernel/processes.ts'
@@ -55,6 +55,7 @@ export class CityPacks {
   readonly #resolve: ReturnType<typeof createResolver>
   readonly #foreign = new Map<string, readonly string[]>()
   readonly #closing = new AbortController()
+  readonly #staging = new Map<string, Promise<void>>()
   #access: CityPacksAccess | undefined
 
   constructor(deps: CityPacksDeps) {
@@ -100,24 +101,31 @@ export class CityPacks {
 
   /** Stages what packs bring, as part of the start. */
   get hook(): PhaseHook {
-    return { phase: 'resolving_formulas', run: (city) => this.stage(city, this.#reach().config(city.name).current()) }
-  }
-
-  /** Stages what packs bring; also after each change of the configuration. */
-  stage(city: City, config: EffectiveConfig): void {
-    const { written, removed, foreign } = materialise(config)
-    this.#foreign.set(city.name, foreign)
-    if (written + removed + foreign.length > 0)
-      this.#deps.log.info({ city: city.name, written, removed, foreign }, 'packs staged')
+    return {
+      phase: 'resolving_formulas',
+      run: (city) => this.#staged(city.name, () => this.#stage(city.name, this.#reach().config(city.name).current())),
+    }
   }
 
   /** A change of a running city: one that cannot be staged goes on with what was staged before. */
   follow(city: City, config: EffectiveConfig): void {
-    try {
-      this.stage(city, config)
-    } catch (error) {
-      this.#deps.log.error({ city: city.name, err: error }, 'packs not staged')
-    }
+    this.#staged(city.name, () => this.#stage(city.name, config)).catch((error: unknown) =>
+      this.#deps.log.error({ city: city.name, err: error }, 'packs not staged'),
+    )
+  }
+
+  async #stage(city: string, config: EffectiveConfig): Promise<void> {
+    const { clock, log } = this.#deps
+    const { written, removed, foreign } = await materialise(config, () => delay(clock, 0, this.#closing.signal))
+    this.#foreign.set(city, foreign)
+    if (written + removed + foreign.length > 0) log.info({ city, written, removed, foreign }, 'packs staged')
+  }
+
+  /** One run at a time for a city, in the order of the changes. */
+  #staged(city: string, work: () => Promise<void>): Promise<void> {
+    const turn = (this.#staging.get(city) ?? Promise.resolve()).then(work, work)
+    this.#staging.set(city, turn)
+    return turn
   }
 
   jobs(city: City): readonly Job[] {
@@ -154,7 +162,7 @@ export class CityPacks {
       revision: config.revision,
       // Asked for by requests only: a job that is resumed at the start comes before the city is running.
       head: () => access.head(name),
-      async edit({ actor, ifMatch, etag, change, events, mends }) {
+      edit: async ({ actor, ifMatch, etag, change, events, mends }) => {
         const { result, config: now } = await config.edit({
           actor,
           ifMatch,
@@ -163,6 +171,8 @@ export class CityPacks {
           ...(etag === undefined ? {} : { etag }),
           ...(mends === undefined ? {} : { mends }),
         })
+        // Who hears of the end finds what the pack brings.
+        await this.#staging.get(name)?.catch(() => {})
         return { result, revision: now.revision }
       },
       async reload() {

@@ -43,12 +43,17 @@ export function declaredRig(config: EffectiveConfig, name: string): RigDeclarati
   return node === undefined ? undefined : { fields: plainTable(node), file: node.at.file, line: node.at.line }
 }
 
-const PATCH_TABLES = { agents: 'agent', rigs: 'rigs', providers: 'providers' } as const satisfies Record<PatchKind, string>
+const PATCH_TABLES = { agents: 'agent', rigs: 'rigs', providers: 'providers' } as const satisfies Record<
+  PatchKind,
+  string
+>
 
 export function storedPatches(config: EffectiveConfig, kind: PatchKind): readonly StoredPatch[] {
   const { merged } = originsOf(config).composed.root
   return elementsOf(tableOf(merged, 'patches') ?? emptyTable(), PATCH_TABLES[kind]).map((node) => ({
-    file: node.at.file, line: node.at.line, fields: plainTable(node),
+    file: node.at.file,
+    line: node.at.line,
+    fields: plainTable(node),
   }))
 }
 
@@ -59,4 +64,5 @@ function asTable(value: ReturnType<typeof plainOf>): PlainTable {
   throw problem('conflict-config', 'the file is not a table')
 }
 
-const isTable = (value: ReturnType<typeof plainOf>): value is PlainTable => typeof value === 'object' && !Array.isArray(value)
+const isTable = (value: ReturnType<typeof plainOf>): value is PlainTable =>
+  typeof value === 'object' && !Array.isArray(value)

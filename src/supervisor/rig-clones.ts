@@ -1,11 +1,12 @@
 /** Where rigs that start as a clone meet the packs family: the same fence, the same logins, the same way to run git. */
-import { invalidField } from '../kernel/problem.ts'
+
 import { JobFailure } from '../kernel/jobs.ts'
-import { createLogins, CredentialError, type Logins } from '../modules/packs/credentials.ts'
+import { invalidField } from '../kernel/problem.ts'
+import { CredentialError, createLogins, type Logins } from '../modules/packs/credentials.ts'
 import { BlockedHost, createFence, type Fence, UnknownHost } from '../modules/packs/fence.ts'
 import { Git, GitError } from '../modules/packs/git.ts'
-import type { SupervisorDeps } from './supervisor.ts'
 import { parseSource, type RemoteSource, SourceError } from '../modules/packs/source.ts'
+import type { SupervisorDeps } from './supervisor.ts'
 
 export interface RigClonesDeps {
   readonly fence: Fence
@@ -59,7 +60,8 @@ function remoteOf(url: string): RemoteSource {
   throw invalidField('body.git_url', 'must be the URL of a git repository, with https, http or ssh')
 }
 
-const forRigs = (sentence: string): string => sentence.replaceAll('a pack source', 'the URL').replaceAll('the pack source', 'the URL')
+const forRigs = (sentence: string): string =>
+  sentence.replaceAll('a pack source', 'the URL').replaceAll('the pack source', 'the URL')
 
 function toFailure(error: unknown): unknown {
   if (error instanceof BlockedHost) return new JobFailure('blocked_host', forRigs(error.message))

@@ -523,6 +523,20 @@ test('an import whose repository is gone can be taken out, which mends the files
   assert.equal((await phi.config()).last_error, undefined)
 })
 
+test('a version that cannot be read, of an import or inside a pack, is a finding and no defect', async () => {
+  const ver = await city('ver')
+  const inside = git.repository(
+    'odd-inside',
+    pack('odd-inside', `[imports.x]\nsource = "${git.url}/none.git"\nversion = "main"\n`),
+  )
+  inside.tag('v1.0.0')
+  assert.equal(await refused(ver, await ver.post('/packs', { source: inside.source })), 'invalid_config')
+  ver.write('pack.toml', `${ver.read('pack.toml')}\n[imports.odd]\nsource = "${git.url}/x.git"\nversion = "main"\n`)
+  assert.deepEqual(await codes(ver), ['invalid-source'])
+  assert.equal(await stateOf(ver, 'odd'), 'stale')
+  assert.equal(await refused(ver, await ver.post('/packs/install')), 'invalid_config')
+})
+
 test('two adds of one name at once: one is added, the other fails', async () => {
   const chi = await city('chi')
   const [a, b] = [tagged('race-a', 'v1.0.0'), tagged('race-b', 'v1.0.0')]

@@ -13,7 +13,9 @@ before(async () => {
   city = await createCity(supervisor, 'alpha')
   assert.equal((await city.post('/rigs', { name: 'shop', path: 'shop' })).status, 201)
   const text = city.read('city.toml')
-  await save(`${text}\n[[agent]]\nname = "clerk"\ndir = "shop"\nprovider = "shell"\nenv = { MODE = "slow", KEEP = "1" }\n# The end.\n`)
+  await save(
+    `${text}\n[[agent]]\nname = "clerk"\ndir = "shop"\nprovider = "shell"\nenv = { MODE = "slow", KEEP = "1" }\n# The end.\n`,
+  )
 })
 after(async () => {
   city.api.close()
@@ -34,34 +36,53 @@ const list = async (kind: string) => {
   assert.equal(at(body, 'total'), items.length)
   return items.map(asMap)
 }
-const explained = async (query: string, ...path: readonly (string | number)[]) => at((await city.get(`/config/explain?${query}`)).body, ...path)
+const explained = async (query: string, ...path: readonly (string | number)[]) =>
+  at((await city.get(`/config/explain?${query}`)).body, ...path)
 
 /** One target of each kind, with two whole patches for it and a merge of the second. */
 const KINDS = [
   {
-    kind: 'agents', item: 'agents/core.worker', keys: { name: 'core.worker' },
-    first: { nudge: 'go on', env: { A: '1' }, pre_start_append: ['true'] }, second: { nudge: 'hurry', max_active_sessions: 2 },
-    change: { nudge: null, min_active_sessions: 1, args: ['-x'] }, merged: { max_active_sessions: 2, min_active_sessions: 1, args: ['-x'] },
+    kind: 'agents',
+    item: 'agents/core.worker',
+    keys: { name: 'core.worker' },
+    first: { nudge: 'go on', env: { A: '1' }, pre_start_append: ['true'] },
+    second: { nudge: 'hurry', max_active_sessions: 2 },
+    change: { nudge: null, min_active_sessions: 1, args: ['-x'] },
+    merged: { max_active_sessions: 2, min_active_sessions: 1, args: ['-x'] },
   },
   {
-    kind: 'agents', item: 'agents/shop/clerk', keys: { dir: 'shop', name: 'clerk' },
-    first: { suspended: true, env_remove: ['MODE'] }, second: { suspended: false },
-    change: { suspended: null, attach: false }, merged: { attach: false },
+    kind: 'agents',
+    item: 'agents/shop/clerk',
+    keys: { dir: 'shop', name: 'clerk' },
+    first: { suspended: true, env_remove: ['MODE'] },
+    second: { suspended: false },
+    change: { suspended: null, attach: false },
+    merged: { attach: false },
   },
   {
-    kind: 'rigs', item: 'rigs/shop', keys: { name: 'shop' },
-    first: { default_branch: 'trunk', formula_vars: { team: 'a', size: 3, fast: true } }, second: { default_branch: 'main' },
-    change: { formula_vars: { team: 'b' }, suspended_on_start: true }, merged: { default_branch: 'main', formula_vars: { team: 'b' }, suspended_on_start: true },
+    kind: 'rigs',
+    item: 'rigs/shop',
+    keys: { name: 'shop' },
+    first: { default_branch: 'trunk', formula_vars: { team: 'a', size: 3, fast: true } },
+    second: { default_branch: 'main' },
+    change: { formula_vars: { team: 'b' }, suspended_on_start: true },
+    merged: { default_branch: 'main', formula_vars: { team: 'b' }, suspended_on_start: true },
   },
   {
-    kind: 'providers', item: 'providers/shell', keys: { name: 'shell' },
-    first: { display_name: 'Patched', args_append: ['-u'], env: { B: '2' } }, second: { ready_delay_ms: 7 },
-    change: { display_name: 'Again', ready_delay_ms: null }, merged: { display_name: 'Again' },
+    kind: 'providers',
+    item: 'providers/shell',
+    keys: { name: 'shell' },
+    first: { display_name: 'Patched', args_append: ['-u'], env: { B: '2' } },
+    second: { ready_delay_ms: 7 },
+    change: { display_name: 'Again', ready_delay_ms: null },
+    merged: { display_name: 'Again' },
   },
 ] as const
 
 const withoutSecrets = (fields: object) =>
-  'env' in fields ? { ...fields, env: Object.fromEntries(Object.keys(asMap(fields.env)).map((key) => [key, MASK])) } : fields
+  'env' in fields
+    ? { ...fields, env: Object.fromEntries(Object.keys(asMap(fields.env)).map((key) => [key, MASK])) }
+    : fields
 
 for (const { kind, item, keys, first, second, change, merged } of KINDS) {
   test(`${item}: put, get, replace, merge and delete; the file is as before at the end`, async () => {
@@ -82,7 +103,11 @@ for (const { kind, item, keys, first, second, change, merged } of KINDS) {
     assert.equal(at(again.body, 'revision'), revision)
     const replaced = await send('PUT', kind, { ...keys, ...second })
     assert.equal(replaced.status, 200, replaced.text)
-    assert.deepEqual({ ...asMap(replaced.body), file, line, revision }, { ...keys, ...second, file, line, revision }, 'nothing of the first is left')
+    assert.deepEqual(
+      { ...asMap(replaced.body), file, line, revision },
+      { ...keys, ...second, file, line, revision },
+      'nothing of the first is left',
+    )
     const restored = await send('PUT', item, { ...first, ...keys })
     assert.deepEqual(restored.body, created.body)
 
@@ -113,7 +138,11 @@ test('values of variables are masked, can be sent back, and are kept', async () 
   assert.deepEqual(read, { KEY: MASK, FROM: '$OUTER' })
   assert.equal((await send('PUT', 'agents/shop/clerk', { env: read, nudge: 'go' })).status, 200)
   assert.match(city.read('city.toml'), /hunter2/)
-  assertProblem(await send('PATCH', 'agents/shop/clerk', { env: { OTHER: MASK } }), 'validation-failed', /body\.env\.OTHER/)
+  assertProblem(
+    await send('PATCH', 'agents/shop/clerk', { env: { OTHER: MASK } }),
+    'validation-failed',
+    /body\.env\.OTHER/,
+  )
   await send('DELETE', 'agents/shop/clerk')
   assert.equal(city.read('city.toml'), text)
 })
@@ -123,7 +152,10 @@ test('a patch of a fragment is listed with its file, and changed and removed the
   const fragment = '# Mine.\n[[patches.rigs]]\nname = "shop" # the shop\ndefault_branch = "main"\n'
   city.write('more.toml', fragment)
   await save(`include = ["more.toml"]\n${text}`)
-  assert.deepEqual((await list('rigs')).map(({ name, file, line }) => [name, file, line]), [['shop', 'more.toml', 2]])
+  assert.deepEqual(
+    (await list('rigs')).map(({ name, file, line }) => [name, file, line]),
+    [['shop', 'more.toml', 2]],
+  )
   assert.equal((await send('PATCH', 'rigs/shop', { default_branch: 'trunk' })).status, 200)
   assert.equal(city.read('more.toml'), fragment.replace('"main"', '"trunk"'))
   assert.equal((await send('DELETE', 'rigs/shop')).status, 200)
@@ -162,7 +194,11 @@ test('refusals say what is wrong, and change nothing', async (t) => {
   await t.test('a target that does not exist', async () => {
     assertProblem(await send('PUT', 'agents/nobody', { nudge: 'x' }), 'invalid-config', /nobody/)
     assertProblem(await send('PUT', 'agents/nowhere/worker', { nudge: 'x' }), 'invalid-config')
-    assertProblem(await send('PUT', 'rigs/nowhere', { default_branch: 'x' }), 'invalid-config', /there is no rig `nowhere` to patch/)
+    assertProblem(
+      await send('PUT', 'rigs/nowhere', { default_branch: 'x' }),
+      'invalid-config',
+      /there is no rig `nowhere` to patch/,
+    )
     const undeclared = assertProblem(await send('PUT', 'providers/claude', { command: 'x' }), 'invalid-config')
     assert.match(undeclared.errors?.[0]?.message ?? '', /declare it/)
     assert.match(undeclared.errors?.[0]?.location ?? '', /^city\.toml:\d+:\d+$/)
@@ -170,7 +206,10 @@ test('refusals say what is wrong, and change nothing', async (t) => {
   await t.test('no target, an empty one, or another than the path names', async () => {
     for (const kind of ['agents', 'rigs', 'providers']) {
       assert.equal(assertProblem(await send('PUT', kind, {}), 'validation-failed').errors?.[0]?.location, 'body.name')
-      assert.equal(assertProblem(await send('PUT', kind, { name: '' }), 'validation-failed').errors?.[0]?.location, 'body.name')
+      assert.equal(
+        assertProblem(await send('PUT', kind, { name: '' }), 'validation-failed').errors?.[0]?.location,
+        'body.name',
+      )
     }
     assertProblem(await send('PUT', 'rigs/shop', { name: 'other' }), 'validation-failed', /body\.name/)
     assertProblem(await send('PUT', 'agents/shop/clerk', { dir: 'other' }), 'validation-failed', /body\.dir/)
@@ -181,7 +220,11 @@ test('refusals say what is wrong, and change nothing', async (t) => {
     assertProblem(await send('PUT', 'agents/core.worker', { scope: 'rig' }), 'validation-failed')
     assertProblem(await send('PUT', 'rigs/shop', { prefix: 7 }), 'validation-failed')
     assertProblem(await send('PATCH', 'rigs/shop', { prefix: 7 }), 'validation-failed')
-    assertProblem(await send('PUT', 'agents/core.worker', { idle_timeout: 'soon' }), 'invalid-config', /idle_timeout|duration/)
+    assertProblem(
+      await send('PUT', 'agents/core.worker', { idle_timeout: 'soon' }),
+      'invalid-config',
+      /idle_timeout|duration/,
+    )
   })
   await t.test('a merge into nothing', async () => {
     for (const { item } of KINDS) assertProblem(await send('PATCH', item, {}), 'patch-not-found')

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { MASK } from '../../src/contract/merge-patch.ts'
-import { createProvider, getProvider, listProviders, listPublicProviders, patchProvider } from '../../src/contract/providers.ts'
+import {
+  createProvider,
+  getProvider,
+  listProviders,
+  listPublicProviders,
+  patchProvider,
+} from '../../src/contract/providers.ts'
 import { type ConfigCity, createCity } from '../support/config-city.ts'
 import { at } from '../support/document.ts'
 import { assertProblem, type CallOptions } from '../support/http.ts'
@@ -31,7 +37,12 @@ async function save(text: string): Promise<void> {
 }
 
 test('declared providers come first by name, then the other built-in ones; a declared one shows its whole chain', async () => {
-  await create({ name: 'zeta', base: 'claude', args_append: ['--verbose'], env: { TOKEN: 'hush', FROM: '$HOME_TOKEN' } })
+  await create({
+    name: 'zeta',
+    base: 'claude',
+    args_append: ['--verbose'],
+    env: { TOKEN: 'hush', FROM: '$HOME_TOKEN' },
+  })
   await create({ name: 'beta', command: 'cat' })
   const { items, total } = await city.api.ask(listProviders, path())
   assert.equal(total, items.length)
@@ -62,7 +73,12 @@ test('declared providers come first by name, then the other built-in ones; a dec
 
 test('no answer ever holds the value of a variable', async (t) => {
   const created = await create({ name: 'secretive', command: 'cat', env: { KEY: 'hunter2' } })
-  const texts = [created, await city.get('/providers'), await city.get('/providers/public'), await city.get('/providers/secretive')]
+  const texts = [
+    created,
+    await city.get('/providers'),
+    await city.get('/providers/public'),
+    await city.get('/providers/secretive'),
+  ]
   const patched = await send('PATCH', 'secretive', { display_name: 'S' })
   for (const { text } of [...texts, patched, await city.get('/events?limit=1000')]) assert.ok(!text.includes('hunter2'))
   assert.match(city.read('city.toml'), /hunter2/)
@@ -85,7 +101,11 @@ test('the public list shows options over the whole chain, and nothing that would
   const builtin = items.find(({ name }) => name === 'claude')
   assert.ok(derived && builtin)
   assert.deepEqual(derived.options_schema, builtin.options_schema)
-  assert.ok(derived.options_schema.some(({ key, choices }) => key === 'permission_mode' && choices.some(({ value }) => value === 'plan')))
+  assert.ok(
+    derived.options_schema.some(
+      ({ key, choices }) => key === 'permission_mode' && choices.some(({ value }) => value === 'plan'),
+    ),
+  )
   assert.equal(derived.effective_defaults['permission_mode'], 'plan')
   assert.notEqual(builtin.effective_defaults['permission_mode'], 'plan')
   const { text } = await city.get('/providers/public')
@@ -101,7 +121,17 @@ test('create and delete give the file back byte for byte; so do set and unset, c
   assert.notEqual(city.read('city.toml'), before)
   assert.equal(at(created.body, 'revision'), String(created.headers.etag).replaceAll('"', ''))
   const between = city.read('city.toml')
-  assert.equal((await send('PATCH', 'cat', { display_name: 'Cat', option_defaults: null, env: { B: '2' }, upstream_env: { api_key: 'K' } })).status, 200)
+  assert.equal(
+    (
+      await send('PATCH', 'cat', {
+        display_name: 'Cat',
+        option_defaults: null,
+        env: { B: '2' },
+        upstream_env: { api_key: 'K' },
+      })
+    ).status,
+    200,
+  )
   assert.equal((await send('PATCH', 'cat', { display_name: null, env: { B: null }, upstream_env: null })).status, 200)
   assert.equal(city.read('city.toml'), between)
   assert.equal((await send('PATCH', 'cat', { args: ['-v'], ready_delay_ms: 6 })).status, 200)
@@ -114,8 +144,17 @@ test('create and delete give the file back byte for byte; so do set and unset, c
 test('a provider written by hand in its own way is changed where it stands', async () => {
   const before = `${city.read('city.toml')}\n`
   const text = [
-    '[providers.hand] # mine', "command = 'cat'   # quoted my way", 'args = [', '  "-u", # unbuffered', ']',
-    '[providers.hand.env]', 'A = "1"', '[[providers.hand.options_schema]]', 'key = "mode"', 'choices = [{ value = "x" }]', '',
+    '[providers.hand] # mine',
+    "command = 'cat'   # quoted my way",
+    'args = [',
+    '  "-u", # unbuffered',
+    ']',
+    '[providers.hand.env]',
+    'A = "1"',
+    '[[providers.hand.options_schema]]',
+    'key = "mode"',
+    'choices = [{ value = "x" }]',
+    '',
   ].join('\n')
   await save(before + text)
   const changed = await city.api.ask(patchProvider, path('hand'), { body: { command: 'tac', env: { A: '2', B: '3' } } })
@@ -124,7 +163,9 @@ test('a provider written by hand in its own way is changed where it stands', asy
   assert.match(after, /command = 'tac' {3}# quoted my way/)
   assert.match(after, /"-u", # unbuffered/)
   assert.match(after, /\[providers\.hand\.env\]\nA = "2"\nB = "3"/)
-  const replaced = await city.api.ask(patchProvider, path('hand'), { body: { options_schema: [{ key: 'mode', choices: [{ value: 'y' }] }] } })
+  const replaced = await city.api.ask(patchProvider, path('hand'), {
+    body: { options_schema: [{ key: 'mode', choices: [{ value: 'y' }] }] },
+  })
   assert.deepEqual(replaced.raw.options_schema, [{ key: 'mode', choices: [{ value: 'y' }] }])
   assert.equal((await send('DELETE', 'hand')).status, 200)
   assert.equal(city.read('city.toml'), before)
@@ -132,10 +173,18 @@ test('a provider written by hand in its own way is changed where it stands', asy
 
 test('an empty patch changes nothing and answers with the provider', async () => {
   const before = [city.read('city.toml'), (await city.config()).revision, (await city.events('config.*')).length]
-  const { status, headers } = await send('PATCH', 'shell', {}, { headers: { 'content-type': 'application/merge-patch+json' } })
+  const { status, headers } = await send(
+    'PATCH',
+    'shell',
+    {},
+    { headers: { 'content-type': 'application/merge-patch+json' } },
+  )
   assert.equal(status, 200)
   assert.equal(headers.etag, `"${(await get('shell')).revision}"`)
-  assert.deepEqual([city.read('city.toml'), (await city.config()).revision, (await city.events('config.*')).length], before)
+  assert.deepEqual(
+    [city.read('city.toml'), (await city.config()).revision, (await city.events('config.*')).length],
+    before,
+  )
 })
 
 test('writes with a stale If-Match answer 412 and change nothing; with the right one they go through', async () => {
@@ -153,12 +202,18 @@ test('writes with a stale If-Match answer 412 and change nothing; with the right
   const patched = await send('PATCH', 'late', { display_name: 'Late' }, fresh)
   assert.equal(patched.status, 200)
   assertProblem(await send('DELETE', 'late', undefined, fresh), 'precondition-failed')
-  assert.equal((await send('DELETE', 'late', undefined, { headers: { 'if-match': String(patched.headers.etag) } })).status, 200)
+  assert.equal(
+    (await send('DELETE', 'late', undefined, { headers: { 'if-match': String(patched.headers.etag) } })).status,
+    200,
+  )
 })
 
 test('a repeated create with the same key is done once and answered the same', async () => {
   const options = { headers: { 'idempotency-key': 'provider-1' } }
-  const [first, second] = [await create({ name: 'once', command: 'cat' }, options), await create({ name: 'once', command: 'cat' }, options)]
+  const [first, second] = [
+    await create({ name: 'once', command: 'cat' }, options),
+    await create({ name: 'once', command: 'cat' }, options),
+  ]
   assert.equal(first.status, 201)
   assert.equal(second.status, 201)
   assert.deepEqual(second.body, first.body)
@@ -170,7 +225,10 @@ test('every change is in force and announced before it is answered', async () =>
   const seen = (await city.events('config.reloaded')).length
   await city.api.ask(createProvider, path(), { body: { name: 'loud', command: 'cat' } })
   const events = (await city.events('config.reloaded')).slice(seen)
-  assert.deepEqual(events.map(({ payload }) => at(payload, 'changed', 'providers')), [['loud']])
+  assert.deepEqual(
+    events.map(({ payload }) => at(payload, 'changed', 'providers')),
+    [['loud']],
+  )
   assert.equal((await city.config()).revision, events[0]?.payload.revision)
   const deleted = await send('DELETE', 'loud')
   assert.deepEqual(deleted.body, { status: 'deleted', name: 'loud', revision: (await city.config()).revision })
@@ -189,30 +247,55 @@ test('refusals say what is wrong, and change nothing', async (t) => {
   })
   await t.test('a name that is reserved, or none', async () => {
     for (const name of ['public', '', 'a/b', 'a:b', 'x'.repeat(65)]) {
-      assert.equal(assertProblem(await create({ name, command: 'cat' }), 'validation-failed').errors?.[0]?.location, 'body.name')
+      assert.equal(
+        assertProblem(await create({ name, command: 'cat' }), 'validation-failed').errors?.[0]?.location,
+        'body.name',
+      )
     }
     assertProblem(await create({ command: 'cat' }), 'validation-failed')
     assertProblem(await create({ name: 'x', command: 'cat', comand: 'cat' }), 'validation-failed', /comand/)
   })
   await t.test('taken', async () => {
-    assertProblem(await create({ name: 'shell', base: 'builtin:shell' }), 'name-taken', 'conflict: there is a provider shell already, in city.toml')
+    assertProblem(
+      await create({ name: 'shell', base: 'builtin:shell' }),
+      'name-taken',
+      'conflict: there is a provider shell already, in city.toml',
+    )
   })
   await t.test('built in and not declared', async () => {
     assertProblem(await send('PATCH', 'claude', { command: 'x' }), 'provider-builtin', /declare it first/)
     assertProblem(await send('DELETE', 'claude'), 'provider-builtin')
   })
   await t.test('still referenced', async () => {
-    const { errors } = assertProblem(await send('DELETE', 'shell'), 'still-referenced', /workspace workspace \(city\.toml:\d+\)/)
-    assert.deepEqual(errors?.map(({ message }) => message), ['workspace workspace names it as provider'])
+    const { errors } = assertProblem(
+      await send('DELETE', 'shell'),
+      'still-referenced',
+      /workspace workspace \(city\.toml:\d+\)/,
+    )
+    assert.deepEqual(
+      errors?.map(({ message }) => message),
+      ['workspace workspace names it as provider'],
+    )
   })
   await t.test('a base that does not exist, a circle, an option without such a choice', async () => {
     assertProblem(await create({ name: 'x', base: 'provider:nobody' }), 'invalid-config', /there is no provider/)
     assertProblem(await send('PATCH', 'shell', { base: 'provider:shell' }), 'invalid-config', /circle/)
-    assertProblem(await create({ name: 'x', base: 'claude', option_defaults: { permission_mode: 'sometimes' } }), 'invalid-config', /no choice/)
-    assertProblem(await send('PATCH', 'shell', { prompt_mode: 'flag', prompt_flag: null }), 'invalid-config', /prompt_flag/)
+    assertProblem(
+      await create({ name: 'x', base: 'claude', option_defaults: { permission_mode: 'sometimes' } }),
+      'invalid-config',
+      /no choice/,
+    )
+    assertProblem(
+      await send('PATCH', 'shell', { prompt_mode: 'flag', prompt_flag: null }),
+      'invalid-config',
+      /prompt_flag/,
+    )
   })
   await t.test('text that TOML cannot hold', async () => {
-    const answer = await city.api.call('POST', path(), { bytes: '{"name":"x","command":"\\ud800"}', headers: { 'content-type': 'application/json' } })
+    const answer = await city.api.call('POST', path(), {
+      bytes: '{"name":"x","command":"\\ud800"}',
+      headers: { 'content-type': 'application/json' },
+    })
     assert.ok(answer.status === 409 || answer.status === 422, answer.text)
   })
   await t.test('the files on disk are not valid', async () => {
@@ -233,9 +316,11 @@ test('a provider of a pack is read, refuses changes, and can be declared over', 
   assert.match(String((await get('packed')).file), /pack\.toml$/)
   assertProblem(await send('PATCH', 'packed', { command: 'tac' }), 'pack-derived')
   assertProblem(await send('DELETE', 'packed'), 'pack-derived')
-  assert.equal((await city.api.ask(createProvider, path(), { body: { name: 'packed', command: 'tac' } })).command, 'tac')
+  assert.equal(
+    (await city.api.ask(createProvider, path(), { body: { name: 'packed', command: 'tac' } })).command,
+    'tac',
+  )
   assert.equal((await send('DELETE', 'packed')).status, 200)
   assert.equal((await get('packed')).command, 'cat')
   assert.equal(city.read('city.toml'), before)
 })
-

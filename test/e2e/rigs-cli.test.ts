@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { cliHere } from '../support/cli.ts'
 import { type ConfigCity, createCity } from '../support/config-city.ts'
-import { at } from '../support/document.ts'
+import { asMap, at } from '../support/document.ts'
 import { startGitServer } from '../support/git-server.ts'
 import { type Running, run as runSupervisor } from '../support/running.ts'
 import { temporaryDirectory } from '../support/temporary.ts'
@@ -28,7 +28,9 @@ after(async () => {
 
 const run = (line: readonly string[], input?: string) =>
   cliHere([...line], {
-    cwd: city.dir, env: { SVC_API: running.server.url, SVC_CITY: 'alpha' }, ...(input === undefined ? {} : { input }),
+    cwd: city.dir,
+    env: { SVC_API: running.server.url, SVC_CITY: 'alpha' },
+    ...(input === undefined ? {} : { input }),
   })
 /** Succeeds, says nothing on stderr, and answers with stdout. */
 async function does(...line: readonly string[]): Promise<string> {
@@ -47,15 +49,40 @@ async function fails(code: number, said: RegExp, ...line: readonly string[]): Pr
 
 test('a provider is declared, changed, shown and removed; the file is as before', async () => {
   const before = city.read('city.toml')
-  const created = await json('provider', 'create', 'careful', '--base', 'claude', '--set', 'option_defaults.permission_mode=plan', '--set', 'ready_delay_ms=5')
-  assert.deepEqual([at(created, 'base'), at(created, 'raw', 'option_defaults', 'permission_mode'), at(created, 'ready_delay_ms')], ['claude', 'plan', 5])
-  const updated = await json('provider', 'update', 'careful', '--data', '{"display_name":"Careful"}', '--unset', 'ready_delay_ms')
-  assert.deepEqual([at(updated, 'display_name'), at(updated, 'raw', 'ready_delay_ms')], ['Careful', undefined])
+  const created = await json(
+    'provider',
+    'create',
+    'careful',
+    '--base',
+    'claude',
+    '--set',
+    'option_defaults.permission_mode=plan',
+    '--set',
+    'ready_delay_ms=5',
+  )
+  assert.deepEqual(
+    [at(created, 'base'), at(created, 'raw', 'option_defaults', 'permission_mode'), at(created, 'ready_delay_ms')],
+    ['claude', 'plan', 5],
+  )
+  const updated = await json(
+    'provider',
+    'update',
+    'careful',
+    '--data',
+    '{"display_name":"Careful"}',
+    '--unset',
+    'ready_delay_ms',
+  )
+  assert.equal(at(updated, 'display_name'), 'Careful')
+  assert.equal(asMap(at(updated, 'raw')).ready_delay_ms, undefined)
   assert.match(await does('provider', 'list', '-o', 'name'), /^careful\nshell\n/)
   assert.match(await does('provider', 'list', '--options'), /^careful\tpermission_mode\tplan\t/m)
   assert.match(await does('provider', 'get', 'careful'), /^chain\tprovider:careful < builtin:claude$/m)
   await fails(5, /conflict|precondition/, 'provider', 'delete', 'careful', '--if-match', '0123')
-  assert.match(await does('provider', 'delete', 'careful', '--if-match', String(at(updated, 'revision'))), /^status\tdeleted$/m)
+  assert.match(
+    await does('provider', 'delete', 'careful', '--if-match', String(at(updated, 'revision'))),
+    /^status\tdeleted$/m,
+  )
   await fails(3, /no provider careful/, 'provider', 'get', 'careful')
   await fails(5, /built in/, 'provider', 'update', 'claude', '--set', 'command=x')
   await fails(2, /expected FIELD=VALUE/, 'provider', 'update', 'shell', '--set', 'command')
@@ -72,10 +99,17 @@ test('a rig is added from here, suspended, changed and removed', async () => {
   assert.equal(at(await json('rig', 'create', 'inner', 'inner', '--prefix', 'in'), 'path'), join(city.dir, 'inner'))
   assert.match(city.read('city.toml'), /path = "inner"/)
   assert.equal(await does('rig', 'list', '-o', 'name'), 'inner\nouter\n')
-  assert.match(await does('rig', 'suspend', 'inner'), /^suspended\tyes$/m)
-  assert.match(await does('rig', 'resume', 'inner'), /^suspended\tno$/m)
+  assert.match(await does('rig', 'suspend', 'inner'), /^suspended\ttrue$/m)
+  assert.match(await does('rig', 'resume', 'inner'), /^suspended\tfalse$/m)
   assert.equal(at(await json('rig', 'restart', 'inner'), 'status'), 'ok')
-  assert.equal(at(await json('rig', 'update', 'inner', '--set', 'default_branch=main', '--set', 'formula_vars.size=3'), 'formula_vars', 'size'), 3)
+  assert.equal(
+    at(
+      await json('rig', 'update', 'inner', '--set', 'default_branch=main', '--set', 'formula_vars.size=3'),
+      'formula_vars',
+      'size',
+    ),
+    3,
+  )
   assert.match(await does('rig', 'get', 'inner'), /^default_branch\tmain$/m)
   await does('patch', 'put', 'rig', 'inner', '--set', 'default_branch=trunk')
   await fails(5, /still in use/, 'rig', 'delete', 'inner')
@@ -109,9 +143,12 @@ test('patches are put, merged, listed, shown and removed', async () => {
   await does('patch', 'put', 'agent', 'core.worker', '--set', 'nudge=go on', '--set', 'max_active_sessions=2')
   const merged = await json('patch', 'put', 'agent', 'core.worker', '--merge', '--set', 'env.MODE=fast')
   assert.deepEqual([at(merged, 'nudge'), at(merged, 'max_active_sessions')], ['go on', 2])
-  assert.equal(at(await json('patch', 'put', 'agent', 'core.worker', '--unset', 'nudge'), 'nudge'), undefined)
+  assert.equal(asMap(await json('patch', 'put', 'agent', 'core.worker', '--unset', 'nudge')).nudge, undefined)
   await does('patch', 'put', 'provider', 'shell', '--data', '{"display_name":"Mine"}')
-  assert.match(await does('patch', 'list'), /^agent\tcore\.worker\tmax_active_sessions, env\tcity\.toml:\d+\nprovider\tshell\tdisplay_name\t/m)
+  assert.match(
+    await does('patch', 'list'),
+    /^agent\tcore\.worker\tmax_active_sessions, env\tcity\.toml:\d+\nprovider\tshell\tdisplay_name\t/m,
+  )
   assert.equal(await does('patch', 'list', 'provider', '-o', 'name'), 'shell\n')
   assert.deepEqual(Object.keys(JSON.parse(await does('patch', 'list', '-o', 'json'))), ['agents', 'rigs', 'providers'])
   assert.match(await does('patch', 'get', 'agent', 'core.worker'), /^max_active_sessions\t2$/m)

@@ -35,7 +35,9 @@ const leftovers = (of: ConfigCity = city): readonly string[] => {
   return existsSync(staging) ? readdirSync(staging) : []
 }
 const progress = async (requestId: unknown, of: ConfigCity = city) =>
-  (await of.events('rig.provision.progress')).filter(({ payload }) => payload.request_id === requestId).map(({ payload }) => payload.step)
+  (await of.events('rig.provision.progress'))
+    .filter(({ payload }) => payload.request_id === requestId)
+    .map(({ payload }) => payload.step)
 
 test('a repository is cloned into rigs/, becomes a rig, and tells the log about each step', async () => {
   const before = city.read('city.toml')
@@ -43,7 +45,12 @@ test('a repository is cloned into rigs/, becomes a rig, and tells the log about 
   const accepted = await create({ name: 'shop', git_url: source, prefix: 'sh2' })
   const { payload, type } = await city.outcome(accepted)
   assert.equal(type, 'request.result.rig.create', JSON.stringify(payload))
-  assert.deepEqual(payload, { request_id: at(accepted.body, 'request_id'), rig: 'shop', prefix: 'sh2', default_branch: 'main' })
+  assert.deepEqual(payload, {
+    request_id: at(accepted.body, 'request_id'),
+    rig: 'shop',
+    prefix: 'sh2',
+    default_branch: 'main',
+  })
   const rig = await get('shop')
   assert.deepEqual([rig.path, rig.prefix, rig.default_branch], [join(city.dir, 'rigs/shop'), 'sh2', 'main'])
   assert.match(city.read('city.toml'), /path = "rigs\/shop"/)
@@ -56,7 +63,10 @@ test('a repository is cloned into rigs/, becomes a rig, and tells the log about 
   assert.deepEqual(leftovers(), [])
   assert.deepEqual(await progress(payload.request_id), ['clone', 'config'])
   const events = (await city.events('rig.*', 'request.*')).map((event) => event.type)
-  assert.ok(events.indexOf('rig.created') < events.indexOf('request.result.rig.create'), 'the rig is there before the end is announced')
+  assert.ok(
+    events.indexOf('rig.created') < events.indexOf('request.result.rig.create'),
+    'the rig is there before the end is announced',
+  )
   assert.equal((await city.api.call('DELETE', `${city.base}/rigs/shop`)).status, 200)
   assert.equal(city.read('city.toml'), before)
   assert.ok(existsSync(clone), 'files stay')
@@ -70,8 +80,12 @@ test('a clone that fails says why and leaves nothing', async (t) => {
     assert.deepEqual([payload.operation, payload.error_code], ['rig.create', code])
     assert.match(String(payload.error_message), message)
   }
-  await t.test('no such repository', () => fails({ name: 'absent', git_url: `${host.url}/absent.git` }, 'clone_failed', /no such repository/))
-  await t.test('a name that does not resolve', () => fails({ name: 'lost', git_url: 'https://nowhere.invalid/x.git' }, 'clone_failed', /cannot be resolved/))
+  await t.test('no such repository', () =>
+    fails({ name: 'absent', git_url: `${host.url}/absent.git` }, 'clone_failed', /no such repository/),
+  )
+  await t.test('a name that does not resolve', () =>
+    fails({ name: 'lost', git_url: 'https://nowhere.invalid/x.git' }, 'clone_failed', /cannot be resolved/),
+  )
   await t.test('a rig that the configuration refuses', async () => {
     const { source } = host.repository('clash', { a: 'b' })
     await create({ name: 'first', path: 'first', prefix: 'fi' })
@@ -90,15 +104,30 @@ test('a clone that fails says why and leaves nothing', async (t) => {
 test('sources that must not be used are refused before the 202, without repeating them', async () => {
   const before = (await city.events('request.*')).length
   for (const url of [
-    'http://127.0.0.1:1/x.git', 'https://localhost/x.git', 'https://10.0.0.1/x.git', 'https://169.254.169.254/x.git', 'https://[::1]/x.git',
-    'file:///etc', '/etc', 'rigs/other', 'builtin:core', 'ext::sh -c true', 'https://user:hunter2@example.org/x.git', 'https://example.org/x.git?token=hunter2',
-    'https://example.org/x.git//sub', '-oProxyCommand=x',
+    'http://127.0.0.1:1/x.git',
+    'https://localhost/x.git',
+    'https://10.0.0.1/x.git',
+    'https://169.254.169.254/x.git',
+    'https://[::1]/x.git',
+    'file:///etc',
+    '/etc',
+    'rigs/other',
+    'builtin:core',
+    'ext::sh -c true',
+    'https://user:hunter2@example.org/x.git',
+    'https://example.org/x.git?token=hunter2',
+    'https://example.org/x.git//sub',
+    '-oProxyCommand=x',
   ]) {
     const refused = await create({ name: 'bad', git_url: url })
     assert.equal(assertProblem(refused, 'validation-failed').errors?.[0]?.location, 'body.git_url', url)
     assert.ok(!refused.text.includes('hunter2'))
   }
-  assertProblem(await create({ name: 'bad', git_url: 'https://example.org/x.git', path: 'x' }), 'validation-failed', /body\.path/)
+  assertProblem(
+    await create({ name: 'bad', git_url: 'https://example.org/x.git', path: 'x' }),
+    'validation-failed',
+    /body\.path/,
+  )
   assert.equal((await city.events('request.*')).length, before)
 })
 
@@ -108,7 +137,10 @@ test('a name in use, a directory in the way and a stale If-Match are refused bef
   assertProblem(await create({ name: 'taken', git_url: source }), 'name-taken')
   mkdirSync(join(city.dir, 'rigs/inway'))
   assertProblem(await create({ name: 'inway', git_url: source }), 'name-taken', 'conflict: rigs/inway is there already')
-  assertProblem(await create({ name: 'fresh', git_url: source }, { headers: { 'if-match': '"0123"' } }), 'precondition-failed')
+  assertProblem(
+    await create({ name: 'fresh', git_url: source }, { headers: { 'if-match': '"0123"' } }),
+    'precondition-failed',
+  )
   await city.api.call('DELETE', `${city.base}/rigs/taken`)
 })
 
@@ -119,7 +151,10 @@ test('while a rig is being made a second request is told where to wait; the same
   const accepted = await create({ name: 'slow', git_url: source }, options)
   await gate.held
   const refused = assertProblem(await create({ name: 'slow', git_url: source }), 'operation-in-progress')
-  assert.deepEqual([refused.request_id, refused.event_cursor], [at(accepted.body, 'request_id'), at(accepted.body, 'event_cursor')])
+  assert.deepEqual(
+    [refused.request_id, refused.event_cursor],
+    [at(accepted.body, 'request_id'), at(accepted.body, 'event_cursor')],
+  )
   assert.deepEqual((await create({ name: 'slow', git_url: source }, options)).body, accepted.body)
   gate.release()
   assert.equal((await city.outcome(accepted)).type, 'request.result.rig.create')
@@ -141,7 +176,9 @@ test('a city that stops in the middle ends the request, and nothing is left', as
   const again = await cityAgain(running.server, 'beta')
   const { type, payload } = await again.outcome(accepted)
   assert.deepEqual([type, payload.error_code], ['request.failed', 'city_stopped'])
-  await eventually('nothing is left', () => (leftovers(again).length === 0 && !existsSync(join(again.dir, 'rigs/stopped')) ? true : undefined))
+  await eventually('nothing is left', () =>
+    leftovers(again).length === 0 && !existsSync(join(again.dir, 'rigs/stopped')) ? true : undefined,
+  )
   assertProblem(await again.get('/rigs/stopped'), 'rig-not-found')
 })
 

@@ -31,9 +31,12 @@ async function made(body: { readonly name: string; readonly path: string }) {
   return get(body.name)
 }
 const get = (name: string) => city.api.ask(getRig, path(name))
-const files = () => ['city.toml', '.svc/site.toml'].map((file) => (existsSync(join(city.dir, file)) ? city.read(file) : undefined))
+const files = () =>
+  ['city.toml', '.svc/site.toml'].map((file) => (existsSync(join(city.dir, file)) ? city.read(file) : undefined))
 const rigEvents = async (rig: string) =>
-  (await city.events('rig.*')).filter(({ payload }) => payload.rig === rig).map(({ type, payload }) => [type, payload.changed])
+  (await city.events('rig.*'))
+    .filter(({ payload }) => payload.rig === rig)
+    .map(({ type, payload }) => [type, payload.changed])
 
 async function save(text: string): Promise<void> {
   city.write('city.toml', text)
@@ -46,8 +49,14 @@ test('a rig inside the city: its directory is made, the files are as before afte
   assert.equal(created.status, 201, created.text)
   const { revision, file, line, ...rig } = asMap(created.body)
   assert.deepEqual(rig, {
-    name: 'inner', path: join(city.dir, 'work/inner'), prefix: 'inn', formula_vars: { team: 'a' }, suspended: false, suspended_on_start: false,
-    agent_count: 0, running_count: 0,
+    name: 'inner',
+    path: join(city.dir, 'work/inner'),
+    prefix: 'inn',
+    formula_vars: { team: 'a' },
+    suspended: false,
+    suspended_on_start: false,
+    agent_count: 0,
+    running_count: 0,
   })
   assert.equal(file, 'city.toml')
   assert.match(city.read('city.toml').split('\n')[Number(line) - 1] ?? '', /^\[\[rigs\]\]/)
@@ -56,10 +65,18 @@ test('a rig inside the city: its directory is made, the files are as before afte
   writeFileSync(join(city.dir, 'work/inner/note'), 'mine')
 
   const deleted = await send('DELETE', 'inner')
-  assert.deepEqual(deleted.body, { status: 'deleted', name: 'inner', removed: [], revision: (await city.config()).revision })
+  assert.deepEqual(deleted.body, {
+    status: 'deleted',
+    name: 'inner',
+    removed: [],
+    revision: (await city.config()).revision,
+  })
   assert.deepEqual(files(), before)
   assert.ok(existsSync(join(city.dir, 'work/inner/note')))
-  assert.deepEqual(await rigEvents('inner'), [['rig.created', []], ['rig.deleted', []]])
+  assert.deepEqual(await rigEvents('inner'), [
+    ['rig.created', []],
+    ['rig.deleted', []],
+  ])
   assertProblem(await city.get('/rigs/inner'), 'rig-not-found', 'not_found: there is no rig inner')
 })
 
@@ -110,7 +127,10 @@ test('a repository shows its branch and its changes, looked at in the background
       return found !== undefined && look(found) ? found : undefined
     })
   const clean = await facts(() => true)
-  assert.deepEqual({ ...clean, observed_at: '' }, { branch: 'trunk', clean: true, changed_files: 0, ahead: 0, behind: 0, observed_at: '' })
+  assert.deepEqual(
+    { ...clean, observed_at: '' },
+    { branch: 'trunk', clean: true, changed_files: 0, ahead: 0, behind: 0, observed_at: '' },
+  )
   writeFileSync(join(directory, 'new'), 'x')
   writeFileSync(join(directory, 'README.md'), 'y')
   git(directory, 'checkout', '--quiet', '-b', 'topic')
@@ -136,23 +156,40 @@ test('a directory that is no repository has no git facts, even where the city it
 test('suspend and resume override the files, tell the log only what changed, and can be taken back', async () => {
   await create({ name: 'sleepy', path: 'sleepy' })
   const text = city.read('city.toml')
-  const act = (action: string, options?: CallOptions) => city.api.post(`${path('sleepy')}/${action}`, undefined, options)
+  const act = (action: string, options?: CallOptions) =>
+    city.api.post(`${path('sleepy')}/${action}`, undefined, options)
   const suspended = await act('suspend')
-  assert.deepEqual(asMap(suspended.body), { status: 'ok', action: 'suspend', rig: 'sleepy', suspended: true, revision: (await get('sleepy')).revision })
+  assert.deepEqual(asMap(suspended.body), {
+    status: 'ok',
+    action: 'suspend',
+    rig: 'sleepy',
+    suspended: true,
+    revision: (await get('sleepy')).revision,
+  })
   assert.equal((await act('suspend')).status, 200)
   assert.equal((await get('sleepy')).suspended, true)
   assert.equal(at((await act('resume')).body, 'suspended'), false)
-  assert.deepEqual(await rigEvents('sleepy'), [['rig.created', []], ['rig.suspended', ['suspended']], ['rig.resumed', ['suspended']]])
+  assert.deepEqual(await rigEvents('sleepy'), [
+    ['rig.created', []],
+    ['rig.suspended', ['suspended']],
+    ['rig.resumed', ['suspended']],
+  ])
   assert.equal(city.read('city.toml'), text, 'no file changes')
 
   const patched = await city.api.ask(patchRig, path('sleepy'), { body: { suspended_on_start: true } })
   assert.deepEqual([patched.suspended, patched.suspended_on_start], [false, true], 'the live override wins')
   assert.equal((await city.api.ask(patchRig, path('sleepy'), { body: { suspended: null } })).suspended, true)
-  assert.equal((await city.api.ask(patchRig, path('sleepy'), { body: { suspended: false, suspended_on_start: null } })).suspended, false)
+  assert.equal(
+    (await city.api.ask(patchRig, path('sleepy'), { body: { suspended: false, suspended_on_start: null } })).suspended,
+    false,
+  )
   assert.equal(city.read('city.toml'), text)
 
   const restarted = await act('restart')
-  assert.deepEqual([at(restarted.body, 'status'), at(restarted.body, 'killed'), at(restarted.body, 'failed')], ['ok', [], []])
+  assert.deepEqual(
+    [at(restarted.body, 'status'), at(restarted.body, 'killed'), at(restarted.body, 'failed')],
+    ['ok', [], []],
+  )
   assertProblem(await act('explode'), 'validation-failed', /path\.action/)
   assertProblem(await act('suspend', { headers: { 'if-match': '"0123"' } }), 'precondition-failed')
   assertProblem(await city.api.post(`${path('none')}/suspend`), 'rig-not-found')
@@ -190,7 +227,11 @@ test('a waiting list answers when a rig changes, and not for other events', asyn
   const { body, headers } = await waiting
   assert.equal(at(body, 'items', 0, 'suspended'), true)
   assert.ok(Number(headers['x-svc-index']) > index + 1)
-  assert.equal((await city.get(`/rigs?index=${headers['x-svc-index']}&wait=10ms`)).status, 200, 'a time-out is an answer')
+  assert.equal(
+    (await city.get(`/rigs?index=${headers['x-svc-index']}&wait=10ms`)).status,
+    200,
+    'a time-out is an answer',
+  )
   assertProblem(await city.get('/rigs?index=0&wait=3m'), 'validation-failed', /query\.wait/)
   assertProblem(await city.get('/rigs?index=x'), 'validation-failed', /query\.index/)
   await send('DELETE', 'watched')
@@ -198,17 +239,27 @@ test('a waiting list answers when a rig changes, and not for other events', asyn
 
 test('a change goes where the rig is written, keeps what stands around it, and is taken back byte for byte', async () => {
   const before = city.read('city.toml')
-  await save(`${before}\n[[rigs]] # by hand\nname = 'mine' # my own\npath = "mine" # here\n\n[rigs.formula_vars]\nteam = "a" # the team\n# The end.\n`)
+  await save(
+    `${before}\n[[rigs]] # by hand\nname = 'mine' # my own\npath = "mine" # here\n\n[rigs.formula_vars]\nteam = "a" # the team\n# The end.\n`,
+  )
   const text = city.read('city.toml')
-  const changed = await city.api.ask(patchRig, path('mine'), { body: { prefix: 'mi', default_branch: 'main', formula_vars: { team: 'b', size: 2 } } })
-  assert.deepEqual([changed.prefix, changed.default_branch, changed.formula_vars], ['mi', 'main', { team: 'b', size: 2 }])
+  const changed = await city.api.ask(patchRig, path('mine'), {
+    body: { prefix: 'mi', default_branch: 'main', formula_vars: { team: 'b', size: 2 } },
+  })
+  assert.deepEqual(
+    [changed.prefix, changed.default_branch, changed.formula_vars],
+    ['mi', 'main', { team: 'b', size: 2 }],
+  )
   assert.match(city.read('city.toml'), /team = "b" # the team/)
   assert.deepEqual((await rigEvents('mine')).at(-1), ['rig.updated', ['default_branch', 'formula_vars', 'prefix']])
   await send('PATCH', 'mine', { prefix: null, default_branch: null, formula_vars: { team: 'a', size: null } })
   assert.equal(city.read('city.toml'), text)
 
   const count = (await city.events('rig.*', 'config.*')).length
-  assert.equal((await send('PATCH', 'mine', {}, { headers: { 'content-type': 'application/merge-patch+json' } })).status, 200)
+  assert.equal(
+    (await send('PATCH', 'mine', {}, { headers: { 'content-type': 'application/merge-patch+json' } })).status,
+    200,
+  )
   assert.equal((await city.events('rig.*', 'config.*')).length, count)
   await send('DELETE', 'mine')
   await save(before)
@@ -236,14 +287,36 @@ test('a rig that is still named is not deleted without cascade, and all that nam
   await create({ name: 'busy', path: 'busy' })
   const text = city.read('city.toml')
   const more = [
-    '[[agent]] # of the rig', 'name = "mason"', 'dir = "busy"', 'provider = "shell"', '', '[[agent]]', 'name = "other"', 'provider = "shell"', '',
-    '[[named_session]]', 'template = "mason"', 'dir = "busy"', '', '[[patches.rigs]]', 'name = "busy"', 'default_branch = "main"', '',
-    '[[patches.agent]]', 'dir = "busy"', 'name = "mason"', 'nudge = "x"', '',
+    '[[agent]] # of the rig',
+    'name = "mason"',
+    'dir = "busy"',
+    'provider = "shell"',
+    '',
+    '[[agent]]',
+    'name = "other"',
+    'provider = "shell"',
+    '',
+    '[[named_session]]',
+    'template = "mason"',
+    'dir = "busy"',
+    '',
+    '[[patches.rigs]]',
+    'name = "busy"',
+    'default_branch = "main"',
+    '',
+    '[[patches.agent]]',
+    'dir = "busy"',
+    'name = "mason"',
+    'nudge = "x"',
+    '',
   ].join('\n')
   await save(`${text}\n${more}`)
   const refused = assertProblem(await send('DELETE', 'busy'), 'still-referenced', /cascade/)
   assert.deepEqual(refused.errors?.map(({ message }) => message.replace(/ names .*/, '')).sort(), [
-    'agent mason', 'named_session mason', 'patch busy', 'patch mason',
+    'agent mason',
+    'named_session mason',
+    'patch busy',
+    'patch mason',
   ])
   assert.ok(refused.errors?.every(({ location }) => /^city\.toml:\d+$/.test(location)))
   const deleted = await city.api.call('DELETE', `${path('busy')}?cascade=true`)
@@ -267,12 +340,18 @@ test('writes with a stale If-Match answer 412, change nothing, and make no direc
   const acted = await city.api.post(`${path('late')}/suspend`, undefined, fresh)
   assert.equal(acted.status, 200)
   assertProblem(await send('DELETE', 'late', undefined, fresh), 'precondition-failed')
-  assert.equal((await send('DELETE', 'late', undefined, { headers: { 'if-match': String(acted.headers.etag) } })).status, 200)
+  assert.equal(
+    (await send('DELETE', 'late', undefined, { headers: { 'if-match': String(acted.headers.etag) } })).status,
+    200,
+  )
 })
 
 test('a repeated create with the same key is done once and answered the same', async () => {
   const options = { headers: { 'idempotency-key': 'rig-1' } }
-  const [first, second] = [await create({ name: 'once', path: 'once' }, options), await create({ name: 'once', path: 'once' }, options)]
+  const [first, second] = [
+    await create({ name: 'once', path: 'once' }, options),
+    await create({ name: 'once', path: 'once' }, options),
+  ]
   assert.deepEqual([first.status, second.status], [201, 201])
   assert.deepEqual(second.body, first.body)
   assertProblem(await create({ name: 'once', path: 'twice' }, options), 'idempotency-mismatch')
@@ -290,7 +369,20 @@ test('refusals say what is wrong, and change nothing', async (t) => {
   await t.test('no path, or one that cannot be', async () => {
     assert.equal(assertProblem(await create({ name: 'x' }), 'validation-failed').errors?.[0]?.location, 'body.path')
     symlinkSync(supervisor.work, join(city.dir, 'way-out'))
-    for (const bad of ['../x', '.', '', '.svc/x', 'a/../../x', 'city.toml', 'city.toml/x', 'way-out/x', 'a\u0000b', 'x'.repeat(300), city.dir, `${city.dir}/../x`]) {
+    for (const bad of [
+      '../x',
+      '.',
+      '',
+      '.svc/x',
+      'a/../../x',
+      'city.toml',
+      'city.toml/x',
+      'way-out/x',
+      'a\u0000b',
+      'x'.repeat(300),
+      city.dir,
+      `${city.dir}/../x`,
+    ]) {
       const refused = assertProblem(await create({ name: 'x', path: bad }), 'validation-failed')
       assert.equal(refused.errors?.[0]?.location, 'body.path', bad)
     }
@@ -299,7 +391,10 @@ test('refusals say what is wrong, and change nothing', async (t) => {
   await t.test('a name that is taken, or none', async () => {
     assertProblem(await create({ name: 'there', path: 'x' }), 'name-taken', 'conflict: there is a rig there already')
     for (const name of ['', '7', '*', 'a/b', 'x'.repeat(65)]) {
-      assert.equal(assertProblem(await create({ name, path: 'x' }), 'validation-failed').errors?.[0]?.location, 'body.name')
+      assert.equal(
+        assertProblem(await create({ name, path: 'x' }), 'validation-failed').errors?.[0]?.location,
+        'body.name',
+      )
     }
     const cased = assertProblem(await create({ name: 'THERE', path: 'x', prefix: 'upper' }), 'invalid-config')
     assert.match(cased.detail, /only in case/)

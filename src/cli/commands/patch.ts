@@ -34,9 +34,12 @@ async function list(context: Context, input: Input): Promise<number> {
   const client = await context.client()
   const kinds = KINDS.filter((kind) => input.text('kind') === undefined || input.text('kind') === kind)
   const lists = await Promise.all(kinds.map((kind) => listOf(client, cityName, kind, limit.signal)))
-  const items = lists.flatMap(({ body }, index) => body.items.map((patch) => ({ kind: kinds[index] ?? 'agent', patch })))
+  const items = lists.flatMap(({ body }, index) =>
+    body.items.map((patch) => ({ kind: kinds[index] ?? 'agent', patch })),
+  )
   const only = lists.length === 1 ? lists[0]?.text : undefined
-  const json = only ?? JSON.stringify(Object.fromEntries(lists.map(({ body }, index) => [`${kinds[index]}s`, body.items])))
+  const json =
+    only ?? JSON.stringify(Object.fromEntries(lists.map(({ body }, index) => [`${kinds[index]}s`, body.items])))
   await context.print.list({ items, columns: COLUMNS, name: ({ patch }) => titleOf(patch), json })
   return EXIT.ok
 }
@@ -78,7 +81,9 @@ async function put(context: Context, input: Input): Promise<number> {
   const target = await targetOf(context, input, limit.signal)
   const call = { headers: preconditionOf(input), signal: limit.signal }
   const merging = input.on('merge') || input.texts('unset').length > 0
-  const { body, text } = await (merging ? mergeOf(target, bodyOf(fields), call) : replaceOf(target, bodyOf(fields), call))
+  const { body, text } = await (merging
+    ? mergeOf(target, bodyOf(fields), call)
+    : replaceOf(target, bodyOf(fields), call))
   return show(context, body, text)
 }
 
@@ -130,7 +135,10 @@ async function show(context: Context, item: PatchItem, json: string): Promise<nu
   const fields = Object.entries(fieldsOf(item))
   const columns: readonly Column<PatchItem>[] = [
     { header: 'TARGET', value: titleOf },
-    ...fields.map(([key, value]) => ({ header: key.toUpperCase(), value: () => (typeof value === 'string' ? value : JSON.stringify(value)) })),
+    ...fields.map(([key, value]) => ({
+      header: key.toUpperCase(),
+      value: () => (typeof value === 'string' ? value : JSON.stringify(value)),
+    })),
     { header: 'PLACE', value: ({ file, line }) => `${file}:${line}` },
     { header: 'REVISION', value: (patch) => patch.revision },
   ]
@@ -163,8 +171,14 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ['patch', 'put'],
     operations: [
-      'replace-agent-patch', 'replace-agent-patch-qualified', 'replace-rig-patch', 'replace-provider-patch', 'merge-agent-patch',
-      'merge-agent-patch-qualified', 'merge-rig-patch', 'merge-provider-patch',
+      'replace-agent-patch',
+      'replace-agent-patch-qualified',
+      'replace-rig-patch',
+      'replace-provider-patch',
+      'merge-agent-patch',
+      'merge-agent-patch-qualified',
+      'merge-rig-patch',
+      'merge-provider-patch',
     ],
     summary: 'Create, replace or change a patch',
     description: 'Without --merge or --unset the patch says what is given here, and nothing else.',

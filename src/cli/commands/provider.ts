@@ -159,7 +159,10 @@ export const commands: readonly CommandSpec[] = [
     ],
     examples: [
       { line: 'svcctl provider create claude --base builtin:claude', does: 'let the city use a built-in one' },
-      { line: `svcctl provider create careful --base claude --set option_defaults.permission_mode=plan`, does: 'derive one' },
+      {
+        line: `svcctl provider create careful --base claude --set option_defaults.permission_mode=plan`,
+        does: 'derive one',
+      },
     ],
     run: create,
   },

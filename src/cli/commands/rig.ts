@@ -52,7 +52,12 @@ async function get(context: Context, input: Input): Promise<number> {
 }
 
 async function create(context: Context, input: Input): Promise<number> {
-  const [given, url, prefix, branch] = [input.text('path'), input.text('gitUrl'), input.text('prefix'), input.text('defaultBranch')]
+  const [given, url, prefix, branch] = [
+    input.text('path'),
+    input.text('gitUrl'),
+    input.text('prefix'),
+    input.text('defaultBranch'),
+  ]
   if (given !== undefined && url !== undefined) throw usageError('a directory and --git-url are mutually exclusive')
   const fields = await readFields(context, input, {
     name: input.required('name'),
@@ -95,7 +100,8 @@ async function remove(context: Context, input: Input): Promise<number> {
   const cascade = input.on('cascade')
   using limit = context.within()
   const cityName = await context.needCity(undefined, limit.signal)
-  if (cascade) await context.confirm(`Remove rig ${rig} with everything that refers to it? Its directory stays.`, input.on('yes'))
+  if (cascade)
+    await context.confirm(`Remove rig ${rig} with everything that refers to it? Its directory stays.`, input.on('yes'))
   const client = await context.client()
   const { body, text } = await client.call('delete-rig', {
     params: { cityName, name: rig },

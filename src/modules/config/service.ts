@@ -225,7 +225,7 @@ export class ConfigService implements CityConfig {
       this.#loadedAt = this.#deps.clock.now()
       await this.#reject(loaded, 'start')
     })
-    this.#startWatch()
+    if (!this.#closed) this.#startWatch()
   }
 
   async close(): Promise<void> {
@@ -304,8 +304,12 @@ export class ConfigService implements CityConfig {
 
   /** Loads if the city's own files are not what was last looked at: the patrol's look, cheap where nothing changed. */
   async lookAgain(): Promise<void> {
-    if (this.#closed || (!this.#unfinished && differing(this.readFiles(), this.#seen).length === 0)) return
-    await this.reload('watch').catch((error: unknown) => this.#warn(error, 'configuration not reloaded'))
+    if (this.#closed) return
+    try {
+      if (this.#unfinished || differing(this.readFiles(), this.#seen).length > 0) await this.reload('watch')
+    } catch (error) {
+      this.#warn(error, 'configuration not reloaded')
+    }
   }
 
   async #edit<T>(input: EditInput<T>): Promise<EditOutcome<T>> {
@@ -602,7 +606,9 @@ export class ConfigService implements CityConfig {
   async #changedOnDisk(paths: ReadonlySet<string>): Promise<void> {
     if (this.#closed) return
     // Edits over the API ring here too: what has been looked at already needs no second load.
-    const own = [...paths].every((path) => ownFileKind(relative(this.#deps.dir, path).split(sep).join('/')) !== undefined)
+    const own = [...paths].every(
+      (path) => ownFileKind(relative(this.#deps.dir, path).split(sep).join('/')) !== undefined,
+    )
     if (own) return this.lookAgain()
     await this.reload('watch').catch((error: unknown) => this.#warn(error, 'configuration not reloaded'))
   }

@@ -13,7 +13,7 @@ import { DEFAULT_LIMIT, MAX_EXACT_TOTAL } from '../../contract/paging.ts'
 import { type Handler, ok, type StreamHandler } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken, parseSeq } from '../../kernel/cursor.ts'
-import { type EventFilter, eventMatches, type Range } from '../../kernel/event-log.ts'
+import { type EventFilter, eventMatches, type Range, type StoredEvent } from '../../kernel/event-log.ts'
 import { type LogStream, refuseExpired } from '../../kernel/log-stream.ts'
 import type { MergedKey, MergedLog } from '../../kernel/merged-log.ts'
 import { durationMs, invalidField } from '../../kernel/problem.ts'
@@ -71,7 +71,7 @@ export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) 
 
   const listOne: Handler<typeof listCityEvents> = async ({ params, query, signal }) => {
     const filter = filterOf(query)
-    await waitForChange(city(params.cityName).store.log, query, clock, signal, (event) => eventMatches(filter, event))
+    await waitForChange(city(params.cityName).store.log, query, clock, signal, (event) => endsCity(event) || eventMatches(filter, event))
     const { log } = city(params.cityName).store
     const head = log.head
     const { fromMs, toMs } = timesOf(query)
@@ -135,6 +135,9 @@ export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) 
     'emit-event': emit,
   }
 }
+
+/** Whoever waits for something in a city hears that there is nothing to wait for any more. */
+const endsCity = ({ type }: StoredEvent): boolean => type === 'city.stopped'
 
 function filterOf({ type, actor, subject, city }: FilterQuery): EventFilter {
   return {

@@ -116,7 +116,7 @@ function stampOf(dir: string): string {
 }
 
 /** Hash over names, bytes and the executable bit: the same on every machine. */
-export function treeHash(dir: string): string {
+function treeHash(dir: string): string {
   const hash = createHash('sha256')
   for (const { path, absolute } of filesOf(dir)) {
     const stat = lstatSync(absolute)

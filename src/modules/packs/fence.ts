@@ -21,7 +21,7 @@ export interface Fence {
 export class BlockedHost extends Error {}
 export class UnknownHost extends Error {}
 
-export const systemLookup: Lookup = async (host) =>
+const systemLookup: Lookup = async (host) =>
   (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address)
 
 const HINT = 'name the host in `allowed_pack_hosts` of supervisor.toml to allow it'

@@ -1,8 +1,8 @@
 /** What a city imports: the entries of its own files, and everything that their packs import in turn. */
 import { readFileSync, realpathSync } from 'node:fs'
 import { join, sep } from 'node:path'
-import { parse } from 'smol-toml'
 import { type PackSource, parseSource, type RemoteSource, SourceError } from './source.ts'
+import { isTable, parseToml, type TomlTable } from './toml.ts'
 
 /** Who imports: the city, one rig, or every rig of the future. */
 export type Scope = 'city' | 'default-rig' | `rig:${string}`
@@ -49,13 +49,11 @@ export interface RootImports {
   readonly texts: ReadonlyMap<string, string | undefined>
 }
 
-type Table = Readonly<Record<string, unknown>>
-
 /** The imports that the city's own files declare. */
 export function rootImports(read: ReadCityFile): RootImports {
   const texts = new Map<string, string | undefined>()
   const complaints: Complaint[] = []
-  const table = (path: string): Table => {
+  const table = (path: string): TomlTable => {
     const text = read(path)
     texts.set(path, text)
     return text === undefined ? {} : tableOf(text, path, complaints)
@@ -78,7 +76,7 @@ export function effectiveImports(entries: readonly Declared[]): Declared[] {
   return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.scope < b.scope ? -1 : 1))
 }
 
-function entriesOf(file: string, top: Table): Declared[] {
+function entriesOf(file: string, top: TomlTable): Declared[] {
   const defaults = recordOf(recordOf(recordOf(top['defaults'])['rig'])['imports'])
   return [
     ...importsOf(recordOf(top['imports']), 'city', file),
@@ -87,7 +85,7 @@ function entriesOf(file: string, top: Table): Declared[] {
   ]
 }
 
-function rigsOf(top: Table): { name: string; fields: Table }[] {
+function rigsOf(top: TomlTable): { name: string; fields: TomlTable }[] {
   return listOf(top['rigs'])
     .map(recordOf)
     .flatMap((fields) => {
@@ -96,7 +94,7 @@ function rigsOf(top: Table): { name: string; fields: Table }[] {
     })
 }
 
-function importsOf(table: Table, scope: Scope, file: string): Declared[] {
+function importsOf(table: TomlTable, scope: Scope, file: string): Declared[] {
   return Object.entries(table).flatMap(([name, value]) => {
     const { source, version } = recordOf(value)
     return typeof source === 'string'
@@ -105,9 +103,9 @@ function importsOf(table: Table, scope: Scope, file: string): Declared[] {
   })
 }
 
-function tableOf(text: string, path: string, complaints: Complaint[]): Table {
+function tableOf(text: string, path: string, complaints: Complaint[]): TomlTable {
   try {
-    return parse(text)
+    return parseToml(text)
   } catch {
     // The loader says where; here it matters only that the file says nothing.
     complaints.push({ code: 'invalid-file', message: `${path} is not valid TOML` })
@@ -116,8 +114,7 @@ function tableOf(text: string, path: string, complaints: Complaint[]): Table {
 }
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
-const recordOf = (value: unknown): Table => (isTable(value) ? value : {})
-const isTable = (value: unknown): value is Table => typeof value === 'object' && value !== null && !Array.isArray(value)
+const recordOf = (value: unknown): TomlTable => (isTable(value) ? value : {})
 
 /** The checkout that a demand has at the moment; undefined while it has none. */
 export type CheckoutOf = (demand: Demand) => string | undefined

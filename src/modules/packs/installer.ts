@@ -15,7 +15,7 @@ import { type Closure, closureOf, type Declared, type Demand } from './imports.t
 import { type Pin, samePin, sortPins } from './lock.ts'
 import { pinFor } from './resolver.ts'
 import type { RemoteSource } from './source.ts'
-import { type Constraint, caretOf, highest, parseConstraint, satisfies } from './version.ts'
+import { type Constraint, caretOf, highest, parseConstraint, satisfies, VersionError } from './version.ts'
 
 export interface InstallerDeps {
   readonly cache: PackCache
@@ -168,14 +168,24 @@ export function checkoutDir(
   pins: readonly Pin[],
   { remote, constraint }: Demand,
 ): string | undefined {
-  const pin = pinFor(pins, remote.source, constraint)
+  const pin = fittingPin(pins, remote.source, constraint)
   const found = pin === undefined ? undefined : cache.find(remote.repository, pin.commit)
   return found !== undefined && found.contentHash === pin?.contentHash ? found.dir : undefined
 }
 
+/** As `pinFor`; nothing fits a version that cannot be read. */
+function fittingPin(pins: readonly Pin[], source: string, constraint: string): Pin | undefined {
+  try {
+    return pinFor(pins, source, constraint)
+  } catch (error) {
+    if (error instanceof VersionError) return undefined
+    throw error
+  }
+}
+
 /** The pins that something still asks for. */
 export function neededPins(demands: readonly Demand[], pins: readonly Pin[]): readonly Pin[] {
-  const needed = new Set(demands.map(({ remote, constraint }) => pinFor(pins, remote.source, constraint)))
+  const needed = new Set(demands.map(({ remote, constraint }) => fittingPin(pins, remote.source, constraint)))
   return pins.filter((pin) => needed.has(pin))
 }
 

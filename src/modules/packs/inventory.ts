@@ -4,7 +4,7 @@ import type { Pack, PackCheckResult, PackIssue } from '../../contract/packs.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { PackCity } from './city.ts'
-import { hasConstraint, isPack, readLock, readRoot, tryLock, usable } from './city-files.ts'
+import { hasConstraint, isPack, readLock, readRoot, tryLock } from './city-files.ts'
 import { closureOf, type Declared, type Demand, effectiveImports } from './imports.ts'
 import { checkoutDir, type InstallerDeps, neededPins } from './installer.ts'
 import type { Pin } from './lock.ts'
@@ -103,7 +103,6 @@ export class PackInventory {
     const root = readRoot(city.dir)
     const lockText = readLock(city.dir)
     const { pins, error } = tryLock(lockText)
-    const fitting = usable(pins, root.entries)
     const issues: PackIssue[] = []
     if (error !== undefined)
       issues.push({
@@ -112,7 +111,7 @@ export class PackInventory {
         message: error,
         hint: 'restore it from version control, or remove it and install',
       })
-    const closure = closureOf(city.dir, root.entries, (demand) => checkoutDir(this.#deps.cache, fitting, demand))
+    const closure = closureOf(city.dir, root.entries, (demand) => checkoutDir(this.#deps.cache, pins, demand))
     for (const { code, message, binding, scope } of [...root.complaints, ...closure.complaints]) {
       issues.push({
         code,
@@ -124,7 +123,7 @@ export class PackInventory {
     }
     for (const demand of closure.demands)
       issues.push(...this.#demandIssues(demand, pins, lockText !== undefined, error !== undefined))
-    if (error === undefined) issues.push(...staleEntries(pins, neededPins(closure.demands.filter(hasConstraint), pins)))
+    if (error === undefined) issues.push(...staleEntries(pins, neededPins(closure.demands, pins)))
     for (const path of city.foreignFiles())
       issues.push({ code: 'foreign-file', severity: 'warning', message: `${path} is somebody else's: left as it is` })
     return { ok: issues.every(({ severity }) => severity !== 'error'), issues }

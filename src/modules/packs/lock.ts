@@ -1,5 +1,5 @@
 /** `packs.lock`: the exact commit and content of every pack from git. Written by us, kept in version control. */
-import { parse } from 'smol-toml'
+import { isTable, parseToml, TomlError, type TomlTable } from './toml.ts'
 
 /** What one source is pinned to. */
 export interface Pin {
@@ -28,23 +28,23 @@ export function parseLock(text: string): readonly Pin[] {
   if (top.schema !== SCHEMA)
     throw new LockError(`packs.lock has schema ${String(top.schema)}, this version reads ${SCHEMA}`)
   const packs = top.packs ?? {}
-  if (!isRecord(packs)) throw new LockError('packs.lock: `packs` is not a table')
+  if (!isTable(packs)) throw new LockError('packs.lock: `packs` is not a table')
   return Object.entries(packs).flatMap(([source, value]) =>
     (Array.isArray(value) ? value : [value]).map((entry) => toPin(source, entry)),
   )
 }
 
-function readToml(text: string): Readonly<Record<string, unknown>> {
+function readToml(text: string): TomlTable {
   try {
-    return parse(text)
+    return parseToml(text)
   } catch (error) {
-    const line = error instanceof Error && 'line' in error ? ` (line ${String(error.line)})` : ''
-    throw new LockError(`packs.lock is not valid TOML${line}`)
+    if (error instanceof TomlError) throw new LockError(`packs.lock is ${error.message}`)
+    throw error
   }
 }
 
 function toPin(source: string, entry: unknown): Pin {
-  if (!isRecord(entry)) throw new LockError('packs.lock: an entry is not a table')
+  if (!isTable(entry)) throw new LockError('packs.lock: an entry is not a table')
   const text = (key: string): string => {
     const value = entry[key]
     if (typeof value === 'string') return value
@@ -100,5 +100,3 @@ function tableText(source: string, pin: Pin, several: boolean): string {
 
 const quoted = (text: string): string => JSON.stringify(text)
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

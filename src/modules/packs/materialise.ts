@@ -8,7 +8,18 @@
  * M4  Doing it again changes nothing: a file with the right bytes is not touched.
  */
 import { createHash } from 'node:crypto'
-import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /** What of an effective configuration is staged; packs and layers weakest first. */
@@ -40,55 +51,69 @@ const STAGE = join('.svc', 'runtime', 'packs')
 const MANIFEST = 'manifest.json'
 const MAX_DEPTH = 16
 
-/** Brings the stage to what the configuration says. Synchronous: nothing sees it half made for longer than it takes. */
-export function materialise(input: StageInput): StageOutcome {
+/** Files between two pauses: a large city must not hold up everybody else's requests. */
+const BATCH = 64
+
+interface Wanted {
+  readonly path: string
+  readonly from: string
+}
+
+/**
+ * Brings the stage to what the configuration says. One run at a time per city: the caller's to see to. `pause` gives way
+ * to others for a moment.
+ */
+export async function materialise(input: StageInput, pause: () => Promise<void>): Promise<StageOutcome> {
   const stage = join(input.dir, STAGE)
   makeDirectories(input.dir, stage)
-  const plan = planOf(input)
+  const plan = await planOf(input, pause)
   const owned = readManifest(stage)
-  const foreign: string[] = []
-  let written = 0
-  let unchanged = 0
-  // A file that has the right bytes already costs one read, and is ours from now on only if it was before.
-  const wanted = [...plan].map(([path, from]) => ({
-    path,
-    bytes: readFileSync(from),
-    mode: lstatSync(from).mode & 0o111 ? 0o755 : 0o644,
-  }))
-  const free = wanted.filter(({ path }) => {
-    const taken = !isFree(stage, path, owned.has(path))
-    if (taken) foreign.push(join(STAGE, path))
-    return !taken
-  })
+  const wanted = [...plan].map(([path, from]) => ({ path, from }))
+  const looked: Directories = new Map()
+  const free: Wanted[] = []
+  await inBatches(
+    wanted,
+    pause,
+    (file) => isFree(stage, file.path, owned.has(file.path), looked) && free.push(file) > 0,
+  )
   const ours = new Set(free.map(({ path }) => path))
   writeManifest(stage, input.revision, new Set([...owned, ...ours]))
-  for (const { path, bytes, mode } of free) {
-    if (sameFile(join(stage, path), bytes, mode)) unchanged++
-    else {
-      writeFile(stage, path, bytes, mode)
-      written++
-    }
-  }
-  let removed = 0
-  for (const path of owned) {
-    if (ours.has(path)) continue
-    if (removeFile(stage, path)) removed++
-  }
+  const written = await inBatches(free, pause, (file) => stageFile(stage, file))
+  const removed = await inBatches(
+    [...owned].filter((path) => !ours.has(path)),
+    pause,
+    (path) => removeFile(stage, path),
+  )
   writeManifest(stage, input.revision, ours)
-  return { written, removed, unchanged, foreign: foreign.sort() }
+  const foreign = wanted.filter(({ path }) => !ours.has(path)).map(({ path }) => join(STAGE, path))
+  return { written, removed, unchanged: free.length - written, foreign: foreign.sort() }
+}
+
+/** How many items `work` said true for. */
+async function inBatches<T>(
+  items: readonly T[],
+  pause: () => Promise<void>,
+  work: (item: T) => boolean,
+): Promise<number> {
+  let count = 0
+  for (const [index, item] of items.entries()) {
+    if (index > 0 && index % BATCH === 0) await pause()
+    if (work(item)) count++
+  }
+  return count
 }
 
 // --- What goes where -------------------------------------------------------------------------------------------------
 
-function planOf(input: StageInput): Plan {
+async function planOf(input: StageInput, pause: () => Promise<void>): Promise<Plan> {
   const plan = new Map<string, string>()
   const city = { binding: '', dir: input.dir }
   const cityPacks = input.packs.filter(({ rig }) => rig === '')
-  stageScope(plan, 'city', input.formula_layers.city, [...cityPacks, city])
+  await stageScope(plan, 'city', input.formula_layers.city, [...cityPacks, city], pause)
   for (const { name } of input.rigs) {
     const own = input.packs.filter(({ rig }) => rig === name)
     const layers = [...input.formula_layers.city, ...(input.formula_layers.rigs[name] ?? [])]
-    stageScope(plan, `rigs/${name}`, layers, [...cityPacks, city, ...own])
+    await stageScope(plan, `rigs/${name}`, layers, [...cityPacks, city, ...own], pause)
   }
   for (const { identity, base_name: name, config_dir: home } of input.agents) {
     const scope = `agents/${identity.replaceAll('/', '~')}`
@@ -98,14 +123,16 @@ function planOf(input: StageInput): Plan {
   return plan
 }
 
-function stageScope(
+async function stageScope(
   plan: Map<string, string>,
   scope: string,
   layers: readonly string[],
   homes: readonly { readonly binding: string; readonly dir: string }[],
-): void {
+  pause: () => Promise<void>,
+): Promise<void> {
   for (const layer of layers) addTree(plan, `${scope}/formulas`, layer, (path) => path.endsWith('.toml'))
   for (const { binding, dir } of homes) {
+    await pause()
     // Of a pack a skill is `<binding>.<skill>`; the city's own have no prefix.
     for (const skill of directories(join(dir, 'skills'))) {
       addTree(plan, `${scope}/skills/${binding === '' ? '' : `${binding}.`}${skill}`, join(dir, 'skills', skill))
@@ -152,36 +179,59 @@ function entriesOf(dir: string) {
 // --- Files -----------------------------------------------------------------------------------------------------------
 
 /** Whether the path is free for us: nothing there, or what we put there, and only real directories above it. */
-function isFree(stage: string, path: string, owned: boolean): boolean {
-  const parts = path.split('/')
-  for (let depth = 1; depth < parts.length; depth++) {
-    const above = lstatSync(join(stage, ...parts.slice(0, depth)), { throwIfNoEntry: false })
-    if (above === undefined) return true
-    if (!above.isDirectory()) return false
-  }
+function isFree(stage: string, path: string, owned: boolean, known: Directories): boolean {
+  const above = directoryAt(stage, dirname(path), known)
+  if (above !== 'directory') return above === 'free'
   const there = lstatSync(join(stage, path), { throwIfNoEntry: false })
   return there === undefined || (owned && (there.isFile() || there.isSymbolicLink()))
 }
 
-function sameFile(path: string, bytes: Buffer, mode: number): boolean {
-  const there = lstatSync(path, { throwIfNoEntry: false })
-  if (there === undefined || !there.isFile() || there.size !== bytes.length || (there.mode & 0o777) !== mode)
-    return false
-  return readFileSync(path).equals(bytes)
+type DirectoryState = 'free' | 'directory' | 'taken'
+type Directories = Map<string, DirectoryState>
+
+/** What stands at a directory's path below the stage, looked at once in a run. */
+function directoryAt(stage: string, path: string, known: Directories): DirectoryState {
+  if (path === '.') return 'directory'
+  const found = known.get(path)
+  if (found !== undefined) return found
+  const above = directoryAt(stage, dirname(path), known)
+  const there = above === 'directory' ? lstatSync(join(stage, path), { throwIfNoEntry: false }) : undefined
+  const state =
+    above !== 'directory' ? above : there === undefined ? 'free' : there.isDirectory() ? 'directory' : 'taken'
+  known.set(path, state)
+  return state
+}
+
+/** True where the file had to be written. Size and time tell that it is the same copy: they are the original's. */
+function stageFile(stage: string, { path, from }: Wanted): boolean {
+  const target = join(stage, path)
+  const original = lstatSync(from)
+  const mode = (original.mode & 0o111) === 0 ? 0o644 : 0o755
+  const there = lstatSync(target, { throwIfNoEntry: false })
+  const alike = there?.isFile() === true && there.size === original.size && (there.mode & 0o777) === mode
+  if (alike && Math.abs(there.mtimeMs - original.mtimeMs) < 1) return false
+  writeFile(stage, path, { bytes: readFileSync(from), mode, mtime: original.mtime })
+  return true
 }
 
 /** Replaced by renaming, so that a reader has the old file or the new one, and a link is never followed. */
-function writeFile(stage: string, path: string, bytes: Buffer, mode: number): void {
+function writeFile(
+  stage: string,
+  path: string,
+  { bytes, mode, mtime }: { bytes: Buffer; mode: number; mtime: Date },
+): void {
   const target = join(stage, path)
   const next = join(stage, `.next-${createHash('sha1').update(path).digest('hex')}`)
   mkdirSync(dirname(target), { recursive: true })
   rmSync(next, { force: true })
-  writeFileSync(next, bytes, { mode, flag: 'wx' })
+  writeFileSync(next, bytes, { flag: 'wx' })
+  chmodSync(next, mode)
+  utimesSync(next, mtime, mtime)
   renameSync(next, target)
 }
 
 function removeFile(stage: string, path: string): boolean {
-  if (!isFree(stage, path, true)) return false
+  if (!isFree(stage, path, true, new Map())) return false
   const there = lstatSync(join(stage, path), { throwIfNoEntry: false }) !== undefined
   rmSync(join(stage, path), { force: true })
   for (let dir = dirname(path); dir !== '.' && dir !== ''; dir = dirname(dir)) {

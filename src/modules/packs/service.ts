@@ -13,17 +13,7 @@ import type { Logger } from '../../kernel/log.ts'
 import { Problem, problem } from '../../kernel/problem.ts'
 import type { AddInput } from './admission.ts'
 import type { EditedFiles, PackCity, TomlEditor } from './city.ts'
-import {
-  fileFor,
-  lockTextFor,
-  pathOf,
-  readLock,
-  readRoot,
-  tablePath,
-  tryLock,
-  usable,
-  writeLock,
-} from './city-files.ts'
+import { fileFor, lockTextFor, pathOf, readLock, readRoot, tablePath, tryLock, writeLock } from './city-files.ts'
 import { Stale, toFailure } from './failures.ts'
 import { closureOf, type Declared, type RootImports, rootImports, type Scope, scopeOf } from './imports.ts'
 import { checkoutDir, Installation, type InstallerDeps, neededPins } from './installer.ts'
@@ -176,7 +166,7 @@ export class Packs {
     if (error !== undefined || root.complaints.length > 0) return false
     const installation = new Installation(this.#deps, dir, signal)
     try {
-      const { demands } = installation.closure(root.entries, usable(pins, root.entries))
+      const { demands } = installation.closure(root.entries, pins)
       if (demands.every((demand) => checkoutDir(this.#deps.cache, pins, demand) !== undefined)) return false
       const settled = await installation.pins(root.entries, pins)
       const text = lockTextFor(settled, pins, lockText)
@@ -251,7 +241,7 @@ export class Packs {
     const lockText = files.get(LOCK_FILE)
     const { pins, error } = tryLock(lockText)
     const { entries } = rootImports((path) => files.get(path))
-    if (lockText === undefined || error !== undefined || usable(pins, entries) !== pins) return
+    if (lockText === undefined || error !== undefined) return
     const { cache } = this.#deps
     const { demands } = closureOf(city.dir, entries, (demand) => checkoutDir(cache, pins, demand))
     if (demands.some((demand) => checkoutDir(cache, pins, demand) === undefined)) return

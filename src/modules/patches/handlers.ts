@@ -3,7 +3,16 @@ import type { PatchBody } from '../../contract/merge-patch.ts'
 import type { PatchFields, PatchItem, PatchKind, patchOperations } from '../../contract/patches.ts'
 import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import {
-  type Configuration, maskEnv, mergePatch, type PlainTable, plainTable, rewriteTable, tablesAt, type TextFiles, type TreeFiles, unmaskEnv,
+  type Configuration,
+  maskEnv,
+  mergePatch,
+  type PlainTable,
+  plainTable,
+  rewriteTable,
+  type TextFiles,
+  type TreeFiles,
+  tablesAt,
+  unmaskEnv,
 } from '../../kernel/configuration.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
@@ -57,7 +66,11 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
 
   const answer = (cityName: string, config: View, target: Target, status = 200): Reply<PatchItem> => {
     const body = itemOf(need(config, target))
-    return { status, body, headers: { ETag: `"${body.revision}"`, 'X-SVC-Index': String(city(cityName).store.log.head) } }
+    return {
+      status,
+      body,
+      headers: { ETag: `"${body.revision}"`, 'X-SVC-Index': String(city(cityName).store.log.head) },
+    }
   }
 
   const list = (cityName: string, kind: PatchKind) => {
@@ -130,18 +143,21 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
     'list-agent-patches': ({ params }) => list(params.cityName, 'agents'),
     'put-agent-patch': ({ params, body, header }) => put(params.cityName, agentOf(body), body, header('if-match')),
     'get-agent-patch': ({ params }) => get(params.cityName, agent(params)),
-    'replace-agent-patch': ({ params, body, header }) => put(params.cityName, sameTarget(agent(params), body), body, header('if-match')),
+    'replace-agent-patch': ({ params, body, header }) =>
+      put(params.cityName, sameTarget(agent(params), body), body, header('if-match')),
     'merge-agent-patch': ({ params, body, header }) => merge(params.cityName, agent(params), body, header('if-match')),
     'delete-agent-patch': ({ params, header }) => remove(params.cityName, agent(params), header('if-match')),
     'get-agent-patch-qualified': ({ params }) => get(params.cityName, agent(params)),
     'replace-agent-patch-qualified': ({ params, body, header }) =>
       put(params.cityName, sameTarget(agent(params), body), body, header('if-match')),
-    'merge-agent-patch-qualified': ({ params, body, header }) => merge(params.cityName, agent(params), body, header('if-match')),
+    'merge-agent-patch-qualified': ({ params, body, header }) =>
+      merge(params.cityName, agent(params), body, header('if-match')),
     'delete-agent-patch-qualified': ({ params, header }) => remove(params.cityName, agent(params), header('if-match')),
     'list-rig-patches': ({ params }) => list(params.cityName, 'rigs'),
     'put-rig-patch': ({ params, body, header }) => put(params.cityName, rig(body), body, header('if-match')),
     'get-rig-patch': ({ params }) => get(params.cityName, rig(params)),
-    'replace-rig-patch': ({ params, body, header }) => put(params.cityName, sameTarget(rig(params), body), body, header('if-match')),
+    'replace-rig-patch': ({ params, body, header }) =>
+      put(params.cityName, sameTarget(rig(params), body), body, header('if-match')),
     'merge-rig-patch': ({ params, body, header }) => merge(params.cityName, rig(params), body, header('if-match')),
     'delete-rig-patch': ({ params, header }) => remove(params.cityName, rig(params), header('if-match')),
     'list-provider-patches': ({ params }) => list(params.cityName, 'providers'),
@@ -149,13 +165,18 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
     'get-provider-patch': ({ params }) => get(params.cityName, provider(params)),
     'replace-provider-patch': ({ params, body, header }) =>
       put(params.cityName, sameTarget(provider(params), body), body, header('if-match')),
-    'merge-provider-patch': ({ params, body, header }) => merge(params.cityName, provider(params), body, header('if-match')),
+    'merge-provider-patch': ({ params, body, header }) =>
+      merge(params.cityName, provider(params), body, header('if-match')),
     'delete-provider-patch': ({ params, header }) => remove(params.cityName, provider(params), header('if-match')),
   }
   return handlers
 }
 
-const agent = ({ base, dir = '' }: { readonly base: string; readonly dir?: string }): Target => ({ kind: 'agents', name: base, dir })
+const agent = ({ base, dir = '' }: { readonly base: string; readonly dir?: string }): Target => ({
+  kind: 'agents',
+  name: base,
+  dir,
+})
 const agentOf = ({ name, dir }: PatchFields): Target => ({ kind: 'agents', name, dir: dir ?? '' })
 const rig = ({ name }: { readonly name: string }): Target => ({ kind: 'rigs', name, dir: '' })
 const provider = ({ name }: { readonly name: string }): Target => ({ kind: 'providers', name, dir: '' })
@@ -164,12 +185,14 @@ const provider = ({ name }: { readonly name: string }): Target => ({ kind: 'prov
 function sameTarget(target: Target, body: Partial<PatchFields>): Target {
   for (const field of ['name', 'dir'] as const) {
     const named = body[field]
-    if (named !== undefined && named !== target[field]) throw invalidField(`body.${field}`, `is not what the path names: ${target[field]}`, named)
+    if (named !== undefined && named !== target[field])
+      throw invalidField(`body.${field}`, `is not what the path names: ${target[field]}`, named)
   }
   return target
 }
 
-const nameOf = ({ kind, name, dir }: Target): string => `the ${kind.slice(0, -1)} ${dir === '' ? name : `${dir}/${name}`}`
+const nameOf = ({ kind, name, dir }: Target): string =>
+  `the ${kind.slice(0, -1)} ${dir === '' ? name : `${dir}/${name}`}`
 const keysOf = ({ name, dir }: Target): PlainTable => (dir === '' ? { name } : { dir, name })
 const isFor = ({ name, dir = '' }: PlainTable, target: Target): boolean => name === target.name && dir === target.dir
 
@@ -201,6 +224,7 @@ function locate(tree: TreeFiles, stored: StoredPatch | undefined, target: Target
 
 function located(tree: TreeFiles, stored: StoredPatch, target: Target): Located {
   const found = locate(tree, stored, target)
-  if (found === undefined) throw problem('conflict-config', `${stored.file} has the patch in a way that cannot be edited`)
+  if (found === undefined)
+    throw problem('conflict-config', `${stored.file} has the patch in a way that cannot be edited`)
   return found
 }

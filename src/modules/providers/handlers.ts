@@ -1,10 +1,27 @@
 /** Handlers of the providers family (sheet 07 §8.4). */
 import type {
-  createProvider, deleteProvider, getProvider, listProviders, listPublicProviders, patchProvider, ProviderInfo, ProviderSpec, PublicProvider,
+  createProvider,
+  deleteProvider,
+  getProvider,
+  listProviders,
+  listPublicProviders,
+  ProviderInfo,
+  ProviderSpec,
+  PublicProvider,
+  patchProvider,
 } from '../../contract/providers.ts'
 import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import {
-  type Configuration, isTable, maskEnv, mergePatch, type PlainTable, plainTable, type Referrer, rewriteTable, type TextFiles, type TreeFiles,
+  type Configuration,
+  isTable,
+  maskEnv,
+  mergePatch,
+  type PlainTable,
+  plainTable,
+  type Referrer,
+  rewriteTable,
+  type TextFiles,
+  type TreeFiles,
   unmaskEnv,
 } from '../../kernel/configuration.ts'
 import { definitionHash } from '../../kernel/etag.ts'
@@ -60,8 +77,20 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
     if (spec === undefined) throw unknown(name)
     const raw = specOf(spec)
     const resolved = specOf(composed?.resolved ?? spec)
-    const { display_name, command, args, acp_command, acp_args, prompt_mode, prompt_flag, ready_delay_ms, env } = resolved
-    const shown = { display_name, base: raw.base, command, args, acp_command, acp_args, prompt_mode, prompt_flag, ready_delay_ms, env }
+    const { display_name, command, args, acp_command, acp_args, prompt_mode, prompt_flag, ready_delay_ms, env } =
+      resolved
+    const shown = {
+      display_name,
+      base: raw.base,
+      command,
+      args,
+      acp_command,
+      acp_args,
+      prompt_mode,
+      prompt_flag,
+      ready_delay_ms,
+      env,
+    }
     return {
       name,
       builtin: preset !== undefined,
@@ -83,7 +112,9 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
   }
 
   const answer = ({ store }: ProviderCity<View>, item: ProviderInfo, status = 200): Reply<ProviderInfo> => ({
-    status, body: item, headers: { ETag: `"${item.revision}"`, 'X-SVC-Index': String(store.log.head) },
+    status,
+    body: item,
+    headers: { ETag: `"${item.revision}"`, 'X-SVC-Index': String(store.log.head) },
   })
 
   /** The declaration in a file of the city, which is the only kind that can be changed. */
@@ -93,7 +124,11 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
       throw problem('provider-builtin', `${name} is built in: declare it first, with base = "builtin:${name}"`)
     }
     if (declared === undefined) throw unknown(name)
-    if (declared.pack !== undefined) throw problem('pack-derived', `${name} belongs to the pack ${declared.pack}: patch it, or declare one of its name`)
+    if (declared.pack !== undefined)
+      throw problem(
+        'pack-derived',
+        `${name} belongs to the pack ${declared.pack}: patch it, or declare one of its name`,
+      )
     return declared
   }
 
@@ -195,7 +230,8 @@ function specOf(definition: object): ProviderSpec {
 function declaredIn(tree: TreeFiles, file: string, name: string): PlainTable {
   const { providers } = tree.read(file)
   const found = isTable(providers) && Object.hasOwn(providers, name) ? providers[name] : undefined
-  if (!isTable(found)) throw problem('conflict-config', `${file} does not declare the provider ${name} in a way that can be edited`)
+  if (!isTable(found))
+    throw problem('conflict-config', `${file} does not declare the provider ${name} in a way that can be edited`)
   return found
 }
 

@@ -1,6 +1,13 @@
 /** Rigs in the city's files: adding, changing and removing them, and what names them. */
 import {
-  isTable, mergePatch, type PlainTable, type PlainValue, rewriteTable, tablesAt, type TreeFiles, type TreePath,
+  isTable,
+  mergePatch,
+  type PlainTable,
+  type PlainValue,
+  rewriteTable,
+  type TreeFiles,
+  type TreePath,
+  tablesAt,
 } from '../../kernel/configuration.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { RigPlace } from './place.ts'
@@ -9,7 +16,13 @@ const HOME = 'city.toml'
 const SITE = '.svc/site.toml'
 
 /** Adds `[[rigs]]`, and the path where it belongs. */
-export function addRig(tree: TreeFiles, name: string, place: RigPlace, fields: PlainTable, imports: Readonly<Record<string, PlainValue>>): void {
+export function addRig(
+  tree: TreeFiles,
+  name: string,
+  place: RigPlace,
+  fields: PlainTable,
+  imports: Readonly<Record<string, PlainValue>>,
+): void {
   const path: PlainTable = place.inCity === undefined ? {} : { path: place.inCity }
   const copied: PlainTable = Object.keys(imports).length === 0 ? {} : { imports }
   tree.addElement(HOME, ['rigs'], { name, ...path, ...fields, ...copied })
@@ -18,7 +31,11 @@ export function addRig(tree: TreeFiles, name: string, place: RigPlace, fields: P
 
 /** Applies a merge patch to the entry; `place` undefined: its path stays, null: it loses it. Answers with the changed fields. */
 export function changeRig(
-  tree: TreeFiles, file: string, name: string, patch: Parameters<typeof mergePatch>[1], place: RigPlace | null | undefined,
+  tree: TreeFiles,
+  file: string,
+  name: string,
+  patch: Parameters<typeof mergePatch>[1],
+  place: RigPlace | null | undefined,
 ): readonly string[] {
   const { path, fields } = entryOf(tree, file, name)
   const before = fields
@@ -48,15 +65,22 @@ const NAMING: readonly { readonly path: readonly string[]; readonly key: string;
 
 /** Removes everything in the city's own files that names the rig; answers with what it was. */
 export function removeReferrers(tree: TreeFiles, rig: string): readonly string[] {
-  return tree.list().flatMap((file) =>
-    NAMING.flatMap(({ path, key, kind }) =>
-      removeElements(tree, file, path, (element) => element[key] === rig).map((element) => `${kind} ${titleOf(element)}`),
-    ),
-  )
+  return tree
+    .list()
+    .flatMap((file) =>
+      NAMING.flatMap(({ path, key, kind }) =>
+        removeElements(tree, file, path, (element) => element[key] === rig).map(
+          (element) => `${kind} ${titleOf(element)}`,
+        ),
+      ),
+    )
 }
 
 function removeElements(
-  tree: TreeFiles, file: string, path: readonly string[], isMeant: (element: PlainTable) => boolean,
+  tree: TreeFiles,
+  file: string,
+  path: readonly string[],
+  isMeant: (element: PlainTable) => boolean,
 ): readonly PlainTable[] {
   const elements = tablesAt(tree.read(file), ...path)
   const found = [...elements.entries()].filter(([, element]) => isMeant(element))
@@ -67,11 +91,16 @@ function removeElements(
 
 const titleOf = (element: PlainTable): string => String(element['name'] ?? element['template'] ?? '')
 
-function entryOf(tree: TreeFiles, file: string, name: string): { readonly path: TreePath; readonly fields: PlainTable } {
+function entryOf(
+  tree: TreeFiles,
+  file: string,
+  name: string,
+): { readonly path: TreePath; readonly fields: PlainTable } {
   const rigs = tablesAt(tree.read(file), 'rigs')
   const index = rigs.findIndex((rig) => rig['name'] === name)
   const fields = rigs[index]
-  if (fields === undefined) throw problem('conflict-config', `${file} has the rig ${name} in a way that cannot be edited`)
+  if (fields === undefined)
+    throw problem('conflict-config', `${file} has the rig ${name} in a way that cannot be edited`)
   return { path: ['rigs', index], fields }
 }
 

@@ -82,7 +82,12 @@ export class GitFacts {
 // A repository's own settings must not start programs, and looking must not write.
 const HARMLESS = ['--no-optional-locks', '-c', 'core.fsmonitor=false', '-c', 'core.hooksPath=/dev/null']
 
-async function readGit(directory: string, env: Environment, clock: Clock, signal: AbortSignal): Promise<RigGit | undefined> {
+async function readGit(
+  directory: string,
+  env: Environment,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<RigGit | undefined> {
   const git = await findBinary('git', env)
   if (git === undefined) return undefined
   const { outcome, code, stdout } = await runBriefly(git, [...HARMLESS, 'status', '--porcelain=v2', '--branch', '-z'], {

@@ -14,8 +14,8 @@ import { addRig, changeRig, removeReferrers, removeRig } from './files.ts'
 import type { GitFacts } from './git-facts.ts'
 import { readOverride, writeOverride } from './overrides.ts'
 import { isThere, makeDirectory, placeRig, type RigPlace } from './place.ts'
-import { cloneInput, CLONES, type CloneInput } from './provision.ts'
-import { findRig, needRig, type RigCity, type RigFiles, rigInfo, rigRevision, type RigsView } from './rigs.ts'
+import { CLONES, type CloneInput, cloneInput } from './provision.ts'
+import { findRig, needRig, type RigCity, type RigFiles, type RigsView, rigInfo, rigRevision } from './rigs.ts'
 
 export interface RigHandlersDeps<View> extends RigFiles<View> {
   /** The spec's 404 for a city that is not running. */
@@ -26,7 +26,13 @@ export interface RigHandlersDeps<View> extends RigFiles<View> {
   readonly checkSource: (url: string) => string
   readonly launch: (
     cityName: string,
-    request: { operation: 'rig.create'; subject: string; input: CloneInput; claim: IdempotencyClaim | undefined; check: (tx: Tx) => void },
+    request: {
+      operation: 'rig.create'
+      subject: string
+      input: CloneInput
+      claim: IdempotencyClaim | undefined
+      check: (tx: Tx) => void
+    },
   ) => Promise<Reply<AsyncAcceptedResponse>>
 }
 
@@ -42,7 +48,11 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
   }
   const revision = (found: City, config: View, name: string) => rigRevision(deps, found, config, name)
   const headers = (found: City, tag: string) => ({ ETag: `"${tag}"`, 'X-SVC-Index': String(found.store.log.head) })
-  const answer = (found: City, item: RigInfo, status = 200): Reply<RigInfo> => ({ status, body: item, headers: headers(found, item.revision) })
+  const answer = (found: City, item: RigInfo, status = 200): Reply<RigInfo> => ({
+    status,
+    body: item,
+    headers: headers(found, item.revision),
+  })
 
   const list: Handler<typeof listRigs> = async ({ params, query, signal }) => {
     const { store } = city(params.cityName)
@@ -64,11 +74,19 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
     const { params, body, header, claim } = call
     const found = city(params.cityName)
     const { git_url: url } = body
-    if (url === undefined) return tagged(found, found.store.keys.once(claim, () => createHere(found, body, header('if-match'), claim)))
-    if (body.path !== undefined) throw invalidField('body.path', 'is not taken with `git_url`: the clone goes to `rigs/<name>`', body.path)
+    if (url === undefined)
+      return tagged(
+        found,
+        found.store.keys.once(claim, () => createHere(found, body, header('if-match'), claim)),
+      )
+    if (body.path !== undefined)
+      throw invalidField('body.path', 'is not taken with `git_url`: the clone goes to `rigs/<name>`', body.path)
     const input = cloneInput(body, deps.checkSource(url))
     const launched = deps.launch(found.name, {
-      operation: 'rig.create', subject: body.name, input, claim,
+      operation: 'rig.create',
+      subject: body.name,
+      input,
+      claim,
       check: () => {
         const current = found.config.current()
         checkPrecondition(header('if-match'), current.revision)
@@ -82,13 +100,23 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
   }
 
   /** The headers of an answer that may be a stored one, of which only the body is kept. */
-  const tagged = async <B extends RigInfo | AsyncAcceptedResponse>(found: City, replying: Promise<Reply<B>>): Promise<Reply<B>> => {
+  const tagged = async <B extends RigInfo | AsyncAcceptedResponse>(
+    found: City,
+    replying: Promise<Reply<B>>,
+  ): Promise<Reply<B>> => {
     const { status, body } = await replying
-    return { status, body, headers: headers(found, 'revision' in body ? body.revision : found.config.current().revision) }
+    return {
+      status,
+      body,
+      headers: headers(found, 'revision' in body ? body.revision : found.config.current().revision),
+    }
   }
 
   const createHere = async (
-    found: City, { name, path, git_url: _url, ...fields }: Parameters<typeof create>[0]['body'], ifMatch: string | undefined, claim: IdempotencyClaim | undefined,
+    found: City,
+    { name, path, git_url: _url, ...fields }: Parameters<typeof create>[0]['body'],
+    ifMatch: string | undefined,
+    claim: IdempotencyClaim | undefined,
   ): Promise<Reply<RigInfo>> => {
     if (path === undefined) throw invalidField('body.path', 'is required without `git_url`')
     refuseTaken(found.config.current(), name)
@@ -134,10 +162,13 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
         etag: (config) => revision(found, config, name),
         actor: 'api',
         change: (files) => changeIn(found, files, name, fields, place),
-        events: ({ result }) => [{ type: 'rig.updated', actor: 'api', subject: name, payload: { rig: name, changed: [...result] } }],
+        events: ({ result }) => [
+          { type: 'rig.updated', actor: 'api', subject: name, payload: { rig: name, changed: [...result] } },
+        ],
         alsoWrite: (tx, { config }) => writeSuspension(tx, config),
       })
-      if (!outcome.changed && suspended !== undefined) await found.store.db.write((tx) => writeSuspension(tx, outcome.config))
+      if (!outcome.changed && suspended !== undefined)
+        await found.store.db.write((tx) => writeSuspension(tx, outcome.config))
       return answer(found, info(found, outcome.config, name))
     } catch (error) {
       takeBack()
@@ -145,7 +176,13 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
     }
   }
 
-  const changeIn = (found: City, files: Parameters<typeof deps.tree>[0], name: string, fields: PatchBody, place: RigPlace | null | undefined) => {
+  const changeIn = (
+    found: City,
+    files: Parameters<typeof deps.tree>[0],
+    name: string,
+    fields: PatchBody,
+    place: RigPlace | null | undefined,
+  ) => {
     const declared = deps.declaration(found.config.current(), name)
     return changeRig(deps.tree(files), declared?.file ?? 'city.toml', name, fields, place)
   }
@@ -157,10 +194,10 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
       ifMatch: header('if-match'),
       etag: (config) => revision(found, config, name),
       actor: 'api',
-      referrers: (config) => deps.referrers(config, name),
       change: (files) => {
         const tree = deps.tree(files)
-        const removed = query.cascade === true ? removeReferrers(tree, name) : refuseReferred(found.config.current(), name)
+        const removed =
+          query.cascade === true ? removeReferrers(tree, name) : refuseReferred(found.config.current(), name)
         removeRig(tree, name)
         return removed
       },
@@ -168,14 +205,20 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
       alsoWrite: (tx) => writeOverride(tx, name, undefined, clock.now()),
     })
     const { config, result } = outcome
-    return ok({ status: 'deleted', name, removed: [...result], revision: config.revision }, headers(found, config.revision))
+    return ok(
+      { status: 'deleted', name, removed: [...result], revision: config.revision },
+      headers(found, config.revision),
+    )
   }
 
   const refuseReferred = (config: View, name: string): readonly string[] => {
     const referrers = deps.referrers(config, name)
     if (referrers.length === 0) return []
     throw problem('still-referenced', `the rig ${name} is still in use; \`cascade=true\` removes what names it too`, {
-      errors: referrers.map(({ kind, name: who, key, file, line }) => ({ location: `${file}:${line}`, message: `${kind} ${who} names it as ${key}` })),
+      errors: referrers.map(({ kind, name: who, key, file, line }) => ({
+        location: `${file}:${line}`,
+        message: `${kind} ${who} names it as ${key}`,
+      })),
     })
   }
 
@@ -200,7 +243,10 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
     writeOverride(tx, name, override, clock.now())
     if (before === after) return
     store.log.append(tx, {
-      type: after ? 'rig.suspended' : 'rig.resumed', actor: 'api', subject: name, payload: { rig: name, changed: ['suspended'] },
+      type: after ? 'rig.suspended' : 'rig.resumed',
+      actor: 'api',
+      subject: name,
+      payload: { rig: name, changed: ['suspended'] },
     })
   }
 
@@ -222,10 +268,13 @@ function refuseTaken(config: RigsView, name: string): void {
 }
 
 function refuseInFlight({ store, name: cityName }: RigCity<unknown>, name: string): void {
-  const running = store.requests.unfinished(cityName).find(({ operation, input }) => operation === 'rig.create' && input['name'] === name)
+  const running = store.requests
+    .unfinished(cityName)
+    .find(({ operation, input }) => operation === 'rig.create' && input['name'] === name)
   if (running === undefined) return
   const cursor = store.requests.get(running.id)?.event_cursor
   throw problem('operation-in-progress', `the rig ${name} is being made already`, {
-    request_id: running.id, ...(cursor === undefined ? {} : { event_cursor: cursor }),
+    request_id: running.id,
+    ...(cursor === undefined ? {} : { event_cursor: cursor }),
   })
 }

@@ -12,5 +12,11 @@ export function readOverride(db: Pick<Tx, 'get'>, rig: string): boolean | undefi
 /** Undefined removes the override. */
 export function writeOverride(tx: Tx, rig: string, suspended: boolean | undefined, now: number): void {
   if (suspended === undefined) tx.run('DELETE FROM overrides WHERE key = ?', PREFIX + rig)
-  else tx.run('INSERT OR REPLACE INTO overrides (key, value, updated_at) VALUES (?, ?, ?)', PREFIX + rig, String(suspended), now)
+  else
+    tx.run(
+      'INSERT OR REPLACE INTO overrides (key, value, updated_at) VALUES (?, ?, ?)',
+      PREFIX + rig,
+      String(suspended),
+      now,
+    )
 }

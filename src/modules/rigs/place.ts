@@ -23,7 +23,8 @@ export function placeRig(dir: string, path: string): RigPlace {
   const kind = kindOf(directory, path)
   if (kind === 'file') throw invalidField(LOCATION, 'is not a directory', path)
   if (!inside) {
-    if (kind === undefined) throw invalidField(LOCATION, 'does not exist; only directories inside the city are made', path)
+    if (kind === undefined)
+      throw invalidField(LOCATION, 'does not exist; only directories inside the city are made', path)
     if (local === '') throw invalidField(LOCATION, 'is the directory of the city itself', path)
     return { directory, inCity: undefined }
   }

@@ -6,7 +6,7 @@
  *     is ever removed.
  * P3  The rig is in the files if and only if its directory is in place; a failure leaves neither.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, rmdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RIG_PROVISION_STEPS } from '../../contract/event-types.ts'
 import type { RigCreateRequest } from '../../contract/rigs.ts'
@@ -33,7 +33,10 @@ export interface CloneInput {
   readonly fields: object
 }
 
-export function cloneInput({ name, git_url: _url, path: _path, ...fields }: RigCreateRequest, source: string): CloneInput {
+export function cloneInput(
+  { name, git_url: _url, path: _path, ...fields }: RigCreateRequest,
+  source: string,
+): CloneInput {
   return { name, source, fields }
 }
 
@@ -114,16 +117,22 @@ class Provision<View extends RigsView> {
     await this.#progress('config', 'city.toml')
     const branch = (await this.#deps.git.observe(this.#target))?.branch ?? ''
     const given = this.#request.input['fields']
-    const fields = plainTable({ ...(branch === '' ? {} : { default_branch: branch }), ...(typeof given === 'object' ? given : {}) })
+    const fields = plainTable({
+      ...(branch === '' ? {} : { default_branch: branch }),
+      ...(typeof given === 'object' ? given : {}),
+    })
     this.#signal.throwIfAborted()
     await config.edit({
       actor: 'supervisor',
       change: (files) => {
-        if (findRig(config.current(), this.#name) !== undefined) throw new JobFailure('already_exists', `there is a rig ${this.#name} already`)
+        if (findRig(config.current(), this.#name) !== undefined)
+          throw new JobFailure('already_exists', `there is a rig ${this.#name} already`)
         const place = { directory: this.#target, inCity: `${CLONES}/${this.#name}` }
         addRig(this.#deps.tree(files), this.#name, place, fields, config.current().default_rig_imports)
       },
-      events: () => [{ type: 'rig.created', actor: 'supervisor', subject: this.#name, payload: { rig: this.#name, changed: [] } }],
+      events: () => [
+        { type: 'rig.created', actor: 'supervisor', subject: this.#name, payload: { rig: this.#name, changed: [] } },
+      ],
       alsoWrite: (tx) => writeOverride(tx, this.#name, undefined, this.#deps.clock.now()),
     })
   }
@@ -138,7 +147,9 @@ class Provision<View extends RigsView> {
         actor: 'supervisor',
         subject: this.#name,
         payload: {
-          request_id: this.#request.id, rig: this.#name, prefix: rig?.prefix ?? '',
+          request_id: this.#request.id,
+          rig: this.#name,
+          prefix: rig?.prefix ?? '',
           ...(branch === undefined ? {} : { default_branch: branch }),
         },
       }
@@ -154,7 +165,9 @@ class Provision<View extends RigsView> {
       await config.edit({
         actor: 'supervisor',
         change: (files) => removeRig(this.#deps.tree(files), this.#name),
-        events: () => [{ type: 'rig.deleted', actor: 'supervisor', subject: this.#name, payload: { rig: this.#name, changed: [] } }],
+        events: () => [
+          { type: 'rig.deleted', actor: 'supervisor', subject: this.#name, payload: { rig: this.#name, changed: [] } },
+        ],
       })
     }
     removeClone(this.#target)
@@ -165,7 +178,9 @@ class Provision<View extends RigsView> {
     this.#signal.throwIfAborted()
     await store.db.write((tx) => {
       store.log.append(tx, {
-        type: 'rig.provision.progress', actor: 'supervisor', subject: this.#name,
+        type: 'rig.provision.progress',
+        actor: 'supervisor',
+        subject: this.#name,
         payload: { request_id: this.#request.id, rig: this.#name, step, detail },
       })
     })
@@ -176,7 +191,8 @@ class Provision<View extends RigsView> {
 export function sweepClones<View extends RigsView>({ directory, store, config, name }: RigCity<View>): void {
   const unfinished = new Set(store.requests.unfinished(name).map(({ id }) => id))
   const staging = join(directory, STAGING)
-  for (const id of namesIn(staging)) if (!unfinished.has(id)) rmSync(join(staging, id), { recursive: true, force: true })
+  for (const id of namesIn(staging))
+    if (!unfinished.has(id)) rmSync(join(staging, id), { recursive: true, force: true })
   for (const rig of namesIn(join(directory, CLONES))) {
     const target = join(directory, CLONES, rig)
     const mark = markOf(target)

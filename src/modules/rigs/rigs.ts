@@ -1,6 +1,13 @@
 /** What the rigs family needs of its surroundings, and what a rig looks like from outside. */
 import type { RigGit, RigInfo } from '../../contract/rigs.ts'
-import type { Configuration, PlainTable, PlainValue, Referrer, TextFiles, TreeFiles } from '../../kernel/configuration.ts'
+import type {
+  Configuration,
+  PlainTable,
+  PlainValue,
+  Referrer,
+  TextFiles,
+  TreeFiles,
+} from '../../kernel/configuration.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
@@ -43,7 +50,8 @@ export interface RigFiles<View> {
   readonly tree: (files: TextFiles) => TreeFiles
 }
 
-export const findRig = (config: RigsView, name: string): RigView | undefined => config.rigs.find((rig) => rig.name === name)
+export const findRig = (config: RigsView, name: string): RigView | undefined =>
+  config.rigs.find((rig) => rig.name === name)
 
 export function needRig(config: RigsView, name: string): RigView {
   const found = findRig(config, name)
@@ -59,14 +67,28 @@ export function isSuspended(config: RigsView, rig: RigView, override: boolean | 
 }
 
 /** Hash of what is stored about the rig: its entry, its path here, its override. */
-export function rigRevision<View extends RigsView>(files: RigFiles<View>, city: RigCity<View>, config: View, name: string): string {
+export function rigRevision<View extends RigsView>(
+  files: RigFiles<View>,
+  city: RigCity<View>,
+  config: View,
+  name: string,
+): string {
   needRig(config, name)
   const declared = files.declaration(config, name)
-  return definitionHash({ name, file: declared?.file, fields: declared?.fields, override: readOverride(city.store.db, name) })
+  return definitionHash({
+    name,
+    file: declared?.file,
+    fields: declared?.fields,
+    override: readOverride(city.store.db, name),
+  })
 }
 
 export function rigInfo<View extends RigsView>(
-  files: RigFiles<View>, city: RigCity<View>, config: View, name: string, git: RigGit | undefined,
+  files: RigFiles<View>,
+  city: RigCity<View>,
+  config: View,
+  name: string,
+  git: RigGit | undefined,
 ): RigInfo {
   const rig = needRig(config, name)
   const declared = files.declaration(config, name)

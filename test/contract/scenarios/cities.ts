@@ -168,7 +168,7 @@ async function refusedBodies({ main, unique }: World): Promise<Answer> {
     [{ dir: `${parent}/white space` }, 'body.dir'],
     [{ dir: `${parent}/${'n'.repeat(65)}` }, 'body.dir'],
     [{ dir: '/' }, 'body.dir'],
-    [{ dir: file, name: 'city' }, 'body.dir', 'validation_failed: body.dir: is not a directory'],
+    [{ dir: file, name: 'city' }, 'body.dir'],
     [{ dir: join(file, 'below'), name: 'city' }, 'body.dir'],
     [{ dir: join(loop, 'below'), name: 'city' }, 'body.dir'],
     [{ dir, name: '-dash' }, 'body.name'],

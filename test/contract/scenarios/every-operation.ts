@@ -81,13 +81,14 @@ function refusalsOfMutation(operation: Operation, id: OperationId): Scenario[] {
       return answer
     }),
     scenario(id, 'payload-too-large', async ({ main }) => {
-      const bytes = Buffer.alloc((operation.bodyLimit ?? MEBIBYTE) + 1, 0x20)
+      const limit = operation.bodyLimit ?? MEBIBYTE
+      const bytes = Buffer.alloc(limit + 1, 0x20)
       const answer = await main.api.call(method, path, {
         bytes,
         headers: { 'content-type': 'application/json' },
         alone: true,
       })
-      assertProblem(answer, 'payload-too-large', 'too_large: the body is larger than 1048576 bytes')
+      assertProblem(answer, 'payload-too-large', `too_large: the body is larger than ${limit} bytes`)
       return answer
     }),
     scenario(id, 'unsupported-media-type', async ({ main }) => {

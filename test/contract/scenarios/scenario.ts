@@ -49,5 +49,14 @@ const PARAMETERS: Readonly<Record<string, string>> = {
 }
 
 /** A path of the operation, in the city `alpha`. */
-export const pathOf = (operation: Operation): string =>
-  operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => PARAMETERS[name] ?? name)
+export const pathOf = ({ path, params }: Operation): string =>
+  path.replaceAll(
+    /\{(\w+)\}/g,
+    (_, name: string) => PARAMETERS[name] ?? encodeURIComponent(exampleOf(params?.properties[name]) ?? name),
+  )
+
+function exampleOf(schema: object | undefined): string | undefined {
+  const values: unknown =
+    schema === undefined ? undefined : (Reflect.get(schema, 'enum') ?? Reflect.get(schema, 'examples'))
+  return Array.isArray(values) ? String(values[0]) : undefined
+}

@@ -1,0 +1,474 @@
+/** HTTP conventions against a real supervisor (sheet 01 §1): order of the checks, headers, bodies, odd requests. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { OPERATIONS } from '../../src/contract/index.ts'
+import type { ProblemCode } from '../../src/contract/problems.ts'
+import { at } from '../support/document.ts'
+import { type Answer, assertProblem, type CallOptions, checked, RawConnection } from '../support/http.ts'
+import { newCity, type Running, run } from '../support/running.ts'
+
+const EVENTS = '/v0/city/alpha/events'
+const EMIT = { type: 'http.test', actor: 'test' }
+const ORIGIN = 'http://localhost:3000'
+
+describe('http', { concurrency: 4 }, () => {
+  let running: Running | undefined
+  const api = () => running?.api ?? assert.fail('not started')
+  before(async () => {
+    running = await run()
+    await newCity(running.api, running.work, 'alpha')
+  })
+  after(() => running?.[Symbol.asyncDispose]())
+
+  const raw = async (text: string | Buffer, method: string, path: string): Promise<Answer> => {
+    using connection = await new RawConnection(api().url).send(text)
+    return await connection.answer(method, path)
+  }
+
+  describe('the first check that fails answers', () => {
+    const evil = { host: 'evil.example' }
+    const noCsrf = { 'x-svc-request': undefined }
+    const text = { 'content-type': 'text/plain' }
+    /** Each request fails two neighbouring checks; the answer is that of the first. */
+    const pairs: readonly (readonly [string, ProblemCode, string, string, CallOptions])[] = [
+      ['host before CSRF header', 'host-not-allowed', 'POST', EVENTS, { headers: { ...evil, ...noCsrf } }],
+      ['host before the path', 'host-not-allowed', 'GET', '/nowhere', { headers: evil }],
+      ['CSRF header before the city', 'csrf-required', 'POST', '/v0/city/nowhere/events', { headers: noCsrf }],
+      ['CSRF header before the path', 'csrf-required', 'POST', '/nowhere', { headers: noCsrf }],
+      ['CSRF header before the method', 'csrf-required', 'DELETE', '/v0/cities', { headers: noCsrf }],
+      ['CSRF header before the body', 'csrf-required', 'POST', '/v0/city', { headers: noCsrf, bytes: '{' }],
+      ['city before the path', 'city-not-found', 'GET', '/v0/city/nowhere/no/such/path', {}],
+      ['city before the method', 'city-not-found', 'DELETE', '/v0/city/nowhere/events', {}],
+      ['city before the query', 'city-not-found', 'GET', '/v0/city/nowhere/events?nope=1', {}],
+      [
+        'city before the media type',
+        'city-not-found',
+        'POST',
+        '/v0/city/nowhere/events',
+        { bytes: 'x', headers: text },
+      ],
+      ['city before the body', 'city-not-found', 'POST', '/v0/city/nowhere/events', { body: {} }],
+      ['path before the media type', 'route-not-found', 'POST', '/v0/nowhere', { bytes: 'x', headers: text }],
+      ['method before the media type', 'method-not-allowed', 'PUT', '/v0/cities', { bytes: 'x', headers: text }],
+      [
+        'media type before the size',
+        'unsupported-media-type',
+        'POST',
+        EVENTS,
+        { bytes: Buffer.alloc(1_100_000), headers: text, alone: true },
+      ],
+      [
+        'media type before the query',
+        'unsupported-media-type',
+        'POST',
+        `${EVENTS}?nope=1`,
+        { bytes: '{}', headers: text },
+      ],
+      [
+        'size before the query',
+        'payload-too-large',
+        'POST',
+        `${EVENTS}?nope=1`,
+        { bytes: Buffer.alloc(1_100_000, 0x20), headers: { 'content-type': 'application/json' }, alone: true },
+      ],
+      [
+        'query before the body',
+        'validation-failed',
+        'POST',
+        `${EVENTS}?nope=1`,
+        { bytes: '{', headers: { 'content-type': 'application/json' } },
+      ],
+      [
+        'headers before the body',
+        'validation-failed',
+        'POST',
+        EVENTS,
+        { bytes: '{', headers: { 'content-type': 'application/json', 'idempotency-key': 'k'.repeat(256) } },
+      ],
+      [
+        'JSON before its schema',
+        'invalid-request',
+        'POST',
+        EVENTS,
+        { bytes: '{"type":', headers: { 'content-type': 'application/json' } },
+      ],
+      ['schema before the handler', 'validation-failed', 'POST', '/v0/city', { body: { dir: 7 } }],
+    ]
+    for (const [name, code, method, path, options] of pairs) {
+      test(name, async () => {
+        assertProblem(await api().call(method, path, options), code)
+      })
+    }
+  })
+
+  test('every OPTIONS is 204 without a body, on any path, and tells allowed origins what they may do', async () => {
+    const paths = [
+      ...new Set(OPERATIONS.map(({ path }) => path.replaceAll(/\{\w+\}/g, 'nowhere'))),
+      '/nowhere',
+      '/v0/city/nowhere/svc/x',
+    ]
+    for (const path of paths) {
+      const headers = {
+        origin: ORIGIN,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'x-svc-request',
+      }
+      const answer = await api().call('OPTIONS', path, { headers })
+      assert.equal(answer.status, 204, path)
+      assert.equal(answer.text, '')
+      assert.equal(answer.headers['content-type'], undefined)
+      assert.equal(answer.headers['access-control-allow-origin'], ORIGIN)
+      assert.equal(answer.headers['access-control-allow-methods'], 'GET, POST, PUT, PATCH, DELETE, OPTIONS')
+      assert.equal(answer.headers.vary, 'Origin')
+    }
+    assertProblem(await api().call('OPTIONS', '/v0/cities', { headers: { host: 'evil.example' } }), 'host-not-allowed')
+  })
+
+  test('pages of this machine may read answers, others may not; Vary is always there', async () => {
+    for (const origin of [
+      'http://localhost',
+      'http://localhost:1',
+      'https://localhost:65535',
+      'http://127.0.0.1:8080',
+      'http://127.1.2.3',
+      'http://[::1]:3000',
+    ]) {
+      const { headers } = await api().get('/v0/cities', { headers: { origin } })
+      assert.equal(headers['access-control-allow-origin'], origin)
+      assert.equal(headers.vary, 'Origin')
+      const exposed = String(headers['access-control-expose-headers']).split(', ')
+      for (const name of [
+        'ETag',
+        'Location',
+        'Retry-After',
+        'X-SVC-Index',
+        'X-SVC-Request-Id',
+        'SVC-Session-State',
+        'SVC-Session-Status',
+        'SVC-Agent-Status',
+      ]) {
+        assert.ok(exposed.includes(name), name)
+      }
+      const allowed = String(headers['access-control-allow-headers']).split(', ')
+      for (const name of [
+        'Content-Type',
+        'Idempotency-Key',
+        'If-Match',
+        'Last-Event-ID',
+        'X-SVC-Request',
+        'Authorization',
+      ])
+        assert.ok(allowed.includes(name), name)
+      assert.equal(headers['access-control-allow-credentials'], undefined)
+    }
+    for (const origin of [
+      'null',
+      'http://evil.example',
+      'http://localhost.evil.example',
+      'http://localhost:3000.evil.example',
+      'file://',
+      'http://127.0.0.1.evil.example',
+      'http://localhost:123456',
+      'ftp://localhost',
+    ]) {
+      const { headers, status } = await api().get('/v0/cities', { headers: { origin } })
+      assert.equal(status, 200)
+      for (const name of Object.keys(headers)) assert.ok(!name.startsWith('access-control-'), `${origin}: ${name}`)
+      assert.equal(headers.vary, 'Origin')
+    }
+    // Refusals too, or the page could not tell what was wrong.
+    const refused = await api().post('/v0/city', {}, { headers: { origin: ORIGIN } })
+    assert.equal(refused.status, 422)
+    assert.equal(refused.headers['access-control-allow-origin'], ORIGIN)
+  })
+
+  test('loopback names are served whatever the port and case; every other Host is 421, also none', async () => {
+    for (const host of [
+      'localhost',
+      'LOCALHOST:1',
+      '127.0.0.1',
+      '127.9.9.9:80',
+      '[::1]',
+      '[::1]:8372',
+      'city.localhost',
+      'localhost.',
+    ]) {
+      assert.equal((await api().get('/v0/cities', { headers: { host } })).status, 200, host)
+    }
+    for (const host of [
+      'evil.example',
+      'localhost.evil.example',
+      '127.0.0.1.evil.example',
+      '10.0.0.1',
+      '[::2]',
+      '0.0.0.0',
+      '128.0.0.1',
+      'localhost@evil.example',
+      'localhost, evil.example',
+    ]) {
+      assertProblem(await api().get('/v0/cities', { headers: { host } }), 'host-not-allowed')
+    }
+    assertProblem(
+      await raw('GET /v0/cities HTTP/1.1\r\n\r\n', 'GET', '/v0/cities'),
+      'host-not-allowed',
+      /^host_not_allowed: host "" /,
+    )
+    assertProblem(await raw('GET /v0/cities HTTP/1.1\r\nHost:\r\n\r\n', 'GET', '/v0/cities'), 'host-not-allowed')
+    assertProblem(await raw('GET /v0/cities HTTP/1.0\r\n\r\n', 'GET', '/v0/cities'), 'host-not-allowed')
+  })
+
+  test('request ids are minted here, one per request, whatever the client sends', async () => {
+    const seen = new Set<string>()
+    for (const [method, path] of [
+      ['GET', '/health'],
+      ['GET', '/nowhere'],
+      ['OPTIONS', '/v0/cities'],
+      ['POST', '/v0/city'],
+      ['GET', '/%zz'],
+    ] as const) {
+      const { headers } = await api().call(method, path, {
+        headers: { 'x-svc-request-id': '0123456789abcdef', 'x-request-id': 'mine' },
+      })
+      seen.add(String(headers['x-svc-request-id']))
+    }
+    assert.equal(seen.size, 5)
+    assert.ok(!seen.has('0123456789abcdef'))
+  })
+
+  test('a body that is not JSON in UTF-8 is 400, 415 or 413, whichever it is', async () => {
+    const json = { 'content-type': 'application/json' }
+    const post = (bytes: Buffer | string, headers: Record<string, string | undefined> = json) =>
+      api().post(EVENTS, undefined, { bytes, headers })
+    for (const bytes of ['{', '{"type":"a",}', "{'type':'a'}", '[1', 'nul', '{"a":\u0001}']) {
+      const { errors } = assertProblem(await post(bytes), 'invalid-request', /^invalid: the body is not JSON: /)
+      assert.equal(errors?.[0]?.location, 'body')
+    }
+    const broken = Buffer.concat([Buffer.from('{"type":"a.b","actor":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')])
+    assertProblem(await post(broken), 'invalid-request', 'invalid: the body is not JSON: not UTF-8')
+    assertProblem(await post(''), 'invalid-request', 'invalid: a JSON body is required')
+    const good = JSON.stringify(EMIT)
+    for (const type of [
+      'text/plain',
+      'application/xml',
+      'multipart/form-data',
+      'application/x-www-form-urlencoded',
+      'application/json; charset=latin1',
+      'application/merge-patch+json',
+    ]) {
+      assertProblem(await post(good, { 'content-type': type }), 'unsupported-media-type', /^unsupported_media_type: /)
+    }
+    assertProblem(await post(good, { ...json, 'content-encoding': 'gzip' }), 'unsupported-media-type')
+    for (const type of [undefined, 'application/json; charset=utf-8', 'APPLICATION/JSON;charset="UTF-8"']) {
+      assert.equal((await post(good, { 'content-type': type })).status, 201, String(type))
+    }
+    assertProblem(
+      await api().call('POST', '/v0/city/alpha/start', { body: { x: 1 } }),
+      'validation-failed',
+      'validation_failed: body: this operation takes no body',
+    )
+  })
+
+  test('a chunked body over 1 MiB is 413 while it is still coming, and one of exactly 1 MiB is read', async () => {
+    const head = `POST ${EVENTS} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`
+    using endless = await new RawConnection(api().url).send(head)
+    const chunk = `10000\r\n${' '.repeat(65_536)}\r\n`
+    for (let count = 0; count < 17; count++) await endless.send(chunk)
+    assertProblem(
+      await endless.answer('POST', EVENTS),
+      'payload-too-large',
+      'too_large: the body is larger than 1048576 bytes',
+    )
+    const text = JSON.stringify(EMIT)
+    const exact = await api().post(EVENTS, undefined, {
+      bytes: text + ' '.repeat(1024 * 1024 - text.length),
+      headers: { 'content-type': 'application/json' },
+    })
+    assert.equal(exact.status, 201)
+    using whole = await new RawConnection(api().url).send(`${head}${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`)
+    assert.equal((await whole.answer('POST', EVENTS)).status, 201)
+  })
+
+  test('paths that do not exist are 404 and methods that a path does not take 405 with Allow', async () => {
+    for (const path of [
+      '/',
+      '/v0',
+      '/v0/',
+      '/v0/cities/',
+      '/V0/cities',
+      '//v0/cities',
+      '/v0//cities',
+      '/v0/cities;x=1',
+      '/v0%2Fcities',
+      '/v0/city',
+      '/v0/nowhere',
+      '/v0/city/',
+      '/v0/cities/alpha',
+      '/favicon.ico',
+      `/${'x'.repeat(20_000)}`,
+      '/v0/requests/',
+      '/v0/requests/a/b',
+      '/../etc/passwd',
+      '/docs/../openapi.json',
+      '/docs/%2e%2e/%2e%2e/package.json',
+    ]) {
+      const answer = await api().get(path)
+      if (path === '/v0/city')
+        assertProblem(answer, 'method-not-allowed', 'method_not_allowed: GET is not allowed here; allowed: POST')
+      else assertProblem(answer, 'route-not-found', /^not_found: /)
+    }
+    for (const path of [
+      '/v0/city/alpha/nowhere',
+      '/v0/city/alpha/',
+      '/v0/city/alpha//events',
+      '/v0/city/alpha/events/',
+      '/v0/city/alpha/events;x',
+    ]) {
+      assertProblem(await api().get(path), 'route-not-found')
+    }
+    for (const path of ['/v0/city/%61lpha', '/v0/city/alpha/status'])
+      assert.equal((await api().get(path)).status, 200, path)
+    assertProblem(
+      await api().get('/v0/city/al%2Fpha'),
+      'city-not-found',
+      'not_found: city not found or not running: al/pha',
+    )
+    assertProblem(
+      await api().get('/v0/city/ALPHA'),
+      'city-not-found',
+      'not_found: city not found or not running: ALPHA',
+    )
+    for (const path of ['/v0/city/%ff', '/%', '/v0/%zz', '/v0/cities?a=%ff', '/v0/city/%c3%28/events']) {
+      assertProblem(await api().get(path), 'invalid-request', /^invalid: the (?:path|query string) cannot be decoded/)
+    }
+  })
+
+  test('methods of every kind are answered: 405 with what the path takes', async () => {
+    const allow = async (method: string, path: string) => {
+      const answer = await api().call(method, path)
+      assert.equal(answer.status, 405, `${method} ${path}`)
+      return answer.headers.allow
+    }
+    assert.equal(await allow('DELETE', '/v0/cities'), 'GET, POST')
+    assert.equal(await allow('PUT', '/v0/city/alpha'), 'GET, PATCH')
+    assert.equal(await allow('HEAD', '/v0/cities'), 'GET, POST')
+    assert.equal(await allow('TRACE', '/v0/cities'), 'GET, POST')
+    assert.equal(await allow('GET', '/v0/city/nowhere/start'), 'POST')
+    for (const method of ['PROPFIND', 'SEARCH', 'QUERY', 'MKCOL'])
+      assert.match(String(await allow(method, '/v0/cities')), /GET/)
+    assertProblem(
+      await raw('FOO /v0/cities HTTP/1.1\r\nHost: localhost\r\n\r\n', 'FOO', '/v0/cities'),
+      'invalid-request',
+    )
+    using tunnel = await new RawConnection(api().url).send(
+      'CONNECT evil.example:443 HTTP/1.1\r\nHost: localhost\r\n\r\n',
+    )
+    assertProblem(
+      await tunnel.answer('CONNECT', '/x'),
+      'method-not-allowed',
+      'method_not_allowed: CONNECT is not a method of this API',
+    )
+    await tunnel.closed
+  })
+
+  test('what is not HTTP is 400 with a problem and an id, and the connection is closed', async () => {
+    for (const text of [
+      'nonsense\r\n\r\n',
+      'GET / HTTP/9.9\r\n\r\n',
+      'GET /\u0000 HTTP/1.1\r\nHost: localhost\r\n\r\n',
+      'GET / HTTP/1.1\r\nHost: localhost\r\nBad Header: x\r\n\r\n',
+      'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n',
+      'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+    ]) {
+      using connection = await new RawConnection(api().url).send(text)
+      assertProblem(await connection.answer('GET', '/nowhere'), 'invalid-request', /^invalid: /)
+      await connection.closed
+    }
+  })
+
+  test('HTTP/1.0, pipelined requests and Expect: 100-continue are served', async () => {
+    using old = await new RawConnection(api().url).send('GET /v0/cities HTTP/1.0\r\nHost: localhost\r\n\r\n')
+    assert.equal((await old.answer('GET', '/v0/cities')).status, 200)
+    await old.closed
+    using oldStream = await new RawConnection(api().url).send(
+      'GET /v0/city/alpha/events/stream?after_seq=0 HTTP/1.0\r\nHost: localhost\r\n\r\n',
+    )
+    const text = await oldStream.until((all) => all.includes('city.started'))
+    assert.ok(!text.includes('chunked'))
+    assert.match(text, /\r\n\r\nid: 1\nevent: event\ndata: \{/)
+    const one = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+    using pipe = await new RawConnection(api().url).send(
+      [one('/v0/city/alpha/health'), one('/nowhere'), one('/v0/cities?nope'), one('/health')].join(''),
+    )
+    const answers = await pipe.answers(4)
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 404, 422, 200],
+    )
+    assert.equal(new Set(answers.map(({ headers }) => headers['x-svc-request-id'])).size, 4)
+    const body = JSON.stringify(EMIT)
+    using patient = await new RawConnection(api().url).send(
+      `POST ${EVENTS} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`,
+    )
+    const [proceed] = await patient.answers(1)
+    assert.equal(proceed?.status, 100)
+    await patient.send(body)
+    const [, created] = await patient.answers(2)
+    assert.ok(created)
+    assert.equal(checked('POST', EVENTS, created.status, created.headers, created.body).status, 201)
+    using other = await new RawConnection(api().url).send(
+      `POST ${EVENTS} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nExpect: something-else\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    )
+    assert.equal((await other.answer('POST', EVENTS)).status, 201)
+  })
+
+  test('query parameters: unknown, repeated, empty and badly spelled ones are 422 that name them', async () => {
+    const refuse = async (path: string, location: string) => {
+      const { errors } = assertProblem(await api().get(path), 'validation-failed')
+      assert.ok(
+        errors?.some((error) => error.location.replace(/\[\d+\]$/, '') === location),
+        `${path}: ${JSON.stringify(errors)}`,
+      )
+    }
+    await refuse('/v0/cities?LIMIT=1', 'query.LIMIT')
+    await refuse('/v0/cities?limit=1&limit=2', 'query.limit')
+    for (const limit of ['', '-1', '1001', '1.5', '1e2', '0x1', 'ten', '+1', '%201', '01'])
+      await refuse(`/v0/cities?limit=${limit}`, 'query.limit')
+    for (const path of [
+      'type=',
+      'actor=',
+      'subject=',
+      'type=a..b',
+      'type=*',
+      'order=up',
+      'order=',
+      'index=-1',
+      'index=x',
+      'wait=',
+      'wait=5',
+      'wait=121s',
+      'wait=0',
+      'wait=-1s',
+      'since=yesterday',
+      'until=',
+      '__proto__=1',
+      'constructor=1',
+    ]) {
+      await refuse(`${EVENTS}?${path}`, `query.${path.split('=')[0]}`)
+    }
+    assert.equal((await api().get('/v0/cities?')).status, 200)
+    assert.equal((await api().get('/v0/cities?limit=0')).status, 200)
+    assert.equal((await api().get('/v0/cities?&&limit=1000&')).status, 200)
+    const several = assertProblem(await api().get('/v0/cities?a=1&b=2'), 'validation-failed')
+    assert.deepEqual(
+      several.errors?.map(({ location }) => location),
+      ['query.a', 'query.b'],
+    )
+  })
+
+  test('a mutation needs no more than the presence of X-SVC-Request, and a GET not even that', async () => {
+    for (const value of ['1', 'anything', '0', 'false'])
+      assert.equal((await api().post(EVENTS, EMIT, { headers: { 'x-svc-request': value } })).status, 201)
+    const { body } = await api().post(EVENTS, EMIT)
+    assert.equal(at(body, 'status'), 'recorded')
+  })
+})

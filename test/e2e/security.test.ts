@@ -1,0 +1,94 @@
+/** Who is let in: tokens, other binds, read-only servers, extra hosts and origins (decision 25, sheet 01 §8). */
+import assert from 'node:assert/strict'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { OPERATIONS } from '../../src/contract/index.ts'
+import { Api, assertProblem } from '../support/http.ts'
+import { newCity, run, runAgain, tokenOf } from '../support/running.ts'
+import { openStream } from '../support/sse.ts'
+
+test('on loopback nothing is asked for, and endpoint.json tells where the server is', async () => {
+  await using running = await run()
+  const path = join(running.server.home, 'endpoint.json')
+  assert.equal((statSync(path).mode & 0o777).toString(8), '600')
+  assert.equal((statSync(running.server.home).mode & 0o777).toString(8), '700')
+  const { url, pid, token, started_at } = JSON.parse(readFileSync(path, 'utf8'))
+  assert.equal(url, running.server.url)
+  assert.equal(pid, running.server.pid)
+  assert.equal(token, undefined)
+  assert.ok(Math.abs(Date.parse(started_at) - Date.now()) < 60_000)
+  assert.equal((await running.api.get('/v0/cities')).status, 200)
+})
+
+for (const args of [['--auth'], ['--bind', '0.0.0.0']]) {
+  test(`with ${args.join(' ')} everything but /health and preflights needs the token of endpoint.json`, async () => {
+    await using running = await run({ args })
+    const { home } = running.server
+    assert.equal((statSync(join(home, 'endpoint.json')).mode & 0o777).toString(8), '600')
+    const token = tokenOf(home)
+    assert.match(String(token), /^[0-9a-f]{64}$/)
+    const nobody = new Api(running.server.url)
+    assert.equal((await nobody.get('/health')).status, 200)
+    assert.equal((await nobody.call('OPTIONS', '/v0/cities')).status, 204)
+    for (const path of [
+      '/v0/cities',
+      '/openapi.json',
+      '/docs',
+      '/metrics',
+      '/nowhere',
+      '/v0/city/nowhere',
+      '/v0/events/stream',
+    ]) {
+      assertProblem(await nobody.get(path), 'unauthorized')
+    }
+    // Who may not enter does not learn what else would be wrong.
+    assertProblem(await nobody.call('POST', '/v0/city', { headers: { 'x-svc-request': undefined } }), 'unauthorized')
+    assertProblem(await nobody.call('DELETE', '/v0/cities'), 'unauthorized')
+    for (const authorization of [
+      `bearer`,
+      `Bearer ${token}x`,
+      `Bearer ${String(token).slice(1)}`,
+      `Basic ${token}`,
+      String(token),
+    ]) {
+      assertProblem(await nobody.get('/v0/cities', { headers: { authorization } }), 'unauthorized')
+    }
+    await newCity(running.api, running.work, 'alpha')
+    await using stream = await openStream(running.api, '/v0/events/stream?after_cursor=0')
+    await stream.next(({ envelope }) => envelope.type === 'request.result.city.create')
+    nobody.close()
+    // Clients that keep the token go on working after a restart.
+    await running.server.kill('SIGTERM')
+    await using again = await runAgain(home, { args })
+    assert.equal(tokenOf(home), token)
+    assert.equal((await again.api.get('/v0/cities')).status, 200)
+  })
+}
+
+test('a server with allow_mutations = false answers reads and refuses every mutation', async () => {
+  await using running = await run({ toml: '[supervisor]\nallow_mutations = false\n' })
+  const detail = 'read_only: mutations disabled: server bound to non-localhost address'
+  for (const { method, path } of OPERATIONS) {
+    if (method === 'GET') continue
+    assertProblem(await running.api.call(method, path.replaceAll(/\{\w+\}/g, 'x'), { body: {} }), 'read-only', detail)
+  }
+  assert.equal((await running.api.get('/v0/cities')).status, 200)
+  assertProblem(await running.api.call('POST', '/nowhere', {}), 'read-only', detail)
+  assertProblem(await running.api.post('/v0/city', {}, { headers: { 'x-svc-request': undefined } }), 'csrf-required')
+})
+
+test('hosts and origins of supervisor.toml are let in, beside those of this machine', async () => {
+  const toml =
+    '[supervisor]\nallowed_hosts = ["Svc.Example"]\nallowed_origins = ["https://board.example"]\nauth = true\n'
+  await using running = await run({ toml })
+  const host = 'svc.example:8372'
+  const origin = 'https://board.example'
+  const answer = await running.api.get('/v0/cities', { headers: { host, origin } })
+  assert.equal(answer.status, 200)
+  assert.equal(answer.headers['access-control-allow-origin'], origin)
+  const other = await running.api.get('/v0/cities', { headers: { host, origin: 'https://board.example.evil' } })
+  assert.equal(other.headers['access-control-allow-origin'], undefined)
+  assertProblem(await running.api.get('/v0/cities', { headers: { host: 'www.svc.example' } }), 'host-not-allowed')
+  assertProblem(await running.api.get('/v0/cities', { headers: { host, authorization: undefined } }), 'unauthorized')
+})
