@@ -210,13 +210,7 @@ export const deleteProvider = operation({
   headers: ['If-Match'],
   replies: { 200: DeletedProvider },
   replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: [
-    'provider-not-found',
-    'provider-builtin',
-    'pack-derived',
-    'still-referenced',
-    'conflict-config',
-  ],
+  problems: ['provider-not-found', 'provider-builtin', 'pack-derived', 'still-referenced', 'conflict-config'],
   emits: ['config.reloaded'],
 })
 

@@ -13,17 +13,27 @@ import { at } from '../support/document.ts'
 import { assertProblem, checked, eventually, parseAnswers, RawConnection } from '../support/http.ts'
 import { emit, newCity, run, runHere } from '../support/running.ts'
 import { cityScenarios } from './scenarios/cities.ts'
+import { configScenarios } from './scenarios/config.ts'
 import { documentScenarios } from './scenarios/documents.ts'
 import { eventScenarios } from './scenarios/events.ts'
 import { refusalsOfEveryOperation } from './scenarios/every-operation.ts'
 import { healthScenarios } from './scenarios/health.ts'
+import { packScenarios } from './scenarios/packs.ts'
+import { patchScenarios } from './scenarios/patches.ts'
+import { providerScenarios } from './scenarios/providers.ts'
 import { requestScenarios } from './scenarios/requests.ts'
+import { rigScenarios } from './scenarios/rigs.ts'
 import { pathOf, type Scenario, type World } from './scenarios/scenario.ts'
 
 const SCENARIOS: readonly Scenario[] = [
   ...refusalsOfEveryOperation,
   ...cityScenarios,
+  ...configScenarios,
   ...eventScenarios,
+  ...packScenarios,
+  ...patchScenarios,
+  ...providerScenarios,
+  ...rigScenarios,
   ...requestScenarios,
   ...healthScenarios,
   ...documentScenarios,
@@ -37,14 +47,6 @@ const ELSEWHERE: Partial<Record<ProblemCode, string>> = {
   'too-many-streams': 'takes 10,000 streams: test/contract/streams.test.ts, in-process with a lower limit',
 }
 
-/** Families whose own answers are shown by tests of their own; the refusals that every operation has are here as well. */
-const FAMILIES_ELSEWHERE: Readonly<Record<string, string>> = {
-  Config: 'test/e2e/config.test.ts and patches.test.ts',
-  Packs: 'test/e2e/packs.test.ts',
-  Providers: 'test/e2e/providers.test.ts',
-  Rigs: 'test/e2e/rigs.test.ts',
-}
-
 const keyOf = (operation: string, answer: number | string) => `${operation} ${answer}`
 const answersOf = (operation: Operation): (number | string)[] => [
   ...(operation.frames === undefined ? Object.keys(operation.replies).map(Number) : [200]),
@@ -55,8 +57,7 @@ test('every declared answer has a scenario, and every scenario is of a declared 
   const covered = new Set(SCENARIOS.map(({ operation, answer }) => keyOf(operation, answer)))
   const declared = OPERATIONS.flatMap((operation) => answersOf(operation).map((answer) => ({ operation, answer })))
   const missing = declared.filter(
-    ({ operation, answer }) =>
-      !covered.has(keyOf(operation.id, answer)) && !(answer in ELSEWHERE) && !(operation.family in FAMILIES_ELSEWHERE),
+    ({ operation, answer }) => !covered.has(keyOf(operation.id, answer)) && !(answer in ELSEWHERE),
   )
   assert.deepEqual(
     missing.map(({ operation, answer }) => keyOf(operation.id, answer)),

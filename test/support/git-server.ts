@@ -112,6 +112,7 @@ function backend(root: string, request: IncomingMessage, response: ServerRespons
   const chunks: Buffer[] = []
   child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
   child.on('close', () => {
+    if (response.destroyed) return
     const answer = Buffer.concat(chunks)
     const cut = answer.indexOf('\r\n\r\n')
     const headers = new Map(
