@@ -25,7 +25,7 @@ import { type OpenStream, serveStream } from './sse.ts'
 // Not by `import`: that reads every export of the module, and one of them (WebSocket) loads all of undici.
 const http = process.getBuiltinModule('node:http')
 
-export const DEFAULT_BODY_LIMIT = 1024 * 1024
+const DEFAULT_BODY_LIMIT = 1024 * 1024
 const MAX_STREAMS = 10_000
 const MAX_HEADER_BYTES = 64 * 1024
 const HEADERS_TIMEOUT_MS = 10_000

@@ -34,7 +34,7 @@ export const supervisorFraming: Framing = {
 }
 
 /** The envelope's JSON with its `city`. */
-export function tagged(envelope: string, city: string): string {
+function tagged(envelope: string, city: string): string {
   return `${envelope.slice(0, -1)},"city":${JSON.stringify(city)}}`
 }
 

@@ -34,7 +34,7 @@ export interface Settings {
 /** A setting that cannot be used; the message names it, its value and what is allowed. */
 export class SettingsError extends Error {}
 
-export const DEFAULT_PORT = 8372
+const DEFAULT_PORT = 8372
 const DEFAULT_RETENTION: Retention = { maxAgeMs: 90 * 86_400_000, maxBytes: 1024 ** 3 }
 const FILE = 'supervisor.toml'
 

@@ -8,9 +8,9 @@ export interface Answered {
   readonly body: Fields
 }
 
-export const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
+const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
 export const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {})
-export const itemsOf = (body: Fields): readonly Fields[] =>
+const itemsOf = (body: Fields): readonly Fields[] =>
   Array.isArray(body['items']) ? body['items'].filter(isFields) : []
 
 /** The answer, or undefined where the connection broke before it was complete. */

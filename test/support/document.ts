@@ -91,13 +91,17 @@ export function responseOf({ id, method, path }: Documented, status: number): Do
   const found = responses[String(status)]
   assert.ok(found !== undefined, `${id} answers ${status}, which the document does not declare`)
   const fields = asMap(found)
-  if (typeof fields.$ref !== 'string') return { steps: ['paths', path, method.toLowerCase(), 'responses', String(status)], fields }
+  if (typeof fields.$ref !== 'string')
+    return { steps: ['paths', path, method.toLowerCase(), 'responses', String(status)], fields }
   const steps = fields.$ref.slice(2).split('/')
   return { steps, fields: asMap(at(openapi, ...steps)) }
 }
 
 /** Schema of the data of each kind of frame of a stream, by its `event:` line. */
-export function framesOf({ method, path }: Documented): ReadonlyMap<string, { readonly ref: string; readonly hasId: boolean }> {
+export function framesOf({
+  method,
+  path,
+}: Documented): ReadonlyMap<string, { readonly ref: string; readonly hasId: boolean }> {
   const frames = at(openapi, 'paths', path, method.toLowerCase(), 'x-svc-frames')
   assert.ok(Array.isArray(frames))
   return new Map(

@@ -3,7 +3,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, symlinkS
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { parse } from 'smol-toml'
+import { getStaticTOMLValue, parseTOML } from 'toml-eslint-parser'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import { cityDatabasePath } from './city-store.ts'
 import { holdsCity, pathsOf, planScaffold, removeScaffold, resolveDirectory, writeScaffold } from './scaffold.ts'
@@ -108,7 +108,7 @@ test('whatever the start command is, the file says exactly that', () => {
         startCommand: command,
       })
       const text = files.find(({ path }) => path.endsWith('city.toml'))?.text ?? ''
-      assert.equal(Object(parse(text)['workspace']).start_command, command.toWellFormed())
+      assert.equal(Object(Object(getStaticTOMLValue(parseTOML(text))).workspace).start_command, command.toWellFormed())
     }),
   )
 })

@@ -39,7 +39,7 @@ import {
 } from './scaffold.ts'
 import { CityWorker, type PhaseHook, StartFailure, type StopOptions } from './worker.ts'
 
-export const PATROL_MS = 10_000
+const PATROL_MS = 10_000
 const STREAMING: ReadonlySet<CityState> = new Set(['starting_agents', 'running', 'stopping'])
 
 export interface CitiesDeps {

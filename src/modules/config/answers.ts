@@ -27,7 +27,7 @@ export const referrerDetail = ({ kind, name, key, file, line }: Referrer): Error
   message: `${kind} ${name} names it as ${key}`,
 })
 
-export const placeOfIssue = ({ file, line, column }: ConfigIssue): string => `${file}:${line}:${column}`
+const placeOfIssue = ({ file, line, column }: ConfigIssue): string => `${file}:${line}:${column}`
 
 /** One sentence: the first issue, and how many more there are. */
 export function summarize(issues: readonly ConfigIssue[]): string {

@@ -433,12 +433,12 @@ function samePath(a: EditPath, b: EditPath): boolean {
 }
 
 /** A key as TOML: bare where that is possible. */
-export function formatKey(key: string): string {
+function formatKey(key: string): string {
   return /^[A-Za-z0-9_-]+$/.test(key) ? key : quote(key)
 }
 
 /** A value as TOML, on one line. */
-export function formatValue(value: PlainValue): string {
+function formatValue(value: PlainValue): string {
   if (typeof value === 'string') return quote(value)
   if (typeof value !== 'object') return String(value)
   if (Array.isArray(value)) return `[${value.map((item: PlainValue) => formatValue(item)).join(', ')}]`

@@ -203,7 +203,7 @@ export function buildConfig(context: LoadContext, composed: Composed, facts: Fac
 }
 
 /** `table` with the defaults of `schema` filled in, also in tables that no file mentions. */
-export function withDefaults(table: TableNode, schema: TSchema): TableNode {
+function withDefaults(table: TableNode, schema: TSchema): TableNode {
   let filled = table
   for (const [key, field] of Object.entries(shapeOf(schema).properties)) {
     const shape = shapeOf(field)

@@ -63,7 +63,7 @@ const IGNORED_AT_TOP = new Set(['.beads', '.cache', '.svc', '.git', 'state', 'tm
 const IGNORED_ANYWHERE = new Set(['node_modules', '__pycache__'])
 
 /** Every file below `dir` with its bytes, in the order of relative paths. */
-export function walkTree(files: ConfigFiles, dir: string): { path: string; bytes: Buffer }[] {
+function walkTree(files: ConfigFiles, dir: string): { path: string; bytes: Buffer }[] {
   const found: { path: string; bytes: Buffer }[] = []
   const walk = (at: string): void => {
     for (const entry of files.list(at) ?? []) {

@@ -47,7 +47,7 @@ export function differing(a: OwnFiles, b: OwnFiles): readonly string[] {
   return [...paths].filter((path) => !sameBytes(a.get(path), b.get(path))).sort(compareText)
 }
 
-export const sameBytes = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
+const sameBytes = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
   a === undefined || b === undefined ? a === b : a.equals(b)
 
 export const hashOf = (bytes: Buffer | string): string => createHash('sha256').update(bytes).digest('hex')

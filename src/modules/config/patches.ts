@@ -22,12 +22,7 @@ const TARGET_KEYS = new Set(['name', 'dir', 'agent', 'template', '_replace'])
  * `target` with `patch` on top: a value or list replaces, a map merges, `<list>_append` appends after that,
  * `<map>_remove` deletes keys last. Fields in `plain` end in `_append` by their own name.
  */
-export function applyPatch(
-  target: TableNode,
-  patch: TableNode,
-  layer: Layer,
-  plain: ReadonlySet<string> = NONE,
-): TableNode {
+function applyPatch(target: TableNode, patch: TableNode, layer: Layer, plain: ReadonlySet<string> = NONE): TableNode {
   let table = target
   const later: [string, ConfigNode][] = []
   for (const [key, value] of relayer(patch, layer).entries) {

@@ -42,7 +42,7 @@ export function filterFacts(config: EffectiveConfig): FilterFacts {
 }
 
 /** Runtime name of the agent's session, by `[workspace] session_template`. */
-export function sessionName(config: EffectiveConfig, agent: EffectiveAgent): string {
+function sessionName(config: EffectiveConfig, agent: EffectiveAgent): string {
   const template = config.workspace.session_template ?? '{{ Agent }}'
   const names = {
     City: config.name,

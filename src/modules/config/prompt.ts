@@ -41,7 +41,7 @@ const STANDARD: ReadonlySet<string> = new Set(PROMPT_VARIABLES)
 export type PromptData = Readonly<Record<(typeof PROMPT_VARIABLES)[number], string>>
 
 /** The variables of template fields, by kind. */
-export const FIELD_VARIABLES: Readonly<Record<TemplateKind, readonly string[]>> = {
+const FIELD_VARIABLES: Readonly<Record<TemplateKind, readonly string[]>> = {
   command: ['Session', 'Agent', 'AgentBase', 'Rig', 'RigRoot', 'CityRoot', 'CityName', 'WorkDir', 'ConfigDir'],
   path: ['Agent', 'AgentBase', 'Rig', 'RigRoot', 'CityRoot', 'CityName'],
   session: ['City', 'Agent', 'Dir', 'Name'],
@@ -148,7 +148,7 @@ export function checkTemplateFields(context: LoadContext, composed: Composed): v
 }
 
 /** Whether a prompt file is a template; any other is taken as it stands. */
-export function isTemplate(path: string): boolean {
+function isTemplate(path: string): boolean {
   return path.endsWith('.template.md')
 }
 

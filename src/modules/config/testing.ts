@@ -6,10 +6,10 @@ import type { ProviderSpec } from '../../contract/config-schema.ts'
 import type { LoadOptions } from './context.ts'
 import { type LoadedCity, loadCity } from './load.ts'
 
-export const CORE_DIR = join(import.meta.dirname, '..', 'packs', 'core')
+const CORE_DIR = join(import.meta.dirname, '..', 'packs', 'core')
 
 /** Small presets in the shape of the real ones. */
-export const PRESETS: Readonly<Record<string, ProviderSpec>> = {
+const PRESETS: Readonly<Record<string, ProviderSpec>> = {
   claude: {
     command: 'claude',
     prompt_mode: 'arg',

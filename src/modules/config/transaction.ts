@@ -159,7 +159,7 @@ function stateOf(dir: string, { path, before, text }: IntendedFile): FileState {
 }
 
 /** Hash of the file on disk; null where it does not exist. */
-export function diskHash(path: string): string | null {
+function diskHash(path: string): string | null {
   try {
     return hashOf(readFileSync(path))
   } catch (error) {

@@ -2,6 +2,7 @@
 import type { TSchema } from 'typebox'
 import type { ConfigCheckResult, ConfigExplanation, EffectiveConfigBody, RawConfigBody } from '../../contract/config.ts'
 import { AgentFile, CityFile, FragmentFile, PackFile, SETTINGS, SiteFile } from '../../contract/config-schema.ts'
+import { shapeOf } from '../../contract/config-shape.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { problem } from '../../kernel/problem.ts'
 import { issueText } from './answers.ts'
@@ -10,7 +11,6 @@ import { type ExplainedFields, type Explanation, explain, MASK, maskValues } fro
 import { IssueList } from './issues.ts'
 import { hashOf, type OwnFileKind, type OwnFiles, ownFileKind } from './own-files.ts'
 import { type CheckOutcome, type ConfigService, errorView } from './service.ts'
-import { shapeOf } from '../../contract/config-shape.ts'
 import { type PlainTable, type PlainValue, plainOf, readToml } from './toml.ts'
 
 type Status = Pick<ConfigService, 'loadedAt' | 'lastError'>
@@ -20,7 +20,7 @@ export interface Surroundings {
   readonly apiUrl: string
 }
 
-export function statusFields(revision: string, { loadedAt, lastError }: Status) {
+function statusFields(revision: string, { loadedAt, lastError }: Status) {
   return {
     revision,
     loaded_at: isoTime(loadedAt),
@@ -149,7 +149,7 @@ function valuesOf(
 const isReference = (value: PlainValue): boolean => /^\$\{?[A-Z_][A-Z0-9_]*\}?$/.test(String(value))
 
 /** `value` with everything masked that its schema calls secret; keys called `env` too where the schema says nothing. */
-export function masked(value: PlainValue, schema: TSchema | undefined, hide = false): PlainValue {
+function masked(value: PlainValue, schema: TSchema | undefined, hide = false): PlainValue {
   const shape = schema === undefined ? undefined : shapeOf(schema)
   const secret = hide || shape?.annotation.secret === true
   if (typeof value !== 'object') return secret && !isReference(value) ? MASK : value

@@ -71,7 +71,13 @@ export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) 
 
   const listOne: Handler<typeof listCityEvents> = async ({ params, query, signal }) => {
     const filter = filterOf(query)
-    await waitForChange(city(params.cityName).store.log, query, clock, signal, (event) => endsCity(event) || eventMatches(filter, event))
+    await waitForChange(
+      city(params.cityName).store.log,
+      query,
+      clock,
+      signal,
+      (event) => endsCity(event) || eventMatches(filter, event),
+    )
     const { log } = city(params.cityName).store
     const head = log.head
     const { fromMs, toMs } = timesOf(query)

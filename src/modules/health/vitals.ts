@@ -14,7 +14,7 @@ export interface VitalReadings {
   storageFault(): string | undefined
 }
 
-export const VITAL_LIMITS = { event_loop: 250, reconciler: 60_000, log_lag: 5000 } as const
+const VITAL_LIMITS = { event_loop: 250, reconciler: 60_000, log_lag: 5000 } as const
 type Measured = keyof typeof VITAL_LIMITS
 export type VitalLimits = Readonly<Record<Measured, number>>
 

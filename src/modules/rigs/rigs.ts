@@ -59,7 +59,7 @@ export function needRig(config: RigsView, name: string): RigView {
   return found
 }
 
-export function isSuspended(config: RigsView, rig: RigView, override: boolean | undefined): boolean {
+function isSuspended(config: RigsView, rig: RigView, override: boolean | undefined): boolean {
   if (override !== undefined) return override
   if (rig.suspended_on_start) return true
   const agents = config.agents.filter(({ dir }) => dir === rig.name)
