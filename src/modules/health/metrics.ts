@@ -40,7 +40,7 @@ export interface Metrics {
 export function createMetrics(readings: MetricReadings): Metrics {
   const registry = new Registry()
   // Process, heap, GC and event loop; its own loop monitor ticks as rarely as ours.
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 20 })
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 1_000 })
   addReadings(registry, readings)
   return {
     http: createHttpMeters(registry),
