@@ -238,6 +238,7 @@ export const listCityEvents = operation({
 
 export const emitEvent = operation({
   id: 'emit-event',
+  quiet: true,
   method: 'POST',
   path: '/v0/city/{cityName}/events',
   family: 'Event bus',

@@ -52,6 +52,8 @@ export interface Operation {
    * default), or `registered` (by the handler itself: unregister, start, stop, restart).
    */
   readonly city?: 'running' | 'registered'
+  /** A success has a record of its own that says as much as a line of the access log would; logged at debug only. */
+  readonly quiet?: boolean
   /** Answers without a token even where one is needed. */
   readonly open?: boolean
 }

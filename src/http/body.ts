@@ -1,4 +1,5 @@
 /** Reading request bodies: bounded in bytes and in time (sheet 01 §1.4). */
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Clock } from '../kernel/clock.ts'
@@ -63,14 +64,16 @@ function discard(request: IncomingMessage, payload: Readable, clock: Clock): voi
   })
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true })
+const BYTE_ORDER_MARK = '\ufeff'
 
 /** A JSON value, or 400 `invalid:`. */
 export function parseJson(bytes: Buffer): unknown {
   try {
-    return JSON.parse(utf8.decode(bytes))
+    if (!isUtf8(bytes)) throw new SyntaxError('not UTF-8')
+    const text = bytes.toString('utf8')
+    return JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text)
   } catch (error) {
-    const why = error instanceof SyntaxError ? error.message : 'not UTF-8'
+    const why = error instanceof SyntaxError ? error.message : String(error)
     throw problem('invalid-request', `the body is not JSON: ${why}`, { errors: [{ location: 'body', message: why }] })
   }
 }

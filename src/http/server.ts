@@ -65,6 +65,8 @@ export class HttpServer {
   readonly #gateDeps: GateDeps
   readonly #bound: ReadonlyMap<string, Bound>
   readonly #streams = new Set<OpenStream>()
+  /** Answers of quiet operations. */
+  readonly #quiet = new WeakSet<ServerResponse>()
   readonly #idle: (() => void)[] = []
   #inFlight = 0
   #opening = 0
@@ -248,7 +250,12 @@ export class HttpServer {
 
   async #run(operation: Operation, bound: Bound, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const call = readInput(operation, request, reply, this.#signals)
-    if (bound.kind === 'reply') return send(reply.raw, await bound.run(call))
+    if (bound.kind === 'reply') {
+      const answer = await bound.run(call)
+      if (operation.quiet === true) this.#quiet.add(reply.raw)
+      send(reply.raw, answer)
+      return
+    }
     const { maxStreams = MAX_STREAMS } = this.#deps
     if (this.streams >= maxStreams)
       throw problem('too-many-streams', `${maxStreams} streams are open`, { retryAfterSec: 5 })
@@ -309,7 +316,8 @@ export class HttpServer {
   }
 
   #logAccess(request: IncomingMessage, response: ServerResponse, ms: number): void {
-    const level = isMutation(request.method ?? '') || response.statusCode >= 500 ? 'info' : 'debug'
+    const worthALine = isMutation(request.method ?? '') && !this.#quiet.has(response)
+    const level = worthALine || response.statusCode >= 500 ? 'info' : 'debug'
     if (!this.#deps.log.isLevelEnabled(level)) return
     this.#deps.log[level](
       {
