@@ -13,6 +13,7 @@ import { parseArgs } from 'node:util'
 import type { Bench, Group } from './bench.ts'
 import { append } from './groups/append.ts'
 import { cli } from './groups/cli.ts'
+import { config } from './groups/config.ts'
 import { fanout } from './groups/fanout.ts'
 import { get } from './groups/get.ts'
 import { lists, replay } from './groups/logs.ts'
@@ -20,7 +21,7 @@ import { post } from './groups/post.ts'
 import { crash, start } from './groups/start.ts'
 import { type Machine, notesOf, type Report, type Row, toMarkdown, toText } from './rows.ts'
 
-const GROUPS: Readonly<Record<string, Group>> = { append, post, get, fanout, replay, lists, start, crash, cli }
+const GROUPS: Readonly<Record<string, Group>> = { append, post, get, fanout, replay, lists, start, crash, cli, config }
 const README = join(import.meta.dirname, 'README.md')
 const BEGIN = '<!-- table: written by `npm run bench -- --write` -->'
 const END = '<!-- end of table -->'

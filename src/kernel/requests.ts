@@ -32,6 +32,8 @@ CREATE INDEX requests_city ON requests (city, created_at, id);
 `
 const KEPT_MS = 30 * 86_400_000
 const KEPT_ROWS = 100_000
+/** Requests of a city that are still found after it was unregistered. */
+const MAX_KEPT_ON = 1_000
 
 export interface AcceptedRequest {
   readonly id: string
@@ -157,6 +159,29 @@ export class RequestLedger {
     return Number(this.#db.get(`SELECT count(*) AS n FROM requests WHERE ${where}`, ...values)?.n ?? 0)
   }
 
+  /** What has ended, as it is stored, newest first: for a ledger that outlives this one. */
+  ended(): readonly Row[] {
+    return this.#db.all(
+      'SELECT * FROM requests WHERE finished_at IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT ?',
+      MAX_KEPT_ON,
+    )
+  }
+
+  /** Takes over what another ledger has ended; what is here already stays as it is. */
+  keepOn(tx: Tx, ended: readonly Row[]): void {
+    const columns =
+      'id, operation, status, city, subject, event_cursor, input, created_at, finished_at, result, error_code, error_message'
+    for (const row of ended) {
+      const values = columns.split(', ').map((column) => sqlValue(row[column]))
+      tx.run(`INSERT OR IGNORE INTO requests (${columns}) VALUES (${values.map(() => '?').join(', ')})`, ...values)
+    }
+  }
+
+  /** Gives back what was taken over: the ledger it came from is read again. */
+  giveBack(tx: Tx, ended: readonly Row[]): void {
+    for (const { id } of ended) tx.run('DELETE FROM requests WHERE id = ? AND finished_at IS NOT NULL', String(id))
+  }
+
   /** True where `prune` would find something: cheap, and writes nothing. */
   needsPruning(): boolean {
     const oldest = this.#db.get(
@@ -188,6 +213,8 @@ function filterSql(filter: RequestFilter): { where: string; values: SqlValue[] }
   }
   return { where: parts.join(' AND '), values }
 }
+
+const sqlValue = (value: unknown): SqlValue => (typeof value === 'number' || typeof value === 'string' ? value : null)
 
 function toInfo(row: Row): RequestInfo {
   return {

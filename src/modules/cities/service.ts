@@ -543,6 +543,7 @@ export class Cities {
         city: name,
         payload,
       } satisfies EventDraft)
+      supervisor.requests.giveBack(tx, store.requests.ended())
       const row = registry.add(tx, { name, uid: store.uid, path, registeredAt, startHead: store.log.head }, clock.now())
       supervisor.requests.accept(tx, {
         id: requestId,

@@ -10,6 +10,7 @@ import { CITY_PHASES, type CityPhase, type CityState } from '../../contract/citi
 import type { PayloadOf } from '../../contract/event-types.ts'
 import type { ErrorDetail } from '../../contract/problems.ts'
 import { type Clock, delay, isoTime } from '../../kernel/clock.ts'
+import type { Row } from '../../kernel/database.ts'
 import type { Logger } from '../../kernel/log.ts'
 import { Problem } from '../../kernel/problem.ts'
 import type { UnfinishedRequest } from '../../kernel/requests.ts'
@@ -417,7 +418,10 @@ export class CityWorker {
       false,
     )
     const { registry, supervisor, clock } = this.#deps
+    const ended = this.#endedRequests()
     await supervisor.db.write((tx) => {
+      // Their outcome is still asked for by id (decision 12); the city's own ledger leaves with it.
+      supervisor.requests.keepOn(tx, ended)
       registry.departed(tx, requestId, city.store?.log.head ?? city.knownHead, clock.now())
       const envelope = { actor: 'supervisor', subject: city.name, city: city.name } as const
       supervisor.requests.finish(
@@ -443,6 +447,15 @@ export class CityWorker {
     city.departure = undefined
     this.#deps.departed(city)
     this.#enter('stopped')
+  }
+
+  #endedRequests(): readonly Row[] {
+    try {
+      return this.city.store?.requests.ended() ?? []
+    } catch (error) {
+      this.#deps.log.warn({ city: this.city.name, err: error }, 'requests of a leaving city cannot be read')
+      return []
+    }
   }
 
   /** Accepted requests that want this city running. */
