@@ -64,6 +64,22 @@ const ConfigProvider = Type.Object(
 
 const { revision: _revision, ...StatusFields } = CityConfigStatus.properties
 
+/** The origin of a value, weakest first. */
+export const CONFIG_LAYERS = [
+  'default',
+  'builtin',
+  'pack',
+  'root_pack',
+  'city',
+  'fragment',
+  'site',
+  'pack_default',
+  'city_default',
+  'pack_patch',
+  'city_patch',
+  'rig_patch',
+] as const
+
 export const EffectiveConfigBody = Type.Object(
   {
     view: Type.Literal('effective'),
@@ -124,23 +140,7 @@ const origin = {
   file: Type.Union([Type.String(), Type.Null()], { description: 'Null for what stands in no file.' }),
   line: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
   column: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
-  layer: Type.Enum(
-    [
-      'default',
-      'builtin',
-      'pack',
-      'root_pack',
-      'city',
-      'fragment',
-      'site',
-      'pack_default',
-      'city_default',
-      'pack_patch',
-      'city_patch',
-      'rig_patch',
-    ],
-    { description: 'Weakest first.' },
-  ),
+  layer: Type.Enum(CONFIG_LAYERS, { description: 'Weakest first.' }),
 }
 const ExplainedItem = Type.Object(origin, { additionalProperties: false })
 export const ExplainedValue = Type.Object(

@@ -1,21 +1,8 @@
 /** What is wrong with a city's files, and where: every check of the configuration reports through one list. */
+import type { CONFIG_LAYERS } from '../../contract/config.ts'
 
-/** The origin of a value, weakest first; `explain` names it beside file and line. */
-export const LAYERS = [
-  'default',
-  'builtin',
-  'pack',
-  'root_pack',
-  'city',
-  'fragment',
-  'site',
-  'pack_default',
-  'city_default',
-  'pack_patch',
-  'city_patch',
-  'rig_patch',
-] as const
-export type Layer = (typeof LAYERS)[number]
+/** The origin of a value; `explain` names it beside file and line. */
+export type Layer = (typeof CONFIG_LAYERS)[number]
 
 /** Where a value stands. Lines and columns count from 1; both are 0 for what stands in no file. */
 export type Place = {
