@@ -260,8 +260,12 @@ export class EventLog {
   }
 
   #load(): void {
+    // One aggregate each: SQLite answers a lone min or max from the index, and reads the whole table for two of them.
     const [head, oldest, lastAt] =
-      this.#db.rows('SELECT max(seq), min(seq), (SELECT at FROM events ORDER BY seq DESC LIMIT 1) FROM events')[0] ?? []
+      this.#db.rows(
+        `SELECT (SELECT max(seq) FROM events), (SELECT min(seq) FROM events),
+          (SELECT at FROM events ORDER BY seq DESC LIMIT 1)`,
+      )[0] ?? []
     this.#head = Number(head ?? 0)
     this.#oldest = Number(oldest ?? 0)
     this.#lastAt = Number(lastAt ?? 0)

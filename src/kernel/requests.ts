@@ -184,10 +184,11 @@ export class RequestLedger {
 
   /** True where `prune` would find something: cheap, and writes nothing. */
   needsPruning(): boolean {
-    const oldest = this.#db.get(
-      'SELECT min(created_at) AS at, count(*) AS n FROM requests WHERE finished_at IS NOT NULL',
+    const old = this.#db.get(
+      'SELECT 1 FROM requests WHERE created_at < ? AND finished_at IS NOT NULL LIMIT 1',
+      this.#clock.now() - KEPT_MS,
     )
-    return oldest?.at != null && (Number(oldest.at) < this.#clock.now() - KEPT_MS || Number(oldest.n) > KEPT_ROWS)
+    return old !== undefined || this.#db.get('SELECT 1 FROM requests LIMIT 1 OFFSET ?', KEPT_ROWS) !== undefined
   }
 
   /** Forgets what ended long ago: older than 30 days, or beyond 100,000 rows. */
