@@ -178,22 +178,24 @@ describe('every operation gives every answer that it declares', { concurrency: 6
 test('while the supervisor shuts down every operation is 503 unavailable, and what was in flight finishes', async () => {
   await using own = await run()
   await newCity(own.api, own.work, 'alpha')
-  using busy = new RawConnection(own.api.url)
-  await busy.send(
-    'POST /v0/city/alpha/events HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: application/json\r\nContent-Length: 31\r\nConnection: close\r\n\r\n{"type":"a.b",',
-  )
-  // Heads that are not complete yet: these connections are not idle, so they outlive the closing of the port.
+  // Requests that are not complete yet: their connections are not idle, so they outlive the closing of the port. A whole
+  // request stands before each: its answer shows that the server has read what came with it.
+  const whole = 'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'
   const waiting = await Promise.all(
     OPERATIONS.map(async (operation) => {
       const connection = new RawConnection(own.api.url)
       await connection.send(
-        `${operation.method} ${pathOf(operation)} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\n`,
+        `${whole}${operation.method} ${pathOf(operation)} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\n`,
       )
+      await connection.answers(1)
       return { operation, connection }
     }),
   )
-  // The server has read them once it answers a request that came after them.
-  await own.api.get('/health')
+  using busy = new RawConnection(own.api.url)
+  await busy.send(
+    `${whole}POST /v0/city/alpha/events HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: application/json\r\nContent-Length: 31\r\nConnection: close\r\n\r\n{"type":"a.b",`,
+  )
+  await busy.answers(1)
   const ended = own.server.kill('SIGTERM')
   await eventually('the port is closed', () =>
     new RawConnection(own.api.url).send('').then(
@@ -201,16 +203,18 @@ test('while the supervisor shuts down every operation is 503 unavailable, and wh
       () => true,
     ),
   )
+  // All at once: the server waits three seconds for what is in flight, and 79 answers one by one can take longer.
+  await Promise.all([...waiting.map(({ connection }) => connection.send('\r\n')), busy.send('"actor":"test"  }')])
   for (const { operation, connection } of waiting) {
-    await connection.send('\r\n')
-    const answer = await connection.answer(operation.method, pathOf(operation))
+    const [, refused] = await connection.answers(2)
+    assert.ok(refused)
+    const answer = checked(operation.method, pathOf(operation), refused.status, refused.headers, refused.body)
     assertProblem(answer, 'unavailable', 'unavailable: the supervisor is shutting down')
     assert.equal(answer.headers['retry-after'], '1')
     connection[Symbol.dispose]()
   }
-  await busy.send('"actor":"test"  }')
   await busy.closed
-  const [written] = parseAnswers(busy.bytes)
+  const [, written] = parseAnswers(busy.bytes)
   assert.ok(written)
   const emitted = checked('POST', '/v0/city/alpha/events', written.status, written.headers, written.body)
   assert.equal(emitted.status, 201, emitted.text)

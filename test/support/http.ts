@@ -222,6 +222,7 @@ export class RawConnection implements Disposable {
   readonly #opened: Promise<unknown>
   readonly closed: Promise<void>
   #wake: () => void = () => {}
+  #over = false
 
   constructor(url: string) {
     const { hostname, port } = new URL(url)
@@ -229,6 +230,7 @@ export class RawConnection implements Disposable {
     this.#opened = new Promise((resolve, reject) => this.#socket.once('connect', resolve).once('error', reject))
     this.closed = new Promise((resolve) => {
       const end = () => {
+        this.#over = true
         resolve()
         this.#wake()
       }
@@ -259,11 +261,9 @@ export class RawConnection implements Disposable {
 
   /** Waits until what came so far satisfies `enough`; fails when the other side closes before. */
   async until(enough: (text: string) => boolean, deadlineMs = 15_000): Promise<string> {
-    let over = false
-    void this.closed.then(() => (over = true))
     const end = performance.now() + deadlineMs
     while (!enough(this.text)) {
-      assert.ok(!over, `the connection ended after: ${this.text.slice(0, 2000)}`)
+      assert.ok(!this.#over, `the connection ended after: ${this.text.slice(0, 2000)}`)
       assert.ok(performance.now() < end, `not within ${deadlineMs} ms; got: ${this.text.slice(0, 2000)}`)
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, Math.max(end - performance.now(), 1))
