@@ -1,0 +1,35 @@
+/** What an agent says on stderr: a bounded file for people, and its last words for messages. */
+import { appendFileSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+
+/** Of each of the two files: the current one and the one before. */
+const MAX_FILE_BYTES = 512 * 1024
+const TAIL_BYTES = 2048
+
+export interface StderrLog {
+  /** The last lines, cut to what fits a message. */
+  tail(): string
+}
+
+export function keepStderr(stream: Readable, directory: string): StderrLog {
+  const path = join(directory, 'stderr.log')
+  rmSync(path, { force: true })
+  let size = 0
+  let tail = Buffer.alloc(0)
+  stream.on('error', () => {})
+  stream.on('data', (chunk: Buffer) => {
+    tail = Buffer.concat([tail, chunk]).subarray(-TAIL_BYTES)
+    try {
+      if (size + chunk.length > MAX_FILE_BYTES) {
+        renameSync(path, join(directory, 'stderr.old.log'))
+        size = 0
+      }
+      appendFileSync(path, chunk)
+      size += chunk.length
+    } catch {
+      // A full disk or a directory that is gone takes the log from people, never the agent.
+    }
+  })
+  return { tail: () => tail.toString('utf8').trim() }
+}

@@ -1,0 +1,278 @@
+/**
+ * One agent from its start to the end of its tree, inside the host.
+ *
+ * N1  Deliveries go to the agent one at a time, each with its intent on disk first (D1); an id is never typed twice.
+ * N2  The end is told once, when nothing of the tree runs (RT5) and the last output is in the log.
+ * N3  What fails here ends the agent visibly; it never leaves one running that nobody controls.
+ */
+import { appendFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Clock, delay } from '../../kernel/clock.ts'
+import type { OutputWriter } from '../output-log.ts'
+import { identify, type ProcessIdentity } from '../process-identity.ts'
+import { killTree } from '../process-tree.ts'
+import type { Delivery, DeliveryOutcome, Exit } from '../runtime.ts'
+import { type ChildEvent, ChildStartError, type HostedChild, type StartChild } from './child.ts'
+import { type ControlSocket, openControlSocket } from './control-socket.ts'
+import { type Journal, openJournal } from './journal.ts'
+import { type ExitRecord, FILES, type HostSpec, type HostStatus, PROTOCOL, type StartError } from './protocol.ts'
+
+const MAX_QUEUED = 1_000
+/** Between the death of the tree and the news of it. */
+const EXIT_NEWS_MS = 2_000
+
+type Ending = Extract<ChildEvent, { type: 'exit' }>
+
+export interface RunDeps {
+  readonly spec: HostSpec
+  readonly output: OutputWriter
+  readonly clock: Clock
+  readonly writeExit: (record: ExitRecord) => void
+}
+
+export class Run {
+  readonly #deps: RunDeps
+  readonly #journal: Journal
+  readonly #ended = Promise.withResolvers<ExitRecord>()
+  readonly #dismissed = Promise.withResolvers<void>()
+  readonly #over = new AbortController()
+  readonly #inFlight = new Map<string, Promise<DeliveryOutcome>>()
+  #turn: Promise<unknown> = Promise.resolve()
+  #socket: ControlSocket | undefined
+  #child: HostedChild | undefined
+  #root: ProcessIdentity | undefined
+  #record: ExitRecord | undefined
+  #killed = false
+
+  constructor(deps: RunDeps) {
+    this.#deps = deps
+    this.#journal = openJournal(deps.spec.launch.directory)
+  }
+
+  /** The end, when all of it is known and written. */
+  get ended(): Promise<ExitRecord> {
+    return this.#ended.promise
+  }
+
+  /** A supervisor has read the end. */
+  get dismissed(): Promise<void> {
+    return this.#dismissed.promise
+  }
+
+  async listen(): Promise<void> {
+    const { spec, clock } = this.#deps
+    rmSync(spec.socket, { force: true })
+    this.#socket = await openControlSocket(spec.socket, {
+      identity: spec.launch.identity,
+      clock,
+      status: () => this.#status(),
+      handlers: {
+        status: () => this.#status(),
+        deliver: ({ delivery }) => this.#deliver(delivery),
+        delivered: async ({ delivery }) => {
+          await this.#inFlight.get(delivery.id)
+          return { delivered: this.#journal.delivered(delivery) }
+        },
+        interrupt: async () => ({ interrupted: (await this.#running?.interrupt()) ?? false }),
+        answer: async ({ request_id, answer }) => ({
+          answered: (await this.#running?.answer(request_id, answer)) ?? false,
+        }),
+        type_keys: async ({ keys }) => {
+          await this.#running?.typeKeys?.(keys)
+          return { typed: this.#running?.typeKeys !== undefined }
+        },
+        resize: ({ columns, rows }) => {
+          this.#running?.resize(columns, rows)
+          return {}
+        },
+        stop: ({ grace_ms }) => this.stop(grace_ms),
+        bye: () => {
+          if (this.#record !== undefined) this.#dismissed.resolve()
+          return {}
+        },
+      },
+    })
+  }
+
+  /** Starts the agent; a failure is an end like any other. */
+  async start(start: StartChild): Promise<void> {
+    const { spec, clock, output } = this.#deps
+    try {
+      const child = await start({
+        spec: spec.launch,
+        clock,
+        output: (bytes) => {
+          output.append(bytes)
+          this.#socket?.outputGrew(() => output.endOffset)
+        },
+        emit: (event) => this.#onEvent(event),
+        spawned: (pid) => {
+          this.#root = identify(pid) ?? { pid, start_time: '', boot_id: '' }
+        },
+      })
+      if (this.#over.signal.aborted) return void (await this.#killTree())
+      this.#child = child
+      this.#socket?.tell({ event: 'started', status: this.#status() })
+    } catch (error) {
+      const code = error instanceof ChildStartError ? error.code : 'spawn_failed'
+      const reason = code === 'handshake_failed' ? 'handshake_failed' : 'unknown'
+      const message = messageOf(error)
+      const ending: Ending = { type: 'exit', code: undefined, signal: undefined, reason, message }
+      await this.#end(ending, { code, message })
+    }
+  }
+
+  /** TERM, the grace, then the whole tree. Resolves at the end; also before the agent has started and when it is over. */
+  async stop(graceMs: number): Promise<ExitRecord> {
+    if (this.#record !== undefined) return this.#record
+    if (graceMs > 0 && this.#running !== undefined) {
+      this.#running.terminate()
+      await this.#within(graceMs)
+    }
+    if (this.#over.signal.aborted) return this.ended
+    this.#killed = true
+    await this.#killTree()
+    await this.#within(EXIT_NEWS_MS)
+    await this.#end({ type: 'exit', code: undefined, signal: 'SIGKILL' })
+    return this.ended
+  }
+
+  /** An error that nobody expected: the agent is ended, and the error kept for people. */
+  async fail(error: unknown): Promise<void> {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    try {
+      appendFileSync(join(this.#deps.spec.launch.directory, FILES.log), `${text}\n`, { mode: 0o600 })
+    } catch {
+      // The directory is gone, and with it whoever would read it.
+    }
+    await this.#killTree()
+    const message = `the host failed: ${messageOf(error)}`
+    await this.#end({ type: 'exit', code: undefined, signal: undefined, reason: 'host_lost', message })
+  }
+
+  close(): void {
+    this.#socket?.close()
+  }
+
+  get #running(): HostedChild | undefined {
+    return this.#over.signal.aborted ? undefined : this.#child
+  }
+
+  #status(): HostStatus {
+    const child = this.#child
+    const state = this.#record !== undefined ? 'ended' : child === undefined ? 'starting' : 'running'
+    return {
+      protocol: PROTOCOL,
+      state,
+      ...(this.#root !== undefined && { pid: this.#root.pid }),
+      activity: this.#running?.activity ?? 'unknown',
+      ...(this.#running?.pending !== undefined && { pending: this.#running.pending }),
+      ...(child?.conversationId !== undefined && { conversation_id: child.conversationId }),
+      end_offset: this.#deps.output.endOffset,
+      ...(this.#record !== undefined && { ended: this.#record }),
+    }
+  }
+
+  // ---- deliveries ---------------------------------------------------------------------------------------------------
+
+  #deliver(delivery: Delivery): Promise<DeliveryOutcome> {
+    const known = this.#inFlight.get(delivery.id)
+    if (known !== undefined) return known
+    if (this.#inFlight.size >= MAX_QUEUED) {
+      return Promise.resolve({ state: 'failed', code: 'refused', message: 'too many messages wait for the agent' })
+    }
+    const outcome = this.#turn.then(() => this.#deliverNow(delivery))
+    this.#turn = outcome
+    this.#inFlight.set(delivery.id, outcome)
+    void outcome.then(() => this.#inFlight.delete(delivery.id))
+    return outcome
+  }
+
+  /** N1; never rejects. */
+  async #deliverNow(delivery: Delivery): Promise<DeliveryOutcome> {
+    const before = this.#journal.delivered(delivery)
+    if (before === 'yes') return { state: 'delivered' }
+    if (before === 'unknown')
+      return { state: 'uncertain', message: 'it was begun before, and how that ended is not known' }
+    const child = this.#running
+    if (child === undefined) return { state: 'failed', code: 'closed', message: 'the agent has ended' }
+    try {
+      this.#journal.intent(delivery)
+    } catch (error) {
+      return { state: 'failed', code: 'refused', message: `the delivery could not be recorded: ${messageOf(error)}` }
+    }
+    const outcome = await child.deliver(delivery, this.#over.signal).catch(uncertainBy)
+    this.#journal.outcome(delivery, outcome)
+    return outcome
+  }
+
+  // ---- the end ------------------------------------------------------------------------------------------------------
+
+  #onEvent(event: ChildEvent): void {
+    if (event.type === 'exit') return void this.#end(event)
+    if (this.#over.signal.aborted) return
+    switch (event.type) {
+      case 'activity':
+        this.#socket?.tell({ event: 'activity', activity: event.activity })
+        break
+      case 'pending':
+        this.#socket?.tell({ event: 'pending', pending: event.pending })
+        break
+      case 'pending-cleared':
+        this.#socket?.tell({ event: 'pending_cleared', request_id: event.requestId })
+        break
+      case 'conversation':
+        this.#socket?.tell({ event: 'conversation', conversation_id: event.conversationId })
+        break
+    }
+  }
+
+  /** N2, H3. */
+  async #end(ending: Ending, startError?: StartError): Promise<void> {
+    if (this.#over.signal.aborted) return
+    this.#over.abort()
+    const survivors = await this.#killTree()
+    await this.#turn
+    const { output, writeExit, clock } = this.#deps
+    const message = lastWords(ending.message, survivors)
+    const exit: Exit = {
+      code: ending.code,
+      signal: ending.signal,
+      reason: ending.reason ?? this.#reasonOf(ending),
+      at: clock.now(),
+      ...(message !== undefined && { message }),
+    }
+    const record = { exit, end_offset: output.endOffset, ...(startError !== undefined && { start_error: startError }) }
+    output.close()
+    try {
+      writeExit(record)
+    } catch {
+      // A full disk or no directory: those who are connected still learn of it.
+    }
+    this.#record = record
+    this.#socket?.tell({ event: 'exit', ...record })
+    this.#ended.resolve(record)
+  }
+
+  #reasonOf({ signal }: Ending): Exit['reason'] {
+    if (this.#killed) return 'killed'
+    return signal === undefined ? 'exited' : 'signalled'
+  }
+
+  #killTree(): Promise<readonly number[]> {
+    const { token } = this.#deps.spec.launch.identity
+    return killTree({ token, ...(this.#root !== undefined && { root: this.#root }) }, this.#deps.clock)
+  }
+
+  #within(ms: number): Promise<unknown> {
+    return Promise.race([this.ended, delay(this.#deps.clock, ms, this.#over.signal).catch(() => {})])
+  }
+}
+
+function lastWords(message: string | undefined, survivors: readonly number[]): string | undefined {
+  if (survivors.length === 0) return message
+  return [message, `these processes could not be killed: ${survivors.join(', ')}`].filter(Boolean).join('; ')
+}
+
+const uncertainBy = (error: unknown): DeliveryOutcome => ({ state: 'uncertain', message: messageOf(error) })
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

@@ -1,0 +1,195 @@
+/**
+ * Agents in detached host processes: `subprocess` (a program on a terminal or on pipes) and `acp` (an agent behind the
+ * Agent Client Protocol). Both are the same from here; the host knows the difference (decisions 53–55).
+ *
+ * SP1  A host is told everything by a file and proves nothing by argv; its own environment has no token, so that killing
+ *      by token never hits a host.
+ * SP2  `start` that rejects leaves nothing behind: the directory is revoked, then host and tree are killed.
+ * SP3  `adopt` of a run without a host first revokes it, then looks again: a host that comes late starts nothing (H1).
+ */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { extname, join, resolve } from 'node:path'
+import { type Clock, delay } from '../kernel/clock.ts'
+import { type Environment, findBinary, minimalEnvironment } from '../kernel/processes.ts'
+import { compileCache } from './compile-cache.ts'
+import { ConnectionLost, HostRefused } from './host/client.ts'
+import { findHost, removeSocket, revoke, sendHome } from './host/finding.ts'
+import { buryHost, HostedProcess, launchFailure } from './host/hosted-process.ts'
+import { FILES, type HostSpec, PROTOCOL } from './host/protocol.ts'
+import { identify, livenessOf } from './process-identity.ts'
+import { killTree, TOKEN_VARIABLE } from './process-tree.ts'
+import {
+  type Adoption,
+  type AdoptSpec,
+  type AgentProcess,
+  LaunchError,
+  type LaunchSpec,
+  type Runtime,
+} from './runtime.ts'
+import { openSocketDirectory } from './socket-directory.ts'
+
+export interface HostRuntimeDeps {
+  readonly clock: Clock
+  /** The supervisor's own: for `XDG_RUNTIME_DIR`, and to pass `HOME` and the like on to hosts. Agents get their spec's. */
+  readonly env: Environment
+}
+
+const CONNECT_PAUSE_MS = 10
+/** How long a host may take to leave by itself when a start is undone. */
+const LEAVE_MS = 3_000
+
+export const createSubprocessRuntime = (deps: HostRuntimeDeps): Runtime => createHostRuntime('subprocess', deps)
+
+export function createHostRuntime(kind: HostSpec['kind'], deps: HostRuntimeDeps): Runtime {
+  const open = new Set<HostedProcess>()
+
+  function keep(process: HostedProcess): AgentProcess {
+    open.add(process)
+    process.on((event) => event.type === 'exit' && open.delete(process))
+    return process
+  }
+
+  async function start(spec: LaunchSpec, signal: AbortSignal): Promise<AgentProcess> {
+    const launch = await resolved(spec)
+    if (signal.aborted) throw launchError(signal.reason)
+    const host = begun(() => spawnHost(kind, launch, deps))
+    const process = new HostedProcess({ ...spec, clock: deps.clock })
+    try {
+      await connectWhenThere(process, host, spec.directory, signal)
+      await process.untilRunning(signal)
+      return keep(process)
+    } catch (error) {
+      await undo(process, host, spec, deps.clock)
+      throw launchError(error)
+    }
+  }
+
+  async function adopt(spec: AdoptSpec, signal: AbortSignal): Promise<Adoption> {
+    const { directory } = spec
+    let found = findHost(directory)
+    if (found.state === 'absent') {
+      revoke(directory)
+      found = findHost(directory)
+    }
+    if (found.state === 'ended') {
+      sendHome(directory)
+      return { state: 'dead', exit: found.record.exit }
+    }
+    if (found.state !== 'there') return { state: 'dead', exit: (await buryHost({ ...spec, clock: deps.clock })).exit }
+    const process = new HostedProcess({ ...spec, clock: deps.clock })
+    try {
+      await process.connect(found.file.socket, signal)
+      await process.untilRunning(signal)
+      return { state: 'alive', process: keep(process) }
+    } catch (error) {
+      process.release()
+      if (process.exit !== undefined) return { state: 'dead', exit: process.exit }
+      // It may have ended between the look and the knock.
+      if (error instanceof ConnectionLost && findHost(directory).state !== 'there') return adopt(spec, signal)
+      return { state: 'unknown', message: error instanceof Error ? error.message : String(error) }
+    }
+  }
+
+  return {
+    name: kind,
+    abilities: { interrupt: true, pending: kind === 'acp', screen: kind === 'subprocess' },
+    unavailable: () => Promise.resolve(undefined),
+    start,
+    adopt,
+    async close() {
+      for (const process of open) process.release()
+      open.clear()
+    },
+  }
+
+  async function connectWhenThere(process: HostedProcess, host: ChildProcess, directory: string, signal: AbortSignal) {
+    const failed = new AbortController()
+    host.once('error', (error) => failed.abort(error))
+    host.once('exit', () => failed.abort(new LaunchError('spawn_failed', 'the host process ended at once')))
+    const either = AbortSignal.any([signal, failed.signal])
+    for (;;) {
+      const found = findHost(directory)
+      if (found.state === 'there') return process.connect(found.file.socket, either)
+      // Over before anybody had looked.
+      if (found.state === 'ended') throw launchFailure(found.record.exit, found.record.start_error)
+      await delay(deps.clock, CONNECT_PAUSE_MS, either)
+    }
+  }
+}
+
+/** The spec as the host gets it: the program found, the token in the environment, pipes where there is no pty. */
+async function resolved(spec: LaunchSpec): Promise<LaunchSpec> {
+  const workDir = await stat(spec.workDir).catch(() => undefined)
+  if (!workDir?.isDirectory())
+    throw new LaunchError('spawn_failed', `the working directory ${spec.workDir} is not there`)
+  const named = spec.command.includes('/') ? resolve(spec.workDir, spec.command) : spec.command
+  const command = await findBinary(named, spec.env)
+  if (command === undefined) throw new LaunchError('not_found', `there is no program ${spec.command}`)
+  const env = { ...spec.env, [TOKEN_VARIABLE]: spec.identity.token }
+  return { ...spec, command, env, io: spec.io === 'pty' && hasPty() ? 'pty' : 'pipes' }
+}
+
+/** Whether node-pty has a binary for this system. */
+function hasPty(): boolean {
+  const { platform, arch } = process
+  try {
+    createRequire(import.meta.url).resolve(`@lydell/node-pty-${platform}-${arch}/package.json`)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function spawnHost(kind: HostSpec['kind'], launch: LaunchSpec, { env }: HostRuntimeDeps): ChildProcess {
+  const { directory } = launch
+  const cityPath = resolve(directory, '../../../../..')
+  const sockets = openSocketDirectory(cityPath, env['XDG_RUNTIME_DIR'])
+  const socket = join(sockets, `${createHash('sha256').update(directory).digest('hex').slice(0, 16)}.host`)
+  const spec: HostSpec = { protocol: PROTOCOL, kind, socket, launch }
+  writeFileSync(join(directory, FILES.spec), JSON.stringify(spec), { mode: 0o600, flush: true })
+  const entry = join(import.meta.dirname, 'host', `host${extname(import.meta.filename)}`)
+  const host = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entry, directory], {
+    detached: true,
+    stdio: 'ignore',
+    cwd: '/',
+    env: { ...minimalEnvironment(env), ...compileCache() },
+  })
+  host.unref()
+  return host
+}
+
+async function undo(process: HostedProcess, host: ChildProcess, spec: LaunchSpec, clock: Clock): Promise<void> {
+  revoke(spec.directory)
+  process.release()
+  const identity = host.pid === undefined ? undefined : identify(host.pid)
+  if (identity !== undefined) {
+    host.kill('SIGTERM')
+    const deadline = clock.monotonic() + LEAVE_MS
+    while (livenessOf(identity) !== 'dead' && clock.monotonic() < deadline) await delay(clock, CONNECT_PAUSE_MS)
+  }
+  await killTree({ token: spec.identity.token, ...(identity !== undefined && { root: identity }) }, clock)
+  removeSocket(spec.directory)
+}
+
+/** A full disk, a socket directory that is not ours alone. */
+function begun<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw launchError(error)
+  }
+}
+
+function launchError(error: unknown): LaunchError {
+  if (error instanceof LaunchError) return error
+  const message = error instanceof Error ? error.message : String(error)
+  if (error instanceof HostRefused || error instanceof ConnectionLost) return new LaunchError('spawn_failed', message)
+  if (error instanceof Error && error.name === 'TimeoutError') return new LaunchError('timeout', message)
+  if (error instanceof Error && error.name === 'AbortError') return new LaunchError('aborted', message)
+  return new LaunchError(error instanceof Error ? 'spawn_failed' : 'aborted', message)
+}

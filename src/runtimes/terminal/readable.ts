@@ -1,0 +1,40 @@
+/** What a person would have read of the bytes of a terminal (decision 66): taking escapes out is not enough. */
+import type xterm from '@xterm/headless'
+import { BoundedTerminal } from './bounded.ts'
+
+const COLUMNS = 200
+/** Nobody reads more lines at once; what is before them is on another page. */
+const MAX_LINES = 70_000
+
+/**
+ * The text that `bytes` leave on an empty terminal, lines that the terminal wrapped joined again. Exact up to the cursor:
+ * with the end of the last line where that was ended, and the blanks behind a prompt.
+ */
+export async function readableText(bytes: Uint8Array): Promise<string> {
+  const terminal = new BoundedTerminal({ cols: COLUMNS, rows: 2, scrollback: MAX_LINES, convertEol: true })
+  try {
+    await terminal.write(bytes)
+    const { buffer } = terminal
+    const cursorY = buffer.baseY + buffer.cursorY
+    const lines: string[] = []
+    let atCursor = 0
+    for (let y = 0; y < buffer.length; y++) {
+      const line = buffer.getLine(y)
+      const written = line?.translateToString(true) ?? ''
+      const text = y === cursorY ? upTo(buffer.cursorX, written, line) : written
+      if (line?.isWrapped === true && lines.length > 0) lines[lines.length - 1] += text
+      else lines.push(text)
+      if (y === cursorY) atCursor = lines.length
+    }
+    while (lines.length > atCursor && lines.at(-1)?.trim() === '') lines.pop()
+    return lines.map((text, index) => (index === atCursor - 1 ? text : text.trimEnd())).join('\n')
+  } finally {
+    terminal.dispose()
+  }
+}
+
+/** What is written in the line, and at least what is before the cursor. */
+function upTo(column: number, written: string, line: xterm.IBufferLine | undefined): string {
+  const before = line?.translateToString(false, 0, column) ?? ''
+  return written.length > before.length ? written : before
+}

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { temporaryDirectory } from '../../../test/support/temporary.ts'
+import { systemClock } from '../../kernel/clock.ts'
+import { openOutputReader, openOutputWriter } from '../output-log.ts'
+import { Screen } from './screen.ts'
+
+const soon = () => AbortSignal.timeout(15_000)
+
+function onScreen(directory: string, more: { scrollbackLines?: number } = {}) {
+  const writer = openOutputWriter(directory)
+  const output = openOutputReader(directory)
+  const screen = new Screen({ clock: systemClock, output, columns: 200, rows: 50, ...more })
+  return { writer, screen }
+}
+
+test('a screen shows what a terminal shows, not what was written', async () => {
+  using directory = temporaryDirectory()
+  const { writer, screen } = onScreen(directory.path)
+  writer.append(Buffer.from('one\r\ntwo\r\nthree\u001b[A\r\u001b[31mTWO\u001b[0m\u001b[K\r\n\u001b]0;title\u0007'))
+  await screen.caughtUp(soon())
+  const { lines, offset } = screen.text()
+  assert.deepEqual(lines, ['one', 'TWO', 'three'])
+  assert.equal(offset, writer.endOffset)
+  assert.deepEqual(screen.text(1).lines, ['three'])
+  screen.close()
+})
+
+test('characters that arrive in pieces are whole on the screen', async () => {
+  using directory = temporaryDirectory()
+  const { writer, screen } = onScreen(directory.path)
+  for (const byte of Buffer.from('❯ žlutý 🐎 \u001b[1mbold\u001b[0m')) {
+    writer.append(Uint8Array.of(byte))
+    await screen.caughtUp(soon())
+  }
+  assert.deepEqual(screen.text().lines, ['❯ žlutý 🐎 bold'])
+  screen.close()
+})
+
+test('invalid bytes and endless sequences do no harm', async () => {
+  using directory = temporaryDirectory()
+  const { writer, screen } = onScreen(directory.path)
+  writer.append(Uint8Array.of(0xff, 0xfe, 0xc3, 0x28, 0x1b, 0x5b))
+  writer.append(Buffer.from(`${'9;'.repeat(5_000)}m\u001b]0;${'x'.repeat(100_000)}\u0007end`))
+  await screen.caughtUp(soon())
+  assert.ok(screen.text().lines.join('').endsWith('end'))
+  screen.close()
+})
+
+test('after a restart or in a flood, only the last megabyte is read', async () => {
+  using directory = temporaryDirectory()
+  const { writer, screen } = onScreen(directory.path)
+  const line = `${'x'.repeat(98)}\r\n`
+  for (let n = 0; n < 100; n++) writer.append(Buffer.from(line.repeat(1_000)))
+  writer.append(Buffer.from('last'))
+  const before = performance.now()
+  await screen.caughtUp(soon())
+  assert.ok(performance.now() - before < 5_000)
+  assert.equal(screen.text(1).lines[0], 'last')
+  assert.equal(screen.offset, writer.endOffset)
+  assert.ok(screen.text().lines.length <= 2_050)
+  screen.close()
+})
+
+test('no more lines are kept than the bound', async () => {
+  using directory = temporaryDirectory()
+  const { writer, screen } = onScreen(directory.path, { scrollbackLines: 100 })
+  writer.append(Buffer.from(Array.from({ length: 1_000 }, (_, n) => `line ${n}`).join('\r\n')))
+  await screen.caughtUp(soon())
+  const { lines } = screen.text()
+  assert.equal(lines.length, 150)
+  assert.equal(lines.at(-1), 'line 999')
+  screen.close()
+})

@@ -1,0 +1,122 @@
+/**
+ * What a terminal shows, from the output log of a run. Kept in memory: reading it starts nothing and asks nobody.
+ *
+ * V1  The screen is that of the log at `offset`, which only grows. It never waits for a reader and no writer for it.
+ * V2  At most 1 MiB is behind: at first, and whenever a flood is faster, it goes on with the last MiB. Lines that only
+ *     the skipped part had are missing, never wrong.
+ * V3  It answers nothing: the queries of a program (cursor, colours) are the business of its real terminal.
+ */
+import { type Clock, delay } from '../../kernel/clock.ts'
+import type { OutputReader } from '../output-log.ts'
+import { BoundedTerminal } from './bounded.ts'
+
+const MAX_BEHIND_BYTES = 1024 * 1024
+const CHUNK_BYTES = 128 * 1024
+/** After each chunk of a flood: others want the processor, too. */
+const BREATH_MS = 10
+const MAX_SCROLLBACK_LINES = 10_000
+/** A line costs 2.4 kB; what is older is in the transcript. */
+const SCROLLBACK_LINES = 2_000
+
+export interface ScreenDeps {
+  readonly clock: Clock
+  readonly output: OutputReader
+  readonly columns: number
+  readonly rows: number
+  /** At most `MAX_SCROLLBACK_LINES`. */
+  readonly scrollbackLines?: number
+  /** After each change. */
+  readonly onChange?: () => void
+}
+
+export interface ScreenText {
+  readonly lines: readonly string[]
+  /** The output up to here is in it. */
+  readonly offset: number
+  /** When that was. */
+  readonly observedAt: number
+}
+
+export class Screen {
+  readonly #deps: ScreenDeps
+  readonly #terminal: BoundedTerminal
+  #offset = 0
+  #wanted = 0
+  #observedAt: number
+  #reading: Promise<void> | undefined
+  #closed = false
+
+  constructor(deps: ScreenDeps) {
+    const { columns: cols, rows, scrollbackLines = SCROLLBACK_LINES } = deps
+    const scrollback = Math.min(scrollbackLines, MAX_SCROLLBACK_LINES)
+    this.#deps = deps
+    this.#terminal = new BoundedTerminal({ cols, rows, scrollback })
+    this.#observedAt = deps.clock.now()
+  }
+
+  get offset(): number {
+    return this.#offset
+  }
+
+  /** Where the next character goes: column and line of the whole buffer. */
+  get cursor(): string {
+    const { cursorX, cursorY, baseY } = this.#terminal.buffer
+    return `${cursorX},${baseY + cursorY}`
+  }
+
+  /** The log has grown to `endOffset`. */
+  grow(endOffset: number): void {
+    this.#wanted = Math.max(this.#wanted, endOffset)
+    this.#reading ??= this.#catchUp().finally(() => {
+      this.#reading = undefined
+    })
+  }
+
+  /** Resolves when what the log has now is on the screen. */
+  async caughtUp(signal: AbortSignal): Promise<void> {
+    const { output, clock } = this.#deps
+    const end = await output.endOffset()
+    while (this.#offset < end && !this.#closed) {
+      this.grow(end)
+      await Promise.race([this.#reading, delay(clock, BREATH_MS * 10, signal)])
+      signal.throwIfAborted()
+    }
+  }
+
+  /** The last `count` lines, without empty ones at the end; 0: all that are kept. */
+  text(count = 0): ScreenText {
+    const buffer = this.#terminal.buffer
+    const lines: string[] = []
+    for (let y = buffer.length - 1; y >= 0 && (count <= 0 || lines.length < count); y--) {
+      const line = buffer.getLine(y)?.translateToString(true).trimEnd() ?? ''
+      if (line !== '' || lines.length > 0) lines.push(line)
+    }
+    return { lines: lines.reverse(), offset: this.#offset, observedAt: this.#observedAt }
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#terminal.dispose()
+  }
+
+  async #catchUp(): Promise<void> {
+    const { output, clock } = this.#deps
+    while (this.#offset < this.#wanted && !this.#closed) {
+      if (this.#wanted - this.#offset > MAX_BEHIND_BYTES) this.#skipTo(this.#wanted - MAX_BEHIND_BYTES)
+      const { offset, bytes } = await output.read(this.#offset, CHUNK_BYTES)
+      if (this.#closed || bytes.length === 0) return
+      if (offset > this.#offset) this.#skipTo(offset)
+      await this.#terminal.write(bytes)
+      this.#offset = offset + bytes.length
+      this.#observedAt = clock.now()
+      this.#deps.onChange?.()
+      if (bytes.length === CHUNK_BYTES) await delay(clock, BREATH_MS)
+    }
+  }
+
+  /** V2: a sequence may be cut in the middle; a terminal that starts anew finds its feet within a redraw. */
+  #skipTo(offset: number): void {
+    this.#terminal.reset()
+    this.#offset = offset
+  }
+}
