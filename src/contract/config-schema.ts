@@ -145,7 +145,7 @@ export const AGENT_FIELDS = {
   max_session_age: optional(duration({ drift: 'live', off: true, default: 'off' })),
   max_session_age_jitter: optional(duration({ drift: 'live' })),
   sleep_after_idle: optional(duration({ drift: 'live', off: true })),
-  assigned_work_defer_limit: optional(duration({ drift: 'live' })),
+  assigned_work_defer_limit: optional(duration({ drift: 'live', default: '15m' })),
   wake_mode: optional(oneOf(['resume', 'fresh'], { drift: 'live', default: 'resume' })),
   resume_command: optional(text({ drift: 'launch', template: 'resume' })),
 } as const
@@ -360,11 +360,24 @@ const session = table({
   nudge_ready_timeout: optional(duration({ default: '10s' })),
   nudge_retry_interval: optional(duration({ default: '500ms' })),
   nudge_poll_interval: optional(duration({ default: '2s' })),
-  nudge_lock_timeout: optional(duration({ default: '30s' })),
+  /** How long a busy agent's request waits before it ends as queued. */
+  nudge_lock_timeout: optional(duration({ default: '30s', drift: 'live' })),
+  /** How long a session may wait for its turn to start. */
+  start_pending_timeout: optional(duration({ default: '10m', drift: 'live', minimumMs: 100 })),
+  /** At most this long a line-oriented program is waited for that has not shown its first prompt. */
+  line_ready_timeout: optional(duration({ default: '1s', drift: 'start' })),
+  /** A message of a caller fails that could not be typed by then. */
+  delivery_timeout: optional(duration({ default: '4m', drift: 'live', minimumMs: 100 })),
+  /** What waits for a session is forgotten after this. */
+  delivery_ttl: optional(duration({ default: '24h', drift: 'live', minimumMs: 100 })),
+  /** A message that interrupts is typed by then, whether the turn has ended or not. */
+  interrupt_timeout: optional(duration({ default: '15s', drift: 'live' })),
+  /** A named session that exists on demand sleeps after this long without work. */
+  on_demand_sleep: optional(duration({ off: true, default: '5m', drift: 'live' })),
   debounce_ms: optional(whole({ default: 500 })),
   display_ms: optional(whole({ default: 5000 })),
-  progress_stall_timeout: optional(duration({ off: true, default: 'off', minimumMs: 300_000 })),
-  claim_holder_stall_timeout: optional(duration({ off: true, default: 'off', minimumMs: 300_000 })),
+  progress_stall_timeout: optional(duration({ off: true, default: 'off', drift: 'live', minimumMs: 300_000 })),
+  claim_holder_stall_timeout: optional(duration({ off: true, default: 'off', drift: 'live', minimumMs: 300_000 })),
   socket: optional(text({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$', drift: 'start' })),
   acp: optional(
     table({
@@ -376,19 +389,36 @@ const session = table({
 })
 
 const daemon = table({
-  patrol_interval: optional(duration({ default: '30s' })),
+  patrol_interval: optional(duration({ default: '30s', drift: 'live', minimumMs: 100 })),
   tick_debounce: optional(duration({ default: '0' })),
-  max_restarts: optional(whole({ default: 5 })),
-  restart_window: optional(duration({ default: '1h' })),
+  max_restarts: optional(whole({ default: 5, drift: 'live' })),
+  restart_window: optional(duration({ default: '1h', drift: 'live' })),
+  /** Dead this soon after its start is a rapid crash; so many in a row are held. */
+  rapid_crash_window: optional(duration({ default: '30s', drift: 'live' })),
+  rapid_crash_limit: optional(whole({ minimum: 1, default: 5, drift: 'live' })),
+  /** Dead later than that, but within this, is churn; so many in a row are held. */
+  churn_window: optional(duration({ default: '5m', drift: 'live' })),
+  churn_limit: optional(whole({ minimum: 1, default: 3, drift: 'live' })),
+  quarantine_hold: optional(duration({ default: '5m', drift: 'live', minimumMs: 100 })),
+  rate_limit_hold: optional(duration({ default: '30m', drift: 'live', minimumMs: 100 })),
+  /** First pause before a restart; doubles with every crash in a row, up to the other. */
+  restart_backoff: optional(duration({ default: '250ms', drift: 'live', minimumMs: 10 })),
+  restart_backoff_max: optional(duration({ default: '30s', drift: 'live', minimumMs: 10 })),
+  /** Dead this soon after resuming a conversation: its key is stale, and the next start begins a new one. */
+  stale_key_window: optional(duration({ default: '2s', drift: 'live' })),
+  /** Not observable for this long is told as `session.unknown_state`. */
+  unknown_state_timeout: optional(duration({ default: '30m', drift: 'live' })),
   shutdown_timeout: optional(duration({ default: '5s' })),
   drift_drain_timeout: optional(duration({ default: '2m' })),
   start_ready_timeout: optional(duration({ default: '5m' })),
-  max_wakes_per_tick: optional(whole({ default: 5 })),
+  max_wakes_per_tick: optional(whole({ minimum: 1, default: 5, drift: 'live' })),
   probe_concurrency: optional(whole({ minimum: 1, default: 8 })),
-  session_circuit_breaker: optional(flag({ default: false })),
-  session_circuit_breaker_max_restarts: optional(whole({ minimum: 1 })),
-  session_circuit_breaker_window: optional(duration()),
-  session_circuit_breaker_reset_after: optional(duration()),
+  session_circuit_breaker: optional(flag({ default: false, drift: 'live' })),
+  /** Restarts of a named session within the window that open its breaker; without them `max_restarts`, `restart_window`. */
+  session_circuit_breaker_max_restarts: optional(whole({ minimum: 1, drift: 'live' })),
+  session_circuit_breaker_window: optional(duration({ drift: 'live', minimumMs: 100 })),
+  /** How long it stays open; two windows without it. */
+  session_circuit_breaker_reset_after: optional(duration({ drift: 'live', minimumMs: 100 })),
   observe_paths: optional(texts({ default: [] })),
 })
 

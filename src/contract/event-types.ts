@@ -3,8 +3,23 @@
  * its own types here; everything else is a custom type, which clients may emit unless its prefix is reserved.
  */
 import Type, { type Static, type TSchema } from 'typebox'
+import { BEAD_EVENT_TYPES } from './bead-events.ts'
+import { CONVOY_EVENT_TYPES } from './convoy-events.ts'
 import { RequestId, Timestamp } from './names.ts'
 import { RequestOperation } from './requests.ts'
+import {
+  SessionCreateSucceededPayload,
+  SessionDeliveryPayload,
+  SessionLifecyclePayload,
+  SessionMessageSucceededPayload,
+  SessionPendingClearedPayload,
+  SessionPendingPayload,
+  SessionStrandedPayload,
+  SessionSubmitSucceededPayload,
+  SessionUpdatedPayload,
+  WaitPayload,
+  WorkerOperationPayload,
+} from './session-model.ts'
 
 /** Prefixes that only the service may emit, also for families still to come (decision 14). */
 export const RESERVED_PREFIXES = [
@@ -242,6 +257,14 @@ export const RigCreateSucceededPayload = Type.Object(
   { $id: 'RigCreateSucceededPayload', additionalProperties: false },
 )
 
+const AgentPayload = Type.Object(
+  {
+    agent: Type.String({ description: 'Qualified name.' }),
+    changed: Type.Array(Type.String(), { description: 'Fields of its definition; empty where it came or went.' }),
+  },
+  { $id: 'AgentPayload', additionalProperties: false },
+)
+
 interface EventTypeEntry {
   readonly payload: TSchema
   /** Whose log it is in (decision 12). */
@@ -426,6 +449,215 @@ export const EVENT_TYPES = {
     emittedBy: 'PATCH /v0/city/{cityName}',
     when: 'the city is no longer suspended',
   },
+  ...BEAD_EVENT_TYPES,
+  ...CONVOY_EVENT_TYPES,
+  'session.created': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'a session was accepted',
+  },
+  'session.waking': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'something wants it to run: it waits for its turn to start',
+  },
+  'session.starting': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'its process is being started',
+  },
+  'session.woke': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'its process is ready',
+  },
+  'session.stopped': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'its process ended in an orderly way',
+  },
+  'session.asleep': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'it sleeps: nothing wants it to run',
+  },
+  'session.crashed': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'its process ended unexpectedly; `message` has its last screen',
+  },
+  'session.start_failed': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'a start did not succeed',
+  },
+  'session.killed': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'its processes were ended by force, on request',
+  },
+  'session.draining': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'it was asked to finish',
+  },
+  'session.undrained': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'a drain was taken back',
+  },
+  'session.quarantined': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'it crashed too often; it is tried again later',
+  },
+  'session.suspended': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'it was stopped until a person wakes it',
+  },
+  'session.idle_killed': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'it was idle too long and starts afresh',
+  },
+  'session.max_age_killed': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'it was too old and starts afresh',
+  },
+  'session.reset': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'it starts again with a fresh conversation',
+  },
+  'session.closed': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'it ended for good',
+  },
+  'session.deleted': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'its record was deleted',
+  },
+  'session.unknown_state': {
+    payload: SessionLifecyclePayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'its process could not be observed for too long',
+  },
+  'session.updated': {
+    payload: SessionUpdatedPayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'its title, alias, options or other fields changed',
+  },
+  'session.pending': {
+    payload: SessionPendingPayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'it waits for an answer',
+  },
+  'session.pending_cleared': {
+    payload: SessionPendingClearedPayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'it no longer waits for an answer',
+  },
+  'session.delivery': {
+    payload: SessionDeliveryPayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'a delivery changed its state',
+  },
+  'session.stranded': {
+    payload: SessionStrandedPayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'it ended while it held work',
+  },
+  'request.result.session.create': {
+    payload: SessionCreateSucceededPayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'the session can take commands',
+  },
+  'request.result.session.message': {
+    payload: SessionMessageSucceededPayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'the message was typed, or is queued',
+  },
+  'request.result.session.submit': {
+    payload: SessionSubmitSucceededPayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'the message was typed, or is queued',
+  },
+  'worker.operation': {
+    payload: WorkerOperationPayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'a call of a runtime ended',
+  },
+  'wait.created': {
+    payload: WaitPayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'a session waits for beads',
+  },
+  'wait.ready': {
+    payload: WaitPayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'what it waited for is closed',
+  },
+  'wait.canceled': {
+    payload: WaitPayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'the wait was cancelled, or its session is gone',
+  },
+  'wait.expired': {
+    payload: WaitPayload,
+    log: 'city',
+    emittedBy: 'sessions',
+    when: 'the wait took too long',
+  },
+  'agent.created': { payload: AgentPayload, log: 'city', emittedBy: 'agents', when: 'an agent was defined' },
+  'agent.updated': {
+    payload: AgentPayload,
+    log: 'city',
+    emittedBy: 'agents',
+    when: 'the definition of an agent changed',
+  },
+  'agent.deleted': {
+    payload: AgentPayload,
+    log: 'city',
+    emittedBy: 'agents',
+    when: 'the definition of an agent is gone',
+  },
+  'agent.suspended': { payload: AgentPayload, log: 'city', emittedBy: 'agents', when: 'an agent became suspended' },
+  'agent.resumed': { payload: AgentPayload, log: 'city', emittedBy: 'agents', when: 'an agent is no longer suspended' },
 } as const satisfies Record<string, EventTypeEntry>
 
 export type EventType = keyof typeof EVENT_TYPES

@@ -34,6 +34,15 @@ export const RESPONSE_HEADERS = {
     description: "Head of the city's event log, taken before the read.",
   },
   ETag: { schema: Type.String(), description: "Hash of the item's stored definition, quoted." },
+  'SVC-Session-State': { schema: Type.String(), description: 'State of the session when the stream was opened.' },
+  'SVC-Session-Status': {
+    schema: Type.Literal('stopped'),
+    description: '`stopped` where no process ran when the stream was opened.',
+  },
+  'SVC-Agent-Status': {
+    schema: Type.Literal('stopped'),
+    description: '`stopped` where the agent did not run: what follows is its transcript.',
+  },
   'Retry-After': { schema: Type.Integer({ minimum: 0 }), description: 'Seconds to wait before another try.' },
   'WWW-Authenticate': { schema: Type.String(), description: 'How to authenticate: `Bearer`.' },
   Allow: { schema: Type.String(), description: 'Methods that the path takes.' },

@@ -1,6 +1,9 @@
 /** The whole contract, collected. */
+import { agentOperations } from './agents.ts'
+import { beadOperations } from './beads.ts'
 import { cityOperations } from './cities.ts'
 import { configOperations } from './config.ts'
+import { convoyOperations } from './convoys.ts'
 import { documentOperations } from './documents.ts'
 import { eventOperations } from './events.ts'
 import { healthOperations } from './health.ts'
@@ -10,6 +13,7 @@ import { patchOperations } from './patches.ts'
 import { providerOperations } from './providers.ts'
 import { requestOperations } from './requests.ts'
 import { rigOperations } from './rigs.ts'
+import { sessionOperations } from './sessions.ts'
 
 const operations = [
   ...cityOperations,
@@ -20,6 +24,10 @@ const operations = [
   ...configOperations,
   ...patchOperations,
   ...rigOperations,
+  ...beadOperations,
+  ...convoyOperations,
+  ...agentOperations,
+  ...sessionOperations,
   ...providerOperations,
   ...documentOperations,
 ] as const
@@ -27,6 +35,8 @@ const operations = [
 /** Every operation by its literal type, for typed clients and handlers. */
 export type AnyOperation = (typeof operations)[number]
 export type OperationId = AnyOperation['id']
-export type OperationById<Id extends OperationId> = Extract<AnyOperation, { readonly id: Id }>
+/** Looked up by name: an `Extract` would compare every operation with what is wanted, each time. */
+type OperationsById = { readonly [O in AnyOperation as O['id']]: O }
+export type OperationById<Id extends OperationId> = OperationsById[Id]
 
 export const OPERATIONS: readonly Operation[] = operations

@@ -8,7 +8,7 @@
  */
 import { EVENT_TYPE_NAMES, EVENT_TYPES, RESERVED_PREFIXES } from './event-types.ts'
 import { REQUEST_HEADERS, RESPONSE_HEADERS, type RequestHeader, type ResponseHeader } from './headers.ts'
-import { type Frame, isMutation, type Operation, pathParameters, problemsOf } from './operation.ts'
+import { type Frame, isMutation, LINES_TYPE, type Operation, pathParameters, problemsOf } from './operation.ts'
 import { ErrorModel, PROBLEM_CODES, PROBLEMS, type ProblemCode, problemUrn } from './problems.ts'
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonMap
@@ -360,6 +360,10 @@ function responseHeader(name: ResponseHeader): JsonMap {
 }
 
 function requestBody(operation: Operation, body: object, components: Components): JsonMap {
+  const limit = operation.bodyLimit === undefined ? {} : { 'x-svc-body-limit': operation.bodyLimit }
+  if (operation.bodyStream !== undefined) {
+    return { required: false, content: { [LINES_TYPE]: linesOf(body, components) }, ...limit }
+  }
   const example = exampleOf(body)
   const content = { schema: components.schema(body), ...(example === undefined ? {} : { example }) }
   const types =
@@ -367,8 +371,14 @@ function requestBody(operation: Operation, body: object, components: Components)
   return {
     required: operation.bodyOptional !== true,
     content: Object.fromEntries(types.map((type) => [type, content])),
-    ...(operation.bodyLimit === undefined ? {} : { 'x-svc-body-limit': operation.bodyLimit }),
+    ...limit,
   }
+}
+
+/** Lines are text to whoever reads OpenAPI 3.1; what one of them is, stands beside. */
+function linesOf(line: object, components: Components): JsonMap {
+  const schema = { type: 'string', description: 'One JSON object on each line, in UTF-8; blank lines are ignored.' }
+  return { schema, 'x-svc-line': components.schema(line) }
 }
 
 /** The examples of an object's properties, put together; undefined where a required one has none. */
@@ -389,7 +399,8 @@ function successes(operation: Operation, components: Components): JsonMap {
   if (frames !== undefined) return { 200: { ...streamReply(frames, components), headers } }
   const entries = Object.entries(replies).map(([status, reply]) => {
     const schema = components.schema(reply)
-    const content = schema.type === 'null' ? {} : { content: { [mediaType]: { schema } } }
+    const media = mediaType === LINES_TYPE ? linesOf(reply, components) : { schema }
+    const content = schema.type === 'null' ? {} : { content: { [mediaType]: media } }
     return [status, { description: REPLY_TEXT[status] ?? 'Done.', headers, ...content }] as const
   })
   return Object.fromEntries(entries)

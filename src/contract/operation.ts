@@ -7,6 +7,9 @@ import type { EventType } from './event-types.ts'
 import type { RequestHeader, ResponseHeader } from './headers.ts'
 import type { ProblemCode } from './problems.ts'
 
+/** Lines of JSON, as bodies and as answers. */
+export const LINES_TYPE = 'application/x-ndjson'
+
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** One kind of frame of a server-sent event stream. */
@@ -31,6 +34,8 @@ export interface Operation {
   readonly body?: TSchema
   /** A body may be left out altogether. */
   readonly bodyOptional?: boolean
+  /** The body is lines of JSON (`application/x-ndjson`), read while it comes in; `body` is the schema of one line. */
+  readonly bodyStream?: 'ndjson'
   /** Bytes; 1 MiB where absent. */
   readonly bodyLimit?: number
   /** Request headers beyond X-SVC-Request, which every mutation has. */

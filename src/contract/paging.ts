@@ -43,7 +43,7 @@ export function listBody<T extends TSchema>(name: string, item: T) {
     {
       items: Type.Array(item),
       total: Type.Integer({ minimum: 0, description: 'Size of the whole filtered set.' }),
-      total_capped: Type.Optional(Type.Boolean({ description: 'True: there are more than `total`.' })),
+      total_capped: Type.Optional(Type.Boolean({ description: 'True: there may be more than `total`.' })),
       next_cursor: Type.Optional(Type.String({ description: 'Present if and only if there may be more.' })),
       partial: Type.Optional(Type.Boolean({ description: 'True: some source could not be read.' })),
       partial_errors: Type.Optional(

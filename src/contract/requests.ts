@@ -14,6 +14,9 @@ export const REQUEST_OPERATIONS = [
   'pack.install',
   'pack.upgrade',
   'rig.create',
+  'session.create',
+  'session.message',
+  'session.submit',
 ] as const
 export const RequestOperation = Type.Enum(REQUEST_OPERATIONS, { $id: 'RequestOperation' })
 export type RequestOperation = Static<typeof RequestOperation>

@@ -200,7 +200,8 @@ export const deleteRig = operation({
   path: `${path}/{name}`,
   family: 'Rigs',
   summary: 'Remove a rig',
-  description: 'Its directory stays. Refused with their names while agents, patches or others refer to it.',
+  description:
+    'Its directory stays, and so do its beads. Refused with their names while agents, patches or others refer to it, or beads of it are not closed.',
   params,
   query: Type.Object(
     {

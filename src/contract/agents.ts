@@ -1,0 +1,365 @@
+/** Agents: who can work. Definitions live in the files of the city; what they do is observed (sheet 04 §1). */
+import Type, { type Static } from 'typebox'
+import { AGENT_FIELDS, RIG_NAME } from './config-schema.ts'
+import { HeartbeatEvent } from './events.ts'
+import { mergePatchBody } from './merge-patch.ts'
+import { CityNameParam, Revision, Timestamp } from './names.ts'
+import { operation } from './operation.ts'
+import { BlockingQuery, listBody } from './paging.ts'
+import { PendingInteraction } from './session-model.ts'
+import {
+  AgentOutputResponse,
+  SessionActivityFrame,
+  SessionPendingClearedFrame,
+  StreamEndedFrame,
+} from './session-transcript.ts'
+
+export const AGENT_NAME_PATTERN = '^[a-zA-Z0-9][a-zA-Z0-9_-]*$'
+/** Paths of their own below an agent, so no agent can have these names (decision 69). */
+export const RESERVED_AGENT_NAMES = ['output', 'suspend', 'resume', 'prompt'] as const
+export const AGENT_STATES = ['suspended', 'quarantined', 'stopped', 'working', 'waiting', 'idle'] as const
+export const AGENT_ACTIONS = ['suspend', 'resume'] as const
+
+/** What files say of an agent; `scope` places it. */
+export const AgentDefinition = Type.Object(
+  { ...AGENT_FIELDS },
+  { $id: 'AgentDefinition', additionalProperties: false, description: 'The fields of `agent.toml`.' },
+)
+
+export const AgentResponse = Type.Object(
+  {
+    name: Type.String({
+      description: 'Qualified: `[<rig>/][<binding>.]<name>`, the name of its own for an instance.',
+    }),
+    description: Type.Optional(Type.String()),
+    provider: Type.Optional(Type.String()),
+    display_name: Type.Optional(Type.String({ description: 'Of its provider.' })),
+    rig: Type.Optional(Type.String()),
+    pool: Type.Optional(Type.String({ description: 'Agent that it is an instance of.' })),
+    running: Type.Boolean(),
+    suspended: Type.Boolean(),
+    state: Type.Enum(AGENT_STATES, {
+      description:
+        '`working`: it has a bead in progress and wrote something in the last 10 minutes; `waiting`: longer ago.',
+    }),
+    observed_at: Timestamp,
+    available: Type.Boolean({ description: 'Neither suspended nor without its program.' }),
+    unavailable_reason: Type.Optional(Type.String()),
+    session: Type.Optional(
+      Type.Object(
+        {
+          id: Type.String(),
+          name: Type.String(),
+          state: Type.String(),
+          last_activity: Type.Optional(Timestamp),
+          attached: Type.Boolean(),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+    sessions: Type.Integer({ minimum: 0, description: 'Open sessions of it.' }),
+    min_active_sessions: Type.Integer({ minimum: 0 }),
+    max_active_sessions: Type.Integer({ minimum: -1, description: '-1: no limit.' }),
+    demand: Type.Optional(Type.Integer({ minimum: 0, description: 'Work that waits for it, as last counted.' })),
+    active_bead: Type.Optional(Type.String({ description: 'In progress, held by it.' })),
+    activity: Type.Optional(Type.Enum(['idle', 'in-turn'])),
+    model: Type.Optional(Type.String()),
+    context_pct: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
+    context_window: Type.Optional(Type.Integer({ minimum: 0 })),
+    last_output: Type.Optional(Type.String({ description: 'Last 5 lines of its screen; with `peek`.' })),
+    pack_derived: Type.Boolean({ description: 'It belongs to a pack: patch it instead of changing it.' }),
+    pack: Type.Optional(Type.String()),
+    file: Type.Optional(Type.String({ description: 'File that declares it.' })),
+    line: Type.Optional(Type.Integer({ minimum: 1 })),
+    definition: Type.Optional(
+      Type.Intersect([AgentDefinition], { description: 'As declared; values of `env` masked. Of single reads only.' }),
+    ),
+    revision: Revision,
+  },
+  { $id: 'AgentResponse', additionalProperties: false },
+)
+export type AgentResponse = Static<typeof AgentResponse>
+
+const name = Type.String({
+  pattern: AGENT_NAME_PATTERN,
+  minLength: 1,
+  maxLength: 64,
+  not: { enum: [...RESERVED_AGENT_NAMES] },
+  description: 'Letters, digits, `_` and `-`; not `output`, `suspend`, `resume`, `prompt`.',
+  examples: ['worker'],
+})
+
+export const AgentCreateRequest = Type.Object(
+  {
+    name,
+    dir: Type.Optional(Type.String({ pattern: RIG_NAME, description: 'Rig that it belongs to; absent: the city.' })),
+    ...AGENT_FIELDS,
+  },
+  { $id: 'AgentCreateRequest', additionalProperties: false },
+)
+export type AgentCreateRequest = Static<typeof AgentCreateRequest>
+
+export const AgentPatchRequest = mergePatchBody(
+  'AgentPatchRequest',
+  AGENT_FIELDS,
+  'JSON Merge Patch of what is declared: null unsets a field, lists replace, maps merge.',
+)
+
+export const DeletedAgent = Type.Object(
+  {
+    status: Type.Literal('deleted'),
+    name: Type.String(),
+    closed: Type.Array(Type.String(), { description: 'Its sessions that were closed.' }),
+    revision: Type.String({ description: 'Of the configuration without it.' }),
+  },
+  { $id: 'DeletedAgent', additionalProperties: false },
+)
+
+const path = '/v0/city/{cityName}/agents'
+const family = 'Agents'
+const cityParams = Type.Object({ cityName: CityNameParam })
+
+/** An agent of the city has one segment, one of a rig two; each has operations of its own (spec §4). */
+const plain = {
+  path: `${path}/{agent}`,
+  params: Type.Object({
+    cityName: CityNameParam,
+    agent: Type.String({ minLength: 1, description: 'Name of an agent of the city.', examples: ['worker'] }),
+  }),
+} as const
+const qualified = {
+  path: `${path}/{dir}/{base}`,
+  params: Type.Object({
+    cityName: CityNameParam,
+    dir: Type.String({ minLength: 1, description: 'Rig.', examples: ['shop'] }),
+    base: Type.String({ minLength: 1, description: 'Name of the agent in the rig.', examples: ['worker'] }),
+  }),
+} as const
+
+const item = { replies: { 200: AgentResponse }, replyHeaders: ['X-SVC-Index', 'ETag'], family } as const
+const refusals = ['agent-not-found', 'pack-derived', 'conflict-config', 'invalid-config'] as const
+
+export const listAgents = operation({
+  id: 'list-agents',
+  method: 'GET',
+  path,
+  family,
+  summary: 'List agents',
+  description: 'By name; an agent with several sessions is followed by its instances.',
+  params: cityParams,
+  query: Type.Object(
+    {
+      pool: Type.Optional(Type.String({ minLength: 1 })),
+      rig: Type.Optional(Type.String({ minLength: 1 })),
+      running: Type.Optional(Type.Boolean()),
+      peek: Type.Optional(Type.Boolean()),
+      ...BlockingQuery,
+    },
+    { additionalProperties: false },
+  ),
+  replies: { 200: listBody('ListBodyAgentResponse', AgentResponse) },
+  replyHeaders: ['X-SVC-Index', 'ETag'],
+  problems: ['rig-not-found'],
+})
+
+export const createAgent = operation({
+  ...item,
+  id: 'create-agent',
+  method: 'POST',
+  path,
+  summary: 'Define an agent',
+  description: 'Writes `agents/<name>/agent.toml`, or `[[agent]]` of the rig.',
+  params: cityParams,
+  body: AgentCreateRequest,
+  headers: ['Idempotency-Key', 'If-Match'],
+  replies: { 201: AgentResponse },
+  problems: ['name-taken', 'rig-not-found', 'conflict-config', 'invalid-config'],
+  emits: ['agent.created', 'config.reloaded'],
+})
+
+const getting = { ...item, method: 'GET', summary: 'Get an agent', problems: ['agent-not-found'] } as const
+export const getAgent = operation({ ...getting, id: 'get-agent', path: plain.path, params: plain.params })
+export const getAgentQualified = operation({
+  ...getting,
+  id: 'get-agent-qualified',
+  path: qualified.path,
+  params: qualified.params,
+})
+
+const replacing = {
+  ...item,
+  method: 'PUT',
+  summary: 'Replace the definition of an agent',
+  body: AgentDefinition,
+  headers: ['If-Match'],
+  problems: refusals,
+  emits: ['agent.updated', 'config.reloaded'],
+} as const
+export const replaceAgent = operation({ ...replacing, id: 'replace-agent', path: plain.path, params: plain.params })
+export const replaceAgentQualified = operation({
+  ...replacing,
+  id: 'replace-agent-qualified',
+  path: qualified.path,
+  params: qualified.params,
+})
+
+const patching = {
+  ...item,
+  method: 'PATCH',
+  summary: 'Change the definition of an agent',
+  body: AgentPatchRequest,
+  headers: ['If-Match'],
+  problems: refusals,
+  emits: ['agent.updated', 'config.reloaded'],
+} as const
+export const patchAgent = operation({ ...patching, id: 'patch-agent', path: plain.path, params: plain.params })
+export const patchAgentQualified = operation({
+  ...patching,
+  id: 'patch-agent-qualified',
+  path: qualified.path,
+  params: qualified.params,
+})
+
+const deleting = {
+  ...item,
+  method: 'DELETE',
+  summary: 'Remove the definition of an agent',
+  description: 'Its sessions are closed.',
+  headers: ['If-Match'],
+  replies: { 200: DeletedAgent },
+  problems: [...refusals, 'still-referenced'],
+  emits: ['agent.deleted', 'session.closed', 'config.reloaded'],
+} as const
+export const deleteAgent = operation({ ...deleting, id: 'delete-agent', path: plain.path, params: plain.params })
+export const deleteAgentQualified = operation({
+  ...deleting,
+  id: 'delete-agent-qualified',
+  path: qualified.path,
+  params: qualified.params,
+})
+
+const suspending = {
+  ...item,
+  method: 'POST',
+  description: 'Written into the files: an agent of a pack gets a patch.',
+  problems: ['agent-not-found', 'conflict-config'],
+} as const
+export const suspendAgent = operation({
+  ...suspending,
+  id: 'suspend-agent',
+  path: `${plain.path}/suspend`,
+  summary: 'Suspend an agent: its sessions finish and no new one starts',
+  params: plain.params,
+  emits: ['agent.suspended', 'config.reloaded'],
+})
+export const suspendAgentQualified = operation({
+  ...suspending,
+  id: 'suspend-agent-qualified',
+  path: `${qualified.path}/suspend`,
+  summary: 'Suspend an agent of a rig',
+  params: qualified.params,
+  emits: ['agent.suspended', 'config.reloaded'],
+})
+export const resumeAgent = operation({
+  ...suspending,
+  id: 'resume-agent',
+  path: `${plain.path}/resume`,
+  summary: 'Let a suspended agent work again',
+  params: plain.params,
+  emits: ['agent.resumed', 'config.reloaded'],
+})
+export const resumeAgentQualified = operation({
+  ...suspending,
+  id: 'resume-agent-qualified',
+  path: `${qualified.path}/resume`,
+  summary: 'Let a suspended agent of a rig work again',
+  params: qualified.params,
+  emits: ['agent.resumed', 'config.reloaded'],
+})
+
+const outputQuery = Type.Object(
+  {
+    limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000, default: 100 })),
+    before: Type.Optional(Type.String({ maxLength: 256, description: 'Turns before this entry.' })),
+    after: Type.Optional(Type.String({ maxLength: 256, description: 'Turns after this entry; not with `before`.' })),
+  },
+  { additionalProperties: false },
+)
+const output = {
+  method: 'GET',
+  family,
+  summary: 'Read what an agent said and did',
+  description: 'Of its session that runs, else of its last one.',
+  query: outputQuery,
+  replies: { 200: AgentOutputResponse },
+  problems: ['agent-not-found', 'ambiguous-session', 'transcript-cursor-invalidated'],
+} as const
+export const getAgentOutput = operation({
+  ...output,
+  id: 'get-agent-output',
+  path: `${plain.path}/output`,
+  params: plain.params,
+})
+export const getAgentOutputQualified = operation({
+  ...output,
+  id: 'get-agent-output-qualified',
+  path: `${qualified.path}/output`,
+  params: qualified.params,
+})
+
+const stream = {
+  method: 'GET',
+  family,
+  summary: 'Follow an agent',
+  description:
+    'Server-sent events: what there is, then what comes, over the sessions of the agent one after the other. With `SVC-Agent-Status: stopped` nothing runs and the transcript is replayed; the stream goes on when it starts.',
+  query: Type.Object(
+    { after_cursor: Type.Optional(Type.String({ maxLength: 2048, description: '`id:` of the last frame received.' })) },
+    { additionalProperties: false },
+  ),
+  headers: ['Last-Event-ID'],
+  replies: {},
+  replyHeaders: ['SVC-Agent-Status'],
+  frames: [
+    { event: 'turn', data: AgentOutputResponse, id: 'place in the transcript', description: 'Turns.' },
+    { event: 'activity', data: SessionActivityFrame, description: 'A turn began or ended.' },
+    { event: 'pending', data: PendingInteraction, description: 'It waits for an answer.' },
+    { event: 'pending_cleared', data: SessionPendingClearedFrame, description: 'It no longer waits.' },
+    { event: 'ended', data: StreamEndedFrame, description: 'A session of it ended; the stream goes on.' },
+    { event: 'heartbeat', data: HeartbeatEvent, description: 'Every 15 s.' },
+  ],
+  problems: ['agent-not-found', 'ambiguous-session', 'invalid-cursor'],
+} as const
+export const streamAgentOutput = operation({
+  ...stream,
+  id: 'stream-agent-output',
+  path: `${plain.path}/output/stream`,
+  params: plain.params,
+})
+export const streamAgentOutputQualified = operation({
+  ...stream,
+  id: 'stream-agent-output-qualified',
+  path: `${qualified.path}/output/stream`,
+  params: qualified.params,
+})
+
+export const agentOperations = [
+  listAgents,
+  createAgent,
+  getAgent,
+  getAgentQualified,
+  replaceAgent,
+  replaceAgentQualified,
+  patchAgent,
+  patchAgentQualified,
+  deleteAgent,
+  deleteAgentQualified,
+  suspendAgent,
+  suspendAgentQualified,
+  resumeAgent,
+  resumeAgentQualified,
+  getAgentOutput,
+  getAgentOutputQualified,
+  streamAgentOutput,
+  streamAgentOutputQualified,
+] as const

@@ -1,0 +1,867 @@
+/** Sessions: conversations with real agent processes (sheet 04 §4; decisions 51–73). */
+import Type, { type Static } from 'typebox'
+import { HeartbeatEvent } from './events.ts'
+import { CityNameParam, durationSchema, Timestamp } from './names.ts'
+import { operation } from './operation.ts'
+import { BlockingQuery, listBody, PageQuery } from './paging.ts'
+import {
+  ALIAS_PATTERN,
+  DELIVERY_STATES,
+  DeliveryInfo,
+  MAX_MESSAGE_BYTES,
+  PendingInteraction,
+  RuntimeName,
+  SESSION_KINDS,
+  SessionResponse,
+  SUBMIT_INTENTS,
+  WAIT_STATES,
+  WaitInfo,
+} from './session-model.ts'
+import {
+  SessionActivityFrame,
+  SessionPendingClearedFrame,
+  SessionTranscriptResponse,
+  StreamEndedFrame,
+  SubAgentListBody,
+  SubAgentTranscript,
+  TRANSCRIPT_FORMATS,
+} from './session-transcript.ts'
+
+const path = '/v0/city/{cityName}/sessions'
+const family = 'Sessions'
+const cityParams = Type.Object({ cityName: CityNameParam })
+const params = Type.Object({
+  cityName: CityNameParam,
+  id: Type.String({
+    minLength: 1,
+    maxLength: 256,
+    description: 'Id, name of a configured named session, runtime name or alias; percent-encode `/`.',
+    examples: ['s-0123456789abcdef'],
+  }),
+})
+/** Every operation on one session resolves its `{id}` first (sheet 04 §2.3); `name-taken`: another one has a configured name. */
+const RESOLVE = ['session-not-found', 'ambiguous-session', 'name-taken'] as const
+
+/** Of bodies with a message: in JSON, quotes and line breaks take two bytes. */
+const bodyLimit = 2 * MAX_MESSAGE_BYTES + 65_536
+const message = Type.String({
+  minLength: 1,
+  maxLength: MAX_MESSAGE_BYTES,
+  pattern: '\\S',
+  description: 'At most 1 MiB in UTF-8. Control characters other than newline and tab do not reach a terminal.',
+  examples: ['hello'],
+})
+const title = Type.String({ minLength: 1, maxLength: 500 })
+const alias = Type.String({
+  pattern: ALIAS_PATTERN,
+  maxLength: 64,
+  description: 'Letters, digits, `_`, `-`, `.` and `/` between segments; not `human`, not beginning with `s-`.',
+  examples: ['helper'],
+})
+
+export const SessionAcceptedResponse = Type.Object(
+  {
+    status: Type.Literal('accepted'),
+    request_id: Type.String(),
+    event_cursor: Type.String({ description: 'Pass it as `after_seq` to the stream of the city.' }),
+    session_id: Type.String(),
+    delivery_id: Type.Optional(Type.String({ description: 'Place of the message in the queue of the session.' })),
+  },
+  { $id: 'SessionAcceptedResponse', additionalProperties: false },
+)
+export type SessionAcceptedResponse = Static<typeof SessionAcceptedResponse>
+
+export const SessionCreateRequest = Type.Object(
+  {
+    kind: Type.Enum(SESSION_KINDS),
+    name: Type.String({
+      minLength: 1,
+      maxLength: 256,
+      description: 'Qualified name of an agent, or name of a provider.',
+      examples: ['shell'],
+    }),
+    alias: Type.Optional(alias),
+    title: Type.Optional(title),
+    message: Type.Optional(message),
+    options: Type.Optional(
+      Type.Record(Type.String(), Type.String(), { description: 'By key of the options of the provider.' }),
+    ),
+    runtime: Type.Optional(RuntimeName),
+    work_dir: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 4096, description: 'Absolute, or inside the city. Must exist.' }),
+    ),
+    project_id: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+    metadata: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 4096 }), { maxProperties: 100 })),
+  },
+  { $id: 'SessionCreateRequest', additionalProperties: false },
+)
+export type SessionCreateRequest = Static<typeof SessionCreateRequest>
+
+export const SessionPatchRequest = Type.Object(
+  {
+    title: Type.Optional(title),
+    alias: Type.Optional(Type.Union([alias, Type.Literal(''), Type.Null()], { description: 'Empty or null: none.' })),
+    metadata: Type.Optional(
+      Type.Record(Type.String(), Type.Union([Type.String({ maxLength: 4096 }), Type.Null()]), { maxProperties: 100 }),
+    ),
+  },
+  { $id: 'SessionPatchRequest', additionalProperties: false },
+)
+
+export const SessionMessageRequest = Type.Object(
+  { message },
+  { $id: 'SessionMessageRequest', additionalProperties: false },
+)
+export const SessionSubmitRequest = Type.Object(
+  {
+    message,
+    intent: Type.Optional(
+      Type.Enum(SUBMIT_INTENTS, {
+        default: 'default',
+        description:
+          '`default` waits for the end of the turn, up to 30 s; `follow_up` queues behind it; `interrupt_now` interrupts it.',
+      }),
+    ),
+  },
+  { $id: 'SessionSubmitRequest', additionalProperties: false },
+)
+export const SessionNudgeRequest = Type.Object(
+  {
+    message,
+    delivery: Type.Optional(
+      Type.Enum(['immediate', 'wait_idle', 'queue'], {
+        default: 'wait_idle',
+        description: '`immediate` does not wait for the end of a turn; `queue` does not wake a sleeping session.',
+      }),
+    ),
+  },
+  { $id: 'SessionNudgeRequest', additionalProperties: false },
+)
+export const SessionRespondRequest = Type.Object(
+  {
+    action: Type.Enum(['approve', 'approve_always', 'deny', 'option', 'cancel'], {
+      description: '`option` chooses one by `option_id`; `cancel` dismisses the question.',
+    }),
+    request_id: Type.Optional(Type.String({ description: 'The one that is meant; another one pending answers 409.' })),
+    option_id: Type.Optional(Type.String({ description: 'With `option`: id or label.' })),
+    text: Type.Optional(Type.String({ maxLength: 16_384, description: 'Free answer to a question.' })),
+  },
+  { $id: 'SessionRespondRequest', additionalProperties: false },
+)
+export const SessionPendingBody = Type.Object(
+  {
+    supported: Type.Boolean({ description: 'False: its runtime cannot tell.' }),
+    pending: Type.Optional(PendingInteraction),
+  },
+  { $id: 'SessionPendingBody', additionalProperties: false },
+)
+export const PendingItem = Type.Object(
+  {
+    session_id: Type.String(),
+    template: Type.String(),
+    title: Type.String(),
+    alias: Type.Optional(Type.String()),
+    since: Timestamp,
+    ...PendingInteraction.properties,
+  },
+  { $id: 'PendingItem', additionalProperties: false },
+)
+export type PendingItem = Static<typeof PendingItem>
+export const SessionPermissionRequest = Type.Object(
+  { permission_mode: Type.String({ minLength: 1, maxLength: 64 }) },
+  { $id: 'SessionPermissionRequest', additionalProperties: false },
+)
+export const DeletedSession = Type.Object(
+  { status: Type.Literal('deleted'), id: Type.String() },
+  { $id: 'DeletedSession', additionalProperties: false },
+)
+export const SessionStopBody = Type.Object(
+  { session: SessionResponse, interrupted: Type.Boolean({ description: 'A turn was under way.' }) },
+  { $id: 'SessionStopBody', additionalProperties: false },
+)
+export const SessionPeekBody = Type.Object(
+  {
+    session_id: Type.String(),
+    lines: Type.Array(Type.String()),
+    observed_at: Timestamp,
+    cursor: Type.Optional(
+      Type.Object(
+        { row: Type.Integer({ minimum: 0 }), column: Type.Integer({ minimum: 0 }) },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  { $id: 'SessionPeekBody', additionalProperties: false },
+)
+export const SessionAttachBody = Type.Object(
+  { command: Type.String(), args: Type.Array(Type.String()) },
+  { $id: 'SessionAttachBody', additionalProperties: false },
+)
+export const SessionDrainBody = Type.Object(
+  {
+    draining: Type.Boolean(),
+    reason: Type.Optional(Type.String()),
+    since: Type.Optional(Timestamp),
+    deadline: Type.Optional(Timestamp),
+    acknowledged: Type.Boolean(),
+  },
+  { $id: 'SessionDrainBody', additionalProperties: false },
+)
+export const SessionPruneBody = Type.Object(
+  { deleted: Type.Array(Type.String()), count: Type.Integer({ minimum: 0 }) },
+  { $id: 'SessionPruneBody', additionalProperties: false },
+)
+
+const states = Type.String({
+  pattern: '^[a-z-]+(,[a-z-]+)*$',
+  description: 'States, separated by commas; also `all`, `open` (the default: all but closed) and `closed`.',
+})
+const peek = {
+  peek: Type.Optional(Type.Boolean({ description: 'With the last lines of the screen.' })),
+  peek_lines: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 5 })),
+}
+
+export const listSessions = operation({
+  id: 'list-sessions',
+  method: 'GET',
+  path,
+  family,
+  summary: 'List sessions',
+  description: 'Newest first.',
+  params: cityParams,
+  query: Type.Object(
+    {
+      state: Type.Optional(states),
+      template: Type.Optional(Type.String({ minLength: 1 })),
+      rig: Type.Optional(Type.String({ minLength: 1 })),
+      ...peek,
+      ...PageQuery,
+      ...BlockingQuery,
+    },
+    { additionalProperties: false },
+  ),
+  replies: { 200: listBody('ListBodySessionResponse', SessionResponse) },
+  replyHeaders: ['X-SVC-Index'],
+  problems: ['invalid-cursor'],
+})
+
+export const createSession = operation({
+  id: 'create-session',
+  method: 'POST',
+  path,
+  family,
+  summary: 'Start a session',
+  description:
+    'Everything that can be refused is refused before the 202. Ends in `request.result.session.create` when the session can take commands.',
+  params: cityParams,
+  body: SessionCreateRequest,
+  bodyLimit,
+  headers: ['Idempotency-Key'],
+  replies: { 202: SessionAcceptedResponse },
+  problems: [
+    'agent-not-found',
+    'provider-not-found',
+    'name-taken',
+    'conflict-config',
+    'missing-dependency',
+    'too-many-sessions',
+  ],
+  emits: ['session.created', 'session.woke', 'request.result.session.create'],
+})
+
+export const pruneSessions = operation({
+  id: 'prune-sessions',
+  method: 'POST',
+  path: `${path}/prune`,
+  family,
+  summary: 'Delete closed sessions',
+  params: cityParams,
+  body: Type.Object(
+    { closed_before: durationSchema('Closed at least this long ago.') },
+    { $id: 'SessionPruneRequest', additionalProperties: false },
+  ),
+  replies: { 200: SessionPruneBody },
+  problems: [],
+  emits: ['session.deleted'],
+})
+
+export const getSession = operation({
+  id: 'get-session',
+  method: 'GET',
+  path: `${path}/{id}`,
+  family,
+  summary: 'Get a session',
+  params,
+  query: Type.Object(peek, { additionalProperties: false }),
+  replies: { 200: SessionResponse },
+  replyHeaders: ['X-SVC-Index', 'ETag'],
+  problems: RESOLVE,
+})
+
+export const patchSession = operation({
+  id: 'patch-session',
+  method: 'PATCH',
+  path: `${path}/{id}`,
+  family,
+  summary: 'Change the title, alias or metadata of a session',
+  description: 'JSON Merge Patch; an empty object changes nothing.',
+  params,
+  body: SessionPatchRequest,
+  headers: ['If-Match'],
+  replies: { 200: SessionResponse },
+  replyHeaders: ['ETag'],
+  problems: [...RESOLVE, 'forbidden'],
+  emits: ['session.updated'],
+})
+
+export const deleteSession = operation({
+  id: 'delete-session',
+  method: 'DELETE',
+  path: `${path}/{id}`,
+  family,
+  summary: 'Close a session and delete its record',
+  description: 'Its process is ended, its deliveries fail, its waits are cancelled, its leases are released.',
+  params,
+  headers: ['If-Match'],
+  replies: { 200: DeletedSession },
+  problems: [...RESOLVE, 'session-conflict'],
+  emits: ['session.closed', 'session.deleted'],
+})
+
+const send = {
+  method: 'POST',
+  family,
+  params,
+  bodyLimit,
+  headers: ['Idempotency-Key'],
+  replies: { 202: SessionAcceptedResponse },
+  problems: [...RESOLVE, 'pending-interaction', 'session-conflict', 'queue-full'],
+} as const
+
+export const sendSessionMessage = operation({
+  ...send,
+  id: 'send-session-message',
+  path: `${path}/{id}/messages`,
+  summary: 'Say something to a session',
+  description:
+    'Wakes it where it sleeps. Ends in `request.result.session.message` when the message was typed or queued.',
+  body: SessionMessageRequest,
+  emits: ['session.delivery', 'request.result.session.message'],
+})
+
+export const promptSession = operation({
+  ...send,
+  id: 'prompt-session',
+  path: `${path}/{id}/prompt`,
+  summary: 'Say something to a session (as `messages`)',
+  body: SessionMessageRequest,
+  emits: ['session.delivery', 'request.result.session.message'],
+})
+
+export const submitSession = operation({
+  ...send,
+  id: 'submit-session',
+  path: `${path}/{id}/submit`,
+  summary: 'Say something to a session, with an intent',
+  body: SessionSubmitRequest,
+  problems: [...send.problems, 'unsupported'],
+  emits: ['session.delivery', 'request.result.session.submit'],
+})
+
+export const nudgeSession = operation({
+  id: 'nudge-session',
+  method: 'POST',
+  path: `${path}/{id}/nudge`,
+  family,
+  summary: 'Remind a session of something',
+  params,
+  body: SessionNudgeRequest,
+  bodyLimit,
+  headers: ['Idempotency-Key'],
+  replies: { 201: DeliveryInfo },
+  problems: [...RESOLVE, 'session-conflict', 'queue-full'],
+  emits: ['session.delivery'],
+})
+
+export const listSessionDeliveries = operation({
+  id: 'list-session-deliveries',
+  method: 'GET',
+  path: `${path}/{id}/deliveries`,
+  family,
+  summary: 'List what was and will be said to a session',
+  description: 'Newest first.',
+  params,
+  query: Type.Object(
+    { state: Type.Optional(Type.Enum(DELIVERY_STATES)), ...PageQuery, ...BlockingQuery },
+    { additionalProperties: false },
+  ),
+  replies: { 200: listBody('ListBodyDeliveryInfo', DeliveryInfo) },
+  replyHeaders: ['X-SVC-Index'],
+  problems: [...RESOLVE, 'invalid-cursor'],
+})
+
+export const cancelSessionDelivery = operation({
+  id: 'cancel-session-delivery',
+  method: 'DELETE',
+  path: `${path}/{id}/deliveries/{deliveryId}`,
+  family,
+  summary: 'Cancel a queued delivery',
+  params: Type.Object({ ...params.properties, deliveryId: Type.String({ minLength: 1 }) }),
+  replies: { 200: DeliveryInfo },
+  problems: [...RESOLVE, 'delivery-not-found', 'conflict-wrong-state'],
+  emits: ['session.delivery'],
+})
+
+const change = {
+  method: 'POST',
+  family,
+  params,
+  replies: { 200: SessionResponse },
+  replyHeaders: ['ETag'],
+} as const
+
+export const stopSession = operation({
+  id: 'stop-session',
+  method: 'POST',
+  path: `${path}/{id}/stop`,
+  family,
+  summary: 'Interrupt the turn of a session',
+  description: 'The process stays; nothing happens where none runs.',
+  params,
+  replies: { 200: SessionStopBody },
+  problems: [...RESOLVE, 'unsupported', 'gateway-timeout'],
+})
+
+export const killSession = operation({
+  ...change,
+  id: 'kill-session',
+  path: `${path}/{id}/kill`,
+  summary: 'End the processes of a session by force',
+  description: 'The record stays: the reconciler starts it again. Use `suspend` to stop for good.',
+  problems: [...RESOLVE, 'session-conflict', 'gateway-timeout'],
+  emits: ['session.killed'],
+})
+
+export const suspendSession = operation({
+  ...change,
+  id: 'suspend-session',
+  path: `${path}/{id}/suspend`,
+  summary: 'Stop a session until a person wakes it',
+  problems: [...RESOLVE, 'illegal-transition'],
+  emits: ['session.suspended'],
+})
+
+const wake = {
+  ...change,
+  description: 'Lifts holds and quarantine and starts it; what comes of that is told by session events.',
+  problems: [...RESOLVE, 'illegal-transition', 'conflict-config'],
+  emits: ['session.woke', 'session.start_failed'],
+} as const
+export const wakeSession = operation({
+  ...wake,
+  id: 'wake-session',
+  path: `${path}/{id}/wake`,
+  summary: 'Wake a session',
+})
+export const resumeSession = operation({
+  ...wake,
+  id: 'resume-session',
+  path: `${path}/{id}/resume`,
+  summary: 'Wake a session (as `wake`)',
+})
+
+export const closeSession = operation({
+  ...change,
+  id: 'close-session',
+  path: `${path}/{id}/close`,
+  summary: 'End a session for good',
+  query: Type.Object(
+    { delete: Type.Optional(Type.Boolean({ description: 'Also delete its record.' })) },
+    { additionalProperties: false },
+  ),
+  problems: [...RESOLVE, 'session-conflict'],
+  emits: ['session.closed'],
+})
+
+export const renameSession = operation({
+  ...change,
+  id: 'rename-session',
+  path: `${path}/{id}/rename`,
+  summary: 'Give a session another title',
+  body: Type.Object({ title }, { $id: 'SessionRenameRequest', additionalProperties: false }),
+  problems: RESOLVE,
+  emits: ['session.updated'],
+})
+
+export const setSessionPermissionMode = operation({
+  ...change,
+  id: 'set-session-permission-mode',
+  path: `${path}/{id}/permission-mode`,
+  summary: 'Choose the permission mode of a session',
+  description: 'While it does not run; the next start uses it.',
+  body: SessionPermissionRequest,
+  problems: [...RESOLVE, 'session-conflict', 'unsupported'],
+  emits: ['session.updated'],
+})
+
+export const pinSession = operation({
+  ...change,
+  id: 'pin-session',
+  path: `${path}/{id}/pin`,
+  summary: 'Keep a session awake',
+  problems: [...RESOLVE, 'session-conflict'],
+  emits: ['session.updated'],
+})
+export const unpinSession = operation({
+  ...change,
+  id: 'unpin-session',
+  path: `${path}/{id}/unpin`,
+  summary: 'No longer keep a session awake',
+  problems: RESOLVE,
+  emits: ['session.updated'],
+})
+
+export const resetSession = operation({
+  ...change,
+  id: 'reset-session',
+  path: `${path}/{id}/reset`,
+  summary: 'Restart a session with a fresh conversation',
+  problems: [...RESOLVE, 'session-conflict'],
+  emits: ['session.reset'],
+})
+
+export const requestSessionRestart = operation({
+  ...change,
+  id: 'request-session-restart',
+  path: `${path}/{id}/request-restart`,
+  summary: 'Restart a session once its turn has ended',
+  description: 'For agents themselves; the conversation goes on.',
+  problems: [...RESOLVE, 'session-conflict'],
+  emits: ['session.draining'],
+})
+
+export const heartbeatSession = operation({
+  ...change,
+  id: 'heartbeat-session',
+  path: `${path}/{id}/heartbeat`,
+  summary: 'Say that a session is at work',
+  description: 'Renews the leases of what it has claimed.',
+  problems: [...RESOLVE, 'session-conflict'],
+})
+
+export const drainSession = operation({
+  ...change,
+  id: 'drain-session',
+  path: `${path}/{id}/drain`,
+  summary: 'Ask a session to finish and sleep',
+  problems: [...RESOLVE, 'illegal-transition'],
+  emits: ['session.draining'],
+})
+export const undrainSession = operation({
+  ...change,
+  id: 'undrain-session',
+  path: `${path}/{id}/undrain`,
+  summary: 'Take a drain back',
+  problems: [...RESOLVE, 'illegal-transition'],
+  emits: ['session.undrained'],
+})
+export const ackSessionDrain = operation({
+  ...change,
+  id: 'ack-session-drain',
+  path: `${path}/{id}/drain-ack`,
+  summary: 'Say that a draining session has finished',
+  problems: [...RESOLVE, 'illegal-transition'],
+  emits: ['session.stopped'],
+})
+export const getSessionDrain = operation({
+  id: 'get-session-drain',
+  method: 'GET',
+  path: `${path}/{id}/drain`,
+  family,
+  summary: 'See whether a session is asked to finish',
+  params,
+  replies: { 200: SessionDrainBody },
+  problems: RESOLVE,
+})
+
+export const releaseSessionName = operation({
+  ...change,
+  id: 'release-session-name',
+  path: `${path}/{id}/release-name`,
+  summary: 'Free the alias of a closed session',
+  problems: [...RESOLVE, 'session-conflict'],
+  emits: ['session.updated'],
+})
+
+export const getSessionPending = operation({
+  id: 'get-session-pending',
+  method: 'GET',
+  path: `${path}/{id}/pending`,
+  family,
+  summary: 'See what a session waits for',
+  params,
+  replies: { 200: SessionPendingBody },
+  replyHeaders: ['X-SVC-Index'],
+  problems: RESOLVE,
+})
+
+export const respondSession = operation({
+  ...change,
+  id: 'respond-session',
+  path: `${path}/{id}/respond`,
+  summary: 'Answer what a session waits for',
+  body: SessionRespondRequest,
+  problems: [...RESOLVE, 'no-pending', 'invalid-interaction', 'unsupported', 'gateway-timeout'],
+  emits: ['session.pending_cleared'],
+})
+
+export const listPending = operation({
+  id: 'list-pending',
+  method: 'GET',
+  path: '/v0/city/{cityName}/pending',
+  family,
+  summary: 'List everything that waits for a person',
+  params: cityParams,
+  query: Type.Object(BlockingQuery, { additionalProperties: false }),
+  replies: { 200: listBody('ListBodyPendingItem', PendingItem) },
+  replyHeaders: ['X-SVC-Index'],
+  problems: [],
+})
+
+export const peekSession = operation({
+  id: 'peek-session',
+  method: 'GET',
+  path: `${path}/{id}/peek`,
+  family,
+  summary: 'See the screen of a session',
+  description: 'From memory, with the time it was observed.',
+  params,
+  query: Type.Object(
+    { lines: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, description: '0 or absent: the screen.' })) },
+    { additionalProperties: false },
+  ),
+  replies: { 200: SessionPeekBody },
+  problems: [...RESOLVE, 'unsupported', 'session-conflict'],
+})
+
+export const attachSession = operation({
+  id: 'attach-session',
+  method: 'GET',
+  path: `${path}/{id}/attach`,
+  family,
+  summary: 'How a person gets to the terminal of a session',
+  params,
+  replies: { 200: SessionAttachBody },
+  problems: [...RESOLVE, 'unsupported', 'session-conflict'],
+})
+
+const transcriptQuery = {
+  format: Type.Optional(Type.Enum(TRANSCRIPT_FORMATS, { default: 'conversation' })),
+  include_thinking: Type.Optional(Type.Boolean()),
+}
+
+export const getSessionTranscript = operation({
+  id: 'get-session-transcript',
+  method: 'GET',
+  path: `${path}/{id}/transcript`,
+  family,
+  summary: 'Read the transcript of a session',
+  description: 'The newest page where neither `before` nor `after` is given; chronological inside a page.',
+  params,
+  query: Type.Object(
+    {
+      ...transcriptQuery,
+      limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000, default: 100 })),
+      before: Type.Optional(Type.String({ maxLength: 256, description: 'Entries before this one.' })),
+      after: Type.Optional(Type.String({ maxLength: 256, description: 'Entries after this one; not with `before`.' })),
+    },
+    { additionalProperties: false },
+  ),
+  replies: { 200: SessionTranscriptResponse },
+  problems: [...RESOLVE, 'transcript-cursor-invalidated'],
+})
+
+export const streamSession = operation({
+  id: 'stream-session',
+  method: 'GET',
+  path: `${path}/{id}/stream`,
+  family,
+  summary: 'Follow a session',
+  description:
+    'Server-sent events: what there is, then what comes; ends with an `ended` frame when the session is closed. Resumable in every format.',
+  params,
+  query: Type.Object(
+    {
+      ...transcriptQuery,
+      after_cursor: Type.Optional(Type.String({ maxLength: 2048, description: '`id:` of the last frame received.' })),
+      attended: Type.Optional(
+        Type.Boolean({ description: 'A person is watching: the session is not restarted without consent.' }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  headers: ['Last-Event-ID'],
+  replies: {},
+  replyHeaders: ['SVC-Session-State', 'SVC-Session-Status'],
+  frames: [
+    {
+      event: 'turn',
+      data: SessionTranscriptResponse,
+      id: 'place in the transcript',
+      description: 'Turns, with `format=conversation`.',
+    },
+    {
+      event: 'message',
+      data: SessionTranscriptResponse,
+      id: 'place in the transcript',
+      description: 'Lines of the log of the program, with `format=raw`.',
+    },
+    {
+      event: 'structured',
+      data: SessionTranscriptResponse,
+      id: 'place in the transcript',
+      description: 'Messages, with `format=structured`; `upsert` replaces by id.',
+    },
+    { event: 'activity', data: SessionActivityFrame, description: 'A turn began or ended.' },
+    { event: 'pending', data: PendingInteraction, description: 'It waits for an answer.' },
+    { event: 'pending_cleared', data: SessionPendingClearedFrame, description: 'It no longer waits.' },
+    { event: 'ended', data: StreamEndedFrame, description: 'The session is closed; nothing more comes.' },
+    { event: 'heartbeat', data: HeartbeatEvent, description: 'Every 15 s.' },
+  ],
+  problems: [...RESOLVE, 'invalid-cursor'],
+})
+
+export const listSessionAgents = operation({
+  id: 'list-session-agents',
+  method: 'GET',
+  path: `${path}/{id}/agents`,
+  family,
+  summary: 'List the sub-agents of a session',
+  params,
+  replies: { 200: SubAgentListBody },
+  problems: RESOLVE,
+})
+export const getSessionAgent = operation({
+  id: 'get-session-agent',
+  method: 'GET',
+  path: `${path}/{id}/agents/{agentId}`,
+  family,
+  summary: 'Read the transcript of a sub-agent',
+  params: Type.Object({
+    ...params.properties,
+    agentId: Type.String({ minLength: 1, maxLength: 256, pattern: '^[A-Za-z0-9_.:-]+$' }),
+  }),
+  replies: { 200: SubAgentTranscript },
+  problems: [...RESOLVE, 'agent-not-found'],
+})
+
+export const listWaits = operation({
+  id: 'list-waits',
+  method: 'GET',
+  path: '/v0/city/{cityName}/waits',
+  family,
+  summary: 'List waits',
+  description: 'Newest first.',
+  params: cityParams,
+  query: Type.Object(
+    {
+      state: Type.Optional(Type.Enum(WAIT_STATES)),
+      session: Type.Optional(Type.String({ minLength: 1 })),
+      ...PageQuery,
+    },
+    { additionalProperties: false },
+  ),
+  replies: { 200: listBody('ListBodyWaitInfo', WaitInfo) },
+  replyHeaders: ['X-SVC-Index'],
+  problems: [...RESOLVE, 'invalid-cursor'],
+})
+const waitParams = Type.Object({ cityName: CityNameParam, id: Type.String({ minLength: 1 }) })
+export const getWait = operation({
+  id: 'get-wait',
+  method: 'GET',
+  path: '/v0/city/{cityName}/waits/{id}',
+  family,
+  summary: 'Get a wait',
+  params: waitParams,
+  replies: { 200: WaitInfo },
+  problems: ['wait-not-found'],
+})
+export const cancelWait = operation({
+  id: 'cancel-wait',
+  method: 'DELETE',
+  path: '/v0/city/{cityName}/waits/{id}',
+  family,
+  summary: 'Cancel a wait',
+  params: waitParams,
+  replies: { 200: WaitInfo },
+  problems: ['wait-not-found', 'conflict-wrong-state'],
+  emits: ['wait.canceled'],
+})
+export const createSessionWait = operation({
+  id: 'create-session-wait',
+  method: 'POST',
+  path: `${path}/{id}/waits`,
+  family,
+  summary: 'Park a session until beads are closed',
+  description: 'It may sleep meanwhile; when the wait is over it is woken and told.',
+  params,
+  body: Type.Object(
+    {
+      dep_ids: Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 1000 }),
+      dep_mode: Type.Optional(Type.Enum(['all', 'any'], { default: 'all' })),
+      note: Type.Optional(Type.String({ maxLength: 16_384 })),
+      timeout: Type.Optional(durationSchema('After this long it is over anyway; 24h where absent.')),
+    },
+    { $id: 'SessionWaitRequest', additionalProperties: false },
+  ),
+  headers: ['Idempotency-Key'],
+  replies: { 201: WaitInfo },
+  problems: [...RESOLVE, 'bead-not-found', 'session-conflict'],
+  emits: ['wait.created'],
+})
+
+export const sessionOperations = [
+  listSessions,
+  createSession,
+  pruneSessions,
+  getSession,
+  patchSession,
+  deleteSession,
+  sendSessionMessage,
+  promptSession,
+  submitSession,
+  nudgeSession,
+  listSessionDeliveries,
+  cancelSessionDelivery,
+  stopSession,
+  killSession,
+  suspendSession,
+  wakeSession,
+  resumeSession,
+  closeSession,
+  renameSession,
+  setSessionPermissionMode,
+  pinSession,
+  unpinSession,
+  resetSession,
+  requestSessionRestart,
+  heartbeatSession,
+  drainSession,
+  undrainSession,
+  ackSessionDrain,
+  getSessionDrain,
+  releaseSessionName,
+  getSessionPending,
+  respondSession,
+  listPending,
+  peekSession,
+  attachSession,
+  getSessionTranscript,
+  streamSession,
+  listSessionAgents,
+  getSessionAgent,
+  listWaits,
+  getWait,
+  cancelWait,
+  createSessionWait,
+] as const

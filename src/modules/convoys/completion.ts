@@ -1,0 +1,143 @@
+/**
+ * How convoys end: each is closed once, by itself or by somebody, and the log says so once (sheet 03 §7, decision 49).
+ *
+ * A1  An open convoy whose last open member was closed or went is closed, whatever did it and whatever crashed since; never
+ *     one that is empty or `owned`.
+ * A2  `convoy.created` and `convoy.closed` are appended once for each time a convoy becomes what they say, in the write
+ *     that makes it so where that is an operation of convoys, and else in the reaction to it.
+ * A3  The close of a convoy is a `bead.closed` like any other: convoys that track it follow.
+ */
+import { CONVOY_TYPE, MAX_SWEPT_CONVOYS, OWNED_LABEL } from '../../contract/convoys.ts'
+import type { PayloadOf } from '../../contract/event-types.ts'
+import type { Database, Tx } from '../../kernel/database.ts'
+import type { EventLog, StoredEvent } from '../../kernel/event-log.ts'
+import type { Reaction } from '../../kernel/reactions.ts'
+import { type ConvoyBeads, readConvoy } from './convoys.ts'
+import { countConvoys } from './members.ts'
+
+export interface CompletionDeps {
+  readonly db: Database
+  readonly log: EventLog
+  readonly beads: ConvoyBeads
+}
+
+const ALL_CLOSED = 'all children closed'
+/** Convoys closed in one write of a sweep: other writers wait no longer than for these. */
+const SWEEP_BATCH = 50
+
+const CAN_CLOSE = `b.issue_type = '${CONVOY_TYPE}' AND b.status <> 'closed' AND c.total > 0 AND c.closed = c.total
+  AND NOT EXISTS (SELECT 1 FROM bead_labels WHERE n = b.n AND label = '${OWNED_LABEL}')`
+/** The convoy itself and those that track it, as far as they have become complete and are still open. */
+const DUE = `SELECT c.id FROM convoys AS c CROSS JOIN beads AS b ON b.id = c.id WHERE c.due = 1 AND ${CAN_CLOSE} AND c.id IN (
+  SELECT issue_id FROM bead_deps WHERE depends_on_id = ? AND type = 'tracks' UNION ALL SELECT ?)`
+const UNANNOUNCED = `SELECT b.status, coalesce(c.announced, '') AS announced FROM beads AS b LEFT JOIN convoys AS c ON c.id = b.id
+  WHERE b.id = ? AND b.issue_type = '${CONVOY_TYPE}'
+    AND (coalesce(c.announced, '') = '' OR (b.status = 'closed' AND c.announced <> 'closed'))`
+
+/** As JSON has it: whatever became a convoy said so in the event of its becoming one. */
+const SAYS_CONVOY = `"issue_type":"${CONVOY_TYPE}"`
+/** Almost always none, and that is cheaper to know than whom a bead is tracked by. */
+const ANY_DUE = 'SELECT 1 FROM convoys WHERE due = 1 LIMIT 1'
+
+/** Closes what an event about a bead has completed, and says what became of convoys in other ways than through theirs. */
+export function convoyReaction(deps: CompletionDeps): Reaction {
+  const { db } = deps
+  return {
+    name: 'convoys',
+    types: ['bead.created', 'bead.updated', 'bead.closed'],
+    since: 'start',
+    concerns: ({ subject = '', envelope }) =>
+      (envelope.includes(SAYS_CONVOY) && db.get(UNANNOUNCED, subject) !== undefined) ||
+      (db.get(ANY_DUE) !== undefined && db.get(`${DUE} LIMIT 1`, subject, subject) !== undefined),
+    react(tx, event) {
+      const { subject = '' } = event
+      if (tx.get(UNANNOUNCED, subject)?.announced === '') {
+        announce(deps, tx, subject, 'created', 'supervisor')
+        // One that was imported as closed: that is no news, and whoever was to be told was told then.
+        if (isBornClosed(event)) markAnnounced(tx, subject, 'closed')
+      }
+      if (tx.get(UNANNOUNCED, subject) !== undefined) announce(deps, tx, subject, 'closed', 'supervisor')
+      for (const { id } of tx.all(DUE, subject, subject)) closeConvoy(deps, tx, String(id), ALL_CLOSED, 'supervisor')
+    },
+  }
+}
+
+function isBornClosed({ type, envelope }: StoredEvent): boolean {
+  if (type !== 'bead.created') return false
+  const { payload }: { readonly payload: PayloadOf<'bead.created'> } = JSON.parse(envelope)
+  return payload.bead.status === 'closed'
+}
+
+/** Closes an open convoy and says so. */
+export function closeConvoy(deps: CompletionDeps, tx: Tx, id: string, reason: string | undefined, actor: string): void {
+  // One of which nobody has spoken yet: its own event may come after that of the member that closes it.
+  if (tx.get(UNANNOUNCED, id)?.announced === '') announce(deps, tx, id, 'created', actor)
+  deps.beads.close(tx, id, reason, actor)
+  announce(deps, tx, id, 'closed', actor)
+}
+
+/** Appends what the convoy has become, and notes that it is said (A2). */
+export function announce(
+  { db, log, beads }: CompletionDeps,
+  tx: Tx,
+  id: string,
+  what: 'created' | 'closed',
+  actor: string,
+): void {
+  const { title, close_reason, owner, notify, progress } = readConvoy(db, beads, id)
+  const said = {
+    convoy_id: id,
+    title,
+    ...progress,
+    ...(owner === undefined ? {} : { owner }),
+    ...(notify === undefined ? {} : { notify }),
+  }
+  markAnnounced(tx, id, what)
+  if (what === 'created') log.append(tx, { type: 'convoy.created', actor, subject: id, payload: said })
+  else {
+    const payload = { ...said, ...(close_reason === undefined ? {} : { reason: close_reason }) }
+    log.append(tx, { type: 'convoy.closed', actor, subject: id, payload })
+  }
+}
+
+function markAnnounced(tx: Tx, id: string, what: 'created' | 'closed'): void {
+  tx.run(
+    'INSERT INTO convoys (id, announced) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET announced = excluded.announced',
+    id,
+    what,
+  )
+}
+
+export interface Sweep {
+  readonly checked: number
+  readonly closed: readonly string[]
+  readonly truncated: boolean
+}
+
+/** Closes every convoy that is complete, also those that came complete; and those that this completes. */
+export async function sweepConvoys(deps: CompletionDeps, actor: string): Promise<Sweep> {
+  const checked = countConvoys(deps.db, { statuses: undefined })
+  const closed: string[] = []
+  for (;;) {
+    const room = Math.min(SWEEP_BATCH, MAX_SWEPT_CONVOYS - closed.length)
+    if (room === 0) break
+    // Where nothing is complete nothing is written.
+    if (completeConvoys(deps.db, 1).length === 0) break
+    const done = await deps.db.write((tx) => {
+      const ids = completeConvoys(tx, room)
+      for (const id of ids) closeConvoy(deps, tx, id, ALL_CLOSED, actor)
+      return ids
+    })
+    closed.push(...done)
+  }
+  return { checked, closed, truncated: completeConvoys(deps.db, 1).length > 0 }
+}
+
+function completeConvoys(reader: Pick<Tx, 'all'>, limit: number): readonly string[] {
+  return reader
+    .all(
+      `SELECT b.id FROM beads AS b INDEXED BY beads_convoys CROSS JOIN convoys AS c ON c.id = b.id WHERE ${CAN_CLOSE} LIMIT ?`,
+      limit,
+    )
+    .map(({ id }) => String(id))
+}

@@ -1,0 +1,105 @@
+/** What a convoy is, and what the family needs of the beads that convoys and their members are (sheet 03 §7). */
+import type { Bead } from '../../contract/beads.ts'
+import { CONVOY_TYPE, type Convoy, type ConvoyProgress, OWNED_LABEL } from '../../contract/convoys.ts'
+import type { Tx } from '../../kernel/database.ts'
+import { problem } from '../../kernel/problem.ts'
+
+export type Reader = Pick<Tx, 'get' | 'all'>
+
+export interface ConvoyDraft {
+  readonly title: string
+  readonly description: string | undefined
+  readonly rig: string | undefined
+  readonly labels: readonly string[]
+  readonly metadata: Readonly<Record<string, string>>
+  readonly members: readonly string[]
+}
+
+export interface ConvoyChange {
+  readonly title?: string
+  readonly description?: string | null
+  /** Null removes a key. */
+  readonly metadata?: Readonly<Record<string, string | null>>
+  readonly owned?: boolean
+}
+
+/** The beads of one city. Everything that changes one appends its events, and refuses as beads do. */
+export interface ConvoyBeads {
+  /** Those that exist, in the order asked, as clients see them; sees the write it is called in. */
+  wire(ids: readonly string[]): readonly Bead[]
+  /** As `wire`, without their edges, of which convoys have very many. */
+  wireBare(ids: readonly string[]): readonly Bead[]
+  create(tx: Tx, draft: ConvoyDraft, actor: string): string
+  change(tx: Tx, id: string, change: ConvoyChange, actor: string): void
+  /** One change of the convoy, however many members come. */
+  track(tx: Tx, id: string, members: readonly string[], actor: string): void
+  untrack(tx: Tx, id: string, members: readonly string[], actor: string): void
+  close(tx: Tx, id: string, reason: string | undefined, actor: string): void
+  remove(tx: Tx, id: string, actor: string): void
+}
+
+/** Where the settings of a convoy are kept: metadata of its bead, by key. */
+const SETTING_KEYS = {
+  owner: 'convoy.owner',
+  notify: 'convoy.notify',
+  merge: 'convoy.merge',
+  target: 'target',
+} as const
+type SettingName = keyof typeof SETTING_KEYS
+const MOLECULE_KEY = 'convoy.molecule'
+const SETTING_NAMES = ['owner', 'notify', 'merge', 'target'] as const satisfies readonly SettingName[]
+
+/** Settings as metadata: those that are said; null takes one away. */
+export function settingsAsMetadata<V extends string | null>(
+  settings: { readonly [N in SettingName]?: V | undefined },
+): Record<string, V> {
+  const metadata: Record<string, V> = {}
+  for (const name of SETTING_NAMES) {
+    const value = settings[name]
+    if (value !== undefined) metadata[SETTING_KEYS[name]] = value
+  }
+  return metadata
+}
+
+export const isOwned = ({ labels }: Pick<Bead, 'labels'>): boolean => labels?.includes(OWNED_LABEL) ?? false
+
+export function needConvoy(beads: ConvoyBeads, id: string): Bead {
+  const [bead] = beads.wireBare([id])
+  if (bead === undefined) throw problem('convoy-not-found', `there is no convoy ${id}`)
+  if (bead.issue_type !== CONVOY_TYPE)
+    throw problem('convoy-not-found', `there is no convoy ${id}: the bead of this id is a ${bead.issue_type}`)
+  return bead
+}
+
+const NOTHING: ConvoyProgress = { total: 0, closed: 0 }
+
+export function progressOf(reader: Reader, ids: readonly string[]): (id: string) => ConvoyProgress {
+  const rows = reader.all(
+    'SELECT id, total, closed FROM convoys WHERE id IN (SELECT value FROM json_each(?))',
+    JSON.stringify(ids),
+  )
+  const known = new Map(rows.map((row) => [String(row.id), { total: Number(row.total), closed: Number(row.closed) }]))
+  return (id) => known.get(id) ?? NOTHING
+}
+
+export const isComplete = ({ total, closed }: ConvoyProgress): boolean => total > 0 && closed === total
+
+export function wireConvoy(bead: Bead, progress: ConvoyProgress): Convoy {
+  const { metadata = {} } = bead
+  const settings = SETTING_NAMES.flatMap((name) => {
+    const value = metadata[SETTING_KEYS[name]]
+    return value === undefined || value === '' ? [] : [[name, value] as const]
+  })
+  const molecule = metadata[MOLECULE_KEY]
+  return {
+    ...bead,
+    ...Object.fromEntries(settings),
+    ...(molecule === undefined || molecule === '' ? {} : { molecule }),
+    owned: isOwned(bead),
+    progress,
+  }
+}
+
+export function readConvoy(reader: Reader, beads: ConvoyBeads, id: string): Convoy {
+  return wireConvoy(needConvoy(beads, id), progressOf(reader, [id])(id))
+}

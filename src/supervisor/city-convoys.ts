@@ -1,0 +1,48 @@
+/** Where convoys meet the beads that they and their members are. */
+import { CONVOY_TYPE, OWNED_LABEL } from '../contract/convoys.ts'
+import type { WorkCity } from '../modules/beads/city.ts'
+import { placeOf } from '../modules/beads/drafts.ts'
+import { BARE_RECORD_SQL, parseRecord, wireBead } from '../modules/beads/record.ts'
+import type { ConvoyBeads } from '../modules/convoys/convoys.ts'
+
+type BeadsOf = Pick<WorkCity, 'beads' | 'config'> & { readonly store: Pick<WorkCity['store'], 'db'> }
+
+export function convoyBeads({ store: { db }, beads, config }: BeadsOf): ConvoyBeads {
+  const tracks = (ids: readonly string[]) => ids.map((id) => ({ depends_on_id: id, type: 'tracks' }))
+  return {
+    wire: (ids) => beads.load(ids).map(wireBead),
+    wireBare(ids) {
+      const rows = db.all(`${BARE_RECORD_SQL} WHERE b.id IN (SELECT value FROM json_each(?))`, JSON.stringify(ids))
+      const known = new Map(rows.map((row) => [String(row.id), wireBead(parseRecord(row))]))
+      return ids.flatMap((id) => known.get(id) ?? [])
+    },
+    create: (tx, { title, description = null, rig, labels, metadata, members }, actor) =>
+      beads.insert(
+        tx,
+        {
+          ...placeOf(config(), rig),
+          title,
+          description,
+          issue_type: CONVOY_TYPE,
+          labels,
+          metadata,
+          edges: tracks(members),
+        },
+        actor,
+      ).id,
+    change(tx, id, { metadata = {}, owned, ...columns }, actor) {
+      const before = beads.need(id)
+      const merged = Object.entries({ ...before.metadata, ...metadata }).flatMap(([key, value]) =>
+        value === null ? [] : [[key, value] as const],
+      )
+      const others = before.labels.filter((label) => label !== OWNED_LABEL)
+      const labels = owned === undefined ? before.labels : owned ? [...others, OWNED_LABEL] : others
+      beads.change(tx, id, { ...columns, labels, metadata: Object.fromEntries(merged) }, actor)
+    },
+    track: (tx, id, members, actor) => void beads.change(tx, id, { add_edges: tracks(members) }, actor),
+    untrack: (tx, id, members, actor) => void beads.change(tx, id, { remove_edges: tracks(members) }, actor),
+    close: (tx, id, reason, actor) =>
+      void beads.change(tx, id, { status: 'closed', close_reason: reason ?? null }, actor),
+    remove: (tx, id, actor) => void beads.remove(tx, id, actor, false),
+  }
+}
