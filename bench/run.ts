@@ -18,10 +18,25 @@ import { fanout } from './groups/fanout.ts'
 import { get } from './groups/get.ts'
 import { lists, replay } from './groups/logs.ts'
 import { post } from './groups/post.ts'
+import { sessions } from './groups/sessions.ts'
 import { crash, start } from './groups/start.ts'
+import { work } from './groups/work.ts'
 import { type Machine, notesOf, type Report, type Row, toMarkdown, toText } from './rows.ts'
 
-const GROUPS: Readonly<Record<string, Group>> = { append, post, get, fanout, replay, lists, start, crash, cli, config }
+const GROUPS: Readonly<Record<string, Group>> = {
+  append,
+  post,
+  get,
+  fanout,
+  replay,
+  lists,
+  start,
+  crash,
+  cli,
+  config,
+  sessions,
+  work,
+}
 const README = join(import.meta.dirname, 'README.md')
 const BEGIN = '<!-- table: written by `npm run bench -- --write` -->'
 const END = '<!-- end of table -->'

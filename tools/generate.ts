@@ -12,6 +12,8 @@ import { eventSchemaDocument, type JsonMap, openapiDocument } from '../src/contr
 import { type Operation, problemsOf } from '../src/contract/operation.ts'
 import { PROBLEM_CODES, PROBLEMS, problemUrn } from '../src/contract/problems.ts'
 
+import { SESSION_SIGNALS, STATES } from '../src/modules/sessions/lifecycle.ts'
+
 const root = resolve(import.meta.dirname, '..')
 
 /** Every generated file by its path from the root. */
@@ -22,6 +24,7 @@ export function generatedFiles(): ReadonlyMap<string, string> {
     ['docs/reference/operations.md', operationsPage()],
     ['docs/reference/problems.md', problemsPage()],
     ['docs/reference/events.md', eventsPage()],
+    ['docs/reference/sessions.md', sessionsPage()],
     ...generatedTables().map(({ url, text }): [string, string] => [relative(root, fileURLToPath(url)), text]),
   ])
 }
@@ -73,6 +76,26 @@ function operationsTable(operations: readonly Operation[]): string {
   return table(['Operation', 'Request', 'What it does', 'Success', 'Problems', 'Events'], rows)
 }
 
+/** The table that the reconciler and the API decide by. */
+function sessionsPage(): string {
+  const rows = Object.entries(STATES).map(([state, { means, process, counts, deadline, moves }]) => [
+    `\`${state}\``,
+    means,
+    process,
+    counts ? 'yes' : 'no',
+    deadline === undefined ? '' : `\`${deadline}\``,
+    SESSION_SIGNALS.flatMap((signal) => {
+      const next = moves[signal]
+      return next === undefined || next === state ? [] : [`${signal} → \`${next}\``]
+    }).join('<br>'),
+  ])
+  const intro =
+    'States of a session, and what each signal leads to. A signal that is not listed changes nothing, or is refused with 409 `illegal_transition:`. A state with a deadline is left by `expire`.'
+  return page('Sessions', intro, [
+    table(['State', 'It', 'Process', 'Counts towards limits', 'Deadline', 'Moves'], rows),
+  ])
+}
+
 function problemsPage(): string {
   const rows = PROBLEM_CODES.map((code) => {
     const { status, prefix, title } = PROBLEMS[code]
@@ -112,7 +135,7 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 }
 
 function page(title: string, intro: string, sections: readonly string[]): string {
-  const note = '<!-- Made by `npm run generate` from src/contract. -->'
+  const note = '<!-- Made by `npm run generate`. -->'
   return `${[note, `# ${title}`, intro, ...sections].join('\n\n')}\n`
 }
 

@@ -1,7 +1,7 @@
 // What `npm test` runs: every `*.test.ts` under src and test, by node's own test runner, with one summary at the end.
 //
-// A plain `node --test` will not do. The crash tests kill servers and take the machine for themselves, so they come last
-// and one at a time; two invocations would print two summaries, and people and machines read only the last. And node
+// A plain `node --test` will not do. The crash tests kill servers, those of runtimes and of hostile agents flood the
+// machine: all of them take it for themselves, so they come last and one at a time; two invocations would print two summaries, and people and machines read only the last. And node
 // waits for ever for a file whose tests are over but which still holds a socket or a child: one leak would hang the
 // whole run. So every file is a run of its own, with a deadline, and all report into one reporter.
 //
@@ -29,6 +29,8 @@ const deadlineMs = flags.soak ? SOAK_DEADLINE_MS : FILE_DEADLINE_MS
 if (flags.soak) process.env['SVC_SOAK'] = '1'
 
 const isCrashTest = (file: string) => file.startsWith('test/crash/')
+const isHeavy = (file: string) =>
+  isCrashTest(file) || file.startsWith('test/runtimes/') || file.endsWith('/hostile.test.ts')
 const files = globSync(['src/**/*.test.ts', 'test/**/*.test.ts'], { cwd: root })
   .filter((file) => !flags.soak || isCrashTest(file))
   .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
@@ -50,8 +52,8 @@ report.pipe(process.stdout)
 const interrupted = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => interrupted.abort())
 
-const apart = files.filter(isCrashTest)
-const together = files.filter((file) => !isCrashTest(file))
+const apart = files.filter(isHeavy)
+const together = files.filter((file) => !isHeavy(file))
 await Promise.all(Array.from({ length: AT_ONCE }, () => runInTurn(together)))
 await runInTurn(apart)
 

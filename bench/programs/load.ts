@@ -143,4 +143,53 @@ async function burst(options: Options) {
   return { began }
 }
 
-serveCommands({ run, emit, burst })
+/** `count` requests, however long they take. */
+async function times(options: Options) {
+  const url = new URL(text(options, 'url'))
+  const request = requestBytes(url, 'POST', text(options, 'body'))
+  const connections = await Promise.all(
+    Array.from({ length: number(options, 'connections') }, () => Connection.open(url)),
+  )
+  const latencies: number[] = []
+  let left = number(options, 'count')
+  let bad = 0
+  const began = machineMicros()
+  await Promise.all(
+    connections.map(async (connection) => {
+      while (left-- > 0) {
+        const sentAt = machineMicros()
+        if (!(await connection.exchange(request))) bad++
+        latencies.push(machineMicros() - sentAt)
+      }
+      connection.close()
+    }),
+  )
+  return { perSecond: (latencies.length * 1e6) / (machineMicros() - began), ...spread(latencies), bad }
+}
+
+/** On each connection one bead is claimed and released in turn; only claims count. */
+async function claims(options: Options) {
+  const ids = text(options, 'ids').split(',')
+  const until = machineMicros() + number(options, 'ms') * 1000
+  const began = machineMicros()
+  const latencies: number[] = []
+  let bad = 0
+  const work = async (id: string) => {
+    const url = new URL(`${text(options, 'url')}/${id}`)
+    const body = JSON.stringify({ assignee: `bench-${id}` })
+    const claim = requestBytes(new URL(`${url}/claim`), 'POST', body)
+    const release = requestBytes(new URL(`${url}/release`), 'POST', body)
+    const connection = await Connection.open(url)
+    while (machineMicros() < until) {
+      const sentAt = machineMicros()
+      if (!(await connection.exchange(claim))) bad++
+      latencies.push(machineMicros() - sentAt)
+      if (!(await connection.exchange(release))) bad++
+    }
+    connection.close()
+  }
+  await Promise.all(ids.map(work))
+  return { perSecond: (latencies.length * 1e6) / (machineMicros() - began), ...spread(latencies), bad }
+}
+
+serveCommands({ run, emit, burst, times, claims })

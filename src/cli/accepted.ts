@@ -20,14 +20,19 @@ export const waitFlags: readonly FlagSpec[] = [
   },
 ]
 
-export async function parseTimeout(input: Input, otherwiseMs: number = WAIT_TIMEOUT_MS): Promise<number> {
-  const text = input.text('timeout')
+/** Milliseconds that a flag asks for. */
+export async function parseTimeout(
+  input: Input,
+  otherwiseMs: number = WAIT_TIMEOUT_MS,
+  flag: 'timeout' | 'wait' = 'timeout',
+): Promise<number> {
+  const text = input.text(flag)
   if (text === undefined) return otherwiseMs
   const { parseDurationMs } = await import('../contract/durations.ts')
   try {
     return parseDurationMs(text)
   } catch (error) {
-    throw usageError(`invalid --timeout "${text}": ${error instanceof Error ? error.message : 'not a duration'}`)
+    throw usageError(`invalid --${flag} "${text}": ${error instanceof Error ? error.message : 'not a duration'}`)
   }
 }
 

@@ -13,7 +13,7 @@ export interface OperationHelp {
 }
 
 /** Values that completion can look up. */
-export type Completed = 'city' | 'event-type' | 'file' | 'none'
+export type Completed = 'agent' | 'city' | 'event-type' | 'file' | 'none' | 'session'
 
 export interface FlagSpec {
   /** As commander writes it: `-n, --name <name>`. */
@@ -39,8 +39,8 @@ export interface Example {
 }
 
 export interface CommandSpec {
-  /** One or two words. */
-  readonly path: readonly [string] | readonly [string, string]
+  /** One to three words. */
+  readonly path: readonly [string] | readonly [string, string] | readonly [string, string, string]
   /** What it calls, most important first; the help is made from the first. */
   readonly operations: readonly OperationId[]
   readonly summary?: string
@@ -119,6 +119,9 @@ export const keyFlag: FlagSpec = {
   flags: '--idempotency-key <key>',
   description: 'Same key and body within 24 h: done once, answered the same. A new one where absent.',
 }
+
+/** Of commands that ask before they do it (`asking`). */
+export const yesFlag: FlagSpec = { flags: '-y, --yes', description: 'Do not ask.' }
 
 /** camel case of a long flag: `--after-cursor <c>` → `afterCursor`. */
 export function flagName(flags: string): string {

@@ -1,9 +1,11 @@
 /** What may come next on a command line. Quick or silent: a slow server must not hold up a keystroke (sheet 08 §4.6). */
+import type { Client } from '../client/client.ts'
+import type { SessionResponse } from '../contract/session-model.ts'
 import {
-  argumentName,
   type CommandSpec,
   type Completed,
   type FlagSpec,
+  flagName,
   flagWords,
   GLOBAL_FLAGS,
   Input,
@@ -14,9 +16,10 @@ import { listCities } from './discovery.ts'
 import type { Io } from './io.ts'
 import { NOUNS, SERVE_SUMMARY } from './nouns.ts'
 import { EVENT_TYPES } from './operation-help.ts'
-import { summaryOf } from './parse.ts'
+import { flagsOf, nextWords } from './parse.ts'
 
 const BUDGET_MS = 300
+const MOST_SESSIONS = 200
 
 /** Candidates as `word` or `word<tab>description`; `words` are those after the program's name, the last one unfinished. */
 export async function completions(words: readonly string[], io: Io): Promise<readonly string[]> {
@@ -27,11 +30,10 @@ export async function completions(words: readonly string[], io: Io): Promise<rea
 }
 
 async function candidatesFor(before: readonly string[], current: string, io: Io): Promise<readonly string[]> {
-  const noun = before.find((word) => Object.hasOwn(NOUNS, word))
-  const specs =
-    noun === undefined ? [] : ((await NOUNS[noun]?.load())?.commands ?? []).filter(({ path }) => path[0] === noun)
-  const spec = specs.find(({ path }) => path.length === 1) ?? specs.find(({ path }) => before.includes(path[1] ?? ''))
-  const flags = [...(spec?.flags ?? []), ...GLOBAL_FLAGS]
+  const nounAt = before.findIndex((word) => Object.hasOwn(NOUNS, word))
+  const noun = before[nounAt]
+  const { spec, depth, specs } = await named(noun, before.slice(nounAt + 1))
+  const flags = [...(spec === undefined ? [] : flagsOf(spec)), ...GLOBAL_FLAGS]
   const open = flags.find((flag) => takesValue(flag.flags) && flagWords(flag.flags).includes(before.at(-1) ?? ''))
   if (open !== undefined) return valuesOf(open, before, io)
   if (current.startsWith('-'))
@@ -44,8 +46,30 @@ async function candidatesFor(before: readonly string[], current: string, io: Io)
     return ['serve', ...Object.keys(NOUNS)].map((word) =>
       tab(word, word === 'serve' ? SERVE_SUMMARY : NOUNS[word]?.summary),
     )
-  if (spec === undefined) return specs.map((candidate) => tab(candidate.path[1] ?? '', summaryOf(candidate)))
+  if (spec === undefined) return nextWords(depth, specs).map(({ word, summary }) => tab(word, summary))
   return argumentValues(spec, flags, before, io)
+}
+
+interface Named {
+  /** The command, where the words name one. */
+  readonly spec?: CommandSpec
+  /** Commands that share the words, the first `depth` of their paths. */
+  readonly specs: readonly CommandSpec[]
+  readonly depth: number
+}
+
+/** What the words after a noun come to; words in between, such as flags, are passed over. */
+async function named(noun: string | undefined, words: readonly string[]): Promise<Named> {
+  const commands = noun === undefined ? [] : ((await NOUNS[noun]?.load())?.commands ?? [])
+  let specs = commands.filter(({ path }) => path[0] === noun)
+  let depth = 1
+  for (const word of ['', ...words]) {
+    const below = specs.filter(({ path }) => path[depth] === word)
+    if (below.length > 0) [specs, depth] = [below, depth + 1]
+    const spec = specs.find(({ path }) => path.length === depth)
+    if (spec !== undefined) return { spec, specs, depth }
+  }
+  return { specs, depth }
 }
 
 const tab = (word: string, description: string | undefined): string =>
@@ -72,15 +96,44 @@ function operands(words: readonly string[], flags: readonly FlagSpec[]): readonl
   return words.filter((word, at) => !word.startsWith('-') && !valued.has(words[at - 1] ?? ''))
 }
 
-async function lookUp(what: Completed, before: readonly string[], io: Io): Promise<readonly string[]> {
-  if (what === 'event-type') return EVENT_TYPES
-  return what === 'city' ? cityNames(before, io) : []
+const LOOK_UPS: Partial<Readonly<Record<Completed, (look: Look) => Promise<readonly string[]>>>> = {
+  city: async ({ client, signal }) => (await listCities(client, signal)).map(({ name, status }) => tab(name, status)),
+  agent: async (look) => {
+    const { body } = await look.client.call('list-agents', { params: await inCity(look), signal: look.signal })
+    return body.items.map(({ name, state }) => tab(name, state))
+  },
+  session: async (look) => {
+    const query = { limit: MOST_SESSIONS }
+    const { body } = await look.client.call('list-sessions', { params: await inCity(look), query, signal: look.signal })
+    const about = ({ template, state, title }: SessionResponse) => `${template}, ${state}: ${title}`
+    const named = body.items.flatMap((one) => (one.alias === undefined ? [] : tab(one.alias, about(one))))
+    return [...named, ...body.items.map((one) => tab(one.id, about(one)))]
+  },
 }
 
-async function cityNames(before: readonly string[], io: Io): Promise<readonly string[]> {
-  const api = before[before.indexOf('--api') + 1]
-  const input = new Input(before.includes('--api') && api !== undefined ? [[argumentName('<api>'), api]] : [])
-  const context = new Context(io, globalOptions(input))
-  using limit = context.within(BUDGET_MS)
-  return (await listCities(await context.client(), limit.signal)).map((city) => tab(city.name, city.status))
+interface Look {
+  readonly context: Context
+  readonly client: Client
+  readonly signal: AbortSignal
 }
+
+const inCity = async ({ context, signal }: Look) => ({ cityName: await context.needCity(undefined, signal) })
+
+async function lookUp(what: Completed, before: readonly string[], io: Io): Promise<readonly string[]> {
+  if (what === 'event-type') return EVENT_TYPES
+  const ask = LOOK_UPS[what]
+  if (ask === undefined) return []
+  const context = new Context(io, globalOptions(new Input(givenScope(before))))
+  using limit = context.within(BUDGET_MS)
+  return await ask({ context, client: await context.client(), signal: limit.signal })
+}
+
+/** The server and the city that the words before name, as `--flag value` or `--flag=value`. */
+const givenScope = (before: readonly string[]): readonly (readonly [string, unknown])[] =>
+  before.flatMap((word, at): (readonly [string, unknown])[] => {
+    const [spelling = '', inside] = word.startsWith('--') ? word.split(/=(.*)/s) : [word]
+    const flag = GLOBAL_FLAGS.find(({ flags }) => flagWords(flags).includes(spelling))
+    if (flag === undefined) return []
+    const value = takesValue(flag.flags) ? (inside ?? before[at + 1]) : true
+    return value === undefined ? [] : [[flagName(flag.flags), value]]
+  })

@@ -13,3 +13,7 @@ export async function readData(io: Io, source: string, flag: string): Promise<st
     throw usageError(`invalid ${flag} "${source}": ${error instanceof Error ? error.message : 'unreadable'}`)
   }
 }
+
+/** Words of a sentence, or `-` for stdin. */
+export const readWords = async (io: Io, words: readonly string[]): Promise<string> =>
+  words.length === 1 && words[0] === '-' ? io.stdin.readAll() : words.join(' ')

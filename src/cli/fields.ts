@@ -33,7 +33,7 @@ export async function readFields(context: Context, input: Input, base: Fields = 
   return Object.fromEntries(fields)
 }
 
-/** The one place where fields become a typed body: the server checks every one of them. */
+/** The one place where fields become a typed body or query: the server checks every one of them. */
 export function bodyOf<T>(fields: Fields): T {
   const body: T = JSON.parse(JSON.stringify(fields))
   return body

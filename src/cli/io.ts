@@ -15,6 +15,8 @@ export interface Source {
   readAll(): Promise<string>
   /** One line, without its end. */
   readLine(): Promise<string>
+  /** As it comes, until the end; throws the signal's reason. */
+  chunks(signal: AbortSignal): AsyncIterable<Uint8Array<ArrayBuffer>>
 }
 
 export interface Io {

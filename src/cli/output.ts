@@ -101,7 +101,7 @@ export class Printer {
       row
         .map((text, index) => {
           const padded = pad(text, widths[index], index === row.length - 1)
-          return columns[index]?.kind === 'state' ? this.#paint(text, padded) : padded
+          return columns[index]?.kind === 'state' ? this.paint(text, padded) : padded
         })
         .join('  ')
         .trimEnd(),
@@ -119,14 +119,15 @@ export class Printer {
   #cell<T>(column: Column<T>, item: T): string {
     const text = this.#plainCell(column, item)
     if (column.kind === 'time') return `${printable(String(column.value(item)))} (${text})`
-    return column.kind === 'state' ? this.#paint(text, text) : text
+    return column.kind === 'state' ? this.paint(text, text) : text
   }
 
   #dim(text: string): string {
     return this.#style.color ? `\u001b[2m${text}\u001b[22m` : text
   }
 
-  #paint(state: string, text: string): string {
+  /** Text in the colour of a state. */
+  paint(state: string, text: string): string {
     const code = STATE_COLORS[state]
     return this.#style.color && code !== undefined ? `\u001b[${code}m${text}\u001b[39m` : text
   }
@@ -152,6 +153,10 @@ const STATE_COLORS: Readonly<Record<string, number>> = {
   queued: YELLOW,
   starting_agents: YELLOW,
   accepted: YELLOW,
+  in_progress: YELLOW,
+  'open, blocked': RED,
+  blocked: RED,
+  closed: GREEN,
 }
 
 const fieldName = (column: { readonly header: string }): string => column.header.toLowerCase()

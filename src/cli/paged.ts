@@ -1,7 +1,9 @@
 /** Lists that come in pages, as one. */
 import type { Reply } from '../client/client.ts'
+import type { FlagSpec, Input } from './command.ts'
+import { usageError } from './failure.ts'
 
-interface Page<T> {
+export interface Page<T> {
   readonly items: readonly T[]
   readonly next_cursor?: string
 }
@@ -13,6 +15,27 @@ export interface WholeList<T> {
   /** There are more than `most`. */
   readonly more: boolean
 }
+
+const DEFAULT_MOST = 100
+const LARGEST_PAGE = 1000
+
+export const limitFlag: FlagSpec = { flags: '--limit <n>', description: 'At most so many: 100 where absent.' }
+export const pageFlags: readonly FlagSpec[] = [
+  limitFlag,
+  { flags: '--paginate', description: 'All there are, page by page.' },
+]
+
+/** How many items the flags ask for. */
+export function mostOf(input: Input): number {
+  const text = input.text('limit')
+  if (text === undefined) return input.on('paginate') ? Number.POSITIVE_INFINITY : DEFAULT_MOST
+  if (input.on('paginate')) throw usageError('--limit and --paginate are mutually exclusive')
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw usageError(`invalid --limit "${text}": expected a number above 0`)
+  return Number(text)
+}
+
+/** How large to ask for pages where `most` items are wanted. */
+export const pageSize = (most: number): number => Math.min(most, LARGEST_PAGE)
 
 /** Walks the pages until the end, or until there are `most` items. */
 export async function listAll<T>(
@@ -29,5 +52,7 @@ export async function listAll<T>(
     next = body.next_cursor
   }
   const { next_cursor: _, ...envelope } = first.body
-  return { items, json: JSON.stringify({ ...envelope, items }), more: next !== undefined }
+  const wanted = items.slice(0, most)
+  const more = next !== undefined || items.length > wanted.length
+  return { items: wanted, json: JSON.stringify({ ...envelope, items: wanted }), more }
 }

@@ -2,7 +2,6 @@
 import { Command, CommanderError, Option } from 'commander'
 import {
   argumentName,
-  type CommandModule,
   type CommandSpec,
   type FlagSpec,
   flagName,
@@ -28,24 +27,28 @@ export async function parseWords(words: readonly string[], columns: number): Pro
   const noun = nounAt === undefined ? undefined : asked[nounAt]
   const found = noun === undefined || !Object.hasOwn(NOUNS, noun) ? undefined : NOUNS[noun]
   if (noun === undefined || nounAt === undefined || found === undefined) return parseGroup(rootGroup(columns), asked)
-  const rest = asked.toSpliced(nounAt, 1)
-  return parseNoun(await found.load(), noun, rest, columns)
+  const { commands } = await found.load()
+  const ofNoun = commands.filter((command) => command.path[0] === noun)
+  return parseBelow([noun], ofNoun, asked.toSpliced(nounAt, 1), columns)
 }
 
-async function parseNoun(
-  module: CommandModule,
-  noun: string,
+/** `path` is the words so far, `commands` those that begin with them, `words` what is left. */
+function parseBelow(
+  path: readonly string[],
+  commands: readonly CommandSpec[],
   words: readonly string[],
   columns: number,
-): Promise<Parsed> {
-  const commands = module.commands.filter((command) => command.path[0] === noun)
-  const single = commands.find((command) => command.path.length === 1)
-  if (single !== undefined) return parseLeaf(single, words, columns)
-  const verbs = new Set(commands.flatMap((command) => command.path[1] ?? []))
-  const verbAt = findWord(words, verbs, [...GLOBAL_FLAGS, ...commands.flatMap((command) => command.flags ?? [])])
-  const command = commands.find((candidate) => verbAt !== undefined && candidate.path[1] === words[verbAt])
-  if (command === undefined || verbAt === undefined) return parseGroup(nounGroup(noun, commands, columns), words)
-  return parseLeaf(command, words.toSpliced(verbAt, 1), columns)
+): Parsed {
+  const depth = path.length
+  const leaf = commands.find((command) => command.path.length === depth)
+  if (leaf !== undefined) return parseLeaf(leaf, words, columns)
+  const next = new Set(commands.flatMap((command) => command.path[depth] ?? []))
+  const at = findWord(words, next, [...GLOBAL_FLAGS, ...commands.flatMap((command) => command.flags ?? [])])
+  const word = at === undefined ? undefined : words[at]
+  if (at === undefined || word === undefined || !next.has(word))
+    return parseGroup(commandGroup(path, commands, columns), words)
+  const below = commands.filter((command) => command.path[depth] === word)
+  return parseBelow([...path, word], below, words.toSpliced(at, 1), columns)
 }
 
 /**
@@ -93,13 +96,33 @@ function rootGroup(columns: number): Command {
   return root
 }
 
-function nounGroup(noun: string, commands: readonly CommandSpec[], columns: number): Command {
-  const group = quietCommand(`svcctl ${noun}`, columns)
+/** In the help of a group; each command has its own. */
+const MOST_EXAMPLES = 8
+
+/** Words that only lead to commands: a noun, or a noun and a verb. */
+function commandGroup(path: readonly string[], commands: readonly CommandSpec[], columns: number): Command {
+  const [noun = '', ...verbs] = path
+  const group = quietCommand(`svcctl ${path.join(' ')}`, columns)
     .usage('COMMAND [options]')
-    .description(NOUNS[noun]?.summary ?? '')
-  for (const command of commands) group.command(command.path[1] ?? '').description(summaryOf(command))
-  group.addHelpText('after', examplesText(commands.flatMap((command) => command.examples.slice(0, 1))))
+    .description(verbs.length === 0 ? (NOUNS[noun]?.summary ?? '') : '')
+  for (const { word, summary } of nextWords(path.length, commands)) group.command(word).description(summary)
+  group.addHelpText(
+    'after',
+    examplesText(commands.flatMap(({ examples }) => examples.slice(0, 1)).slice(0, MOST_EXAMPLES)),
+  )
   return group
+}
+
+/** What may follow where commands share their first `depth` words; a word that leads to several names them. */
+export function nextWords(
+  depth: number,
+  commands: readonly CommandSpec[],
+): readonly { readonly word: string; readonly summary: string }[] {
+  const byWord = Map.groupBy(commands, (command) => command.path[depth] ?? '')
+  return [...byWord].map(([word, below]) => {
+    const leaf = below.find((command) => command.path.length === depth + 1)
+    return { word, summary: leaf === undefined ? below.map(({ path }) => path[depth + 1]).join(', ') : summaryOf(leaf) }
+  })
 }
 
 /** Ends in help, or in the error of an unknown or missing sub-command. */
@@ -137,11 +160,7 @@ function leafCommand(spec: CommandSpec, columns: number): Command {
     const added = command.registeredArguments.at(-1)
     if (argument.choices !== undefined) added?.choices([...argument.choices])
   }
-  addFlags(
-    command,
-    (spec.flags ?? []).map((flag) => withFieldHelp(spec, flag)),
-    'Options:',
-  )
+  addFlags(command, flagsOf(spec), 'Options:')
   addFlags(command, GLOBAL_FLAGS, 'Global options:')
   const calls =
     spec.operations.length === 0 ? '' : `\nOperations: ${spec.operations.join(', ')} (svcctl schema openapi)\n`
@@ -177,6 +196,10 @@ function operationHelp(spec: CommandSpec): OperationHelp | undefined {
 
 const fieldHelp = (spec: CommandSpec, field: string) => operationHelp(spec)?.fields?.[field] ?? {}
 
+/** The flags of a command, with what its operation says of the fields of the same names. */
+export const flagsOf = (spec: CommandSpec): readonly FlagSpec[] =>
+  (spec.flags ?? []).map((flag) => withFieldHelp(spec, flag))
+
 function withFieldHelp(spec: CommandSpec, flag: FlagSpec): FlagSpec {
   const field = fieldHelp(
     spec,
@@ -190,7 +213,7 @@ function withFieldHelp(spec: CommandSpec, flag: FlagSpec): FlagSpec {
   }
 }
 
-export const summaryOf = (spec: CommandSpec): string => spec.summary ?? operationHelp(spec)?.summary ?? ''
+const summaryOf = (spec: CommandSpec): string => spec.summary ?? operationHelp(spec)?.summary ?? ''
 
 function descriptionOf(spec: CommandSpec): string {
   const description = spec.description ?? operationHelp(spec)?.description

@@ -74,6 +74,17 @@ function createSource(signal: AbortSignal): Source {
       signal.removeEventListener('abort', stop)
       return Buffer.concat(chunks).toString('utf8')
     },
+    async *chunks(until) {
+      until.throwIfAborted()
+      const stream = process.stdin
+      const stop = () => stream.destroy(until.aborted ? until.reason : signal.reason)
+      for (const one of [until, signal]) one.addEventListener('abort', stop, { once: true })
+      try {
+        for await (const chunk of stream) yield Buffer.from(chunk)
+      } finally {
+        for (const one of [until, signal]) one.removeEventListener('abort', stop)
+      }
+    },
     async readLine() {
       const { createInterface } = await import('node:readline/promises')
       const lines = createInterface({ input: process.stdin })

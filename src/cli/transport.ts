@@ -4,7 +4,7 @@
  */
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import { Readable } from 'node:stream'
-import type { Answer, Transport } from '../client/client.ts'
+import { type Answer, type BodyPieces, isPieces, type Transport } from '../client/client.ts'
 
 // Not by `import`: that reads every export of the module, and one of them (WebSocket) loads all of undici, which takes
 // longer than everything else a command does.
@@ -12,12 +12,47 @@ const http = process.getBuiltinModule('node:http')
 
 export const nodeTransport: Transport = async (url, { method, headers, body, signal }) => {
   const options: RequestOptions = { method, headers: { ...headers } }
-  if (body !== undefined) options.headers = { ...headers, 'content-length': Buffer.byteLength(body) }
+  if (body !== undefined && !isPieces(body)) options.headers = { ...headers, 'content-length': Buffer.byteLength(body) }
   const send = url.startsWith('https:') ? (await import('node:https')).request : http.request
   signal?.throwIfAborted()
   const request = send(url, signal === undefined ? options : { ...options, signal })
-  request.end(body)
-  return answerOf(await responseTo(request), url, signal)
+  if (!isPieces(body)) {
+    request.end(body)
+    return answerOf(await responseTo(request), url, signal)
+  }
+  let answered = false
+  const response = responseTo(request).then((message) => {
+    answered = true
+    // The server may have enough before everything was sent: what is left need not go out any more.
+    message.once('end', () => {
+      if (!request.writableEnded) request.destroy()
+    })
+    return message
+  })
+  sendPieces(request, body, () => answered).catch((error: unknown) =>
+    request.destroy(error instanceof Error ? error : new Error(String(error))),
+  )
+  return answerOf(await response, url, signal)
+}
+
+/** No faster than the server takes them, and not beyond its answer. */
+async function sendPieces(request: ClientRequest, pieces: BodyPieces, answered: () => boolean): Promise<void> {
+  for await (const piece of pieces) {
+    if (answered() || request.destroyed) return
+    if (!request.write(piece)) await roomAgain(request)
+  }
+  if (!answered()) request.end()
+}
+
+function roomAgain(request: ClientRequest): Promise<void> {
+  return new Promise((resolve) => {
+    const events = ['drain', 'response', 'close'] as const
+    const go = () => {
+      for (const event of events) request.removeListener(event, go)
+      resolve()
+    }
+    for (const event of events) request.on(event, go)
+  })
 }
 
 function responseTo(request: ClientRequest): Promise<IncomingMessage> {

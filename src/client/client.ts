@@ -6,6 +6,7 @@ import type { OperationById, OperationId } from '../contract/index.ts'
 import type { BodyOf, Method, Operation, ParamsOf, QueryOf, ReplyOf } from '../contract/operation.ts'
 import { backoffMs } from './backoff.ts'
 import { type Clock, delay } from './clock.ts'
+import { readLines } from './lines.ts'
 import { ApiProblem, DecodeError, Unreachable } from './problems.ts'
 import { ROUTES } from './routes.ts'
 
@@ -29,12 +30,15 @@ type Part<Name extends string, T> = [keyof T] extends [never]
   : Partial<T> extends T
     ? { readonly [K in Name]?: Loose<T> }
     : { readonly [K in Name]: Loose<T> }
-type BodyPart<O extends Operation> = 'body' extends keyof O
-  ? 'bodyOptional' extends keyof O
-    ? { readonly body?: BodyOf<O> }
-    : { readonly body: BodyOf<O> }
-  : { readonly body?: undefined }
-type AnyReplyBody = { [Id in OperationId]: ReplyOf<OperationById<Id>> }[OperationId]
+/** Text or bytes in pieces, sent as they come: a file, or lines with their line feeds. */
+export type BodyPieces = AsyncIterable<string | Uint8Array<ArrayBuffer>>
+type BodyPart<O extends Operation> = 'bodyStream' extends keyof O
+  ? { readonly body: BodyPieces }
+  : 'body' extends keyof O
+    ? 'bodyOptional' extends keyof O
+      ? { readonly body?: BodyOf<O> }
+      : { readonly body: BodyOf<O> }
+    : { readonly body?: undefined }
 
 export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>
@@ -60,6 +64,14 @@ export interface Reply<T> {
   readonly requestId: string | undefined
 }
 
+/** An answer of lines, still coming. */
+export interface LinesReply {
+  readonly headers: AnswerHeaders
+  readonly requestId: string | undefined
+  /** Throws `Unreachable` where the connection breaks before the end. */
+  readonly lines: AsyncIterable<string>
+}
+
 interface AnyInput extends CallOptions {
   readonly params?: object | undefined
   readonly query?: object | undefined
@@ -71,9 +83,12 @@ export interface RawRequest {
   /** Path with its query, beginning with a slash. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string | Uint8Array<ArrayBuffer> | undefined
+  readonly body?: string | Uint8Array<ArrayBuffer> | BodyPieces | undefined
   readonly signal?: AbortSignal | undefined
 }
+
+/** Of answers and bodies in lines; the contract's own constant would bring the weight of the contract. */
+const LINES_TYPE = 'application/x-ndjson'
 
 /** What the client needs of a `Response`; a transport other than `fetch` has to give no more. */
 export interface Answer {
@@ -92,7 +107,8 @@ export interface AnswerHeaders extends Iterable<[string, string]> {
 export interface TransportRequest {
   readonly method: string
   readonly headers: Record<string, string>
-  readonly body?: string | Uint8Array<ArrayBuffer>
+  /** Pieces go out one after the other, no faster than they are taken. */
+  readonly body?: string | Uint8Array<ArrayBuffer> | BodyPieces
   readonly signal?: AbortSignal
 }
 /** Resolves with the headers; rejects where none came. Redirects are answers. */
@@ -141,9 +157,9 @@ export class Client {
   /** Calls an operation; throws `ApiProblem`, `Unreachable` or `DecodeError`. */
   call<Id extends OperationId>(
     operation: OperationRef<Id>,
-    ...input: CallArguments<Id>
+    ...input: CallArguments<NoInfer<Id>>
   ): Promise<Reply<ReplyOf<OperationById<Id>>>>
-  async call(operation: OperationRef<OperationId>, input: AnyInput = {}): Promise<Reply<AnyReplyBody>> {
+  async call(operation: OperationRef<OperationId>, input: AnyInput = {}): Promise<Reply<unknown>> {
     const route = routeOf(operation)
     const response = await this.#sendWithRetries(this.#prepare(route, input), input, isRepeatable(route))
     const text = await readText(response, this.baseUrl)
@@ -153,6 +169,23 @@ export class Client {
       text,
       headers: response.headers,
       requestId: response.headers.get('x-svc-request-id') ?? undefined,
+    }
+  }
+
+  /** Calls an operation that answers with lines; they are read as they come. Throws as `call`. */
+  openLines<Id extends OperationId>(
+    operation: OperationRef<Id>,
+    ...input: CallArguments<NoInfer<Id>>
+  ): Promise<LinesReply>
+  async openLines(operation: OperationRef<OperationId>, input: AnyInput = {}): Promise<LinesReply> {
+    const route = routeOf(operation)
+    const response = await this.#sendWithRetries(this.#prepare(route, input), input, isRepeatable(route))
+    const type = response.headers.get('content-type') ?? 'no media type'
+    if (!type.startsWith(LINES_TYPE) || response.body === null) throw new DecodeError(`expected lines, got ${type}`)
+    return {
+      headers: response.headers,
+      requestId: response.headers.get('x-svc-request-id') ?? undefined,
+      lines: readLines(response.body, this.baseUrl, input.signal),
     }
   }
 
@@ -200,11 +233,11 @@ export class Client {
       method: route.method,
       path: pathOf(route.path, input.params ?? {}, input.query ?? {}),
       headers: {
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(body === undefined ? {} : { 'content-type': isPieces(body) ? LINES_TYPE : 'application/json' }),
         ...(key === undefined ? {} : { 'idempotency-key': key }),
         ...input.headers,
       },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: isPieces(body) ? body : JSON.stringify(body) }),
       ...(signal === undefined ? {} : { signal }),
     }
   }
@@ -237,7 +270,25 @@ export class Client {
 export const routeOf = (operation: OperationRef<OperationId>): Route =>
   typeof operation === 'string' ? ROUTES[operation] : operation
 
-const fetchTransport: Transport = (url, request) => fetch(url, { ...request, redirect: 'manual' })
+const fetchTransport: Transport = (url, { body, ...request }) => {
+  const options = { ...request, redirect: 'manual' } as const
+  if (!isPieces(body)) return fetch(url, body === undefined ? options : { ...options, body })
+  const encoder = new TextEncoder()
+  const bytes = async function* () {
+    for await (const piece of body) yield typeof piece === 'string' ? encoder.encode(piece) : piece
+  }
+  // A body that is still being made can only be sent in one direction at a time.
+  const streamed: RequestInit & { readonly duplex: 'half' } = {
+    ...options,
+    body: ReadableStream.from(bytes()),
+    duplex: 'half',
+  }
+  return fetch(url, streamed)
+}
+
+/** True for a body in pieces. */
+export const isPieces = (body: unknown): body is BodyPieces =>
+  typeof body === 'object' && body !== null && Symbol.asyncIterator in body
 
 const isRepeatable = (route: Route): boolean =>
   route.method === 'GET' || (route.method === 'POST' && route.headers?.includes('Idempotency-Key') === true)
@@ -275,7 +326,7 @@ async function readText(response: Answer, url: string): Promise<string> {
 }
 
 /** The one place where text becomes a typed body: the server's tests hold it to the contract's schemas. */
-function parseReply(response: Answer, text: string): AnyReplyBody {
+function parseReply(response: Answer, text: string): unknown {
   if (!isJson(response.headers)) {
     throw new DecodeError(
       `expected JSON, got ${response.headers.get('content-type') ?? 'no media type'}: is ${response.url} a svcctl server?`,

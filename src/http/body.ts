@@ -1,7 +1,6 @@
 /** Reading request bodies: bounded in bytes and in time (sheet 01 §1.4). */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import type { Readable } from 'node:stream'
 import type { Clock } from '../kernel/clock.ts'
 import { problem } from '../kernel/problem.ts'
 
@@ -10,12 +9,7 @@ const BODY_READ_MS = 5_000
 const DISCARD_MS = 2_000
 
 /** The whole body; refuses with `payload-too-large` or `request-timeout`. Undefined where there is none. */
-export function readBody(
-  request: IncomingMessage,
-  payload: Readable,
-  limit: number,
-  clock: Clock,
-): Promise<Buffer | undefined> {
+export function readBody(request: IncomingMessage, limit: number, clock: Clock): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -24,14 +18,14 @@ export function readBody(
     )
     function stop() {
       cancel()
-      payload.removeListener('data', onData)
-      payload.removeListener('end', onEnd)
-      payload.removeListener('error', onBroken)
-      payload.removeListener('close', onBroken)
+      request.removeListener('data', onData)
+      request.removeListener('end', onEnd)
+      request.removeListener('error', onBroken)
+      request.removeListener('close', onBroken)
     }
     function refuse(reason: Error) {
       stop()
-      discard(request, payload, clock)
+      discard(request, clock)
       reject(reason)
     }
     function onData(chunk: Buffer) {
@@ -47,18 +41,19 @@ export function readBody(
       stop()
       reject(problem('invalid-request', 'the request ended before its body was complete'))
     }
-    payload.on('data', onData)
-    payload.on('end', onEnd)
-    payload.on('error', onBroken)
-    payload.on('close', onBroken)
+    request.on('data', onData)
+    request.on('end', onEnd)
+    request.on('error', onBroken)
+    request.on('close', onBroken)
     const declared = Number(request.headers['content-length'] ?? 0)
     if (declared > limit) refuse(problem('payload-too-large', `the body is larger than ${limit} bytes`))
   })
 }
 
-function discard(request: IncomingMessage, payload: Readable, clock: Clock): void {
-  payload.on('error', () => {})
-  payload.resume()
+/** Throws away what still comes of a body, for a bounded time. */
+export function discard(request: IncomingMessage, clock: Clock): void {
+  request.on('error', () => {})
+  request.resume()
   clock.after(DISCARD_MS, () => {
     if (!request.complete) request.socket.destroy()
   })

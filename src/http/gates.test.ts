@@ -52,6 +52,8 @@ function pass({ method = 'GET', path = '/v0/cities', id, headers = {}, security 
   }
 }
 
+const AGENTS = { token: 't', acceptsToken: (token: string) => token === 'a'.repeat(64) }
+
 const CASES: readonly (readonly [string, Request, string | RegExp])[] = [
   ['a known path', { id: 'list-cities' }, 'passed'],
   ['another host', { id: 'list-cities', headers: { host: 'evil.example' } }, /^421 host_not_allowed: /],
@@ -73,6 +75,16 @@ const CASES: readonly (readonly [string, Request, string | RegExp])[] = [
     /^401/,
   ],
   ['the token', { id: 'list-cities', security: { token: 't' }, headers: { authorization: 'Bearer t' } }, 'passed'],
+  [
+    'the token of an agent that runs',
+    { id: 'list-cities', security: AGENTS, headers: { authorization: `Bearer ${'a'.repeat(64)}` } },
+    'passed',
+  ],
+  [
+    'the token of one that does not',
+    { id: 'list-cities', security: AGENTS, headers: { authorization: `Bearer ${'b'.repeat(64)}` } },
+    /^401/,
+  ],
   [
     'the token is checked before the CSRF header',
     { method: 'POST', path: '/v0/city', id: 'create-city', security: { token: 't' } },

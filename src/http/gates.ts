@@ -17,6 +17,8 @@ export interface Security {
   readonly allowedOrigins: readonly string[]
   /** Bearer token that is needed; undefined: open. */
   readonly token: string | undefined
+  /** Other tokens that are as good: those of agents that run. */
+  readonly acceptsToken?: (token: string) => boolean
   readonly readOnly: boolean
 }
 
@@ -56,7 +58,7 @@ export const GATES: readonly Gate[] = [
 
 const LOOPBACK = /^(?:localhost|.+\.localhost|127(?:\.\d{1,3}){3}|\[::1\]|\[0:0:0:0:0:0:0:1\])$/
 const LOOPBACK_ORIGIN = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
-const CITY_PATH = /^\/v0\/city\/([^/]+)(?:\/(.*))?$/
+const CITY_PATH = '/v0/city/'
 
 const CORS_HEADERS = {
   'Access-Control-Allow-Methods': 'GET, POST, PUT, PATCH, DELETE, OPTIONS',
@@ -100,6 +102,8 @@ function authorize({ method, operation, header }: GateInput, { security }: GateD
   if (security.token === undefined || operation?.open === true || method === 'OPTIONS') return
   const given = header('authorization') ?? ''
   if (sameText(given, `Bearer ${security.token}`)) return
+  const other = /^Bearer ([0-9a-f]{64})$/.exec(given)?.[1]
+  if (other !== undefined && security.acceptsToken?.(other) === true) return
   throw problem('unauthorized', 'this server needs "Authorization: Bearer <token>"; the token is in endpoint.json')
 }
 
@@ -123,10 +127,13 @@ function refuseReadOnly({ method }: GateInput, { security }: GateDeps): void {
 
 /** Any path under a city that is not running is the city's 404, known or not (spec §3 rules 1 and 2, decision 18). */
 function resolveCity({ path, operation }: GateInput, { cities, routes }: GateDeps): void {
-  const [, encoded, rest] = CITY_PATH.exec(path) ?? []
-  if (encoded === undefined) return
+  if (!path.startsWith(CITY_PATH)) return
+  const end = path.indexOf('/', CITY_PATH.length)
+  const encoded = path.slice(CITY_PATH.length, end < 0 ? path.length : end)
+  if (encoded === '') return
+  const rest = end < 0 ? '' : path.slice(end + 1)
   const name = decodeName(encoded)
-  const proxied = rest !== undefined && /^svc(?:\/|$)/.test(rest)
+  const proxied = rest === 'svc' || rest.startsWith('svc/')
   const registeredIsEnough = operation !== undefined && !needsRunningCity(operation)
   if (!registeredIsEnough && !cities.isRunning(name)) {
     // A wrong method on start, stop, restart or unregister is about the method, whatever the city does.
@@ -143,6 +150,7 @@ function resolveCity({ path, operation }: GateInput, { cities, routes }: GateDep
 }
 
 function decodeName(encoded: string): string {
+  if (!encoded.includes('%')) return encoded
   try {
     return decodeURIComponent(encoded)
   } catch {

@@ -9,6 +9,7 @@ import type { Feed } from '../kernel/feed.ts'
 import { fingerprintOf, type IdempotencyClaim } from '../kernel/idempotency.ts'
 import { problem } from '../kernel/problem.ts'
 import { parseJson } from './body.ts'
+import { noLines, RequestLines } from './lines.ts'
 import { parseQuery, validate } from './validation.ts'
 
 /** Streams (their success has no body of its own) have feeds, everything else replies. */
@@ -54,11 +55,12 @@ export function bindHandlers(
 const isReplyHandler = (value: unknown): value is RunReply => typeof value === 'function'
 const isStreamHandler = (value: unknown): value is RunStream => typeof value === 'function'
 
-/** Reads and checks everything that the operation declares; the body arrives as bytes. */
+/** Reads and checks everything that the operation declares; the body arrives as bytes, or as lines to be read. */
 export function readInput(
   operation: Operation,
   request: FastifyRequest,
   reply: FastifyReply,
+  sent: Buffer | RequestLines | undefined,
   signals: CallSignals,
 ): Call {
   const params = request.params ?? {}
@@ -67,7 +69,7 @@ export function readInput(
   const query = search === '' ? {} : parseQuery(search, operation.query)
   if (operation.query !== undefined) validate(operation.query, query, 'query')
   checkHeaders(operation, request)
-  const body = readJsonBody(operation, request.body)
+  const body = sent instanceof RequestLines ? sent : readJsonBody(operation, sent)
   return new HttpCall(operation, request, reply, { params: Object(params), query: Object(query), body }, signals)
 }
 
@@ -159,8 +161,9 @@ function checkHeaders(operation: Operation, request: FastifyRequest): void {
 
 const headerSchema = (name: RequestHeader) => REQUEST_HEADERS[name].schema
 
-function readJsonBody(operation: Operation, bytes: unknown): unknown {
-  const sent = Buffer.isBuffer(bytes) ? bytes : undefined
+function readJsonBody(operation: Operation, sent: Buffer | undefined): unknown {
+  // Without a body there are no lines.
+  if (operation.bodyStream !== undefined) return noLines()
   if (operation.body === undefined) {
     if (sent !== undefined && isMutation(operation.method)) validateEmpty(sent)
     return undefined

@@ -1,33 +1,80 @@
 /** Answers on the wire: JSON text and Problem Details, for the framework's replies and for bare sockets. */
-import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { Clock } from '../kernel/clock.ts'
 import type { Problem } from '../kernel/problem.ts'
 import { problemBody } from '../kernel/problem.ts'
+import type { Answer, Headers } from './answer.ts'
 
 export const JSON_TYPE = 'application/json'
 const PROBLEM_TYPE = 'application/problem+json'
 
-type Headers = Readonly<Record<string, string>>
+/** A client that takes nothing of an answer for this long is cut off. */
+const DRAIN_MS = 30_000
+/** Pieces are put together up to here before they are written. */
+const MAX_UNSENT_CHARACTERS = 64 * 1024
 
-/** Writes a whole answer; headers that the gates set on the response stay. */
+/** Writes a whole answer. */
 export function sendText(
-  response: ServerResponse,
+  response: Answer,
   status: number,
   type: string,
   text: string | Buffer,
   headers: Headers = {},
 ): void {
   if (response.headersSent || response.destroyed) return
-  response.writeHead(status, { ...headers, 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) })
-  response.end(text)
+  const content = ['Content-Type', type, 'Content-Length', String(Buffer.byteLength(text))]
+  response.begin(status, headers, content).end(text)
 }
 
-export function sendJson(response: ServerResponse, status: number, body: unknown, headers?: Headers): void {
+export function sendJson(response: Answer, status: number, body: unknown, headers?: Headers): void {
   sendText(response, status, JSON_TYPE, JSON.stringify(body), headers)
 }
 
+/**
+ * Writes an answer that is made while it is sent, no faster than the client takes it; ends early where the client is
+ * gone. The head goes out with the first piece, so that what that one throws can still be refused.
+ */
+export async function sendPieces(
+  response: Answer,
+  status: number,
+  type: string,
+  pieces: AsyncIterable<string>,
+  headers: Headers | undefined,
+  clock: Clock,
+): Promise<void> {
+  let unsent = ''
+  for await (const piece of pieces) {
+    if (response.destroyed) return
+    if (!response.headersSent) response.begin(status, { ...headers, 'Content-Type': type })
+    unsent += piece
+    if (unsent.length < MAX_UNSENT_CHARACTERS) continue
+    const taken = response.write(unsent)
+    unsent = ''
+    if (!taken) await drained(response, clock)
+  }
+  if (response.destroyed) return
+  if (!response.headersSent) response.begin(status, { ...headers, 'Content-Type': type })
+  response.end(unsent)
+}
+
+/** Resolves when there is room again, or nobody to write to. */
+function drained(response: Answer, clock: Clock): Promise<void> {
+  if (response.destroyed || !response.writableNeedDrain) return Promise.resolve()
+  return new Promise((resolve) => {
+    const cancel = clock.after(DRAIN_MS, () => response.destroy())
+    const go = () => {
+      cancel()
+      response.removeListener('drain', go)
+      response.removeListener('close', go)
+      resolve()
+    }
+    response.on('drain', go)
+    response.on('close', go)
+  })
+}
+
 /** Writes the Problem Details of a refusal (RFC 9457, spec §7). */
-export function sendProblem(response: ServerResponse, refused: Problem, requestId: string): void {
+export function sendProblem(response: Answer, refused: Problem, requestId: string): void {
   sendText(
     response,
     refused.status,

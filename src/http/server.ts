@@ -9,16 +9,18 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { isMutation, type Operation } from '../contract/operation.ts'
-import { RawBody, type Reply } from '../kernel/call.ts'
+import { isMutation, LINES_TYPE, type Operation } from '../contract/operation.ts'
+import { RawBody, type Reply, StreamBody } from '../kernel/call.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { httpRequestId } from '../kernel/ids.ts'
 import type { Logger } from '../kernel/log.ts'
 import { Problem, problem, toProblem } from '../kernel/problem.ts'
+import { Answer, asAnswer } from './answer.ts'
 import { readBody } from './body.ts'
 import { type CityGate, GATES, type GateDeps, type Security } from './gates.ts'
+import { RequestLines } from './lines.ts'
 import { type Bound, bindHandlers, CallSignals, headerOf, readInput } from './operations.ts'
-import { sendJson, sendProblem, sendProblemOnSocket, sendText } from './replies.ts'
+import { sendJson, sendPieces, sendProblem, sendProblemOnSocket, sendText } from './replies.ts'
 import { createRoutes } from './routes.ts'
 import { type OpenStream, serveStream } from './sse.ts'
 
@@ -54,8 +56,15 @@ export interface HttpDeps {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    operation?: Operation
+    served?: Served
   }
+}
+
+/** What a route leads to. */
+interface Served {
+  readonly operation: Operation
+  readonly bound: Bound
+  readonly meter: (status: number, seconds: number) => void
 }
 
 export class HttpServer {
@@ -65,8 +74,6 @@ export class HttpServer {
   readonly #gateDeps: GateDeps
   readonly #bound: ReadonlyMap<string, Bound>
   readonly #streams = new Set<OpenStream>()
-  /** Answers of quiet operations. */
-  readonly #quiet = new WeakSet<ServerResponse>()
   readonly #idle: (() => void)[] = []
   #inFlight = 0
   #opening = 0
@@ -97,7 +104,7 @@ export class HttpServer {
       frameworkErrors: (error, request, reply) => this.#refuseUnrouted(error, request, reply),
       serverFactory: (handler) => {
         server.on('request', (request: IncomingMessage, response: ServerResponse) =>
-          this.#accept(request, response, handler),
+          this.#accept(request, asAnswer(response), handler),
         )
         return server
       },
@@ -140,7 +147,7 @@ export class HttpServer {
   /** Methods that the framework does not know are answered here; everything else goes through it. */
   #accept(
     request: IncomingMessage,
-    response: ServerResponse,
+    response: Answer,
     handler: (request: IncomingMessage, response: ServerResponse) => void,
   ): void {
     this.#inFlight++
@@ -155,8 +162,7 @@ export class HttpServer {
       return
     }
     const id = httpRequestId()
-    response.setHeader('X-SVC-Request-Id', id)
-    response.setHeader('Vary', 'Origin')
+    response.identify(id)
     sendProblem(
       response,
       problem('method-not-allowed', `${request.method} is not a method of this API`, {
@@ -168,17 +174,8 @@ export class HttpServer {
 
   #register(): void {
     const app = this.#app
-    app.removeAllContentTypeParsers()
-    app.addContentTypeParser('*', (request, payload, done) => {
-      const limit = request.routeOptions.config.operation?.bodyLimit ?? DEFAULT_BODY_LIMIT
-      readBody(request.raw, payload, limit, this.#deps.clock).then(
-        (body) => done(null, body),
-        (error) => done(error),
-      )
-    })
-    app.addHook('onRequest', (request, reply, done) => {
-      this.#enter(request, reply, done)
-    })
+    // Its `done` is never called: the framework finds the operation, the rest is ours.
+    app.addHook('onRequest', (request, reply, _done) => this.#enter(request, reply))
     app.setErrorHandler((error, request, reply) => this.#refuse(error, request, reply))
     app.setNotFoundHandler((request, reply) =>
       this.#refuse(problem('route-not-found', `no such path: ${request.url}`), request, reply),
@@ -189,19 +186,19 @@ export class HttpServer {
     })
   }
 
-  #enter(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
-    const { raw } = reply
-    raw.setHeader('X-SVC-Request-Id', request.id)
-    raw.setHeader('Vary', 'Origin')
+  #enter(request: FastifyRequest, reply: FastifyReply): void {
+    const answer = asAnswer(reply.raw)
+    answer.identify(request.id)
     const path = pathOf(request.url)
     // The router takes an empty segment for a parameter; no path of ours has one.
-    const operation = /\/(?:\/|$)/.test(path) ? undefined : request.routeOptions.config.operation
+    const served = path.includes('//') || path.endsWith('/') ? undefined : request.routeOptions.config.served
+    const operation = served?.operation
     const input = {
       method: request.method,
       path,
       operation,
       header: (name: string) => headerOf(request, name),
-      setHeader: (name: string, value: string) => raw.setHeader(name, value),
+      setHeader: (name: string, value: string) => answer.collect(name, value),
     }
     try {
       if (request.method === 'OPTIONS') {
@@ -210,7 +207,7 @@ export class HttpServer {
       }
       for (const gate of GATES) gate(input, this.#gateDeps)
       checkMediaType(request, operation)
-      done()
+      if (served !== undefined) void this.#serve(served, request, reply)
     } catch (error) {
       this.#refuse(error, request, reply)
     }
@@ -220,40 +217,57 @@ export class HttpServer {
   #answerOptions(input: Parameters<(typeof GATES)[number]>[0], reply: FastifyReply): void {
     for (const gate of GATES.slice(0, 2)) gate(input, this.#gateDeps)
     reply.hijack()
-    reply.raw.writeHead(204).end()
+    asAnswer(reply.raw).begin(204).end()
   }
 
   #route(operation: Operation): void {
     const bound = this.#bound.get(operation.id)
     if (bound === undefined) throw new Error(`operation ${operation.id} is not bound`)
     const meter = this.#deps.metrics.requestMeter(operation.method, operation.id)
-    const count = (reply: FastifyReply, started: number) =>
-      meter(reply.raw.statusCode, (this.#deps.clock.monotonic() - started) / 1000)
     this.#app.route({
       method: operation.method,
       url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
-      config: { operation },
-      bodyLimit: Number.MAX_SAFE_INTEGER,
-      handler: (request, reply) => {
-        reply.hijack()
-        const started = this.#deps.clock.monotonic()
-        return this.#run(operation, bound, request, reply).then(
-          () => count(reply, started),
-          (error) => {
-            this.#refuse(error, request, reply)
-            count(reply, started)
-          },
-        )
+      config: { served: { operation, bound, meter } },
+      handler: () => {
+        throw new Error('the hook answers')
       },
     })
   }
 
-  async #run(operation: Operation, bound: Bound, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const call = readInput(operation, request, reply, this.#signals)
+  async #serve({ operation, bound, meter }: Served, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    reply.hijack()
+    const { clock } = this.#deps
+    const started = clock.monotonic()
+    let body: Buffer | RequestLines | undefined
+    try {
+      if (hasBody(request.raw)) {
+        const limit = operation.bodyLimit ?? DEFAULT_BODY_LIMIT
+        // Lines are read by the handler, at its own pace.
+        if (operation.bodyStream === undefined) body = await readBody(request.raw, limit, clock)
+        else body = openLines(request.raw, limit, clock)
+      }
+      await this.#run(operation, bound, request, reply, body)
+    } catch (error) {
+      this.#refuse(error, request, reply)
+    }
+    // What a handler left unread of its lines must not stand in the way of the next request.
+    if (body instanceof RequestLines) body.end()
+    meter(reply.raw.statusCode, (clock.monotonic() - started) / 1000)
+  }
+
+  async #run(
+    operation: Operation,
+    bound: Bound,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    body: Buffer | RequestLines | undefined,
+  ): Promise<void> {
+    const call = readInput(operation, request, reply, body, this.#signals)
     if (bound.kind === 'reply') {
       const answer = await bound.run(call)
-      if (operation.quiet === true) this.#quiet.add(reply.raw)
-      send(reply.raw, answer)
+      const response = asAnswer(reply.raw)
+      response.quiet = operation.quiet === true
+      await send(response, answer, this.#deps.clock)
       return
     }
     const { maxStreams = MAX_STREAMS } = this.#deps
@@ -268,7 +282,7 @@ export class HttpServer {
         return
       }
       this.#deps.metrics.streamOpened()
-      const stream = serveStream(request.raw, reply.raw, feed, this.#deps.clock, () => {
+      const stream = serveStream(request.raw, asAnswer(reply.raw), feed, this.#deps.clock, () => {
         this.#deps.metrics.streamClosed()
         this.#streams.delete(stream)
       })
@@ -295,13 +309,13 @@ export class HttpServer {
       reply.raw.destroy()
       return
     }
-    if (refused.code === 'request-timeout') reply.raw.setHeader('Connection', 'close')
-    sendProblem(reply.raw, refused, request.id)
+    const answer = asAnswer(reply.raw)
+    if (refused.code === 'request-timeout') answer.collect('Connection', 'close')
+    sendProblem(answer, refused, request.id)
   }
 
   #refuseUnrouted(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-    reply.raw.setHeader('X-SVC-Request-Id', request.id)
-    reply.raw.setHeader('Vary', 'Origin')
+    asAnswer(reply.raw).identify(request.id)
     this.#refuse(error, request, reply)
   }
 
@@ -315,13 +329,13 @@ export class HttpServer {
     sendProblemOnSocket(socket, refused, httpRequestId())
   }
 
-  #logAccess(request: IncomingMessage, response: ServerResponse, ms: number): void {
-    const worthALine = isMutation(request.method ?? '') && !this.#quiet.has(response)
+  #logAccess(request: IncomingMessage, response: Answer, ms: number): void {
+    const worthALine = isMutation(request.method ?? '') && !response.quiet
     const level = worthALine || response.statusCode >= 500 ? 'info' : 'debug'
     if (!this.#deps.log.isLevelEnabled(level)) return
     this.#deps.log[level](
       {
-        request_id: response.getHeader('X-SVC-Request-Id'),
+        request_id: response.requestId,
         method: request.method,
         path: (request.url ?? '').split('?')[0]?.slice(0, 256),
         status: response.statusCode,
@@ -351,6 +365,7 @@ function pathOf(url: string): string {
 
 function makeServer(): Server {
   const server = http.createServer({
+    ServerResponse: Answer,
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
     // Bodies have a deadline of their own, which knows that a stream of imports may take longer.
@@ -365,18 +380,41 @@ function makeServer(): Server {
   return server
 }
 
-function send(response: ServerResponse, { status, body, headers }: Reply): void {
-  if (body instanceof RawBody) sendText(response, status, body.type, body.bytes, headers)
+async function send(response: Answer, { status, body, headers }: Reply, clock: Clock): Promise<void> {
+  if (body instanceof StreamBody) await sendPieces(response, status, body.type, body.pieces, headers, clock)
+  else if (body instanceof RawBody) sendText(response, status, body.type, body.bytes, headers)
   else sendJson(response, status, body, headers)
 }
 
+/** A body is read where there may be one; that of a GET means nothing. */
+function hasBody({ method = '', headers }: IncomingMessage): boolean {
+  if (!isMutation(method)) return false
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
+}
+
+function openLines(request: IncomingMessage, limit: number, clock: Clock): RequestLines {
+  const lines = new RequestLines(request, limit, clock)
+  const refused = lines.refusal
+  if (refused === undefined) return lines
+  lines.end()
+  throw refused
+}
+
+const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+[ \t]*(?:;|$)/
+
 function checkMediaType(request: FastifyRequest, operation: Operation | undefined): void {
   const given = headerOf(request, 'content-type')
-  if (operation?.body === undefined || given === undefined) return
+  if (given === undefined || !isMutation(request.method)) return
+  if (operation?.body === undefined) {
+    // Where no body is taken, only what is no type at all is refused.
+    if (MEDIA_TYPE.test(given)) return
+    throw problem('unsupported-media-type', 'the Content-Type header is not a media type')
+  }
   const [type = '', ...parameters] = given
     .toLowerCase()
     .split(';')
     .map((part) => part.trim())
+  const wanted = operation.bodyStream === undefined ? 'application/json' : LINES_TYPE
   const patch = operation.method === 'PATCH' && type === 'application/merge-patch+json'
   const charset =
     parameters
@@ -384,9 +422,9 @@ function checkMediaType(request: FastifyRequest, operation: Operation | undefine
       ?.slice(8)
       .replaceAll('"', '') ?? 'utf-8'
   const encoding = headerOf(request, 'content-encoding') ?? 'identity'
-  if ((type === 'application/json' || patch) && charset === 'utf-8' && encoding === 'identity') return
-  throw problem('unsupported-media-type', `send application/json in UTF-8, not ${given.slice(0, 80)}`, {
-    errors: [{ location: 'header.Content-Type', message: 'must be application/json', value: given.slice(0, 200) }],
+  if ((type === wanted || patch) && charset === 'utf-8' && encoding === 'identity') return
+  throw problem('unsupported-media-type', `send ${wanted} in UTF-8, not ${given.slice(0, 80)}`, {
+    errors: [{ location: 'header.Content-Type', message: `must be ${wanted}`, value: given.slice(0, 200) }],
   })
 }
 
@@ -394,10 +432,6 @@ function checkMediaType(request: FastifyRequest, operation: Operation | undefine
 function fromFramework(error: unknown): Problem | undefined {
   if (error instanceof Problem || !isFastifyError(error)) return undefined
   if (error.code === 'FST_ERR_BAD_URL') return problem('invalid-request', 'the path cannot be decoded')
-  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
-    return problem('unsupported-media-type', 'the Content-Type header is not a media type')
-  if (error.code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH')
-    return problem('invalid-request', 'the body does not have the declared length')
   if (error.code === 'FST_ERR_MAX_PARAM_LENGTH' || error.code === 'FST_ERR_ROUTE_MAX_PARAM_LENGTH')
     return problem('route-not-found', 'no such path')
   return error.statusCode === 400 ? problem('invalid-request', error.message) : undefined

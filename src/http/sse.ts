@@ -1,9 +1,10 @@
 /** Server-sent events: frames, heartbeat, back-pressure (sheet 02 §5, decision 16). */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { HEARTBEAT_MS } from '../contract/events.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import type { Attachment, Feed, Sink } from '../kernel/feed.ts'
 import type { Framing, ScopedEvent } from '../kernel/hub.ts'
+import type { Answer } from './answer.ts'
 
 /** A client that takes nothing for this long is cut off; it resumes by its cursor. */
 const DRAIN_MS = 30_000
@@ -18,7 +19,7 @@ const STREAM_HEADERS = {
  * Frames as one chunk of HTTP's chunked coding, ready for the socket: made once, then the same bytes for every client
  * of the scope. Only a line feed ends a line in JSON text, and JSON.stringify escapes it, so `data:` is always one line.
  */
-function toChunk(text: string): Buffer {
+export function toChunk(text: string): Buffer {
   return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`)
 }
 
@@ -46,18 +47,18 @@ const heartbeat = (clock: Clock): Buffer => {
 /** Commits the 200 and connects the feed to the client, until either ends. */
 export function serveStream(
   request: IncomingMessage,
-  response: ServerResponse,
+  response: Answer,
   feed: Feed,
   clock: Clock,
   onEnd: () => void,
 ): OpenStream {
-  response.writeHead(200, STREAM_HEADERS)
+  response.begin(200, { ...STREAM_HEADERS, ...feed.headers })
   response.flushHeaders()
   return new OpenStream(request, response, feed, clock, onEnd)
 }
 
 export class OpenStream implements Sink {
-  readonly #response: ServerResponse
+  readonly #response: Answer
   readonly #clock: Clock
   readonly #bare: boolean
   #attachment: Attachment | undefined
@@ -65,7 +66,7 @@ export class OpenStream implements Sink {
   #cancelDrain: (() => void) | undefined
   #over = false
 
-  constructor(request: IncomingMessage, response: ServerResponse, feed: Feed, clock: Clock, onEnd: () => void) {
+  constructor(request: IncomingMessage, response: Answer, feed: Feed, clock: Clock, onEnd: () => void) {
     this.#response = response
     this.#clock = clock
     this.#bare = request.httpVersion === '1.0'

@@ -3,11 +3,21 @@ import type { BodyOf, Operation, ParamsOf, QueryOf, ReplyOf } from '../contract/
 import type { Feed } from './feed.ts'
 import type { IdempotencyClaim } from './idempotency.ts'
 
+/** One line of a streamed body, counted from 1; one that cannot be text says why. Blank lines are left out. */
+export type BodyLine =
+  | { readonly line: number; readonly text: string; readonly fault?: undefined }
+  | { readonly line: number; readonly fault: string }
+
+/** A streamed body: lines as they come in, pulled by the handler at its own pace. It can be walked once. */
+export type BodyLines = AsyncIterable<BodyLine>
+
+type InputOf<O extends Operation> = O extends { readonly bodyStream: 'ndjson' } ? BodyLines : BodyOf<O>
+
 export interface Call<O extends Operation = Operation> {
   readonly operation: O
   readonly params: ParamsOf<O>
   readonly query: QueryOf<O>
-  readonly body: BodyOf<O>
+  readonly body: InputOf<O>
   /** Value of a request header that the operation declares. */
   readonly header: (name: string) => string | undefined
   /** Present where the caller sent an Idempotency-Key: store the answer with it, in the same write. */
@@ -34,7 +44,21 @@ export class RawBody {
   }
 }
 
-type Answer<O extends Operation> = Reply<ReplyOf<O> | RawBody>
+/**
+ * A body that is made while it is sent, in pieces of text. The next piece is asked for when the client has taken the
+ * ones before; what the first one throws is still a Problem, later it can only cut the connection.
+ */
+export class StreamBody {
+  readonly pieces: AsyncIterable<string>
+  readonly type: string
+
+  constructor(pieces: AsyncIterable<string>, type: string) {
+    this.pieces = pieces
+    this.type = type
+  }
+}
+
+type Answer<O extends Operation> = Reply<ReplyOf<O> | RawBody | StreamBody>
 
 /** Answers an operation; refuses by throwing a Problem. */
 export type Handler<O extends Operation = Operation> = (call: Call<O>) => Answer<O> | Promise<Answer<O>>

@@ -30,6 +30,9 @@ export function isoTime(ms: number): string {
   return lastText
 }
 
+/** Resolves when everybody who was waiting had a turn: between two parts of a long work. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
 /** Resolves after `ms` or rejects with the signal's reason, whichever is first. */
 export function delay(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

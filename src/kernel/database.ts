@@ -57,7 +57,7 @@ export interface DatabaseOptions {
 }
 
 const MAX_PENDING_WRITES = 20_000
-/** Prepared statements that are kept: more than the service itself has, fewer than callers' filters can make. */
+/** Prepared statements that are kept, of each kind: more than the service has, fewer than callers' filters can make. */
 const MAX_STATEMENTS = 500
 const STORAGE_ERROR = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|BUSY|LOCKED|PERM|AUTH|PROTOCOL)/
 
@@ -66,6 +66,8 @@ export class Database {
   readonly #driver: BetterSqlite3.Database
   readonly #options: DatabaseOptions
   readonly #statements = new Map<string, BetterSqlite3.Statement>()
+  /** Those that give rows as arrays. A map of their own: a longer key would have to be put together at each look-up. */
+  readonly #rawStatements = new Map<string, BetterSqlite3.Statement>()
   readonly #participants: Participant[] = []
   readonly #tx: Tx
   #pending: PendingWrite[] = []
@@ -296,13 +298,13 @@ export class Database {
   }
 
   #prepare(sql: string, raw = false): BetterSqlite3.Statement {
-    const key = raw ? `raw ${sql}` : sql
-    const known = this.#statements.get(key)
+    const statements = raw ? this.#rawStatements : this.#statements
+    const known = statements.get(sql)
     if (known !== undefined) return known
     const statement = raw ? this.#driver.prepare(sql).raw(true) : this.#driver.prepare(sql)
-    const [oldest] = this.#statements.size >= MAX_STATEMENTS ? this.#statements.keys() : []
-    if (oldest !== undefined) this.#statements.delete(oldest)
-    this.#statements.set(key, statement)
+    const [oldest] = statements.size >= MAX_STATEMENTS ? statements.keys() : []
+    if (oldest !== undefined) statements.delete(oldest)
+    statements.set(sql, statement)
     return statement
   }
 

@@ -132,6 +132,10 @@ export class EventLog {
   get bytes(): number {
     return this.#bytes
   }
+  /** The seq that the next event appended gets; means something inside a write only. */
+  get next(): number {
+    return this.#head + this.#appended.length + 1
+  }
 
   /** Appends inside a write; returns the seq it has if that write commits. */
   append(tx: Tx, draft: EventDraft): number {
@@ -285,7 +289,7 @@ export class EventLog {
   #append(tx: Tx, draft: CustomEventDraft): number {
     const now = this.#clock.now()
     const at = Math.max(now, this.#appended.at(-1)?.at ?? this.#lastAt)
-    const seq = this.#head + this.#appended.length + 1
+    const seq = this.next
     const { type, actor, subject, message, payload, city } = draft
     const envelope = JSON.stringify({ seq, type, ts: isoTime(now), actor, subject, message, payload })
     if (Buffer.byteLength(envelope) > MAX_EVENT_BYTES) {

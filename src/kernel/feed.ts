@@ -17,5 +17,7 @@ export interface Attachment {
 
 /** A stream that is set up: everything that can be refused was refused before. */
 export interface Feed {
+  /** Beside those that every stream has. */
+  readonly headers?: Readonly<Record<string, string>>
   attach(sink: Sink): Attachment
 }

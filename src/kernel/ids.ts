@@ -16,14 +16,24 @@ export function createIds(hostId: string): Ids {
 
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
-/** A ULID: sortable by time of making, 80 random bits. */
+let lastUlidMs = -1
+let lastDigits: readonly number[] = []
+
+/** A ULID: sortable by time of making, 80 random bits; of those made in one millisecond each is the next after the one before. */
 export function ulid(now: number): string {
   let time = ''
   for (let rest = now, i = 0; i < 10; i++) {
     time = CROCKFORD.charAt(rest % 32) + time
     rest = Math.floor(rest / 32)
   }
-  return time + [...randomBytes(16)].map((byte) => CROCKFORD.charAt(byte % 32)).join('')
+  lastDigits = now === lastUlidMs ? successor(lastDigits) : [...randomBytes(16)].map((byte) => byte % 32)
+  lastUlidMs = now
+  return time + lastDigits.map((digit) => CROCKFORD.charAt(digit)).join('')
+}
+
+function successor(digits: readonly number[]): readonly number[] {
+  const at = digits.findLastIndex((digit) => digit < 31)
+  return digits.map((digit, index) => (index < at ? digit : index === at ? digit + 1 : 0))
 }
 
 const HTTP_PREFIX = randomHex(4)
@@ -32,4 +42,18 @@ let httpCount = 0
 export function httpRequestId(): string {
   httpCount = (httpCount + 1) % 0xffffffff
   return HTTP_PREFIX + httpCount.toString(16).padStart(8, '0')
+}
+
+let pool = Buffer.alloc(0)
+/** Random text of lower-case letters and digits; many at a time are drawn, for a few bytes cost as much as thousands. */
+export function randomBase36(length: number): string {
+  let text = ''
+  while (text.length < length) {
+    if (pool.length === 0) pool = randomBytes(4096)
+    const [byte = 0] = pool
+    pool = pool.subarray(1)
+    // 252 is a multiple of 36: higher bytes would favour some letters.
+    if (byte < 252) text += (byte % 36).toString(36)
+  }
+  return text
 }

@@ -24,8 +24,11 @@ export class JobFailure extends Error {
   }
 }
 
-/** The last write of a job: changes what is to be changed, and says how it ended. */
-export type Finish = (tx: Tx) => TerminalEvent
+/**
+ * The last write of a job: changes what is to be changed, and says how it ended. Undefined: the write that did what was
+ * asked for has ended the request already.
+ */
+export type Finish = (tx: Tx) => TerminalEvent | undefined
 
 export interface Job {
   readonly operation: RequestOperation
@@ -107,7 +110,8 @@ export class Jobs {
       const finish = await Promise.race([job.run(request, aborter.signal), rejection(aborter.signal)])
       await store.db.write((tx) => {
         const event = finish(tx)
-        if (!store.requests.finish(tx, event)) throw new Error(`request ${request.id} has ended before`)
+        if (event !== undefined && !store.requests.finish(tx, event))
+          throw new Error(`request ${request.id} has ended before`)
       })
     } catch (error) {
       if (!this.#closed) await this.#fail(request, error)

@@ -9,6 +9,9 @@ export interface BlockingInput {
   readonly wait?: string
 }
 
+/** True where a wait is asked for, be it wrongly: who asks for none need not be listened to meanwhile. */
+export const isBlocking = ({ index, wait }: BlockingInput): boolean => index !== undefined || wait !== undefined
+
 /** Resolves at once without `index` or where the head is past it; else with the next relevant event or the time-out. */
 export async function waitForChange(
   log: EventLog,

@@ -27,7 +27,12 @@ export interface LaunchInput {
   readonly input: object
   readonly claim: IdempotencyClaim | undefined
   /** Refuses, or changes rows, in the write that accepts. */
-  readonly check?: (tx: Tx) => void
+  readonly check?: (tx: Tx, requestId: string) => void
+}
+
+export interface AnsweringInput<B> extends Omit<LaunchInput, 'check'> {
+  /** As `check`; and what is answered. */
+  readonly accept: (tx: Tx, accepted: AsyncAcceptedResponse) => B
 }
 
 export class CityJobs {
@@ -59,10 +64,19 @@ export class CityJobs {
   }
 
   /** Accepts a request about a running city and answers its 202; the job starts with the commit. */
-  launch(
+  launch(cityName: string, { check, ...input }: LaunchInput): Promise<Reply<AsyncAcceptedResponse>> {
+    const accept = (tx: Tx, body: AsyncAcceptedResponse) => {
+      check?.(tx, body.request_id)
+      return body
+    }
+    return this.launchAnswering(cityName, { ...input, accept })
+  }
+
+  /** The same with an answer that says more. */
+  launchAnswering<B>(
     cityName: string,
-    { operation, subject, input, claim, check }: LaunchInput,
-  ): Promise<Reply<AsyncAcceptedResponse>> {
+    { operation, subject, input, claim, accept }: AnsweringInput<B>,
+  ): Promise<Reply<B>> {
     const entry = this.#running.get(cityName)
     if (entry === undefined) throw problem('city-not-found', `city not found or not running: ${cityName}`)
     const { jobs, store } = entry
@@ -71,7 +85,7 @@ export class CityJobs {
     return Promise.resolve(
       store.keys.once(claim, () =>
         store.db.write((tx) => {
-          check?.(tx)
+          const body = accept(tx, { request_id: requestId, event_cursor: cursor })
           jobs.accept(tx, {
             id: requestId,
             operation,
@@ -80,7 +94,7 @@ export class CityJobs {
             input,
             ...(subject === undefined ? {} : { subject }),
           })
-          return store.keys.remember(tx, claim, accepted({ request_id: requestId, event_cursor: cursor }))
+          return store.keys.remember(tx, claim, accepted(body))
         }),
       ),
     )

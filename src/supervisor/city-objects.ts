@@ -16,7 +16,7 @@ import { PRESETS } from '../modules/providers/presets.ts'
 import { GitFacts } from '../modules/rigs/git-facts.ts'
 import { createRigHandlers, type RigHandlersDeps } from '../modules/rigs/handlers.ts'
 import { rigCreateJob, sweepClones } from '../modules/rigs/provision.ts'
-import type { RigCity } from '../modules/rigs/rigs.ts'
+import type { RigCity, RigSessions } from '../modules/rigs/rigs.ts'
 import { declaredProvider, declaredRig, storedPatches, treeFiles } from './config-views.ts'
 import type { RigClones } from './rig-clones.ts'
 
@@ -26,6 +26,9 @@ export interface CityObjectsDeps {
   readonly clones: RigClones
   /** The spec's 404 for a city that is not running. */
   readonly config: (city: string) => ConfigService
+  readonly sessions: (city: string) => RigSessions
+  /** Beads of a rig that are not closed. */
+  readonly openBeads: (city: string, rig: string) => readonly string[]
 }
 
 type RunningCity = City & { readonly store: CityStore }
@@ -91,6 +94,7 @@ export class CityObjects {
         clock: this.#deps.clock,
         git: this.#git,
         checkSource: this.#deps.clones.checkSource,
+        openBeads: this.#deps.openBeads,
       }),
       ...createPatchHandlers({ city, patches: storedPatches, tree: treeFiles }),
     }
@@ -101,6 +105,6 @@ export class CityObjects {
   }
 
   #rigCity({ name, path, store }: RunningCity): RigCity<EffectiveConfig> {
-    return { name, directory: path, store, config: this.#deps.config(name) }
+    return { name, directory: path, store, config: this.#deps.config(name), sessions: this.#deps.sessions(name) }
   }
 }

@@ -2,6 +2,8 @@
 import type { PatchKind } from '../contract/patches.ts'
 import type { PlainTable, TextFiles, TreeFiles } from '../kernel/configuration.ts'
 import { problem } from '../kernel/problem.ts'
+import type { AgentDeclaration } from '../modules/agents/definitions.ts'
+import { draftIdentity } from '../modules/config/drafts.ts'
 import { addElement, addTable, readPlain, removeTable, setValue } from '../modules/config/edit.ts'
 import { type EffectiveConfig, originsOf } from '../modules/config/effective.ts'
 import { elementsOf, emptyTable, plainOf, type TableNode, tableOf, textOf } from '../modules/config/toml.ts'
@@ -35,6 +37,21 @@ export function declaredProvider(config: EffectiveConfig, name: string): Declara
   if (node === undefined) return undefined
   const { file, line } = node.keyAt ?? node.at
   return { raw: plainTable(node), file, line, pack: own === undefined ? file : undefined }
+}
+
+export function declaredAgent(config: EffectiveConfig, identity: string): AgentDeclaration | undefined {
+  const found = originsOf(config).composed.agents.find(({ draft }) => draftIdentity(draft) === identity)
+  if (found === undefined) return undefined
+  const { declared, origin, at } = found.draft
+  const own = found.draft.binding === '' && !origin.startsWith('pack')
+  const directory = origin.startsWith('agents/') ? origin : undefined
+  return {
+    fields: plainTable(declared),
+    file: directory === undefined ? at.file : `${directory}/agent.toml`,
+    line: at.line,
+    directory,
+    pack: own ? undefined : origin.replace(/^pack:?/, ''),
+  }
 }
 
 export function declaredRig(config: EffectiveConfig, name: string): RigDeclaration | undefined {

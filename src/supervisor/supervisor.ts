@@ -15,7 +15,9 @@ import type { Migrations } from '../kernel/database.ts'
 import { createIds, randomHex, ulid } from '../kernel/ids.ts'
 import { type Logger, openLog } from '../kernel/log.ts'
 import { MergedLog } from '../kernel/merged-log.ts'
+import { REACTIONS_SCHEMA } from '../kernel/reactions.ts'
 import { openStore, readMeta, STORE_SCHEMA, type Store } from '../kernel/store.ts'
+import { BEADS_LISTS_SCHEMA, BEADS_SCHEMA } from '../modules/beads/schema.ts'
 import { CITY_MIGRATIONS } from '../modules/cities/city-store.ts'
 import { createCityHandlers } from '../modules/cities/handlers.ts'
 import { REGISTRY_SCHEMA, Registry } from '../modules/cities/registry.ts'
@@ -23,6 +25,7 @@ import { Cities } from '../modules/cities/service.ts'
 import { diskFiles } from '../modules/config/files.ts'
 import { createConfigHandlers, reloadJob } from '../modules/config/handlers.ts'
 import { CONFIG_SCHEMA } from '../modules/config/transaction.ts'
+import { CONVOYS_SCHEMA } from '../modules/convoys/schema.ts'
 import { createEventHandlers } from '../modules/events/handlers.ts'
 import { createHealthHandlers } from '../modules/health/handlers.ts'
 import { createMetrics } from '../modules/health/metrics.ts'
@@ -32,17 +35,33 @@ import { watchLoopDelay } from '../modules/health/vitals.ts'
 import type { Lookup } from '../modules/packs/fence.ts'
 import { isPreset, probeTargets } from '../modules/providers/presets.ts'
 import { createRequestHandlers } from '../modules/requests/handlers.ts'
+import { SESSIONS_ACCESS_SCHEMA, SESSIONS_SCHEMA, SESSIONS_TURNS_SCHEMA } from '../modules/sessions/schema.ts'
+import { createCityAgentHandlers } from './city-agents.ts'
 import { BUILTIN_PACKS, CityConfigs } from './city-config.ts'
 import { CityJobs } from './city-jobs.ts'
 import { CityObjects } from './city-objects.ts'
 import { CityPacks } from './city-packs.ts'
+import { CityReactions } from './city-reactions.ts'
+import { CitySessions } from './city-sessions.ts'
+import { CityTranscripts } from './city-transcripts.ts'
+import { CityWork } from './city-work.ts'
 import { earlierToken, writeEndpoint } from './endpoint.ts'
 import { checkHost } from './host.ts'
 import { openRigClones } from './rig-clones.ts'
 import type { Settings } from './settings.ts'
 
 /** What every city's store is made of; families append theirs. */
-export const CITY_SCHEMA: Migrations = [...CITY_MIGRATIONS, CONFIG_SCHEMA]
+export const CITY_SCHEMA: Migrations = [
+  ...CITY_MIGRATIONS,
+  CONFIG_SCHEMA,
+  BEADS_SCHEMA,
+  CONVOYS_SCHEMA,
+  REACTIONS_SCHEMA,
+  SESSIONS_SCHEMA,
+  BEADS_LISTS_SCHEMA,
+  SESSIONS_ACCESS_SCHEMA,
+  SESSIONS_TURNS_SCHEMA,
+]
 export const SUPERVISOR_MIGRATIONS: Migrations = [`${STORE_SCHEMA}${REGISTRY_SCHEMA}`]
 const MAX_LOG_BYTES = 16 * 1024 * 1024
 
@@ -117,15 +136,56 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     env,
     clones: openRigClones(deps),
     config: (name) => configs.of(name),
+    sessions: (name) => sessions.ofRigs(name),
+    openBeads: (name, rig) => work.openBeadsOfRig(name, rig),
+  })
+  const work = new CityWork({
+    clock,
+    log,
+    config: (name) => configs.of(name),
+    people: (name) => sessions.people(name),
+    sessionEnded: (name, id) => sessions.ended(name, id),
+  })
+  const sessions = new CitySessions({
+    clock,
+    log,
+    ids,
+    random: deps.random,
+    env,
+    home: settings.home,
+    auth: settings.auth,
+    config: (name) => configs.of(name),
+    work,
+    insight: (name) => transcripts.insights(name),
+  })
+  const transcripts: CityTranscripts = new CityTranscripts({
+    clock,
+    log,
+    env,
+    userHome: deps.userHome,
+    sessions: (name) => sessions.of(name),
+    agents: (name) => configs.of(name).current().agents,
   })
   const jobs = new CityJobs({
     clock,
     log,
     ids,
-    jobsOf: (city) => [reloadJob(configs.of(city.name), city.name), ...packs.jobs(city), ...objects.jobs(city)],
+    jobsOf: (city) => [
+      reloadJob(configs.of(city.name), city.name),
+      ...packs.jobs(city),
+      ...objects.jobs(city),
+      ...sessions.jobs(city),
+    ],
   })
   configs.onChange((city, { config }) => packs.follow(city, config))
   configs.onChange((_city, { config }) => objects.follow(config))
+  configs.onChange(({ name }, { soft }) => sessions.reconfigured(name, soft))
+  const reactions = new CityReactions({
+    clock,
+    log,
+    reactionsOf: ({ name }) => work.reactions(name),
+    skipped: metrics.reactionSkipped,
+  })
   const cities = new Cities({
     supervisor: store,
     registry: new Registry(store),
@@ -153,7 +213,9 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     inspectConfig: (city) => configs.inspect(city),
     nameFromFiles: (directory) => configs.name(directory),
     checkHost: (provider, signal) => checkHost(provider, readiness, isPreset, signal),
-    hooks: [packs.hook, objects.hook, jobs.hook],
+    // Stopped in the opposite order: agents end before what they and their callers rely on.
+    hooks: [packs.hook, work.hook, objects.hook, jobs.hook, reactions.hook, sessions.adopting, sessions.starting],
+    sessionsStopped: (name) => sessions.stoppedIn(name),
   })
   await cities.boot()
 
@@ -166,6 +228,8 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       supervisor: store,
       clock,
       version,
+      work: (name) => work.counts(name),
+      activity: (name) => sessions.activity(name),
       initializer: deps.withInitializer === false ? undefined : cities,
     }),
     ...createEventHandlers({ merged, clock, city: (name) => cities.running(name) }),
@@ -183,7 +247,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       metrics,
       vitals: {
         eventLoopMs: () => loopDelay.read(),
-        reconcilerAgeMs: () => cities.patrolAgeMs,
+        reconcilerAgeMs: () => Math.max(cities.patrolAgeMs, sessions.patrolAgeMs),
         logLagMs: () => Math.max(store.db.waitingMs, ...cities.all().map((city) => city.store?.db.waitingMs ?? 0)),
         storageFault: () => storageFault(store, cities),
       },
@@ -206,6 +270,16 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       (name) => cities.running(name),
       (name, request) => jobs.launch(name, request),
     ),
+    ...work.handlers((name) => cities.running(name)),
+    ...sessions.handlers(
+      (name) => cities.running(name),
+      (name, request) => jobs.launchAnswering(name, request),
+    ),
+    ...transcripts.handlers((name) => cities.running(name)),
+    ...createCityAgentHandlers(
+      { clock, env, config: (name) => configs.of(name), sessions: (name) => sessions.of(name) },
+      (name) => cities.running(name),
+    ),
     ...createDocumentHandlers(),
   }
   const token = settings.auth ? (earlierToken(settings.home) ?? randomHex(32)) : undefined
@@ -216,6 +290,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       allowedHosts: settings.allowedHosts,
       allowedOrigins: settings.allowedOrigins,
       token,
+      acceptsToken: (given) => sessions.acceptsToken(given),
       readOnly: !settings.allowMutations,
     },
     cities,
@@ -247,7 +322,10 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       await http.close()
       packs.close()
       await jobs.closeAll()
+      await sessions.release()
+      await reactions.closeAll()
       objects.close()
+      work.close()
       await configs.closeAll()
       await cities.close()
       await readiness[Symbol.asyncDispose]()

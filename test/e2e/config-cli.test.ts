@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { type CliResult, cliHere, cli as run } from '../support/cli.ts'
+import { type CliResult, cliHere, cli as run, sourceOf } from '../support/cli.ts'
 import { type ConfigCity, createCity } from '../support/config-city.ts'
 import { type RunningSupervisor, startSupervisor } from '../support/supervisor.ts'
 
@@ -26,7 +26,7 @@ function editing(script: string, answers: readonly string[], ...args: string[]):
   return cliHere(['config', 'edit', ...args], {
     env: { ...process.env, SVC_API: supervisor.url, SVC_CITY: 'alpha', EDITOR: editor, VISUAL: undefined },
     terminal: true,
-    io: { stdin: { isTerminal: true, readAll: async () => '', readLine: async () => left.shift() ?? '' } },
+    io: { stdin: sourceOf('', { isTerminal: true, readLine: async () => left.shift() ?? '' }) },
   })
 }
 

@@ -163,6 +163,15 @@ test('paths that are no configuration file of the city are refused, also through
   assertProblem(await city.put('none.toml', '', { ifMatch: '*' }), 'precondition-failed')
 })
 
+test('a file or directory that no system can have is one that is not there, and no failure of ours', async () => {
+  const city = await createCity(supervisor, 'unnameable')
+  for (const path of ['x'.repeat(300), 'y/'.repeat(3_000), 'nul\0'])
+    for (const field of ['prompt_template', 'overlay_dir', 'namepool']) {
+      const refused = await city.post('/agents', { name: 'clerk', provider: 'shell', [field]: path })
+      assertProblem(refused, 'invalid-config', /does not exist$/)
+    }
+})
+
 test('files are checked as they are, and as they would be, without anything coming of it', async () => {
   const city = await createCity(supervisor, 'checked')
   const sound = await city.get('/config/validate')

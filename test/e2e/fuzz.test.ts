@@ -3,14 +3,12 @@
  * real supervisor. SVC_FUZZ_SEED repeats a run.
  */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type DocumentedOperation, OPERATIONS } from '../support/contract-document.ts'
-import { isSteering, prepareCities } from '../support/fuzzed-city.ts'
+import { isSteering } from '../support/fuzzed-city.ts'
+import { FuzzedSupervisor } from '../support/fuzzed-supervisor.ts'
 import { type Campaign, fuzzBytes, fuzzOperation, isStrict } from '../support/fuzzing.ts'
 import { RAW_CASES, rawFaults } from '../support/raw-cases.ts'
-import { type RunningSupervisor, startSupervisor } from '../support/supervisor.ts'
 import { exchangeBytes, keptAlive } from '../support/wire.ts'
 
 const RUNS = 30
@@ -29,13 +27,13 @@ function runsOf(operation: DocumentedOperation): number {
 describe('whatever is sent, the answer is one that the contract declares', () => {
   const agent = keptAlive()
   const seen = new Map<string, number>()
-  let supervisor: RunningSupervisor
+  let supervisor: FuzzedSupervisor
   let campaign: Campaign
 
   before(async () => {
-    supervisor = await startSupervisor()
-    const requestId = await prepareCities(supervisor.url)
-    campaign = { url: supervisor.url, work: supervisor.work, requestId, agent, seed, seen }
+    supervisor = await FuzzedSupervisor.start()
+    const { url, work, world } = supervisor
+    campaign = { url, work, world, agent, seed, seen }
   })
   after(async () => {
     agent.destroy()
@@ -59,14 +57,8 @@ describe('whatever is sent, the answer is one that the contract declares', () =>
   test('bytes that are hardly HTTP are refused with Problem Details or a closed connection', () =>
     fuzzBytes(campaign, RAW_RUNS))
 
-  test('after all of that the server is well and has reported no failure', async () => {
-    const health = await fetch(`${supervisor.url}/health`)
-    assert.equal(health.status, 200)
-    assert.equal(supervisor.child.exitCode, null)
-    const log = readFileSync(join(supervisor.home, 'supervisor.log'), 'utf8')
-    assert.deepEqual(
-      log.split('\n').filter((line) => /"level":[56]0/.test(line)),
-      [],
-    )
+  test('after all of that the server is well, has reported no failure, and its agents end with their cities', async () => {
+    assert.deepEqual(await supervisor.faults(), [])
+    assert.deepEqual(await supervisor.end(), [])
   })
 })

@@ -282,6 +282,19 @@ test('a rig moves: into the city, out of it, and to nowhere', async () => {
   await send('DELETE', 'mover')
 })
 
+test('a rig with work that is not done is not deleted without cascade, and the work outlives it', async () => {
+  await made({ name: 'working', path: 'working' })
+  const bead = async (title: string) => String(at((await city.post('/beads', { title, rig: 'working' })).body, 'id'))
+  const [open, done] = [await bead('open'), await bead('done')]
+  await city.post(`/beads/${done}/close`)
+  const refused = assertProblem(await send('DELETE', 'working'), 'still-referenced')
+  assert.deepEqual(refused.errors, [
+    { location: 'path.name', message: `${open} belongs to it and is not closed`, value: open },
+  ])
+  assert.equal((await city.api.call('DELETE', `${path('working')}?cascade=true`)).status, 200)
+  assert.equal(at((await city.get(`/beads/${open}`)).body, 'rig'), 'working')
+})
+
 test('a rig that is still named is not deleted without cascade, and all that names it goes with cascade', async () => {
   const before = city.read('city.toml')
   await create({ name: 'busy', path: 'busy' })

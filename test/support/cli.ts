@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
-import { BrokenPipe, type Io } from '../../src/cli/io.ts'
+import { BrokenPipe, type Io, type Source } from '../../src/cli/io.ts'
 import { main } from '../../src/cli/main.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 
@@ -72,6 +72,17 @@ export interface WorldOptions {
   readonly breakAfter?: number
 }
 
+/** A stdin that says `input`. */
+export const sourceOf = (input: string, as: Partial<Source> = {}): Source => ({
+  isTerminal: false,
+  readAll: async () => input,
+  readLine: async () => input.split('\n', 1)[0] ?? '',
+  async *chunks() {
+    yield Buffer.from(input)
+  },
+  ...as,
+})
+
 /** As `cli`, in this process: no start-up, and the terminal can be made up. */
 export async function cliHere(args: readonly string[], options: WorldOptions = {}): Promise<CliResult> {
   const { terminal = false, columns = 80, breakAfter = Number.POSITIVE_INFINITY } = options
@@ -88,11 +99,7 @@ export async function cliHere(args: readonly string[], options: WorldOptions = {
     env: { SVC_HOME: '/nonexistent/svc-home', ...options.env },
     cwd: options.cwd ?? '/nonexistent',
     home: '/home/nobody',
-    stdin: {
-      isTerminal: terminal,
-      readAll: async () => options.input ?? '',
-      readLine: async () => (options.input ?? '').split('\n', 1)[0] ?? '',
-    },
+    stdin: sourceOf(options.input ?? '', { isTerminal: terminal }),
     stdout: sink(out, breakAfter),
     stderr: sink(err, Number.POSITIVE_INFINITY),
     clock: systemClock,

@@ -15,12 +15,14 @@ import {
   resolved,
 } from './contract-document.ts'
 
-/** What exists on the server that is fuzzed. */
+/** What exists on the server that is fuzzed. Asked for every request anew: what a request uses up is gone for the next. */
 export interface World {
-  /** Values of path parameters that are there, by parameter name. */
-  readonly known: { readonly [parameter: string]: readonly string[] }
-  /** A right body by operation id, where generated ones would hardly ever name something that exists. */
-  readonly bodies: { readonly [operationId: string]: object }
+  /** Values of path parameters that are there; those of one item belong together. */
+  paths(): readonly { readonly [parameter: string]: string }[]
+  /** What can stand in a field or parameter of this name, and is there. */
+  named(field: string): readonly string[]
+  /** Right bodies, where generated ones would hardly ever name something that exists. */
+  readonly bodies: readonly object[]
   /** Every directory in a body is kept below this one. */
   readonly work: string
 }
@@ -57,7 +59,7 @@ export function casesOf(operation: DocumentedOperation, world: World): fc.Arbitr
   return fc
     .record({
       path: pathOf(operation, own('path'), world),
-      query: queryOf(own('query')),
+      query: queryOf(own('query'), world),
       headers: headersOf(own('header')),
       body: bodyOf(operation, world),
     })
@@ -79,20 +81,22 @@ export function casesOf(operation: DocumentedOperation, world: World): fc.Arbitr
 
 // --- Values of a schema ----------------------------------------------------------------------------------------------
 
-/** Values that satisfy a schema of the document. */
-function valuesOf(source: Fields): fc.Arbitrary<unknown> {
+type Names = Pick<World, 'named'>
+
+/** Values that satisfy a schema of the document; what is there may stand where a text is asked for. */
+function valuesOf(source: Fields, world: Names, name = ''): fc.Arbitrary<unknown> {
   const schema = resolved(source)
   if ('const' in schema) return fc.constant(schema.const)
   if (Array.isArray(schema.enum)) return fc.constantFrom(...schema.enum)
-  if (Array.isArray(schema.anyOf)) return fc.oneof(...schema.anyOf.map((part) => valuesOf(asFields(part))))
+  if (Array.isArray(schema.anyOf)) return fc.oneof(...schema.anyOf.map((part) => valuesOf(asFields(part), world, name)))
   const examples = Array.isArray(schema.examples) ? schema.examples : []
-  const made = valuesOfType(schema)
+  const made = valuesOfType(schema, world, name)
   return examples.length === 0
     ? made
     : fc.oneof({ weight: 3, arbitrary: made }, { weight: 1, arbitrary: fc.constantFrom(...examples) })
 }
 
-function valuesOfType(schema: Fields): fc.Arbitrary<unknown> {
+function valuesOfType(schema: Fields, world: Names, name: string): fc.Arbitrary<unknown> {
   const limit = (name: string, otherwise: number) => (typeof schema[name] === 'number' ? schema[name] : otherwise)
   if (schema.type === 'integer')
     return fc.integer({
@@ -100,19 +104,52 @@ function valuesOfType(schema: Fields): fc.Arbitrary<unknown> {
       max: Math.min(limit('maximum', 1000), 2 ** 31 - 1),
     })
   if (schema.type === 'boolean') return fc.boolean()
-  if (schema.type === 'string') return textOf(schema, limit)
+  if (schema.type === 'string') return known(world, name, textOf(schema, limit))
   if (schema.type === 'array')
-    return fc.array(valuesOf(asFields(schema.items)), {
+    return fc.array(valuesOf(asFields(schema.items), world, name), {
       minLength: limit('minItems', 0),
       maxLength: Math.min(limit('maxItems', 4), 4),
     })
   if (schema.type !== 'object') return fc.jsonValue()
   if (!isFields(schema.properties)) return fc.dictionary(text(0, 12), fc.jsonValue(), { maxKeys: 4 })
   const required = schema.required === undefined ? [] : asList(schema.required).map(String)
-  const properties = Object.fromEntries(
-    Object.entries(schema.properties).map(([name, part]) => [name, valuesOf(asFields(part))]),
+  const optional = Object.keys(schema.properties).filter((key) => !required.includes(key))
+  const values = new Map(
+    Object.entries(schema.properties).map(([key, part]) => [key, lazy(asFields(part), world, key)]),
   )
-  return fc.record(properties, { requiredKeys: required })
+  return fewOf(optional).chain((few) => {
+    const chosen = [...required, ...few].flatMap((key) => {
+      const value = values.get(key)
+      return value === undefined ? [] : [[key, value()] as const]
+    })
+    return fc.record(Object.fromEntries(chosen))
+  })
+}
+
+/** Made when it is first wanted: some schemas are very wide. */
+function lazy(part: Fields, world: Names, name: string): () => fc.Arbitrary<unknown> {
+  let made: fc.Arbitrary<unknown> | undefined
+  return () => {
+    made ??= valuesOf(part, world, name)
+    return made
+  }
+}
+
+/** Any of few, some of many: many at once nearly always contradict each other. */
+const fewOf = <T>(all: readonly T[]): fc.Arbitrary<readonly T[]> =>
+  all.length <= 5
+    ? fc.subarray([...all])
+    : fc.oneof(
+        { weight: 5, arbitrary: fc.subarray([...all], { maxLength: 3 }) },
+        { weight: 1, arbitrary: fc.subarray([...all]) },
+      )
+
+/** Half of them names of what is there when the request is made. */
+function known(world: Names, name: string, made: fc.Arbitrary<string>): fc.Arbitrary<string> {
+  return fc.tuple(fc.boolean(), fc.nat(), made).map(([there, at, otherwise]) => {
+    const names = there ? world.named(name) : []
+    return names[at % names.length] ?? otherwise
+  })
 }
 
 function textOf(
@@ -125,9 +162,11 @@ function textOf(
     const short = text(least, Math.min(most, 24))
     // A constant: there is no smaller text of that length to look for.
     const atLimit = fc.constant('x'.repeat(most))
+    const odd = fc.constantFrom(...HOSTILE.filter((one) => one.length >= least && one.length <= most))
+    const usual = fc.oneof({ weight: 8, arbitrary: short }, { weight: 1, arbitrary: odd })
     return maxLength === undefined || most > 4096
-      ? short
-      : fc.oneof({ weight: 9, arbitrary: short }, { weight: 1, arbitrary: atLimit })
+      ? usual
+      : fc.oneof({ weight: 9, arbitrary: usual }, { weight: 1, arbitrary: atLimit })
   }
   return matching(new RegExp(pattern)).filter((one) => one.length >= least && one.length <= most)
 }
@@ -211,29 +250,53 @@ const hostile = fc.oneof(fc.constantFrom(...HOSTILE), text(0, 40))
 
 // --- Parts of a request ----------------------------------------------------------------------------------------------
 
+/** Names that hardly differ from one that is there, and are another one or none. */
+const TWISTS: readonly ((name: string) => string)[] = [
+  (name) => `${name}/`,
+  (name) => `/${name}`,
+  (name) => `${name}/..`,
+  (name) => `x/${name}`,
+  (name) => `${name} `,
+  (name) => `${name}\u0000`,
+  (name) => `${name}\r\n`,
+  (name) => `\u0007${name}\u007f`,
+  (name) => `${name}?a=1`,
+  (name) => `${name}#a`,
+  (name) => `${name};a`,
+  (name) => `${name}%2F`,
+  (name) => name.toUpperCase(),
+  (name) => name.slice(0, -1) || '-',
+  (name) => name.repeat(30),
+]
+
 function pathOf(
   operation: DocumentedOperation,
   parameters: readonly DocumentedParameter[],
-  { known }: World,
+  world: World,
 ): fc.Arbitrary<string> {
-  const values = parameters.map(({ name }) => {
-    const there = known[name] ?? []
-    const junk = hostile.filter((one) => one !== '')
-    const value =
-      there.length === 0
-        ? junk
-        : fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...there) }, { weight: 1, arbitrary: junk })
-    return value.map((one) => [name, one] as const)
+  const junk = hostile.filter((one) => one !== '')
+  const changes = parameters.map(({ name }) =>
+    fc
+      .oneof(
+        { weight: 16, arbitrary: fc.constant(undefined) },
+        { weight: 1, arbitrary: fc.constantFrom(...TWISTS) },
+        { weight: 1, arbitrary: junk },
+      )
+      .map((change) => ({ name, change })),
+  )
+  return fc.tuple(fc.nat(), junk, ...changes).map(([at, otherwise, ...changed]) => {
+    const places = world.paths()
+    const there = places[at % places.length] ?? {}
+    return changed.reduce((path, { name, change }) => {
+      const right = there[name] ?? otherwise
+      const value = change === undefined ? right : typeof change === 'string' ? change : change(right)
+      return path.replace(`{${name}}`, () => encodeURIComponent(value.toWellFormed()))
+    }, operation.path)
   })
-  return fc
-    .tuple(...values)
-    .map((pairs) =>
-      pairs.reduce((path, [name, value]) => path.replace(`{${name}}`, () => encodeURIComponent(value)), operation.path),
-    )
 }
 
-function queryOf(parameters: readonly DocumentedParameter[]): fc.Arbitrary<TextPart> {
-  const right = fc.tuple(...parameters.map((parameter) => fc.option(wireValues(parameter), { nil: [], freq: 2 })))
+function queryOf(parameters: readonly DocumentedParameter[], world: Names): fc.Arbitrary<TextPart> {
+  const right = fewOf(parameters).chain((few) => fc.tuple(...few.map((parameter) => wireValues(parameter, world))))
   const wrong = parameters.length === 0 ? fc.constant([]) : fc.array(wrongPair(parameters), { maxLength: 2 })
   const unknown = fc.array(fc.tuple(text(1, 10), hostile), { maxLength: 1 })
   return fc
@@ -250,8 +313,10 @@ function queryOf(parameters: readonly DocumentedParameter[]): fc.Arbitrary<TextP
 
 type Pairs = readonly (readonly [string, string])[]
 
-const wireValues = ({ name, schema }: DocumentedParameter): fc.Arbitrary<Pairs> =>
-  valuesOf(schema).map((value) => (Array.isArray(value) ? value : [value]).map((one) => [name, String(one)] as const))
+const wireValues = ({ name, schema }: DocumentedParameter, world: Names): fc.Arbitrary<Pairs> =>
+  valuesOf(schema, world, name).map((value) =>
+    (Array.isArray(value) ? value : [value]).map((one) => [name, String(one)] as const),
+  )
 
 const wrongPair = (parameters: readonly DocumentedParameter[]): fc.Arbitrary<readonly [string, string]> =>
   fc.tuple(fc.constantFrom(...parameters.map(({ name }) => name)), hostile)
@@ -304,13 +369,11 @@ const headerText = fc.string({ minLength: 1, maxLength: 20 }).map((one) => one.t
 function headersOf(parameters: readonly DocumentedParameter[]): fc.Arbitrary<TextPart> {
   const each = parameters.map((parameter) => {
     const { name, required, schema } = parameter
-    const right = required ? fc.constant('1') : fc.oneof(headerText, fc.constant('0'))
+    const right = required ? fc.constant('1') : fc.oneof(headerText, fc.constant('0'), fc.constant('*'))
+    const given = right.map((one) => [[name, one] as const])
     const usual = required
-      ? right.map((one) => [[name, one] as const])
-      : fc.option(
-          right.map((one) => [[name, one] as const]),
-          { nil: [], freq: 2 },
-        )
+      ? given
+      : fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: given })
     const unusual = fc.constantFrom<Pairs>([], [[name, '']], [[name, '  ']], [[name, 'x'.repeat(300)]])
     return fc.oneof({ weight: 14, arbitrary: usual }, { weight: 1, arbitrary: unusual }).map((pairs) => {
       const [, value] = pairs[0] ?? []
@@ -349,15 +412,16 @@ const NOT_UTF8 = [
 ]
 const DEEP = Buffer.from(`${'['.repeat(20_000)}${']'.repeat(20_000)}`)
 
-function bodyOf({ id, body, method }: DocumentedOperation, world: World): fc.Arbitrary<BodyPart> {
+function bodyOf({ body, method, takesLines }: DocumentedOperation, world: World): fc.Arbitrary<BodyPart> {
   const none: BodyPart = { bytes: undefined, type: undefined, breaks: [], open: false }
+  if (takesLines) return fc.oneof(fc.constant(none), linesBody)
   if (body === undefined)
     return method === 'GET'
       ? fc.constant(none)
       : fc.oneof({ weight: 5, arbitrary: fc.constant(none) }, { weight: 1, arbitrary: surplusBody })
   const { schema, required } = body
-  const there = world.bodies[id]
-  const right = there === undefined ? valuesOf(schema) : fc.oneof(valuesOf(schema), fc.constant(there))
+  const made = valuesOf(schema, world)
+  const right = world.bodies.length === 0 ? made : fc.oneof(made, fc.constantFrom(...world.bodies))
   const json = fc
     .oneof(
       { weight: 5, arbitrary: right },
@@ -395,6 +459,25 @@ const jsonBody = (value: unknown): BodyPart => ({
   open: false,
 })
 
+/** Lines that are beads, JSON, or nothing of the kind; none of them makes the request a bad one. */
+const linesBody: fc.Arbitrary<BodyPart> = fc
+  .array(
+    fc.oneof(
+      fc
+        .record({ id: fc.stringMatching(/^al-[a-z0-9]{1,3}$/), title: fc.string(), labels: fc.array(fc.string()) })
+        .map((line) => Buffer.from(JSON.stringify(line))),
+      fc.jsonValue().map((value) => Buffer.from(JSON.stringify(value))),
+      fc.constantFrom(...NOT_JSON, ...NOT_UTF8, DEEP),
+    ),
+    { maxLength: 6 },
+  )
+  .map((lines) => ({
+    bytes: Buffer.concat(lines.flatMap((line) => [line, Buffer.from('\n')])),
+    type: 'application/x-ndjson',
+    breaks: [],
+    open: false,
+  }))
+
 /** The contract is silent about bodies of operations that take none. */
 const surplusBody = fc.jsonValue().map((value) => ({ ...jsonBody(value), open: true }))
 
@@ -416,17 +499,30 @@ function nearly(schema: Fields, right: fc.Arbitrary<unknown>): fc.Arbitrary<unkn
   })
 }
 
-/** A fuzzer must not make directories all over the machine, nor ask other hosts for packs and repositories. */
+/**
+ * A fuzzer must not make directories all over the machine, nor ask other hosts for packs and repositories, nor run what it
+ * makes up, nor start sessions by the hundred.
+ */
 function keptBelow(work: string, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((one) => keptBelow(work, one))
   if (!isFields(value)) return value
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, harmless(work, name, member)]))
 }
 
 const ELSEWHERE = /^[a-z][a-z+.-]*:\/\/|^[^/\s]+@[^/\s]+:/i
 
+/** Fields of agents and providers that are run, by a shell or as programs. */
+const RUN =
+  /^(?:command|acp_command|start_command|resume_command|pre_start|session_setup|session_setup_script|session_live|scale_check|work_query|sling_query|on_boot|on_death)(?:_append)?$/
+const PATHS = new Set(['dir', 'path', 'work_dir', 'overlay_dir'])
+
 function harmless(work: string, name: string, value: unknown): unknown {
-  if (typeof value !== 'string') return value
+  if (name === 'min_active_sessions' && typeof value === 'number') return Math.min(value, 1)
+  if (RUN.test(name)) {
+    if (Array.isArray(value)) return value.map((one: unknown) => (typeof one === 'string' ? 'true' : one))
+    return typeof value === 'string' && value !== '' ? 'true' : value
+  }
+  if (typeof value !== 'string') return keptBelow(work, value)
   if (ELSEWHERE.test(value)) return 'https://127.0.0.1/fuzzed.git'
-  const isPath = name === 'dir' || name === 'path'
-  return isPath && value.startsWith('/') && !value.startsWith(work) ? join(work, value).slice(0, 4096) : value
+  return PATHS.has(name) && value.startsWith('/') && !value.startsWith(work) ? join(work, value).slice(0, 4096) : value
 }

@@ -21,6 +21,8 @@ export interface DocumentedOperation {
   readonly parameters: readonly DocumentedParameter[]
   /** Undefined where the operation takes no body. */
   readonly body: { readonly schema: Fields; readonly required: boolean } | undefined
+  /** The body is lines of JSON, each looked at by itself. */
+  readonly takesLines: boolean
   readonly streams: boolean
   readonly responses: ReadonlyMap<number, DocumentedResponse>
 }
@@ -60,7 +62,8 @@ function documentedOperation(path: string, method: string, operation: Fields): D
     ([status, response]) => [Number(status), documentedResponse(`${at}/responses/${status}`, response)] as const,
   )
   const body = operation.requestBody === undefined ? undefined : resolved(operation.requestBody)
-  const json = body === undefined ? undefined : asFields(asFields(body.content)['application/json'])
+  const content = body === undefined ? {} : asFields(body.content)
+  const json = content['application/json'] === undefined ? undefined : asFields(content['application/json'])
   return {
     id: String(operation.operationId),
     method: method.toUpperCase(),
@@ -68,6 +71,7 @@ function documentedOperation(path: string, method: string, operation: Fields): D
     family: String(asList(operation.tags)[0]),
     parameters: asList(operation.parameters ?? []).map((parameter) => documentedParameter(resolved(parameter))),
     body: json === undefined ? undefined : { schema: asFields(json.schema), required: body?.required === true },
+    takesLines: content['application/x-ndjson'] !== undefined,
     streams: operation['x-svc-frames'] !== undefined,
     responses: new Map(responses),
   }
@@ -145,6 +149,7 @@ function bodyFaults({ content, pointer, problems }: DocumentedResponse, contentT
     return types.length === 0 && body.length === 0
       ? []
       : [`content type ${contentType || 'none'}, declared: ${types.join(', ')}`]
+  if (type === LINES_TYPE) return linesFaults(asFields(content[type]), body)
   if (!type.endsWith('json')) return []
   let value: unknown
   try {
@@ -154,6 +159,22 @@ function bodyFaults({ content, pointer, problems }: DocumentedResponse, contentT
   }
   const found = breaches({ $ref: `${pointer}/content/${escaped(type)}/schema` }, value)
   return type === 'application/problem+json' ? [...found, ...problemFaults(asFields(value), problems)] : found
+}
+
+const LINES_TYPE = 'application/x-ndjson'
+
+/** Each line is JSON by itself, and what the document says of a line. */
+function linesFaults({ 'x-svc-line': line }: Fields, body: Buffer): string[] {
+  const lines = body.toString('utf8').split('\n')
+  const unfinished = lines.pop() === '' ? [] : ['the last line has no end']
+  const wrong = lines.flatMap((text, at) => {
+    try {
+      return breaches(asFields(line), JSON.parse(text)).map((why) => `line ${at + 1}: ${why}`)
+    } catch {
+      return [`line ${at + 1} is not JSON: ${text.slice(0, 200)}`]
+    }
+  })
+  return [...unfinished, ...wrong.slice(0, 20)]
 }
 
 const PREFIXES = new Map(

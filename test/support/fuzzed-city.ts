@@ -5,6 +5,8 @@ import { asFields, asList } from './contract-document.ts'
 export const CITY = 'fuzz-city'
 /** Is started, stopped and unregistered by requests under test. */
 export const STEERED = 'fuzz-steered'
+/** What a supervisor that is fuzzed has for a shell: fuzzed messages must not be commands. */
+export const HARMLESS_SHELL = { SHELL: '/bin/cat' } as const
 const STEERING = new Set(['start-city', 'stop-city', 'restart-city', 'unregister-city'])
 
 export const isSteering = (operationId: string): boolean => STEERING.has(operationId)
@@ -34,6 +36,11 @@ export async function ensureCity(url: string, name: string): Promise<string> {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
   return requestId
+}
+
+/** Stops both, so that no agent outlives the supervisor. */
+export async function stopCities(url: string): Promise<void> {
+  for (const name of [CITY, STEERED]) await post(url, `/v0/city/${name}/stop`, { force: true })
 }
 
 async function isRunning(url: string, name: string): Promise<boolean> {

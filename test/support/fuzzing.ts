@@ -4,13 +4,14 @@ import fc from 'fast-check'
 import { type Case, casesOf, type World } from './contract-cases.ts'
 import { type Answer, asFields, asList, type DocumentedOperation, faults } from './contract-document.ts'
 import { CITY, ensureCity, isSteering, STEERED } from './fuzzed-city.ts'
+import { BODIES, type FuzzedWorld } from './fuzzed-world.ts'
 import { rawFaults, rawRequests } from './raw-cases.ts'
 import { exchange, exchangeBytes } from './wire.ts'
 
 export interface Campaign {
   readonly url: string
   readonly work: string
-  readonly requestId: string
+  readonly world: FuzzedWorld
   readonly agent: Agent
   readonly seed: number
   /** Counts answers by operation and status. */
@@ -40,7 +41,17 @@ const BEYOND_SCHEMA: Readonly<Record<string, readonly string[]>> = {
 const RIGHT_FAILURES: Readonly<Record<string, readonly string[]>> = {
   'create-city': ['provider-not-ready', 'missing-dependency'],
   'stop-city': ['gateway-timeout'],
+  'create-session': ['missing-dependency'],
+  'submit-session': ['unsupported'],
+  'stop-session': ['unsupported', 'gateway-timeout'],
+  'kill-session': ['gateway-timeout'],
+  'set-session-permission-mode': ['unsupported'],
+  'respond-session': ['unsupported', 'gateway-timeout'],
+  'peek-session': ['unsupported'],
+  'attach-session': ['unsupported'],
 }
+/** Operations that answer some right requests with a status from 500 on. */
+export const rightFailures = (operationId: string): boolean => RIGHT_FAILURES[operationId] !== undefined
 /** Lists of names in one text. */
 const NAMES_IN_TEXT = new Set([
   'get-readiness',
@@ -52,11 +63,11 @@ const NAMES_IN_TEXT = new Set([
 /** Runs generated requests of one operation; throws with the smallest one that is answered wrongly. */
 export async function fuzzOperation(
   operation: DocumentedOperation,
-  { url, work, requestId, agent, seed, seen }: Campaign,
+  { url, work, world, agent, seed, seen }: Campaign,
   runs: number,
 ): Promise<void> {
-  const world = worldFor(operation, { work, requestId })
-  const property = fc.asyncProperty(casesOf(operation, world), async (one) => {
+  await world.tend()
+  const property = fc.asyncProperty(casesOf(operation, worldOf(operation, { work, world })), async (one) => {
     const answer = await exchange(url, one, agent)
     const key = `${operation.id} ${answer.status}`
     seen.set(key, (seen.get(key) ?? 0) + 1)
@@ -66,16 +77,19 @@ export async function fuzzOperation(
         `${one.method} ${one.target.slice(0, 300)}\n${sentText(one)}\n→ ${answer.status} ${answer.body.toString('utf8').slice(0, 600)}\n${found.join('\n')}`,
       )
     if (isSteering(operation.id)) await ensureCity(url, STEERED)
+    // What it may have used up is no longer offered.
+    else if (one.method !== 'GET' && answer.status < 300) await world.look()
   })
   await fc.assert(property, { numRuns: runs, seed, interruptAfterTimeLimit: OPERATION_LIMIT_MS })
 }
 
-/** What the server holds: path parameters and bodies that must name something get their values here. */
-function worldFor({ id }: DocumentedOperation, { work, requestId }: Pick<Campaign, 'work' | 'requestId'>): World {
-  const city = isSteering(id) ? STEERED : CITY
+/** What the server holds, as one operation needs it. */
+function worldOf({ id, path }: DocumentedOperation, { work, world }: Pick<Campaign, 'work' | 'world'>): World {
+  const cityName = isSteering(id) ? STEERED : CITY
   return {
-    known: { cityName: [city], request_id: [requestId], asset: ['start.js', 'swagger-ui.css'] },
-    bodies: { 'adopt-city': { path: CITY }, 'stop-city': {} },
+    paths: () => world.pathsOf(path).map((values) => ({ cityName, ...values })),
+    named: (field) => world.named(field),
+    bodies: BODIES[id] ?? [],
     work,
   }
 }

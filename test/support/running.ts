@@ -9,6 +9,7 @@ import { getRequest, type RequestInfo } from '../../src/contract/requests.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { resolveSettings } from '../../src/supervisor/settings.ts'
 import { type SupervisorDeps, startSupervisor as startHere } from '../../src/supervisor/supervisor.ts'
+import { endProcessesOf } from './city-processes.ts'
 import { asMap } from './document.ts'
 import { Api, eventually } from './http.ts'
 import { type RunningSupervisor, type StartOptions, startSupervisor } from './supervisor.ts'
@@ -30,7 +31,14 @@ export function homeWith(toml: string): { readonly root: string; readonly home: 
   const home = join(root, 'home')
   mkdirSync(home, { mode: 0o700 })
   writeFileSync(join(home, 'supervisor.toml'), toml)
-  return { root, home, [Symbol.dispose]: () => rmSync(root, { recursive: true, force: true }) }
+  return {
+    root,
+    home,
+    [Symbol.dispose]() {
+      endProcessesOf(root)
+      rmSync(root, { recursive: true, force: true })
+    },
+  }
 }
 
 /** A real supervisor with a client of it, both gone at the end. */

@@ -23,9 +23,11 @@ export interface EventFrame extends SseFrame {
 
 export class SseReader implements AsyncDisposable {
   readonly headers: IncomingHttpHeaders
-  /** Everything but heartbeats, in order. */
+  /** Events, in order. */
   readonly events: EventFrame[] = []
   readonly heartbeats: SseFrame[] = []
+  /** What the streams of sessions and agents send, in order. */
+  readonly frames: SseFrame[] = []
   /** Resolves when the server ends the stream, or the connection breaks. */
   readonly ended: Promise<void>
   readonly #response: IncomingMessage
@@ -76,7 +78,7 @@ export class SseReader implements AsyncDisposable {
     const end = performance.now() + deadlineMs
     while (!enough()) {
       if (this.#failure !== undefined) throw this.#failure
-      const sofar = this.events
+      const sofar = [...this.events, ...this.frames]
         .slice(-20)
         .map(({ text }) => text.slice(0, 300))
         .join('')
@@ -121,6 +123,10 @@ export class SseReader implements AsyncDisposable {
     assertValid(kind.ref, data)
     if (frame.event === 'heartbeat') {
       this.heartbeats.push(frame)
+      return
+    }
+    if (frame.event !== 'event' && frame.event !== 'tagged_event') {
+      this.frames.push(frame)
       return
     }
     const tagged = frame.event === 'tagged_event'

@@ -1,8 +1,9 @@
 /** A real supervisor process for a test: its own home, a free port, gone when the test ends. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { endProcessesOf } from './city-processes.ts'
 
 const MAIN = resolve(import.meta.dirname, '..', '..', 'src', 'main.ts')
 const START_DEADLINE_MS = 30_000
@@ -30,9 +31,20 @@ export interface RunningSupervisor extends AsyncDisposable {
 export async function startSupervisor(options: StartOptions = {}): Promise<RunningSupervisor> {
   const root = options.home === undefined ? mkdtempSync(join(tmpdir(), 'svc-test-')) : resolve(options.home, '..')
   const home = options.home ?? join(root, 'home')
+  // Where the tmux servers of its cities have their sockets: they outlive it, and are found by it.
+  const runtimeDir = join(root, 'run')
+  mkdirSync(runtimeDir, { recursive: true, mode: 0o700 })
   const child = spawn(process.execPath, [MAIN, 'serve', '--port', '0', '--home', home, ...(options.args ?? [])], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, HOME: root, SVC_HOME: '', SVC_API: '', SVC_CITY: '', ...options.env },
+    env: {
+      ...process.env,
+      HOME: root,
+      SVC_HOME: '',
+      SVC_API: '',
+      SVC_CITY: '',
+      XDG_RUNTIME_DIR: runtimeDir,
+      ...options.env,
+    },
   })
   let stderr = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -55,7 +67,9 @@ export async function startSupervisor(options: StartOptions = {}): Promise<Runni
     async [Symbol.asyncDispose]() {
       await kill('SIGKILL')
       // One who asked for a home of its own starts on it again.
-      if (options.home === undefined) rmSync(root, { recursive: true, force: true })
+      if (options.home !== undefined) return
+      endProcessesOf(root)
+      rmSync(root, { recursive: true, force: true })
     },
   }
 }

@@ -1,8 +1,9 @@
 /** `svcctl city …`. */
 import { resolve } from 'node:path'
-import type { CityGetResponse, CityInfo, StatusBody } from '../../contract/cities.ts'
+import type { CityGetResponse, CityInfo } from '../../contract/cities.ts'
 import { parseTimeout, settle, waitFlags } from '../accepted.ts'
-import { type CommandSpec, type Input, keyFlag } from '../command.ts'
+import { CITY_STATUS } from '../city-status.ts'
+import { type CommandSpec, type Input, keyFlag, yesFlag } from '../command.ts'
 import { type Context, REQUEST_TIMEOUT_MS } from '../context.ts'
 import { resolveCity } from '../discovery.ts'
 import { EXIT, usageError } from '../failure.ts'
@@ -37,26 +38,6 @@ const CITY_COLUMNS: readonly Column<CityGetResponse>[] = [
   { header: 'REVISION', value: (city) => city.revision, wide: true },
 ]
 
-const STATUS_COLUMNS: readonly Column<StatusBody>[] = [
-  { header: 'NAME', value: (status) => status.name },
-  { header: 'PATH', value: (status) => status.path },
-  { header: 'UPTIME_SEC', value: (status) => status.uptime_sec },
-  { header: 'SUSPENDED', value: (status) => status.suspended },
-  {
-    header: 'AGENTS',
-    value: ({ agents }) =>
-      `${agents.running} of ${agents.total} running, ${agents.suspended} suspended, ${agents.quarantined} quarantined`,
-  },
-  { header: 'RIGS', value: ({ rigs }) => `${rigs.total}, ${rigs.suspended} suspended` },
-  { header: 'WORK', value: ({ work }) => `${work.ready} ready, ${work.in_progress} in progress, ${work.open} open` },
-  { header: 'MAIL', value: ({ mail }) => `${mail.unread} unread of ${mail.total}` },
-  {
-    header: 'EVENTS',
-    value: ({ events }) => `head ${events.head_seq}, oldest ${events.oldest_seq}, ${events.bytes} bytes`,
-  },
-  { header: 'OBSERVED_AT', value: (status) => status.observed_at, kind: 'time' },
-]
-
 const name = (item: { readonly name: string }): string => item.name
 
 async function list(context: Context): Promise<number> {
@@ -83,7 +64,7 @@ async function status(context: Context, input: Input): Promise<number> {
   const cityName = await context.needCity(input.text('city_name'), limit.signal)
   const client = await context.client()
   const { body, text } = await client.call('get-city-status', { params: { cityName }, signal: limit.signal })
-  await context.print.item({ item: body, columns: STATUS_COLUMNS, name, json: text })
+  await context.print.item({ item: body, ...CITY_STATUS, json: text })
   return EXIT.ok
 }
 
@@ -308,7 +289,7 @@ export const commands: readonly CommandSpec[] = [
     path: ['city', 'unregister'],
     operations: ['unregister-city'],
     arguments: [{ name: '[city_name]', description: 'Name or path.', complete: 'city' }],
-    flags: [{ flags: '-y, --yes', description: 'Do not ask.' }, ...waitFlags, keyFlag],
+    flags: [yesFlag, ...waitFlags, keyFlag],
     examples: [{ line: 'svcctl city unregister alpha --yes', does: 'the supervisor forgets it; its files stay' }],
     run: unregister,
   },

@@ -1,11 +1,12 @@
 /** `svcctl config …`. */
 import { ApiProblem } from '../../client/problems.ts'
 import type { ConfigCheckResult, ConfigExplanation, EffectiveConfigBody } from '../../contract/config.ts'
-import { settle, waitFlags } from '../accepted.ts'
+import { waitFlags } from '../accepted.ts'
 import { type CommandSpec, type Input, keyFlag } from '../command.ts'
 import type { Context } from '../context.ts'
 import { createDraft, type Draft } from '../editor.ts'
 import { EXIT, Failure, printable, usageError } from '../failure.ts'
+import { starts } from '../in-city.ts'
 import type { Cell, Column } from '../output.ts'
 
 const EFFECTIVE_COLUMNS: readonly Column<EffectiveConfigBody>[] = [
@@ -179,18 +180,9 @@ async function readGiven(context: Context, files: readonly string[]): Promise<Re
   return Object.fromEntries(await Promise.all(entries))
 }
 
-async function reload(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const { body, text } = await client.call('reload-config', {
-    params: { cityName },
-    body: input.on('soft') ? { soft: true } : {},
-    idempotencyKey: input.text('idempotencyKey'),
-    signal: limit.signal,
-  })
-  return settle(context, input, 'config.reload', { ...body, city: cityName }, text)
-}
+const reload = starts('config.reload', ({ client, cityName, input, options }) =>
+  client.call('reload-config', { params: { cityName }, body: input.on('soft') ? { soft: true } : {}, ...options }),
+)
 
 async function edit(context: Context, input: Input): Promise<number> {
   const path = input.text('path') ?? 'city.toml'

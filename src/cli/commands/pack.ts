@@ -1,9 +1,11 @@
 /** `svcctl pack …`: what a city imports. */
-import type { Pack, PackIssue } from '../../contract/packs.ts'
-import { settle, waitFlags } from '../accepted.ts'
+import type { Pack, PackAddRequest, PackIssue } from '../../contract/packs.ts'
+import { waitFlags } from '../accepted.ts'
 import { type CommandSpec, type FlagSpec, type Input, keyFlag } from '../command.ts'
 import type { Context } from '../context.ts'
 import { EXIT } from '../failure.ts'
+import { bodyOf } from '../fields.ts'
+import { type AnswerOf, type InCity, inCity, printsItem, printsList, starts, type View } from '../in-city.ts'
 import type { Column } from '../output.ts'
 
 const COLUMNS: readonly Column<Pack>[] = [
@@ -29,109 +31,59 @@ const ISSUE_COLUMNS: readonly Column<PackIssue>[] = [
   { header: 'MESSAGE', value: (issue) => issue.message },
   { header: 'HINT', value: (issue) => issue.hint },
 ]
-const name = (pack: { readonly name: string }): string => pack.name
-
-async function list(context: Context): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const { body, text } = await client.call('list-packs', { params: { cityName }, signal: limit.signal })
-  await context.print.list({ items: body.items, columns: COLUMNS, name, json: text })
-  for (const failure of body.partial_errors ?? []) await context.note(`warning: ${failure}`)
-  return EXIT.ok
+const PACK: View<Pack> = { columns: COLUMNS, name: ({ name }) => name }
+const DELETED: View<AnswerOf<'remove-pack'>> = {
+  columns: [
+    { header: 'STATUS', value: (deleted) => deleted.status },
+    { header: 'NAME', value: (deleted) => deleted.name },
+    { header: 'SCOPE', value: (deleted) => deleted.scope },
+    { header: 'SOURCE', value: (deleted) => deleted.source },
+  ],
+  name: ({ name }) => name,
 }
 
-async function get(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const { body, text } = await client.call('get-pack', {
-    params: { cityName, name: input.required('name') },
-    query: { scope: input.text('scope') },
-    signal: limit.signal,
-  })
-  await context.print.item({
-    item: body,
-    columns: COLUMNS.map((column) => ({ ...column, wide: false })),
-    name,
-    json: text,
-  })
-  return EXIT.ok
-}
+const itemParams = ({ cityName, input }: InCity) => ({ cityName, name: input.required('name') })
+const scopeQuery = ({ input }: InCity) => ({ scope: input.text('scope') })
 
-async function add(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const [binding, version, scope] = [input.text('name'), input.text('version'), input.text('scope')]
-  const { body, text } = await client.call('add-pack', {
+const list = printsList(PACK, ({ client, cityName, options }) =>
+  client.call('list-packs', { params: { cityName }, ...options }),
+)
+
+const get = printsItem(PACK, (city) =>
+  city.client.call('get-pack', { params: itemParams(city), query: scopeQuery(city), ...city.options }),
+)
+
+const remove = printsItem(DELETED, (city) =>
+  city.client.call('remove-pack', { params: itemParams(city), query: scopeQuery(city), ...city.options }),
+)
+
+const add = starts('pack.add', ({ client, cityName, input, options }) =>
+  client.call('add-pack', {
     params: { cityName },
-    body: {
+    body: bodyOf<PackAddRequest>({
       source: input.required('source'),
-      ...(binding === undefined ? {} : { name: binding }),
-      ...(version === undefined ? {} : { version }),
-      ...(scope === undefined ? {} : { scope }),
-    },
-    idempotencyKey: input.text('idempotencyKey'),
-    signal: limit.signal,
-  })
-  return settle(context, input, 'pack.add', { ...body, city: cityName }, text)
-}
+      name: input.text('name'),
+      version: input.text('version'),
+      scope: input.text('scope'),
+    }),
+    ...options,
+  }),
+)
 
-async function remove(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const { body, text } = await client.call('remove-pack', {
-    params: { cityName, name: input.required('name') },
-    query: { scope: input.text('scope') },
-    signal: limit.signal,
-  })
-  await context.print.item({
-    item: body,
-    columns: [
-      { header: 'STATUS', value: (deleted) => deleted.status },
-      { header: 'NAME', value: name },
-      { header: 'SCOPE', value: (deleted) => deleted.scope },
-      { header: 'SOURCE', value: (deleted) => deleted.source },
-    ],
-    name,
-    json: text,
-  })
-  return EXIT.ok
-}
+const install = starts('pack.install', ({ client, cityName, options }) =>
+  client.call('install-packs', { params: { cityName }, ...options }),
+)
 
-async function install(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const { body, text } = await client.call('install-packs', {
-    params: { cityName },
-    idempotencyKey: input.text('idempotencyKey'),
-    signal: limit.signal,
-  })
-  return settle(context, input, 'pack.install', { ...body, city: cityName }, text)
-}
-
-async function upgrade(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
+const upgrade = starts('pack.upgrade', ({ client, cityName, input, options }) => {
   const names = input.texts('names')
-  const { body, text } = await client.call('upgrade-packs', {
-    params: { cityName },
-    body: names.length === 0 ? {} : { names: [...names] },
-    idempotencyKey: input.text('idempotencyKey'),
-    signal: limit.signal,
-  })
-  return settle(context, input, 'pack.upgrade', { ...body, city: cityName }, text)
-}
+  const body = names.length === 0 ? {} : { names: [...names] }
+  return client.call('upgrade-packs', { params: { cityName }, body, ...options })
+})
 
-async function check(context: Context): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const { body, text } = await client.call('check-packs', { params: { cityName }, signal: limit.signal })
+async function check(context: Context, input: Input): Promise<number> {
+  const { body, text } = await inCity(context, input, ({ client, cityName, options }) =>
+    client.call('check-packs', { params: { cityName }, ...options }),
+  )
   await context.print.list({ items: body.issues, columns: ISSUE_COLUMNS, name: ({ code }) => code, json: text })
   return body.ok ? EXIT.ok : EXIT.operationFailed
 }

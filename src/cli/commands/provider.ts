@@ -4,7 +4,8 @@ import type { ProviderCreateRequest, ProviderInfo } from '../../contract/provide
 import { type CommandSpec, type Input, keyFlag } from '../command.ts'
 import type { Context } from '../context.ts'
 import { EXIT } from '../failure.ts'
-import { bodyOf, ifMatchFlag, preconditionOf, readFields, setFlags, unsetFlag } from '../fields.ts'
+import { bodyOf, ifMatchFlag, setFlags, unsetFlag } from '../fields.ts'
+import { type AnswerOf, fieldsOver, type InCity, inCity, printsItem, printsList, type View } from '../in-city.ts'
 import type { Column } from '../output.ts'
 import { providerReadiness } from './health.ts'
 
@@ -22,108 +23,84 @@ const COLUMNS: readonly Column<ProviderInfo>[] = [
   { header: 'FILE', value: ({ file, line }) => (file === undefined ? undefined : `${file}:${line}`), wide: true },
   { header: 'REVISION', value: (provider) => provider.revision, wide: true },
 ]
-const ITEM_COLUMNS = COLUMNS.map((column) => ({ ...column, wide: false }))
-const name = (provider: { readonly name: string }): string => provider.name
+const PROVIDER: View<ProviderInfo> = { columns: COLUMNS, name: ({ name }) => name }
+const DELETED: View<AnswerOf<'delete-provider'>> = {
+  columns: [
+    { header: 'STATUS', value: (deleted) => deleted.status },
+    { header: 'NAME', value: (deleted) => deleted.name },
+    { header: 'REVISION', value: (deleted) => deleted.revision },
+  ],
+  name: ({ name }) => name,
+}
+
+interface Choice {
+  readonly name: string
+  readonly option: string
+  readonly preset: string | undefined
+  readonly choices: string
+}
+const CHOICES: View<Choice> = {
+  columns: [
+    { header: 'NAME', value: (item) => item.name },
+    { header: 'OPTION', value: (item) => item.option },
+    { header: 'DEFAULT', value: (item) => item.preset },
+    { header: 'CHOICES', value: (item) => item.choices },
+  ],
+  name: (item) => `${item.name} ${item.option}`,
+}
+
+const itemParams = ({ cityName, input }: InCity) => ({ cityName, name: input.required('name') })
 
 async function list(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const call = { params: { cityName }, signal: limit.signal }
-  if (input.on('options')) {
-    const { body, text } = await client.call('list-public-providers', call)
-    const items = body.items.flatMap((provider) =>
-      provider.options_schema.map((option) => ({
-        name: provider.name,
-        option: option.key,
-        preset: provider.effective_defaults[option.key],
-        choices: option.choices.map(({ value }) => value).join(', '),
-      })),
-    )
-    const columns: readonly Column<(typeof items)[number]>[] = [
-      { header: 'NAME', value: (item) => item.name },
-      { header: 'OPTION', value: (item) => item.option },
-      { header: 'DEFAULT', value: (item) => item.preset },
-      { header: 'CHOICES', value: (item) => item.choices },
-    ]
-    await context.print.list({ items, columns, name: (item) => `${item.name} ${item.option}`, json: text })
-    return EXIT.ok
-  }
-  const { body, text } = await client.call('list-providers', call)
-  await context.print.list({ items: body.items, columns: COLUMNS, name, json: text })
+  return input.on('options') ? listChoices(context, input) : listProviders(context, input)
+}
+
+const listProviders = printsList(PROVIDER, ({ client, cityName, options }) =>
+  client.call('list-providers', { params: { cityName }, ...options }),
+)
+
+async function listChoices(context: Context, input: Input): Promise<number> {
+  const { body, text } = await inCity(context, input, ({ client, cityName, options }) =>
+    client.call('list-public-providers', { params: { cityName }, ...options }),
+  )
+  const items = body.items.flatMap((provider) =>
+    provider.options_schema.map((option) => ({
+      name: provider.name,
+      option: option.key,
+      preset: provider.effective_defaults[option.key],
+      choices: option.choices.map(({ value }) => value).join(', '),
+    })),
+  )
+  await context.print.list({ items, ...CHOICES, json: text })
   return EXIT.ok
 }
 
-async function get(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const params = { cityName, name: input.required('name') }
-  const { body, text } = await client.call('get-provider', { params, signal: limit.signal })
-  return show(context, body, text)
-}
+const get = printsItem(PROVIDER, (city) =>
+  city.client.call('get-provider', { params: itemParams(city), ...city.options }),
+)
 
-async function create(context: Context, input: Input): Promise<number> {
-  const [base, command, displayName] = [input.text('base'), input.text('command'), input.text('displayName')]
-  const fields = await readFields(context, input, {
+const create = printsItem(
+  PROVIDER,
+  ({ client, cityName, options }, fields) =>
+    client.call('create-provider', { params: { cityName }, body: bodyOf<ProviderCreateRequest>(fields), ...options }),
+  fieldsOver((_, input) => ({
     name: input.required('name'),
-    ...(base === undefined ? {} : { base }),
-    ...(command === undefined ? {} : { command }),
-    ...(displayName === undefined ? {} : { display_name: displayName }),
-  })
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const { body, text } = await client.call('create-provider', {
-    params: { cityName },
-    body: bodyOf<ProviderCreateRequest>(fields),
-    headers: preconditionOf(input),
-    idempotencyKey: input.text('idempotencyKey'),
-    signal: limit.signal,
-  })
-  return show(context, body, text)
-}
+    base: input.text('base'),
+    command: input.text('command'),
+    display_name: input.text('displayName'),
+  })),
+)
 
-async function update(context: Context, input: Input): Promise<number> {
-  const fields = await readFields(context, input)
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const { body, text } = await client.call('patch-provider', {
-    params: { cityName, name: input.required('name') },
-    body: bodyOf<PatchBody>(fields),
-    headers: preconditionOf(input),
-    signal: limit.signal,
-  })
-  return show(context, body, text)
-}
+const update = printsItem(
+  PROVIDER,
+  (city, fields) =>
+    city.client.call('patch-provider', { params: itemParams(city), body: bodyOf<PatchBody>(fields), ...city.options }),
+  fieldsOver(),
+)
 
-async function remove(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const { body, text } = await client.call('delete-provider', {
-    params: { cityName, name: input.required('name') },
-    headers: preconditionOf(input),
-    signal: limit.signal,
-  })
-  await context.print.item({
-    item: body,
-    columns: [
-      { header: 'STATUS', value: (deleted) => deleted.status },
-      { header: 'NAME', value: name },
-      { header: 'REVISION', value: (deleted) => deleted.revision },
-    ],
-    name,
-    json: text,
-  })
-  return EXIT.ok
-}
-
-async function show(context: Context, item: ProviderInfo, json: string): Promise<number> {
-  await context.print.item({ item, columns: ITEM_COLUMNS, name, json })
-  return EXIT.ok
-}
+const remove = printsItem(DELETED, (city) =>
+  city.client.call('delete-provider', { params: itemParams(city), ...city.options }),
+)
 
 const provider = { name: '<name>', description: 'Name of the provider.' } as const
 

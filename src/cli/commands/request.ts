@@ -1,12 +1,12 @@
 /** `svcctl request …`: what became of a 202. */
 import { outcomeOf } from '../../client/requests.ts'
-import type { RequestInfo } from '../../contract/requests.ts'
+import type { REQUEST_OPERATIONS, REQUEST_STATES, RequestInfo } from '../../contract/requests.ts'
 import { type AcceptedIn, parseTimeout, printOutcome, waitFor } from '../accepted.ts'
 import type { CommandSpec, Input } from '../command.ts'
 import type { Context } from '../context.ts'
-import { EXIT, usageError } from '../failure.ts'
+import { EXIT } from '../failure.ts'
 import type { Column } from '../output.ts'
-import { listAll } from '../paged.ts'
+import { limitFlag, listAll, mostOf, pageSize } from '../paged.ts'
 
 const OPERATIONS = [
   'city.create',
@@ -18,9 +18,11 @@ const OPERATIONS = [
   'pack.install',
   'pack.upgrade',
   'rig.create',
-] as const
-const STATES = ['accepted', 'running', 'succeeded', 'failed'] as const
-const DEFAULT_LIMIT = 100
+  'session.create',
+  'session.message',
+  'session.submit',
+] as const satisfies typeof REQUEST_OPERATIONS
+const STATES = ['accepted', 'running', 'succeeded', 'failed'] as const satisfies typeof REQUEST_STATES
 
 const COLUMNS: readonly Column<RequestInfo>[] = [
   { header: 'REQUEST_ID', value: (request) => request.request_id },
@@ -36,7 +38,7 @@ const COLUMNS: readonly Column<RequestInfo>[] = [
 const name = (request: RequestInfo): string => request.request_id
 
 async function list(context: Context, input: Input): Promise<number> {
-  const most = parseLimit(input.text('limit'))
+  const most = mostOf(input)
   using limit = context.within()
   const client = await context.client()
   const query = {
@@ -45,20 +47,14 @@ async function list(context: Context, input: Input): Promise<number> {
     // Without being asked, the requests of all cities: also those of one that is gone.
     city: context.options.city === undefined ? undefined : await context.city(limit.signal),
   }
-  const page = { limit: Math.min(most, 1000), signal: limit.signal }
+  const { signal } = limit
   const all = await listAll(
-    (cursor) => client.call('list-requests', { query: { ...query, limit: page.limit, cursor }, signal: page.signal }),
+    (cursor) => client.call('list-requests', { query: { ...query, limit: pageSize(most), cursor }, signal }),
     most,
   )
   await context.print.list({ ...all, columns: COLUMNS, name })
   if (all.more) await context.note(`showing the newest ${all.items.length}; --limit N gets more`)
   return EXIT.ok
-}
-
-function parseLimit(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_LIMIT
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw usageError(`invalid --limit "${text}": expected a number above 0`)
-  return Number(text)
 }
 
 async function get(context: Context, input: Input): Promise<number> {
@@ -96,7 +92,7 @@ export const commands: readonly CommandSpec[] = [
     flags: [
       { flags: '--operation <operation>', description: 'Only of this kind.', choices: OPERATIONS },
       { flags: '--status <status>', description: 'Only in this state.', choices: STATES },
-      { flags: '--limit <n>', description: 'At most so many: 100 where absent.' },
+      limitFlag,
     ],
     examples: [{ line: 'svcctl request list --status failed', does: 'what went wrong lately' }],
     run: list,

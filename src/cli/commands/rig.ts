@@ -1,12 +1,22 @@
 /** `svcctl rig …`: project directories of a city. */
 import { resolve } from 'node:path'
 import type { PatchBody } from '../../contract/merge-patch.ts'
-import type { RigCreateRequest, RigInfo } from '../../contract/rigs.ts'
+import type { RigActionResult, RigCreateRequest, RigInfo } from '../../contract/rigs.ts'
 import { settle, waitFlags } from '../accepted.ts'
-import { type CommandSpec, type Input, keyFlag } from '../command.ts'
+import { type CommandSpec, type Input, keyFlag, yesFlag } from '../command.ts'
 import type { Context } from '../context.ts'
 import { EXIT, usageError } from '../failure.ts'
-import { bodyOf, ifMatchFlag, preconditionOf, readFields, setFlags, unsetFlag } from '../fields.ts'
+import { bodyOf, ifMatchFlag, readFields, setFlags, unsetFlag } from '../fields.ts'
+import {
+  type AnswerOf,
+  allColumns,
+  fieldsOver,
+  type InCity,
+  inCity,
+  printsItem,
+  printsList,
+  type View,
+} from '../in-city.ts'
 import type { Column } from '../output.ts'
 
 const COLUMNS: readonly Column<RigInfo>[] = [
@@ -26,132 +36,91 @@ const COLUMNS: readonly Column<RigInfo>[] = [
   { header: 'FILE', value: ({ file, line }) => (file === undefined ? undefined : `${file}:${line}`), wide: true },
   { header: 'REVISION', value: (rig) => rig.revision, wide: true },
 ]
-const ITEM_COLUMNS = COLUMNS.map((column) => ({ ...column, wide: false }))
-const name = (rig: { readonly name: string }): string => rig.name
-
-async function list(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const query = { git: input.choice('git') ?? true }
-  const { body, text } = await client.call('list-rigs', { params: { cityName }, query, signal: limit.signal })
-  await context.print.list({ items: body.items, columns: COLUMNS, name, json: text })
-  return EXIT.ok
+const RIG: View<RigInfo> = { columns: COLUMNS, name: ({ name }) => name }
+const DELETED: View<AnswerOf<'delete-rig'>> = {
+  columns: [
+    { header: 'STATUS', value: (deleted) => deleted.status },
+    { header: 'NAME', value: (deleted) => deleted.name },
+    { header: 'REMOVED', value: ({ removed }) => (removed.length === 0 ? undefined : removed.join(', ')) },
+    { header: 'REVISION', value: (deleted) => deleted.revision },
+  ],
+  name: ({ name }) => name,
 }
 
-async function get(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const { body, text } = await client.call('get-rig', {
-    params: { cityName, name: input.required('name') },
-    query: { git: input.choice('git') ?? true },
-    signal: limit.signal,
-  })
-  return show(context, body, text)
-}
+const itemParams = ({ cityName, input }: InCity) => ({ cityName, name: input.required('name') })
+const gitQuery = ({ input }: InCity) => ({ git: input.choice('git') ?? true })
+
+const list = printsList(RIG, (city) =>
+  city.client.call('list-rigs', { params: { cityName: city.cityName }, query: gitQuery(city), ...city.options }),
+)
+
+const get = printsItem(RIG, (city) =>
+  city.client.call('get-rig', { params: itemParams(city), query: gitQuery(city), ...city.options }),
+)
 
 async function create(context: Context, input: Input): Promise<number> {
-  const [given, url, prefix, branch] = [
-    input.text('path'),
-    input.text('gitUrl'),
-    input.text('prefix'),
-    input.text('defaultBranch'),
-  ]
+  const [given, url] = [input.text('path'), input.text('gitUrl')]
   if (given !== undefined && url !== undefined) throw usageError('a directory and --git-url are mutually exclusive')
   const fields = await readFields(context, input, {
     name: input.required('name'),
     // Relative to here, as everywhere on a command line; the server makes it relative to the city where it is inside.
     ...(given === undefined ? {} : { path: resolve(context.io.cwd, given.replace(/^~(?=\/|$)/, context.io.home)) }),
-    ...(url === undefined ? {} : { git_url: url }),
-    ...(prefix === undefined ? {} : { prefix }),
-    ...(branch === undefined ? {} : { default_branch: branch }),
+    git_url: url,
+    prefix: input.text('prefix'),
+    default_branch: input.text('defaultBranch'),
   })
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const { body, text } = await client.call('create-rig', {
-    params: { cityName },
-    body: bodyOf<RigCreateRequest>(fields),
-    headers: preconditionOf(input),
-    idempotencyKey: input.text('idempotencyKey'),
-    signal: limit.signal,
+  return inCity(context, input, async ({ client, cityName, options }) => {
+    const { body, text } = await client.call('create-rig', {
+      params: { cityName },
+      body: bodyOf<RigCreateRequest>(fields),
+      ...options,
+    })
+    if ('request_id' in body) return settle(context, input, 'rig.create', { ...body, city: cityName }, text)
+    await context.print.item({ item: body, ...allColumns(RIG), json: text })
+    return EXIT.ok
   })
-  if ('request_id' in body) return settle(context, input, 'rig.create', { ...body, city: cityName }, text)
-  return show(context, body, text)
 }
 
-async function update(context: Context, input: Input): Promise<number> {
-  const fields = await readFields(context, input)
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const { body, text } = await client.call('patch-rig', {
-    params: { cityName, name: input.required('name') },
-    body: bodyOf<PatchBody>(fields),
-    headers: preconditionOf(input),
-    signal: limit.signal,
-  })
-  return show(context, body, text)
-}
+const update = printsItem(
+  RIG,
+  (city, fields) =>
+    city.client.call('patch-rig', { params: itemParams(city), body: bodyOf<PatchBody>(fields), ...city.options }),
+  fieldsOver(),
+)
+
+const deleteRig = printsItem(DELETED, (city) =>
+  city.client.call('delete-rig', {
+    params: itemParams(city),
+    query: { cascade: city.input.on('cascade') ? true : undefined },
+    ...city.options,
+  }),
+)
 
 async function remove(context: Context, input: Input): Promise<number> {
-  const rig = input.required('name')
-  const cascade = input.on('cascade')
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  if (cascade)
-    await context.confirm(`Remove rig ${rig} with everything that refers to it? Its directory stays.`, input.on('yes'))
-  const client = await context.client()
-  const { body, text } = await client.call('delete-rig', {
-    params: { cityName, name: rig },
-    query: { cascade: cascade ? true : undefined },
-    headers: preconditionOf(input),
-    signal: limit.signal,
-  })
-  await context.print.item({
-    item: body,
-    columns: [
-      { header: 'STATUS', value: (deleted) => deleted.status },
-      { header: 'NAME', value: name },
-      { header: 'REMOVED', value: ({ removed }) => (removed.length === 0 ? undefined : removed.join(', ')) },
-      { header: 'REVISION', value: (deleted) => deleted.revision },
-    ],
-    name,
-    json: text,
-  })
-  return EXIT.ok
+  const question = `Remove rig ${input.required('name')} with everything that refers to it? Its directory stays.`
+  if (input.on('cascade')) await context.confirm(question, input.on('yes'))
+  return deleteRig(context, input)
+}
+
+const ACTION: View<RigActionResult> = {
+  columns: [
+    { header: 'STATUS', value: (result) => result.status, kind: 'state' },
+    { header: 'RIG', value: (result) => result.rig },
+    { header: 'SUSPENDED', value: (result) => result.suspended },
+    { header: 'KILLED', value: ({ killed }) => killed?.length },
+    { header: 'FAILED', value: ({ failed }) => failed?.length },
+  ],
+  name: ({ rig }) => rig,
 }
 
 function act(action: 'suspend' | 'resume' | 'restart') {
   return async (context: Context, input: Input): Promise<number> => {
-    using limit = context.within()
-    const cityName = await context.needCity(undefined, limit.signal)
-    const client = await context.client()
-    const { body, text } = await client.call('act-on-rig', {
-      params: { cityName, name: input.required('name'), action },
-      headers: preconditionOf(input),
-      signal: limit.signal,
-    })
-    await context.print.item({
-      item: body,
-      columns: [
-        { header: 'STATUS', value: (result) => result.status, kind: 'state' },
-        { header: 'RIG', value: (result) => result.rig },
-        { header: 'SUSPENDED', value: (result) => result.suspended },
-        { header: 'KILLED', value: ({ killed }) => killed?.length },
-        { header: 'FAILED', value: ({ failed }) => failed?.length },
-      ],
-      name: (result) => result.rig,
-      json: text,
-    })
+    const { body, text } = await inCity(context, input, (city) =>
+      city.client.call('act-on-rig', { params: { ...itemParams(city), action }, ...city.options }),
+    )
+    await context.print.item({ item: body, ...ACTION, json: text })
     return body.status === 'ok' ? EXIT.ok : EXIT.operationFailed
   }
-}
-
-async function show(context: Context, item: RigInfo, json: string): Promise<number> {
-  await context.print.item({ item, columns: ITEM_COLUMNS, name, json })
-  return EXIT.ok
 }
 
 const rig = { name: '<name>', description: 'Name of the rig.' } as const
@@ -204,7 +173,7 @@ export const commands: readonly CommandSpec[] = [
     path: ['rig', 'delete'],
     operations: ['delete-rig'],
     arguments: [rig],
-    flags: [{ flags: '--cascade' }, { flags: '-y, --yes', description: 'Do not ask.' }, ifMatchFlag],
+    flags: [{ flags: '--cascade' }, yesFlag, ifMatchFlag],
     examples: [
       { line: 'svcctl rig delete shop', does: 'remove it, where nothing refers to it' },
       { line: 'svcctl rig delete shop --cascade --yes', does: 'with its agents, patches and sessions' },

@@ -78,21 +78,23 @@ export function cityFromRow(row: CityRow, now: number): City {
 
 export function cityInfo(city: City, host: string, now: number): CityInfo {
   const phases = phasesCompleted(city.state)
-  const failing = city.attempts > 0 && city.state !== 'running'
-  return {
+  const info: CityInfo = {
     name: city.name,
     uid: city.uid,
     path: city.path,
     running: city.state === 'running',
     status: city.state,
-    ...(city.error === undefined || city.state === 'running' ? {} : { error: city.error }),
-    ...(city.issues === undefined || city.state === 'running' ? {} : { issues: [...city.issues] }),
-    ...(phases === undefined ? {} : { phases_completed: phases }),
-    ...(failing ? { attempts: city.attempts } : {}),
-    ...(failing && city.retryAt !== undefined ? { retry_at: isoTime(city.retryAt) } : {}),
     host,
     observed_at: isoTime(now),
   }
+  if (phases !== undefined) info.phases_completed = phases
+  if (city.state === 'running') return info
+  if (city.error !== undefined) info.error = city.error
+  if (city.issues !== undefined) info.issues = [...city.issues]
+  if (city.attempts === 0) return info
+  info.attempts = city.attempts
+  if (city.retryAt !== undefined) info.retry_at = isoTime(city.retryAt)
+  return info
 }
 
 export const uptimeSeconds = (city: City, now: number): number =>

@@ -8,6 +8,7 @@ import type {
   listCities,
   patchCity,
   restartCity,
+  StatusBody,
   startCity,
   stopCity,
   unregisterCity,
@@ -19,7 +20,7 @@ import { formatPageToken, parsePageToken } from '../../kernel/cursor.ts'
 import { checkPrecondition, definitionHash } from '../../kernel/etag.ts'
 import { durationMs, invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
-import { waitForChange } from '../../kernel/waiting.ts'
+import { isBlocking, waitForChange } from '../../kernel/waiting.ts'
 import { type City, cityDetail, uptimeSeconds } from './city.ts'
 import { readSuspension, writeSuspension } from './city-store.ts'
 import type { Cities } from './service.ts'
@@ -29,13 +30,32 @@ export interface CityHandlersDeps {
   readonly supervisor: Store
   readonly clock: Clock
   readonly version: string
+  /** How much work a running city has. */
+  readonly work: (name: string) => StatusBody['work']
+  /** What its agents do; how many there are is known from its configuration. */
+  readonly activity: (name: string) => CityActivity
   /** What registers and unregisters; undefined in test configurations only (spec §4: 501). */
   readonly initializer: Pick<Cities, 'create' | 'adopt' | 'unregister'> | undefined
 }
 
+export interface CityActivity {
+  /** Sessions whose process runs. */
+  readonly running: number
+  readonly agents: Omit<StatusBody['agents'], 'total'>
+  readonly rigs: Omit<StatusBody['rigs'], 'total'>
+}
+
 const DEFAULT_STOP_MS = 30_000
 
-export function createCityHandlers({ cities, supervisor, clock, version, initializer }: CityHandlersDeps) {
+export function createCityHandlers({
+  cities,
+  supervisor,
+  clock,
+  version,
+  work,
+  activity,
+  initializer,
+}: CityHandlersDeps) {
   const wired = () => {
     if (initializer === undefined) throw problem('unsupported', 'this supervisor has no initializer wired')
     return initializer
@@ -92,12 +112,14 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
     return detail(city)
   }
 
-  const status: Handler<typeof getCityStatus> = async ({ params, query, signal }) => {
+  const status: Handler<typeof getCityStatus> = async (call) => {
+    const { params, query } = call
     const { store } = cities.running(params.cityName)
-    await waitForChange(store.log, query, clock, signal, () => true)
+    if (isBlocking(query)) await waitForChange(store.log, query, clock, call.signal, () => true)
     const city = cities.running(params.cityName)
     const { log } = city.store
     const now = clock.now()
+    const { running, agents, rigs } = activity(city.name)
     return ok(
       {
         name: city.name,
@@ -105,10 +127,10 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
         version,
         uptime_sec: uptimeSeconds(city, now),
         suspended: city.suspended,
-        running: 0,
-        agents: { total: city.settings?.agentCount ?? 0, running: 0, suspended: 0, quarantined: 0 },
-        rigs: { total: city.settings?.rigCount ?? 0, suspended: 0 },
-        work: { open: 0, in_progress: 0, ready: 0 },
+        running,
+        agents: { total: city.settings?.agentCount ?? 0, ...agents },
+        rigs: { total: city.settings?.rigCount ?? 0, ...rigs },
+        work: work(city.name),
         mail: { total: 0, unread: 0 },
         events: { head_seq: log.head, oldest_seq: log.oldest, bytes: log.bytes },
         config: city.settings?.config ?? { revision: '', loaded_at: isoTime(now) },

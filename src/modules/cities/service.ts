@@ -68,6 +68,8 @@ export interface CitiesDeps {
   readonly checkHost: (provider: string | undefined, signal: AbortSignal) => Promise<void>
   /** Start-up work of the families, in the order of the phases. */
   readonly hooks: readonly PhaseHook[]
+  /** How many agents the last stop of the city ended. */
+  readonly sessionsStopped: (name: string) => number
 }
 
 export interface CreateInput {
@@ -250,7 +252,7 @@ export class Cities {
       status: 'stopped',
       city: name,
       already_stopped: alreadyStopped,
-      sessions_stopped: 0,
+      sessions_stopped: alreadyStopped ? 0 : this.#deps.sessionsStopped(name),
       forced: options.force,
     }
   }

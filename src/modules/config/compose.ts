@@ -122,6 +122,7 @@ function rootAgents(context: LoadContext, root: Root): AgentDraft[] {
       binding: '',
       rig,
       fields,
+      declared: fields,
       home: context.city,
       defaults: undefined,
       origin: element.at.file,

@@ -11,6 +11,8 @@ export type AgentDraft = {
   /** The rig it is in; empty for the city. */
   readonly rig: string
   readonly fields: TableNode
+  /** What its own file says: before conventions, patches and defaults. */
+  readonly declared: TableNode
   readonly home: Home
   /** `agent_defaults` of its own pack; undefined for agents of the root, which take the city's. */
   readonly defaults: TableNode | undefined

@@ -115,9 +115,12 @@ function listDisk(path: string): DirEntry[] | undefined {
 }
 
 function kindOnDisk(path: string): 'file' | 'directory' | undefined {
-  const stat = statSync(path, { throwIfNoEntry: false })
-  if (stat === undefined) return undefined
-  return stat.isDirectory() ? 'directory' : 'file'
+  try {
+    return statSync(path).isDirectory() ? 'directory' : 'file'
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
 }
 
 function realOnDisk(path: string): string {
@@ -131,8 +134,11 @@ function realOnDisk(path: string): string {
   }
 }
 
+/** Not there, and what can never be: a name that is too long or holds a NUL, links in a circle. */
+const MISSING: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP', 'ERR_INVALID_ARG_VALUE'])
+
 function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')
+  return error instanceof Error && 'code' in error && MISSING.has(error.code)
 }
 
 function addParents(added: Map<string, Map<string, boolean>>, path: string): void {

@@ -285,7 +285,8 @@ export function discoverAgents(
       continue
     }
     const origin = layer === 'pack' ? 'pack' : dir
-    drafts.push({ name, binding: '', rig: '', fields, home, defaults, origin, at: fields.at })
+    const declared = found ?? emptyTable(at)
+    drafts.push({ name, binding: '', rig: '', fields, declared, home, defaults, origin, at: fields.at })
   }
   return drafts
 }

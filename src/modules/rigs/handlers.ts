@@ -24,6 +24,8 @@ export interface RigHandlersDeps<View> extends RigFiles<View> {
   readonly git: Pick<GitFacts, 'of' | 'observe'>
   /** The normal form of a source that may be cloned; refuses any other. */
   readonly checkSource: (url: string) => string
+  /** Beads of a rig that are not closed, some of them where there are many. */
+  readonly openBeads: (cityName: string, rig: string) => readonly string[]
   readonly launch: (
     cityName: string,
     request: {
@@ -196,8 +198,7 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
       actor: 'api',
       change: (files) => {
         const tree = deps.tree(files)
-        const removed =
-          query.cascade === true ? removeReferrers(tree, name) : refuseReferred(found.config.current(), name)
+        const removed = query.cascade === true ? removeReferrers(tree, name) : refuseReferred(found, name)
         removeRig(tree, name)
         return removed
       },
@@ -211,14 +212,18 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
     )
   }
 
-  const refuseReferred = (config: View, name: string): readonly string[] => {
-    const referrers = deps.referrers(config, name)
-    if (referrers.length === 0) return []
+  const refuseReferred = (found: City, name: string): readonly string[] => {
+    const referrers = deps.referrers(found.config.current(), name)
+    const beads = deps.openBeads(found.name, name)
+    if (referrers.length === 0 && beads.length === 0) return []
     throw problem('still-referenced', `the rig ${name} is still in use; \`cascade=true\` removes what names it too`, {
-      errors: referrers.map(({ kind, name: who, key, file, line }) => ({
-        location: `${file}:${line}`,
-        message: `${kind} ${who} names it as ${key}`,
-      })),
+      errors: [
+        ...referrers.map(({ kind, name: who, key, file, line }) => ({
+          location: `${file}:${line}`,
+          message: `${kind} ${who} names it as ${key}`,
+        })),
+        ...beads.map((id) => ({ location: 'path.name', message: `${id} belongs to it and is not closed`, value: id })),
+      ],
     })
   }
 
@@ -231,8 +236,11 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
       if (action !== 'restart') setSuspended(tx, found, current, name, action === 'suspend')
     })
     const { suspended, revision: tag } = info(found, found.config.current(), name)
-    const ended = action === 'restart' ? { killed: [], failed: [] } : {}
-    return ok({ status: 'ok', action, rig: name, suspended, ...ended, revision: tag }, headers(found, tag))
+    const base = { action, rig: name, suspended, revision: tag } as const
+    if (action !== 'restart') return ok({ status: 'ok', ...base }, headers(found, tag))
+    const { killed, failed } = await found.sessions.restart(name)
+    const status = failed.length === 0 ? 'ok' : killed.length === 0 ? 'failed' : 'partial'
+    return ok({ status, ...base, killed: [...killed], failed: [...failed] }, headers(found, tag))
   }
 
   /** An event only where it makes a difference; the override is kept either way. */

@@ -1,5 +1,6 @@
 /** What the rigs family needs of its surroundings, and what a rig looks like from outside. */
 import type { RigGit, RigInfo } from '../../contract/rigs.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import type {
   Configuration,
   PlainTable,
@@ -36,11 +37,19 @@ export interface RigDeclaration {
   readonly line: number
 }
 
+/** Sessions of a rig's agents. */
+export interface RigSessions {
+  running(rig: string): { readonly count: number; readonly lastActivity: number | undefined }
+  /** Ends their processes; they start again. Ids of those that ended, and of those that did not. */
+  restart(rig: string): Promise<{ readonly killed: readonly string[]; readonly failed: readonly string[] }>
+}
+
 export interface RigCity<View> {
   readonly name: string
   readonly directory: string
   readonly store: Pick<Store, 'db' | 'keys' | 'log' | 'requests'>
   readonly config: Configuration<View>
+  readonly sessions: RigSessions
 }
 
 /** How the family looks into a configuration and its files. */
@@ -92,6 +101,7 @@ export function rigInfo<View extends RigsView>(
 ): RigInfo {
   const rig = needRig(config, name)
   const declared = files.declaration(config, name)
+  const { count, lastActivity } = city.sessions.running(name)
   // A copy that may be handed out; the schema of the files and that of the wire are the same.
   const fields: Partial<RigInfo> = JSON.parse(JSON.stringify(rig))
   return {
@@ -101,7 +111,8 @@ export function rigInfo<View extends RigsView>(
     suspended: isSuspended(config, rig, readOverride(city.store.db, name)),
     suspended_on_start: rig.suspended_on_start,
     agent_count: config.agents.filter(({ dir }) => dir === name).length,
-    running_count: 0,
+    running_count: count,
+    ...(lastActivity === undefined ? {} : { last_activity: isoTime(lastActivity) }),
     ...(git === undefined ? {} : { git }),
     ...(declared === undefined || declared.line === 0 ? {} : { file: declared.file, line: declared.line }),
     revision: rigRevision(files, city, config, name),

@@ -1,0 +1,280 @@
+/** `svcctl agent …`: who can work in a city. */
+import type { AgentCreateRequest, AgentResponse } from '../../contract/agents.ts'
+import type { PatchBody } from '../../contract/merge-patch.ts'
+import { type ArgumentSpec, type CommandSpec, type Input, keyFlag, yesFlag } from '../command.ts'
+import type { Context } from '../context.ts'
+import { EXIT } from '../failure.ts'
+import { type FieldFlag, fieldsFrom, fieldsOf } from '../field-flags.ts'
+import { bodyOf, ifMatchFlag, setFlags, unsetFlag } from '../fields.ts'
+import {
+  type AnswerOf,
+  asking,
+  fieldsOver,
+  type InCity,
+  inCity,
+  printsItem,
+  printsList,
+  type QueryFor,
+  type View,
+} from '../in-city.ts'
+import { isForPeople, type LiveOptions, printLive, printTranscript } from '../live.ts'
+
+const AGENT: View<AgentResponse> = {
+  columns: [
+    { header: 'NAME', value: ({ name }) => name },
+    { header: 'STATE', value: ({ state }) => state, kind: 'state' },
+    { header: 'SESSIONS', value: ({ sessions }) => sessions },
+    { header: 'PROVIDER', value: ({ provider }) => provider },
+    { header: 'BEAD', value: ({ active_bead: bead }) => bead },
+    { header: 'AVAILABLE', value: ({ available, unavailable_reason: why }) => (available ? 'yes' : (why ?? 'no')) },
+    { header: 'LAST_ACTIVITY', value: ({ session }) => session?.last_activity, kind: 'time' },
+    { header: 'RIG', value: ({ rig }) => rig, wide: true },
+    { header: 'POOL', value: ({ pool }) => pool, wide: true },
+    { header: 'MIN', value: ({ min_active_sessions: min }) => min, wide: true },
+    { header: 'MAX', value: ({ max_active_sessions: max }) => (max < 0 ? 'no limit' : max), wide: true },
+    { header: 'DEMAND', value: ({ demand }) => demand, wide: true },
+    { header: 'PACK', value: ({ pack }) => pack, wide: true },
+    {
+      header: 'FILE',
+      value: ({ file, line }) => (file === undefined ? undefined : `${file}:${line ?? 1}`),
+      wide: true,
+    },
+    { header: 'DESCRIPTION', value: ({ description }) => description, wide: true },
+    { header: 'REVISION', value: ({ revision }) => revision, wide: true },
+  ],
+  name: ({ name }) => name,
+}
+const DELETED: View<AnswerOf<'delete-agent'>> = {
+  columns: [
+    { header: 'STATUS', value: ({ status }) => status },
+    { header: 'NAME', value: ({ name }) => name },
+    { header: 'CLOSED', value: ({ closed }) => (closed.length === 0 ? undefined : closed.join(', ')) },
+  ],
+  name: ({ name }) => name,
+}
+
+/** The two parts of `RIG/NAME`; no rig: an agent of the city. */
+function partsOf(name: string): { readonly dir: string | undefined; readonly base: string } {
+  const at = name.lastIndexOf('/')
+  return { dir: at < 0 ? undefined : name.slice(0, at), base: name.slice(at + 1) }
+}
+
+interface Plain {
+  readonly cityName: string
+  readonly agent: string
+}
+interface Qualified {
+  readonly cityName: string
+  readonly dir: string
+  readonly base: string
+}
+
+/** An agent of a rig has operations of its own. */
+function pick<T>({ cityName, input }: InCity, plain: (params: Plain) => T, qualified: (params: Qualified) => T): T {
+  const agent = input.required('agent')
+  const { dir, base } = partsOf(agent)
+  return dir === undefined ? plain({ cityName, agent }) : qualified({ cityName, dir, base })
+}
+
+const listFilters: readonly FieldFlag[] = [
+  { flags: '--rig <rig>', description: 'Of this rig.' },
+  { flags: '--pool <agent>', description: 'Instances of this agent.', complete: 'agent' },
+  { flags: '--running', description: 'Only those that run.' },
+]
+
+const list = printsList(
+  AGENT,
+  ({ client, cityName, options }, filters) =>
+    client.call('list-agents', { params: { cityName }, query: bodyOf<QueryFor<'list-agents'>>(filters), ...options }),
+  fieldsOf(listFilters),
+)
+
+const get = printsItem(AGENT, (city) => {
+  const { client, options } = city
+  return pick(
+    city,
+    (params) => client.call('get-agent', { params, ...options }),
+    (params) => client.call('get-agent-qualified', { params, ...options }),
+  )
+})
+
+const createFlags: readonly FieldFlag[] = [
+  { flags: '--provider <provider>', description: 'What it runs on.' },
+  { flags: '--description <text>', description: 'For people.' },
+]
+const create = printsItem(
+  AGENT,
+  ({ client, cityName, options }, fields) =>
+    client.call('create-agent', { params: { cityName }, body: bodyOf<AgentCreateRequest>(fields), ...options }),
+  fieldsOver(async (context, input) => {
+    const { dir, base } = partsOf(input.required('agent'))
+    return {
+      name: base,
+      ...(dir === undefined ? {} : { dir }),
+      ...(await fieldsFrom(context, input, createFlags)),
+    }
+  }),
+)
+
+const update = printsItem(
+  AGENT,
+  (city, fields) => {
+    const { client, options } = city
+    const body = bodyOf<PatchBody>(fields)
+    return pick(
+      city,
+      (params) => client.call('patch-agent', { params, body, ...options }),
+      (params) => client.call('patch-agent-qualified', { params, body, ...options }),
+    )
+  },
+  fieldsOver(),
+)
+
+const remove = asking(
+  (input) => `Remove agent ${input.required('agent')} and close its sessions?`,
+  printsItem(DELETED, (city) => {
+    const { client, options } = city
+    return pick(
+      city,
+      (params) => client.call('delete-agent', { params, ...options }),
+      (params) => client.call('delete-agent-qualified', { params, ...options }),
+    )
+  }),
+)
+
+const act = (action: 'suspend' | 'resume') =>
+  printsItem(AGENT, (city) => {
+    const { client, options } = city
+    return pick(
+      city,
+      (params) => client.call(`${action}-agent`, { params, ...options }),
+      (params) => client.call(`${action}-agent-qualified`, { params, ...options }),
+    )
+  })
+
+const pageFlags: readonly FieldFlag[] = [
+  { flags: '--limit <n>', as: 'number', description: 'Entries; 100 where absent.' },
+  { flags: '--before <entry>' },
+  { flags: '--after <entry>' },
+]
+
+async function logs(context: Context, input: Input): Promise<number> {
+  if (input.on('follow')) return followAgent(context, input)
+  const query = bodyOf<QueryFor<'get-agent-output'>>(await fieldsFrom(context, input, pageFlags))
+  const { body, text } = await inCity(context, input, (city) => {
+    const { client, options } = city
+    return pick(
+      city,
+      (params) => client.call('get-agent-output', { params, query, ...options }),
+      (params) => client.call('get-agent-output-qualified', { params, query, ...options }),
+    )
+  })
+  if (isForPeople(context)) await printTranscript(context, body)
+  else await context.print.item({ item: body, columns: [], name: ({ agent }) => agent, json: text })
+  return EXIT.ok
+}
+
+async function followAgent(context: Context, input: Input): Promise<number> {
+  const place = await inCity(context, input, async (city) =>
+    pick<Pick<LiveOptions, 'operation' | 'params'>>(
+      city,
+      (params) => ({ operation: 'stream-agent-output', params }),
+      (params) => ({ operation: 'stream-agent-output-qualified', params }),
+    ),
+  )
+  await printLive(context, await context.client(), { ...place, query: {}, signal: context.io.signal })
+  return EXIT.ok
+}
+
+async function prompt(context: Context, input: Input): Promise<number> {
+  const { body, text } = await inCity(context, input, (city) => {
+    const { client, options } = city
+    return pick(
+      city,
+      (params) => client.call('get-agent-prompt', { params, ...options }),
+      (params) => client.call('get-agent-prompt-qualified', { params, ...options }),
+    )
+  })
+  await context.print.lines([context.print.format === 'json' ? text.trimEnd() : body.text.trimEnd()])
+  return EXIT.ok
+}
+
+const agent: ArgumentSpec = {
+  name: '<agent>',
+  description: 'Its name; RIG/NAME for an agent of a rig.',
+  complete: 'agent',
+}
+
+export const commands: readonly CommandSpec[] = [
+  {
+    path: ['agent', 'list'],
+    operations: ['list-agents'],
+    flags: listFilters,
+    examples: [{ line: 'svcctl agent list', does: 'all agents and what they do' }],
+    run: list,
+  },
+  {
+    path: ['agent', 'get'],
+    operations: ['get-agent', 'get-agent-qualified'],
+    arguments: [agent],
+    examples: [{ line: 'svcctl agent get shop/worker', does: 'an agent of a rig' }],
+    run: get,
+  },
+  {
+    path: ['agent', 'create'],
+    operations: ['create-agent'],
+    arguments: [{ ...agent, complete: 'none' }],
+    flags: [...createFlags, ...setFlags, ifMatchFlag, keyFlag],
+    examples: [
+      { line: 'svcctl agent create worker --provider claude', does: 'an agent of the city' },
+      { line: 'svcctl agent create shop/worker --set max_active_sessions=3', does: 'a pool in a rig' },
+    ],
+    run: create,
+  },
+  {
+    path: ['agent', 'update'],
+    operations: ['patch-agent', 'patch-agent-qualified'],
+    arguments: [agent],
+    flags: [...setFlags, unsetFlag, ifMatchFlag],
+    examples: [{ line: 'svcctl agent update worker --set provider=codex', does: 'change a field' }],
+    run: update,
+  },
+  {
+    path: ['agent', 'delete'],
+    operations: ['delete-agent', 'delete-agent-qualified'],
+    arguments: [agent],
+    flags: [yesFlag, ifMatchFlag],
+    examples: [{ line: 'svcctl agent delete worker --yes', does: 'remove it and close its sessions' }],
+    run: remove,
+  },
+  {
+    path: ['agent', 'suspend'],
+    operations: ['suspend-agent', 'suspend-agent-qualified'],
+    arguments: [agent],
+    examples: [{ line: 'svcctl agent suspend worker', does: 'let it finish, and start no more' }],
+    run: act('suspend'),
+  },
+  {
+    path: ['agent', 'resume'],
+    operations: ['resume-agent', 'resume-agent-qualified'],
+    arguments: [agent],
+    examples: [{ line: 'svcctl agent resume worker', does: 'let it work again' }],
+    run: act('resume'),
+  },
+  {
+    path: ['agent', 'logs'],
+    operations: ['get-agent-output', 'stream-agent-output'],
+    summary: 'See what an agent said and did',
+    arguments: [agent],
+    flags: [{ flags: '-f, --follow', description: 'Go on with what comes.' }, ...pageFlags],
+    examples: [{ line: 'svcctl agent logs -f worker', does: 'as it works' }],
+    run: logs,
+  },
+  {
+    path: ['agent', 'prompt'],
+    operations: ['get-agent-prompt', 'get-agent-prompt-qualified'],
+    arguments: [agent],
+    examples: [{ line: 'svcctl agent prompt worker', does: 'what its next session would be told' }],
+    run: prompt,
+  },
+]

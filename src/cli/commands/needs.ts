@@ -1,0 +1,62 @@
+/** `svcctl needs`: everything that waits for a person, in all cities or one. */
+import type { CommandSpec, Input } from '../command.ts'
+import type { Context } from '../context.ts'
+import { EXIT } from '../failure.ts'
+import { isForPeople } from '../live.ts'
+import { NEED, type Need, needsInScope } from '../needs.ts'
+import { watchNeeds } from '../watch-needs.ts'
+
+const NOTHING = 'nothing waits for you'
+const CLEAR_SCREEN = '\u001b[H\u001b[2J'
+
+async function needs(context: Context, input: Input): Promise<number> {
+  using limit = context.within()
+  // Also before watching: what is wrong with the server or the city is said at once.
+  const items = await needsInScope(context, limit.signal)
+  if (input.on('watch')) {
+    const city = await context.city(limit.signal)
+    const redraws = context.io.stdout.isTerminal && isForPeople(context)
+    return await watchNeeds(context, city, redraws ? (all) => draw(context, all) : printsNew(context))
+  }
+  await context.print.list({ items, ...NEED, json: JSON.stringify({ items, total: items.length }) })
+  if (items.length === 0) await context.note(NOTHING)
+  return EXIT.ok
+}
+
+/** The whole list again, in the place of the one before. */
+async function draw(context: Context, items: readonly Need[]): Promise<void> {
+  await context.print.raw(CLEAR_SCREEN)
+  if (items.length === 0) await context.print.lines([NOTHING])
+  await context.print.list({ items, ...NEED, json: '' })
+}
+
+/** A line for each one as it comes. */
+function printsNew(context: Context): (items: readonly Need[]) => Promise<void> {
+  let known: ReadonlySet<string> = new Set()
+  return async (items) => {
+    const fresh = items.filter((item) => !known.has(keyOf(item)))
+    known = new Set(items.map(keyOf))
+    // A stream is a JSON object a line, whichever way JSON was asked for (sheet 08 §4.4).
+    if (context.print.format === 'json') await context.print.lines(fresh.map((item) => JSON.stringify(item)))
+    else await context.print.list({ items: fresh, ...NEED, json: '' })
+  }
+}
+
+const keyOf = ({ city, session_id, request_id }: Need): string => `${city} ${session_id} ${request_id}`
+
+export const commands: readonly CommandSpec[] = [
+  {
+    path: ['needs'],
+    operations: ['list-pending', 'list-cities'],
+    summary: 'Everything that waits for a person',
+    description:
+      'Questions of agents, oldest first; answer with `svcctl session respond`. With --watch it goes on: a terminal shows what waits now, elsewhere each one is a line when it comes.',
+    flags: [{ flags: '-w, --watch', description: 'Go on until stopped.' }],
+    examples: [
+      { line: 'svcctl needs', does: 'in the city in scope, else in all' },
+      { line: 'svcctl needs --all-cities', does: 'in all cities' },
+      { line: 'svcctl needs --watch', does: 'keep an eye on it' },
+    ],
+    run: needs,
+  },
+]

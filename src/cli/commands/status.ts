@@ -1,0 +1,105 @@
+/** `svcctl status`: how everything is, at a glance. Answers from what the server has at hand. */
+import type { Client } from '../../client/client.ts'
+import type { CityInfo, StatusBody } from '../../contract/cities.ts'
+import { CITY_STATUS } from '../city-status.ts'
+import type { CommandSpec, Input } from '../command.ts'
+import type { Context } from '../context.ts'
+import { listCities } from '../discovery.ts'
+import { EXIT } from '../failure.ts'
+import type { View } from '../in-city.ts'
+import { isForPeople } from '../live.ts'
+import { askEach, inOrder, NEED, type Need, needsOf } from '../needs.ts'
+
+/** A city in a line; what only a city that runs can tell is absent of the others. */
+interface Row
+  extends Pick<CityInfo, 'name' | 'path' | 'status' | 'error'>,
+    Partial<Pick<StatusBody, 'running' | 'work'>> {
+  readonly needs?: number
+}
+
+const ROW: View<Row> = {
+  columns: [
+    { header: 'NAME', value: (row) => row.name },
+    { header: 'STATUS', value: (row) => row.status, kind: 'state' },
+    { header: 'SESSIONS', value: (row) => row.running },
+    { header: 'OPEN', value: ({ work }) => work?.open },
+    { header: 'IN_PROGRESS', value: ({ work }) => work?.in_progress },
+    { header: 'READY', value: ({ work }) => work?.ready },
+    { header: 'NEEDS', value: (row) => row.needs },
+    { header: 'ERROR', value: (row) => row.error },
+    { header: 'PATH', value: (row) => row.path, wide: true },
+  ],
+  name: ({ name }) => name,
+}
+
+/** The status of a city, with what waits there. */
+type Summary = StatusBody & { readonly needs: readonly Need[] }
+
+const SUMMARY: View<Summary> = {
+  columns: [...CITY_STATUS.columns, { header: 'NEEDS', value: ({ needs }) => needs.length }],
+  name: CITY_STATUS.name,
+}
+
+async function status(context: Context, _input: Input): Promise<number> {
+  using limit = context.within()
+  const cityName = await context.city(limit.signal)
+  const client = await context.client()
+  return cityName === undefined
+    ? await allCities(context, client, limit.signal)
+    : await oneCity(context, client, cityName, limit.signal)
+}
+
+async function allCities(context: Context, client: Client, signal: AbortSignal): Promise<number> {
+  const cities = await listCities(client, signal)
+  const facts = await askEach(
+    context,
+    cities.filter(({ running }) => running),
+    ({ name }) => factsOf(client, name, signal),
+  )
+  const known = new Map(facts.map((one) => [one.name, one]))
+  const items = cities.map(({ name, path, status, error }): Row => {
+    const found = known.get(name)
+    return {
+      name,
+      path,
+      status,
+      ...(error === undefined ? {} : { error }),
+      ...(found === undefined ? {} : { running: found.running, work: found.work, needs: found.needs.length }),
+    }
+  })
+  await context.print.list({ items, ...ROW, json: JSON.stringify({ items, total: items.length }) })
+  if (items.length === 0) await context.note('no city is registered; create one with: svcctl city create DIR')
+  return EXIT.ok
+}
+
+async function oneCity(context: Context, client: Client, cityName: string, signal: AbortSignal): Promise<number> {
+  const item = await factsOf(client, cityName, signal)
+  await context.print.item({ item, ...SUMMARY, json: JSON.stringify(item) })
+  if (item.needs.length > 0 && isForPeople(context)) {
+    await context.print.lines([''])
+    await context.print.list({ items: item.needs, ...NEED, json: '' })
+  }
+  return EXIT.ok
+}
+
+async function factsOf(client: Client, cityName: string, signal: AbortSignal): Promise<Summary> {
+  const [{ body }, needs] = await Promise.all([
+    client.call('get-city-status', { params: { cityName }, signal }),
+    needsOf(client, cityName, signal),
+  ])
+  return { ...body, needs: inOrder(needs) }
+}
+
+export const commands: readonly CommandSpec[] = [
+  {
+    path: ['status'],
+    operations: ['get-city-status', 'list-cities', 'list-pending'],
+    summary: 'How everything is, at a glance',
+    description: 'A line per city; in a city (working directory, --city, SVC_CITY) its summary, and what waits there.',
+    examples: [
+      { line: 'svcctl status', does: 'the city in scope, else all' },
+      { line: 'svcctl status --all-cities', does: 'all cities' },
+    ],
+    run: status,
+  },
+]

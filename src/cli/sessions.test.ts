@@ -1,0 +1,422 @@
+// What sessions, needs and the status look like and send, against a server of a few lines; the real one is in test/e2e.
+import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
+import { suite, test } from 'node:test'
+import { cliHere, sourceOf, type WorldOptions } from '../../test/support/cli.ts'
+import {
+  answerJson,
+  answerProblem,
+  fastClock,
+  frame,
+  openStream,
+  type SeenRequest,
+  scriptedServer,
+} from '../../test/support/cli-server.ts'
+import { Interrupted } from './io.ts'
+
+const AT = '2026-05-01T10:00:00.000Z'
+const ID = 's-0123456789abcdef'
+const listOf = (items: readonly unknown[], more: object = {}) => ({ items, total: items.length, ...more })
+const city = (name: string, running = true) => ({
+  name,
+  uid: name,
+  path: `/cities/${name}`,
+  running,
+  status: running ? 'running' : 'stopped',
+  host: 'h',
+  observed_at: AT,
+})
+const session = (more: object = {}) => ({
+  id: ID,
+  alias: 'helper',
+  template: 'worker',
+  state: 'active',
+  title: 'Avatars',
+  queued: 0,
+  ...more,
+})
+const need = (request: string, more: object = {}) => ({
+  session_id: ID,
+  template: 'worker',
+  title: 'Avatars',
+  since: AT,
+  request_id: request,
+  kind: 'approval',
+  prompt: `Use ${request}?`,
+  options: ['Allow', 'Reject'],
+  ...more,
+})
+const status = (name: string, more: object = {}) => ({
+  name,
+  path: `/cities/${name}`,
+  version: '1',
+  uptime_sec: 5,
+  suspended: false,
+  running: 2,
+  agents: { total: 3, running: 2, suspended: 0, quarantined: 0 },
+  rigs: { total: 0, suspended: 0 },
+  work: { open: 7, in_progress: 2, ready: 3 },
+  mail: { total: 0, unread: 0 },
+  events: { head_seq: 9, oldest_seq: 1, bytes: 100 },
+  config: { revision: 'r', loaded_at: AT },
+  observed_at: AT,
+  ...more,
+})
+
+type Answer = (request: SeenRequest, response: ServerResponse) => void | Promise<void>
+type Routes = Readonly<Record<string, unknown>>
+const isAnswer = (value: unknown): value is Answer => typeof value === 'function'
+
+/** Runs words against a server that answers by path: with a body, or with what a function does. */
+async function against(routes: Routes, words: readonly string[], options: WorldOptions = {}) {
+  await using server = await scriptedServer((request, response) => {
+    const path = new URL(request.url, 'http://host').pathname
+    const answer = routes[path] ?? routes[`${request.method} ${path}`]
+    if (isAnswer(answer)) return answer(request, response)
+    if (answer === undefined) return answerProblem(response, 404, 'city-not-found', `not_found: ${path}`)
+    answerJson(response, 200, answer)
+  })
+  const result = await cliHere(words, {
+    ...options,
+    io: { newKey: () => 'key-1', ...options.io },
+    env: { SVC_API: server.url, SVC_CITY: 'alpha', ...options.env },
+  })
+  return { ...result, requests: server.requests }
+}
+const bodyOf = ({ body }: SeenRequest): unknown => JSON.parse(body)
+const inSession = { env: { SVC_SESSION_ID: ID, SVC_ALIAS: 'helper' } }
+
+suite('inside a session', () => {
+  test('what an agent says of itself needs no name', async () => {
+    for (const [verb, path] of [
+      ['heartbeat', 'heartbeat'],
+      ['drain-ack', 'drain-ack'],
+      ['request-restart', 'request-restart'],
+    ] as const) {
+      const own = await against({ [`/v0/city/alpha/sessions/${ID}/${path}`]: session() }, ['session', verb], inSession)
+      assert.deepEqual([own.code, own.requests.length], [0, 1], own.err)
+      const other = await against(
+        { [`/v0/city/alpha/sessions/s2/${path}`]: session() },
+        ['session', verb, 's2'],
+        inSession,
+      )
+      assert.equal(other.code, 0, other.err)
+      const outside = await against({}, ['session', verb])
+      assert.deepEqual([outside.code, outside.requests.length], [2, 0])
+      assert.match(outside.err, /which session is missing/)
+    }
+  })
+
+  const waits: readonly [string, readonly string[], object, string, readonly string[]][] = [
+    ['only beads', ['de-1', 'de-2'], inSession, ID, ['de-1', 'de-2']],
+    ['its own alias first', ['helper', 'de-1'], inSession, 'helper', ['de-1']],
+    ['the id of another session first', ['s-fedcba9876543210', 'de-1'], inSession, 's-fedcba9876543210', ['de-1']],
+    ['another one by its flag', ['--session', 'other', 'de-1'], inSession, 'other', ['de-1']],
+    ['from outside', ['helper', 'de-1'], {}, 'helper', ['de-1']],
+  ]
+  for (const [name, words, options, id, beads] of waits)
+    test(`session wait: ${name}`, async () => {
+      const path = `/v0/city/alpha/sessions/${id}/waits`
+      const wait = { id: 'w1', state: 'pending', session_id: ID, dep_ids: beads, dep_mode: 'any', expires_at: AT }
+      const { code, err, requests } = await against({ [path]: wait }, ['session', 'wait', '--any', ...words], options)
+      assert.equal(code, 0, err)
+      assert.deepEqual(requests.map(bodyOf), [{ dep_ids: beads, dep_mode: 'any' }])
+    })
+
+  test('a wait for nothing is refused before anything is sent', async () => {
+    const { code, err, requests } = await against({}, ['session', 'wait', 'helper'])
+    assert.deepEqual([code, requests.length], [2, 0])
+    assert.match(err, /what it waits for is missing/)
+  })
+})
+
+suite('what is sent', () => {
+  const bodies: readonly [readonly string[], string, unknown, string?][] = [
+    [
+      ['session', 'create', 'worker', '--alias', 'a', '--option', 'model=x', '--meta', 'k=v', '-m', '-'],
+      'POST /v0/city/alpha/sessions',
+      { kind: 'agent', name: 'worker', alias: 'a', options: { model: 'x' }, metadata: { k: 'v' }, message: 'hello' },
+      'hello',
+    ],
+    [['session', 'create', 'shell', '--provider'], 'POST /v0/city/alpha/sessions', { kind: 'provider', name: 'shell' }],
+    [['session', 'update', 'a', '--alias', ''], 'PATCH /v0/city/alpha/sessions/a', { alias: '' }],
+    [['session', 'message', 'a', 'two', 'words'], 'POST /v0/city/alpha/sessions/a/messages', { message: 'two words' }],
+    [
+      ['session', 'submit', 'a', '--intent', 'interrupt_now', 'stop'],
+      'POST /v0/city/alpha/sessions/a/submit',
+      { message: 'stop', intent: 'interrupt_now' },
+    ],
+    [
+      ['session', 'respond', 'a', 'approve-always'],
+      'POST /v0/city/alpha/sessions/a/respond',
+      { action: 'approve_always' },
+    ],
+    [
+      ['session', 'respond', 'a', 'Blue', '--request', 'r1'],
+      'POST /v0/city/alpha/sessions/a/respond',
+      { action: 'option', option_id: 'Blue', request_id: 'r1' },
+    ],
+    [
+      ['agent', 'create', 'shop/worker', '--provider', 'p', '--set', 'max_active_sessions=3'],
+      'POST /v0/city/alpha/agents',
+      { name: 'worker', dir: 'shop', provider: 'p', max_active_sessions: 3 },
+    ],
+    [['agent', 'update', 'shop/worker', '--set', 'x=1'], 'PATCH /v0/city/alpha/agents/shop/worker', { x: 1 }],
+  ]
+  for (const [words, route, body, input] of bodies)
+    test(words.join(' '), async () => {
+      const accepted = {
+        ...session(),
+        status: 'accepted',
+        request_id: 'req-1',
+        event_cursor: 'alpha:1',
+        session_id: ID,
+      }
+      const { code, err, requests } = await against({ [route]: accepted }, words, input === undefined ? {} : { input })
+      assert.equal(code, 0, err)
+      assert.deepEqual(requests.map(bodyOf), [body])
+    })
+
+  test('nothing to say is a usage error', async () => {
+    const { code, err } = await against({}, ['session', 'message', 'a'])
+    assert.equal(code, 2)
+    assert.match(err, /what to say is missing/)
+  })
+})
+
+suite('live', () => {
+  const turns = (...said: readonly (readonly [string, string, string])[]) => ({
+    id: ID,
+    turns: said.map(([role, id, text]) => ({ role, id, text })),
+  })
+  const streaming =
+    (...frames: readonly string[]): Answer =>
+    (_, response) => {
+      openStream(response)
+      response.end(frames.join(''))
+    }
+  const ended = frame('9-9', { state: 'closed', reason: 'closed', at: AT }, 'ended')
+  const path = `/v0/city/alpha/sessions/a/stream`
+
+  test('pieces of an answer are one text, and what waits for an answer is said beside it', async () => {
+    const { out, err, code } = await against(
+      {
+        [path]: streaming(
+          frame('1-1', turns(['user', '1-0', 'hi'], ['assistant', '1-1', 'Hel']), 'turn'),
+          frame('1-2', turns(['assistant', '1-1', 'lo.']), 'turn'),
+          frame('1-3', { request_id: 'r', kind: 'approval', prompt: 'Use Bash', options: ['Allow'] }, 'pending'),
+          frame('1-4', turns(['assistant', '1-9', 'Done']), 'turn'),
+          ended,
+        ),
+      },
+      ['session', 'logs', '-f', 'a'],
+    )
+    assert.equal(code, 0)
+    assert.equal(out, '> hi\nHello.\nDone\n')
+    assert.match(err, /^waits for an answer: Use Bash \[Allow\]\nthe session ended: closed \(closed\)\n$/)
+  })
+
+  test('formats for programs are a JSON text a line', async () => {
+    const raw = frame('1-1', { id: ID, messages: [{ id: '1-1', value: { a: 1 } }] }, 'message')
+    const { out, requests } = await against({ [path]: streaming(raw, ended) }, [
+      ...['session', 'logs', '-f', 'a', '--format', 'raw'],
+    ])
+    assert.equal(out, '{"id":"1-1","value":{"a":1}}\n')
+    assert.match(requests[0]?.url ?? '', /\?format=raw$/)
+  })
+
+  test('attach in a terminal shows a typed line once, and its answer', async () => {
+    const [prompted, submitted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    let out = ''
+    const stdout = {
+      isTerminal: true,
+      columns: 80,
+      async write(text: string | Uint8Array) {
+        out += String(text)
+        prompted.resolve()
+      },
+    }
+    const stdin = sourceOf('', {
+      isTerminal: true,
+      async *chunks(signal) {
+        await prompted.promise
+        yield Buffer.from('echo ')
+        yield Buffer.from('hi\n')
+        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+      },
+    })
+    const { code, requests } = await against(
+      {
+        [path]: async (_: SeenRequest, response: ServerResponse) => {
+          openStream(response)
+          response.write(frame('1-1', turns(['output', '1-0', '$ ']), 'turn'))
+          await submitted.promise
+          response.write(frame('1-2', turns(['user', '1-2.1', 'echo hi'], ['output', '1-2', 'echo']), 'turn'))
+          response.end(frame('1-9', turns(['output', '1-2', ' hi\nhi\n']), 'turn') + ended)
+        },
+        '/v0/city/alpha/sessions/a/submit': (_: SeenRequest, response: ServerResponse) => {
+          submitted.resolve()
+          answerJson(response, 202, { status: 'accepted', request_id: 'r', event_cursor: '1', session_id: ID })
+        },
+      },
+      ['session', 'attach', 'a'],
+      { io: { stdin, stdout } },
+    )
+    assert.equal(code, 0)
+    assert.equal(out, '$ hi\n')
+    const sent = requests.filter(({ method }) => method === 'POST')
+    assert.deepEqual(sent.map(bodyOf), [{ message: 'echo hi', intent: 'follow_up' }])
+  })
+})
+
+suite('status', () => {
+  const routes: Routes = {
+    '/v0/cities': listOf([city('alpha'), city('beta', false), city('gamma')]),
+    '/v0/city/alpha/status': status('alpha'),
+    '/v0/city/alpha/pending': listOf([need('r1')]),
+    '/v0/city/gamma/status': (_: SeenRequest, response: ServerResponse) =>
+      answerProblem(response, 500, 'internal', 'internal: broken'),
+    '/v0/city/gamma/pending': listOf([]),
+  }
+
+  test('without a city: a line each, and a warning where one cannot tell', async () => {
+    const { out, err, code } = await against(routes, ['status', '-A'])
+    assert.equal(code, 0, err)
+    assert.equal(out, 'alpha\trunning\t2\t7\t2\t3\t1\t\nbeta\tstopped\t\t\t\t\t\t\ngamma\trunning\t\t\t\t\t\t\n')
+    assert.match(err, /^warning: gamma: internal: broken\n$/)
+  })
+
+  test('as JSON: what the cities say of themselves', async () => {
+    const { out } = await against(routes, ['status', '-A', '-o', 'json', '-q'])
+    const { items, total } = JSON.parse(out)
+    assert.equal(total, 3)
+    assert.deepEqual(items[0], {
+      ...{ name: 'alpha', path: '/cities/alpha', status: 'running' },
+      ...{ running: 2, work: { open: 7, in_progress: 2, ready: 3 }, needs: 1 },
+    })
+  })
+
+  test('in a city: its summary, and what waits there', async () => {
+    const { out } = await against(routes, ['status'])
+    assert.match(out, /^work\t3 ready, 2 in progress, 7 open$/m)
+    assert.match(out, /^needs\t1$/m)
+    assert.match(out, /^alpha\ts-0123456789abcdef\tworker\t.*Use r1\?\tAllow \| Reject$/m)
+    const gone = await against(routes, ['status', '-c', 'nowhere'])
+    assert.deepEqual([gone.code, gone.out], [3, ''])
+  })
+})
+
+suite('needs', () => {
+  /** `alpha` needs one thing, then two, then nothing; every read after that waits for ever. */
+  const changing = () => {
+    const states = [[need('r1')], [need('r1'), need('r2', { alias: 'helper' })], []]
+    let reads = 0
+    return {
+      '/v0/cities': listOf([city('alpha')]),
+      '/v0/city/alpha/pending': (request: SeenRequest, response: ServerResponse) => {
+        // The first read is of the command itself, before it watches.
+        const items = states[Math.max(0, reads - 1)]
+        reads += 1
+        if (items === undefined) return
+        if (reads > 2) assert.match(request.url, /index=\d+&wait=60000ms/)
+        answerJson(response, 200, listOf(items), { 'x-svc-index': String(reads) })
+      },
+    }
+  }
+
+  async function watching(words: readonly string[], until: (out: string) => boolean, terminal = false) {
+    const stop = new AbortController()
+    const out: string[] = []
+    const stdout = {
+      isTerminal: terminal,
+      columns: 100,
+      async write(text: string | Uint8Array) {
+        out.push(String(text))
+        if (until(out.join(''))) stop.abort(new Interrupted(130))
+      },
+    }
+    const { code, requests } = await against(changing(), words, {
+      terminal,
+      io: { stdout, signal: stop.signal, clock: fastClock() },
+    })
+    return { out: out.join(''), code, requests }
+  }
+
+  test('--watch says each one once, when it comes', async () => {
+    const { out, code } = await watching(['needs', '-w', '-o', 'jsonl'], (text) => text.includes('"r2"'))
+    assert.equal(code, 130)
+    const lines = out.trimEnd().split('\n')
+    assert.deepEqual(
+      lines.map((line) => JSON.parse(line).request_id),
+      ['r1', 'r2'],
+    )
+  })
+
+  test('--watch in a terminal draws what waits now', async () => {
+    const { out } = await watching(['needs', '-w', '--no-color'], (text) => text.includes('nothing waits'), true)
+    const screens = out.split('\u001b[H\u001b[2J').slice(1)
+    assert.deepEqual(
+      screens.map((screen) => screen.match(/r\d(?=\?)/g) ?? []),
+      [['r1'], ['r1', 'r2'], []],
+    )
+  })
+
+  test('a city that is not there is said at once, also when watching', async () => {
+    for (const words of [
+      ['needs', '-c', 'nowhere'],
+      ['needs', '-w', '-c', 'nowhere'],
+    ]) {
+      const { code, out } = await against(changing(), words)
+      assert.deepEqual([code, out], [3, ''])
+    }
+  })
+})
+
+suite('completion', () => {
+  const routes: Routes = {
+    '/v0/cities': listOf([city('alpha')]),
+    '/v0/city/alpha/sessions': listOf([session(), session({ id: 's-fedcba9876543210', alias: undefined })]),
+    '/v0/city/beta/sessions': listOf([session({ alias: 'other' })]),
+    '/v0/city/alpha/agents': listOf([
+      { name: 'worker', state: 'idle' },
+      { name: 'shop/cook', state: 'stopped' },
+    ]),
+  }
+  const completed = async (...words: readonly string[]) =>
+    (await against(routes, ['__complete', ...words])).out.split('\n').filter(Boolean)
+
+  test('sessions by alias and by id, with what they are', async () => {
+    assert.deepEqual(await completed('session', 'get', ''), [
+      'helper\tworker, active: Avatars',
+      `${ID}\tworker, active: Avatars`,
+      's-fedcba9876543210\tworker, active: Avatars',
+    ])
+    assert.equal((await completed('session', 'message', 'hel')).length, 1)
+    assert.deepEqual(await completed('session', 'message', 'helper', 's'), [])
+  })
+
+  test('of the city that the line names', async () => {
+    for (const flags of [['--city', 'beta'], ['--city=beta'], ['-c', 'beta']])
+      assert.match((await completed(...flags, 'session', 'get', 'o'))[0] ?? '', /^other\t/)
+  })
+
+  test('agents, where an agent is meant', async () => {
+    assert.deepEqual(await completed('agent', 'get', ''), ['worker\tidle', 'shop/cook\tstopped'])
+    assert.deepEqual(await completed('session', 'create', 'sh'), ['shop/cook\tstopped'])
+    assert.deepEqual(await completed('session', 'list', '--template', 'w'), ['worker\tidle'])
+    assert.deepEqual(await completed('agent', 'create', 'w'), [])
+  })
+
+  test('a flag by what its operation takes, also where the flag does not say', async () => {
+    assert.deepEqual(await completed('session', 'submit', 'a', '--intent', ''), [
+      'default',
+      'follow_up',
+      'interrupt_now',
+    ])
+    assert.deepEqual(await completed('request', 'list', '--operation', 'session.c'), ['session.create'])
+  })
+
+  test('a city that does not run is no error', async () => {
+    assert.deepEqual(await completed('-c', 'nowhere', 'session', 'get', ''), [])
+  })
+})

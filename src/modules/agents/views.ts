@@ -1,0 +1,128 @@
+/** What an agent looks like from outside: its definition and what its sessions do (sheet 04 §1.5). */
+import type { AgentResponse } from '../../contract/agents.ts'
+import type { SessionResponse } from '../../contract/session-model.ts'
+import { maskEnv } from '../../kernel/configuration.ts'
+import { type AgentFiles, type AgentsView, type AgentView, agentRevision } from './definitions.ts'
+
+/** After this long without output, work in progress is `waiting`. */
+const QUIET_MS = 10 * 60_000
+
+export interface Surroundings<View> {
+  readonly files: AgentFiles<View>
+  readonly config: View
+  /** Open sessions of the city. */
+  readonly sessions: readonly SessionResponse[]
+  /** Work that waits for the agent, as last counted. */
+  readonly demand: (identity: string) => number | undefined
+  /** False: its program is not installed. */
+  readonly installed: (command: string) => boolean | undefined
+  readonly now: number
+  readonly observedAt: string
+}
+
+/** The agent, then its instances where it has several sessions. */
+export function agentRows<View extends AgentsView>(around: Surroundings<View>, agent: AgentView): AgentResponse[] {
+  const own = around.sessions.filter(({ template }) => template === agent.identity)
+  // The one that works under the agent's own name is the agent; others are instances of it.
+  const itself = own.find((session) => session.agent === agent.identity) ?? only(agent, own)
+  const instances = own
+    .filter((session) => session !== itself)
+    .map((session) => ({
+      ...agentRow(around, agent, [session], session),
+      name: session.agent,
+      pool: agent.identity,
+    }))
+  return [agentRow(around, agent, own, itself), ...instances]
+}
+
+const only = (agent: AgentView, own: readonly SessionResponse[]): SessionResponse | undefined =>
+  own.length === 1 && agent.max_active_sessions === 1 ? own[0] : undefined
+
+function agentRow<View extends AgentsView>(
+  around: Surroundings<View>,
+  agent: AgentView,
+  sessions: readonly SessionResponse[],
+  session: SessionResponse | undefined,
+): AgentResponse {
+  const { files, config } = around
+  const declared = files.declaration(config, agent.identity)
+  const provider = config.providers[agent.provider]?.resolved
+  const missing = unavailable(around, agent)
+  return {
+    name: agent.identity,
+    ...present({
+      description: agent.description,
+      provider: agent.provider === '' ? undefined : agent.provider,
+      display_name: provider?.display_name,
+      rig: agent.dir === '' ? undefined : agent.dir,
+    }),
+    running: sessions.some(({ running }) => running),
+    suspended: agent.suspended,
+    state: stateOf(agent, sessions, around.now),
+    observed_at: around.observedAt,
+    available: missing === undefined,
+    ...(missing === undefined ? {} : { unavailable_reason: missing }),
+    ...(session === undefined ? {} : sessionFacts(session)),
+    sessions: sessions.length,
+    min_active_sessions: agent.min_active_sessions,
+    max_active_sessions: agent.max_active_sessions,
+    ...present({ demand: around.demand(agent.identity) }),
+    pack_derived: declared?.pack !== undefined,
+    ...present({ pack: declared?.pack, file: declared?.file }),
+    ...(declared === undefined || declared.line === 0 ? {} : { line: declared.line }),
+    revision: agentRevision(files, config, agent.identity),
+  }
+}
+
+/** The agent with what its own file says. */
+export function agentDetail<View extends AgentsView>(around: Surroundings<View>, agent: AgentView): AgentResponse {
+  const own = around.sessions.filter(({ template }) => template === agent.identity)
+  const row = agentRow(around, agent, own, own.length === 1 ? own[0] : undefined)
+  const declared = around.files.declaration(around.config, agent.identity)
+  const definition: AgentResponse['definition'] = maskEnv(declared?.fields ?? {})
+  return { ...row, ...(definition === undefined ? {} : { definition }) }
+}
+
+function sessionFacts(session: SessionResponse): Partial<AgentResponse> {
+  const { active_bead, activity, model, context_pct, context_window, last_output, last_active } = session
+  return {
+    session: {
+      id: session.id,
+      name: session.session_name,
+      state: session.state,
+      ...(last_active === undefined ? {} : { last_activity: last_active }),
+      attached: session.attached,
+    },
+    ...present({ active_bead, activity, model, context_pct, context_window, last_output }),
+  }
+}
+
+/** `suspended` › `quarantined` › `stopped` › `working`, `waiting` › `idle` (sheet 04 §1.5). */
+export function stateOf(
+  agent: Pick<AgentView, 'suspended'>,
+  sessions: readonly Pick<SessionResponse, 'state' | 'running' | 'active_bead' | 'last_active'>[],
+  now: number,
+): AgentResponse['state'] {
+  if (agent.suspended) return 'suspended'
+  const running = sessions.filter((session) => session.running)
+  if (running.length === 0) return sessions.some(({ state }) => state === 'quarantined') ? 'quarantined' : 'stopped'
+  const busy = running.filter(({ active_bead }) => active_bead !== undefined)
+  if (busy.length === 0) return 'idle'
+  const quiet = busy.every(({ last_active }) => last_active === undefined || now - Date.parse(last_active) >= QUIET_MS)
+  return quiet ? 'waiting' : 'working'
+}
+
+function unavailable<View extends AgentsView>(around: Surroundings<View>, agent: AgentView): string | undefined {
+  if (agent.suspended) return 'suspended'
+  const resolved = around.config.providers[agent.provider]?.resolved
+  const command = resolved?.path_check ?? resolved?.command
+  // A command of its own is a line for a shell, and a variable is only known at the start.
+  if (agent.start_command !== undefined || command === undefined || command.startsWith('$')) return undefined
+  return around.installed(command) === false ? `${command} is not installed` : undefined
+}
+
+type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
+function present<T extends object>(value: T): Present<T> {
+  const copy: Present<T> = JSON.parse(JSON.stringify(value))
+  return copy
+}

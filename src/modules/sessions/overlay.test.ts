@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { AGENT, SessionCity } from '../../../test/support/session-city.ts'
+import { temporaryDirectory } from '../../../test/support/temporary.ts'
+import { layOverlays, type Overlay } from './overlay.ts'
+
+function write(root: string, files: Readonly<Record<string, string>>): string {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true })
+    writeFileSync(join(root, path), text)
+  }
+  return root
+}
+
+const lay = (overlays: readonly Partial<Overlay>[], workDir: string) =>
+  layOverlays(
+    overlays.map((one) => ({ directory: '', providers: ['claude'], needed: true, ...one })),
+    workDir,
+    's-1',
+    AbortSignal.timeout(10_000),
+  )
+
+test('files of an overlay are there before the start, and what was there stays', async () => {
+  using dir = temporaryDirectory()
+  const own = write(join(dir.path, 'own'), { 'CLAUDE.md': 'new', 'bin/run.sh': '#!/bin/sh', 'a/b/c.txt': 'deep' })
+  chmodSync(join(own, 'bin/run.sh'), 0o700)
+  const work = write(join(dir.path, 'work'), { 'CLAUDE.md': 'mine' })
+  await lay([{ directory: own }], work)
+  const read = (path: string) => readFileSync(join(work, path), 'utf8')
+  assert.deepEqual(['CLAUDE.md', 'bin/run.sh', 'a/b/c.txt'].map(read), ['mine', '#!/bin/sh', 'deep'])
+  assert.deepEqual(readdirSync(work).sort(), ['CLAUDE.md', 'a', 'bin'])
+  assert.equal(statSync(join(work, 'bin/run.sh')).mode & 0o777, 0o755)
+})
+
+test('the first overlay wins, and the part for a harness before what is for all', async () => {
+  using dir = temporaryDirectory()
+  const own = write(join(dir.path, 'own'), {
+    x: 'own',
+    'per-provider/claude/y': 'claude',
+    'per-provider/codex/z': 'no',
+  })
+  const pack = write(join(dir.path, 'pack'), { x: 'pack', y: 'pack', w: 'pack' })
+  const work = write(join(dir.path, 'work'), {})
+  mkdirSync(work)
+  await lay([{ directory: own }, { directory: pack }, { directory: join(dir.path, 'none'), needed: false }], work)
+  assert.deepEqual(
+    readdirSync(work)
+      .sort()
+      .map((name) => [name, readFileSync(join(work, name), 'utf8')]),
+    [
+      ['w', 'pack'],
+      ['x', 'own'],
+      ['y', 'claude'],
+    ],
+  )
+})
+
+test('an overlay reads nothing from outside itself', async () => {
+  using dir = temporaryDirectory()
+  write(dir.path, { secret: 's' })
+  const own = write(join(dir.path, 'own'), { real: 'r' })
+  symlinkSync('real', join(own, 'inside'))
+  const work = join(dir.path, 'work')
+  mkdirSync(work)
+  await lay([{ directory: own }], work)
+  assert.equal(readFileSync(join(work, 'inside'), 'utf8'), 'r')
+  symlinkSync(join(dir.path, 'secret'), join(own, 'outside'))
+  await assert.rejects(lay([{ directory: own }], work), /the link outside .* leads to no file of it/)
+})
+
+test('an overlay writes nothing outside the work directory', async () => {
+  using dir = temporaryDirectory()
+  const own = write(join(dir.path, 'own'), { 'sub/file': 'x' })
+  const work = join(dir.path, 'work')
+  const elsewhere = join(dir.path, 'elsewhere')
+  mkdirSync(work)
+  mkdirSync(elsewhere)
+  symlinkSync(elsewhere, join(work, 'sub'))
+  await assert.rejects(lay([{ directory: own }], work), /no directory inside/)
+  assert.deepEqual(readdirSync(elsewhere), [])
+})
+
+test('an agent starts with its overlay; one that cannot be laid ends the start and says why', {
+  timeout: 60_000,
+}, async () => {
+  using dir = temporaryDirectory()
+  const overlay = write(join(dir.path, 'overlay'), { 'notes.txt': 'hello' })
+  const agent = (name: string, directory: string) => ({
+    ...AGENT,
+    identity: name,
+    name,
+    base_name: name,
+    work_dir: name,
+    paths: { overlay_dir: directory },
+  })
+  const config = { agents: [agent('good', overlay), agent('bad', join(dir.path, 'gone'))] }
+  await using city = await new SessionCity({ config }).start()
+  const good = await city.create({ kind: 'agent', template: 'good' })
+  await city.is(good.id, 'active')
+  assert.equal(readFileSync(join(city.path, 'good', 'notes.txt'), 'utf8'), 'hello')
+  const bad = await city.create({ kind: 'agent', template: 'bad' })
+  const failed = await city.is(bad.id, 'failed-create')
+  assert.equal(failed.reason, 'overlay-failed')
+  assert.ok(existsSync(join(city.path, 'bad')))
+})

@@ -1,0 +1,112 @@
+/**
+ * Files that are put into the work directory before a start: the agent's own, then those of its packs (sheet 07 §5.2).
+ *
+ * V1  What is there stays as it is, whoever put it there: the first source that has a file wins, and no start overwrites.
+ * V2  Nothing is read from outside an overlay and nothing is written outside the work directory, whatever links say.
+ * V3  A file appears whole: a crash leaves at most one that is named after its session and is written anew.
+ */
+import { chmod, copyFile, lstat, mkdir, readdir, realpath, rename } from 'node:fs/promises'
+import { dirname, isAbsolute, join, relative } from 'node:path'
+
+/** Where an overlay lies; its `per-provider/<provider>/` is for the harnesses of that name only, and comes first. */
+export interface Overlay {
+  readonly directory: string
+  readonly providers: readonly string[]
+  /** Declared: it is a mistake where it is not there. */
+  readonly needed: boolean
+}
+
+const PER_PROVIDER = 'per-provider'
+const MAX_FILES = 10_000
+const MAX_DEPTH = 16
+
+/** Lays the overlays over a directory, the first one on top; rejects with a sentence for people. `owner` names its traces. */
+export async function layOverlays(
+  overlays: readonly Overlay[],
+  workDir: string,
+  owner: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const plan = new Map<string, string>()
+  for (const { directory, providers, needed } of overlays) {
+    for (const provider of providers) await collect(plan, join(directory, PER_PROVIDER, provider), false)
+    await collect(plan, directory, needed)
+  }
+  const root = await realpath(workDir)
+  for (const [path, from] of plan) {
+    signal.throwIfAborted()
+    await place(root, path, from, owner)
+  }
+}
+
+/** Relative path to the file that is meant; what is known stays (V1). */
+async function collect(plan: Map<string, string>, root: string, needed: boolean): Promise<void> {
+  const real = await realpath(root).catch(() => undefined)
+  if (real === undefined) {
+    if (needed) throw new Error(`there is no overlay ${root}`)
+    return
+  }
+  const walk = async (below: string, depth: number): Promise<void> => {
+    if (depth > MAX_DEPTH) throw new Error(`the overlay ${root} is nested too deeply at ${below}`)
+    for (const entry of await readdir(join(real, below), { withFileTypes: true })) {
+      const path = join(below, entry.name)
+      if (entry.name === '.git' || path === PER_PROVIDER) continue
+      if (entry.isDirectory()) await walk(path, depth + 1)
+      else if (entry.isFile()) add(plan, path, join(real, path))
+      else if (entry.isSymbolicLink()) add(plan, path, await linked(real, path))
+    }
+  }
+  await walk('', 0)
+}
+
+function add(plan: Map<string, string>, path: string, from: string): void {
+  if (plan.has(path)) return
+  if (plan.size >= MAX_FILES) throw new Error(`the overlays have more than ${MAX_FILES} files`)
+  plan.set(path, from)
+}
+
+/** The file that a link of an overlay means; it is copied as a file (V2). */
+async function linked(root: string, path: string): Promise<string> {
+  const target = await realpath(join(root, path)).catch(() => undefined)
+  if (target === undefined || !isInside(root, target) || !(await lstat(target)).isFile())
+    throw new Error(`the link ${path} of the overlay ${root} leads to no file of it`)
+  return target
+}
+
+async function place(root: string, path: string, from: string, owner: string): Promise<void> {
+  const target = join(root, path)
+  if (await exists(target)) return
+  const directory = dirname(target)
+  await makeDirectory(root, dirname(path))
+  const next = join(directory, `.svc-overlay-${owner}`)
+  await copyFile(from, next)
+  await chmod(next, (await lstat(from)).mode & 0o111 ? 0o755 : 0o644)
+  await rename(next, target)
+}
+
+/** Every directory on the way is one of the work directory's, by whatever link it was reached. */
+async function makeDirectory(root: string, path: string): Promise<void> {
+  let at = root
+  for (const name of path === '.' ? [] : path.split('/')) {
+    at = join(at, name)
+    if (!(await exists(at))) await mkdir(at)
+    const real = await realpath(at).catch(() => undefined)
+    if (real === undefined || !isInside(root, real) || !(await lstat(real)).isDirectory())
+      throw new Error(`an overlay has files for ${at}, which is no directory inside ${root}`)
+  }
+}
+
+const exists = (path: string): Promise<boolean> =>
+  lstat(path).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      // A file stands where a directory is wanted: that is told when the directory is made.
+      if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return false
+      throw error
+    },
+  )
+
+export function isInside(root: string, path: string): boolean {
+  const below = relative(root, path)
+  return below === '' || (below !== '..' && !below.startsWith('../') && !isAbsolute(below))
+}

@@ -1,0 +1,282 @@
+/**
+ * A transcript is a row of chapters: one per run of the session for what its runtime captured, one per conversation for
+ * the log of a harness. Each reads pages of entries in either direction.
+ */
+import {
+  BLOCK_BYTES,
+  type ByteLog,
+  blockStart,
+  type Dialect,
+  type Entry,
+  entriesAfter,
+  entriesBefore,
+  entryAt,
+  linesOf,
+  openEntry,
+  type Stretch,
+} from './entries.ts'
+import { MAX_HELD_BYTES, rewinds, settledLength } from './settled.ts'
+
+/**
+ * Everything before `offset` was read. In the text of a terminal also every message up to the number `sub`, wherever it
+ * stands: one may be recorded only after the output behind it was read.
+ */
+export interface Position {
+  readonly offset: number
+  readonly sub: number
+}
+
+export interface Part {
+  readonly entries: readonly Entry[]
+  readonly complete: boolean
+  /** Where reading goes on (forward). */
+  readonly next: Position
+}
+
+export interface OpenEntry extends Position {
+  readonly run: string
+}
+
+export interface Chapter {
+  readonly number: number
+  /** Text of a terminal: no structure is known. */
+  readonly text: boolean
+  /** The last ones before `end`; before everything that is not there yet where it is absent. */
+  before(end: Position | undefined, limit: number): Promise<Part>
+  after(from: Position, limit: number): Promise<Part>
+  /** Where the entry begins that `at` is in the middle of; `at` itself where it is at no such place. */
+  opening(at: Position): Promise<Position>
+  /** The entry that what is at `at` may go on with; undefined where none does. */
+  open(at: Position): Promise<OpenEntry | undefined>
+  /** Where reading goes on behind the entry; undefined: there is none. */
+  behind(at: Position): Promise<Position | undefined>
+  start(): Promise<Position>
+  /** Bytes of its log that are no longer kept. */
+  dropped(): Promise<number>
+  end(): Promise<number>
+}
+
+/** Lines of JSON: of the agent protocol, or of a harness. */
+export function lineChapter(number: number, log: ByteLog, dialect: Dialect, floor: () => Promise<number>): Chapter {
+  const partOf = ({ entries, complete, end }: Stretch): Part => ({ entries, complete, next: { offset: end, sub: 0 } })
+  return {
+    number,
+    text: false,
+    start: async () => ({ offset: Math.max(await log.startOffset(), await floor()), sub: 0 }),
+    dropped: () => log.startOffset(),
+    end: () => log.endOffset(),
+    before: async (end, limit) =>
+      partOf(await entriesBefore(log, dialect, end?.offset ?? (await log.endOffset()), limit, await floor())),
+    after: async ({ offset }, limit) =>
+      partOf(await entriesAfter(log, dialect, Math.max(offset, await floor()), limit)),
+    opening: async (at) => ({ offset: (await openEntry(log, dialect, at.offset))?.offset ?? at.offset, sub: 0 }),
+    open: async (at) => {
+      const entry = await openEntry(log, dialect, at.offset)
+      return entry?.run === undefined ? undefined : { offset: entry.offset, sub: 0, run: entry.run }
+    },
+    behind: async ({ offset }) => {
+      const entry = await entryAt(log, dialect, offset)
+      return entry === undefined ? undefined : { offset: entry.end, sub: 0 }
+    },
+  }
+}
+
+/** A message that was typed into a terminal, at the end that its output had then. */
+export interface Typed {
+  readonly seq: number
+  readonly id: string
+  readonly text: string
+  readonly end_offset: number
+  readonly at: string
+}
+
+/** Messages with numbers above `after` that were typed in `[from, to]`. */
+export interface TypedRange {
+  readonly after: number
+  readonly from: number
+  readonly to: number
+}
+
+export interface TerminalSources {
+  readonly provider: string
+  readonly log: ByteLog
+  /** In order: of their numbers, and so of their places. */
+  readonly typed: (range: TypedRange) => readonly Typed[]
+  /** Number of the last message that was typed before `offset`; 0: none was. */
+  readonly lastTyped: (offset: number) => number
+  /** What a person would have read. */
+  readonly render: (bytes: Buffer) => Promise<string>
+}
+
+/** Rendering is work: no page of terminal text is made of more than this. */
+const PAGE_BYTES = 2 * BLOCK_BYTES
+
+/**
+ * Output of a terminal, cut where a message was typed and at blocks of 64 KiB; while it comes, also wherever it was read to.
+ * What is cut joins again: texts of one segment are one text.
+ */
+export function terminalChapter(number: number, sources: TerminalSources): Chapter {
+  const { log, typed, lastTyped, provider } = sources
+
+  /** A message that was recorded late stands where reading is. */
+  const stretch = async (from: number, to: number, said: readonly Typed[]): Promise<Entry[]> => {
+    const entries: Entry[] = []
+    let at = from
+    let opens = (await segmentOf(from)) === from
+    for (const message of said) {
+      const place = Math.max(at, message.end_offset)
+      entries.push(...(await outputEntries(sources, at, place, opens)), userEntry(message, provider))
+      at = place
+      opens = true
+    }
+    entries.push(...(await outputEntries(sources, at, to, opens)))
+    return entries
+  }
+
+  /** Where the segment begins that `offset` is in: at a block, or where a message was typed. */
+  const segmentOf = async (offset: number): Promise<number> => {
+    const from = Math.max(await log.startOffset(), blockStart(offset))
+    return typed({ after: 0, from, to: offset }).at(-1)?.end_offset ?? from
+  }
+
+  /** What is behind it waits for more; a message that was typed there does not. */
+  const settledEnd = async (): Promise<number> => {
+    const end = await log.endOffset()
+    const { offset, bytes } = await log.read(Math.max(0, end - MAX_HELD_BYTES), MAX_HELD_BYTES)
+    const settled = bytes.length === 0 ? end : offset + settledLength(bytes)
+    return settled === end ? end : (typed({ after: 0, from: settled, to: end }).at(-1)?.end_offset ?? settled)
+  }
+
+  return {
+    number,
+    text: true,
+    dropped: () => log.startOffset(),
+    start: async () => {
+      const offset = await log.startOffset()
+      return { offset, sub: lastTyped(offset) }
+    },
+    end: () => log.endOffset(),
+    before: async (end, limit) => {
+      const to = end ?? { offset: await settledEnd(), sub: Number.MAX_SAFE_INTEGER }
+      const start = await log.startOffset()
+      const from = Math.max(start, blockStart(Math.max(0, to.offset - PAGE_BYTES)))
+      const said = typed({ after: 0, from, to: to.offset }).filter(
+        ({ end_offset: at, seq }) => at < to.offset || seq <= to.sub,
+      )
+      // Taken with the messages: one that is recorded while they are rendered is none that was read.
+      const next = { offset: to.offset, sub: said.at(-1)?.seq ?? lastTyped(from) }
+      const entries = await stretch(from, to.offset, said)
+      return { entries: entries.slice(-limit), complete: from <= start && entries.length <= limit, next }
+    },
+    after: async (from, limit) => {
+      const end = await settledEnd()
+      const first = Math.max(from.offset, await log.startOffset())
+      const to = Math.max(first, Math.min(end, blockStart(first) + PAGE_BYTES))
+      const said = typed({ after: from.sub, from: 0, to })
+      const entries = await stretch(first, to, said)
+      const page = entries.slice(0, limit)
+      const whole = entries.length <= limit
+      return {
+        entries: page,
+        complete: whole && to >= end,
+        next: whole ? { offset: to, sub: said.at(-1)?.seq ?? from.sub } : reached(page, from),
+      }
+    },
+    opening: (at) => Promise.resolve(at),
+    open: async ({ offset }) => {
+      const begins = await segmentOf(offset)
+      return begins === offset ? undefined : { offset: begins, sub: 0, run: textRun(offset) }
+    },
+    behind: async (at) => {
+      const { offset, sub } = at
+      if (sub > 0) return typed({ after: sub - 1, from: offset, to: offset })[0]?.seq === sub ? at : undefined
+      const end = await log.endOffset()
+      if (offset >= end || offset < (await log.startOffset())) return undefined
+      const blockEnd = Math.min(await settledEnd(), blockStart(offset) + BLOCK_BYTES)
+      const [next] = typed({ after: 0, from: offset + 1, to: blockEnd })
+      const boundary = Math.min(blockEnd, next?.end_offset ?? blockEnd)
+      return { offset: boundary, sub: lastTyped(boundary) }
+    },
+  }
+}
+
+/** How far one has read who has read these. */
+const reached = (entries: readonly Entry[], from: Position): Position => ({
+  offset: Math.max(from.offset, ...entries.map(({ end }) => end)),
+  sub: Math.max(from.sub, ...entries.map(({ sub }) => sub ?? 0)),
+})
+
+const userEntry = ({ seq, id, text, end_offset, at }: Typed, provider: string): Entry => ({
+  offset: end_offset,
+  sub: seq,
+  end: end_offset,
+  message: {
+    role: 'user',
+    provider,
+    status: 'final',
+    timestamp: at,
+    delivery_id: id,
+    blocks: [{ type: 'text', text }],
+  },
+  raw: [{ delivery_id: id, text }],
+})
+
+/** Its text goes on in what is behind it, up to the end of the block. */
+const textRun = (offset: number): string => `text ${blockStart(offset)}`
+
+/** `opens`: a segment begins at `from`. */
+async function outputEntries(
+  { log, render, provider }: TerminalSources,
+  from: number,
+  to: number,
+  opens: boolean,
+): Promise<Entry[]> {
+  const entries: Entry[] = []
+  for (let at = from; at < to; ) {
+    const end = Math.min(to, blockStart(at) + BLOCK_BYTES)
+    const { offset, bytes } = await log.read(at, end - at)
+    const goesOn = at === from && !opens
+    const rendered = bytes.length === 0 ? '' : await render(bytes)
+    const text = goesOn && rewinds(bytes) ? `\r${rendered}` : rendered
+    // Blanks alone are nothing to show, but belong to what they are in the middle of.
+    if (goesOn ? text !== '' : text.trim() !== '') {
+      const message = { role: 'unknown', provider, status: 'final', blocks: [{ type: 'text', text }] } as const
+      entries.push({
+        offset,
+        end,
+        message: { ...message, blocks: [...message.blocks] },
+        raw: [bytes.toString('utf8')],
+        run: textRun(offset),
+      })
+    }
+    at = end
+  }
+  return entries
+}
+
+/**
+ * Where a chapter really begins whose agent first repeats an earlier conversation: behind the end of the repetition.
+ * `marks` tells what a line says about it.
+ */
+export async function behindReplay(
+  log: ByteLog,
+  marks: (line: string) => 'begin' | 'end' | undefined,
+): Promise<number> {
+  const end = await log.endOffset()
+  const start = await log.startOffset()
+  let replaying = false
+  let at = start
+  while (at < end) {
+    const { lines, end: read } = await linesOf(log, at, Math.min(end, at + 4 * BLOCK_BYTES), true)
+    for (const line of lines) {
+      const mark = marks(line.text)
+      if (mark === 'end') return line.end
+      replaying ||= mark === 'begin'
+    }
+    // A repetition begins before anything else is said.
+    if (!replaying) return start
+    if (read === at) break
+    at = read
+  }
+  return replaying ? end : start
+}

@@ -1,0 +1,248 @@
+/** Handlers of what sessions and agents said: pages and streams (sheet 04 §§1.6, 5). */
+import type {
+  getAgentOutput,
+  getAgentOutputQualified,
+  streamAgentOutput,
+  streamAgentOutputQualified,
+} from '../../../contract/agents.ts'
+import { DEFAULT_LIMIT } from '../../../contract/paging.ts'
+import type { AgentOutputResponse, SessionTranscriptResponse } from '../../../contract/session-transcript.ts'
+import type {
+  getSessionAgent,
+  getSessionTranscript,
+  listSessionAgents,
+  streamSession,
+} from '../../../contract/sessions.ts'
+import { type Handler, ok, type StreamHandler } from '../../../kernel/call.ts'
+import { type Clock, isoTime } from '../../../kernel/clock.ts'
+import { invalidField, problem } from '../../../kernel/problem.ts'
+import type { SessionRecord } from '../record.ts'
+import { agentFeed } from './agent-stream.ts'
+import { findSubAgents, readSubAgent } from './files.ts'
+import type { Transcripts } from './service.ts'
+import { type StreamFormat, sessionFeed, sseFrame } from './stream.ts'
+import { formatPlace, type Page, type Place, parsePlace, type Transcript } from './transcript.ts'
+import { type About, bodyOf, historyOf, pagination, turnsOf, type ViewOptions } from './views.ts'
+
+export interface TranscriptCity {
+  readonly transcripts: Transcripts
+  /** The session that `{id}` in a path means, closed ones too. */
+  readonly resolve: (id: string) => SessionRecord
+  /** Sessions of the agent, newest first, closed ones too; refuses what is no agent, and a template with several instances. */
+  readonly ofAgent: (identity: string) => readonly SessionRecord[]
+  /** True while the agent is defined. */
+  readonly isAgent: (identity: string) => boolean
+  readonly running: (session: SessionRecord) => boolean
+  readonly activity: (session: SessionRecord) => 'idle' | 'in-turn' | undefined
+  readonly pending: (session: SessionRecord) => string | undefined
+  readonly attend: (session: SessionRecord) => () => void
+  /** Calls when sessions of the city come, go or change, or the city's agents do. */
+  readonly onChange: (wake: () => void) => () => void
+  readonly log: { readonly head: number }
+}
+
+export interface TranscriptHandlersDeps {
+  readonly city: (name: string) => TranscriptCity
+  readonly clock: Clock
+}
+
+type Named = { readonly agent: string } | { readonly dir: string; readonly base: string }
+const identityOf = (params: Named): string => ('agent' in params ? params.agent : `${params.dir}/${params.base}`)
+const aboutOf = ({ id, template, provider }: SessionRecord): About => ({ id, template, provider })
+
+interface PageQuery {
+  readonly limit?: number
+  readonly before?: string
+  readonly after?: string
+}
+
+export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps) {
+  const transcript: Handler<typeof getSessionTranscript> = async ({ params, query }) => {
+    const { transcripts, resolve, activity, pending } = city(params.cityName)
+    const session = resolve(params.id)
+    const found = await transcripts.of(session)
+    const page = await readPage(found, query)
+    const options: ViewOptions = { format: query.format ?? 'conversation', thinking: query.include_thinking === true }
+    const body: SessionTranscriptResponse = {
+      ...aboutOf(session),
+      ...bodyOf(page.items, options, found.text),
+      pagination: pagination(page, await found.dropped(page)),
+    }
+    if (options.format !== 'structured') return ok(body)
+    const place = page.place ?? { chapter: 0, offset: 0, sub: 0 }
+    return ok({
+      ...body,
+      schema_version: 'session.structured.v1',
+      operation: 'snapshot',
+      history: historyOf(page, {
+        session: session.id,
+        conversation: session.conversation_id,
+        generation: session.generation,
+        observedAt: isoTime(clock.now()),
+        activity: activity(session),
+        pending: pending(session),
+        token: formatPlace(place),
+      }),
+    })
+  }
+
+  const stream: StreamHandler<typeof streamSession> = async ({ params, query, header }) => {
+    const { transcripts, resolve, running, attend } = city(params.cityName)
+    const session = resolve(params.id)
+    const { after, lost } = await resumePoint(header('last-event-id') ?? query.after_cursor, () =>
+      transcripts.of(session),
+    )
+    const options: ViewOptions = { format: query.format ?? 'conversation', thinking: query.include_thinking === true }
+    return sessionFeed(transcripts.tail(session), {
+      format: formatOf(aboutOf(session), options),
+      after,
+      lost,
+      attend: query.attended === true ? () => attend(session) : undefined,
+      headers: {
+        'SVC-Session-State': session.state,
+        ...(running(session) ? {} : { 'SVC-Session-Status': 'stopped' }),
+      },
+    })
+  }
+
+  const output = async (cityName: string, identity: string, query: PageQuery) => {
+    const { transcripts, ofAgent } = city(cityName)
+    const [session] = ofAgent(identity)
+    if (session === undefined) return ok({ agent: identity, format: 'text' as const, turns: [] })
+    const found = await transcripts.of(session)
+    const page = await readPage(found, query)
+    return ok({
+      ...agentBody(identity, session, page.items, found.text),
+      pagination: pagination(page, await found.dropped(page)),
+    })
+  }
+
+  const follow = async (cityName: string, identity: string, cursor: string | undefined) => {
+    const { transcripts, ofAgent, isAgent, running, onChange } = city(cityName)
+    const [session] = ofAgent(identity)
+    const parsed = parseAgentCursor(cursor)
+    const resumed = parsed === undefined ? undefined : ofAgent(identity).find(({ id }) => id === parsed.session)
+    return agentFeed({
+      current: () => (isAgent(identity) ? ofAgent(identity)[0] : undefined),
+      exists: () => isAgent(identity),
+      tail: (one) => transcripts.tail(one),
+      format: (one) => agentFormat(identity, one),
+      onChange,
+      clock,
+      resume: resumed === undefined || parsed === undefined ? undefined : { session: resumed, place: parsed.place },
+      headers: session !== undefined && running(session) ? {} : { 'SVC-Agent-Status': 'stopped' },
+    })
+  }
+
+  const getOutput: Handler<typeof getAgentOutput> = ({ params, query }) =>
+    output(params.cityName, identityOf(params), query)
+  const getOutputQualified: Handler<typeof getAgentOutputQualified> = ({ params, query }) =>
+    output(params.cityName, identityOf(params), query)
+  const streamOutput: StreamHandler<typeof streamAgentOutput> = ({ params, query, header }) =>
+    follow(params.cityName, identityOf(params), header('last-event-id') ?? query.after_cursor)
+  const streamOutputQualified: StreamHandler<typeof streamAgentOutputQualified> = ({ params, query, header }) =>
+    follow(params.cityName, identityOf(params), header('last-event-id') ?? query.after_cursor)
+
+  const subAgents = (transcripts: Transcripts, session: SessionRecord) =>
+    findSubAgents(transcripts.harnessQuery(session, session.launch?.ready.family ?? session.provider))
+
+  const listAgents: Handler<typeof listSessionAgents> = async ({ params }) => {
+    const { transcripts, resolve } = city(params.cityName)
+    const found = await subAgents(transcripts, resolve(params.id))
+    return ok({ agents: found.map(({ agent_id, parent_tool_use_id }) => ({ agent_id, parent_tool_use_id })) })
+  }
+
+  const getAgent: Handler<typeof getSessionAgent> = async ({ params }) => {
+    const { transcripts, resolve, running } = city(params.cityName)
+    const session = resolve(params.id)
+    const found = (await subAgents(transcripts, session)).find(({ agent_id }) => agent_id === params.agentId)
+    if (found === undefined)
+      throw problem('agent-not-found', `session ${session.id} has no sub-agent ${params.agentId}`)
+    const { messages, ended } = await readSubAgent(found.path)
+    return ok({
+      messages,
+      status: ended ? ('completed' as const) : running(session) ? ('running' as const) : ('failed' as const),
+    })
+  }
+
+  return {
+    'get-session-transcript': transcript,
+    'stream-session': stream,
+    'get-agent-output': getOutput,
+    'get-agent-output-qualified': getOutputQualified,
+    'stream-agent-output': streamOutput,
+    'stream-agent-output-qualified': streamOutputQualified,
+    'list-session-agents': listAgents,
+    'get-session-agent': getAgent,
+  }
+}
+
+function readPage(transcript: Transcript, { limit = DEFAULT_LIMIT, before, after }: PageQuery): Promise<Page> {
+  if (before !== undefined && after !== undefined)
+    throw invalidField('query.after', 'is one of two: `before` or `after`', after)
+  const size = limit === 0 ? DEFAULT_LIMIT : limit
+  if (before !== undefined) return transcript.before(before, size)
+  if (after !== undefined) return transcript.after(after, size)
+  return transcript.newest(size)
+}
+
+/** Where the client goes on; a cursor of ours whose place is gone begins anew. */
+async function resumePoint(
+  cursor: string | undefined,
+  open: () => Promise<Transcript>,
+): Promise<{ readonly after: Place | undefined; readonly lost: boolean }> {
+  if (cursor === undefined || cursor === '') return { after: undefined, lost: false }
+  const place = parsePlace(cursor)
+  if (place === undefined) throw problem('invalid-cursor', `not a place in a transcript: ${cursor.slice(0, 100)}`)
+  const transcript = await open()
+  if (place.chapter === 0 || (await transcript.has(place))) return { after: place, lost: false }
+  return { after: undefined, lost: true }
+}
+
+const EVENTS = { conversation: 'turn', raw: 'message', structured: 'structured' } as const
+
+function formatOf(about: About, options: ViewOptions): StreamFormat {
+  const { format, thinking } = options
+  return {
+    key: `${format} ${thinking}`,
+    upsert: format === 'structured',
+    frame: ({ items, place, operation, text }) =>
+      sseFrame(
+        EVENTS[format],
+        {
+          ...about,
+          ...bodyOf(items, options, text),
+          ...(format === 'structured' ? { schema_version: 'session.structured.v1', operation } : {}),
+          ...(format === 'structured' && operation === 'reset' ? { reset_reason: 'cursor_invalidated' } : {}),
+        },
+        formatPlace(place),
+      ),
+  }
+}
+
+function agentBody(agent: string, session: SessionRecord, items: Page['items'], text: boolean): AgentOutputResponse {
+  return {
+    agent,
+    session_id: session.id,
+    format: text ? 'text' : 'conversation',
+    turns: items.flatMap((item) => turnsOf(item, false)),
+  }
+}
+
+function agentFormat(agent: string, session: SessionRecord): StreamFormat {
+  return {
+    key: `agent ${agent}`,
+    upsert: false,
+    frame: ({ items, place, text }) =>
+      sseFrame('turn', agentBody(agent, session, items, text), `${session.id}/${formatPlace(place)}`),
+  }
+}
+
+function parseAgentCursor(cursor: string | undefined): { readonly session: string; readonly place: Place } | undefined {
+  if (cursor === undefined || cursor === '') return undefined
+  const [session = '', at = ''] = cursor.split('/')
+  const place = parsePlace(at)
+  if (place === undefined)
+    throw problem('invalid-cursor', `not a place in the output of an agent: ${cursor.slice(0, 100)}`)
+  return { session, place }
+}

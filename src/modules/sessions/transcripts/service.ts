@@ -1,0 +1,175 @@
+/** Transcripts of the sessions of a city: where each one's log is, and what reads it. */
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../../../kernel/clock.ts'
+import { parseAcpLine } from '../../../runtimes/acp/transcript.ts'
+import type { SessionRecord } from '../record.ts'
+import { acpDialect } from './acp.ts'
+import { behindReplay, type Chapter, lineChapter, type Typed, type TypedRange, terminalChapter } from './chapters.ts'
+import { claudeLine } from './claude.ts'
+import { codexLine } from './codex.ts'
+import type { ByteLog, Dialect } from './entries.ts'
+import { fileLog, findHarnessLog, type HarnessQuery } from './files.ts'
+import { type Encode, SessionTail, type StreamState } from './stream.ts'
+import { Transcript } from './transcript.ts'
+
+export interface TranscriptDeps {
+  readonly clock: Clock
+  readonly encode: Encode
+  readonly session: (id: string) => SessionRecord | undefined
+  /** What is observed of it now. */
+  readonly observed: (session: SessionRecord) => Omit<StreamState, 'state' | 'reason'>
+  /** Calls when there is more output, or its record or what is observed of it changed. */
+  readonly listen: (id: string, wake: () => void) => () => void
+  /** Directory of the session; its runs are in `<generation>/`. */
+  readonly directory: (id: string) => string
+  readonly openLog: (directory: string) => ByteLog
+  /** What a person reads of the bytes of a terminal. */
+  readonly render: (bytes: Buffer) => Promise<string>
+  readonly typed: (id: string, generation: number, range: TypedRange) => readonly Typed[]
+  /** Number of the last message that was typed into this run before that offset; 0: none was. */
+  readonly lastTyped: (id: string, generation: number, offset: number) => number
+  /** Since when a message is being typed, where one is. */
+  readonly typingSince: (id: string) => number | undefined
+  /** Home and environment that its harness runs with. */
+  readonly surroundings: (session: SessionRecord) => Pick<HarnessQuery, 'home' | 'env'>
+}
+
+/** Chapters of harnesses' logs come behind those of runs: a transcript that was text until its log was found goes on. */
+const HARNESS_CHAPTERS = 100_000
+const DIALECTS: Readonly<Record<string, Dialect>> = { claude: claudeLine, codex: codexLine }
+const MAX_TAILS = 10_000
+/** Typing takes much less; where it hangs, its output is shown all the same. */
+const HELD_MS = 2_000
+
+/** Whether it is known what is said, and not only what a terminal showed. */
+export const isStructured = ({ runtime, launch, provider }: SessionRecord): boolean =>
+  runtime === 'acp' || Object.hasOwn(DIALECTS, launch?.ready.family ?? provider)
+
+export class Transcripts {
+  readonly #deps: TranscriptDeps
+  readonly #tails = new Map<string, SessionTail>()
+  /** Where a run's own part begins; it never changes. */
+  readonly #floors = new Map<string, Promise<number>>()
+  readonly #found = new Map<string, string>()
+
+  constructor(deps: TranscriptDeps) {
+    this.#deps = deps
+  }
+
+  async of(session: SessionRecord): Promise<Transcript> {
+    const { id, runtime, provider } = session
+    if (runtime === 'acp') {
+      const dialect = acpDialect(provider)
+      return new Transcript(await this.#runs(id, (number, log) => this.#acpChapter(id, number, log, dialect)))
+    }
+    const family = session.launch?.ready.family ?? provider
+    const dialect = DIALECTS[family]
+    const path = dialect === undefined ? undefined : await this.#harnessLog(session, family)
+    if (dialect !== undefined && path !== undefined) {
+      const number = HARNESS_CHAPTERS + session.continuation_epoch
+      return new Transcript([lineChapter(number, fileLog(path), dialect, () => Promise.resolve(0))])
+    }
+    const { render, typed, lastTyped } = this.#deps
+    return new Transcript(
+      await this.#runs(id, (number, log) =>
+        terminalChapter(number, {
+          provider,
+          log,
+          render,
+          typed: (range) => typed(id, number, range),
+          lastTyped: (offset) => lastTyped(id, number, offset),
+        }),
+      ),
+    )
+  }
+
+  harnessQuery(session: SessionRecord, family: string): HarnessQuery {
+    return {
+      family,
+      ...this.#deps.surroundings(session),
+      workDir: session.work_dir ?? '',
+      conversationId: session.conversation_id,
+      since: session.last_woke_at ?? session.created_at,
+    }
+  }
+
+  /** What the streams of the session share. */
+  tail(session: SessionRecord): SessionTail {
+    const { id } = session
+    const known = this.#tails.get(id)
+    if (known !== undefined) return known
+    this.#forgetIdle()
+    const { session: find, observed, listen, clock, encode, typingSince } = this.#deps
+    const tail = new SessionTail(
+      {
+        id,
+        polled: DIALECTS[session.launch?.ready.family ?? session.provider] !== undefined,
+        listen: (wake) => listen(id, wake),
+        held: () => {
+          const since = session.runtime === 'acp' ? undefined : typingSince(id)
+          return since !== undefined && clock.now() < since + HELD_MS
+        },
+        transcript: async () => {
+          const current = find(id)
+          return current === undefined ? new Transcript([]) : this.of(current)
+        },
+        state: () => {
+          const current = find(id)
+          if (current === undefined) return undefined
+          return { state: current.state, reason: current.reason, ...observed(current) }
+        },
+      },
+      { clock, encode },
+    )
+    this.#tails.set(id, tail)
+    return tail
+  }
+
+  #forgetIdle(): void {
+    if (this.#tails.size < MAX_TAILS) return
+    for (const [id, tail] of this.#tails) if (tail.idle) this.#tails.delete(id)
+  }
+
+  async #harnessLog(session: SessionRecord, family: string): Promise<string | undefined> {
+    const key = `${session.id} ${session.continuation_epoch} ${session.conversation_id ?? ''}`
+    const known = this.#found.get(key)
+    if (known !== undefined) return known
+    const path = await findHarnessLog(this.harnessQuery(session, family))
+    if (path === undefined) return undefined
+    if (this.#found.size >= MAX_TAILS) this.#found.clear()
+    this.#found.set(key, path)
+    return path
+  }
+
+  async #runs(id: string, open: (number: number, log: ByteLog) => Chapter): Promise<readonly Chapter[]> {
+    const directory = this.#deps.directory(id)
+    const names = await readdir(directory).catch(() => [])
+    const numbers = names.filter((name) => /^[1-9]\d{0,8}$/.test(name)).map(Number)
+    return numbers
+      .sort((a, b) => a - b)
+      .map((number) => open(number, this.#deps.openLog(join(directory, String(number)))))
+  }
+
+  #acpChapter(id: string, number: number, log: ByteLog, dialect: Dialect): Chapter {
+    return lineChapter(number, log, dialect, () => this.#floor(`${id} ${number}`, log))
+  }
+
+  async #floor(key: string, log: ByteLog): Promise<number> {
+    const known = this.#floors.get(key)
+    if (known !== undefined) return known
+    const found = behindReplay(log, replayMark)
+    const floor = await found
+    // While the agent still repeats, or has said nothing, the answer may change.
+    if (floor < (await log.endOffset())) {
+      if (this.#floors.size >= MAX_TAILS) this.#floors.clear()
+      this.#floors.set(key, found)
+    }
+    return floor
+  }
+}
+
+function replayMark(line: string): 'begin' | 'end' | undefined {
+  const record = parseAcpLine(line, 0)
+  return record?.kind === 'replay' ? record.phase : undefined
+}

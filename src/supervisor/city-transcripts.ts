@@ -1,0 +1,134 @@
+/** Where transcripts meet sessions: the logs of their runs, what was said to them, who reads and follows. */
+
+import { toChunk } from '../http/sse.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { isoTime } from '../kernel/clock.ts'
+import type { Logger } from '../kernel/log.ts'
+import { problem } from '../kernel/problem.ts'
+import type { Environment } from '../kernel/processes.ts'
+import type { City } from '../modules/cities/city.ts'
+import type { CityStore } from '../modules/cities/city-store.ts'
+import { wirePending } from '../modules/sessions/journal.ts'
+import type { SessionRecord } from '../modules/sessions/record.ts'
+import type { Sessions } from '../modules/sessions/service.ts'
+import { createTranscriptHandlers, type TranscriptCity } from '../modules/sessions/transcripts/handlers.ts'
+import { Insights } from '../modules/sessions/transcripts/insight.ts'
+import { isStructured, Transcripts } from '../modules/sessions/transcripts/service.ts'
+import { openOutputReader } from '../runtimes/output-log.ts'
+import { readableText } from '../runtimes/terminal/readable.ts'
+
+export interface CityTranscriptsDeps {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly env: Environment
+  readonly userHome: string
+  readonly sessions: (city: string) => Sessions
+  readonly agents: (
+    city: string,
+  ) => readonly { readonly identity: string; readonly env?: Readonly<Record<string, string>> }[]
+}
+
+type RunningCity = City & { readonly store: CityStore }
+
+export class CityTranscripts {
+  readonly #deps: CityTranscriptsDeps
+  /** By the sessions that they belong to: gone with them. */
+  readonly #made = new WeakMap<Sessions, Transcripts>()
+
+  constructor(deps: CityTranscriptsDeps) {
+    this.#deps = deps
+  }
+
+  handlers(running: (name: string) => RunningCity) {
+    return createTranscriptHandlers({
+      clock: this.#deps.clock,
+      city: (name) => this.#city(name, running(name).store),
+    })
+  }
+
+  /** For one run of a city; its sessions are looked up when there is something to look at. */
+  insights(city: string): Insights {
+    const { clock, log } = this.#deps
+    return new Insights({
+      clock,
+      log,
+      structured: isStructured,
+      transcript: async (id) => {
+        const sessions = this.#deps.sessions(city)
+        const session = sessions.store.byId(id)
+        return session === undefined || !isStructured(session) ? undefined : this.#of(sessions, city).of(session)
+      },
+    })
+  }
+
+  #city(name: string, store: CityStore): TranscriptCity {
+    const sessions = this.#deps.sessions(name)
+    const isAgent = (identity: string) =>
+      this.#deps.agents(name).some((agent) => agent.identity === identity) ||
+      sessions.store.openByAgent(identity).length > 0
+    return {
+      transcripts: this.#of(sessions, name),
+      resolve: (id) => sessions.resolve(id),
+      ofAgent: (identity) => sessionsOfAgent(sessions, identity, isAgent(identity)),
+      isAgent,
+      running: ({ id }) => sessions.live(id)?.liveness === 'alive',
+      activity: ({ id }) => known(sessions.live(id)?.activity),
+      pending: ({ id }) => sessions.live(id)?.pending?.requestId,
+      attend: ({ id }) => sessions.attend(id),
+      onChange: (wake) => sessions.listenAll(wake),
+      log: store.log,
+    }
+  }
+
+  #of(sessions: Sessions, city: string): Transcripts {
+    const known = this.#made.get(sessions)
+    if (known !== undefined) return known
+    const made = this.#make(sessions, city)
+    this.#made.set(sessions, made)
+    return made
+  }
+
+  #make(sessions: Sessions, city: string): Transcripts {
+    const { clock, env, userHome, agents } = this.#deps
+    return new Transcripts({
+      clock,
+      encode: (frames) => toChunk(frames.join('')),
+      session: (id) => sessions.store.byId(id),
+      observed: ({ id }) => {
+        const live = sessions.live(id)
+        return {
+          running: live?.liveness === 'alive',
+          activity: known(live?.activity),
+          pending: live?.pending === undefined ? undefined : wirePending(live.pending),
+        }
+      },
+      listen: (id, wake) => sessions.listen(id, wake),
+      directory: (id) => sessions.directory(id),
+      openLog: openOutputReader,
+      render: readableText,
+      typed: (id, generation, range) =>
+        sessions.deliveries.typed(id, generation, range).map((one) => ({ ...one, at: isoTime(one.at) })),
+      lastTyped: (id, generation, offset) => sessions.deliveries.lastTyped(id, generation, offset),
+      typingSince: (id) => sessions.deliveries.typingSince(id),
+      surroundings: (session) => ({
+        home: userHome,
+        env: { ...env, ...agents(city).find(({ identity }) => identity === session.template)?.env },
+      }),
+    })
+  }
+}
+
+const known = (activity: 'idle' | 'in-turn' | 'unknown' | undefined): 'idle' | 'in-turn' | undefined =>
+  activity === 'unknown' ? undefined : activity
+
+/** Newest first; the output of a template with several instances would be several texts. */
+function sessionsOfAgent(sessions: Sessions, identity: string, isAgent: boolean): readonly SessionRecord[] {
+  if (!isAgent) throw problem('agent-not-found', `there is no agent ${identity}`)
+  const found = sessions.store.ofAgent(identity)
+  const instances = [
+    ...new Set(found.filter(({ state, pool }) => state !== 'closed' && pool !== undefined).map(({ agent }) => agent)),
+  ]
+  if (instances.length > 1)
+    throw problem('ambiguous-session', `${identity} has several instances: ${instances.sort().join(', ')}`)
+  return found
+}

@@ -1,0 +1,216 @@
+/**
+ * `kill -9` under a load of every kind of edit: what was acknowledged is there, the log and the beads tell the same story,
+ * and what is kept beside the beads (blockers, parents, labels, words) fits them.
+ *
+ *   SVC_SEED=123 n26 --test test/crash/beads.test.ts     the same choices again
+ */
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import BetterSqlite3 from 'better-sqlite3'
+import { type ConfigCity, cityAgain, createCity } from '../support/config-city.ts'
+import { asMap, at, type Fields } from '../support/document.ts'
+import { type Answer, eventually } from '../support/http.ts'
+import { type Random, seededRandom } from '../support/random.ts'
+import { type RunningSupervisor, startSupervisor } from '../support/supervisor.ts'
+
+const KILLS = process.env['SVC_SOAK'] === undefined ? 4 : 60
+const EDITORS = 8
+const PEOPLE = ['ann', 'bob', 'eve']
+const TYPES = ['blocks', 'waits-for', 'parent-child', 'relates-to']
+
+type Edit = readonly [method: string, path: string, body?: object]
+
+/** What the editors know, whatever happens to the supervisor. */
+class Ledger {
+  /** The highest revision that was answered. */
+  readonly acknowledged = new Map<string, number>()
+  /** A delete was sent; it may have been done without an answer. */
+  readonly perhapsGone = new Set<string>()
+  answers = 0
+
+  get ids(): readonly string[] {
+    return [...this.acknowledged.keys()]
+  }
+
+  note(answer: Answer): void {
+    this.answers++
+    if (answer.status >= 300) return
+    const body = asMap(answer.body)
+    const { id, revision } = asMap(body['bead'] ?? body)
+    if (typeof revision !== 'number') return
+    const before = this.acknowledged.get(String(id)) ?? 0
+    this.acknowledged.set(String(id), Math.max(before, revision))
+  }
+}
+
+function nextEdit(random: Random, ledger: Ledger): Edit {
+  const id = random.pick(ledger.ids.slice(-40)) ?? ''
+  const other = random.pick(ledger.ids.slice(-40)) ?? ''
+  const assignee = random.pick(PEOPLE)
+  const needs = other === '' || random.chance(0.5) ? [] : [other]
+  const create: Edit = [
+    'POST',
+    '',
+    { title: `work ${random.between(1, 99)}`, labels: ['a'], metadata: { k: 'v' }, needs },
+  ]
+  if (id === '' || random.chance(0.25)) return create
+  if (random.chance(0.05)) return ['DELETE', `/${id}`]
+  const edits: readonly Edit[] = [
+    ['PATCH', `/${id}`, { title: `other ${random.between(1, 99)}`, priority: random.between(0, 4) }],
+    ['PATCH', `/${id}`, { parent: random.chance(0.7) ? other : null, metadata: { k: null, n: 'x' } }],
+    ['POST', `/${id}/close`, { reason: 'done' }],
+    ['POST', `/${id}/reopen`],
+    ['POST', `/${id}/claim`, { assignee }],
+    ['POST', `/${id}/release`],
+    ['POST', `/${id}/deps`, { depends_on_id: other, type: random.pick(TYPES) }],
+    ['DELETE', `/${id}/deps/${other}`],
+    ['PUT', `/${id}/labels/l${random.between(1, 3)}`],
+    ['DELETE', `/${id}/labels/a`],
+    ['POST', `/${id}/comments`, { text: 'well' }],
+  ]
+  return random.pick(edits) ?? create
+}
+
+/** Edits until the connection breaks. */
+async function edit(city: ConfigCity, random: Random, ledger: Ledger): Promise<void> {
+  for (;;) {
+    const [method, path, body] = nextEdit(random, ledger)
+    if (method === 'DELETE') ledger.perhapsGone.add(path.slice(1))
+    try {
+      const answer = await city.api.call(method, `${city.base}/beads${path}`, body === undefined ? {} : { body })
+      ledger.note(answer)
+    } catch (error) {
+      if (error instanceof assert.AssertionError) throw error
+      return
+    }
+  }
+}
+
+/** The beads as the log tells of them, event by event. */
+class Story {
+  readonly beads = new Map<string, Fields>()
+  #read = 0
+
+  async follow(city: ConfigCity): Promise<void> {
+    for (;;) {
+      const { body } = await city.get(`/events?type=bead.*&order=asc&limit=1000&after_seq=${this.#read}`)
+      const items = at(body, 'items')
+      assert.ok(Array.isArray(items))
+      if (items.length === 0) return
+      for (const item of items) this.#tell(asMap(item))
+      this.#read = Number(at(items.at(-1), 'seq'))
+    }
+  }
+
+  #tell({ type, subject, payload }: Fields): void {
+    const id = String(subject)
+    const { bead, changed } = asMap(payload)
+    if (bead === undefined) return
+    const before = this.beads.get(id)
+    const revision = Number(at(bead, 'revision'))
+    if (type === 'bead.created') assert.deepEqual([before, revision], [undefined, 1])
+    else {
+      const isFlip = Array.isArray(changed) && changed.length === 1 && changed[0] === 'is_blocked'
+      const step = type === 'bead.deleted' || (isFlip && revision === before?.['revision']) ? 0 : 1
+      assert.equal(
+        revision,
+        Number(before?.['revision']) + step,
+        `${String(type)} of ${id}: ${JSON.stringify(changed)}`,
+      )
+    }
+    if (type === 'bead.deleted') this.beads.delete(id)
+    else this.beads.set(id, asMap(bead))
+  }
+}
+
+/** Without what changes unsaid: the lease, and whether a closed bead would be blocked. */
+function told({ lease_expires_at: _lease, is_blocked, ...bead }: Fields): Fields {
+  return bead['status'] === 'closed' ? bead : { ...bead, is_blocked }
+}
+
+async function allBeads(city: ConfigCity): Promise<ReadonlyMap<string, Fields>> {
+  const beads = new Map<string, Fields>()
+  for (let cursor = ''; ; ) {
+    const { body } = await city.get(`/beads?all=true&limit=1000${cursor}`)
+    const { items, next_cursor: next } = asMap(body)
+    assert.ok(Array.isArray(items))
+    for (const item of items) beads.set(String(at(item, 'id')), asMap(item))
+    if (next === undefined) return beads
+    cursor = `&cursor=${encodeURIComponent(String(next))}`
+  }
+}
+
+const MISFITS = {
+  blockers: `SELECT b.id FROM beads b WHERE b.blockers <> (SELECT count(*) FROM bead_deps d LEFT JOIN beads t
+    ON t.id = d.depends_on_id WHERE d.issue_id = b.id AND d.type IN ('blocks', 'waits-for', 'conditional-blocks')
+    AND (t.id IS NULL OR t.status <> 'closed'))`,
+  parents: `SELECT b.id FROM beads b WHERE b.parent IS NOT (SELECT max(depends_on_id) FROM bead_deps d
+    WHERE d.issue_id = b.id AND d.type = 'parent-child')`,
+  'edges of nobody': 'SELECT issue_id FROM bead_deps WHERE issue_id NOT IN (SELECT id FROM beads)',
+  'edges to nobody': 'SELECT issue_id FROM bead_deps WHERE depends_on_id NOT IN (SELECT id FROM beads)',
+  'labels of nobody': 'SELECT n FROM bead_labels WHERE n NOT IN (SELECT n FROM beads)',
+  'labels in the row': `SELECT b.n FROM beads b WHERE b.labels <> (SELECT json_group_array(label) FROM (SELECT label
+    FROM bead_labels WHERE n = b.n ORDER BY label))`,
+  counts: `SELECT * FROM (SELECT status, issue_type, rig, priority, count(*) AS beads FROM beads GROUP BY 1, 2, 3, 4
+    EXCEPT SELECT * FROM bead_counts)`,
+  'counts of nothing': `SELECT * FROM (SELECT * FROM bead_counts EXCEPT
+    SELECT status, issue_type, rig, priority, count(*) FROM beads GROUP BY 1, 2, 3, 4)`,
+  'metadata of nobody': 'SELECT bead FROM bead_metadata WHERE bead NOT IN (SELECT id FROM beads)',
+  'comments of nobody': 'SELECT bead FROM bead_comments WHERE bead NOT IN (SELECT id FROM beads)',
+  words: 'SELECT n FROM beads WHERE n NOT IN (SELECT rowid FROM bead_words)',
+  'words of nobody': 'SELECT rowid FROM bead_words WHERE rowid NOT IN (SELECT n FROM beads)',
+}
+
+/** The file itself, while nobody has it open. */
+function assertFits(dir: string): void {
+  const db = new BetterSqlite3(join(dir, '.svc', 'city.db'))
+  try {
+    for (const [what, sql] of Object.entries(MISFITS)) assert.deepEqual(db.prepare(sql).all(), [], what)
+  } finally {
+    db.close()
+  }
+}
+
+test('edits of beads survive kills: none that was acknowledged is lost, and nothing contradicts the log', {
+  timeout: KILLS * 30_000,
+}, async (t) => {
+  const random = seededRandom()
+  t.diagnostic(`SVC_SEED=${random.seed}`)
+  await using first = await startSupervisor()
+  let server: RunningSupervisor = first
+  let city = await createCity(server, 'alpha')
+  const ledger = new Ledger()
+  const story = new Story()
+  try {
+    for (let kill = 1; kill <= KILLS; kill++) {
+      const enough = ledger.answers + random.between(150, 400)
+      const editing = Promise.all(Array.from({ length: EDITORS }, () => edit(city, random, ledger)))
+      const failed = editing.then(
+        () => false,
+        () => true,
+      )
+      await eventually('some edits are done', () => (ledger.answers >= enough ? true : undefined))
+      await server.kill('SIGKILL')
+      if (await failed) await editing
+      city.api.close()
+      assertFits(city.dir)
+      server = await startSupervisor({ home: first.home })
+      city = await cityAgain(server, 'alpha')
+      await story.follow(city)
+      const beads = await allBeads(city)
+      const plain = (all: ReadonlyMap<string, Fields>) =>
+        Object.fromEntries([...all].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, bead]) => [id, told(bead)]))
+      assert.deepEqual(plain(beads), plain(story.beads))
+      for (const [id, revision] of ledger.acknowledged) {
+        const bead = beads.get(id)
+        if (bead === undefined) assert.ok(ledger.perhapsGone.has(id), `${id} is lost`)
+        else assert.ok(Number(bead['revision']) >= revision, `${id} is older than what was acknowledged`)
+      }
+    }
+    t.diagnostic(`${ledger.answers} answers, ${story.beads.size} beads`)
+  } finally {
+    city.api.close()
+    await server.kill('SIGKILL')
+  }
+})

@@ -1,0 +1,142 @@
+// What sessions survive: the end of the supervisor, of the city, of their own processes. Over HTTP, with real programs.
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createSession } from '../../../src/contract/sessions.ts'
+import { eventually } from '../../support/http.ts'
+import { cityIs, outcome, run, runAgain } from '../../support/running.ts'
+import { newSessionCity, SessionApi } from '../../support/session-api.ts'
+import { isRunning } from '../../support/tmux-city.ts'
+
+const lines = (file: string): readonly string[] =>
+  existsSync(file)
+    ? readFileSync(file, 'utf8')
+        .split('\n')
+        .filter((line) => line !== '')
+    : []
+
+const isAlive = (pid: number | undefined): boolean => pid !== undefined && isRunning(pid)
+
+test('agents of every runtime outlive a supervisor that is killed, and are taken over', async () => {
+  await using first = await run()
+  const city = await newSessionCity(first, 'alpha')
+  const ids = [await city.start(), await city.start({ runtime: 'tmux' }), await city.startTalker()]
+  const before = await Promise.all(ids.map(city.get))
+  const talker = ids[2] ?? ''
+  const asked = await city.ask(talker)
+  await first.server.kill('SIGKILL')
+  for (const { pid } of before) assert.ok(isAlive(pid), `process ${pid} lives`)
+
+  await using second = await runAgain(first.server.home)
+  await cityIs(second.api, 'alpha', 'running')
+  const again = new SessionApi(second.api, 'alpha', city.dir)
+  for (const old of before) {
+    const now = await again.until(old.id, 'is taken over', ({ running }) => running)
+    assert.equal(now.pid, old.pid)
+    assert.equal(now.generation, 1)
+    assert.equal(now.state, 'active')
+  }
+  const pending = await eventually('the question is open again', () => again.pending(talker))
+  assert.equal(pending.request_id, asked.request_id)
+  await again.done('POST', `/sessions/${talker}/respond`, { action: 'approve' })
+  for (const id of ids.slice(0, 2)) {
+    const file = join(city.dir, `said-${id}`)
+    await again.message(id, `echo back >> ${file}`)
+    await eventually('it took the message', () => (lines(file).length === 1 ? true : undefined))
+  }
+  await again.done('POST', '/stop')
+  for (const { pid } of before) assert.equal(isAlive(pid), false, `process ${pid} has ended`)
+})
+
+test('messages accepted by a supervisor that is killed are typed once, and their requests end', async () => {
+  await using first = await run()
+  const city = await newSessionCity(first, 'alpha')
+  const id = await city.start()
+  const file = join(city.dir, 'said')
+  const sent = Array.from({ length: 40 }, (_, n) =>
+    city.api.post(`${city.base}/sessions/${id}/messages`, { message: `echo ${n} >> ${file}` }).catch(() => undefined),
+  )
+  await eventually('some are typed', () => (lines(file).length >= 3 ? true : undefined))
+  await first.server.kill('SIGKILL')
+  const accepted = (await Promise.all(sent)).filter((answer) => answer?.status === 202)
+
+  await using second = await runAgain(first.server.home)
+  await cityIs(second.api, 'alpha', 'running')
+  const again = new SessionApi(second.api, 'alpha', city.dir)
+  for (const answer of accepted) {
+    const body = answer?.body
+    assert.ok(typeof body === 'object' && body !== null && 'request_id' in body)
+    await outcome(second.api, String(body.request_id))
+  }
+  await eventually('nothing waits', async () => ((await again.get(id)).queued === 0 ? true : undefined))
+  const deliveries = await again.deliveries(id)
+  const typed = deliveries.filter(({ state }) => state === 'delivered').map(({ text }) => text.split(' ')[1] ?? '')
+  const uncertain = deliveries.filter(({ error_code }) => error_code === 'delivery_uncertain')
+  assert.ok(uncertain.length <= 1, JSON.stringify(uncertain))
+  const possible = new Set(uncertain.map(({ text }) => text.split(' ')[1] ?? ''))
+  await eventually('all that was typed is there', () =>
+    typed.every((one) => lines(file).includes(one)) ? true : undefined,
+  )
+  const seen = lines(file)
+  assert.equal(new Set(seen).size, seen.length, `nothing twice: ${seen.join(' ')}`)
+  assert.deepEqual(
+    seen.filter((one) => !possible.has(one)),
+    typed,
+    'in the order of acceptance',
+  )
+})
+
+test('a session that was accepted before the supervisor was killed is started by the next one', async () => {
+  await using first = await run()
+  const city = await newSessionCity(first, 'alpha')
+  const path = `${city.base}/sessions`
+  const accepted = await city.api.ask(createSession, path, {
+    body: { kind: 'provider', name: 'bash', runtime: 'subprocess' },
+  })
+  await first.server.kill('SIGKILL')
+  await using second = await runAgain(first.server.home)
+  await cityIs(second.api, 'alpha', 'running')
+  const request = await outcome(second.api, accepted.request_id)
+  assert.equal(request.status, 'succeeded', JSON.stringify(request))
+  const again = new SessionApi(second.api, 'alpha', city.dir)
+  assert.equal((await again.is(accepted.session_id, 'active')).running, true)
+  await again.close(accepted.session_id)
+})
+
+test('a supervisor that is asked to end leaves agents running; a city that is stopped does not', async () => {
+  await using first = await run()
+  const city = await newSessionCity(first, 'alpha')
+  const id = await city.start()
+  const { pid } = await city.get(id)
+  assert.equal(await first.server.kill('SIGTERM'), 0)
+  assert.ok(isAlive(pid))
+
+  await using second = await runAgain(first.server.home)
+  await cityIs(second.api, 'alpha', 'running')
+  const again = new SessionApi(second.api, 'alpha', city.dir)
+  const stopped = await again.done('POST', '/stop')
+  assert.equal(stopped.sessions_stopped, 1)
+  assert.equal(isAlive(pid), false)
+  await second.api.post('/v0/city/alpha/start')
+  await cityIs(second.api, 'alpha', 'running')
+  const back = await again.is(id, 'active')
+  assert.equal(back.generation, 2)
+  const reasons = (await again.events('session.*', { subject: id })).map(
+    ({ type, payload }) => `${type} ${payload.reason ?? ''}`,
+  )
+  assert.ok(reasons.includes('session.stopped city-stop'), reasons.join(', '))
+  await again.close(id)
+})
+
+test('a process that dies with its host is started again; one that was left behind is ended', async () => {
+  await using running = await run()
+  const city = await newSessionCity(running, 'alpha')
+  const id = await city.start()
+  const { pid } = await city.get(id)
+  process.kill(city.hostOf(id), 'SIGKILL')
+  const back = await city.until(id, 'is back', ({ state, generation }) => state === 'active' && generation === 2)
+  assert.equal(back.last_exit?.reason, 'host_lost')
+  assert.equal(isAlive(pid), false, 'what the host left behind is ended')
+  await city.close(id)
+})

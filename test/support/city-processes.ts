@@ -1,0 +1,136 @@
+/** Every process of a city, found by what the kernel knows of it and not by what we say; and the end of all that a test has started. */
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { readStat } from '../../src/runtimes/process-identity.ts'
+import { listTokens, variableOf } from '../../src/runtimes/process-tree.ts'
+import { eventually } from './crash-client.ts'
+
+/** A process of an agent's tree: it has the token of its run in its environment. */
+export interface AgentMember {
+  readonly pid: number
+  readonly parent: number
+  readonly token: string
+  readonly session_id: string
+  readonly generation: number
+}
+
+/** A process that serves one run: a host, a launcher, a log writer. */
+export interface Attendant {
+  readonly pid: number
+  /** Name of its program's file. */
+  readonly entry: string
+  readonly session_id: string
+  readonly generation: number
+}
+
+export class CityProcesses {
+  readonly #path: string
+  readonly #runtimeDir: string
+
+  /** `runtimeDir`: the `XDG_RUNTIME_DIR` of its supervisor, where its tmux server has its socket. */
+  constructor(path: string, runtimeDir: string) {
+    this.#path = path
+    this.#runtimeDir = runtimeDir
+  }
+
+  agents(): readonly AgentMember[] {
+    return listTokens()
+      .filter(({ city_path: of }) => of === this.#path)
+      .flatMap(({ pid, token, session_id }) => {
+        const generation = Number(variableOf(pid, 'SVC_RUNTIME_EPOCH'))
+        const parent = readStat(pid)?.parent
+        // It may have ended meanwhile.
+        return parent === undefined || Number.isNaN(generation) ? [] : [{ pid, parent, token, session_id, generation }]
+      })
+  }
+
+  /** The processes of trees that no other member has begun. */
+  roots(): readonly AgentMember[] {
+    const agents = this.agents()
+    const tokens = new Map(agents.map(({ pid, token }) => [pid, token]))
+    return agents.filter(({ parent, token }) => tokens.get(parent) !== token)
+  }
+
+  attendants(): readonly Attendant[] {
+    const runs = `${this.#path}/.svc/runtime/sessions/`
+    return commandLines().flatMap(({ pid, args }) => {
+      const at = args.findIndex((arg) => arg.includes(runs))
+      const [, session_id = '', generation = ''] = /^([^/]+)\/(\d+)/.exec(args[at]?.split(runs)[1] ?? '') ?? []
+      if (session_id === '') return []
+      const script = args.find((arg) => /\.(ts|js|sh)$/.test(arg)) ?? args[0] ?? ''
+      return [{ pid, entry: basename(script).replace(/\.\w+$/, ''), session_id, generation: Number(generation) }]
+    })
+  }
+
+  hosts(): readonly Attendant[] {
+    return this.attendants().filter(({ entry }) => entry === 'host')
+  }
+
+  tmuxServers(): readonly number[] {
+    return commandLines()
+      .filter(({ pid, args }) => args.some((arg) => arg.startsWith(this.#runtimeDir)) && nameOf(pid) === 'tmux: server')
+      .map(({ pid }) => pid)
+  }
+
+  /** Nothing of any agent runs. */
+  async none(what: string): Promise<void> {
+    let left: readonly { readonly pid: number }[] = []
+    await eventually(what, () => {
+      left = [...this.agents(), ...this.attendants()]
+      return left.length === 0 ? true : undefined
+    }).catch((error: unknown) => assert.fail(`${String(error)}; still there: ${JSON.stringify(left)}`))
+  }
+}
+
+const ROUNDS = 50
+
+/**
+ * Kills whatever runs for the cities below a directory of a test's own: agents, hosts, tmux servers and who serves them.
+ * Their supervisor must have ended, or it starts them again.
+ */
+export function endProcessesOf(root: string): void {
+  for (let round = 0; round < ROUNDS; round++) {
+    const pids = commandLines()
+      .filter(({ pid, args }) => args.some((arg) => arg.includes(`${root}/`)) || cityOf(pid).startsWith(`${root}/`))
+      .map(({ pid }) => pid)
+    if (pids.length === 0) return
+    // Stopped first: who forks faster than it is killed does not.
+    for (const pid of pids) kill(pid, 'SIGSTOP')
+    for (const pid of pids) kill(pid)
+  }
+}
+
+const cityOf = (pid: number): string => variableOf(pid, 'SVC_CITY_PATH') ?? ''
+
+/** True where it was there to be killed. */
+export function kill(pid: number, signal: NodeJS.Signals = 'SIGKILL'): boolean {
+  try {
+    process.kill(pid, signal)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function commandLines(): readonly { readonly pid: number; readonly args: readonly string[] }[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const args = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0')
+        return [{ pid: Number(name), args }]
+      } catch {
+        return []
+      }
+    })
+}
+
+/** What it calls itself: a tmux server has the command line of the client that began it. */
+function nameOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
+  } catch {
+    return ''
+  }
+}

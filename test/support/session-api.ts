@@ -1,0 +1,255 @@
+/** A running city for tests of its sessions and agents, over HTTP: real programs, real processes. */
+import assert from 'node:assert/strict'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { DeliveryInfo, PendingInteraction, SessionResponse } from '../../src/contract/session-model.ts'
+import type { OutputTurn, SessionTranscriptResponse, TranscriptFormat } from '../../src/contract/session-transcript.ts'
+import {
+  createSession,
+  getSession,
+  getSessionPending,
+  getSessionTranscript,
+  listSessionDeliveries,
+  type SessionCreateRequest,
+  sendSessionMessage,
+  submitSession,
+} from '../../src/contract/sessions.ts'
+import { ACP_AGENT } from './acp-run.ts'
+import { asMap, at } from './document.ts'
+import { type Answer, type Api, type CallOptions, eventually } from './http.ts'
+import { newCity, outcome, type Running } from './running.ts'
+
+/**
+ * Programs that tests talk to: `bash` on a terminal; `talker`, our own agent behind ACP; `piped`, without a terminal;
+ * `modal`, with options; `absent`, which is not there. Processes get little time to end: nobody has work to save.
+ */
+const PROGRAMS = `[session]
+provider = "subprocess"
+[daemon]
+shutdown_timeout = "300ms"
+[providers.bash]
+base = "builtin:shell"
+command = "bash"
+args = ["--norc", "--noprofile"]
+[providers.bash.env]
+PS1 = "ready> "
+[providers.talker]
+command = ${JSON.stringify(process.execPath)}
+args = [${JSON.stringify(ACP_AGENT)}]
+acp_command = ${JSON.stringify(process.execPath)}
+acp_args = [${JSON.stringify(ACP_AGENT)}]
+supports_acp = true
+prompt_mode = "none"
+[providers.piped]
+command = "cat"
+io = "pipes"
+prompt_mode = "omit"
+[providers.absent]
+command = "/nonexistent/program"
+prompt_mode = "omit"
+[providers.modal]
+base = "provider:bash"
+[[providers.modal.options_schema]]
+key = "permission_mode"
+type = "select"
+default = "ask"
+choices = [{ value = "ask", flag_args = [] }, { value = "never", flag_args = ["-r"] }]
+[[providers.modal.options_schema]]
+key = "colour"
+type = "select"
+default = ""
+choices = [{ value = "", flag_args = [] }, { value = "red", flag_args = ["-o", "noclobber"] }]
+`
+
+export interface SessionEvent {
+  readonly seq: number
+  readonly type: string
+  readonly subject: string
+  readonly payload: { readonly [key: string]: unknown }
+}
+
+type Created = Partial<SessionCreateRequest>
+
+export class SessionApi {
+  readonly api: Api
+  readonly name: string
+  readonly dir: string
+  readonly base: string
+
+  constructor(api: Api, name: string, dir: string) {
+    this.api = api
+    this.name = name
+    this.dir = dir
+    this.base = `/v0/city/${name}`
+  }
+
+  // --- The city ----------------------------------------------------------------------------------------------------
+
+  send = (method: string, path: string, body?: unknown, headers: CallOptions['headers'] = {}): Promise<Answer> =>
+    this.api.call(method, `${this.base}${path}`, { headers, ...(body === undefined ? {} : { body }) })
+
+  /** Sends what must succeed; the body of the answer. */
+  async done(method: string, path: string, body?: unknown): Promise<{ readonly [key: string]: unknown }> {
+    const answer = await this.send(method, path, body)
+    assert.ok(answer.status < 300, `${method} ${path}: ${answer.text}`)
+    return asMap(answer.body)
+  }
+
+  /**
+   * Makes `city.toml` hold the programs and `more`, and other files what is given; loads them. `daemon`: lines of that
+   * table.
+   */
+  async configure(more = '', files: Readonly<Record<string, string>> = {}, daemon = ''): Promise<void> {
+    const programs = PROGRAMS.replace('[daemon]\n', `[daemon]\n${daemon}`)
+    const toml = `[workspace]\nprovider = "bash"\n${programs}${more}`
+    for (const [path, text] of Object.entries({ 'city.toml': toml, ...files })) this.write(path, text)
+    const reload = await outcome(this.api, String((await this.done('POST', '/config/reload')).request_id))
+    assert.equal(reload.status, 'succeeded', JSON.stringify(reload))
+  }
+
+  write(path: string, text: string, mode = 0o644): void {
+    mkdirSync(dirname(join(this.dir, path)), { recursive: true })
+    writeFileSync(join(this.dir, path), text, { mode })
+  }
+  read = (path: string): string => readFileSync(join(this.dir, path), 'utf8')
+  remove = (path: string): void => rmSync(join(this.dir, path), { recursive: true, force: true })
+
+  async head(): Promise<number> {
+    return Number((await this.send('GET', '/events?limit=1')).headers['x-svc-index'])
+  }
+
+  /** What happened after `seq`, oldest first; of one session, or of all. */
+  async events(types: string, { subject, after = 0 }: { readonly subject?: string; readonly after?: number } = {}) {
+    const query = types
+      .split(' ')
+      .map((type) => `type=${type}`)
+      .join('&')
+    const { items } = await this.done('GET', `/events?${query}&order=asc&limit=1000&after_seq=${after}`)
+    assert.ok(Array.isArray(items))
+    const events = items.map(
+      (item): SessionEvent => ({
+        seq: Number(at(item, 'seq')),
+        type: String(at(item, 'type')),
+        subject: String(at(item, 'subject')),
+        payload: asMap(at(item, 'payload')),
+      }),
+    )
+    return events.filter((event) => subject === undefined || event.subject === subject)
+  }
+
+  // --- Sessions ----------------------------------------------------------------------------------------------------
+
+  /** Accepted; answers with the ids. */
+  async accept(body: Created = {}): Promise<{ readonly id: string; readonly requestId: string }> {
+    const accepted = await this.api.ask(createSession, `${this.base}/sessions`, {
+      body: { kind: 'provider', name: 'bash', runtime: 'subprocess', ...body },
+    })
+    return { id: accepted.session_id, requestId: accepted.request_id }
+  }
+
+  /** A session whose program takes commands: bash on a terminal, unless `body` says otherwise. */
+  async start(body: Created = {}): Promise<string> {
+    const { id, requestId } = await this.accept(body)
+    const request = await outcome(this.api, requestId)
+    assert.equal(request.status, 'succeeded', JSON.stringify(request))
+    return id
+  }
+
+  /** Our own agent, behind ACP. */
+  startTalker = (body: Created = {}): Promise<string> => this.start({ name: 'talker', runtime: 'acp', ...body })
+
+  get = (id: string): Promise<SessionResponse> => this.api.ask(getSession, `${this.base}${sessionPath(id)}`)
+
+  until(id: string, what: string, holds: (session: SessionResponse) => boolean): Promise<SessionResponse> {
+    let last: SessionResponse | undefined
+    return eventually(`${id} ${what}`, async () => {
+      // One that the files want may not have been made yet.
+      if ((await this.send('GET', sessionPath(id))).status === 404) return undefined
+      last = await this.get(id)
+      return holds(last) ? last : undefined
+    }).catch((error: unknown) => assert.fail(`${String(error)}: ${JSON.stringify(last)}`))
+  }
+
+  is = (id: string, state: SessionResponse['state']): Promise<SessionResponse> =>
+    this.until(id, `is ${state}`, (session) => session.state === state)
+
+  /** Says something; resolves when the request has ended well. */
+  async message(id: string, message: string): Promise<void> {
+    const path = `${this.base}${sessionPath(id)}/messages`
+    const accepted = await this.api.ask(sendSessionMessage, path, { body: { message } })
+    const request = await outcome(this.api, accepted.request_id)
+    assert.equal(request.status, 'succeeded', JSON.stringify(request))
+  }
+
+  submit(id: string, message: string, intent: 'default' | 'follow_up' | 'interrupt_now') {
+    return this.api.ask(submitSession, `${this.base}${sessionPath(id)}/submit`, { body: { message, intent } })
+  }
+
+  async deliveries(id: string): Promise<readonly DeliveryInfo[]> {
+    const { items } = await this.api.ask(listSessionDeliveries, `${this.base}${sessionPath(id)}/deliveries?limit=1000`)
+    return items.toReversed()
+  }
+
+  async delivered(id: string, deliveryId: string): Promise<void> {
+    await eventually(`${deliveryId} is delivered`, async () =>
+      (await this.deliveries(id)).some((one) => one.id === deliveryId && one.state === 'delivered') ? true : undefined,
+    )
+  }
+
+  async pending(id: string): Promise<PendingInteraction | undefined> {
+    return (await this.api.ask(getSessionPending, `${this.base}${sessionPath(id)}/pending`)).pending
+  }
+
+  /** Makes our agent ask for a permission; resolves when the question is open. */
+  async ask(id: string, tools = 'knife'): Promise<PendingInteraction> {
+    await this.message(id, `ask ${tools}`)
+    return eventually(`${id} asks`, () => this.pending(id))
+  }
+
+  transcript(id: string, query = '', format: TranscriptFormat = 'conversation'): Promise<SessionTranscriptResponse> {
+    const path = `${this.base}${sessionPath(id)}/transcript?format=${format}${query}`
+    return this.api.ask(getSessionTranscript, path)
+  }
+
+  async turns(id: string, query = '&limit=1000'): Promise<readonly OutputTurn[]> {
+    return (await this.transcript(id, query)).turns ?? []
+  }
+
+  async text(id: string): Promise<string> {
+    return (await this.turns(id)).map(({ text }) => text).join('')
+  }
+
+  /** Waits until the transcript holds this. */
+  said(id: string, text: string): Promise<string> {
+    return eventually(`${id} said ${text}`, async () => {
+      const all = await this.text(id)
+      return all.includes(text) ? all : undefined
+    })
+  }
+
+  async close(id: string): Promise<void> {
+    await this.done('POST', `${sessionPath(id)}/close`)
+  }
+
+  /** Closes and forgets it. */
+  async forget(id: string): Promise<void> {
+    await this.done('POST', `${sessionPath(id)}/close?delete=true`)
+  }
+
+  /** Pid of the process that hosts the session, for tests that stop it in its tracks. */
+  hostOf(id: string): number {
+    const runs = join('.svc', 'runtime', 'sessions', id)
+    const generations = readdirSync(join(this.dir, runs)).map(Number)
+    const host: unknown = JSON.parse(this.read(join(runs, String(Math.max(...generations)), 'host.json')))
+    return Number(at(host, 'pid'))
+  }
+}
+
+export const sessionPath = (id: string): string => `/sessions/${encodeURIComponent(id)}`
+
+/** A city of its own with the programs in its files. */
+export async function newSessionCity({ api, work }: Running, name: string, more = ''): Promise<SessionApi> {
+  const city = new SessionApi(api, name, await newCity(api, work, name))
+  await city.configure(more)
+  return city
+}
