@@ -244,8 +244,9 @@ export class ChaosCity implements AsyncDisposable {
   }
 
   /**
-   * Ends the supervisor to look, and starts the next one. No number twice, all in order; what was not typed did not come, and of what was typed into a run only the last may be
-   * missing: its agent was killed before it had read it. Answers with how the messages ended.
+   * Ends the supervisor to look, and starts the next one. No number twice, all in order; what was not typed did not
+   * come, and of what was typed into a run only the last may be missing: its agent was killed before it had read it.
+   * Answers with how the messages ended.
    */
   async everyMessageIsAccountedFor() {
     assert.equal(await this.stopSupervisor(), 0)
@@ -279,6 +280,7 @@ export class ChaosCity implements AsyncDisposable {
       }
     }
     await this.#boot()
+    await this.comesToRest() // The supervisor answers before its cities do.
     return ends
   }
 

@@ -162,13 +162,15 @@ class TmuxRuntime implements Runtime, Attachable {
     const { clock } = this.#deps
     const deadline = clock.monotonic() + LAUNCH_TIMEOUT_MS
     for (;;) {
+      // In this order: whoever has ended before its number was read has left that number all the same (L1).
+      const exit = await readExit(spec.directory)
       const pid = await readAgentPid(spec.directory)
+      if (pid === undefined && exit !== undefined) throw new LaunchError('exited', 'it ended before it ran', exit)
       if (pid !== undefined) {
         const pane = await this.#findPane(control, spec).catch(failedLaunch)
         if (pane !== undefined) return this.#watch(control, spec, { pid, pane })
+        if (exit !== undefined) throw new LaunchError('exited', 'it ended at once, and its terminal with it', exit)
       }
-      const exit = await readExit(spec.directory)
-      if (exit !== undefined) throw new LaunchError('exited', 'it ended before it ran', exit)
       if (clock.monotonic() > deadline) throw new LaunchError('timeout', 'tmux did not start it in time')
       assertAlive(signal)
       await delay(clock, LAUNCH_LOOK_MS)
