@@ -76,6 +76,8 @@ suite('words', () => {
   const usage: readonly [readonly string[], string, string][] = [
     [['citi'], "unknown command 'citi'", 'did you mean city?'],
     [['city', 'lst'], "unknown command 'lst'", 'did you mean list?'],
+    [['city', 'lst', '--help'], "unknown command 'lst'", 'did you mean list?'],
+    [['nonsense', '-h'], "unknown command 'nonsense'", 'see: svcctl --help'],
     [['city', 'list', '--outptu', 'json'], "unknown option '--outptu'", 'did you mean --output?'],
     [['city', 'list', 'extra'], 'too many arguments', 'see: svcctl city list --help'],
     [['city', 'create'], "missing required argument 'dir'", 'see: svcctl city create --help'],

@@ -127,11 +127,11 @@ export function nextWords(
 
 /** Ends in help, or in the error of an unknown or missing sub-command. */
 function parseGroup(group: Command, words: readonly string[]): Parsed {
-  if (words.length === 0 || words.includes('--help') || words.includes('-h')) {
-    const operand = words.find((word) => !word.startsWith('-'))
-    if (operand === undefined) return { kind: 'help', text: helpText(group) }
-  }
-  const outcome = tryParse(group, words)
+  const asked = words.filter((word) => word !== '--help' && word !== '-h')
+  const wantsHelp = words.length === 0 || asked.length < words.length
+  if (wantsHelp && asked.every((word) => word.startsWith('-'))) return { kind: 'help', text: helpText(group) }
+  // Without the wish for help, which commander would grant before it looks at the word that nobody knows.
+  const outcome = tryParse(group, asked)
   if (outcome instanceof CommanderError) throw commanderFailure(outcome, group)
   throw usageError('a command is missing', `see: ${group.name()} --help`)
 }

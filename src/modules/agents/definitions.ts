@@ -11,6 +11,7 @@ import {
   unmaskEnv,
 } from '../../kernel/configuration.ts'
 import { definitionHash } from '../../kernel/etag.ts'
+import { unknownName } from '../../kernel/near-names.ts'
 import { problem } from '../../kernel/problem.ts'
 
 /** An agent as its own file says it. */
@@ -65,9 +66,11 @@ export interface AgentFiles<View> {
 
 const HOME = 'city.toml'
 
+const identitiesOf = (config: AgentsView): readonly string[] => config.agents.map(({ identity }) => identity)
+
 export function needAgent<View extends AgentsView>(config: View, identity: string): AgentView {
   const found = config.agents.find((agent) => agent.identity === identity)
-  if (found === undefined) throw problem('agent-not-found', `there is no agent ${identity}`)
+  if (found === undefined) throw unknownName('agent-not-found', 'agent', identity, identitiesOf(config))
   return found
 }
 

@@ -21,6 +21,7 @@ import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
 import { type Job, JobFailure } from '../../kernel/jobs.ts'
+import { unknownName } from '../../kernel/near-names.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { summarize, toDetail } from './answers.ts'
@@ -196,7 +197,13 @@ export function createConfigHandlers({ clock, city, config, jobs, loadOptions, a
     const service = config(cityName)
     const current = service.current()
     const agent = current.agents.find(({ identity }) => identity === name)
-    if (agent === undefined) throw problem('agent-not-found', `there is no agent ${name}`)
+    if (agent === undefined)
+      throw unknownName(
+        'agent-not-found',
+        'agent',
+        name,
+        current.agents.map(({ identity }) => identity),
+      )
     return ok(previewPrompt(service, current, agent), headers)
   }
 

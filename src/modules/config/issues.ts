@@ -1,5 +1,6 @@
 /** What is wrong with a city's files, and where: every check of the configuration reports through one list. */
 import type { CONFIG_LAYERS } from '../../contract/config.ts'
+import { nearestName } from '../../kernel/near-names.ts'
 
 /** The origin of a value; `explain` names it beside file and line. */
 export type Layer = (typeof CONFIG_LAYERS)[number]
@@ -70,21 +71,6 @@ export function nearestHint(name: string, known: Iterable<string>): string | und
   return nearest === undefined ? undefined : `did you mean \`${nearest}\`?`
 }
 
-/** The name of `known` within edit distance 2 (1 for names up to three letters), nearest first; case counts as nothing. */
-export function nearestName(name: string, known: Iterable<string>): string | undefined {
-  let best: string | undefined
-  let bestDistance = name.length <= 3 ? 2 : 3
-  for (const candidate of known) {
-    if (Math.abs(candidate.length - name.length) >= bestDistance) continue
-    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase())
-    if (distance < bestDistance) {
-      best = candidate
-      bestDistance = distance
-    }
-  }
-  return best
-}
-
 /** Order of plain text by code unit, the same on every machine. */
 export function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
@@ -93,24 +79,4 @@ export function compareText(a: string, b: string): number {
 function issue(at: Place, key: string, message: string, hint: string | undefined): ConfigIssue {
   const base = { file: at.file, line: at.line, column: at.column, key, message }
   return hint === undefined ? base : { ...base, hint }
-}
-
-// Optimal string alignment: a swap of neighbours counts once, as typing slips do.
-function editDistance(a: string, b: string): number {
-  let beforeLast: number[] = []
-  let last = Array.from({ length: b.length + 1 }, (_, column) => column)
-  for (let row = 1; row <= a.length; row++) {
-    const current = [row]
-    for (let column = 1; column <= b.length; column++) {
-      const cost = a[row - 1] === b[column - 1] ? 0 : 1
-      let best = Math.min((last[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1, (last[column - 1] ?? 0) + cost)
-      if (row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1]) {
-        best = Math.min(best, (beforeLast[column - 2] ?? 0) + 1)
-      }
-      current.push(best)
-    }
-    beforeLast = last
-    last = current
-  }
-  return last[b.length] ?? 0
 }

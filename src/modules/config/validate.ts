@@ -2,10 +2,11 @@
 import { isAbsolute, join, resolve } from 'node:path'
 import { AGENT_FIELDS } from '../../contract/config-schema.ts'
 import { shapeOf } from '../../contract/config-shape.ts'
+import { nearestName } from '../../kernel/near-names.ts'
 import type { Composed, FinishedAgent, FinishedSession, ServiceDraft } from './compose.ts'
 import type { LoadContext } from './context.ts'
 import { draftIdentity, draftsNamed, localName } from './drafts.ts'
-import { nearestHint, nearestName, type Place, placeText } from './issues.ts'
+import { nearestHint, type Place, placeText } from './issues.ts'
 import { derivePrefix } from './names.ts'
 import { checkOptionChoices } from './providers.ts'
 import {

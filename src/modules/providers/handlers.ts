@@ -25,6 +25,7 @@ import {
   unmaskEnv,
 } from '../../kernel/configuration.ts'
 import { definitionHash } from '../../kernel/etag.ts'
+import { unknownName } from '../../kernel/near-names.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 
@@ -69,12 +70,14 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
     return [...declared, ...[...presets.keys()].filter((name) => !Object.hasOwn(providers, name))]
   }
 
+  const unknown = (config: View, name: string) => unknownName('provider-not-found', 'provider', name, names(config))
+
   const info = (config: View, name: string): ProviderInfo => {
     const declared = deps.declaration(config, name)
     const preset = presets.get(name)
     const composed = Object.hasOwn(config.providers, name) ? config.providers[name] : undefined
     const spec = declared?.raw ?? preset
-    if (spec === undefined) throw unknown(name)
+    if (spec === undefined) throw unknown(config, name)
     const raw = specOf(spec)
     const resolved = specOf(composed?.resolved ?? spec)
     const { display_name, command, args, acp_command, acp_args, prompt_mode, prompt_flag, ready_delay_ms, env } =
@@ -107,7 +110,7 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
   const revisionOf = (config: View, name: string): string => {
     const declared = deps.declaration(config, name)
     const spec = declared?.raw ?? presets.get(name)
-    if (spec === undefined) throw unknown(name)
+    if (spec === undefined) throw unknown(config, name)
     return definitionHash({ name, file: declared?.file, spec })
   }
 
@@ -123,7 +126,7 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
     if (declared === undefined && presets.has(name)) {
       throw problem('provider-builtin', `${name} is built in: declare it first, with base = "builtin:${name}"`)
     }
-    if (declared === undefined) throw unknown(name)
+    if (declared === undefined) throw unknown(config, name)
     if (declared.pack !== undefined)
       throw problem(
         'pack-derived',
@@ -218,8 +221,6 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
     'delete-provider': remove,
   }
 }
-
-const unknown = (name: string) => problem('provider-not-found', `there is no provider ${name}`)
 
 /** A copy of a checked definition, with its secrets masked: the one place that gives it its type. */
 function specOf(definition: object): ProviderSpec {

@@ -10,7 +10,7 @@ import type {
   TreeFiles,
 } from '../../kernel/configuration.ts'
 import { definitionHash } from '../../kernel/etag.ts'
-import { problem } from '../../kernel/problem.ts'
+import { unknownName } from '../../kernel/near-names.ts'
 import type { Store } from '../../kernel/store.ts'
 import { readOverride } from './overrides.ts'
 
@@ -64,7 +64,13 @@ export const findRig = (config: RigsView, name: string): RigView | undefined =>
 
 export function needRig(config: RigsView, name: string): RigView {
   const found = findRig(config, name)
-  if (found === undefined) throw problem('rig-not-found', `there is no rig ${name}`)
+  if (found === undefined)
+    throw unknownName(
+      'rig-not-found',
+      'rig',
+      name,
+      config.rigs.map((rig) => rig.name),
+    )
   return found
 }
 

@@ -14,6 +14,7 @@ import type {
 } from '../../contract/sessions.ts'
 import { type Call, type Handler, ok, type Reply } from '../../kernel/call.ts'
 import type { Tx } from '../../kernel/database.ts'
+import { unknownName } from '../../kernel/near-names.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import { findBinary } from '../../kernel/processes.ts'
 import { type AgentView, findAgent, isUnbound, type ProviderView } from './config-view.ts'
@@ -190,7 +191,13 @@ interface Template {
 function template({ deps }: SessionCity, kind: SessionCreateRequest['kind'], name: string): Template {
   const config = deps.config()
   const agent = kind === 'agent' ? findAgent(config, name) : undefined
-  if (kind === 'agent' && agent === undefined) throw problem('agent-not-found', `there is no agent ${name}`)
+  if (kind === 'agent' && agent === undefined)
+    throw unknownName(
+      'agent-not-found',
+      'agent',
+      name,
+      config.agents.map(({ identity }) => identity),
+    )
   if (agent?.suspended === true) throw problem('conflict-config', `the agent ${name} is suspended`)
   if (agent !== undefined && isUnbound(config, agent))
     throw problem('conflict-config', `the rig ${agent.dir} has no directory on this machine`)
