@@ -105,8 +105,10 @@ export async function printOutcome(context: Context, what: string, outcome: Requ
   return EXIT.ok
 }
 
+/** Of an object its id: all of it is one command, or `-o json`, away. */
 function cellOf(value: unknown): Cell {
   if (value === undefined || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
     return value
-  return JSON.stringify(value)
+  const hasId = typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string'
+  return hasId ? String(value.id) : JSON.stringify(value)
 }

@@ -3,7 +3,8 @@ import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { cityContaining } from './discovery.ts'
 import { printable } from './failure.ts'
-import { jsonLine, oneLine, relativeTime } from './output.ts'
+import type { Sink } from './io.ts'
+import { jsonLine, oneLine, Printer, relativeTime } from './output.ts'
 
 suite('lines', () => {
   test('whatever is in an object, its line is one line, and reads back as the object', () => {
@@ -61,5 +62,40 @@ suite('the city of a directory', () => {
         assert.equal(found, longest)
       }),
     )
+  })
+})
+
+suite('tables of a terminal', () => {
+  const table = async (columns: number, ...rows: readonly (readonly [string, string, string])[]) => {
+    let out = ''
+    const sink: Sink = {
+      isTerminal: true,
+      columns,
+      write: (data) => {
+        out += String(data)
+        return Promise.resolve()
+      },
+    }
+    const cell = (header: string, at: 0 | 1 | 2) => ({ header, value: (row: readonly string[]) => row[at] })
+    await new Printer(sink, { format: 'table', color: false, now: () => 0 }).list({
+      items: rows,
+      columns: [cell('ID', 0), cell('TITLE', 1), cell('OWNER', 2)],
+      name: ([id]) => id,
+      json: '[]',
+    })
+    return out.split('\n')
+  }
+
+  test('a name is never cut, whatever the width: it is what people go on with', async () => {
+    const id = 's-0123456789abcdef'
+    const [, row = ''] = await table(20, [id, 'a title that is much too long', 'somebody'])
+    assert.equal(row, `${id}  a title…  somebody`)
+  })
+
+  test('letters that are two columns wide, or none, keep the columns where they are', async () => {
+    const [, ...rows] = await table(80, ['a', '日本語', 'x'], ['b', 'e\u0301te\u0301', 'x'], ['c', 'plain', 'x'])
+    assert.deepEqual(rows.slice(0, 3), ['a   日本語  x', 'b   été     x'.normalize('NFD'), 'c   plain   x'])
+    const [, cut = ''] = await table(14, ['a', '日本語日本語', 'x'])
+    assert.equal(cut, 'a   日本語…   x')
   })
 })

@@ -5,6 +5,7 @@
 import type { OutputFormat } from './command.ts'
 import { printable } from './failure.ts'
 import type { Sink } from './io.ts'
+import { cutTo, padTo, widthOf } from './text-width.ts'
 
 export type Cell = string | number | boolean | undefined
 
@@ -91,7 +92,7 @@ export class Printer {
   #table<T>(items: readonly T[], columns: readonly Column<T>[]): string[] {
     const rows = items.map((item) => columns.map((column) => this.#plainCell(column, item)))
     const widths = fit(
-      columns.map((column, index) => Math.max(column.header.length, ...rows.map((row) => row[index]?.length ?? 0))),
+      columns.map((column, index) => Math.max(column.header.length, ...rows.map((row) => widthOf(row[index] ?? '')))),
       this.#sink.columns,
     )
     const header = columns
@@ -136,12 +137,15 @@ export class Printer {
 const [GREEN, YELLOW, RED] = [32, 33, 31]
 const STATE_COLORS: Readonly<Record<string, number>> = {
   running: GREEN,
+  active: GREEN,
   ok: GREEN,
   succeeded: GREEN,
   configured: GREEN,
   yes: GREEN,
   init_failed: RED,
   failed: RED,
+  'failed-create': RED,
+  quarantined: RED,
   degraded: RED,
   unreachable: RED,
   fenced: RED,
@@ -151,6 +155,9 @@ const STATE_COLORS: Readonly<Record<string, number>> = {
   not_installed: YELLOW,
   stopping: YELLOW,
   queued: YELLOW,
+  'start-pending': YELLOW,
+  creating: YELLOW,
+  draining: YELLOW,
   starting_agents: YELLOW,
   accepted: YELLOW,
   in_progress: YELLOW,
@@ -169,22 +176,23 @@ function tabCell(value: Cell): string {
   return printable(String(value).replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n'))
 }
 
-/** Cuts the widest columns until the row fits. */
-function fit(widths: readonly number[], available: number): readonly number[] {
+const NARROWEST = 8
+
+/** Cuts the widest columns until the row fits; never the first: it is the name by which people go on. */
+function fit([first = 0, ...widths]: readonly number[], available: number): readonly number[] {
   const fitted = [...widths]
-  const gaps = 2 * (widths.length - 1)
+  const gaps = 2 * widths.length
   for (;;) {
-    const total = fitted.reduce((sum, width) => sum + width, gaps)
-    const widest = fitted.indexOf(Math.max(...fitted))
-    const width = fitted[widest] ?? 0
-    if (total <= available || width <= 8) return fitted
-    fitted[widest] = Math.max(8, width - (total - available))
+    const total = fitted.reduce((sum, width) => sum + width, first + gaps)
+    const width = Math.max(0, ...fitted)
+    if (total <= available || width <= NARROWEST) return [first, ...fitted]
+    fitted[fitted.indexOf(width)] = Math.max(NARROWEST, width - (total - available))
   }
 }
 
 function pad(text: string, width = 0, isLast = false): string {
-  const cut = text.length > width ? `${text.slice(0, Math.max(0, width - 1))}…` : text
-  return isLast ? cut : cut.padEnd(width)
+  const cut = cutTo(text, width)
+  return isLast ? cut : padTo(cut, width)
 }
 
 const UNITS = [
