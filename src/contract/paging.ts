@@ -21,8 +21,10 @@ export const PageQuery = {
   cursor: Type.Optional(Type.String({ description: '`next_cursor` of the page before; with the same filters.' })),
 }
 
+export const LIST_ORDERS = ['asc', 'desc'] as const
+export type ListOrder = (typeof LIST_ORDERS)[number]
 export const OrderQuery = {
-  order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Which end to start from.' })),
+  order: Type.Optional(Type.Enum(LIST_ORDERS, { description: 'Which end to start from.' })),
 }
 
 export const BlockingQuery = {

@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox'
 import { HeartbeatEvent } from './events.ts'
 import { CityNameParam, durationSchema, Timestamp } from './names.ts'
 import { operation } from './operation.ts'
-import { BlockingQuery, listBody, PageQuery } from './paging.ts'
+import { BlockingQuery, listBody, OrderQuery, PageQuery } from './paging.ts'
 import {
   ALIAS_PATTERN,
   DELIVERY_STATES,
@@ -236,6 +236,7 @@ export const listSessions = operation({
       rig: Type.Optional(Type.String({ minLength: 1 })),
       ...peek,
       ...PageQuery,
+      ...OrderQuery,
       ...BlockingQuery,
     },
     { additionalProperties: false },
@@ -266,7 +267,7 @@ export const createSession = operation({
     'missing-dependency',
     'too-many-sessions',
   ],
-  emits: ['session.created', 'session.woke', 'request.result.session.create'],
+  emits: ['session.created', 'session.starting', 'session.woke', 'session.start_failed', 'request.result.session.create'],
 })
 
 export const pruneSessions = operation({
@@ -392,7 +393,7 @@ export const listSessionDeliveries = operation({
   description: 'Newest first.',
   params,
   query: Type.Object(
-    { state: Type.Optional(Type.Enum(DELIVERY_STATES)), ...PageQuery, ...BlockingQuery },
+    { state: Type.Optional(Type.Enum(DELIVERY_STATES)), ...PageQuery, ...OrderQuery, ...BlockingQuery },
     { additionalProperties: false },
   ),
   replies: { 200: listBody('ListBodyDeliveryInfo', DeliveryInfo) },
@@ -455,7 +456,7 @@ const wake = {
   ...change,
   description: 'Lifts holds and quarantine and starts it; what comes of that is told by session events.',
   problems: [...RESOLVE, 'illegal-transition', 'conflict-config'],
-  emits: ['session.woke', 'session.start_failed'],
+  emits: ['session.waking', 'session.starting', 'session.woke', 'session.start_failed', 'wait.canceled'],
 } as const
 export const wakeSession = operation({
   ...wake,
@@ -768,6 +769,7 @@ export const listWaits = operation({
       state: Type.Optional(Type.Enum(WAIT_STATES)),
       session: Type.Optional(Type.String({ minLength: 1 })),
       ...PageQuery,
+      ...OrderQuery,
     },
     { additionalProperties: false },
   ),

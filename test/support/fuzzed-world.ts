@@ -287,7 +287,7 @@ export class FuzzedWorld {
       await this.#send('POST', '/convoys', { title: 'empty' })
     }
     if (this.#held.waits.filter(({ state }) => state === 'pending').length < FEWEST_WAITS)
-      await this.#send('POST', '/sessions/front/waits', { dep_ids: [first, second], timeout: '24h' })
+      await this.#send('POST', '/sessions/f-reader/waits', { dep_ids: [first, second], timeout: '24h' })
   }
 
   async #list(path: string): Promise<readonly Fields[] | undefined> {

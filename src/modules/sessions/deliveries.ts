@@ -225,19 +225,21 @@ export class Deliveries {
       }))
   }
 
-  /** Newest first, strictly before `before`. */
+  /** Newest first unless asked otherwise, strictly after `after` in that order. */
   page(
     sessionId: string,
     state: DeliveryState | undefined,
-    before: number | undefined,
+    after: number | undefined,
     limit: number,
+    order: ListOrder = 'desc',
   ): readonly DeliveryInfo[] {
+    const [beyond, start] = order === 'asc' ? ['>', 0] : ['<', Number.MAX_SAFE_INTEGER]
     return this.#deps.db
       .all(
-        `SELECT * FROM session_deliveries WHERE session_id = ? AND seq < ? AND (? IS NULL OR state = ?)
-         ORDER BY seq DESC LIMIT ?`,
+        `SELECT * FROM session_deliveries WHERE session_id = ? AND seq ${beyond} ? AND (? IS NULL OR state = ?)
+         ORDER BY seq ${order} LIMIT ?`,
         sessionId,
-        before ?? Number.MAX_SAFE_INTEGER,
+        after ?? start,
         state ?? null,
         state ?? null,
         limit,

@@ -7,8 +7,8 @@
  * S3  One open session per alias, runtime name and configured identity (unique indexes; refused before they trip).
  * S4  `revision` grows with every change that a client can see, and with no other.
  */
+import type { ListOrder } from '../../contract/paging.ts'
 import type { SessionResponse, SessionState } from '../../contract/session-model.ts'
-
 import type { Clock } from '../../kernel/clock.ts'
 import type { Database, SqlValue, Tx } from '../../kernel/database.ts'
 import type { EventDraft, EventLog } from '../../kernel/event-log.ts'
@@ -209,14 +209,19 @@ export class SessionStore implements Lookup {
     return this.#deps.db.get('SELECT 1 FROM sessions WHERE access_hash = ? AND process = 1', hash) !== undefined
   }
 
-  /** Newest first, strictly after `after` in that order. */
-  page(filter: SessionFilter, after: SessionKey | undefined, limit: number): readonly SessionRecord[] {
+  /** Newest first unless asked otherwise, strictly after `after` in that order. */
+  page(
+    filter: SessionFilter,
+    after: SessionKey | undefined,
+    limit: number,
+    order: ListOrder = 'desc',
+  ): readonly SessionRecord[] {
     const { where, values } = filterSql(filter)
-    const beyond = after === undefined ? '' : 'AND (created_at, id) < (?, ?)'
+    const beyond = after === undefined ? '' : `AND (created_at, id) ${order === 'asc' ? '>' : '<'} (?, ?)`
     const keys = after === undefined ? [] : [after.createdAt, after.id]
     return this.#deps.db
       .all(
-        `SELECT * FROM sessions WHERE ${where} ${beyond} ORDER BY created_at DESC, id DESC LIMIT ?`,
+        `SELECT * FROM sessions WHERE ${where} ${beyond} ORDER BY created_at ${order}, id ${order} LIMIT ?`,
         ...values,
         ...keys,
         limit,
