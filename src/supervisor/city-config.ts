@@ -9,10 +9,11 @@ import type { City, CitySettings } from '../modules/cities/city.ts'
 import { type CityStore, readSuspension } from '../modules/cities/city-store.ts'
 import { StartFailure } from '../modules/cities/worker.ts'
 import { toDetail } from '../modules/config/answers.ts'
+import { type ConfigChange, errorView } from '../modules/config/city-config.ts'
 import type { LoadOptions } from '../modules/config/context.ts'
 import { type ConfigFiles, diskFiles } from '../modules/config/files.ts'
 import { loadCity } from '../modules/config/load.ts'
-import { type ConfigChange, ConfigService, errorView, InvalidConfig } from '../modules/config/service.ts'
+import { ConfigService, InvalidConfig } from '../modules/config/service.ts'
 import { PRESETS } from '../modules/providers/presets.ts'
 
 export const BUILTIN_PACKS = new Map([['core', join(import.meta.dirname, '..', 'modules', 'packs', 'core')]])

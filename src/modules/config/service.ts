@@ -12,23 +12,32 @@
  */
 
 import { join, relative, sep } from 'node:path'
-import type { Reply } from '../../kernel/call.ts'
-import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import type { Tx } from '../../kernel/database.ts'
 import { checkPrecondition } from '../../kernel/etag.ts'
 import type { EventDraft } from '../../kernel/event-log.ts'
-import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
 import type { Logger } from '../../kernel/log.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
-import { fileProblem, stillInUse, summarize, toDetail } from './answers.ts'
+import { stillInUse, summarize, toDetail } from './answers.ts'
 import { type ChangedNames, type ContentFacts, changedNames, contentFacts } from './changes.ts'
+import type {
+  CheckOutcome,
+  CityConfig,
+  ConfigChange,
+  ConfigError,
+  ConfigSource,
+  EditInput,
+  EditOutcome,
+  ReloadOutcome,
+} from './city-config.ts'
 import type { LoadOptions } from './context.ts'
-import { type DriftReport, driftOf } from './drift.ts'
-import { type CityEdit, changing, EditedFiles } from './edited-files.ts'
+import { driftOf } from './drift.ts'
+import { changing, EditedFiles } from './edited-files.ts'
 import type { EffectiveConfig } from './effective.ts'
 import { type ConfigFiles, diskFiles, overlayFiles } from './files.ts'
 import type { ConfigIssue } from './issues.ts'
+import { EditJournal } from './journal.ts'
 import { LastGood } from './last-good.ts'
 import { type LoadedCity, loadCity } from './load.ts'
 import {
@@ -42,109 +51,7 @@ import {
   readOwnFiles,
   recordFiles,
 } from './own-files.ts'
-import type { Referrer } from './references.ts'
-import {
-  clearIntent,
-  commitIntent,
-  type Intent,
-  readIntent,
-  resumeIntent,
-  stageFiles,
-  swapFiles,
-  syncDirectories,
-  unstageFiles,
-  writeIntent,
-} from './transaction.ts'
 import { type CityWatch, watchCity } from './watch.ts'
-
-export const CONFIG_SOURCES = ['start', 'watch', 'api', 'reload'] as const
-export type ConfigSource = (typeof CONFIG_SOURCES)[number]
-
-/** Why the files on disk are not what is in force. */
-export interface ConfigError {
-  /** Hash of the files that were refused. */
-  readonly revision: string
-  readonly at: number
-  readonly issues: readonly ConfigIssue[]
-}
-
-export interface ConfigChange {
-  readonly config: EffectiveConfig
-  readonly previous: EffectiveConfig
-  readonly source: ConfigSource
-  readonly changed: ChangedNames
-  /** What it means for running sessions, by identity of their agent: class and fields of each agent that differs. */
-  readonly drift: ReadonlyMap<string, DriftReport>
-  /** True: running sessions take the new configuration as theirs, without a restart. */
-  readonly soft: boolean
-}
-
-export interface EditInput<T> {
-  /** Value of `If-Match`: anything but `etag` of what is stored now answers 412. */
-  readonly ifMatch?: string | undefined
-  /** Hash of the thing that is edited; the revision of the configuration where absent. May refuse what does not exist. */
-  readonly etag?: (config: EffectiveConfig, files: CityEdit) => string
-  /** Who does it: `api` for a request. */
-  readonly actor: string
-  /** Changes the files; refuses by throwing a Problem. Called once, with nothing in between. */
-  readonly change: (files: CityEdit) => T
-  /** Events of the caller's family, in the transaction of the change; not called where nothing changed. */
-  readonly events?: (outcome: EditOutcome<T>) => readonly EventDraft[]
-  /** Who names the thing that goes away: where they are why the result does not compose, the answer is 409 with them. */
-  readonly referrers?: (config: EffectiveConfig) => readonly Referrer[]
-  /** Idempotency-Key of the request, with the answer to keep for it; both or neither. */
-  readonly claim?: IdempotencyClaim | undefined
-  readonly reply?: (outcome: EditOutcome<T>) => Reply
-  /** Rows that change with the files. Not run again after a crash: for what can be made good at the next start. */
-  readonly alsoWrite?: (tx: Tx, outcome: EditOutcome<T>) => void
-  /** Only check: everything but the writing. */
-  readonly dryRun?: boolean
-  /** Works on the files as they are on disk, also where those are refused: for an edit that makes them valid. */
-  readonly mends?: boolean
-}
-
-export interface EditOutcome<T> {
-  readonly result: T
-  /** The configuration with the change; of a dry run too. */
-  readonly config: EffectiveConfig
-  readonly previous: EffectiveConfig
-  readonly changed: boolean
-  readonly warnings: readonly ConfigIssue[]
-}
-
-export interface ReloadOutcome {
-  readonly outcome: 'applied' | 'no_change' | 'rejected'
-  /** Revision in force. */
-  readonly revision: string
-  readonly warnings: readonly ConfigIssue[]
-  /** Of a rejection. */
-  readonly issues: readonly ConfigIssue[]
-}
-
-/** What the files on disk amount to, without applying them. */
-export interface CheckOutcome {
-  readonly valid: boolean
-  readonly revision: string | undefined
-  readonly issues: readonly ConfigIssue[]
-  readonly warnings: readonly ConfigIssue[]
-  /** Configuration files of the city that were read, relative. */
-  readonly read: ReadonlySet<string>
-}
-
-/** What other families need of a city's configuration. */
-export interface CityConfig {
-  current(): EffectiveConfig
-  readonly revision: string
-  readonly loadedAt: number
-  readonly lastError: ConfigError | undefined
-  readonly warnings: readonly ConfigIssue[]
-  /** The files as they were when `current()` was loaded: prompts rendered from these fit it. */
-  readonly files: ConfigFiles
-  /** Called after the commit of each change, in order; returns the way to stop it. */
-  onChange(listener: (change: ConfigChange) => void): () => void
-  edit<T>(input: EditInput<T>): Promise<EditOutcome<T>>
-  reload(source: ConfigSource, soft?: boolean): Promise<ReloadOutcome>
-}
 
 export interface ConfigServiceDeps {
   readonly name: string
@@ -191,6 +98,7 @@ const EVENT_ISSUES = 100
 export class ConfigService implements CityConfig {
   readonly #deps: ConfigServiceDeps
   readonly #lastGood: LastGood
+  readonly #journal: EditJournal
   readonly #listeners = new Set<(change: ConfigChange) => void>()
   #good: Good | undefined
   #loadedAt = 0
@@ -199,8 +107,6 @@ export class ConfigService implements CityConfig {
   #reported: string | undefined
   /** What the last load found, good or bad. */
   #seen: OwnFiles = new Map()
-  /** An intent is in the store that could not be completed. */
-  #unfinished = false
   #lock: Promise<unknown> = Promise.resolve()
   #watch: CityWatch | undefined
   #closed = false
@@ -209,12 +115,12 @@ export class ConfigService implements CityConfig {
   constructor(deps: ConfigServiceDeps) {
     this.#deps = deps
     this.#lastGood = new LastGood(deps.store, deps.dir)
+    this.#journal = new EditJournal(deps)
   }
 
   /** Finishes what a crash interrupted, loads the files, or the last good ones; throws `InvalidConfig` without either. */
   async open(): Promise<void> {
     await this.#locked(async () => {
-      this.#unfinished = readIntent(this.#deps.store) !== undefined
       await this.#finishIntent()
       const loaded = this.#loadDisk()
       if (loaded.ok) return this.#begin(loaded)
@@ -306,7 +212,7 @@ export class ConfigService implements CityConfig {
   async lookAgain(): Promise<void> {
     if (this.#closed) return
     try {
-      if (this.#unfinished || differing(this.readFiles(), this.#seen).length > 0) await this.reload('watch')
+      if (this.#journal.isOpen || differing(this.readFiles(), this.#seen).length > 0) await this.reload('watch')
     } catch (error) {
       this.#warn(error, 'configuration not reloaded')
     }
@@ -336,7 +242,7 @@ export class ConfigService implements CityConfig {
     const events = [...(input.events?.(outcome) ?? []), ...(reloaded === undefined ? [] : [reloaded])]
     const { claim, reply } = input
     const answer = claim === undefined || reply === undefined ? {} : { answer: { claim, reply: reply(outcome) } }
-    await this.#commit({ files: edits, events, ...answer }, (tx) => {
+    await this.#journal.commit({ files: edits, events, ...answer }, (tx) => {
       input.alsoWrite?.(tx, outcome)
       this.#apply(tx, candidate, { source: 'api', soft: false, changed })
     })
@@ -388,64 +294,11 @@ export class ConfigService implements CityConfig {
     }
   }
 
-  async #commit(intent: Intent, alsoWrite: (tx: Tx) => void): Promise<void> {
-    const { dir, store, clock } = this.#deps
-    await store.db.write((tx) => writeIntent(tx, intent, clock.now()))
-    this.#unfinished = true
-    try {
-      await stageFiles(dir, intent)
-      swapFiles(dir, intent)
-    } catch (error) {
-      await this.#discard(intent)
-      throw fileProblem(error)
-    }
-    await syncDirectories(dir, intent)
-    // Refused here, the files are new and the intent stays: whoever comes next, or the next start, completes it.
-    await store.db.write((tx) => {
-      commitIntent(tx, store, intent)
-      alsoWrite(tx)
-      tx.afterCommit(() => {
-        this.#unfinished = false
-      })
-    })
-  }
-
-  async #discard(intent: Intent): Promise<void> {
-    const { dir, store } = this.#deps
-    unstageFiles(dir, intent)
-    await store.db
-      .write((tx) => {
-        clearIntent(tx)
-        tx.afterCommit(() => {
-          this.#unfinished = false
-        })
-      })
-      .catch((error: unknown) => this.#warn(error, 'edit not discarded'))
-  }
-
-  /** Completes or discards an intent that is in the store. */
+  /** Ends an edit that was interrupted. Its event is in the log then: what it changed becomes current without another. */
   async #finishIntent(): Promise<void> {
-    const { dir, store } = this.#deps
-    const intent = this.#unfinished ? readIntent(store) : undefined
-    if (intent === undefined) {
-      this.#unfinished = false
-      return
-    }
-    const completed = await resumeIntent(dir, intent).catch((error: unknown) => {
-      throw fileProblem(error)
-    })
-    await store.db.write((tx) => {
-      if (completed) commitIntent(tx, store, intent)
-      else clearIntent(tx)
-      tx.afterCommit(() => {
-        this.#unfinished = false
-      })
-    })
-    this.#deps.log.info(
-      { city: this.#deps.name, completed, files: intent.files.map(({ path }) => path) },
-      'interrupted edit ended',
-    )
-    // Its event is in the log already: what it changed becomes current without another one.
+    const ended = await this.#journal.finish()
+    if (ended === undefined) return
+    this.#deps.log.info({ city: this.#deps.name, ...ended }, 'interrupted edit ended')
     const loaded = this.#good === undefined ? undefined : this.#loadDisk()
     if (loaded?.ok === true) await this.#adopt(loaded, 'api')
   }
@@ -660,10 +513,3 @@ function reloadedEvent(
     },
   }
 }
-
-/** Times and places of the last refusal, as the API shows them. */
-export const errorView = ({ revision, at, issues }: ConfigError) => ({
-  revision,
-  at: isoTime(at),
-  issues: issues.map((issue) => ({ ...issue })),
-})

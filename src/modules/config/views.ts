@@ -6,11 +6,12 @@ import { shapeOf } from '../../contract/config-shape.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { problem } from '../../kernel/problem.ts'
 import { issueText } from './answers.ts'
+import { type CheckOutcome, errorView } from './city-config.ts'
 import type { EffectiveConfig, EffectiveProvider } from './effective.ts'
 import { type ExplainedFields, type Explanation, explain, MASK, maskValues } from './explain.ts'
 import { IssueList } from './issues.ts'
 import { hashOf, type OwnFileKind, type OwnFiles, ownFileKind } from './own-files.ts'
-import { type CheckOutcome, type ConfigService, errorView } from './service.ts'
+import type { ConfigService } from './service.ts'
 import { type PlainTable, type PlainValue, plainOf, readToml } from './toml.ts'
 
 type Status = Pick<ConfigService, 'loadedAt' | 'lastError'>
