@@ -1,6 +1,7 @@
 /** A graph of beads as a tree: what contains what by nesting, what waits for what beside it. */
 import type { Bead, BeadGraphEdge, BeadGraphResponse, BLOCKING_TYPES } from '../contract/beads.ts'
 import { printable } from './failure.ts'
+import { cutTo } from './text-width.ts'
 
 /** Typed by the contract's list, whose module would bring the weight of its schemas. */
 const BLOCKING: Readonly<Record<(typeof BLOCKING_TYPES)[number], true>> = {
@@ -17,15 +18,21 @@ export interface TreeStyle {
   readonly paint: (state: string, text: string) => string
 }
 
-/** A line for each bead; members without a parent in the graph hang below its root. */
+/** A line for each bead; members without a parent in the graph hang below its root. A circle of parents is cut open. */
 export function graphLines({ root, beads, deps }: BeadGraphResponse, style: TreeStyle): readonly string[] {
   const children = childrenOf(root, beads, deps)
   const waits = blockersOf(beads, deps)
   const lines: string[] = []
-  // A stack instead of recursion: a chain may be as long as the graph is large.
-  const open: { bead: Bead; lead: string; below: string }[] = [{ bead: root, lead: '', below: '' }]
+  const drawn = new Set<string>()
+  // A stack instead of recursion: a chain may be as long as the graph is large. What a circle keeps from it comes last.
+  const open: { bead: Bead; lead: string; below: string }[] = [
+    ...beads.toReversed().map((bead) => ({ bead, lead: '', below: '' })),
+    { bead: root, lead: '', below: '' },
+  ]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { bead, lead, below } = next
+    if (drawn.has(bead.id)) continue
+    drawn.add(bead.id)
     lines.push(lineOf(bead, lead, waits.get(bead.id) ?? [], style))
     const under = children.get(bead.id) ?? []
     for (const [back, child] of under.toReversed().entries()) {
@@ -67,8 +74,7 @@ function lineOf(bead: Bead, lead: string, blockers: readonly string[], { width, 
     state === 'blocked' && blockers.length === 0 ? ' ← waits for something outside' : '',
   ]
   const text = printable(`${bead.id} ${bead.title}${notes.join('')}`.replaceAll(/[\t\n]+/g, ' '))
-  const room = Math.max(16, width - lead.length - 2)
-  return `${lead}${paint(state, mark)} ${text.length > room ? `${text.slice(0, room - 1)}…` : text}`
+  return `${lead}${paint(state, mark)} ${cutTo(text, Math.max(16, width - lead.length - 2))}`
 }
 
 function markOf({ status, is_blocked: blocked }: Bead): readonly [state: string, mark: string] {

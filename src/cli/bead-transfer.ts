@@ -2,6 +2,7 @@
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { TimedOut } from '../client/clock.ts'
+import { Unreachable } from '../client/problems.ts'
 import type { BeadImportIssue, BeadImportResponse } from '../contract/beads.ts'
 import { parseTimeout } from './accepted.ts'
 import type { FlagSpec, Input } from './command.ts'
@@ -161,11 +162,16 @@ async function* inPieces(lines: AsyncIterable<string>): AsyncGenerator<{ text: s
   if (piece.lines > 0) yield piece
 }
 
-/** An end of patience here is no silence of the server: exit code 8. */
+/** An end of patience here is no silence of the server: exit code 8. Where it broke off, it can be done again. */
 async function withoutHaste<T>(timeoutMs: number, what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
+    if (error instanceof Unreachable && !error.refused)
+      throw new Failure(EXIT.unavailable, `${what} broke off: ${error.message}`, {
+        hint: 'do it again: what was imported stays, and is not imported twice',
+        cause: error,
+      })
     if (!(error instanceof TimedOut)) throw error
     throw new Failure(EXIT.timedOut, `${what} took longer than ${timeoutMs / 1000} s`, {
       hint: 'ask for more time with --timeout; what was imported stays',

@@ -329,6 +329,22 @@ suite('what is shown', () => {
     assert.equal((await against(answering(graph), ['bead', 'graph', 'al-r', '-o', 'name'])).out.split('\n')[4], 'al-d')
   })
 
+  test('a graph keeps its width also in wide letters, and a circle of parents is cut open', () => {
+    const wide = { ...graph, beads: [], deps: [], root: bead('al-r', { title: '修复登录页面的错误'.repeat(9) }) }
+    const [line = ''] = graphLines(wide, { ...plain, width: 40 })
+    assert.equal(line, '○ al-r 修复登录页面的错误修复登录页面的…')
+    const circle = ['al-x', 'al-y'].map((id) => bead(id))
+    const deps = [
+      { from: 'al-x', to: 'al-y', kind: 'parent-child' },
+      { from: 'al-y', to: 'al-x', kind: 'parent-child' },
+    ]
+    assert.deepEqual(graphLines({ ...graph, beads: [graph.root, ...circle], deps }, plain), [
+      '○ al-r Root',
+      '○ al-x About al-x',
+      '└─ ○ al-y About al-y',
+    ])
+  })
+
   test('a chain of ten thousand is drawn without running out of stack or memory', () => {
     const beads = Array.from({ length: 10_000 }, (_, at) => bead(`al-${at}`))
     const deps = beads.slice(1).map(({ id }, at) => ({ from: `al-${at}`, to: id, kind: 'parent-child' }))
@@ -390,6 +406,14 @@ suite('import and export', () => {
     }
   })
 
+  test('an import that breaks off says that it can be done again', async () => {
+    const { code, err } = await against((_, response) => void response.destroy(), ['bead', 'import', '-'], {
+      input: '{}',
+    })
+    assert.equal(code, 7)
+    assert.match(err, /^error: the import broke off: cannot reach .+\nhint: do it again: what was imported stays/)
+  })
+
   const exporting =
     (text: string, whole = true): Script =>
     (_, response) => {
@@ -431,7 +455,82 @@ suite('import and export', () => {
   })
 })
 
+suite('completion', () => {
+  const script: Script = ({ url }, response) => {
+    const { pathname, searchParams } = new URL(url, 'http://x')
+    const closed = searchParams.get('status') === 'closed'
+    if (pathname.endsWith('/convoys'))
+      return answerJson(response, 200, listOf([{ ...bead('al-c'), progress: { total: 3, closed: 1 } }]))
+    if (pathname.endsWith('/rigs')) return answerJson(response, 200, listOf([{ name: 'shop', path: '/src/shop' }]))
+    if (pathname.endsWith('/beads/query')) return answerJson(response, 200, listOf([bead('al-old'), bead('bal-old')]))
+    return answerJson(response, 200, listOf([bead(closed ? 'al-done' : 'al-1', { title: 'a\nb\u001b[31m' })]))
+  }
+  const completed = async (words: string) => {
+    const { out, requests } = await against(script, ['__complete', ...words.split(' ')])
+    return { found: out.split('\n').filter((line) => line !== ''), requests }
+  }
+
+  test('ids of beads and convoys, and names of rigs, with what they are about', async () => {
+    assert.deepEqual((await completed('bead get ')).found, ['al-1\topen: a b\\x1b[31m'])
+    assert.deepEqual((await completed('bead reopen ')).found, ['al-done\topen: a b\\x1b[31m'])
+    assert.deepEqual((await completed('convoy close ')).found, ['al-c\t1 of 3: About al-c'])
+    assert.deepEqual((await completed('bead list --rig ')).found, ['shop\t/src/shop'])
+    for (const words of ['bead dep add al-9 ', 'convoy add al-c al-9 ', 'bead create x --parent '])
+      assert.deepEqual((await completed(words)).found.length, 1, words)
+  })
+
+  test('what is typed of an id is looked for among all that are open, not only among the newest', async () => {
+    const { found, requests } = await completed('bead get al-o')
+    assert.deepEqual(found, ['al-old\topen: About al-old'])
+    assert.equal(new URL(requests[0]?.url ?? '', 'http://x').searchParams.get('q'), 'id~"al-o"')
+  })
+})
+
 suite('refusals', () => {
+  test('what the server refuses is told by the words of the command line', async () => {
+    const said = async (words: readonly string[], ...locations: readonly string[]) => {
+      const errors = locations.map((location) => ({ location, message: 'is wrong' }))
+      const refused: Script = (_, response) =>
+        answerJson(response, 422, { detail: 'validation_failed: x', code: 'validation-failed', status: 422, errors })
+      const { err, code } = await against(refused, words)
+      assert.equal(code, 6)
+      return err.split('\n').filter((line) => line.endsWith('is wrong'))
+    }
+    const create = ['bead', 'create', 'x', '-p', '9', '-l', '', '--meta', 'svc.a=1']
+    assert.deepEqual(
+      await said(create, 'body.priority', 'body.labels[0]', 'body.metadata.svc.a', 'body.title', 'body.parent'),
+      [
+        '  --priority: is wrong',
+        '  --label[0]: is wrong',
+        '  --meta svc.a: is wrong',
+        '  <title>: is wrong',
+        '  body.parent: is wrong',
+      ],
+    )
+    assert.deepEqual(await said(['bead', 'query', 'a'], 'query.q'), ['  <expression>: is wrong'])
+    assert.deepEqual(await said(['bead', 'list', '--created-after', '1d'], 'query.created_after', 'header.x'), [
+      '  --created-after: is wrong',
+      '  header.x: is wrong',
+    ])
+    assert.deepEqual(await said(['convoy', 'add', 'al-c', 'al-1'], 'path.id', 'body.items[0]'), [
+      '  <id>: is wrong',
+      '  <items>[0]: is wrong',
+    ])
+  })
+
+  test('words that no server would understand are usage errors, before anything is sent', async () => {
+    for (const [words, said] of [
+      [['bead', 'list', '-s', 'opne'], /'-s, --status <status>' argument 'opne' is invalid/],
+      [['bead', 'get', ''], /^error: <id> must not be empty$/m],
+      [['bead', 'graph', ''], /^error: <id> must not be empty$/m],
+      [['bead', 'dep', 'remove', 'al-1', '..'], /^error: <depends_on_id> cannot be "\.\."/m],
+    ] as const) {
+      const { code, err, requests } = await against(answering(bead('al-1')), words)
+      assert.deepEqual([code, requests.length], [2, 0], err)
+      assert.match(err, said)
+    }
+  })
+
   test('who has it is a conflict, exit code 5; one that is not there, 3', async () => {
     const held: Script = (_, response) => answerProblem(response, 409, 'conflict-claimed', 'conflict: amy has al-1')
     assert.equal((await against(held, ['bead', 'claim', 'al-1', '-a', 'bob'])).code, 5)

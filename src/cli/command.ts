@@ -13,7 +13,17 @@ export interface OperationHelp {
 }
 
 /** Values that completion can look up. */
-export type Completed = 'agent' | 'city' | 'event-type' | 'file' | 'none' | 'session'
+export type Completed =
+  | 'agent'
+  | 'bead'
+  | 'city'
+  | 'closed-bead'
+  | 'convoy'
+  | 'event-type'
+  | 'file'
+  | 'none'
+  | 'rig'
+  | 'session'
 
 export interface FlagSpec {
   /** As commander writes it: `-n, --name <name>`. */
@@ -23,6 +33,8 @@ export interface FlagSpec {
   readonly choices?: readonly string[]
   readonly repeatable?: boolean
   readonly complete?: Completed
+  /** Field of the body or the query that it says; its name in snake case where absent. */
+  readonly field?: string
 }
 
 export interface ArgumentSpec {
@@ -31,6 +43,8 @@ export interface ArgumentSpec {
   readonly description?: string
   readonly choices?: readonly string[]
   readonly complete?: Completed
+  /** Field of the body, the query or the path that it says; its own name where absent. */
+  readonly field?: string
 }
 
 export interface Example {
@@ -71,6 +85,12 @@ export class Input {
   text(name: string): string | undefined {
     const value = this.#values.get(name)
     return typeof value === 'string' ? value : undefined
+  }
+
+  /** True where the command line says it. */
+  has(name: string): boolean {
+    const value = this.#values.get(name)
+    return value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0)
   }
 
   /** A required argument. */
@@ -128,6 +148,12 @@ export function flagName(flags: string): string {
   const long = /--(?:no-)?([a-z][a-z-]*)/.exec(flags)?.[1] ?? ''
   return long.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
+
+/** The field that a flag says: `--created-before <time>` → `created_before`. */
+export const fieldName = ({ flags, field }: FlagSpec): string => field ?? snakeCase(flagName(flags))
+
+/** `createdBefore` → `created_before`. */
+export const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** Spellings of a flag: `['-c', '--city']`. */
 export const flagWords = (flags: string): readonly string[] => flags.match(/--?[a-zA-Z][a-zA-Z-]*/g) ?? []

@@ -1,5 +1,6 @@
 /** What may come next on a command line. Quick or silent: a slow server must not hold up a keystroke (sheet 08 §4.6). */
 import type { Client } from '../client/client.ts'
+import type { Bead } from '../contract/beads.ts'
 import type { SessionResponse } from '../contract/session-model.ts'
 import {
   type CommandSpec,
@@ -13,13 +14,18 @@ import {
 } from './command.ts'
 import { Context, globalOptions } from './context.ts'
 import { listCities } from './discovery.ts'
+import { printable } from './failure.ts'
 import type { Io } from './io.ts'
 import { NOUNS, SERVE_SUMMARY } from './nouns.ts'
 import { EVENT_TYPES } from './operation-help.ts'
 import { flagsOf, nextWords } from './parse.ts'
+import { cutTo } from './text-width.ts'
 
 const BUDGET_MS = 300
 const MOST_SESSIONS = 200
+const MOST_BEADS = 50
+/** Of a title beside an id. */
+const MOST_COLUMNS = 60
 
 /** Candidates as `word` or `word<tab>description`; `words` are those after the program's name, the last one unfinished. */
 export async function completions(words: readonly string[], io: Io): Promise<readonly string[]> {
@@ -35,7 +41,7 @@ async function candidatesFor(before: readonly string[], current: string, io: Io)
   const { spec, depth, specs } = await named(noun, before.slice(nounAt + 1))
   const flags = [...(spec === undefined ? [] : flagsOf(spec)), ...GLOBAL_FLAGS]
   const open = flags.find((flag) => takesValue(flag.flags) && flagWords(flag.flags).includes(before.at(-1) ?? ''))
-  if (open !== undefined) return valuesOf(open, before, io)
+  if (open !== undefined) return valuesOf(open, { before, current, io })
   if (current.startsWith('-'))
     return flags.flatMap((flag) =>
       flagWords(flag.flags)
@@ -47,7 +53,7 @@ async function candidatesFor(before: readonly string[], current: string, io: Io)
       tab(word, word === 'serve' ? SERVE_SUMMARY : NOUNS[word]?.summary),
     )
   if (spec === undefined) return nextWords(depth, specs).map(({ word, summary }) => tab(word, summary))
-  return argumentValues(spec, flags, before, io)
+  return argumentValues(spec, flags, { before, current, io })
 }
 
 interface Named {
@@ -73,22 +79,28 @@ async function named(noun: string | undefined, words: readonly string[]): Promis
 }
 
 const tab = (word: string, description: string | undefined): string =>
-  description === undefined || description === '' ? word : `${word}\t${description.replaceAll(/\s+/g, ' ')}`
+  description === undefined || description === '' ? word : `${word}\t${printable(description.replaceAll(/\s+/g, ' '))}`
 
-async function valuesOf(flag: FlagSpec, before: readonly string[], io: Io): Promise<readonly string[]> {
-  return flag.choices ?? lookUp(flag.complete ?? 'none', before, io)
+interface Words {
+  readonly before: readonly string[]
+  /** The unfinished one. */
+  readonly current: string
+  readonly io: Io
+}
+
+async function valuesOf(flag: FlagSpec, words: Words): Promise<readonly string[]> {
+  return flag.choices ?? lookUp(flag.complete ?? 'none', words)
 }
 
 async function argumentValues(
   spec: CommandSpec,
   flags: readonly FlagSpec[],
-  before: readonly string[],
-  io: Io,
+  words: Words,
 ): Promise<readonly string[]> {
-  const given = operands(before, flags).length - spec.path.length
+  const given = operands(words.before, flags).length - spec.path.length
   const argument = spec.arguments?.[given] ?? spec.arguments?.findLast(({ name }) => name.includes('...'))
   if (argument === undefined) return []
-  return argument.choices ?? lookUp(argument.complete ?? 'none', before, io)
+  return argument.choices ?? lookUp(argument.complete ?? 'none', words)
 }
 
 function operands(words: readonly string[], flags: readonly FlagSpec[]): readonly string[] {
@@ -99,8 +111,41 @@ function operands(words: readonly string[], flags: readonly FlagSpec[]): readonl
 const LOOK_UPS: Partial<Readonly<Record<Completed, (look: Look) => Promise<readonly string[]>>>> = {
   city: async ({ client, signal }) => (await listCities(client, signal)).map(({ name, status }) => tab(name, status)),
   agent: async (look) => {
-    const { body } = await look.client.call('list-agents', { params: await inCity(look), signal: look.signal })
+    const { body } = await look.client.call('list-agents', {
+      params: await inCity(look),
+      query: { limit: 1000 },
+      signal: look.signal,
+    })
     return body.items.map(({ name, state }) => tab(name, state))
+  },
+  bead: async (look) => {
+    const [{ client, current, signal }, params] = [look, await inCity(look)]
+    // What is typed may be that of an old one: then it is looked for, and not only among the newest.
+    const { body } =
+      current === ''
+        ? await client.call('list-beads', { params, query: { limit: MOST_BEADS }, signal })
+        : await client.call('query-beads', {
+            params,
+            query: { q: `id~${JSON.stringify(current)}`, limit: MOST_BEADS },
+            signal,
+          })
+    return body.items.map(aboutBead)
+  },
+  'closed-bead': async (look) => {
+    const query = { status: ['closed' as const], limit: MOST_BEADS }
+    const { body } = await look.client.call('list-beads', { params: await inCity(look), query, signal: look.signal })
+    return body.items.map(aboutBead)
+  },
+  convoy: async (look) => {
+    const query = { limit: MOST_BEADS }
+    const { body } = await look.client.call('list-convoys', { params: await inCity(look), query, signal: look.signal })
+    return body.items.map(({ id, progress, title }) =>
+      tab(id, `${progress.closed} of ${progress.total}: ${cutTo(title, MOST_COLUMNS)}`),
+    )
+  },
+  rig: async (look) => {
+    const { body } = await look.client.call('list-rigs', { params: await inCity(look), signal: look.signal })
+    return body.items.map(({ name, path }) => tab(name, path))
   },
   session: async (look) => {
     const query = { limit: MOST_SESSIONS }
@@ -111,7 +156,10 @@ const LOOK_UPS: Partial<Readonly<Record<Completed, (look: Look) => Promise<reado
   },
 }
 
+const aboutBead = ({ id, status, title }: Bead): string => tab(id, `${status}: ${cutTo(title, MOST_COLUMNS)}`)
+
 interface Look {
+  readonly current: string
   readonly context: Context
   readonly client: Client
   readonly signal: AbortSignal
@@ -119,13 +167,13 @@ interface Look {
 
 const inCity = async ({ context, signal }: Look) => ({ cityName: await context.needCity(undefined, signal) })
 
-async function lookUp(what: Completed, before: readonly string[], io: Io): Promise<readonly string[]> {
+async function lookUp(what: Completed, { before, current, io }: Words): Promise<readonly string[]> {
   if (what === 'event-type') return EVENT_TYPES
   const ask = LOOK_UPS[what]
   if (ask === undefined) return []
   const context = new Context(io, globalOptions(new Input(givenScope(before))))
   using limit = context.within(BUDGET_MS)
-  return await ask({ context, client: await context.client(), signal: limit.signal })
+  return await ask({ current, context, client: await context.client(), signal: limit.signal })
 }
 
 /** The server and the city that the words before name, as `--flag value` or `--flag=value`. */

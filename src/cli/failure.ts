@@ -1,6 +1,6 @@
 /** How commands fail: what people and scripts see, and with which exit code (sheet 08 §4.4, §4.5). */
 import { TimedOut } from '../client/clock.ts'
-import { ApiProblem, DecodeError, Unreachable } from '../client/problems.ts'
+import { ApiProblem, BadParameter, DecodeError, Unreachable } from '../client/problems.ts'
 import { BrokenPipe, Interrupted, type Io } from './io.ts'
 
 export const EXIT = {
@@ -60,10 +60,16 @@ const CODE_BY_STATUS: Readonly<Record<number, number>> = {
 
 export const exitCodeOf = (status: number): number => CODE_BY_STATUS[status] ?? EXIT.failure
 
+/** What a person calls a field that a problem names, such as `body.priority`. */
+export type FieldNames = (location: string) => string
+
 /** Whatever was thrown, as a failure with its exit code. */
-export function toFailure(thrown: unknown): Failure {
+export function toFailure(thrown: unknown, fieldNames: FieldNames = (location) => location): Failure {
   if (thrown instanceof Failure) return thrown
-  if (thrown instanceof ApiProblem) return problemFailure(thrown)
+  if (thrown instanceof ApiProblem) return problemFailure(thrown, fieldNames)
+  if (thrown instanceof BadParameter) {
+    return new Failure(EXIT.usage, `${fieldNames(`path.${thrown.parameter}`)} ${thrown.why}`, { cause: thrown })
+  }
   if (thrown instanceof Unreachable) {
     return new Failure(EXIT.unavailable, thrown.message, { hint: 'start it with: svcctl serve', cause: thrown })
   }
@@ -72,8 +78,8 @@ export function toFailure(thrown: unknown): Failure {
   return new Failure(EXIT.failure, thrown instanceof Error ? thrown.message : String(thrown), { cause: thrown })
 }
 
-function problemFailure(problem: ApiProblem): Failure {
-  const fields = problem.errors.map(({ location, message }) => `\n  ${location}: ${message}`).join('')
+function problemFailure(problem: ApiProblem, fieldNames: FieldNames): Failure {
+  const fields = problem.errors.map(({ location, message }) => `\n  ${fieldNames(location)}: ${message}`).join('')
   return new Failure(exitCodeOf(problem.status), `${problem.detail}${fields}`, {
     hint: hintFor(problem),
     requestId: problem.requestId,
@@ -98,13 +104,14 @@ export interface ReportStyle {
   readonly prefix: string
   /** One JSON object instead of sentences. */
   readonly json: boolean
+  readonly fieldNames?: FieldNames
 }
 
 /** Tells stderr what went wrong and returns the exit code. */
 export async function report(thrown: unknown, io: Io, style: ReportStyle): Promise<number> {
   if (thrown instanceof BrokenPipe) return EXIT.ok
   if (thrown instanceof Interrupted) return thrown.exitCode
-  const failure = toFailure(thrown)
+  const failure = toFailure(thrown, style.fieldNames)
   await io.stderr.write(style.json ? jsonReport(failure) : textReport(failure, style.prefix)).catch(() => undefined)
   return failure.exitCode
 }

@@ -1,5 +1,5 @@
 /** Flags that are fields of a body or of a query, as data: what the help says and what is sent come from one row. */
-import { type FlagSpec, flagName, type Input, takesValue } from './command.ts'
+import { type FlagSpec, fieldName, flagName, type Input, takesValue } from './command.ts'
 import type { Context } from './context.ts'
 import { readData } from './data.ts'
 import { usageError } from './failure.ts'
@@ -13,8 +13,6 @@ import type { Fields } from './fields.ts'
 type Kind = 'data' | 'json' | 'number' | 'pairs' | 'past' | 'future'
 
 export interface FieldFlag extends FlagSpec {
-  /** The name of the flag in snake case where absent. */
-  readonly field?: string
   readonly as?: Kind
 }
 
@@ -23,7 +21,7 @@ export async function fieldsFrom(context: Context, input: Input, flags: readonly
   const fields: [string, unknown][] = []
   for (const flag of flags) {
     const value = await flagValue(context, input, flag)
-    if (value !== undefined) fields.push([flag.field ?? snakeCase(flagName(flag.flags)), value])
+    if (value !== undefined) fields.push([fieldName(flag), value])
   }
   return Object.fromEntries(fields)
 }
@@ -87,5 +85,3 @@ function jsonOrText(text: string): unknown {
     return text
   }
 }
-
-const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

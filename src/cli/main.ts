@@ -2,6 +2,7 @@
 import type { Input } from './command.ts'
 import { Context, globalOptions } from './context.ts'
 import { EXIT, type ReportStyle, report } from './failure.ts'
+import { saidAs } from './field-words.ts'
 import type { Io } from './io.ts'
 import { parseWords } from './parse.ts'
 
@@ -16,8 +17,10 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
       await io.stdout.write(parsed.text)
       return EXIT.ok
     }
-    style = { prefix: parsed.command.errorPrefix ?? '', json: wantsJson(parsed.input) }
-    return await parsed.command.run(new Context(io, globalOptions(parsed.input)), parsed.input)
+    const { command, input } = parsed
+    const fieldNames = (location: string) => saidAs(location, command, input)
+    style = { prefix: command.errorPrefix ?? '', json: wantsJson(input), fieldNames }
+    return await command.run(new Context(io, globalOptions(input)), input)
   } catch (error) {
     return report(error, io, style)
   }

@@ -92,6 +92,14 @@ suite('tables of a terminal', () => {
     assert.equal(row, `${id}  a title…  somebody`)
   })
 
+  test('columns that are too wide share the room', async () => {
+    const [title, owner] = ['a title that is much too long for that', 'somebody/with/a/very/long/name']
+    const [, row = ''] = await table(44, ['al-1', title, owner])
+    assert.equal(row, 'al-1  a title that is m…  somebody/with/a/v…')
+    assert.equal((await table(45, ['al-1', title, owner]))[1], 'al-1  a title that is mu…  somebody/with/a/v…')
+    assert.equal((await table(70, ['al-1', title, 'x']))[1], `al-1  ${title}  x`)
+  })
+
   test('letters that are two columns wide, or none, keep the columns where they are', async () => {
     const [, ...rows] = await table(80, ['a', '日本語', 'x'], ['b', 'e\u0301te\u0301', 'x'], ['c', 'plain', 'x'])
     assert.deepEqual(rows.slice(0, 3), ['a   日本語  x', 'b   été     x'.normalize('NFD'), 'c   plain   x'])

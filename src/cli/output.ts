@@ -178,16 +178,18 @@ function tabCell(value: Cell): string {
 
 const NARROWEST = 8
 
-/** Cuts the widest columns until the row fits; never the first: it is the name by which people go on. */
+/**
+ * Cuts the widest columns, all to the same width, until the row fits; never the first: it is the name by which people go
+ * on. What does not divide is for the columns that were the widest.
+ */
 function fit([first = 0, ...widths]: readonly number[], available: number): readonly number[] {
-  const fitted = [...widths]
-  const gaps = 2 * widths.length
-  for (;;) {
-    const total = fitted.reduce((sum, width) => sum + width, first + gaps)
-    const width = Math.max(0, ...fitted)
-    if (total <= available || width <= NARROWEST) return [first, ...fitted]
-    fitted[fitted.indexOf(width)] = Math.max(NARROWEST, width - (total - available))
-  }
+  const room = available - first - 2 * widths.length
+  const total = (widest: number) => widths.reduce((sum, width) => sum + Math.min(width, widest), 0)
+  let widest = Math.max(NARROWEST, ...widths)
+  while (widest > NARROWEST && total(widest) > room) widest -= 1
+  const left = Math.max(0, room - total(widest))
+  const fullest = Math.max(...widths)
+  return [first, ...widths.map((width) => Math.min(width, widest + (width === fullest ? left : 0)))]
 }
 
 function pad(text: string, width = 0, isLast = false): string {

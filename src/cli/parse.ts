@@ -1,10 +1,10 @@
 /** Words of the command line → the command they name and its parsed input; commander does the parsing. */
-import { Command, CommanderError, Option } from 'commander'
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import {
   argumentName,
   type CommandSpec,
   type FlagSpec,
-  flagName,
+  fieldName,
   flagWords,
   GLOBAL_FLAGS,
   Input,
@@ -182,12 +182,19 @@ function addFlags(command: Command, flags: readonly FlagSpec[], group: string): 
   for (const flag of flags) {
     const option = new Option(flag.flags, flag.description ?? '').helpGroup(group)
     if (flag.choices !== undefined) option.choices([...flag.choices])
-    if (flag.repeatable === true) {
-      option.argParser((value: string, previous: readonly string[] | undefined) => [...(previous ?? []), value])
-    }
+    if (flag.repeatable === true) option.argParser(oneMore(flag.choices))
     command.addOption(option)
   }
 }
+
+/** Parses a value of a flag that may be given several times. */
+const oneMore =
+  (choices: readonly string[] | undefined) =>
+  (value: string, previous: readonly string[] | undefined): readonly string[] => {
+    if (choices?.includes(value) === false)
+      throw new InvalidArgumentError(`Allowed choices are ${choices.join(', ')}.`)
+    return [...(previous ?? []), value]
+  }
 
 function operationHelp(spec: CommandSpec): OperationHelp | undefined {
   const [operation] = spec.operations
@@ -201,10 +208,7 @@ export const flagsOf = (spec: CommandSpec): readonly FlagSpec[] =>
   (spec.flags ?? []).map((flag) => withFieldHelp(spec, flag))
 
 function withFieldHelp(spec: CommandSpec, flag: FlagSpec): FlagSpec {
-  const field = fieldHelp(
-    spec,
-    flagName(flag.flags).replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-  )
+  const field = fieldHelp(spec, fieldName({ flags: flag.flags }))
   const choices = flag.choices ?? field.choices
   return {
     ...flag,

@@ -55,7 +55,7 @@ suite('calls', () => {
   test('path parameters are encoded, and what a URL would swallow is refused', () => {
     assert.equal(pathOf('/v0/city/{cityName}/x', { cityName: 'a/b ?#ü' }, {}), '/v0/city/a%2Fb%20%3F%23%C3%BC/x')
     assert.throws(() => pathOf('/v0/city/{cityName}', { cityName: '..' }, {}), /URLs drop such segments/)
-    assert.throws(() => pathOf('/v0/city/{cityName}', { cityName: '' }, {}), /needs cityName/)
+    assert.throws(() => pathOf('/v0/city/{cityName}', { cityName: '' }, {}), /cityName must not be empty/)
   })
 
   test('wrong calls do not compile', () => {

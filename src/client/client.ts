@@ -7,7 +7,7 @@ import type { BodyOf, Method, Operation, ParamsOf, QueryOf, ReplyOf } from '../c
 import { backoffMs } from './backoff.ts'
 import { type Clock, delay } from './clock.ts'
 import { readLines } from './lines.ts'
-import { ApiProblem, DecodeError, Unreachable } from './problems.ts'
+import { ApiProblem, BadParameter, DecodeError, Unreachable } from './problems.ts'
 import { ROUTES } from './routes.ts'
 
 /** What a call needs to know of an operation at run time; every operation of the contract is one. */
@@ -305,8 +305,8 @@ export function pathOf(template: string, params: object, query: object): string 
   const values = new Map<string, unknown>(Object.entries(params))
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = values.get(name)
-    if (value === undefined || value === '') throw new TypeError(`${template} needs ${name}`)
-    if (value === '.' || value === '..') throw new TypeError(`${name} cannot be "${value}": URLs drop such segments`)
+    if (value === undefined || value === '') throw new BadParameter(name, 'must not be empty')
+    if (value === '.' || value === '..') throw new BadParameter(name, `cannot be "${value}": URLs drop such segments`)
     return encodeURIComponent(String(value))
   })
   const search = new URLSearchParams()

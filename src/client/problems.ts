@@ -31,6 +31,20 @@ export class ApiProblem extends Error {
   }
 }
 
+/** A parameter of the path that no path can have: nothing was sent. */
+export class BadParameter extends Error {
+  override readonly name = 'BadParameter'
+  readonly parameter: string
+  /** What is wrong with it. */
+  readonly why: string
+
+  constructor(parameter: string, why: string) {
+    super(`the path parameter ${parameter} ${why}`)
+    this.parameter = parameter
+    this.why = why
+  }
+}
+
 /** No answer came: refused, reset, no such host, or silence. */
 export class Unreachable extends Error {
   override readonly name = 'Unreachable'

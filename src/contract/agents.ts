@@ -5,7 +5,7 @@ import { HeartbeatEvent } from './events.ts'
 import { mergePatchBody } from './merge-patch.ts'
 import { CityNameParam, Revision, Timestamp } from './names.ts'
 import { operation } from './operation.ts'
-import { BlockingQuery, listBody } from './paging.ts'
+import { BlockingQuery, listBody, PageQuery } from './paging.ts'
 import { PendingInteraction } from './session-model.ts'
 import {
   AgentOutputResponse,
@@ -25,6 +25,7 @@ export const AgentDefinition = Type.Object(
   { ...AGENT_FIELDS },
   { $id: 'AgentDefinition', additionalProperties: false, description: 'The fields of `agent.toml`.' },
 )
+export type AgentDefinition = Static<typeof AgentDefinition>
 
 export const AgentResponse = Type.Object(
   {
@@ -153,13 +154,14 @@ export const listAgents = operation({
       rig: Type.Optional(Type.String({ minLength: 1 })),
       running: Type.Optional(Type.Boolean()),
       peek: Type.Optional(Type.Boolean()),
+      ...PageQuery,
       ...BlockingQuery,
     },
     { additionalProperties: false },
   ),
   replies: { 200: listBody('ListBodyAgentResponse', AgentResponse) },
   replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: ['rig-not-found'],
+  problems: ['rig-not-found', 'invalid-cursor'],
 })
 
 export const createAgent = operation({

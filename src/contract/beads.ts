@@ -51,9 +51,10 @@ const DepType = text(
   64,
   '`blocks` (default), `waits-for`, `conditional-blocks` block; `parent-child` contains; any other word informs.',
 )
-const MetadataKey = Type.String({ minLength: 1, maxLength: MAX_METADATA_KEY })
 const MetadataValue = Type.String({ maxLength: MAX_METADATA_VALUE })
-const Metadata = Type.Record(MetadataKey, MetadataValue, {
+const metadataKeys = { propertyNames: { minLength: 1, maxLength: MAX_METADATA_KEY } }
+const Metadata = Type.Record(Type.String(), MetadataValue, {
+  ...metadataKeys,
   maxProperties: 500,
   description: 'Text by key. `svc.*` and `gc.*` are the service’s.',
 })
@@ -235,7 +236,7 @@ export const BeadPatchRequest = Type.Object(
     remove_labels: Type.Optional(orNull(Labels, 'Labels to remove, after the adding.')),
     metadata: Type.Optional(
       orNull(
-        Type.Record(MetadataKey, Type.Union([MetadataValue, Type.Null()]), { maxProperties: 500 }),
+        Type.Record(Type.String(), Type.Union([MetadataValue, Type.Null()]), { ...metadataKeys, maxProperties: 500 }),
         'Merged key by key; null removes a key, empty text stays as empty text.',
       ),
     ),
@@ -253,7 +254,8 @@ export const BeadBatchNode = Type.Object(
     parent_key: Type.Optional(text(256, 'Key of its parent in the batch.')),
     parent_id: Type.Optional(text(256, 'Id of its parent, a bead that exists.')),
     metadata_refs: Type.Optional(
-      Type.Record(MetadataKey, text(256, 'Key of a node.'), {
+      Type.Record(Type.String(), text(256, 'Key of a node.'), {
+        ...metadataKeys,
         maxProperties: 100,
         description: 'Metadata whose values are the ids that nodes get.',
       }),
@@ -309,7 +311,7 @@ export const BeadAssignRequest = Type.Object(
   {
     assignee: orNull(Type.String({ maxLength: MAX_PERSON }), 'Null or empty: nobody.'),
     expected_assignee: Type.Optional(
-      Type.String({ maxLength: MAX_PERSON, description: 'Only if this is who has it now; empty: nobody.' }),
+      orNull(Type.String({ maxLength: MAX_PERSON }), 'Only if this is who has it now; null or empty: nobody.'),
     ),
   },
   { $id: 'BeadAssignRequest', additionalProperties: false },
@@ -366,7 +368,9 @@ export const HookClaimRequest = Type.Object(
   {
     agent: text(MAX_PERSON, 'Who asks: agent, pool or person.'),
     session_id: Type.Optional(text(256, 'Session that asks.')),
-    session_name: Type.Optional(text(256, 'Its name; the assignee where it is given, else the agent is.')),
+    session_name: Type.Optional(
+      text(256, 'Its name; the assignee, unless the city knows the session and who it is. Without both the agent is.'),
+    ),
     drain_ack: Type.Optional(Type.Boolean({ description: 'True: with nothing to do the session ends itself.' })),
   },
   { $id: 'HookClaimRequest', additionalProperties: false },
@@ -463,7 +467,7 @@ const sharedFilters = {
   assignee: Type.Optional(
     Type.String({ minLength: 1, maxLength: MAX_PERSON, description: 'Who has it, under any of their names.' }),
   ),
-  assignees: Type.Optional(Type.Array(Person, { maxItems: 50, description: 'Any of these.' })),
+  assignees: Type.Optional(Type.Array(Person, { maxItems: 50, description: 'Any of these; an empty one is nobody.' })),
   unassigned: Type.Optional(Type.Boolean({ description: 'True: nobody has it.' })),
   rig: Type.Optional(text(64, 'Name of a rig.')),
   parent: Type.Optional(text(256, 'Id of the parent.')),
@@ -584,7 +588,8 @@ export const listHook = operation({
   path: `${base}/hook`,
   family: 'Beads',
   summary: 'List what is on a hook',
-  description: 'What an agent would be given, in that order: work under way, work handed to it, work of its pool.',
+  description:
+    'What an agent would be given, in that order: work under way, work handed to it, work of its pool. A session is known by its id: its own name and its pool need not be said.',
   params: cityParams,
   query: Type.Object(
     {
@@ -817,7 +822,7 @@ export const claimBead = operation({
   family: 'Beads',
   summary: 'Claim a bead',
   description:
-    'Takes it if nobody has it, for as long as the lease is renewed; for who has it already it renews the lease.',
+    'Takes it if nobody has it, for as long as the lease is renewed; for who has it already it renews the lease. Sessions that share a name, such as that of their pool, take nothing from each other.',
   params,
   body: BeadClaimRequest,
   headers: ['If-Match'],

@@ -164,6 +164,8 @@ const optionChoice = table({
   label: optional(text()),
   flag_args: optional(texts()),
   flag_aliases: optional(list(Type.Array(Type.String()))),
+  env: optional(env('launch')),
+  acp_mode: optional(text()),
 })
 const providerOption = table({
   key: text({ minLength: 1 }),

@@ -3,7 +3,7 @@ import Type, { type Static, type TSchema } from 'typebox'
 import { BEAD_STATUSES, Bead, MAX_DESCRIPTION, MAX_PERSON, MAX_TITLE } from './beads.ts'
 import { CityNameParam } from './names.ts'
 import { operation } from './operation.ts'
-import { BlockingQuery, listBody, PageQuery } from './paging.ts'
+import { BlockingQuery, listBody, OrderQuery, PageQuery } from './paging.ts'
 
 export const CONVOY_TYPE = 'convoy'
 /** The label that keeps a convoy from closing by itself. */
@@ -23,6 +23,7 @@ const Owner = text(MAX_PERSON, 'Who looks after it.')
 const Notify = text(MAX_PERSON, 'Who is told when it is closed.')
 const Merge = Type.Enum(MERGE_STRATEGIES, { description: 'How the work of its members is merged.' })
 const Target = text(512, 'Branch that the work of its members goes to.')
+const Molecule = text(256, 'Molecule that works on it.')
 const Owned = Type.Boolean({ description: 'True: it never closes by itself, and may be landed. The label `owned`.' })
 
 export const ConvoyProgress = Type.Object(
@@ -103,6 +104,7 @@ const settings = {
   notify: Type.Optional(Notify),
   merge: Type.Optional(Merge),
   target: Type.Optional(Target),
+  molecule: Type.Optional(Molecule),
   owned: Type.Optional(Owned),
 }
 
@@ -126,6 +128,7 @@ export const ConvoyPatchRequest = Type.Object(
     notify: Type.Optional(orNull(Notify)),
     merge: Type.Optional(orNull(Merge)),
     target: Type.Optional(orNull(Target)),
+    molecule: Type.Optional(orNull(Molecule)),
     owned: Type.Optional(Owned),
   },
   { $id: 'ConvoyPatchRequest', additionalProperties: false, description: 'JSON Merge Patch; `{}` changes nothing.' },
@@ -195,7 +198,8 @@ export const listConvoys = operation({
   path: base,
   family: 'Convoys',
   summary: 'List convoys',
-  description: 'Newest first, with their progress; closed ones are left out unless `all` or `status` says otherwise.',
+  description:
+    'Newest first, or with `order=asc` oldest first, with their progress; closed ones are left out unless `all` or `status` says otherwise.',
   params: cityParams,
   query: Type.Object(
     {
@@ -203,6 +207,7 @@ export const listConvoys = operation({
       all: Type.Optional(Type.Boolean({ description: 'Closed convoys too.' })),
       ...BlockingQuery,
       ...PageQuery,
+      ...OrderQuery,
     },
     { additionalProperties: false },
   ),
@@ -339,7 +344,7 @@ export const removeFromConvoy = operation({
   headers: ['If-Match'],
   replies: { 200: Convoy },
   replyHeaders: ITEM_HEADERS,
-  problems: ['convoy-not-found'],
+  problems: ['convoy-not-found', 'bead-not-found'],
   emits: ['bead.updated', 'convoy.updated', ...CLOSES],
 })
 

@@ -10,6 +10,7 @@ import { EVENT_TYPE_NAMES, EVENT_TYPES, RESERVED_PREFIXES } from './event-types.
 import { REQUEST_HEADERS, RESPONSE_HEADERS, type RequestHeader, type ResponseHeader } from './headers.ts'
 import { type Frame, isMutation, LINES_TYPE, type Operation, pathParameters, problemsOf } from './operation.ts'
 import { ErrorModel, PROBLEM_CODES, PROBLEMS, type ProblemCode, problemUrn } from './problems.ts'
+import { ofAnyKey } from './records.ts'
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonMap
 export interface JsonMap {
@@ -200,7 +201,7 @@ class Components {
 
   #keywords(source: object): JsonMap {
     const out: Record<string, Json> = {}
-    for (const [keyword, value] of Object.entries(source)) {
+    for (const [keyword, value] of Object.entries(ofAnyKey(source))) {
       if (keyword === '$id' || keyword.startsWith('~') || OURS.has(keyword) || value === undefined) continue
       if (keyword === '$defs') this.#hoist(value)
       else out[keyword] = this.#keyword(keyword, value)

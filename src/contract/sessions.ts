@@ -139,8 +139,9 @@ export const SessionNudgeRequest = Type.Object(
 )
 export const SessionRespondRequest = Type.Object(
   {
-    action: Type.Enum(['approve', 'approve_always', 'deny', 'option', 'cancel'], {
-      description: '`option` chooses one by `option_id`; `cancel` dismisses the question.',
+    action: Type.Enum(['approve', 'allow', 'approve_always', 'approve_accept_edits', 'deny', 'option', 'cancel'], {
+      description:
+        '`allow` is `approve`, `approve_accept_edits` is `approve_always`; `option` chooses one by `option_id`; `cancel` dismisses the question.',
     }),
     request_id: Type.Optional(Type.String({ description: 'The one that is meant; another one pending answers 409.' })),
     option_id: Type.Optional(Type.String({ description: 'With `option`: id or label.' })),
@@ -265,6 +266,7 @@ export const createSession = operation({
     'name-taken',
     'conflict-config',
     'missing-dependency',
+    'unsupported',
     'too-many-sessions',
   ],
   emits: ['session.created', 'session.starting', 'session.woke', 'session.start_failed', 'request.result.session.create'],

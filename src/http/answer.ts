@@ -3,17 +3,24 @@
  * Node's `setHeader` costs five times as much, and makes `writeHead` dear.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Outbox } from './outbox.ts'
 
 // Not by `import`: that reads every export of the module, and one of them (WebSocket) loads all of undici.
 const http = process.getBuiltinModule('node:http')
 
 export type Headers = Readonly<Record<string, string>>
 
+const LAST_ANSWER = ['Connection', 'close'] as const
+
 export class Answer extends http.ServerResponse<IncomingMessage> {
   /** Of the request; empty until it has one. */
   requestId = ''
   /** Its success is no line of the access log. */
   quiet = false
+  /** The client asked before it sends its body. Answered without it, nobody can tell whether it still comes: the last answer. */
+  holdsBodyBack = false
+  /** Where it leaves from once it is complete. */
+  outbox: Outbox | undefined
   /** Names and values in turn. */
   #collected: string[] = []
 
@@ -31,9 +38,15 @@ export class Answer extends http.ServerResponse<IncomingMessage> {
   /** Writes the head: what was collected, and these; `more` are names and values in turn. */
   begin(status: number, headers: Headers = {}, more: readonly string[] = []): this {
     // A copy: a head that cannot be written is followed by that of the refusal.
-    const all = [...this.#collected, ...more]
+    const all = [...this.#collected, ...(this.holdsBodyBack ? LAST_ANSWER : []), ...more]
     for (const name in headers) all.push(name, headers[name] ?? '')
     return this.writeHead(status, all)
+  }
+
+  /** The whole body, after `begin`. */
+  complete(body: string | Buffer): void {
+    if (this.outbox === undefined) this.end(body)
+    else this.outbox.put(this, body)
   }
 }
 

@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../kernel/clock.ts'
 import { problem } from '../kernel/problem.ts'
+import { refuseHalfPairs } from './well-formed.ts'
 
 const BODY_READ_MS = 5_000
 /** How long the rest of a refused body is thrown away, so that the client sees the answer and not a reset. */
@@ -66,7 +67,9 @@ export function parseJson(bytes: Buffer): unknown {
   try {
     if (!isUtf8(bytes)) throw new SyntaxError('not UTF-8')
     const text = bytes.toString('utf8')
-    return JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text)
+    const value: unknown = JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text)
+    refuseHalfPairs(text, value)
+    return value
   } catch (error) {
     const why = error instanceof SyntaxError ? error.message : String(error)
     throw problem('invalid-request', `the body is not JSON: ${why}`, { errors: [{ location: 'body', message: why }] })

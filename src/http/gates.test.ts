@@ -54,6 +54,8 @@ function pass({ method = 'GET', path = '/v0/cities', id, headers = {}, security 
 
 const AGENTS = { token: 't', acceptsToken: (token: string) => token === 'a'.repeat(64) }
 
+const EARLY = { token: 't', acceptsToken: () => undefined }
+
 const CASES: readonly (readonly [string, Request, string | RegExp])[] = [
   ['a known path', { id: 'list-cities' }, 'passed'],
   ['another host', { id: 'list-cities', headers: { host: 'evil.example' } }, /^421 host_not_allowed: /],
@@ -75,6 +77,16 @@ const CASES: readonly (readonly [string, Request, string | RegExp])[] = [
     /^401/,
   ],
   ['the token', { id: 'list-cities', security: { token: 't' }, headers: { authorization: 'Bearer t' } }, 'passed'],
+  [
+    'the token of an agent whose city is not there yet',
+    { id: 'list-cities', security: EARLY, headers: { authorization: `Bearer ${'a'.repeat(64)}` } },
+    /^503 unavailable: /,
+  ],
+  [
+    'what cannot be such a token',
+    { id: 'list-cities', security: EARLY, headers: { authorization: 'Bearer wrong' } },
+    /^401 unauthorized: /,
+  ],
   [
     'the token of an agent that runs',
     { id: 'list-cities', security: AGENTS, headers: { authorization: `Bearer ${'a'.repeat(64)}` } },

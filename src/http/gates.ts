@@ -17,8 +17,8 @@ export interface Security {
   readonly allowedOrigins: readonly string[]
   /** Bearer token that is needed; undefined: open. */
   readonly token: string | undefined
-  /** Other tokens that are as good: those of agents that run. */
-  readonly acceptsToken?: (token: string) => boolean
+  /** Other tokens that are as good: those of agents that run. Undefined: that is not known yet. */
+  readonly acceptsToken?: (token: string) => boolean | undefined
   readonly readOnly: boolean
 }
 
@@ -103,7 +103,12 @@ function authorize({ method, operation, header }: GateInput, { security }: GateD
   const given = header('authorization') ?? ''
   if (sameText(given, `Bearer ${security.token}`)) return
   const other = /^Bearer ([0-9a-f]{64})$/.exec(given)?.[1]
-  if (other !== undefined && security.acceptsToken?.(other) === true) return
+  const { acceptsToken = () => false } = security
+  const accepted = other === undefined ? false : acceptsToken(other)
+  if (accepted === true) return
+  // After a restart agents speak before their city knows them again: nobody can tell yet who they are.
+  if (accepted === undefined)
+    throw problem('unavailable', 'a city that may know this token is still starting', { retryAfterSec: 1 })
   throw problem('unauthorized', 'this server needs "Authorization: Bearer <token>"; the token is in endpoint.json')
 }
 

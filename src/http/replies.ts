@@ -23,7 +23,7 @@ export function sendText(
 ): void {
   if (response.headersSent || response.destroyed) return
   const content = ['Content-Type', type, 'Content-Length', String(Buffer.byteLength(text))]
-  response.begin(status, headers, content).end(text)
+  response.begin(status, headers, content).complete(text)
 }
 
 export function sendJson(response: Answer, status: number, body: unknown, headers?: Headers): void {

@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { isMutation, LINES_TYPE, type Operation } from '../contract/operation.ts'
-import { RawBody, type Reply, StreamBody } from '../kernel/call.ts'
+import { type Call, RawBody, type Reply, StreamBody } from '../kernel/call.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { httpRequestId } from '../kernel/ids.ts'
 import type { Logger } from '../kernel/log.ts'
@@ -20,6 +20,7 @@ import { readBody } from './body.ts'
 import { type CityGate, GATES, type GateDeps, type Security } from './gates.ts'
 import { RequestLines } from './lines.ts'
 import { type Bound, bindHandlers, CallSignals, headerOf, readInput } from './operations.ts'
+import { Outbox } from './outbox.ts'
 import { sendJson, sendPieces, sendProblem, sendProblemOnSocket, sendText } from './replies.ts'
 import { createRoutes } from './routes.ts'
 import { type OpenStream, serveStream } from './sse.ts'
@@ -33,6 +34,7 @@ const MAX_HEADER_BYTES = 64 * 1024
 const HEADERS_TIMEOUT_MS = 10_000
 const IDLE_TIMEOUT_MS = 75_000
 const DRAIN_MS = 3_000
+const METHODS = ['DELETE', 'GET', 'PATCH', 'POST', 'PUT']
 const FASTIFY_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
 
 /** What the surface tells about itself; a meter is made once per operation, so that counting costs nothing. */
@@ -78,10 +80,12 @@ export class HttpServer {
   #inFlight = 0
   #opening = 0
   readonly #signals = new CallSignals()
+  readonly #outbox: Outbox
   #stopping = false
 
   constructor(deps: HttpDeps) {
     this.#deps = deps
+    this.#outbox = new Outbox(deps.clock)
     this.#bound = bindHandlers(deps.operations, deps.handlers)
     this.#gateDeps = {
       security: deps.security,
@@ -151,6 +155,8 @@ export class HttpServer {
     handler: (request: IncomingMessage, response: ServerResponse) => void,
   ): void {
     this.#inFlight++
+    this.#outbox.expect()
+    response.outbox = this.#outbox
     const started = this.#deps.clock.monotonic()
     response.on('close', () => {
       this.#inFlight--
@@ -163,13 +169,9 @@ export class HttpServer {
     }
     const id = httpRequestId()
     response.identify(id)
-    sendProblem(
-      response,
-      problem('method-not-allowed', `${request.method} is not a method of this API`, {
-        allow: 'GET, POST, PUT, PATCH, DELETE',
-      }),
-      id,
-    )
+    const taken = this.#gateDeps.routes.methodsOf(pathOf(request.url ?? ''))
+    const allow = (taken.length === 0 ? METHODS : taken).join(', ')
+    sendProblem(response, problem('method-not-allowed', `${request.method} is not a method of this API`, { allow }), id)
   }
 
   #register(): void {
@@ -242,11 +244,14 @@ export class HttpServer {
     try {
       if (hasBody(request.raw)) {
         const limit = operation.bodyLimit ?? DEFAULT_BODY_LIMIT
+        letBodyCome(request.raw, asAnswer(reply.raw), limit)
         // Lines are read by the handler, at its own pace.
         if (operation.bodyStream === undefined) body = await readBody(request.raw, limit, clock)
         else body = openLines(request.raw, limit, clock)
       }
-      await this.#run(operation, bound, request, reply, body)
+      // Most reads answer at once: they wait for no promise.
+      const running = this.#run(operation, bound, request, reply, body)
+      if (running !== undefined) await running
     } catch (error) {
       this.#refuse(error, request, reply)
     }
@@ -255,21 +260,31 @@ export class HttpServer {
     meter(reply.raw.statusCode, (clock.monotonic() - started) / 1000)
   }
 
-  async #run(
+  #run(
     operation: Operation,
     bound: Bound,
     request: FastifyRequest,
     reply: FastifyReply,
     body: Buffer | RequestLines | undefined,
-  ): Promise<void> {
+  ): Promise<void> | undefined {
     const call = readInput(operation, request, reply, body, this.#signals)
-    if (bound.kind === 'reply') {
-      const answer = await bound.run(call)
-      const response = asAnswer(reply.raw)
+    if (bound.kind === 'stream') return this.#open(bound, call, request, reply)
+    const response = asAnswer(reply.raw)
+    const { clock } = this.#deps
+    const answer = bound.run(call)
+    const sent = (made: Reply) => {
       response.quiet = operation.quiet === true
-      await send(response, answer, this.#deps.clock)
-      return
+      return send(response, made, clock)
     }
+    return answer instanceof Promise ? answer.then(sent) : sent(answer)
+  }
+
+  async #open(
+    bound: Extract<Bound, { kind: 'stream' }>,
+    call: Call,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<void> {
     const { maxStreams = MAX_STREAMS } = this.#deps
     if (this.streams >= maxStreams)
       throw problem('too-many-streams', `${maxStreams} streams are open`, { retryAfterSec: 5 })
@@ -377,13 +392,26 @@ function makeServer(): Server {
     noDelay: true,
   })
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('checkContinue', (request, response) => {
+    asAnswer(response).holdsBodyBack = true
+    server.emit('request', request, response)
+  })
   return server
 }
 
-async function send(response: Answer, { status, body, headers }: Reply, clock: Clock): Promise<void> {
-  if (body instanceof StreamBody) await sendPieces(response, status, body.type, body.pieces, headers, clock)
-  else if (body instanceof RawBody) sendText(response, status, body.type, body.bytes, headers)
+/** A client that asks before it sends its body is told to once all has been checked that can be without it. */
+function letBodyCome({ headers }: IncomingMessage, answer: Answer, limit: number): void {
+  if (!answer.holdsBodyBack || Number(headers['content-length'] ?? 0) > limit) return
+  answer.holdsBodyBack = false
+  answer.writeContinue()
+}
+
+/** A promise only where the body is made while it is sent. */
+function send(response: Answer, { status, body, headers }: Reply, clock: Clock): Promise<void> | undefined {
+  if (body instanceof StreamBody) return sendPieces(response, status, body.type, body.pieces, headers, clock)
+  if (body instanceof RawBody) sendText(response, status, body.type, body.bytes, headers)
   else sendJson(response, status, body, headers)
+  return undefined
 }
 
 /** A body is read where there may be one; that of a GET means nothing. */
@@ -431,7 +459,10 @@ function checkMediaType(request: FastifyRequest, operation: Operation | undefine
 /** What the framework refuses by itself, in our words; undefined for everything else. */
 function fromFramework(error: unknown): Problem | undefined {
   if (error instanceof Problem || !isFastifyError(error)) return undefined
-  if (error.code === 'FST_ERR_BAD_URL') return problem('invalid-request', 'the path cannot be decoded')
+  if (error.code === 'FST_ERR_BAD_URL')
+    return problem('invalid-request', 'the path cannot be decoded', {
+      errors: [{ location: 'path', message: 'cannot be decoded' }],
+    })
   if (error.code === 'FST_ERR_MAX_PARAM_LENGTH' || error.code === 'FST_ERR_ROUTE_MAX_PARAM_LENGTH')
     return problem('route-not-found', 'no such path')
   return error.statusCode === 400 ? problem('invalid-request', error.message) : undefined

@@ -71,6 +71,7 @@ for (const [search, fields] of [
   ['__proto__=1', ['query.__proto__']],
   ['constructor=1&toString=2', ['query.constructor', 'query.toString']],
   ['Text=a', ['query.Text']],
+  ['5=a', ['query.5']],
 ] as const) {
   test(`?${search} is refused, and says where`, () => {
     assert.deepEqual(
@@ -92,6 +93,26 @@ test('a body that breaks its schema in several places is told all of them', () =
   assert.deepEqual(refusedFields(() => validate(schema, {}, 'body')).toSorted(), ['body.deep', 'body.name'])
 })
 
+test('a body that is wrong in very many places is told the first of them, and keeps nobody waiting', () => {
+  const schema = Type.Object({ nodes: Type.Array(Type.Object({ title: Type.String() }), { maxItems: 1000 }) })
+  const nodes = Array.from({ length: 300_000 }, () => ({}))
+  assert.deepEqual(
+    refusedFields(() => validate(schema, { nodes }, 'body')),
+    ['body.nodes'],
+  )
+})
+
+test('an answer about a long name is short', () => {
+  const long = 'k'.repeat(1e6)
+  for (const refused of [
+    () => validate(SCHEMA, { [long]: 1 }, 'body'),
+    () => validate(SCHEMA, parseQuery(`${long}=1`, SCHEMA), 'query'),
+  ]) {
+    const [field = ''] = refusedFields(refused)
+    assert.ok(field.length < 300, `${field.length} characters`)
+  }
+})
+
 test('an answer about a long value is short', () => {
   try {
     validate(Type.Object({ text: Type.String({ maxLength: 1 }) }), { text: 'x'.repeat(1e6) }, 'body')
@@ -99,4 +120,35 @@ test('an answer about a long value is short', () => {
   } catch (error) {
     assert.ok(error instanceof Problem && JSON.stringify(error.options.errors).length < 1_000)
   }
+})
+
+test('what may be null or something else is told what it may be, and what is wrong with it', () => {
+  const schema = Type.Object({
+    name: Type.Union([Type.String({ maxLength: 3 }), Type.Null()]),
+    by: Type.Union([Type.Record(Type.String(), Type.Union([Type.Integer(), Type.Null()])), Type.Null()]),
+  })
+  const told = (value: object) => {
+    try {
+      validate(schema, value, 'body')
+    } catch (error) {
+      assert.ok(error instanceof Problem)
+      return error.options.errors?.map(({ location, message }) => `${location} ${message}`)
+    }
+    return []
+  }
+  assert.deepEqual(told({ name: null, by: { a: 1, b: null } }), [])
+  assert.deepEqual(told({ name: 5, by: null }), ['body.name must be string or null'])
+  assert.deepEqual(told({ name: 'long', by: null }), ['body.name must NOT have more than 3 characters'])
+  assert.deepEqual(told({ name: null, by: { a: 'x' } }), ['body.by.a must be integer or null'])
+})
+
+test('keys of records are looked at, whatever is in them, and so are their values', () => {
+  const schema = Type.Object({
+    by: Type.Record(Type.String(), Type.Integer(), { propertyNames: { minLength: 1, maxLength: 5 } }),
+  })
+  const refused = (by: object) => refusedFields(() => validate(schema, { by }, 'body'))
+  assert.deepEqual(refused({ 'a\nb': 1 }), [])
+  assert.deepEqual(refused({ 'a\nb': 'x' }), ['body.by.a\nb'])
+  assert.deepEqual(refused({ '': 1 }), ['body.by.'])
+  assert.deepEqual(refused({ longer: 1 }), ['body.by.longer'])
 })

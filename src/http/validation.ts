@@ -4,27 +4,60 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { TSchema } from 'typebox'
 import type { ErrorDetail } from '../contract/problems.ts'
+import { ofAnyKey } from '../contract/records.ts'
 import { type Problem, problem } from '../kernel/problem.ts'
 
 const MAX_ERRORS = 20
 const MAX_QUOTED = 200
+/** Of a value with more parts only the first violation is told: one for each part would keep everybody else waiting. */
+const MAX_EXPLAINED_PARTS = 2_000
 
-const ajv = new Ajv2020({ strict: false, allErrors: true, ownProperties: true })
-// The package's types name the CommonJS namespace; its function is what both builds export.
-const formats = 'default' in addFormats && typeof addFormats.default === 'function' ? addFormats.default : addFormats
-if (typeof formats === 'function') formats(ajv)
-
-const compiled = new WeakMap<TSchema, ValidateFunction>()
+/** One that stops at the first violation, and one that finds all. */
+const brief = validators(false)
+const thorough = validators(true)
 
 /** Throws `validation-failed` with every violation, located under `root` (`body`, `query`, `path`, `header`). */
 export function validate(schema: TSchema, value: unknown, root: string): void {
-  let check = compiled.get(schema)
-  if (check === undefined) {
-    check = ajv.compile(withoutIds(schema))
-    compiled.set(schema, check)
-  }
+  const check = brief(schema)
   if (check(value)) return
-  throw invalid((check.errors ?? []).slice(0, MAX_ERRORS).map((error) => toDetail(error, root, value)))
+  const errors = isSmall(value) ? violations(thorough(schema), value) : (check.errors ?? [])
+  throw invalid(
+    tellable(errors)
+      .slice(0, MAX_ERRORS)
+      .map((error) => toDetail(error, root, value)),
+  )
+}
+
+function validators(allErrors: boolean): (schema: TSchema) => ValidateFunction {
+  const ajv = new Ajv2020({ strict: false, allErrors, ownProperties: true })
+  // The package's types name the CommonJS namespace; its function is what both builds export.
+  const formats = 'default' in addFormats && typeof addFormats.default === 'function' ? addFormats.default : addFormats
+  if (typeof formats === 'function') formats(ajv)
+  const compiled = new WeakMap<TSchema, ValidateFunction>()
+  return (schema) => {
+    const known = compiled.get(schema)
+    if (known !== undefined) return known
+    const check = ajv.compile(withoutIds(schema))
+    compiled.set(schema, check)
+    return check
+  }
+}
+
+function violations(check: ValidateFunction, value: unknown): readonly ErrorObject[] {
+  check(value)
+  return check.errors ?? []
+}
+
+function isSmall(value: unknown): boolean {
+  const rest = [value]
+  for (let seen = 1; rest.length > 0; seen++) {
+    const one = rest.pop()
+    if (typeof one !== 'object' || one === null) continue
+    const parts: readonly unknown[] = Object.values(one)
+    if (seen + rest.length + parts.length > MAX_EXPLAINED_PARTS) return false
+    rest.push(...parts)
+  }
+  return true
 }
 
 function invalid(errors: readonly ErrorDetail[]): Problem {
@@ -39,7 +72,7 @@ function withoutIds(schema: unknown): object | boolean {
     if (Array.isArray(node)) return node.map(strip)
     if (typeof node !== 'object' || node === null) return node
     return Object.fromEntries(
-      Object.entries(node)
+      Object.entries(ofAnyKey(node))
         .filter(([key, value]) => !(key === '$id' && typeof value === 'string'))
         .map(([key, value]) => [key, strip(value)]),
     )
@@ -48,14 +81,37 @@ function withoutIds(schema: unknown): object | boolean {
   return typeof stripped === 'object' && stripped !== null ? stripped : true
 }
 
+/** Of what may be one of several nothing is said about those that it does not even have the type of. */
+function tellable(errors: readonly ErrorObject[]): readonly ErrorObject[] {
+  const unions = new Set(errors.filter(({ keyword }) => keyword === 'anyOf').map(({ instancePath }) => instancePath))
+  const isOfType = ({ keyword, instancePath }: ErrorObject) => keyword === 'type' && unions.has(instancePath)
+  const plain = errors.filter((error) => !UMBRELLAS.has(error.keyword) && !isOfType(error))
+  const isExplained = (path: string) =>
+    plain.some(({ instancePath }) => instancePath === path) ||
+    errors.some(({ instancePath }) => instancePath.startsWith(`${path}/`))
+  const bare = errors.filter(({ keyword, instancePath }) => keyword === 'anyOf' && !isExplained(instancePath))
+  return [...plain, ...bare.map((error) => ofTypes(error, errors))]
+}
+
+/** They say that something in them is wrong, which is told too. */
+const UMBRELLAS: ReadonlySet<string> = new Set(['anyOf', 'propertyNames'])
+
+function ofTypes(union: ErrorObject, errors: readonly ErrorObject[]): ErrorObject {
+  const types = errors
+    .filter(({ keyword, instancePath }) => keyword === 'type' && instancePath === union.instancePath)
+    .map(({ params }) => String(params.type))
+  return types.length === 0 ? union : { ...union, message: `must be ${[...new Set(types)].join(' or ')}` }
+}
+
 function toDetail(error: ErrorObject, root: string, value: unknown): ErrorDetail {
   const path = [...error.instancePath.split('/').slice(1).map(unescapePointer)]
   if (error.keyword === 'required') path.push(String(error.params.missingProperty))
   if (error.keyword === 'additionalProperties') path.push(String(error.params.additionalProperty))
-  const found = valueAt(value, path)
+  if (error.propertyName !== undefined) path.push(error.propertyName)
+  const found = error.propertyName ?? valueAt(value, path)
   return {
     location: locate(root, path),
-    message: messageOf(error),
+    message: error.propertyName === undefined ? messageOf(error) : `its name ${messageOf(error)}`,
     ...(found === undefined ? {} : { value: quotable(found) }),
   }
 }
@@ -70,8 +126,11 @@ function messageOf(error: ErrorObject): string {
 const unescapePointer = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~')
 
 function locate(root: string, path: readonly string[]): string {
-  return path.reduce((at, part) => (/^\d+$/.test(part) ? `${at}[${part}]` : `${at}.${part}`), root)
+  return path.reduce((at, part) => (/^\d+$/.test(part) ? `${at}[${part}]` : `${at}.${shortened(part)}`), root)
 }
+
+/** Long names and values are cut: an error must not be larger than what caused it. */
+const shortened = (text: string): string => (text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text)
 
 function valueAt(value: unknown, path: readonly string[]): unknown {
   let at: unknown = value
@@ -82,10 +141,9 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
   return at
 }
 
-/** Long values are cut: an error must not be larger than what caused it. */
 function quotable(value: unknown): unknown {
   const text = JSON.stringify(value)
-  return text !== undefined && text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : value
+  return text !== undefined && text.length > MAX_QUOTED ? shortened(text) : value
 }
 
 interface QuerySchema {
@@ -104,7 +162,7 @@ export function parseQuery(search: string, schema: QuerySchema | undefined): Rec
       schema !== undefined && Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined
     if (declared === undefined) {
       errors.push({
-        location: `query.${name}`,
+        location: `query.${shortened(name)}`,
         message: 'is not a known query parameter',
         value: text.slice(0, MAX_QUOTED),
       })
@@ -137,7 +195,8 @@ function decodeQuery(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    throw problem('invalid-request', `the query string cannot be decoded: "${text.slice(0, 80)}"`)
+    const sentence = `the query string cannot be decoded: "${text.slice(0, 80)}"`
+    throw problem('invalid-request', sentence, { errors: [{ location: 'query', message: 'cannot be decoded' }] })
   }
 }
 

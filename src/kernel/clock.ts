@@ -30,6 +30,28 @@ export function isoTime(ms: number): string {
   return lastText
 }
 
+const TIME =
+  /^(\d{4}-\d{2}-\d{2})[Tt ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
+const FIRST_MS = Date.parse('0000-01-01T00:00:00Z')
+const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+
+/** Milliseconds of an RFC 3339 time; undefined for what is none, a leap second, and what four digits of a UTC year cannot say. */
+export function parseTime(text: string): number | undefined {
+  const day = TIME.exec(text)?.[1]
+  if (day === undefined || parseDay(day) === undefined) return undefined
+  const ms = Date.parse(text.toUpperCase())
+  return ms >= FIRST_MS && ms <= LAST_MS ? ms : undefined
+}
+
+const DAY = /^\d{4}-\d{2}-\d{2}$/
+
+/** Milliseconds of the start of a day that exists, UTC. */
+export function parseDay(text: string): number | undefined {
+  if (!DAY.test(text)) return undefined
+  const ms = Date.parse(`${text}T00:00:00Z`)
+  return !Number.isNaN(ms) && isoTime(ms).startsWith(text) ? ms : undefined
+}
+
 /** Resolves when everybody who was waiting had a turn: between two parts of a long work. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { formatComposite, formatPageToken, parseComposite, parsePageToken, parseSeq } from './cursor.ts'
+import { Problem } from './problem.ts'
 
 const isInvalid = { code: 'invalid-cursor', status: 400 }
 const name = fc.oneof(fc.constant('__supervisor__'), fc.stringMatching(/^[a-zA-Z0-9][a-zA-Z0-9._-]{0,20}$/))
@@ -111,4 +112,14 @@ test('no other text is a page token', () => {
     assert.throws(() => parsePageToken('seq', token), isInvalid, token)
   }
   fc.assert(fc.property(fc.string(), (text) => assert.throws(() => parsePageToken('seq', text), isInvalid)))
+})
+
+test('a cursor of another list is refused where it was sent', () => {
+  try {
+    parsePageToken('seq', formatPageToken('city', ['alpha']))
+    assert.fail('it was taken')
+  } catch (error) {
+    assert.ok(error instanceof Problem)
+    assert.equal(error.options.errors?.[0]?.location, 'query.cursor')
+  }
 })

@@ -46,7 +46,12 @@ export function formatPageToken(kind: string, key: readonly (string | number)[])
 /** The key of a page token of this kind, or 400 `invalid_cursor:`. */
 export function parsePageToken(kind: string, token: string): readonly (string | number)[] {
   const key = decodeToken(token)
-  if (key?.[0] !== kind) throw invalidCursor(`not a page of this list: "${token.slice(0, 80)}"`)
+  if (key?.[0] !== kind) {
+    const message = 'is no page of this list with these filters in this order'
+    throw problem('invalid-cursor', `cursor not a page of this list: "${token.slice(0, 80)}"`, {
+      errors: [{ location: 'query.cursor', message, value: token.slice(0, 80) }],
+    })
+  }
   return key.slice(1)
 }
 

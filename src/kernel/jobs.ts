@@ -57,8 +57,9 @@ export class Jobs {
   /** Accepts a request inside a write; its job starts when that has committed. */
   accept(tx: Tx, request: AcceptedRequest): void {
     this.#deps.store.requests.accept(tx, request)
-    const { id, operation, city, input } = request
-    tx.afterCommit(() => this.#launch({ id, operation, city, input: { ...input }, createdAt: this.#deps.clock.now() }))
+    const { id, operation, city, subject, input } = request
+    const createdAt = this.#deps.clock.now()
+    tx.afterCommit(() => this.#launch({ id, operation, city, subject, input: { ...input }, createdAt }))
   }
 
   /** Takes up what a crash left, once after the store was opened. */
@@ -125,6 +126,7 @@ export class Jobs {
   async #fail(request: UnfinishedRequest, error: unknown): Promise<void> {
     const { store, log } = this.#deps
     const failure = toFailure(error)
+    const subject = request.subject ?? request.city
     log.warn(
       { request: request.id, operation: request.operation, code: failure.code, error: failure.message },
       'request failed',
@@ -134,7 +136,7 @@ export class Jobs {
         store.requests.finish(tx, {
           type: 'request.failed',
           actor: 'supervisor',
-          ...(request.city === '' ? {} : { subject: request.city }),
+          ...(subject === '' ? {} : { subject }),
           payload: {
             request_id: request.id,
             operation: request.operation,

@@ -1,6 +1,7 @@
 /** How domain code refuses: a code of the contract's registry and one sentence (style R4). */
 import { parseDurationMs } from '../contract/durations.ts'
 import { type ErrorDetail, type ErrorModel, PROBLEMS, type ProblemCode, problemUrn } from '../contract/problems.ts'
+import { parseTime } from './clock.ts'
 
 type Extensions = Pick<ErrorModel, 'errors' | 'oldest_seq' | 'head_seq' | 'request_id' | 'event_cursor'>
 export interface ProblemOptions extends Partial<Extensions> {
@@ -50,6 +51,13 @@ export function durationMs(location: string, text: string): number {
   } catch (error) {
     throw invalidField(location, error instanceof Error ? error.message : 'not a duration', text)
   }
+}
+
+/** Milliseconds of a time that fits its schema, or a 422 about the field: the schema takes leap seconds too. */
+export function timeMs(location: string, text: string): number {
+  const ms = parseTime(text)
+  if (ms === undefined) throw invalidField(location, 'is not a time of the years 0000 to 9999, UTC', text)
+  return ms
 }
 
 /** Whatever was thrown, as a Problem; what is not one of ours is `internal`, with its cause kept for the log. */

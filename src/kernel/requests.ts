@@ -49,6 +49,8 @@ export interface UnfinishedRequest {
   readonly id: string
   readonly operation: RequestOperation
   readonly city: string
+  /** Id of what it is about; undefined: the city itself. */
+  readonly subject: string | undefined
   readonly input: { readonly [key: string]: unknown }
   readonly createdAt: number
 }
@@ -238,6 +240,7 @@ function toUnfinished(row: Row): UnfinishedRequest {
     id: String(row.id),
     operation: oneOf(REQUEST_OPERATIONS, row.operation),
     city: String(row.city ?? ''),
+    subject: row.subject === null ? undefined : String(row.subject),
     input: JSON.parse(String(row.input)),
     createdAt: Number(row.created_at),
   }

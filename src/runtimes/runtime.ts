@@ -49,6 +49,8 @@ export interface LaunchSpec {
 export interface AcpLaunch {
   /** A conversation to load instead of a new one, where the agent can. */
   readonly resumeSessionId?: string
+  /** The mode that its conversation is to be in, where the agent has modes. */
+  readonly mode?: string
   readonly handshakeTimeoutMs: number
 }
 

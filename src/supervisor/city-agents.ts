@@ -51,7 +51,7 @@ function agentSessions(sessions: Sessions, { db }: CityStore, clock: Clock): Age
         .open()
         .filter(({ template }) => template === identity)
         .map(({ id }) => {
-          sessions.close(tx, id, 'api')
+          sessions.close(tx, id, 'api', 'agent-deleted')
           return id
         }),
   }

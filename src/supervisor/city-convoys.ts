@@ -1,5 +1,6 @@
 /** Where convoys meet the beads that they and their members are. */
 import { CONVOY_TYPE, OWNED_LABEL } from '../contract/convoys.ts'
+import type { Row, Tx } from '../kernel/database.ts'
 import type { WorkCity } from '../modules/beads/city.ts'
 import { placeOf } from '../modules/beads/drafts.ts'
 import { BARE_RECORD_SQL, parseRecord, wireBead } from '../modules/beads/record.ts'
@@ -9,6 +10,15 @@ type BeadsOf = Pick<WorkCity, 'beads' | 'config'> & { readonly store: Pick<WorkC
 
 export function convoyBeads({ store: { db }, beads, config }: BeadsOf): ConvoyBeads {
   const tracks = (ids: readonly string[]) => ids.map((id) => ({ depends_on_id: id, type: 'tracks' }))
+  const childrenAmong = (parent: string, ids: readonly string[]) =>
+    db.all(
+      'SELECT b.id FROM json_each(?) AS m CROSS JOIN beads AS b ON b.id = m.value WHERE b.parent = ?',
+      JSON.stringify(ids),
+      parent,
+    )
+  const orphan = (tx: Tx, children: readonly Row[], actor: string) => {
+    for (const { id } of children) beads.change(tx, String(id), { parent: null }, actor)
+  }
   return {
     wire: (ids) => beads.load(ids).map(wireBead),
     wireBare(ids) {
@@ -40,9 +50,16 @@ export function convoyBeads({ store: { db }, beads, config }: BeadsOf): ConvoyBe
       beads.change(tx, id, { ...columns, labels, metadata: Object.fromEntries(merged) }, actor)
     },
     track: (tx, id, members, actor) => void beads.change(tx, id, { add_edges: tracks(members) }, actor),
-    untrack: (tx, id, members, actor) => void beads.change(tx, id, { remove_edges: tracks(members) }, actor),
+    untrack(tx, id, members, actor) {
+      beads.change(tx, id, { remove_edges: tracks(members) }, actor)
+      orphan(tx, childrenAmong(id, members), actor)
+    },
     close: (tx, id, reason, actor) =>
       void beads.change(tx, id, { status: 'closed', close_reason: reason ?? null }, actor),
-    remove: (tx, id, actor) => void beads.remove(tx, id, actor, false),
+    remove(tx, id, actor) {
+      // Members of the old kind stay like all others.
+      orphan(tx, db.all('SELECT id FROM beads WHERE parent = ?', id), actor)
+      beads.remove(tx, id, actor, false)
+    },
   }
 }

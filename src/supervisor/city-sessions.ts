@@ -195,6 +195,11 @@ export class CitySessions {
         const found = find(handle)
         return found === undefined ? [handle] : namesOf(found)
       },
+      routes: (handle) => {
+        const found = find(handle)
+        if (found === undefined) return [handle]
+        return found.kind === 'agent' ? [...new Set([found.agent, found.template])] : [found.agent]
+      },
     }
   }
 
@@ -213,6 +218,13 @@ export class CitySessions {
   ended(name: string, id: string): boolean {
     const session = this.#open.get(name)?.sessions.store.byId(id)
     return session !== undefined && (session.desired !== 'running' || session.state === 'draining')
+  }
+
+  /** False where it is known that nothing runs under this id; before sessions are taken over nobody knows (decision 63). */
+  lives(name: string, id: string): boolean {
+    const opened = this.#open.get(name)
+    if (opened === undefined) return true
+    return opened.sessions.store.byId(id)?.process === true && opened.sessions.live(id)?.liveness !== 'dead'
   }
 
   /** Milliseconds since the slowest of the reconcilers looked at its sessions. */

@@ -5,7 +5,6 @@ import type { Clock } from '../kernel/clock.ts'
 import { isoTime } from '../kernel/clock.ts'
 import type { Logger } from '../kernel/log.ts'
 import { problem } from '../kernel/problem.ts'
-import type { Environment } from '../kernel/processes.ts'
 import type { City } from '../modules/cities/city.ts'
 import type { CityStore } from '../modules/cities/city-store.ts'
 import { wirePending } from '../modules/sessions/journal.ts'
@@ -13,19 +12,16 @@ import type { SessionRecord } from '../modules/sessions/record.ts'
 import type { Sessions } from '../modules/sessions/service.ts'
 import { createTranscriptHandlers, type TranscriptCity } from '../modules/sessions/transcripts/handlers.ts'
 import { Insights } from '../modules/sessions/transcripts/insight.ts'
-import { isStructured, Transcripts } from '../modules/sessions/transcripts/service.ts'
+import { familyOf, isStructured, Transcripts } from '../modules/sessions/transcripts/service.ts'
 import { openOutputReader } from '../runtimes/output-log.ts'
 import { readableText } from '../runtimes/terminal/readable.ts'
 
 export interface CityTranscriptsDeps {
   readonly clock: Clock
   readonly log: Logger
-  readonly env: Environment
   readonly userHome: string
   readonly sessions: (city: string) => Sessions
-  readonly agents: (
-    city: string,
-  ) => readonly { readonly identity: string; readonly env?: Readonly<Record<string, string>> }[]
+  readonly agents: (city: string) => readonly { readonly identity: string }[]
 }
 
 type RunningCity = City & { readonly store: CityStore }
@@ -56,7 +52,7 @@ export class CityTranscripts {
       transcript: async (id) => {
         const sessions = this.#deps.sessions(city)
         const session = sessions.store.byId(id)
-        return session === undefined || !isStructured(session) ? undefined : this.#of(sessions, city).of(session)
+        return session === undefined || !isStructured(session) ? undefined : this.#of(sessions).of(session)
       },
     })
   }
@@ -67,8 +63,9 @@ export class CityTranscripts {
       this.#deps.agents(name).some((agent) => agent.identity === identity) ||
       sessions.store.openByAgent(identity).length > 0
     return {
-      transcripts: this.#of(sessions, name),
+      transcripts: this.#of(sessions),
       resolve: (id) => sessions.resolve(id),
+      find: (id) => sessions.store.byId(id),
       ofAgent: (identity) => sessionsOfAgent(sessions, identity, isAgent(identity)),
       isAgent,
       running: ({ id }) => sessions.live(id)?.liveness === 'alive',
@@ -80,16 +77,16 @@ export class CityTranscripts {
     }
   }
 
-  #of(sessions: Sessions, city: string): Transcripts {
+  #of(sessions: Sessions): Transcripts {
     const known = this.#made.get(sessions)
     if (known !== undefined) return known
-    const made = this.#make(sessions, city)
+    const made = this.#make(sessions)
     this.#made.set(sessions, made)
     return made
   }
 
-  #make(sessions: Sessions, city: string): Transcripts {
-    const { clock, env, userHome, agents } = this.#deps
+  #make(sessions: Sessions): Transcripts {
+    const { clock, userHome } = this.#deps
     return new Transcripts({
       clock,
       encode: (frames) => toChunk(frames.join('')),
@@ -110,13 +107,20 @@ export class CityTranscripts {
         sessions.deliveries.typed(id, generation, range).map((one) => ({ ...one, at: isoTime(one.at) })),
       lastTyped: (id, generation, offset) => sessions.deliveries.lastTyped(id, generation, offset),
       typingSince: (id) => sessions.deliveries.typingSince(id),
-      surroundings: (session) => ({
-        home: userHome,
-        env: { ...env, ...agents(city).find(({ identity }) => identity === session.template)?.env },
-      }),
+      userHome,
+      rivals: (session) => sessions.store.open().some((other) => isRival(session, other)),
+      foundConversation: (session, conversationId) => sessions.foundConversation(session, conversationId),
     })
   }
 }
+
+/** Its log could be taken for the session's own. */
+const isRival = (session: SessionRecord, other: SessionRecord): boolean =>
+  other.id !== session.id &&
+  other.process &&
+  other.conversation_id === undefined &&
+  other.work_dir === session.work_dir &&
+  familyOf(other) === familyOf(session)
 
 const known = (activity: 'idle' | 'in-turn' | 'unknown' | undefined): 'idle' | 'in-turn' | undefined =>
   activity === 'unknown' ? undefined : activity

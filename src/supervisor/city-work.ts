@@ -30,6 +30,8 @@ export interface CityWorkDeps {
   readonly people: (city: string) => WorkPeople
   /** The session is known to have ended, or is to end: it gets no more work. */
   readonly sessionEnded: (city: string, sessionId: string) => boolean
+  /** False where it is known that no such session runs. */
+  readonly sessionLives: (city: string, sessionId: string) => boolean
 }
 
 interface OpenWork {
@@ -123,6 +125,7 @@ export class CityWork {
       clock,
       people,
       leaseMs: () => parseDurationMs(config().work.lease_ttl ?? DEFAULT_LEASE),
+      lives: (sessionId) => this.#deps.sessionLives(name, sessionId),
       leased: (expiresAt) => leases.noticed(expiresAt),
     })
     const leases = new LeaseTimer({ db: store.db, claims, clock, log })

@@ -18,6 +18,7 @@ import { MergedLog } from '../kernel/merged-log.ts'
 import { REACTIONS_SCHEMA } from '../kernel/reactions.ts'
 import { openStore, readMeta, STORE_SCHEMA, type Store } from '../kernel/store.ts'
 import { BEADS_LISTS_SCHEMA, BEADS_SCHEMA } from '../modules/beads/schema.ts'
+import { isStarting } from '../modules/cities/city.ts'
 import { CITY_MIGRATIONS } from '../modules/cities/city-store.ts'
 import { createCityHandlers } from '../modules/cities/handlers.ts'
 import { REGISTRY_SCHEMA, Registry } from '../modules/cities/registry.ts'
@@ -25,7 +26,7 @@ import { Cities } from '../modules/cities/service.ts'
 import { diskFiles } from '../modules/config/files.ts'
 import { createConfigHandlers, reloadJob } from '../modules/config/handlers.ts'
 import { CONFIG_SCHEMA } from '../modules/config/transaction.ts'
-import { CONVOYS_SCHEMA } from '../modules/convoys/schema.ts'
+import { CONVOYS_CHILDREN_SCHEMA, CONVOYS_SCHEMA } from '../modules/convoys/schema.ts'
 import { createEventHandlers } from '../modules/events/handlers.ts'
 import { createHealthHandlers } from '../modules/health/handlers.ts'
 import { createMetrics } from '../modules/health/metrics.ts'
@@ -61,6 +62,7 @@ export const CITY_SCHEMA: Migrations = [
   BEADS_LISTS_SCHEMA,
   SESSIONS_ACCESS_SCHEMA,
   SESSIONS_TURNS_SCHEMA,
+  CONVOYS_CHILDREN_SCHEMA,
 ]
 export const SUPERVISOR_MIGRATIONS: Migrations = [`${STORE_SCHEMA}${REGISTRY_SCHEMA}`]
 const MAX_LOG_BYTES = 16 * 1024 * 1024
@@ -145,6 +147,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     config: (name) => configs.of(name),
     people: (name) => sessions.people(name),
     sessionEnded: (name, id) => sessions.ended(name, id),
+    sessionLives: (name, id) => sessions.lives(name, id),
   })
   const sessions = new CitySessions({
     clock,
@@ -161,7 +164,6 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   const transcripts: CityTranscripts = new CityTranscripts({
     clock,
     log,
-    env,
     userHome: deps.userHome,
     sessions: (name) => sessions.of(name),
     agents: (name) => configs.of(name).current().agents,
@@ -290,7 +292,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       allowedHosts: settings.allowedHosts,
       allowedOrigins: settings.allowedOrigins,
       token,
-      acceptsToken: (given) => sessions.acceptsToken(given),
+      acceptsToken: (given) => sessions.acceptsToken(given) || (cities.all().some(isStarting) ? undefined : false),
       readOnly: !settings.allowMutations,
     },
     cities,

@@ -6,7 +6,7 @@
 //   tool NAME           a tool call and its updates      ask TOOL…        a permission for each, together; says the outcomes
 //   read PATH [L [N]]   fs/read_text_file; says it       write PATH TEXT  fs/write_text_file (\n is a newline)
 //   note PATH TEXT      appends a line to a file         stall            never ends the turn, unless cancelled
-//   env NAME | pid      says it                          usage N SIZE     how full its context is
+//   env NAME|pid|mode   says it                          usage N SIZE     how full its context is
 //   crash CODE          exits                            hang-exit        ignores SIGTERM and the end of stdin from now on
 //   child               leaves a process that ignores TERM and HUP in a group of its own; says `child of PID`
 //   unknown-method      calls a method that nobody has; says the error
@@ -49,6 +49,7 @@ let nextTool = 0
 let nextSession = 0
 let turn: Turn | undefined
 let hanging = false
+let mode = 'default'
 
 const input = createInterface({ input: process.stdin })
 input.on('line', (line) => void take(JSON.parse(line)))
@@ -78,6 +79,10 @@ async function handle(method: string, params: Json): Promise<Json> {
       return { sessionId: `conversation-${process.pid}-${++nextSession}` }
     case 'session/load':
       return load(String(params['sessionId']))
+    case 'session/set_mode':
+      if (params['modeId'] === 'forbidden') throw new RpcError(-32602, 'no such mode')
+      mode = String(params['modeId'])
+      return {}
     case 'session/prompt':
       return prompt(String(params['sessionId']), promptText(params['prompt']))
     default:
@@ -162,6 +167,7 @@ const COMMANDS: Record<string, (turn: Turn, rest: string) => void | Promise<void
     const [used, size] = rest.split(' ').map(Number)
     update(sessionId, { sessionUpdate: 'usage_update', used, size })
   },
+  mode: (turn) => say(turn, `mode ${mode}`),
   pid: (turn) => say(turn, `pid ${process.pid}`),
   stall: (turn) => new Promise((resolve) => void turn.onCancel.push(resolve)),
   crash: (_, code) => process.exit(Number(code || 1)),

@@ -114,7 +114,7 @@ export const closing = fc.option(
 export const claimant = fc
   .tuple(
     one<string>(['ann', ...PEOPLE]),
-    some({ session_id: one(['s1', 's2']), session_name: one(['one', 'two']), branch: text }),
+    some({ session_id: one(['s1', 's2']), session_name: one(['one', 'two', 'ann']), branch: text }),
   )
   .map(([assignee, more]) => ({ assignee, ...more }))
 

@@ -6,7 +6,16 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import * as any from './bead-arbitraries.ts'
 import type { Asked, BeadDoor, BeadOperationId, Told } from './bead-door.ts'
-import { BeadModel, iso, LEASE_MS, type ModelBead, type ModelEdge, type ModelEvent, putEdge } from './bead-model.ts'
+import {
+  BeadModel,
+  isElsewhere,
+  iso,
+  LEASE_MS,
+  type ModelBead,
+  type ModelEdge,
+  type ModelEvent,
+  putEdge,
+} from './bead-model.ts'
 import { asMap, at, type Fields } from './document.ts'
 
 const NOBODY_IS = 'al-nobody'
@@ -147,6 +156,12 @@ const missing = (model: BeadModel, ids: readonly string[]): Reasons => [
   ids.some((id) => !model.beads.has(id)) && 'bead-not-found',
 ]
 
+const parentsAmong = (edges: readonly { readonly to: string; readonly type?: string | undefined }[]) =>
+  edges.filter(({ type }) => type === 'parent-child').map(({ to }) => to)
+/** A bead has one parent. */
+const areSeveral = (parents: readonly (string | undefined)[]): boolean =>
+  new Set(parents.filter((id) => id !== undefined)).size > 1
+
 const timed = (model: BeadModel, defer: number | undefined) =>
   defer === undefined ? {} : { defer_until: iso(model.now + defer) }
 
@@ -198,6 +213,7 @@ const create = (types: Types) =>
       ...flaws({ title, ...more }),
       more.rig !== undefined && !RIGS.has(more.rig) && 'rig-not-found',
       ...missing(model, named),
+      areSeveral([parentId, ...parentsAmong(edges ?? [])]) && 'validation-failed',
     ]
     await ask(world, 'create-bead', { body }, reasons, ({ status, body: told, etag }) => {
       assert.deepEqual([status, etag], [201, '"1"'])
@@ -323,8 +339,9 @@ const route = step('route', fc.tuple(any.ref, target, condition), async (world, 
 
 const claim = step('claim', fc.tuple(any.ref, any.claimant, condition), async (world, [n, body, when]) => {
   const { model } = world
-  const reasons = ({ id, status, assignee }: ModelBead): Reasons => {
-    const isHeld = assignee !== undefined && assignee !== body.assignee
+  const reasons = (bead: ModelBead): Reasons => {
+    const { id, status, assignee } = bead
+    const isHeld = assignee !== undefined && (assignee !== body.assignee || isElsewhere(bead, body))
     if (when !== 'stale' && (status === 'closed' || isHeld)) model.reject(id, body.assignee)
     return [status === 'closed' && 'conflict-wrong-state', isHeld && status !== 'closed' && 'conflict-claimed']
   }
@@ -506,6 +523,7 @@ const batch = (types: Types) =>
     const reasons = [
       ...nodes.flatMap(({ title, more }) => flaws({ title, ...more })),
       ...missing(model, named),
+      hasTwoParents(model, said) && 'validation-failed',
       trial(model, (copy) => addBatch(copy, said, (n) => key(n))) && 'dependency-cycle',
     ]
     await ask(world, 'create-bead-batch', { body }, reasons, ({ status, body: told }) => {
@@ -515,6 +533,21 @@ const batch = (types: Types) =>
       addBatch(model, said, (n) => String(ids[key(n)]))
     })
   })
+
+/** True where some bead of a batch, or one that it names, is to have several parents. */
+function hasTwoParents(model: BeadModel, { nodes, edges }: Batch): boolean {
+  const nameOf = (end: Batch['edges'][number]['from']) =>
+    'key' in end ? `node ${end.key % nodes.length}` : idAt(model, end.id)
+  const families = [
+    ...nodes.flatMap(({ parent }, n) => (parent === undefined ? [] : [{ child: `node ${n}`, parent: nameOf(parent) }])),
+    ...edges
+      .filter(({ type }) => type === 'parent-child')
+      .map(({ from, to }) => ({ child: nameOf(from), parent: nameOf(to) })),
+  ]
+  return Map.groupBy(families, ({ child }) => child)
+    .values()
+    .some((family) => areSeveral(family.map(({ parent }) => parent)))
+}
 
 /** True where a change would leave a circle behind. */
 function trial(model: BeadModel, change: (copy: BeadModel) => void): boolean {

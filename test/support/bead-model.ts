@@ -161,7 +161,10 @@ export class BeadModel {
     const free = (bead: ModelBead) => !bead.labels.some((label) => HOLDS.includes(label))
     const mine = ({ assignee }: ModelBead) => assignee !== undefined && [agent, sessionId].includes(assignee)
     const underWay = (bead: ModelBead) =>
-      bead.status === 'in_progress' && bead.issue_type !== 'message' && this.isUnhindered(bead)
+      bead.status === 'in_progress' &&
+      bead.issue_type !== 'message' &&
+      this.isUnhindered(bead) &&
+      !isElsewhere(bead, { assignee: agent, ...(sessionId === undefined ? {} : { session_id: sessionId }) })
     const tier = (name: Tier, beads: readonly ModelBead[]) => beads.map((bead) => ({ tier: name, bead }))
     return [
       ...tier('in_progress', this.select((bead) => mine(bead) && free(bead) && underWay(bead)).toSorted(byUrgency)),
@@ -374,6 +377,13 @@ export class BeadModel {
     }
   }
 }
+
+/** Another session of that name has a claim on it. */
+export const isElsewhere = (bead: ModelBead, { assignee, session_id: own, session_name: name }: Claimant): boolean =>
+  ![own, name].includes(assignee) &&
+  ![undefined, own].includes(bead.session_id) &&
+  own !== undefined &&
+  bead.lease_expires_at !== undefined
 
 const TIMES = ['closed_at', 'defer_until', 'lease_expires_at'] as const
 export const iso = (ms: number): string => new Date(ms).toISOString()

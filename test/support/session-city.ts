@@ -29,6 +29,7 @@ export const AGENT: AgentView = {
   base_name: 'worker',
   dir: '',
   config_dir: '/',
+  scales: false,
   dependencies: [],
   global_live: [],
   paths: {},
@@ -205,7 +206,7 @@ export class SessionCity {
 
   async create(draft: Partial<NewSession> = {}): Promise<SessionRecord> {
     return this.store.db.write((tx) =>
-      this.sessions.insert(tx, { kind: 'provider', template: 'bash', origin: 'manual', ...draft }, 'api'),
+      this.sessions.insert(tx, { kind: 'provider', template: 'bash', origin: 'manual', cause: 'explicit', ...draft }, 'api'),
     )
   }
 

@@ -28,14 +28,18 @@ const CONFIG: WorkConfig = {
   named_sessions: [],
 }
 
-export function openWorkStore(leased: (expiresAt: number) => void = () => {}): WorkStore {
+export function openWorkStore(
+  leased: (expiresAt: number) => void = () => {},
+  lives: (sessionId: string) => boolean = () => false,
+): WorkStore {
   const directory = temporaryDirectory()
   const clock = new ManualClock()
   const path = join(directory.path, 'city.db')
   const migrations = [STORE_SCHEMA, BEADS_SCHEMA, BEADS_LISTS_SCHEMA]
   const store = openStore({ path, migrations, owner: 'a test', clock })
   const beads = new BeadStore({ db: store.db, log: store.log, clock })
-  const people = { canonical: (name: string) => name, identities: (name: string) => [name] }
+  const alone = (name: string) => [name]
+  const people = { canonical: (name: string) => name, identities: alone, routes: alone }
   const claims = new Claims({
     beads,
     db: store.db,
@@ -43,6 +47,7 @@ export function openWorkStore(leased: (expiresAt: number) => void = () => {}): W
     clock,
     people,
     leaseMs: () => LEASE_MS,
+    lives,
     leased,
   })
   return {

@@ -1,5 +1,5 @@
 /** `svcctl agent …`: who can work in a city. */
-import type { AgentCreateRequest, AgentResponse } from '../../contract/agents.ts'
+import type { AgentCreateRequest, AgentDefinition, AgentResponse } from '../../contract/agents.ts'
 import type { PatchBody } from '../../contract/merge-patch.ts'
 import { type ArgumentSpec, type CommandSpec, type Input, keyFlag, yesFlag } from '../command.ts'
 import type { Context } from '../context.ts'
@@ -13,11 +13,12 @@ import {
   type InCity,
   inCity,
   printsItem,
-  printsList,
+  printsPages,
   type QueryFor,
   type View,
 } from '../in-city.ts'
 import { isForPeople, type LiveOptions, printLive, printTranscript } from '../live.ts'
+import { pageFlags } from '../paged.ts'
 
 const AGENT: View<AgentResponse> = {
   columns: [
@@ -82,11 +83,13 @@ const listFilters: readonly FieldFlag[] = [
   { flags: '--running', description: 'Only those that run.' },
 ]
 
-const list = printsList(
+const list = printsPages(
   AGENT,
-  ({ client, cityName, options }, filters) =>
-    client.call('list-agents', { params: { cityName }, query: bodyOf<QueryFor<'list-agents'>>(filters), ...options }),
-  fieldsOf(listFilters),
+  ({ client, cityName, options }, page, filters) => {
+    const query = { ...bodyOf<QueryFor<'list-agents'>>(filters), ...page }
+    return client.call('list-agents', { params: { cityName }, query, ...options })
+  },
+  { fields: fieldsOf(listFilters) },
 )
 
 const get = printsItem(AGENT, (city) => {
@@ -130,6 +133,20 @@ const update = printsItem(
   fieldsOver(),
 )
 
+const replace = printsItem(
+  AGENT,
+  (city, fields) => {
+    const { client, options } = city
+    const body = bodyOf<AgentDefinition>(fields)
+    return pick(
+      city,
+      (params) => client.call('replace-agent', { params, body, ...options }),
+      (params) => client.call('replace-agent-qualified', { params, body, ...options }),
+    )
+  },
+  fieldsOver(),
+)
+
 const remove = asking(
   (input) => `Remove agent ${input.required('agent')} and close its sessions?`,
   printsItem(DELETED, (city) => {
@@ -152,7 +169,7 @@ const act = (action: 'suspend' | 'resume') =>
     )
   })
 
-const pageFlags: readonly FieldFlag[] = [
+const entryFlags: readonly FieldFlag[] = [
   { flags: '--limit <n>', as: 'number', description: 'Entries; 100 where absent.' },
   { flags: '--before <entry>' },
   { flags: '--after <entry>' },
@@ -160,7 +177,7 @@ const pageFlags: readonly FieldFlag[] = [
 
 async function logs(context: Context, input: Input): Promise<number> {
   if (input.on('follow')) return followAgent(context, input)
-  const query = bodyOf<QueryFor<'get-agent-output'>>(await fieldsFrom(context, input, pageFlags))
+  const query = bodyOf<QueryFor<'get-agent-output'>>(await fieldsFrom(context, input, entryFlags))
   const { body, text } = await inCity(context, input, (city) => {
     const { client, options } = city
     return pick(
@@ -209,7 +226,7 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ['agent', 'list'],
     operations: ['list-agents'],
-    flags: listFilters,
+    flags: [...listFilters, ...pageFlags],
     examples: [{ line: 'svcctl agent list', does: 'all agents and what they do' }],
     run: list,
   },
@@ -240,6 +257,16 @@ export const commands: readonly CommandSpec[] = [
     run: update,
   },
   {
+    path: ['agent', 'replace'],
+    operations: ['replace-agent', 'replace-agent-qualified'],
+    arguments: [agent],
+    flags: [...setFlags, ifMatchFlag],
+    examples: [
+      { line: 'svcctl agent replace worker --data @worker.json', does: 'exactly what the file says; the rest is unset' },
+    ],
+    run: replace,
+  },
+  {
     path: ['agent', 'delete'],
     operations: ['delete-agent', 'delete-agent-qualified'],
     arguments: [agent],
@@ -266,7 +293,7 @@ export const commands: readonly CommandSpec[] = [
     operations: ['get-agent-output', 'stream-agent-output'],
     summary: 'See what an agent said and did',
     arguments: [agent],
-    flags: [{ flags: '-f, --follow', description: 'Go on with what comes.' }, ...pageFlags],
+    flags: [{ flags: '-f, --follow', description: 'Go on with what comes.' }, ...entryFlags],
     examples: [{ line: 'svcctl agent logs -f worker', does: 'as it works' }],
     run: logs,
   },

@@ -40,7 +40,7 @@ const RESULTS = ['pass', 'fail', 'skipped', 'canceled', 'missing_root'] as const
 const FAILURES = ['transient', 'hard'] as const satisfies typeof FAILURE_CLASSES
 const TYPE_HELP = 'Any word: task, bug, feature, chore, epic, …'
 const PRIORITY_HELP = '0 is the most urgent, 4 the least.'
-const TIME_HELP = 'A time, or a duration: 7d ago.'
+const TIME_HELP = 'A time, or how long ago: 7d.'
 
 /** Fields of a bead that can be said when it is made and when it is changed. */
 const bodyFlags: readonly FieldFlag[] = [
@@ -49,7 +49,7 @@ const bodyFlags: readonly FieldFlag[] = [
   { flags: '-d, --description <text>', as: 'data', description: 'The instructions; @FILE or - to read them.' },
   { flags: '-a, --assignee <name>', description: 'Who has it.' },
   { flags: '-l, --label <label>', field: 'labels', repeatable: true, description: 'A label to put on it.' },
-  { flags: '--parent <id>', description: 'Bead that contains it.' },
+  { flags: '--parent <id>', description: 'Bead that contains it.', complete: 'bead' },
   { flags: '--meta <key=value>', field: 'metadata', repeatable: true, as: 'pairs', description: 'Metadata to set.' },
   {
     flags: '--defer-until <time>',
@@ -59,8 +59,14 @@ const bodyFlags: readonly FieldFlag[] = [
 ]
 const createFlags: readonly FieldFlag[] = [
   ...bodyFlags,
-  { flags: '--needs <id>', field: 'needs', repeatable: true, description: 'What blocks it; TYPE:ID for another edge.' },
-  { flags: '--rig <rig>', description: 'Rig that it belongs to; the city itself where absent.' },
+  {
+    flags: '--needs <id>',
+    field: 'needs',
+    repeatable: true,
+    description: 'What blocks it; TYPE:ID for another edge.',
+    complete: 'bead',
+  },
+  { flags: '--rig <rig>', description: 'Rig that it belongs to; the city itself where absent.', complete: 'rig' },
   { flags: '--ephemeral', description: 'Swept some time after it is closed.' },
   { flags: '--from <name>', description: 'Who sends it.' },
   { flags: '--ref <ref>', description: 'What it is the bead of, elsewhere.' },
@@ -90,10 +96,10 @@ const readyFilters: readonly FieldFlag[] = [
   { flags: '-l, --label <label>', field: 'label', repeatable: true, description: 'All of these labels.' },
   { flags: '-a, --assignee <name>', description: 'Who has it, under any of their names.' },
   { flags: '--unassigned', description: 'Nobody has it.' },
-  { flags: '--rig <rig>', description: 'Of this rig.' },
-  { flags: '--parent <id>', description: 'Children of this bead.' },
+  { flags: '--rig <rig>', description: 'Of this rig.', complete: 'rig' },
+  { flags: '--parent <id>', description: 'Children of this bead.', complete: 'bead' },
   { flags: '-p, --priority <n>', as: 'number', description: PRIORITY_HELP },
-  { flags: '--routed-to <name>', description: 'Routed to this agent or pool.' },
+  { flags: '--routed-to <name>', description: 'Routed to this agent or pool.', complete: 'agent' },
   { flags: '--root <id>', field: 'root_bead_id', description: 'Of the molecule with this root.' },
   {
     flags: '--meta <key=value>',
@@ -137,7 +143,7 @@ const exportFilters: readonly FieldFlag[] = [
   { flags: '--ephemeral <tier>', choices: ['only', 'include'], description: 'Left out where absent.' },
 ]
 const importFlags: readonly FieldFlag[] = [
-  { flags: '--rig <rig>', description: 'Whose beads these are; by their prefixes where absent.' },
+  { flags: '--rig <rig>', description: 'Whose beads these are; by their prefixes where absent.', complete: 'rig' },
   { flags: '--mode <mode>', choices: ['upsert', 'create'], description: '`create`: an id that exists is an error.' },
   { flags: '--dry-run', description: 'Only say what would happen.' },
   { flags: '--remap', description: 'New ids where the prefix is not one of the city.' },
@@ -484,7 +490,7 @@ function jsonObject(text: string, file: string): Fields {
   throw usageError(`${file} is no JSON object`, 'expected {"nodes": […], "edges": […]}')
 }
 
-const bead = { name: '<id>', description: 'Id of the bead.' } as const
+const bead = { name: '<id>', description: 'Id of the bead.', complete: 'bead' } as const
 const holderFlag = {
   flags: '-a, --assignee <name>',
   description: 'Only if this is who has it; whoever runs it, in a session.',
@@ -502,7 +508,7 @@ const depFilters: readonly FieldFlag[] = [
   },
   { flags: '-t, --type <type>', field: 'type', description: 'Only of this type.' },
 ]
-const dependsOn = { name: '<depends_on_id>', description: 'Id of what it depends on.' } as const
+const dependsOn = { name: '<depends_on_id>', description: 'Id of what it depends on.', complete: 'bead' } as const
 
 export const commands: readonly CommandSpec[] = [
   {
@@ -567,7 +573,7 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ['bead', 'reopen'],
     operations: ['reopen-bead'],
-    arguments: [bead],
+    arguments: [{ ...bead, complete: 'closed-bead' }],
     flags: [ifMatchFlag],
     examples: [{ line: 'svcctl bead reopen al-x1y', does: 'it was not done after all' }],
     run: reopen,
@@ -589,7 +595,7 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ['bead', 'route'],
     operations: ['route-bead'],
-    arguments: [bead, { name: '<target>', description: 'Agent or pool; "" for none.' }],
+    arguments: [bead, { name: '<target>', description: 'Agent or pool; "" for none.', complete: 'agent' }],
     flags: [ifMatchFlag],
     examples: [{ line: 'svcctl bead route al-x1y shop/polecat', does: 'let a pool take it' }],
     run: route,
@@ -640,7 +646,9 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ['bead', 'query'],
     operations: ['query-beads'],
-    arguments: [{ name: '<expression...>', description: 'The expression; one word for the shell, or several.' }],
+    arguments: [
+      { name: '<expression...>', field: 'q', description: 'The expression; one word for the shell, or several.' },
+    ],
     flags: [allFlag, orderFlag, ...pageFlags],
     examples: [
       { line: `svcctl bead query 'status=open AND (priority<2 OR label:urgent)'`, does: 'what is urgent' },
@@ -651,7 +659,7 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ['bead', 'hook'],
     operations: ['list-hook', 'claim-hook'],
-    arguments: [{ name: '[agent]', description: 'Agent, pool or person; SVC_AGENT where absent.' }],
+    arguments: [{ name: '[agent]', description: 'Agent, pool or person; SVC_AGENT where absent.', complete: 'agent' }],
     flags: [
       { flags: '--claim', description: 'Take the first that can be taken.' },
       { flags: '--drain-ack', description: 'With --claim: with nothing to do the session ends itself.' },
@@ -722,7 +730,7 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ['bead', 'graph'],
     operations: ['get-bead-graph'],
-    arguments: [{ name: '<id>', description: 'Id of its root.' }],
+    arguments: [{ name: '<id>', field: 'rootID', description: 'Id of its root.', complete: 'bead' }],
     examples: [{ line: 'svcctl bead graph al-x1y', does: 'a tree: ✓ closed, ▶ in progress, ■ blocked, ○ open' }],
     run: graph,
   },
@@ -751,7 +759,7 @@ export const commands: readonly CommandSpec[] = [
     path: ['bead', 'batch'],
     operations: ['create-bead-batch'],
     arguments: [{ name: '<file>', description: 'JSON with nodes and edges; - for stdin.', complete: 'file' }],
-    flags: [{ flags: '--rig <rig>', description: 'Rig of the nodes that name none.' }, keyFlag],
+    flags: [{ flags: '--rig <rig>', description: 'Rig of the nodes that name none.', complete: 'rig' }, keyFlag],
     examples: [{ line: 'svcctl bead batch plan.json', does: 'all of it or nothing' }],
     run: batch,
   },

@@ -29,7 +29,8 @@ import { listAll, mostOf, pageFlags, pageSize } from '../paged.ts'
 
 const STRATEGIES = ['direct', 'mr', 'local'] as const satisfies typeof MERGE_STRATEGIES
 
-const CONVOY: View<Convoy> = {
+/** A row each. */
+const CONVOYS: View<Convoy> = {
   columns: [
     { header: 'ID', value: (convoy) => convoy.id },
     { header: 'STATUS', value: (convoy) => convoy.status, kind: 'state' },
@@ -49,6 +50,11 @@ const CONVOY: View<Convoy> = {
     { header: 'REVISION', value: (convoy) => convoy.revision, wide: true },
   ],
   name: ({ id }) => id,
+}
+/** A line per field, under the names that they have on the wire. */
+const CONVOY: View<Convoy> = {
+  ...CONVOYS,
+  columns: CONVOYS.columns.map((column) => (column.header === 'AGE' ? { ...column, header: 'CREATED_AT' } : column)),
 }
 
 type Member = AnswerOf<'get-convoy'>['children'][number]
@@ -73,11 +79,18 @@ const settingFlags: readonly FieldFlag[] = [
   { flags: '--notify <name>', description: 'Who is told when it is closed.' },
   { flags: '--merge <strategy>', choices: STRATEGIES, description: 'How the work of its members is merged.' },
   { flags: '--target <branch>', description: 'Branch that the work of its members goes to.' },
+  { flags: '--molecule <id>', description: 'Molecule that works on it.' },
   { flags: '--owned', description: 'It never closes by itself, and may be landed.' },
 ]
 const createFlags: readonly FieldFlag[] = [
-  { flags: '--item <id>', field: 'items', repeatable: true, description: 'A bead that becomes a member.' },
-  { flags: '--rig <rig>', description: 'Rig that it belongs to; the city itself where absent.' },
+  {
+    flags: '--item <id>',
+    field: 'items',
+    repeatable: true,
+    description: 'A bead that becomes a member.',
+    complete: 'bead',
+  },
+  { flags: '--rig <rig>', description: 'Rig that it belongs to; the city itself where absent.', complete: 'rig' },
   ...settingFlags,
 ]
 const updateFlags: readonly FieldFlag[] = [
@@ -92,12 +105,13 @@ const listFilters: readonly FieldFlag[] = [
     description: 'Any of these.',
   },
   { flags: '--all', description: 'Closed convoys too.' },
+  { flags: '--order <order>', choices: ['asc', 'desc'], description: 'Oldest or newest first.' },
 ]
 
 const itemParams = ({ cityName, input }: InCity) => ({ cityName, id: input.required('id') })
 
 const list = printsPages(
-  CONVOY,
+  CONVOYS,
   ({ client, cityName, options }, page, filters) => {
     const query = { ...bodyOf<QueryFor<'list-convoys'>>(filters), ...page }
     return client.call('list-convoys', { params: { cityName }, query, ...options })
@@ -236,8 +250,8 @@ const land = printsItem(LANDED, (city) =>
   }),
 )
 
-const convoy = { name: '<id>', description: 'Id of the convoy.' } as const
-const items = { name: '<items...>', description: 'Ids of beads.' } as const
+const convoy = { name: '<id>', description: 'Id of the convoy.', complete: 'convoy' } as const
+const items = { name: '<items...>', description: 'Ids of beads.', complete: 'bead' } as const
 
 export const commands: readonly CommandSpec[] = [
   {
@@ -286,7 +300,7 @@ export const commands: readonly CommandSpec[] = [
     operations: ['check-convoy', 'check-convoys'],
     summary: 'Tell whether a convoy is complete, or close all that are',
     description: 'With an id it only tells. Without one it closes every convoy that is complete.',
-    arguments: [{ name: '[id]', description: 'Id of the convoy.' }],
+    arguments: [{ ...convoy, name: '[id]' }],
     examples: [
       { line: 'svcctl convoy check al-c0n', does: 'is it complete' },
       { line: 'svcctl convoy check', does: 'close what is' },

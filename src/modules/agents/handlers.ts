@@ -10,10 +10,12 @@ import type {
   suspendAgent,
 } from '../../contract/agents.ts'
 import type { PatchBody } from '../../contract/merge-patch.ts'
+import { DEFAULT_LIMIT } from '../../contract/paging.ts'
 import type { SessionResponse } from '../../contract/session-model.ts'
 import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { type Configuration, type Edited, plainTable, type TextFiles } from '../../kernel/configuration.ts'
+import { formatPageToken, parsePageToken } from '../../kernel/cursor.ts'
 import type { Tx } from '../../kernel/database.ts'
 import type { EventDraft } from '../../kernel/event-log.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
@@ -32,7 +34,7 @@ import {
   rewriteAgent,
   writeSuspended,
 } from './definitions.ts'
-import { agentDetail, agentRows, type Surroundings } from './views.ts'
+import { agentDetail, agentRows, isBehind, placeOf, type Surroundings } from './views.ts'
 
 /** What the family needs of the sessions of a city. */
 export interface AgentSessions {
@@ -100,7 +102,8 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
       .filter((row) => query.rig === undefined || row.rig === query.rig)
       .filter((row) => query.pool === undefined || row.pool === query.pool)
       .filter((row) => query.running === undefined || row.running === query.running)
-    return ok({ items, total: items.length }, { ETag: `"${config.revision}"`, 'X-SVC-Index': index })
+    const headers = { ETag: `"${config.revision}"`, 'X-SVC-Index': index }
+    return ok({ ...pageOf(items, query.cursor, query.limit || DEFAULT_LIMIT), total: items.length }, headers)
   }
 
   const create: Handler<typeof createAgent> = async ({ params, body, header, claim }) => {
@@ -240,6 +243,17 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
     'resume-agent-qualified': ({ params }: { params: Named & { readonly cityName: string } }) =>
       setSuspended(params, false),
   }
+}
+
+/** So many behind the cursor. */
+function pageOf(items: readonly AgentResponse[], cursor: string | undefined, limit: number) {
+  const place = cursor === undefined ? undefined : parsePageToken('agents', cursor)
+  const behind: readonly [string, string] = [String(place?.[0] ?? ''), String(place?.[1] ?? '')]
+  const rest = place === undefined ? items : items.filter((row) => isBehind(row, behind))
+  const page = rest.slice(0, limit)
+  const last = page.at(-1)
+  const next = last === undefined || rest.length <= limit ? undefined : formatPageToken('agents', placeOf(last))
+  return { items: page, ...(next === undefined ? {} : { next_cursor: next }) }
 }
 
 interface QualifiedCall<B> {

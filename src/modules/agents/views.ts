@@ -20,13 +20,14 @@ export interface Surroundings<View> {
   readonly observedAt: string
 }
 
-/** The agent, then its instances where it has several sessions. */
+/** The agent, then its instances by name where it has several sessions. */
 export function agentRows<View extends AgentsView>(around: Surroundings<View>, agent: AgentView): AgentResponse[] {
   const own = around.sessions.filter(({ template }) => template === agent.identity)
   // The one that works under the agent's own name is the agent; others are instances of it.
   const itself = own.find((session) => session.agent === agent.identity) ?? only(agent, own)
   const instances = own
     .filter((session) => session !== itself)
+    .sort((a, b) => (a.agent < b.agent ? -1 : 1))
     .map((session) => ({
       ...agentRow(around, agent, [session], session),
       name: session.agent,
@@ -34,6 +35,16 @@ export function agentRows<View extends AgentsView>(around: Surroundings<View>, a
     }))
   return [agentRow(around, agent, own, itself), ...instances]
 }
+
+/** Whether a row stands behind a place in the list, which is an agent and an instance of it; empty: the agent itself. */
+export function isBehind({ name, pool }: AgentResponse, [agent, instance]: readonly [string, string]): boolean {
+  const own = pool ?? name
+  return own > agent || (own === agent && (pool === undefined ? '' : name) > instance)
+}
+
+/** The place of a row in the list. */
+export const placeOf = ({ name, pool }: AgentResponse): readonly [string, string] =>
+  pool === undefined ? [name, ''] : [pool, name]
 
 const only = (agent: AgentView, own: readonly SessionResponse[]): SessionResponse | undefined =>
   own.length === 1 && agent.max_active_sessions === 1 ? own[0] : undefined

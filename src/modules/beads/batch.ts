@@ -1,10 +1,11 @@
 /** Many beads and their edges in one write: all of them, or none (sheet 03 §4.1). */
-import type { BeadBatchEdge, BeadBatchNode, BeadBatchRequest } from '../../contract/beads.ts'
+import { type BeadBatchEdge, type BeadBatchNode, type BeadBatchRequest, PARENT_CHILD } from '../../contract/beads.ts'
 import type { Tx } from '../../kernel/database.ts'
-import { invalidField } from '../../kernel/problem.ts'
+import { invalidField, type Problem } from '../../kernel/problem.ts'
 import type { WorkCity } from './city.ts'
 import { assertOwnKeys, draftOf, type Place, placeOf } from './drafts.ts'
-import { cycleProblem, type EdgeDraft, findCycle } from './edges.ts'
+import { cycleProblem, type EdgeDraft, findCycle, type Relation, relationOf } from './edges.ts'
+import type { BeadName } from './store.ts'
 
 type Ids = ReadonlyMap<string, string>
 
@@ -16,13 +17,17 @@ interface PlacedEdge {
 
 /** Creates what the batch says; the ids by key. Throws before anything is written, or the write is undone. */
 export function createBatch(tx: Tx, city: WorkCity, body: BeadBatchRequest): Record<string, string> {
-  const places = body.nodes.map((node) => placeOf(city.config(), node.rig ?? body.rig))
+  const place = placeOf(city.config(), body.rig)
+  const places = body.nodes.map(({ rig }, at) =>
+    rig === undefined ? place : placeOf(city.config(), rig, `body.nodes[${at}].rig`),
+  )
   assertKeys(body)
   const ids = idsOf(tx, city, body.nodes, places)
   const edges = (body.edges ?? []).map((edge, at) => placed(edge, `body.edges[${at}]`, ids))
-  city.beads.assertExist(namedIds(body))
-  for (const [at, { from, to }] of edges.entries())
-    if (from === to.depends_on_id) throw cycleProblem([from, from], `body.edges[${at}]`)
+  city.beads.assertExist(namedBeads(body))
+  assertOneParent(body, edges, ids)
+  for (const { from, to } of edges)
+    if (from === to.depends_on_id) throw refusedCycle([from, from], relationOf(to.type), { body, edges, ids })
   const own = Map.groupBy(edges, ({ from }) => from)
   for (const [at, node] of body.nodes.entries()) {
     const id = ids.get(node.key) ?? ''
@@ -37,7 +42,7 @@ export function createBatch(tx: Tx, city: WorkCity, body: BeadBatchRequest): Rec
   // One look at what the batch can have closed, once everything is there.
   for (const relation of ['blocking', 'containment'] as const) {
     const cycle = findCycle(tx, relation, [...ids.values(), ...own.keys()])
-    if (cycle !== undefined) throw cycleProblem(cycle, 'body.edges')
+    if (cycle !== undefined) throw refusedCycle(cycle, relation, { body, edges, ids })
   }
   return Object.fromEntries(ids)
 }
@@ -84,17 +89,58 @@ function keyed(key: string, at: string, ids: Ids): string {
   return id
 }
 
-/** Ids of beads that must exist already. */
-const namedIds = ({ nodes, edges = [] }: BeadBatchRequest): readonly string[] =>
-  [...nodes.map(({ parent_id }) => parent_id), ...edges.flatMap(({ from_id, to_id }) => [from_id, to_id])].filter(
-    (id) => id !== undefined,
+/** Beads that must exist already. */
+function namedBeads({ nodes, edges = [] }: BeadBatchRequest): readonly BeadName[] {
+  const name = (location: string, id: string | undefined) => (id === undefined ? [] : [{ location, id }])
+  return [
+    ...nodes.flatMap(({ parent_id }, at) => name(`body.nodes[${at}].parent_id`, parent_id)),
+    ...edges.flatMap(({ from_id, to_id }, at) => [
+      ...name(`body.edges[${at}].from_id`, from_id),
+      ...name(`body.edges[${at}].to_id`, to_id),
+    ]),
+  ]
+}
+
+const parentOf = ({ parent_key, parent_id }: BeadBatchNode, ids: Ids): string | undefined =>
+  parent_key === undefined ? parent_id : ids.get(parent_key)
+
+function assertOneParent({ nodes }: BeadBatchRequest, edges: readonly PlacedEdge[], ids: Ids): void {
+  const parents = new Map(nodes.map((node) => [ids.get(node.key), parentOf(node, ids)]))
+  for (const [at, { from, to }] of edges.entries()) {
+    if (to.type !== PARENT_CHILD) continue
+    const known = parents.get(from)
+    if (known !== undefined && known !== to.depends_on_id)
+      throw invalidField(`body.edges[${at}]`, 'gives a second parent to a bead')
+    parents.set(from, to.depends_on_id)
+  }
+}
+
+interface Placed {
+  readonly body: BeadBatchRequest
+  readonly edges: readonly PlacedEdge[]
+  readonly ids: Ids
+}
+
+/** In the words of the batch: ids of its nodes nobody has seen, and now there will be none. */
+function refusedCycle(cycle: readonly string[], relation: Relation | undefined, { body, edges, ids }: Placed): Problem {
+  const isStep = (from: string | undefined, to: string | undefined) =>
+    cycle.some((id, at) => id === from && to !== undefined && cycle[at + 1] === to)
+  const edge = edges.findIndex(({ from, to }) => relationOf(to.type) === relation && isStep(from, to.depends_on_id))
+  const child = body.nodes.findIndex((node) => isStep(ids.get(node.key), parentOf(node, ids)))
+  const parent = body.nodes[child]?.parent_key === undefined ? 'parent_id' : 'parent_key'
+  const location = edge < 0 && child >= 0 ? `body.nodes[${child}].${parent}` : `body.edges[${Math.max(edge, 0)}]`
+  const keys = new Map([...ids].map(([key, id]) => [id, key]))
+  return cycleProblem(
+    cycle.map((id) => keys.get(id) ?? id),
+    location,
   )
+}
 
 function familyOf(node: BeadBatchNode, ids: Ids, at: number, metadata: Readonly<Record<string, string>> = {}) {
   const { parent_key, parent_id = null, metadata_refs } = node
   const parent = parent_key === undefined ? parent_id : keyed(parent_key, `body.nodes[${at}].parent_key`, ids)
   if (metadata_refs === undefined) return { parent }
-  assertOwnKeys(metadata_refs, `body.nodes[${at}]`)
+  assertOwnKeys(metadata_refs, `body.nodes[${at}].metadata_refs`)
   const refs = Object.entries(metadata_refs).map(([name, key]) => [
     name,
     keyed(key, `body.nodes[${at}].metadata_refs.${name}`, ids),

@@ -18,6 +18,8 @@ export interface WorkPeople {
   canonical(name: string): string
   /** Every name under which work of this one may be stored. */
   identities(name: string): readonly string[]
+  /** Every name under which work that this one may take is routed: its own, and that of the agent whose instance it is. */
+  routes(name: string): readonly string[]
 }
 
 /** One running city, for handlers. */

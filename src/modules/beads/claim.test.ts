@@ -18,8 +18,8 @@ async function claimed(city: WorkStore, id: string, claimant: Claimant) {
 }
 
 /** A city whose leases lapse by a timer, as in a running one. */
-function withTimer(refuse: () => boolean = () => false) {
-  const city = openWorkStore((expiresAt) => timer.noticed(expiresAt))
+function withTimer(refuse: () => boolean = () => false, lives?: (sessionId: string) => boolean) {
+  const city = openWorkStore((expiresAt) => timer.noticed(expiresAt), lives)
   const { db } = city.store
   const timer = new LeaseTimer({
     db: {
@@ -61,9 +61,33 @@ test('who has it may claim it again: that renews the lease, and only another ses
     ['renewed', city.clock.now() + LEASE_MS, first.bead.revision, 'b'],
   )
   assert.equal(again.bead.session_name, 'one', 'the same session has the name it had')
-  const other = await claimed(city, 'al-1', { assignee: 'ann', session_id: 's2' })
+  // The name is the session's own: it is the same one after a crash.
+  const other = await claimed(city, 'al-1', { assignee: 'ann', session_id: 's2', session_name: 'ann' })
   assert.equal(other.bead.session_id, 's2')
   assert.equal(city.events(head).filter(([type]) => type === 'bead.claimed').length, 1)
+})
+
+test('of the sessions of one pool only the one that has a bead may claim it again, until its lease ends', async () => {
+  using city = openWorkStore()
+  await city.bead('al-1')
+  await claimed(city, 'al-1', { assignee: 'pool', session_id: 's1' })
+  const { head } = city.store.log
+  const claim = (session_id: string) =>
+    city.store.db.write((tx) => city.claims.claim(tx, 'al-1', { assignee: 'pool', session_id }))
+  const late = await claim('s2')
+  assert.ok(!late.claimed)
+  assert.equal(late.refusal.detail, 'conflict: pool has al-1, in session s1')
+  assert.deepEqual(late.refusal.options.errors, [
+    { location: 'body.session_id', message: 'is not the session that has it', value: 's1' },
+  ])
+  assert.deepEqual(
+    city.events(head).map(([type]) => type),
+    ['bead.claim_rejected'],
+  )
+  assert.ok((await claim('s1')).claimed)
+  city.clock.step(LEASE_MS)
+  await city.store.db.write((tx) => city.claims.expire(tx))
+  assert.ok((await claim('s2')).claimed)
 })
 
 test('a heartbeat keeps a claim and is no change of the bead; without a claim there is nothing to keep', async () => {
@@ -163,6 +187,28 @@ test('what nobody renews is open again when its lease ends, not sooner, and no t
   await city.clock.advance(LEASE_MS)
   assert.equal(city.beads.need('al-2').status, 'open')
   assert.equal(city.clock.pending, 0)
+  timer.stop()
+})
+
+test('the lease of a session that lives is renewed when its time comes, and lapses once it is dead', async () => {
+  const living = new Set(['s1'])
+  const { city, timer } = withTimer(undefined, (session) => living.has(session))
+  using _ = city
+  for (const id of ['al-1', 'al-2', 'al-3']) await city.bead(id)
+  await claimed(city, 'al-1', { assignee: 'ann', session_id: 's1' })
+  await claimed(city, 'al-2', { assignee: 'ann', session_id: 's1' })
+  await claimed(city, 'al-3', { assignee: 'bob', session_id: 's2' })
+  // Handed over to somebody of whom nothing is known.
+  await city.store.db.write((tx) => city.beads.change(tx, 'al-2', { assignee: 'eve' }, 'api'))
+  const { head } = city.store.log
+  await city.clock.advance(LEASE_MS)
+  const statuses = () => ['al-1', 'al-2', 'al-3'].map((id) => city.beads.need(id).status)
+  assert.deepEqual(statuses(), ['in_progress', 'open', 'open'])
+  assert.equal(city.beads.need('al-1').lease_expires_at, city.clock.now() + LEASE_MS)
+  assert.equal(city.events(head).filter(([, id]) => id === 'al-1').length, 0)
+  living.clear()
+  await city.clock.advance(LEASE_MS)
+  assert.deepEqual(statuses(), ['open', 'open', 'open'])
   timer.stop()
 })
 

@@ -2,8 +2,10 @@
  * Who works on what (sheet 03 §5, decision 44).
  *
  * C1  A bead has one holder: a claim succeeds for one of any number of callers, in one guarded update.
- * C2  Who holds a bead already may claim it again; that renews the lease and says which session works on it now.
+ * C2  Who holds a bead already may claim it again; that renews the lease and says which session works on it now. Sessions
+ *     that share a name, such as those of a pool, are not the same one: what one of them has, another does not get.
  * C3  Only a claim makes a lease. It lapses at `lease_expires_at` unless it is renewed; renewing is no change of the bead.
+ *     What a session holds that lives, or that may, is renewed when its time comes, however seldom sessions are looked at.
  * C4  A claim that comes too late leaves an event, in the write that refuses it.
  */
 import type { Clock } from '../../kernel/clock.ts'
@@ -15,7 +17,7 @@ import type { WorkPeople } from './city.ts'
 import type { Reader } from './edges.ts'
 import type { BeadRecord } from './record.ts'
 import type { BeadStore } from './store.ts'
-import { claimRefusal } from './transitions.ts'
+import { type ClaimRefusal, claimRefusal } from './transitions.ts'
 
 export interface Claimant {
   readonly assignee: string
@@ -43,6 +45,8 @@ export interface ClaimsDeps {
   readonly people: WorkPeople
   /** `[work] lease_ttl` as it is now. */
   readonly leaseMs: () => number
+  /** False where it is known that no such session runs. */
+  readonly lives: (sessionId: string) => boolean
   /** Called after the commit of a claim or a renewal. */
   readonly leased: (expiresAt: number) => void
 }
@@ -64,8 +68,9 @@ export class Claims {
     const before = beads.need(bead)
     const { id } = before
     const assignee = people.canonical(claimant.assignee)
-    const refused = claimRefusal(before, assignee)
-    if (refused !== undefined) return this.#reject(tx, before, assignee, actor)
+    const isOwnName = ownsName(people, claimant)
+    const refused = claimRefusal(before, { assignee, session_id: claimant.session_id, isOwnName })
+    if (refused !== undefined) return this.#reject(tx, before, { refused, assignee }, actor)
     const renewed = before.assignee === assignee && before.status === 'in_progress'
     const lease = this.#lease(tx)
     const session_id = claimant.session_id ?? (renewed ? before.session_id : null)
@@ -118,23 +123,28 @@ export class Claims {
     })
   }
 
-  /** Takes back what nobody renewed, at most a batch; returns how many. */
+  /** Takes back what nobody renewed, at most a batch; returns how many were looked at. */
   expire(tx: Tx): number {
     const rows = this.#deps.db.all(
       `SELECT id FROM beads WHERE lease_expires_at <= ? ORDER BY lease_expires_at LIMIT ${EXPIRED_AT_ONCE}`,
       this.#deps.clock.now(),
     )
-    for (const row of rows) {
-      const bead = this.#deps.beads.need(String(row.id))
-      if (bead.status !== 'in_progress') {
-        // Not one that a claim made: it says nothing about anybody.
-        this.#deps.beads.change(tx, bead, { lease_ms: null, lease_expires_at: null }, 'supervisor')
-        continue
-      }
-      const payload = { bead_id: bead.id, ...previous(bead) }
-      this.#open(tx, bead, 'supervisor', { type: 'bead.lease_expired', actor: 'supervisor', subject: bead.id, payload })
-    }
+    for (const row of rows) this.#lapse(tx, this.#deps.beads.need(String(row.id)))
     return rows.length
+  }
+
+  #lapse(tx: Tx, bead: BeadRecord): void {
+    const { beads, lives } = this.#deps
+    const { id, status, session_id: session } = bead
+    if (status !== 'in_progress') {
+      // Not one that a claim made: it says nothing about anybody.
+      beads.change(tx, bead, { lease_ms: null, lease_expires_at: null }, 'supervisor')
+    } else if (session !== null && lives(session)) {
+      beads.change(tx, bead, this.#lease(tx), 'supervisor')
+    } else {
+      const payload = { bead_id: id, ...previous(bead) }
+      this.#open(tx, bead, 'supervisor', { type: 'bead.lease_expired', actor: 'supervisor', subject: id, payload })
+    }
   }
 
   /** Every lease in full again: while the supervisor was away nobody could renew one. */
@@ -196,7 +206,12 @@ export class Claims {
     return this.#deps.beads.change(tx, bead, { status: 'open', assignee: null }, actor, { also: () => [event] })
   }
 
-  #reject(tx: Tx, bead: BeadRecord, attempted: string, actor: string): ClaimOutcome {
+  #reject(
+    tx: Tx,
+    bead: BeadRecord,
+    { refused, assignee }: { readonly refused: ClaimRefusal; readonly assignee: string },
+    actor: string,
+  ): ClaimOutcome {
     this.#deps.log.append(tx, {
       type: 'bead.claim_rejected',
       actor,
@@ -204,12 +219,10 @@ export class Claims {
       payload: {
         bead_id: bead.id,
         ...(bead.assignee === null ? {} : { existing_claimant: bead.assignee }),
-        attempted_claimant: attempted,
+        attempted_claimant: assignee,
       },
     })
-    const refusal =
-      bead.status === 'closed' ? problem('conflict-wrong-state', `${bead.id} is closed: reopen it first`) : heldBy(bead)
-    return { claimed: false, refusal }
+    return { claimed: false, refusal: REFUSALS[refused](bead) }
   }
 
   /** Open siblings of the same group go to the same one, still open (sheet 03 §5). */
@@ -230,6 +243,13 @@ export class Claims {
   }
 }
 
+/** True where the name is that of the session alone: what was claimed under it is its own, also after a crash. */
+export function ownsName(people: WorkPeople, claimant: Omit<Claimant, 'branch'>): boolean {
+  const assignee = people.canonical(claimant.assignee)
+  const handles = [claimant.session_id, claimant.session_name].filter((handle) => handle !== undefined)
+  return handles.some((handle) => people.canonical(handle) === assignee)
+}
+
 const previous = ({ assignee }: BeadRecord) => (assignee === null ? {} : { previous_assignee: assignee })
 
 function heldBy({ id, assignee }: BeadRecord): Problem {
@@ -238,4 +258,16 @@ function heldBy({ id, assignee }: BeadRecord): Problem {
       { location: 'body.assignee', message: 'is not who has it', ...(assignee === null ? {} : { value: assignee }) },
     ],
   })
+}
+
+function heldElsewhere({ id, assignee, session_id: session }: BeadRecord): Problem {
+  return problem('conflict-claimed', `${assignee} has ${id}, in session ${session}`, {
+    errors: [{ location: 'body.session_id', message: 'is not the session that has it', value: session }],
+  })
+}
+
+const REFUSALS: Readonly<Record<ClaimRefusal, (bead: BeadRecord) => Problem>> = {
+  closed: ({ id }) => problem('conflict-wrong-state', `${id} is closed: reopen it first`),
+  held: heldBy,
+  'held-elsewhere': heldElsewhere,
 }

@@ -7,12 +7,13 @@ import {
   type BeadStatus,
   DEFAULT_ISSUE_TYPE,
   MAX_OUTPUT_CHARACTERS,
+  PARENT_CHILD,
 } from '../../contract/beads.ts'
-import { invalidField, problem } from '../../kernel/problem.ts'
+import { invalidField, type Problem, problem, timeMs } from '../../kernel/problem.ts'
 import type { WorkCity, WorkConfig } from './city.ts'
-import { parseNeed } from './edges.ts'
+import { type EdgeDraft, parseNeed } from './edges.ts'
 import { type BeadRecord, isReservedKey } from './record.ts'
-import type { BeadChange, BeadDraft } from './store.ts'
+import type { BeadChange, BeadDraft, BeadName } from './store.ts'
 import { isAllowed } from './transitions.ts'
 
 /** What a create and a node of a batch have in common. */
@@ -20,7 +21,7 @@ type Described = Omit<BeadCreateRequest, 'parent' | 'rig' | 'needs'>
 type People = Pick<WorkCity, 'people'>
 
 export function draftOf({ people }: People, body: Described, place: Place, at = 'body'): BeadDraft {
-  assertOwnKeys(body.metadata ?? {}, at)
+  assertOwnKeys(body.metadata ?? {}, `${at}.metadata`)
   assertTitle(body.title, at)
   const { title, priority, description = '', assignee = '', labels, metadata, defer_until, from = '', ref = '' } = body
   return {
@@ -32,7 +33,7 @@ export function draftOf({ people }: People, body: Described, place: Place, at = 
     assignee: assignee === '' ? null : people.canonical(assignee),
     from: from || null,
     ref: ref || null,
-    defer_until: defer_until === undefined ? null : timeOf(defer_until, `${at}.defer_until`),
+    defer_until: defer_until === undefined ? null : timeMs(`${at}.defer_until`, defer_until),
     ephemeral: body.ephemeral === true,
     ...(labels === undefined ? {} : { labels }),
     ...(metadata === undefined ? {} : { metadata }),
@@ -43,12 +44,24 @@ export function draftOf({ people }: People, body: Described, place: Place, at = 
 export function draftOfCreate(city: People & { config(): WorkConfig }, body: BeadCreateRequest): BeadDraft {
   const needs = body.needs ?? []
   const draft = draftOf(city, body, placeOf(city.config(), body.rig))
-  return {
-    ...draft,
-    parent: body.parent ?? null,
-    needs: needs.length === 0 ? null : needs,
-    edges: needs.map(parseNeed),
-  }
+  const edges = needs.map(needOf)
+  const parents = edges.map((edge) => (edge.type === PARENT_CHILD ? edge.depends_on_id : undefined))
+  const parent = body.parent ?? parents.find((id) => id !== undefined) ?? null
+  const other = parents.findIndex((id) => id !== undefined && id !== parent)
+  if (other >= 0) throw invalidField(`body.needs[${other}]`, `is another parent than ${parent}`, needs[other])
+  return { ...draft, parent, needs: needs.length === 0 ? null : needs, edges }
+}
+
+function needOf(need: string, at: number): EdgeDraft {
+  const edge = parseNeed(need)
+  if (edge.depends_on_id === '') throw invalidField(`body.needs[${at}]`, 'names no bead', need)
+  return edge
+}
+
+/** The beads that a create names. */
+export function namedByCreate({ parent, needs = [] }: BeadCreateRequest): readonly BeadName[] {
+  const needed = needs.map((need, at) => ({ location: `body.needs[${at}]`, id: parseNeed(need).depends_on_id }))
+  return parent === undefined ? needed : [{ location: 'body.parent', id: parent }, ...needed]
 }
 
 export interface Place {
@@ -57,11 +70,16 @@ export interface Place {
 }
 
 /** Where a new bead belongs: the rig and its prefix, or the city. */
-export function placeOf(config: WorkConfig, name: string | undefined): Place {
+export function placeOf(config: WorkConfig, name: string | undefined, location = 'body.rig'): Place {
   if (name === undefined) return { rig: '', prefix: config.prefix }
   const rig = config.rigs.find((one) => one.name === name)
-  if (rig === undefined) throw problem('rig-not-found', `there is no rig ${name}`)
+  if (rig === undefined) throw noRig(name, location)
   return { rig: name, prefix: rig.prefix }
+}
+
+export function noRig(name: string, location: string): Problem {
+  const errors = [{ location, message: 'is the name of no rig', value: name }]
+  return problem('rig-not-found', `there is no rig ${name}`, { errors })
 }
 
 /** `issue_type`, or its alias; undefined where neither is there. */
@@ -71,20 +89,13 @@ function issueTypeOf({ issue_type, type }: Pick<BeadBatchNode, 'issue_type' | 't
   return issue_type ?? type
 }
 
-/** Text that its schema has found to be a time, and that names one: a leap second does not. */
-function timeOf(text: string, location: string): number {
-  const ms = Date.parse(text)
-  if (Number.isNaN(ms)) throw invalidField(location, 'is not a time', text)
-  return ms
-}
-
 function assertTitle(title: string, at: string): void {
   if (title.trim() === '') throw invalidField(`${at}.title`, 'is blank', title)
 }
 
 export function assertOwnKeys(metadata: object, at: string): void {
   for (const key of Object.keys(metadata)) {
-    if (isReservedKey(key)) throw invalidField(`${at}.metadata.${key}`, 'is kept by the service: it cannot be set', key)
+    if (isReservedKey(key)) throw invalidField(`${at}.${key}`, 'is kept by the service: it cannot be set', key)
   }
 }
 
@@ -104,7 +115,7 @@ export function changeOfPatch({ people }: People, before: BeadRecord, patch: Bea
     ...(parent === undefined ? {} : { parent: parent || null }),
     ...(defer_until === undefined
       ? {}
-      : { defer_until: defer_until === null ? null : timeOf(defer_until, 'body.defer_until') }),
+      : { defer_until: defer_until === null ? null : timeMs('body.defer_until', defer_until) }),
     ...labelsOf(before, patch),
     ...metadataOf(before, patch),
   }
@@ -128,7 +139,7 @@ function labelsOf(before: BeadRecord, { labels, remove_labels }: BeadPatchReques
 
 function metadataOf(before: BeadRecord, { metadata }: BeadPatchRequest): Pick<BeadChange, 'metadata'> {
   if (metadata == null) return {}
-  assertOwnKeys(metadata, 'body')
+  assertOwnKeys(metadata, 'body.metadata')
   const merged = new Map(Object.entries(before.metadata))
   for (const [key, value] of Object.entries(metadata)) {
     if (value === null) merged.delete(key)

@@ -167,6 +167,25 @@ const STEPS: Readonly<Record<Relation, { readonly down: string; readonly up: str
   },
 }
 
+/** Who is one step away from a bead, in one relation. */
+export interface Neighbours {
+  /** What it depends on, or is in. */
+  readonly down: (id: string) => readonly string[]
+  /** What depends on it, or is in it. */
+  readonly up: (id: string) => readonly string[]
+  /** False: nothing depends on it, nor is in it. */
+  readonly isNeeded: (id: string) => boolean
+}
+
+export function neighboursIn(reader: Reader, relation: Relation): Neighbours {
+  const { down, up } = STEPS[relation]
+  return {
+    down: steps(reader, down),
+    up: steps(reader, up),
+    isNeeded: (id) => reader.get('SELECT 1 FROM bead_deps WHERE depends_on_id = ? LIMIT 1', id) !== undefined,
+  }
+}
+
 const steps = (reader: Reader, sql: string) => (id: string) => reader.all(sql, id).map((row) => String(row.id))
 
 /** The cycle that an edge would close; of edges that order nothing only one from a bead to itself is one. */
@@ -177,7 +196,7 @@ export function cycleOf(
 ): readonly string[] | undefined {
   const relation = relationOf(type)
   if (relation === undefined) return issueId === target ? [issueId, issueId] : undefined
-  return cycleThrough(reader, relation, issueId, target)
+  return cycleThrough(neighboursIn(reader, relation), issueId, target)
 }
 
 /**
@@ -185,15 +204,13 @@ export function cycleOf(
  * turn, so that it costs no more than twice what lies behind the smaller of them.
  */
 export function cycleThrough(
-  reader: Reader,
-  relation: Relation,
+  { down, up }: Neighbours,
   issueId: string,
   dependsOnId: string,
 ): readonly string[] | undefined {
   if (issueId === dependsOnId) return [issueId, issueId]
-  const { down, up } = STEPS[relation]
-  const fromTarget = walk(dependsOnId, issueId, steps(reader, down))
-  const fromIssue = walk(issueId, dependsOnId, steps(reader, up))
+  const fromTarget = walk(dependsOnId, issueId, down)
+  const fromIssue = walk(issueId, dependsOnId, up)
   for (;;) {
     const below = fromTarget.next()
     if (below.done === true) return below.value === undefined ? undefined : [issueId, ...below.value]

@@ -3,7 +3,8 @@
 import type { listBeads, listReadyBeads } from '../../contract/beads.ts'
 import type { QueryOf } from '../../contract/operation.ts'
 import type { SqlValue } from '../../kernel/database.ts'
-import { invalidField, problem } from '../../kernel/problem.ts'
+import { invalidField, timeMs } from '../../kernel/problem.ts'
+import { noRig } from './drafts.ts'
 import { BLOCKING_SQL } from './edges.ts'
 import {
   allOf,
@@ -51,7 +52,7 @@ export function listQuery(filters: ListFilters, hasRig: (name: string) => boolea
   const parts: Query[] = []
   if (status !== undefined) parts.push(statusIs(...status))
   else if (!all && !speaksOfClosed) parts.push(NOT_CLOSED)
-  return allOf([...parts, ...sharedParts(filters, hasRig), ...between('closed_at', closed_after, closed_before)])
+  return allOf([...parts, ...sharedParts(filters, hasRig), ...between(filters, 'closed')])
 }
 
 /** What `list-ready-beads` asks for beyond being ready. */
@@ -87,7 +88,7 @@ function sharedParts(filters: SharedFilters, hasRig: (name: string) => boolean):
   if (assignee !== undefined) parts.push(assigned(assignee))
   if (assignees !== undefined) parts.push(anyOf(assignees.map(assigned)))
   if (unassigned !== undefined) parts.push(unassigned ? UNASSIGNED : not(UNASSIGNED))
-  if (rig !== undefined && !hasRig(rig)) throw problem('rig-not-found', `there is no rig ${rig}`)
+  if (rig !== undefined && !hasRig(rig)) throw noRig(rig, 'query.rig')
   if (rig !== undefined) parts.push({ kind: 'one-of', field: 'rig', values: [rig] })
   for (const field of EXACT) {
     const value = filters[field]
@@ -97,11 +98,7 @@ function sharedParts(filters: SharedFilters, hasRig: (name: string) => boolean):
   for (const one of metadata) parts.push(metadataPart(one))
   if (ephemeral !== undefined) parts.push(ephemeral === 'only' ? EPHEMERAL : not(EPHEMERAL))
   if (q !== undefined) parts.push(...searched(q))
-  return [
-    ...parts,
-    ...between('created_at', filters.created_after, filters.created_before),
-    ...between('updated_at', filters.updated_after, filters.updated_before),
-  ]
+  return [...parts, ...between(filters, 'created'), ...between(filters, 'updated')]
 }
 
 const UNASSIGNED: Query = not({ kind: 'has', what: 'assignee' })
@@ -116,11 +113,18 @@ function metadataPart(text: string): Query {
   return { kind: 'metadata', key: text.slice(0, equals), values: [text.slice(equals + 1)] }
 }
 
-function between(field: TimeField, after: string | undefined, before: string | undefined): readonly Query[] {
-  const parts: Query[] = []
-  if (after !== undefined) parts.push({ kind: 'time', field, op: '>', value: { at_ms: Date.parse(after) } })
-  if (before !== undefined) parts.push({ kind: 'time', field, op: '<', value: { at_ms: Date.parse(before) } })
-  return parts
+type Timed = 'created' | 'updated' | 'closed'
+const SIDES = [
+  ['after', '>'],
+  ['before', '<'],
+] as const
+
+function between(filters: Partial<Record<`${Timed}_${'before' | 'after'}`, string>>, name: Timed): readonly Query[] {
+  return SIDES.flatMap(([side, op]): readonly Query[] => {
+    const text = filters[`${name}_${side}`]
+    if (text === undefined) return []
+    return [{ kind: 'time', field: `${name}_at`, op, value: { at_ms: timeMs(`query.${name}_${side}`, text) } }]
+  })
 }
 
 /** All of the words, phrases in quotes; the last word may be a beginning. */

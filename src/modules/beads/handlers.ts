@@ -32,7 +32,7 @@ import { createBatch } from './batch.ts'
 import type { WorkCity } from './city.ts'
 import { type CommentKey, countComments, insertComment, listComments } from './comments.ts'
 import { listDeps } from './deps.ts'
-import { changeOfClose, changeOfPatch, draftOfCreate, personOf } from './drafts.ts'
+import { changeOfClose, changeOfPatch, draftOfCreate, namedByCreate, personOf } from './drafts.ts'
 import { readGraph } from './graph.ts'
 import { type BeadRecord, wireBead } from './record.ts'
 
@@ -76,10 +76,7 @@ export function createBeadHandlers({ city: cityOf, clock }: BeadHandlersDeps) {
     const made = await keys.once(claim, () => {
       const draft = draftOfCreate(city, body)
       return db.write((tx) => {
-        city.beads.assertExist([
-          ...(draft.parent == null ? [] : [draft.parent]),
-          ...(draft.edges ?? []).map((edge) => edge.depends_on_id),
-        ])
+        city.beads.assertExist(namedByCreate(body))
         return keys.remember(tx, claim, { status: 201, body: wireBead(city.beads.insert(tx, draft, 'api')) })
       })
     })
@@ -110,7 +107,7 @@ export function createBeadHandlers({ city: cityOf, clock }: BeadHandlersDeps) {
     answer(
       edit(call, (tx, city, before) => {
         const change = changeOfPatch(city, before, call.body)
-        if (typeof change.parent === 'string') city.beads.assertExist([change.parent])
+        if (typeof change.parent === 'string') city.beads.assertExist([{ location: 'body.parent', id: change.parent }])
         return city.beads.change(tx, before, change, 'api')
       }),
     )
@@ -183,7 +180,7 @@ export function createBeadHandlers({ city: cityOf, clock }: BeadHandlersDeps) {
     answer(
       edit(call, (tx, { beads }, before) => {
         const { depends_on_id, type = 'blocks' } = call.body
-        beads.assertExist([depends_on_id])
+        beads.assertExist([{ location: 'body.depends_on_id', id: depends_on_id }])
         return beads.change(tx, before, { add_edges: [{ depends_on_id, type }] }, 'api')
       }),
     )

@@ -1,7 +1,7 @@
 /** What becomes of a line, given what is there already (I3, I4 of import.ts). */
 import type { Row, Tx } from '../../kernel/database.ts'
 import type { WorkCity } from './city.ts'
-import { cycleThrough, type Edge, relationOf } from './edges.ts'
+import { cycleThrough, type Edge, type Neighbours, type Relation, relationOf } from './edges.ts'
 import { withCommentId } from './interchange.ts'
 import type { LineBead, LineColumns, LineComment, LineEdge } from './line.ts'
 import { readComments, readEdges } from './line-rows.ts'
@@ -66,7 +66,7 @@ interface Decision {
 }
 
 export function decide(
-  reader: Pick<Tx, 'get' | 'all'>,
+  neighbours: (relation: Relation) => Neighbours,
   item: Item,
   there: Existing,
   mode: 'upsert' | 'create' | undefined,
@@ -83,8 +83,8 @@ export function decide(
   if (comments === undefined) return outcome({ fault: 'comments: another bead has one of their ids' })
   if (record !== undefined && isSame(record, bead) && sameRows(bead.edges, had) && comments.length === 0)
     return outcome('unchanged')
-  const cycle = cycleOf(reader, bead.id, fresh)
-  if (cycle !== undefined) return outcome({ fault: `dependency cycle: ${cycle.join(' -> ')}` })
+  const cyclic = cycleFault(neighbours, bead.id, fresh)
+  if (cyclic !== undefined) return outcome(cyclic)
   return {
     outcome: record === undefined ? 'created' : 'updated',
     edges: gone.map(({ depends_on_id, type }) => ({ issue_id: bead.id, depends_on_id, type })),
@@ -92,20 +92,28 @@ export function decide(
   }
 }
 
-/** A cycle that one of the new edges closes; there is none where nothing depends on the bead. */
+/** Why edges of a bead cannot be, where one of them closes a cycle. */
+export function cycleFault(
+  neighbours: (relation: Relation) => Neighbours,
+  id: string,
+  edges: readonly LineEdge[],
+): { readonly fault: string } | undefined {
+  const cycle = cycleOf(neighbours, id, edges)
+  return cycle === undefined ? undefined : { fault: `dependency cycle: ${cycle.join(' -> ')}` }
+}
+
+/** A cycle that one of the edges closes; there is none where nothing depends on the bead. */
 function cycleOf(
-  reader: Pick<Tx, 'get' | 'all'>,
+  neighbours: (relation: Relation) => Neighbours,
   id: string,
   edges: readonly LineEdge[],
 ): readonly string[] | undefined {
-  const bound = edges.filter(({ type }) => relationOf(type) !== undefined)
-  const itself = bound.find(({ depends_on_id }) => depends_on_id === id)
-  if (itself !== undefined) return [id, id]
-  if (bound.length === 0) return undefined
-  if (reader.get('SELECT 1 FROM bead_deps WHERE depends_on_id = ? LIMIT 1', id) === undefined) return undefined
-  for (const { type, depends_on_id } of bound) {
+  for (const { type, depends_on_id } of edges) {
     const relation = relationOf(type)
-    const cycle = relation === undefined ? undefined : cycleThrough(reader, relation, id, depends_on_id)
+    if (relation === undefined) continue
+    if (depends_on_id === id) return [id, id]
+    const around = neighbours(relation)
+    const cycle = around.isNeeded(id) ? cycleThrough(around, id, depends_on_id) : undefined
     if (cycle !== undefined) return cycle
   }
   return undefined

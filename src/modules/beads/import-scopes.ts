@@ -1,7 +1,7 @@
 /** Whose ids an import takes, and what becomes of the others (decision 47). */
 import { createHash } from 'node:crypto'
-import { problem } from '../../kernel/problem.ts'
 import type { WorkConfig } from './city.ts'
+import { noRig } from './drafts.ts'
 
 interface Scope {
   readonly rig: string
@@ -19,7 +19,7 @@ export function scopesOf(config: WorkConfig, name: string | undefined): Scopes {
   const rigs = config.rigs.map(({ name: rig, prefix }): Scope => ({ rig, prefix }))
   if (name === undefined) return { allowed: [city, ...rigs], target: city }
   const rig = rigs.find((one) => one.rig === name)
-  if (rig === undefined) throw problem('rig-not-found', `there is no rig ${name}`)
+  if (rig === undefined) throw noRig(name, 'query.rig')
   return { allowed: [rig], target: rig }
 }
 

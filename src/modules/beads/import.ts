@@ -14,12 +14,14 @@ import type { Tx } from '../../kernel/database.ts'
 import { Problem, problem } from '../../kernel/problem.ts'
 import type { WorkCity } from './city.ts'
 import { insertComment } from './comments.ts'
-import type { Edge } from './edges.ts'
-import { decide, Existing, exists, type Item, type Verdict } from './import-decision.ts'
+import { type Edge, neighboursIn, type Relation } from './edges.ts'
+import { cycleFault, decide, Existing, exists, type Item, type Verdict } from './import-decision.ts'
 import { remapped, type Scopes, scopeOf, scopesOf } from './import-scopes.ts'
 import { type ReadLine, readLine, toBead, withIds } from './interchange.ts'
 import type { LineComment } from './line.ts'
 import { LineFault } from './line-values.ts'
+import { PlannedBead, PlannedEdges } from './planned.ts'
+import { assertSizes } from './store.ts'
 
 interface ImportOptions {
   readonly rig?: string | undefined
@@ -58,8 +60,9 @@ class Import {
   readonly #warnings: BeadImportIssue[] = []
   /** By target, the first line that has an edge to it. */
   readonly #awaited = new Map<string, { readonly line: number; readonly id: string }>()
-  /** What a dry run would have written: time of the last change by id. */
-  readonly #planned = new Map<string, number>()
+  /** What a dry run would have written. */
+  readonly #planned = new Map<string, PlannedBead>()
+  readonly #plannedEdges = new PlannedEdges()
 
   constructor(city: WorkCity, options: ImportOptions, clock: Clock) {
     this.#city = city
@@ -103,9 +106,11 @@ class Import {
       }
       id = read.id
       const placed = this.#place(read)
-      return { line: line.line, rig: placed.rig, bead: toBead(placed.read, () => this.#createdAt(placed.read.id)) }
+      const bead = toBead(placed.read, () => this.#createdAt(placed.read.id))
+      assertSizes(bead.labels, bead.metadata)
+      return { line: line.line, rig: placed.rig, bead }
     } catch (error) {
-      if (error instanceof LineFault) return this.#fail(line.line, id, error.message)
+      if (error instanceof LineFault || isRefusal(error)) return this.#fail(line.line, id, reasonOf(error))
       throw error
     }
   }
@@ -118,7 +123,9 @@ class Import {
       return { read: withIds(read, rename), rig: (scope ?? target).rig }
     }
     if (scope !== undefined) return { read, rig: scope.rig }
-    throw new LineFault(`the prefix of ${read.id} is not ${allowed.map(({ prefix }) => prefix).join(' or ')}`)
+    throw new LineFault(
+      `the prefix of ${read.id} is not ${allowed.map(({ prefix }) => prefix).join(' or ')}; \`remap\` gives it a new id`,
+    )
   }
 
   /** For a line that does not say: what the bead has, so that the same line twice is the same. */
@@ -132,7 +139,8 @@ class Import {
     if (this.#options.dry_run === true) {
       // Like a write it lets others have their turn.
       await nextTurn()
-      for (const { item, outcome } of this.#look(items)) this.#count(item, this.#plan(item, outcome))
+      const there = new Existing(this.#city, db, items)
+      for (const item of items) this.#count(item, this.#rehearse(item, there))
       return
     }
     try {
@@ -142,7 +150,7 @@ class Import {
       if (!isRefusal(error)) throw error
       const [item] = items
       if (items.length === 1 && item !== undefined) {
-        this.#fail(item.line, item.bead.id, error.message.replace(/^body\./, ''))
+        this.#fail(item.line, item.bead.id, reasonOf(error))
         return
       }
       // One of them: halves find it soon.
@@ -152,16 +160,11 @@ class Import {
     }
   }
 
-  #look(items: readonly Item[]): readonly Verdict[] {
-    const { db } = this.#city.store
-    const there = new Existing(this.#city, db, items)
-    return items.map((item) => ({ item, outcome: decide(db, item, there, this.#options.mode).outcome }))
-  }
-
   #write(tx: Tx, items: readonly Item[]): readonly Verdict[] {
     const there = new Existing(this.#city, tx, items)
+    const around = (relation: Relation) => neighboursIn(tx, relation)
     return items.map((item) => {
-      const { outcome, edges, comments } = decide(tx, item, there, this.#options.mode)
+      const { outcome, edges, comments } = decide(around, item, there, this.#options.mode)
       if (outcome === 'created') this.#create(tx, item, comments)
       else if (outcome === 'updated') this.#update(tx, item, edges, comments)
       return { item, outcome }
@@ -195,19 +198,24 @@ class Import {
     )
   }
 
-  /** What a dry run would do with the second line of an id. */
-  #plan({ bead }: Item, outcome: Verdict['outcome']): Verdict['outcome'] {
-    const { updated_at } = bead.columns
+  /** What the import would do with a line; where another one has its bead already, that is what is there. */
+  #rehearse(item: Item, there: Existing): Verdict['outcome'] {
+    const { bead } = item
+    const { mode } = this.#options
+    const around = (relation: Relation) => this.#plannedEdges.over(this.#city.store.db, relation)
+    const planned = new PlannedBead(bead)
     const earlier = this.#planned.get(bead.id)
-    if (typeof outcome !== 'string') return outcome
-    if (earlier === undefined) {
-      if (outcome === 'created' || outcome === 'updated') this.#planned.set(bead.id, updated_at)
-      return outcome
+    const outcome =
+      earlier === undefined
+        ? decide(around, item, there, mode).outcome
+        : mode === 'create'
+          ? { fault: exists(bead.id) }
+          : (earlier.outcomeOf(planned) ?? cycleFault(around, bead.id, bead.edges) ?? 'updated')
+    if (outcome === 'created' || outcome === 'updated') {
+      this.#planned.set(bead.id, planned)
+      this.#plannedEdges.put(bead.id, bead.edges)
     }
-    if (this.#options.mode === 'create') return { fault: exists(bead.id) }
-    if (updated_at < earlier) return 'skipped'
-    this.#planned.set(bead.id, updated_at)
-    return 'updated'
+    return outcome
   }
 
   #count({ line, bead }: Item, outcome: Verdict['outcome']): void {
@@ -257,6 +265,9 @@ const byLine = (a: BeadImportIssue, b: BeadImportIssue): number => a.line - b.li
 
 /** One line was refused, not the whole store. */
 const isRefusal = (error: unknown): error is Problem => error instanceof Problem && error.status < 500
+
+/** A line has no body: what is wrong with it is at the field. */
+const reasonOf = ({ message }: Error): string => message.replace(/^body\./, '')
 
 function writeComments(tx: Tx, bead: string, comments: readonly LineComment[]): void {
   for (const comment of comments) {

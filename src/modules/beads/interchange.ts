@@ -352,7 +352,7 @@ export function withIds({ id, object, ...rest }: ReadLine, rename: (id: string) 
   const entries = Object.entries(object).map(([key, value]): [string, Json] => {
     if (key === 'id' || key === 'parent' || key === 'parent_id') return [key, renamed(value) ?? value]
     if (key === 'dependencies') return [key, inList(value, ['issue_id', 'depends_on_id', 'id'])]
-    if (key === 'comments') return [key, ownComments(inList(value, ['issue_id']), rename(id))]
+    if (key === 'comments') return [key, ownComments(inList(value, ['issue_id']), id, rename(id))]
     if (key === 'needs' && isList(value)) return [key, value.map(need)]
     if (key === 'metadata' && isObject(value)) return [key, replaced(value, ['svc.root_bead_id', 'gc.root_bead_id'])]
     return [key, value]
@@ -361,8 +361,8 @@ export function withIds({ id, object, ...rest }: ReadLine, rename: (id: string) 
 }
 
 /** Comments of a copy must not meet those of the bead that it was copied from. */
-function ownComments(comments: Json, bead: string): Json {
-  if (!isList(comments)) return comments
+function ownComments(comments: Json, original: string, bead: string): Json {
+  if (bead === original || !isList(comments)) return comments
   return comments.map((comment) =>
     isObject(comment) && typeof comment.id === 'string' ? { ...comment, id: `${bead}:${comment.id}` } : comment,
   )

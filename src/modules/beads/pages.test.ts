@@ -325,8 +325,11 @@ test('an edge to a bead that is not there is no bead that is found', async () =>
 })
 
 test('filters that cannot be meant are refused with the field', () => {
-  assert.throws(() => listQuery({ rig: 'none' }, hasRig), refusal(404))
-  assert.throws(() => readyQuery({ rig: 'none' }, hasRig), refusal(404))
+  assert.throws(() => listQuery({ rig: 'none' }, hasRig), refusal(404, 'query.rig'))
+  assert.throws(() => readyQuery({ rig: 'none' }, hasRig), refusal(404, 'query.rig'))
+  // Times that the schema takes, and that are none: a leap second, and one after the last year that can be said.
+  for (const time of ['2016-12-31T23:59:60Z', '9999-12-31T23:59:59-01:00'])
+    assert.throws(() => listQuery({ closed_after: time }, hasRig), refusal(422, 'query.closed_after'))
   assert.throws(() => listQuery({ metadata: ['=x'] }, hasRig), refusal(422, 'query.metadata'))
   assert.throws(() => listQuery({ q: '"" --' }, hasRig), refusal(422, 'query.q'))
   assert.throws(() => listQuery({ q: 'a '.repeat(40) }, hasRig), refusal(422, 'query.q'))

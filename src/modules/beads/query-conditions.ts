@@ -1,7 +1,7 @@
 /** The conditions of the query language: which fields there are, and what can be said about each. */
 import { BEAD_STATUSES } from '../../contract/beads.ts'
 import { parseDurationMs } from '../../contract/durations.ts'
-import { isoTime } from '../../kernel/clock.ts'
+import { parseDay, parseTime } from '../../kernel/clock.ts'
 import { invalidField, type Problem } from '../../kernel/problem.ts'
 import {
   anyOf,
@@ -24,6 +24,7 @@ export type Field =
   | { readonly type: 'number'; readonly column: NumberField }
   | { readonly type: 'time'; readonly column: TimeField }
   | { readonly type: 'edge'; readonly edge: Edge }
+  | { readonly type: 'flag'; readonly state: State }
   | { readonly type: 'metadata'; readonly key: string }
   | { readonly type: 'label' | 'has' | 'is' }
 
@@ -67,6 +68,8 @@ export const FIELDS: ReadonlyMap<string, Field> = new Map([
   ['blocked-by', edge('blocked-by')],
   ['blocks', edge('blocks')],
   ['child-of', edge('child-of')],
+  ['ephemeral', { type: 'flag', state: 'ephemeral' }],
+  ['is_blocked', { type: 'flag', state: 'blocked' }],
   ['has', { type: 'has' }],
   ['is', { type: 'is' }],
 ])
@@ -112,6 +115,8 @@ export function conditionOf(field: Field, condition: Condition): Query {
       return metadataCondition(field.key, condition)
     case 'edge':
       return each(condition, ({ text: id }) => ({ kind: 'edge', edge: field.edge, id }))
+    case 'flag':
+      return each(condition, (value) => flagCondition(field.state, value))
     case 'label':
       return each(condition, (value) =>
         isAbsent(value) ? not({ kind: 'has', what: 'label' }) : { kind: 'label', label: value.text },
@@ -194,24 +199,16 @@ function comparisonOf(condition: Condition): Comparison {
   return op
 }
 
-const DAY = /^\d{4}-\d{2}-\d{2}$/
-const INSTANT = /^(\d{4}-\d{2}-\d{2})[Tt]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$/
-
 function parseMoment({ text: value, column }: Value): Moment {
-  const day = dayOf(INSTANT.exec(value)?.[1] ?? value)
-  if (day !== undefined) return DAY.test(value) ? { day_ms: day } : { at_ms: Date.parse(value.toUpperCase()) }
+  const day = parseDay(value)
+  if (day !== undefined) return { day_ms: day }
+  const at = parseTime(value)
+  if (at !== undefined) return { at_ms: at }
   try {
     return { ago_ms: Math.round(parseDurationMs(value)) }
   } catch {
     throw mistake(column, 'a duration (7d), a day (2026-11-01) or a time (2026-11-01T09:00:00Z)')
   }
-}
-
-/** Milliseconds of the start of a day that exists, UTC. */
-function dayOf(value: string): number | undefined {
-  if (!DAY.test(value)) return undefined
-  const ms = Date.parse(`${value}T00:00:00Z`)
-  return !Number.isNaN(ms) && isoTime(ms).startsWith(value) ? ms : undefined
 }
 
 function hasCondition({ text: name, column }: Value): Query {
@@ -224,6 +221,12 @@ function hasCondition({ text: name, column }: Value): Query {
     return { kind: 'has', what: field.column }
   if (field?.type === 'words' && field.column !== 'text') return { kind: 'has', what: field.column }
   throw mistake(column, 'a field such as assignee, label, parent or metadata.<key>')
+}
+
+function flagCondition(state: State, { text: name, column }: Value): Query {
+  const lower = name.toLowerCase()
+  if (lower !== 'true' && lower !== 'false') throw mistake(column, 'true or false')
+  return lower === 'true' ? { kind: 'state', state } : not({ kind: 'state', state })
 }
 
 function isCondition({ text: name, column }: Value): Query {

@@ -54,6 +54,8 @@ const UNDERSTOOD: readonly (readonly [string, Query])[] = [
   ['description=none', not(has('description'))],
   ['is:blocked', { kind: 'state', state: 'blocked' }],
   ['is:open', oneOf('status', 'open')],
+  ['ephemeral=true', { kind: 'state', state: 'ephemeral' }],
+  ['is_blocked = FALSE', not({ kind: 'state', state: 'blocked' })],
   ['is!=ready', not({ kind: 'state', state: 'ready' })],
   ['blocked-by:al-1', { kind: 'edge', edge: 'blocked-by', id: 'al-1' }],
   ['child-of=al-1.2', { kind: 'edge', edge: 'child-of', id: 'al-1.2' }],

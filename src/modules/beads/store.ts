@@ -50,6 +50,12 @@ export type BeadChange = Partial<BeadColumns> & {
   readonly touched?: readonly string[]
 }
 
+/** A bead that somebody names, and where. */
+export interface BeadName {
+  readonly location: string
+  readonly id: string
+}
+
 export interface ChangeOptions {
   /** Events beside the generic one, if anything changed. */
   readonly also?: (after: BeadRecord) => readonly EventDraft[]
@@ -102,11 +108,12 @@ export class BeadStore {
     return ids.flatMap((id) => records.get(id) ?? [])
   }
 
-  /** Throws bead-not-found where one of them is missing. */
-  assertExist(ids: Iterable<string>): void {
-    for (const id of ids) {
-      if (this.#deps.db.get('SELECT 1 FROM beads WHERE id = ?', id) === undefined)
-        throw problem('bead-not-found', `there is no bead ${id}`)
+  /** Throws bead-not-found, with the place, where one of those that a body names is missing. */
+  assertExist(named: Iterable<BeadName>): void {
+    for (const { id, location } of named) {
+      if (this.#deps.db.get('SELECT 1 FROM beads WHERE id = ?', id) !== undefined) continue
+      const errors = [{ location, message: 'is the id of no bead', value: id }]
+      throw problem('bead-not-found', `there is no bead ${id}`, { errors })
     }
   }
 
@@ -327,7 +334,7 @@ function sum(one: EdgeEffect, other: EdgeEffect): EdgeEffect {
   return parent === undefined ? effect : { ...effect, parent }
 }
 
-function assertSizes(labels: readonly string[], metadata: object): void {
+export function assertSizes(labels: readonly string[], metadata: object): void {
   if (labels.length > MAX_LABELS) throw invalidField('body.labels', `a bead has at most ${MAX_LABELS} labels`)
   if (Object.keys(metadata).length > MAX_METADATA)
     throw invalidField('body.metadata', `a bead has at most ${MAX_METADATA} keys of metadata`)

@@ -118,10 +118,22 @@ for (const [name, before, change, expected] of TABLE)
   test(name, () => assert.deepEqual(consequences(before, change, NOW), expected))
 
 test('a bead can be claimed by whoever has it, and by anybody while nobody has it, but not once it is closed', () => {
-  assert.equal(claimRefusal(RECORD, 'ann'), undefined)
-  assert.equal(claimRefusal(claimed, 'ann'), undefined)
-  assert.equal(claimRefusal({ status: 'in_progress', assignee: null }, 'bob'), undefined)
-  assert.equal(claimRefusal(claimed, 'bob'), 'held')
-  assert.equal(claimRefusal({ status: 'open', assignee: 'ann' }, 'bob'), 'held')
-  assert.equal(claimRefusal(closed, 'ann'), 'closed')
+  const by = (assignee: string) => ({ assignee, session_id: undefined, isOwnName: false })
+  assert.equal(claimRefusal(RECORD, by('ann')), undefined)
+  assert.equal(claimRefusal(claimed, by('ann')), undefined)
+  assert.equal(claimRefusal({ ...claimed, assignee: null }, by('bob')), undefined)
+  assert.equal(claimRefusal(claimed, by('bob')), 'held')
+  assert.equal(claimRefusal({ ...RECORD, assignee: 'ann' }, by('bob')), 'held')
+  assert.equal(claimRefusal(closed, by('ann')), 'closed')
+})
+
+test('sessions that share a name do not take work from each other while its lease lasts', () => {
+  const held = { ...leased, assignee: 'pool', session_id: 's1' }
+  const by = (session_id: string | undefined, isOwnName = false) => ({ assignee: 'pool', session_id, isOwnName })
+  assert.equal(claimRefusal(held, by('s2')), 'held-elsewhere')
+  assert.equal(claimRefusal(held, by('s1')), undefined)
+  assert.equal(claimRefusal(held, by(undefined)), undefined)
+  assert.equal(claimRefusal(held, by('s2', true)), undefined)
+  assert.equal(claimRefusal({ ...held, session_id: null }, by('s2')), undefined)
+  assert.equal(claimRefusal({ ...held, ...NO_LEASE }, by('s2')), undefined)
 })

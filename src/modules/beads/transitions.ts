@@ -42,13 +42,32 @@ export function consequences(before: BeadRecord, change: Partial<BeadColumns>, n
   return { ...moved, session_id: null, session_name: null, ...lease }
 }
 
-export type ClaimRefusal = 'closed' | 'held'
+export type ClaimRefusal = 'closed' | 'held' | 'held-elsewhere'
 
-/** Why `assignee` cannot claim it now; undefined where they can, also once more. */
+/** Who wants to have it. */
+export interface Claiming {
+  readonly assignee: string
+  readonly session_id: string | undefined
+  /** False: other sessions may go by that name too, as those of a pool do. */
+  readonly isOwnName: boolean
+}
+
+/** Why it cannot be claimed now; undefined where it can, also once more by who has it. */
 export function claimRefusal(
-  bead: Pick<BeadRecord, 'status' | 'assignee'>,
-  assignee: string,
+  bead: Pick<BeadRecord, 'status' | 'assignee' | 'session_id' | 'lease_expires_at'>,
+  claiming: Claiming,
 ): ClaimRefusal | undefined {
   if (bead.status === 'closed') return 'closed'
-  return bead.assignee === null || bead.assignee === assignee ? undefined : 'held'
+  if (bead.assignee === null) return undefined
+  if (bead.assignee !== claiming.assignee) return 'held'
+  return isHeldElsewhere(bead, claiming) ? 'held-elsewhere' : undefined
+}
+
+/** A claim that another session of that name keeps alive: two of them must not work on one bead. */
+function isHeldElsewhere(
+  { session_id, lease_expires_at }: Pick<BeadRecord, 'session_id' | 'lease_expires_at'>,
+  { session_id: own, isOwnName }: Claiming,
+): boolean {
+  if (isOwnName || own === undefined || session_id === null) return false
+  return own !== session_id && lease_expires_at !== null
 }

@@ -97,6 +97,10 @@ export function cityInfo(city: City, host: string, now: number): CityInfo {
   return info
 }
 
+/** On its way to running, and not given up. */
+export const isStarting = ({ state, wanted }: City): boolean =>
+  wanted === 'running' && (state === 'queued' || phasesCompleted(state) !== undefined)
+
 export const uptimeSeconds = (city: City, now: number): number =>
   city.runningSince === undefined ? 0 : Math.max(0, Math.floor((now - city.runningSince) / 1000))
 

@@ -112,11 +112,8 @@ export function createCityHandlers({
     return detail(city)
   }
 
-  const status: Handler<typeof getCityStatus> = async (call) => {
-    const { params, query } = call
-    const { store } = cities.running(params.cityName)
-    if (isBlocking(query)) await waitForChange(store.log, query, clock, call.signal, () => true)
-    const city = cities.running(params.cityName)
+  const statusNow = (name: string) => {
+    const city = cities.running(name)
     const { log } = city.store
     const now = clock.now()
     const { running, agents, rigs } = activity(city.name)
@@ -138,6 +135,13 @@ export function createCityHandlers({
       },
       { 'X-SVC-Index': String(log.head) },
     )
+  }
+
+  const status: Handler<typeof getCityStatus> = (call) => {
+    const { params, query } = call
+    const { store } = cities.running(params.cityName)
+    if (!isBlocking(query)) return statusNow(params.cityName)
+    return waitForChange(store.log, query, clock, call.signal, () => true).then(() => statusNow(params.cityName))
   }
 
   const health: Handler<typeof getCityHealth> = ({ params }) => {

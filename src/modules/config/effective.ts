@@ -61,6 +61,8 @@ export type EffectiveAgent = DeepReadonly<
   readonly config_dir: string
   /** Names of the fragments behind its prompt, in order. */
   readonly fragments: readonly string[]
+  /** A pool: work that waits for it starts as many sessions as its limits allow, and not just one. */
+  readonly scales: boolean
   /** Identities of the agents it depends on. */
   readonly dependencies: readonly string[]
   /** Live commands of packs, each with its pack's directory. */
@@ -247,10 +249,20 @@ function buildAgent(agent: FinishedAgent, facts: Facts): EffectiveAgent {
     origin: draft.origin,
     config_dir: draft.home.dir,
     fragments: fragments.map((fragment) => fragment.name),
+    scales: isPool(draft.fields, fields),
     dependencies: facts.dependencies.get(identity) ?? [],
     global_live: globals.flatMap((live) => live.commands.map((command) => ({ command, config_dir: live.dir }))),
     paths: facts.paths.get(identity) ?? {},
   }
+}
+
+/** By what it says of itself: a limit that it has from its rig or city only bounds it. */
+function isPool(own: TableNode, { entries }: TableNode): boolean {
+  const limit = own.entries.get('max_active_sessions')
+  const floor = entries.get('min_active_sessions')
+  const several = limit?.kind === 'scalar' && limit.value !== 0 && limit.value !== 1
+  const some = floor?.kind === 'scalar' && floor.value !== 0
+  return several || some || entries.has('namepool') || entries.has('scale_check')
 }
 
 function buildRig(name: string, fields: TableNode, facts: Facts): EffectiveRig {

@@ -83,6 +83,8 @@ test('patches of every layer apply in their order', () => {
   assert.equal(agent('storefront/review.builder')?.max_active_sessions, 2)
   assert.equal(agent('backend/review.builder')?.max_active_sessions, 4)
   assert.equal(agent('mayor')?.max_active_sessions, 20)
+  assert.equal(agent('storefront/review.builder')?.scales, true, 'a limit of its own makes a pool')
+  assert.equal(agent('mayor')?.scales, false, 'one of the city does not')
   assert.equal(config.providers['codex']?.resolved.ready_delay_ms, 4000)
   assert.deepEqual(
     config.rigs.map((rig) => [rig.name, rig.prefix, rig.default_branch]),

@@ -10,7 +10,7 @@ import { convoyBeads } from '../../supervisor/city-convoys.ts'
 import { BEADS_LISTS_SCHEMA, BEADS_SCHEMA } from '../beads/schema.ts'
 import { type BeadDraft, BeadStore } from '../beads/store.ts'
 import { closeConvoy, convoyReaction, sweepConvoys } from './completion.ts'
-import { CONVOYS_SCHEMA } from './schema.ts'
+import { CONVOYS_CHILDREN_SCHEMA, CONVOYS_SCHEMA } from './schema.ts'
 
 /** Beads, convoys and the reaction to them, on a real store, without a server. */
 class World implements AsyncDisposable {
@@ -18,7 +18,14 @@ class World implements AsyncDisposable {
   readonly #clock = new ManualClock()
   readonly store = openStore({
     path: join(this.#directory.path, 'city.db'),
-    migrations: [STORE_SCHEMA, BEADS_SCHEMA, CONVOYS_SCHEMA, REACTIONS_SCHEMA, BEADS_LISTS_SCHEMA],
+    migrations: [
+      STORE_SCHEMA,
+      BEADS_SCHEMA,
+      CONVOYS_SCHEMA,
+      REACTIONS_SCHEMA,
+      BEADS_LISTS_SCHEMA,
+      CONVOYS_CHILDREN_SCHEMA,
+    ],
     owner: 'a test',
     clock: this.#clock,
   })
@@ -154,6 +161,32 @@ test('removing or deleting the last open member completes a convoy', async () =>
   assert.equal(world.status('al-1'), 'closed')
   await world.write((tx) => world.beads.remove(tx, 'al-x', 'test', true))
   assert.equal(world.status('al-2'), 'closed')
+})
+
+test('children are members: the last one that closes, leaves or goes completes their convoy', async () => {
+  await using world = new World()
+  await world.react()
+  const child = (tx: Tx, id: string, parent: string) => world.bead(tx, id, { parent })
+  await world.write((tx) => {
+    for (const id of ['al-closes', 'al-leaves', 'al-goes']) world.convoy(tx, id, [])
+    for (const id of ['al-closes', 'al-leaves', 'al-goes']) {
+      child(tx, `${id}.1`, id)
+      child(tx, `${id}.2`, id)
+    }
+  })
+  await world.write((tx) => {
+    for (const id of ['al-closes', 'al-leaves', 'al-goes']) world.close(tx, `${id}.1`)
+  })
+  assert.deepEqual(['al-closes', 'al-leaves', 'al-goes'].map(world.status), ['open', 'open', 'open'])
+  await world.write((tx) => world.close(tx, 'al-closes.2'))
+  await world.write((tx) => world.beads.change(tx, 'al-leaves.2', { parent: null }, 'test'))
+  await world.write((tx) => world.beads.remove(tx, 'al-goes.2', 'test', false))
+  assert.deepEqual(['al-closes', 'al-leaves', 'al-goes'].map(world.status), ['closed', 'closed', 'closed'])
+  assert.deepEqual(world.said().slice(3), [
+    'convoy.closed al-closes 2/2',
+    'convoy.closed al-leaves 1/1',
+    'convoy.closed al-goes 1/1',
+  ])
 })
 
 test('however a convoy is closed, the log says so once; reopened and closed again, once more', async () => {

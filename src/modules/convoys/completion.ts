@@ -27,9 +27,11 @@ const SWEEP_BATCH = 50
 
 const CAN_CLOSE = `b.issue_type = '${CONVOY_TYPE}' AND b.status <> 'closed' AND c.total > 0 AND c.closed = c.total
   AND NOT EXISTS (SELECT 1 FROM bead_labels WHERE n = b.n AND label = '${OWNED_LABEL}')`
-/** The convoy itself and those that track it, as far as they have become complete and are still open. */
-const DUE = `SELECT c.id FROM convoys AS c CROSS JOIN beads AS b ON b.id = c.id WHERE c.due = 1 AND ${CAN_CLOSE} AND c.id IN (
-  SELECT issue_id FROM bead_deps WHERE depends_on_id = ? AND type = 'tracks' UNION ALL SELECT ?)`
+/** Convoys that have become complete and are still open. */
+const ALL_DUE = `SELECT c.id FROM convoys AS c CROSS JOIN beads AS b ON b.id = c.id WHERE c.due = 1 AND ${CAN_CLOSE}`
+/** The bead itself and those that it is a member of, as far as they are due. */
+const DUE = `${ALL_DUE} AND c.id IN (SELECT issue_id FROM bead_deps WHERE depends_on_id = ? AND type = 'tracks'
+  UNION ALL SELECT depends_on_id FROM bead_deps WHERE issue_id = ? AND type = 'parent-child' UNION ALL SELECT ?)`
 const UNANNOUNCED = `SELECT b.status, coalesce(c.announced, '') AS announced FROM beads AS b LEFT JOIN convoys AS c ON c.id = b.id
   WHERE b.id = ? AND b.issue_type = '${CONVOY_TYPE}'
     AND (coalesce(c.announced, '') = '' OR (b.status = 'closed' AND c.announced <> 'closed'))`
@@ -44,11 +46,11 @@ export function convoyReaction(deps: CompletionDeps): Reaction {
   const { db } = deps
   return {
     name: 'convoys',
-    types: ['bead.created', 'bead.updated', 'bead.closed'],
+    types: ['bead.created', 'bead.updated', 'bead.closed', 'bead.deleted'],
     since: 'start',
-    concerns: ({ subject = '', envelope }) =>
-      (envelope.includes(SAYS_CONVOY) && db.get(UNANNOUNCED, subject) !== undefined) ||
-      (db.get(ANY_DUE) !== undefined && db.get(`${DUE} LIMIT 1`, subject, subject) !== undefined),
+    concerns: (event) =>
+      (event.envelope.includes(SAYS_CONVOY) && db.get(UNANNOUNCED, event.subject ?? '') !== undefined) ||
+      (db.get(ANY_DUE) !== undefined && dueBy(db, event).length > 0),
     react(tx, event) {
       const { subject = '' } = event
       if (tx.get(UNANNOUNCED, subject)?.announced === '') {
@@ -57,9 +59,24 @@ export function convoyReaction(deps: CompletionDeps): Reaction {
         if (isBornClosed(event)) markAnnounced(tx, subject, 'closed')
       }
       if (tx.get(UNANNOUNCED, subject) !== undefined) announce(deps, tx, subject, 'closed', 'supervisor')
-      for (const { id } of tx.all(DUE, subject, subject)) closeConvoy(deps, tx, String(id), ALL_CLOSED, 'supervisor')
+      for (const id of dueBy(tx, event)) closeConvoy(deps, tx, id, ALL_CLOSED, 'supervisor')
     },
   }
+}
+
+/** Convoys that are due for what the event tells of. Who a child has left is not written anywhere: then all that are due. */
+function dueBy(reader: Pick<Tx, 'all'>, event: StoredEvent): readonly string[] {
+  const { subject = '' } = event
+  const rows = leavesParent(event) ? reader.all(ALL_DUE) : reader.all(DUE, subject, subject, subject)
+  return rows.map(({ id }) => String(id))
+}
+
+/** True where a bead may be no child any more of the one that it was a child of. */
+export function leavesParent({ type, envelope }: StoredEvent): boolean {
+  if (type === 'bead.deleted') return true
+  if ((type !== 'bead.updated' && type !== 'bead.closed') || !envelope.includes('"parent"')) return false
+  const { payload }: { readonly payload: PayloadOf<'bead.updated'> } = JSON.parse(envelope)
+  return payload.changed.includes('parent')
 }
 
 function isBornClosed({ type, envelope }: StoredEvent): boolean {

@@ -44,10 +44,10 @@ const SETTING_KEYS = {
   notify: 'convoy.notify',
   merge: 'convoy.merge',
   target: 'target',
+  molecule: 'convoy.molecule',
 } as const
 type SettingName = keyof typeof SETTING_KEYS
-const MOLECULE_KEY = 'convoy.molecule'
-const SETTING_NAMES = ['owner', 'notify', 'merge', 'target'] as const satisfies readonly SettingName[]
+const SETTING_NAMES = ['owner', 'notify', 'merge', 'target', 'molecule'] as const satisfies readonly SettingName[]
 
 /** Settings as metadata: those that are said; null takes one away. */
 export function settingsAsMetadata<V extends string | null>(
@@ -63,11 +63,18 @@ export function settingsAsMetadata<V extends string | null>(
 
 export const isOwned = ({ labels }: Pick<Bead, 'labels'>): boolean => labels?.includes(OWNED_LABEL) ?? false
 
+/** The convoy with this id, for an operation on it; 400 where the bead is something else (sheet 03 §7). */
 export function needConvoy(beads: ConvoyBeads, id: string): Bead {
+  const bead = findConvoy(beads, id)
+  if (bead.issue_type === CONVOY_TYPE) return bead
+  throw problem('invalid-request', `the bead ${id} is no convoy, it is a ${bead.issue_type}`, {
+    errors: [{ location: 'path.id', message: 'is no convoy', value: id }],
+  })
+}
+
+function findConvoy(beads: ConvoyBeads, id: string): Bead {
   const [bead] = beads.wireBare([id])
   if (bead === undefined) throw problem('convoy-not-found', `there is no convoy ${id}`)
-  if (bead.issue_type !== CONVOY_TYPE)
-    throw problem('convoy-not-found', `there is no convoy ${id}: the bead of this id is a ${bead.issue_type}`)
   return bead
 }
 
@@ -90,16 +97,18 @@ export function wireConvoy(bead: Bead, progress: ConvoyProgress): Convoy {
     const value = metadata[SETTING_KEYS[name]]
     return value === undefined || value === '' ? [] : [[name, value] as const]
   })
-  const molecule = metadata[MOLECULE_KEY]
   return {
     ...bead,
     ...Object.fromEntries(settings),
-    ...(molecule === undefined || molecule === '' ? {} : { molecule }),
     owned: isOwned(bead),
     progress,
   }
 }
 
+/** The convoy with this id, as clients see it; 404 also where the bead is something else. */
 export function readConvoy(reader: Reader, beads: ConvoyBeads, id: string): Convoy {
-  return wireConvoy(needConvoy(beads, id), progressOf(reader, [id])(id))
+  const bead = findConvoy(beads, id)
+  if (bead.issue_type !== CONVOY_TYPE)
+    throw problem('convoy-not-found', `there is no convoy ${id}: the bead of this id is a ${bead.issue_type}`)
+  return wireConvoy(bead, progressOf(reader, [id])(id))
 }

@@ -17,6 +17,7 @@ import {
   type removeFromConvoy,
 } from '../../contract/convoys.ts'
 import { DEFAULT_LIMIT } from '../../contract/paging.ts'
+import type { ProblemCode } from '../../contract/problems.ts'
 import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
@@ -26,7 +27,7 @@ import type { StoredEvent } from '../../kernel/event-log.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { waitForChange } from '../../kernel/waiting.ts'
-import { announce, closeConvoy, sweepConvoys } from './completion.ts'
+import { announce, closeConvoy, leavesParent, sweepConvoys } from './completion.ts'
 import {
   type ConvoyBeads,
   type ConvoyChange,
@@ -64,7 +65,8 @@ export interface ConvoyHandlersDeps {
 const ACTOR = 'api'
 /** What of an event about a bead changes a list of convoys: the bead is one, or in one. */
 const TOUCHES_CONVOYS = `SELECT 1 FROM beads WHERE id = ? AND issue_type = 'convoy'
-  UNION ALL SELECT 1 FROM bead_deps WHERE depends_on_id = ? AND type = 'tracks' LIMIT 1`
+  UNION ALL SELECT 1 FROM bead_deps WHERE depends_on_id = ? AND type = 'tracks'
+  UNION ALL SELECT 1 FROM beads AS b CROSS JOIN beads AS c ON c.id = b.parent WHERE b.id = ? AND c.issue_type = 'convoy' LIMIT 1`
 
 export function createConvoyHandlers({ clock, city }: ConvoyHandlersDeps) {
   const headers = ({ store }: ConvoyCity, revision: number) => ({
@@ -97,14 +99,16 @@ export function createConvoyHandlers({ clock, city }: ConvoyHandlersDeps) {
     const { store, beads } = city(params.cityName)
     const index = String(store.log.head)
     const statuses = query.status ?? (query.all === true ? (['open', 'in_progress', 'closed'] as const) : undefined)
-    const limit = query.limit || DEFAULT_LIMIT
-    const page = convoysPage(store.db, { statuses }, keyOf('convoy', query.cursor), limit)
+    const { limit, order = 'desc' } = query
+    // A cursor belongs to the order that it was made with.
+    const kind = `convoys ${order}`
+    const page = convoysPage(store.db, { statuses }, order, keyOf(kind, query.cursor), limit || DEFAULT_LIMIT)
     const progress = progressOf(store.db, page.items)
     return ok(
       {
         items: beads.wireBare(page.items).map((bead) => wireConvoy(bead, progress(bead.id))),
         total: countConvoys(store.db, { statuses }),
-        ...nextCursor('convoy', page.next),
+        ...nextCursor(kind, page.next),
       },
       { 'X-SVC-Index': index },
     )
@@ -117,7 +121,7 @@ export function createConvoyHandlers({ clock, city }: ConvoyHandlersDeps) {
     const members = [...new Set(items)]
     const { status, body: convoy } = await store.keys.once(claim, () =>
       store.db.write((tx) => {
-        refuseUnknown(tx, members)
+        refuseUnknown(tx, items)
         const labels = owned === true ? [OWNED_LABEL] : []
         const metadata = settingsAsMetadata<string>(body)
         const id = beads.create(tx, { title, description, rig, labels, metadata, members }, ACTOR)
@@ -204,8 +208,14 @@ export function createConvoyHandlers({ clock, city }: ConvoyHandlersDeps) {
     return changing(found, params.id, header('if-match'), (tx, { id, status }) => {
       if (status === 'closed')
         throw problem('conflict-wrong-state', `the convoy ${id} is closed: reopen it before you add to it`)
-      refuseUnknown(tx, items)
-      refuse(items, (item) => item === id, 'is the convoy itself')
+      refuseUnknown(tx, body.items)
+      refuse(
+        'validation-failed',
+        body.items,
+        items.filter((item) => item === id),
+        () => `body.items: ${id} is the convoy itself`,
+        'is the convoy itself',
+      )
       const known = membersAmong(tx, id, items)
       noteMembers(found, tx, id, { added: items.filter((item) => !known.has(item)), removed: [] })
     })
@@ -215,8 +225,7 @@ export function createConvoyHandlers({ clock, city }: ConvoyHandlersDeps) {
     const found = city(params.cityName)
     const items = [...new Set(body.items)]
     return changing(found, params.id, header('if-match'), (tx, { id }) => {
-      const known = membersAmong(tx, id, items)
-      refuse(items, (item) => !known.has(item), 'is not a member of the convoy')
+      refuseStrangers(tx, id, body.items)
       noteMembers(found, tx, id, { added: [], removed: items })
     })
   }
@@ -284,26 +293,37 @@ function noteMembers({ store, beads }: ConvoyCity, tx: Tx, id: string, { added, 
   store.log.append(tx, { type: 'convoy.updated', actor: ACTOR, subject: id, payload })
 }
 
-function refuseUnknown(tx: Tx, items: readonly string[]): void {
+function refuseUnknown(tx: Tx, given: readonly string[], items = given): void {
   const known = beadsAmong(tx, items)
   const missing = items.filter((item) => !known.has(item))
-  if (missing.length === 0) return
-  throw problem('bead-not-found', `there is no bead ${missing[0]}`, {
-    errors: missing.map((id) => ({
-      location: `body.items[${items.indexOf(id)}]`,
-      message: 'there is no such bead',
-      value: id,
-    })),
-  })
+  refuse('bead-not-found', given, missing, (item) => `there is no bead ${item}`, 'there is no such bead')
 }
 
-function refuse(items: readonly string[], isWrong: (item: string) => boolean, message: string): void {
-  const errors = items.flatMap((item, at) =>
-    isWrong(item) ? [{ location: `body.items[${at}]`, message, value: item }] : [],
-  )
-  const [first] = errors
-  if (first !== undefined)
-    throw problem('validation-failed', `${first.location}: ${first.value} ${message}`, { errors })
+/** What is not there may be removed where it is a member all the same. */
+function refuseStrangers(tx: Tx, convoy: string, given: readonly string[]): void {
+  const known = membersAmong(tx, convoy, given)
+  const strangers = given.filter((item) => !known.has(item))
+  refuseUnknown(tx, given, strangers)
+  const message = 'is not a member of the convoy'
+  refuse('invalid-request', given, strangers, (item) => `${item} ${message} ${convoy}`, message)
+}
+
+/** Names each of the `wrong` ones by its place among those that were given. */
+function refuse(
+  code: ProblemCode,
+  given: readonly string[],
+  wrong: readonly string[],
+  sentence: (item: string) => string,
+  message: string,
+): void {
+  const [first] = wrong
+  if (first === undefined) return
+  const errors = [...new Set(wrong)].map((item) => ({
+    location: `body.items[${given.indexOf(item)}]`,
+    message,
+    value: item,
+  }))
+  throw problem(code, sentence(first), { errors })
 }
 
 const unfinished = (id: string, open: readonly string[]) =>
@@ -311,9 +331,10 @@ const unfinished = (id: string, open: readonly string[]) =>
     errors: open.map((member) => ({ location: 'path.id', message: `${member} is not closed`, value: member })),
   })
 
-function concernsConvoys(db: Store['db'], { type, subject = '' }: StoredEvent): boolean {
-  if (type === 'city.stopped' || type === 'bead.deleted' || type.startsWith('convoy.')) return true
-  return type.startsWith('bead.') && db.get(TOUCHES_CONVOYS, subject, subject) !== undefined
+function concernsConvoys(db: Store['db'], event: StoredEvent): boolean {
+  const { type, subject = '' } = event
+  if (type === 'city.stopped' || type.startsWith('convoy.') || leavesParent(event)) return true
+  return type.startsWith('bead.') && db.get(TOUCHES_CONVOYS, subject, subject, subject) !== undefined
 }
 
 const nextCursor = (kind: string, next: ListKey | undefined) =>

@@ -1,6 +1,7 @@
 /** Who is in a convoy, a page at a time, and whose work in convoys nobody has. */
 import type { Bead, BeadStatus } from '../../contract/beads.ts'
 import { MAX_NAMED_MEMBERS, type StrandedBead, type UnknownMember } from '../../contract/convoys.ts'
+import type { ListOrder } from '../../contract/paging.ts'
 import type { ConvoyBeads, Reader } from './convoys.ts'
 
 /** Where a page begins: after the item of this time and id. */
@@ -18,8 +19,11 @@ export interface Page<T> {
 const NEVER = Number.MAX_SAFE_INTEGER
 const FIRST: ListKey = { createdAt: -1, id: '' }
 
-const MEMBERS = `SELECT d.depends_on_id AS id, coalesce(b.created_at, ${NEVER}) AS created_at, b.status AS status
-  FROM bead_deps AS d LEFT JOIN beads AS b ON b.id = d.depends_on_id WHERE d.issue_id = ? AND d.type = 'tracks'`
+/** What a convoy tracks, and what it contains (old data has its members so); parameters: the convoy, twice. */
+const MEMBERS = `SELECT m.id AS id, coalesce(b.created_at, ${NEVER}) AS created_at, b.status AS status FROM (
+    SELECT depends_on_id AS id FROM bead_deps WHERE issue_id = ? AND type = 'tracks'
+    UNION SELECT issue_id FROM bead_deps WHERE depends_on_id = ? AND type = 'parent-child') AS m
+  LEFT JOIN beads AS b ON b.id = m.id`
 
 /** Members in the order of (created_at, id); placeholders for those that are not there come last. */
 export function membersPage(
@@ -32,6 +36,7 @@ export function membersPage(
   const { items: ids, next } = pageOf(
     reader.all(
       `SELECT id, created_at FROM (${MEMBERS}) WHERE (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?`,
+      convoy,
       convoy,
       after.createdAt,
       after.id,
@@ -49,6 +54,7 @@ export function openMembers(reader: Reader, convoy: string): readonly string[] {
     .all(
       `SELECT id FROM (${MEMBERS}) WHERE status IS NOT 'closed' ORDER BY created_at, id LIMIT ?`,
       convoy,
+      convoy,
       MAX_NAMED_MEMBERS,
     )
     .map(({ id }) => String(id))
@@ -57,10 +63,12 @@ export function openMembers(reader: Reader, convoy: string): readonly string[] {
 /** Which of these are members. */
 export function membersAmong(reader: Reader, convoy: string, ids: readonly string[]): ReadonlySet<string> {
   const rows = reader.all(
-    `SELECT depends_on_id AS id FROM bead_deps
-     WHERE issue_id = ? AND type = 'tracks' AND depends_on_id IN (SELECT value FROM json_each(?))`,
-    convoy,
+    `SELECT m.value AS id FROM json_each(?) AS m
+     WHERE EXISTS (SELECT 1 FROM bead_deps WHERE issue_id = ? AND depends_on_id = m.value AND type = 'tracks')
+       OR EXISTS (SELECT 1 FROM bead_deps WHERE issue_id = m.value AND depends_on_id = ? AND type = 'parent-child')`,
     JSON.stringify(ids),
+    convoy,
+    convoy,
   )
   return new Set(rows.map(({ id }) => String(id)))
 }
@@ -73,8 +81,9 @@ export function beadsAmong(reader: Reader, ids: readonly string[]): ReadonlySet<
 
 /** From the beads that are open, which are few, and not from the members of convoys, which may be closed long ago. */
 const STRANDED = `FROM beads AS b WHERE b.status <> 'closed' AND b.status = 'open' AND b.assignee IS NULL AND b.workable = 1
-  AND EXISTS (SELECT 1 FROM bead_deps AS d CROSS JOIN beads AS c ON c.id = d.issue_id
-    WHERE d.depends_on_id = b.id AND d.type = 'tracks' AND c.issue_type = 'convoy' AND c.status <> 'closed')`
+  AND (EXISTS (SELECT 1 FROM bead_deps AS d CROSS JOIN beads AS c ON c.id = d.issue_id
+      WHERE d.depends_on_id = b.id AND d.type = 'tracks' AND c.issue_type = 'convoy' AND c.status <> 'closed')
+    OR EXISTS (SELECT 1 FROM beads AS c WHERE c.id = b.parent AND c.issue_type = 'convoy' AND c.status <> 'closed'))`
 
 export function strandedPage(
   reader: Reader,
@@ -100,9 +109,14 @@ export const countStranded = (reader: Reader): number => Number(reader.get(`SELE
 function openConvoysOf(reader: Reader, ids: readonly string[]): ReadonlyMap<string, string[]> {
   const found = new Map<string, string[]>()
   const rows = reader.all(
-    `SELECT d.depends_on_id AS member, d.issue_id AS convoy FROM bead_deps AS d JOIN beads AS c ON c.id = d.issue_id
-     WHERE d.depends_on_id IN (SELECT value FROM json_each(?)) AND d.type = 'tracks'
-       AND c.issue_type = 'convoy' AND c.status <> 'closed' ORDER BY c.created_at, c.id`,
+    `SELECT m.member, c.id AS convoy FROM (
+       SELECT depends_on_id AS member, issue_id AS convoy FROM bead_deps
+         WHERE depends_on_id IN (SELECT value FROM json_each(?)) AND type = 'tracks'
+       UNION SELECT issue_id, depends_on_id FROM bead_deps
+         WHERE issue_id IN (SELECT value FROM json_each(?)) AND type = 'parent-child') AS m
+     CROSS JOIN beads AS c ON c.id = m.convoy
+     WHERE c.issue_type = 'convoy' AND c.status <> 'closed' ORDER BY c.created_at, c.id`,
+    JSON.stringify(ids),
     JSON.stringify(ids),
   )
   for (const { member, convoy } of rows) {
@@ -126,17 +140,24 @@ const inFilter = ({ statuses }: ConvoyFilter) =>
         values: [JSON.stringify(statuses)],
       }
 
-/** Ids of convoys, newest first. */
+const PAGE_ORDERS = {
+  desc: { after: '(created_at, id) < (?, ?) ORDER BY created_at DESC, id DESC', start: { createdAt: NEVER, id: '' } },
+  asc: { after: '(created_at, id) > (?, ?) ORDER BY created_at, id', start: FIRST },
+} as const satisfies Record<ListOrder, object>
+
+/** Ids of convoys, in this order. */
 export function convoysPage(
   reader: Reader,
   filter: ConvoyFilter,
-  before: ListKey | undefined,
+  order: ListOrder,
+  key: ListKey | undefined,
   limit: number,
 ): Page<string> {
   const { from, values } = inFilter(filter)
-  const { createdAt, id } = before ?? { createdAt: NEVER, id: '' }
+  const { after, start } = PAGE_ORDERS[order]
+  const { createdAt, id } = key ?? start
   const rows = reader.all(
-    `SELECT id, created_at FROM ${from} AND (created_at, id) < (?, ?) ORDER BY created_at DESC, id DESC LIMIT ?`,
+    `SELECT id, created_at FROM ${from} AND ${after} LIMIT ?`,
     ...values,
     createdAt,
     id,

@@ -6,7 +6,7 @@ import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import type { Tx } from '../../kernel/database.ts'
 import { openStore, STORE_SCHEMA, type Store } from '../../kernel/store.ts'
-import { CONVOYS_SCHEMA } from './schema.ts'
+import { CONVOYS_CHILDREN_SCHEMA, CONVOYS_SCHEMA } from './schema.ts'
 
 /** The tables of beads as far as progress depends on them. */
 const BEADS = `
@@ -19,10 +19,12 @@ const IDS = ['c-1', 'c-2', 'c-3', 'b-1', 'b-2', 'b-3']
 const STATUSES = ['open', 'in_progress', 'closed']
 const type = (id: string) => (id.startsWith('c') ? 'convoy' : 'task')
 
-function open(directory: string): Store {
+const FIRST = [STORE_SCHEMA, BEADS, CONVOYS_SCHEMA]
+
+function open(directory: string, migrations = [...FIRST, CONVOYS_CHILDREN_SCHEMA]): Store {
   return openStore({
     path: join(directory, 'city.db'),
-    migrations: [STORE_SCHEMA, BEADS, CONVOYS_SCHEMA],
+    migrations,
     owner: 'a test',
     clock: new ManualClock(),
   })
@@ -45,8 +47,10 @@ const due = (store: Store) => store.db.all('SELECT id FROM convoys WHERE due = 1
 const counted = (store: Store) =>
   store.db.all('SELECT id, total, closed FROM convoys WHERE total > 0 OR closed <> 0 ORDER BY id')
 const plain = (store: Store) =>
-  store.db.all(`SELECT d.issue_id AS id, count(*) AS total, count(*) FILTER (WHERE b.status = 'closed') AS closed
-    FROM bead_deps AS d LEFT JOIN beads AS b ON b.id = d.depends_on_id WHERE d.type = 'tracks' GROUP BY d.issue_id ORDER BY id`)
+  store.db.all(`SELECT m.convoy AS id, count(*) AS total, count(*) FILTER (WHERE b.status = 'closed') AS closed FROM (
+      SELECT issue_id AS convoy, depends_on_id AS member FROM bead_deps WHERE type = 'tracks'
+      UNION SELECT depends_on_id, issue_id FROM bead_deps WHERE type = 'parent-child') AS m
+    LEFT JOIN beads AS b ON b.id = m.member GROUP BY m.convoy ORDER BY id`)
 const complete = (store: Store) =>
   store.db
     .all(
@@ -60,6 +64,7 @@ const step = fc.oneof(
   fc.tuple(fc.constant('make' as const), id, fc.constantFrom(...STATUSES)),
   fc.tuple(fc.constant('move' as const), id, fc.constantFrom(...STATUSES)),
   fc.tuple(fc.constant('link' as const), id, id),
+  fc.tuple(fc.constant('contain' as const), id, id),
   fc.tuple(fc.constant('relate' as const), id, id),
   fc.tuple(fc.constant('unlink' as const), id, id),
   fc.tuple(fc.constant('retype' as const), id, id),
@@ -77,12 +82,14 @@ test('whatever happens to beads and edges, the kept progress is what counting gi
             if (what === 'make') make(tx, one, other)
             else if (what === 'move') move(tx, one, other)
             else if (what === 'link') link(tx, one, other)
+            else if (what === 'contain') link(tx, one, other, 'parent-child')
             else if (what === 'relate') link(tx, one, other, 'relates-to')
             else if (what === 'unlink') unlink(tx, one, other)
             else if (what === 'remove') remove(tx, one, other === 'edges')
             else
               tx.run(
-                `UPDATE OR IGNORE bead_deps SET type = iif(type = 'tracks', 'relates-to', 'tracks')
+                `UPDATE OR IGNORE bead_deps SET type = CASE type
+                   WHEN 'tracks' THEN 'relates-to' WHEN 'relates-to' THEN 'parent-child' ELSE 'tracks' END
                  WHERE issue_id = ? AND depends_on_id = ?`,
                 one,
                 other,
@@ -128,5 +135,32 @@ test('a convoy is due when its last open member is closed or goes, and not for m
     assert.deepEqual(due(store), [], 'an empty one is not complete')
   } finally {
     store.db.close()
+  }
+})
+
+test('a store from before children were members counts them when it is opened again', async () => {
+  using directory = temporaryDirectory()
+  const before = open(directory.path, FIRST)
+  await before.db.write((tx) => {
+    for (const one of IDS) make(tx, one, one === 'b-1' ? 'closed' : 'open')
+    link(tx, 'c-1', 'b-1')
+    link(tx, 'b-1', 'c-1', 'parent-child')
+    link(tx, 'b-2', 'c-1', 'parent-child')
+    link(tx, 'b-3', 'c-2', 'parent-child')
+    link(tx, 'c-3', 'b-2')
+  })
+  before.db.close()
+  const after = open(directory.path)
+  try {
+    assert.deepEqual(counted(after), [
+      { id: 'c-1', total: 2, closed: 1 },
+      { id: 'c-2', total: 1, closed: 0 },
+      { id: 'c-3', total: 1, closed: 0 },
+    ])
+    assert.deepEqual(counted(after), plain(after))
+    await after.db.write((tx) => void move(tx, 'b-2', 'closed'))
+    assert.deepEqual(due(after), ['c-1', 'c-3'])
+  } finally {
+    after.db.close()
   }
 })

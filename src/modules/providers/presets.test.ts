@@ -35,6 +35,17 @@ test('every default of an option is one of its choices, and keys and values are 
   }
 })
 
+test('opencode asks over ACP where its mode says so, and not where it is unrestricted, which is the default', () => {
+  for (const name of ['opencode', 'groq', 'cerebras'] as const) {
+    const [modes] = PRESETS[name].options_schema
+    assert.deepEqual([modes.key, modes.default], ['permission_mode', 'unrestricted'])
+    const said = (value: string) => modes.choices.find((one) => one.value === value)?.env?.['OPENCODE_PERMISSION']
+    assert.equal(said('unrestricted'), '{"*":"allow"}')
+    assert.match(said('ask') ?? '', /"edit":"ask","bash":"ask"/)
+    assert.deepEqual([said('default'), PRESETS[name].env], [undefined, {}])
+  }
+})
+
 test('every preset is coherent', () => {
   for (const [name, preset] of all) {
     assert.ok(preset.display_name !== '' && !name.includes(':'), name)

@@ -10,6 +10,10 @@ export interface OptionChoice {
   readonly flag_args: readonly string[]
   /** Other spellings to strip from `args` before `flag_args` are added. */
   readonly flag_aliases?: readonly (readonly string[])[]
+  /** Variables that say it; those of the provider's `env` go before them. */
+  readonly env?: Readonly<Record<string, string>>
+  /** The mode of the agent protocol that says it. */
+  readonly acp_mode?: string
 }
 
 export interface ProviderOption {
@@ -85,10 +89,27 @@ function select(key: string, fallback: string, choices: readonly OptionChoice[])
 const permissionModes = (modes: readonly OptionChoice[]) => select('permission_mode', 'unrestricted', modes)
 const models = (flag: string, names: readonly string[]) => select('model', '', [unset, ...flagged(flag, names)])
 
+/** It has no flags for its permissions; with none of these variables its own files decide. */
+const openCodeAllows = (permission: Readonly<Record<string, 'allow' | 'ask'>>) => ({
+  env: { OPENCODE_PERMISSION: JSON.stringify(permission) },
+})
+const OPEN_CODE_MODES = permissionModes([
+  choice('default', []),
+  {
+    ...choice('ask', []),
+    ...openCodeAllows({ edit: 'ask', bash: 'ask', webfetch: 'ask', external_directory: 'ask' }),
+  },
+  {
+    ...choice('auto-edit', []),
+    ...openCodeAllows({ edit: 'allow', bash: 'ask', webfetch: 'ask', external_directory: 'ask' }),
+  },
+  { ...choice('plan', ['--agent', 'plan']), acp_mode: 'plan' },
+  { ...choice('unrestricted', []), ...openCodeAllows({ '*': 'allow' }) },
+])
+
 const OPEN_CODE = {
   ...harness,
   command: 'opencode',
-  env: { OPENCODE_PERMISSION: '{"*":"allow"}' },
   ready_delay_ms: 8000,
   process_names: ['opencode', 'node', 'bun'],
   supports_acp: true,
@@ -117,12 +138,13 @@ export const PRESETS = {
     instructions_file: 'CLAUDE.md',
     options_schema: [
       permissionModes([
-        choice('auto-edit', ['--permission-mode', 'acceptEdits']),
-        choice('full-auto', ['--permission-mode', 'dontAsk']),
-        choice('plan', ['--permission-mode', 'plan']),
+        { ...choice('auto-edit', ['--permission-mode', 'acceptEdits']), acp_mode: 'acceptEdits' },
+        { ...choice('full-auto', ['--permission-mode', 'dontAsk']), acp_mode: 'dontAsk' },
+        { ...choice('plan', ['--permission-mode', 'plan']), acp_mode: 'plan' },
         {
           ...choice('unrestricted', ['--dangerously-skip-permissions']),
           flag_aliases: [['--permission-mode', 'bypassPermissions']],
+          acp_mode: 'bypassPermissions',
         },
       ]),
       select('effort', 'max', [unset, ...flagged('--effort', ['low', 'medium', 'high', 'max'])]),
@@ -280,7 +302,7 @@ export const PRESETS = {
     prompt_flag: '--prompt',
     resume_flag: '--session',
     resume_style: 'flag',
-    options_schema: [models('--model', ['anthropic/claude-sonnet-4-5', 'openai/gpt-5'])],
+    options_schema: [OPEN_CODE_MODES, models('--model', ['anthropic/claude-sonnet-4-5', 'openai/gpt-5'])],
   },
   mimocode: {
     ...harness,
@@ -302,6 +324,7 @@ export const PRESETS = {
     display_name: 'Groq (OpenCode)',
     prompt_mode: 'none',
     options_schema: [
+      OPEN_CODE_MODES,
       select(
         'model',
         'groq/openai/gpt-oss-120b',
@@ -314,6 +337,7 @@ export const PRESETS = {
     display_name: 'Cerebras (OpenCode)',
     prompt_mode: 'none',
     options_schema: [
+      OPEN_CODE_MODES,
       select(
         'model',
         'cerebras/gpt-oss-120b',

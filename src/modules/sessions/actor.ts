@@ -117,11 +117,16 @@ export class SessionActor {
     return this.#watch.answer(requestId, answer, signal)
   }
 
-  /** The city stops: ends the process and lets the session sleep. */
-  async shutDown(graceMs: number): Promise<void> {
+  /** The city stops: nothing new is begun, until its turn to end comes. */
+  hold(): void {
     this.#stopping = true
     this.#cancelTimer?.()
     this.#effect?.aborter.abort(new Error('the city stops'))
+  }
+
+  /** The city stops: ends the process and lets the session sleep. */
+  async shutDown(graceMs: number): Promise<void> {
+    this.hold()
     await this.#looping
     const session = this.#deps.sessions.byId(this.id)
     if (session === undefined) return

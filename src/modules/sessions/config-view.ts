@@ -24,6 +24,8 @@ export type AgentView = Deep<Omit<AgentSettings, Filled | 'scope'> & Required<Pi
   /** Its rig; empty for the city. */
   readonly dir: string
   readonly config_dir: string
+  /** It is a template, and its instances have names of their own: several may run, or none at all. */
+  readonly scales: boolean
   readonly dependencies: readonly string[]
   readonly global_live: readonly { readonly command: string; readonly config_dir: string }[]
   readonly paths: Readonly<Record<string, string>>
@@ -72,8 +74,3 @@ export const rigOf = (config: SessionsView, name: string | undefined): RigView |
 /** No agent of a rig without a directory on this machine can run. */
 export const isUnbound = (config: SessionsView, agent: AgentView): boolean =>
   agent.dir !== '' && rigOf(config, agent.dir)?.path === undefined
-
-/** More than one instance may run, or none at all: it is a template, and its instances have names of their own. */
-export function isPool(agent: AgentView): boolean {
-  return agent.namepool !== undefined || agent.scale_check !== undefined || agent.min_active_sessions > 0
-}

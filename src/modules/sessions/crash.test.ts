@@ -13,7 +13,7 @@ const POLICY = policyOf({ session: {}, daemon: {} }).crash
 const session = (change: Partial<SessionRecord>): SessionRecord => ({
   ...newSession(
     's-0123456789abcdef',
-    { kind: 'provider', template: 'shell', origin: 'manual' },
+    { kind: 'provider', template: 'shell', origin: 'manual', cause: 'explicit' },
     { config: VIEW, now: 0, render: (text) => text, defaultRuntime: 'subprocess' },
   ),
   state: 'active',

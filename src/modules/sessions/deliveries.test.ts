@@ -108,7 +108,7 @@ test('closing a session ends what waits, and says what may have been typed', asy
   const second = await city.say(id, 'two')
   await city.store.db.write((tx) => {
     city.sessions.deliveries.begin(tx, first.id, 1)
-    city.sessions.close(tx, id, 'api')
+    city.sessions.close(tx, id, 'api', 'requested')
   })
   assert.equal(city.delivery(id, first.id).error_code, 'delivery_uncertain')
   assert.equal(city.delivery(id, second.id).error_code, 'session_closed')

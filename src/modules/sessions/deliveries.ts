@@ -7,6 +7,7 @@
  * D3  The end of a request and the state of its delivery are one transaction; a request ends once.
  * D4  At most 1,000 wait; what nobody could take within its time is `expired`.
  */
+import type { ListOrder } from '../../contract/paging.ts'
 import {
   DELIVERY_SOURCES,
   DELIVERY_STATES,

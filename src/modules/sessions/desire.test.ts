@@ -19,7 +19,7 @@ function session(config: SessionsView, template: string, change: Partial<Session
   made++
   const record = newSession(
     `s-${String(made).padStart(16, '0')}`,
-    { kind: 'agent', template, origin: change.origin ?? 'manual' },
+    { kind: 'agent', template, origin: change.origin ?? 'manual', cause: 'explicit' },
     { config, now: made, render: (text) => text, defaultRuntime: 'subprocess' },
   )
   return { ...record, state: 'active', ...change }
@@ -89,7 +89,7 @@ test('holds beat every cause: suspended city, agent, rig; a definition that is g
 })
 
 test('a pool has its floor, its demand, and its limit', () => {
-  const pool = (more: Partial<AgentView>) => ({ agents: [agent('hand', { min_active_sessions: 1, ...more })] })
+  const pool = (more: Partial<AgentView>) => ({ agents: [agent('hand', { scales: true, min_active_sessions: 1, ...more })] })
   assert.deepEqual(plan(pool({})).create, ['hand-1'])
   const demand = () => ({ fresh: 5, held: new Set<string>() })
   assert.deepEqual(plan(pool({ max_active_sessions: 3 }), { demand }).create, ['hand-1', 'hand-2', 'hand-3'])
@@ -105,7 +105,7 @@ test('a pool has its floor, its demand, and its limit', () => {
 })
 
 test('who holds work stays; who is too many is closed, unless somebody talks to it', () => {
-  const config = { agents: [agent('hand', { min_active_sessions: 1, max_active_sessions: 4 })] }
+  const config = { agents: [agent('hand', { scales: true, min_active_sessions: 1, max_active_sessions: 4 })] }
   const instance = (name: string, more: Partial<SessionRecord> = {}) =>
     session({ ...VIEW, ...config }, 'hand', { origin: 'ephemeral', pool: 'hand', agent: name, ...more })
   const sessions = [instance('hand-1'), instance('hand-2'), instance('hand-3', { queued: 1 })]
@@ -114,7 +114,7 @@ test('who holds work stays; who is too many is closed, unless somebody talks to 
 })
 
 test('a session that a caller made is never ended for want of demand', () => {
-  const config = { agents: [agent('hand', { min_active_sessions: 0, max_active_sessions: 2 })] }
+  const config = { agents: [agent('hand', { scales: true, min_active_sessions: 0, max_active_sessions: 2 })] }
   const sessions = [session({ ...VIEW, ...config }, 'hand')]
   assert.deepEqual(plan(config, { sessions }), { told: ['as-desired'], create: [] })
 })

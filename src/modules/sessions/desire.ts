@@ -8,7 +8,6 @@
 import {
   type AgentView,
   findAgent,
-  isPool,
   isUnbound,
   type NamedView,
   rigOf,
@@ -74,7 +73,7 @@ export function planSessions(input: DesireInput): Plan {
 }
 
 /** How far an agent is from one that depends on nobody; the files have no circles. */
-function depths(config: SessionsView): (identity: string) => number {
+export function depths(config: SessionsView): (identity: string) => number {
   const known = new Map<string, number>()
   const depth = (identity: string): number => {
     const found = known.get(identity)
@@ -117,7 +116,7 @@ function planNamed(named: NamedView, input: DesireInput, wants: Map<string, Want
   const { fresh, held } = input.demand(agent)
   // Work for the agent is work for its one identity; several identities of one template have their own.
   const sole = input.config.named_sessions.filter((one) => one.agent === named.agent).length === 1
-  const busy = held.has(named.identity) || (sole && !isPool(agent) && fresh > 0)
+  const busy = held.has(named.identity) || (sole && !agent.scales && fresh > 0)
   const cause = named.mode === 'always' ? 'named-always' : busy ? 'work' : undefined
   if (cause === undefined) return
   if (session === undefined) {
@@ -128,14 +127,14 @@ function planNamed(named: NamedView, input: DesireInput, wants: Map<string, Want
 
 /** An agent whose work its named sessions do. */
 const isNamedOnly = (config: SessionsView, agent: AgentView): boolean =>
-  !isPool(agent) && config.named_sessions.some((one) => one.agent === agent.identity)
+  !agent.scales && config.named_sessions.some((one) => one.agent === agent.identity)
 
 function planAgent(agent: AgentView, input: DesireInput, wants: Map<string, Want>, create: Wanted[]): void {
   const instances = input.sessions.filter((one) => one.pool === agent.identity && one.origin === 'ephemeral')
   if (!mayRun(agent, input)) return
   const { fresh, held } = input.demand(agent)
   const holding = instances.filter((one) => held.has(one.agent))
-  const room = isPool(agent) ? capOf(agent, input) : Math.min(1, capOf(agent, input))
+  const room = agent.scales ? capOf(agent, input) : Math.min(1, capOf(agent, input))
   const target = Math.min(Math.max(holding.length + fresh, agent.min_active_sessions), room)
   // Who holds work goes first, then who runs already, then the oldest.
   const rank = (one: SessionRecord) =>
@@ -163,7 +162,7 @@ function* freeNames(
 ): Generator<string, undefined> {
   const taken = new Set(instances.map((one) => one.agent))
   const prefix = agent.dir === '' ? '' : `${agent.dir}/`
-  const named = pool.length > 0 ? pool.map((name) => `${prefix}${name}`) : isPool(agent) ? undefined : [agent.identity]
+  const named = pool.length > 0 ? pool.map((name) => `${prefix}${name}`) : agent.scales ? undefined : [agent.identity]
   for (const name of named ?? []) if (!taken.has(name)) yield name
   for (let n = 1; named === undefined; n++) if (!taken.has(`${agent.identity}-${n}`)) yield `${agent.identity}-${n}`
   return undefined

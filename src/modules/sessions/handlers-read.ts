@@ -39,7 +39,7 @@ export function createSessionReadHandlers({ city, clock }: SessionHandlersDeps) 
       ...(query.rig === undefined ? {} : { rig: query.rig }),
     }
     const limit = query.limit || DEFAULT_LIMIT
-    const page = sessions.store.page(filter, keyOf('sessions', query.cursor), limit + 1)
+    const page = sessions.store.page(filter, keyOf('sessions', query.cursor), limit + 1, query.order)
     const items = page.slice(0, limit)
     const last = items.at(-1)
     const lines = query.peek === true ? (query.peek_lines ?? PEEK_LINES) : undefined
@@ -69,8 +69,8 @@ export function createSessionReadHandlers({ city, clock }: SessionHandlersDeps) 
     const index = { 'X-SVC-Index': String(store.log.head) }
     const { id } = sessions.resolve(params.id)
     const limit = query.limit || DEFAULT_LIMIT
-    const before = query.cursor === undefined ? undefined : seqOf(query.cursor)
-    const page = sessions.deliveries.page(id, query.state, before, limit + 1)
+    const after = query.cursor === undefined ? undefined : seqOf(query.cursor)
+    const page = sessions.deliveries.page(id, query.state, after, limit + 1, query.order)
     const items = page.slice(0, limit)
     const last = items.at(-1)
     return ok(
@@ -162,7 +162,7 @@ export function createSessionReadHandlers({ city, clock }: SessionHandlersDeps) 
     const session = query.session === undefined ? undefined : sessions.resolve(query.session).id
     const filter = { state: query.state, session }
     const limit = query.limit || DEFAULT_LIMIT
-    const page = sessions.waits.page(filter, keyOf('waits', query.cursor), limit + 1)
+    const page = sessions.waits.page(filter, keyOf('waits', query.cursor), limit + 1, query.order)
     const items = page.slice(0, limit)
     const last = items.at(-1)
     return ok(

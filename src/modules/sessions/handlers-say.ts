@@ -20,7 +20,7 @@ import { findBinary } from '../../kernel/processes.ts'
 import { type AgentView, findAgent, isUnbound, type ProviderView } from './config-view.ts'
 import { checkMessage, type DeliveryDraft, type DeliveryRecord } from './deliveries.ts'
 import { refuseOver, type SessionCity, type SessionHandlersDeps, wakeUp } from './handlers.ts'
-import { programOf } from './launch.ts'
+import { programOf, refusedTransport } from './launch.ts'
 import { checkAlias } from './names.ts'
 import type { NewSession } from './new-session.ts'
 import { checkOptions } from './options.ts'
@@ -172,6 +172,7 @@ async function checked(city: SessionCity, body: SessionCreateRequest): Promise<N
     kind,
     template: agent?.identity ?? name,
     origin: 'manual',
+    cause: 'explicit',
     runtime,
     options,
     ...(alias === undefined ? {} : { alias }),
@@ -216,6 +217,8 @@ async function refuseMissing(
   const runtime = deps.runtimes.get(name)
   const why = runtime === undefined ? `there is no runtime ${name}` : await runtime.unavailable()
   if (why !== undefined) throw problem('missing-dependency', why)
+  const transport = refusedTransport(name, agent, provider)
+  if (transport !== undefined) throw problem('unsupported', transport)
   const program = programOf(name, agent, provider, deps.env)
   const file = program.includes('/') ? resolve(path, program) : program
   if ((await findBinary(file, deps.env)) === undefined)

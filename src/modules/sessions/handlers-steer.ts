@@ -151,7 +151,7 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
     const { id } = found.sessions.resolve(params.id)
     await end(found, id, undefined, signal)
     const closed = answer(found, id)
-    if (query.delete === true) await found.store.db.write((tx) => found.sessions.remove(tx, id, 'api'))
+    if (query.delete === true) await found.store.db.write((tx) => found.sessions.remove(tx, id, 'api', 'requested'))
     return closed
   }
 
@@ -159,7 +159,7 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
     const found = city(params.cityName)
     const { id } = found.sessions.resolve(params.id)
     await end(found, id, header('if-match'), signal)
-    await found.store.db.write((tx) => found.sessions.remove(tx, id, 'api'))
+    await found.store.db.write((tx) => found.sessions.remove(tx, id, 'api', 'requested'))
     return ok({ status: 'deleted' as const, id })
   }
 
@@ -175,7 +175,7 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
       checkPrecondition(ifMatch, String(session.revision))
       if (session.state === 'closed') return
       refuseAlways(session, found)
-      sessions.close(tx, id, 'api')
+      sessions.close(tx, id, 'api', 'requested')
     })
     const over = (session: SessionRecord | undefined) => session === undefined || session.state === 'closed'
     if (!(await settled(found, id, over, clock, signal)))
@@ -260,7 +260,8 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
 
   const undrain: Handler<typeof undrainSession> = ({ params }) =>
     change(params, (tx, { id }, { sessions }) => {
-      sessions.store.move(tx, id, 'undrain', { ...API, fields: { drain_reason: undefined, drain_acked: false } })
+      const fields = { drain_reason: undefined, drain_acked: false }
+      sessions.store.move(tx, id, 'undrain', { ...API, reason: 'requested', fields })
     })
 
   const ack: Handler<typeof ackSessionDrain> = async ({ params, signal }) => {
@@ -360,7 +361,7 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
       const ids = sessions.store.closedBefore(before, PRUNE_BATCH)
       if (ids.length === 0) break
       await store.db.write((tx) => {
-        for (const id of ids) sessions.remove(tx, id, 'api')
+        for (const id of ids) sessions.remove(tx, id, 'api', 'pruned')
       })
       deleted.push(...ids)
     }
@@ -422,7 +423,19 @@ function mergedMetadata(
 
 type RespondBody = Parameters<Handler<typeof respondSession>>[0]['body']
 
-function answerOf({ action, option_id: option, text }: RespondBody, pending: Pending): Answer {
+/** Harnesses have several words for one answer. */
+const MEANING = {
+  approve: 'approve',
+  allow: 'approve',
+  approve_always: 'approve_always',
+  approve_accept_edits: 'approve_always',
+  deny: 'deny',
+  option: 'option',
+  cancel: 'cancel',
+} as const satisfies { readonly [Said in RespondBody['action']]: Answer['action'] }
+
+function answerOf({ action: said, option_id: option, text }: RespondBody, pending: Pending): Answer {
+  const action = MEANING[said]
   if (action === 'cancel') return { action }
   if (action !== 'option') return text === undefined ? { action } : { action, text }
   if (option === undefined) throw invalidField('body.option_id', 'is required with `option`')

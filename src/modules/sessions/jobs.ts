@@ -7,13 +7,14 @@ import type { Sessions } from './service.ts'
 const CREATE_MS = 120_000
 /** The queue of the session ends its requests itself, well before that. */
 const SAY_MS = 10 * 60_000
+const MARGIN_MS = 60_000
 /** A session that can take commands: it runs, or a message wakes it. */
 const USABLE: ReadonlySet<SessionState> = new Set(['active', 'draining', 'asleep', 'suspended', 'quarantined'])
 
 export function sessionJobs(sessions: Sessions): readonly Job[] {
   const say = (operation: 'session.message' | 'session.submit'): Job => ({
     operation,
-    deadlineMs: SAY_MS,
+    deadlineMs: Math.max(SAY_MS, sessions.policy.deliveryMs + MARGIN_MS),
     resumable: true,
     async run({ id }, signal) {
       await sessions.requestEnd(id, signal)
@@ -26,7 +27,7 @@ export function sessionJobs(sessions: Sessions): readonly Job[] {
 function createJob(sessions: Sessions): Job {
   return {
     operation: 'session.create',
-    deadlineMs: Math.max(CREATE_MS, sessions.policy.startupTimeoutMs + 60_000),
+    deadlineMs: Math.max(CREATE_MS, sessions.policy.startupTimeoutMs + MARGIN_MS),
     resumable: true,
     async run(request, signal) {
       const id = sessionOf(request)

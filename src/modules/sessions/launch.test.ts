@@ -41,7 +41,7 @@ function plan({ provider, agent, session, context }: Asked = {}) {
   const record: SessionRecord = {
     ...newSession(
       's-0123456789abcdef',
-      { kind: 'agent', template: 'mayor', origin: 'manual', alias: 'boss' },
+      { kind: 'agent', template: 'mayor', origin: 'manual', cause: 'explicit', alias: 'boss' },
       { config, now: 0, render: (text) => text, defaultRuntime: 'subprocess' },
     ),
     ...session,
@@ -131,6 +131,38 @@ test('over ACP the prompt is typed, options are left out, and the conversation i
   assert.deepEqual([made.spec.command, ...made.spec.args], ['claude-acp', '--stdio'])
   assert.equal(made.spec.acp?.resumeSessionId, 'k')
   assert.equal(made.spec.io, 'pipes')
+})
+
+test('what no flag says is a variable, or a mode of the agent protocol', () => {
+  const provider: Partial<ProviderView> = {
+    acp_args: ['acp'],
+    options_schema: [
+      {
+        key: 'permission_mode',
+        default: 'unrestricted',
+        choices: [
+          { value: 'ask', env: { PERMISSION: 'ask' } },
+          { value: 'plan', flag_args: ['--agent', 'plan'], acp_mode: 'plan' },
+          { value: 'unrestricted', env: { PERMISSION: 'allow' } },
+        ],
+      },
+    ],
+  }
+  const chosen = (mode: string, own: Partial<ProviderView> = {}) => {
+    const session = { runtime: 'acp' as const, options: mode === '' ? {} : { permission_mode: mode } }
+    const { spec } = plan({ session, provider: { ...provider, ...own } })
+    return [spec.acp?.mode, spec.env['PERMISSION'], spec.args]
+  }
+  assert.deepEqual(chosen('ask'), [undefined, 'ask', ['acp']])
+  assert.deepEqual(chosen('plan'), ['plan', undefined, ['acp']])
+  assert.deepEqual(chosen(''), [undefined, 'allow', ['acp']])
+  // Who sets the variable knows better.
+  assert.deepEqual(chosen('ask', { env: { PERMISSION: 'mine' } }), [undefined, 'mine', ['acp']])
+})
+
+test('over ACP a program that is run as always gets its flags', () => {
+  const { args } = plan({ session: { runtime: 'acp', options: { model: 'opus' } } }).spec
+  assert.deepEqual(args.slice(-2), ['--model', 'opus'])
 })
 
 test('an agent’s own command replaces the provider’s', () => {

@@ -8,7 +8,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import type { Environment } from '../../kernel/processes.ts'
 import type { Identity, LaunchSpec } from '../../runtimes/runtime.ts'
 import { type AgentView, type ProviderView, rigOf, type SessionsView } from './config-view.ts'
-import { effectiveOptions, withOptions } from './options.ts'
+import { beyondFlags, effectiveOptions, withOptions } from './options.ts'
 import type { Overlay } from './overlay.ts'
 import type { Policy } from './policy.ts'
 import type { LaunchFacts, SessionRecord } from './record.ts'
@@ -63,6 +63,8 @@ export interface LaunchPlan {
   readonly live: readonly string[]
 }
 
+const LOG_PLACES: ReadonlySet<string> = new Set(['HOME', 'CLAUDE_CONFIG_DIR', 'CODEX_HOME'])
+
 const runDirectory = (city: string, sessionId: string, generation: number): string =>
   join(city, '.svc', 'runtime', 'sessions', sessionId, String(generation))
 
@@ -95,7 +97,7 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
     debounceMs: policy.debounceMs,
     interruptKey: context.interruptKey,
     processNames,
-    ...(session.runtime === 'acp' ? { acp: acpOf(conversation, policy) } : {}),
+    ...(session.runtime === 'acp' ? { acp: acpOf(session, conversation, context) } : {}),
   }
   const values = commandValues(session, context)
   const commands = (templates: readonly string[] = []) => templates.map((one) => context.render(one, values))
@@ -113,6 +115,7 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
       columns: COLUMNS,
       rows: ROWS,
       oneShot: agent?.lifecycle === 'one_shot',
+      logPlaces: Object.fromEntries(Object.entries(spec.env).filter(([name]) => LOG_PLACES.has(name))),
     },
     conversationId: conversation.id,
     resumed: conversation.resumed,
@@ -153,10 +156,16 @@ function conversationOf(session: SessionRecord, { agent, provider, uuid }: Launc
   return { id: named ? uuid() : undefined, resumed: false }
 }
 
-function acpOf({ id, resumed }: Conversation, policy: Policy): NonNullable<LaunchSpec['acp']> {
+function acpOf(
+  session: SessionRecord,
+  { id, resumed }: Conversation,
+  { provider, agent, policy }: LaunchContext,
+): NonNullable<LaunchSpec['acp']> {
+  const { acpMode } = beyondFlags(provider, effectiveOptions(provider, agent, session.options))
   return {
     handshakeTimeoutMs: policy.handshakeTimeoutMs,
     ...(resumed && id !== undefined ? { resumeSessionId: id } : {}),
+    ...(acpMode === undefined ? {} : { mode: acpMode }),
   }
 }
 
@@ -177,11 +186,22 @@ function commandOf(session: SessionRecord, context: LaunchContext, conversation:
     return splitCommand(context.render(resume, { SessionKey: conversation.id ?? '' }))
   const given = (acp ? provider.acp_args : undefined) ?? agent?.args ?? provider.args ?? []
   const options = effectiveOptions(provider, agent, session.options)
-  const args = withOptions(provider, given, acp ? {} : options)
+  // Arguments for ACP are those of another interface, which may not know the flags.
+  const args = withOptions(provider, given, acp && provider.acp_args !== undefined ? {} : options)
   return {
     command: programOf(session.runtime, undefined, provider, context.env),
     args: acp ? args : withConversation(args, conversation, provider),
   }
+}
+
+/** Why it cannot be run so: a program that speaks no ACP only looks as if it hung. */
+export function refusedTransport(
+  runtime: RuntimeName,
+  agent: AgentView | undefined,
+  provider: ProviderView,
+): string | undefined {
+  if (runtime !== 'acp' || agent?.start_command !== undefined || provider.supports_acp === true) return undefined
+  return 'the provider does not speak ACP: its `supports_acp` is not set'
 }
 
 /** The program that a session would start, for who wants to know whether it is there. */
@@ -265,7 +285,8 @@ function environmentOf(session: SessionRecord, identity: Identity, context: Laun
     (entry): entry is [string, string] => entry[1] !== undefined && !NOT_PASSED_ON.test(entry[0]),
   )
   const rig = rigOf(config, session.rig)
-  const configured = { ...config.workspace.env, ...provider.env, ...upstreamEnv(context), ...agent?.env }
+  const chosen = beyondFlags(provider, effectiveOptions(provider, agent, session.options)).env
+  const configured = { ...chosen, ...config.workspace.env, ...provider.env, ...upstreamEnv(context), ...agent?.env }
   return {
     ...Object.fromEntries(passed),
     TERM: 'xterm-256color',

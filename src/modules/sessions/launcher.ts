@@ -9,7 +9,7 @@ import type { Logger } from '../../kernel/log.ts'
 import { findBinary, runBriefly } from '../../kernel/processes.ts'
 import type { AgentProcess, Identity, Runtime } from '../../runtimes/runtime.ts'
 import { type AgentView, findAgent, isUnbound } from './config-view.ts'
-import { type LaunchPlan, planLaunch, workDirOf } from './launch.ts'
+import { type LaunchPlan, planLaunch, refusedTransport, workDirOf } from './launch.ts'
 import { isInside, layOverlays } from './overlay.ts'
 import { policyOf } from './policy.ts'
 import type { SessionsDeps } from './ports.ts'
@@ -62,6 +62,8 @@ export class Launcher {
       throw new StartError('missing-config', `there is no provider ${agent?.provider ?? session.provider}`, true)
     const runtime = deps.runtimes.get(session.runtime)
     if (runtime === undefined) throw new StartError('missing-config', `there is no runtime ${session.runtime}`, true)
+    const transport = refusedTransport(session.runtime, agent, provider.spec)
+    if (transport !== undefined) throw new StartError('missing-config', transport, true)
     try {
       const workDir = this.#workDir(session, agent)
       const prompt = agent === undefined ? undefined : deps.prompt(agent, workDir)

@@ -18,7 +18,7 @@ test('runtime names can be turned back, and only hold what every runtime takes',
 for (const alias of ['helper', 'a.b', 'team/one', 'A_1-x'])
   test(`${alias} is a handle`, () => assert.equal(checkAlias(alias, 'body.alias'), alias))
 
-for (const alias of ['', 'a b', '/a', 'a//b', 'human', 's-x', 's-0123456789abcdef', 'x'.repeat(65)])
+for (const alias of ['', 'a b', '/a', 'a//b', '..', 'a/./b', 'human', 's-x', 's-0123456789abcdef', 'x'.repeat(65)])
   test(`"${alias}" is none`, () => {
     assert.throws(
       () => checkAlias(alias, 'body.alias'),

@@ -16,6 +16,9 @@ export function checkAlias(alias: string, location: string): string {
   if (!ALIAS.test(alias)) throw invalidField(location, 'takes letters, digits, `_ - .` and `/` between parts', alias)
   if (alias.startsWith('s-')) throw invalidField(location, 'must not look like an id: `s-` is reserved', alias)
   if (RESERVED.has(alias.toLowerCase())) throw invalidField(location, 'is reserved', alias)
+  // A path with such a part is another path before it reaches us.
+  if (alias.split('/').some((part) => part === '.' || part === '..'))
+    throw invalidField(location, 'must not have `.` or `..` as a part', alias)
   return alias
 }
 

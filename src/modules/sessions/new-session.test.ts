@@ -6,7 +6,7 @@ import { type NewSession, newSession } from './new-session.ts'
 const titleOf = (draft: Partial<NewSession>): string =>
   newSession(
     's-0123456789abcdef',
-    { kind: 'provider', template: 'shell', origin: 'manual', ...draft },
+    { kind: 'provider', template: 'shell', origin: 'manual', cause: 'explicit', ...draft },
     { config: VIEW, now: 0, render: (text) => text, defaultRuntime: 'subprocess' },
   ).title
 

@@ -22,6 +22,8 @@ export interface NewSession {
   readonly projectId?: string
   readonly options?: Readonly<Record<string, string>>
   readonly metadata?: Readonly<Record<string, string>>
+  /** Why it is made. */
+  readonly cause: string
   /** `asleep`: it is there, and started by what comes. */
   readonly state?: 'start-pending' | 'asleep'
 }
@@ -59,7 +61,7 @@ export function newSession(id: string, draft: NewSession, context: NewSessionCon
     metadata: draft.metadata ?? {},
     state,
     desired: state === 'asleep' ? 'asleep' : 'running',
-    reason: undefined,
+    reason: state === 'start-pending' ? draft.cause : undefined,
     state_since: now,
     deadline: undefined,
     retry_at: undefined,

@@ -41,6 +41,20 @@ export function withOptions(provider: ProviderView, args: readonly string[], opt
   return [...stripped, ...added]
 }
 
+/** What the options say in variables, and as a mode of the agent protocol. */
+export function beyondFlags(
+  provider: ProviderView,
+  options: Options,
+): { readonly env: Readonly<Record<string, string>>; readonly acpMode: string | undefined } {
+  const chosen = (provider.options_schema ?? []).flatMap(
+    ({ key, choices = [] }) => choices.find(({ value }) => value === options[key]) ?? [],
+  )
+  return {
+    env: Object.assign({}, ...chosen.map(({ env = {} }) => env)),
+    acpMode: chosen.findLast(({ acp_mode: mode }) => mode !== undefined)?.acp_mode,
+  }
+}
+
 function without(args: readonly string[], words: readonly string[]): string[] {
   if (words.length === 0) return [...args]
   const kept: string[] = []

@@ -66,6 +66,51 @@ test('the first overlay wins, and the part for a harness before what is for all'
   )
 })
 
+test('settings of a harness come from every overlay, and what is there has the first word', async () => {
+  using dir = temporaryDirectory()
+  const path = '.claude/settings.json'
+  const json = (value: unknown) => JSON.stringify(value)
+  const hook = (command: string) => ({ hooks: [{ type: 'command', command }] })
+  const own = write(join(dir.path, 'own'), {
+    [`per-provider/claude/${path}`]: json({ model: 'own', hooks: { Stop: [hook('own')] }, env: { A: 'own' } }),
+  })
+  const pack = write(join(dir.path, 'pack'), {
+    [path]: json({ model: 'pack', hooks: { Stop: [hook('pack'), hook('mine')], Start: [hook('pack')] } }),
+  })
+  const mine = { hooks: { Stop: [hook('mine')] }, env: { A: 'mine', B: 'mine' } }
+  const work = write(join(dir.path, 'work'), { [path]: json(mine) })
+  chmodSync(join(work, path), 0o600)
+  const overlays = [{ directory: own }, { directory: pack }]
+  await lay(overlays, work)
+  const expected = {
+    hooks: { Stop: [hook('mine'), hook('own'), hook('pack')], Start: [hook('pack')] },
+    env: { A: 'mine', B: 'mine' },
+    model: 'own',
+  }
+  const read = () => readFileSync(join(work, path), 'utf8')
+  assert.deepEqual(JSON.parse(read()), expected)
+  assert.equal(statSync(join(work, path)).mode & 0o777, 0o600)
+  const { ino } = statSync(join(work, path))
+  await lay(overlays, work)
+  assert.equal(statSync(join(work, path)).ino, ino, 'the next start finds nothing to do')
+  assert.deepEqual(readdirSync(join(work, '.claude')), ['settings.json'])
+})
+
+test('settings that we cannot read stay; an overlay with such ones is a mistake', async () => {
+  using dir = temporaryDirectory()
+  const path = 'opencode.json'
+  const good = write(join(dir.path, 'good'), { [path]: '{"a": 1}' })
+  const bad = write(join(dir.path, 'bad'), { [path]: '[1]' })
+  const work = write(join(dir.path, 'work'), { [path]: '// mine' })
+  await lay([{ directory: good }], work)
+  assert.equal(readFileSync(join(work, path), 'utf8'), '// mine')
+  const empty = join(dir.path, 'empty')
+  mkdirSync(empty)
+  await assert.rejects(lay([{ directory: bad }], empty), /bad\/opencode.json of an overlay are no JSON object/)
+  await lay([{ directory: good }], empty)
+  assert.deepEqual(JSON.parse(readFileSync(join(empty, path), 'utf8')), { a: 1 })
+})
+
 test('an overlay reads nothing from outside itself', async () => {
   using dir = temporaryDirectory()
   write(dir.path, { secret: 's' })

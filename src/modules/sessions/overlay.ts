@@ -2,11 +2,14 @@
  * Files that are put into the work directory before a start: the agent's own, then those of its packs (sheet 07 §5.2).
  *
  * V1  What is there stays as it is, whoever put it there: the first source that has a file wins, and no start overwrites.
+ *     Settings of harnesses are merged in the same order, so nothing in them is changed or taken away either.
  * V2  Nothing is read from outside an overlay and nothing is written outside the work directory, whatever links say.
  * V3  A file appears whole: a crash leaves at most one that is named after its session and is written anew.
  */
-import { chmod, copyFile, lstat, mkdir, readdir, realpath, rename } from 'node:fs/promises'
+import { chmod, copyFile, lstat, mkdir, readdir, readFile, realpath, rename, writeFile } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { isSettingsFile, mergeSettings, parseSettings, type Settings } from './settings-files.ts'
 
 /** Where an overlay lies; its `per-provider/<provider>/` is for the harnesses of that name only, and comes first. */
 export interface Overlay {
@@ -19,6 +22,10 @@ export interface Overlay {
 const PER_PROVIDER = 'per-provider'
 const MAX_FILES = 10_000
 const MAX_DEPTH = 16
+const MAX_SETTINGS_BYTES = 1024 * 1024
+
+/** Relative path to the files that are meant, the first one on top; one but for settings. */
+type Plan = Map<string, string[]>
 
 /** Lays the overlays over a directory, the first one on top; rejects with a sentence for people. `owner` names its traces. */
 export async function layOverlays(
@@ -27,7 +34,7 @@ export async function layOverlays(
   owner: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const plan = new Map<string, string>()
+  const plan: Plan = new Map()
   for (const { directory, providers, needed } of overlays) {
     for (const provider of providers) await collect(plan, join(directory, PER_PROVIDER, provider), false)
     await collect(plan, directory, needed)
@@ -35,12 +42,13 @@ export async function layOverlays(
   const root = await realpath(workDir)
   for (const [path, from] of plan) {
     signal.throwIfAborted()
-    await place(root, path, from, owner)
+    if (isSettingsFile(path)) await merge(root, path, from, owner)
+    else for (const file of from) await place(root, path, file, owner)
   }
 }
 
-/** Relative path to the file that is meant; what is known stays (V1). */
-async function collect(plan: Map<string, string>, root: string, needed: boolean): Promise<void> {
+/** What is known stays (V1). */
+async function collect(plan: Plan, root: string, needed: boolean): Promise<void> {
   const real = await realpath(root).catch(() => undefined)
   if (real === undefined) {
     if (needed) throw new Error(`there is no overlay ${root}`)
@@ -59,10 +67,14 @@ async function collect(plan: Map<string, string>, root: string, needed: boolean)
   await walk('', 0)
 }
 
-function add(plan: Map<string, string>, path: string, from: string): void {
-  if (plan.has(path)) return
+function add(plan: Plan, path: string, from: string): void {
+  const known = plan.get(path)
+  if (known !== undefined) {
+    if (isSettingsFile(path)) known.push(from)
+    return
+  }
   if (plan.size >= MAX_FILES) throw new Error(`the overlays have more than ${MAX_FILES} files`)
-  plan.set(path, from)
+  plan.set(path, [from])
 }
 
 /** The file that a link of an overlay means; it is copied as a file (V2). */
@@ -82,6 +94,31 @@ async function place(root: string, path: string, from: string, owner: string): P
   await copyFile(from, next)
   await chmod(next, (await lstat(from)).mode & 0o111 ? 0o755 : 0o644)
   await rename(next, target)
+}
+
+/** What is there has the first word; a link, and what we cannot read, is somebody's own and stays. */
+async function merge(root: string, path: string, from: readonly string[], owner: string): Promise<void> {
+  const target = join(root, path)
+  const there = (await exists(target)) ? await lstat(target) : undefined
+  const own = there === undefined ? {} : there.isFile() ? await readSettings(target) : undefined
+  if (own === undefined) return
+  let merged: Settings = own
+  for (const file of from) {
+    const settings = await readSettings(file)
+    if (settings === undefined) throw new Error(`the settings ${file} of an overlay are no JSON object`)
+    merged = mergeSettings(merged, settings)
+  }
+  if (there !== undefined && isDeepStrictEqual(merged, own)) return
+  await makeDirectory(root, dirname(path))
+  const next = join(dirname(target), `.svc-overlay-${owner}`)
+  await writeFile(next, `${JSON.stringify(merged, null, 2)}\n`)
+  await chmod(next, there === undefined ? 0o644 : there.mode & 0o777)
+  await rename(next, target)
+}
+
+async function readSettings(file: string): Promise<Settings | undefined> {
+  if ((await lstat(file)).size > MAX_SETTINGS_BYTES) return undefined
+  return parseSettings(await readFile(file, 'utf8'))
 }
 
 /** Every directory on the way is one of the work directory's, by whatever link it was reached. */

@@ -81,7 +81,7 @@ test('a named session on demand sleeps after the time that the city sets for tho
     const config = { ...VIEW, session, agents: [AGENT] }
     const record = newSession(
       's-0123456789abcdef',
-      { kind: 'agent', template: 'worker', origin: 'named', named: 'mayor' },
+      { kind: 'agent', template: 'worker', origin: 'named', named: 'mayor', cause: 'message' },
       { config, now: 0, render: (text) => text, defaultRuntime: 'subprocess' },
     )
     return agePolicyOf(config, AGENT, record).sleepAfterIdleMs

@@ -26,7 +26,7 @@ const AGE = {
 function session(change: Partial<SessionRecord> = {}): SessionRecord {
   const made = newSession(
     's-0123456789abcdef',
-    { kind: 'agent', template: 'worker', origin: 'manual' },
+    { kind: 'agent', template: 'worker', origin: 'manual', cause: 'explicit' },
     { config: CONFIG, now: NOW - 60_000, render: (text) => text, defaultRuntime: 'subprocess' },
   )
   return { ...made, ...change }
@@ -103,6 +103,12 @@ const NO = { run: 'no', reason: 'suspended', end: 'asleep' } as const
 const YES = { run: 'yes', cause: 'named-always' } as const
 const busy = { activity: 'in-turn', busySince: NOW - 1_000 } as const
 
+const RESTARTING = active({
+  state: 'draining',
+  state_since: NOW - 5_000,
+  drain_reason: 'restart-requested',
+  deadline: NOW + 1,
+})
 const STALLING = {
   activity: 'in-turn',
   policy: policyOf({ ...CONFIG, session: { progress_stall_timeout: '5m' } }),
@@ -177,7 +183,7 @@ const CASES: readonly (readonly [string, Partial<Situation>, string])[] = [
     'wait',
   ],
   ['also for a nudge', { session: session({ state: 'suspended', desired: 'suspended' }), queue: [delivery()] }, 'wait'],
-  ['a closed one is stopped and closed', { session: active({ desired: 'closed' }) }, 'stop close'],
+  ['a closed one is stopped and closed', { session: active({ desired: 'closed' }) }, 'stop close requested'],
   ['a sleeping one sleeps', { session: session({ state: 'asleep', desired: 'asleep' }) }, 'wait'],
   [
     'what is wanted is woken',
@@ -264,14 +270,27 @@ const CASES: readonly (readonly [string, Partial<Situation>, string])[] = [
   [
     'a drain is taken back when it is wanted again',
     { session: active({ state: 'draining', drain_reason: 'no-wake-reason', deadline: NOW + 1 }), want: YES },
-    'move undrain',
+    'move undrain named-always',
   ],
+  [
+    'who comes to a session that a changed configuration ends keeps it',
+    { session: active({ state: 'draining', drain_reason: 'config-drift', deadline: NOW }), attended: true, ...busy },
+    'move undrain attached',
+  ],
+  [
+    'who is there and asked for the end gets it',
+    { session: active({ state: 'draining', drain_reason: 'requested', drain_acked: true }), attended: true },
+    'stop rest drained',
+  ],
+  ['a restart that was asked for waits for no tick', { session: RESTARTING, quietSince: NOW - 1_000 }, 'stop kill restart-requested'],
+  ['but for the end of the turn that asked', { session: RESTARTING, quietSince: NOW - 999 }, 'wait'],
+  ['and for a tick where nobody can tell', { session: RESTARTING, quietSince: 0, activity: 'unknown' }, 'wait'],
   [
     'but not one for a changed configuration',
     { session: active({ state: 'draining', drain_reason: 'config-drift', deadline: NOW + 1 }), want: YES, ...busy },
     'wait',
   ],
-  ['a quarantine runs out', { session: session({ state: 'quarantined', quarantined_until: NOW }) }, 'move expire'],
+  ['a quarantine runs out', { session: session({ state: 'quarantined', quarantined_until: NOW }) }, 'move expire quarantine-expired'],
   ['a silent turn goes on for ever by default', { activity: 'in-turn', busySince: 0, quietSince: 0 }, 'wait'],
   [
     'where the city sets a limit, a silent turn is given up',

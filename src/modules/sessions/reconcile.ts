@@ -88,6 +88,10 @@ const STICKY_DRAINS: ReadonlySet<string> = new Set([
   'restart-requested',
   'reset',
 ])
+/** Drains that a caller has asked for. */
+const CALLERS_DRAINS: ReadonlySet<string> = new Set(['requested', 'restart-requested', 'reset'])
+/** Idle for this long: the turn in which it asked for its restart is over. */
+const TURN_OVER_MS = 1_000
 /** Drains after which it starts again. */
 const RESTARTING_DRAINS: ReadonlySet<string> = new Set([
   'config-drift',
@@ -133,7 +137,8 @@ const RESTING: { readonly [Desired in SessionRecord['desired']]: SessionState } 
 
 /** What ends a session as its record wants it; one that never ran sleeps before it is held. */
 export function endOf({ state, desired, drain_reason: reason }: SessionRecord): Turn {
-  if (desired === 'closed') return { signal: 'close' }
+  if (desired === 'closed')
+    return { signal: 'close', reason: reason ?? 'requested', fields: { drain_reason: undefined } }
   if (desired === 'suspended' && mayMove(state, 'suspend')) return { signal: 'suspend', reason: 'user-hold' }
   return { signal: 'rest', reason: reason ?? 'no-wake-reason', fields: { drain_reason: undefined } }
 }
@@ -142,12 +147,16 @@ export function endOf({ state, desired, drain_reason: reason }: SessionRecord): 
 function resting(situation: Situation): Action {
   const { session, now } = situation
   if (session.state === 'quarantined' && due(session.quarantined_until, now))
-    return { do: 'move', turn: { signal: 'expire', fields: UNQUARANTINED } }
+    return { do: 'move', turn: UNQUARANTINE }
   if (session.state === 'start-pending') return { do: 'move', turn: endOf(session) }
   return wait(situation)
 }
 
-const UNQUARANTINED: SessionChange = { quarantined_until: undefined, retry_at: undefined }
+const UNQUARANTINE: Turn = {
+  signal: 'expire',
+  reason: 'quarantine-expired',
+  fields: { quarantined_until: undefined, retry_at: undefined },
+}
 
 /** The city wants it awake although its record rests. A caller's hold is not lifted by that (decision 61). */
 function wake({ session, want, queue, now }: Situation): Action | undefined {
@@ -170,7 +179,7 @@ function running(situation: Situation): Action {
       return process === 'alive' && due(session.deadline, now) ? overdueStart(situation) : wait(situation)
     case 'quarantined':
       return due(session.quarantined_until ?? session.deadline, now)
-        ? { do: 'move', turn: { signal: 'expire', fields: UNQUARANTINED } }
+        ? { do: 'move', turn: UNQUARANTINE }
         : wait(situation)
     case 'asleep':
     case 'failed-create':
@@ -294,16 +303,35 @@ function ageAction(situation: Situation): Action | undefined {
 }
 
 function draining(situation: Situation): Action {
-  const { session, want, now, policy, queue, pending, attended } = situation
+  const { session, now, policy, pending } = situation
   const reason = session.drain_reason ?? 'drained'
-  const wanted = attended || want.run === 'yes' || (want.run === 'as-desired' && queue.some(({ wakes }) => wakes))
-  if (wanted && !STICKY_DRAINS.has(reason))
-    return { do: 'move', turn: { signal: 'undrain', fields: { drain_reason: undefined, drain_acked: false } } }
+  const cause = undrainCause(situation, reason)
+  if (cause !== undefined) {
+    const fields: SessionChange = { drain_reason: undefined, drain_acked: false }
+    return { do: 'move', turn: { signal: 'undrain', reason: cause, fields } }
+  }
   const overdue = due(session.deadline, now)
-  // Who survives a whole tick without a word and without work has finished.
-  const silent = now >= session.state_since + policy.patrolMs && isQuiet(situation) && !pending
+  const silent = !pending && isQuiet(situation) && due(silentAt(situation), now)
   if (!overdue && !session.drain_acked && !silent) return deliver(situation) ?? wait(situation)
   return { do: 'stop', graceMs: policy.shutdownMs, turn: afterDrain(situation, reason) }
+}
+
+/** Why it is not to end after all; undefined: it is. */
+function undrainCause({ want, queue, attended }: Situation, reason: string): string | undefined {
+  // R4: whoever is there has not asked for it.
+  if (attended && !CALLERS_DRAINS.has(reason)) return 'attached'
+  if (STICKY_DRAINS.has(reason)) return undefined
+  if (want.run === 'yes') return want.cause
+  return want.run === 'as-desired' && queue.some(({ wakes }) => wakes) ? 'message' : undefined
+}
+
+/**
+ * When its silence says that it has finished: after a whole tick without a word and without work; where a restart was
+ * asked for as soon as the turn that asked is over.
+ */
+function silentAt({ session, activity, quietSince, policy }: Situation): number {
+  const restart = session.drain_reason === 'restart-requested' && activity === 'idle'
+  return restart ? Math.max(quietSince, session.state_since) + TURN_OVER_MS : session.state_since + policy.patrolMs
 }
 
 /** What comes after a drain has done what it was for. */
@@ -391,7 +419,7 @@ function wait(situation: Situation): Action {
   if (session.state === 'start-pending') times.push(session.state_since + policy.startPendingMs)
   if (alive) {
     times.push(session.max_age_at)
-    if (session.state === 'draining') times.push(session.state_since + policy.patrolMs)
+    if (session.state === 'draining') times.push(silentAt(situation))
     if (interruptedAt !== undefined) times.push(interruptedAt + policy.interruptMs)
     if (session.state === 'active') times.push(stallsAt(situation))
     if (activity !== 'in-turn')

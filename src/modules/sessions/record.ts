@@ -22,6 +22,8 @@ export type LaunchFacts = Omit<AdoptSpec, 'identity' | 'name'> & {
   readonly rows: number
   /** A bounded command that is expected to end: no readiness, no set-up, no nudge. */
   readonly oneShot: boolean
+  /** Variables of its environment that say where a harness keeps its logs. */
+  readonly logPlaces: Readonly<Record<string, string>>
 }
 
 /** How readiness and activity are recognised on a screen (sheet 04 §6). */

@@ -6,7 +6,11 @@ import { test } from 'node:test'
 import { eventually } from '../../../test/support/http.ts'
 import { SessionCity } from '../../../test/support/session-city.ts'
 import { isRunning } from '../../../test/support/tmux-city.ts'
+import { systemClock } from '../../kernel/clock.ts'
 import { openOutputReader } from '../../runtimes/output-log.ts'
+import { listTokens } from '../../runtimes/process-tree.ts'
+import type { Runtime } from '../../runtimes/runtime.ts'
+import { createSubprocessRuntime } from '../../runtimes/subprocess.ts'
 import { wakeUp } from './handlers.ts'
 
 const lines = (file: string): readonly string[] =>
@@ -83,6 +87,37 @@ test('typing exit is no crash: the session sleeps', async () => {
   assert.equal(asleep.reason, 'exited')
   assert.equal(asleep.desired, 'asleep')
   assert.equal(asleep.crashes.length, 0)
+})
+
+test('a program that is being started while its city stops does not outlive it', async () => {
+  const real = createSubprocessRuntime({ clock: systemClock, env: { ...process.env } })
+  const begun = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  const made = Promise.withResolvers<void>()
+  const deaf: Runtime = {
+    name: 'subprocess',
+    abilities: real.abilities,
+    unavailable: () => real.unavailable(),
+    adopt: (spec, signal) => real.adopt(spec, signal),
+    close: () => real.close(),
+    start: async (spec) => {
+      begun.resolve()
+      await goOn.promise
+      return real.start(spec, new AbortController().signal).finally(() => made.resolve())
+    },
+  }
+  await using city = await new SessionCity({ runtimes: [deaf] }).start()
+  const { id } = await city.create()
+  await begun.promise
+  const stopping = city.sessions.stop({ force: true })
+  goOn.resolve()
+  await Promise.all([stopping, made.promise])
+  assert.deepEqual(
+    listTokens().filter(({ city_path }) => city_path === city.path),
+    [],
+  )
+  assert.equal(city.record(id).state, 'asleep')
+  assert.equal(city.record(id).process, false)
 })
 
 test('a session that keeps crashing is quarantined', async () => {

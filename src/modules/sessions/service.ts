@@ -4,7 +4,7 @@
  * X1  One actor per session that is not closed or whose process may still run; made and dropped with its record.
  * X2  At the start of a city every process that may run is taken over before anything is started; what does not answer in
  *     time is looked for in the background.
- * X3  `stop` ends every process (reason `city-stop`); `release` leaves every one running (decision 24).
+ * X3  `stop` ends every process (reason `city-stop`), dependants first; `release` leaves every one running (decision 24).
  * X4  What carries a token of this city and is no session's process is ended.
  */
 import { rm } from 'node:fs/promises'
@@ -17,7 +17,7 @@ import { SessionActor } from './actor.ts'
 import { findAgent } from './config-view.ts'
 import { deadline } from './deadline.ts'
 import { Deliveries } from './deliveries.ts'
-import { limitReached, missingDependencies, type Plan, type Wanted } from './desire.ts'
+import { depths, limitReached, missingDependencies, type Plan, type Wanted } from './desire.ts'
 import { Launcher } from './launcher.ts'
 import { isConfigured, resolveSession, sessionId } from './names.ts'
 import { type NewSession, newSession } from './new-session.ts'
@@ -26,7 +26,7 @@ import { type Policy, policyOf } from './policy.ts'
 import type { LiveFacts, Screen, SessionsDeps } from './ports.ts'
 import type { DriftKind, Want } from './reconcile.ts'
 import type { SessionRecord } from './record.ts'
-import type { ActorDeps } from './scene.ts'
+import { type ActorDeps, SUPERVISOR } from './scene.ts'
 import { Slots } from './slots.ts'
 import { Holders } from './stalls.ts'
 import { SessionStore } from './store.ts'
@@ -147,13 +147,24 @@ export class Sessions {
         this.deliveries.failOpenRequests(tx, 'city_stopped', 'the city stopped before the message was taken')
       })
       .catch((error: unknown) => this.#deps.log.warn({ city: this.#deps.city.name, err: error }, 'stop not recorded'))
-    const graceMs = force ? 0 : this.policy.shutdownMs
-    using limit = deadline(this.#deps.clock, STOP_MS, 'the sessions did not end in time')
-    const stopping = [...this.#actors.values()].map((actor) => actor.shutDown(graceMs))
-    await Promise.race([Promise.all(stopping), untilAborted(limit.signal)])
+    for (const actor of this.#actors.values()) actor.hold()
+    await this.#endInOrder(force ? 0 : this.policy.shutdownMs)
     this.#close()
     for (const actor of this.#actors.values()) actor.release()
     return running.length
+  }
+
+  /** Who depends on others ends before them; who is slow keeps them waiting for its share of the time and no longer. */
+  async #endInOrder(graceMs: number): Promise<void> {
+    const { clock, config } = this.#deps
+    const depth = depths(config())
+    const waves = Map.groupBy(this.#actors.values(), ({ id }) => depth(this.store.byId(id)?.template ?? ''))
+    const order = [...waves].sort(([a], [b]) => b - a)
+    for (const [, wave] of order) {
+      using share = deadline(clock, STOP_MS / order.length, 'the sessions did not end in time')
+      const ending = Promise.all(wave.map((actor) => actor.shutDown(graceMs)))
+      await Promise.race([ending, untilAborted(share.signal)])
+    }
   }
 
   /** X3: the supervisor ends, agents run on. */
@@ -296,7 +307,7 @@ export class Sessions {
     const { config, clock, render, defaultRuntime } = this.#deps
     const context = { config: config(), now: clock.now(), render, defaultRuntime }
     const record = newSession(id, draft, context)
-    return this.store.insert(tx, record, { actor })
+    return this.store.insert(tx, record, { actor, reason: draft.cause })
   }
 
   newId(): string {
@@ -323,22 +334,21 @@ export class Sessions {
   }
 
   /** Ends a session for good: at once where nothing of it runs, else its actor ends the process first. */
-  close(tx: Tx, id: string, actor: string): void {
+  close(tx: Tx, id: string, actor: string, reason: string): void {
     const session = this.store.need(tx, id)
     if (session.state === 'closed') return
-    const fields = { desired: 'closed', drain_reason: undefined } as const
-    if (session.process) this.store.change(tx, id, fields, { actor })
-    else this.closeOut(tx, this.store.move(tx, id, 'close', { actor, fields }))
+    if (session.process) this.store.change(tx, id, { desired: 'closed', drain_reason: reason }, { actor })
+    else this.closeOut(tx, this.store.move(tx, id, 'close', { actor, reason, fields: { drain_reason: undefined } }))
   }
 
   /** Forgets a closed session, with its runs. */
-  remove(tx: Tx, id: string, actor: string): void {
+  remove(tx: Tx, id: string, actor: string, reason: string): void {
     const session = this.store.need(tx, id)
     if (session.state !== 'closed' || session.process)
       throw problem('session-conflict', `session ${id} is ${session.state}: only a closed one can be deleted`)
     this.deliveries.remove(tx, id)
     this.waits.remove(tx, id)
-    this.store.remove(tx, id, { actor })
+    this.store.remove(tx, id, { actor, reason })
     tx.afterCommit(() => {
       void rm(this.directory(id), { recursive: true, force: true }).catch((error: unknown) =>
         this.#deps.log.warn({ session: id, err: error }, 'runs of a deleted session not removed'),
@@ -348,6 +358,17 @@ export class Sessions {
 
   directory(id: string): string {
     return join(this.#deps.city.path, '.svc', 'runtime', 'sessions', id)
+  }
+
+  /** The log of its harness tells by which key this run can be resumed. */
+  foundConversation({ id, generation }: SessionRecord, conversationId: string): void {
+    this.#deps.store.db
+      .write((tx) => {
+        const now = this.store.byId(id)
+        if (now === undefined || now.generation !== generation || now.conversation_id !== undefined || now.fresh) return
+        this.store.change(tx, id, { conversation_id: conversationId }, SUPERVISOR)
+      })
+      .catch((error: unknown) => this.#deps.log.warn({ session: id, err: error }, 'conversation not recorded'))
   }
 
   /** Somebody watches; call the result when they leave. */
@@ -468,7 +489,7 @@ export class Sessions {
   }
 
   async #createWanted(wanted: Wanted, state: 'start-pending' | 'asleep' = 'start-pending'): Promise<void> {
-    const { agent, origin, named, name } = wanted
+    const { agent, origin, named, name, cause } = wanted
     await this.#deps.store.db.write((tx) => {
       // T3: looked for in the write that makes it.
       const there =
@@ -482,6 +503,7 @@ export class Sessions {
         origin,
         owner: name,
         state,
+        cause,
         ...(named === undefined ? { pool: agent.identity } : { named, alias: named }),
       }
       this.insert(tx, draft, 'supervisor')

@@ -36,6 +36,8 @@ export class Starting {
   #looks = 0
   #unknownSince: number | undefined
   #reportedUnknown = false
+  /** The end of a launch that was cut: nothing of it runs any more. */
+  #late: Promise<void> = Promise.resolve()
 
   constructor(scene: Scene) {
     this.#scene = scene
@@ -132,15 +134,21 @@ export class Starting {
     else deliveries.makePrompt(tx, first.id, text)
   }
 
-  /** A runtime that does not heed its signal does not hold the session: what it brings too late is ended. */
+  /** What a runtime that does not heed its signal brings too late is ended (G1). */
   async #launch(prepared: Prepared, signal: AbortSignal): Promise<AgentProcess> {
     const launching = this.#scene.deps.launcher.launch(prepared, signal)
     try {
       return await Promise.race([launching, rejection(signal)])
     } catch (error) {
-      void launching.then((late) => (this.#scene.closed() ? late.release() : void late.stop(0))).catch(() => {})
+      this.#late = launching.then((late) => this.#endLate(late)).catch(() => {})
       throw error
     }
+  }
+
+  async #endLate(late: AgentProcess): Promise<void> {
+    const { closed, cutFor } = this.#scene
+    if (closed() && cutFor() !== 'city-stop') late.release()
+    else await late.stop(0)
   }
 
   /** Waits for its terminal, unless it ends first; then runs what belongs before its first message. */
@@ -271,6 +279,7 @@ export class Starting {
     const { id, deps, watch } = this.#scene
     using limit = deadline(deps.clock, UNDO_MS, 'the process did not end in time')
     try {
+      await Promise.race([this.#late, rejection(limit.signal)])
       return await watch.ending((process) => Promise.race([process.stop(0), rejection(limit.signal)]))
     } catch (error) {
       deps.log.error({ session: id, err: error }, 'process of a failed start not ended')

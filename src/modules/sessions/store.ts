@@ -250,14 +250,14 @@ export class SessionStore implements Lookup {
     return parseSession(row)
   }
 
-  insert(tx: Tx, record: SessionRecord, note: Note): SessionRecord {
+  insert(tx: Tx, record: SessionRecord, note: MoveNote): SessionRecord {
     this.#refuseTaken(tx, record)
     const fields = fieldsOf(record)
     tx.run(
       `INSERT INTO sessions (${fields.map(columnOf).join(', ')}) VALUES (${fields.map(() => '?').join(', ')})`,
       ...fields.map((field) => columnValue(field, record[field])),
     )
-    this.#tell(tx, { type: 'session.created', from: 'none', to: record.state, record, note })
+    this.#tell(tx, { type: 'session.created', from: 'none', to: record.state, record, note, reason: note.reason })
     this.#committed(tx, record.id, record)
     return record
   }
@@ -278,13 +278,16 @@ export class SessionStore implements Lookup {
     const state = nextState(before, signal)
     const now = this.#deps.clock.now()
     const moved = state !== before.state
+    // A start goes on for the reason that began it.
+    const reason = note.reason ?? (signal === 'prewake' || signal === 'ready' ? before.reason : undefined)
     const after = this.#write(tx, before, {
       ...note.fields,
       ...(moved
         ? {
             state,
             state_since: now,
-            reason: note.reason,
+            // Why it does not run: what runs has none.
+            reason: state === 'active' ? undefined : reason,
             deadline: note.deadlineMs === undefined ? undefined : now + note.deadlineMs,
             ...(state === 'closed' ? { closed_at: now, desired: 'closed' } : {}),
           }
@@ -296,7 +299,7 @@ export class SessionStore implements Lookup {
       const changed = visible(before, after)
       if (changed.length > 0) this.#tellUpdate(tx, after, changed, note)
     } else {
-      this.#tell(tx, { type, from: before.state, to: state, record: after, note, reason: note.reason })
+      this.#tell(tx, { type, from: before.state, to: state, record: after, note, reason })
     }
     return after
   }
@@ -307,10 +310,10 @@ export class SessionStore implements Lookup {
   }
 
   /** Forgets a closed session; its deliveries and waits are their owners' business, in the same write. */
-  remove(tx: Tx, id: string, note: Note): void {
+  remove(tx: Tx, id: string, note: MoveNote): void {
     const record = this.need(tx, id)
     tx.run('DELETE FROM sessions WHERE id = ?', id)
-    this.#tell(tx, { type: 'session.deleted', from: record.state, to: 'none', record, note })
+    this.#tell(tx, { type: 'session.deleted', from: record.state, to: 'none', record, note, reason: note.reason })
     this.#committed(tx, id, undefined)
   }
 

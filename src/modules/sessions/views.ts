@@ -1,7 +1,7 @@
 /** A session as clients see it: its record, and what is observed of it. */
 import type { SessionResponse } from '../../contract/session-model.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { findAgent, isPool, type SessionsView } from './config-view.ts'
+import { findAgent, type SessionsView } from './config-view.ts'
 import { crashCount } from './crash.ts'
 import { effectiveOptions } from './options.ts'
 import { policyOf } from './policy.ts'
@@ -98,7 +98,7 @@ function kindOf(session: SessionRecord, config: SessionsView): SessionResponse['
   if (session.kind === 'provider') return undefined
   if (session.named !== undefined) return 'role'
   const agent = findAgent(config, session.template)
-  return agent !== undefined && isPool(agent) ? 'pool' : 'crew'
+  return agent?.scales === true ? 'pool' : 'crew'
 }
 
 const time = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : isoTime(ms))

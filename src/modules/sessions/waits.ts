@@ -4,6 +4,7 @@
  *
  * V1  A wait ends once; its end and the message about it are one write.
  */
+import type { ListOrder } from '../../contract/paging.ts'
 import { WAIT_STATES, type WaitInfo } from '../../contract/session-model.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Database, Row, Tx } from '../../kernel/database.ts'
@@ -56,18 +57,20 @@ export class Waits {
     return toWait(row)
   }
 
-  /** Newest first, strictly after `after` in that order. */
+  /** Newest first unless asked otherwise, strictly after `after` in that order. */
   page(
     filter: WaitFilter,
     after: { readonly createdAt: number; readonly id: string } | undefined,
     limit: number,
+    order: ListOrder = 'desc',
   ): readonly WaitInfo[] {
+    const [beyond, start] = order === 'asc' ? ['>', 0] : ['<', Number.MAX_SAFE_INTEGER]
     return this.#deps.db
       .all(
-        `SELECT * FROM session_waits WHERE ${FILTER} AND (created_at, id) < (?, ?)
-         ORDER BY created_at DESC, id DESC LIMIT ?`,
+        `SELECT * FROM session_waits WHERE ${FILTER} AND (created_at, id) ${beyond} (?, ?)
+         ORDER BY created_at ${order}, id ${order} LIMIT ?`,
         ...filterValues(filter),
-        after?.createdAt ?? Number.MAX_SAFE_INTEGER,
+        after?.createdAt ?? start,
         after?.id ?? '',
         limit,
       )

@@ -17,6 +17,7 @@ interface Options {
   readonly flags?: readonly string[]
   readonly command?: string
   readonly resumeSessionId?: string
+  readonly mode?: string
   readonly handshakeTimeoutMs?: number
   readonly env?: Readonly<Record<string, string>>
 }
@@ -31,7 +32,8 @@ class Stage {
 
   async start(t: TestContext, options: Options = {}): Promise<HostedChild> {
     t.after(() => this.#clear())
-    const { flags = [], command = process.execPath, handshakeTimeoutMs = PATIENCE_MS, resumeSessionId, env } = options
+    const { flags = [], command = process.execPath, handshakeTimeoutMs = PATIENCE_MS, env } = options
+    const { resumeSessionId, mode } = options
     return await startAcpChild({
       clock: systemClock,
       spec: {
@@ -49,7 +51,11 @@ class Stage {
         debounceMs: 0,
         interruptKey: 'ctrl-c',
         processNames: [],
-        acp: { handshakeTimeoutMs, ...(resumeSessionId !== undefined && { resumeSessionId }) },
+        acp: {
+          handshakeTimeoutMs,
+          ...(resumeSessionId !== undefined && { resumeSessionId }),
+          ...(mode !== undefined && { mode }),
+        },
       },
       output: (bytes) => {
         this.#output.push(Buffer.from(bytes))
@@ -398,6 +404,20 @@ test('a conversation that cannot be loaded becomes a new one', async (t) => {
     const child = await stage.start(t, { flags, resumeSessionId: 'lost' })
     assert.match(child.conversationId ?? '', /^conversation-/)
     assert.ok(stage.records.some((record) => record.kind === 'note' && /load/.test(record.text)))
+  }
+})
+
+test('a conversation is in the mode that was chosen; where the agent has no such mode, that is told', async (t) => {
+  for (const [mode, said, note] of [
+    ['plan', 'mode plan', undefined],
+    ['forbidden', 'mode default', 'the agent did not enter the mode forbidden: no such mode'],
+  ] as const) {
+    const stage = new Stage()
+    const child = await stage.start(t, { mode })
+    await stage.turn(child, 'mode')
+    assert.deepEqual(stage.said, [said])
+    const notes = stage.records.flatMap((record) => (record.kind === 'note' ? [record.text] : []))
+    assert.deepEqual(notes, note === undefined ? [] : [note])
   }
 })
 

@@ -127,7 +127,7 @@ class AcpChild implements HostedChild {
     const { acp, workDir } = this.#context.spec
     const opening = openConversation(
       this.#connection.agent,
-      { workDir, resumeSessionId: acp?.resumeSessionId },
+      { workDir, resumeSessionId: acp?.resumeSessionId, mode: acp?.mode },
       { replay: (phase) => this.#record({ replay: phase }), note: (text) => this.#note(text) },
     )
     const timeoutMs = acp?.handshakeTimeoutMs ?? HANDSHAKE_MS

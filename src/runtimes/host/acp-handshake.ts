@@ -1,9 +1,10 @@
-/** From a running agent to an open conversation: `initialize`, then `session/load` or `session/new`. */
+/** From a running agent to an open conversation: `initialize`, `session/load` or `session/new`, `session/set_mode`. */
 import { type ClientContext, methods, PROTOCOL_VERSION, RequestError } from '@agentclientprotocol/sdk'
 
 export interface Wanted {
   readonly workDir: string
   readonly resumeSessionId: string | undefined
+  readonly mode: string | undefined
 }
 
 export interface HandshakeEvents {
@@ -14,7 +15,16 @@ export interface HandshakeEvents {
 
 /** Resolves with the conversation's id. No deadline of its own: the caller ends the agent when it takes too long. */
 export async function openConversation(agent: ClientContext, wanted: Wanted, events: HandshakeEvents): Promise<string> {
-  const { workDir, resumeSessionId } = wanted
+  const id = await newOrLoaded(agent, wanted, events)
+  if (wanted.mode !== undefined) await enterMode(agent, id, wanted.mode, events)
+  return id
+}
+
+async function newOrLoaded(
+  agent: ClientContext,
+  { workDir, resumeSessionId }: Wanted,
+  events: HandshakeEvents,
+): Promise<string> {
   const canLoad = parseInitialized(
     await agent.request(methods.agent.initialize, {
       protocolVersion: PROTOCOL_VERSION,
@@ -40,6 +50,16 @@ async function loaded(agent: ClientContext, cwd: string, sessionId: string, even
     return false
   } finally {
     events.replay('end')
+  }
+}
+
+/** An agent that refuses stays in the mode that it begins in: that one asks. */
+async function enterMode(agent: ClientContext, sessionId: string, modeId: string, events: HandshakeEvents): Promise<void> {
+  try {
+    await agent.request(methods.agent.session.setMode, { sessionId, modeId })
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error
+    events.note(`the agent did not enter the mode ${modeId}: ${error.message}`)
   }
 }
 

@@ -28,6 +28,7 @@ const WHOLE_SCREEN = [
   { intermediates: "'", final: '}' },
   { intermediates: "'", final: '~' },
 ]
+const ERASE_SCROLLBACK = 3
 /** Modes that change to another screen and back. */
 const OTHER_SCREEN: ReadonlySet<unknown> = new Set([47, 1047, 1049])
 
@@ -37,19 +38,32 @@ interface TerminalSize {
   readonly scrollback: number
   /** A line feed also returns to the first column. */
   readonly convertEol?: boolean
+  /** What is cleared from the screen goes into the scrollback, and nothing clears that. */
+  readonly keepsCleared?: boolean
 }
 
 export class BoundedTerminal {
   readonly #terminal: xterm.Terminal
   #budget = BUDGET
 
-  constructor(size: TerminalSize) {
-    this.#terminal = new xterm.Terminal({ ...size, allowProposedApi: true, logLevel: 'off' })
+  constructor({ keepsCleared = false, ...size }: TerminalSize) {
+    this.#terminal = new xterm.Terminal({
+      ...size,
+      scrollOnEraseInDisplay: keepsCleared,
+      allowProposedApi: true,
+      logLevel: 'off',
+    })
     this.#bound(size)
+    if (keepsCleared) this.#terminal.parser.registerCsiHandler({ final: 'J' }, ([how]) => how === ERASE_SCROLLBACK)
   }
 
   get buffer(): xterm.IBuffer {
     return this.#terminal.buffer.active
+  }
+
+  /** The screen that scrolls: what is shown, but for a program that draws on a screen of its own. */
+  get scrolling(): xterm.IBuffer {
+    return this.#terminal.buffer.normal
   }
 
   /** Resolves when all of it is on the screen. */

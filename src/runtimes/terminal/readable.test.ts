@@ -10,8 +10,23 @@ const CASES: readonly [string, string, string][] = [
   ['what was written over is gone', '10%\r20%\r\n', '20%\n'],
   ['colours are no text', '\u001b[31mred\u001b[0m\r\n', 'red\n'],
   ['a line that the terminal wrapped is one', `${'x'.repeat(450)}\r\n`, `${'x'.repeat(450)}\n`],
-  ['a cleared screen leaves nothing', 'secret\u001b[2J\u001b[H', ''],
+  ['what was cleared was read before', 'one\r\ntwo\r\n\u001b[H\u001b[2J\u001b[3J$ ', 'one\ntwo\n$ '],
+  [
+    'a program that draws its lines anew has them once',
+    `hello\r\n${drawn(1)}${'\u001b[2K\u001b[1A'.repeat(5)}\u001b[2K\u001b[G${drawn(2)}`,
+    'hello\nstep 2\na\nb\nc\nd\n> ',
+  ],
+  [
+    'a program with a screen of its own shows it behind what was there before',
+    '$ less file\r\n\u001b[?1049h\u001b[2J\u001b[Hone\r\ntwo\u001b[50;1H(END)',
+    '$ less file\none\ntwo\n(END)',
+  ],
+  ['and leaves none of it behind', '$ vi\r\n\u001b[?1049h\u001b[Htext\u001b[?1049l$ ', '$ vi\n$ '],
+  ['where a program draws from the middle on, nothing is above it', '\u001b[30;1Hstatus', 'status'],
   ['nothing is nothing', '', ''],
 ]
+function drawn(step: number): string {
+  return `step ${step}\r\na\r\nb\r\nc\r\nd\r\n> `
+}
 for (const [name, bytes, text] of CASES)
   test(name, async () => assert.equal(await readableText(Buffer.from(bytes)), text))

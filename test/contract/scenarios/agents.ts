@@ -211,6 +211,7 @@ export const agentScenarios: readonly Scenario[] = [
     ({ body }) => assert.ok(JSON.stringify(body).includes('"name":"lead"')),
   ),
   on('list-agents', 'rig-not-found', (city) => city.send('GET', '/agents?rig=none')),
+  on('list-agents', 'invalid-cursor', (city) => city.send('GET', '/agents?cursor=x')),
 
   on(
     'create-agent',

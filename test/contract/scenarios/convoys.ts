@@ -48,7 +48,8 @@ const on = (
 /** What each operation on one convoy refuses: none of this id, a bead of another type, another version than the one meant. */
 function refusals(operation: Scenario['operation'], method: string, tail: string, body?: unknown): readonly Scenario[] {
   const unknown = on(operation, 'convoy-not-found', async (desk) => {
-    assertProblem(await desk.send(method, `/${await desk.bead()}${tail}`, body), 'convoy-not-found')
+    const other = operation === 'get-convoy' ? 'convoy-not-found' : 'invalid-request'
+    assertProblem(await desk.send(method, `/${await desk.bead()}${tail}`, body), other)
     return desk.send(method, `/al-none${tail}`, body)
   })
   const stale = on(operation, 'precondition-failed', async (desk) =>
@@ -133,6 +134,9 @@ export const convoyScenarios: readonly Scenario[] = [
     const bead = await desk.bead()
     return desk.send('POST', `/${await desk.convoy([bead])}/remove`, { items: [bead] })
   }),
+  on('remove-from-convoy', 'bead-not-found', async (desk) =>
+    desk.send('POST', `/${await desk.convoy()}/remove`, { items: ['al-none'] }),
+  ),
   ...refusals('remove-from-convoy', 'POST', '/remove', { items: ['al-x'] }),
 
   on('close-convoy', 200, async (desk) => desk.send('POST', `/${await desk.convoy()}/close`, { reason: 'enough' })),

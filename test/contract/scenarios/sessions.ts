@@ -350,6 +350,7 @@ const creating: Scenario[] = [
   }),
   on('create-session', 'conflict-config', (stage) => create(stage, { kind: 'agent', name: 'held' })),
   on('create-session', 'missing-dependency', (stage) => create(stage, { name: 'absent' })),
+  on('create-session', 'unsupported', (stage) => create(stage, { name: 'bash', runtime: 'acp' })),
   on('create-session', 'too-many-sessions', (stage) => create(stage, { kind: 'agent', name: 'none' })),
   ...keyed(
     'create-session',

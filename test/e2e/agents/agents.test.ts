@@ -252,6 +252,29 @@ describe('what pools do', { concurrency: 3 }, () => {
     assert.equal((await city.get(ann.id)).state, 'closed')
   })
 
+  test('a limit is enough to make a pool, and its instances are numbered', async () => {
+    const city = await newSessionCity(running, 'limit')
+    await city.configure(AGENT('pair', 'max_active_sessions = 2\n'))
+    for (let n = 0; n < 3; n++) {
+      const { id } = await city.done('POST', '/beads', { title: `work ${n}` })
+      await city.done('POST', `/beads/${String(id)}/route`, { target: 'pair' })
+    }
+    await untilCount(city, 'pair', 2)
+    const rows = await city.api.ask(listAgents, `${city.base}/agents?pool=pair`)
+    assert.deepEqual(
+      rows.items.map(({ name }) => name),
+      ['pair-1', 'pair-2'],
+    )
+    const page = (cursor: string) => city.api.ask(listAgents, `${city.base}/agents?limit=1${cursor}`)
+    const paged: string[] = []
+    for (let found = await page(''); ; found = await page(`&cursor=${found.next_cursor}`)) {
+      assert.equal(found.total, 4)
+      paged.push(...found.items.map(({ name }) => name))
+      if (found.next_cursor === undefined) break
+    }
+    assert.deepEqual(paged, ['core.worker', 'pair', 'pair-1', 'pair-2'], 'page by page: none skipped, none doubled')
+  })
+
   test('work that is routed to an agent without a pool starts the one session that it has', async () => {
     const city = await newSessionCity(running, 'lone', AGENT('lone', 'drain_timeout = "300ms"\n'))
     const { id } = await city.done('POST', '/beads', { title: 'work' })

@@ -88,12 +88,39 @@ const REFUSED: readonly [name: string, body: object, location: string][] = [
   ['reserved metadata under its old name', { title: 'x', metadata: { 'gc.kind': 'x' } }, 'body.metadata.gc.kind'],
   ['metadata that is no text', { title: 'x', metadata: { n: 1 } }, 'body.metadata.n'],
   ['a time that there never was', { title: 'x', defer_until: '2016-12-31T23:59:60Z' }, 'body.defer_until'],
+  ['a time after all years', { title: 'x', defer_until: '9999-12-31T23:59:59-00:01' }, 'body.defer_until'],
+  ['metadata without a name', { title: 'x', metadata: { '': 'v' } }, 'body.metadata.'],
+  [
+    'a long name of metadata',
+    { title: 'x', metadata: { ['k'.repeat(257)]: 'v' } },
+    `body.metadata.${'k'.repeat(200)}…`,
+  ],
+  [
+    'metadata that is no text, under a name of two lines',
+    { title: 'x', metadata: { 'a\nb': 1 } },
+    'body.metadata.a\nb',
+  ],
+  ['a need of nothing', { title: 'x', needs: ['blocks:'] }, 'body.needs[0]'],
+  ['two parents', { title: 'x', needs: ['parent-child:al-1', 'al-2', 'parent-child:al-3'] }, 'body.needs[2]'],
+  ['a parent and another one', { title: 'x', parent: 'al-1', needs: ['parent-child:al-2'] }, 'body.needs[0]'],
   ['a field that it does not know', { title: 'x', colour: 'red' }, 'body.colour'],
 ]
 for (const [name, body, location] of REFUSED) {
   test(`a bead with ${name} is refused, and the refusal names the field`, async () => {
     const { errors } = assertProblem(await city.send('POST', '', body), 'validation-failed')
     assert.equal(at(errors, 0, 'location'), location)
+  })
+}
+
+for (const [body, location] of [
+  [{ parent: 'al-none' }, 'body.parent'],
+  [{ needs: ['waits-for:al-none'] }, 'body.needs[0]'],
+  [{ rig: 'none' }, 'body.rig'],
+] as const) {
+  test(`what a new bead refers to and is not there is named: ${location}`, async () => {
+    const answer = await city.send('POST', '', { title: 'x', ...body })
+    assert.equal(answer.status, 404)
+    assert.equal(at(answer.body, 'errors', 0, 'location'), location)
   })
 }
 

@@ -64,6 +64,26 @@ test('of many who claim the same bead at once one gets it, and every other is to
   assert.equal(seen.filter((type) => type === 'bead.claim_rejected').length, 31)
 })
 
+test('of the sessions of one pool one gets a bead, however many claim it at once', async () => {
+  const id = await city.bead('wanted by a pool')
+  const answers = await Promise.all(
+    Array.from({ length: 32 }, (_, n) => city.send('POST', `/${id}/claim`, { assignee: 'pool', session_id: `s${n}` })),
+  )
+  const [won, ...others] = answers.filter(({ status }) => status === 200)
+  assert.deepEqual(others, [])
+  const session = at(won?.body, 'bead', 'session_id')
+  for (const answer of answers) {
+    if (answer.status === 200) continue
+    const { errors } = assertProblem(
+      answer,
+      'conflict-claimed',
+      `conflict: pool has ${id}, in session ${String(session)}`,
+    )
+    assert.equal(at(errors, 0, 'location'), 'body.session_id')
+  }
+  await city.done('POST', `/${id}/claim`, { assignee: 'pool', session_id: session })
+})
+
 test('a hand-over moves a bead only from whom it is taken, and its lease with it', async () => {
   const id = await city.bead('one')
   await city.done('POST', `/${id}/claim`, { assignee: 'ann', session_id: 's1' })
@@ -77,6 +97,10 @@ test('a hand-over moves a bead only from whom it is taken, and its lease with it
   assert.ok(handed.lease_expires_at)
   assertProblem(await city.send('POST', `/${id}/heartbeat`, { assignee: 'ann' }), 'conflict-claimed')
   await city.done('POST', `/${id}/heartbeat`, { assignee: 'bob' })
+  assertProblem(
+    await city.send('POST', `/${id}/assign`, { assignee: 'eve', expected_assignee: null }),
+    'conflict-assignee',
+  )
   const freed = await city.done('POST', `/${id}/assign`, { assignee: null })
   assert.deepEqual([freed.status, freed.assignee, freed.lease_expires_at], ['in_progress', undefined, undefined])
   await city.done('POST', `/${id}/claim`, { assignee: 'eve' })

@@ -150,6 +150,19 @@ const WRONG: readonly [name: string, body: object, location: string][] = [
     'body.nodes[0].metadata_refs.m',
   ],
   ['reserved metadata', { nodes: [node('a', { metadata: { 'svc.kind': 'x' } })] }, 'body.nodes[0].metadata.svc.kind'],
+  [
+    'a reserved reference',
+    { nodes: [node('a', { metadata_refs: { 'svc.kind': 'a' } })] },
+    'body.nodes[0].metadata_refs.svc.kind',
+  ],
+  [
+    'a parent and another one',
+    {
+      nodes: [node('a'), node('b', { parent_key: 'a' }), node('c')],
+      edges: [{ from_key: 'b', to_key: 'c', type: 'parent-child' }],
+    },
+    'body.edges[0]',
+  ],
 ]
 for (const [name, body, location] of WRONG) {
   test(`a batch with ${name} creates nothing`, async () => {
@@ -157,6 +170,53 @@ for (const [name, body, location] of WRONG) {
     const { errors } = assertProblem(await city.send('POST', '/batch', body), 'validation-failed')
     assert.equal(at(errors, 0, 'location'), location)
     assert.equal(await total(), before)
+  })
+}
+
+const missing = 'al-none'
+for (const [name, body, status, location, value] of [
+  [
+    'an edge to nothing',
+    { nodes: [node('a')], edges: [{ from_key: 'a', to_id: missing }] },
+    404,
+    'body.edges[0].to_id',
+    missing,
+  ],
+  [
+    'a parent that is not there',
+    { nodes: [node('a', { parent_id: missing })] },
+    404,
+    'body.nodes[0].parent_id',
+    missing,
+  ],
+  ['a rig that is not there', { nodes: [node('a'), node('b', { rig: 'none' })] }, 404, 'body.nodes[1].rig', 'none'],
+  [
+    'a cycle',
+    {
+      nodes: [node('a'), node('b')],
+      edges: [
+        { from_key: 'a', to_key: 'b', type: 'tracks' },
+        { from_key: 'a', to_key: 'b' },
+        { from_key: 'b', to_key: 'a' },
+      ],
+    },
+    409,
+    'body.edges[1]',
+    ['a', 'b', 'a'],
+  ],
+  [
+    'nodes inside each other',
+    { nodes: [node('a', { parent_key: 'b' }), node('b', { parent_key: 'a' })] },
+    409,
+    'body.nodes[0].parent_key',
+    ['a', 'b', 'a'],
+  ],
+] as const) {
+  test(`a batch with ${name} says where, in its own words`, async () => {
+    const answer = await city.send('POST', '/batch', body)
+    assert.equal(answer.status, status)
+    assert.equal(at(answer.body, 'errors', 0, 'location'), location)
+    assert.deepEqual(at(answer.body, 'errors', 0, 'value'), value)
   })
 }
 

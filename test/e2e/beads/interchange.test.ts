@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { after, before, test } from 'node:test'
+import fc from 'fast-check'
 import {
   type BeadImportResponse,
   getBead,
@@ -372,6 +373,52 @@ test('a line that closes a cycle is refused with the whole way, whatever the ord
   )
 })
 
+test('a dry run says what the import then does, cycles through lines that are far apart included', async () => {
+  const city = await newCity()
+  const id = fc.integer({ min: 1, max: 5 })
+  const drawn = fc.record({
+    id,
+    to: fc.array(fc.tuple(id, fc.constantFrom('blocks', 'parent-child', 'relates-to')), { maxLength: 3 }),
+    updated_at: fc.constantFrom(T1, T2),
+    labels: fc.constantFrom(1, 501),
+  })
+  // Of several ways round either may be told.
+  const wayless = ({ errors, ...report }: BeadImportResponse) => ({
+    ...report,
+    errors: errors.map(({ detail, ...error }) => ({ ...error, detail: detail.replace(/ -> .*/, '') })),
+  })
+  let round = 0
+  const files = fc.array(fc.array(drawn, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 2 })
+  await fc.assert(
+    fc.asyncProperty(files, async (files) => {
+      round++
+      const name = (n: number) => `fr-${round}x${n}`
+      for (const file of files) {
+        const text = textOf(
+          file.map(({ id: n, to, updated_at, labels }) =>
+            line(name(n), {
+              updated_at,
+              dependencies: to.map(([other, type]) => edge(name(n), name(other), type)),
+              labels: Array.from({ length: labels }, (_, at) => `l${at}`),
+            }),
+          ),
+        )
+        const { dry_run: dry, ...expected } = await send(city, text, '?dry_run=true')
+        assert.equal(dry, true)
+        assert.deepEqual(wayless(await send(city, text)), wayless(expected))
+      }
+    }),
+    { numRuns: 60 },
+  )
+  // More lines than one write has.
+  const ring = Array.from({ length: 450 }, (_, n) =>
+    line(`fr-r${n}`, { dependencies: [edge(`fr-r${n}`, `fr-r${(n + 1) % 450}`)] }),
+  )
+  const { errors, created } = await send(city, textOf(ring), '?dry_run=true')
+  assert.equal(created, 449)
+  assert.match(String(errors[0]?.detail), /^dependency cycle: fr-r449 -> fr-r0 -> fr-r1 -> /)
+})
+
 test('ids of elsewhere get ids of ours, always the same, wherever they are named', async () => {
   const city = await newCity()
   const text = textOf([
@@ -394,6 +441,12 @@ test('ids of elsewhere get ids of ours, always the same, wherever they are named
     first?.dependencies?.map(({ depends_on_id }) => depends_on_id).sort(),
     [String(second?.id), 'fr-7'].sort(),
   )
+  // Ids that stay keep the ids of their comments too.
+  const own = textOf([
+    line('fr-8', { comments: [{ id: '01a1fd6e-8834-71a3-8d88-42bb1d65d84e', text: 'seen', created_at: T1 }] }),
+  ])
+  await send(city, own)
+  assert.deepEqual(counts(await send(city, own, '?remap=true')), { ...NONE, unchanged: 1 })
   // Into the city itself, beside those in the rig.
   assert.deepEqual(counts(await send(city, text, '?remap=true')), { ...NONE, created: 3, unchanged: 1 })
 })
@@ -402,7 +455,7 @@ test('a rig takes its own ids only', async () => {
   const city = await newCity()
   const report = await send(city, textOf([line('wo-1'), line('fr-1')]), '?rig=frontend')
   assert.deepEqual(counts(report), { ...NONE, created: 1, failed: 1 })
-  assert.equal(report.errors[0]?.detail, 'the prefix of wo-1 is not fr')
+  assert.equal(report.errors[0]?.detail, 'the prefix of wo-1 is not fr; `remap` gives it a new id')
   assertProblem(
     await city.api.call('POST', `${city.base}/beads/import?rig=none`, {
       bytes: '',

@@ -126,6 +126,7 @@ test('a query says what it means, and a mistake in it where it is', async () => 
   assert.equal(await found(`blocks:${b.id}`), '')
   assert.equal(await found('is:blocked'), 'c')
   assert.equal(await found('is:ready'), 'a b')
+  assert.equal(await found('is_blocked=true AND ephemeral=false'), 'c')
   assert.equal(await found('avat'), 'a')
   assert.equal(await found('"cache of"'), 'a')
   assert.equal(await found('is:closed AND reason~needed'), 'd')

@@ -62,10 +62,14 @@ test('a convoy is created with its members and what it is for, and its members s
     notify: 'bob',
     merge: 'mr',
     target: 'release/5',
+    molecule: 'al-m0l',
   })
   assert.equal(made.issue_type, 'convoy')
   assert.equal(made.status, 'open')
-  assert.deepEqual([made.owner, made.notify, made.merge, made.target], ['ann', 'bob', 'mr', 'release/5'])
+  assert.deepEqual(
+    [made.owner, made.notify, made.merge, made.target, made.molecule],
+    ['ann', 'bob', 'mr', 'release/5', 'al-m0l'],
+  )
   assert.equal(owned, false)
   assert.deepEqual(progress, { total: 2, closed: 0 })
   const { convoy: found, children, progress: same } = await view(made.id)
@@ -86,11 +90,11 @@ test('a convoy of which one item is not there is not created, nor is anything sa
   const [item = ''] = await beads(1)
   const events = (await city.events('convoy.*')).length
   const problem = assertProblem(
-    await send('POST', '/convoys', { title: 'x', items: [item, 'al-none'] }),
+    await send('POST', '/convoys', { title: 'x', items: [item, item, 'al-none'] }),
     'bead-not-found',
     'not_found: there is no bead al-none',
   )
-  assert.deepEqual(problem.errors, [{ location: 'body.items[1]', message: 'there is no such bead', value: 'al-none' }])
+  assert.deepEqual(problem.errors, [{ location: 'body.items[2]', message: 'there is no such bead', value: 'al-none' }])
   assertProblem(await send('POST', '/convoys', { title: 'x', rig: 'none' }), 'rig-not-found')
   assert.equal((await city.events('convoy.*')).length, events)
 })
@@ -130,7 +134,13 @@ test('members come and go all together or not at all; without its last open one 
   const itself = assertProblem(await send('POST', `/convoys/${id}/add`, { items: [id] }), 'validation-failed')
   assert.equal(itself.errors?.[0]?.location, 'body.items[0]')
   const stranger = (await bead()).id
-  assertProblem(await send('POST', `/convoys/${id}/remove`, { items: [three, stranger] }), 'validation-failed')
+  const { errors } = assertProblem(
+    await send('POST', `/convoys/${id}/remove`, { items: [three, three, stranger] }),
+    'invalid-request',
+    `invalid: ${stranger} is not a member of the convoy ${id}`,
+  )
+  assert.equal(errors?.[0]?.location, 'body.items[2]')
+  assertProblem(await send('POST', `/convoys/${id}/remove`, { items: ['al-none'] }), 'bead-not-found')
   assert.equal((await view(id)).progress.total, 3)
 
   const before = await head()
@@ -269,6 +279,57 @@ test('a member that is not there is shown as such, comes last, and never counts 
   assert.equal((await view(`${id}x`)).convoy.status, 'open')
 })
 
+test('children of a convoy are members of it as well, once each, and are taken out like any other', async () => {
+  const [tracked = '', both = ''] = await beads(2)
+  const { id } = await convoy([tracked, both])
+  const child = (await bead('child', { parent: id })).id
+  assert.equal((await send('PATCH', `/beads/${both}`, { parent: id })).status, 200)
+  const before = await view(id)
+  assert.deepEqual(
+    before.children.map((member) => member.id),
+    [tracked, both, child],
+  )
+  assert.deepEqual(before.progress, { total: 3, closed: 0 })
+  const { items } = await city.api.ask(listStranded, `${city.base}/convoys/stranded?limit=1000`)
+  assert.deepEqual(items.find((item) => item.id === child)?.convoys, [id])
+  const known = await head()
+  assert.equal((await send('POST', `/convoys/${id}/add`, { items: [child] })).status, 200)
+  assert.equal(await head(), known, 'who is a member already is no change')
+
+  const removed = await send('POST', `/convoys/${id}/remove`, { items: [child, both] })
+  assert.equal(at(removed.body, 'progress', 'total'), 1)
+  for (const one of [child, both])
+    assert.equal((await city.api.ask(getBead, `${city.base}/beads/${one}`)).parent, undefined)
+  assert.deepEqual((await said(id)).at(-1), ['convoy.updated', { added: [], removed: [child, both] }])
+
+  assert.equal((await send('PATCH', `/beads/${child}`, { parent: id })).status, 200)
+  await close(tracked)
+  assert.equal((await view(id)).convoy.status, 'open')
+  const index = await head()
+  const waiting = send('GET', `/convoys?limit=1000&index=${index}&wait=30s`)
+  assert.equal((await send('PATCH', `/beads/${child}`, { parent: null })).status, 200)
+  assert.equal((await waiting).status, 200)
+  await closed(id)
+
+  const other = await convoy([])
+  assert.equal((await send('PATCH', `/beads/${child}`, { parent: other.id })).status, 200)
+  assert.equal((await send('DELETE', `/convoys/${other.id}`)).status, 200)
+  assert.equal((await city.api.ask(getBead, `${city.base}/beads/${child}`)).parent, undefined, 'it stays, on its own')
+})
+
+test('what is no convoy is told from what is not there', async () => {
+  const { id } = await bead()
+  const { errors } = assertProblem(
+    await send('POST', `/convoys/${id}/close`),
+    'invalid-request',
+    `invalid: the bead ${id} is no convoy, it is a task`,
+  )
+  assert.equal(errors?.[0]?.location, 'path.id')
+  assertProblem(await send('GET', `/convoys/${id}/check`), 'invalid-request')
+  assertProblem(await send('GET', `/convoys/${id}`), 'convoy-not-found')
+  assertProblem(await send('GET', '/convoys/al-none/check'), 'convoy-not-found')
+})
+
 test('convoys are listed newest first, in pages, the closed ones where they are asked for', async () => {
   const made: string[] = []
   for (let i = 0; i < 3; i++) made.push((await convoy([], { title: `batch ${i}` })).id)
@@ -281,6 +342,13 @@ test('convoys are listed newest first, in pages, the closed ones where they are 
   assert.ok((await list('all=true&limit=1000')).items.some(({ id }) => id === made[1]))
   const onlyClosed = await list('status=closed&limit=1000')
   assert.ok(onlyClosed.items.every(({ status }) => status === 'closed') && onlyClosed.total === onlyClosed.items.length)
+
+  const forward = await list('order=asc&limit=1000')
+  assert.deepEqual(forward.items.map(({ id }) => id).reverse(), ids)
+  const half = await list('order=asc&limit=2')
+  const rest = await list(`order=asc&limit=1000&cursor=${half.next_cursor}`)
+  assert.deepEqual([...half.items, ...rest.items], forward.items)
+  assertProblem(await send('GET', `/convoys?cursor=${half.next_cursor}`), 'invalid-cursor')
 
   const walked: string[] = []
   let cursor = ''

@@ -157,13 +157,15 @@ describe('conversations', { concurrency: 3 }, () => {
 
   const ANSWERS = [
     [{ action: 'approve' }, 'once'],
+    [{ action: 'allow' }, 'once', 'approve'],
     [{ action: 'approve_always' }, 'always'],
+    [{ action: 'approve_accept_edits' }, 'always', 'approve_always'],
     [{ action: 'deny' }, 'no'],
     [{ action: 'option', option_id: 'never' }, 'never'],
     [{ action: 'option', option_id: 'Always allow' }, 'always'],
     [{ action: 'cancel' }, 'cancelled'],
   ] as const
-  for (const [body, chosen] of ANSWERS) {
+  for (const [body, chosen, meant = body.action] of ANSWERS) {
     test(`an agent that asks is answered with ${JSON.stringify(body)}, and goes on`, async () => {
       const id = await city.startTalker()
       const asked = await city.ask(id)
@@ -184,7 +186,7 @@ describe('conversations', { concurrency: 3 }, () => {
         events.map(({ type, payload }) => [type, payload.outcome, payload.action]),
         [
           ['session.pending', undefined, undefined],
-          ['session.pending_cleared', body.action === 'cancel' ? 'dismissed' : 'answered', body.action],
+          ['session.pending_cleared', body.action === 'cancel' ? 'dismissed' : 'answered', meant],
         ],
       )
       await city.forget(id)
@@ -197,7 +199,7 @@ describe('conversations', { concurrency: 3 }, () => {
     assertProblem(await respond(id, { action: 'approve', request_id: 'another' }), 'invalid-interaction')
     assertProblem(await respond(id, { action: 'option', option_id: 'spoon' }), 'invalid-interaction')
     assertProblem(await respond(id, { action: 'option' }), 'validation-failed')
-    assertProblem(await respond(id, { action: 'allow' }), 'validation-failed')
+    assertProblem(await respond(id, { action: 'perhaps' }), 'validation-failed')
     await respond(id, { action: 'approve', request_id: first.request_id })
     const second = await eventually('the second question', async () => {
       const pending = await city.pending(id)

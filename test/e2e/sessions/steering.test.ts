@@ -58,7 +58,7 @@ describe('steering', { concurrency: 3 }, () => {
     await city.forget(other)
   })
 
-  for (const alias of ['s-0123456789abcdef', 's-x', 'human', 'a b', '/a', 'a//b', 'x'.repeat(65)]) {
+  for (const alias of ['s-0123456789abcdef', 's-x', 'human', 'a b', '/a', 'a//b', 'a/../b', 'x'.repeat(65)]) {
     test(`the alias ${alias.slice(0, 20)} is refused`, async () => {
       const body = { kind: 'provider', name: 'bash', alias }
       const refused = assertProblem(await city.send('POST', '/sessions', body), 'validation-failed')
@@ -222,10 +222,38 @@ describe('steering', { concurrency: 3 }, () => {
     const second = await conversation()
     assert.notEqual(second, first)
     assert.ok((await typesOf(id)).includes('session.reset'))
+    // Nothing is under way: it waits for nothing.
     await done(id, 'request-restart')
-    await done(id, 'drain-ack')
     await city.until(id, 'is back', ({ state, generation }) => state === 'active' && generation === 3)
     await city.forget(id)
+  })
+
+  test('every edge of a session is told with where from, where to and why', async () => {
+    const id = await city.start()
+    for (const verb of ['drain', 'undrain', 'suspend', 'wake']) {
+      await done(id, verb)
+      if (verb === 'wake') await city.is(id, 'active')
+    }
+    assert.equal((await city.get(id)).reason, undefined, 'what runs needs no excuse')
+    await city.forget(id)
+    const told = await city.events('session.*', { subject: id })
+    const edges = told.filter(({ payload }) => payload.to !== undefined)
+    assert.deepEqual(
+      edges.map(({ type, payload: { from, to, reason } }) => `${type.slice(8)} ${from}>${to} ${reason}`),
+      [
+        'created none>start-pending explicit',
+        'starting start-pending>creating explicit',
+        'woke creating>active explicit',
+        'draining active>draining requested',
+        'undrained draining>active requested',
+        'suspended active>suspended user-hold',
+        'waking suspended>start-pending explicit',
+        'starting start-pending>creating explicit',
+        'woke creating>active explicit',
+        'closed active>closed requested',
+        'deleted closed>none requested',
+      ],
+    )
   })
 
   test('a session that is killed comes back, with everything of it gone before', async () => {
@@ -286,6 +314,8 @@ describe('steering', { concurrency: 3 }, () => {
     const request = await outcome(city.api, requestId)
     assert.equal(request.status, 'failed', JSON.stringify(request))
     assert.equal(request.error_code, 'create_failed')
+    const [told] = await city.events('request.failed', { subject: id })
+    assert.equal(told?.payload.request_id, requestId, 'it is told of the session')
     assert.match(String(request.error_message), /no room/)
     assert.equal((await city.get(id)).state, 'failed-create')
     await city.forget(id)
@@ -409,6 +439,7 @@ describe('steering', { concurrency: 3 }, () => {
     assert.deepEqual(await list('&state=open'), { found: open, total: 4 })
     assert.deepEqual(await list('&state=closed'), { found: [made[2]], total: 1 })
     assert.deepEqual(await list('&state=all'), { found: made, total: 5 })
+    assert.deepEqual(await list('&state=all&order=asc'), { found: made.toReversed(), total: 5 })
     assert.deepEqual(await list('&state=active,closed'), { found: made, total: 5 })
     assertProblem(await city.send('GET', '/sessions?state=broken'), 'validation-failed')
     const index = await city.head()

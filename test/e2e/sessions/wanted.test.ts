@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { eventually } from '../../support/http.ts'
-import { run } from '../../support/running.ts'
+import { cityIs, run } from '../../support/running.ts'
 import { newSessionCity, type SessionApi } from '../../support/session-api.ts'
 
 const AGENT = (name: string, more = '') => `
@@ -96,7 +96,7 @@ test('an agent that is suspended in the files is drained and not woken', async (
   await city.is('mayor', 'active')
 })
 
-test('who depends on another agent starts after it', async () => {
+test('who depends on another agent starts after it, and ends before it', async () => {
   await using running = await run()
   const slow = AGENT('base', 'pre_start = ["sleep 1"]')
   const city = await newSessionCity(
@@ -107,6 +107,17 @@ test('who depends on another agent starts after it', async () => {
   await city.is('top', 'active')
   const woke = (await city.events('session.woke')).map(({ payload }) => payload.template)
   assert.deepEqual(woke, ['base', 'top'])
+  await running.api.call('POST', '/v0/city/alpha/stop')
+  await running.api.call('POST', '/v0/city/alpha/start')
+  await cityIs(running.api, 'alpha', 'running')
+  const stopped = await city.events('session.stopped')
+  assert.deepEqual(
+    stopped.map(({ payload }) => [payload.template, payload.reason]),
+    [
+      ['top', 'city-stop'],
+      ['base', 'city-stop'],
+    ],
+  )
 })
 
 test('a prompt and the message of the creation reach an agent together, once', async () => {

@@ -15,7 +15,7 @@ export interface AgentFeedDeps {
   readonly onChange: (wake: () => void) => () => void
   readonly clock: Clock
   /** Where the client goes on. */
-  readonly resume: { readonly session: SessionRecord; readonly place: Place } | undefined
+  readonly resume: { readonly session: SessionRecord; readonly place: Place | undefined } | undefined
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -80,7 +80,7 @@ class AgentStream {
       {
         format: this.#deps.format(session),
         after: resume?.place,
-        lost: false,
+        lost: undefined,
         onEnd: (state) => this.#ended(session.id, state),
       },
       this.#sink,

@@ -11,6 +11,7 @@ import {
   entriesAfter,
   entriesBefore,
   entryAt,
+  isLineStart,
   linesOf,
   openEntry,
   type Stretch,
@@ -51,6 +52,8 @@ export interface Chapter {
   /** Where reading goes on behind the entry; undefined: there is none. */
   behind(at: Position): Promise<Position | undefined>
   start(): Promise<Position>
+  /** Whether reading can go on there: false where that was dropped, or is not there (any more). */
+  holds(at: Position): Promise<boolean>
   /** Bytes of its log that are no longer kept. */
   dropped(): Promise<number>
   end(): Promise<number>
@@ -63,6 +66,9 @@ export function lineChapter(number: number, log: ByteLog, dialect: Dialect, floo
     number,
     text: false,
     start: async () => ({ offset: Math.max(await log.startOffset(), await floor()), sub: 0 }),
+    // Not the floor: who has read to somewhere before it goes on behind it.
+    holds: async ({ offset }) =>
+      offset >= (await log.startOffset()) && offset <= (await log.endOffset()) && (await isLineStart(log, offset)),
     dropped: () => log.startOffset(),
     end: () => log.endOffset(),
     before: async (end, limit) =>
@@ -150,6 +156,7 @@ export function terminalChapter(number: number, sources: TerminalSources): Chapt
   return {
     number,
     text: true,
+    holds: async ({ offset }) => offset >= (await log.startOffset()) && offset <= (await log.endOffset()),
     dropped: () => log.startOffset(),
     start: async () => {
       const offset = await log.startOffset()

@@ -164,3 +164,25 @@ test('a message that is recorded when the output behind it was read is shown onc
   }
   assert.deepEqual(said, ['first', 'second', 'third'])
 })
+
+test('a line that no window holds is passed over in either direction, and what is around it is read', async () => {
+  const huge = 'h'.repeat(40 * 1024 * 1024)
+  const transcript = new Transcript([lineChapter(1, logOf(`one\ntwo\n${huge}\nthree\nfour\n`), dialect, noFloor)])
+  const texts = (page: Awaited<ReturnType<typeof transcript.newest>>) =>
+    page.items.map(({ entry }) => (entry.message.blocks[0]?.type === 'text' ? entry.message.blocks[0].text : ''))
+  const newest = await transcript.newest(2)
+  assert.deepEqual([texts(newest), newest.older], [['three', 'four'], true])
+  const before = await transcript.before(newest.items[0]?.id ?? '', 10)
+  assert.deepEqual([texts(before), before.older], [['one', 'two'], false])
+  const after = await transcript.after(before.items[1]?.id ?? '', 10)
+  assert.deepEqual([texts(after), after.newer], [['three', 'four'], false])
+})
+
+test('a line of that length that has not ended hides nothing before it, and what comes behind it is read', async () => {
+  const begun = `one\n${'h'.repeat(40 * 1024 * 1024)}`
+  const newest = await new Transcript([lineChapter(1, logOf(begun), dialect, noFloor)]).newest(10)
+  assert.deepEqual([newest.items.length, newest.place], [1, { chapter: 1, offset: 4, sub: 0 }])
+  const ended = new Transcript([lineChapter(1, logOf(`${begun}\ntwo\n`), dialect, noFloor)])
+  const page = await ended.forward({ chapter: 1, offset: 4, sub: 0 }, 10)
+  assert.deepEqual([page.items.map(({ entry }) => entry.raw), page.newer], [[['two']], false])
+})

@@ -4,13 +4,15 @@
  *
  * T1  Where an entry begins depends on the bytes of its own block of 64 KiB only, so that a page read from anywhere and
  *     one read from the beginning agree, and a log of any size is opened at its tail.
- * T2  No read takes more than its window; what is in no window is older, never lost.
+ * T2  No read takes more than its window; what is in no window is older, never lost. Only a line that is longer than the
+ *     largest window is passed over: what is before and behind it is read.
  */
 import type { StructuredMessage } from '../../../contract/session-transcript.ts'
 
 export const BLOCK_BYTES = 64 * 1024
 const FIRST_WINDOW_BYTES = 2 * BLOCK_BYTES
 const MAX_WINDOW_BYTES = 32 * 1024 * 1024
+const SCAN_BYTES = 1024 * 1024
 const NEWLINE = 10
 
 /** Bytes by offset; the output of a run, or the log of a harness. */
@@ -68,31 +70,67 @@ export async function entriesBefore(
   floor = 0,
 ): Promise<Stretch> {
   const start = Math.max(await log.startOffset(), floor)
+  let reached: number | undefined
+  let until = end
   for (let size = FIRST_WINDOW_BYTES; ; size *= 4) {
-    const from = Math.max(start, Math.floor(Math.max(0, end - size) / BLOCK_BYTES) * BLOCK_BYTES)
-    const lines = await linesOf(log, from, end, from === start)
-    const entries = merge(lines.lines, dialect)
+    const from = Math.max(start, blockStart(Math.max(0, until - size)))
+    const read = await linesOf(log, from, until, from === start)
+    const entries = merge(read.lines, dialect)
     const whole = from <= start
-    if (entries.length >= limit || whole || size >= MAX_WINDOW_BYTES) {
-      return { entries: entries.slice(-limit), complete: whole && entries.length <= limit, end: lines.end }
+    if (read.begins) reached ??= read.end
+    if (entries.length >= limit || whole || (entries.length > 0 && size >= MAX_WINDOW_BYTES)) {
+      const complete = whole && entries.length <= limit
+      return { entries: entries.slice(-limit), complete, end: reached ?? read.end }
     }
+    if (size < MAX_WINDOW_BYTES) continue
+    // Nothing here that anybody reads, or the middle of a line.
+    until = read.lines[0]?.offset ?? (await lineStartBefore(log, from, start))
+    reached ??= until
+    size = FIRST_WINDOW_BYTES / 4
   }
+}
+
+/** Where the line begins that goes on at `offset`. */
+async function lineStartBefore(log: ByteLog, offset: number, start: number): Promise<number> {
+  for (let until = offset; until > start; until -= SCAN_BYTES) {
+    const from = Math.max(start, until - SCAN_BYTES)
+    const { offset: at, bytes } = await log.read(from, until - from)
+    const newline = bytes.lastIndexOf(NEWLINE)
+    if (newline >= 0) return at + newline + 1
+  }
+  return start
+}
+
+/** Where the line ends that goes on at `offset`; undefined: it has not ended. */
+async function lineEndAfter(log: ByteLog, offset: number, logEnd: number): Promise<number | undefined> {
+  for (let from = offset; from < logEnd; from += SCAN_BYTES) {
+    const { offset: at, bytes } = await log.read(from, SCAN_BYTES)
+    const newline = bytes.indexOf(NEWLINE)
+    if (newline >= 0) return at + newline + 1
+  }
+  return undefined
 }
 
 /** At most `limit` entries that begin at `from` or later, which must be where a line begins. */
 export async function entriesAfter(log: ByteLog, dialect: Dialect, from: number, limit: number): Promise<Stretch> {
   const logEnd = await log.endOffset()
+  let at = from
   for (let size = FIRST_WINDOW_BYTES; ; size *= 4) {
-    const { lines, end } = await linesOf(log, from, Math.min(logEnd, from + size), true)
+    const { lines, end } = await linesOf(log, at, Math.min(logEnd, at + size), true)
     const entries = merge(lines, dialect)
-    const whole = from + size >= logEnd
+    const whole = at + size >= logEnd
     // The last one may go on behind the window.
-    const known = whole ? entries : entries.slice(0, -1)
-    if (known.length >= limit || whole || size >= MAX_WINDOW_BYTES) {
+    const known = whole || size >= MAX_WINDOW_BYTES ? entries : entries.slice(0, -1)
+    if (known.length >= limit || whole || (known.length > 0 && size >= MAX_WINDOW_BYTES)) {
       const page = known.slice(0, limit)
       const complete = whole && known.length <= limit
       return { entries: page, complete, end: complete ? end : (page.at(-1)?.end ?? end) }
     }
+    if (size < MAX_WINDOW_BYTES) continue
+    const next = lines.length > 0 ? end : await lineEndAfter(log, at + size, logEnd)
+    if (next === undefined) return { entries: [], complete: true, end: at }
+    at = next
+    size = FIRST_WINDOW_BYTES / 4
   }
 }
 
@@ -113,7 +151,8 @@ export async function openEntry(log: ByteLog, dialect: Dialect, offset: number):
   return last?.run === undefined ? undefined : last
 }
 
-async function isLineStart(log: ByteLog, offset: number): Promise<boolean> {
+/** False for the middle of a line. */
+export async function isLineStart(log: ByteLog, offset: number): Promise<boolean> {
   if (offset === (await log.startOffset())) return true
   const { offset: at, bytes } = await log.read(offset - 1, 1)
   return at === offset - 1 && bytes[0] === NEWLINE
@@ -122,27 +161,27 @@ async function isLineStart(log: ByteLog, offset: number): Promise<boolean> {
 /** Where the block of `offset` begins, or the log itself. */
 export const blockStart = (offset: number): number => Math.floor(offset / BLOCK_BYTES) * BLOCK_BYTES
 
-/** Whole lines that begin in `[from, end)`; with `atLine` the first byte begins one. */
+/** Whole lines that begin in `[from, end)`; with `atLine` the first byte begins one. `begins`: some line does, whole or not. */
 export async function linesOf(
   log: ByteLog,
   from: number,
   end: number,
   atLine: boolean,
-): Promise<{ readonly lines: readonly Line[]; readonly end: number }> {
+): Promise<{ readonly lines: readonly Line[]; readonly end: number; readonly begins: boolean }> {
   const lead = atLine ? 0 : 1
   const { offset, bytes } = await log.read(from - lead, Math.max(0, end - from + lead))
   const lines: Line[] = []
   let at = 0
   if (lead > 0 || offset > from) {
     const first = bytes.indexOf(NEWLINE)
-    if (first < 0) return { lines, end: offset }
+    if (first < 0) return { lines, end: offset, begins: false }
     at = first + 1
   }
   for (let next = bytes.indexOf(NEWLINE, at); next >= 0; next = bytes.indexOf(NEWLINE, at)) {
     lines.push({ offset: offset + at, end: offset + next + 1, text: bytes.toString('utf8', at, next) })
     at = next + 1
   }
-  return { lines, end: offset + at }
+  return { lines, end: offset + at, begins: true }
 }
 
 function merge(lines: readonly Line[], dialect: Dialect): Entry[] {

@@ -1,5 +1,5 @@
 /** Logs that harnesses write by themselves, found by the conversation that they are of (sheet 04 §5). */
-import { open, readdir, stat } from 'node:fs/promises'
+import { open, readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ByteLog } from './entries.ts'
 import { type Json, listOf, objectOf, parseLine, textOf } from './json.ts'
@@ -24,13 +24,23 @@ export function fileLog(path: string): ByteLog {
   }
 }
 
+/** Which file it is: another one after it was replaced. Undefined: there is none. */
+export async function fileIdentity(path: string): Promise<string | undefined> {
+  const facts = await stat(path).catch(() => undefined)
+  return facts?.isFile() === true ? `${path} ${facts.dev}:${facts.ino}` : undefined
+}
+
 export interface HarnessQuery {
   readonly family: string
   /** Home of the user that the harness runs as. */
   readonly home: string
+  /** The environment that it was started with, as far as that says where its logs are. */
   readonly env: Readonly<Record<string, string | undefined>>
+  /** A harness names it by its real path. */
   readonly workDir: string
   readonly conversationId: string | undefined
+  /** Another session of the harness that has not told its conversation runs in the same directory. */
+  readonly rivals: boolean
   /** When the conversation began, where it must be found by that. */
   readonly since: number | undefined
 }
@@ -41,51 +51,74 @@ const SLACK_MS = 5_000
 const DAY_MS = 86_400_000
 const HEAD_BYTES = 64 * 1024
 
-/** The path of the log; undefined where there is none yet, or where it cannot be told which it is. */
-export async function findHarnessLog(query: HarnessQuery): Promise<string | undefined> {
+export interface HarnessLog {
+  readonly path: string
+  /** The key that the conversation is resumed by. */
+  readonly conversationId: string
+}
+
+/** The log; undefined where there is none yet, or where it cannot be told which it is. */
+export async function findHarnessLog(query: HarnessQuery): Promise<HarnessLog | undefined> {
   if (query.family === 'claude') return findClaudeLog(query)
   if (query.family === 'codex') return findCodexLog(query)
   return undefined
 }
 
-const claudeProjects = ({ env, home, workDir }: HarnessQuery): string =>
-  join(env['CLAUDE_CONFIG_DIR'] ?? join(home, '.claude'), 'projects', workDir.replaceAll(/[^A-Za-z0-9]/g, '-'))
+const realDirectory = (workDir: string): Promise<string> => realpath(workDir).catch(() => workDir)
 
-async function findClaudeLog(query: HarnessQuery): Promise<string | undefined> {
+async function claudeProjects({ env, home, workDir }: HarnessQuery): Promise<string> {
+  const root = env['CLAUDE_CONFIG_DIR'] || join(home, '.claude')
+  return join(root, 'projects', (await realDirectory(workDir)).replaceAll(/[^A-Za-z0-9]/g, '-'))
+}
+
+async function findClaudeLog(query: HarnessQuery): Promise<HarnessLog | undefined> {
   const { conversationId } = query
   // Without its id nobody can tell whose log it is: several sessions may share a directory.
   if (conversationId === undefined || !ID.test(conversationId)) return undefined
-  const path = join(claudeProjects(query), `${conversationId}.jsonl`)
-  return (await stat(path).catch(() => undefined))?.isFile() === true ? path : undefined
+  const path = join(await claudeProjects(query), `${conversationId}.jsonl`)
+  return (await fileIdentity(path)) === undefined ? undefined : { path, conversationId }
 }
 
-async function findCodexLog(query: HarnessQuery): Promise<string | undefined> {
-  const { conversationId, since, home, env } = query
-  const root = join(env['CODEX_HOME'] ?? join(home, '.codex'), 'sessions')
-  const begun = since ?? 0
-  const days = conversationId !== undefined && since === undefined ? await allDays(root) : daysFrom(root, begun)
-  const found: string[] = []
-  for (const day of days) {
-    for (const name of await names(day)) {
-      if (!/^rollout-.*\.jsonl$/.test(name)) continue
-      const path = join(day, name)
-      if (conversationId !== undefined ? name.includes(conversationId) : await isOfRun(path, query, begun))
-        found.push(path)
-    }
+async function findCodexLog(query: HarnessQuery): Promise<HarnessLog | undefined> {
+  const { conversationId, since = 0, home, env } = query
+  const root = join(env['CODEX_HOME'] || join(home, '.codex'), 'sessions')
+  if (conversationId !== undefined) {
+    const isNamed = (path: string) => path.includes(conversationId)
+    // A conversation that is resumed goes on in the file of the day on which it began.
+    const path =
+      (await rollouts(daysFrom(root, since))).findLast(isNamed) ?? (await rollouts(await allDays(root))).findLast(isNamed)
+    return path === undefined ? undefined : { path, conversationId }
+  }
+  if (query.rivals) return undefined
+  const workDir = await realDirectory(query.workDir)
+  const found: HarnessLog[] = []
+  for (const path of await rollouts(daysFrom(root, since))) {
+    const id = await conversationIn(path, workDir, since)
+    if (id !== undefined) found.push({ path, conversationId: id })
   }
   // Two runs that began together in one directory cannot be told apart.
-  return found.length === 1 || conversationId !== undefined ? found.at(-1) : undefined
+  return found.length === 1 ? found[0] : undefined
 }
 
-async function isOfRun(path: string, { workDir }: HarnessQuery, since: number): Promise<boolean> {
+async function rollouts(days: readonly string[]): Promise<string[]> {
+  const found: string[] = []
+  for (const day of days)
+    for (const name of await names(day)) if (/^rollout-.*\.jsonl$/.test(name)) found.push(join(day, name))
+  return found
+}
+
+/** The conversation of a log that was begun in that directory since then. */
+async function conversationIn(path: string, workDir: string, since: number): Promise<string | undefined> {
   const facts = await stat(path).catch(() => undefined)
-  if (facts === undefined || facts.mtimeMs < since - SLACK_MS) return false
+  if (facts === undefined || facts.mtimeMs < since - SLACK_MS) return undefined
   const { bytes } = await fileLog(path).read(0, HEAD_BYTES)
   const end = bytes.indexOf(10)
   const meta = end < 0 ? undefined : parseLine(bytes.toString('utf8', 0, end))
   const payload = objectOf(meta?.['payload'])
   const at = Date.parse(textOf(payload['timestamp']) ?? textOf(meta?.['timestamp']) ?? '')
-  return textOf(payload['cwd']) === workDir && at >= since - SLACK_MS
+  const id = textOf(payload['id'])
+  const isOurs = textOf(payload['cwd']) === workDir && at >= since - SLACK_MS
+  return isOurs && id !== undefined && ID.test(id) ? id : undefined
 }
 
 /** Directories of the days from a day before to a day after: its clock may be local. */
@@ -118,7 +151,7 @@ export interface SubAgentLog {
 export async function findSubAgents(query: HarnessQuery): Promise<readonly SubAgentLog[]> {
   const { conversationId } = query
   if (query.family !== 'claude' || conversationId === undefined || !ID.test(conversationId)) return []
-  const projects = claudeProjects(query)
+  const projects = await claudeProjects(query)
   const found: SubAgentLog[] = []
   for (const directory of [join(projects, conversationId, 'subagents'), projects]) {
     for (const name of await names(directory)) {

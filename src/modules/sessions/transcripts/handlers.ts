@@ -6,7 +6,11 @@ import type {
   streamAgentOutputQualified,
 } from '../../../contract/agents.ts'
 import { DEFAULT_LIMIT } from '../../../contract/paging.ts'
-import type { AgentOutputResponse, SessionTranscriptResponse } from '../../../contract/session-transcript.ts'
+import type {
+  AgentOutputResponse,
+  SessionTranscriptResponse,
+  TranscriptHistory,
+} from '../../../contract/session-transcript.ts'
 import type {
   getSessionAgent,
   getSessionTranscript,
@@ -20,7 +24,7 @@ import type { SessionRecord } from '../record.ts'
 import { agentFeed } from './agent-stream.ts'
 import { findSubAgents, readSubAgent } from './files.ts'
 import type { Transcripts } from './service.ts'
-import { type StreamFormat, sessionFeed, sseFrame } from './stream.ts'
+import { type FollowOptions, type FrameInput, type StreamFormat, sessionFeed, sseFrame } from './stream.ts'
 import { formatPlace, type Page, type Place, parsePlace, type Transcript } from './transcript.ts'
 import { type About, bodyOf, historyOf, pagination, turnsOf, type ViewOptions } from './views.ts'
 
@@ -28,6 +32,7 @@ export interface TranscriptCity {
   readonly transcripts: Transcripts
   /** The session that `{id}` in a path means, closed ones too. */
   readonly resolve: (id: string) => SessionRecord
+  readonly find: (id: string) => SessionRecord | undefined
   /** Sessions of the agent, newest first, closed ones too; refuses what is no agent, and a template with several instances. */
   readonly ofAgent: (identity: string) => readonly SessionRecord[]
   /** True while the agent is defined. */
@@ -58,9 +63,9 @@ interface PageQuery {
 
 export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps) {
   const transcript: Handler<typeof getSessionTranscript> = async ({ params, query }) => {
-    const { transcripts, resolve, activity, pending } = city(params.cityName)
-    const session = resolve(params.id)
-    const found = await transcripts.of(session)
+    const inCity = city(params.cityName)
+    const session = inCity.resolve(params.id)
+    const found = await inCity.transcripts.of(session)
     const page = await readPage(found, query)
     const options: ViewOptions = { format: query.format ?? 'conversation', thinking: query.include_thinking === true }
     const body: SessionTranscriptResponse = {
@@ -74,27 +79,31 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
       ...body,
       schema_version: 'session.structured.v1',
       operation: 'snapshot',
-      history: historyOf(page, {
-        session: session.id,
-        conversation: session.conversation_id,
-        generation: session.generation,
-        observedAt: isoTime(clock.now()),
-        activity: activity(session),
-        pending: pending(session),
-        token: formatPlace(place),
-      }),
+      history: history(inCity, session, page, place),
     })
   }
 
+  const history = (found: TranscriptCity, session: SessionRecord, page: Page, place: Place) =>
+    historyOf(page, {
+      session: session.id,
+      conversation: session.conversation_id,
+      generation: session.generation,
+      observedAt: isoTime(clock.now()),
+      activity: found.activity(session),
+      pending: found.pending(session),
+      token: formatPlace(place),
+    })
+
   const stream: StreamHandler<typeof streamSession> = async ({ params, query, header }) => {
-    const { transcripts, resolve, running, attend } = city(params.cityName)
+    const found = city(params.cityName)
+    const { transcripts, resolve, running, attend } = found
     const session = resolve(params.id)
-    const { after, lost } = await resumePoint(header('last-event-id') ?? query.after_cursor, () =>
+    const { after, lost } = await resumePoint(header('last-event-id') || query.after_cursor, () =>
       transcripts.of(session),
     )
     const options: ViewOptions = { format: query.format ?? 'conversation', thinking: query.include_thinking === true }
     return sessionFeed(transcripts.tail(session), {
-      format: formatOf(aboutOf(session), options),
+      format: formatOf(aboutOf(session), options, ({ page, place }) => history(found, found.find(session.id) ?? session, page, place)),
       after,
       lost,
       attend: query.attended === true ? () => attend(session) : undefined,
@@ -122,6 +131,9 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
     const [session] = ofAgent(identity)
     const parsed = parseAgentCursor(cursor)
     const resumed = parsed === undefined ? undefined : ofAgent(identity).find(({ id }) => id === parsed.session)
+    // Where the place is gone, its session is told anew.
+    const there =
+      resumed !== undefined && parsed !== undefined && (await (await transcripts.of(resumed)).has(parsed.place))
     return agentFeed({
       current: () => (isAgent(identity) ? ofAgent(identity)[0] : undefined),
       exists: () => isAgent(identity),
@@ -129,7 +141,7 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
       format: (one) => agentFormat(identity, one),
       onChange,
       clock,
-      resume: resumed === undefined || parsed === undefined ? undefined : { session: resumed, place: parsed.place },
+      resume: resumed === undefined ? undefined : { session: resumed, place: there ? parsed?.place : undefined },
       headers: session !== undefined && running(session) ? {} : { 'SVC-Agent-Status': 'stopped' },
     })
   }
@@ -139,12 +151,12 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
   const getOutputQualified: Handler<typeof getAgentOutputQualified> = ({ params, query }) =>
     output(params.cityName, identityOf(params), query)
   const streamOutput: StreamHandler<typeof streamAgentOutput> = ({ params, query, header }) =>
-    follow(params.cityName, identityOf(params), header('last-event-id') ?? query.after_cursor)
+    follow(params.cityName, identityOf(params), header('last-event-id') || query.after_cursor)
   const streamOutputQualified: StreamHandler<typeof streamAgentOutputQualified> = ({ params, query, header }) =>
-    follow(params.cityName, identityOf(params), header('last-event-id') ?? query.after_cursor)
+    follow(params.cityName, identityOf(params), header('last-event-id') || query.after_cursor)
 
   const subAgents = (transcripts: Transcripts, session: SessionRecord) =>
-    findSubAgents(transcripts.harnessQuery(session, session.launch?.ready.family ?? session.provider))
+    findSubAgents(transcripts.harnessQuery(session))
 
   const listAgents: Handler<typeof listSessionAgents> = async ({ params }) => {
     const { transcripts, resolve } = city(params.cityName)
@@ -190,34 +202,43 @@ function readPage(transcript: Transcript, { limit = DEFAULT_LIMIT, before, after
 async function resumePoint(
   cursor: string | undefined,
   open: () => Promise<Transcript>,
-): Promise<{ readonly after: Place | undefined; readonly lost: boolean }> {
-  if (cursor === undefined || cursor === '') return { after: undefined, lost: false }
+): Promise<Pick<FollowOptions, 'after' | 'lost'>> {
+  if (cursor === undefined || cursor === '') return { after: undefined, lost: undefined }
   const place = parsePlace(cursor)
   if (place === undefined) throw problem('invalid-cursor', `not a place in a transcript: ${cursor.slice(0, 100)}`)
-  const transcript = await open()
-  if (place.chapter === 0 || (await transcript.has(place))) return { after: place, lost: false }
-  return { after: undefined, lost: true }
+  const there = await (await open()).has(place)
+  return there ? { after: place, lost: undefined } : { after: undefined, lost: 'cursor_invalidated' }
 }
 
 const EVENTS = { conversation: 'turn', raw: 'message', structured: 'structured' } as const
 
-function formatOf(about: About, options: ViewOptions): StreamFormat {
+type HistoryAt = (at: { readonly page: Page; readonly place: Place }) => TranscriptHistory
+
+function formatOf(about: About, options: ViewOptions, history: HistoryAt): StreamFormat {
   const { format, thinking } = options
   return {
     key: `${format} ${thinking}`,
     upsert: format === 'structured',
-    frame: ({ items, place, operation, text }) =>
-      sseFrame(
-        EVENTS[format],
-        {
-          ...about,
-          ...bodyOf(items, options, text),
-          ...(format === 'structured' ? { schema_version: 'session.structured.v1', operation } : {}),
-          ...(format === 'structured' && operation === 'reset' ? { reset_reason: 'cursor_invalidated' } : {}),
-        },
-        formatPlace(place),
-      ),
+    frame: (input) => {
+      const { items, place, text, snapshot } = input
+      const body: SessionTranscriptResponse = {
+        ...about,
+        ...bodyOf(items, options, text),
+        ...(format === 'structured' ? structuredParts(input, history) : {}),
+        ...(snapshot === undefined ? {} : { pagination: pagination(snapshot.page, snapshot.droppedBytes) }),
+      }
+      return sseFrame(EVENTS[format], body, formatPlace(place))
+    },
   }
+}
+
+/** What the structured format says beside its messages; of the whole only where it tells the whole. */
+function structuredParts({ place, snapshot }: FrameInput, history: HistoryAt): Partial<SessionTranscriptResponse> {
+  const schema = { schema_version: 'session.structured.v1' } as const
+  if (snapshot === undefined) return { ...schema, operation: 'upsert' }
+  const told = { ...schema, history: history({ page: snapshot.page, place }) }
+  if (snapshot.reset === undefined) return { ...told, operation: 'snapshot' }
+  return { ...told, operation: 'reset', reset_reason: snapshot.reset }
 }
 
 function agentBody(agent: string, session: SessionRecord, items: Page['items'], text: boolean): AgentOutputResponse {
@@ -233,8 +254,11 @@ function agentFormat(agent: string, session: SessionRecord): StreamFormat {
   return {
     key: `agent ${agent}`,
     upsert: false,
-    frame: ({ items, place, text }) =>
-      sseFrame('turn', agentBody(agent, session, items, text), `${session.id}/${formatPlace(place)}`),
+    frame: ({ items, place, text, snapshot }) => {
+      const paged = snapshot === undefined ? {} : { pagination: pagination(snapshot.page, snapshot.droppedBytes) }
+      const body = { ...agentBody(agent, session, items, text), ...paged }
+      return sseFrame('turn', body, `${session.id}/${formatPlace(place)}`)
+    },
   }
 }
 

@@ -56,7 +56,7 @@ function following(transcript: Transcript) {
     },
     end() {},
   }
-  const options = { format: { key: 'test', upsert: false, frame }, after: undefined, lost: false, onEnd: () => {} }
+  const options = { format: { key: 'test', upsert: false, frame }, after: undefined, lost: undefined, onEnd: () => {} }
   const follower = new Follower(tail, options, sink)
   return {
     turns,

@@ -9,7 +9,7 @@ import { behindReplay, type Chapter, lineChapter, type Typed, type TypedRange, t
 import { claudeLine } from './claude.ts'
 import { codexLine } from './codex.ts'
 import type { ByteLog, Dialect } from './entries.ts'
-import { fileLog, findHarnessLog, type HarnessQuery } from './files.ts'
+import { fileIdentity, fileLog, findHarnessLog, type HarnessQuery } from './files.ts'
 import { type Encode, SessionTail, type StreamState } from './stream.ts'
 import { Transcript } from './transcript.ts'
 
@@ -31,8 +31,12 @@ export interface TranscriptDeps {
   readonly lastTyped: (id: string, generation: number, offset: number) => number
   /** Since when a message is being typed, where one is. */
   readonly typingSince: (id: string) => number | undefined
-  /** Home and environment that its harness runs with. */
-  readonly surroundings: (session: SessionRecord) => Pick<HarnessQuery, 'home' | 'env'>
+  /** Home of the user, for a harness whose environment names none. */
+  readonly userHome: string
+  /** Whether another session of its harness that has not told its conversation runs in the same directory. */
+  readonly rivals: (session: SessionRecord) => boolean
+  /** Its log has told the key that it can be resumed by. */
+  readonly foundConversation: (session: SessionRecord, conversationId: string) => void
 }
 
 /** Chapters of harnesses' logs come behind those of runs: a transcript that was text until its log was found goes on. */
@@ -43,8 +47,14 @@ const MAX_TAILS = 10_000
 const HELD_MS = 2_000
 
 /** Whether it is known what is said, and not only what a terminal showed. */
-export const isStructured = ({ runtime, launch, provider }: SessionRecord): boolean =>
-  runtime === 'acp' || Object.hasOwn(DIALECTS, launch?.ready.family ?? provider)
+export const isStructured = (session: SessionRecord): boolean =>
+  session.runtime === 'acp' || Object.hasOwn(DIALECTS, familyOf(session))
+
+/** The harness that it is, whatever its provider is called. */
+export const familyOf = ({ launch, provider }: Pick<SessionRecord, 'launch' | 'provider'>): string =>
+  launch?.ready.family ?? provider
+
+const NO_FLOOR = () => Promise.resolve(0)
 
 export class Transcripts {
   readonly #deps: TranscriptDeps
@@ -63,12 +73,12 @@ export class Transcripts {
       const dialect = acpDialect(provider)
       return new Transcript(await this.#runs(id, (number, log) => this.#acpChapter(id, number, log, dialect)))
     }
-    const family = session.launch?.ready.family ?? provider
+    const family = familyOf(session)
     const dialect = DIALECTS[family]
-    const path = dialect === undefined ? undefined : await this.#harnessLog(session, family)
-    if (dialect !== undefined && path !== undefined) {
+    const found = dialect === undefined ? undefined : await this.#harnessLog(session)
+    if (dialect !== undefined && found !== undefined) {
       const number = HARNESS_CHAPTERS + session.continuation_epoch
-      return new Transcript([lineChapter(number, fileLog(path), dialect, () => Promise.resolve(0))])
+      return new Transcript([lineChapter(number, fileLog(found.path), dialect, NO_FLOOR)], found.identity)
     }
     const { render, typed, lastTyped } = this.#deps
     return new Transcript(
@@ -84,10 +94,13 @@ export class Transcripts {
     )
   }
 
-  harnessQuery(session: SessionRecord, family: string): HarnessQuery {
+  harnessQuery(session: SessionRecord): HarnessQuery {
+    const env = session.launch?.logPlaces ?? {}
     return {
-      family,
-      ...this.#deps.surroundings(session),
+      family: familyOf(session),
+      home: env['HOME'] || this.#deps.userHome,
+      env,
+      rivals: this.#deps.rivals(session),
       workDir: session.work_dir ?? '',
       conversationId: session.conversation_id,
       since: session.last_woke_at ?? session.created_at,
@@ -104,7 +117,7 @@ export class Transcripts {
     const tail = new SessionTail(
       {
         id,
-        polled: DIALECTS[session.launch?.ready.family ?? session.provider] !== undefined,
+        polled: DIALECTS[familyOf(session)] !== undefined,
         listen: (wake) => listen(id, wake),
         held: () => {
           const since = session.runtime === 'acp' ? undefined : typingSince(id)
@@ -131,15 +144,23 @@ export class Transcripts {
     for (const [id, tail] of this.#tails) if (tail.idle) this.#tails.delete(id)
   }
 
-  async #harnessLog(session: SessionRecord, family: string): Promise<string | undefined> {
+  /** Where it is, and which file that is now. One that is gone is looked for again. */
+  async #harnessLog(session: SessionRecord): Promise<{ readonly path: string; readonly identity: string } | undefined> {
     const key = `${session.id} ${session.continuation_epoch} ${session.conversation_id ?? ''}`
-    const known = this.#found.get(key)
-    if (known !== undefined) return known
-    const path = await findHarnessLog(this.harnessQuery(session, family))
-    if (path === undefined) return undefined
+    const path = this.#found.get(key) ?? (await this.#findLog(session))
+    const identity = path === undefined ? undefined : await fileIdentity(path)
+    this.#found.delete(key)
+    if (path === undefined || identity === undefined) return undefined
     if (this.#found.size >= MAX_TAILS) this.#found.clear()
     this.#found.set(key, path)
-    return path
+    return { path, identity }
+  }
+
+  async #findLog(session: SessionRecord): Promise<string | undefined> {
+    const found = await findHarnessLog(this.harnessQuery(session))
+    if (found !== undefined && session.conversation_id === undefined)
+      this.#deps.foundConversation(session, found.conversationId)
+    return found?.path
   }
 
   async #runs(id: string, open: (number: number, log: ByteLog) => Chapter): Promise<readonly Chapter[]> {

@@ -7,12 +7,15 @@
  * ST3  A client that does not take its bytes is fed at its own pace; nobody waits for it, and what is kept is bounded.
  * ST4  A session that is closed ends its streams, after everything it said.
  * ST5  An entry that goes on while it is followed keeps its id: pieces with one id are one text, and no two entries share one.
+ * ST6  A transcript that is another one by now (its log was found, replaced or cut) is told anew from its snapshot, and
+ *      said to be.
  */
 import type { PendingInteraction, SessionState } from '../../../contract/session-model.ts'
+import type { SessionTranscriptResponse } from '../../../contract/session-transcript.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Attachment, Feed, Sink } from '../../../kernel/feed.ts'
-import { formatPlace, type Item, type OpenItem, type Place, type Transcript } from './transcript.ts'
+import { formatPlace, type Item, type OpenItem, type Page, type Place, type Transcript } from './transcript.ts'
 
 const SNAPSHOT_ITEMS = 100
 const BATCH_ITEMS = 50
@@ -54,9 +57,19 @@ export interface StreamFormat {
 export interface FrameInput {
   readonly items: readonly Item[]
   readonly place: Place
-  readonly operation: 'snapshot' | 'upsert' | 'reset'
   readonly text: boolean
+  /** Absent where something is added to what was sent before. */
+  readonly snapshot?: Snapshot
 }
+
+export interface Snapshot {
+  readonly page: Page
+  readonly droppedBytes: number
+  /** Why what the client has is void. */
+  readonly reset: ResetReason | undefined
+}
+
+export type ResetReason = NonNullable<SessionTranscriptResponse['reset_reason']>
 
 /** Frames in the form that goes onto the socket; given by the HTTP layer. */
 export type Encode = (frames: readonly string[]) => Buffer
@@ -71,6 +84,8 @@ interface Batch {
   readonly place: Place
   /** Something was said in a turn: not by a terminal, whose turns nobody knows. */
   readonly inTurn: boolean
+  /** The place is in no log any more. */
+  readonly gone?: ResetReason
 }
 
 /** What the streams of one session share. */
@@ -80,6 +95,8 @@ export class SessionTail {
   readonly #followers = new Set<Follower>()
   readonly #batches = new Map<string, Promise<Batch>>()
   readonly #open = new Map<string, OpenItem | 'none'>()
+  /** What was read last was read from. */
+  #source: string | undefined
   #unlisten: (() => void) | undefined
   #cancelPoll: (() => void) | undefined
 
@@ -133,8 +150,21 @@ export class SessionTail {
     return made
   }
 
-  async #read(format: StreamFormat, place: Place): Promise<Batch> {
+  /** The transcript of now; what is kept of another one is forgotten. */
+  async transcript(): Promise<Transcript> {
     const transcript = await this.source.transcript()
+    if (this.#source !== transcript.source) {
+      this.#batches.clear()
+      this.#open.clear()
+    }
+    this.#source = transcript.source
+    return transcript
+  }
+
+  async #read(format: StreamFormat, place: Place): Promise<Batch> {
+    const transcript = await this.transcript()
+    const gone = await goneFrom(transcript, place)
+    if (gone !== undefined) return { bytes: undefined, place, inTurn: false, gone }
     const from = format.upsert ? await transcript.opening(place) : place
     const page = await transcript.forward(from, BATCH_ITEMS)
     const reached = page.place ?? place
@@ -147,7 +177,7 @@ export class SessionTail {
       return { bytes: undefined, place: reached, inTurn: false }
     }
     this.remember(reached, items.at(-1))
-    const frame = format.frame({ items, place: reached, operation: 'upsert', text: transcript.text })
+    const frame = format.frame({ items, place: reached, text: transcript.text })
     return { bytes: this.encode([frame]), place: reached, inTurn: !transcript.text }
   }
 
@@ -189,6 +219,13 @@ export class SessionTail {
   }
 }
 
+/** Our own logs only grow; those of others are replaced and cut, and found later than begun (ST6). */
+async function goneFrom(transcript: Transcript, place: Place): Promise<ResetReason | undefined> {
+  if (transcript.empty || place.chapter === 0) return undefined
+  if (!transcript.covers(place)) return 'stream_changed'
+  return transcript.source === '' || (await transcript.has(place)) ? undefined : 'history_rewritten'
+}
+
 const chapterOf = ({ id }: Item): number => Number(id.split('-')[0])
 
 function openOf(item: Item | undefined): OpenItem | 'none' | undefined {
@@ -210,8 +247,8 @@ export interface FollowOptions {
   readonly format: StreamFormat
   /** Undefined: what there is first. */
   readonly after: Place | undefined
-  /** The place that the client named is gone: it begins anew, and is told so where the format can. */
-  readonly lost: boolean
+  /** Why the place that the client named is gone: it begins anew, and is told so where the format can. */
+  readonly lost: ResetReason | undefined
   readonly onEnd: (state: StreamState | undefined) => void
 }
 
@@ -222,6 +259,7 @@ export class Follower {
   readonly #sink: Sink
   readonly #leave: () => void
   #place: Place | undefined
+  #reset: ResetReason | undefined
   #blocked = false
   #over = false
   #pumping = false
@@ -236,6 +274,7 @@ export class Follower {
     this.#options = options
     this.#sink = sink
     this.#place = options.after
+    this.#reset = options.lost
     this.#leave = tail.join(this)
     this.pump()
   }
@@ -279,6 +318,10 @@ export class Follower {
     if (this.#tail.source.held()) return false
     const batch = await this.#tail.batch(this.#options.format, this.#place)
     if (this.#over) return false
+    if (batch.gone !== undefined) {
+      this.#reset = batch.gone
+      return this.#snapshot()
+    }
     const moved = formatPlace(batch.place) !== formatPlace(this.#place)
     this.#place = batch.place
     if (batch.bytes !== undefined) {
@@ -292,14 +335,15 @@ export class Follower {
   }
 
   async #snapshot(): Promise<boolean> {
-    const transcript = await this.#tail.source.transcript()
+    const transcript = await this.#tail.transcript()
     const page = await transcript.newest(SNAPSHOT_ITEMS)
+    const droppedBytes = await transcript.dropped(page)
     if (this.#over) return false
-    this.#place = page.place ?? (await transcript.head()) ?? { chapter: 0, offset: 0, sub: 0 }
-    const { format, lost } = this.#options
-    this.#tail.remember(this.#place, page.items.at(-1))
-    const operation = lost ? 'reset' : 'snapshot'
-    const frame = format.frame({ items: page.items, place: this.#place, operation, text: transcript.text })
+    const place = page.place ?? { chapter: 0, offset: 0, sub: 0 }
+    this.#place = place
+    this.#tail.remember(place, page.items.at(-1))
+    const snapshot = { page, droppedBytes, reset: this.#reset }
+    const frame = this.#options.format.frame({ items: page.items, place, text: transcript.text, snapshot })
     this.#write(this.#tail.encode([frame]))
     return true
   }

@@ -45,10 +45,13 @@ export const formatPlace = ({ chapter, offset, sub }: Place): string =>
 
 export class Transcript {
   readonly #chapters: readonly Chapter[]
+  /** Which logs it is read from: places in one mean nothing in another. */
+  readonly source: string
 
   /** Chapters in the order of their numbers. */
-  constructor(chapters: readonly Chapter[]) {
+  constructor(chapters: readonly Chapter[], source = '') {
     this.#chapters = chapters
+    this.source = source
   }
 
   get empty(): boolean {
@@ -110,23 +113,20 @@ export class Transcript {
     return at === undefined ? place : { ...at, chapter: place.chapter }
   }
 
-  /** Where everything that is there ends; undefined: nothing was ever there. */
-  async head(): Promise<Place | undefined> {
-    const last = this.#chapters.at(-1)
-    if (last === undefined) return undefined
-    return { chapter: last.number, offset: await last.end(), sub: 0 }
-  }
-
   /** The entry that what is at `place` may go on with. */
   async open({ chapter, ...at }: Place): Promise<OpenItem | undefined> {
     const found = await this.#of(chapter)?.open(at)
     return found === undefined ? undefined : { chapter, id: formatPlace({ ...found, chapter }), run: found.run }
   }
 
-  /** False for a place that is not in the transcript (any more). */
-  async has({ chapter, offset }: Place): Promise<boolean> {
-    const found = this.#of(chapter)
-    return found !== undefined && offset <= (await found.end()) && offset >= (await found.start()).offset
+  /** Whether it has a chapter of the place. */
+  covers({ chapter }: Place): boolean {
+    return this.#of(chapter) !== undefined
+  }
+
+  /** False for a place that is not in the transcript (any more). Chapter 0 is the place before everything. */
+  async has({ chapter, ...at }: Place): Promise<boolean> {
+    return chapter === 0 || ((await this.#of(chapter)?.holds(at)) ?? false)
   }
 
   async #backward(end: Place | undefined, limit: number): Promise<Page> {

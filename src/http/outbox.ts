@@ -1,0 +1,59 @@
+/**
+ * Answers to requests that were read in one turn of the event loop leave together, at its end. A write to the socket of a
+ * client that sleeps wakes it, which costs more than the answer; together they wake it once, and it is at work when the
+ * others come.
+ *
+ * O1  They leave before any write to a store that the turn has asked for begins: that one waits for the disk.
+ * O2  What is ready at another time leaves at once, and nothing is kept for longer than MAX_HELD_MS of work.
+ */
+import type { Clock } from '../kernel/clock.ts'
+
+/** A turn full of slow reads must not keep the answer of the first until the last is done. */
+const MAX_HELD_MS = 2
+
+/** An answer whose head is made. */
+export interface Begun {
+  end(body: string | Buffer): unknown
+}
+
+interface Ready {
+  readonly answer: Begun
+  readonly body: string | Buffer
+}
+
+export class Outbox {
+  readonly #clock: Clock
+  #ready: Ready[] = []
+  #open = false
+  #heldSince = 0
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** A request was read. Called before its handler, so that this turn's end is asked for before that of a commit (O1). */
+  expect(): void {
+    if (this.#open) return
+    this.#open = true
+    setImmediate(() => {
+      this.#open = false
+      this.#send()
+    })
+  }
+
+  put(answer: Begun, body: string | Buffer): void {
+    if (!this.#open) {
+      answer.end(body)
+      return
+    }
+    if (this.#ready.length === 0) this.#heldSince = this.#clock.monotonic()
+    this.#ready.push({ answer, body })
+    if (this.#clock.monotonic() - this.#heldSince > MAX_HELD_MS) this.#send()
+  }
+
+  #send(): void {
+    const ready = this.#ready
+    this.#ready = []
+    for (const { answer, body } of ready) answer.end(body)
+  }
+}
