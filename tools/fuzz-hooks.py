@@ -120,7 +120,7 @@ def name_fields(fields, parts):
         if isinstance(value, str):
             parts[field] = name
         elif isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-            parts[field] = [name, *value[1:]]
+            parts[field] = [names[(number // 2 + at) % len(names)] for at in range(len(value))]
 
 
 def number_of(value):

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { cliHere, type WorldOptions } from '../../test/support/cli.ts'
 import { answerJson, answerProblem, fastClock, type Script, scriptedServer } from '../../test/support/cli-server.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
 import type { Bead, BeadGraphResponse } from '../contract/beads.ts'
 import { graphLines } from './bead-graph.ts'
@@ -466,7 +467,9 @@ suite('completion', () => {
     return answerJson(response, 200, listOf([bead(closed ? 'al-done' : 'al-1', { title: 'a\nb\u001b[31m' })]))
   }
   const completed = async (words: string) => {
-    const { out, requests } = await against(script, ['__complete', ...words.split(' ')])
+    // Its patience is short; a slow machine must not decide this test.
+    const io = { clock: new ManualClock() }
+    const { out, requests } = await against(script, ['__complete', ...words.split(' ')], { io })
     return { found: out.split('\n').filter((line) => line !== ''), requests }
   }
 

@@ -92,11 +92,7 @@ async function valuesOf(flag: FlagSpec, words: Words): Promise<readonly string[]
   return flag.choices ?? lookUp(flag.complete ?? 'none', words)
 }
 
-async function argumentValues(
-  spec: CommandSpec,
-  flags: readonly FlagSpec[],
-  words: Words,
-): Promise<readonly string[]> {
+async function argumentValues(spec: CommandSpec, flags: readonly FlagSpec[], words: Words): Promise<readonly string[]> {
   const given = operands(words.before, flags).length - spec.path.length
   const argument = spec.arguments?.[given] ?? spec.arguments?.findLast(({ name }) => name.includes('...'))
   if (argument === undefined) return []

@@ -148,3 +148,12 @@ export async function listCities(client: Client, signal: AbortSignal): Promise<r
   } while (cursor !== undefined)
   return cities
 }
+
+/** A city that stops may start again; one that was unregistered will not. */
+export async function isRegistered(client: Client, city: string | undefined, signal: AbortSignal): Promise<boolean> {
+  try {
+    return (await listCities(client, signal)).some(({ name }) => name === city)
+  } catch {
+    return true
+  }
+}

@@ -12,7 +12,7 @@ import {
 } from '../client/events.ts'
 import { follow } from '../client/follow.ts'
 import type { Context } from './context.ts'
-import { listCities } from './discovery.ts'
+import { isRegistered } from './discovery.ts'
 import { EXIT, Failure, printable, usageError } from './failure.ts'
 import { jsonLine, oneLine } from './output.ts'
 import { matchesPayload, type PayloadMatch } from './payload-match.ts'
@@ -202,7 +202,7 @@ async function followEvents(run: Run): Promise<number> {
       void context
         .note(`svcctl events: ${reason}; retrying in ${(delayMs / 1000).toFixed(1)} s`)
         .catch(() => undefined),
-    mayReturn: () => isRegistered(run),
+    mayReturn: () => cityRemains(run),
   })
   for await (const frame of frames) {
     const event = parseEvent(frame.data)
@@ -216,14 +216,9 @@ async function head({ context, client, scope, signal }: Run): Promise<string> {
   return eventHead(client, scope, AbortSignal.any([signal, limit.signal]))
 }
 
-/** A city that stops may start again; one that was unregistered will not. */
-async function isRegistered({ context, client, scope }: Run): Promise<boolean> {
+async function cityRemains({ context, client, scope }: Run): Promise<boolean> {
   using limit = context.within()
-  try {
-    return (await listCities(client, limit.signal)).some((city) => city.name === scope.city)
-  } catch {
-    return true
-  }
+  return await isRegistered(client, scope.city, limit.signal)
 }
 
 async function watchEvents(run: Run): Promise<number> {

@@ -1,9 +1,10 @@
 /** Transcripts for people: what was said, and what is said while they look. */
 import type { Client } from '../client/client.ts'
 import { follow } from '../client/follow.ts'
-import { isRecord } from '../client/problems.ts'
+import { ApiProblem, isRecord } from '../client/problems.ts'
 import type { OutputTurn } from '../contract/session-transcript.ts'
 import type { Context } from './context.ts'
+import { isRegistered } from './discovery.ts'
 import { jsonLine } from './output.ts'
 import { TurnText } from './turn-text.ts'
 
@@ -29,7 +30,7 @@ interface Transcript {
 
 export interface LiveOptions {
   readonly operation: 'stream-session' | 'stream-agent-output' | 'stream-agent-output-qualified'
-  readonly params: object
+  readonly params: { readonly cityName: string }
   readonly query: object
   readonly signal: AbortSignal
   /** Where lines are typed in between. */
@@ -51,9 +52,15 @@ export async function printLive(context: Context, client: Client, options: LiveO
   const frames = follow(client, operation, {
     ...where,
     onRetry: ({ reason, delayMs }) => void note(`${reason}; again in ${Math.round(delayMs / 100) / 10} s`),
+    mayReturn: async (problem) => {
+      using limit = context.within()
+      return isOfCity(problem) && (await isRegistered(client, where.params.cityName, limit.signal))
+    },
   })
+  let followed = false
   try {
     for await (const { event, data } of frames) {
+      followed = true
       const said = parseFrame(data)
       if (print.format === 'json' || print.format === 'jsonl')
         await print.lines([`{"event":${JSON.stringify(event)},"data":${data}}`])
@@ -63,10 +70,17 @@ export async function printLive(context: Context, client: Client, options: LiveO
       await note(`the session ended: ${String(said['state'])} (${String(said['reason'])})`)
       if (operation === 'stream-session') return
     }
+  } catch (error) {
+    // Its stream ends with it; that this is why shows when it is asked for again.
+    if (!followed || !(error instanceof ApiProblem) || error.code !== 'agent-not-found') throw error
+    await note('the agent is gone')
   } finally {
     if (isForPeople(context)) await print.raw(text.breakLine())
   }
 }
+
+/** It is not running, which passes; a session or an agent that is gone does not come back. */
+const isOfCity = ({ code }: ApiProblem): boolean => code === 'city-not-found'
 
 type Json = Readonly<Record<string, unknown>>
 

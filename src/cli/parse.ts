@@ -191,8 +191,7 @@ function addFlags(command: Command, flags: readonly FlagSpec[], group: string): 
 const oneMore =
   (choices: readonly string[] | undefined) =>
   (value: string, previous: readonly string[] | undefined): readonly string[] => {
-    if (choices?.includes(value) === false)
-      throw new InvalidArgumentError(`Allowed choices are ${choices.join(', ')}.`)
+    if (choices?.includes(value) === false) throw new InvalidArgumentError(`Allowed choices are ${choices.join(', ')}.`)
     return [...(previous ?? []), value]
   }
 

@@ -226,6 +226,48 @@ suite('live', () => {
     assert.match(requests[0]?.url ?? '', /\?format=raw$/)
   })
 
+  test('a city that is not up yet after a restart of its server is waited for; a session that is gone is not', async () => {
+    const restarting = (code: string) => {
+      let connections = 0
+      return (_: SeenRequest, response: ServerResponse) => {
+        connections += 1
+        if (connections === 2) return answerProblem(response, 404, code, `not_found: ${code}`)
+        openStream(response)
+        const said = turns(['assistant', `1-${connections}`, `part ${connections}`])
+        response.end(connections === 1 ? frame('1-1', said, 'turn') : frame('1-3', said, 'turn') + ended)
+      }
+    }
+    const words = ['session', 'logs', '-f', 'a']
+    const cities = { '/v0/cities': listOf([city('alpha', false)]) }
+    const back = await against({ [path]: restarting('city-not-found'), ...cities }, words, {
+      io: { clock: fastClock() },
+    })
+    assert.deepEqual([back.code, back.out], [0, 'part 1\npart 3\n'], back.err)
+    const resumed = back.requests.filter(({ url }) => url.includes('/stream'))
+    assert.equal(resumed.at(-1)?.headers['last-event-id'], '1-1')
+    const gone = await against({ [path]: restarting('session-not-found'), ...cities }, words, {
+      io: { clock: fastClock() },
+    })
+    assert.deepEqual([gone.code, gone.out], [3, 'part 1\n'])
+  })
+
+  test('an agent that is removed while it is followed ends what shows it, and well', async () => {
+    let connections = 0
+    const stream = (_: SeenRequest, response: ServerResponse) => {
+      connections += 1
+      if (connections > 1) return answerProblem(response, 404, 'agent-not-found', 'not_found: there is no agent a')
+      openStream(response)
+      response.end(frame('1-1', turns(['assistant', '1-1', 'last words']), 'turn'))
+    }
+    const words = ['agent', 'logs', '-f', 'a']
+    const routes = { '/v0/city/alpha/agents/a/output/stream': stream }
+    const left = await against(routes, words, { io: { clock: fastClock() } })
+    assert.deepEqual([left.code, left.out], [0, 'last words\n'], left.err)
+    assert.match(left.err, /the agent is gone\n$/)
+    const never = await against(routes, words)
+    assert.equal(never.code, 3)
+  })
+
   test('attach in a terminal shows a typed line once, and its answer', async () => {
     const [prompted, submitted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     let out = ''

@@ -6,7 +6,7 @@ import { mergePatchBody } from './merge-patch.ts'
 import { CityNameParam, Revision, Timestamp } from './names.ts'
 import { operation } from './operation.ts'
 import { BlockingQuery, listBody, PageQuery } from './paging.ts'
-import { PendingInteraction } from './session-model.ts'
+import { PendingInteraction, SessionActivity } from './session-model.ts'
 import {
   AgentOutputResponse,
   SessionActivityFrame,
@@ -63,7 +63,7 @@ export const AgentResponse = Type.Object(
     max_active_sessions: Type.Integer({ minimum: -1, description: '-1: no limit.' }),
     demand: Type.Optional(Type.Integer({ minimum: 0, description: 'Work that waits for it, as last counted.' })),
     active_bead: Type.Optional(Type.String({ description: 'In progress, held by it.' })),
-    activity: Type.Optional(Type.Enum(['idle', 'in-turn'])),
+    activity: Type.Optional(SessionActivity),
     model: Type.Optional(Type.String()),
     context_pct: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
     context_window: Type.Optional(Type.Integer({ minimum: 0 })),
@@ -150,10 +150,10 @@ export const listAgents = operation({
   params: cityParams,
   query: Type.Object(
     {
-      pool: Type.Optional(Type.String({ minLength: 1 })),
-      rig: Type.Optional(Type.String({ minLength: 1 })),
-      running: Type.Optional(Type.Boolean()),
-      peek: Type.Optional(Type.Boolean()),
+      pool: Type.Optional(Type.String({ minLength: 1, description: 'Instances of this agent.' })),
+      rig: Type.Optional(Type.String({ minLength: 1, description: 'Agents of this rig.' })),
+      running: Type.Optional(Type.Boolean({ description: 'Those whose process runs, or does not.' })),
+      peek: Type.Optional(Type.Boolean({ description: 'With the last lines of their screens.' })),
       ...PageQuery,
       ...BlockingQuery,
     },
@@ -179,7 +179,13 @@ export const createAgent = operation({
   emits: ['agent.created', 'config.reloaded'],
 })
 
-const getting = { ...item, method: 'GET', summary: 'Get an agent', problems: ['agent-not-found'] } as const
+const getting = {
+  ...item,
+  method: 'GET',
+  summary: 'Get an agent',
+  description: 'Also an instance of one, by its own name while its session is open.',
+  problems: ['agent-not-found'],
+} as const
 export const getAgent = operation({ ...getting, id: 'get-agent', path: plain.path, params: plain.params })
 export const getAgentQualified = operation({
   ...getting,
@@ -192,6 +198,7 @@ const replacing = {
   ...item,
   method: 'PUT',
   summary: 'Replace the definition of an agent',
+  description: 'What the body does not name is no longer set. Written to the files of the city and applied at once.',
   body: AgentDefinition,
   headers: ['If-Match'],
   problems: refusals,
@@ -209,6 +216,8 @@ const patching = {
   ...item,
   method: 'PATCH',
   summary: 'Change the definition of an agent',
+  description:
+    'JSON Merge Patch: `null` removes a field, an absent one stays. Written to the files of the city and applied at once.',
   body: AgentPatchRequest,
   headers: ['If-Match'],
   problems: refusals,
@@ -281,7 +290,14 @@ export const resumeAgentQualified = operation({
 
 const outputQuery = Type.Object(
   {
-    limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000, default: 100 })),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1000,
+        default: 100,
+        description: 'Entries of the page; 0 means the default.',
+      }),
+    ),
     before: Type.Optional(Type.String({ maxLength: 256, description: 'Turns before this entry.' })),
     after: Type.Optional(Type.String({ maxLength: 256, description: 'Turns after this entry; not with `before`.' })),
   },

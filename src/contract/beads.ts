@@ -5,7 +5,8 @@ import { LINES_TYPE, operation } from './operation.ts'
 import { BlockingQuery, listBody, OrderQuery, PageQuery } from './paging.ts'
 
 export const BEAD_STATUSES = ['open', 'in_progress', 'closed'] as const
-export type BeadStatus = (typeof BEAD_STATUSES)[number]
+export const BeadStatus = Type.Enum(BEAD_STATUSES, { $id: 'BeadStatus' })
+export type BeadStatus = Static<typeof BeadStatus>
 export const DEFAULT_ISSUE_TYPE = 'task'
 export const MAX_TITLE = 500
 export const MAX_DESCRIPTION = 262_144
@@ -72,7 +73,7 @@ export type BeadDep = Static<typeof BeadDep>
 const beadFields = {
   id: Type.String({ description: '`<prefix>-<suffix>`; never used again.' }),
   title: Type.String(),
-  status: Type.Enum(BEAD_STATUSES),
+  status: BeadStatus,
   issue_type: Type.String(),
   priority: Type.Optional(Type.Integer({ description: '0 highest to 4 lowest; absent sorts as 2.' })),
   created_at: Timestamp,
@@ -157,7 +158,9 @@ export const BeadDepsResponse = Type.Object(
     children: Type.Array(Bead, { description: 'Beads whose parent it is, oldest first.' }),
     dependencies: Type.Array(BeadDepView, { description: 'What it depends on.' }),
     dependents: Type.Array(BeadDepView, { description: 'What depends on it.' }),
-    truncated: Type.Optional(Type.Boolean({ description: `True: a list had more than ${MAX_LISTED_DEPS}.` })),
+    truncated: Type.Optional(
+      Type.Boolean({ description: `True: a list had more than ${MAX_LISTED_DEPS}, or the children are too large.` }),
+    ),
   },
   { $id: 'BeadDepsResponse', additionalProperties: false },
 )
@@ -181,7 +184,9 @@ export const BeadGraphResponse = Type.Object(
     membership: Type.Enum(['direct-root-id+parent-closure', 'direct-root-id+parent-closure+convoy-members'], {
       description: 'The rule that says what belongs to it.',
     }),
-    truncated: Type.Optional(Type.Boolean({ description: `True: there are more than ${MAX_GRAPH_BEADS} beads.` })),
+    truncated: Type.Optional(
+      Type.Boolean({ description: `True: there are more than ${MAX_GRAPH_BEADS} beads, or they are too large.` }),
+    ),
   },
   { $id: 'BeadGraphResponse', additionalProperties: false },
 )
@@ -225,7 +230,7 @@ export type BeadCreateRequest = Static<typeof BeadCreateRequest>
 export const BeadPatchRequest = Type.Object(
   {
     title: Type.Optional(Title),
-    status: Type.Optional(Type.Enum(BEAD_STATUSES)),
+    status: Type.Optional(BeadStatus),
     issue_type: Type.Optional(IssueType),
     type: Type.Optional(text(64, 'The same as `issue_type`.')),
     description: Type.Optional(orNull(Type.String({ maxLength: MAX_DESCRIPTION }), 'Null or empty clears it.')),
@@ -488,7 +493,7 @@ const sharedFilters = {
   q: Type.Optional(Type.String({ minLength: 1, maxLength: 4_096, description: 'Words of title and description.' })),
 }
 const listFilters = {
-  status: Type.Optional(Type.Array(Type.Enum(BEAD_STATUSES), { maxItems: 3, description: 'Any of these.' })),
+  status: Type.Optional(Type.Array(BeadStatus, { maxItems: 3, description: 'Any of these.' })),
   all: Type.Optional(Type.Boolean({ description: 'Closed beads too, which are left out where no status is given.' })),
   closed_before: Type.Optional(Timestamp),
   closed_after: Type.Optional(Timestamp),
@@ -524,6 +529,7 @@ export const createBead = operation({
   path: base,
   family: 'Beads',
   summary: 'Create a bead',
+  description: 'Its id begins with the prefix of the city, or of its `rig`. `needs` and `parent` must be there.',
   params: cityParams,
   body: BeadCreateRequest,
   headers: ['Idempotency-Key'],
@@ -549,7 +555,11 @@ export const listReadyBeads = operation({
       ...sharedFilters,
       exclude_type: Type.Optional(Type.Array(IssueType, { maxItems: 50, description: 'None of these types.' })),
       exclude_label: Type.Optional(Type.Array(Label, { maxItems: 50, description: 'None of these labels.' })),
-      sort: Type.Optional(Type.Enum(['ready', 'oldest'])),
+      sort: Type.Optional(
+        Type.Enum(['ready', 'oldest'], {
+          description: '`ready` (the default): most urgent first; `oldest`: longest there first.',
+        }),
+      ),
     },
     { additionalProperties: false },
   ),
@@ -711,6 +721,7 @@ export const getBead = operation({
   path: item,
   family: 'Beads',
   summary: 'Get a bead',
+  description: 'The ETag is its `revision`, for `If-Match`.',
   params,
   replies: { 200: Bead },
   replyHeaders: ITEM_HEADERS,
@@ -806,6 +817,8 @@ export const routeBead = operation({
   path: `${item}/route`,
   family: 'Beads',
   summary: 'Route a bead to an agent or pool',
+  description:
+    'Sets `svc.routed_to`, which `hook` looks at; `null` takes it away. A target that is not configured is a warning, no refusal.',
   params,
   body: BeadRouteRequest,
   headers: ['If-Match'],
@@ -842,6 +855,7 @@ export const heartbeatBead = operation({
   params,
   body: BeadHeartbeatRequest,
   bodyOptional: true,
+  headers: ['If-Match'],
   replies: { 200: Bead },
   replyHeaders: ITEM_HEADERS,
   problems: ['bead-not-found', 'conflict-claimed', 'conflict-wrong-state'],
@@ -853,9 +867,11 @@ export const releaseBead = operation({
   path: `${item}/release`,
   family: 'Beads',
   summary: 'Give a claimed bead back',
+  description: 'It is open and unassigned again. With `assignee`, only if that one holds it.',
   params,
   body: BeadReleaseRequest,
   bodyOptional: true,
+  headers: ['If-Match'],
   replies: { 200: BeadReleaseResponse },
   replyHeaders: ITEM_HEADERS,
   problems: ['bead-not-found', 'conflict-claimed', 'conflict-wrong-state'],
@@ -868,6 +884,7 @@ export const listBeadDeps = operation({
   path: `${item}/deps`,
   family: 'Beads',
   summary: 'List the dependencies of a bead',
+  description: 'Edges with the status of what is at their other end; `direction` says which ones.',
   params,
   query: Type.Object(
     {
@@ -937,6 +954,7 @@ export const addBeadLabel = operation({
   path: `${item}/labels/{label}`,
   family: 'Beads',
   summary: 'Put a label on a bead',
+  description: 'One that it has already is no change, and no event.',
   params: labelParams,
   headers: ['If-Match'],
   replies: { 200: Bead },
@@ -951,6 +969,7 @@ export const removeBeadLabel = operation({
   path: `${item}/labels/{label}`,
   family: 'Beads',
   summary: 'Take a label off a bead',
+  description: 'One that it does not have is no change, and no event.',
   params: labelParams,
   headers: ['If-Match'],
   replies: { 200: Bead },
@@ -979,6 +998,7 @@ export const addBeadComment = operation({
   path: `${item}/comments`,
   family: 'Beads',
   summary: 'Comment on a bead',
+  description: 'Emits `bead.updated` with `changed: ["comments"]`.',
   params,
   body: BeadCommentRequest,
   headers: ['Idempotency-Key'],

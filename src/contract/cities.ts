@@ -253,6 +253,8 @@ export const getCity = operation({
   path: '/v0/city/{cityName}',
   family: 'Cities',
   summary: 'Get a city',
+  description:
+    'Its registry entry, lifecycle state and last error, while it runs; `GET /v0/cities` lists those that do not, too.',
   params,
   replies: { 200: CityGetResponse },
   replyHeaders: ['X-SVC-Index', 'ETag'],
@@ -281,6 +283,8 @@ export const getCityStatus = operation({
   path: '/v0/city/{cityName}/status',
   family: 'Cities',
   summary: 'Counts of a city at one glance',
+  description:
+    'Numbers of agents, sessions, rigs, work and events; `index` and `wait` block until something has changed.',
   params,
   query: Type.Object(BlockingQuery, { additionalProperties: false }),
   replies: { 200: StatusBody },
@@ -294,6 +298,7 @@ export const getCityHealth = operation({
   path: '/v0/city/{cityName}/health',
   family: 'Cities',
   summary: 'Is the city alive',
+  description: 'How long it has run and whether its store takes writes; needs no provider.',
   params,
   replies: { 200: CityHealth },
   problems: [],

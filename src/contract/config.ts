@@ -301,8 +301,8 @@ export const explainConfig = operation({
   query: Type.Object(
     {
       agent: Type.Optional(Type.String({ minLength: 1, description: 'Identity of an agent.' })),
-      rig: Type.Optional(Type.String({ minLength: 1 })),
-      provider: Type.Optional(Type.String({ minLength: 1 })),
+      rig: Type.Optional(Type.String({ minLength: 1, description: 'Of this rig.' })),
+      provider: Type.Optional(Type.String({ minLength: 1, description: 'Of this provider.' })),
     },
     { additionalProperties: false },
   ),

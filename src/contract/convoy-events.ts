@@ -29,7 +29,7 @@ const convoys = { log: 'city', emittedBy: 'convoys' } as const
 
 export const CONVOY_EVENT_TYPES = {
   'convoy.created': { payload: ConvoyPayload, ...convoys, when: 'a convoy was created, whichever way' },
-  'convoy.updated': { payload: ConvoyUpdatedPayload, ...convoys, when: 'members were added or removed' },
+  'convoy.updated': { payload: ConvoyUpdatedPayload, ...convoys, when: 'members came or went, whichever way' },
   'convoy.closed': {
     payload: ConvoyClosedPayload,
     ...convoys,

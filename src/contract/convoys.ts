@@ -1,6 +1,6 @@
 /** Convoys: beads that group work, and close when all of it is closed (sheet 03 §7; decisions 46, 49). */
 import Type, { type Static, type TSchema } from 'typebox'
-import { BEAD_STATUSES, Bead, MAX_DESCRIPTION, MAX_PERSON, MAX_TITLE } from './beads.ts'
+import { Bead, BeadStatus, MAX_DESCRIPTION, MAX_PERSON, MAX_TITLE } from './beads.ts'
 import { CityNameParam } from './names.ts'
 import { operation } from './operation.ts'
 import { BlockingQuery, listBody, OrderQuery, PageQuery } from './paging.ts'
@@ -203,7 +203,7 @@ export const listConvoys = operation({
   params: cityParams,
   query: Type.Object(
     {
-      status: Type.Optional(Type.Array(Type.Enum(BEAD_STATUSES), { maxItems: 3, description: 'Any of these.' })),
+      status: Type.Optional(Type.Array(BeadStatus, { maxItems: 3, description: 'Any of these.' })),
       all: Type.Optional(Type.Boolean({ description: 'Closed convoys too.' })),
       ...BlockingQuery,
       ...PageQuery,
@@ -267,6 +267,7 @@ export const getConvoy = operation({
   path: item,
   family: 'Convoys',
   summary: 'Get a convoy with its members',
+  description: 'Its members are the beads that it tracks, and its children.',
   params,
   query: Type.Object({ ...PageQuery }, { additionalProperties: false }),
   replies: { 200: ConvoyView },
@@ -280,6 +281,7 @@ export const patchConvoy = operation({
   path: item,
   family: 'Convoys',
   summary: 'Change a convoy',
+  description: 'JSON Merge Patch: `null` removes a field, an absent one stays.',
   params,
   body: ConvoyPatchRequest,
   headers: ['If-Match'],
@@ -310,6 +312,7 @@ export const checkConvoy = operation({
   path: `${item}/check`,
   family: 'Convoys',
   summary: 'Tell whether a convoy is complete',
+  description: 'Says so and changes nothing; `POST /convoys/check` closes those that are.',
   params,
   replies: { 200: ConvoyCheck },
   replyHeaders: INDEX,
@@ -338,7 +341,8 @@ export const removeFromConvoy = operation({
   path: `${item}/remove`,
   family: 'Convoys',
   summary: 'Remove members from a convoy',
-  description: 'All of them or none. Without its last open member the convoy is complete, and closes.',
+  description:
+    'All of them or none; a child of the convoy is its child no more. Without its last open member the convoy is complete, and closes.',
   params,
   body: ConvoyItemsRequest,
   headers: ['If-Match'],

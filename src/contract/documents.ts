@@ -11,6 +11,7 @@ export const getOpenapi = operation({
   path: '/openapi.json',
   family,
   summary: 'This contract: OpenAPI 3.1',
+  description: 'As the server that answers speaks it.',
   replies: { 200: JsonObject },
   problems: [],
 })
@@ -21,6 +22,7 @@ export const getEventSchema = operation({
   path: '/events.json',
   family,
   summary: 'JSON Schema of one line of `svcctl events`',
+  description: 'References into `/openapi.json`, its sibling.',
   replies: { 200: JsonObject },
   problems: [],
 })
@@ -31,6 +33,7 @@ export const getDocs = operation({
   path: '/docs',
   family,
   summary: 'This contract as a page for people',
+  description: 'Swagger UI, made from `/openapi.json`.',
   replies: { 200: Type.String() },
   mediaType: 'text/html',
   problems: [],
@@ -42,7 +45,10 @@ export const getDocsAsset = operation({
   path: '/docs/{asset}',
   family,
   summary: 'A file that the page needs',
-  params: Type.Object({ asset: Type.String({ minLength: 1, examples: ['start.js'] }) }),
+  description: 'Served from the package; nothing is fetched from elsewhere.',
+  params: Type.Object({
+    asset: Type.String({ minLength: 1, examples: ['start.js'], description: 'Name of the file.' }),
+  }),
   replies: { 200: Type.String() },
   // Scripts and a style sheet, each with a type of its own.
   mediaType: '*/*',

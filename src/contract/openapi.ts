@@ -317,11 +317,11 @@ function parametersOf(operation: Operation, components: Components): JsonMap[] {
   const path = pathParameters(operation.path).map((name) => {
     const schema = params?.properties[name]
     if (schema === undefined) throw new Error(`${operation.id}: no schema for {${name}} in the path`)
-    return { name, in: 'path', required: true, ...described(components.schema(schema)) }
+    return { name, in: 'path', required: true, ...described(schema, components) }
   })
   const required: readonly string[] = query?.required ?? []
   const search = Object.entries(query?.properties ?? {}).map(([name, source]) => {
-    const { schema, ...rest } = described(components.schema(source))
+    const { schema, ...rest } = described(source, components)
     const repeatable = isMap(schema) && schema.type === 'array' ? { style: 'form', explode: true } : {}
     return { name, in: 'query', required: required.includes(name), ...rest, ...repeatable, schema }
   })
@@ -333,8 +333,9 @@ function parametersOf(operation: Operation, components: Components): JsonMap[] {
 }
 
 /** A parameter's description and example stand beside its schema, where pages and generators look for them. */
-function described(schema: JsonMap): { description?: Json; example?: Json; schema: JsonMap } {
-  const { description, examples, ...rest } = schema
+/** A parameter says what its schema says, also where that is a component. */
+function described(source: object, components: Components): { description?: Json; example?: Json; schema: JsonMap } {
+  const { description = descriptionOf(source), examples, ...rest } = components.schema(source)
   const example = Array.isArray(examples) ? examples[0] : undefined
   return {
     ...(description === undefined ? {} : { description }),
@@ -342,6 +343,9 @@ function described(schema: JsonMap): { description?: Json; example?: Json; schem
     schema: rest,
   }
 }
+
+const descriptionOf = (source: object): string | undefined =>
+  'description' in source && typeof source.description === 'string' ? source.description : undefined
 
 function headerParameter(name: RequestHeader): JsonMap {
   const { required, schema, description } = REQUEST_HEADERS[name]

@@ -180,6 +180,7 @@ export const getPack = operation({
   path: '/v0/city/{cityName}/packs/{name}',
   family: 'Packs',
   summary: 'Get an import',
+  description: 'As it is in the list: what it is imported from, and whether what is installed fits the lock file.',
   params: itemParams,
   query: scopeQuery,
   replies: { 200: Pack },

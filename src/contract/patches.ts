@@ -148,6 +148,7 @@ export const getAgentPatch = operation({
   path: `${root}/agents/{base}`,
   family: 'Config',
   summary: 'Get the patch of an agent of the city',
+  description: 'The fields that it sets. What the agent comes to with it is in `GET /config`.',
   params: agentParams,
   replies: { 200: AgentPatchItem },
   replyHeaders,
@@ -160,6 +161,7 @@ export const replaceAgentPatch = operation({
   path: `${root}/agents/{base}`,
   family: 'Config',
   summary: 'Create or replace the patch of an agent of the city',
+  description: 'What the body does not name is no longer patched. Written to `city.toml` and applied at once.',
   params: agentParams,
   body: NAMELESS.agents,
   headers: ['If-Match'],
@@ -175,6 +177,8 @@ export const mergeAgentPatch = operation({
   path: `${root}/agents/{base}`,
   family: 'Config',
   summary: 'Change fields of the patch of an agent of the city',
+  description:
+    'JSON Merge Patch: `null` takes a field out of the patch, an absent one stays. Written to `city.toml` and applied at once.',
   params: agentParams,
   body: MERGES.agents,
   headers: ['If-Match'],
@@ -190,6 +194,7 @@ export const deleteAgentPatch = operation({
   path: `${root}/agents/{base}`,
   family: 'Config',
   summary: 'Remove the patch of an agent of the city',
+  description: 'What it changed is again as the definition of the agent says.',
   params: agentParams,
   headers: ['If-Match'],
   replies: { 200: DeletedPatch },
@@ -203,6 +208,7 @@ export const getAgentPatchQualified = operation({
   id: 'get-agent-patch-qualified',
   path: `${root}/agents/{dir}/{base}`,
   summary: 'Get the patch of an agent of a rig',
+  description: 'The fields that it sets. What the agent comes to with it is in `GET /config`.',
   params: rigAgentParams,
 })
 
@@ -211,6 +217,7 @@ export const replaceAgentPatchQualified = operation({
   id: 'replace-agent-patch-qualified',
   path: `${root}/agents/{dir}/{base}`,
   summary: 'Create or replace the patch of an agent of a rig',
+  description: 'What the body does not name is no longer patched. Written to `city.toml` and applied at once.',
   params: rigAgentParams,
 })
 
@@ -219,6 +226,8 @@ export const mergeAgentPatchQualified = operation({
   id: 'merge-agent-patch-qualified',
   path: `${root}/agents/{dir}/{base}`,
   summary: 'Change fields of the patch of an agent of a rig',
+  description:
+    'JSON Merge Patch: `null` takes a field out of the patch, an absent one stays. Written to `city.toml` and applied at once.',
   params: rigAgentParams,
 })
 
@@ -227,6 +236,7 @@ export const deleteAgentPatchQualified = operation({
   id: 'delete-agent-patch-qualified',
   path: `${root}/agents/{dir}/{base}`,
   summary: 'Remove the patch of an agent of a rig',
+  description: 'What it changed is again as the definition of the agent says.',
   params: rigAgentParams,
 })
 
@@ -255,6 +265,7 @@ export const getRigPatch = operation({
   id: 'get-rig-patch',
   path: `${root}/rigs/{name}`,
   summary: 'Get the patch of a rig',
+  description: 'The fields that it sets. What the rig comes to with it is in `GET /rigs/{name}`.',
   params: rigParams,
   replies: { 200: RigPatchItem },
 })
@@ -264,6 +275,7 @@ export const replaceRigPatch = operation({
   id: 'replace-rig-patch',
   path: `${root}/rigs/{name}`,
   summary: 'Create or replace the patch of a rig',
+  description: 'What the body does not name is no longer patched. Written to `city.toml` and applied at once.',
   params: rigParams,
   body: NAMELESS.rigs,
   replies: { 200: RigPatchItem, 201: RigPatchItem },
@@ -274,6 +286,8 @@ export const mergeRigPatch = operation({
   id: 'merge-rig-patch',
   path: `${root}/rigs/{name}`,
   summary: 'Change fields of the patch of a rig',
+  description:
+    'JSON Merge Patch: `null` takes a field out of the patch, an absent one stays. Written to `city.toml` and applied at once.',
   params: rigParams,
   body: MERGES.rigs,
   replies: { 200: RigPatchItem },
@@ -284,6 +298,7 @@ export const deleteRigPatch = operation({
   id: 'delete-rig-patch',
   path: `${root}/rigs/{name}`,
   summary: 'Remove the patch of a rig',
+  description: 'What it changed is again as the definition of the rig says.',
   params: rigParams,
 })
 
@@ -312,6 +327,7 @@ export const getProviderPatch = operation({
   id: 'get-provider-patch',
   path: `${root}/providers/{name}`,
   summary: 'Get the patch of a provider',
+  description: 'The fields that it sets. What the provider comes to with it is in `GET /providers/{name}`.',
   params: providerParams,
   replies: { 200: ProviderPatchItem },
 })
@@ -321,6 +337,7 @@ export const replaceProviderPatch = operation({
   id: 'replace-provider-patch',
   path: `${root}/providers/{name}`,
   summary: 'Create or replace the patch of a provider',
+  description: 'What the body does not name is no longer patched. Written to `city.toml` and applied at once.',
   params: providerParams,
   body: NAMELESS.providers,
   replies: { 200: ProviderPatchItem, 201: ProviderPatchItem },
@@ -331,6 +348,8 @@ export const mergeProviderPatch = operation({
   id: 'merge-provider-patch',
   path: `${root}/providers/{name}`,
   summary: 'Change fields of the patch of a provider',
+  description:
+    'JSON Merge Patch: `null` takes a field out of the patch, an absent one stays. Written to `city.toml` and applied at once.',
   params: providerParams,
   body: MERGES.providers,
   replies: { 200: ProviderPatchItem },
@@ -341,6 +360,7 @@ export const deleteProviderPatch = operation({
   id: 'delete-provider-patch',
   path: `${root}/providers/{name}`,
   summary: 'Remove the patch of a provider',
+  description: 'What it changed is again as the definition of the provider says.',
   params: providerParams,
 })
 

@@ -18,11 +18,14 @@ export const REQUEST_OPERATIONS = [
   'session.message',
   'session.submit',
 ] as const
-export const RequestOperation = Type.Enum(REQUEST_OPERATIONS, { $id: 'RequestOperation' })
+export const RequestOperation = Type.Enum(REQUEST_OPERATIONS, {
+  $id: 'RequestOperation',
+  description: 'What was asked for.',
+})
 export type RequestOperation = Static<typeof RequestOperation>
 
 export const REQUEST_STATES = ['accepted', 'running', 'succeeded', 'failed'] as const
-export const RequestState = Type.Enum(REQUEST_STATES, { $id: 'RequestState' })
+export const RequestState = Type.Enum(REQUEST_STATES, { $id: 'RequestState', description: 'How far it is.' })
 export type RequestState = Static<typeof RequestState>
 
 export const AsyncAcceptedResponse = Type.Object(
@@ -68,7 +71,7 @@ export const listRequests = operation({
     {
       operation: Type.Optional(RequestOperation),
       status: Type.Optional(RequestState),
-      city: Type.Optional(Type.String({ minLength: 1 })),
+      city: Type.Optional(Type.String({ minLength: 1, description: 'Requests about this city.' })),
       ...PageQuery,
     },
     { additionalProperties: false },
@@ -84,7 +87,13 @@ export const getRequest = operation({
   family: 'Requests',
   summary: 'Outcome of an accepted request',
   description: 'For a client that lost its stream. Found also after its city was unregistered.',
-  params: Type.Object({ request_id: Type.String({ minLength: 1, examples: ['req-0123456789abcdef01234567'] }) }),
+  params: Type.Object({
+    request_id: Type.String({
+      minLength: 1,
+      examples: ['req-0123456789abcdef01234567'],
+      description: 'As in the 202.',
+    }),
+  }),
   replies: { 200: RequestInfo },
   problems: ['request-not-found'],
 })

@@ -172,6 +172,7 @@ export const getRig = operation({
   path: `${path}/{name}`,
   family: 'Rigs',
   summary: 'Get a rig',
+  description: 'Its definition, patches included, and facts about its directory with `observed_at`.',
   params,
   query: Type.Object({ git }, { additionalProperties: false }),
   replies: { 200: RigInfo },
@@ -185,6 +186,8 @@ export const patchRig = operation({
   path: `${path}/{name}`,
   family: 'Rigs',
   summary: 'Change a rig',
+  description:
+    'JSON Merge Patch: `null` removes a field, an absent one stays. Written to the files of the city and applied at once.',
   params,
   body: RigPatchRequest,
   headers: ['If-Match'],

@@ -24,6 +24,10 @@ export const SessionState = Type.Enum(SESSION_STATES, { $id: 'SessionState' })
 export type SessionState = Static<typeof SessionState>
 
 export const SESSION_DESIRES = ['running', 'asleep', 'suspended', 'closed'] as const
+export const SessionActivity = Type.Enum(['idle', 'in-turn'], {
+  $id: 'SessionActivity',
+  description: 'What its agent does; absent where that is not known.',
+})
 export const SESSION_KINDS = ['agent', 'provider'] as const
 export const SESSION_ORIGINS = ['named', 'ephemeral', 'manual'] as const
 
@@ -85,7 +89,7 @@ export const SessionResponse = Type.Object(
     model: Type.Optional(Type.String()),
     context_pct: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
     context_window: Type.Optional(Type.Integer({ minimum: 0, description: 'Tokens.' })),
-    activity: Type.Optional(Type.Enum(['idle', 'in-turn'], { description: 'Absent: not known.' })),
+    activity: Type.Optional(SessionActivity),
     pending: Type.Optional(Type.String({ description: 'Id of the interaction that it waits for.' })),
     queued: Type.Integer({ minimum: 0, description: 'Deliveries that wait.' }),
     submission_capabilities: Type.Object(
@@ -121,18 +125,28 @@ export const PendingInteraction = Type.Object(
 export type PendingInteraction = Static<typeof PendingInteraction>
 
 export const DELIVERY_STATES = ['queued', 'delivering', 'delivered', 'failed', 'cancelled', 'expired'] as const
+export const DeliveryState = Type.Enum(DELIVERY_STATES, { $id: 'DeliveryState', description: 'How far a delivery is.' })
 export const DELIVERY_SOURCES = ['message', 'submit', 'nudge', 'wait', 'prompt'] as const
+export const DeliverySource = Type.Enum(DELIVERY_SOURCES, {
+  $id: 'DeliverySource',
+  description: 'What made a delivery.',
+})
 export const SUBMIT_INTENTS = ['default', 'follow_up', 'interrupt_now'] as const
-export type SubmitIntent = (typeof SUBMIT_INTENTS)[number]
+export const SubmitIntent = Type.Enum(SUBMIT_INTENTS, {
+  $id: 'SubmitIntent',
+  description:
+    '`default` waits for the end of the turn, up to 30 s; `follow_up` queues behind it; `interrupt_now` interrupts it.',
+})
+export type SubmitIntent = Static<typeof SubmitIntent>
 
 export const DeliveryInfo = Type.Object(
   {
     id: Type.String(),
     session_id: Type.String(),
     seq: Type.Integer({ minimum: 1, description: 'Place in the queue; delivered in this order.' }),
-    source: Type.Enum(DELIVERY_SOURCES),
-    intent: Type.Enum(SUBMIT_INTENTS),
-    state: Type.Enum(DELIVERY_STATES),
+    source: DeliverySource,
+    intent: SubmitIntent,
+    state: DeliveryState,
     text: Type.String(),
     request_id: Type.Optional(Type.String()),
     error_code: Type.Optional(
@@ -148,12 +162,13 @@ export const DeliveryInfo = Type.Object(
 export type DeliveryInfo = Static<typeof DeliveryInfo>
 
 export const WAIT_STATES = ['pending', 'ready', 'canceled', 'expired'] as const
+export const WaitState = Type.Enum(WAIT_STATES, { $id: 'WaitState', description: 'How far a wait is.' })
 export const WaitInfo = Type.Object(
   {
     id: Type.String(),
     session_id: Type.String(),
     kind: Type.Literal('deps'),
-    state: Type.Enum(WAIT_STATES),
+    state: WaitState,
     dep_ids: Type.Array(Type.String(), { description: 'Beads that it waits for.' }),
     dep_mode: Type.Enum(['all', 'any']),
     note: Type.Optional(Type.String({ description: 'Said to the session when the wait is over.' })),
@@ -210,8 +225,8 @@ export const SessionDeliveryPayload = Type.Object(
   {
     session_id: Type.String(),
     delivery_id: Type.String(),
-    state: Type.Enum(DELIVERY_STATES),
-    source: Type.Enum(DELIVERY_SOURCES),
+    state: DeliveryState,
+    source: DeliverySource,
     error_code: Type.Optional(Type.String()),
   },
   { $id: 'SessionDeliveryPayload', additionalProperties: false },
@@ -241,7 +256,7 @@ export const SessionSubmitSucceededPayload = Type.Object(
     session_id: Type.String(),
     delivery_id: Type.String(),
     queued: Type.Boolean({ description: 'It waits in the queue; its delivery says when it was typed.' }),
-    intent: Type.Enum(SUBMIT_INTENTS),
+    intent: SubmitIntent,
   },
   { $id: 'SessionSubmitSucceededPayload', additionalProperties: false },
 )
@@ -289,7 +304,7 @@ export const WaitPayload = Type.Object(
   {
     wait_id: Type.String(),
     session_id: Type.String(),
-    state: Type.Enum(WAIT_STATES),
+    state: WaitState,
     dep_ids: Type.Array(Type.String()),
   },
   { $id: 'WaitPayload', additionalProperties: false },

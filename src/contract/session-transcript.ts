@@ -1,6 +1,7 @@
 /** Transcripts of sessions: pages and streams, in three formats (sheet 04 §5; decision 66). */
 import Type, { type Static } from 'typebox'
 import { Timestamp } from './names.ts'
+import { SessionActivity } from './session-model.ts'
 
 export const TRANSCRIPT_FORMATS = ['conversation', 'raw', 'structured'] as const
 export type TranscriptFormat = (typeof TRANSCRIPT_FORMATS)[number]
@@ -95,12 +96,13 @@ export const RESULT_KINDS = [
 ] as const
 
 const closed = { additionalProperties: false } as const
+const named = <const Id extends string>($id: Id) => ({ $id, additionalProperties: false }) as const
 export const TranscriptBlock = Type.Union(
   [
-    Type.Object({ type: Type.Literal('text'), text: Type.String() }, closed),
+    Type.Object({ type: Type.Literal('text'), text: Type.String() }, named('TextBlock')),
     Type.Object(
       { type: Type.Literal('thinking'), thinking: Type.String(), signature: Type.Optional(Type.String()) },
-      closed,
+      named('ThinkingBlock'),
     ),
     Type.Object(
       {
@@ -108,9 +110,12 @@ export const TranscriptBlock = Type.Union(
         id: Type.String(),
         name: Type.String(),
         file_path: Type.Optional(Type.String()),
-        input: Type.Object({ kind: Type.Enum(INPUT_KINDS) }, { additionalProperties: true }),
+        input: Type.Object(
+          { kind: Type.Enum(INPUT_KINDS) },
+          { $id: 'ToolInput', additionalProperties: true, description: 'What the tool was given, by kind.' },
+        ),
       },
-      closed,
+      named('ToolUseBlock'),
     ),
     Type.Object(
       {
@@ -120,15 +125,20 @@ export const TranscriptBlock = Type.Union(
         file_path: Type.Optional(Type.String()),
         content: Type.String(),
         is_error: Type.Boolean(),
-        structured: Type.Optional(Type.Object({ kind: Type.Enum(RESULT_KINDS) }, { additionalProperties: true })),
+        structured: Type.Optional(
+          Type.Object(
+            { kind: Type.Enum(RESULT_KINDS) },
+            { $id: 'ToolResult', additionalProperties: true, description: 'What the tool gave back, by kind.' },
+          ),
+        ),
         error: Type.Optional(
           Type.Object(
             { category: Type.String(), message: Type.String(), user_reason: Type.Optional(Type.String()) },
-            closed,
+            named('ToolError'),
           ),
         ),
       },
-      closed,
+      named('ToolResultBlock'),
     ),
     Type.Object(
       {
@@ -140,13 +150,13 @@ export const TranscriptBlock = Type.Union(
         options: Type.Optional(Type.Array(Type.String())),
         action: Type.Optional(Type.String()),
       },
-      closed,
+      named('InteractionBlock'),
     ),
     Type.Object(
       { type: Type.Literal('image'), media_type: Type.Optional(Type.String()), ref: Type.Optional(Type.String()) },
-      closed,
+      named('ImageBlock'),
     ),
-    Type.Object({ type: Type.Literal('unknown'), value: Type.Unknown() }, closed),
+    Type.Object({ type: Type.Literal('unknown'), value: Type.Unknown() }, named('UnknownBlock')),
   ],
   { $id: 'TranscriptBlock' },
 )
@@ -231,7 +241,12 @@ export const SessionTranscriptResponse = Type.Object(
       }),
     ),
     schema_version: Type.Optional(Type.Literal('session.structured.v1')),
-    operation: Type.Optional(Type.Enum(['snapshot', 'upsert', 'reset'])),
+    operation: Type.Optional(
+      Type.Enum(['snapshot', 'upsert', 'reset'], {
+        description:
+          '`structured`. `snapshot` and `reset` begin anew, with `history`; `upsert` adds messages, or puts them in the place of those with their ids.',
+      }),
+    ),
     reset_reason: Type.Optional(
       Type.Enum(['resume_invalid', 'stream_changed', 'cursor_invalidated', 'history_rewritten']),
     ),
@@ -256,7 +271,7 @@ export const AgentOutputResponse = Type.Object(
 export type AgentOutputResponse = Static<typeof AgentOutputResponse>
 
 export const SessionActivityFrame = Type.Object(
-  { activity: Type.Enum(['idle', 'in-turn']) },
+  { activity: SessionActivity },
   { $id: 'SessionActivityFrame', additionalProperties: false },
 )
 export const SessionPendingClearedFrame = Type.Object(

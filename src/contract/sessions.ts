@@ -6,16 +6,16 @@ import { operation } from './operation.ts'
 import { BlockingQuery, listBody, OrderQuery, PageQuery } from './paging.ts'
 import {
   ALIAS_PATTERN,
-  DELIVERY_STATES,
   DeliveryInfo,
+  DeliveryState,
   MAX_MESSAGE_BYTES,
   PendingInteraction,
   RuntimeName,
   SESSION_KINDS,
   SessionResponse,
-  SUBMIT_INTENTS,
-  WAIT_STATES,
+  SubmitIntent,
   WaitInfo,
+  WaitState,
 } from './session-model.ts'
 import {
   SessionActivityFrame,
@@ -115,13 +115,7 @@ export const SessionMessageRequest = Type.Object(
 export const SessionSubmitRequest = Type.Object(
   {
     message,
-    intent: Type.Optional(
-      Type.Enum(SUBMIT_INTENTS, {
-        default: 'default',
-        description:
-          '`default` waits for the end of the turn, up to 30 s; `follow_up` queues behind it; `interrupt_now` interrupts it.',
-      }),
-    ),
+    intent: Type.Optional(SubmitIntent),
   },
   { $id: 'SessionSubmitRequest', additionalProperties: false },
 )
@@ -219,7 +213,9 @@ const states = Type.String({
 })
 const peek = {
   peek: Type.Optional(Type.Boolean({ description: 'With the last lines of the screen.' })),
-  peek_lines: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 5 })),
+  peek_lines: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 10_000, default: 5, description: 'How many, with `peek`.' }),
+  ),
 }
 
 export const listSessions = operation({
@@ -233,8 +229,8 @@ export const listSessions = operation({
   query: Type.Object(
     {
       state: Type.Optional(states),
-      template: Type.Optional(Type.String({ minLength: 1 })),
-      rig: Type.Optional(Type.String({ minLength: 1 })),
+      template: Type.Optional(Type.String({ minLength: 1, description: 'Sessions of this agent or provider.' })),
+      rig: Type.Optional(Type.String({ minLength: 1, description: 'Sessions of agents of this rig.' })),
       ...peek,
       ...PageQuery,
       ...OrderQuery,
@@ -269,7 +265,14 @@ export const createSession = operation({
     'unsupported',
     'too-many-sessions',
   ],
-  emits: ['session.created', 'session.starting', 'session.woke', 'session.start_failed', 'request.result.session.create'],
+  emits: [
+    'session.created',
+    'session.starting',
+    'session.woke',
+    'session.start_failed',
+    'session.delivery',
+    'request.result.session.create',
+  ],
 })
 
 export const pruneSessions = operation({
@@ -278,6 +281,7 @@ export const pruneSessions = operation({
   path: `${path}/prune`,
   family,
   summary: 'Delete closed sessions',
+  description: 'Those that were closed longer ago than `closed_before`, with their transcripts.',
   params: cityParams,
   body: Type.Object(
     { closed_before: durationSchema('Closed at least this long ago.') },
@@ -294,6 +298,7 @@ export const getSession = operation({
   path: `${path}/{id}`,
   family,
   summary: 'Get a session',
+  description: '`{id}` is an id, an alias, or the name of a configured session.',
   params,
   query: Type.Object(peek, { additionalProperties: false }),
   replies: { 200: SessionResponse },
@@ -317,6 +322,9 @@ export const patchSession = operation({
   emits: ['session.updated'],
 })
 
+/** What ends with a session (decision 71). */
+const closing = ['session.closed', 'session.delivery', 'session.stranded', 'wait.canceled', 'bead.released'] as const
+
 export const deleteSession = operation({
   id: 'delete-session',
   method: 'DELETE',
@@ -328,7 +336,7 @@ export const deleteSession = operation({
   headers: ['If-Match'],
   replies: { 200: DeletedSession },
   problems: [...RESOLVE, 'session-conflict'],
-  emits: ['session.closed', 'session.deleted'],
+  emits: [...closing, 'session.deleted'],
 })
 
 const send = {
@@ -338,7 +346,7 @@ const send = {
   bodyLimit,
   headers: ['Idempotency-Key'],
   replies: { 202: SessionAcceptedResponse },
-  problems: [...RESOLVE, 'pending-interaction', 'session-conflict', 'queue-full'],
+  problems: [...RESOLVE, 'pending-interaction', 'session-conflict', 'conflict-config', 'queue-full'],
 } as const
 
 export const sendSessionMessage = operation({
@@ -349,7 +357,7 @@ export const sendSessionMessage = operation({
   description:
     'Wakes it where it sleeps. Ends in `request.result.session.message` when the message was typed or queued.',
   body: SessionMessageRequest,
-  emits: ['session.delivery', 'request.result.session.message'],
+  emits: ['session.delivery', 'session.waking', 'request.result.session.message'],
 })
 
 export const promptSession = operation({
@@ -357,8 +365,9 @@ export const promptSession = operation({
   id: 'prompt-session',
   path: `${path}/{id}/prompt`,
   summary: 'Say something to a session (as `messages`)',
+  description: 'The same as `POST /sessions/{id}/messages`, under another name.',
   body: SessionMessageRequest,
-  emits: ['session.delivery', 'request.result.session.message'],
+  emits: ['session.delivery', 'session.waking', 'request.result.session.message'],
 })
 
 export const submitSession = operation({
@@ -366,9 +375,11 @@ export const submitSession = operation({
   id: 'submit-session',
   path: `${path}/{id}/submit`,
   summary: 'Say something to a session, with an intent',
+  description:
+    '`default` waits for the session to be idle, `follow_up` stands behind what is under way, `interrupt_now` ends the turn first.',
   body: SessionSubmitRequest,
   problems: [...send.problems, 'unsupported'],
-  emits: ['session.delivery', 'request.result.session.submit'],
+  emits: ['session.delivery', 'session.waking', 'request.result.session.submit'],
 })
 
 export const nudgeSession = operation({
@@ -377,13 +388,14 @@ export const nudgeSession = operation({
   path: `${path}/{id}/nudge`,
   family,
   summary: 'Remind a session of something',
+  description: 'A message that nobody waits for: answers with its delivery. It wakes no session that was suspended.',
   params,
   body: SessionNudgeRequest,
   bodyLimit,
   headers: ['Idempotency-Key'],
   replies: { 201: DeliveryInfo },
   problems: [...RESOLVE, 'session-conflict', 'queue-full'],
-  emits: ['session.delivery'],
+  emits: ['session.delivery', 'session.waking'],
 })
 
 export const listSessionDeliveries = operation({
@@ -395,7 +407,7 @@ export const listSessionDeliveries = operation({
   description: 'Newest first.',
   params,
   query: Type.Object(
-    { state: Type.Optional(Type.Enum(DELIVERY_STATES)), ...PageQuery, ...OrderQuery, ...BlockingQuery },
+    { state: Type.Optional(DeliveryState), ...PageQuery, ...OrderQuery, ...BlockingQuery },
     { additionalProperties: false },
   ),
   replies: { 200: listBody('ListBodyDeliveryInfo', DeliveryInfo) },
@@ -409,7 +421,11 @@ export const cancelSessionDelivery = operation({
   path: `${path}/{id}/deliveries/{deliveryId}`,
   family,
   summary: 'Cancel a queued delivery',
-  params: Type.Object({ ...params.properties, deliveryId: Type.String({ minLength: 1 }) }),
+  description: 'One that is being typed, or was, is not taken back.',
+  params: Type.Object({
+    ...params.properties,
+    deliveryId: Type.String({ minLength: 1, description: 'As in the list of deliveries.' }),
+  }),
   replies: { 200: DeliveryInfo },
   problems: [...RESOLVE, 'delivery-not-found', 'conflict-wrong-state'],
   emits: ['session.delivery'],
@@ -440,6 +456,7 @@ export const killSession = operation({
   id: 'kill-session',
   path: `${path}/{id}/kill`,
   summary: 'End the processes of a session by force',
+  headers: ['Idempotency-Key'],
   description: 'The record stays: the reconciler starts it again. Use `suspend` to stop for good.',
   problems: [...RESOLVE, 'session-conflict', 'gateway-timeout'],
   emits: ['session.killed'],
@@ -450,6 +467,7 @@ export const suspendSession = operation({
   id: 'suspend-session',
   path: `${path}/{id}/suspend`,
   summary: 'Stop a session until a person wakes it',
+  description: 'Held until a caller wakes it, or says something to it; nudges, mail and work do not.',
   problems: [...RESOLVE, 'illegal-transition'],
   emits: ['session.suspended'],
 })
@@ -458,7 +476,14 @@ const wake = {
   ...change,
   description: 'Lifts holds and quarantine and starts it; what comes of that is told by session events.',
   problems: [...RESOLVE, 'illegal-transition', 'conflict-config'],
-  emits: ['session.waking', 'session.starting', 'session.woke', 'session.start_failed', 'wait.canceled'],
+  emits: [
+    'session.waking',
+    'session.starting',
+    'session.woke',
+    'session.start_failed',
+    'session.undrained',
+    'wait.canceled',
+  ],
 } as const
 export const wakeSession = operation({
   ...wake,
@@ -478,12 +503,14 @@ export const closeSession = operation({
   id: 'close-session',
   path: `${path}/{id}/close`,
   summary: 'End a session for good',
+  description:
+    'Ends its process, its streams, deliveries and waits, and gives its work back. The record stays until it is pruned or deleted.',
   query: Type.Object(
     { delete: Type.Optional(Type.Boolean({ description: 'Also delete its record.' })) },
     { additionalProperties: false },
   ),
   problems: [...RESOLVE, 'session-conflict'],
-  emits: ['session.closed'],
+  emits: closing,
 })
 
 export const renameSession = operation({
@@ -491,6 +518,7 @@ export const renameSession = operation({
   id: 'rename-session',
   path: `${path}/{id}/rename`,
   summary: 'Give a session another title',
+  description: 'Its id, alias and name at the runtime stay.',
   body: Type.Object({ title }, { $id: 'SessionRenameRequest', additionalProperties: false }),
   problems: RESOLVE,
   emits: ['session.updated'],
@@ -512,6 +540,7 @@ export const pinSession = operation({
   id: 'pin-session',
   path: `${path}/{id}/pin`,
   summary: 'Keep a session awake',
+  description: 'It does not fall asleep when it is idle, until it is unpinned.',
   problems: [...RESOLVE, 'session-conflict'],
   emits: ['session.updated'],
 })
@@ -520,6 +549,7 @@ export const unpinSession = operation({
   id: 'unpin-session',
   path: `${path}/{id}/unpin`,
   summary: 'No longer keep a session awake',
+  description: 'It may fall asleep when it is idle.',
   problems: RESOLVE,
   emits: ['session.updated'],
 })
@@ -529,8 +559,10 @@ export const resetSession = operation({
   id: 'reset-session',
   path: `${path}/{id}/reset`,
   summary: 'Restart a session with a fresh conversation',
+  headers: ['Idempotency-Key'],
+  description: 'Its process ends and is started with a conversation of its own, under a new `continuation_epoch`.',
   problems: [...RESOLVE, 'session-conflict'],
-  emits: ['session.reset'],
+  emits: ['session.draining', 'session.reset'],
 })
 
 export const requestSessionRestart = operation({
@@ -538,9 +570,10 @@ export const requestSessionRestart = operation({
   id: 'request-session-restart',
   path: `${path}/{id}/request-restart`,
   summary: 'Restart a session once its turn has ended',
+  headers: ['Idempotency-Key'],
   description: 'For agents themselves; the conversation goes on.',
   problems: [...RESOLVE, 'session-conflict'],
-  emits: ['session.draining'],
+  emits: ['session.draining', 'session.killed'],
 })
 
 export const heartbeatSession = operation({
@@ -557,6 +590,8 @@ export const drainSession = operation({
   id: 'drain-session',
   path: `${path}/{id}/drain`,
   summary: 'Ask a session to finish and sleep',
+  description:
+    'It ends what it is doing; its process ends when it says that it has finished, or when the time for that is over.',
   problems: [...RESOLVE, 'illegal-transition'],
   emits: ['session.draining'],
 })
@@ -565,6 +600,7 @@ export const undrainSession = operation({
   id: 'undrain-session',
   path: `${path}/{id}/undrain`,
   summary: 'Take a drain back',
+  description: 'Only while it is draining: it goes on as before.',
   problems: [...RESOLVE, 'illegal-transition'],
   emits: ['session.undrained'],
 })
@@ -573,6 +609,7 @@ export const ackSessionDrain = operation({
   id: 'ack-session-drain',
   path: `${path}/{id}/drain-ack`,
   summary: 'Say that a draining session has finished',
+  description: 'Its process is ended now instead of after the time-out of the drain.',
   problems: [...RESOLVE, 'illegal-transition'],
   emits: ['session.stopped'],
 })
@@ -582,6 +619,7 @@ export const getSessionDrain = operation({
   path: `${path}/{id}/drain`,
   family,
   summary: 'See whether a session is asked to finish',
+  description: 'For the agent to ask, too: whether it is draining, why, and until when.',
   params,
   replies: { 200: SessionDrainBody },
   problems: RESOLVE,
@@ -592,6 +630,7 @@ export const releaseSessionName = operation({
   id: 'release-session-name',
   path: `${path}/{id}/release-name`,
   summary: 'Free the alias of a closed session',
+  description: 'So that another session can take it.',
   problems: [...RESOLVE, 'session-conflict'],
   emits: ['session.updated'],
 })
@@ -602,6 +641,7 @@ export const getSessionPending = operation({
   path: `${path}/{id}/pending`,
   family,
   summary: 'See what a session waits for',
+  description: 'The question or permission request that is open; `supported: false` where its runtime has none.',
   params,
   replies: { 200: SessionPendingBody },
   replyHeaders: ['X-SVC-Index'],
@@ -613,6 +653,8 @@ export const respondSession = operation({
   id: 'respond-session',
   path: `${path}/{id}/respond`,
   summary: 'Answer what a session waits for',
+  description:
+    '`request_id` makes sure that the answer is for the question that was seen. What the agent makes of it is told by events.',
   body: SessionRespondRequest,
   problems: [...RESOLVE, 'no-pending', 'invalid-interaction', 'unsupported', 'gateway-timeout'],
   emits: ['session.pending_cleared'],
@@ -624,6 +666,7 @@ export const listPending = operation({
   path: '/v0/city/{cityName}/pending',
   family,
   summary: 'List everything that waits for a person',
+  description: 'Open questions and permission requests of all sessions of the city.',
   params: cityParams,
   query: Type.Object(BlockingQuery, { additionalProperties: false }),
   replies: { 200: listBody('ListBodyPendingItem', PendingItem) },
@@ -653,14 +696,21 @@ export const attachSession = operation({
   path: `${path}/{id}/attach`,
   family,
   summary: 'How a person gets to the terminal of a session',
+  description: 'A command to run on the host of the supervisor.',
   params,
   replies: { 200: SessionAttachBody },
   problems: [...RESOLVE, 'unsupported', 'session-conflict'],
 })
 
 const transcriptQuery = {
-  format: Type.Optional(Type.Enum(TRANSCRIPT_FORMATS, { default: 'conversation' })),
-  include_thinking: Type.Optional(Type.Boolean()),
+  format: Type.Optional(
+    Type.Enum(TRANSCRIPT_FORMATS, {
+      default: 'conversation',
+      description:
+        '`conversation`: turns as text; `raw`: as the runtime or the harness wrote it; `structured`: messages in blocks.',
+    }),
+  ),
+  include_thinking: Type.Optional(Type.Boolean({ description: 'With what the model thought, where it is known.' })),
 }
 
 export const getSessionTranscript = operation({
@@ -674,7 +724,14 @@ export const getSessionTranscript = operation({
   query: Type.Object(
     {
       ...transcriptQuery,
-      limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000, default: 100 })),
+      limit: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 1000,
+          default: 100,
+          description: 'Entries of the page; 0 means the default.',
+        }),
+      ),
       before: Type.Optional(Type.String({ maxLength: 256, description: 'Entries before this one.' })),
       after: Type.Optional(Type.String({ maxLength: 256, description: 'Entries after this one; not with `before`.' })),
     },
@@ -740,6 +797,7 @@ export const listSessionAgents = operation({
   path: `${path}/{id}/agents`,
   family,
   summary: 'List the sub-agents of a session',
+  description: 'Found in the logs that its harness writes; empty where it writes none.',
   params,
   replies: { 200: SubAgentListBody },
   problems: RESOLVE,
@@ -750,9 +808,15 @@ export const getSessionAgent = operation({
   path: `${path}/{id}/agents/{agentId}`,
   family,
   summary: 'Read the transcript of a sub-agent',
+  description: 'As its harness wrote it.',
   params: Type.Object({
     ...params.properties,
-    agentId: Type.String({ minLength: 1, maxLength: 256, pattern: '^[A-Za-z0-9_.:-]+$' }),
+    agentId: Type.String({
+      minLength: 1,
+      maxLength: 256,
+      pattern: '^[A-Za-z0-9_.:-]+$',
+      description: 'As in the list of sub-agents.',
+    }),
   }),
   replies: { 200: SubAgentTranscript },
   problems: [...RESOLVE, 'agent-not-found'],
@@ -768,8 +832,8 @@ export const listWaits = operation({
   params: cityParams,
   query: Type.Object(
     {
-      state: Type.Optional(Type.Enum(WAIT_STATES)),
-      session: Type.Optional(Type.String({ minLength: 1 })),
+      state: Type.Optional(WaitState),
+      session: Type.Optional(Type.String({ minLength: 1, description: 'Waits of this session: its id or alias.' })),
       ...PageQuery,
       ...OrderQuery,
     },
@@ -779,13 +843,17 @@ export const listWaits = operation({
   replyHeaders: ['X-SVC-Index'],
   problems: [...RESOLVE, 'invalid-cursor'],
 })
-const waitParams = Type.Object({ cityName: CityNameParam, id: Type.String({ minLength: 1 }) })
+const waitParams = Type.Object({
+  cityName: CityNameParam,
+  id: Type.String({ minLength: 1, description: 'As in the list of waits.' }),
+})
 export const getWait = operation({
   id: 'get-wait',
   method: 'GET',
   path: '/v0/city/{cityName}/waits/{id}',
   family,
   summary: 'Get a wait',
+  description: 'Also one that has ended, until its session is deleted.',
   params: waitParams,
   replies: { 200: WaitInfo },
   problems: ['wait-not-found'],
@@ -796,6 +864,7 @@ export const cancelWait = operation({
   path: '/v0/city/{cityName}/waits/{id}',
   family,
   summary: 'Cancel a wait',
+  description: 'Only one that is pending; its session is not told.',
   params: waitParams,
   replies: { 200: WaitInfo },
   problems: ['wait-not-found', 'conflict-wrong-state'],

@@ -104,6 +104,7 @@ export class OpenStream implements Sink {
 
   end(): void {
     if (this.#over) return
+    this.#attachment?.settle?.()
     this.#over = true
     this.#response.end()
   }

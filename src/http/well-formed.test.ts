@@ -4,7 +4,13 @@ import { refuseHalfPairs } from './well-formed.ts'
 
 const read = (source: string) => refuseHalfPairs(source, JSON.parse(source))
 
-for (const source of ['"\\ud800"', '"a\\uDFFFb"', '["\\uD83D", "\\uDE00"]', '{"a": {"\\udc00": 1}}', '"\\ude00\\ud83d"']) {
+for (const source of [
+  '"\\ud800"',
+  '"a\\uDFFFb"',
+  '["\\uD83D", "\\uDE00"]',
+  '{"a": {"\\udc00": 1}}',
+  '"\\ude00\\ud83d"',
+]) {
   test(`${source} is refused: it could not be stored as it is`, () => {
     assert.throws(() => read(source), SyntaxError)
   })

@@ -183,6 +183,11 @@ export class Database {
     }
   }
 
+  /** For good: nothing is read or written any more. */
+  get closed(): boolean {
+    return this.#closed
+  }
+
   /** True while the open file is the one at its path. */
   get inPlace(): boolean {
     return !this.#closed && identityOf(this.path) === this.#identity

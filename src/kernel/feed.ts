@@ -13,6 +13,8 @@ export interface Attachment {
   drained(): void
   /** The client is gone. */
   detach(): void
+  /** Writes what is there and was kept back for a moment: the stream is about to end. */
+  settle?(): void
 }
 
 /** A stream that is set up: everything that can be refused was refused before. */
@@ -20,4 +22,27 @@ export interface Feed {
   /** Beside those that every stream has. */
   readonly headers?: Readonly<Record<string, string>>
   attach(sink: Sink): Attachment
+}
+
+/** `feed`, which ends when `listen` calls, if it has not ended by itself. */
+export function endingWith(feed: Feed, listen: (end: () => void) => () => void): Feed {
+  return {
+    ...feed,
+    attach(sink): Attachment {
+      const attachment = feed.attach(sink)
+      const unlisten = listen(() => {
+        attachment.settle?.()
+        attachment.detach()
+        sink.end()
+      })
+      return {
+        drained: () => attachment.drained(),
+        settle: () => attachment.settle?.(),
+        detach() {
+          unlisten()
+          attachment.detach()
+        },
+      }
+    },
+  }
 }

@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { ManualClock, settled } from '../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
 import { SUPERVISOR_SOURCE } from '../contract/names.ts'
+import type { Clock } from './clock.ts'
 import { parseComposite } from './cursor.ts'
 import { type EventFilter, eventMatches, type StoredEvent } from './event-log.ts'
 import type { Attachment, Feed, Sink } from './feed.ts'
@@ -23,6 +24,21 @@ interface Delivered {
 const framing: Framing = {
   frame: ({ id, event, city }) => `${JSON.stringify({ id, city, seq: event.seq } satisfies Delivered)}\n`,
   batch: (frames) => Buffer.from(frames.join('')),
+}
+
+/** One on which every delivery takes long, so that each is followed by a pause (H5), which ends with the turn. */
+class SlowClock extends ManualClock {
+  #reading = 0
+
+  override monotonic(): number {
+    this.#reading += 3
+    return this.#reading
+  }
+
+  override after(_ms: number, work: () => void): () => void {
+    const pause = setImmediate(work)
+    return () => clearImmediate(pause)
+  }
 }
 
 /** A client: takes `room` batches, then blocks until it is drained. */
@@ -62,6 +78,12 @@ class Client implements Sink {
     this.#attachment = undefined
   }
 }
+
+const methodsOf = (clock: ManualClock): Clock => ({
+  now: () => clock.now(),
+  monotonic: () => clock.monotonic(),
+  after: (ms, work) => clock.after(ms, work),
+})
 
 const open = (directory: string, name: string): Store =>
   openStore({ path: join(directory, `${name}.db`), migrations: [STORE_SCHEMA], owner: name, clock: new ManualClock() })
@@ -127,7 +149,7 @@ test('one log: each subscriber gets exactly the matching events after its cursor
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 14 }), async (steps) => {
       const store = open(directory.path, `one-${++run}`)
-      const stream = new LogStream(store.log, framing)
+      const stream = new LogStream(store.log, framing, run % 2 === 0 ? new SlowClock() : new ManualClock())
       const clients: { readonly client: Client; readonly filter: EventFilter; readonly after: number }[] = []
       const start = (filter: EventFilter, after: number | undefined, room: number) => {
         clients.push({
@@ -189,7 +211,7 @@ test('merged logs: each subscriber gets every event of every log once, in the or
   await fc.assert(
     fc.asyncProperty(fc.array(mergedStep, { minLength: 3, maxLength: 16 }), async (steps) => {
       run++
-      const merged = new MergedLog(framing)
+      const merged = new MergedLog(framing, run % 2 === 0 ? new SlowClock() : new ManualClock())
       const members: Member[] = []
       const gone = new Set<string>()
       const supervisor = open(directory.path, `merged-${run}-s`)
@@ -291,7 +313,7 @@ test('events of one commit about a log that joined in it name its position, so a
   using directory = temporaryDirectory()
   const supervisor = open(directory.path, 's')
   const city = open(directory.path, 'c')
-  const merged = new MergedLog(framing)
+  const merged = new MergedLog(framing, new ManualClock())
   const source = (name: string, store: Store, registeredAt: number): LogSource => ({
     name,
     uid: name,
@@ -324,10 +346,48 @@ test('events of one commit about a log that joined in it name its position, so a
   resumed.leave()
 })
 
+test('a delivery that took long is followed by a pause: what is committed in it goes out in one batch, and who joins has it once', async () => {
+  using directory = temporaryDirectory()
+  const store = open(directory.path, 'pausing')
+  const clock = new ManualClock()
+  let reading = 0
+  const stream = new LogStream(store.log, framing, { ...methodsOf(clock), monotonic: () => (reading += 5) })
+  const writes: number[] = []
+  const watcher = (): number[] => {
+    const seqs: number[] = []
+    stream.follow({}, undefined).attach({
+      write(batch) {
+        const lines = batch.toString().split('\n').filter(Boolean)
+        writes.push(lines.length)
+        for (const line of lines) seqs.push(JSON.parse(line).seq)
+        return true
+      },
+      end: () => {},
+    })
+    return seqs
+  }
+  const first = watcher()
+  await append(store, 1, 0)
+  assert.deepEqual(writes, [1], 'the first goes out at once')
+  await append(store, 2, 1)
+  await append(store, 1, 3)
+  assert.deepEqual(writes, [1])
+  await clock.advance(5)
+  assert.deepEqual(writes, [1, 3])
+  await append(store, 1, 4)
+  const second = watcher()
+  assert.deepEqual(first, [1, 2, 3, 4, 5], 'who joins has what the others have')
+  await append(store, 1, 5)
+  stream.end()
+  assert.deepEqual([first, second], [[1, 2, 3, 4, 5, 6], [6]], 'an end comes after everything')
+  assert.equal(clock.pending, 0)
+  store.db.close()
+})
+
 test('a subscriber whose log is closed under it is ended, not left hanging', async () => {
   using directory = temporaryDirectory()
   const store = open(directory.path, 'closing')
-  const stream = new LogStream(store.log, framing)
+  const stream = new LogStream(store.log, framing, new ManualClock())
   await append(store, 5_000, 0, 200)
   const slow = new Client(stream.follow({}, 0), 0)
   const live = new Client(stream.follow({}, undefined), 10)
@@ -342,7 +402,7 @@ test('a subscriber whose log is closed under it is ended, not left hanging', asy
 test('a reader that retention overtook is ended, so that its cursor answers 410 instead of leaving a gap', async () => {
   using directory = temporaryDirectory()
   const store = open(directory.path, 'overtaken')
-  const stream = new LogStream(store.log, framing)
+  const stream = new LogStream(store.log, framing, new ManualClock())
   await append(store, 4_000, 0, 600)
   const slow = new Client(stream.follow({}, 0), 0)
   await settled()
@@ -361,7 +421,7 @@ test('a reader that retention overtook is ended, so that its cursor answers 410 
 test('clients that left leave nothing behind', async () => {
   using directory = temporaryDirectory()
   const store = open(directory.path, 'leaving')
-  const merged = new MergedLog(framing)
+  const merged = new MergedLog(framing, new ManualClock())
   merged.put({
     name: SUPERVISOR_SOURCE,
     uid: 's',

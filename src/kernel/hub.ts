@@ -5,7 +5,10 @@
  * H2  The writer never waits for a reader, and a reader that is behind is fed from the log at its own pace.
  * H3  Replay and live are one loop over positions, so nothing is lost or doubled where they meet.
  * H4  What a channel keeps in memory is bounded, and nothing at all while nobody listens.
+ * H5  Giving a batch to very many takes its time. As long a pause follows, in which what is committed gathers: one batch for
+ *     all of it then, and the process has time for others, too. Who joins the live ones has what they have.
  */
+import type { Clock } from './clock.ts'
 import { type EventFilter, eventMatches, type StoredEvent } from './event-log.ts'
 import type { Attachment, Feed, Sink } from './feed.ts'
 
@@ -48,6 +51,9 @@ export type OpenBacklog = (afterId: string, filter: EventFilter) => Backlog
 const MAX_RING_EVENTS = 2_048
 const MAX_RING_BYTES = 4 * 1024 * 1024
 const MAX_BATCH_EVENTS = 1_000
+/** A delivery that took less needs no pause (H5), and none is longer than the other. */
+const MIN_PAUSED_MS = 1
+const MAX_PAUSE_MS = 20
 
 interface Entry extends ScopedEvent {
   frame: string | undefined
@@ -79,8 +85,13 @@ export class Channel {
   #ringBytes = 0
   /** Position of the newest event; the ring holds the last few up to it. */
   #head: number
+  /** The last of the ring, which the live ones have not been given yet. */
+  #fresh: Entry[] = []
+  #endPause: (() => void) | undefined
+  readonly #clock: Pick<Clock, 'monotonic' | 'after'>
 
-  constructor(framing: Framing, head: number, openBacklog: OpenBacklog) {
+  constructor(framing: Framing, head: number, openBacklog: OpenBacklog, clock: Pick<Clock, 'monotonic' | 'after'>) {
+    this.#clock = clock
     this.#framing = framing
     this.#head = head
     this.#openBacklog = openBacklog
@@ -111,15 +122,38 @@ export class Channel {
     const entries = events.map((scoped): Entry => ({ ...scoped, frame: undefined }))
     this.#head += entries.length
     this.#keep(entries)
+    for (const group of this.#groups.values()) group.caughtUp = undefined
+    this.#fresh = this.#fresh.length === 0 ? entries : this.#fresh.concat(entries)
+    if (this.#endPause === undefined || this.#fresh.length > MAX_BATCH_EVENTS) this.#deliver()
+  }
+
+  /** Gives the live ones what they have not been given yet: before another joins them, or their stream ends. */
+  settle(): void {
+    if (this.#fresh.length > 0) this.#deliver()
+  }
+
+  #deliver(): void {
+    const entries = this.#fresh
     const last = entries.at(-1)
+    this.#fresh = []
     if (last === undefined) return
+    const began = this.#clock.monotonic()
     for (const group of this.#groups.values()) {
-      group.caughtUp = undefined
       if (group.live.size === 0) continue
       const batch = this.encode(entries, group.filter)
       if (batch === undefined) continue
       for (const subscriber of group.live) subscriber.deliver(batch, this.#head + 1, last.id)
     }
+    this.#pause(this.#clock.monotonic() - began)
+  }
+
+  #pause(ms: number): void {
+    if (ms < MIN_PAUSED_MS) return
+    this.#endPause?.()
+    this.#endPause = this.#clock.after(Math.min(ms, MAX_PAUSE_MS), () => {
+      this.#endPause = undefined
+      this.#deliver()
+    })
   }
 
   /** A feed that starts with what `backlog` has, or at the head where there is none. */
@@ -132,6 +166,7 @@ export class Channel {
 
   /** Ends every stream after it got everything that is in the log. */
   end(): void {
+    this.settle()
     for (const subscriber of [...this.#subscribers]) subscriber.finish()
   }
 
@@ -200,6 +235,9 @@ export class Channel {
   }
 
   #dropRing(): void {
+    this.#endPause?.()
+    this.#endPause = undefined
+    this.#fresh = []
     this.#ring = []
     this.#ringBytes = 0
   }
@@ -240,6 +278,10 @@ class Subscriber implements Feed, Attachment {
     if (this.#group.live.has(this)) return
     this.#blocked = false
     this.#pump()
+  }
+
+  settle(): void {
+    this.#channel.settle()
   }
 
   detach(): void {
@@ -322,6 +364,7 @@ class Subscriber implements Feed, Attachment {
 
   #caughtUp(sink: Sink): void {
     if (!this.#finishing) {
+      this.#channel.settle()
       this.#group.live.add(this)
       return
     }

@@ -33,16 +33,10 @@ export interface IdempotencyClaim {
   readonly fingerprint: string
 }
 
-/** The same for the same JSON, in whatever order its keys were sent. */
 export function fingerprintOf(body: unknown): string {
   return createHash('sha256')
-    .update(JSON.stringify(body, inOrder) ?? '')
+    .update(JSON.stringify(body) ?? '')
     .digest('hex')
-}
-
-function inOrder(_key: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 /** The keys of one database. */

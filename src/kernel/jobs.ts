@@ -76,6 +76,8 @@ export class Jobs {
     const running = [...this.#running.values()]
     for (const { aborter } of running) aborter.abort(new JobFailure(code, message))
     await Promise.all(running.map(({ done }) => done))
+    // Its file vanished: there is no ledger to end them in, and none to read.
+    if (this.#deps.store.db.closed) return
     for (const request of this.#deps.store.requests.unfinished())
       await this.#fail(request, new JobFailure(code, message))
   }
@@ -146,6 +148,7 @@ export class Jobs {
         })
       })
     } catch (refused) {
+      if (store.db.closed) return
       log.error({ request: request.id, err: refused }, 'end of a request not recorded')
       if (!this.#closed) this.#deps.clock.after(1_000, () => this.#fail(request, failure).catch(() => {}))
     }

@@ -1,4 +1,5 @@
 /** The streams of one log: replay from a sequence number, then live, until the log's owner ends them. */
+import type { Clock } from './clock.ts'
 import type { EventFilter, EventLog } from './event-log.ts'
 import type { Feed } from './feed.ts'
 import {
@@ -17,9 +18,9 @@ export class LogStream {
   readonly #channel: Channel
   readonly #stop: () => void
 
-  constructor(log: EventLog, framing: Framing) {
+  constructor(log: EventLog, framing: Framing, clock: Clock) {
     this.#log = log
-    this.#channel = new Channel(framing, log.head, (afterId, filter) => this.#backlog(Number(afterId), filter))
+    this.#channel = new Channel(framing, log.head, (afterId, filter) => this.#backlog(Number(afterId), filter), clock)
     this.#stop = log.onCommit((events) => {
       if (this.#channel.idle) this.#channel.skip(events.length)
       else this.#channel.publish(events.map((event) => ({ id: String(event.seq), event, city: '' })))

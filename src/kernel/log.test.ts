@@ -47,3 +47,8 @@ test('lines of the access log are written together, a warning at once with all b
   logger.info({}, 'too late')
   assert.equal(clock.pending, 0)
 })
+
+test('a file that cannot be opened is told at once, and not by the end of the process', () => {
+  using directory = temporaryDirectory()
+  assert.throws(() => openLog(directory.path, 'info'), /EISDIR/)
+})

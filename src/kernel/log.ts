@@ -1,4 +1,6 @@
 /** The server's own log: constant phrases with fields, never prose (style R15). */
+import { mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
 import pino from 'pino'
 import { type Clock, systemClock } from './clock.ts'
 
@@ -24,20 +26,19 @@ const BATCH_MS = 100
 /** The number that lines of that level carry. */
 const WARN = 40
 
-/** Appends JSON lines to `file`; warnings and errors at once. A disk that takes no more lines costs lines, never the server. */
+/**
+ * Appends JSON lines to `file`; warnings and errors at once. Throws where it cannot be opened; a disk that takes no more
+ * lines costs lines, never the server.
+ */
 export function openLog(
   file: string,
   level: LogLevel,
   clock: Pick<Clock, 'after'> = systemClock,
 ): { logger: Logger; close(): void } {
-  const destination = pino.destination({
-    dest: file,
-    sync: false,
-    mkdir: true,
-    append: true,
-    minLength: 0,
-    maxLength: MAX_BUFFERED_BYTES,
-  })
+  mkdirSync(dirname(file), { recursive: true })
+  // Opened here: the stream would find out later, and bring down the process, that it may not write there.
+  const fd = openSync(file, 'a')
+  const destination = pino.destination({ fd, sync: false, minLength: 0, maxLength: MAX_BUFFERED_BYTES })
   destination.on('error', () => {})
   let held = ''
   let closed = false

@@ -6,6 +6,7 @@
  * M3  A log that cannot be read is named in `partial_errors`, and keeps its last known position.
  */
 import { SUPERVISOR_SOURCE } from '../contract/names.ts'
+import type { Clock } from './clock.ts'
 import { type Positions, parseComposite } from './cursor.ts'
 import type { EventFilter, EventLog, Range, StoredEvent } from './event-log.ts'
 import type { Feed } from './feed.ts'
@@ -83,8 +84,9 @@ export class MergedLog {
   #names: string[] = []
   #parts: string[] = []
 
-  constructor(framing: Framing) {
-    this.#channel = new Channel(framing, 0, (afterId, filter) => this.#backlog(this.#startPositions(afterId), filter))
+  constructor(framing: Framing, clock: Clock) {
+    const backlog = (afterId: string, filter: EventFilter) => this.#backlog(this.#startPositions(afterId), filter)
+    this.#channel = new Channel(framing, 0, backlog, clock)
   }
 
   get streams(): number {

@@ -15,8 +15,8 @@ function world() {
     clock,
     caller,
     emit: (type: string) => store.db.write((tx) => store.log.appendCustom(tx, { type, actor: 'test', payload: {} })),
-    wait: (input: BlockingInput) =>
-      waitForChange(store.log, input, clock, caller.signal, ({ type }) => type === 'a.one'),
+    wait: (input: BlockingInput, versionOf?: () => string) =>
+      waitForChange(store.log, input, clock, caller.signal, ({ type }) => type === 'a.one', versionOf),
     [Symbol.dispose]() {
       store.db.close()
       directory[Symbol.dispose]()
@@ -51,6 +51,41 @@ test('a waiting read is woken by the next relevant event, and by no other', asyn
   await it.emit('a.one')
   assert.equal(await isOver(waiting), true)
   assert.equal(it.clock.pending, 0, 'its timer is gone')
+})
+
+test('a read that says what it would answer waits for an event that makes it another answer', async () => {
+  using it = world()
+  let version = 'one'
+  let looks = 0
+  const waiting = it.wait({ index: 0 }, () => {
+    looks++
+    return version
+  })
+  for (let n = 0; n < 5; n++) await it.emit('a.one')
+  await it.clock.advance(0)
+  assert.equal(await isOver(waiting), false)
+  assert.equal(looks, 2, 'one for all that came at once')
+  version = 'two'
+  await it.emit('b.one')
+  await it.clock.advance(1_000)
+  assert.equal(await isOver(waiting), false, 'nothing relevant has happened')
+  await it.emit('a.one')
+  await it.clock.advance(0)
+  assert.equal(await isOver(waiting), true)
+  assert.equal(it.clock.pending, 0)
+})
+
+test('a read whose answer cannot be looked at any more does not wait', async () => {
+  using it = world()
+  let looked = false
+  const waiting = it.wait({ index: 0 }, () => {
+    if (looked) throw new Error('the city has stopped')
+    looked = true
+    return ''
+  })
+  await it.emit('a.one')
+  await it.clock.advance(0)
+  assert.equal(await isOver(waiting), true)
 })
 
 test('a waiting read ends after 30 s, or after as long as it asked for', async () => {

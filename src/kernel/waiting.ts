@@ -12,29 +12,71 @@ export interface BlockingInput {
 /** True where a wait is asked for, be it wrongly: who asks for none need not be listened to meanwhile. */
 export const isBlocking = ({ index, wait }: BlockingInput): boolean => index !== undefined || wait !== undefined
 
-/** Resolves at once without `index` or where the head is past it; else with the next relevant event or the time-out. */
+/** Looks at what a busy log changed have so long between them, for each read that waits. */
+const LOOK_APART_MS = 50
+
+/**
+ * Resolves at once without `index` or where the head is past it; else with the next relevant event or the time-out. With
+ * `versionOf`, which says what the answer would be, only an event that makes it another one counts.
+ */
 export async function waitForChange(
   log: EventLog,
   { index, wait }: BlockingInput,
   clock: Clock,
   signal: AbortSignal,
   isRelevant: (event: StoredEvent) => boolean,
+  versionOf?: () => string,
 ): Promise<void> {
   const waitMs = wait === undefined ? DEFAULT_WAIT_MS : durationMs('query.wait', wait)
   if (waitMs > MAX_WAIT_MS) throw invalidField('query.wait', 'must be at most 2m', wait)
   if (waitMs <= 0) throw invalidField('query.wait', 'must be more than 0', wait)
   if (index === undefined || log.head > index || signal.aborted) return
+  const isOther = otherThanNow(versionOf)
   await new Promise<void>((resolve) => {
     const cancel = clock.after(waitMs, done)
+    const look = spaced(clock, () => {
+      if (isOther()) done()
+    })
     const stop = log.onCommit((events) => {
-      if (events.some((event) => event.seq > index && isRelevant(event))) done()
+      if (!events.some((event) => event.seq > index && isRelevant(event))) return
+      if (versionOf === undefined) done()
+      else look.soon()
     })
     signal.addEventListener('abort', done, { once: true })
     function done() {
       cancel()
+      look.cancel()
       stop()
       signal.removeEventListener('abort', done)
       resolve()
     }
   })
+}
+
+function otherThanNow(versionOf: (() => string) | undefined): () => boolean {
+  const before = versionOf?.()
+  return () => {
+    try {
+      return versionOf?.() !== before
+    } catch {
+      // Who reads the answer is told why.
+      return true
+    }
+  }
+}
+
+/** Work that is done soon after it is asked for, however often, and with some time between. */
+function spaced(clock: Clock, work: () => void): { soon(): void; cancel(): void } {
+  let cancel: (() => void) | undefined
+  let last = Number.NEGATIVE_INFINITY
+  return {
+    soon: () => {
+      cancel ??= clock.after(Math.max(0, last + LOOK_APART_MS - clock.monotonic()), () => {
+        cancel = undefined
+        last = clock.monotonic()
+        work()
+      })
+    },
+    cancel: () => cancel?.(),
+  }
 }

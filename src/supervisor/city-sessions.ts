@@ -1,4 +1,5 @@
 /** Where sessions meet cities: runtimes, screens, configuration, prompts and work of one city each. */
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RuntimeName } from '../contract/session-model.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -11,7 +12,7 @@ import type { WorkPeople } from '../modules/beads/city.ts'
 import { beadInProgress, holdsWork, openAmong } from '../modules/beads/held.ts'
 import { countDemand } from '../modules/beads/ready.ts'
 import type { City } from '../modules/cities/city.ts'
-import type { CityStore } from '../modules/cities/city-store.ts'
+import { type CityStore, cityDatabasePath } from '../modules/cities/city-store.ts'
 import type { CityActivity } from '../modules/cities/handlers.ts'
 import type { PhaseHook } from '../modules/cities/worker.ts'
 import { fingerprintsOf } from '../modules/config/drift.ts'
@@ -38,7 +39,7 @@ import { killTree, listTokens } from '../runtimes/process-tree.ts'
 import type { Attachable, LaunchSpec, Runtime } from '../runtimes/runtime.ts'
 import { openSocketDirectory } from '../runtimes/socket-directory.ts'
 import { createSubprocessRuntime } from '../runtimes/subprocess.ts'
-import { createTmuxRuntime } from '../runtimes/tmux/runtime.ts'
+import { createTmuxRuntime, endTmuxServer } from '../runtimes/tmux/runtime.ts'
 import type { CityWork } from './city-work.ts'
 import { observeTerminal } from './terminals.ts'
 
@@ -96,13 +97,25 @@ export class CitySessions {
         const opened = this.#open.get(city.name)
         this.#open.delete(city.name)
         this.#stopped.delete(city.name)
-        if (opened === undefined) return
-        // A start that failed, and is to be tried again, is no reason to end anybody.
-        if (city.state !== 'stopping' && city.wanted === 'running') opened.sessions.release()
-        else this.#stopped.set(city.name, await opened.sessions.stop({ force }))
-        await Promise.all(opened.runtimes.map((runtime) => runtime.close()))
+        const forsaken = !existsSync(cityDatabasePath(city.path))
+        try {
+          // A start that failed, and is to be tried again, is no reason to end anybody; nor is a directory that may come back.
+          if (forsaken || (city.state !== 'stopping' && city.wanted === 'running')) opened?.sessions.release()
+          else if (opened !== undefined) this.#stopped.set(city.name, await opened.sessions.stop({ force }))
+        } finally {
+          await Promise.all((opened?.runtimes ?? []).map((runtime) => runtime.close()))
+        }
+        if (forsaken && city.wanted !== 'running') await this.#endForsaken(city)
       },
     }
+  }
+
+  /** Its directory is gone, and the record of its agents with it; now it is given up, and they with it. */
+  async #endForsaken({ path }: City): Promise<void> {
+    const { clock, env } = this.#deps
+    await endTmuxServer({ socket: tmuxSocket(path, env), env })
+    const left = listTokens().filter(({ city_path: of }) => of === path)
+    await Promise.all(left.map(({ token }) => killTree({ token }, clock)))
   }
 
   /** Starts what is wanted. */
@@ -252,8 +265,7 @@ export class CitySessions {
     const config = this.#deps.config(name)
     const subprocess = createSubprocessRuntime({ clock, env })
     const acp = createAcpRuntime({ clock, env })
-    const socket = join(openSocketDirectory(path, env['XDG_RUNTIME_DIR']), 'tmux')
-    const tmux = createTmuxRuntime({ clock, log, socket, env })
+    const tmux = createTmuxRuntime({ clock, log, socket: tmuxSocket(path, env), env })
     this.#withoutTmux ??= tmux.unavailable()
     const defaultRuntime: RuntimeName = (await this.#withoutTmux) === undefined ? 'tmux' : 'subprocess'
     const runtimes = new Map<RuntimeName, Runtime>([
@@ -326,6 +338,9 @@ export class CitySessions {
     }
   }
 }
+
+const tmuxSocket = (cityPath: string, env: Environment): string =>
+  join(openSocketDirectory(cityPath, env['XDG_RUNTIME_DIR']), 'tmux')
 
 const NO_FINGERPRINTS: Fingerprints = { reapply: '', launch: '', provision: '', prompt: '' }
 /** They are asked for at every look at a session, and change with the configuration only. */

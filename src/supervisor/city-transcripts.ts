@@ -3,6 +3,7 @@
 import { toChunk } from '../http/sse.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { isoTime } from '../kernel/clock.ts'
+import { endingWith } from '../kernel/feed.ts'
 import type { Logger } from '../kernel/log.ts'
 import { problem } from '../kernel/problem.ts'
 import type { City } from '../modules/cities/city.ts'
@@ -10,6 +11,7 @@ import type { CityStore } from '../modules/cities/city-store.ts'
 import { wirePending } from '../modules/sessions/journal.ts'
 import type { SessionRecord } from '../modules/sessions/record.ts'
 import type { Sessions } from '../modules/sessions/service.ts'
+import type { Others } from '../modules/sessions/transcripts/files.ts'
 import { createTranscriptHandlers, type TranscriptCity } from '../modules/sessions/transcripts/handlers.ts'
 import { Insights } from '../modules/sessions/transcripts/insight.ts'
 import { familyOf, isStructured, Transcripts } from '../modules/sessions/transcripts/service.ts'
@@ -73,6 +75,7 @@ export class CityTranscripts {
       pending: ({ id }) => sessions.live(id)?.pending?.requestId,
       attend: ({ id }) => sessions.attend(id),
       onChange: (wake) => sessions.listenAll(wake),
+      whileRunning: (feed) => endingWith(feed, (end) => sessions.onEnd(end)),
       log: store.log,
     }
   }
@@ -108,19 +111,22 @@ export class CityTranscripts {
       lastTyped: (id, generation, offset) => sessions.deliveries.lastTyped(id, generation, offset),
       typingSince: (id) => sessions.deliveries.typingSince(id),
       userHome,
-      rivals: (session) => sessions.store.open().some((other) => isRival(session, other)),
+      others: (session) => othersIn(sessions.store.open(), session),
       foundConversation: (session, conversationId) => sessions.foundConversation(session, conversationId),
     })
   }
 }
 
-/** Its log could be taken for the session's own. */
-const isRival = (session: SessionRecord, other: SessionRecord): boolean =>
-  other.id !== session.id &&
-  other.process &&
-  other.conversation_id === undefined &&
-  other.work_dir === session.work_dir &&
-  familyOf(other) === familyOf(session)
+/** Those whose logs could be taken for the session's own. */
+function othersIn(open: readonly SessionRecord[], session: SessionRecord): Others {
+  const others = open.filter(
+    (one) => one.id !== session.id && one.work_dir === session.work_dir && familyOf(one) === familyOf(session),
+  )
+  return {
+    untold: others.some((one) => one.process && one.conversation_id === undefined),
+    conversations: new Set(others.flatMap(({ conversation_id: id }) => id ?? [])),
+  }
+}
 
 const known = (activity: 'idle' | 'in-turn' | 'unknown' | undefined): 'idle' | 'in-turn' | undefined =>
   activity === 'unknown' ? undefined : activity

@@ -26,7 +26,7 @@ import { Cities } from '../modules/cities/service.ts'
 import { diskFiles } from '../modules/config/files.ts'
 import { createConfigHandlers, reloadJob } from '../modules/config/handlers.ts'
 import { CONFIG_SCHEMA } from '../modules/config/transaction.ts'
-import { CONVOYS_CHILDREN_SCHEMA, CONVOYS_SCHEMA } from '../modules/convoys/schema.ts'
+import { CONVOYS_CHANGES_SCHEMA, CONVOYS_CHILDREN_SCHEMA, CONVOYS_SCHEMA } from '../modules/convoys/schema.ts'
 import { createEventHandlers } from '../modules/events/handlers.ts'
 import { createHealthHandlers } from '../modules/health/handlers.ts'
 import { createMetrics } from '../modules/health/metrics.ts'
@@ -36,7 +36,7 @@ import { watchLoopDelay } from '../modules/health/vitals.ts'
 import type { Lookup } from '../modules/packs/fence.ts'
 import { isPreset, probeTargets } from '../modules/providers/presets.ts'
 import { createRequestHandlers } from '../modules/requests/handlers.ts'
-import { SESSIONS_ACCESS_SCHEMA, SESSIONS_SCHEMA, SESSIONS_TURNS_SCHEMA } from '../modules/sessions/schema.ts'
+import { SESSIONS_SCHEMA } from '../modules/sessions/schema.ts'
 import { createCityAgentHandlers } from './city-agents.ts'
 import { BUILTIN_PACKS, CityConfigs } from './city-config.ts'
 import { CityJobs } from './city-jobs.ts'
@@ -60,9 +60,8 @@ export const CITY_SCHEMA: Migrations = [
   REACTIONS_SCHEMA,
   SESSIONS_SCHEMA,
   BEADS_LISTS_SCHEMA,
-  SESSIONS_ACCESS_SCHEMA,
-  SESSIONS_TURNS_SCHEMA,
   CONVOYS_CHILDREN_SCHEMA,
+  CONVOYS_CHANGES_SCHEMA,
 ]
 export const SUPERVISOR_MIGRATIONS: Migrations = [`${STORE_SCHEMA}${REGISTRY_SCHEMA}`]
 const MAX_LOG_BYTES = 16 * 1024 * 1024
@@ -106,7 +105,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     onCommit: metrics.logs.committed,
   })
   const hostId = await noteStart(store, deps)
-  const merged = new MergedLog(supervisorFraming)
+  const merged = new MergedLog(supervisorFraming, clock)
   merged.put({
     name: SUPERVISOR_SOURCE,
     uid: hostId,

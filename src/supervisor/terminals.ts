@@ -50,7 +50,7 @@ export function observeTerminal(
       return { lines: text.lines, observedAt: text.observedAt }
     },
     answer: (requestId, answer, signal) => observer.answer(requestId, answer, signal),
-    delivered: () => observer.onDelivery(),
+    delivered: (message) => observer.onDelivery(message),
     onChange: (listener) => observer.on(listener),
     close: () => observer.close(),
   }

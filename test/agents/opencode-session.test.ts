@@ -47,6 +47,16 @@ suite('a session of opencode', { skip, timeout: 300_000 }, () => {
     assert.ok(blocks.some((block) => block.type === 'text' && block.text.includes('The tool said')))
   })
 
+  test('unrestricted it does not ask, whatever its own files say', async () => {
+    await using stage = await Stage.open()
+    const id = await stage.session('unrestricted')
+    await stage.city.message(id, 'please write hello.txt')
+    await stage.city.said(id, 'The tool said')
+    assert.equal(readFileSync(stage.file, 'utf8').trim(), 'hello from the model')
+    const blocks = await stage.blocks(id)
+    assert.ok(!blocks.some((block) => block.type === 'interaction'), JSON.stringify(blocks))
+  })
+
   test('what is denied is not written, and the session goes on', async () => {
     await using stage = await Stage.open()
     const id = await stage.session()
@@ -128,10 +138,11 @@ class Stage implements AsyncDisposable {
     return { server, api }
   }
 
-  /** The preset, but for where the program is, where its model is, and that it must ask. */
+  /** The preset, but for where the program is, and where its model is. */
   #provider(modelUrl: string): string {
-    const env = { ...opencodeEnvironment(this.root, modelUrl), OPENCODE_PERMISSION: '{"edit":"ask"}' }
-    const lines = Object.entries(env).map(([name, value]) => `${name} = ${JSON.stringify(value)}`)
+    const lines = Object.entries(opencodeEnvironment(this.root, modelUrl)).map(
+      ([name, value]) => `${name} = ${JSON.stringify(value)}`,
+    )
     return `[session.acp]
 handshake_timeout = "60s"
 [providers.opencode]
@@ -169,8 +180,9 @@ ${lines.join('\n')}
     return this.#api ?? assert.fail('it was not started')
   }
 
-  async session(): Promise<string> {
-    const { id, requestId } = await this.city.accept({ name: 'opencode', runtime: 'acp' })
+  async session(mode = 'ask'): Promise<string> {
+    const options = { permission_mode: mode }
+    const { id, requestId } = await this.city.accept({ name: 'opencode', runtime: 'acp', options })
     const request = await eventually(
       'opencode has started',
       async () => {

@@ -249,6 +249,28 @@ test('every operation is in the document, under its own name and family', () => 
   }
 })
 
+test('every operation and every parameter says what it is for', () => {
+  for (const operation of OPERATIONS) {
+    const { summary, description, parameters = [] } = documented(operation)
+    assert.ok(typeof summary === 'string' && summary !== '', operation.id)
+    assert.ok(typeof description === 'string' && description !== '' && description !== summary, operation.id)
+    assert.ok(Array.isArray(parameters))
+    for (const parameter of parameters.map(resolved))
+      assert.ok(parameter.description, `${operation.id}: ${String(parameter.name)}`)
+  }
+})
+
+test('a block of a transcript is told by its type', () => {
+  const { anyOf, discriminator } = asMap(schemas['TranscriptBlock'])
+  assert.ok(Array.isArray(anyOf))
+  const { propertyName, mapping } = asMap(discriminator)
+  assert.equal(propertyName, 'type')
+  assert.deepEqual(
+    Object.values(asMap(mapping)),
+    anyOf.map((part) => asMap(part).$ref),
+  )
+})
+
 test('every problem that an operation can answer stands at its status, as Problem Details', () => {
   for (const operation of OPERATIONS) {
     const responses = new Map(responsesOf(operation))

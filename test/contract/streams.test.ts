@@ -42,9 +42,14 @@ async function serve(clock: Clock, { channel }: { readonly channel: Channel }, m
 /** A channel whose log is everything that was published. */
 function newChannel() {
   const log: ScopedEvent[] = []
-  const channel: Channel = new Channel(cityFraming, 0, (afterId) => ({
-    read: () => ({ events: log.filter(({ id }) => Number(id) > Number(afterId)), resumeAt: channel.head + 1 }),
-  }))
+  const channel: Channel = new Channel(
+    cityFraming,
+    0,
+    (afterId) => ({
+      read: () => ({ events: log.filter(({ id }) => Number(id) > Number(afterId)), resumeAt: channel.head + 1 }),
+    }),
+    systemClock,
+  )
   const publish = (event: ScopedEvent) => {
     log.push(event)
     channel.publish([event])

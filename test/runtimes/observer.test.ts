@@ -7,7 +7,7 @@ import { openOutputReader } from '../../src/runtimes/output-log.ts'
 import type { AgentProcess, LaunchSpec, ProcessEvent, Typable } from '../../src/runtimes/runtime.ts'
 import { harnessOf } from '../../src/runtimes/terminal/harnesses.ts'
 import { type ObserverHints, TerminalObserver } from '../../src/runtimes/terminal/observer.ts'
-import { printed, soon, TmuxCity, until, withoutTmux } from '../support/tmux-city.ts'
+import { outputOf, printed, soon, TmuxCity, until, withoutTmux } from '../support/tmux-city.ts'
 
 const AGENT = join(import.meta.dirname, '../support/tui-agent.ts')
 const HINTS: ObserverHints = {
@@ -100,7 +100,7 @@ suite('what an agent does is seen by its screen', { skip: withoutTmux }, () => {
     const { observer, seen } = observe(agent, spec)
     await observer.ready(15_000, soon())
     await until('idle', () => observer.activity === 'idle')
-    observer.onDelivery()
+    observer.onDelivery('work 800')
     await tell('work 800')
     await until('busy', () => observer.activity === 'in-turn')
     await until('idle again', () => observer.activity === 'idle')
@@ -109,6 +109,35 @@ suite('what an agent does is seen by its screen', { skip: withoutTmux }, () => {
       activities.filter((activity) => activity !== 'unknown'),
       ['idle', 'in-turn', 'idle'],
     )
+    observer.close()
+  })
+
+  test('a message whose Enter was swallowed is entered again, and once', async () => {
+    await using city = new TmuxCity()
+    const { spec, agent, tell } = await start(city, ['--swallow', '2'])
+    const { observer } = observe(agent, spec)
+    await observer.ready(15_000, soon())
+    await tell('you there')
+    observer.onDelivery('you there')
+    await printed(spec, 'heard you there')
+    await until('idle', () => observer.activity === 'idle')
+    assert.equal((await outputOf(spec)).split('heard').length, 2)
+    observer.close()
+  })
+
+  test('what a person types is not entered for them', async () => {
+    await using city = new TmuxCity()
+    const { spec, agent, tell } = await start(city)
+    const { observer } = observe(agent, spec)
+    await observer.ready(15_000, soon())
+    await tell('you there')
+    observer.onDelivery('you there')
+    await printed(spec, 'heard you there')
+    await agent.typeKeys('you', soon())
+    await until('idle', () => observer.activity === 'idle')
+    await tell('')
+    await printed(spec, 'heard you')
+    assert.equal((await outputOf(spec)).split('heard').length, 3)
     observer.close()
   })
 

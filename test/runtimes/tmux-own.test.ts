@@ -412,7 +412,7 @@ suite('tmux', { skip: withoutTmux }, () => {
         if (lines.includes(`done ${seq}`)) assert.equal(count, 1, `message ${seq}`)
         else assert.ok(count <= 1, `message ${seq}`)
       }
-      if (delivery === 'line') assert.deepEqual(unknown, [])
+      assert.deepEqual(unknown, [])
       assert.ok(lines.length > 30, 'it did type')
       await adoption.process.stop(0)
     })

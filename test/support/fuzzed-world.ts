@@ -124,6 +124,9 @@ const SESSIONS: readonly object[] = [
 const FEWEST_BEADS = 10
 const FEWEST_CONVOYS = 3
 const FEWEST_WAITS = 2
+const FEWEST_CLAIMED = 2
+/** Holds them. */
+const HOLDER = 'worker'
 const MOST_OPEN_SESSIONS = 12
 const MOST_CLOSED_SESSIONS = 20
 const RELOAD_MS = 30_000
@@ -286,6 +289,8 @@ export class FuzzedWorld {
       await this.#send('POST', '/convoys', { title: 'kept', items: [first], owned: true })
       await this.#send('POST', '/convoys', { title: 'empty' })
     }
+    if (claimed(this.#held.beads).length < FEWEST_CLAIMED)
+      for (const id of [first, second]) await this.#send('POST', `/beads/${id}/claim`, { assignee: HOLDER })
     if (this.#held.waits.filter(({ state }) => state === 'pending').length < FEWEST_WAITS)
       await this.#send('POST', '/sessions/f-reader/waits', { dep_ids: [first, second], timeout: '24h' })
   }
@@ -347,6 +352,8 @@ export const BODIES: { readonly [operationId: string]: readonly object[] } = {
   'set-session-permission-mode': [{ permission_mode: 'ask' }, { permission_mode: 'never' }],
   'create-bead': [{ title: 'Made' }],
   'create-bead-batch': [WORK],
+  'heartbeat-bead': [{ assignee: HOLDER }],
+  'release-bead': [{ assignee: HOLDER }],
   'add-pack': [{ source: 'packs/other' }],
   'create-agent': [{ name: 'made' }, { name: 'made', dir: RIG, max_active_sessions: 1 }],
   'replace-agent': [{ description: 'Replaced.' }],
@@ -366,6 +373,9 @@ export const BODIES: { readonly [operationId: string]: readonly object[] } = {
 const idsOf = (items: readonly Fields[]): readonly string[] => items.map(({ id }) => String(id))
 const each = (name: string, values: readonly string[]): readonly PathValues[] =>
   values.map((value) => ({ [name]: value }))
+
+const claimed = (beads: readonly Fields[]): readonly string[] =>
+  idsOf(beads.filter(({ status }) => status === 'in_progress'))
 
 /** What `{id}` of a session may be: ids, aliases and names. */
 function sessionNames({ sessions }: Held): readonly string[] {
@@ -404,6 +414,8 @@ const PLACES: readonly (readonly [string, (held: Held, requestId: string) => rea
   ['/beads/graph/{rootID}', ({ beads }) => each('rootID', idsOf(beads))],
   ['/deps/{dependsOnId}', edgesOf],
   ['/labels/{label}', labelsOf],
+  ['/beads/{id}/heartbeat', ({ beads }) => each('id', claimed(beads))],
+  ['/beads/{id}/release', ({ beads }) => each('id', claimed(beads))],
   ['/beads/{id}', ({ beads }) => each('id', idsOf(beads))],
   ['/convoys/{id}', ({ convoys }) => each('id', convoys)],
   [
@@ -434,7 +446,7 @@ const ACTIONS = ['suspend', 'resume', 'restart']
 
 const beadIds = ({ beads }: Held) => idsOf(beads)
 const sessionIds = ({ sessions }: Held) => idsOf(sessions)
-const PEOPLE = ['worker', 'front', 'human']
+const PEOPLE = [HOLDER, 'front', 'human']
 const FIELDS: { readonly [field: string]: (held: Held) => readonly string[] } = {
   parent: beadIds,
   parent_id: beadIds,

@@ -13,7 +13,7 @@ import type { AgentView, ProviderView, SessionsView } from '../../src/modules/se
 import type { NewSession } from '../../src/modules/sessions/new-session.ts'
 import type { SessionsDeps, WorkPort } from '../../src/modules/sessions/ports.ts'
 import type { SessionRecord } from '../../src/modules/sessions/record.ts'
-import { SESSIONS_ACCESS_SCHEMA, SESSIONS_SCHEMA, SESSIONS_TURNS_SCHEMA } from '../../src/modules/sessions/schema.ts'
+import { SESSIONS_SCHEMA } from '../../src/modules/sessions/schema.ts'
 import { Sessions } from '../../src/modules/sessions/service.ts'
 import { createAcpRuntime } from '../../src/runtimes/acp.ts'
 import { killTree, listTokens } from '../../src/runtimes/process-tree.ts'
@@ -149,7 +149,7 @@ export class SessionCity {
     const clock = this.#options.clock ?? systemClock
     const store = openStore({
       path: join(this.path, '.svc', 'city.db'),
-      migrations: [STORE_SCHEMA, SESSIONS_SCHEMA, SESSIONS_ACCESS_SCHEMA, SESSIONS_TURNS_SCHEMA],
+      migrations: [STORE_SCHEMA, SESSIONS_SCHEMA],
       owner: 'city "alpha"',
       clock,
     })

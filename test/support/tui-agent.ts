@@ -1,10 +1,12 @@
 // An agent with a screen like those of the real ones: it asks for trust, shows a prompt, says that it works, asks for
 // permission. Instructions: `work <ms>`, `ask <command>`; anything else is echoed.
 //
-//   node tui-agent.ts [--deaf <ms>]   keys that come in the first <ms> are lost, though the prompt is there
+//   node tui-agent.ts [--deaf <ms>]       keys that come in the first <ms> are lost, though the prompt is there
+//   node tui-agent.ts --swallow <count>   the first <count> Enters behind a text are lost
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const deafMs = process.argv[2] === '--deaf' ? Number(process.argv[3]) : 0
+let swallows = process.argv[2] === '--swallow' ? Number(process.argv[3]) : 0
 const RULE = '─'.repeat(60)
 const waiting: ((key: string) => void)[] = []
 let typed = ''
@@ -26,7 +28,8 @@ function prompt() {
 }
 
 function onKey(pressed: string) {
-  if (pressed === '\r') void obey(typed)
+  if (pressed === '\r' && typed !== '' && swallows > 0) swallows -= 1
+  else if (pressed === '\r') void obey(typed)
   else if (pressed === '\u007f') {
     typed = typed.slice(0, -1)
     process.stdout.write('\b \b')

@@ -262,7 +262,10 @@ export const commands: readonly CommandSpec[] = [
     arguments: [agent],
     flags: [...setFlags, ifMatchFlag],
     examples: [
-      { line: 'svcctl agent replace worker --data @worker.json', does: 'exactly what the file says; the rest is unset' },
+      {
+        line: 'svcctl agent replace worker --data @worker.json',
+        does: 'exactly what the file says; the rest is unset',
+      },
     ],
     run: replace,
   },

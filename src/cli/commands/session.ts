@@ -4,7 +4,7 @@ import type { SessionResponse, WaitInfo } from '../../contract/session-model.ts'
 import type { SessionCreateRequest } from '../../contract/sessions.ts'
 import { waitFlags } from '../accepted.ts'
 import { converse } from '../attach.ts'
-import { type ArgumentSpec, type CommandSpec, type Input, keyFlag, yesFlag } from '../command.ts'
+import { type ArgumentSpec, type CommandSpec, type FlagSpec, type Input, keyFlag, yesFlag } from '../command.ts'
 import type { Context } from '../context.ts'
 import { readWords } from '../data.ts'
 import { EXIT, usageError } from '../failure.ts'
@@ -241,7 +241,7 @@ const pending = printsItem(PENDING, (city) =>
   city.client.call('get-session-pending', { params: itemParams(city), ...city.options }),
 )
 
-const ANSWERS = ['approve', 'approve_always', 'deny', 'option', 'cancel'] as const
+const ANSWERS = ['approve', 'allow', 'approve_always', 'approve_accept_edits', 'deny', 'option', 'cancel'] as const
 
 const respondFlags: readonly FieldFlag[] = [
   { flags: '--request <id>', field: 'request_id', description: 'Only where this one is pending.' },
@@ -428,10 +428,15 @@ const own: ArgumentSpec = {
 const message: ArgumentSpec = { name: '[message...]', description: 'What to say; - for stdin.', complete: 'none' }
 const sayFlags = [...waitFlags, keyFlag]
 
+/** Told twice they would do it twice. */
+const KEYED: ReadonlySet<Plain> = new Set(['kill-session', 'reset-session', 'request-session-restart'])
+const flagsOf = (operation: Plain): readonly FlagSpec[] => (KEYED.has(operation) ? [keyFlag] : [])
+
 const simple = (verb: string, operation: Plain, does: string): CommandSpec => ({
   path: ['session', verb],
   operations: [operation],
   arguments: [session],
+  flags: flagsOf(operation),
   examples: [{ line: `svcctl session ${verb} helper`, does }],
   run: act(operation, itemParams),
 })
@@ -441,6 +446,7 @@ const ofOneself = (verb: string, operation: Plain, does: string): CommandSpec =>
   path: ['session', verb],
   operations: [operation],
   arguments: [own],
+  flags: flagsOf(operation),
   examples: [{ line: `svcctl session ${verb}`, does }],
   run: act(operation, ownParams),
 })

@@ -34,7 +34,7 @@ import {
   rewriteAgent,
   writeSuspended,
 } from './definitions.ts'
-import { agentDetail, agentRows, isBehind, placeOf, type Surroundings } from './views.ts'
+import { agentDetail, agentInstance, agentRows, isBehind, placeOf, type Surroundings } from './views.ts'
 
 /** What the family needs of the sessions of a city. */
 export interface AgentSessions {
@@ -136,7 +136,10 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
 
   const get = (params: Named & { readonly cityName: string }): Reply<AgentResponse> => {
     const found = city(params.cityName)
-    return answer(found, found.config.current(), nameIn(params))
+    const config = found.config.current()
+    const instance = agentInstance(around(found, config), nameIn(params))
+    if (instance === undefined) return answer(found, config, nameIn(params))
+    return ok(instance, headers(found, instance.revision))
   }
 
   const edit = async (

@@ -94,6 +94,18 @@ export function agentDetail<View extends AgentsView>(around: Surroundings<View>,
   return { ...row, ...(definition === undefined ? {} : { definition }) }
 }
 
+/** An open instance of an agent, by its own name. */
+export function agentInstance<View extends AgentsView>(
+  around: Surroundings<View>,
+  name: string,
+): AgentResponse | undefined {
+  const { agents } = around.config
+  if (agents.some(({ identity }) => identity === name)) return undefined
+  const template = around.sessions.find((session) => session.agent === name)?.template
+  const agent = agents.find(({ identity }) => identity === template)
+  return agent === undefined ? undefined : agentRows(around, agent).find((row) => row.name === name)
+}
+
 function sessionFacts(session: SessionResponse): Partial<AgentResponse> {
   const { active_bead, activity, model, context_pct, context_window, last_output, last_active } = session
   return {

@@ -24,9 +24,10 @@ export function listDeps(
   const down = direction === 'up' ? [] : reader.all(DOWN, id, type, type)
   const up = direction === 'down' ? [] : reader.all(UP, id, type, type)
   const children = reader.all(CHILDREN, id).map((row) => String(row.id))
-  const truncated = [down, up, children].some((list) => list.length > MAX_LISTED_DEPS)
+  const below = beads.loadAnswer(children.slice(0, MAX_LISTED_DEPS))
+  const truncated = [down, up].some((list) => list.length > MAX_LISTED_DEPS) || children.length > below.length
   return {
-    children: beads.load(children.slice(0, MAX_LISTED_DEPS)).map(wireBead),
+    children: below.map(wireBead),
     dependencies: down.slice(0, MAX_LISTED_DEPS).map(toView),
     dependents: up.slice(0, MAX_LISTED_DEPS).map(toView),
     ...(truncated ? { truncated } : {}),

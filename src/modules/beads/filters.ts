@@ -302,7 +302,9 @@ function wordsSql(expression: string, { words }: Meaning): Sql {
     return sql('EXISTS (SELECT 1 FROM bead_words WHERE bead_words MATCH ? AND rowid = b.n)', expression)
   const all = 'SELECT rowid FROM bead_words WHERE bead_words MATCH ?'
   if (words === undefined) return sql(`b.n IN (${all})`, expression)
-  return sql(`b.n IN (${all} AND rowid BETWEEN ? AND ?)`, expression, words.from, words.to)
+  // The index of words goes straight to a number that is an integer; the driver binds numbers as others, which it ignores.
+  const between = 'rowid BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER)'
+  return sql(`b.n IN (${all} AND ${between})`, expression, words.from, words.to)
 }
 /** Beginnings that are shorter are in everything; they are taken as whole words. */
 const SHORTEST_BEGINNING = 3

@@ -7,7 +7,8 @@ import type { BeadStore } from './store.ts'
 /** Its molecule, a convoy's members, and everything below any of them; never what merely depends on them. */
 const MEMBERS = `WITH RECURSIVE members (id) AS (
   SELECT * FROM (SELECT ? UNION SELECT id FROM beads WHERE root_bead_id = ?
-    UNION SELECT depends_on_id FROM bead_deps WHERE issue_id = ? AND type = 'tracks' AND ?)
+    UNION SELECT t.id FROM bead_deps d JOIN beads t ON t.id = d.depends_on_id
+      WHERE d.issue_id = ? AND d.type = 'tracks' AND ?)
   UNION SELECT b.id FROM members m JOIN beads b ON b.parent = m.id
   LIMIT ${MAX_GRAPH_BEADS + 1}
 ) SELECT id FROM members`
@@ -17,8 +18,10 @@ export function readGraph(beads: BeadStore, reader: Reader, rootId: string): Bea
   const root = beads.need(rootId)
   const isConvoy = root.issue_type === 'convoy'
   const found = reader.all(MEMBERS, rootId, rootId, rootId, isConvoy ? 1 : 0).map((row) => String(row.id))
-  const kept = found.slice(0, MAX_GRAPH_BEADS)
-  const members = [...beads.load(kept)].sort((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1))
+  // The root is among them, however many they are.
+  const all = [rootId, ...found.filter((id) => id !== rootId)]
+  const loaded = beads.loadAnswer(all.slice(0, MAX_GRAPH_BEADS))
+  const members = [...loaded].sort((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1))
   const ids = new Set(members.map(({ id }) => id))
   const deps = members
     .flatMap((member) => edgesOf(reader, member))
@@ -30,7 +33,7 @@ export function readGraph(beads: BeadStore, reader: Reader, rootId: string): Bea
     beads: members.map(wireBead),
     deps,
     membership: isConvoy ? 'direct-root-id+parent-closure+convoy-members' : 'direct-root-id+parent-closure',
-    ...(found.length > MAX_GRAPH_BEADS ? { truncated: true } : {}),
+    ...(all.length > loaded.length ? { truncated: true } : {}),
   }
 }
 

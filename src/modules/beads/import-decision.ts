@@ -2,8 +2,8 @@
 import type { Row, Tx } from '../../kernel/database.ts'
 import type { WorkCity } from './city.ts'
 import { cycleThrough, type Edge, type Neighbours, type Relation, relationOf } from './edges.ts'
-import { withCommentId } from './interchange.ts'
-import type { LineBead, LineColumns, LineComment, LineEdge } from './line.ts'
+import { inGivenOrder, withCommentId } from './interchange.ts'
+import { byComment, type LineBead, type LineColumns, type LineComment, type LineEdge } from './line.ts'
 import { readComments, readEdges } from './line-rows.ts'
 import { type BeadRecord, sqlValue } from './record.ts'
 
@@ -148,13 +148,14 @@ const sameEdge = (a: LineEdge, b: LineEdge): boolean =>
 function newComments(bead: LineBead, there: Existing): readonly LineComment[] | undefined {
   if (bead.comments.length === 0) return []
   const had = new Map(there.comments(bead.id).map((comment) => [comment.id, comment]))
-  const fresh: LineComment[] = []
+  const own: LineComment[] = []
   for (const comment of bead.comments) {
-    const own = ownComment(comment, bead.id, there)
-    if (own === undefined) return undefined
-    if (!isSaid(had.get(own.id), own)) fresh.push(own)
+    const one = ownComment(comment, bead.id, there)
+    if (one === undefined) return undefined
+    own.push(one)
   }
-  return fresh
+  // Under other ids they may be in another order.
+  return inGivenOrder(own, byComment).filter((one) => !isSaid(had.get(one.id), one))
 }
 
 const withBead = (bead: string, comment: string): string => `${bead}:${comment}`

@@ -140,6 +140,10 @@ describe('a line comes out as it went in', () => {
       'names of what every object has',
       JSON.parse('{"id":"fr-1","title":"A","__proto__":{"x":1},"constructor":1,"metadata":{"__proto__":"y"}}'),
     ],
+    [
+      'such names beside an older one',
+      JSON.parse('{"id":"fr-1","title":"A","type":"bug","__proto__":1,"constructor":1,"toString":1}'),
+    ],
   ]
   for (const [name, line] of CASES) {
     test(name, () => {

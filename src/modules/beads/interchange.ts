@@ -321,7 +321,7 @@ function kept<T extends { readonly interchange: string | null }>(element: T, giv
 }
 
 /** Remembers positions where the order of the list is not ours. */
-function inGivenOrder<T extends { readonly interchange: string | null }>(
+export function inGivenOrder<T extends { readonly interchange: string | null }>(
   elements: readonly T[],
   compare: (a: T, b: T) => number,
 ): readonly T[] {

@@ -85,7 +85,8 @@ export const isMirror = (key: string): boolean => MIRRORED_KEYS.some((one) => ke
 export function toLine(bead: LineBead, counts: LineCounts): string {
   const leftover = leftoverOf(bead.columns.interchange)
   const line = restored(ownLine(bead, leftover), leftover.keys ?? {}, ['parent'])
-  const entries = Object.entries(line).map(([key, value]): [string, Json] => [leftover.names?.[key] ?? key, value])
+  const names = new Map(Object.entries(leftover.names ?? {}))
+  const entries = Object.entries(line).map(([key, value]): [string, Json] => [names.get(key) ?? key, value])
   return JSON.stringify({ ...Object.fromEntries(entries.sort(byRank)), ...counts })
 }
 

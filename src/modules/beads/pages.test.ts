@@ -4,10 +4,12 @@ import fc from 'fast-check'
 import { openWorkStore, type WorkStore } from '../../../test/support/work-store.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { listQuery, readyQuery, spokenQuery } from './filters.ts'
-import { type BeadPage, type Order, READY, readPage } from './pages.ts'
+import { readGraph } from './graph.ts'
+import { type BeadPage, type Order, READY, readPage, readRecords } from './pages.ts'
 import { allOf, anyOf, not, type Query } from './query.ts'
 import { countDemand } from './ready.ts'
 import type { BeadRecord } from './record.ts'
+import { MAX_ANSWER_CHARACTERS } from './store.ts'
 
 const TYPES = ['task', 'bug', 'epic', 'step', 'message', 'convoy']
 const UNWORKABLE = new Set(['step', 'message', 'convoy'])
@@ -364,10 +366,10 @@ test('a cursor belongs to the filters and the order that it was made with', asyn
   const read = (asked: Query, order: Order, token: string) => () =>
     readPage(city.store.db, asked, order, { limit: 1, cursor: token }, meaning)
   read(listQuery({}, hasRig), 'newest', cursor)()
-  assert.throws(read(listQuery({ all: true }, hasRig), 'newest', cursor), refusal(400))
-  assert.throws(read(listQuery({}, hasRig), 'oldest', cursor), refusal(400))
-  assert.throws(read(READY, 'ready', cursor), refusal(400))
-  assert.throws(read(listQuery({}, hasRig), 'newest', 'v1:AAAA'), refusal(400))
+  assert.throws(read(listQuery({ all: true }, hasRig), 'newest', cursor), refusal(400, 'query.cursor'))
+  assert.throws(read(listQuery({}, hasRig), 'oldest', cursor), refusal(400, 'query.cursor'))
+  assert.throws(read(READY, 'ready', cursor), refusal(400, 'query.cursor'))
+  assert.throws(read(listQuery({}, hasRig), 'newest', 'v1:AAAA'), refusal(400, 'query.cursor'))
 })
 
 test('a walk meets every bead once although others are created and closed beside it', async () => {
@@ -446,3 +448,50 @@ test('words that all of very many beads have are looked up for the page only, an
 })
 
 const wordsOf = (text: string): readonly Query[] => [{ kind: 'words', field: 'text', text, open: false }]
+
+test('very large beads make shorter pages, which meet each of them once, and a graph that says that it is cut', async () => {
+  using city = openWorkStore()
+  const description = 'x'.repeat(262_144)
+  const fitting = MAX_ANSWER_CHARACTERS / description.length
+  await city.bead('al-root')
+  const ids = Array.from({ length: 2 * fitting + 1 }, (_, n) => `al-${String(n).padStart(4, '0')}`)
+  for (const [n, id] of ids.entries()) await city.bead(id, { description, created_at: n, parent: 'al-root' })
+  const meaning = { now: city.clock.now(), identities: (name: string) => [name] }
+  for (const order of ['oldest', 'ready'] as const) {
+    const met: string[] = []
+    const sizes: number[] = []
+    for (let cursor: string | undefined, first = true; first || cursor !== undefined; first = false) {
+      const page = { limit: 1_000, ...(cursor === undefined ? {} : { cursor }) }
+      const found = readRecords(city, listQuery({ parent: 'al-root' }, hasRig), order, page, meaning)
+      assert.equal(found.total, ids.length)
+      met.push(...found.records.map(({ id }) => id))
+      sizes.push(found.records.length)
+      cursor = found.next_cursor
+    }
+    assert.deepEqual(met, ids)
+    assert.deepEqual(sizes, [fitting, fitting, 1])
+  }
+  const graph = readGraph(city.beads, city.store.db, 'al-root')
+  assert.equal(graph.truncated, true)
+  assert.ok(graph.beads.some(({ id }) => id === 'al-root'))
+})
+
+test('a bead is never larger than an answer can be: its metadata has a limit', async () => {
+  using city = openWorkStore()
+  await city.bead('al-1')
+  const value = 'x'.repeat(65_536)
+  const metadata = Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`k${n}`, value]))
+  await assert.rejects(
+    city.store.db.write((tx) => city.beads.change(tx, 'al-1', { metadata }, 'api')),
+    (error: unknown) => error instanceof Problem && error.options.errors?.[0]?.location === 'body.metadata',
+  )
+})
+
+test('the graph of a convoy with members that are gone is whole', async () => {
+  using city = openWorkStore()
+  await city.bead('al-1')
+  const edges = ['al-1', 'al-gone'].map((depends_on_id) => ({ depends_on_id, type: 'tracks' }))
+  await city.bead('al-2', { issue_type: 'convoy', edges })
+  const { beads, truncated } = readGraph(city.beads, city.store.db, 'al-2')
+  assert.deepEqual([beads.map(({ id }) => id), truncated], [['al-1', 'al-2'], undefined])
+})

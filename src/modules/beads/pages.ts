@@ -6,16 +6,19 @@
  * I2  A cursor belongs to the filters and the order that it was made with; `total` is that of the first page.
  * I3  `total` is exact, or `total_capped` says that there may be more.
  * I4  A page looks at a bounded number of beads (`Plan.window`): it may be short, even empty, and have a `next_cursor`.
+ *     It may be short too where its beads are very large.
  */
 import { createHash } from 'node:crypto'
 import { DEFAULT_LIMIT } from '../../contract/paging.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import type { Database } from '../../kernel/database.ts'
+import type { WorkCity } from './city.ts'
 import type { Meaning, Sql } from './filters.ts'
 import { type NumberRange, type Plan, planOf } from './plan.ts'
 import type { Query } from './query.ts'
 import { formatQuery } from './query-language.ts'
 import { countReady, READY_SOURCES } from './ready.ts'
+import type { BeadRecord } from './record.ts'
 
 export type Order = 'newest' | 'oldest' | 'ready'
 
@@ -62,6 +65,28 @@ export function readPage(db: Database, query: Query, order: Order, page: PageOf,
       ? {}
       : { next_cursor: formatPageToken(fingerprint, [found.total, Number(found.capped), ...next]) }),
   }
+}
+
+export type RecordPage = Omit<BeadPage, 'ids'> & { readonly records: readonly BeadRecord[] }
+
+/** One page with its beads, as many of them as an answer may hold (I4). */
+export function readRecords(
+  { beads, store }: Pick<WorkCity, 'beads' | 'store'>,
+  query: Query,
+  order: Order,
+  page: PageOf,
+  meaning: Meaning,
+): RecordPage {
+  const { ids, ...found } = readPage(store.db, query, order, page, meaning)
+  const records = beads.loadAnswer(ids)
+  const last = records.at(-1)
+  if (last === undefined || records.length === ids.length) return { ...found, records }
+  const walk = [found.total, Number(found.total_capped === true), ...keyOf(last, order)]
+  return { ...found, records, next_cursor: formatPageToken(fingerprintOf(query, order), walk) }
+}
+
+function keyOf({ id, created_at, priority }: BeadRecord, order: Order): Key {
+  return order === 'ready' ? [priority ?? 2, created_at, id] : [created_at, id]
 }
 
 /** What is ready, and all of it. */
@@ -114,7 +139,8 @@ function lookUp(db: Database, plan: Plan, order: Order, limit: number, walk: Wal
 /** What of the window belongs, at most `count`; a small part of it first where that may do. */
 function readWindow(db: Database, plan: Plan, order: Order, count: number, after: Key | undefined) {
   const whole = order === 'ready' ? undefined : plan.window
-  const part = plan.wordy && whole !== undefined ? Math.min(count * PART_OF_WINDOW, whole) : whole
+  const few = count * PART_OF_WINDOW
+  const part = plan.wordy && whole !== undefined && few <= whole / LEAST_SAVING ? few : whole
   for (let window = part; ; window = whole) {
     const { reached, numbers } = endOfWindow(db, plan, order, after, window)
     const keys = readKeys(db, plan, order, count, after, reached, numbers)
@@ -122,8 +148,9 @@ function readWindow(db: Database, plan: Plan, order: Order, count: number, after
   }
 }
 
-/** Entries of the first try for each that is wanted. */
+/** Entries of the first try for each that is wanted; there is one only where it looks at so much less than the whole. */
 const PART_OF_WINDOW = 16
+const LEAST_SAVING = 4
 
 interface Window {
   /** The key of the last entry that this page looks at; undefined where that is the last one there is. */

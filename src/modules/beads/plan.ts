@@ -71,24 +71,26 @@ export function planOf(db: Database, query: Query, meaning: Meaning): Plan {
   const scan = { ...(live ? LIVE_INDEX : FACTS_INDEX), where, wordy: false, cap: MAX_EXACT_TOTAL }
   const looks = size * (COST.fact + probesPerBead(parts) * COST.probe)
   const total = totalOf(db, query, meaning)
-  const exact = { ...scan, count: () => total ?? countOf(db, scan) }
+  // Alone it is counted in its own index.
+  const [alone] = parts.length === 1 ? leaders(parts, meaning) : []
+  const countAlone = () => (alone === undefined ? countOf(db, scan) : countRows(db, alone.entries))
+  const exact = { ...scan, count: () => total ?? countAlone() }
+  const counts = new Counts(db)
   const laborious = [...conditions(query)].some((one) => isLaborious(one, looks))
   // A page of what is frequent is soon full.
   const untilFull = total === undefined ? looks : looks * Math.min(1, PAGE / total)
   if (!laborious && untilFull <= CHEAP_MICROSECONDS) return exact
-  const best = cheapest(db, leaders(parts, meaning))
+  const best = cheapest(counts, leaders(parts, meaning))
   if (best !== undefined && ledCost(best.size, Number.POSITIVE_INFINITY) <= CHEAP_MICROSECONDS)
     return ledPlan(best, Number.POSITIVE_INFINITY, parts, meaning)
-  const words = wordCost(db, query)
+  const words = wordCost(db, counts, query)
   if (best !== undefined && ledCost(best.size, words) < Math.min(looks + words, MAX_MICROSECONDS))
     return ledPlan(best, words, parts, meaning)
   if (!laborious) return exact
-  // Alone it is counted in its own index.
-  const [alone] = parts.length === 1 ? leaders(parts, meaning) : []
   const fits = looks + words <= MAX_MICROSECONDS
   return {
     ...scan,
-    ...(alone === undefined ? {} : { count: () => countRows(db, alone.entries) }),
+    ...(alone === undefined ? {} : { count: countAlone }),
     cap: fits && live ? MAX_EXACT_TOTAL : LABORIOUS_CAP,
     ...(fits ? {} : { window: Math.ceil((size * MAX_MICROSECONDS) / (looks + words)), wordy: words > 0 }),
   }
@@ -211,28 +213,46 @@ function probesPerBead(parts: readonly Query[]): number {
 }
 
 /** The words of a query are looked up before the first bead is looked at. */
-function wordCost(db: Database, query: Query): number {
+function wordCost(db: Database, counts: Counts, query: Query): number {
   let beads = 0
   for (const one of conditions(query)) {
     if (one.kind !== 'words') continue
-    const found = counted(db, searched(match(one)), MAX_LED)
+    const found = counts.upTo(searched(match(one)), MAX_LED)
     beads += found < MAX_LED ? found : sizeOf(db, false)
   }
   return beads * COST.word
 }
 
-function cheapest(db: Database, all: readonly Leader[]): Sized | undefined {
+function cheapest(counts: Counts, all: readonly Leader[]): Sized | undefined {
   let best: Sized | undefined
   for (const leader of all) {
     const most = best?.size ?? MAX_LED
-    const size = counted(db, leader.entries, most)
+    const size = counts.upTo(leader.entries, most)
     if (size < most) best = { leader, size }
   }
   return best
 }
 
-const counted = (db: Database, { text, values }: Sql, most: number): number =>
-  countRows(db, { text: `${text} LIMIT ?`, values: [...values, most] })
+/** What one plan has counted: beads that have a word are asked for as a leader, and for what looking them up costs. */
+class Counts {
+  readonly #db: Database
+  readonly #known = new Map<string, { readonly found: number; readonly most: number }>()
+
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  /** How many there are, or `most`. */
+  upTo({ text, values }: Sql, most: number): number {
+    const key = [text, ...values].join('\0')
+    const known = this.#known.get(key)
+    // What stopped at a lower bound does not say whether there are more.
+    if (known !== undefined && (known.found < known.most || most <= known.most)) return Math.min(known.found, most)
+    const found = countRows(this.#db, { text: `${text} LIMIT ?`, values: [...values, most] })
+    this.#known.set(key, { found, most })
+    return found
+  }
+}
 
 function leaders(parts: readonly Query[], meaning: Meaning): readonly Leader[] {
   return parts.flatMap((condition) => {

@@ -6,7 +6,7 @@ import { type BlockingInput, isBlocking, waitForChange } from '../../kernel/wait
 import type { WorkCity } from './city.ts'
 import { listQuery, readyQuery, spokenQuery } from './filters.ts'
 import { candidates, claimNext } from './hook.ts'
-import { type Order, type PageOf, READY, readPage } from './pages.ts'
+import { type Order, type PageOf, READY, type RecordPage, readRecords } from './pages.ts'
 import { allOf, type Query } from './query.ts'
 import { wireBead } from './record.ts'
 
@@ -26,29 +26,34 @@ interface ReadCall {
 
 export function createBeadReadHandlers({ city: cityOf, clock, sessionEnded }: ReadHandlersDeps) {
   /** Waits where that is asked for, then answers with one page; what is asked is checked before the wait. */
-  const page = async (call: ReadCall, order: Order, queryOf: (city: WorkCity) => Query) => {
+  const answer = async (call: ReadCall, order: Order, queryOf: (city: WorkCity) => Query) => {
     const asked = queryOf(cityOf(call.params.cityName))
-    const { log } = cityOf(call.params.cityName).store
-    if (isBlocking(call.query))
-      await waitForChange(log, call.query, clock, call.signal, ({ type }) => type.startsWith('bead.'))
-    // The city may have been stopped meanwhile.
-    const city = cityOf(call.params.cityName)
-    const index = indexOf(city)
-    const { now, identities } = { now: clock.now(), identities: identitiesOf(city) }
-    const { ids, ...found } = readPage(city.store.db, asked, order, call.query, { now, identities })
-    return ok({ items: city.beads.load(ids).map(wireBead), ...found }, index)
+    const read = () => {
+      // The city may have been stopped meanwhile.
+      const city = cityOf(call.params.cityName)
+      const meaning = { now: clock.now(), identities: identitiesOf(city) }
+      return { index: indexOf(city), page: readRecords(city, asked, order, call.query, meaning) }
+    }
+    if (isBlocking(call.query)) {
+      const { log } = cityOf(call.params.cityName).store
+      const version = () => versionOf(read().page)
+      await waitForChange(log, call.query, clock, call.signal, ({ type }) => type.startsWith('bead.'), version)
+    }
+    const { index, page } = read()
+    const { records, ...found } = page
+    return ok({ items: records.map(wireBead), ...found }, index)
   }
 
   const list: Handler<typeof listBeads> = (call) =>
-    page(call, call.query.order === 'asc' ? 'oldest' : 'newest', (city) => listQuery(call.query, rigsOf(city)))
+    answer(call, call.query.order === 'asc' ? 'oldest' : 'newest', (city) => listQuery(call.query, rigsOf(city)))
 
   const query: Handler<typeof queryBeads> = (call) =>
-    page(call, call.query.order === 'asc' ? 'oldest' : 'newest', () =>
+    answer(call, call.query.order === 'asc' ? 'oldest' : 'newest', () =>
       spokenQuery(call.query.q, call.query.all === true),
     )
 
   const ready: Handler<typeof listReadyBeads> = (call) =>
-    page(call, call.query.sort ?? 'ready', (city) => allOf([READY, ...readyQuery(call.query, rigsOf(city))]))
+    answer(call, call.query.sort ?? 'ready', (city) => allOf([READY, ...readyQuery(call.query, rigsOf(city))]))
 
   const hook: Handler<typeof listHook> = ({ params, query: asker }) => {
     const city = cityOf(params.cityName)
@@ -78,6 +83,10 @@ export function createBeadReadHandlers({ city: cityOf, clock, sessionEnded }: Re
     'claim-hook': claim,
   }
 }
+
+/** Another text for another page: whoever waits is not woken for beads that it does not show. */
+const versionOf = ({ records, ...found }: RecordPage): string =>
+  JSON.stringify([found, records.map(({ id, revision, blockers }) => [id, revision, blockers > 0])])
 
 const indexOf = ({ store }: WorkCity) => ({ 'X-SVC-Index': String(store.log.head) })
 const rigsOf = (city: WorkCity) => (name: string) => city.config().rigs.some((rig) => rig.name === name)

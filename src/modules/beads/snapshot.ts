@@ -20,7 +20,8 @@ export function eventSnapshot(record: BeadRecord): Bead {
   return bead
 }
 
-function lengthOf({
+/** Characters of the fields that may be long. */
+export function lengthOf({
   description,
   close_reason,
   output_json,

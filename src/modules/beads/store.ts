@@ -28,7 +28,7 @@ import {
 import { BeadIds } from './ids.ts'
 import { type BeadColumns, type BeadRecord, parseRecord, RECORD_SQL, sqlValue } from './record.ts'
 import { COLUMNS, deleteRows, EMPTY_COLUMNS, insertRows, updateRows } from './rows.ts'
-import { eventSnapshot } from './snapshot.ts'
+import { eventSnapshot, lengthOf } from './snapshot.ts'
 import { consequences } from './transitions.ts'
 
 export type BeadDraft = Partial<BeadColumns> & {
@@ -75,6 +75,10 @@ const ONE = `${RECORD_SQL} WHERE b.id = ?`
 const SOME = `${RECORD_SQL} WHERE b.id IN (SELECT value FROM json_each(?))`
 const MAX_LABELS = 500
 const MAX_METADATA = 1_000
+const MAX_METADATA_CHARACTERS = 1_048_576
+/** What the long fields of the beads of one answer have together: a thousand of the largest would be a gigabyte. */
+export const MAX_ANSWER_CHARACTERS = 8_388_608
+const LOADED_AT_ONCE = 100
 const MAX_NAMED_REFERRERS = 100
 const MAX_CASCADE = 10_000
 
@@ -106,6 +110,20 @@ export class BeadStore {
     const rows = this.#deps.db.all(SOME, JSON.stringify(ids))
     const records = new Map(rows.map((row: Row) => [String(row.id), parseRecord(row)]))
     return ids.flatMap((id) => records.get(id) ?? [])
+  }
+
+  /** As `load`, the first ones only, as many as an answer may hold; at least one. */
+  loadAnswer(ids: readonly string[]): readonly BeadRecord[] {
+    const records: BeadRecord[] = []
+    let length = 0
+    for (let from = 0; from < ids.length; from += LOADED_AT_ONCE) {
+      for (const record of this.load(ids.slice(from, from + LOADED_AT_ONCE))) {
+        length += lengthOf(record)
+        if (length > MAX_ANSWER_CHARACTERS && records.length > 0) return records
+        records.push(record)
+      }
+    }
+    return records
   }
 
   /** Throws bead-not-found, with the place, where one of those that a body names is missing. */
@@ -334,8 +352,12 @@ function sum(one: EdgeEffect, other: EdgeEffect): EdgeEffect {
   return parent === undefined ? effect : { ...effect, parent }
 }
 
-export function assertSizes(labels: readonly string[], metadata: object): void {
+export function assertSizes(labels: readonly string[], metadata: Readonly<Record<string, string>>): void {
   if (labels.length > MAX_LABELS) throw invalidField('body.labels', `a bead has at most ${MAX_LABELS} labels`)
   if (Object.keys(metadata).length > MAX_METADATA)
     throw invalidField('body.metadata', `a bead has at most ${MAX_METADATA} keys of metadata`)
+  let length = 0
+  for (const key in metadata) length += key.length + (metadata[key]?.length ?? 0)
+  if (length > MAX_METADATA_CHARACTERS)
+    throw invalidField('body.metadata', `a bead has at most ${MAX_METADATA_CHARACTERS} characters of metadata`)
 }

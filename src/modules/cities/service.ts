@@ -482,7 +482,7 @@ export class Cities {
       )
     }
     city.store = store
-    city.stream = new LogStream(store.log, this.#deps.framing)
+    city.stream = new LogStream(store.log, this.#deps.framing, this.#deps.clock)
     if (this.#workers.has(city.name)) this.#putSource(city)
     return store
   }
@@ -570,7 +570,7 @@ export class Cities {
     grace?.store.db.close()
     const city = cityFromRow(row, this.#deps.clock.now())
     city.store = store
-    city.stream = new LogStream(store.log, this.#deps.framing)
+    city.stream = new LogStream(store.log, this.#deps.framing, this.#deps.clock)
     return city
   }
 

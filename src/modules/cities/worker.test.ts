@@ -55,7 +55,7 @@ async function world(hooks: readonly PhaseHook[], desired: 'running' | 'stopped'
   })
   const city = cityFromRow({ ...row, desired }, clock.now())
   city.store = store
-  city.stream = new LogStream(store.log, framing)
+  city.stream = new LogStream(store.log, framing, clock)
   const states: string[] = []
   const departed: string[] = []
   const worker = new CityWorker(city, {

@@ -10,7 +10,7 @@ import { convoyBeads } from '../../supervisor/city-convoys.ts'
 import { BEADS_LISTS_SCHEMA, BEADS_SCHEMA } from '../beads/schema.ts'
 import { type BeadDraft, BeadStore } from '../beads/store.ts'
 import { closeConvoy, convoyReaction, sweepConvoys } from './completion.ts'
-import { CONVOYS_CHILDREN_SCHEMA, CONVOYS_SCHEMA } from './schema.ts'
+import { CONVOYS_CHANGES_SCHEMA, CONVOYS_CHILDREN_SCHEMA, CONVOYS_SCHEMA } from './schema.ts'
 
 /** Beads, convoys and the reaction to them, on a real store, without a server. */
 class World implements AsyncDisposable {
@@ -25,6 +25,7 @@ class World implements AsyncDisposable {
       REACTIONS_SCHEMA,
       BEADS_LISTS_SCHEMA,
       CONVOYS_CHILDREN_SCHEMA,
+      CONVOYS_CHANGES_SCHEMA,
     ],
     owner: 'a test',
     clock: this.#clock,
@@ -42,7 +43,7 @@ class World implements AsyncDisposable {
   #reactions: Reactions | undefined
 
   async react(): Promise<void> {
-    await this.#reactions?.stop()
+    await this.stop()
     this.#reactions = new Reactions({
       db: this.store.db,
       log: this.store.log,
@@ -54,6 +55,7 @@ class World implements AsyncDisposable {
     await this.#reactions.start()
   }
 
+  stop = async (): Promise<void> => this.#reactions?.stop()
   write = async (change: (tx: Tx) => unknown): Promise<void> => {
     await this.store.db.write((tx) => void change(tx))
     for (let round = 0; round < 10; round++) await settled()
@@ -70,19 +72,27 @@ class World implements AsyncDisposable {
   close = (tx: Tx, id: string) => this.beads.change(tx, id, { status: 'closed' }, 'test')
   status = (id: string) => this.beads.need(id).status
 
-  /** Events of convoys: type, subject, and members closed of all. */
+  /** What the log says of the ends of convoys: type, subject, and members closed of all. */
   said(): readonly string[] {
+    return this.#events(['convoy.created', 'convoy.closed']).map(
+      ({ type, subject, payload }) => `${type} ${subject} ${payload.closed}/${payload.total}`,
+    )
+  }
+  /** Of their members: subject, who came and who went. */
+  moved(): readonly string[] {
+    return this.#events(['convoy.updated']).map(
+      ({ subject, payload }) => `${subject} +${payload.added} -${payload.removed}`,
+    )
+  }
+
+  #events(types: readonly string[]) {
     const { log } = this.store
-    return log
-      .scan({ types: ['convoy.*'] }, { after: 0, upTo: log.head }, 'asc', 10_000)
-      .events.map(({ type, subject, envelope }) => {
-        const { payload } = JSON.parse(envelope)
-        return `${type} ${subject} ${payload.closed}/${payload.total}`
-      })
+    const { events } = log.scan({ types }, { after: 0, upTo: log.head }, 'asc', 10_000)
+    return events.map(({ type, subject, envelope }) => ({ type, subject, payload: JSON.parse(envelope).payload }))
   }
 
   async [Symbol.asyncDispose]() {
-    await this.#reactions?.stop()
+    await this.stop()
     this.store.db.close()
     this.#directory[Symbol.dispose]()
   }
@@ -187,6 +197,38 @@ test('children are members: the last one that closes, leaves or goes completes t
     'convoy.closed al-leaves 1/1',
     'convoy.closed al-goes 1/1',
   ])
+})
+
+test('the log says who came and who went, whatever did it, and whatever was down meanwhile; not of a new convoy', async () => {
+  await using world = new World()
+  await world.react()
+  const parent = (tx: Tx, id: string, to: string | null) => world.beads.change(tx, id, { parent: to }, 'test')
+  const track = (tx: Tx, convoy: string, member: string) =>
+    world.beads.change(tx, convoy, { add_edges: [{ depends_on_id: member, type: 'tracks' }] }, 'test')
+  await world.write((tx) => {
+    for (const id of ['al-a', 'al-b', 'al-d']) world.bead(tx, id)
+    world.bead(tx, 'al-epic')
+    world.convoy(tx, 'al-1', ['al-a'])
+    world.convoy(tx, 'al-2', [])
+    parent(tx, 'al-d', 'al-1')
+  })
+  assert.deepEqual(world.moved(), [], 'that they are in it is said as it is created')
+  await world.write((tx) => parent(tx, 'al-d', 'al-2'))
+  await world.write((tx) => track(tx, 'al-2', 'al-d'))
+  await world.write((tx) => parent(tx, 'al-d', 'al-epic'))
+  await world.write((tx) => parent(tx, 'al-b', 'al-epic'))
+  assert.deepEqual(world.moved(), ['al-1 + -al-d', 'al-2 +al-d -'])
+  await world.stop()
+  await world.write((tx) => track(tx, 'al-1', 'al-b'))
+  await world.write((tx) => track(tx, 'al-2', 'al-b'))
+  await world.write((tx) => world.beads.remove(tx, 'al-b', 'test', true))
+  await world.write((tx) => track(tx, 'al-1', 'al-epic'))
+  await world.write((tx) => world.beads.remove(tx, 'al-a', 'test', true))
+  await world.react()
+  await world.write(() => {})
+  assert.deepEqual(world.moved().slice(2), ['al-1 +al-epic -al-a'], 'who came and went again is no news')
+  await world.write((tx) => world.beads.remove(tx, 'al-1', 'test', true))
+  assert.equal(world.moved().length, 3)
 })
 
 test('however a convoy is closed, the log says so once; reopened and closed again, once more', async () => {

@@ -3,11 +3,12 @@
  *
  * A1  An open convoy whose last open member was closed or went is closed, whatever did it and whatever crashed since; never
  *     one that is empty or `owned`.
- * A2  `convoy.created` and `convoy.closed` are appended once for each time a convoy becomes what they say, in the write
- *     that makes it so where that is an operation of convoys, and else in the reaction to it.
+ * A2  `convoy.created` and `convoy.closed` are appended once for each time a convoy becomes what they say, and
+ *     `convoy.updated` for members that came or went, in the write that makes it so where that is an operation of convoys,
+ *     and else in the reaction to it.
  * A3  The close of a convoy is a `bead.closed` like any other: convoys that track it follow.
  */
-import { CONVOY_TYPE, MAX_SWEPT_CONVOYS, OWNED_LABEL } from '../../contract/convoys.ts'
+import { CONVOY_TYPE, MAX_CONVOY_ITEMS, MAX_SWEPT_CONVOYS, OWNED_LABEL } from '../../contract/convoys.ts'
 import type { PayloadOf } from '../../contract/event-types.ts'
 import type { Database, Tx } from '../../kernel/database.ts'
 import type { EventLog, StoredEvent } from '../../kernel/event-log.ts'
@@ -36,6 +37,10 @@ const UNANNOUNCED = `SELECT b.status, coalesce(c.announced, '') AS announced FRO
   WHERE b.id = ? AND b.issue_type = '${CONVOY_TYPE}'
     AND (coalesce(c.announced, '') = '' OR (b.status = 'closed' AND c.announced <> 'closed'))`
 
+const CHANGED = `SELECT convoy AS id FROM convoy_changes WHERE convoy = ? UNION SELECT convoy FROM convoy_changes WHERE member = ?`
+/** As many as a request may name. */
+const CHANGES = `SELECT n, member, came FROM convoy_changes WHERE convoy = ? ORDER BY n LIMIT ${MAX_CONVOY_ITEMS}`
+
 /** As JSON has it: whatever became a convoy said so in the event of its becoming one. */
 const SAYS_CONVOY = `"issue_type":"${CONVOY_TYPE}"`
 /** Almost always none, and that is cheaper to know than whom a bead is tracked by. */
@@ -49,6 +54,7 @@ export function convoyReaction(deps: CompletionDeps): Reaction {
     types: ['bead.created', 'bead.updated', 'bead.closed', 'bead.deleted'],
     since: 'start',
     concerns: (event) =>
+      changedBy(db, event).length > 0 ||
       (event.envelope.includes(SAYS_CONVOY) && db.get(UNANNOUNCED, event.subject ?? '') !== undefined) ||
       (db.get(ANY_DUE) !== undefined && dueBy(db, event).length > 0),
     react(tx, event) {
@@ -59,8 +65,26 @@ export function convoyReaction(deps: CompletionDeps): Reaction {
         if (isBornClosed(event)) markAnnounced(tx, subject, 'closed')
       }
       if (tx.get(UNANNOUNCED, subject) !== undefined) announce(deps, tx, subject, 'closed', 'supervisor')
+      for (const id of changedBy(tx, event)) sayMembers(deps, tx, id, 'supervisor')
       for (const id of dueBy(tx, event)) closeConvoy(deps, tx, id, ALL_CLOSED, 'supervisor')
     },
+  }
+}
+
+/** Convoys of whose members the log has still to speak: the bead is one, or came or went. */
+const changedBy = (reader: Pick<Tx, 'all'>, { subject = '' }: StoredEvent): readonly string[] =>
+  reader.all(CHANGED, subject, subject).map(({ id }) => String(id))
+
+/** Says who came and who went since the log last spoke of the convoy. */
+export function sayMembers({ log }: Pick<CompletionDeps, 'log'>, tx: Tx, id: string, actor: string): void {
+  for (;;) {
+    const rows = tx.all(CHANGES, id)
+    const last = rows.at(-1)
+    if (last === undefined) return
+    tx.run('DELETE FROM convoy_changes WHERE convoy = ? AND n <= ?', id, Number(last.n))
+    const members = (came: 0 | 1) => rows.filter((row) => row.came === came).map(({ member }) => String(member))
+    const payload = { convoy_id: id, added: members(1), removed: members(0) }
+    log.append(tx, { type: 'convoy.updated', actor, subject: id, payload })
   }
 }
 
@@ -85,10 +109,14 @@ function isBornClosed({ type, envelope }: StoredEvent): boolean {
   return payload.bead.status === 'closed'
 }
 
+/** Speaks of a convoy for the first time, where nobody has yet: what made it may be a bead's own operation, just now. */
+export function introduce(deps: CompletionDeps, tx: Tx, id: string, actor: string): void {
+  if (tx.get(UNANNOUNCED, id)?.announced === '') announce(deps, tx, id, 'created', actor)
+}
+
 /** Closes an open convoy and says so. */
 export function closeConvoy(deps: CompletionDeps, tx: Tx, id: string, reason: string | undefined, actor: string): void {
-  // One of which nobody has spoken yet: its own event may come after that of the member that closes it.
-  if (tx.get(UNANNOUNCED, id)?.announced === '') announce(deps, tx, id, 'created', actor)
+  introduce(deps, tx, id, actor)
   deps.beads.close(tx, id, reason, actor)
   announce(deps, tx, id, 'closed', actor)
 }

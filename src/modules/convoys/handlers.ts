@@ -27,7 +27,7 @@ import type { StoredEvent } from '../../kernel/event-log.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { waitForChange } from '../../kernel/waiting.ts'
-import { announce, closeConvoy, leavesParent, sweepConvoys } from './completion.ts'
+import { announce, closeConvoy, introduce, leavesParent, sayMembers, sweepConvoys } from './completion.ts'
 import {
   type ConvoyBeads,
   type ConvoyChange,
@@ -217,7 +217,11 @@ export function createConvoyHandlers({ clock, city }: ConvoyHandlersDeps) {
         'is the convoy itself',
       )
       const known = membersAmong(tx, id, items)
-      noteMembers(found, tx, id, { added: items.filter((item) => !known.has(item)), removed: [] })
+      const added = items.filter((item) => !known.has(item))
+      if (added.length === 0) return
+      introduce(depsOf(found), tx, id, ACTOR)
+      found.beads.track(tx, id, added, ACTOR)
+      sayMembers(depsOf(found), tx, id, ACTOR)
     })
   }
 
@@ -226,7 +230,9 @@ export function createConvoyHandlers({ clock, city }: ConvoyHandlersDeps) {
     const items = [...new Set(body.items)]
     return changing(found, params.id, header('if-match'), (tx, { id }) => {
       refuseStrangers(tx, id, body.items)
-      noteMembers(found, tx, id, { added: [], removed: items })
+      introduce(depsOf(found), tx, id, ACTOR)
+      found.beads.untrack(tx, id, items, ACTOR)
+      sayMembers(depsOf(found), tx, id, ACTOR)
     })
   }
 
@@ -277,20 +283,6 @@ export function createConvoyHandlers({ clock, city }: ConvoyHandlersDeps) {
     'close-convoy': close,
     'land-convoy': land,
   }
-}
-
-interface MembersChange {
-  readonly added: readonly string[]
-  readonly removed: readonly string[]
-}
-
-/** Makes the members so and says it, where anything changes. */
-function noteMembers({ store, beads }: ConvoyCity, tx: Tx, id: string, { added, removed }: MembersChange): void {
-  if (added.length === 0 && removed.length === 0) return
-  if (added.length > 0) beads.track(tx, id, added, ACTOR)
-  if (removed.length > 0) beads.untrack(tx, id, removed, ACTOR)
-  const payload = { convoy_id: id, added: [...added], removed: [...removed] }
-  store.log.append(tx, { type: 'convoy.updated', actor: ACTOR, subject: id, payload })
 }
 
 function refuseUnknown(tx: Tx, given: readonly string[], items = given): void {

@@ -33,8 +33,9 @@ function open(directory: string, migrations = [...FIRST, CONVOYS_CHILDREN_SCHEMA
 const make = (tx: Tx, id: string, status = 'open') =>
   tx.run('INSERT OR IGNORE INTO beads (id, status, issue_type) VALUES (?, ?, ?)', id, status, type(id))
 const move = (tx: Tx, id: string, status: string) => tx.run('UPDATE beads SET status = ? WHERE id = ?', status, id)
+/** The store of beads refuses an edge of a bead to itself. */
 const link = (tx: Tx, from: string, to: string, kind = 'tracks') =>
-  tx.run('INSERT OR IGNORE INTO bead_deps VALUES (?, ?, ?)', from, to, kind)
+  from !== to && tx.run('INSERT OR IGNORE INTO bead_deps VALUES (?, ?, ?)', from, to, kind)
 const unlink = (tx: Tx, from: string, to: string) =>
   tx.run('DELETE FROM bead_deps WHERE issue_id = ? AND depends_on_id = ?', from, to)
 function remove(tx: Tx, id: string, edgesFirst: boolean): void {

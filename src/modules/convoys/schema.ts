@@ -140,3 +140,35 @@ END;
 CREATE TRIGGER convoy_member_deleted AFTER DELETE ON beads WHEN old.status = 'closed' BEGIN ${openedIn('old.id')}
 END;
 `
+
+/** SQL: notes that a member came or went, or strikes out the note of the opposite; of convoys of which the log has spoken. */
+const noted = ({ convoy, member, said }: Membership, came: 0 | 1) => `
+  DELETE FROM convoy_changes WHERE convoy = ${convoy} AND member = ${member} AND came <> ${came} AND NOT ${said};
+  INSERT INTO convoy_changes (convoy, member, came) SELECT ${convoy}, ${member}, ${came}
+    WHERE changes() = 0 AND NOT ${said} AND (SELECT announced FROM convoys WHERE id = ${convoy}) <> ''
+      AND NOT EXISTS (SELECT 1 FROM convoy_changes WHERE convoy = ${convoy} AND member = ${member});`
+const noteTriggers = (name: string, type: string, of: (edge: string) => Membership) => `
+CREATE TRIGGER convoy_${name}_came AFTER INSERT ON bead_deps WHEN new.type = '${type}' BEGIN ${noted(of('new'), 1)}
+END;
+CREATE TRIGGER convoy_${name}_went AFTER DELETE ON bead_deps WHEN old.type = '${type}' BEGIN ${noted(of('old'), 0)}
+END;`
+
+/**
+ * G4  `convoy_changes` is what the log has still to say of members that came and went since it last spoke of the convoy;
+ *     who came and went again is not in it.
+ */
+export const CONVOYS_CHANGES_SCHEMA = `
+CREATE TABLE convoy_changes (
+  n INTEGER PRIMARY KEY,
+  convoy TEXT NOT NULL,
+  member TEXT NOT NULL,
+  came INTEGER NOT NULL
+) STRICT;
+CREATE INDEX convoy_changes_of ON convoy_changes (convoy, member);
+CREATE INDEX convoy_changes_by ON convoy_changes (member);
+${noteTriggers('member', 'tracks', tracked)}
+${noteTriggers('child', 'parent-child', contained)}
+CREATE TRIGGER convoy_forgotten AFTER DELETE ON beads WHEN old.issue_type = 'convoy' BEGIN
+  DELETE FROM convoy_changes WHERE convoy = old.id;
+END;
+`

@@ -18,7 +18,7 @@ import type { LiveFacts, Screen } from './ports.ts'
 import { type Action, nextAction, type Situation } from './reconcile.ts'
 import type { SessionRecord } from './record.ts'
 import { Saying } from './saying.ts'
-import { type ActorDeps, type Scene, SUPERVISOR } from './scene.ts'
+import { type ActorDeps, NO_INTERRUPT, type Scene, SUPERVISOR } from './scene.ts'
 import { Starting } from './starting.ts'
 import { Turns } from './turns.ts'
 import { Watch } from './watch.ts'
@@ -108,13 +108,15 @@ export class SessionActor {
   async interrupt(signal: AbortSignal): Promise<boolean | undefined> {
     const { process, facts } = this.#watch
     if (process === undefined) return false
-    const done = await process.interrupt(signal)
+    const done = await this.#journal.observed('interrupt', NO_INTERRUPT, () => process.interrupt(signal))
     return done ? facts.activity !== 'idle' : undefined
   }
 
   /** Answers what it waits for; false: that one is no longer open. */
   answer(requestId: string, answer: Answer, signal: AbortSignal): Promise<boolean> {
-    return this.#watch.answer(requestId, answer, signal)
+    return this.#journal.observed('respond', 'it asks that no longer', () =>
+      this.#watch.answer(requestId, answer, signal),
+    )
   }
 
   /** The city stops: nothing new is begun, until its turn to end comes. */

@@ -89,7 +89,9 @@ test('holds beat every cause: suspended city, agent, rig; a definition that is g
 })
 
 test('a pool has its floor, its demand, and its limit', () => {
-  const pool = (more: Partial<AgentView>) => ({ agents: [agent('hand', { scales: true, min_active_sessions: 1, ...more })] })
+  const pool = (more: Partial<AgentView>) => ({
+    agents: [agent('hand', { scales: true, min_active_sessions: 1, ...more })],
+  })
   assert.deepEqual(plan(pool({})).create, ['hand-1'])
   const demand = () => ({ fresh: 5, held: new Set<string>() })
   assert.deepEqual(plan(pool({ max_active_sessions: 3 }), { demand }).create, ['hand-1', 'hand-2', 'hand-3'])

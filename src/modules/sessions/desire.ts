@@ -5,14 +5,7 @@
  * P1  Holds beat every cause: suspended city, rig or agent, and a definition that is gone.
  * P2  A caller's own session is never made, and never ended, because of demand.
  */
-import {
-  type AgentView,
-  findAgent,
-  isUnbound,
-  type NamedView,
-  rigOf,
-  type SessionsView,
-} from './config-view.ts'
+import { type AgentView, findAgent, isUnbound, type NamedView, rigOf, type SessionsView } from './config-view.ts'
 import { countsTowardCaps } from './lifecycle.ts'
 import type { Want } from './reconcile.ts'
 import type { SessionRecord } from './record.ts'
@@ -59,7 +52,10 @@ export function planSessions(input: DesireInput): Plan {
   const { config, sessions } = input
   const wants = new Map<string, Want>()
   const create: Wanted[] = []
-  for (const session of sessions) wants.set(session.id, holdOf(session, input) ?? AS_DESIRED)
+  for (const session of sessions) {
+    const hold = holdOf(session, input)
+    wants.set(session.id, hold === undefined ? AS_DESIRED : { run: 'no', reason: hold.reason, end: hold.end })
+  }
   for (const named of config.named_sessions) planNamed(named, input, wants, create)
   for (const agent of config.agents) if (!isNamedOnly(config, agent)) planAgent(agent, input, wants, create)
   for (const session of sessions) {
@@ -87,21 +83,30 @@ export function depths(config: SessionsView): (identity: string) => number {
   return depth
 }
 
+/** Why a session may not run, whatever is wanted of it. */
+export interface Hold {
+  readonly reason: 'suspended' | 'orphaned' | 'missing-config'
+  readonly end: 'asleep' | 'closed'
+  /** For people. */
+  readonly says: string
+}
+type HoldInput = Pick<DesireInput, 'config' | 'citySuspended' | 'rigSuspended'>
+
 /** P1; undefined: nothing holds it. */
-function holdOf(session: SessionRecord, { config, citySuspended, rigSuspended }: DesireInput): Want | undefined {
-  const held = (reason: string, end: 'asleep' | 'closed' = 'asleep'): Want => ({ run: 'no', reason, end })
-  if (citySuspended) return held('suspended')
+export function holdOf(session: SessionRecord, { config, citySuspended, rigSuspended }: HoldInput): Hold | undefined {
+  const held = (reason: Hold['reason'], says: string, end: Hold['end'] = 'asleep'): Hold => ({ reason, says, end })
+  if (citySuspended) return held('suspended', 'the city is suspended')
   if (session.kind === 'provider') return undefined
-  const agent = findAgent(config, session.template)
+  const { template, named } = session
+  const agent = findAgent(config, template)
   const gone = session.origin === 'ephemeral' ? 'closed' : 'asleep'
-  if (agent === undefined) return held('orphaned', gone)
-  if (
-    session.named !== undefined &&
-    !config.named_sessions.some((one) => one.identity === session.named && !one.disabled)
-  )
-    return held('orphaned')
-  if (agent.suspended || (agent.dir !== '' && rigSuspended(agent.dir))) return held('suspended')
-  return isUnbound(config, agent) ? held('missing-config') : undefined
+  if (agent === undefined) return held('orphaned', `there is no agent ${template} any more`, gone)
+  if (named !== undefined && !config.named_sessions.some((one) => one.identity === named && !one.disabled))
+    return held('orphaned', `${named} is no configured session any more`)
+  if (agent.suspended) return held('suspended', `the agent ${template} is suspended`)
+  if (agent.dir !== '' && rigSuspended(agent.dir)) return held('suspended', `the rig ${agent.dir} is suspended`)
+  if (!isUnbound(config, agent)) return undefined
+  return held('missing-config', `the rig ${agent.dir} has no directory on this machine`)
 }
 
 function mayRun(agent: AgentView, { config, citySuspended, rigSuspended }: DesireInput): boolean {

@@ -33,7 +33,7 @@ export class Ending {
     const exit = await this.#end(graceMs)
     await journal.write((tx) => {
       journal.abandon(tx)
-      journal.operation(tx, session, 'stop', startedAt)
+      journal.operation(tx, session, turn.event === 'session.reset' ? 'reset' : 'stop', startedAt)
       journal.move(tx, { ...turn, fields: { ...turn.fields, ...this.#gone(exit, turn) } })
     })
     watch.presence = 'none'

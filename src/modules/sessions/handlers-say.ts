@@ -19,7 +19,7 @@ import { invalidField, problem } from '../../kernel/problem.ts'
 import { findBinary } from '../../kernel/processes.ts'
 import { type AgentView, findAgent, isUnbound, type ProviderView } from './config-view.ts'
 import { checkMessage, type DeliveryDraft, type DeliveryRecord } from './deliveries.ts'
-import { refuseOver, type SessionCity, type SessionHandlersDeps, wakeUp } from './handlers.ts'
+import { refuseHeld, refuseOver, type SessionCity, type SessionHandlersDeps, wakeUp } from './handlers.ts'
 import { programOf, refusedTransport } from './launch.ts'
 import { checkAlias } from './names.ts'
 import type { NewSession } from './new-session.ts'
@@ -72,6 +72,8 @@ export function createSessionSayHandlers({ city, launch }: SessionHandlersDeps) 
       accept: (tx, accepted) => {
         const session = found.sessions.store.need(tx, id)
         refuseSaying(found, session, intent)
+        // Who runs finishes in its own time, and may be told something meanwhile.
+        if (!session.process) refuseHeld(session, found)
         lift(tx, found, session)
         const ttlMs = found.sessions.policy.deliveryTtlMs
         const draft = { source, intent, text, requestId: accepted.request_id, ttlMs }

@@ -27,6 +27,7 @@ import type {
 import { type Handler, ok } from '../../kernel/call.ts'
 import type { Tx } from '../../kernel/database.ts'
 import { checkPrecondition } from '../../kernel/etag.ts'
+import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
 import { durationMs, invalidField, problem } from '../../kernel/problem.ts'
 import type { Answer, Pending } from '../../runtimes/runtime.ts'
 import { findAgent } from './config-view.ts'
@@ -35,10 +36,12 @@ import {
   API,
   answer,
   isOver,
+  refuseHeld,
   refuseOver,
   type SessionCity,
   type SessionHandlersDeps,
   settled,
+  tagged,
   wakeUp,
 } from './handlers.ts'
 import { checkAlias } from './names.ts'
@@ -63,6 +66,24 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
     const { id } = found.sessions.resolve(params.id)
     await found.store.db.write((tx) => work(tx, found.sessions.store.need(tx, id), found))
     return answer(found, id)
+  }
+
+  /** The same, done once for a key: who asks again after a lost answer does not end what has just begun. */
+  const changeOnce = async (
+    params: { readonly cityName: string; readonly id: string },
+    claim: IdempotencyClaim | undefined,
+    work: (tx: Tx, session: SessionRecord, city: SessionCity) => void,
+  ) => {
+    const found = city(params.cityName)
+    const { sessions, store } = found
+    const { id } = sessions.resolve(params.id)
+    const reply = await store.keys.once(claim, () =>
+      store.db.write((tx) => {
+        work(tx, sessions.store.need(tx, id), found)
+        return store.keys.remember(tx, claim, ok(sessions.view(sessions.store.need(tx, id))))
+      }),
+    )
+    return tagged(reply)
   }
 
   // --- Turns and processes -----------------------------------------------------------------------------------------
@@ -99,15 +120,23 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
     })
   }
 
-  const kill: Handler<typeof killSession> = async ({ params }) => {
+  const kill: Handler<typeof killSession> = async ({ params, claim }) => {
     const found = city(params.cityName)
-    const session = found.sessions.resolve(params.id)
-    if (session.state === 'closed') return answer(found, session.id)
-    if (!session.process)
-      throw problem('session-conflict', `session ${session.id} is ${session.state}: nothing of it runs`)
-    if (!(await found.sessions.kill(session.id)))
-      throw problem('gateway-timeout', `session ${session.id} could not be ended`)
-    return answer(found, session.id)
+    const { keys, db } = found.store
+    const { id } = found.sessions.resolve(params.id)
+    const reply = await keys.once(claim, async () => {
+      await endNow(found, id)
+      const killed = answer(found, id)
+      return claim === undefined ? killed : db.write((tx) => keys.remember(tx, claim, killed))
+    })
+    return tagged(reply)
+  }
+
+  const endNow = async ({ sessions }: SessionCity, id: string): Promise<void> => {
+    const { state, process } = sessions.resolve(id)
+    if (state === 'closed') return
+    if (!process) throw problem('session-conflict', `session ${id} is ${state}: nothing of it runs`)
+    if (!(await sessions.kill(id))) throw problem('gateway-timeout', `session ${id} could not be ended`)
   }
 
   const suspend: Handler<typeof suspendSession> = async ({ params, signal }) => {
@@ -137,7 +166,7 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
     const { id } = await found.sessions.resolveOrMake(params.id)
     await found.store.db.write((tx) => {
       const session = found.sessions.store.need(tx, id)
-      refuseConfig(session, found)
+      if (!isOver(session)) refuseHeld(session, found)
       wakeUp(tx, found.sessions, session, 'explicit')
       found.sessions.waits.cancelAll(tx, id, 'api')
     })
@@ -277,8 +306,8 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
     return answer(found, id)
   }
 
-  const reset: Handler<typeof resetSession> = ({ params }) =>
-    change(params, (tx, session, found) => {
+  const reset: Handler<typeof resetSession> = ({ params, claim }) =>
+    changeOnce(params, claim, (tx, session, found) => {
       refuseOver(session)
       if (session.state === 'active' || session.state === 'draining') return drainFor('reset', true)(tx, session, found)
       if (session.process) throw problem('session-conflict', `session ${session.id} is being started`)
@@ -287,8 +316,8 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
       found.sessions.store.tell(tx, woken, 'session.reset', { ...API, reason: 'reset' })
     })
 
-  const requestRestart: Handler<typeof requestSessionRestart> = ({ params }) =>
-    change(params, (tx, session, found) => {
+  const requestRestart: Handler<typeof requestSessionRestart> = ({ params, claim }) =>
+    changeOnce(params, claim, (tx, session, found) => {
       if (session.state !== 'active' && session.state !== 'draining')
         throw problem('session-conflict', `session ${session.id} is ${session.state}: there is nothing to restart`)
       drainFor('restart-requested', false)(tx, session, found)
@@ -400,13 +429,6 @@ function refuseAlways({ id, named }: SessionRecord, { deps }: SessionCity): void
   const wanted = deps.config().named_sessions.find(({ identity }) => identity === named)
   if (named !== undefined && wanted?.mode === 'always' && !wanted.disabled)
     throw problem('session-conflict', `session ${id} is the configured session ${named}, which always runs: suspend it`)
-}
-
-function refuseConfig(session: SessionRecord, { deps }: SessionCity): void {
-  if (session.kind === 'provider') return
-  const agent = findAgent(deps.config(), session.template)
-  if (agent === undefined) throw problem('conflict-config', `there is no agent ${session.template} any more`)
-  if (agent.suspended) throw problem('conflict-config', `the agent ${session.template} is suspended`)
 }
 
 function mergedMetadata(

@@ -46,6 +46,13 @@ export const API = { actor: 'api' } as const
 
 export const tag = (session: SessionRecord | SessionResponse): string => `"${session.revision}"`
 
+/** An answer that was given before is a body without its headers. */
+export const tagged = ({ status, body }: Reply<SessionResponse>): Reply<SessionResponse> => ({
+  status,
+  body,
+  headers: { ETag: tag(body) },
+})
+
 /** The session as it is now, with its ETag. */
 export function answer({ sessions }: SessionCity, id: string): Reply<SessionResponse> {
   const session = sessions.store.byId(id)
@@ -90,6 +97,12 @@ export function wakeUp(tx: Tx, { store }: Sessions, session: SessionRecord, reas
 }
 
 export const isOver = ({ state, desired }: SessionRecord): boolean => state === 'closed' || desired === 'closed'
+
+/** Who is held is not woken by anybody: whoever suspended it, or took its agent away, is asked first. */
+export function refuseHeld(session: SessionRecord, { sessions }: SessionCity): void {
+  const why = sessions.hold(session)
+  if (why !== undefined) throw problem('conflict-config', why)
+}
 
 export function refuseOver(session: SessionRecord): void {
   if (isOver(session)) throw problem('session-conflict', `session ${session.id} is closed`)

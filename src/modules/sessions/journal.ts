@@ -6,7 +6,7 @@ import type { Pending } from '../../runtimes/runtime.ts'
 import type { TurnCost } from './ports.ts'
 import type { Turn } from './reconcile.ts'
 import type { SessionRecord } from './record.ts'
-import type { ActorDeps } from './scene.ts'
+import { type ActorDeps, textOf } from './scene.ts'
 import { abandonTurns } from './turns.ts'
 
 type Operation = (typeof WORKER_OPERATIONS)[number]
@@ -69,6 +69,7 @@ export class Journal {
     more: TurnCost & { readonly delivered?: boolean } = {},
   ): void {
     const now = this.#deps.clock.now()
+    const bead = this.#deps.work.active(session)
     this.#deps.store.log.append(tx, {
       type: 'worker.operation',
       actor: 'supervisor',
@@ -86,10 +87,28 @@ export class Journal {
         finished_at: isoTime(now),
         duration_ms: Math.max(now - startedAt, 0),
         agent_name: session.agent,
+        ...(bead === undefined ? {} : { bead_id: bead }),
         ...more,
         ...(error === undefined ? {} : { error: error.slice(0, MAX_ERROR_CHARACTERS) }),
       },
     })
+  }
+
+  /** Does something with the process, and tells how that went; `refused`: why where the answer is false. */
+  async observed(operation: Operation, refused: string, work: () => Promise<boolean>): Promise<boolean> {
+    const startedAt = this.#deps.clock.now()
+    const tell = (error?: string) =>
+      this.note(operation, (tx) =>
+        this.operation(tx, this.#deps.sessions.need(tx, this.#id), operation, startedAt, error),
+      )
+    try {
+      const done = await work()
+      tell(done ? undefined : refused)
+      return done
+    } catch (error) {
+      tell(textOf(error))
+      throw error
+    }
   }
 
   /** Another question is open than before, or none. */

@@ -28,8 +28,8 @@ export interface Terminal {
   /** The last lines; 0: the whole screen. */
   screen(lines: number): Screen
   answer(requestId: string, answer: Answer, signal: AbortSignal): Promise<boolean>
-  /** Something was typed into it. */
-  delivered(): void
+  /** A message was typed into it. */
+  delivered(message: string): void
   /** Called when activity or pending changed. */
   onChange(listener: () => void): () => void
   close(): void

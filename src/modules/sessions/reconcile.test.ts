@@ -203,7 +203,12 @@ const CASES: readonly (readonly [string, Partial<Situation>, string])[] = [
   [
     'who was stopped with the city is back with it',
     { session: session({ state: 'asleep', reason: 'city-stop' }) },
-    'move wake city-stop',
+    'move wake city-start',
+  ],
+  [
+    'who was held is back when the hold is lifted',
+    { session: session({ state: 'asleep', reason: 'suspended' }) },
+    'move wake resumed',
   ],
   ['a held agent is drained', { want: NO }, 'move drain suspended'],
   ['not while somebody attends', { want: NO, attended: true }, 'wait'],
@@ -282,7 +287,21 @@ const CASES: readonly (readonly [string, Partial<Situation>, string])[] = [
     { session: active({ state: 'draining', drain_reason: 'requested', drain_acked: true }), attended: true },
     'stop rest drained',
   ],
-  ['a restart that was asked for waits for no tick', { session: RESTARTING, quietSince: NOW - 1_000 }, 'stop kill restart-requested'],
+  [
+    'one that is held no longer goes on',
+    { session: active({ state: 'draining', state_since: NOW - 5_000, drain_reason: 'suspended', deadline: NOW + 1 }) },
+    'move undrain resumed',
+  ],
+  [
+    'one that has finished already sleeps first',
+    { session: active({ state: 'draining', drain_reason: 'suspended', drain_acked: true }) },
+    'stop rest drained',
+  ],
+  [
+    'a restart that was asked for waits for no tick',
+    { session: RESTARTING, quietSince: NOW - 1_000 },
+    'stop kill restart-requested',
+  ],
   ['but for the end of the turn that asked', { session: RESTARTING, quietSince: NOW - 999 }, 'wait'],
   ['and for a tick where nobody can tell', { session: RESTARTING, quietSince: 0, activity: 'unknown' }, 'wait'],
   [
@@ -290,7 +309,11 @@ const CASES: readonly (readonly [string, Partial<Situation>, string])[] = [
     { session: active({ state: 'draining', drain_reason: 'config-drift', deadline: NOW + 1 }), want: YES, ...busy },
     'wait',
   ],
-  ['a quarantine runs out', { session: session({ state: 'quarantined', quarantined_until: NOW }) }, 'move expire quarantine-expired'],
+  [
+    'a quarantine runs out',
+    { session: session({ state: 'quarantined', quarantined_until: NOW }) },
+    'move expire quarantine-expired',
+  ],
   ['a silent turn goes on for ever by default', { activity: 'in-turn', busySince: 0, quietSince: 0 }, 'wait'],
   [
     'where the city sets a limit, a silent turn is given up',

@@ -88,6 +88,8 @@ const STICKY_DRAINS: ReadonlySet<string> = new Set([
   'restart-requested',
   'reset',
 ])
+/** Drains for a hold, which may be lifted. */
+const HOLDS: ReadonlySet<string> = new Set(['orphaned', 'suspended', 'missing-config'])
 /** Drains that a caller has asked for. */
 const CALLERS_DRAINS: ReadonlySet<string> = new Set(['requested', 'restart-requested', 'reset'])
 /** Idle for this long: the turn in which it asked for its restart is over. */
@@ -146,8 +148,7 @@ export function endOf({ state, desired, drain_reason: reason }: SessionRecord): 
 /** Asleep by its own record: a quarantine runs out all the same. */
 function resting(situation: Situation): Action {
   const { session, now } = situation
-  if (session.state === 'quarantined' && due(session.quarantined_until, now))
-    return { do: 'move', turn: UNQUARANTINE }
+  if (session.state === 'quarantined' && due(session.quarantined_until, now)) return { do: 'move', turn: UNQUARANTINE }
   if (session.state === 'start-pending') return { do: 'move', turn: endOf(session) }
   return wait(situation)
 }
@@ -229,10 +230,19 @@ function overdueStart({ session, policy }: Situation): Action {
 function sleeping(situation: Situation): Action {
   const { session, want, now } = situation
   if (want.run === 'no' || !due(session.retry_at, now, true)) return wait(situation)
+  const lifted = session.reason === undefined ? undefined : LIFTED[session.reason]
   return {
     do: 'move',
-    turn: { signal: 'wake', reason: want.run === 'yes' ? want.cause : (session.reason ?? 'wanted') },
+    turn: { signal: 'wake', reason: want.run === 'yes' ? want.cause : (lifted ?? session.reason ?? 'wanted') },
   }
+}
+
+/** Why it is back, by why it slept. */
+const LIFTED: { readonly [reason: string]: string } = {
+  suspended: 'resumed',
+  orphaned: 'resumed',
+  'missing-config': 'resumed',
+  'city-stop': 'city-start',
 }
 
 /** Its row says that a process exists, and none is there: what its exit was is decided with the exit at hand. */
@@ -317,9 +327,10 @@ function draining(situation: Situation): Action {
 }
 
 /** Why it is not to end after all; undefined: it is. */
-function undrainCause({ want, queue, attended }: Situation, reason: string): string | undefined {
+function undrainCause({ session, want, queue, attended }: Situation, reason: string): string | undefined {
   // R4: whoever is there has not asked for it.
   if (attended && !CALLERS_DRAINS.has(reason)) return 'attached'
+  if (HOLDS.has(reason) && want.run !== 'no' && !session.drain_acked) return 'resumed'
   if (STICKY_DRAINS.has(reason)) return undefined
   if (want.run === 'yes') return want.cause
   return want.run === 'as-desired' && queue.some(({ wakes }) => wakes) ? 'message' : undefined
@@ -348,7 +359,8 @@ export function afterDrain({ session, want }: Pick<Situation, 'session' | 'want'
   return {
     signal: 'rest',
     reason: session.drain_acked ? 'drained' : reason,
-    fields: { ...fields, desired: want.run === 'no' ? session.desired : 'asleep' },
+    // What was only held goes on when it is held no longer.
+    fields: { ...fields, desired: want.run === 'no' || HOLDS.has(reason) ? session.desired : 'asleep' },
   }
 }
 

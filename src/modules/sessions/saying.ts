@@ -4,7 +4,7 @@ import { deadline, rejection } from './deadline.ts'
 import { type DeliveryRecord, endingOf, outcomeAfterCrash, plainText } from './deliveries.ts'
 import type { Action } from './reconcile.ts'
 import type { SessionRecord } from './record.ts'
-import { LOOK_MS, type Scene } from './scene.ts'
+import { LOOK_MS, NO_INTERRUPT, type Scene } from './scene.ts'
 
 const TYPING_MS = 60_000
 const INTERRUPT_MS = 10_000
@@ -50,7 +50,7 @@ export class Saying {
 
   /** Makes way for a message that may interrupt: ends the turn, dismisses what is asked. */
   async interrupt(signal: AbortSignal): Promise<void> {
-    const { id, deps, watch } = this.#scene
+    const { id, deps, watch, journal } = this.#scene
     const { process, pending } = watch
     if (process === undefined) return
     using limit = deadline(deps.clock, INTERRUPT_MS, 'no answer in time', signal)
@@ -59,7 +59,8 @@ export class Saying {
     const pointless = now - deps.policy().interruptMs
     try {
       if (pending !== undefined) await watch.answer(pending.requestId, { action: 'cancel' }, limit.signal)
-      watch.interruptedAt = (await process.interrupt(limit.signal)) ? now : pointless
+      const done = await journal.observed('interrupt', NO_INTERRUPT, () => process.interrupt(limit.signal))
+      watch.interruptedAt = done ? now : pointless
     } catch (error) {
       deps.log.warn({ session: id, err: error }, 'turn not interrupted')
       watch.interruptedAt = pointless
@@ -98,7 +99,7 @@ export class Saying {
     const opensTurn = outcome.state === 'delivered' && session.runtime === 'acp'
     const known = endingOf(outcome, delivery.attempts + 1, endOffset)
     const ending = known === undefined || !opensTurn ? known : { ...known, turnStartedAt: startedAt }
-    if (outcome.state === 'delivered') watch.typed()
+    if (outcome.state === 'delivered') watch.typed(deps.deliveries.text(delivery.id))
     await journal.write((tx) => {
       if (ending === undefined) deps.deliveries.requeue(tx, delivery.id)
       else deps.deliveries.end(tx, delivery.id, ending, 'supervisor')

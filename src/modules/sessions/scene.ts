@@ -45,4 +45,6 @@ export const SUPERVISOR = { actor: 'supervisor' } as const
 /** How long a runtime may take to say what it knows. */
 export const LOOK_MS = 5_000
 
+export const NO_INTERRUPT = 'its turns cannot be interrupted'
+
 export const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

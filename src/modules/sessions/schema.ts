@@ -3,6 +3,7 @@
  *
  * `sessions.generation` and `token` are who a process belongs to; they commit before it is started (S1 in store.ts).
  * `process` is 1 from that commit until the process is known to be gone: what has 1 is adopted after a restart of ours.
+ * `access_hash` is that of the token that its process speaks to the API with (access.ts).
  * Columns that end in `_json` hold JSON; everything else is the word of the wire.
  */
 export const SESSIONS_SCHEMA = `
@@ -35,6 +36,7 @@ CREATE TABLE sessions (
   generation INTEGER NOT NULL DEFAULT 0,
   continuation_epoch INTEGER NOT NULL DEFAULT 1,
   token TEXT,
+  access_hash TEXT,
   process INTEGER NOT NULL DEFAULT 0,
   pid INTEGER,
   launch_json TEXT,
@@ -69,6 +71,7 @@ CREATE INDEX sessions_template ON sessions (template, created_at DESC, id DESC);
 CREATE INDEX sessions_agent ON sessions (agent);
 CREATE INDEX sessions_alias ON sessions (alias, created_at DESC) WHERE alias IS NOT NULL;
 CREATE INDEX sessions_name ON sessions (session_name, created_at DESC);
+CREATE INDEX sessions_access ON sessions (access_hash) WHERE process = 1 AND access_hash IS NOT NULL;
 -- One open session per handle, per runtime name, per configured identity.
 CREATE UNIQUE INDEX sessions_alias_open ON sessions (alias) WHERE alias IS NOT NULL AND state <> 'closed';
 CREATE UNIQUE INDEX sessions_name_open ON sessions (session_name) WHERE state <> 'closed';
@@ -77,7 +80,8 @@ CREATE UNIQUE INDEX sessions_named_open ON sessions (named) WHERE named IS NOT N
 -- One durable queue per session (decision 57). \`seq\` counts per session and is the order of typing; \`generation\` and
 -- \`end_offset\` say where in which output the text was typed. \`request_open\`: its 202 still owes a terminal event.
 -- \`with_launch\`: it may go into the command line of a start instead of being typed. \`eager\`: typed also in a turn.
--- \`wakes\`: a sleeping session is started for it.
+-- \`wakes\`: a sleeping session is started for it. \`turn_started_at\`: since when the turn of it is under way whose end is
+-- still to be told (turns.ts).
 CREATE TABLE session_deliveries (
   id TEXT PRIMARY KEY,
   session_id TEXT NOT NULL,
@@ -94,6 +98,7 @@ CREATE TABLE session_deliveries (
   attempts INTEGER NOT NULL DEFAULT 0,
   generation INTEGER,
   end_offset INTEGER,
+  turn_started_at INTEGER,
   error_code TEXT,
   error_message TEXT,
   created_at INTEGER NOT NULL,
@@ -105,6 +110,7 @@ CREATE UNIQUE INDEX session_deliveries_order ON session_deliveries (session_id, 
 CREATE INDEX session_deliveries_waiting ON session_deliveries (session_id, seq) WHERE state IN ('queued', 'delivering');
 CREATE INDEX session_deliveries_expiry ON session_deliveries (expires_at) WHERE state = 'queued';
 CREATE INDEX session_deliveries_request ON session_deliveries (request_id) WHERE request_id IS NOT NULL;
+CREATE INDEX session_deliveries_turns ON session_deliveries (session_id, seq) WHERE turn_started_at IS NOT NULL;
 
 -- A session that waits for beads to close (sheet 04 §4.11).
 CREATE TABLE session_waits (
@@ -127,16 +133,4 @@ CREATE TABLE session_wait_deps (
   wait TEXT NOT NULL,
   PRIMARY KEY (bead, wait)
 ) STRICT, WITHOUT ROWID;
-`
-
-/** Hash of the token that its process speaks to the API with (access.ts). */
-export const SESSIONS_ACCESS_SCHEMA = `
-ALTER TABLE sessions ADD COLUMN access_hash TEXT;
-CREATE INDEX sessions_access ON sessions (access_hash) WHERE process = 1 AND access_hash IS NOT NULL;
-`
-
-/** Since when the turn of a message is under way whose end is still to be told (turns.ts). */
-export const SESSIONS_TURNS_SCHEMA = `
-ALTER TABLE session_deliveries ADD COLUMN turn_started_at INTEGER;
-CREATE INDEX session_deliveries_turns ON session_deliveries (session_id, seq) WHERE turn_started_at IS NOT NULL;
 `

@@ -17,7 +17,7 @@ import { SessionActor } from './actor.ts'
 import { findAgent } from './config-view.ts'
 import { deadline } from './deadline.ts'
 import { Deliveries } from './deliveries.ts'
-import { depths, limitReached, missingDependencies, type Plan, type Wanted } from './desire.ts'
+import { depths, holdOf, limitReached, missingDependencies, type Plan, type Wanted } from './desire.ts'
 import { Launcher } from './launcher.ts'
 import { isConfigured, resolveSession, sessionId } from './names.ts'
 import { type NewSession, newSession } from './new-session.ts'
@@ -54,6 +54,7 @@ export class Sessions {
   readonly #watchers = new Map<string, number>()
   readonly #attached = new Set<string>()
   readonly #stops: (() => void)[] = []
+  readonly #ends = new Set<() => void>()
   readonly #actorDeps: ActorDeps
   readonly #patrol: Patrol
   readonly #holders: Holders
@@ -208,8 +209,17 @@ export class Sessions {
     return policyOf(this.#deps.config())
   }
 
+  /** Calls when these sessions are no longer looked after: the city has stopped, or the supervisor ends. */
+  onEnd(listener: () => void): () => void {
+    if (this.#closed) listener()
+    else this.#ends.add(listener)
+    return () => this.#ends.delete(listener)
+  }
+
   #close(): void {
     this.#closed = true
+    for (const end of [...this.#ends]) end()
+    this.#ends.clear()
     void this.#patrol.stop()
     this.#cancelWaitTimer?.()
     for (const stop of this.#stops.splice(0)) stop()
@@ -400,6 +410,13 @@ export class Sessions {
 
   answer(id: string, requestId: string, answer: Answer, signal: AbortSignal): Promise<boolean> {
     return this.#actors.get(id)?.answer(requestId, answer, signal) ?? Promise.resolve(false)
+  }
+
+  /** Why it may not run now, whatever is asked for. */
+  hold(session: SessionRecord): string | undefined {
+    const { config, suspended } = this.#deps
+    const input = { config: config(), citySuspended: suspended.city(), rigSuspended: suspended.rig }
+    return holdOf(session, input)?.says
   }
 
   /** Why one more session of this kind may not be made now. */

@@ -72,6 +72,7 @@ export class Starting {
       await this.#ready(prepared, startedAt)
     } catch (error) {
       if (this.#scene.closed()) return
+      this.resumed = prepared?.plan.resumed === true
       const ended = prepared === undefined ? undefined : endOfBounded(prepared, error)
       if (prepared === undefined || ended === undefined) return this.#failed(identity, startedAt, error)
       await this.#ready(prepared, startedAt)
@@ -297,6 +298,8 @@ export class Starting {
       process: false,
       pid: undefined,
       ...(exit === undefined ? {} : { last_exit: wireExit(exit, 'crash') }),
+      // A harness that does not know the conversation ends before it is ready, and would again (sheet 04 §6.2).
+      ...(this.resumed && failure.exit?.reason === 'exited' ? { conversation_id: undefined, fresh: true } : {}),
     }
     if (session.desired !== 'running') return { ...endOf(session), fields: { ...gone, drain_reason: undefined } }
     // It was cut for a reason of ours: that is no failure of the start.

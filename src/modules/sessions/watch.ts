@@ -159,10 +159,10 @@ export class Watch {
     }
   }
 
-  typed(): void {
+  typed(message: string): void {
     this.#typedAt = this.#deps.clock.now()
     this.quietSince = this.#typedAt
-    this.#running?.terminal?.delivered()
+    this.#running?.terminal?.delivered(message)
   }
 
   /** False: that one is no longer open. */

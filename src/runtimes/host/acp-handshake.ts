@@ -54,7 +54,12 @@ async function loaded(agent: ClientContext, cwd: string, sessionId: string, even
 }
 
 /** An agent that refuses stays in the mode that it begins in: that one asks. */
-async function enterMode(agent: ClientContext, sessionId: string, modeId: string, events: HandshakeEvents): Promise<void> {
+async function enterMode(
+  agent: ClientContext,
+  sessionId: string,
+  modeId: string,
+  events: HandshakeEvents,
+): Promise<void> {
   try {
     await agent.request(methods.agent.session.setMode, { sessionId, modeId })
   } catch (error) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Answer } from '../runtime.ts'
-import { activityOf, approvalOn, keysFor, showsBusy, showsPrompt, startupDialogOn } from './decisions.ts'
+import { activityOf, approvalOn, keysFor, showsBusy, showsPrompt, showsUnsent, startupDialogOn } from './decisions.ts'
 import { type ApprovalDialog, GENERIC, harnessOf } from './harnesses.ts'
 
 const CLAUDE = harnessOf('/usr/local/bin/claude')
@@ -244,4 +244,20 @@ test('an answer presses the option that means it, and no other', () => {
     const found = approvalOn(lines, DIALOG) ?? assert.fail()
     assert.equal(keysFor(found, answer, DIALOG), expected, JSON.stringify(answer))
   }
+})
+
+test('a message that stands in the input line was not sent; one in the history, a hint or a part of it was', () => {
+  const long = 'please look at the tests that fail and mend them one by one'
+  const cases: readonly [string, readonly string[], string, boolean][] = [
+    ['it stands there', ['❯ hello there', '  ? for shortcuts'], 'hello there', true],
+    ['in a frame', ['╭────╮', '│ > hello there   │', '╰────╯'], 'hello there', true],
+    ['wrapped', [`❯ ${long.slice(0, 40)}`, `  ${long.slice(40)}`], long, true],
+    ['a paste by another name', ['❯ [Pasted text #1 +12 lines]'], 'a\nb', true],
+    ['it is history, the input is empty', ['❯ hello there', '● Hi!', '❯ '], 'hello there', false],
+    ['a hint', ['❯ Try "edit a.ts"'], 'hello there', false],
+    ['something longer', ['❯ yes and more'], 'yes', false],
+    ['no prompt', ['hello there'], 'hello there', false],
+  ]
+  for (const [name, lines, message, expected] of cases)
+    assert.equal(showsUnsent(lines, lines[1]?.includes('>') ? '> ' : '❯ ', message), expected, name)
 })

@@ -31,6 +31,21 @@ export function showsPrompt(lines: Lines, prefix: string): boolean {
   return lastLines(lines, PROMPT_LINES).some((line) => line === wanted || line.startsWith(`${wanted} `))
 }
 
+/** So much of a message tells that it is the one in the input line. */
+const UNSENT_CHARACTERS = 30
+/** Harnesses that show a long paste by a name of their own. */
+const PASTED = /^\[pasted (?:text|content)/
+
+/** The message still stands in the input line, which is the last prompt: Enter was not taken. */
+export function showsUnsent(lines: Lines, prefix: string, message: string): boolean {
+  const wanted = prefix.replaceAll('\u00a0', ' ').trimEnd()
+  const last = lastLines(lines, PROMPT_LINES).findLast((line) => line === wanted || line.startsWith(`${wanted} `))
+  if (wanted === '' || last === undefined) return false
+  const [input, said] = [last.slice(wanted.length), message].map((text) => flowing([text]).trim())
+  if (input === undefined || said === undefined || said === '') return false
+  return PASTED.test(input) || input.slice(0, UNSENT_CHARACTERS) === said.slice(0, UNSENT_CHARACTERS)
+}
+
 /** It says that a turn is under way. */
 export function showsBusy(lines: Lines, { busy }: Pick<Harness, 'busy'>): boolean {
   const text = flowing(lastLines(lines, STATUS_LINES))

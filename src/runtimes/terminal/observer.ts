@@ -3,7 +3,8 @@
  * The runtime knows the process, this knows the picture; together they are what an ACP agent says by itself.
  *
  * W1  An observer types only what it was asked to: startup dialogs where the provider accepts them, the answer to a
- *     dialog that is on the screen at that moment, and the probe of a harness whose prompt proves nothing.
+ *     dialog that is on the screen at that moment, the probe of a harness whose prompt proves nothing, and Enter again for
+ *     a message that stands in the input line of a screen that has not moved for a second: the harness swallowed it.
  * W2  A dialog is announced when two looks in a row show the same one, and cleared when two show none: half a redraw is
  *     neither.
  * W3  Who is idle and quiet costs nothing: there are timers only after output, while waiting, and while a picture has
@@ -21,6 +22,7 @@ import {
   keysFor,
   showsBusy,
   showsPrompt,
+  showsUnsent,
   startupDialogOn,
 } from './decisions.ts'
 import type { Harness, StartupDialog } from './harnesses.ts'
@@ -33,6 +35,10 @@ const KEY_PAUSE_MS = 150
 const CLEAR_LOOKS = 3
 const CLEAR_LOOK_MS = 500
 const MAX_DIALOG_TRIES = 3
+const ENTER = '\r'
+const MAX_ENTERS = 3
+const ENTER_MS = 5_000
+const COMPARED_CHARACTERS = 200
 const ECHO_WAIT_MS = 1_000
 const PROBE = ' '
 const UNDO_PROBE = '\u007f'
@@ -71,6 +77,8 @@ export class TerminalObserver {
   #changedAt: number
   #activity: Activity = 'unknown'
   #pending: Approval | undefined
+  /** What was typed last, until it is known that it was taken. */
+  #unsent: { readonly message: string; readonly enters: number } | undefined
   /** What the last look saw; W2. */
   #glimpse: string | undefined
   #cancelLook: (() => void) | undefined
@@ -109,8 +117,9 @@ export class TerminalObserver {
     return this.#events.on(listener)
   }
 
-  /** Something was typed: what was idle is not known to be so any more. */
-  onDelivery(): void {
+  /** A message was typed: who was idle is not known to be so any more. */
+  onDelivery(message: string): void {
+    this.#unsent = { message: message.slice(0, COMPARED_CHARACTERS), enters: 0 }
     this.#changedAt = this.#deps.clock.monotonic()
     this.#become('unknown')
     this.#lookIn(LOOK_MS)
@@ -237,9 +246,36 @@ export class TerminalObserver {
     const settled = this.#confirm(approval)
     const quietMs = clock.monotonic() - this.#changedAt
     const [busy, prompt] = [showsBusy(lines, harness), showsPrompt(lines, readyPrefix)]
-    this.#become(activityOf({ busy, prompt, dialog: approval !== undefined, quietMs }))
-    if (!settled) this.#lookIn(LOOK_MS)
+    const activity = activityOf({ busy, prompt, dialog: approval !== undefined, quietMs })
+    const swallowed = this.#swallowed(lines, activity)
+    this.#become(swallowed ? 'unknown' : activity)
+    if (swallowed) this.#enterAgain()
+    if (!settled || swallowed) this.#lookIn(LOOK_MS)
     else if (quietMs < IDLE_QUIET_MS) this.#lookIn(IDLE_QUIET_MS - quietMs)
+  }
+
+  /** True where what was typed last is not on its way, though nothing moves. */
+  #swallowed(lines: readonly string[], activity: Activity): boolean {
+    const unsent = this.#unsent
+    const { hints, process } = this.#deps
+    if (activity === 'unknown' || unsent === undefined || this.#screen.offset < process.endOffset) return false
+    const stands = activity === 'idle' && showsUnsent(lines, hints.readyPrefix ?? '', unsent.message)
+    if (stands && unsent.enters < MAX_ENTERS) return true
+    this.#unsent = undefined
+    return false
+  }
+
+  #enterAgain(): void {
+    const { clock, process } = this.#deps
+    if (this.#unsent !== undefined) this.#unsent = { ...this.#unsent, enters: this.#unsent.enters + 1 }
+    this.#changedAt = clock.monotonic()
+    const limit = new AbortController()
+    const cancel = clock.after(ENTER_MS, () => limit.abort())
+    // Who takes no keys any more shows that in another way.
+    void process
+      .typeKeys(ENTER, limit.signal)
+      .catch(() => {})
+      .finally(cancel)
   }
 
   /** W2; false: one more look is needed. */

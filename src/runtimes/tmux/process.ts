@@ -2,8 +2,8 @@
  * One agent in its tmux pane.
  *
  * T1  Typing is exactly-once (RT3): the command that types looks at the mark and sets it, and a new connection forbids
- *     what an older one had sent (C3), so after any failure the mark tells what happened. Without a server nothing
- *     tells: `uncertain`.
+ *     what an older one had sent (C3), so after any failure the mark tells what happened. What was pasted and not entered
+ *     is entered by whoever asks. Without a server nothing tells: `uncertain`.
  * T2  One delivery at a time; they are typed in the order of the calls.
  * T3  The end is known by `exit.json`. A pane or a process that is gone without one is the end as well, but only what was
  *     seen counts: a server that does not answer makes the process unknown (RT2).
@@ -123,9 +123,10 @@ export class TmuxProcess implements AgentProcess, Typable {
   }
 
   async delivered({ seq }: Pick<Delivery, 'seq'>, signal: AbortSignal): Promise<'yes' | 'no' | 'unknown'> {
-    const progress = await this.#progress(seq, signal).catch(rethrowAborted)
-    if (progress === undefined || progress === 'pasted') return 'unknown'
-    return progress === 'delivered' ? 'yes' : 'no'
+    const known = await this.#progress(seq, signal).catch(rethrowAborted)
+    const progress = known === 'pasted' ? await this.#pane.enter({ seq }).catch(rethrowAborted) : known
+    if (progress === 'delivered') return 'yes'
+    return known === 'none' ? 'no' : 'unknown'
   }
 
   async interrupt(signal: AbortSignal): Promise<boolean> {
@@ -156,7 +157,7 @@ export class TmuxProcess implements AgentProcess, Typable {
     signal.throwIfAborted()
     if (this.#alive === 'dead') return CLOSED
     if (delivery.seq <= this.#delivered) return { state: 'delivered' }
-    if (delivery.seq <= this.#pasted) return uncertain('it was pasted, Enter was not pressed')
+    if (delivery.seq <= this.#pasted) return this.#type(delivery, undefined, 'pasted')
     const { directory } = this.#spec
     try {
       const file = delivery.text === '' ? undefined : await writeDelivery(directory, delivery.text)
@@ -168,8 +169,8 @@ export class TmuxProcess implements AgentProcess, Typable {
   }
 
   /** From here the signal does not count: what has begun is brought to an end that is known (T1). */
-  async #type(delivery: Delivery, file: string | undefined): Promise<DeliveryOutcome> {
-    let progress: Progress | undefined = 'none'
+  async #type(delivery: Delivery, file: string | undefined, from: Progress = 'none'): Promise<DeliveryOutcome> {
+    let progress: Progress | undefined = from
     let failure = ''
     for (let attempt = 0; attempt < DELIVERY_TRIES; attempt++) {
       try {

@@ -5,6 +5,7 @@
  * A survey (one `list-panes` for all agents) follows every notification that sessions have changed, every lost
  * connection, and 5 s after the last one while an agent lives: it finds what no record tells.
  */
+import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { dirname, extname, join } from 'node:path'
 import { type Clock, delay } from '../../kernel/clock.ts'
@@ -64,6 +65,13 @@ export interface TmuxRuntimeDeps {
 
 export function createTmuxRuntime(deps: TmuxRuntimeDeps): Runtime & Attachable {
   return new TmuxRuntime(deps)
+}
+
+/** Ends the server of a city that nobody looks after any more, with whatever is in it. */
+export async function endTmuxServer({ socket, env }: Pick<TmuxRuntimeDeps, 'socket' | 'env'>): Promise<void> {
+  const tmux = await findBinary('tmux', env)
+  if (tmux === undefined || !existsSync(socket)) return
+  await runBriefly(tmux, ['-S', socket, 'kill-server'], { env: minimalEnvironment(env), timeoutMs: BRIEF_MS })
 }
 
 class TmuxRuntime implements Runtime, Attachable {

@@ -209,7 +209,7 @@ export const beadScenarios: readonly Scenario[] = [
     beads.send('POST', `${await beads.closed()}/claim`, { assignee: 'bob' }),
   ),
   on('heartbeat-bead', 200, async (beads) => beads.send('POST', `${await beads.claimed()}/heartbeat`)),
-  on('heartbeat-bead', 'bead-not-found', (beads) => beads.send('POST', '/al-none/heartbeat')),
+  ...edits('heartbeat-bead', 'POST', '/heartbeat'),
   on('heartbeat-bead', 'conflict-claimed', async (beads) =>
     beads.send('POST', `${await beads.claimed()}/heartbeat`, { assignee: 'bob' }),
   ),
@@ -220,7 +220,7 @@ export const beadScenarios: readonly Scenario[] = [
     async (beads) => beads.send('POST', `${await beads.claimed()}/release`, { assignee: 'ann' }),
     ({ body }) => assert.equal(at(body, 'bead', 'status'), 'open'),
   ),
-  on('release-bead', 'bead-not-found', (beads) => beads.send('POST', '/al-none/release')),
+  ...edits('release-bead', 'POST', '/release'),
   on('release-bead', 'conflict-claimed', async (beads) =>
     beads.send('POST', `${await beads.claimed()}/release`, { assignee: 'bob' }),
   ),

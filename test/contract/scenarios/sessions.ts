@@ -254,6 +254,9 @@ const saying = SAYING.flatMap(({ id, rest }): Scenario[] => [
   ),
   on(id, 'pending-interaction', (stage) => stage.to('POST', stage.asking(), rest, { message: 'hello' })),
   on(id, 'session-conflict', (stage) => stage.to('POST', stage.closed(), rest, { message: 'hello' })),
+  on(id, 'conflict-config', (stage) =>
+    ofSuspendedAgent(stage, `held-${rest.slice(1)}`, (one) => stage.to('POST', one, rest, { message: 'hello' })),
+  ),
   on(id, 'queue-full', (stage) => stage.to('POST', stage.full(), rest, { message: 'hello' })),
   ...keyed(id, async (stage) => ({
     path: `${sessionPath(await stage.talker())}${rest}`,
@@ -292,6 +295,21 @@ function keyed(
     }),
   ]
 }
+
+/** Without a body: that the same request is not done twice at once. */
+const onlyOnce = (['kill', 'reset', 'request-restart'] as const).map((verb) => {
+  const id: OperationId = verb === 'request-restart' ? 'request-session-restart' : `${verb}-session`
+  return inFlight(id, async (world, key) => {
+    const stage = await stageOf(world)
+    const session = await stage.city.start()
+    const path = `${sessionPath(session)}/${verb}`
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => stage.send('POST', path, undefined, { 'idempotency-key': key })),
+    )
+    await stage.city.forget(session)
+    return answers
+  })
+})
 
 // --- All -------------------------------------------------------------------------------------------------------------
 
@@ -387,18 +405,23 @@ const waking = (['wake', 'resume'] as const).flatMap((verb): Scenario[] => [
     }),
   ),
   on(`${verb}-session`, 'illegal-transition', (stage) => stage.to('POST', stage.closed(), `/${verb}`)),
-  on(`${verb}-session`, 'conflict-config', async (stage) => {
-    const name = `${verb}r`
-    await stage.city.done('POST', '/agents', { name, provider: 'bash' })
-    return stage.own(
-      async (id) => {
-        await stage.city.done('POST', `/agents/${name}/suspend`)
-        return stage.to('POST', id, `/${verb}`)
-      },
-      () => stage.city.start({ kind: 'agent', name }),
-    )
-  }),
+  on(`${verb}-session`, 'conflict-config', (stage) =>
+    ofSuspendedAgent(stage, `${verb}r`, (id) => stage.to('POST', id, `/${verb}`)),
+  ),
 ])
+
+/** With a session that rests, of an agent that is suspended. */
+async function ofSuspendedAgent(stage: Stage, name: string, act: (id: string) => Promise<Answer>): Promise<Answer> {
+  await stage.city.done('POST', '/agents', { name, provider: 'bash' })
+  return stage.own(
+    async (id) => {
+      await stage.to('POST', id, '/suspend')
+      await stage.city.done('POST', `/agents/${name}/suspend`)
+      return act(id)
+    },
+    () => stage.city.start({ kind: 'agent', name }),
+  )
+}
 
 const ending: Scenario[] = [
   on('close-session', 200, (stage) => stage.own((id) => stage.to('POST', id, '/close')), state('closed')),
@@ -702,6 +725,7 @@ export const sessionScenarios: readonly Scenario[] = [
   ...ending,
   ...naming,
   ...changing,
+  ...onlyOnce,
   ...draining,
   ...answering,
   ...queueing,

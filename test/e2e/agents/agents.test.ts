@@ -265,6 +265,10 @@ describe('what pools do', { concurrency: 3 }, () => {
       rows.items.map(({ name }) => name),
       ['pair-1', 'pair-2'],
     )
+    const one = await get(city, 'pair-2')
+    assert.deepEqual([one.name, one.pool, one.session?.name], ['pair-2', 'pair', 'pair-2'])
+    assertProblem(await city.send('GET', '/agents/pair-3'), 'agent-not-found')
+    assertProblem(await city.send('DELETE', '/agents/pair-2'), 'agent-not-found')
     const page = (cursor: string) => city.api.ask(listAgents, `${city.base}/agents?limit=1${cursor}`)
     const paged: string[] = []
     for (let found = await page(''); ; found = await page(`&cursor=${found.next_cursor}`)) {

@@ -563,7 +563,13 @@ test('comments that come with a newer line are added, and say so', async () => {
 test('comments of several beads under one id are kept apart, and go out under the id that they came with', async () => {
   const city = await newCity()
   const comment = { id: '01a1fd6e-8834-71a3-8d88-42bb1d65d84d', author: 'ann', text: 'seen', created_at: T1 }
-  const text = textOf(['fr-1', 'fr-2', 'fr-3'].map((id) => line(id, { comments: [{ ...comment, issue_id: id }] })))
+  const ids = ['fr-1', 'fr-2', 'fr-3']
+  // The ids that they get here are in another order than the ones that they come with.
+  const comments = (id: string) => [
+    { ...comment, issue_id: id },
+    { text: 'without one', created_at: T1 },
+  ]
+  const text = textOf(ids.map((id) => line(id, { comments: comments(id) })))
   assert.deepEqual(counts(await send(city, text)), { ...NONE, created: 3 })
   assert.deepEqual(counts(await send(city, text)), { ...NONE, unchanged: 3 })
   assert.equal(normalised(await exported(city)), normalised(text))

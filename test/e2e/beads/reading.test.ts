@@ -177,8 +177,9 @@ test('all that is ready, without a filter, comes in the same order and page by p
   assert.deepEqual(walked, ids(whole))
 })
 
-test('a read that waits answers when a bead changes, and not for anything else', async () => {
+test('a read that waits answers when what it shows changes, and not for anything else', async () => {
   const label = mark()
+  const shown = await bead({ labels: [label], title: 'shown' })
   const head = Number((await send('GET', `/ready?label=${label}`)).headers['x-svc-index'])
   let answered = false
   const waiting = send('GET', `/ready?label=${label}&index=${head}&wait=30s`).then((answer) => {
@@ -187,11 +188,16 @@ test('a read that waits answers when a bead changes, and not for anything else',
   })
   // Its answer comes after that of the wait, were it to end it.
   await city.post('/events', { type: 'custom.noise', actor: 'test' })
+  // A bead that it does not show; the other read waits for that one, and was woken later than this would have been.
+  const other = mark()
+  const others = send('GET', `/ready?label=${other}&index=${head}&wait=30s`)
+  await bead({ labels: [other] })
+  await others
   await send('GET', `/ready?label=${label}`)
   assert.equal(answered, false)
-  const made = await bead({ labels: [label] })
+  await done('PATCH', `/${shown.id}`, { title: 'shown anew' })
   const answer = await waiting
-  assert.equal(at(answer.body, 'items', 0, 'id'), made.id)
+  assert.equal(at(answer.body, 'items', 0, 'title'), 'shown anew')
   assert.ok(Number(answer.headers['x-svc-index']) > head)
   assertProblem(await send('GET', '?index=1&wait=3m'), 'validation-failed', /query\.wait/)
 })

@@ -313,6 +313,10 @@ test('children of a convoy are members of it as well, once each, and are taken o
 
   const other = await convoy([])
   assert.equal((await send('PATCH', `/beads/${child}`, { parent: other.id })).status, 200)
+  await eventually('it is said that it came', async () => {
+    const [type, payload] = (await said(other.id)).at(-1) ?? []
+    return type === 'convoy.updated' ? assert.deepEqual(payload, { added: [child], removed: [] }) !== null : undefined
+  })
   assert.equal((await send('DELETE', `/convoys/${other.id}`)).status, 200)
   assert.equal((await city.api.ask(getBead, `${city.base}/beads/${child}`)).parent, undefined, 'it stays, on its own')
 })

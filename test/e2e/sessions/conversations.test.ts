@@ -300,6 +300,12 @@ describe('conversations', { concurrency: 3 }, () => {
     assert.equal((await idle(id)).pid, pid)
     const again = await city.done('POST', `${sessionPath(id)}/stop`)
     assert.equal(again.interrupted, false)
+    const [call] = await eventually('the call is told', async () => {
+      const calls = await city.events('worker.operation', { subject: id })
+      const found = calls.filter(({ payload }) => payload.operation === 'interrupt')
+      return found.length === 0 ? undefined : found
+    })
+    assert.equal(call?.payload.result, 'succeeded')
     await city.forget(id)
   })
 

@@ -222,6 +222,8 @@ describe('steering', { concurrency: 3 }, () => {
     const second = await conversation()
     assert.notEqual(second, first)
     assert.ok((await typesOf(id)).includes('session.reset'))
+    const calls = (await city.events('worker.operation', { subject: id })).map(({ payload }) => payload.operation)
+    assert.deepEqual(calls, ['start', 'reset', 'start'])
     // Nothing is under way: it waits for nothing.
     await done(id, 'request-restart')
     await city.until(id, 'is back', ({ state, generation }) => state === 'active' && generation === 3)
@@ -271,6 +273,26 @@ describe('steering', { concurrency: 3 }, () => {
     assert.ok((await typesOf(id)).includes('session.killed'))
     await done(id, 'suspend')
     assertProblem(await to('POST', id, '/kill'), 'session-conflict')
+    await city.forget(id)
+  })
+
+  test('who asks twice with one key for an end or a fresh start gets one', async () => {
+    const id = await city.start()
+    for (const [verb, generation] of [
+      ['kill', 2],
+      ['reset', 3],
+      ['request-restart', 4],
+    ] as const) {
+      const key = { 'idempotency-key': `${id}-${verb}` }
+      const ask = () => city.send('POST', `${sessionPath(id)}/${verb}`, undefined, key)
+      const first = await ask()
+      assert.equal(first.status, 200, first.text)
+      await city.until(id, `is back after ${verb}`, (one) => one.state === 'active' && one.generation === generation)
+      const again = await ask()
+      assert.deepEqual([again.status, again.text, again.headers.etag], [200, first.text, first.headers.etag])
+      assert.equal((await city.get(id)).generation, generation, 'nothing was ended twice')
+      assert.equal((await city.get(id)).state, 'active')
+    }
     await city.forget(id)
   })
 

@@ -1,12 +1,14 @@
 // What sessions survive: the end of the supervisor, of the city, of their own processes. Over HTTP, with real programs.
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { unregisterCity } from '../../../src/contract/cities.ts'
 import { createSession } from '../../../src/contract/sessions.ts'
 import { eventually } from '../../support/http.ts'
 import { cityIs, outcome, run, runAgain } from '../../support/running.ts'
 import { newSessionCity, SessionApi } from '../../support/session-api.ts'
+import { openStream } from '../../support/sse.ts'
 import { isRunning } from '../../support/tmux-city.ts'
 
 const lines = (file: string): readonly string[] =>
@@ -17,6 +19,12 @@ const lines = (file: string): readonly string[] =>
     : []
 
 const isAlive = (pid: number | undefined): boolean => pid !== undefined && isRunning(pid)
+
+const AGENT = `[[agent]]
+name = "scribe"
+provider = "talker"
+session = "acp"
+`
 
 test('agents of every runtime outlive a supervisor that is killed, and are taken over', async () => {
   await using first = await run()
@@ -127,6 +135,33 @@ test('a supervisor that is asked to end leaves agents running; a city that is st
   )
   assert.ok(reasons.includes('session.stopped city-stop'), reasons.join(', '))
   await again.close(id)
+})
+
+test('streams of sessions and agents end when their city stops', async () => {
+  await using running = await run()
+  const city = await newSessionCity(running, 'alpha', AGENT)
+  const id = await city.start()
+  const streams = await Promise.all(
+    [`/sessions/${id}/stream`, `/sessions/${id}/stream?format=raw`, '/agents/scribe/output/stream'].map((path) =>
+      openStream(city.api, `${city.base}${path}`),
+    ),
+  )
+  await city.done('POST', '/stop')
+  for (const stream of streams) {
+    await stream.ended
+    assert.ok(stream.complete, stream.operation.path)
+  }
+})
+
+test('agents of a city whose directory is gone end when the city is given up', async () => {
+  await using running = await run()
+  const city = await newSessionCity(running, 'alpha')
+  const id = await city.start({ runtime: 'tmux' })
+  const { pid } = await city.get(id)
+  rmSync(city.dir, { recursive: true })
+  const given = await city.api.ask(unregisterCity, `${city.base}/unregister`)
+  assert.equal((await outcome(city.api, given.request_id)).status, 'succeeded')
+  assert.equal(isAlive(pid), false)
 })
 
 test('a process that dies with its host is started again; one that was left behind is ended', async () => {

@@ -45,7 +45,10 @@ test('an agent of a server with a token speaks with one of its own, while it run
     early.add(await statusWith(again.server.url, second))
     return early.has(200) ? true : undefined
   })
-  assert.deepEqual([...early].filter((status) => status !== 200 && status !== 503), [])
+  assert.deepEqual(
+    [...early].filter((status) => status !== 200 && status !== 503),
+    [],
+  )
   await cityIs(again.api, 'alpha', 'running')
   await new SessionApi(again.api, 'alpha', city.dir).close(id)
   assert.equal(await statusWith(again.server.url, second), 401)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { eventually } from '../../support/http.ts'
+import { assertProblem, eventually } from '../../support/http.ts'
 import { cityIs, run } from '../../support/running.ts'
 import { newSessionCity, type SessionApi } from '../../support/session-api.ts'
 
@@ -94,6 +94,29 @@ test('an agent that is suspended in the files is drained and not woken', async (
   assert.equal(asleep.reason, 'drained')
   await city.configure(`${AGENT('mayor')}${NAMED('mayor', 'always')}`)
   await city.is('mayor', 'active')
+})
+
+test('who is held goes on when the hold is lifted, and takes no message meanwhile', async () => {
+  await using running = await run()
+  const city = await newSessionCity(running, 'alpha', AGENT('worker'))
+  const busy = await city.start({ kind: 'agent', name: 'worker' })
+  const resting = await city.start({ kind: 'agent', name: 'worker' })
+  await city.done('POST', `/sessions/${resting}/suspend`)
+  await city.message(busy, 'sleep 1000')
+  await city.done('PATCH', '', { suspended: true })
+  await city.is(busy, 'draining')
+  for (const verb of ['messages', 'wake']) {
+    const refused = await city.send(
+      'POST',
+      `/sessions/${resting}/${verb}`,
+      verb === 'wake' ? undefined : { message: 'x' },
+    )
+    assert.match(assertProblem(refused, 'conflict-config').detail, /^conflict: the city is suspended/)
+  }
+  await city.done('PATCH', '', { suspended: false })
+  const back = await city.is(busy, 'active')
+  assert.equal(back.generation, 1, 'nothing of it was ended')
+  assert.equal((await city.get(resting)).state, 'suspended')
 })
 
 test('who depends on another agent starts after it, and ends before it', async () => {

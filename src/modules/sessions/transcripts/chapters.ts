@@ -32,6 +32,8 @@ export interface Part {
   readonly complete: boolean
   /** Where reading goes on (forward). */
   readonly next: Position
+  /** Lines among them that nobody can read. */
+  readonly unreadable?: number
 }
 
 export interface OpenEntry extends Position {
@@ -61,7 +63,12 @@ export interface Chapter {
 
 /** Lines of JSON: of the agent protocol, or of a harness. */
 export function lineChapter(number: number, log: ByteLog, dialect: Dialect, floor: () => Promise<number>): Chapter {
-  const partOf = ({ entries, complete, end }: Stretch): Part => ({ entries, complete, next: { offset: end, sub: 0 } })
+  const partOf = ({ entries, complete, end, unreadable }: Stretch): Part => ({
+    entries,
+    complete,
+    next: { offset: end, sub: 0 },
+    unreadable,
+  })
   return {
     number,
     text: false,

@@ -186,3 +186,15 @@ test('a line of that length that has not ended hides nothing before it, and what
   const page = await ended.forward({ chapter: 1, offset: 4, sub: 0 }, 10)
   assert.deepEqual([page.items.map(({ entry }) => entry.raw), page.newer], [[['two']], false])
 })
+
+test('lines that nobody can read are counted where they stand', async () => {
+  const json = (line: string) => (line.startsWith('{') ? dialect(line, 0) : undefined)
+  const text = '{"a":1}\ncut off {"b\n\n{"b":2}\n{"c":3}\nmore nonsense\n{"d":4}\n'
+  const transcript = new Transcript([lineChapter(1, logOf(text), json, noFloor)])
+  const newest = await transcript.newest(2)
+  assert.deepEqual([newest.items.length, newest.unreadable], [2, 1])
+  const older = await transcript.before(newest.items[0]?.id ?? '', 10)
+  assert.deepEqual([older.items.length, older.unreadable], [2, 1])
+  const all = await transcript.forward({ chapter: 1, offset: 0, sub: 0 }, 100)
+  assert.deepEqual([all.items.length, all.unreadable], [4, 2])
+})

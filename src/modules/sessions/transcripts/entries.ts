@@ -13,6 +13,8 @@ export const BLOCK_BYTES = 64 * 1024
 const FIRST_WINDOW_BYTES = 2 * BLOCK_BYTES
 const MAX_WINDOW_BYTES = 32 * 1024 * 1024
 const SCAN_BYTES = 1024 * 1024
+/** More are not counted. */
+const MAX_UNREADABLE = 1_000
 const NEWLINE = 10
 
 /** Bytes by offset; the output of a run, or the log of a harness. */
@@ -53,6 +55,8 @@ export interface Stretch {
   readonly complete: boolean
   /** Up to where the log was read. */
   readonly end: number
+  /** Lines among them that are no JSON. */
+  readonly unreadable: number
 }
 
 interface Line {
@@ -75,12 +79,14 @@ export async function entriesBefore(
   for (let size = FIRST_WINDOW_BYTES; ; size *= 4) {
     const from = Math.max(start, blockStart(Math.max(0, until - size)))
     const read = await linesOf(log, from, until, from === start)
-    const entries = merge(read.lines, dialect)
+    const { entries, unreadable } = merge(read.lines, dialect)
     const whole = from <= start
     if (read.begins) reached ??= read.end
     if (entries.length >= limit || whole || (entries.length > 0 && size >= MAX_WINDOW_BYTES)) {
       const complete = whole && entries.length <= limit
-      return { entries: entries.slice(-limit), complete, end: reached ?? read.end }
+      const page = entries.slice(-limit)
+      const from = complete ? start : (page[0]?.offset ?? 0)
+      return { entries: page, complete, end: reached ?? read.end, unreadable: between(unreadable, from, end) }
     }
     if (size < MAX_WINDOW_BYTES) continue
     // Nothing here that anybody reads, or the middle of a line.
@@ -117,18 +123,19 @@ export async function entriesAfter(log: ByteLog, dialect: Dialect, from: number,
   let at = from
   for (let size = FIRST_WINDOW_BYTES; ; size *= 4) {
     const { lines, end } = await linesOf(log, at, Math.min(logEnd, at + size), true)
-    const entries = merge(lines, dialect)
+    const { entries, unreadable } = merge(lines, dialect)
     const whole = at + size >= logEnd
     // The last one may go on behind the window.
     const known = whole || size >= MAX_WINDOW_BYTES ? entries : entries.slice(0, -1)
     if (known.length >= limit || whole || (known.length > 0 && size >= MAX_WINDOW_BYTES)) {
       const page = known.slice(0, limit)
       const complete = whole && known.length <= limit
-      return { entries: page, complete, end: complete ? end : (page.at(-1)?.end ?? end) }
+      const until = complete ? end : (page.at(-1)?.end ?? end)
+      return { entries: page, complete, end: until, unreadable: between(unreadable, from, until) }
     }
     if (size < MAX_WINDOW_BYTES) continue
     const next = lines.length > 0 ? end : await lineEndAfter(log, at + size, logEnd)
-    if (next === undefined) return { entries: [], complete: true, end: at }
+    if (next === undefined) return { entries: [], complete: true, end: at, unreadable: 0 }
     at = next
     size = FIRST_WINDOW_BYTES / 4
   }
@@ -147,7 +154,7 @@ export async function openEntry(log: ByteLog, dialect: Dialect, offset: number):
   const from = Math.max(start, blockStart(offset))
   if (from >= offset) return undefined
   const { lines } = await linesOf(log, from, offset, from === start)
-  const last = merge(lines, dialect).at(-1)
+  const last = merge(lines, dialect).entries.at(-1)
   return last?.run === undefined ? undefined : last
 }
 
@@ -184,11 +191,20 @@ export async function linesOf(
   return { lines, end: offset + at, begins: true }
 }
 
-function merge(lines: readonly Line[], dialect: Dialect): Entry[] {
+const between = (offsets: readonly number[], from: number, to: number): number =>
+  offsets.filter((offset) => offset >= from && offset < to).length
+
+/** The entries, and where lines begin that nobody can read. */
+function merge(lines: readonly Line[], dialect: Dialect): { readonly entries: Entry[]; readonly unreadable: number[] } {
   const entries: Entry[] = []
+  const unreadable: number[] = []
   for (const { offset, end, text } of lines) {
     const said = dialect(text, offset)
-    if (said === undefined) continue
+    if (said === undefined) {
+      if (text.trim() !== '' && typeof rawOf(text) === 'string' && unreadable.length < MAX_UNREADABLE)
+        unreadable.push(offset)
+      continue
+    }
     const last = entries.at(-1)
     // T1: a run ends where its block does.
     const run = said.merge === undefined ? undefined : `${said.merge} ${blockStart(offset)}`
@@ -209,7 +225,7 @@ function merge(lines: readonly Line[], dialect: Dialect): Entry[] {
       ...(run === undefined ? {} : { run }),
     })
   }
-  return entries
+  return { entries, unreadable }
 }
 
 /** Text goes on in the block before it; everything else stands behind. */

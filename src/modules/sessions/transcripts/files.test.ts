@@ -27,7 +27,7 @@ function place() {
     env: {},
     workDir,
     conversationId: undefined,
-    rivals: false,
+    others: { untold: false, conversations: new Set() },
     since: NOON,
     ...more,
   })
@@ -85,8 +85,18 @@ test('codex: the log of a run is the one that was begun in its directory since, 
 test('codex: where another one that has not told its key runs in the directory, it cannot be told whose log it is', async () => {
   const { query, codex } = place()
   codex('2026-05-01', KEY, NOON + 1_000)
-  assert.equal(await findHarnessLog(query({ rivals: true })), undefined)
-  assert.equal((await findHarnessLog(query({ rivals: true, conversationId: KEY })))?.conversationId, KEY)
+  const others = { untold: true, conversations: new Set<string>() }
+  assert.equal(await findHarnessLog(query({ others })), undefined)
+  assert.equal((await findHarnessLog(query({ others, conversationId: KEY })))?.conversationId, KEY)
+})
+
+test('codex: a log that is known to be of another session is not this one’s', async () => {
+  const { query, codex } = place()
+  codex('2026-05-01', OTHER, NOON + 500)
+  const path = codex('2026-05-01', KEY, NOON + 1_000)
+  assert.equal(await findHarnessLog(query({})), undefined)
+  const others = { untold: false, conversations: new Set([OTHER]) }
+  assert.deepEqual(await findHarnessLog(query({ others })), { path, conversationId: KEY })
 })
 
 test('codex: a conversation that is resumed days later is found in the file that it began in', async () => {

@@ -39,8 +39,7 @@ export interface HarnessQuery {
   /** A harness names it by its real path. */
   readonly workDir: string
   readonly conversationId: string | undefined
-  /** Another session of the harness that has not told its conversation runs in the same directory. */
-  readonly rivals: boolean
+  readonly others: Others
   /** When the conversation began, where it must be found by that. */
   readonly since: number | undefined
 }
@@ -50,6 +49,13 @@ const ID = /^[A-Za-z0-9-]{8,64}$/
 const SLACK_MS = 5_000
 const DAY_MS = 86_400_000
 const HEAD_BYTES = 64 * 1024
+
+/** Other sessions of the harness in the same directory: a log may be theirs. */
+export interface Others {
+  /** Some run, and it is not known by which log. */
+  readonly untold: boolean
+  readonly conversations: ReadonlySet<string>
+}
 
 export interface HarnessLog {
   readonly path: string
@@ -86,15 +92,16 @@ async function findCodexLog(query: HarnessQuery): Promise<HarnessLog | undefined
     const isNamed = (path: string) => path.includes(conversationId)
     // A conversation that is resumed goes on in the file of the day on which it began.
     const path =
-      (await rollouts(daysFrom(root, since))).findLast(isNamed) ?? (await rollouts(await allDays(root))).findLast(isNamed)
+      (await rollouts(daysFrom(root, since))).findLast(isNamed) ??
+      (await rollouts(await allDays(root))).findLast(isNamed)
     return path === undefined ? undefined : { path, conversationId }
   }
-  if (query.rivals) return undefined
+  if (query.others.untold) return undefined
   const workDir = await realDirectory(query.workDir)
   const found: HarnessLog[] = []
   for (const path of await rollouts(daysFrom(root, since))) {
     const id = await conversationIn(path, workDir, since)
-    if (id !== undefined) found.push({ path, conversationId: id })
+    if (id !== undefined && !query.others.conversations.has(id)) found.push({ path, conversationId: id })
   }
   // Two runs that began together in one directory cannot be told apart.
   return found.length === 1 ? found[0] : undefined

@@ -19,6 +19,7 @@ import type {
 } from '../../../contract/sessions.ts'
 import { type Handler, ok, type StreamHandler } from '../../../kernel/call.ts'
 import { type Clock, isoTime } from '../../../kernel/clock.ts'
+import type { Feed } from '../../../kernel/feed.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
 import type { SessionRecord } from '../record.ts'
 import { agentFeed } from './agent-stream.ts'
@@ -43,6 +44,8 @@ export interface TranscriptCity {
   readonly attend: (session: SessionRecord) => () => void
   /** Calls when sessions of the city come, go or change, or the city's agents do. */
   readonly onChange: (wake: () => void) => () => void
+  /** The feed, which ends with this run of the city. */
+  readonly whileRunning: (feed: Feed) => Feed
   readonly log: { readonly head: number }
 }
 
@@ -96,14 +99,16 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
 
   const stream: StreamHandler<typeof streamSession> = async ({ params, query, header }) => {
     const found = city(params.cityName)
-    const { transcripts, resolve, running, attend } = found
+    const { transcripts, resolve, running, attend, whileRunning } = found
     const session = resolve(params.id)
     const { after, lost } = await resumePoint(header('last-event-id') || query.after_cursor, () =>
       transcripts.of(session),
     )
     const options: ViewOptions = { format: query.format ?? 'conversation', thinking: query.include_thinking === true }
-    return sessionFeed(transcripts.tail(session), {
-      format: formatOf(aboutOf(session), options, ({ page, place }) => history(found, found.find(session.id) ?? session, page, place)),
+    const feed = sessionFeed(transcripts.tail(session), {
+      format: formatOf(aboutOf(session), options, ({ page, place }) =>
+        history(found, found.find(session.id) ?? session, page, place),
+      ),
       after,
       lost,
       attend: query.attended === true ? () => attend(session) : undefined,
@@ -112,6 +117,7 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
         ...(running(session) ? {} : { 'SVC-Session-Status': 'stopped' }),
       },
     })
+    return whileRunning(feed)
   }
 
   const output = async (cityName: string, identity: string, query: PageQuery) => {
@@ -127,14 +133,14 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
   }
 
   const follow = async (cityName: string, identity: string, cursor: string | undefined) => {
-    const { transcripts, ofAgent, isAgent, running, onChange } = city(cityName)
+    const { transcripts, ofAgent, isAgent, running, onChange, whileRunning } = city(cityName)
     const [session] = ofAgent(identity)
     const parsed = parseAgentCursor(cursor)
     const resumed = parsed === undefined ? undefined : ofAgent(identity).find(({ id }) => id === parsed.session)
     // Where the place is gone, its session is told anew.
     const there =
       resumed !== undefined && parsed !== undefined && (await (await transcripts.of(resumed)).has(parsed.place))
-    return agentFeed({
+    const feed = agentFeed({
       current: () => (isAgent(identity) ? ofAgent(identity)[0] : undefined),
       exists: () => isAgent(identity),
       tail: (one) => transcripts.tail(one),
@@ -144,6 +150,7 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
       resume: resumed === undefined ? undefined : { session: resumed, place: there ? parsed?.place : undefined },
       headers: session !== undefined && running(session) ? {} : { 'SVC-Agent-Status': 'stopped' },
     })
+    return whileRunning(feed)
   }
 
   const getOutput: Handler<typeof getAgentOutput> = ({ params, query }) =>

@@ -9,7 +9,7 @@ import { behindReplay, type Chapter, lineChapter, type Typed, type TypedRange, t
 import { claudeLine } from './claude.ts'
 import { codexLine } from './codex.ts'
 import type { ByteLog, Dialect } from './entries.ts'
-import { fileIdentity, fileLog, findHarnessLog, type HarnessQuery } from './files.ts'
+import { fileIdentity, fileLog, findHarnessLog, type HarnessQuery, type Others } from './files.ts'
 import { type Encode, SessionTail, type StreamState } from './stream.ts'
 import { Transcript } from './transcript.ts'
 
@@ -33,8 +33,7 @@ export interface TranscriptDeps {
   readonly typingSince: (id: string) => number | undefined
   /** Home of the user, for a harness whose environment names none. */
   readonly userHome: string
-  /** Whether another session of its harness that has not told its conversation runs in the same directory. */
-  readonly rivals: (session: SessionRecord) => boolean
+  readonly others: (session: SessionRecord) => Others
   /** Its log has told the key that it can be resumed by. */
   readonly foundConversation: (session: SessionRecord, conversationId: string) => void
 }
@@ -100,7 +99,7 @@ export class Transcripts {
       family: familyOf(session),
       home: env['HOME'] || this.#deps.userHome,
       env,
-      rivals: this.#deps.rivals(session),
+      others: this.#deps.others(session),
       workDir: session.work_dir ?? '',
       conversationId: session.conversation_id,
       since: session.last_woke_at ?? session.created_at,

@@ -29,6 +29,8 @@ export interface Page {
   readonly newer: boolean
   /** Where a stream goes on behind the page. */
   readonly place: Place | undefined
+  /** Lines of logs in it that nobody can read. */
+  readonly unreadable: number
 }
 
 const PLACE = /^(\d{1,9})-(\d{1,15})(?:\.(\d{1,15}))?$/
@@ -86,19 +88,21 @@ export class Transcript {
   /** Entries from a place on; the place of the first is where reading began. */
   async forward(from: Place, limit: number): Promise<Page> {
     const items: Item[] = []
+    let unreadable = 0
     let place = from
     for (const chapter of this.#chapters) {
       if (chapter.number < from.chapter) continue
       const start = chapter.number === from.chapter ? from : await chapter.start()
       const part = await chapter.after(start, limit - items.length)
       items.push(...part.entries.map((entry) => itemOf(chapter, entry)))
+      unreadable += part.unreadable ?? 0
       place = { ...part.next, chapter: chapter.number }
       if (!part.complete || items.length >= limit) {
         const last = chapter === this.#chapters.at(-1)
-        return { items, older: true, newer: !part.complete || !last, place }
+        return { items, older: true, newer: !part.complete || !last, place, unreadable }
       }
     }
-    return { items, older: true, newer: false, place }
+    return { items, older: true, newer: false, place, unreadable }
   }
 
   /** Output of the run that the page begins in that is no longer kept. */
@@ -131,18 +135,20 @@ export class Transcript {
 
   async #backward(end: Place | undefined, limit: number): Promise<Page> {
     const items: Item[] = []
+    let unreadable = 0
     let place: Place | undefined
     for (const chapter of this.#chapters.toReversed()) {
       if (end !== undefined && chapter.number > end.chapter) continue
       const until = chapter.number === end?.chapter ? end : undefined
       const part = await chapter.before(until, limit - items.length)
       items.unshift(...part.entries.map((entry) => itemOf(chapter, entry)))
+      unreadable += part.unreadable ?? 0
       place ??= { ...part.next, chapter: chapter.number }
       const first = chapter === this.#chapters[0]
       if (!part.complete || items.length >= limit)
-        return { items, older: !part.complete || !first, newer: end !== undefined, place }
+        return { items, older: !part.complete || !first, newer: end !== undefined, place, unreadable }
     }
-    return { items, older: false, newer: end !== undefined, place }
+    return { items, older: false, newer: end !== undefined, place, unreadable }
   }
 
   #of(number: number): Chapter | undefined {

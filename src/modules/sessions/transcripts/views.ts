@@ -14,6 +14,7 @@ import type { Item, Page } from './transcript.ts'
 /** An entry shows at most this much text (decision 66). */
 const MAX_TEXT = 64 * 1024
 const MAX_RESULT = 500
+const UNREADABLE = 'lines of its log that are no JSON were passed over'
 
 export interface ViewOptions {
   readonly format: TranscriptFormat
@@ -108,7 +109,7 @@ export function historyOf(
     readonly token: string
   },
 ): TranscriptHistory {
-  const { items } = page
+  const { items, unreadable } = page
   const compactions = items.filter(({ entry }) => entry.message.system_event?.kind === 'compaction').length
   const last = items.at(-1)
   const text = last?.text ?? false
@@ -132,7 +133,7 @@ export function historyOf(
       degraded: text,
       ...(text ? { degraded_reason: 'only the text of its terminal is known' } : {}),
     },
-    diagnostics: [],
+    diagnostics: unreadable === 0 ? [] : [{ code: 'unreadable-line', count: unreadable, message: UNREADABLE }],
   }
 }
 

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { temporaryDirectory } from '../../test/support/temporary.ts'
+import { Jobs } from './jobs.ts'
+import type { Logger } from './log.ts'
+import { openStore, STORE_SCHEMA } from './store.ts'
+
+test('a request whose store was closed under it is not tried to be ended again and again', async () => {
+  using directory = temporaryDirectory()
+  const clock = new ManualClock()
+  const path = join(directory.path, 'city.db')
+  const store = openStore({ path, migrations: [STORE_SCHEMA], owner: 'a test', clock })
+  const errors: string[] = []
+  const log: Logger = {
+    error: (_, message) => errors.push(message),
+    warn() {},
+    info() {},
+    debug() {},
+    isLevelEnabled: () => false,
+  }
+  const begun = Promise.withResolvers<void>()
+  const run = (_: unknown, signal: AbortSignal) => {
+    begun.resolve()
+    return new Promise<never>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+  }
+  const job = { operation: 'config.reload', deadlineMs: 60_000, resumable: false, run } as const
+  const jobs = new Jobs({ store, clock, log, jobs: [job] })
+  const request = { id: `req-${'0'.repeat(24)}`, operation: 'config.reload', city: 'alpha', input: {} } as const
+  await store.db.write((tx) => jobs.accept(tx, { ...request, eventCursor: '0' }))
+  await begun.promise
+  store.db.close()
+  await jobs.stop('city_stopped', 'its directory is gone')
+  assert.equal(clock.pending, 0)
+  assert.deepEqual(errors, [])
+})
