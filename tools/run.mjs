@@ -131,7 +131,9 @@ async function setUp() {
 const node = await setUp()
 const [script, ...args] = process.argv.slice(2)
 if (script !== undefined) {
-  const child = spawn(node, [resolve(root, script), ...args], {
+  // Whose first file is TypeScript loads Node's type stripper: the program itself starts without it, from its compile cache.
+  const entry = script === 'src/main.ts' ? 'tools/svcctl.mjs' : script
+  const child = spawn(node, [resolve(root, entry), ...args], {
     stdio: 'inherit',
     env: { ...process.env, SVC_CHECKOUT_NPM: npmEntry() },
   })

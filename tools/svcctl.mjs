@@ -1,4 +1,4 @@
-// The command line of a checkout. JavaScript, because the first file is loaded before there is a compile cache: stripping
+// The program in a checkout, command line and supervisor. JavaScript, because the first file is loaded before there is a compile cache: stripping
 // its types would load Node's stripper, which takes longer than everything else that a command does.
 import { enableCompileCache } from 'node:module'
 

@@ -383,6 +383,12 @@ suite('import and export', () => {
     assert.ok(err.includes(`\r${'█'.repeat(24)} 100 %  1 KiB  10 lines\u001b[K`), err)
     assert.ok(err.endsWith('\r\u001b[K'))
     assert.equal((await run('-q')).err, '')
+    const narrow = await against(answering(counts), ['bead', 'import', 'in.jsonl'], {
+      cwd: scratch.path,
+      terminal: true,
+      columns: 40,
+    })
+    assert.ok(narrow.err.includes(`\r${'█'.repeat(24)} 100 %  1 KiB …\u001b[K`), narrow.err)
   })
 
   test('lines that failed are told of on stderr, and are exit code 1', async () => {

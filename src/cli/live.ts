@@ -30,7 +30,7 @@ interface Transcript {
 
 export interface LiveOptions {
   readonly operation: 'stream-session' | 'stream-agent-output' | 'stream-agent-output-qualified'
-  readonly params: { readonly cityName: string }
+  readonly params: { readonly cityName: string; readonly id?: string }
   readonly query: object
   readonly signal: AbortSignal
   /** Where lines are typed in between. */
@@ -58,6 +58,7 @@ export async function printLive(context: Context, client: Client, options: LiveO
     },
   })
   let followed = false
+  let asked: unknown
   try {
     for await (const { event, data } of frames) {
       followed = true
@@ -65,7 +66,9 @@ export async function printLive(context: Context, client: Client, options: LiveO
       if (print.format === 'json' || print.format === 'jsonl')
         await print.lines([`{"event":${JSON.stringify(event)},"data":${data}}`])
       else await print.raw(shownOf(event, said, text))
-      if (event === 'pending') await note(pendingText(said))
+      // Told again after every reconnection, said once.
+      if (event === 'pending' && said['request_id'] !== asked) await note(pendingText(said, where.params.id))
+      if (event.startsWith('pending')) asked = event === 'pending' ? said['request_id'] : undefined
       if (event !== 'ended') continue
       await note(`the session ended: ${String(said['state'])} (${String(said['reason'])})`)
       if (operation === 'stream-session') return
@@ -119,8 +122,10 @@ const isTurn = (value: unknown): value is OutputTurn =>
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-function pendingText(said: Json): string {
+/** `session`: the one that is followed, where it is one. */
+function pendingText(said: Json, session: string | undefined): string {
   const options = listOf(said['options'])
   const choice = options.length === 0 ? '' : ` [${options.map(String).join(' | ')}]`
-  return `waits for an answer: ${String(said['prompt'] ?? said['kind'])}${choice}`
+  const how = session === undefined ? '' : `; answer with: svcctl session respond ${session} <answer>`
+  return `waits for an answer: ${String(said['prompt'] ?? said['kind'])}${choice}${how}`
 }

@@ -1,5 +1,6 @@
 /** A line on stderr that is drawn over and over while something goes on; nothing where nobody watches. */
 import type { Context } from './context.ts'
+import { cutTo } from './text-width.ts'
 
 const EVERY_MS = 100
 const BAR = 24
@@ -25,7 +26,9 @@ export class Progress {
     const now = this.#context.io.clock.now()
     if (!this.#shown || now - this.#drawnAt < EVERY_MS) return
     this.#drawnAt = now
-    await this.#context.io.stderr.write(`\r${this.#text()}\u001b[K`)
+    // A line that breaks could not be drawn over.
+    const { stderr } = this.#context.io
+    await stderr.write(`\r${cutTo(this.#text(), stderr.columns - 1)}\u001b[K`)
   }
 
   /** Takes the line away. */

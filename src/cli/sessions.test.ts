@@ -205,7 +205,8 @@ suite('live', () => {
         [path]: streaming(
           frame('1-1', turns(['user', '1-0', 'hi'], ['assistant', '1-1', 'Hel']), 'turn'),
           frame('1-2', turns(['assistant', '1-1', 'lo.']), 'turn'),
-          frame('1-3', { request_id: 'r', kind: 'approval', prompt: 'Use Bash', options: ['Allow'] }, 'pending'),
+          frame('1-3~r', { request_id: 'r', kind: 'approval', prompt: 'Use Bash', options: ['Allow'] }, 'pending'),
+          frame('1-3~r', { request_id: 'r', kind: 'approval', prompt: 'Use Bash', options: ['Allow'] }, 'pending'),
           frame('1-4', turns(['assistant', '1-9', 'Done']), 'turn'),
           ended,
         ),
@@ -214,7 +215,11 @@ suite('live', () => {
     )
     assert.equal(code, 0)
     assert.equal(out, '> hi\nHello.\nDone\n')
-    assert.match(err, /^waits for an answer: Use Bash \[Allow\]\nthe session ended: closed \(closed\)\n$/)
+    const answer = 'svcctl session respond a <answer>'
+    assert.equal(
+      err,
+      `waits for an answer: Use Bash [Allow]; answer with: ${answer}\nthe session ended: closed (closed)\n`,
+    )
   })
 
   test('formats for programs are a JSON text a line', async () => {

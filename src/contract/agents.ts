@@ -341,8 +341,18 @@ const stream = {
   frames: [
     { event: 'turn', data: AgentOutputResponse, id: 'place in the transcript', description: 'Turns.' },
     { event: 'activity', data: SessionActivityFrame, description: 'A turn began or ended.' },
-    { event: 'pending', data: PendingInteraction, description: 'It waits for an answer.' },
-    { event: 'pending_cleared', data: SessionPendingClearedFrame, description: 'It no longer waits.' },
+    {
+      event: 'pending',
+      data: PendingInteraction,
+      id: 'place in the transcript, and the question',
+      description: 'It waits for an answer. Who resumes behind it is told again, or that it no longer waits.',
+    },
+    {
+      event: 'pending_cleared',
+      data: SessionPendingClearedFrame,
+      id: 'place in the transcript',
+      description: 'It no longer waits.',
+    },
     { event: 'ended', data: StreamEndedFrame, description: 'A session of it ended; the stream goes on.' },
     { event: 'heartbeat', data: HeartbeatEvent, description: 'Every 15 s.' },
   ],

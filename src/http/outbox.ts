@@ -6,7 +6,7 @@
  * O1  They leave before any write to a store that the turn has asked for begins: that one waits for the disk.
  * O2  What is ready at another time leaves at once, and nothing is kept for longer than MAX_HELD_MS of work.
  */
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, nextTurn } from '../kernel/clock.ts'
 
 /** A turn full of slow reads must not keep the answer of the first until the last is done. */
 const MAX_HELD_MS = 2
@@ -35,7 +35,7 @@ export class Outbox {
   expect(): void {
     if (this.#open) return
     this.#open = true
-    setImmediate(() => {
+    void nextTurn().then(() => {
       this.#open = false
       this.#send()
     })

@@ -75,6 +75,24 @@ test('a read that says what it would answer waits for an event that makes it ano
   assert.equal(it.clock.pending, 0)
 })
 
+test('many reads that look take turns, so that a busy log is not looked at all the time', async () => {
+  using it = world()
+  let looks = 0
+  const version = () => {
+    looks++
+    return 'the same'
+  }
+  const waiting = Array.from({ length: 40 }, () => it.wait({ index: 0 }, version))
+  for (let ms = 0; ms < 1_000; ms += 10) {
+    await it.emit('a.one')
+    await it.clock.advance(10)
+  }
+  // Some 300 a second, and one before each wait.
+  assert.ok(looks >= 40 + 250 && looks <= 40 + 400, `${looks} looks`)
+  it.caller.abort()
+  await Promise.all(waiting)
+})
+
 test('a read whose answer cannot be looked at any more does not wait', async () => {
   using it = world()
   let looked = false

@@ -12,8 +12,11 @@ export interface BlockingInput {
 /** True where a wait is asked for, be it wrongly: who asks for none need not be listened to meanwhile. */
 export const isBlocking = ({ index, wait }: BlockingInput): boolean => index !== undefined || wait !== undefined
 
-/** Looks at what a busy log changed have so long between them, for each read that waits. */
+/** Time between two looks of one read at what a busy log changed: with many that wait, all of them look some 300 times a second. */
 const LOOK_APART_MS = 50
+const LOOK_APART_FOR_EACH_MS = 3
+/** Reads of this process that wait and look. */
+let looking = 0
 
 /**
  * Resolves at once without `index` or where the head is past it; else with the next relevant event or the time-out. With
@@ -31,21 +34,19 @@ export async function waitForChange(
   if (waitMs > MAX_WAIT_MS) throw invalidField('query.wait', 'must be at most 2m', wait)
   if (waitMs <= 0) throw invalidField('query.wait', 'must be more than 0', wait)
   if (index === undefined || log.head > index || signal.aborted) return
-  const isOther = otherThanNow(versionOf)
+  const isOther = versionOf === undefined ? undefined : otherThanNow(versionOf)
   await new Promise<void>((resolve) => {
     const cancel = clock.after(waitMs, done)
-    const look = spaced(clock, () => {
-      if (isOther()) done()
-    })
+    const look = isOther === undefined ? undefined : spaced(clock, () => isOther() && done())
     const stop = log.onCommit((events) => {
       if (!events.some((event) => event.seq > index && isRelevant(event))) return
-      if (versionOf === undefined) done()
+      if (look === undefined) done()
       else look.soon()
     })
     signal.addEventListener('abort', done, { once: true })
     function done() {
       cancel()
-      look.cancel()
+      look?.cancel()
       stop()
       signal.removeEventListener('abort', done)
       resolve()
@@ -53,11 +54,11 @@ export async function waitForChange(
   })
 }
 
-function otherThanNow(versionOf: (() => string) | undefined): () => boolean {
-  const before = versionOf?.()
+function otherThanNow(versionOf: () => string): () => boolean {
+  const before = versionOf()
   return () => {
     try {
-      return versionOf?.() !== before
+      return versionOf() !== before
     } catch {
       // Who reads the answer is told why.
       return true
@@ -65,18 +66,23 @@ function otherThanNow(versionOf: (() => string) | undefined): () => boolean {
   }
 }
 
-/** Work that is done soon after it is asked for, however often, and with some time between. */
-function spaced(clock: Clock, work: () => void): { soon(): void; cancel(): void } {
+/** Looks that come soon after they are asked for, however often that is, with some time between. */
+function spaced(clock: Clock, look: () => unknown): { soon(): void; cancel(): void } {
   let cancel: (() => void) | undefined
   let last = Number.NEGATIVE_INFINITY
+  looking++
   return {
     soon: () => {
-      cancel ??= clock.after(Math.max(0, last + LOOK_APART_MS - clock.monotonic()), () => {
+      const apart = Math.max(LOOK_APART_MS, looking * LOOK_APART_FOR_EACH_MS)
+      cancel ??= clock.after(Math.max(0, last + apart - clock.monotonic()), () => {
         cancel = undefined
         last = clock.monotonic()
-        work()
+        look()
       })
     },
-    cancel: () => cancel?.(),
+    cancel: () => {
+      looking--
+      cancel?.()
+    },
   }
 }

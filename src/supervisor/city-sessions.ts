@@ -310,7 +310,8 @@ export class CitySessions {
             .filter(({ city_path: of }) => of === path)
             .map(({ session_id: sessionId, token }) => ({ sessionId, token })),
         kill: async (token) => {
-          await killTree({ token }, clock)
+          const left = await killTree({ token }, clock)
+          if (left.length > 0) throw new Error(`processes ${left.join(', ')} could not be ended`)
         },
       },
       insight: insight(name),

@@ -137,6 +137,26 @@ describe('streams of sessions', { concurrency: 4 }, () => {
       await city.forget(id)
     })
 
+    test(`${format}: who was away when a question was answered hears of it, and who comes back before sees it again`, async () => {
+      const id = await city.startTalker()
+      const asked = await city.ask(id)
+      const known = await (async () => {
+        await using stream = await follow(id, `format=${format}`)
+        return (await named(stream, 'pending')).id
+      })()
+      await using open = await follow(id, `format=${format}`, known)
+      assert.equal((await named(open, 'pending')).id, known)
+      await city.done('POST', `${sessionPath(id)}/respond`, { action: 'approve' })
+      await named(open, 'pending_cleared')
+      await using later = await follow(id, `format=${format}`, known)
+      assert.deepEqual(JSON.parse((await named(later, 'pending_cleared')).data), { request_id: asked.request_id })
+      const whole = await settledTranscript(city, id, format)
+      await using first = await follow(id, `format=${format}`)
+      await caughtUp(first, format, whole)
+      assert.ok(!first.frames.some(({ event }) => event.startsWith('pending')))
+      await city.forget(id)
+    })
+
     test(`${format}: the stream ends when its session is closed, after everything that it said`, async () => {
       const id = await talked()
       await using stream = await follow(id, `format=${format}`)
@@ -322,6 +342,21 @@ describe('streams of sessions', { concurrency: 4 }, () => {
       await using again = await followAgent('brief', taken.at(-1)?.id)
       await caughtUp(again, 'conversation', whole, taken)
     }
+    // A place of the session that is in none of its logs: it is told anew.
+    await using anew = await followAgent('brief', `${id}/999-5`)
+    await caughtUp(anew, 'conversation', whole)
+    await city.forget(id)
+  })
+
+  test('a header that is empty leaves it to the query where a stream goes on', async () => {
+    const id = await talked()
+    await using first = await follow(id, 'format=conversation')
+    await city.message(id, 'say after')
+    await first.until(() => shown(framesOf(first, 'conversation')).endsWith('after'))
+    const cursor = encodeURIComponent(framesOf(first, 'conversation')[0]?.id ?? '')
+    await using second = await follow(id, `format=conversation&after_cursor=${cursor}`, '')
+    await second.until(() => shown(framesOf(second, 'conversation')).endsWith('after'))
+    assert.ok(!shown(framesOf(second, 'conversation')).includes('one'))
     await city.forget(id)
   })
 

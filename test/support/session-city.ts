@@ -206,7 +206,11 @@ export class SessionCity {
 
   async create(draft: Partial<NewSession> = {}): Promise<SessionRecord> {
     return this.store.db.write((tx) =>
-      this.sessions.insert(tx, { kind: 'provider', template: 'bash', origin: 'manual', cause: 'explicit', ...draft }, 'api'),
+      this.sessions.insert(
+        tx,
+        { kind: 'provider', template: 'bash', origin: 'manual', cause: 'explicit', ...draft },
+        'api',
+      ),
     )
   }
 

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { endProcessesOf } from './city-processes.ts'
 
-const MAIN = resolve(import.meta.dirname, '..', '..', 'src', 'main.ts')
+/** As `npm start` runs it. */
+const MAIN = resolve(import.meta.dirname, '..', '..', 'tools', 'svcctl.mjs')
 const START_DEADLINE_MS = 30_000
 
 export interface StartOptions {

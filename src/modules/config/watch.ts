@@ -30,7 +30,8 @@ export interface CityWatch {
 
 const TOP_FILES: ReadonlySet<string> = new Set(['city.toml', 'pack.toml', 'packs.lock'])
 const TOP_DIRECTORIES: ReadonlySet<string> = new Set(CONVENTION_DIRS)
-const IGNORED = /(?:^|\/)(?:\.git|\.beads|node_modules|__pycache__)(?:\/|$)|\.svc-next$/
+/** `.svc` holds the database, whose every write would wake a watch of that directory; its one file that counts has its own. */
+const IGNORED = /^\.svc(?:\/|$)|(?:^|\/)(?:\.git|\.beads|node_modules|__pycache__)(?:\/|$)|\.svc-next$/
 
 export function watchCity({ dir, clock, extra, changed, failed }: WatchDeps): CityWatch {
   let paths = new Set<string>()
@@ -54,7 +55,6 @@ export function watchCity({ dir, clock, extra, changed, failed }: WatchDeps): Ci
     persistent: true,
   }
   const watcher = watch(dir, options)
-  // By itself: its directory holds the database, whose every write would wake a watch of the directory.
   const site = watch(join(dir, '.svc', 'site.toml'), { ignoreInitial: true, persistent: true })
   const opened = [watcher, site]
   const ring = (path: string): void => {

@@ -44,6 +44,7 @@ export class Ending {
     const { deps, watch, journal } = this.#scene
     const startedAt = deps.clock.now()
     const exit = await this.#end(0)
+    if (exit === undefined) await this.#endByToken(session)
     await journal.write((tx) => {
       journal.abandon(tx)
       journal.operation(tx, session, 'kill', startedAt)
@@ -56,12 +57,14 @@ export class Ending {
 
   /** The city stops: what ran sleeps, and is woken when the city starts again. */
   async rest(graceMs: number): Promise<void> {
-    const { id, deps, watch, journal } = this.#scene
+    const { id, deps, journal } = this.#scene
     const exit = await this.#end(graceMs)
+    const record = deps.sessions.byId(id)
+    // Where that fails too, the next start of the city looks for it again.
+    if (exit === undefined && record?.process === true) await this.#endByToken(record)
     await journal.write((tx) => {
       const session = deps.sessions.need(tx, id)
-      // Where nothing is known of the process, the next start of the city looks for it again.
-      if (watch.presence === 'unknown' || (!session.process && session.state !== 'start-pending')) return
+      if (!session.process && session.state !== 'start-pending') return
       journal.abandon(tx)
       const turn: Turn = session.desired === 'running' ? { signal: 'rest', reason: 'city-stop' } : endOf(session)
       journal.move(tx, { ...turn, fields: { ...this.#gone(exit, turn), drain_reason: undefined } })
@@ -133,15 +136,20 @@ export class Ending {
   }
 
   /** E1: what a process left behind, or its dead host, is the session's too. */
-  async #clear({ id, token }: SessionRecord): Promise<void> {
-    const { clock, orphans, log } = this.#scene.deps
-    if (token === undefined) return
-    using limit = deadline(clock, MARGIN_MS, 'what was left behind did not end in time')
+  async #clear(session: SessionRecord): Promise<void> {
     try {
-      await Promise.race([orphans.kill(token), rejection(limit.signal)])
+      await this.#endByToken(session)
     } catch (error) {
-      log.error({ session: id, err: error }, 'processes left behind not ended')
+      this.#scene.deps.log.error({ session: session.id, err: error }, 'processes left behind not ended')
     }
+  }
+
+  /** E1, where nobody answers for its process: whatever carries its token. */
+  async #endByToken({ token }: SessionRecord): Promise<void> {
+    const { clock, orphans } = this.#scene.deps
+    if (token === undefined) return
+    using limit = deadline(clock, MARGIN_MS, 'its processes did not end in time')
+    await Promise.race([orphans.kill(token), rejection(limit.signal)])
   }
 
   #gone(exit: Exit | undefined, { reason = '' }: Turn): SessionChange {

@@ -21,6 +21,7 @@ import { waitForChange } from '../../kernel/waiting.ts'
 import { type SessionHandlersDeps, tag } from './handlers.ts'
 import { identityOf } from './identity.ts'
 import { wirePending } from './journal.ts'
+import type { LiveFacts } from './ports.ts'
 import { canAsk, hasScreen } from './views.ts'
 
 const PEEK_LINES = 5
@@ -122,7 +123,7 @@ export function createSessionReadHandlers({ city, clock }: SessionHandlersDeps) 
     if (!hasScreen(session, deps.runtimes.get(session.runtime)))
       throw problem('unsupported', `session ${session.id} has no screen`)
     const screen = sessions.screen(session.id, query.lines ?? 0)
-    if (screen === undefined) throw problem('session-conflict', `session ${session.id} does not run`)
+    if (screen === undefined) throw notRunning(session.id, sessions.live(session.id))
     return ok({
       session_id: session.id,
       lines: [...screen.lines],
@@ -138,8 +139,8 @@ export function createSessionReadHandlers({ city, clock }: SessionHandlersDeps) 
     if (attachable === undefined)
       throw problem('unsupported', `a session over ${session.runtime} has no terminal that a person can attach to`)
     const identity = identityOf(session)
-    if (identity === undefined || sessions.live(session.id)?.liveness !== 'alive')
-      throw problem('session-conflict', `session ${session.id} does not run`)
+    const live = sessions.live(session.id)
+    if (identity === undefined || live?.liveness !== 'alive') throw notRunning(session.id, live)
     const { command, args } = attachable.attachCommand(identity, session.session_name)
     return ok({ command, args: [...args] })
   }
@@ -192,6 +193,13 @@ export function createSessionReadHandlers({ city, clock }: SessionHandlersDeps) 
     'get-wait': wait,
   }
 }
+
+/** What could not be observed may run all the same. */
+const notRunning = (id: string, live: LiveFacts | undefined) =>
+  problem(
+    'session-conflict',
+    live?.liveness === 'unknown' ? `session ${id} cannot be observed at the moment` : `session ${id} does not run`,
+  )
 
 /** Undefined: all that are not closed. */
 function statesOf(text: string | undefined): readonly SessionState[] | undefined {

@@ -91,6 +91,8 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
   const stop: Handler<typeof stopSession> = async ({ params, signal }) => {
     const { sessions } = city(params.cityName)
     const session = sessions.resolve(params.id)
+    if (sessions.live(session.id)?.liveness === 'unknown')
+      throw problem('gateway-timeout', `session ${session.id} cannot be observed at the moment`)
     using limit = deadline(clock, ANSWER_MS, 'the session does not answer', signal)
     const interrupted = await sessions
       .actor(session.id)

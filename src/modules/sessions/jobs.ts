@@ -38,7 +38,10 @@ function createJob(sessions: Sessions): Job {
       )
       const found = sessions.store.byId(id)
       if (found === undefined || !USABLE.has(found.state)) {
-        const why = sessions.actor(id)?.lastError ?? found?.reason ?? 'it was closed before it had started'
+        const closed = found === undefined || found.state === 'closed'
+        const why = closed
+          ? 'it was closed before it had started'
+          : (sessions.actor(id)?.lastError ?? found.reason ?? found.state)
         throw new JobFailure('create_failed', `session ${id} was not started: ${why}`)
       }
       return (tx) => ({

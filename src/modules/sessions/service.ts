@@ -593,8 +593,8 @@ export class Sessions {
         if (this.#closed) return
         const session = this.store.byId(id)
         if (session?.process === true && session.token === token) continue
-        log.warn({ session: id }, 'orphan of an earlier run ended')
-        await orphans.kill(token)
+        log.warn({ session: id }, 'orphan of an earlier run is ended')
+        await orphans.kill(token).catch((error: unknown) => log.error({ session: id, err: error }, 'orphan not ended'))
       }
     } catch (error) {
       log.warn({ city: city.name, err: error }, 'orphans not looked for')

@@ -89,6 +89,21 @@ describe('conversations', { concurrency: 3 }, () => {
     await city.forget(id)
   })
 
+  test('what a program draws anew is there once, and what it draws on a screen of its own is there', async () => {
+    const id = await city.start()
+    const lines = ['step %s', 'bar', '> ']
+    const drawn = `printf '${lines.join('\\n')}'`
+    await city.message(id, `for n in 1 2 3; do ${drawn} $n; printf '\\e[2A\\r'; done; printf '\\e[2B\\n'`)
+    await city.said(id, 'step 3')
+    const screen = `printf '\\e[?1049h\\e[Hfirst row\\nsecond row\\e[40;1H(%s)' END`
+    await city.message(id, `${screen}; read -r _`)
+    const text = await city.said(id, '(END)')
+    assert.match(text, /\nstep 3\nbar\n> ?\n/)
+    assert.doesNotMatch(text, /step [12]/)
+    assert.match(text, /\nfirst row\nsecond row\n\(END\)$/)
+    await city.forget(id)
+  })
+
   test('what an agent says, thinks and does has a structure, and a user message names its delivery', async () => {
     const id = await city.startTalker()
     await city.message(id, 'think hard\ntool hammer\nsay done')

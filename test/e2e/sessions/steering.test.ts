@@ -15,6 +15,10 @@ const MORE = `
 name = "unready"
 provider = "bash"
 pre_start = ["echo no room >&2; exit 1"]
+[[agent]]
+name = "slow"
+provider = "bash"
+pre_start = ["sleep 1000"]
 `
 
 describe('steering', { concurrency: 3 }, () => {
@@ -340,6 +344,16 @@ describe('steering', { concurrency: 3 }, () => {
     assert.equal(told?.payload.request_id, requestId, 'it is told of the session')
     assert.match(String(request.error_message), /no room/)
     assert.equal((await city.get(id)).state, 'failed-create')
+    await city.forget(id)
+  })
+
+  test('a session that is closed while it is being started fails its creation, and says so', async () => {
+    const { id, requestId } = await city.accept({ kind: 'agent', name: 'slow' })
+    await city.is(id, 'creating')
+    await city.close(id)
+    const request = await outcome(city.api, requestId)
+    assert.deepEqual([request.status, request.error_code], ['failed', 'create_failed'])
+    assert.match(String(request.error_message), /closed before it had started/)
     await city.forget(id)
   })
 

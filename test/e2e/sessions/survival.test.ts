@@ -164,6 +164,37 @@ test('agents of a city whose directory is gone end when the city is given up', a
   assert.equal(isAlive(pid), false)
 })
 
+test('a process that nobody answers for is left alone, and ends at a word', async () => {
+  await using running = await run()
+  const city = await newSessionCity(running, 'alpha')
+  const [killed, stopped] = [await city.start(), await city.start()]
+  const pids = [(await city.get(killed)).pid, (await city.get(stopped)).pid]
+  const hosts = [city.hostOf(killed), city.hostOf(stopped)]
+  for (const host of hosts) process.kill(host, 'SIGSTOP')
+  try {
+    await running.server.kill('SIGKILL')
+    await using again = await runAgain(running.server.home)
+    await cityIs(again.api, 'alpha', 'running')
+    const next = new SessionApi(again.api, 'alpha', city.dir)
+    const unseen = await next.get(killed)
+    assert.deepEqual([unseen.state, unseen.liveness, unseen.generation], ['active', 'unknown', 1])
+    for (const rest of ['/stop', '/peek', '/attach']) {
+      const method = rest === '/stop' ? 'POST' : 'GET'
+      const refused = await next.send(method, `/sessions/${killed}${rest}`)
+      assert.ok(refused.status === 501 || /cannot be observed/.test(refused.text), `${rest}: ${refused.text}`)
+    }
+    await next.done('POST', `/sessions/${killed}/kill`)
+    assert.equal(isAlive(pids[0]), false, 'nothing of it runs')
+    await next.until(killed, 'is back', ({ state, generation }) => state === 'active' && generation === 2)
+    assert.equal((await next.get(stopped)).liveness, 'unknown')
+    await next.done('POST', '/stop')
+    assert.equal(isAlive(pids[1]), false, 'a city that is stopped runs nothing')
+  } finally {
+    // Awake they would linger for a supervisor that reads how it ended.
+    for (const host of hosts) process.kill(host, 'SIGKILL')
+  }
+})
+
 test('a process that dies with its host is started again; one that was left behind is ended', async () => {
   await using running = await run()
   const city = await newSessionCity(running, 'alpha')

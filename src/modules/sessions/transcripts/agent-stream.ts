@@ -15,8 +15,14 @@ export interface AgentFeedDeps {
   readonly onChange: (wake: () => void) => () => void
   readonly clock: Clock
   /** Where the client goes on. */
-  readonly resume: { readonly session: SessionRecord; readonly place: Place | undefined } | undefined
+  readonly resume: AgentResume | undefined
   readonly headers: Readonly<Record<string, string>>
+}
+
+interface AgentResume {
+  readonly session: SessionRecord
+  readonly place: Place | undefined
+  readonly question: string | undefined
 }
 
 export function agentFeed(deps: AgentFeedDeps): Feed {
@@ -81,6 +87,7 @@ class AgentStream {
         format: this.#deps.format(session),
         after: resume?.place,
         lost: undefined,
+        question: resume?.question,
         onEnd: (state) => this.#ended(session.id, state),
       },
       this.#sink,

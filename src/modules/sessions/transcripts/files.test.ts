@@ -37,11 +37,11 @@ function place() {
     writeFileSync(join(directory, `${KEY}.jsonl`), '')
     return join(directory, `${KEY}.jsonl`)
   }
-  const codex = (day: string, id: string, at: number, cwd = workDir) => {
+  const codex = (day: string, id: string, at: number, cwd = workDir, instructions = '') => {
     const directory = join(home, '.codex', 'sessions', ...day.split('-'))
     mkdirSync(directory, { recursive: true })
     const path = join(directory, `rollout-${day}T12-00-00-${id}.jsonl`)
-    const payload = { id, cwd, timestamp: new Date(at).toISOString() }
+    const payload = { instructions, id, cwd, timestamp: new Date(at).toISOString() }
     writeFileSync(path, `${JSON.stringify({ type: 'session_meta', payload })}\n`)
     return path
   }
@@ -80,6 +80,12 @@ test('codex: the log of a run is the one that was begun in its directory since, 
   assert.equal(await findHarnessLog(query({})), undefined)
   const path = codex('2026-05-01', KEY, NOON + 1_000)
   assert.deepEqual(await findHarnessLog(query({ workDir: alias })), { path, conversationId: KEY })
+})
+
+test('codex: a log that begins with long instructions is found', async () => {
+  const { query, codex } = place()
+  const path = codex('2026-05-01', KEY, NOON + 1_000, undefined, 'be good '.repeat(30_000))
+  assert.equal((await findHarnessLog(query({})))?.path, path)
 })
 
 test('codex: where another one that has not told its key runs in the directory, it cannot be told whose log it is', async () => {

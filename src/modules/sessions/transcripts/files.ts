@@ -48,7 +48,8 @@ const ID = /^[A-Za-z0-9-]{8,64}$/
 /** Clocks of files and ours agree to about this. */
 const SLACK_MS = 5_000
 const DAY_MS = 86_400_000
-const HEAD_BYTES = 64 * 1024
+/** The first line of a log may hold all the instructions that its harness was given. */
+const HEAD_BYTES = 1024 * 1024
 
 /** Other sessions of the harness in the same directory: a log may be theirs. */
 export interface Others {

@@ -26,7 +26,7 @@ import { agentFeed } from './agent-stream.ts'
 import { findSubAgents, readSubAgent } from './files.ts'
 import type { Transcripts } from './service.ts'
 import { type FollowOptions, type FrameInput, type StreamFormat, sessionFeed, sseFrame } from './stream.ts'
-import { formatPlace, type Page, type Place, parsePlace, type Transcript } from './transcript.ts'
+import { formatPlace, type Page, type Place, parsePlace, splitResume, type Transcript } from './transcript.ts'
 import { type About, bodyOf, historyOf, pagination, turnsOf, type ViewOptions } from './views.ts'
 
 export interface TranscriptCity {
@@ -101,16 +101,13 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
     const found = city(params.cityName)
     const { transcripts, resolve, running, attend, whileRunning } = found
     const session = resolve(params.id)
-    const { after, lost } = await resumePoint(header('last-event-id') || query.after_cursor, () =>
-      transcripts.of(session),
-    )
+    const resumed = await resumePoint(header('last-event-id') || query.after_cursor, () => transcripts.of(session))
     const options: ViewOptions = { format: query.format ?? 'conversation', thinking: query.include_thinking === true }
     const feed = sessionFeed(transcripts.tail(session), {
       format: formatOf(aboutOf(session), options, ({ page, place }) =>
         history(found, found.find(session.id) ?? session, page, place),
       ),
-      after,
-      lost,
+      ...resumed,
       attend: query.attended === true ? () => attend(session) : undefined,
       headers: {
         'SVC-Session-State': session.state,
@@ -147,7 +144,10 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
       format: (one) => agentFormat(identity, one),
       onChange,
       clock,
-      resume: resumed === undefined ? undefined : { session: resumed, place: there ? parsed?.place : undefined },
+      resume:
+        resumed === undefined
+          ? undefined
+          : { session: resumed, place: there ? parsed?.place : undefined, question: parsed?.question },
       headers: session !== undefined && running(session) ? {} : { 'SVC-Agent-Status': 'stopped' },
     })
     return whileRunning(feed)
@@ -209,12 +209,15 @@ function readPage(transcript: Transcript, { limit = DEFAULT_LIMIT, before, after
 async function resumePoint(
   cursor: string | undefined,
   open: () => Promise<Transcript>,
-): Promise<Pick<FollowOptions, 'after' | 'lost'>> {
-  if (cursor === undefined || cursor === '') return { after: undefined, lost: undefined }
-  const place = parsePlace(cursor)
+): Promise<Pick<FollowOptions, 'after' | 'lost' | 'question'>> {
+  if (cursor === undefined || cursor === '') return { after: undefined, lost: undefined, question: undefined }
+  const { place: at, question } = splitResume(cursor)
+  const place = parsePlace(at)
   if (place === undefined) throw problem('invalid-cursor', `not a place in a transcript: ${cursor.slice(0, 100)}`)
   const there = await (await open()).has(place)
-  return there ? { after: place, lost: undefined } : { after: undefined, lost: 'cursor_invalidated' }
+  return there
+    ? { after: place, lost: undefined, question }
+    : { after: undefined, lost: 'cursor_invalidated', question }
 }
 
 const EVENTS = { conversation: 'turn', raw: 'message', structured: 'structured' } as const
@@ -225,6 +228,7 @@ function formatOf(about: About, options: ViewOptions, history: HistoryAt): Strea
   const { format, thinking } = options
   return {
     key: `${format} ${thinking}`,
+    id: formatPlace,
     upsert: format === 'structured',
     frame: (input) => {
       const { items, place, text, snapshot } = input
@@ -258,22 +262,31 @@ function agentBody(agent: string, session: SessionRecord, items: Page['items'], 
 }
 
 function agentFormat(agent: string, session: SessionRecord): StreamFormat {
+  const id = (place: Place) => `${session.id}/${formatPlace(place)}`
   return {
     key: `agent ${agent}`,
+    id,
     upsert: false,
     frame: ({ items, place, text, snapshot }) => {
       const paged = snapshot === undefined ? {} : { pagination: pagination(snapshot.page, snapshot.droppedBytes) }
       const body = { ...agentBody(agent, session, items, text), ...paged }
-      return sseFrame('turn', body, `${session.id}/${formatPlace(place)}`)
+      return sseFrame('turn', body, id(place))
     },
   }
 }
 
-function parseAgentCursor(cursor: string | undefined): { readonly session: string; readonly place: Place } | undefined {
+interface AgentCursor {
+  readonly session: string
+  readonly place: Place
+  readonly question: string | undefined
+}
+
+function parseAgentCursor(cursor: string | undefined): AgentCursor | undefined {
   if (cursor === undefined || cursor === '') return undefined
-  const [session = '', at = ''] = cursor.split('/')
+  const { place: named, question } = splitResume(cursor)
+  const [session = '', at = ''] = named.split('/')
   const place = parsePlace(at)
   if (place === undefined)
     throw problem('invalid-cursor', `not a place in the output of an agent: ${cursor.slice(0, 100)}`)
-  return { session, place }
+  return { session, place, question }
 }

@@ -6,7 +6,7 @@ import { systemClock } from '../../../kernel/clock.ts'
 import { lineChapter, type Typed, terminalChapter } from './chapters.ts'
 import type { ByteLog, Dialect } from './entries.ts'
 import { Follower, type FrameInput, SessionTail } from './stream.ts'
-import { Transcript } from './transcript.ts'
+import { formatPlace, Transcript } from './transcript.ts'
 import { turnsOf } from './views.ts'
 
 /** A log that grows. */
@@ -56,7 +56,13 @@ function following(transcript: Transcript) {
     },
     end() {},
   }
-  const options = { format: { key: 'test', upsert: false, frame }, after: undefined, lost: undefined, onEnd: () => {} }
+  const options = {
+    format: { key: 'test', upsert: false, frame, id: formatPlace },
+    after: undefined,
+    lost: undefined,
+    question: undefined,
+    onEnd: () => {},
+  }
   const follower = new Follower(tail, options, sink)
   return {
     turns,

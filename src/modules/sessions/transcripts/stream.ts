@@ -15,7 +15,15 @@ import type { SessionTranscriptResponse } from '../../../contract/session-transc
 import type { Clock } from '../../../kernel/clock.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Attachment, Feed, Sink } from '../../../kernel/feed.ts'
-import { formatPlace, type Item, type OpenItem, type Page, type Place, type Transcript } from './transcript.ts'
+import {
+  formatPlace,
+  formatResume,
+  type Item,
+  type OpenItem,
+  type Page,
+  type Place,
+  type Transcript,
+} from './transcript.ts'
 
 const SNAPSHOT_ITEMS = 100
 const BATCH_ITEMS = 50
@@ -52,6 +60,8 @@ export interface StreamFormat {
   /** Whole entries again while they grow, instead of what is new of them. */
   readonly upsert: boolean
   readonly frame: (stretch: FrameInput) => string
+  /** The `id:` of a frame at that place. */
+  readonly id: (place: Place) => string
 }
 
 export interface FrameInput {
@@ -249,6 +259,8 @@ export interface FollowOptions {
   readonly after: Place | undefined
   /** Why the place that the client named is gone: it begins anew, and is told so where the format can. */
   readonly lost: ResetReason | undefined
+  /** The question that the client was told of last, as far as it says so. */
+  readonly question: string | undefined
   readonly onEnd: (state: StreamState | undefined) => void
 }
 
@@ -268,6 +280,8 @@ export class Follower {
   /** What was sent last belongs to a turn of which the client does not know that it has ended. */
   #inTurn = false
   #pending: string | undefined
+  /** It was told what is pending on this connection. */
+  #told = false
 
   constructor(tail: SessionTail, options: FollowOptions, sink: Sink) {
     this.#tail = tail
@@ -275,6 +289,7 @@ export class Follower {
     this.#sink = sink
     this.#place = options.after
     this.#reset = options.lost
+    this.#pending = options.question
     this.#leave = tail.join(this)
     this.pump()
   }
@@ -352,11 +367,14 @@ export class Follower {
   #tell(state: StreamState | undefined): void {
     const frames: string[] = []
     const pending = state?.pending
+    const place = this.#place === undefined ? '' : this.#options.format.id(this.#place)
     if (this.#pending !== undefined && pending?.request_id !== this.#pending) {
-      frames.push(sseFrame('pending_cleared', { request_id: this.#pending }))
+      frames.push(sseFrame('pending_cleared', { request_id: this.#pending }, place))
     }
-    if (pending !== undefined && pending.request_id !== this.#pending) frames.push(sseFrame('pending', pending))
+    if (pending !== undefined && !(this.#told && pending.request_id === this.#pending))
+      frames.push(sseFrame('pending', pending, formatResume(place, pending.request_id)))
     this.#pending = pending?.request_id
+    this.#told = true
     const activity = state?.state === 'closed' ? 'idle' : state?.activity
     // A turn that was over before anybody looked has ended all the same.
     const ended = this.#inTurn && activity === 'idle'

@@ -42,6 +42,17 @@ export function parsePlace(text: string): Place | undefined {
   return { chapter: Number(chapter), offset: Number(offset), sub: Number(sub ?? 0) }
 }
 
+const QUESTION = /^(.*)~([\w.:-]{1,200})$/
+
+/** The `id:` of a frame: the place, and behind a question also that its client knows of it. */
+export const formatResume = (place: string, question: string | undefined): string =>
+  question === undefined ? place : `${place}~${question}`
+
+export function splitResume(text: string): { readonly place: string; readonly question: string | undefined } {
+  const [, place = text, question] = QUESTION.exec(text) ?? []
+  return { place, question }
+}
+
 export const formatPlace = ({ chapter, offset, sub }: Place): string =>
   sub === 0 ? `${chapter}-${offset}` : `${chapter}-${offset}.${sub}`
 
