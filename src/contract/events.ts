@@ -246,6 +246,7 @@ export const emitEvent = operation({
   description: 'The 201 means that it is durable. Types under a prefix of the service are refused.',
   params: cityParams,
   body: EventEmitRequest,
+  keepsJson: true,
   headers: ['Idempotency-Key'],
   replies: { 201: EventEmitOutputBody },
   problems: [],

@@ -36,6 +36,8 @@ export interface Operation {
   readonly bodyOptional?: boolean
   /** The body is lines of JSON (`application/x-ndjson`), read while it comes in; `body` is the schema of one line. */
   readonly bodyStream?: 'ndjson'
+  /** The body is kept as JSON, not as text in columns: halves of surrogate pairs come back as they were sent. */
+  readonly keepsJson?: boolean
   /** Bytes; 1 MiB where absent. */
   readonly bodyLimit?: number
   /** Request headers beyond X-SVC-Request, which every mutation has. */

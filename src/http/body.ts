@@ -62,13 +62,13 @@ export function discard(request: IncomingMessage, clock: Clock): void {
 
 const BYTE_ORDER_MARK = '\ufeff'
 
-/** A JSON value, or 400 `invalid:`. */
-export function parseJson(bytes: Buffer): unknown {
+/** A JSON value, or 400 `invalid:`; of text that UTF-8 cannot hold only where `keepsJson`. */
+export function parseJson(bytes: Buffer, keepsJson = false): unknown {
   try {
     if (!isUtf8(bytes)) throw new SyntaxError('not UTF-8')
     const text = bytes.toString('utf8')
     const value: unknown = JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text)
-    refuseHalfPairs(text, value)
+    if (!keepsJson) refuseHalfPairs(text, value)
     return value
   } catch (error) {
     const why = error instanceof SyntaxError ? error.message : String(error)

@@ -174,7 +174,7 @@ function readJsonBody(operation: Operation, sent: Buffer | undefined): unknown {
       errors: [{ location: 'body', message: 'is required' }],
     })
   }
-  const body = parseJson(sent)
+  const body = parseJson(sent, operation.keepsJson)
   validate(operation.body, body, 'body')
   return body
 }

@@ -86,7 +86,7 @@ function explain(error: unknown, io: ServeIo): number {
   }
   if (error instanceof Problem && error.code === 'unavailable') {
     io.stderr.write(
-      `error: ${error.message}\nhint: is another supervisor running on this home? choose one with --home\n`,
+      `error: ${error.message}\nhint: another supervisor runs on this home, or its supervisor.db is broken; --home chooses another\n`,
     )
     return EXIT_HOME_TAKEN
   }

@@ -3,7 +3,7 @@
  * cities → HTTP → cities. So the API answers before any city is running, and never before every log is known.
  */
 import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { OPERATIONS } from '../contract/index.ts'
 import { SUPERVISOR_SOURCE } from '../contract/names.ts'
 import { createDocumentHandlers } from '../http/documents.ts'
@@ -90,7 +90,7 @@ export interface Supervisor {
 
 export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor> {
   const { settings, clock, env, version } = deps
-  mkdirSync(settings.home, { recursive: true, mode: 0o700 })
+  makeHome(settings.home)
   const { logger: log, close: closeLog } = openServerLog(settings)
   const metrics = createMetrics({
     citiesByStatus: () => countBy(cities.all().map(({ state }) => state)),
@@ -339,6 +339,13 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       closeLog()
     },
   }
+}
+
+/** One after the other: `recursive` tries for ever below a directory that lets nobody make anything, as /proc does. */
+function makeHome(home: string): void {
+  const missing: string[] = []
+  for (let at = home; !existsSync(at); at = dirname(at)) missing.unshift(at)
+  for (const path of missing) mkdirSync(path, { mode: 0o700 })
 }
 
 function openServerLog({ home, logLevel }: Settings) {

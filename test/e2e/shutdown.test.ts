@@ -76,7 +76,7 @@ test('a second SIGINT ends it at once', async () => {
   await slow.closed
 })
 
-test('a port that is taken is exit 3, a home that is taken exit 4, and both say what to do', async () => {
+test('a port that is taken is exit 3, a home that is taken exit 4, one that cannot be made exit 1, and all say why', async () => {
   await using running = await run()
   const { port } = new URL(running.server.url)
   const other = mkdtempSync(join(tmpdir(), 'svc-test-'))
@@ -88,6 +88,9 @@ test('a port that is taken is exit 3, a home that is taken exit 4, and both say 
     const home = await serve(['--port', '0', '--home', running.server.home])
     assert.equal(home.code, 4)
     assert.match(home.err, /another process has it open\nhint: .*--home/)
+    const nowhere = await serve(['--port', '0', '--home', '/proc/nobody/makes-this'])
+    assert.equal(nowhere.code, 1)
+    assert.match(nowhere.err, /^error: .*\/proc\/nobody'$/m)
     assert.equal((await running.api.get('/health')).status, 200)
   } finally {
     rmSync(other, { recursive: true, force: true })

@@ -705,7 +705,8 @@ function scaffoldProblem(error: unknown, path: string): unknown {
   const code = codeOf(error)
   if (code === 'ENOSPC' || code === 'EROFS' || code === 'EDQUOT')
     return problem('unavailable', `cannot write to ${path}: ${code}`, { cause: error, retryAfterSec: 5 })
-  if (code === 'EACCES' || code === 'EPERM' || code === 'ENOTDIR' || code === 'ENAMETOOLONG')
+  // ENOENT: its parent is there and lets nobody make anything, as in /proc.
+  if (['EACCES', 'EPERM', 'ENOTDIR', 'ENAMETOOLONG', 'ENOENT'].includes(code ?? ''))
     return invalidField('body.dir', `cannot be written: ${code}`, path)
   return error
 }

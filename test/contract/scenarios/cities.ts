@@ -168,6 +168,7 @@ async function refusedBodies({ main, unique }: World): Promise<Answer> {
     [{ dir: `${parent}/white space` }, 'body.dir'],
     [{ dir: `${parent}/${'n'.repeat(65)}` }, 'body.dir'],
     [{ dir: '/' }, 'body.dir'],
+    [{ dir: '/proc/nobody/makes-this' }, 'body.dir'],
     [{ dir: file, name: 'city' }, 'body.dir'],
     [{ dir: join(file, 'below'), name: 'city' }, 'body.dir'],
     [{ dir: join(loop, 'below'), name: 'city' }, 'body.dir'],
