@@ -152,7 +152,9 @@ export const ConfigReloadedPayload = Type.Object(
       },
       { additionalProperties: false, description: 'Names of what was added, changed or removed.' },
     ),
-    restarted: Type.Array(Type.String(), { description: 'Sessions that were restarted at once.' }),
+    restarted: Type.Array(Type.String(), {
+      description: 'Sessions that run otherwise than it says now: they are drained and start anew (`config-drift`).',
+    }),
     warnings: Type.Array(ConfigIssue, { maxItems: 100 }),
   },
   { $id: 'ConfigReloadedPayload', additionalProperties: false },

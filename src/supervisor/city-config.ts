@@ -26,6 +26,8 @@ export interface CityConfigsDeps {
   readonly retention: Retention
   /** Packs in git, with the lock of these files; without it every such import is an error. */
   readonly resolvePack?: (files: ConfigFiles, dir: string) => LoadOptions['resolvePack']
+  /** Ids of a city's sessions that are restarted because of this. */
+  readonly restarts: (cityName: string, drift: ConfigChange['drift']) => readonly string[]
 }
 
 type Listener = (city: City, change: ConfigChange) => void
@@ -62,6 +64,7 @@ export class CityConfigs {
       clock: this.#deps.clock,
       log: this.#deps.log,
       loadOptions: (files, dir) => this.loadOptions(files, dir),
+      restarts: (drift) => this.#deps.restarts(city.name, drift),
       onStatus: () => this.#follow(city, store, service),
     })
     service.onChange((change) => {

@@ -15,7 +15,7 @@ import type { City } from '../modules/cities/city.ts'
 import { type CityStore, cityDatabasePath } from '../modules/cities/city-store.ts'
 import type { CityActivity } from '../modules/cities/handlers.ts'
 import type { PhaseHook } from '../modules/cities/worker.ts'
-import { fingerprintsOf } from '../modules/config/drift.ts'
+import { type DriftReport, fingerprintsOf } from '../modules/config/drift.ts'
 import type { EffectiveConfig } from '../modules/config/effective.ts'
 import { renderPrompt } from '../modules/config/prompt.ts'
 import { filterFacts, promptData } from '../modules/config/prompt-data.ts'
@@ -154,6 +154,12 @@ export class CitySessions {
   /** The configuration changed; `soft`: what runs takes it as its own. */
   reconfigured(name: string, soft: boolean): void {
     this.#open.get(name)?.sessions.reconfigured(soft)
+  }
+
+  /** Ids of the sessions that a change of configuration restarts. */
+  restarted(name: string, drift: ReadonlyMap<string, DriftReport>): readonly string[] {
+    const launched = [...drift].filter(([, { drift: kind }]) => kind === 'launch' || kind === 'provision')
+    return this.#open.get(name)?.sessions.restartable(new Set(launched.map(([identity]) => identity))) ?? []
   }
 
   /** What the agents of a running city do. */

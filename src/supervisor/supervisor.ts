@@ -131,6 +131,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     log,
     retention: settings.retention,
     resolvePack: (files, dir) => packs.resolver(files, dir),
+    restarts: (name, drift) => sessions.restarted(name, drift),
   })
   const objects = new CityObjects({
     clock,

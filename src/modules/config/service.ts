@@ -61,6 +61,8 @@ export interface ConfigServiceDeps {
   readonly log: Logger
   /** How to load with these files: the lock of packs, for one, is read through them. */
   readonly loadOptions: (files: ConfigFiles, dir: string) => LoadOptions
+  /** Ids of the sessions that are restarted where so many agents, by identity, have drifted. */
+  readonly restarts?: (drift: ConfigChange['drift']) => readonly string[]
   /** What is in force, or what is wrong, has changed. */
   readonly onStatus?: () => void
 }
@@ -238,7 +240,13 @@ export class ConfigService implements CityConfig {
     }
     if (input.dryRun === true) return outcome
     const changed = changedNames(good, candidate)
-    const reloaded = reloadedEvent(this.#deps.name, good, candidate, { source: 'api', changed, actor: input.actor })
+    const restarted = this.#restarts(good, candidate)
+    const reloaded = reloadedEvent(this.#deps.name, good, candidate, {
+      source: 'api',
+      changed,
+      actor: input.actor,
+      restarted,
+    })
     const events = [...(input.events?.(outcome) ?? []), ...(reloaded === undefined ? [] : [reloaded])]
     const { claim, reply } = input
     const answer = claim === undefined || reply === undefined ? {} : { answer: { claim, reply: reply(outcome) } }
@@ -322,6 +330,7 @@ export class ConfigService implements CityConfig {
       source,
       changed,
       actor: source === 'watch' ? 'supervisor' : 'api',
+      restarted: soft ? [] : this.#restarts(good, loaded),
     })
     const { store } = this.#deps
     await store.db.write((tx) => {
@@ -329,6 +338,10 @@ export class ConfigService implements CityConfig {
       this.#apply(tx, loaded, { source, soft, changed })
     })
     return { outcome: 'applied', revision, warnings: loaded.warnings, issues: [] }
+  }
+
+  #restarts(before: Good, after: Good): readonly string[] {
+    return this.#deps.restarts?.(driftOf(before, after)) ?? []
   }
 
   #begin(loaded: Good): Promise<void> {
@@ -483,12 +496,19 @@ export class ConfigService implements CityConfig {
   }
 }
 
+interface Occasion {
+  readonly source: ConfigSource
+  readonly changed: ChangedNames
+  readonly actor: string
+  readonly restarted: readonly string[]
+}
+
 /** Nothing to tell where the files differ and their meaning does not. */
 function reloadedEvent(
   city: string,
   before: Good,
   after: Good,
-  { source, changed, actor }: { readonly source: ConfigSource; readonly changed: ChangedNames; readonly actor: string },
+  { source, changed, actor, restarted }: Occasion,
 ): EventDraft | undefined {
   if (before.config.revision === after.config.revision) return undefined
   const { agents, rigs, providers, orders, formulas, packs } = changed
@@ -508,7 +528,7 @@ function reloadedEvent(
         formulas: [...formulas],
         packs: [...packs],
       },
-      restarted: [],
+      restarted: [...restarted],
       warnings: after.warnings.slice(0, EVENT_ISSUES).map((issue) => ({ ...issue })),
     },
   }

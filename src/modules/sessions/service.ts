@@ -187,6 +187,14 @@ export class Sessions {
     else for (const actor of this.#actors.values()) actor.poke()
   }
 
+  /** Ids of running sessions of these agents that may be restarted without asking anybody (`reconcile.ts`, R4). */
+  restartable(agents: ReadonlySet<string>): readonly string[] {
+    return this.#openNow()
+      .filter(({ kind, template, process }) => process && kind === 'agent' && agents.has(template))
+      .filter(({ id, pinned }) => !pinned && !this.#attended(id))
+      .map(({ id }) => id)
+  }
+
   async #rebase(): Promise<void> {
     const { config, fingerprints, store, log, city } = this.#deps
     const running = this.#openNow().filter(({ process, kind }) => process && kind === 'agent')

@@ -119,6 +119,32 @@ test('who is held goes on when the hold is lifted, and takes no message meanwhil
   assert.equal((await city.get(resting)).state, 'suspended')
 })
 
+test('who runs otherwise than the files say now is restarted, and the event says who; a pinned one is left', async () => {
+  await using running = await run()
+  const city = await newSessionCity(running, 'alpha', AGENT('worker', 'env = { COLOUR = "red" }'))
+  const id = await city.start({ kind: 'agent', name: 'worker' })
+  const pinned = await city.start({ kind: 'agent', name: 'worker' })
+  await city.done('POST', `/sessions/${pinned}/pin`)
+  const told = async () => (await city.events('config.reloaded')).at(-1)?.payload.restarted
+  await city.configure(AGENT('worker', 'env = { COLOUR = "red" }\nnudge = "go on"'))
+  assert.deepEqual(await told(), [], 'what is read when it is needed restarts nobody')
+  await city.configure(AGENT('worker', 'env = { COLOUR = "blue" }'))
+  assert.deepEqual(await told(), [id])
+  await city.is(id, 'draining')
+  await city.done('POST', `/sessions/${id}/drain-ack`)
+  await eventually('it runs anew', async () => {
+    const { generation, state } = await city.get(id)
+    return generation === 2 && state === 'active' ? true : undefined
+  })
+  await city.message(id, 'echo it-is-$COLOUR')
+  await city.said(id, 'it-is-blue')
+  assert.equal((await city.get(pinned)).generation, 1)
+  const drained = (await city.events('session.*', { subject: id })).filter(
+    ({ payload }) => payload.reason === 'config-drift',
+  )
+  assert.ok(drained.length > 0)
+})
+
 test('who depends on another agent starts after it, and ends before it', async () => {
   await using running = await run()
   const slow = AGENT('base', 'pre_start = ["sleep 1"]')
