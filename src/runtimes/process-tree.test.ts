@@ -38,7 +38,7 @@ suite('the processes of a session', { timeout: 60_000 }, () => {
   })
 
   test('a fork storm is stopped', async () => {
-    const script = `f() { while :; do sleep 0.02 & (sleep 0.05 &) ; done; }; f & f & f & echo ready; wait`
+    const script = `f() { while :; do sleep 0.2 & (sleep 0.4 &) ; done; }; f & f & f & echo ready; wait`
     const tree = await start(script)
     while (membersOf(tree.tree).length < 30) await delay(systemClock, 5)
     assert.deepEqual(await killTree(tree.tree, systemClock), [])

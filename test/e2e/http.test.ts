@@ -244,7 +244,7 @@ describe('http', { concurrency: 4 }, () => {
       assert.equal(errors?.[0]?.location, 'body')
     }
     assertProblem(
-      await post('{"type":"a.b","actor":"\\ud83d"}'),
+      await api().call('POST', '/v0/city/alpha/beads', { bytes: '{"title":"\\ud83d"}', headers: json }),
       'invalid-request',
       'invalid: the body is not JSON: a text has half of a surrogate pair',
     )

@@ -16,6 +16,7 @@ import type {
 import { type Handler, ok } from '../../kernel/call.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
+import type { StoredEvent } from '../../kernel/event-log.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import { waitForChange } from '../../kernel/waiting.ts'
 import { type SessionHandlersDeps, tag } from './handlers.ts'
@@ -30,15 +31,23 @@ const isRelevant = ({ type }: { readonly type: string }): boolean =>
 
 export function createSessionReadHandlers({ city, clock }: SessionHandlersDeps) {
   const list: Handler<typeof listSessions> = async ({ params, query, signal }) => {
-    await waitForChange(city(params.cityName).store.log, query, clock, signal, isRelevant)
-    const { sessions, store } = city(params.cityName)
-    const index = { 'X-SVC-Index': String(store.log.head) }
     const states = statesOf(query.state)
+    const { template, rig } = query
     const filter = {
       ...(states === undefined ? {} : { states }),
-      ...(query.template === undefined ? {} : { template: query.template }),
-      ...(query.rig === undefined ? {} : { rig: query.rig }),
+      ...(template === undefined ? {} : { template }),
+      ...(rig === undefined ? {} : { rig }),
     }
+    // One that has left the state that is asked for is news, one of another template or rig is not.
+    const isListed = ({ subject = '' }: StoredEvent): boolean => {
+      const session = city(params.cityName).sessions.store.byId(subject)
+      if (session === undefined) return true
+      return (template ?? session.template) === session.template && (rig ?? session.rig) === session.rig
+    }
+    const isNews = (event: StoredEvent) => isRelevant(event) && isListed(event)
+    await waitForChange(city(params.cityName).store.log, query, clock, signal, isNews)
+    const { sessions, store } = city(params.cityName)
+    const index = { 'X-SVC-Index': String(store.log.head) }
     const limit = query.limit || DEFAULT_LIMIT
     const page = sessions.store.page(filter, keyOf('sessions', query.cursor), limit + 1, query.order)
     const items = page.slice(0, limit)
@@ -65,10 +74,12 @@ export function createSessionReadHandlers({ city, clock }: SessionHandlersDeps) 
   }
 
   const deliveries: Handler<typeof listSessionDeliveries> = async ({ params, query, signal }) => {
-    await waitForChange(city(params.cityName).store.log, query, clock, signal, isRelevant)
+    const { id } = city(params.cityName).sessions.resolve(params.id)
+    const isNews = (event: StoredEvent) => event.subject === id && isRelevant(event)
+    await waitForChange(city(params.cityName).store.log, query, clock, signal, isNews)
     const { sessions, store } = city(params.cityName)
+    sessions.resolve(id)
     const index = { 'X-SVC-Index': String(store.log.head) }
-    const { id } = sessions.resolve(params.id)
     const limit = query.limit || DEFAULT_LIMIT
     const after = query.cursor === undefined ? undefined : seqOf(query.cursor)
     const page = sessions.deliveries.page(id, query.state, after, limit + 1, query.order)
