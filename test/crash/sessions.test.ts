@@ -3,7 +3,7 @@
  * is forgotten, and nothing runs that belongs to nobody.
  *
  *   SVC_SEED=123 n26 --test test/crash/sessions.test.ts     the same chances again
- *   SVC_SOAK=1                                              two minutes of it, and 60 aimed strikes
+ *   SVC_SOAK=1                                              two minutes of killing, and 60 aimed strikes
  */
 import assert from 'node:assert/strict'
 import { existsSync, type FSWatcher, statSync, watch } from 'node:fs'
@@ -17,7 +17,7 @@ import { ChaosCity, type Talk } from '../support/session-chaos.ts'
 import { withoutTmux } from '../support/tmux-city.ts'
 
 const SOAK = process.env['SVC_SOAK'] === '1'
-const CHAOS_MS = SOAK ? 120_000 : 20_000
+const CHAOS_MS = SOAK ? 120_000 : 60_000
 const SESSIONS = 30
 const STRIKES = SOAK ? 60 : 8
 const RUNTIMES: readonly RuntimeName[] = withoutTmux === false ? ['tmux', 'subprocess', 'acp'] : ['subprocess', 'acp']
