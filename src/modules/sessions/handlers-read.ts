@@ -1,6 +1,6 @@
 /** Reading sessions: lists, one of them, what waits, screens (sheet 04 §§4.1, 4.6, 4.11, 4.12). */
 import { DEFAULT_LIMIT } from '../../contract/paging.ts'
-import { SESSION_STATES, type SessionState } from '../../contract/session-model.ts'
+import { SESSION_STATES, type SessionResponse, type SessionState } from '../../contract/session-model.ts'
 import type {
   attachSession,
   getSession,
@@ -38,30 +38,28 @@ export function createSessionReadHandlers({ city, clock }: SessionHandlersDeps) 
       ...(template === undefined ? {} : { template }),
       ...(rig === undefined ? {} : { rig }),
     }
-    // One that has left the state that is asked for is news, one of another template or rig is not.
-    const isListed = ({ subject = '' }: StoredEvent): boolean => {
-      const session = city(params.cityName).sessions.store.byId(subject)
-      if (session === undefined) return true
-      return (template ?? session.template) === session.template && (rig ?? session.rig) === session.rig
-    }
-    const isNews = (event: StoredEvent) => isRelevant(event) && isListed(event)
-    await waitForChange(city(params.cityName).store.log, query, clock, signal, isNews)
-    const { sessions, store } = city(params.cityName)
-    const index = { 'X-SVC-Index': String(store.log.head) }
     const limit = query.limit || DEFAULT_LIMIT
-    const page = sessions.store.page(filter, keyOf('sessions', query.cursor), limit + 1, query.order)
-    const items = page.slice(0, limit)
-    const last = items.at(-1)
+    const after = keyOf('sessions', query.cursor)
+    const read = () => {
+      const { sessions, store } = city(params.cityName)
+      const page = sessions.store.page(filter, after, limit + 1, query.order)
+      const last = page.length > limit ? page[limit - 1] : undefined
+      return { sessions, head: store.log.head, shown: page.slice(0, limit), last, total: sessions.store.count(filter) }
+    }
+    const version = () => {
+      const { sessions, shown, total } = read()
+      return JSON.stringify([total, shown.map((session) => steady(sessions.view(session)))])
+    }
+    await waitForChange(city(params.cityName).store.log, query, clock, signal, isRelevant, version)
+    const { sessions, head, shown, last, total } = read()
     const lines = query.peek === true ? (query.peek_lines ?? PEEK_LINES) : undefined
     return ok(
       {
-        items: items.map((session) => sessions.view(session, lines)),
-        total: sessions.store.count(filter),
-        ...(page.length > limit && last !== undefined
-          ? { next_cursor: formatPageToken('sessions', [last.created_at, last.id]) }
-          : {}),
+        items: shown.map((session) => sessions.view(session, lines)),
+        total,
+        ...(last === undefined ? {} : { next_cursor: formatPageToken('sessions', [last.created_at, last.id]) }),
       },
-      index,
+      { 'X-SVC-Index': String(head) },
     )
   }
 
@@ -204,6 +202,9 @@ export function createSessionReadHandlers({ city, clock }: SessionHandlersDeps) 
     'get-wait': wait,
   }
 }
+
+/** Without what changes from look to look: that is no news to wait for. */
+const steady = (view: SessionResponse) => ({ ...view, observed_at: '', last_active: '' })
 
 /** What could not be observed may run all the same. */
 const notRunning = (id: string, live: LiveFacts | undefined) =>

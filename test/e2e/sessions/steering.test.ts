@@ -481,7 +481,7 @@ describe('steering', { concurrency: 3 }, () => {
     const index = await city.head()
     const blocking = city.done('GET', `/sessions?template=piped&index=${index}&wait=20s`)
     // Of another template: no news for who waits for these.
-    await city.close(await city.start())
+    await city.forget(await city.start())
     await done(open[0] ?? '', 'rename', { title: 'Renamed' })
     assert.equal(at(await blocking, 'items', 0, 'title'), 'Renamed')
     for (const id of made) await city.forget(id)
