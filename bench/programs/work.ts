@@ -7,7 +7,7 @@ import type { SqlValue, Tx } from '../../src/kernel/database.ts'
 import { STORE_SCHEMA } from '../../src/kernel/store.ts'
 import { type BeadColumns, RECORD_SQL } from '../../src/modules/beads/record.ts'
 import { EMPTY_COLUMNS, insertRows } from '../../src/modules/beads/rows.ts'
-import { BEADS_LISTS_SCHEMA, BEADS_SCHEMA } from '../../src/modules/beads/schema.ts'
+import { BEADS_SCHEMA } from '../../src/modules/beads/schema.ts'
 import { number, type Options, serveCommands, text } from '../child.ts'
 import { machineMicros, percentile } from '../numbers.ts'
 import { type BenchBead, benchBead, benchLine, ROOT } from '../work-data.ts'
@@ -61,7 +61,6 @@ function openBare(path: string): Bare {
   for (const pragma of ['locking_mode = EXCLUSIVE', 'journal_mode = WAL', 'synchronous = FULL']) db.pragma(pragma)
   db.exec(STORE_SCHEMA)
   db.exec(BEADS_SCHEMA)
-  db.exec(BEADS_LISTS_SCHEMA)
   const statements = new Map<string, BetterSqlite3.Statement<SqlValue[], Record<string, SqlValue>>>()
   const prepared = (sql: string) => {
     const found = statements.get(sql) ?? db.prepare<SqlValue[], Record<string, SqlValue>>(sql)

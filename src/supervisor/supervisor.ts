@@ -17,7 +17,7 @@ import { type Logger, openLog } from '../kernel/log.ts'
 import { MergedLog } from '../kernel/merged-log.ts'
 import { REACTIONS_SCHEMA } from '../kernel/reactions.ts'
 import { openStore, readMeta, STORE_SCHEMA, type Store } from '../kernel/store.ts'
-import { BEADS_LISTS_SCHEMA, BEADS_SCHEMA } from '../modules/beads/schema.ts'
+import { BEADS_SCHEMA } from '../modules/beads/schema.ts'
 import { isStarting } from '../modules/cities/city.ts'
 import { CITY_MIGRATIONS } from '../modules/cities/city-store.ts'
 import { createCityHandlers } from '../modules/cities/handlers.ts'
@@ -26,7 +26,7 @@ import { Cities } from '../modules/cities/service.ts'
 import { diskFiles } from '../modules/config/files.ts'
 import { createConfigHandlers, reloadJob } from '../modules/config/handlers.ts'
 import { CONFIG_SCHEMA } from '../modules/config/transaction.ts'
-import { CONVOYS_CHANGES_SCHEMA, CONVOYS_CHILDREN_SCHEMA, CONVOYS_SCHEMA } from '../modules/convoys/schema.ts'
+import { CONVOYS_SCHEMA } from '../modules/convoys/schema.ts'
 import { createEventHandlers } from '../modules/events/handlers.ts'
 import { createHealthHandlers } from '../modules/health/handlers.ts'
 import { createMetrics } from '../modules/health/metrics.ts'
@@ -59,9 +59,6 @@ export const CITY_SCHEMA: Migrations = [
   CONVOYS_SCHEMA,
   REACTIONS_SCHEMA,
   SESSIONS_SCHEMA,
-  BEADS_LISTS_SCHEMA,
-  CONVOYS_CHILDREN_SCHEMA,
-  CONVOYS_CHANGES_SCHEMA,
 ]
 export const SUPERVISOR_MIGRATIONS: Migrations = [`${STORE_SCHEMA}${REGISTRY_SCHEMA}`]
 const MAX_LOG_BYTES = 16 * 1024 * 1024

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { openStore, STORE_SCHEMA, type Store } from '../../src/kernel/store.ts'
 import type { WorkCity, WorkConfig } from '../../src/modules/beads/city.ts'
 import { Claims } from '../../src/modules/beads/claim.ts'
-import { BEADS_LISTS_SCHEMA, BEADS_SCHEMA } from '../../src/modules/beads/schema.ts'
+import { BEADS_SCHEMA } from '../../src/modules/beads/schema.ts'
 import { BeadStore } from '../../src/modules/beads/store.ts'
 import { asMap } from './document.ts'
 import { ManualClock } from './manual-clock.ts'
@@ -35,7 +35,7 @@ export function openWorkStore(
   const directory = temporaryDirectory()
   const clock = new ManualClock()
   const path = join(directory.path, 'city.db')
-  const migrations = [STORE_SCHEMA, BEADS_SCHEMA, BEADS_LISTS_SCHEMA]
+  const migrations = [STORE_SCHEMA, BEADS_SCHEMA]
   const store = openStore({ path, migrations, owner: 'a test', clock })
   const beads = new BeadStore({ db: store.db, log: store.log, clock })
   const alone = (name: string) => [name]

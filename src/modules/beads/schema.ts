@@ -1,10 +1,34 @@
 /**
  * The work store: tables of beads in `city.db` (sheet 03; decisions 42–50). Times are milliseconds since the epoch.
  *
- * `beads.blockers` is the number of scheduling edges whose target is not closed, dangling ones included; it is kept in
- * the write that changes an edge or a status, so that `ready` reads an index and nothing else. `workable` is 0 for types
- * and labels that are never work (sheet 03 §1.3).
+ * Q1  `beads.blockers` is the number of scheduling edges whose target is not closed, dangling ones included; it is kept in
+ *     the write that changes an edge or a status, so that `ready` reads an index and nothing else. `workable` is 0 for types
+ *     and labels that are never work (sheet 03 §1.3).
+ * Q2  `beads.labels` is the set of its labels, sorted, as JSON: a bead is read, and a filter looks, without other rows.
+ *     `bead_labels` has the same the other way about, by number, so that new beads come where the last ones are.
+ * Q3  `bead_counts` says how many beads there are of each combination that there is; kept by triggers, in the write that
+ *     changes a bead, whoever changes it. A row without beads goes.
  */
+
+/** The columns that filters look at; labels come last, because they may be long. */
+const FACTS = `created_at DESC, id DESC, status, issue_type, priority, assignee, rig, parent, routed_to, root_bead_id, ephemeral,
+  blockers, workable, updated_at, closed_at, defer_until, "from", ref, outcome, attempt, session_id, labels`
+
+/** What is counted: the columns of `bead_counts`. */
+export const COUNTED = ['status', 'issue_type', 'rig', 'priority'] as const
+const LIKE_NEW = COUNTED.map((column) => `${column} IS new.${column}`).join(' AND ')
+const LIKE_OLD = COUNTED.map((column) => `${column} IS old.${column}`).join(' AND ')
+const NEW = COUNTED.map((column) => `new.${column}`).join(', ')
+const DIFFERS = COUNTED.map((column) => `new.${column} IS NOT old.${column}`).join(' OR ')
+
+const beadCame = `
+  INSERT INTO bead_counts (${COUNTED.join(', ')}, beads) SELECT ${NEW}, 0
+    WHERE NOT EXISTS (SELECT 1 FROM bead_counts WHERE ${LIKE_NEW});
+  UPDATE bead_counts SET beads = beads + 1 WHERE ${LIKE_NEW};`
+const beadWent = `
+  UPDATE bead_counts SET beads = beads - 1 WHERE ${LIKE_OLD};
+  DELETE FROM bead_counts WHERE ${LIKE_OLD} AND beads = 0;`
+
 export const BEADS_SCHEMA = `
 CREATE TABLE beads (
   n INTEGER PRIMARY KEY,
@@ -44,14 +68,12 @@ CREATE TABLE beads (
   lease_expires_at INTEGER,
   needs TEXT,
   metadata TEXT NOT NULL DEFAULT '{}',
-  interchange TEXT
+  interchange TEXT,
+  labels TEXT NOT NULL DEFAULT '[]'
 ) STRICT;
 -- What lists look at, in their order: a filter reads one of these two from end to end and no row (modules/beads/filters.ts).
-CREATE INDEX beads_facts ON beads (created_at DESC, id DESC, status, issue_type, priority, assignee, rig, parent, routed_to,
-  root_bead_id, ephemeral, blockers, workable, updated_at, closed_at, defer_until, "from", ref, outcome, attempt, session_id);
-CREATE INDEX beads_live ON beads (created_at DESC, id DESC, status, issue_type, priority, assignee, rig, parent, routed_to,
-  root_bead_id, ephemeral, blockers, workable, updated_at, closed_at, defer_until, "from", ref, outcome, attempt, session_id)
-  WHERE status <> 'closed';
+CREATE INDEX beads_facts ON beads (${FACTS});
+CREATE INDEX beads_live ON beads (${FACTS}) WHERE status <> 'closed';
 CREATE INDEX beads_type ON beads (issue_type, created_at DESC, id DESC);
 CREATE INDEX beads_assignee ON beads (assignee, created_at DESC, id DESC) WHERE assignee IS NOT NULL;
 CREATE INDEX beads_parent ON beads (parent, created_at, id) WHERE parent IS NOT NULL;
@@ -74,10 +96,9 @@ CREATE INDEX beads_assigned_open ON beads (assignee, coalesce(priority, 2), crea
 
 CREATE TABLE bead_labels (
   label TEXT NOT NULL,
-  bead TEXT NOT NULL,
-  PRIMARY KEY (bead, label)
+  n INTEGER NOT NULL,
+  PRIMARY KEY (label, n)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX bead_labels_label ON bead_labels (label, bead);
 
 CREATE TABLE bead_metadata (
   bead TEXT NOT NULL,
@@ -115,48 +136,6 @@ CREATE VIRTUAL TABLE bead_words USING fts5 (title, description, content = '', co
 
 -- Ids that were ever given out: an id is never used twice (sheet 03 §1.1).
 CREATE TABLE bead_ids_gone (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-`
-
-/** The columns that filters look at; labels come last, because they may be long. */
-const FACTS = `created_at DESC, id DESC, status, issue_type, priority, assignee, rig, parent, routed_to, root_bead_id, ephemeral,
-  blockers, workable, updated_at, closed_at, defer_until, "from", ref, outcome, attempt, session_id, labels`
-
-/** What is counted: the columns of `bead_counts`. */
-export const COUNTED = ['status', 'issue_type', 'rig', 'priority'] as const
-const LIKE_NEW = COUNTED.map((column) => `${column} IS new.${column}`).join(' AND ')
-const LIKE_OLD = COUNTED.map((column) => `${column} IS old.${column}`).join(' AND ')
-const NEW = COUNTED.map((column) => `new.${column}`).join(', ')
-const DIFFERS = COUNTED.map((column) => `new.${column} IS NOT old.${column}`).join(' OR ')
-
-const beadCame = `
-  INSERT INTO bead_counts (${COUNTED.join(', ')}, beads) SELECT ${NEW}, 0
-    WHERE NOT EXISTS (SELECT 1 FROM bead_counts WHERE ${LIKE_NEW});
-  UPDATE bead_counts SET beads = beads + 1 WHERE ${LIKE_NEW};`
-const beadWent = `
-  UPDATE bead_counts SET beads = beads - 1 WHERE ${LIKE_OLD};
-  DELETE FROM bead_counts WHERE ${LIKE_OLD} AND beads = 0;`
-
-/**
- * What makes lists quick where there are very many beads.
- *
- * Q1  `beads.labels` is the set of its labels, sorted, as JSON: a bead is read, and a filter looks, without other rows.
- *     `bead_labels` has the same the other way about, by number, so that new beads come where the last ones are.
- * Q2  `bead_counts` says how many beads there are of each combination that there is; kept by triggers, in the write that
- *     changes a bead, whoever changes it. A row without beads goes.
- */
-export const BEADS_LISTS_SCHEMA = `
-ALTER TABLE beads ADD COLUMN labels TEXT NOT NULL DEFAULT '[]';
-UPDATE beads SET labels = (SELECT json_group_array(label) FROM (SELECT label FROM bead_labels WHERE bead = beads.id ORDER BY label))
-  WHERE id IN (SELECT bead FROM bead_labels);
-CREATE TABLE labels_by_number (label TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (label, n)) STRICT, WITHOUT ROWID;
-INSERT INTO labels_by_number SELECT l.label, b.n FROM bead_labels l JOIN beads b ON b.id = l.bead;
-DROP TABLE bead_labels;
-ALTER TABLE labels_by_number RENAME TO bead_labels;
-
-DROP INDEX beads_facts;
-DROP INDEX beads_live;
-CREATE INDEX beads_facts ON beads (${FACTS});
-CREATE INDEX beads_live ON beads (${FACTS}) WHERE status <> 'closed';
 
 CREATE TABLE bead_counts (
   status TEXT NOT NULL,
@@ -166,7 +145,6 @@ CREATE TABLE bead_counts (
   beads INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX bead_counts_of ON bead_counts (${COUNTED.join(', ')});
-INSERT INTO bead_counts SELECT ${COUNTED.join(', ')}, count(*) FROM beads GROUP BY ${COUNTED.join(', ')};
 CREATE TRIGGER bead_counted AFTER INSERT ON beads BEGIN ${beadCame}
 END;
 CREATE TRIGGER bead_uncounted AFTER DELETE ON beads BEGIN ${beadWent}

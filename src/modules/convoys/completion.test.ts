@@ -7,10 +7,10 @@ import type { Tx } from '../../kernel/database.ts'
 import { REACTIONS_SCHEMA, Reactions } from '../../kernel/reactions.ts'
 import { openStore, STORE_SCHEMA } from '../../kernel/store.ts'
 import { convoyBeads } from '../../supervisor/city-convoys.ts'
-import { BEADS_LISTS_SCHEMA, BEADS_SCHEMA } from '../beads/schema.ts'
+import { BEADS_SCHEMA } from '../beads/schema.ts'
 import { type BeadDraft, BeadStore } from '../beads/store.ts'
 import { closeConvoy, convoyReaction, sweepConvoys } from './completion.ts'
-import { CONVOYS_CHANGES_SCHEMA, CONVOYS_CHILDREN_SCHEMA, CONVOYS_SCHEMA } from './schema.ts'
+import { CONVOYS_SCHEMA } from './schema.ts'
 
 /** Beads, convoys and the reaction to them, on a real store, without a server. */
 class World implements AsyncDisposable {
@@ -18,15 +18,7 @@ class World implements AsyncDisposable {
   readonly #clock = new ManualClock()
   readonly store = openStore({
     path: join(this.#directory.path, 'city.db'),
-    migrations: [
-      STORE_SCHEMA,
-      BEADS_SCHEMA,
-      CONVOYS_SCHEMA,
-      REACTIONS_SCHEMA,
-      BEADS_LISTS_SCHEMA,
-      CONVOYS_CHILDREN_SCHEMA,
-      CONVOYS_CHANGES_SCHEMA,
-    ],
+    migrations: [STORE_SCHEMA, BEADS_SCHEMA, CONVOYS_SCHEMA, REACTIONS_SCHEMA],
     owner: 'a test',
     clock: this.#clock,
   })
