@@ -197,6 +197,12 @@ suite('tmux', { skip: withoutTmux }, () => {
     const adoption = await city.runtime().adopt(spec, soon())
     assert.ok(adoption.state === 'dead')
     assert.equal(adoption.exit.code, 7)
+    // Nobody who is not needed any more runs on: neither its terminal nor who wrote its log.
+    assert.ok(!city.tmux('list-sessions', '-F', '#{session_name}').includes(spec.name))
+    await until(
+      'the writer of its log has ended',
+      async () => !(await run('ps', ['-eo', 'args'])).includes(spec.directory),
+    )
 
     const killed = await runtime.start(city.spec('sleep', ['1000']), soon())
     process.kill(killed.pid ?? 0, 'SIGKILL')
@@ -328,8 +334,13 @@ suite('tmux', { skip: withoutTmux }, () => {
 
   test('a run that was begun and never made is dead, although the terminal of the one before is still there', async () => {
     await using city = new TmuxCity()
-    const spec = city.spec('sh', ['-c', 'exit 0'])
-    await exitOf(await city.runtime().start(spec, soon()))
+    const spec = city.spec('sleep', ['1000'])
+    const watching = city.runtime()
+    const { pid = 0 } = await watching.start(spec, soon())
+    await watching.close()
+    process.kill(pid, 'SIGKILL')
+    const isDead = () => city.tmux('list-panes', '-t', `=${spec.name}:`, '-F', '#{pane_dead}').trim() === '1'
+    await until('its terminal is dead, and there', isDead)
     const next = city.spec('sleep', ['1000'], { name: spec.name })
     const identity = { ...next.identity, sessionId: spec.identity.sessionId, generation: 2 }
     assert.equal((await city.runtime().adopt({ ...next, identity }, soon())).state, 'dead')

@@ -40,6 +40,7 @@ const RECORD_LOOK_MS = 20
 /** The last words go from the terminal through tmux and the log writer, which may still be starting. */
 const SETTLE_MS = 50
 const MAX_SETTLE_MS = 2_000
+const MAX_REMOVE_MS = 1_000
 
 export interface TmuxProcessDeps {
   readonly clock: Clock
@@ -276,10 +277,25 @@ export class TmuxProcess implements AgentProcess, Typable {
     const exit = await how()
     await this.#killTree().catch((error) => this.#deps.log.warn({ error: String(error) }, 'tree of an ended agent'))
     await this.#settle()
+    await this.#removePane()
     this.#feed.close()
     this.#deps.onOver()
     this.#ended.resolve(exit)
     this.#events.tell({ type: 'exit', exit })
+  }
+
+  /**
+   * The terminal of an agent that has ended, and with it the writer of its log. Before its end is told: whoever dies before
+   * that is followed by an adoption, which removes it. A server that stands still does not keep the end back for long.
+   */
+  async #removePane(): Promise<void> {
+    const { control, clock, log } = this.#deps
+    const removed = removePane(control, this.name, this.identity.token).catch((error) => {
+      log.warn({ session: this.name, error: String(error) }, 'tmux session not removed')
+    })
+    const waited = new AbortController()
+    await Promise.race([removed, delay(clock, MAX_REMOVE_MS, waited.signal).catch(() => {})])
+    waited.abort()
   }
 
   /** Waits, not long, until the last words are in the log. */
@@ -307,7 +323,7 @@ export class TmuxProcess implements AgentProcess, Typable {
   }
 
   async #stop(graceMs: number): Promise<Exit> {
-    const { clock, control } = this.#deps
+    const { clock } = this.#deps
     if (this.#ending === undefined && graceMs > 0) {
       this.#deps.terminate()
       const grace = delay(clock, graceMs, this.#hurry.signal).catch(() => {})
@@ -317,11 +333,7 @@ export class TmuxProcess implements AgentProcess, Typable {
     // RT5: this also takes what an agent that has ended left behind, and rejects where it cannot.
     await this.#killTree()
     this.#end(() => Promise.resolve(this.#killedExit()))
-    const exit = await this.#ended.promise
-    await removePane(control, this.name, this.identity.token).catch((error) => {
-      this.#deps.log.warn({ session: this.name, error: String(error) }, 'tmux session not removed')
-    })
-    return exit
+    return this.#ended.promise
   }
 
   async #killTree(): Promise<void> {
