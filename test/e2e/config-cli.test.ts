@@ -102,6 +102,11 @@ test('config edit does not overwrite what somebody else changed meanwhile', asyn
   const result = await editing(`echo '# mine' >> "$1"; echo '# theirs' >> "${city.dir}/city.toml"`, ['y'])
   assert.equal(result.code, 5, result.err)
   assert.equal(city.read('city.toml'), `${text}# theirs\n`)
+  // The next edit is refused until this one has been loaded.
+  assert.equal(
+    (await run(['config', 'reload', '--wait'], { env: { SVC_API: supervisor.url, SVC_CITY: 'alpha' } })).code,
+    0,
+  )
 })
 
 test('config edit makes a file that is not there, and needs --yes where nobody can be asked', async () => {
