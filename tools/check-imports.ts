@@ -14,11 +14,12 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   cli: ['client', 'contract'],
   dashboard: ['client', 'contract'],
   kernel: ['contract'],
+  files: ['kernel', 'contract'],
   runtimes: ['kernel', 'contract'],
   // The port that the three runtimes implement, not the runtimes.
-  modules: ['kernel', 'contract', 'runtimes/runtime.ts', 'runtimes/acp/transcript.ts'],
+  modules: ['files', 'kernel', 'contract', 'runtimes/process/runtime.ts', 'runtimes/acp/transcript.ts'],
   http: ['kernel', 'contract'],
-  supervisor: ['modules', 'http', 'runtimes', 'kernel', 'client', 'contract'],
+  supervisor: ['modules', 'files', 'http', 'runtimes', 'kernel', 'client', 'contract'],
   'main.ts': ['cli', 'supervisor'],
 }
 

@@ -6,13 +6,13 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { generatedTables } from '../src/cli/generate-tables.ts'
+import { type Operation, problemsOf } from '../src/contract/base/operation.ts'
+import { PROBLEM_CODES, PROBLEMS, problemUrn } from '../src/contract/base/problems.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPES, RESERVED_PREFIXES } from '../src/contract/event-types.ts'
 import { OPERATIONS } from '../src/contract/index.ts'
 import { eventSchemaDocument, type JsonMap, openapiDocument } from '../src/contract/openapi.ts'
-import { type Operation, problemsOf } from '../src/contract/operation.ts'
-import { PROBLEM_CODES, PROBLEMS, problemUrn } from '../src/contract/problems.ts'
 
-import { SESSION_SIGNALS, STATES } from '../src/modules/sessions/lifecycle.ts'
+import { SESSION_SIGNALS, STATES } from '../src/modules/sessions/record/lifecycle.ts'
 
 const root = resolve(import.meta.dirname, '..')
 

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseTOML } from 'toml-eslint-parser'
-import { loadCity } from '../../src/modules/config/load.ts'
+import { loadCity } from '../../src/modules/config/load/load.ts'
 import { PRESETS } from '../../src/modules/providers/presets.ts'
 import type { Group } from '../bench.ts'
 import { median } from '../numbers.ts'

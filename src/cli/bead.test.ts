@@ -8,8 +8,8 @@ import { answerJson, answerProblem, fastClock, type Script, scriptedServer } fro
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
 import type { Bead, BeadGraphResponse } from '../contract/beads.ts'
-import { graphLines } from './bead-graph.ts'
 import { NOUNS } from './nouns.ts'
+import { graphLines } from './views/bead-graph.ts'
 
 const AT = '2026-05-01T10:00:00.000Z'
 const bead = (id: string, more: Partial<Bead> = {}): Bead => ({

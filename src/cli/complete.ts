@@ -11,15 +11,15 @@ import {
   GLOBAL_FLAGS,
   Input,
   takesValue,
-} from './command.ts'
-import { Context, globalOptions } from './context.ts'
-import { listCities } from './discovery.ts'
-import { printable } from './failure.ts'
-import type { Io } from './io.ts'
+} from './base/command.ts'
+import { Context, globalOptions } from './base/context.ts'
+import { listCities } from './base/discovery.ts'
+import { printable } from './base/failure.ts'
+import type { Io } from './base/io.ts'
+import { cutTo } from './base/text-width.ts'
 import { NOUNS, SERVE_SUMMARY } from './nouns.ts'
 import { EVENT_TYPES } from './operation-help.ts'
 import { flagsOf, nextWords } from './parse.ts'
-import { cutTo } from './text-width.ts'
 
 const BUDGET_MS = 300
 const MOST_SESSIONS = 200

@@ -5,10 +5,10 @@
  */
 import { writeFileSync } from 'node:fs'
 import type { TObject, TSchema } from 'typebox'
+import type { Operation } from '../contract/base/operation.ts'
 import { EVENT_TYPE_NAMES } from '../contract/event-types.ts'
 import { OPERATIONS } from '../contract/index.ts'
-import type { Operation } from '../contract/operation.ts'
-import type { OperationHelp } from './command.ts'
+import type { OperationHelp } from './base/command.ts'
 
 interface GeneratedFile {
   readonly url: URL
@@ -46,7 +46,7 @@ function helpText(): string {
   return [
     '// biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit',
     "import type { OperationId } from '../contract/index.ts'",
-    "import type { OperationHelp } from './command.ts'",
+    "import type { OperationHelp } from './base/command.ts'",
     '',
     '/** What the help says about each operation and its fields. */',
     'export const OPERATION_HELP: Readonly<Record<OperationId, OperationHelp>> = {',

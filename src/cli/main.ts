@@ -1,9 +1,9 @@
 /** The command line: words in, exit code out (style R16). */
-import type { Input } from './command.ts'
-import { Context, globalOptions } from './context.ts'
-import { EXIT, type ReportStyle, report } from './failure.ts'
+import type { Input } from './base/command.ts'
+import { Context, globalOptions } from './base/context.ts'
+import { EXIT, type ReportStyle, report } from './base/failure.ts'
+import type { Io } from './base/io.ts'
 import { saidAs } from './field-words.ts'
-import type { Io } from './io.ts'
 import { parseWords } from './parse.ts'
 
 /** Runs one command; never throws. `argv` is without the program's name. */

@@ -1,5 +1,5 @@
 /** First words, and the module behind each: only the one that is named is loaded (style R16). */
-import type { CommandModule } from './command.ts'
+import type { CommandModule } from './base/command.ts'
 
 export interface Noun {
   readonly summary: string

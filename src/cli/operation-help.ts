@@ -1,6 +1,6 @@
 // biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
 import type { OperationId } from '../contract/index.ts'
-import type { OperationHelp } from './command.ts'
+import type { OperationHelp } from './base/command.ts'
 
 /** What the help says about each operation and its fields. */
 export const OPERATION_HELP: Readonly<Record<OperationId, OperationHelp>> = {

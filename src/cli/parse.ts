@@ -10,8 +10,8 @@ import {
   Input,
   type OperationHelp,
   takesValue,
-} from './command.ts'
-import { usageError } from './failure.ts'
+} from './base/command.ts'
+import { usageError } from './base/failure.ts'
 import { NOUNS, SERVE_SUMMARY } from './nouns.ts'
 import { OPERATION_HELP } from './operation-help.ts'
 

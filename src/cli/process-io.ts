@@ -1,7 +1,7 @@
 /** The command's world, made from the process. */
 import { homedir } from 'node:os'
 import { isatty } from 'node:tty'
-import { BrokenPipe, Interrupted, type Io, type Sink, type Source } from './io.ts'
+import { BrokenPipe, Interrupted, type Io, type Sink, type Source } from './base/io.ts'
 
 const DEFAULT_COLUMNS = 80
 /** Signals that end a command, and their numbers. */

@@ -12,7 +12,7 @@ import {
   type SeenRequest,
   scriptedServer,
 } from '../../test/support/cli-server.ts'
-import { Interrupted } from './io.ts'
+import { Interrupted } from './base/io.ts'
 
 const AT = '2026-05-01T10:00:00.000Z'
 const ID = 's-0123456789abcdef'

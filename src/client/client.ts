@@ -2,8 +2,9 @@
  * The typed HTTP client: paths, methods, headers and types come from the contract's operations. Browser-safe: `fetch`
  * and web streams only. It knows the contract and nothing of the server.
  */
+
+import type { BodyOf, Method, Operation, ParamsOf, QueryOf, ReplyOf } from '../contract/base/operation.ts'
 import type { OperationById, OperationId } from '../contract/index.ts'
-import type { BodyOf, Method, Operation, ParamsOf, QueryOf, ReplyOf } from '../contract/operation.ts'
 import { backoffMs } from './backoff.ts'
 import { type Clock, delay } from './clock.ts'
 import { readLines } from './lines.ts'

@@ -1,5 +1,5 @@
 /** Everything that a call can throw, besides the reason of its own signal. */
-import type { ErrorDetail } from '../contract/problems.ts'
+import type { ErrorDetail } from '../contract/base/problems.ts'
 
 /** The server answered with Problem Details (or with an error that is not one, from something in between). */
 export class ApiProblem extends Error {

@@ -1,11 +1,11 @@
 /** Agents: who can work. Definitions live in the files of the city; what they do is observed (sheet 04 §1). */
 import Type, { type Static } from 'typebox'
+import { mergePatchBody } from './base/merge-patch.ts'
+import { CityNameParam, Revision, Timestamp } from './base/names.ts'
+import { operation } from './base/operation.ts'
+import { BlockingQuery, listBody, PageQuery } from './base/paging.ts'
 import { AGENT_FIELDS, RIG_NAME } from './config-schema.ts'
 import { HeartbeatEvent } from './events.ts'
-import { mergePatchBody } from './merge-patch.ts'
-import { CityNameParam, Revision, Timestamp } from './names.ts'
-import { operation } from './operation.ts'
-import { BlockingQuery, listBody, PageQuery } from './paging.ts'
 import { PendingInteraction, SessionActivity } from './session-model.ts'
 import {
   AgentOutputResponse,

@@ -1,7 +1,7 @@
 /** What the log of a city says about beads (sheet 03 §12). */
 import Type from 'typebox'
+import { Timestamp } from './base/names.ts'
 import { Bead } from './beads.ts'
-import { Timestamp } from './names.ts'
 
 const snapshot = { bead: Bead }
 const changed = Type.Array(Type.String(), {

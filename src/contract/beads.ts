@@ -1,8 +1,8 @@
 /** Beads: units of work, their dependencies, who has them and what is ready (sheet 03 §§1–5; decisions 42–48). */
 import Type, { type Static, type TSchema } from 'typebox'
-import { CityNameParam, Timestamp } from './names.ts'
-import { LINES_TYPE, operation } from './operation.ts'
-import { BlockingQuery, listBody, OrderQuery, PageQuery } from './paging.ts'
+import { CityNameParam, Timestamp } from './base/names.ts'
+import { LINES_TYPE, operation } from './base/operation.ts'
+import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
 
 export const BEAD_STATUSES = ['open', 'in_progress', 'closed'] as const
 export const BeadStatus = Type.Enum(BEAD_STATUSES, { $id: 'BeadStatus' })

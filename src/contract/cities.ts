@@ -1,10 +1,10 @@
 /** Cities: registry and lifecycle (spec §3, §4; sheet 01 §§2–5; decisions 12, 17–21). */
 import Type, { type Static } from 'typebox'
+import { CityName, CityNameParam, durationSchema, Revision, Timestamp } from './base/names.ts'
+import { operation } from './base/operation.ts'
+import { BlockingQuery, listBody, PageQuery } from './base/paging.ts'
+import { ErrorDetail } from './base/problems.ts'
 import { ConfigIssue } from './event-types.ts'
-import { CityName, CityNameParam, durationSchema, Revision, Timestamp } from './names.ts'
-import { operation } from './operation.ts'
-import { BlockingQuery, listBody, PageQuery } from './paging.ts'
-import { ErrorDetail } from './problems.ts'
 import { AsyncAcceptedResponse } from './requests.ts'
 
 /** The five start-up phases, in order. */

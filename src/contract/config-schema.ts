@@ -5,7 +5,7 @@
  * Annotations stand under `x-svc`, so these schemas are also plain JSON Schema for the API and for editors.
  */
 import Type, { type Static, type TSchema } from 'typebox'
-import { type Annotation, type Drift, isList, isMap } from './config-shape.ts'
+import { type Annotation, type Drift, isList, isMap } from './base/config-shape.ts'
 
 const NAME = '^[a-zA-Z0-9][a-zA-Z0-9_-]*$'
 const NAME_TEXT = 'letters, digits, `_` and `-`, starting with a letter or digit'

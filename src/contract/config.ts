@@ -1,9 +1,9 @@
 /** Configuration of a city: read, explain, validate, reload, edit its files, preview prompts (sheet 07 §§6, 8; decisions 30–41). */
 import Type, { type Static } from 'typebox'
+import { CityNameParam, JsonObject, Revision } from './base/names.ts'
+import { operation } from './base/operation.ts'
 import { CityConfigStatus } from './cities.ts'
 import { ConfigIssue } from './event-types.ts'
-import { CityNameParam, JsonObject, Revision } from './names.ts'
-import { operation } from './operation.ts'
 import { AsyncAcceptedResponse } from './requests.ts'
 
 const texts = Type.Array(Type.String())

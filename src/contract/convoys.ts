@@ -1,9 +1,9 @@
 /** Convoys: beads that group work, and close when all of it is closed (sheet 03 §7; decisions 46, 49). */
 import Type, { type Static, type TSchema } from 'typebox'
+import { CityNameParam } from './base/names.ts'
+import { operation } from './base/operation.ts'
+import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
 import { Bead, BeadStatus, MAX_DESCRIPTION, MAX_PERSON, MAX_TITLE } from './beads.ts'
-import { CityNameParam } from './names.ts'
-import { operation } from './operation.ts'
-import { BlockingQuery, listBody, OrderQuery, PageQuery } from './paging.ts'
 
 export const CONVOY_TYPE = 'convoy'
 /** The label that keeps a convoy from closing by itself. */

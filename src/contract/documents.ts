@@ -1,7 +1,7 @@
 /** The contract's own documents, served beside what they describe (spec §1, sheet 02 §7). */
 import Type from 'typebox'
-import { JsonObject } from './names.ts'
-import { operation } from './operation.ts'
+import { JsonObject } from './base/names.ts'
+import { operation } from './base/operation.ts'
 
 const family = 'Documents'
 

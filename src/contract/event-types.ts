@@ -3,9 +3,9 @@
  * its own types here; everything else is a custom type, which clients may emit unless its prefix is reserved.
  */
 import Type, { type Static, type TSchema } from 'typebox'
+import { RequestId, Timestamp } from './base/names.ts'
 import { BEAD_EVENT_TYPES } from './bead-events.ts'
 import { CONVOY_EVENT_TYPES } from './convoy-events.ts'
-import { RequestId, Timestamp } from './names.ts'
 import { RequestOperation } from './requests.ts'
 import {
   SessionCreateSucceededPayload,

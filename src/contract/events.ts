@@ -1,9 +1,9 @@
 /** The event bus: envelopes, lists, streams, emit (spec §4, §6; sheet 02; decisions 5, 6, 12–17). */
 import Type, { type Static, type TSchema } from 'typebox'
+import { CityNameParam, durationSchema, JsonObject, Timestamp } from './base/names.ts'
+import { operation } from './base/operation.ts'
+import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPE_PATTERN, EVENT_TYPES } from './event-types.ts'
-import { CityNameParam, durationSchema, JsonObject, Timestamp } from './names.ts'
-import { operation } from './operation.ts'
-import { BlockingQuery, listBody, OrderQuery, PageQuery } from './paging.ts'
 
 /** Encoded envelope of one event, in bytes. */
 export const MAX_EVENT_BYTES = 256 * 1024

@@ -1,7 +1,7 @@
 /** Health, readiness and the machine-readable documents (sheet 01 §6; decisions 22, 23). */
 import Type, { type Static } from 'typebox'
-import { CityNameParam, Timestamp } from './names.ts'
-import { operation } from './operation.ts'
+import { CityNameParam, Timestamp } from './base/names.ts'
+import { operation } from './base/operation.ts'
 
 export const HealthCheck = Type.Object(
   {

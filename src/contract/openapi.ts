@@ -6,11 +6,12 @@
  * O2  No `$id` is left in `openapi.json` (decision 9): a validator would resolve references against it.
  * O3  Every response, success or problem, declares X-SVC-Request-Id; every mutation declares X-SVC-Request.
  */
+
+import { REQUEST_HEADERS, RESPONSE_HEADERS, type RequestHeader, type ResponseHeader } from './base/headers.ts'
+import { type Frame, isMutation, LINES_TYPE, type Operation, pathParameters, problemsOf } from './base/operation.ts'
+import { ErrorModel, PROBLEM_CODES, PROBLEMS, type ProblemCode, problemUrn } from './base/problems.ts'
+import { ofAnyKey } from './base/records.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPES, RESERVED_PREFIXES } from './event-types.ts'
-import { REQUEST_HEADERS, RESPONSE_HEADERS, type RequestHeader, type ResponseHeader } from './headers.ts'
-import { type Frame, isMutation, LINES_TYPE, type Operation, pathParameters, problemsOf } from './operation.ts'
-import { ErrorModel, PROBLEM_CODES, PROBLEMS, type ProblemCode, problemUrn } from './problems.ts'
-import { ofAnyKey } from './records.ts'
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonMap
 export interface JsonMap {

@@ -1,8 +1,8 @@
 /** Packs of a city: what it imports, from where, pinned to what (sheet 07 §§5, 7; decisions 35, 36). */
 import Type, { type Static } from 'typebox'
-import { CityNameParam, Revision, Timestamp } from './names.ts'
-import { operation } from './operation.ts'
-import { listBody } from './paging.ts'
+import { CityNameParam, Revision, Timestamp } from './base/names.ts'
+import { operation } from './base/operation.ts'
+import { listBody } from './base/paging.ts'
 import { AsyncAcceptedResponse } from './requests.ts'
 
 export const PACK_NAME_PATTERN = '^[a-z0-9][a-z0-9_-]{0,63}$'

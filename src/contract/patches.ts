@@ -1,10 +1,10 @@
 /** Patches: a city's edits of agents, rigs and providers that another layer defines (sheet 07 §§8.2, 8.3). */
 import Type, { type TSchema } from 'typebox'
+import { mergePatchBody } from './base/merge-patch.ts'
+import { CityNameParam, Revision } from './base/names.ts'
+import { operation } from './base/operation.ts'
+import { listBody } from './base/paging.ts'
 import { AgentPatch, ProviderPatch, RigPatch } from './config-schema.ts'
-import { mergePatchBody } from './merge-patch.ts'
-import { CityNameParam, Revision } from './names.ts'
-import { operation } from './operation.ts'
-import { listBody } from './paging.ts'
 
 export const PATCH_KINDS = ['agents', 'rigs', 'providers'] as const
 export type PatchKind = (typeof PATCH_KINDS)[number]

@@ -1,10 +1,10 @@
 /** Providers: the programs that agents run on, as a city has them (sheet 07 §§2.4, 8.4; decisions 29, 33). */
 import Type, { type Static } from 'typebox'
+import { mergePatchBody } from './base/merge-patch.ts'
+import { CityNameParam, Revision } from './base/names.ts'
+import { operation } from './base/operation.ts'
+import { listBody } from './base/paging.ts'
 import { Provider } from './config-schema.ts'
-import { mergePatchBody } from './merge-patch.ts'
-import { CityNameParam, Revision } from './names.ts'
-import { operation } from './operation.ts'
-import { listBody } from './paging.ts'
 
 export const PROVIDER_NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]*$'
 /** A path of its own, so no provider can have this name. */

@@ -1,8 +1,8 @@
 /** Accepted requests: every 202 is one, and ends in exactly one terminal event (spec §4, §6; architecture §3). */
 import Type, { type Static } from 'typebox'
-import { JsonObject, RequestId, Timestamp } from './names.ts'
-import { operation } from './operation.ts'
-import { listBody, PageQuery } from './paging.ts'
+import { JsonObject, RequestId, Timestamp } from './base/names.ts'
+import { operation } from './base/operation.ts'
+import { listBody, PageQuery } from './base/paging.ts'
 
 export const REQUEST_OPERATIONS = [
   'city.create',

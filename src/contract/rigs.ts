@@ -1,10 +1,10 @@
 /** Rigs: project directories that agents of a city work in (sheet 07 §§2.5, 8.5; decision 32). */
 import Type, { type Static } from 'typebox'
+import { mergePatchBody } from './base/merge-patch.ts'
+import { CityNameParam, Revision, Timestamp } from './base/names.ts'
+import { operation } from './base/operation.ts'
+import { BlockingQuery, listBody } from './base/paging.ts'
 import { RIG_FIELDS, RIG_NAME } from './config-schema.ts'
-import { mergePatchBody } from './merge-patch.ts'
-import { CityNameParam, Revision, Timestamp } from './names.ts'
-import { operation } from './operation.ts'
-import { BlockingQuery, listBody } from './paging.ts'
 import { AsyncAcceptedResponse } from './requests.ts'
 
 export const RIG_ACTIONS = ['suspend', 'resume', 'restart'] as const

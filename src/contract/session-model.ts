@@ -1,6 +1,6 @@
 /** What a session is on the wire: its record, its deliveries, its interactions, its waits (sheet 04 §§2, 3; decisions 51–73). */
 import Type, { type Static } from 'typebox'
-import { Timestamp } from './names.ts'
+import { Timestamp } from './base/names.ts'
 
 export const RUNTIME_NAMES = ['tmux', 'subprocess', 'acp'] as const
 export const RuntimeName = Type.Enum(RUNTIME_NAMES, {

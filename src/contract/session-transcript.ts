@@ -1,6 +1,6 @@
 /** Transcripts of sessions: pages and streams, in three formats (sheet 04 §5; decision 66). */
 import Type, { type Static } from 'typebox'
-import { Timestamp } from './names.ts'
+import { Timestamp } from './base/names.ts'
 import { SessionActivity } from './session-model.ts'
 
 export const TRANSCRIPT_FORMATS = ['conversation', 'raw', 'structured'] as const

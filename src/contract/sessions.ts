@@ -1,9 +1,9 @@
 /** Sessions: conversations with real agent processes (sheet 04 §4; decisions 51–73). */
 import Type, { type Static } from 'typebox'
+import { CityNameParam, durationSchema, Timestamp } from './base/names.ts'
+import { operation } from './base/operation.ts'
+import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
 import { HeartbeatEvent } from './events.ts'
-import { CityNameParam, durationSchema, Timestamp } from './names.ts'
-import { operation } from './operation.ts'
-import { BlockingQuery, listBody, OrderQuery, PageQuery } from './paging.ts'
 import {
   ALIAS_PATTERN,
   DeliveryInfo,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Operation } from '../contract/base/operation.ts'
 import { OPERATIONS } from '../contract/index.ts'
-import type { Operation } from '../contract/operation.ts'
 import { Problem } from '../kernel/problem.ts'
 import { GATES, type GateDeps, type Security } from './gates.ts'
 import { createRoutes } from './routes.ts'

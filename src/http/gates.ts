@@ -6,7 +6,7 @@
  *
  * Reading the input is the pipeline's (operations.ts): it waits for bytes, everything here decides at once.
  */
-import { isMutation, needsRunningCity, type Operation } from '../contract/operation.ts'
+import { isMutation, needsRunningCity, type Operation } from '../contract/base/operation.ts'
 import { problem } from '../kernel/problem.ts'
 import type { Routes } from './routes.ts'
 

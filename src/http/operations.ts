@@ -1,9 +1,9 @@
 /** Binds every operation of the contract to its handler; the server does not start where the two disagree. */
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { REQUEST_HEADERS, type RequestHeader } from '../contract/headers.ts'
+import { REQUEST_HEADERS, type RequestHeader } from '../contract/base/headers.ts'
+import { isMutation, type Operation } from '../contract/base/operation.ts'
 import type { AnyOperation } from '../contract/index.ts'
-import { isMutation, type Operation } from '../contract/operation.ts'
 import type { Call, Handler, Reply, StreamHandler } from '../kernel/call.ts'
 import type { Feed } from '../kernel/feed.ts'
 import { fingerprintOf, type IdempotencyClaim } from '../kernel/idempotency.ts'

@@ -1,5 +1,5 @@
 /** Which paths exist, for answers about paths that nothing handles. */
-import { needsRunningCity, type Operation } from '../contract/operation.ts'
+import { needsRunningCity, type Operation } from '../contract/base/operation.ts'
 
 export interface Routes {
   /** Methods that the path takes; empty where there is no such path. */

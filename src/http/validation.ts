@@ -3,8 +3,8 @@ import type { ErrorObject, ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { TSchema } from 'typebox'
-import type { ErrorDetail } from '../contract/problems.ts'
-import { ofAnyKey } from '../contract/records.ts'
+import type { ErrorDetail } from '../contract/base/problems.ts'
+import { ofAnyKey } from '../contract/base/records.ts'
 import { type Problem, problem } from '../kernel/problem.ts'
 
 const MAX_ERRORS = 20

@@ -1,5 +1,5 @@
 /** What a handler gets and gives, whatever carries it. The HTTP layer builds calls; modules answer them. */
-import type { BodyOf, Operation, ParamsOf, QueryOf, ReplyOf } from '../contract/operation.ts'
+import type { BodyOf, Operation, ParamsOf, QueryOf, ReplyOf } from '../contract/base/operation.ts'
 import type { Feed } from './feed.ts'
 import type { IdempotencyClaim } from './idempotency.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { MASK } from '../contract/merge-patch.ts'
+import { MASK } from '../contract/base/merge-patch.ts'
 import {
   maskEnv,
   mergePatch,

@@ -3,8 +3,8 @@
  * them do with it. Files are text; trees are how they are edited, so that everything else in them stays as it is.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { PatchBody, PatchValue } from '../contract/merge-patch.ts'
-import { MASK } from '../contract/merge-patch.ts'
+import type { PatchBody, PatchValue } from '../contract/base/merge-patch.ts'
+import { MASK } from '../contract/base/merge-patch.ts'
 import type { Reply } from './call.ts'
 import type { Tx } from './database.ts'
 import type { EventDraft } from './event-log.ts'

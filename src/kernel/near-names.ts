@@ -1,5 +1,5 @@
 /** Names that nobody knows, and those that were probably meant. */
-import type { ProblemCode } from '../contract/problems.ts'
+import type { ProblemCode } from '../contract/base/problems.ts'
 import { type Problem, problem } from './problem.ts'
 
 /** Refusal of a name that is not among `known`: `there is no agent worker: did you mean core.worker?` */

@@ -1,6 +1,6 @@
 /** How domain code refuses: a code of the contract's registry and one sentence (style R4). */
-import { parseDurationMs } from '../contract/durations.ts'
-import { type ErrorDetail, type ErrorModel, PROBLEMS, type ProblemCode, problemUrn } from '../contract/problems.ts'
+import { parseDurationMs } from '../contract/base/durations.ts'
+import { type ErrorDetail, type ErrorModel, PROBLEMS, type ProblemCode, problemUrn } from '../contract/base/problems.ts'
 import { parseTime } from './clock.ts'
 
 type Extensions = Pick<ErrorModel, 'errors' | 'oldest_seq' | 'head_seq' | 'request_id' | 'event_cursor'>

@@ -1,5 +1,5 @@
 /** Blocking reads: wait until something relevant happened after an index (sheet 01 §1.7, decision 6). */
-import { DEFAULT_WAIT_MS, MAX_WAIT_MS } from '../contract/paging.ts'
+import { DEFAULT_WAIT_MS, MAX_WAIT_MS } from '../contract/base/paging.ts'
 import type { Clock } from './clock.ts'
 import type { EventLog, StoredEvent } from './event-log.ts'
 import { durationMs, invalidField } from './problem.ts'

@@ -5,7 +5,7 @@
  * of the pane's terminal must not cost the last words.
  */
 import { readSync } from 'node:fs'
-import { openOutputWriter } from './output-log.ts'
+import { openOutputWriter } from './process/output-log.ts'
 
 const IDLE_MS = 20
 

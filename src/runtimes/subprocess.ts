@@ -21,8 +21,8 @@ import { ConnectionLost, HostRefused } from './host/client.ts'
 import { findHost, removeSocket, revoke, sendHome } from './host/finding.ts'
 import { buryHost, HostedProcess, launchFailure } from './host/hosted-process.ts'
 import { FILES, type HostSpec, PROTOCOL } from './host/protocol.ts'
-import { identify, livenessOf } from './process-identity.ts'
-import { killTree, TOKEN_VARIABLE } from './process-tree.ts'
+import { identify, livenessOf } from './process/process-identity.ts'
+import { killTree, TOKEN_VARIABLE } from './process/process-tree.ts'
 import {
   type Adoption,
   type AdoptSpec,
@@ -30,7 +30,7 @@ import {
   LaunchError,
   type LaunchSpec,
   type Runtime,
-} from './runtime.ts'
+} from './process/runtime.ts'
 import { openSocketDirectory } from './socket-directory.ts'
 
 export interface HostRuntimeDeps {

@@ -2,19 +2,11 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { parseDurationMs } from '../contract/durations.ts'
+import { parseDurationMs } from '../contract/base/durations.ts'
+import { IssueList, nearestHint } from '../files/issues.ts'
+import { type ConfigNode, emptyTable, placeOf, plainOf, readToml, type TableNode, tableOf } from '../files/toml.ts'
 import type { Retention } from '../kernel/event-log.ts'
 import { LOG_LEVELS, type LogLevel } from '../kernel/log.ts'
-import { IssueList, nearestHint } from '../modules/config/issues.ts'
-import {
-  type ConfigNode,
-  emptyTable,
-  placeOf,
-  plainOf,
-  readToml,
-  type TableNode,
-  tableOf,
-} from '../modules/config/toml.ts'
 
 export interface Settings {
   readonly home: string

@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { isMutation, LINES_TYPE, type Operation, problemsOf } from '../../src/contract/base/operation.ts'
+import type { ProblemCode } from '../../src/contract/base/problems.ts'
 import { OPERATIONS } from '../../src/contract/index.ts'
-import { isMutation, LINES_TYPE, type Operation, problemsOf } from '../../src/contract/operation.ts'
-import type { ProblemCode } from '../../src/contract/problems.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createProbes } from '../../src/modules/health/probes.ts'
 import { at } from '../support/document.ts'

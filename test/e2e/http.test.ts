@@ -1,8 +1,8 @@
 /** HTTP conventions against a real supervisor (sheet 01 §1): order of the checks, headers, bodies, odd requests. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import type { ProblemCode } from '../../src/contract/base/problems.ts'
 import { OPERATIONS } from '../../src/contract/index.ts'
-import type { ProblemCode } from '../../src/contract/problems.ts'
 import { at } from '../support/document.ts'
 import { type Answer, assertProblem, type CallOptions, checked, RawConnection } from '../support/http.ts'
 import { newCity, type Running, run } from '../support/running.ts'

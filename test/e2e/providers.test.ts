@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { MASK } from '../../src/contract/merge-patch.ts'
+import { MASK } from '../../src/contract/base/merge-patch.ts'
 import {
   createProvider,
   getProvider,

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
-import { LaunchError } from '../../src/runtimes/runtime.ts'
+import { LaunchError } from '../../src/runtimes/process/runtime.ts'
 import { ACP_AGENT, AcpStage, newAcpRuntime, patience } from '../support/acp-run.ts'
 
 const DRIVER = resolve(import.meta.dirname, 'acp-driver.ts')

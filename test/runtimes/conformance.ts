@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { openOutputReader } from '../../src/runtimes/output-log.ts'
-import { findByToken, killTree } from '../../src/runtimes/process-tree.ts'
+import { openOutputReader } from '../../src/runtimes/process/output-log.ts'
+import { findByToken, killTree } from '../../src/runtimes/process/process-tree.ts'
 import {
   type AgentProcess,
   type Exit,
@@ -18,7 +18,7 @@ import {
   type LaunchSpec,
   type ProcessEvent,
   type Runtime,
-} from '../../src/runtimes/runtime.ts'
+} from '../../src/runtimes/process/runtime.ts'
 
 const FLOOD_BYTES = 200_000_000
 

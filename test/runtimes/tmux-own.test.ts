@@ -5,9 +5,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { spawn as spawnOnPty } from '@lydell/node-pty'
-import { openOutputReader } from '../../src/runtimes/output-log.ts'
-import { findByToken } from '../../src/runtimes/process-tree.ts'
-import { LaunchError, type LaunchSpec } from '../../src/runtimes/runtime.ts'
+import { openOutputReader } from '../../src/runtimes/process/output-log.ts'
+import { findByToken } from '../../src/runtimes/process/process-tree.ts'
+import { LaunchError, type LaunchSpec } from '../../src/runtimes/process/runtime.ts'
 import { exitOf, isRunning, outputOf, printed, soon, TmuxCity, until, withoutTmux } from '../support/tmux-city.ts'
 
 const NODE = process.execPath

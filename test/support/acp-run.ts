@@ -7,9 +7,9 @@ import { join, resolve } from 'node:path'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { type AcpRecord, parseAcpLine } from '../../src/runtimes/acp/transcript.ts'
 import { createAcpRuntime } from '../../src/runtimes/acp.ts'
-import { openOutputReader } from '../../src/runtimes/output-log.ts'
-import { killTree } from '../../src/runtimes/process-tree.ts'
-import type { AgentProcess, LaunchSpec, ProcessEvent, Runtime } from '../../src/runtimes/runtime.ts'
+import { openOutputReader } from '../../src/runtimes/process/output-log.ts'
+import { killTree } from '../../src/runtimes/process/process-tree.ts'
+import type { AgentProcess, LaunchSpec, ProcessEvent, Runtime } from '../../src/runtimes/process/runtime.ts'
 
 export const ACP_AGENT = resolve(import.meta.dirname, 'acp-agent.ts')
 const PATIENCE_MS = 30_000

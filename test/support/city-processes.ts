@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import { readStat } from '../../src/runtimes/process-identity.ts'
-import { listTokens, variableOf } from '../../src/runtimes/process-tree.ts'
+import { readStat } from '../../src/runtimes/process/process-identity.ts'
+import { listTokens, variableOf } from '../../src/runtimes/process/process-tree.ts'
 import { eventually } from './crash-client.ts'
 
 /** A process of an agent's tree: it has the token of its run in its environment. */

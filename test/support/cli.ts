@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
-import { BrokenPipe, type Io, type Source } from '../../src/cli/io.ts'
+import { BrokenPipe, type Io, type Source } from '../../src/cli/base/io.ts'
 import { main } from '../../src/cli/main.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { openStore, type Store } from '../../src/kernel/store.ts'
-import { ConfigService } from '../../src/modules/config/service.ts'
+import { ConfigService } from '../../src/modules/config/edit/service.ts'
 import { OPTIONS } from '../../src/modules/config/testing.ts'
 import { CITY_SCHEMA } from '../../src/supervisor/supervisor.ts'
 

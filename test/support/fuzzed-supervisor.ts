@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { killTree, listTokens } from '../../src/runtimes/process-tree.ts'
+import { killTree, listTokens } from '../../src/runtimes/process/process-tree.ts'
 import { kill } from './city-processes.ts'
 import { eventually } from './crash-client.ts'
 import { HARMLESS_SHELL, prepareCities, stopCities, unregisterOthers } from './fuzzed-city.ts'

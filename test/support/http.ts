@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict'
 import { Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import type { Operation, ReplyOf } from '../../src/contract/operation.ts'
-import { type ErrorModel, PROBLEMS, type ProblemCode } from '../../src/contract/problems.ts'
+import type { Operation, ReplyOf } from '../../src/contract/base/operation.ts'
+import { type ErrorModel, PROBLEMS, type ProblemCode } from '../../src/contract/base/problems.ts'
 import { assertValid, at, type Documented, isMap, isValid, operationFor, pointer, responseOf } from './document.ts'
 
 const ANSWER_DEADLINE_MS = 40_000

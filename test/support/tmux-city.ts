@@ -5,9 +5,16 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { openOutputReader } from '../../src/runtimes/output-log.ts'
-import { findByToken } from '../../src/runtimes/process-tree.ts'
-import type { AgentProcess, Attachable, Exit, LaunchSpec, ProcessEvent, Runtime } from '../../src/runtimes/runtime.ts'
+import { openOutputReader } from '../../src/runtimes/process/output-log.ts'
+import { findByToken } from '../../src/runtimes/process/process-tree.ts'
+import type {
+  AgentProcess,
+  Attachable,
+  Exit,
+  LaunchSpec,
+  ProcessEvent,
+  Runtime,
+} from '../../src/runtimes/process/runtime.ts'
 import { createTmuxRuntime } from '../../src/runtimes/tmux/runtime.ts'
 
 /** Why these tests cannot run here; false: they can. */

@@ -1,11 +1,11 @@
 /** `svcctl agent …`: who can work in a city. */
 import type { AgentCreateRequest, AgentDefinition, AgentResponse } from '../../contract/agents.ts'
-import type { PatchBody } from '../../contract/merge-patch.ts'
-import { type ArgumentSpec, type CommandSpec, type Input, keyFlag, yesFlag } from '../command.ts'
-import type { Context } from '../context.ts'
-import { EXIT } from '../failure.ts'
-import { type FieldFlag, fieldsFrom, fieldsOf } from '../field-flags.ts'
-import { bodyOf, ifMatchFlag, setFlags, unsetFlag } from '../fields.ts'
+import type { PatchBody } from '../../contract/base/merge-patch.ts'
+import { type ArgumentSpec, type CommandSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT } from '../base/failure.ts'
+import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/field-flags.ts'
+import { bodyOf, ifMatchFlag, setFlags, unsetFlag } from '../base/fields.ts'
 import {
   type AnswerOf,
   asking,
@@ -16,9 +16,9 @@ import {
   printsPages,
   type QueryFor,
   type View,
-} from '../in-city.ts'
-import { isForPeople, type LiveOptions, printLive, printTranscript } from '../live.ts'
-import { pageFlags } from '../paged.ts'
+} from '../base/in-city.ts'
+import { pageFlags } from '../base/paged.ts'
+import { isForPeople, type LiveOptions, printLive, printTranscript } from '../views/live.ts'
 
 const AGENT: View<AgentResponse> = {
   columns: [

@@ -2,11 +2,11 @@
 import { type Answer, isJson } from '../../client/client.ts'
 import { ApiProblem, isRecord } from '../../client/problems.ts'
 import { ROUTES } from '../../client/routes.ts'
-import { parseTimeout } from '../accepted.ts'
-import type { CommandSpec, Input } from '../command.ts'
-import { type Context, REQUEST_TIMEOUT_MS } from '../context.ts'
-import { readData } from '../data.ts'
-import { EXIT, exitCodeOf, usageError } from '../failure.ts'
+import { parseTimeout } from '../base/accepted.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
+import { type Context, REQUEST_TIMEOUT_MS } from '../base/context.ts'
+import { readData } from '../base/data.ts'
+import { EXIT, exitCodeOf, usageError } from '../base/failure.ts'
 
 interface Call {
   readonly method: string

@@ -11,16 +11,13 @@ import type {
   HookBead,
   OUTCOMES,
 } from '../../contract/beads.ts'
-import { parseTimeout } from '../accepted.ts'
-import { graphLines } from '../bead-graph.ts'
-import { exportFile, importFile, transferTimeout } from '../bead-transfer.ts'
-import { BEAD, BEADS, COMMENT, DEPS, depRows, printPage } from '../bead-views.ts'
-import { type CommandSpec, type Input, keyFlag, yesFlag } from '../command.ts'
-import type { Context } from '../context.ts'
-import { readData, readWords } from '../data.ts'
-import { EXIT, usageError } from '../failure.ts'
-import { type FieldFlag, fieldsFrom, fieldsOf } from '../field-flags.ts'
-import { bodyOf, type Fields, ifMatchFlag, setFlags, unsetFlag } from '../fields.ts'
+import { parseTimeout } from '../base/accepted.ts'
+import { type CommandSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { readData, readWords } from '../base/data.ts'
+import { EXIT, usageError } from '../base/failure.ts'
+import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/field-flags.ts'
+import { bodyOf, type Fields, ifMatchFlag, setFlags, unsetFlag } from '../base/fields.ts'
 import {
   type AnswerOf,
   asking,
@@ -32,8 +29,11 @@ import {
   type QueryFor,
   type View,
   viewOf,
-} from '../in-city.ts'
-import { pageFlags } from '../paged.ts'
+} from '../base/in-city.ts'
+import { pageFlags } from '../base/paged.ts'
+import { graphLines } from '../views/bead-graph.ts'
+import { exportFile, importFile, transferTimeout } from '../views/bead-transfer.ts'
+import { BEAD, BEADS, COMMENT, DEPS, depRows, printPage } from '../views/bead-views.ts'
 
 const STATUSES = ['open', 'in_progress', 'closed'] as const satisfies typeof BEAD_STATUSES
 const RESULTS = ['pass', 'fail', 'skipped', 'canceled', 'missing_root'] as const satisfies typeof OUTCOMES

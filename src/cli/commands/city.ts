@@ -1,14 +1,14 @@
 /** `svcctl city …`. */
 import { resolve } from 'node:path'
 import type { CityGetResponse, CityInfo } from '../../contract/cities.ts'
-import { parseTimeout, settle, waitFlags } from '../accepted.ts'
-import { CITY_STATUS } from '../city-status.ts'
-import { type CommandSpec, type Input, keyFlag, yesFlag } from '../command.ts'
-import { type Context, REQUEST_TIMEOUT_MS } from '../context.ts'
-import { resolveCity } from '../discovery.ts'
-import { EXIT, usageError } from '../failure.ts'
-import type { Column } from '../output.ts'
-import { listAll } from '../paged.ts'
+import { parseTimeout, settle, waitFlags } from '../base/accepted.ts'
+import { type CommandSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
+import { type Context, REQUEST_TIMEOUT_MS } from '../base/context.ts'
+import { resolveCity } from '../base/discovery.ts'
+import { EXIT, usageError } from '../base/failure.ts'
+import type { Column } from '../base/output.ts'
+import { listAll } from '../base/paged.ts'
+import { CITY_STATUS } from '../views/city-status.ts'
 
 const LIST_COLUMNS: readonly Column<CityInfo>[] = [
   { header: 'NAME', value: (city) => city.name },

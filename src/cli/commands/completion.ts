@@ -1,7 +1,7 @@
 /** `svcctl completion`: scripts that ask the program itself what may come next. */
-import type { CommandSpec, Input } from '../command.ts'
-import type { Context } from '../context.ts'
-import { EXIT } from '../failure.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT } from '../base/failure.ts'
 
 const BASH = `# svcctl completion for bash:  source <(svcctl completion bash)
 _svcctl() {

@@ -1,13 +1,13 @@
 /** `svcctl config …`. */
 import { ApiProblem } from '../../client/problems.ts'
 import type { ConfigCheckResult, ConfigExplanation, EffectiveConfigBody } from '../../contract/config.ts'
-import { waitFlags } from '../accepted.ts'
-import { type CommandSpec, type Input, keyFlag } from '../command.ts'
-import type { Context } from '../context.ts'
-import { createDraft, type Draft } from '../editor.ts'
-import { EXIT, Failure, printable, usageError } from '../failure.ts'
-import { starts } from '../in-city.ts'
-import type { Cell, Column } from '../output.ts'
+import { waitFlags } from '../base/accepted.ts'
+import { type CommandSpec, type Input, keyFlag } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { createDraft, type Draft } from '../base/editor.ts'
+import { EXIT, Failure, printable, usageError } from '../base/failure.ts'
+import { starts } from '../base/in-city.ts'
+import type { Cell, Column } from '../base/output.ts'
 
 const EFFECTIVE_COLUMNS: readonly Column<EffectiveConfigBody>[] = [
   { header: 'NAME', value: ({ workspace }) => workspace.name },

@@ -7,12 +7,11 @@ import type {
   MERGE_STRATEGIES,
   StrandedBead,
 } from '../../contract/convoys.ts'
-import { BEADS } from '../bead-views.ts'
-import { type CommandSpec, type Input, keyFlag, yesFlag } from '../command.ts'
-import type { Context } from '../context.ts'
-import { EXIT } from '../failure.ts'
-import { type FieldFlag, fieldsFrom, fieldsOf } from '../field-flags.ts'
-import { bodyOf, ifMatchFlag, setFlags, unsetFlag } from '../fields.ts'
+import { type CommandSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT } from '../base/failure.ts'
+import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/field-flags.ts'
+import { bodyOf, ifMatchFlag, setFlags, unsetFlag } from '../base/fields.ts'
 import {
   type AnswerOf,
   allColumns,
@@ -24,8 +23,9 @@ import {
   printsPages,
   type QueryFor,
   type View,
-} from '../in-city.ts'
-import { listAll, mostOf, pageFlags, pageSize } from '../paged.ts'
+} from '../base/in-city.ts'
+import { listAll, mostOf, pageFlags, pageSize } from '../base/paged.ts'
+import { BEADS } from '../views/bead-views.ts'
 
 const STRATEGIES = ['direct', 'mr', 'local'] as const satisfies typeof MERGE_STRATEGIES
 

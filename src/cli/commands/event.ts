@@ -1,9 +1,9 @@
 /** `svcctl event emit`. */
 import { isRecord } from '../../client/problems.ts'
-import { type CommandSpec, type Input, keyFlag } from '../command.ts'
-import type { Context } from '../context.ts'
-import { readData } from '../data.ts'
-import { EXIT, usageError } from '../failure.ts'
+import { type CommandSpec, type Input, keyFlag } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { readData } from '../base/data.ts'
+import { EXIT, usageError } from '../base/failure.ts'
 
 async function emit(context: Context, input: Input): Promise<number> {
   const payload = await readPayload(context, input.text('payload'))

@@ -1,12 +1,12 @@
 /** `svcctl events`: the event APIs as JSON Lines (spec §6, sheet 02 §6). The modes themselves are in `../event-modes.ts`. */
 
 import { ApiProblem, Unreachable } from '../../client/problems.ts'
-import type { CommandSpec, Input } from '../command.ts'
-import type { Context } from '../context.ts'
-import { type EventQuestion, runEvents } from '../event-modes.ts'
-import { Failure, toFailure, usageError } from '../failure.ts'
-import { BrokenPipe, Interrupted } from '../io.ts'
-import { parsePayloadMatch } from '../payload-match.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { Failure, toFailure, usageError } from '../base/failure.ts'
+import { BrokenPipe, Interrupted } from '../base/io.ts'
+import { type EventQuestion, runEvents } from '../views/event-modes.ts'
+import { parsePayloadMatch } from '../views/payload-match.ts'
 
 const WATCH_TIMEOUT = '30s'
 
@@ -40,7 +40,7 @@ async function readQuestion(input: Input): Promise<EventQuestion> {
 async function parseDuration(flag: string, text: string): Promise<number> {
   if (text === WATCH_TIMEOUT) return 30_000
   // The parser lives beside its schema; without a duration to parse, a command need not wait for the schema library.
-  const { parseDurationMs } = await import('../../contract/durations.ts')
+  const { parseDurationMs } = await import('../../contract/base/durations.ts')
   try {
     return parseDurationMs(text)
   } catch (error) {

@@ -1,9 +1,9 @@
 /** `svcctl health`, `readiness`, `provider-readiness`. */
 import type { ReadinessItem } from '../../contract/health.ts'
-import type { CommandSpec, Input } from '../command.ts'
-import type { Context } from '../context.ts'
-import { EXIT } from '../failure.ts'
-import type { Column } from '../output.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT } from '../base/failure.ts'
+import type { Column } from '../base/output.ts'
 
 async function health(context: Context): Promise<number> {
   const client = await context.client()

@@ -1,10 +1,10 @@
 /** `svcctl needs`: everything that waits for a person, in all cities or one. */
-import type { CommandSpec, Input } from '../command.ts'
-import type { Context } from '../context.ts'
-import { EXIT } from '../failure.ts'
-import { isForPeople } from '../live.ts'
-import { NEED, type Need, needsInScope } from '../needs.ts'
-import { watchNeeds } from '../watch-needs.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT } from '../base/failure.ts'
+import { isForPeople } from '../views/live.ts'
+import { NEED, type Need, needsInScope } from '../views/needs.ts'
+import { watchNeeds } from '../views/watch-needs.ts'
 
 const NOTHING = 'nothing waits for you'
 const CLEAR_SCREEN = '\u001b[H\u001b[2J'

@@ -1,12 +1,12 @@
 /** `svcctl pack …`: what a city imports. */
 import type { Pack, PackAddRequest, PackIssue } from '../../contract/packs.ts'
-import { waitFlags } from '../accepted.ts'
-import { type CommandSpec, type FlagSpec, type Input, keyFlag } from '../command.ts'
-import type { Context } from '../context.ts'
-import { EXIT } from '../failure.ts'
-import { bodyOf } from '../fields.ts'
-import { type AnswerOf, type InCity, inCity, printsItem, printsList, starts, type View } from '../in-city.ts'
-import type { Column } from '../output.ts'
+import { waitFlags } from '../base/accepted.ts'
+import { type CommandSpec, type FlagSpec, type Input, keyFlag } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT } from '../base/failure.ts'
+import { bodyOf } from '../base/fields.ts'
+import { type AnswerOf, type InCity, inCity, printsItem, printsList, starts, type View } from '../base/in-city.ts'
+import type { Column } from '../base/output.ts'
 
 const COLUMNS: readonly Column<Pack>[] = [
   { header: 'NAME', value: (pack) => pack.name },

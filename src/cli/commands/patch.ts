@@ -1,12 +1,12 @@
 /** `svcctl patch …`: a city's edits of agents, rigs and providers that another layer defines. */
 import type { Client } from '../../client/client.ts'
-import type { PatchBody } from '../../contract/merge-patch.ts'
+import type { PatchBody } from '../../contract/base/merge-patch.ts'
 import type { PatchFields, PatchItem } from '../../contract/patches.ts'
-import type { CommandSpec, Input } from '../command.ts'
-import type { Context } from '../context.ts'
-import { EXIT, usageError } from '../failure.ts'
-import { bodyOf, ifMatchFlag, preconditionOf, readFields, setFlags, unsetFlag } from '../fields.ts'
-import type { Column } from '../output.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT, usageError } from '../base/failure.ts'
+import { bodyOf, ifMatchFlag, preconditionOf, readFields, setFlags, unsetFlag } from '../base/fields.ts'
+import type { Column } from '../base/output.ts'
 
 const KINDS = ['agent', 'rig', 'provider'] as const
 type Kind = (typeof KINDS)[number]

@@ -1,12 +1,12 @@
 /** `svcctl provider …`: what agents of a city run on. */
-import type { PatchBody } from '../../contract/merge-patch.ts'
+import type { PatchBody } from '../../contract/base/merge-patch.ts'
 import type { ProviderCreateRequest, ProviderInfo } from '../../contract/providers.ts'
-import { type CommandSpec, type Input, keyFlag } from '../command.ts'
-import type { Context } from '../context.ts'
-import { EXIT } from '../failure.ts'
-import { bodyOf, ifMatchFlag, setFlags, unsetFlag } from '../fields.ts'
-import { type AnswerOf, fieldsOver, type InCity, inCity, printsItem, printsList, type View } from '../in-city.ts'
-import type { Column } from '../output.ts'
+import { type CommandSpec, type Input, keyFlag } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT } from '../base/failure.ts'
+import { bodyOf, ifMatchFlag, setFlags, unsetFlag } from '../base/fields.ts'
+import { type AnswerOf, fieldsOver, type InCity, inCity, printsItem, printsList, type View } from '../base/in-city.ts'
+import type { Column } from '../base/output.ts'
 import { providerReadiness } from './health.ts'
 
 const COLUMNS: readonly Column<ProviderInfo>[] = [

@@ -1,12 +1,12 @@
 /** `svcctl request …`: what became of a 202. */
 import { outcomeOf } from '../../client/requests.ts'
 import type { REQUEST_OPERATIONS, REQUEST_STATES, RequestInfo } from '../../contract/requests.ts'
-import { type AcceptedIn, parseTimeout, printOutcome, waitFor } from '../accepted.ts'
-import type { CommandSpec, Input } from '../command.ts'
-import type { Context } from '../context.ts'
-import { EXIT } from '../failure.ts'
-import type { Column } from '../output.ts'
-import { limitFlag, listAll, mostOf, pageSize } from '../paged.ts'
+import { type AcceptedIn, parseTimeout, printOutcome, waitFor } from '../base/accepted.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT } from '../base/failure.ts'
+import type { Column } from '../base/output.ts'
+import { limitFlag, listAll, mostOf, pageSize } from '../base/paged.ts'
 
 const OPERATIONS = [
   'city.create',

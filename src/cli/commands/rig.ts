@@ -1,12 +1,12 @@
 /** `svcctl rig …`: project directories of a city. */
 import { resolve } from 'node:path'
-import type { PatchBody } from '../../contract/merge-patch.ts'
+import type { PatchBody } from '../../contract/base/merge-patch.ts'
 import type { RigActionResult, RigCreateRequest, RigInfo } from '../../contract/rigs.ts'
-import { settle, waitFlags } from '../accepted.ts'
-import { type CommandSpec, type Input, keyFlag, yesFlag } from '../command.ts'
-import type { Context } from '../context.ts'
-import { EXIT, usageError } from '../failure.ts'
-import { bodyOf, ifMatchFlag, readFields, setFlags, unsetFlag } from '../fields.ts'
+import { settle, waitFlags } from '../base/accepted.ts'
+import { type CommandSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT, usageError } from '../base/failure.ts'
+import { bodyOf, ifMatchFlag, readFields, setFlags, unsetFlag } from '../base/fields.ts'
 import {
   type AnswerOf,
   allColumns,
@@ -16,8 +16,8 @@ import {
   printsItem,
   printsList,
   type View,
-} from '../in-city.ts'
-import type { Column } from '../output.ts'
+} from '../base/in-city.ts'
+import type { Column } from '../base/output.ts'
 
 const COLUMNS: readonly Column<RigInfo>[] = [
   { header: 'NAME', value: (rig) => rig.name },

@@ -1,7 +1,7 @@
 /** `svcctl schema`: the contract, as the server has it. */
-import type { CommandSpec, Input } from '../command.ts'
-import type { Context } from '../context.ts'
-import { EXIT } from '../failure.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT } from '../base/failure.ts'
 
 async function run(context: Context, input: Input): Promise<number> {
   const client = await context.client()

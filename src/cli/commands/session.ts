@@ -2,14 +2,13 @@
 import type { Reply } from '../../client/client.ts'
 import type { SessionResponse, WaitInfo } from '../../contract/session-model.ts'
 import type { SessionCreateRequest } from '../../contract/sessions.ts'
-import { waitFlags } from '../accepted.ts'
-import { converse } from '../attach.ts'
-import { type ArgumentSpec, type CommandSpec, type FlagSpec, type Input, keyFlag, yesFlag } from '../command.ts'
-import type { Context } from '../context.ts'
-import { readWords } from '../data.ts'
-import { EXIT, usageError } from '../failure.ts'
-import { type FieldFlag, fieldsFrom, fieldsOf } from '../field-flags.ts'
-import { bodyOf, type Fields, ifMatchFlag } from '../fields.ts'
+import { waitFlags } from '../base/accepted.ts'
+import { type ArgumentSpec, type CommandSpec, type FlagSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { readWords } from '../base/data.ts'
+import { EXIT, usageError } from '../base/failure.ts'
+import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/field-flags.ts'
+import { bodyOf, type Fields, ifMatchFlag } from '../base/fields.ts'
 import {
   asking,
   type FieldsOf,
@@ -20,11 +19,12 @@ import {
   printsPages,
   type QueryFor,
   starts,
-} from '../in-city.ts'
-import { isForPeople, printLive, printTranscript } from '../live.ts'
-import { pageFlags } from '../paged.ts'
-import { DELETED, DELIVERY, DRAIN, PENDING, PRUNED, SESSION, STOPPED, SUB_AGENT, WAIT } from '../session-views.ts'
-import { printableLines } from '../turn-text.ts'
+} from '../base/in-city.ts'
+import { pageFlags } from '../base/paged.ts'
+import { converse } from '../views/attach.ts'
+import { isForPeople, printLive, printTranscript } from '../views/live.ts'
+import { DELETED, DELIVERY, DRAIN, PENDING, PRUNED, SESSION, STOPPED, SUB_AGENT, WAIT } from '../views/session-views.ts'
+import { printableLines } from '../views/turn-text.ts'
 
 type Run = CommandSpec['run']
 

@@ -1,14 +1,14 @@
 /** `svcctl status`: how everything is, at a glance. Answers from what the server has at hand. */
 import type { Client } from '../../client/client.ts'
 import type { CityInfo, StatusBody } from '../../contract/cities.ts'
-import { CITY_STATUS } from '../city-status.ts'
-import type { CommandSpec, Input } from '../command.ts'
-import type { Context } from '../context.ts'
-import { listCities } from '../discovery.ts'
-import { EXIT } from '../failure.ts'
-import type { View } from '../in-city.ts'
-import { isForPeople } from '../live.ts'
-import { askEach, inOrder, NEED, type Need, needsOf } from '../needs.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { listCities } from '../base/discovery.ts'
+import { EXIT } from '../base/failure.ts'
+import type { View } from '../base/in-city.ts'
+import { CITY_STATUS } from '../views/city-status.ts'
+import { isForPeople } from '../views/live.ts'
+import { askEach, inOrder, NEED, type Need, needsOf } from '../views/needs.ts'
 
 /** A city in a line; what only a city that runs can tell is absent of the others. */
 interface Row

@@ -1,9 +1,9 @@
 /** `svcctl version`: no network unless JSON is asked for, so that it answers at once. */
 import { readFile } from 'node:fs/promises'
 import { isRecord } from '../../client/problems.ts'
-import type { CommandSpec, Input } from '../command.ts'
-import type { Context } from '../context.ts'
-import { EXIT } from '../failure.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT } from '../base/failure.ts'
 
 /** How long the server may take to tell its version. */
 const SERVER_PATIENCE_MS = 1_000

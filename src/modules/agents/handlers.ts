@@ -9,8 +9,8 @@ import type {
   replaceAgent,
   suspendAgent,
 } from '../../contract/agents.ts'
-import type { PatchBody } from '../../contract/merge-patch.ts'
-import { DEFAULT_LIMIT } from '../../contract/paging.ts'
+import type { PatchBody } from '../../contract/base/merge-patch.ts'
+import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import type { SessionResponse } from '../../contract/session-model.ts'
 import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'

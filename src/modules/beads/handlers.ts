@@ -1,4 +1,6 @@
 /** Handlers of the beads family: one small function per operation. Reading lists is in `read-handlers.ts`. */
+
+import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import type {
   addBeadComment,
   addBeadDep,
@@ -21,20 +23,19 @@ import type {
   reopenBead,
   routeBead,
 } from '../../contract/beads.ts'
-import { DEFAULT_LIMIT } from '../../contract/paging.ts'
 import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import type { Tx } from '../../kernel/database.ts'
 import { checkPrecondition } from '../../kernel/etag.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
-import { createBatch } from './batch.ts'
-import type { WorkCity } from './city.ts'
-import { type CommentKey, countComments, insertComment, listComments } from './comments.ts'
-import { listDeps } from './deps.ts'
-import { changeOfClose, changeOfPatch, draftOfCreate, namedByCreate, personOf } from './drafts.ts'
-import { readGraph } from './graph.ts'
-import { type BeadRecord, wireBead } from './record.ts'
+import { readGraph } from './query/graph.ts'
+import { type CommentKey, countComments, insertComment, listComments } from './store/comments.ts'
+import { listDeps } from './store/deps.ts'
+import { type BeadRecord, wireBead } from './store/record.ts'
+import { createBatch } from './work/batch.ts'
+import type { WorkCity } from './work/city.ts'
+import { changeOfClose, changeOfPatch, draftOfCreate, namedByCreate, personOf } from './work/drafts.ts'
 
 export interface BeadHandlersDeps {
   /** The spec's 404 for a city that is not running. */

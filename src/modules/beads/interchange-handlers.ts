@@ -1,11 +1,12 @@
 /** Handlers of import and export. */
+
+import { LINES_TYPE } from '../../contract/base/operation.ts'
 import type { exportBeads, importBeads } from '../../contract/beads.ts'
-import { LINES_TYPE } from '../../contract/operation.ts'
 import { type Handler, ok, StreamBody } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import type { WorkCity } from './city.ts'
-import { exportLines } from './export.ts'
-import { importLines } from './import.ts'
+import { exportLines } from './interchange/export.ts'
+import { importLines } from './interchange/import.ts'
+import type { WorkCity } from './work/city.ts'
 
 export interface InterchangeDeps {
   readonly clock: Clock

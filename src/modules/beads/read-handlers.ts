@@ -3,12 +3,12 @@ import type { claimHook, listBeads, listHook, listReadyBeads, queryBeads } from 
 import { type Handler, ok } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type BlockingInput, isBlocking, waitForChange } from '../../kernel/waiting.ts'
-import type { WorkCity } from './city.ts'
-import { listQuery, readyQuery, spokenQuery } from './filters.ts'
-import { candidates, claimNext } from './hook.ts'
-import { type Order, type PageOf, READY, type RecordPage, readRecords } from './pages.ts'
-import { allOf, type Query } from './query.ts'
-import { wireBead } from './record.ts'
+import { listQuery, readyQuery, spokenQuery } from './query/filters.ts'
+import { type Order, type PageOf, READY, type RecordPage, readRecords } from './query/pages.ts'
+import { allOf, type Query } from './query/query.ts'
+import { wireBead } from './store/record.ts'
+import type { WorkCity } from './work/city.ts'
+import { candidates, claimNext } from './work/hook.ts'
 
 export interface ReadHandlersDeps {
   /** The spec's 404 for a city that is not running. */

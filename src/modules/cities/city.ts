@@ -1,6 +1,7 @@
 /** One city of this host: its registry entry, its store, and what is observed of it. Changed by its worker only. */
+
+import type { ErrorDetail } from '../../contract/base/problems.ts'
 import type { CityConfigStatus, CityGetResponse, CityInfo, CityState } from '../../contract/cities.ts'
-import type { ErrorDetail } from '../../contract/problems.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { LogStream } from '../../kernel/log-stream.ts'
 import type { CityStore } from './city-store.ts'

@@ -1,4 +1,6 @@
 /** Handlers of the cities family: one small function per operation. */
+
+import { DEFAULT_LIMIT, MAX_WAIT_MS } from '../../contract/base/paging.ts'
 import type {
   adoptCity,
   createCity,
@@ -13,7 +15,6 @@ import type {
   stopCity,
   unregisterCity,
 } from '../../contract/cities.ts'
-import { DEFAULT_LIMIT, MAX_WAIT_MS } from '../../contract/paging.ts'
 import { type Handler, ok } from '../../kernel/call.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { formatPageToken, parsePageToken } from '../../kernel/cursor.ts'

@@ -7,8 +7,8 @@
  */
 import { statSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { SUPERVISOR_SOURCE } from '../../contract/base/names.ts'
 import type { CityInfo, CityState, CityStopResult } from '../../contract/cities.ts'
-import { SUPERVISOR_SOURCE } from '../../contract/names.ts'
 import type { AsyncAcceptedResponse } from '../../contract/requests.ts'
 import { accepted, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'

@@ -6,9 +6,10 @@
  * W3  `running` is true only between the end of a start and the beginning of a stop; typed routes follow it.
  * W4  Every accepted request about the city ends here, with what it asked for visible before its terminal event.
  */
+
+import type { ErrorDetail } from '../../contract/base/problems.ts'
 import { CITY_PHASES, type CityPhase, type CityState } from '../../contract/cities.ts'
 import type { PayloadOf } from '../../contract/event-types.ts'
-import type { ErrorDetail } from '../../contract/problems.ts'
 import { type Clock, delay, isoTime } from '../../kernel/clock.ts'
 import type { Row } from '../../kernel/database.ts'
 import type { Logger } from '../../kernel/log.ts'

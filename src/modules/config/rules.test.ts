@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { loadCity } from './load.ts'
+import { loadCity } from './load/load.ts'
 import { loadFiles, OPTIONS, temporaryCity } from './testing.ts'
 
 const PACK = '[pack]\nname = "root"\nschema = 2\n'

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { ProviderSpec } from '../../contract/config-schema.ts'
-import type { LoadOptions } from './context.ts'
-import { type LoadedCity, loadCity } from './load.ts'
+import type { LoadOptions } from './compose/context.ts'
+import { type LoadedCity, loadCity } from './load/load.ts'
 
 const CORE_DIR = join(import.meta.dirname, '..', 'packs', 'core')
 

@@ -1,4 +1,7 @@
 /** Handlers of convoys (sheet 03 §7). */
+
+import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
+import type { ProblemCode } from '../../contract/base/problems.ts'
 import type { Bead } from '../../contract/beads.ts'
 import {
   type addToConvoy,
@@ -16,8 +19,6 @@ import {
   type patchConvoy,
   type removeFromConvoy,
 } from '../../contract/convoys.ts'
-import { DEFAULT_LIMIT } from '../../contract/paging.ts'
-import type { ProblemCode } from '../../contract/problems.ts'
 import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'

@@ -1,7 +1,8 @@
 /** Who is in a convoy, a page at a time, and whose work in convoys nobody has. */
+
+import type { ListOrder } from '../../contract/base/paging.ts'
 import type { Bead, BeadStatus } from '../../contract/beads.ts'
 import { MAX_NAMED_MEMBERS, type StrandedBead, type UnknownMember } from '../../contract/convoys.ts'
-import type { ListOrder } from '../../contract/paging.ts'
 import type { ConvoyBeads, Reader } from './convoys.ts'
 
 /** Where a page begins: after the item of this time and id. */

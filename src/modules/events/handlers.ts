@@ -1,4 +1,6 @@
 /** Handlers of the event bus: lists, streams and emit at both scopes (sheet 02 §§3.4, 4, 5). */
+
+import { DEFAULT_LIMIT, MAX_EXACT_TOTAL } from '../../contract/base/paging.ts'
 import { isReservedType } from '../../contract/event-types.ts'
 import type {
   EventEnvelope,
@@ -9,7 +11,6 @@ import type {
   streamEvents,
   TaggedEventEnvelope,
 } from '../../contract/events.ts'
-import { DEFAULT_LIMIT, MAX_EXACT_TOTAL } from '../../contract/paging.ts'
 import { type Handler, ok, type StreamHandler } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken, parseSeq } from '../../kernel/cursor.ts'

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Static, TSchema } from 'typebox'
 import Schema from 'typebox/schema'
+import type { Operation, ParamsOf, QueryOf } from '../../contract/base/operation.ts'
 import {
   getCityReadiness,
   getHealth,
@@ -12,7 +13,6 @@ import {
   ProviderReadinessResponse,
   ReadinessResponse,
 } from '../../contract/health.ts'
-import type { Operation, ParamsOf, QueryOf } from '../../contract/operation.ts'
 import { type Call, RawBody } from '../../kernel/call.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { createHealthHandlers, type HealthDeps } from './handlers.ts'

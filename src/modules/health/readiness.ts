@@ -5,8 +5,9 @@
  * I2  a probe that hangs or throws becomes an observation by its deadline, and never an unhandled rejection.
  * I3  a caller that gives up ends its own wait, not the probe that others wait for.
  */
+
+import type { ErrorDetail } from '../../contract/base/problems.ts'
 import type { ReadinessItem } from '../../contract/health.ts'
-import type { ErrorDetail } from '../../contract/problems.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { type Problem, problem } from '../../kernel/problem.ts'
 import { type Observation, PROBE_LATE, PROBE_LIMIT_MS } from './logins.ts'

@@ -1,5 +1,5 @@
 /** What packs need of a running city; made by the wiring. */
-import type { ErrorDetail } from '../../contract/problems.ts'
+import type { ErrorDetail } from '../../contract/base/problems.ts'
 import type { EventDraft } from '../../kernel/event-log.ts'
 
 /** The files of a city inside an edit. */

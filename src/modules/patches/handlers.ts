@@ -1,5 +1,5 @@
 /** Handlers of the patches family (sheet 07 §§8.2, 8.3): one entry per target, kept in `city.toml` unless it is elsewhere already. */
-import type { PatchBody } from '../../contract/merge-patch.ts'
+import type { PatchBody } from '../../contract/base/merge-patch.ts'
 import type { PatchFields, PatchItem, PatchKind, patchOperations } from '../../contract/patches.ts'
 import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import {

@@ -1,5 +1,5 @@
 /** Handlers of accepted requests: one list over the ledgers of the supervisor and of every city it can read. */
-import { DEFAULT_LIMIT } from '../../contract/paging.ts'
+import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import type { getRequest, listRequests, RequestInfo } from '../../contract/requests.ts'
 import { type Handler, ok } from '../../kernel/call.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'

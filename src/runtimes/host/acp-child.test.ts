@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { systemClock } from '../../kernel/clock.ts'
 import { type AcpRecord, parseAcpLine } from '../acp/transcript.ts'
-import type { Pending } from '../runtime.ts'
+import type { Pending } from '../process/runtime.ts'
 import { startAcpChild } from './acp-child.ts'
 import { type ChildEvent, ChildStartError, type HostedChild } from './child.ts'
 

@@ -19,7 +19,7 @@ import {
 } from '@agentclientprotocol/sdk'
 import { isoTime } from '../../kernel/clock.ts'
 import { type AcpUsage, usage } from '../acp/transcript.ts'
-import type { Activity, Answer, Delivery, DeliveryOutcome, Exit, LaunchSpec, Pending } from '../runtime.ts'
+import type { Activity, Answer, Delivery, DeliveryOutcome, Exit, LaunchSpec, Pending } from '../process/runtime.ts'
 import { type FileRequests, fileRequests } from './acp-files.ts'
 import { openConversation } from './acp-handshake.ts'
 import { Permissions } from './acp-permissions.ts'

@@ -5,7 +5,7 @@
  * AP2  Requests that come together are shown in the order in which they came: the first is pending, the rest wait.
  */
 import type { RequestPermissionOutcome, RequestPermissionRequest } from '@agentclientprotocol/sdk'
-import type { Answer, Pending, PermissionKind } from '../runtime.ts'
+import type { Answer, Pending, PermissionKind } from '../process/runtime.ts'
 import type { KnownTool } from './acp-tools.ts'
 
 export interface PermissionEvents {

@@ -3,7 +3,16 @@
  * kills; a child only acts. Three implementations: pty-child, pipes-child, acp-child.
  */
 import type { Clock } from '../../kernel/clock.ts'
-import type { Activity, Answer, Delivery, DeliveryOutcome, Exit, LaunchError, LaunchSpec, Pending } from '../runtime.ts'
+import type {
+  Activity,
+  Answer,
+  Delivery,
+  DeliveryOutcome,
+  Exit,
+  LaunchError,
+  LaunchSpec,
+  Pending,
+} from '../process/runtime.ts'
 
 /** What the child tells the host, through `ChildContext.emit`. */
 export type ChildEvent =

@@ -6,7 +6,7 @@
  */
 import { connect, type Socket } from 'node:net'
 import type { Clock } from '../../kernel/clock.ts'
-import type { Identity } from '../runtime.ts'
+import type { Identity } from '../process/runtime.ts'
 import {
   encodeRequest,
   type HostEvent,

@@ -7,7 +7,7 @@
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Clock } from '../../kernel/clock.ts'
-import type { Identity } from '../runtime.ts'
+import type { Identity } from '../process/runtime.ts'
 import {
   encode,
   type HostEvent,

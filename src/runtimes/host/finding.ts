@@ -1,7 +1,7 @@
 /** What the files of a run and the process table say about its host, without talking to it. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { livenessOf } from '../process-identity.ts'
+import { livenessOf } from '../process/process-identity.ts'
 import { type ExitRecord, FILES, type HostFile, parseExitRecord, parseHostFile } from './protocol.ts'
 
 export type HostState =

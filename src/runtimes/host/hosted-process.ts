@@ -8,9 +8,9 @@
  * G3  The exit is told once, and last.
  */
 import { type Clock, delay } from '../../kernel/clock.ts'
-import { endOffsetSync } from '../output-log.ts'
-import { ProcessEvents } from '../process-events.ts'
-import { killTree } from '../process-tree.ts'
+import { endOffsetSync } from '../process/output-log.ts'
+import { ProcessEvents } from '../process/process-events.ts'
+import { killTree } from '../process/process-tree.ts'
 import {
   type Activity,
   type AgentProcess,
@@ -24,7 +24,7 @@ import {
   type Pending,
   type ProcessEvent,
   type Typable,
-} from '../runtime.ts'
+} from '../process/runtime.ts'
 import { ConnectionLost, connectHost, type HostConnection, HostRefused } from './client.ts'
 import { findHost, readHostFile, removeSocket, sendHome } from './finding.ts'
 import { readDelivered } from './journal.ts'

@@ -7,7 +7,7 @@
  */
 import { fdatasyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Delivery, DeliveryOutcome } from '../runtime.ts'
+import type { Delivery, DeliveryOutcome } from '../process/runtime.ts'
 import { FILES } from './protocol.ts'
 
 type Mark = Pick<Delivery, 'seq' | 'id'>

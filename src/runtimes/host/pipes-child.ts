@@ -4,7 +4,7 @@
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import type { Clock } from '../../kernel/clock.ts'
-import type { Delivery, DeliveryOutcome } from '../runtime.ts'
+import type { Delivery, DeliveryOutcome } from '../process/runtime.ts'
 import { type ChildContext, ChildStartError, type HostedChild, type StartChild } from './child.ts'
 
 const WRITE_MS = 30_000

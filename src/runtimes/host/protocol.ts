@@ -5,7 +5,16 @@
  * Versioned so that a newer supervisor drives older hosts: fields are only ever added, and a host answers a request that
  * it does not know with `unsupported`.
  */
-import type { Activity, Answer, Delivery, DeliveryOutcome, Exit, LaunchError, LaunchSpec, Pending } from '../runtime.ts'
+import type {
+  Activity,
+  Answer,
+  Delivery,
+  DeliveryOutcome,
+  Exit,
+  LaunchError,
+  LaunchSpec,
+  Pending,
+} from '../process/runtime.ts'
 
 export const PROTOCOL = 1
 /** A message of 1 MiB, escaped, with room to spare. */

@@ -9,9 +9,9 @@
 import { constants } from 'node:os'
 import { type IPty, spawn } from '@lydell/node-pty'
 import { delay } from '../../kernel/clock.ts'
-import { ignoresTerm, readStat } from '../process-identity.ts'
-import type { Delivery, DeliveryOutcome } from '../runtime.ts'
-import { IdleWatch, readForeground } from '../shell-idle.ts'
+import { ignoresTerm, readStat } from '../process/process-identity.ts'
+import type { Delivery, DeliveryOutcome } from '../process/runtime.ts'
+import { IdleWatch, readForeground } from '../process/shell-idle.ts'
 import { type ChildContext, ChildStartError, type HostedChild, type StartChild } from './child.ts'
 import { createTtyInput, type TtyInput, type Typed } from './tty-input.ts'
 

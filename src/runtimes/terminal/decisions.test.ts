@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Answer } from '../runtime.ts'
+import type { Answer } from '../process/runtime.ts'
 import { activityOf, approvalOn, keysFor, showsBusy, showsPrompt, showsUnsent, startupDialogOn } from './decisions.ts'
 import { type ApprovalDialog, GENERIC, harnessOf } from './harnesses.ts'
 

@@ -1,6 +1,6 @@
 /** What a screen means: lines in, meaning out. Nothing here knows a terminal, a clock or a process. */
 import { createHash } from 'node:crypto'
-import type { Activity, Answer, Pending, PermissionKind } from '../runtime.ts'
+import type { Activity, Answer, Pending, PermissionKind } from '../process/runtime.ts'
 import type { ApprovalDialog, Harness, StartupDialog } from './harnesses.ts'
 
 type Lines = readonly string[]

@@ -11,9 +11,9 @@
  *     not been confirmed.
  */
 import { type Clock, delay } from '../../kernel/clock.ts'
-import type { OutputReader } from '../output-log.ts'
-import { ProcessEvents } from '../process-events.ts'
-import type { Activity, AgentProcess, Answer, Pending, ProcessEvent, Typable } from '../runtime.ts'
+import type { OutputReader } from '../process/output-log.ts'
+import { ProcessEvents } from '../process/process-events.ts'
+import type { Activity, AgentProcess, Answer, Pending, ProcessEvent, Typable } from '../process/runtime.ts'
 import {
   type Approval,
   activityOf,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import { systemClock } from '../../kernel/clock.ts'
-import { openOutputReader, openOutputWriter } from '../output-log.ts'
+import { openOutputReader, openOutputWriter } from '../process/output-log.ts'
 import { Screen } from './screen.ts'
 
 const soon = () => AbortSignal.timeout(15_000)

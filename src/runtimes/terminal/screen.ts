@@ -7,7 +7,7 @@
  * V3  It answers nothing: the queries of a program (cursor, colours) are the business of its real terminal.
  */
 import { type Clock, delay } from '../../kernel/clock.ts'
-import type { OutputReader } from '../output-log.ts'
+import type { OutputReader } from '../process/output-log.ts'
 import { BoundedTerminal } from './bounded.ts'
 
 const MAX_BEHIND_BYTES = 1024 * 1024

@@ -8,9 +8,9 @@
 import { readFile, rename, stat, unlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { findBinary } from '../../kernel/processes.ts'
-import { commandLineOf, identify, type ProcessIdentity } from '../process-identity.ts'
-import { TOKEN_VARIABLE } from '../process-tree.ts'
-import { type Exit, LaunchError, type LaunchSpec } from '../runtime.ts'
+import { commandLineOf, identify, type ProcessIdentity } from '../process/process-identity.ts'
+import { TOKEN_VARIABLE } from '../process/process-tree.ts'
+import { type Exit, LaunchError, type LaunchSpec } from '../process/runtime.ts'
 import { quoted } from './quoting.ts'
 
 export const EXIT_FILE = 'exit.json'

@@ -2,7 +2,7 @@
  * What we ask tmux to do with the pane of one run. Every effect proves, in the same command, that the pane is the run's
  * (token) and that nobody has taken over the server (see `fence`).
  */
-import type { Delivery, Identity } from '../runtime.ts'
+import type { Delivery, Identity } from '../process/runtime.ts'
 import { CONTROL_TARGET, ControlError, fence, type TmuxControl } from './control.ts'
 import { literal, quoted, timeless } from './quoting.ts'
 

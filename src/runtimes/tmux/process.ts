@@ -12,8 +12,8 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { type Clock, delay } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/log.ts'
-import { endOffsetSync, hasOutputLog, type OutputFeed, openOutputFeed } from '../output-log.ts'
-import { ProcessEvents } from '../process-events.ts'
+import { endOffsetSync, hasOutputLog, type OutputFeed, openOutputFeed } from '../process/output-log.ts'
+import { ProcessEvents } from '../process/process-events.ts'
 import type {
   Activity,
   AdoptSpec,
@@ -25,8 +25,8 @@ import type {
   Liveness,
   ProcessEvent,
   Typable,
-} from '../runtime.ts'
-import { IdleWatch, readForeground } from '../shell-idle.ts'
+} from '../process/runtime.ts'
+import { IdleWatch, readForeground } from '../process/shell-idle.ts'
 import { ControlError, type TmuxControl } from './control.ts'
 import { EXIT_FILE, readExit, removeDelivery, writeDelivery } from './launch.ts'
 import { listPanes, Pane, type PaneState, type Progress, removePane } from './pane.ts'

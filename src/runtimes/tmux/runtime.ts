@@ -12,8 +12,15 @@ import { type Clock, delay } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/log.ts'
 import { findBinary, minimalEnvironment, runBriefly } from '../../kernel/processes.ts'
 import { compileCache } from '../compile-cache.ts'
-import { identify, ignoresTerm, isGone, livenessOf, type ProcessIdentity, readStat } from '../process-identity.ts'
-import { killTree, type Tree } from '../process-tree.ts'
+import {
+  identify,
+  ignoresTerm,
+  isGone,
+  livenessOf,
+  type ProcessIdentity,
+  readStat,
+} from '../process/process-identity.ts'
+import { killTree, type Tree } from '../process/process-tree.ts'
 import {
   type Adoption,
   type AdoptSpec,
@@ -24,7 +31,7 @@ import {
   type LaunchSpec,
   type Liveness,
   type Runtime,
-} from '../runtime.ts'
+} from '../process/runtime.ts'
 import { ControlError, TmuxControl } from './control.ts'
 import { findLauncher, prepareLaunch, readAgentPid, readExit, removeScript } from './launch.ts'
 import { createPane, deleteStaleBuffers, endIdleServer, listPanes, type PaneState, removePane } from './pane.ts'

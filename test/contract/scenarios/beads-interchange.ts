@@ -1,6 +1,6 @@
 /** Import and export of beads: each answer once. What they do is in test/e2e/beads/interchange.test.ts. */
 import assert from 'node:assert/strict'
-import { LINES_TYPE } from '../../../src/contract/operation.ts'
+import { LINES_TYPE } from '../../../src/contract/base/operation.ts'
 import { at } from '../../support/document.ts'
 import { type Scenario, scenario, type World } from './scenario.ts'
 

@@ -1,7 +1,7 @@
 /** Refusals that every operation has, or every operation of a shape: before its handler, and so the same for all. */
 import { strict as assert } from 'node:assert'
+import { isMutation, needsRunningCity, type Operation } from '../../../src/contract/base/operation.ts'
 import { OPERATIONS, type OperationId } from '../../../src/contract/index.ts'
-import { isMutation, needsRunningCity, type Operation } from '../../../src/contract/operation.ts'
 import { type Answer, assertProblem, RawConnection } from '../../support/http.ts'
 import { pathOf, type Scenario, scenario } from './scenario.ts'
 

@@ -1,7 +1,8 @@
 /** One way to get one answer out of one operation, from outside where that is possible. */
+
+import type { Operation } from '../../../src/contract/base/operation.ts'
+import type { ProblemCode } from '../../../src/contract/base/problems.ts'
 import type { OperationId } from '../../../src/contract/index.ts'
-import type { Operation } from '../../../src/contract/operation.ts'
-import type { ProblemCode } from '../../../src/contract/problems.ts'
 import type { Answer } from '../../support/http.ts'
 import type { Running, runHere } from '../../support/running.ts'
 

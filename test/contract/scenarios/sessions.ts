@@ -3,8 +3,8 @@
  * reads shares sessions too. What sessions do over time is in test/e2e/sessions.
  */
 import assert from 'node:assert/strict'
+import type { Operation } from '../../../src/contract/base/operation.ts'
 import { OPERATIONS, type OperationId } from '../../../src/contract/index.ts'
-import type { Operation } from '../../../src/contract/operation.ts'
 import type { SessionResponse } from '../../../src/contract/session-model.ts'
 import { sessionOperations } from '../../../src/contract/sessions.ts'
 import { at } from '../../support/document.ts'

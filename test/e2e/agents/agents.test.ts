@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type AgentResponse, createAgent, getAgent, listAgents } from '../../../src/contract/agents.ts'
-import { MASK } from '../../../src/contract/merge-patch.ts'
+import { MASK } from '../../../src/contract/base/merge-patch.ts'
 import { at } from '../../support/document.ts'
 import { assertProblem, eventually } from '../../support/http.ts'
 import { type Running, run } from '../../support/running.ts'

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
+import { LINES_TYPE } from '../../../src/contract/base/operation.ts'
 import {
   type BeadImportResponse,
   getBead,
@@ -12,7 +13,6 @@ import {
   listReadyBeads,
 } from '../../../src/contract/beads.ts'
 import { listCityEvents } from '../../../src/contract/events.ts'
-import { LINES_TYPE } from '../../../src/contract/operation.ts'
 import { type ConfigCity, cityAgain, createCity } from '../../support/config-city.ts'
 import { asMap, at } from '../../support/document.ts'
 import { assertProblem, eventually } from '../../support/http.ts'

@@ -1,7 +1,7 @@
 /** The stream of an agent: over its sessions, one after the other (decision 69). */
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Attachment, Feed, Sink } from '../../../kernel/feed.ts'
-import type { SessionRecord } from '../record.ts'
+import type { SessionRecord } from '../record/record.ts'
 import { endedFrame, Follower, type SessionTail, type StreamFormat, type StreamState } from './stream.ts'
 import type { Place } from './transcript.ts'
 

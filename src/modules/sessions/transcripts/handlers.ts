@@ -5,7 +5,7 @@ import type {
   streamAgentOutput,
   streamAgentOutputQualified,
 } from '../../../contract/agents.ts'
-import { DEFAULT_LIMIT } from '../../../contract/paging.ts'
+import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
 import type {
   AgentOutputResponse,
   SessionTranscriptResponse,
@@ -21,7 +21,7 @@ import { type Handler, ok, type StreamHandler } from '../../../kernel/call.ts'
 import { type Clock, isoTime } from '../../../kernel/clock.ts'
 import type { Feed } from '../../../kernel/feed.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
-import type { SessionRecord } from '../record.ts'
+import type { SessionRecord } from '../record/record.ts'
 import { agentFeed } from './agent-stream.ts'
 import { findSubAgents, readSubAgent } from './files.ts'
 import type { Transcripts } from './service.ts'

@@ -7,8 +7,8 @@
  */
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Logger } from '../../../kernel/log.ts'
-import type { InsightPort, Known, TurnCost } from '../ports.ts'
-import type { SessionRecord } from '../record.ts'
+import type { InsightPort, Known, TurnCost } from '../record/ports.ts'
+import type { SessionRecord } from '../record/record.ts'
 import type { Message } from './entries.ts'
 import type { Transcript } from './transcript.ts'
 

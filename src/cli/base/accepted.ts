@@ -1,0 +1,114 @@
+/** Commands that start something long: wait for its end in a terminal, or print where to wait for it. */
+import { TimedOut } from '../../client/clock.ts'
+import { type RequestOutcome, waitForRequest } from '../../client/requests.ts'
+import type { AsyncAcceptedResponse } from '../../contract/requests.ts'
+import type { FlagSpec, Input } from './command.ts'
+import type { Context } from './context.ts'
+import { EXIT, Failure, usageError } from './failure.ts'
+import { Interrupted } from './io.ts'
+import type { Cell, Column } from './output.ts'
+
+/** How long a wait lasts where nothing was asked for. */
+const WAIT_TIMEOUT_MS = 5 * 60_000
+
+export const waitFlags: readonly FlagSpec[] = [
+  { flags: '--wait', description: 'Wait for the end; the default in a terminal.' },
+  { flags: '--no-wait', description: 'Print request_id and event_cursor, and end; the default elsewhere.' },
+  {
+    flags: '--timeout <duration>',
+    description: 'How long to wait: 5m where absent. Exit code 8 when it was not enough.',
+  },
+]
+
+/** Milliseconds that a flag asks for. */
+export async function parseTimeout(
+  input: Input,
+  otherwiseMs: number = WAIT_TIMEOUT_MS,
+  flag: 'timeout' | 'wait' = 'timeout',
+): Promise<number> {
+  const text = input.text(flag)
+  if (text === undefined) return otherwiseMs
+  const { parseDurationMs } = await import('../../contract/base/durations.ts')
+  try {
+    return parseDurationMs(text)
+  } catch (error) {
+    throw usageError(`invalid --${flag} "${text}": ${error instanceof Error ? error.message : 'not a duration'}`)
+  }
+}
+
+/** A 202, with the city whose log has its end; that of the supervisor where absent. */
+export interface AcceptedIn extends AsyncAcceptedResponse {
+  readonly city?: string | undefined
+}
+
+/** Prints the 202, or waits and prints the outcome; returns the exit code. */
+export async function settle(
+  context: Context,
+  input: Input,
+  what: string,
+  accepted: AcceptedIn,
+  json: string,
+): Promise<number> {
+  const wait = input.choice('wait') ?? context.io.stdout.isTerminal
+  if (!wait) {
+    await context.print.item({
+      item: accepted,
+      columns: [
+        { header: 'REQUEST_ID', value: (item) => item.request_id },
+        { header: 'EVENT_CURSOR', value: (item) => item.event_cursor },
+      ],
+      name: (item) => item.request_id,
+      json,
+    })
+    return EXIT.ok
+  }
+  const outcome = await waitFor(context, what, accepted, await parseTimeout(input))
+  return printOutcome(context, what, outcome)
+}
+
+/** Waits with progress on stderr. */
+export async function waitFor(
+  context: Context,
+  what: string,
+  accepted: AcceptedIn,
+  timeoutMs: number,
+): Promise<RequestOutcome> {
+  const { request_id: requestId, event_cursor: eventCursor, city } = accepted
+  const client = await context.client()
+  await context.note(`waiting for ${what} (${requestId})`)
+  using limit = context.within(timeoutMs)
+  const hint = `svcctl request wait ${requestId}`
+  try {
+    return await waitForRequest(client, { requestId, eventCursor, city, signal: limit.signal })
+  } catch (error) {
+    if (error instanceof TimedOut && limit.signal.reason === error) {
+      throw new Failure(EXIT.timedOut, `${what} took longer than ${timeoutMs / 1000} s; it may still finish`, { hint })
+    }
+    if (error instanceof Interrupted) await context.note(`it goes on; wait for it again with: ${hint}`)
+    throw error
+  }
+}
+
+/** The terminal event's payload on stdout, or exit code 9. */
+export async function printOutcome(context: Context, what: string, outcome: RequestOutcome): Promise<number> {
+  const { payload, succeeded } = outcome
+  if (!succeeded) {
+    const [code, message] = [payload['error_code'], payload['error_message']].map((text) => String(text ?? 'unknown'))
+    throw new Failure(EXIT.operationFailed, `${what} failed: ${code}: ${message}`, { body: payload })
+  }
+  const columns: Column<typeof payload>[] = Object.keys(payload).map((key) => ({
+    header: key.toUpperCase(),
+    value: (item) => cellOf(item[key]),
+  }))
+  const name = (item: typeof payload) => String(item['name'] ?? outcome.requestId)
+  await context.print.item({ item: payload, columns, name, json: JSON.stringify(payload) })
+  return EXIT.ok
+}
+
+/** Of an object its id: all of it is one command, or `-o json`, away. */
+function cellOf(value: unknown): Cell {
+  if (value === undefined || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
+    return value
+  const hasId = typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string'
+  return hasId ? String(value.id) : JSON.stringify(value)
+}

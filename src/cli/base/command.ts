@@ -1,0 +1,164 @@
+/**
+ * A command as data: its words, its arguments and flags, its examples, what it does. Parsing, help, completion and error
+ * texts derive from it (style R16).
+ */
+import type { OperationId } from '../../contract/index.ts'
+import type { Context } from './context.ts'
+
+/** What the help says about an operation; a generated table of these stands in for the contract. */
+export interface OperationHelp {
+  readonly summary: string
+  readonly description?: string
+  readonly fields?: Readonly<Record<string, { readonly description?: string; readonly choices?: readonly string[] }>>
+}
+
+/** Values that completion can look up. */
+export type Completed =
+  | 'agent'
+  | 'bead'
+  | 'city'
+  | 'closed-bead'
+  | 'convoy'
+  | 'event-type'
+  | 'file'
+  | 'none'
+  | 'rig'
+  | 'session'
+
+export interface FlagSpec {
+  /** As commander writes it: `-n, --name <name>`. */
+  readonly flags: string
+  /** Description; where absent, that of the operation's field of the same name. */
+  readonly description?: string
+  readonly choices?: readonly string[]
+  readonly repeatable?: boolean
+  readonly complete?: Completed
+  /** Field of the body or the query that it says; its name in snake case where absent. */
+  readonly field?: string
+}
+
+export interface ArgumentSpec {
+  /** `<required>`, `[optional]`, `[several...]`. */
+  readonly name: string
+  readonly description?: string
+  readonly choices?: readonly string[]
+  readonly complete?: Completed
+  /** Field of the body, the query or the path that it says; its own name where absent. */
+  readonly field?: string
+}
+
+export interface Example {
+  readonly line: string
+  readonly does: string
+}
+
+export interface CommandSpec {
+  /** One to three words. */
+  readonly path: readonly [string] | readonly [string, string] | readonly [string, string, string]
+  /** What it calls, most important first; the help is made from the first. */
+  readonly operations: readonly OperationId[]
+  readonly summary?: string
+  readonly description?: string
+  readonly arguments?: readonly ArgumentSpec[]
+  readonly flags?: readonly FlagSpec[]
+  readonly examples: readonly Example[]
+  /** Stands before its error messages. */
+  readonly errorPrefix?: string
+  /** Returns the exit code; throws `Failure` and what the client throws. */
+  readonly run: (context: Context, input: Input) => Promise<number>
+}
+
+/** What a command module exports. */
+export interface CommandModule {
+  readonly commands: readonly CommandSpec[]
+}
+
+/** Parsed flags and arguments, read by name and kind. */
+export class Input {
+  readonly #values: ReadonlyMap<string, unknown>
+
+  /** Flags by their camel-case name, arguments by theirs. */
+  constructor(values: Iterable<readonly [string, unknown]>) {
+    this.#values = new Map(values)
+  }
+
+  text(name: string): string | undefined {
+    const value = this.#values.get(name)
+    return typeof value === 'string' ? value : undefined
+  }
+
+  /** True where the command line says it. */
+  has(name: string): boolean {
+    const value = this.#values.get(name)
+    return value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0)
+  }
+
+  /** A required argument. */
+  required(name: string): string {
+    const value = this.text(name)
+    if (value === undefined) throw new TypeError(`command has no argument ${name}`)
+    return value
+  }
+
+  texts(name: string): readonly string[] {
+    const value = this.#values.get(name)
+    return Array.isArray(value) ? value.map(String) : []
+  }
+
+  on(name: string): boolean {
+    return this.#values.get(name) === true
+  }
+
+  /** True, false, or undefined where neither `--x` nor `--no-x` was given. */
+  choice(name: string): boolean | undefined {
+    const value = this.#values.get(name)
+    return typeof value === 'boolean' ? value : undefined
+  }
+}
+
+export const OUTPUT_FORMATS = ['table', 'wide', 'json', 'jsonl', 'name'] as const
+export type OutputFormat = (typeof OUTPUT_FORMATS)[number]
+
+/** Every command takes these, in any position. */
+export const GLOBAL_FLAGS: readonly FlagSpec[] = [
+  { flags: '--api <url>', description: 'Server; SVC_API, else the running supervisor, where absent.' },
+  {
+    flags: '-c, --city <city>',
+    description: 'City, by name or path; SVC_CITY, else that of the working directory, where absent.',
+    complete: 'city',
+  },
+  { flags: '-A, --all-cities', description: 'All cities, also inside the directory of one.' },
+  { flags: '-o, --output <format>', description: 'How to print.', choices: OUTPUT_FORMATS },
+  { flags: '--json', description: 'Same as -o json.' },
+  { flags: '--no-color', description: 'No colours; so does NO_COLOR.' },
+  { flags: '-q, --quiet', description: 'No progress and no notes on stderr.' },
+  { flags: '--debug', description: 'Tell stderr about every request.' },
+]
+
+export const keyFlag: FlagSpec = {
+  flags: '--idempotency-key <key>',
+  description: 'Same key and body within 24 h: done once, answered the same. A new one where absent.',
+}
+
+/** Of commands that ask before they do it (`asking`). */
+export const yesFlag: FlagSpec = { flags: '-y, --yes', description: 'Do not ask.' }
+
+/** camel case of a long flag: `--after-cursor <c>` → `afterCursor`. */
+export function flagName(flags: string): string {
+  const long = /--(?:no-)?([a-z][a-z-]*)/.exec(flags)?.[1] ?? ''
+  return long.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** The field that a flag says: `--created-before <time>` → `created_before`. */
+export const fieldName = ({ flags, field }: FlagSpec): string => field ?? snakeCase(flagName(flags))
+
+/** `createdBefore` → `created_before`. */
+export const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** Spellings of a flag: `['-c', '--city']`. */
+export const flagWords = (flags: string): readonly string[] => flags.match(/--?[a-zA-Z][a-zA-Z-]*/g) ?? []
+
+export const takesValue = (flags: string): boolean => flags.includes('<')
+
+/** `<dir>` → `dir`, `[items...]` → `items`. */
+export const argumentName = (name: string): string => name.replaceAll(/[<>[\].]/g, '')

@@ -1,0 +1,119 @@
+/** What a command has at hand: the world, the client, the city in scope, the way to print. */
+
+import { type CallReport, Client } from '../../client/client.ts'
+import { type Deadline, deadline } from '../../client/clock.ts'
+import type { Input, OutputFormat } from './command.ts'
+import { cityOfDirectory, discoverEndpoint, resolveCity } from './discovery.ts'
+import { EXIT, Failure, printable, usageError } from './failure.ts'
+import type { Io } from './io.ts'
+import { Printer } from './output.ts'
+import { nodeTransport } from './transport.ts'
+
+/** How long an ordinary request may take. */
+export const REQUEST_TIMEOUT_MS = 30_000
+
+export interface GlobalOptions {
+  readonly api: string | undefined
+  readonly city: string | undefined
+  readonly allCities: boolean
+  readonly format: OutputFormat
+  readonly color: boolean
+  readonly quiet: boolean
+  readonly debug: boolean
+}
+
+export function globalOptions(input: Input): GlobalOptions {
+  const given = input.text('output')
+  const format = input.on('json') ? 'json' : given
+  return {
+    api: input.text('api'),
+    city: input.text('city'),
+    allCities: input.on('allCities'),
+    format: format === 'wide' || format === 'json' || format === 'jsonl' || format === 'name' ? format : 'table',
+    color: input.choice('color') !== false,
+    quiet: input.on('quiet'),
+    debug: input.on('debug'),
+  }
+}
+
+export class Context {
+  readonly io: Io
+  readonly options: GlobalOptions
+  readonly print: Printer
+  #client: Promise<Client> | undefined
+
+  constructor(io: Io, options: GlobalOptions) {
+    this.io = io
+    this.options = options
+    const color = options.color && io.stdout.isTerminal && !io.env['NO_COLOR']
+    this.print = new Printer(io.stdout, { format: options.format, color, now: () => io.clock.now() })
+    if (options.city !== undefined && options.allCities)
+      throw usageError('--city and --all-cities are mutually exclusive')
+  }
+
+  /** The client of the discovered server. */
+  client(): Promise<Client> {
+    this.#client ??= this.#connect()
+    return this.#client
+  }
+
+  async #connect(): Promise<Client> {
+    const { io, options } = this
+    const { url, token, source } = await discoverEndpoint(io, options.api)
+    if (options.debug) await io.stderr.write(`debug: server ${url} (${source})\n`)
+    return new Client({
+      baseUrl: url,
+      token,
+      clock: io.clock,
+      random: io.random,
+      newKey: io.newKey,
+      transport: nodeTransport,
+      onAnswer: options.debug ? (report) => void this.#trace(report) : undefined,
+    })
+  }
+
+  async #trace({ method, path, status, ms, requestId }: CallReport): Promise<void> {
+    await this.io.stderr
+      .write(`debug: ${method} ${path} ${status} ${Math.round(ms)} ms ${requestId ?? ''}\n`)
+      .catch(() => undefined)
+  }
+
+  /** A time limit for requests; dispose of it when they are answered. */
+  within(ms: number = REQUEST_TIMEOUT_MS): Deadline {
+    return deadline(this.io.clock, ms, this.io.signal)
+  }
+
+  /** The city in scope: `--city` › SVC_CITY › the working directory's › none. */
+  async city(signal: AbortSignal): Promise<string | undefined> {
+    const { io, options } = this
+    if (options.allCities) return undefined
+    const client = await this.client()
+    const named = options.city ?? (io.env['SVC_CITY'] || undefined)
+    return named === undefined ? cityOfDirectory(client, io, signal) : resolveCity(client, io, named, signal)
+  }
+
+  /** The city that an argument names, else the one in scope; a usage error where there is none. */
+  async needCity(argument: string | undefined, signal: AbortSignal): Promise<string> {
+    const { io } = this
+    if (argument !== undefined) return resolveCity(await this.client(), io, argument, signal)
+    const city = await this.city(signal)
+    if (city === undefined)
+      throw usageError('no city in scope', 'name one, or pass --city NAME, or run it inside the city’s directory')
+    return city
+  }
+
+  /** A line on stderr, unless asked to be quiet. */
+  async note(text: string): Promise<void> {
+    if (!this.options.quiet) await this.io.stderr.write(`${printable(text)}\n`)
+  }
+
+  /** Asks before something that is hard to undo. */
+  async confirm(question: string, yes: boolean): Promise<void> {
+    if (yes) return
+    const { stdin, stderr } = this.io
+    if (!stdin.isTerminal || !stderr.isTerminal) throw usageError('this needs --yes where nobody can be asked')
+    await stderr.write(`${printable(question)} [y/N] `)
+    const answer = await stdin.readLine()
+    if (!/^y(es)?$/i.test(answer.trim())) throw new Failure(EXIT.failure, 'not done')
+  }
+}

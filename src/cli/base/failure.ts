@@ -1,0 +1,139 @@
+/** How commands fail: what people and scripts see, and with which exit code (sheet 08 §4.4, §4.5). */
+import { TimedOut } from '../../client/clock.ts'
+import { ApiProblem, BadParameter, DecodeError, Unreachable } from '../../client/problems.ts'
+import { BrokenPipe, Interrupted, type Io } from './io.ts'
+
+export const EXIT = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  notFound: 3,
+  denied: 4,
+  conflict: 5,
+  rejected: 6,
+  unavailable: 7,
+  timedOut: 8,
+  operationFailed: 9,
+  cursorExpired: 10,
+  interrupted: 130,
+} as const
+
+interface FailureOptions {
+  readonly hint?: string | undefined
+  readonly requestId?: string | undefined
+  /** What `-o json` prints instead of the sentence. */
+  readonly body?: Readonly<Record<string, unknown>>
+  readonly cause?: unknown
+}
+
+/** A command that cannot do what was asked, in one sentence. */
+export class Failure extends Error {
+  override readonly name = 'Failure'
+  readonly exitCode: number
+  readonly hint: string | undefined
+  readonly requestId: string | undefined
+  readonly body: Readonly<Record<string, unknown>> | undefined
+
+  constructor(exitCode: number, message: string, options: FailureOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.exitCode = exitCode
+    this.hint = options.hint
+    this.requestId = options.requestId
+    this.body = options.body
+  }
+}
+
+/** Wrong flags, wrong values, wrong combinations. */
+export const usageError = (message: string, hint?: string): Failure => new Failure(EXIT.usage, message, { hint })
+
+const CODE_BY_STATUS: Readonly<Record<number, number>> = {
+  400: EXIT.rejected,
+  401: EXIT.denied,
+  403: EXIT.denied,
+  404: EXIT.notFound,
+  409: EXIT.conflict,
+  410: EXIT.cursorExpired,
+  412: EXIT.conflict,
+  422: EXIT.rejected,
+  503: EXIT.unavailable,
+}
+
+export const exitCodeOf = (status: number): number => CODE_BY_STATUS[status] ?? EXIT.failure
+
+/** What a person calls a field that a problem names, such as `body.priority`. */
+export type FieldNames = (location: string) => string
+
+/** Whatever was thrown, as a failure with its exit code. */
+export function toFailure(thrown: unknown, fieldNames: FieldNames = (location) => location): Failure {
+  if (thrown instanceof Failure) return thrown
+  if (thrown instanceof ApiProblem) return problemFailure(thrown, fieldNames)
+  if (thrown instanceof BadParameter) {
+    return new Failure(EXIT.usage, `${fieldNames(`path.${thrown.parameter}`)} ${thrown.why}`, { cause: thrown })
+  }
+  if (thrown instanceof Unreachable) {
+    return new Failure(EXIT.unavailable, thrown.message, { hint: 'start it with: svcctl serve', cause: thrown })
+  }
+  if (thrown instanceof TimedOut) return new Failure(EXIT.unavailable, thrown.message, { cause: thrown })
+  if (thrown instanceof DecodeError) return new Failure(EXIT.failure, `decode: ${thrown.message}`, { cause: thrown })
+  return new Failure(EXIT.failure, thrown instanceof Error ? thrown.message : String(thrown), { cause: thrown })
+}
+
+function problemFailure(problem: ApiProblem, fieldNames: FieldNames): Failure {
+  const fields = problem.errors.map(({ location, message }) => `\n  ${fieldNames(location)}: ${message}`).join('')
+  return new Failure(exitCodeOf(problem.status), `${problem.detail}${fields}`, {
+    hint: hintFor(problem),
+    requestId: problem.requestId,
+    body: problem.body,
+    cause: problem,
+  })
+}
+
+function hintFor(problem: ApiProblem): string | undefined {
+  if (problem.code === 'city-not-found') return 'see the cities and their states with: svcctl city list'
+  if (problem.code === 'no-event-providers') return 'register a city first: svcctl city create DIR'
+  if (problem.code === 'cursor-expired') return 'list what is retained first, then go on from there'
+  if (problem.status === 401) return 'put the token of the server into SVC_TOKEN'
+  const requestId = problem.body['request_id']
+  if (problem.status === 409 && typeof requestId === 'string')
+    return `wait for it with: svcctl request wait ${requestId}`
+  return undefined
+}
+
+export interface ReportStyle {
+  /** Before every sentence, for example `svcctl events: `. */
+  readonly prefix: string
+  /** One JSON object instead of sentences. */
+  readonly json: boolean
+  readonly fieldNames?: FieldNames
+}
+
+/** Tells stderr what went wrong and returns the exit code. */
+export async function report(thrown: unknown, io: Io, style: ReportStyle): Promise<number> {
+  if (thrown instanceof BrokenPipe) return EXIT.ok
+  if (thrown instanceof Interrupted) return thrown.exitCode
+  const failure = toFailure(thrown, style.fieldNames)
+  await io.stderr.write(style.json ? jsonReport(failure) : textReport(failure, style.prefix)).catch(() => undefined)
+  return failure.exitCode
+}
+
+function textReport(failure: Failure, prefix: string): string {
+  const lines = [`error: ${prefix}${failure.message}`]
+  if (failure.hint !== undefined) lines.push(`hint: ${failure.hint}`)
+  if (failure.requestId !== undefined) lines.push(`request id: ${failure.requestId}`)
+  return `${lines.map(printable).join('\n')}\n`
+}
+
+function jsonReport(failure: Failure): string {
+  const { body = {}, message, hint, requestId } = failure
+  // A problem may carry the id of an accepted request under the same name; that one is the more useful of the two.
+  return `${JSON.stringify({
+    ...(Object.keys(body).length > 0 ? body : { detail: message, exit_code: failure.exitCode }),
+    ...(hint === undefined ? {} : { hint }),
+    ...(requestId === undefined || 'request_id' in body ? {} : { request_id: requestId }),
+  })}\n`
+}
+
+/** Text of others without the control characters that would drive a terminal; tabs and newlines stay. */
+export function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}--[\t\n]]/gv, (control) => `\\x${control.charCodeAt(0).toString(16).padStart(2, '0')}`)
+}

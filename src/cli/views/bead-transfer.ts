@@ -1,0 +1,181 @@
+/** Import and export of beads: files and pipes of any size, which never lie in memory as a whole. */
+import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { TimedOut } from '../../client/clock.ts'
+import { Unreachable } from '../../client/problems.ts'
+import type { BeadImportIssue, BeadImportResponse } from '../../contract/beads.ts'
+import { parseTimeout } from '../base/accepted.ts'
+import type { FlagSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT, Failure, printable, usageError } from '../base/failure.ts'
+import { type FieldFlag, fieldsFrom } from '../base/field-flags.ts'
+import { bodyOf } from '../base/fields.ts'
+import { inCity, type QueryFor, type View } from '../base/in-city.ts'
+import { Progress } from '../base/progress.ts'
+
+const TIMEOUT_MS = 10 * 60_000
+/** Lines of an export are written in pieces of about this size. */
+const PIECE = 64 * 1024
+
+export const transferTimeout: FlagSpec = {
+  flags: '--timeout <duration>',
+  description: 'How long it may take: 10m where absent. Exit code 8 when it was not enough.',
+}
+
+const RESULT: View<BeadImportResponse> = {
+  columns: [
+    { header: 'CREATED', value: (result) => result.created },
+    { header: 'UPDATED', value: (result) => result.updated },
+    { header: 'UNCHANGED', value: (result) => result.unchanged },
+    { header: 'SKIPPED', value: (result) => result.skipped },
+    { header: 'FAILED', value: (result) => result.failed },
+    { header: 'WARNINGS', value: ({ warnings }) => (warnings.length === 0 ? undefined : warnings.length) },
+    { header: 'DRY_RUN', value: (result) => result.dry_run },
+  ],
+  name: ({ created, updated }) => `${created + updated}`,
+}
+
+/** Sends the file; what was wrong with which line goes to stderr, and makes it exit code 1. */
+export const importFile =
+  (flags: readonly FieldFlag[]) =>
+  async (context: Context, input: Input): Promise<number> => {
+    const timeoutMs = await parseTimeout(input, TIMEOUT_MS)
+    const query = bodyOf<QueryFor<'import-beads'>>(await fieldsFrom(context, input, flags))
+    const path = input.required('file')
+    const file = path === '-' ? undefined : await opened(resolve(context.io.cwd, path), 'r')
+    const progress = new Progress(context, (await file?.stat())?.size)
+    const { body, text } = await withoutHaste(timeoutMs, 'the import', () =>
+      inCity(
+        context,
+        input,
+        ({ client, cityName, options }) =>
+          client.call('import-beads', {
+            params: { cityName },
+            query,
+            body: counted(file?.createReadStream() ?? context.io.stdin.chunks(options.signal), progress),
+            ...options,
+          }),
+        timeoutMs,
+      ),
+    ).finally(async () => {
+      await progress.clear()
+      await file?.close()
+    })
+    for (const issue of body.warnings) await context.note(`warning: ${issueText(issue)}`)
+    for (const issue of body.errors) await context.io.stderr.write(`error: ${issueText(issue)}\n`)
+    if (body.failed > body.errors.length)
+      await context.io.stderr.write(`error: ${body.failed - body.errors.length} more lines failed\n`)
+    await context.print.item({ item: body, ...RESULT, json: text })
+    return body.failed > 0 ? EXIT.failure : EXIT.ok
+  }
+
+async function* counted(
+  chunks: AsyncIterable<Uint8Array>,
+  progress: Progress,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  for await (const chunk of chunks) {
+    const bytes = Buffer.from(chunk)
+    yield bytes
+    await progress.add(bytes.length, lineFeedsIn(bytes))
+  }
+}
+
+function lineFeedsIn(bytes: Uint8Array): number {
+  let count = 0
+  for (let at = bytes.indexOf(10); at !== -1; at = bytes.indexOf(10, at + 1)) count += 1
+  return count
+}
+
+const issueText = ({ line, id, detail }: BeadImportIssue): string =>
+  printable(`line ${line}${id === undefined ? '' : ` (${id})`}: ${detail}`)
+
+/** Streams to stdout, or to a file that is there only once it is whole. */
+export const exportFile =
+  (flags: readonly FieldFlag[]) =>
+  async (context: Context, input: Input): Promise<number> => {
+    const timeoutMs = await parseTimeout(input, TIMEOUT_MS)
+    const query = bodyOf<QueryFor<'export-beads'>>(await fieldsFrom(context, input, flags))
+    const file = input.text('file')
+    await withoutHaste(timeoutMs, 'the export', () =>
+      inCity(
+        context,
+        input,
+        async ({ client, cityName, options }) => {
+          const { lines } = await client.openLines('export-beads', { params: { cityName }, query, ...options })
+          if (file === undefined || file === '-') return toStdout(context, lines)
+          const count = await toFile(context, resolve(context.io.cwd, file), lines)
+          await context.note(`${count} beads in ${file}`)
+        },
+        timeoutMs,
+      ),
+    )
+    return EXIT.ok
+  }
+
+async function toStdout(context: Context, lines: AsyncIterable<string>): Promise<void> {
+  for await (const { text } of inPieces(lines)) await context.print.raw(text)
+}
+
+async function toFile(context: Context, path: string, lines: AsyncIterable<string>): Promise<number> {
+  const partial = `${path}.${context.io.newKey().slice(0, 8)}.part`
+  const progress = new Progress(context, undefined)
+  const file = await opened(partial, 'wx')
+  let count = 0
+  try {
+    for await (const piece of inPieces(lines)) {
+      count += piece.lines
+      await file.write(piece.text)
+      await progress.add(piece.text.length, piece.lines)
+    }
+    await file.close()
+    await rename(partial, path)
+    return count
+  } catch (error) {
+    await file.close().catch(() => undefined)
+    await rm(partial, { force: true })
+    throw error
+  } finally {
+    await progress.clear()
+  }
+}
+
+async function opened(path: string, flags: 'r' | 'wx'): Promise<FileHandle> {
+  try {
+    const file = await open(path, flags)
+    if (!(await file.stat()).isDirectory()) return file
+    await file.close()
+    throw new Error('it is a directory')
+  } catch (error) {
+    throw usageError(`cannot open ${path}: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+async function* inPieces(lines: AsyncIterable<string>): AsyncGenerator<{ text: string; lines: number }> {
+  let piece = { text: '', lines: 0 }
+  for await (const line of lines) {
+    piece.text += `${line}\n`
+    piece.lines += 1
+    if (piece.text.length < PIECE) continue
+    yield piece
+    piece = { text: '', lines: 0 }
+  }
+  if (piece.lines > 0) yield piece
+}
+
+/** An end of patience here is no silence of the server: exit code 8. Where it broke off, it can be done again. */
+async function withoutHaste<T>(timeoutMs: number, what: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Unreachable && !error.refused)
+      throw new Failure(EXIT.unavailable, `${what} broke off: ${error.message}`, {
+        hint: 'do it again: what was imported stays, and is not imported twice',
+        cause: error,
+      })
+    if (!(error instanceof TimedOut)) throw error
+    throw new Failure(EXIT.timedOut, `${what} took longer than ${timeoutMs / 1000} s`, {
+      hint: 'ask for more time with --timeout; what was imported stays',
+      cause: error,
+    })
+  }
+}

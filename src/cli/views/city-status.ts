@@ -1,0 +1,27 @@
+/** How a city is, in a few lines. */
+import type { StatusBody } from '../../contract/cities.ts'
+import type { View } from '../base/in-city.ts'
+
+export const CITY_STATUS: View<StatusBody> = {
+  columns: [
+    { header: 'NAME', value: (status) => status.name },
+    { header: 'PATH', value: (status) => status.path },
+    { header: 'UPTIME_SEC', value: (status) => status.uptime_sec },
+    { header: 'SUSPENDED', value: (status) => status.suspended },
+    { header: 'RUNNING', value: ({ running }) => (running === 1 ? '1 session' : `${running} sessions`) },
+    {
+      header: 'AGENTS',
+      value: ({ agents }) =>
+        `${agents.running} of ${agents.total} running, ${agents.suspended} suspended, ${agents.quarantined} quarantined`,
+    },
+    { header: 'RIGS', value: ({ rigs }) => `${rigs.total}, ${rigs.suspended} suspended` },
+    { header: 'WORK', value: ({ work }) => `${work.ready} ready, ${work.in_progress} in progress, ${work.open} open` },
+    { header: 'MAIL', value: ({ mail }) => `${mail.unread} unread of ${mail.total}` },
+    {
+      header: 'EVENTS',
+      value: ({ events }) => `head ${events.head_seq}, oldest ${events.oldest_seq}, ${events.bytes} bytes`,
+    },
+    { header: 'OBSERVED_AT', value: (status) => status.observed_at, kind: 'time' },
+  ],
+  name: ({ name }) => name,
+}

@@ -1,0 +1,241 @@
+/**
+ * Pages of beads: newest first, or as they are ready, by keyset (decision 5; sheet 03 §1.5).
+ *
+ * I1  A walk meets every bead that stays in its set exactly once, whatever is created or changed meanwhile: a cursor holds
+ *     the key of the last bead and not a number of beads.
+ * I2  A cursor belongs to the filters and the order that it was made with; `total` is that of the first page.
+ * I3  `total` is exact, or `total_capped` says that there may be more.
+ * I4  A page looks at a bounded number of beads (`Plan.window`): it may be short, even empty, and have a `next_cursor`.
+ *     It may be short too where its beads are very large.
+ */
+import { createHash } from 'node:crypto'
+import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
+import { formatPageToken, invalidCursor, parsePageToken } from '../../../kernel/cursor.ts'
+import type { Database } from '../../../kernel/database.ts'
+import { countReady, READY_SOURCES } from '../store/ready.ts'
+import type { BeadRecord } from '../store/record.ts'
+import type { WorkCity } from '../work/city.ts'
+import type { Meaning, Sql } from './filters.ts'
+import { type NumberRange, type Plan, planOf } from './plan.ts'
+import type { Query } from './query.ts'
+import { formatQuery } from './query-language.ts'
+
+export type Order = 'newest' | 'oldest' | 'ready'
+
+export interface PageOf {
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+export interface BeadPage {
+  readonly ids: readonly string[]
+  readonly total: number
+  readonly total_capped?: true
+  readonly next_cursor?: string
+}
+
+/** What a page is ordered by; the id comes last. */
+type Key = readonly (string | number)[]
+interface Total {
+  readonly total: number
+  readonly capped: boolean
+}
+
+/** Columns of the key of each order, and how it runs. */
+const ORDERS: Record<Order, { readonly columns: readonly string[]; readonly way: 'ASC' | 'DESC' }> = {
+  newest: { columns: ['b.created_at', 'b.id'], way: 'DESC' },
+  oldest: { columns: ['b.created_at', 'b.id'], way: 'ASC' },
+  ready: { columns: ['coalesce(b.priority, 2)', 'b.created_at', 'b.id'], way: 'ASC' },
+}
+/** One page of the beads that a query means. */
+export function readPage(db: Database, query: Query, order: Order, page: PageOf, meaning: Meaning): BeadPage {
+  const fingerprint = fingerprintOf(query, order)
+  const walk = page.cursor === undefined ? undefined : parseWalk(fingerprint, order, page.cursor)
+  const limit = page.limit || DEFAULT_LIMIT
+  const found = isAllReady(query, order)
+    ? lookUpReady(db, limit, walk, meaning.now)
+    : lookUp(db, planOf(db, query, meaning), order, limit, walk)
+  const keys = found.keys.slice(0, limit)
+  const next = found.keys.length > limit ? keys.at(-1) : found.reached
+  return {
+    ids: keys.map((key) => String(key.at(-1))),
+    total: found.total,
+    ...(found.capped ? { total_capped: true } : {}),
+    ...(next === undefined
+      ? {}
+      : { next_cursor: formatPageToken(fingerprint, [found.total, Number(found.capped), ...next]) }),
+  }
+}
+
+export type RecordPage = Omit<BeadPage, 'ids'> & { readonly records: readonly BeadRecord[] }
+
+/** One page with its beads, as many of them as an answer may hold (I4). */
+export function readRecords(
+  { beads, store }: Pick<WorkCity, 'beads' | 'store'>,
+  query: Query,
+  order: Order,
+  page: PageOf,
+  meaning: Meaning,
+): RecordPage {
+  const { ids, ...found } = readPage(store.db, query, order, page, meaning)
+  const records = beads.loadAnswer(ids)
+  const last = records.at(-1)
+  if (last === undefined || records.length === ids.length) return { ...found, records }
+  const walk = [found.total, Number(found.total_capped === true), ...keyOf(last, order)]
+  return { ...found, records, next_cursor: formatPageToken(fingerprintOf(query, order), walk) }
+}
+
+function keyOf({ id, created_at, priority }: BeadRecord, order: Order): Key {
+  return order === 'ready' ? [priority ?? 2, created_at, id] : [created_at, id]
+}
+
+/** What is ready, and all of it. */
+export const READY: Query = { kind: 'state', state: 'ready' }
+const isAllReady = (query: Query, order: Order): boolean =>
+  order === 'ready' && formatQuery(query) === formatQuery(READY)
+
+interface Walk extends Total {
+  readonly after: Key
+}
+
+function parseWalk(fingerprint: string, order: Order, cursor: string): Walk {
+  const [total, capped, ...after] = parsePageToken(fingerprint, cursor)
+  const types = ORDERS[order].columns.map((column) => (column === 'b.id' ? 'string' : 'number'))
+  const fits = after.length === types.length && after.every((value, index) => typeof value === types[index])
+  if (typeof total !== 'number' || total < 0 || !fits) throw invalidCursor('is not a page of beads')
+  return { total, capped: capped === 1, after }
+}
+
+function fingerprintOf(query: Query, order: Order): string {
+  return `beads ${createHash('sha256')
+    .update(`${order} ${formatQuery(query)}`)
+    .digest('base64url')
+    .slice(0, 16)}`
+}
+
+interface Found extends Total {
+  /** One more than asked for where there is one. */
+  readonly keys: readonly Key[]
+  /** Where looking stopped although there may be more behind it. */
+  readonly reached: Key | undefined
+}
+
+function lookUp(db: Database, plan: Plan, order: Order, limit: number, walk: Walk | undefined): Found {
+  const read = (count: number) => readWindow(db, plan, order, count, walk?.after)
+  if (walk !== undefined) return { ...walk, ...read(limit + 1) }
+  const total = plan.count?.()
+  // Behind the last one there is none to be looked for.
+  if (total !== undefined) return { total, capped: false, ...read(Math.min(limit + 1, total)) }
+  // To look at each bead once is enough for the page and its total.
+  const { keys, reached } = read(Math.max(limit, plan.cap) + 1)
+  return {
+    total: Math.min(keys.length, plan.cap),
+    capped: reached !== undefined || keys.length > plan.cap,
+    keys,
+    reached,
+  }
+}
+
+/** What of the window belongs, at most `count`; a small part of it first where that may do. */
+function readWindow(db: Database, plan: Plan, order: Order, count: number, after: Key | undefined) {
+  const whole = order === 'ready' ? undefined : plan.window
+  const few = count * PART_OF_WINDOW
+  const part = plan.wordy && whole !== undefined && few <= whole / LEAST_SAVING ? few : whole
+  for (let window = part; ; window = whole) {
+    const { reached, numbers } = endOfWindow(db, plan, order, after, window)
+    const keys = readKeys(db, plan, order, count, after, reached, numbers)
+    if (window === whole || keys.length >= count) return { keys, reached }
+  }
+}
+
+/** Entries of the first try for each that is wanted; there is one only where it looks at so much less than the whole. */
+const PART_OF_WINDOW = 16
+const LEAST_SAVING = 4
+
+interface Window {
+  /** The key of the last entry that this page looks at; undefined where that is the last one there is. */
+  readonly reached: Key | undefined
+  /** Between which numbers those of its beads are. */
+  readonly numbers: NumberRange | undefined
+}
+const NO_WINDOW: Window = { reached: undefined, numbers: undefined }
+
+function endOfWindow(
+  db: Database,
+  { from, always, wordy }: Plan,
+  order: Order,
+  after: Key | undefined,
+  window: number | undefined,
+): Window {
+  if (window === undefined) return NO_WINDOW
+  const { columns, way } = ORDERS[order]
+  const beyond = boundSql(columns, way === 'ASC' ? '>' : '<', after)
+  const entries = `FROM ${from} WHERE ${always}${beyond.text} ${orderSql(order)}`
+  const [last] = db.rows(`SELECT ${columns.join(', ')} ${entries} LIMIT 1 OFFSET ?`, ...beyond.values, window)
+  const reached = last === undefined ? undefined : parseKey(last)
+  if (!wordy) return { reached, numbers: undefined }
+  const [ends] = db.rows(`SELECT min(n), max(n) FROM (SELECT b.n ${entries} LIMIT ?)`, ...beyond.values, window + 1)
+  return { reached, numbers: { from: Number(ends?.[0] ?? 0), to: Number(ends?.[1] ?? 0) } }
+}
+
+function readKeys(
+  db: Database,
+  plan: Plan,
+  order: Order,
+  limit: number,
+  after: Key | undefined,
+  upTo: Key | undefined,
+  numbers: NumberRange | undefined,
+): readonly Key[] {
+  const { from, always } = plan
+  const where = plan.where(numbers)
+  const { columns, way } = ORDERS[order]
+  const beyond = boundSql(columns, way === 'ASC' ? '>' : '<', after)
+  const end = boundSql(columns, way === 'ASC' ? '<=' : '>=', upTo)
+  const rows = db.rows(
+    `SELECT ${columns.join(', ')} FROM ${from} WHERE ${always}${beyond.text}${end.text} AND (${where.text})
+      ${orderSql(order)} LIMIT ?`,
+    ...beyond.values,
+    ...end.values,
+    ...where.values,
+    limit,
+  )
+  return rows.map(parseKey)
+}
+
+function orderSql(order: Order): string {
+  const { columns, way } = ORDERS[order]
+  return `ORDER BY ${columns.map((column) => `${column} ${way}`).join(', ')}`
+}
+
+function boundSql(columns: readonly string[], op: '<' | '<=' | '>' | '>=', key: Key | undefined): Sql {
+  if (key === undefined) return { text: '', values: [] }
+  return { text: ` AND (${columns.join(', ')}) ${op} (${key.map(() => '?').join(', ')})`, values: key }
+}
+
+/** All that is ready: from the index that has it in order, and the little whose date has come. */
+function lookUpReady(db: Database, limit: number, walk: Walk | undefined, now: number): Found {
+  const { columns } = ORDERS.ready
+  const beyond = boundSql(columns, '>', walk?.after)
+  const keys = READY_SOURCES.flatMap(({ from, condition, takesTime }) =>
+    db.rows(
+      `SELECT ${columns.join(', ')} FROM ${from} WHERE ${condition}${beyond.text} ${orderSql('ready')} LIMIT ?`,
+      ...(takesTime ? [now] : []),
+      ...beyond.values,
+      limit + 1,
+    ),
+  )
+    .map(parseKey)
+    .sort(byKey)
+  if (walk !== undefined) return { ...walk, keys, reached: undefined }
+  return { total: countReady(db, now), capped: false, keys, reached: undefined }
+}
+
+const parseKey = (row: readonly unknown[]): Key =>
+  row.map((value) => (typeof value === 'number' ? value : String(value)))
+
+function byKey(a: Key, b: Key): number {
+  const at = a.findIndex((value, index) => value !== b[index])
+  const [left, right] = [a[at], b[at]]
+  return left === undefined || right === undefined ? 0 : left < right ? -1 : 1
+}

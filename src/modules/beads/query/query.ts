@@ -1,0 +1,72 @@
+/** What a list of beads asks for, as data: the query language and the parameters of lists both become this. */
+import type { BeadStatus } from '../../../contract/beads.ts'
+
+/** Columns that hold text. */
+export type TextField =
+  | 'id'
+  | 'title'
+  | 'status'
+  | 'issue_type'
+  | 'assignee'
+  | 'from'
+  | 'parent'
+  | 'ref'
+  | 'rig'
+  | 'description'
+  | 'routed_to'
+  | 'root_bead_id'
+  | 'outcome'
+  | 'session_id'
+  | 'close_reason'
+export type NumberField = 'priority' | 'attempt'
+export type TimeField = 'created_at' | 'updated_at' | 'closed_at' | 'defer_until'
+export type Comparison = '=' | '<' | '<=' | '>' | '>='
+export type Edge = 'blocked-by' | 'blocks' | 'child-of'
+export type State = 'blocked' | 'ready' | 'claimed' | 'deferred' | 'ephemeral'
+export type WordField = 'text' | 'title' | 'description'
+
+/** A moment, a whole day (UTC), or a span back from now. */
+export type Moment = { readonly at_ms: number } | { readonly day_ms: number } | { readonly ago_ms: number }
+
+/** Each is true or false of a bead, never unknown: a comparison with what is absent is false, and its NOT true. */
+export type Query =
+  | { readonly kind: 'and' | 'or'; readonly parts: readonly Query[] }
+  | { readonly kind: 'not'; readonly part: Query }
+  | { readonly kind: 'one-of'; readonly field: TextField; readonly values: readonly string[] }
+  /** The text is in it somewhere; case does not matter. */
+  | { readonly kind: 'contains'; readonly field: TextField; readonly text: string }
+  | { readonly kind: 'number'; readonly field: NumberField; readonly op: Comparison; readonly value: number }
+  | { readonly kind: 'time'; readonly field: TimeField; readonly op: Comparison; readonly value: Moment }
+  | { readonly kind: 'has'; readonly what: TextField | NumberField | TimeField | 'label' }
+  | { readonly kind: 'label'; readonly label: string }
+  | { readonly kind: 'metadata'; readonly key: string; readonly values: readonly string[] }
+  | { readonly kind: 'metadata-contains'; readonly key: string; readonly text: string }
+  /** The key is there with a value that is not empty. */
+  | { readonly kind: 'has-metadata'; readonly key: string }
+  | { readonly kind: 'edge'; readonly edge: Edge; readonly id: string }
+  | { readonly kind: 'state'; readonly state: State }
+  /** These words in a row; the last one may be the beginning of a word where `open` is true. */
+  | { readonly kind: 'words'; readonly field: WordField; readonly text: string; readonly open: boolean }
+
+export const not = (part: Query): Query => ({ kind: 'not', part })
+export const statusIs = (...values: readonly BeadStatus[]): Query => ({ kind: 'one-of', field: 'status', values })
+
+/** All of them; one alone stands for itself. */
+export function allOf(parts: readonly Query[]): Query {
+  const [only] = parts
+  return only !== undefined && parts.length === 1 ? only : { kind: 'and', parts }
+}
+export function anyOf(parts: readonly Query[]): Query {
+  const [only] = parts
+  return only !== undefined && parts.length === 1 ? only : { kind: 'or', parts }
+}
+
+/** Every condition in it, itself included. */
+export function* conditions(query: Query): Generator<Query> {
+  yield query
+  if (query.kind === 'not') yield* conditions(query.part)
+  if (query.kind === 'and' || query.kind === 'or') for (const part of query.parts) yield* conditions(part)
+}
+
+/** Words as the text index sees them: runs of letters and digits. */
+export const wordsIn = (text: string): readonly string[] => text.match(/[\p{L}\p{N}\p{Co}]+/gu) ?? []

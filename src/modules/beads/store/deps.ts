@@ -1,0 +1,43 @@
+/** What a bead depends on, what depends on it, and what it contains. */
+
+import type { QueryOf } from '../../../contract/base/operation.ts'
+import { type BeadDepsResponse, type BeadDepView, type listBeadDeps, MAX_LISTED_DEPS } from '../../../contract/beads.ts'
+import type { Row } from '../../../kernel/database.ts'
+import type { Reader } from './edges.ts'
+import { parseStatus, wireBead } from './record.ts'
+import type { BeadStore } from './store.ts'
+
+/** Edges from one end, with the title and status of the other. */
+const edgesSql = (own: string, other: string): string =>
+  `SELECT d.issue_id, d.depends_on_id, d.type, b.status, b.title FROM bead_deps d LEFT JOIN beads b ON b.id = d.${other}
+    WHERE d.${own} = ? AND (? IS NULL OR d.type = ?) ORDER BY d.${other}, d.type LIMIT ${MAX_LISTED_DEPS + 1}`
+const DOWN = edgesSql('issue_id', 'depends_on_id')
+const UP = edgesSql('depends_on_id', 'issue_id')
+const CHILDREN = `SELECT id FROM beads WHERE parent = ? ORDER BY created_at, id LIMIT ${MAX_LISTED_DEPS + 1}`
+
+export function listDeps(
+  beads: BeadStore,
+  reader: Reader,
+  beadId: string,
+  { direction = 'both', type = null }: Omit<QueryOf<typeof listBeadDeps>, 'type'> & { readonly type?: string | null },
+): BeadDepsResponse {
+  const { id } = beads.need(beadId)
+  const down = direction === 'up' ? [] : reader.all(DOWN, id, type, type)
+  const up = direction === 'down' ? [] : reader.all(UP, id, type, type)
+  const children = reader.all(CHILDREN, id).map((row) => String(row.id))
+  const below = beads.loadAnswer(children.slice(0, MAX_LISTED_DEPS))
+  const truncated = [down, up].some((list) => list.length > MAX_LISTED_DEPS) || children.length > below.length
+  return {
+    children: below.map(wireBead),
+    dependencies: down.slice(0, MAX_LISTED_DEPS).map(toView),
+    dependents: up.slice(0, MAX_LISTED_DEPS).map(toView),
+    ...(truncated ? { truncated } : {}),
+  }
+}
+
+function toView(row: Row): BeadDepView {
+  const edge = { issue_id: String(row.issue_id), depends_on_id: String(row.depends_on_id), type: String(row.type) }
+  return row.status === null
+    ? { ...edge, status: 'unknown' }
+    : { ...edge, status: parseStatus(row.status), title: String(row.title) }
+}

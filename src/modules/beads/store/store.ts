@@ -1,0 +1,363 @@
+/**
+ * The beads of one city: every change of one goes through here, in the caller's write.
+ *
+ * B1  What a change did and its events are in the same write; nothing changed: nothing written, no event, same revision.
+ * B2  The type of the event follows from the difference: to closed is `bead.closed`, whatever asked for it.
+ * B3  `revision` is one more with every visible change of the bead itself. `is_blocked` and the lease are not: what
+ *     others do, and what merely keeps a claim alive, spoils nobody's If-Match.
+ * B4  `blockers` of dependents follows in the write that closes, reopens, deletes or creates what they depend on; each
+ *     that becomes blocked or free by it gets a `bead.updated`.
+ * B5  An id is never given out twice.
+ */
+import { PARENT_CHILD } from '../../../contract/beads.ts'
+import type { Clock } from '../../../kernel/clock.ts'
+import type { Row, Tx } from '../../../kernel/database.ts'
+import type { EventDraft, EventLog } from '../../../kernel/event-log.ts'
+import { invalidField, problem } from '../../../kernel/problem.ts'
+import { namesOfDifferences } from './differences.ts'
+import {
+  BLOCKING_SQL,
+  cycleOf,
+  cycleProblem,
+  dropEdges,
+  type EdgeDraft,
+  type EdgeEffect,
+  putEdge,
+  type Reader,
+} from './edges.ts'
+import { BeadIds } from './ids.ts'
+import { type BeadColumns, type BeadRecord, parseRecord, RECORD_SQL, sqlValue } from './record.ts'
+import { COLUMNS, deleteRows, EMPTY_COLUMNS, insertRows, updateRows } from './rows.ts'
+import { eventSnapshot, lengthOf } from './snapshot.ts'
+import { consequences } from './transitions.ts'
+
+export type BeadDraft = Partial<BeadColumns> & {
+  readonly title: string
+  readonly labels?: readonly string[]
+  readonly metadata?: Readonly<Record<string, string>>
+  readonly edges?: readonly EdgeDraft[]
+} & ({ readonly id: string } | { readonly prefix: string })
+
+/** What should be; what is absent stays. */
+export type BeadChange = Partial<BeadColumns> & {
+  /** The whole set. */
+  readonly labels?: readonly string[]
+  /** All of it. */
+  readonly metadata?: Readonly<Record<string, string>>
+  readonly add_edges?: readonly EdgeDraft[]
+  readonly remove_edges?: readonly { readonly depends_on_id: string; readonly type?: string | undefined }[]
+  /** What changed about it elsewhere, such as its comments. */
+  readonly touched?: readonly string[]
+}
+
+/** A bead that somebody names, and where. */
+export interface BeadName {
+  readonly location: string
+  readonly id: string
+}
+
+export interface ChangeOptions {
+  /** Events beside the generic one, if anything changed. */
+  readonly also?: (after: BeadRecord) => readonly EventDraft[]
+  /** The caller looks for cycles itself, over all that it adds. */
+  readonly cyclesChecked?: boolean
+}
+
+export interface BeadStoreDeps {
+  readonly db: Reader
+  readonly log: Pick<EventLog, 'append'>
+  readonly clock: Clock
+  readonly ids?: BeadIds
+}
+
+/** Put together once: a statement is found by its text. */
+const ONE = `${RECORD_SQL} WHERE b.id = ?`
+const SOME = `${RECORD_SQL} WHERE b.id IN (SELECT value FROM json_each(?))`
+const MAX_LABELS = 500
+const MAX_METADATA = 1_000
+const MAX_METADATA_CHARACTERS = 1_048_576
+/** What the long fields of the beads of one answer have together: a thousand of the largest would be a gigabyte. */
+export const MAX_ANSWER_CHARACTERS = 8_388_608
+const LOADED_AT_ONCE = 100
+const MAX_NAMED_REFERRERS = 100
+const MAX_CASCADE = 10_000
+
+export class BeadStore {
+  readonly #deps: BeadStoreDeps
+  readonly #ids: BeadIds
+
+  constructor(deps: BeadStoreDeps) {
+    this.#deps = deps
+    this.#ids = deps.ids ?? new BeadIds()
+  }
+
+  find(id: string): BeadRecord | undefined {
+    const row = this.#deps.db.get(ONE, id)
+    return row === undefined ? undefined : parseRecord(row)
+  }
+
+  /** The bead with this id, or the one that was read in this very write and is still as it was. */
+  need(bead: string | BeadRecord): BeadRecord {
+    if (typeof bead !== 'string') return bead
+    const found = this.find(bead)
+    if (found === undefined) throw problem('bead-not-found', `there is no bead ${bead}`)
+    return found
+  }
+
+  /** The beads with these ids, in this order; those that are not there are left out. */
+  load(ids: readonly string[]): readonly BeadRecord[] {
+    if (ids.length === 0) return []
+    const rows = this.#deps.db.all(SOME, JSON.stringify(ids))
+    const records = new Map(rows.map((row: Row) => [String(row.id), parseRecord(row)]))
+    return ids.flatMap((id) => records.get(id) ?? [])
+  }
+
+  /** As `load`, the first ones only, as many as an answer may hold; at least one. */
+  loadAnswer(ids: readonly string[]): readonly BeadRecord[] {
+    const records: BeadRecord[] = []
+    let length = 0
+    for (let from = 0; from < ids.length; from += LOADED_AT_ONCE) {
+      for (const record of this.load(ids.slice(from, from + LOADED_AT_ONCE))) {
+        length += lengthOf(record)
+        if (length > MAX_ANSWER_CHARACTERS && records.length > 0) return records
+        records.push(record)
+      }
+    }
+    return records
+  }
+
+  /** Throws bead-not-found, with the place, where one of those that a body names is missing. */
+  assertExist(named: Iterable<BeadName>): void {
+    for (const { id, location } of named) {
+      if (this.#deps.db.get('SELECT 1 FROM beads WHERE id = ?', id) !== undefined) continue
+      const errors = [{ location, message: 'is the id of no bead', value: id }]
+      throw problem('bead-not-found', `there is no bead ${id}`, { errors })
+    }
+  }
+
+  /** An id for a bead that will be inserted in this write; not one of `given`, which are not there yet either. */
+  reserveId(tx: Tx, prefix: string, ephemeral: boolean, given: ReadonlySet<string>): string {
+    for (;;) {
+      const id = this.#ids.next(tx, prefix, ephemeral)
+      if (!given.has(id)) return id
+    }
+  }
+
+  /** Creates a bead; a new one closes no cycle, so none is looked for. */
+  insert(tx: Tx, draft: BeadDraft, actor: string): BeadRecord {
+    const now = this.#deps.clock.now()
+    const { id: given, prefix, ...said } = 'id' in draft ? { prefix: '', ...draft } : { id: undefined, ...draft }
+    const { labels: named = [], metadata = {}, edges = [], ...own } = said
+    const labels = sortedSet(named)
+    assertSizes(labels, metadata)
+    const id = given ?? this.#ids.next(tx, prefix, own.ephemeral === true)
+    const created_at = own.created_at ?? now
+    const columns: BeadColumns = { ...EMPTY_COLUMNS, ...own, created_at, updated_at: own.updated_at ?? created_at }
+    const n = insertRows(tx, id, columns, labels, metadata)
+    const parent = columns.parent === null ? [] : [{ depends_on_id: columns.parent, type: PARENT_CHILD }]
+    const effect = this.#putEdges(tx, id, [...parent, ...edges], now)
+    if (effect.changed)
+      tx.run('UPDATE beads SET blockers = ?, parent = ? WHERE id = ?', effect.blockers, effect.parent ?? null, id)
+    const written = { ...columns, n, id, revision: 1, blockers: 0, labels, metadata, dependencies: [] }
+    const made = !effect.changed && isKeptAsIs(written, COLUMNS) ? written : this.need(id)
+    // Edges that dangled until now: a closed target is one that is done.
+    if (made.status === 'closed') this.#shiftDependents(tx, id, -1, actor)
+    this.#append(tx, { type: 'bead.created', actor, subject: id, payload: { bead: eventSnapshot(made) } })
+    return made
+  }
+
+  /** Makes the bead as `change` says; the bead as it is then (B1). */
+  change(
+    tx: Tx,
+    bead: string | BeadRecord,
+    change: BeadChange,
+    actor: string,
+    options: ChangeOptions = {},
+  ): BeadRecord {
+    const before = this.need(bead)
+    const { id } = before
+    const now = this.#deps.clock.now()
+    const { labels, metadata, add_edges, remove_edges, touched = [], parent, ...columns } = change
+    const edges = this.#changeEdges(tx, before, change, now, options)
+    const wanted: BeadRecord = {
+      ...before,
+      ...consequences(before, columns, now),
+      ...columns,
+      parent: edges.parent === undefined ? before.parent : edges.parent,
+      labels: labels === undefined ? before.labels : sortedSet(labels),
+      metadata: metadata ?? before.metadata,
+      blockers: before.blockers + edges.blockers,
+    }
+    const differing = COLUMNS.filter((name) => sqlValue(before[name]) !== sqlValue(wanted[name]))
+    const changed = [...new Set([...namesOfDifferences(before, wanted, differing, edges.changed), ...touched])]
+    if (changed.length === 0) {
+      if (differing.length > 0) updateRows(tx, before, wanted, differing)
+      return differing.length > 0 ? wanted : before
+    }
+    assertSizes(wanted.labels, wanted.metadata)
+    const updated_at = columns.updated_at ?? Math.max(now, before.updated_at)
+    const named = new Set<keyof BeadColumns>([...differing, 'updated_at'])
+    const written = { ...wanted, updated_at, revision: before.revision + 1 }
+    updateRows(tx, before, written, [...named])
+    const after = !edges.changed && isKeptAsIs(written, differing) ? written : this.need(id)
+    this.#tell(tx, before, after, changed, actor, options)
+    if ((before.status === 'closed') !== (after.status === 'closed'))
+      this.#shiftDependents(tx, id, after.status === 'closed' ? -1 : 1, actor)
+    return after
+  }
+
+  /**
+   * Deletes a bead for good. Refuses while open beads refer to it; with `cascade` its children go too and edges to it are
+   * dropped. Edges of closed beads are dropped either way: opened again, they would wait for something that never comes.
+   */
+  remove(tx: Tx, id: string, actor: string, cascade: boolean): readonly string[] {
+    this.need(id)
+    if (!cascade) this.#refuseReferred(id)
+    const going = cascade ? this.#withChildren(id) : [id]
+    const all = new Set(going)
+    for (const one of going.toReversed()) this.#removeOne(tx, this.need(one), actor, all)
+    return going
+  }
+
+  #changeEdges(tx: Tx, before: BeadRecord, change: BeadChange, now: number, options: ChangeOptions): EdgeEffect {
+    const { parent, add_edges = [], remove_edges = [] } = change
+    const orphaned = parent === null && before.parent !== null
+    const removing = orphaned
+      ? [...remove_edges, { depends_on_id: before.parent ?? '', type: PARENT_CHILD }]
+      : remove_edges
+    const adding =
+      typeof parent === 'string' ? [...add_edges, { depends_on_id: parent, type: PARENT_CHILD }] : add_edges
+    let effect: EdgeEffect = { changed: false, blockers: 0 }
+    for (const { depends_on_id, type } of removing) effect = sum(effect, dropEdges(tx, before.id, depends_on_id, type))
+    for (const edge of adding) {
+      const cycle = options.cyclesChecked === true ? undefined : cycleOf(tx, before.id, edge)
+      if (cycle !== undefined) throw cycleProblem(cycle, typeof parent === 'string' ? 'body.parent' : undefined)
+    }
+    return sum(effect, this.#putEdges(tx, before.id, adding, now))
+  }
+
+  #putEdges(tx: Tx, id: string, edges: readonly EdgeDraft[], now: number): EdgeEffect {
+    // Of several parents the last one is meant.
+    const parent = edges.findLastIndex(({ type }) => type === PARENT_CHILD)
+    return edges
+      .filter(({ type }, at) => type !== PARENT_CHILD || at === parent)
+      .reduce<EdgeEffect>((effect, edge) => sum(effect, putEdge(tx, id, edge, now)), { changed: false, blockers: 0 })
+  }
+
+  #tell(
+    tx: Tx,
+    before: BeadRecord,
+    after: BeadRecord,
+    changed: readonly string[],
+    actor: string,
+    { also }: ChangeOptions,
+  ): void {
+    const closed = after.status === 'closed' && before.status !== 'closed'
+    const payload = { bead: eventSnapshot(after), changed: [...changed], revision: after.revision }
+    this.#append(tx, { type: closed ? 'bead.closed' : 'bead.updated', actor, subject: after.id, payload })
+    if (before.status === 'closed' && after.status !== 'closed')
+      this.#append(tx, { type: 'bead.reopened', actor, subject: after.id, payload: { bead_id: after.id } })
+    for (const draft of also?.(after) ?? []) this.#append(tx, draft)
+  }
+
+  /** What depends on it has one blocker less or more (B4). */
+  #shiftDependents(tx: Tx, id: string, by: 1 | -1, actor: string): void {
+    const dependents = tx.all(
+      `SELECT b.id, b.blockers = ? AND b.status <> 'closed' AS flips FROM bead_deps d JOIN beads b ON b.id = d.issue_id
+        WHERE d.depends_on_id = ? AND d.${BLOCKING_SQL}`,
+      by < 0 ? 1 : 0,
+      id,
+    )
+    for (const row of dependents) tx.run('UPDATE beads SET blockers = blockers + ? WHERE id = ?', by, String(row.id))
+    const flipped = dependents.filter((row) => row.flips === 1)
+    for (const row of flipped) this.#tellFlip(tx, String(row.id), actor)
+  }
+
+  #tellFlip(tx: Tx, id: string, actor: string): void {
+    const bead = this.need(id)
+    const payload = { bead: eventSnapshot(bead), changed: ['is_blocked'], revision: bead.revision }
+    this.#append(tx, { type: 'bead.updated', actor, subject: id, payload })
+  }
+
+  #append(tx: Tx, draft: EventDraft): void {
+    this.#deps.log.append(tx, draft)
+  }
+
+  #refuseReferred(id: string): void {
+    const rows = this.#deps.db.all(
+      `SELECT d.issue_id, d.type FROM bead_deps d JOIN beads b ON b.id = d.issue_id
+        WHERE d.depends_on_id = ? AND b.status <> 'closed' AND (d.${BLOCKING_SQL} OR d.type IN ('${PARENT_CHILD}', 'tracks'))
+        ORDER BY d.issue_id LIMIT ${MAX_NAMED_REFERRERS}`,
+      id,
+    )
+    if (rows.length === 0) return
+    throw problem(
+      'still-referenced',
+      `${id} is still in use; \`cascade=true\` deletes its children and drops edges to it`,
+      {
+        errors: rows.map((row) => ({
+          location: 'path.id',
+          message: `${String(row.issue_id)} ${referenceOf(String(row.type))}`,
+          value: String(row.issue_id),
+        })),
+      },
+    )
+  }
+
+  /** It and everything below it, parents first. */
+  #withChildren(id: string): readonly string[] {
+    const found = new Set([id])
+    for (const parent of found) {
+      for (const row of this.#deps.db.all('SELECT id FROM beads WHERE parent = ?', parent)) found.add(String(row.id))
+      if (found.size > MAX_CASCADE)
+        throw problem('still-referenced', `more than ${MAX_CASCADE} beads would go: delete its children first`)
+    }
+    return [...found]
+  }
+
+  #removeOne(tx: Tx, bead: BeadRecord, actor: string, going: ReadonlySet<string>): void {
+    const { id } = bead
+    const dependents = tx.all('SELECT DISTINCT issue_id AS id FROM bead_deps WHERE depends_on_id = ?', id)
+    for (const row of dependents) {
+      const dependent = String(row.id)
+      if (going.has(dependent)) continue
+      this.change(tx, dependent, { remove_edges: [{ depends_on_id: id }] }, actor)
+    }
+    deleteRows(tx, bead)
+    this.#append(tx, { type: 'bead.deleted', actor, subject: id, payload: { bead: eventSnapshot(bead) } })
+  }
+}
+
+const referenceOf = (type: string): string =>
+  type === PARENT_CHILD
+    ? 'is a child of it'
+    : type === 'tracks'
+      ? 'is a convoy that tracks it'
+      : `depends on it (${type})`
+
+/** False where what is read is another text than what was written: halves of surrogate pairs are replaced. */
+const isKeptAsIs = (record: BeadRecord, columns: readonly (keyof BeadColumns)[]): boolean =>
+  columns.every((name) => {
+    const value = record[name]
+    return typeof value !== 'string' || value.isWellFormed()
+  })
+
+/** As it is kept: sorted, each once, and text as the database takes it. */
+const sortedSet = (labels: readonly string[]): readonly string[] =>
+  labels.length === 0 ? [] : [...new Set(labels.map((label) => label.toWellFormed()))].sort()
+
+function sum(one: EdgeEffect, other: EdgeEffect): EdgeEffect {
+  const effect = { changed: one.changed || other.changed, blockers: one.blockers + other.blockers }
+  const parent = other.parent === undefined ? one.parent : other.parent
+  return parent === undefined ? effect : { ...effect, parent }
+}
+
+export function assertSizes(labels: readonly string[], metadata: Readonly<Record<string, string>>): void {
+  if (labels.length > MAX_LABELS) throw invalidField('body.labels', `a bead has at most ${MAX_LABELS} labels`)
+  if (Object.keys(metadata).length > MAX_METADATA)
+    throw invalidField('body.metadata', `a bead has at most ${MAX_METADATA} keys of metadata`)
+  let length = 0
+  for (const key in metadata) length += key.length + (metadata[key]?.length ?? 0)
+  if (length > MAX_METADATA_CHARACTERS)
+    throw invalidField('body.metadata', `a bead has at most ${MAX_METADATA_CHARACTERS} characters of metadata`)
+}

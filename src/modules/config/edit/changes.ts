@@ -1,0 +1,117 @@
+/** What differs between two configurations, by the names that people know: the `changed` of `config.reloaded`. */
+import { createHash } from 'node:crypto'
+import { basename, join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import type { ConfigFiles } from '../../../files/files.ts'
+import { compareText } from '../../../files/issues.ts'
+import type { EffectiveAgent, EffectiveConfig } from '../compose/effective.ts'
+import { hashOf } from '../load/own-files.ts'
+
+export interface ChangedNames {
+  readonly agents: readonly string[]
+  readonly rigs: readonly string[]
+  readonly providers: readonly string[]
+  readonly orders: readonly string[]
+  readonly formulas: readonly string[]
+  readonly packs: readonly string[]
+}
+
+/** What the configuration object does not hold: contents of formulas, orders and prompts, as hashes. */
+export interface ContentFacts {
+  readonly formulas: ReadonlyMap<string, string>
+  readonly orders: ReadonlyMap<string, string>
+  readonly prompts: ReadonlyMap<string, string>
+}
+
+export function contentFacts(config: EffectiveConfig, files: ConfigFiles): ContentFacts {
+  const { formula_layers: layers } = config
+  const rigs = Object.entries(layers.rigs).flatMap(([rig, dirs]) =>
+    [...tomlHashes(files, dirs)].map(([name, hash]) => [`${rig}/${name}`, hash] as const),
+  )
+  const fragments = sharedFragments(config, files)
+  return {
+    formulas: new Map([...tomlHashes(files, layers.city), ...rigs]),
+    orders: tomlHashes(files, [...config.packs.map(({ dir }) => join(dir, 'orders')), join(config.dir, 'orders')]),
+    prompts: new Map(config.agents.map((agent) => [agent.identity, promptHash(agent, files, fragments)])),
+  }
+}
+
+export function changedNames(
+  before: { readonly config: EffectiveConfig; readonly facts: ContentFacts },
+  after: { readonly config: EffectiveConfig; readonly facts: ContentFacts },
+): ChangedNames {
+  const packs = ({ config }: typeof before) =>
+    config.packs.map((pack) => [pack.rig === '' ? pack.binding : `${pack.rig}/${pack.binding}`, pack] as const)
+  const agents = ({ config, facts }: typeof before) =>
+    config.agents.map((agent) => [agent.identity, [agent, facts.prompts.get(agent.identity)]] as const)
+  return {
+    agents: differences(agents(before), agents(after)),
+    rigs: differences(
+      before.config.rigs.map((rig) => [rig.name, rig]),
+      after.config.rigs.map((rig) => [rig.name, rig]),
+    ),
+    providers: differences(Object.entries(before.config.providers), Object.entries(after.config.providers)),
+    orders: differences([...before.facts.orders], [...after.facts.orders]),
+    formulas: differences([...before.facts.formulas], [...after.facts.formulas]),
+    packs: differences(packs(before), packs(after)),
+  }
+}
+
+type Named = readonly (readonly [string, unknown])[]
+
+function differences(before: Named, after: Named): readonly string[] {
+  const old = new Map(before)
+  const now = new Map(after)
+  return [...new Set([...old.keys(), ...now.keys()])]
+    .filter((name) => !isDeepStrictEqual(old.get(name), now.get(name)))
+    .sort(compareText)
+}
+
+/** The last directory wins, as for formulas. */
+function tomlHashes(files: ConfigFiles, dirs: readonly string[]): Map<string, string> {
+  const found = new Map<string, string>()
+  for (const dir of dirs) {
+    for (const { name, directory } of files.list(dir) ?? []) {
+      if (!directory && name.endsWith('.toml')) found.set(basename(name, '.toml'), hashFile(files, join(dir, name)))
+    }
+  }
+  return found
+}
+
+function sharedFragments(config: EffectiveConfig, files: ConfigFiles): ReadonlyMap<string, string> {
+  const dirs = [...config.packs.map(({ dir }) => dir), config.dir].flatMap((dir) => [
+    join(dir, 'prompts', 'shared'),
+    join(dir, 'template-fragments'),
+  ])
+  const texts = new Map<string, string>()
+  for (const dir of dirs) {
+    for (const { name, directory } of files.list(dir) ?? []) {
+      if (!directory && name.endsWith('.template.md'))
+        texts.set(basename(name, '.template.md'), textOf(files, join(dir, name)))
+    }
+  }
+  return texts
+}
+
+/** Over the prompt's own file and every fragment that it comes to. */
+function promptHash(agent: EffectiveAgent, files: ConfigFiles, fragments: ReadonlyMap<string, string>): string {
+  const hash = createHash('sha256')
+  const seen = new Set<string>()
+  const follow = (text: string): void => {
+    hash.update(`${text.length}\0${text}`)
+    for (const [, name = ''] of text.matchAll(/\{%-?\s*render\s+['"]([^'"]+)['"]/g)) place(name)
+  }
+  const place = (name: string): void => {
+    const text = fragments.get(name)
+    if (text === undefined || seen.has(name)) return
+    seen.add(name)
+    follow(text)
+  }
+  const path = agent.paths.prompt_template
+  if (path !== undefined) follow(textOf(files, path))
+  for (const name of agent.fragments) place(name)
+  return hash.digest('hex')
+}
+
+const hashFile = (files: ConfigFiles, path: string): string => hashOf(files.read(path) ?? '')
+const textOf = (files: ConfigFiles, path: string): string => files.read(path)?.toString('utf8') ?? ''

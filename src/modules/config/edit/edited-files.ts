@@ -1,0 +1,119 @@
+/** The city's own files during an edit: their text as it is on disk, with the changes that are to be made. */
+import { join, relative, sep } from 'node:path'
+import { diskFiles } from '../../../files/files.ts'
+import { EditError } from '../../../files/toml-edit.ts'
+import { invalidField, problem } from '../../../kernel/problem.ts'
+import type { EffectiveConfig } from '../compose/effective.ts'
+import { hashOf, type OwnFiles, ownFileKind, safePath } from '../load/own-files.ts'
+import type { IntendedFile } from './transaction.ts'
+
+/** The city's own configuration files during an edit: `city.toml`, `pack.toml`, `packs.lock`, `.svc/site.toml`, `agents/<name>/agent.toml`, fragments. */
+export interface CityEdit {
+  /** What is in force; the text of the files is what it was loaded from. */
+  readonly config: EffectiveConfig
+  /** The text, with the changes of this edit; undefined where there is no such file. */
+  get(path: string): string | undefined
+  /** Creates or replaces a file. */
+  set(path: string, text: string): void
+  delete(path: string): void
+  /** Paths of the files that exist. */
+  list(): readonly string[]
+}
+
+export class EditedFiles implements CityEdit {
+  readonly config: EffectiveConfig
+  readonly #dir: string
+  readonly #before: OwnFiles
+  readonly #after = new Map<string, string | null>()
+  readonly #disk = diskFiles()
+
+  constructor(dir: string, config: EffectiveConfig, before: OwnFiles) {
+    this.#dir = dir
+    this.config = config
+    this.#before = before
+  }
+
+  get(path: string): string | undefined {
+    const after = this.#after.get(path)
+    if (after !== undefined) return after ?? undefined
+    const bytes = this.#before.get(path)
+    return bytes === undefined ? this.#readUnlisted(path) : decode(path, bytes)
+  }
+
+  set(path: string, text: string): void {
+    this.#checked(path)
+    this.#after.set(path, text)
+  }
+
+  delete(path: string): void {
+    this.#checked(path)
+    this.#after.set(path, null)
+  }
+
+  list(): readonly string[] {
+    const paths = new Set(this.#before.keys())
+    for (const [path, text] of this.#after) {
+      if (text === null) paths.delete(path)
+      else paths.add(path)
+    }
+    return [...paths].sort()
+  }
+
+  /** What really changes, with links followed. */
+  edits(): readonly IntendedFile[] {
+    return [...this.#after].flatMap(([path, text]) => {
+      const target = this.#checked(path)
+      // What the edit has seen, not what is there now: a file that was saved in between is not written over.
+      const bytes = this.#before.get(path) ?? this.#disk.read(target)
+      const before = bytes === undefined ? null : hashOf(bytes)
+      const after = text === null ? null : hashOf(text)
+      return before === after
+        ? []
+        : [{ path: relative(this.#disk.real(this.#dir), target).split(sep).join('/'), before, text }]
+    })
+  }
+
+  /** The changes by absolute path: under the name they were made by, and under that of a link's target. */
+  overlay(): ReadonlyMap<string, string | null> {
+    return new Map(
+      [...this.#after].flatMap(([path, text]) => [
+        [join(this.#dir, path), text] as const,
+        [join(this.#dir, relative(this.#disk.real(this.#dir), this.#checked(path))), text] as const,
+      ]),
+    )
+  }
+
+  /** A fragment that no file includes yet. */
+  #readUnlisted(path: string): string | undefined {
+    const target = this.#checked(path)
+    const bytes = this.#disk.kind(target) === 'file' ? this.#disk.read(target) : undefined
+    return bytes === undefined ? undefined : decode(path, bytes)
+  }
+
+  #checked(path: string): string {
+    const known = ownFileKind(path) !== undefined || this.#before.has(path)
+    const target = known ? safePath(this.#dir, this.#disk, path) : undefined
+    if (target === undefined)
+      throw invalidField('path.path', 'is not a configuration file of the city', path.slice(0, 200))
+    return target
+  }
+}
+
+function decode(path: string, bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    throw problem('conflict-config', `${path} is not UTF-8 text`)
+  }
+}
+
+/** What an edit of text cannot do is the caller's to know, in the words of an answer. */
+export function changing<T>(change: () => T): T {
+  try {
+    return change()
+  } catch (error) {
+    if (error instanceof EditError)
+      throw problem('conflict-config', `the file is laid out in a way that cannot be edited here: ${error.message}`)
+    throw error
+  }
+}

@@ -1,0 +1,535 @@
+/**
+ * The configuration of one running city: what is in force, and the one way to change it.
+ *
+ * Families read `current()`, one immutable object, and follow changes by `onChange`. Whatever edits the city's files
+ * goes through `edit`: it holds the city's lock, works on the text of the files as they are on disk, composes and checks
+ * the result in memory, and commits files and events together (transaction.ts). A refused edit has changed nothing.
+ *
+ * S1  What `current()` answers was valid as a whole, and the store has it as the last good configuration.
+ * S2  One load, edit or reload at a time; whoever waited sees the outcome of the one before.
+ * S3  A file that differs from what was loaded is never written over: 409 until it is loaded.
+ * S4  An event only where something changed; a bad state is reported once.
+ */
+
+import { join, relative, sep } from 'node:path'
+import { type ConfigFiles, diskFiles, overlayFiles } from '../../../files/files.ts'
+import type { ConfigIssue } from '../../../files/issues.ts'
+import type { Clock } from '../../../kernel/clock.ts'
+import type { Tx } from '../../../kernel/database.ts'
+import { checkPrecondition } from '../../../kernel/etag.ts'
+import type { EventDraft } from '../../../kernel/event-log.ts'
+import type { Logger } from '../../../kernel/log.ts'
+import { problem } from '../../../kernel/problem.ts'
+import type { Store } from '../../../kernel/store.ts'
+import type { LoadOptions } from '../compose/context.ts'
+import { driftOf } from '../compose/drift.ts'
+import type { EffectiveConfig } from '../compose/effective.ts'
+import { LastGood } from '../load/last-good.ts'
+import { type LoadedCity, loadCity } from '../load/load.ts'
+import {
+  differing,
+  hashOf,
+  hideEmptyAgents,
+  type OwnFiles,
+  ownFileKind,
+  ownHash,
+  type RecordedFiles,
+  readOwnFiles,
+  recordFiles,
+} from '../load/own-files.ts'
+import { type CityWatch, watchCity } from '../load/watch.ts'
+import { stillInUse, summarize, toDetail } from './answers.ts'
+import { type ChangedNames, type ContentFacts, changedNames, contentFacts } from './changes.ts'
+import type {
+  CheckOutcome,
+  CityConfig,
+  ConfigChange,
+  ConfigError,
+  ConfigSource,
+  EditInput,
+  EditOutcome,
+  ReloadOutcome,
+} from './city-config.ts'
+import { changing, EditedFiles } from './edited-files.ts'
+import { EditJournal } from './journal.ts'
+
+export interface ConfigServiceDeps {
+  readonly name: string
+  readonly dir: string
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+  /** How to load with these files: the lock of packs, for one, is read through them. */
+  readonly loadOptions: (files: ConfigFiles, dir: string) => LoadOptions
+  /** Ids of the sessions that are restarted where so many agents, by identity, have drifted. */
+  readonly restarts?: (drift: ConfigChange['drift']) => readonly string[]
+  /** What is in force, or what is wrong, has changed. */
+  readonly onStatus?: () => void
+}
+
+/** A valid load with everything that is kept of it. */
+interface Good {
+  readonly config: EffectiveConfig
+  readonly warnings: readonly ConfigIssue[]
+  readonly files: RecordedFiles
+  readonly own: OwnFiles
+  readonly watched: readonly string[]
+  readonly facts: ContentFacts
+}
+
+interface Bad {
+  readonly issues: readonly ConfigIssue[]
+  readonly warnings: readonly ConfigIssue[]
+  readonly own: OwnFiles
+}
+
+type Loaded = ({ readonly ok: true } & Good) | ({ readonly ok: false } & Bad)
+
+/** The files cannot be used and there is no last good configuration. */
+export class InvalidConfig extends Error {
+  readonly issues: readonly ConfigIssue[]
+
+  constructor(issues: readonly ConfigIssue[]) {
+    super(summarize(issues))
+    this.issues = issues
+  }
+}
+
+const EVENT_ISSUES = 100
+
+export class ConfigService implements CityConfig {
+  readonly #deps: ConfigServiceDeps
+  readonly #lastGood: LastGood
+  readonly #journal: EditJournal
+  readonly #listeners = new Set<(change: ConfigChange) => void>()
+  #good: Good | undefined
+  #loadedAt = 0
+  #lastError: ConfigError | undefined
+  /** The state that was last reported as bad. */
+  #reported: string | undefined
+  /** What the last load found, good or bad. */
+  #seen: OwnFiles = new Map()
+  #lock: Promise<unknown> = Promise.resolve()
+  #watch: CityWatch | undefined
+  #closed = false
+  #loads = 0
+
+  constructor(deps: ConfigServiceDeps) {
+    this.#deps = deps
+    this.#lastGood = new LastGood(deps.store, deps.dir)
+    this.#journal = new EditJournal(deps)
+  }
+
+  /** Finishes what a crash interrupted, loads the files, or the last good ones; throws `InvalidConfig` without either. */
+  async open(): Promise<void> {
+    await this.#locked(async () => {
+      await this.#finishIntent()
+      const loaded = this.#loadDisk()
+      if (loaded.ok) return this.#begin(loaded)
+      const kept = this.#lastGood.files(diskFiles())
+      const last = kept === undefined ? undefined : this.#load(kept)
+      if (last === undefined || !last.ok) throw new InvalidConfig(loaded.issues)
+      this.#good = last
+      this.#loadedAt = this.#deps.clock.now()
+      await this.#reject(loaded, 'start')
+    })
+    if (!this.#closed) this.#startWatch()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#watch?.close()
+    await this.#lock
+  }
+
+  // --- Reading -----------------------------------------------------------------------------------------------------
+
+  current(): EffectiveConfig {
+    return this.#loaded().config
+  }
+
+  get revision(): string {
+    return this.#loaded().config.revision
+  }
+
+  get loadedAt(): number {
+    return this.#loadedAt
+  }
+
+  get lastError(): ConfigError | undefined {
+    return this.#lastError
+  }
+
+  get warnings(): readonly ConfigIssue[] {
+    return this.#loaded().warnings
+  }
+
+  get files(): ConfigFiles {
+    return this.#loaded().files
+  }
+
+  /** How often files were loaded: what a storm of changes costs. */
+  get loads(): number {
+    return this.#loads
+  }
+
+  /** The text of the city's own configuration files, as they are on disk now. */
+  readFiles(): OwnFiles {
+    return readOwnFiles(this.#deps.dir, diskFiles(), this.#loaded().watched)
+  }
+
+  /** The text of one of them, also of a fragment that nothing includes; 422 for a path that is none. */
+  readText(path: string): string | undefined {
+    return new EditedFiles(this.#deps.dir, this.current(), this.readFiles()).get(path)
+  }
+
+  onChange(listener: (change: ConfigChange) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** What the files on disk amount to, with `changes` (path to text, null: removed) in place of some. */
+  check(changes: ReadonlyMap<string, string | null> = new Map()): CheckOutcome {
+    const edits = new Map([...changes].map(([path, text]) => [join(this.#deps.dir, path), text]))
+    const loaded = this.#load(overlayFiles(diskFiles(), edits))
+    const issues = [...(loaded.ok ? this.#refuseRename(loaded.config) : loaded.issues)]
+    const revision = loaded.ok ? loaded.config.revision : undefined
+    return { valid: issues.length === 0, revision, issues, warnings: loaded.warnings, read: new Set(loaded.own.keys()) }
+  }
+
+  // --- Changing ----------------------------------------------------------------------------------------------------
+
+  edit<T>(input: EditInput<T>): Promise<EditOutcome<T>> {
+    return this.#locked(() => this.#edit(input))
+  }
+
+  reload(source: ConfigSource, soft = false): Promise<ReloadOutcome> {
+    return this.#locked(async () => {
+      await this.#finishIntent()
+      return this.#reload(source, soft)
+    })
+  }
+
+  /** Loads if the city's own files are not what was last looked at: the patrol's look, cheap where nothing changed. */
+  async lookAgain(): Promise<void> {
+    if (this.#closed) return
+    try {
+      if (this.#journal.isOpen || differing(this.readFiles(), this.#seen).length > 0) await this.reload('watch')
+    } catch (error) {
+      this.#warn(error, 'configuration not reloaded')
+    }
+  }
+
+  async #edit<T>(input: EditInput<T>): Promise<EditOutcome<T>> {
+    await this.#finishIntent()
+    if (input.mends !== true) await this.#refuseForeignState()
+    const good = this.#loaded()
+    const files = new EditedFiles(this.#deps.dir, good.config, this.readFiles())
+    const etag = input.etag?.(good.config, files) ?? good.config.revision
+    checkPrecondition(input.ifMatch, etag)
+    const result = changing(() => input.change(files))
+    const edits = files.edits()
+    if (edits.length === 0) return this.#nothing(input, good, result)
+    const candidate = this.#compose(files.overlay(), input.referrers)
+    const outcome: EditOutcome<T> = {
+      result,
+      config: candidate.config,
+      previous: good.config,
+      changed: true,
+      warnings: candidate.warnings,
+    }
+    if (input.dryRun === true) return outcome
+    const changed = changedNames(good, candidate)
+    const restarted = this.#restarts(good, candidate)
+    const reloaded = reloadedEvent(this.#deps.name, good, candidate, {
+      source: 'api',
+      changed,
+      actor: input.actor,
+      restarted,
+    })
+    const events = [...(input.events?.(outcome) ?? []), ...(reloaded === undefined ? [] : [reloaded])]
+    const { claim, reply } = input
+    const answer = claim === undefined || reply === undefined ? {} : { answer: { claim, reply: reply(outcome) } }
+    await this.#journal.commit({ files: edits, events, ...answer }, (tx) => {
+      input.alsoWrite?.(tx, outcome)
+      this.#apply(tx, candidate, { source: 'api', soft: false, changed })
+    })
+    return outcome
+  }
+
+  /** The answer of an edit that changes nothing is kept for its key like any other. */
+  async #nothing<T>(input: EditInput<T>, good: Good, result: T): Promise<EditOutcome<T>> {
+    const outcome: EditOutcome<T> = {
+      result,
+      config: good.config,
+      previous: good.config,
+      changed: false,
+      warnings: good.warnings,
+    }
+    const { claim, reply } = input
+    const { store } = this.#deps
+    if (claim === undefined || reply === undefined || input.dryRun === true) return outcome
+    await store.db.write((tx) => store.keys.remember(tx, claim, reply(outcome)))
+    return outcome
+  }
+
+  #compose(overlay: ReadonlyMap<string, string | null>, referrers: EditInput<unknown>['referrers']): Good {
+    const { dir } = this.#deps
+    const candidate = this.#load(hideEmptyAgents(dir, overlayFiles(diskFiles(), overlay)))
+    const issues = candidate.ok ? this.#refuseRename(candidate.config) : candidate.issues
+    if (candidate.ok && issues.length === 0) return candidate
+    const blamed = referrers?.(this.current()) ?? []
+    if (blamed.length > 0) throw stillInUse(blamed)
+    throw problem('invalid-config', summarize(issues), { errors: issues.map(toDetail) })
+  }
+
+  /** Files that are not what was loaded are loaded first; the edit is refused either way, for it was meant for others. */
+  async #refuseForeignState(): Promise<void> {
+    if (this.#lastError === undefined && differing(this.readFiles(), this.#loaded().own).length === 0) return
+    const { outcome, issues } = await this.#reload('watch', false)
+    if (outcome === 'rejected') {
+      const errors = issues.map(toDetail)
+      throw problem('conflict-config', `the files on disk are not valid, mend them first: ${summarize(issues)}`, {
+        errors,
+      })
+    }
+    if (outcome === 'applied') {
+      throw problem(
+        'conflict-config',
+        'the files on disk were changed meanwhile and have been loaded now: look again, then repeat',
+        { retryAfterSec: 1 },
+      )
+    }
+  }
+
+  /** Ends an edit that was interrupted. Its event is in the log then: what it changed becomes current without another. */
+  async #finishIntent(): Promise<void> {
+    const ended = await this.#journal.finish()
+    if (ended === undefined) return
+    this.#deps.log.info({ city: this.#deps.name, ...ended }, 'interrupted edit ended')
+    const loaded = this.#good === undefined ? undefined : this.#loadDisk()
+    if (loaded?.ok === true) await this.#adopt(loaded, 'api')
+  }
+
+  async #reload(source: ConfigSource, soft: boolean): Promise<ReloadOutcome> {
+    const good = this.#loaded()
+    const loaded = this.#loadDisk()
+    const issues = loaded.ok ? this.#refuseRename(loaded.config) : loaded.issues
+    if (!loaded.ok || issues.length > 0) {
+      await this.#reject({ ...loaded, issues }, source)
+      return { outcome: 'rejected', revision: good.config.revision, warnings: loaded.warnings, issues }
+    }
+    const { revision } = loaded.config
+    if (revision === good.config.revision) {
+      this.#good = loaded
+      this.#clearError()
+      return { outcome: 'no_change', revision, warnings: loaded.warnings, issues: [] }
+    }
+    const changed = changedNames(good, loaded)
+    const event = reloadedEvent(this.#deps.name, good, loaded, {
+      source,
+      changed,
+      actor: source === 'watch' ? 'supervisor' : 'api',
+      restarted: soft ? [] : this.#restarts(good, loaded),
+    })
+    const { store } = this.#deps
+    await store.db.write((tx) => {
+      if (event !== undefined) store.log.append(tx, event)
+      this.#apply(tx, loaded, { source, soft, changed })
+    })
+    return { outcome: 'applied', revision, warnings: loaded.warnings, issues: [] }
+  }
+
+  #restarts(before: Good, after: Good): readonly string[] {
+    return this.#deps.restarts?.(driftOf(before, after)) ?? []
+  }
+
+  #begin(loaded: Good): Promise<void> {
+    return this.#deps.store.db.write((tx) => {
+      this.#lastGood.save(tx, loaded.files.content)
+      tx.afterCommit(() => this.#install(loaded))
+    })
+  }
+
+  #adopt(loaded: Good, source: ConfigSource): Promise<void> {
+    const changed = changedNames(this.#loaded(), loaded)
+    return this.#deps.store.db.write((tx) => this.#apply(tx, loaded, { source, soft: false, changed }))
+  }
+
+  /** Makes `loaded` the configuration in force, once the write has committed. */
+  #apply(tx: Tx, loaded: Good, change: Pick<ConfigChange, 'source' | 'soft' | 'changed'>): void {
+    this.#lastGood.save(tx, loaded.files.content)
+    tx.afterCommit(() => {
+      const before = this.#loaded()
+      this.#install(loaded)
+      if (this.#listeners.size === 0) return
+      const whole = { ...change, config: loaded.config, previous: before.config, drift: driftOf(before, loaded) }
+      for (const listener of this.#listeners) this.#notify(listener, whole)
+    })
+  }
+
+  #install(loaded: Good): void {
+    this.#good = loaded
+    this.#seen = loaded.own
+    this.#loadedAt = this.#deps.clock.now()
+    this.#clearError()
+    this.#deps.onStatus?.()
+  }
+
+  #clearError(): void {
+    this.#reported = undefined
+    if (this.#lastError === undefined) return
+    this.#lastError = undefined
+    this.#deps.onStatus?.()
+  }
+
+  #notify(listener: (change: ConfigChange) => void, change: ConfigChange): void {
+    try {
+      listener(change)
+    } catch (error) {
+      this.#deps.log.error({ city: this.#deps.name, err: error }, 'listener of the configuration failed')
+    }
+  }
+
+  async #reject(bad: Bad, source: ConfigSource): Promise<void> {
+    const { store, clock } = this.#deps
+    const revision = ownHash(bad.own)
+    const state = hashOf(JSON.stringify([revision, bad.issues]))
+    if (state === this.#reported) return
+    this.#lastError = { revision, at: clock.now(), issues: bad.issues }
+    this.#deps.onStatus?.()
+    await store.db.write((tx) => {
+      store.log.append(tx, {
+        type: 'config.rejected',
+        actor: source === 'reload' ? 'api' : 'supervisor',
+        subject: this.#deps.name,
+        payload: {
+          attempted_revision: revision,
+          active_revision: this.revision,
+          source,
+          issues: bad.issues.slice(0, EVENT_ISSUES).map((issue) => ({ ...issue })),
+        },
+      })
+    })
+    this.#reported = state
+  }
+
+  #loadDisk(): Loaded {
+    const loaded = this.#load(diskFiles())
+    this.#seen = loaded.own
+    return loaded
+  }
+
+  #load(base: ConfigFiles): Loaded {
+    const { dir } = this.#deps
+    this.#loads++
+    const files = recordFiles(base)
+    const loaded: LoadedCity = loadCity(dir, this.#deps.loadOptions(files, dir), files)
+    const watched = [...loaded.files.read]
+    const own = readOwnFiles(dir, files, watched)
+    const { warnings } = loaded
+    if (!loaded.ok) return { ok: false, issues: loaded.issues, warnings, own }
+    const { config } = loaded
+    return { ok: true, config, warnings, files, own, watched, facts: contentFacts(config, files) }
+  }
+
+  /** The name is part of paths, events and requests: another one is another start. */
+  #refuseRename({ name }: EffectiveConfig): readonly ConfigIssue[] {
+    const now = this.#good?.config.name
+    if (now === undefined || now === name) return []
+    const file = this.#good?.own.has('.svc/site.toml') === true ? '.svc/site.toml' : 'city.toml'
+    return [
+      {
+        file,
+        line: 1,
+        column: 1,
+        key: file === 'city.toml' ? 'workspace.name' : 'workspace_name',
+        message: `the city is running as \`${now}\`: another name (\`${name}\`) needs a restart`,
+        hint: 'stop the city, change the name, start it',
+      },
+    ]
+  }
+
+  #startWatch(): void {
+    const { dir, clock } = this.#deps
+    const extra = () => [
+      ...this.#loaded().watched,
+      ...this.#loaded()
+        .config.packs.filter((pack) => pack.kind === 'local')
+        .map((pack) => pack.dir),
+    ]
+    this.#watch = watchCity({
+      dir,
+      clock,
+      extra,
+      changed: (paths) => void this.#changedOnDisk(paths),
+      failed: (error) => this.#warn(error, 'watching the configuration failed'),
+    })
+    // What changed between the load and the first look of the watch.
+    void this.#watch.ready.then(() => this.lookAgain())
+  }
+
+  async #changedOnDisk(paths: ReadonlySet<string>): Promise<void> {
+    if (this.#closed) return
+    // Edits over the API ring here too: what has been looked at already needs no second load.
+    const own = [...paths].every(
+      (path) => ownFileKind(relative(this.#deps.dir, path).split(sep).join('/')) !== undefined,
+    )
+    if (own) return this.lookAgain()
+    await this.reload('watch').catch((error: unknown) => this.#warn(error, 'configuration not reloaded'))
+  }
+
+  #warn(error: unknown, message: string): void {
+    if (!this.#closed) this.#deps.log.warn({ city: this.#deps.name, err: error }, message)
+  }
+
+  #loaded(): Good {
+    if (this.#good === undefined)
+      throw problem('unavailable', 'the configuration of the city is not loaded', { retryAfterSec: 1 })
+    return this.#good
+  }
+
+  #locked<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#lock.then(work, work)
+    this.#lock = turn.catch(() => {})
+    return turn
+  }
+}
+
+interface Occasion {
+  readonly source: ConfigSource
+  readonly changed: ChangedNames
+  readonly actor: string
+  readonly restarted: readonly string[]
+}
+
+/** Nothing to tell where the files differ and their meaning does not. */
+function reloadedEvent(
+  city: string,
+  before: Good,
+  after: Good,
+  { source, changed, actor, restarted }: Occasion,
+): EventDraft | undefined {
+  if (before.config.revision === after.config.revision) return undefined
+  const { agents, rigs, providers, orders, formulas, packs } = changed
+  return {
+    type: 'config.reloaded',
+    actor,
+    subject: city,
+    payload: {
+      revision: after.config.revision,
+      previous_revision: before.config.revision,
+      source,
+      changed: {
+        agents: [...agents],
+        rigs: [...rigs],
+        providers: [...providers],
+        orders: [...orders],
+        formulas: [...formulas],
+        packs: [...packs],
+      },
+      restarted: [...restarted],
+      warnings: after.warnings.slice(0, EVENT_ISSUES).map((issue) => ({ ...issue })),
+    },
+  }
+}

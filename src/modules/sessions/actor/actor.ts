@@ -1,0 +1,311 @@
+/**
+ * The actor of one session: asks what is to be done next, does it, and asks again.
+ *
+ * A1  One effect at a time per session, each with a deadline; nothing of one session waits for another one, but for a
+ *     slot to start in.
+ * A2  What is on disk comes first: token and generation before a start, `delivering` before typing; state and events of
+ *     what has happened in one write.
+ * A3  A wish that ends the session's process cuts the effect that is under way; an end is never cut.
+ * A4  `release` ends the actor and leaves the process alone (decision 24).
+ */
+import type { AgentProcess, Answer } from '../../../runtimes/process/runtime.ts'
+import { identityOf } from '../record/identity.ts'
+import { agePolicyOf } from '../record/policy.ts'
+import type { LiveFacts, Screen } from '../record/ports.ts'
+import type { SessionRecord } from '../record/record.ts'
+import { deadline } from './deadline.ts'
+import { Ending } from './ending.ts'
+import { Journal } from './journal.ts'
+import { type Action, nextAction, type Situation } from './reconcile.ts'
+import { Saying } from './saying.ts'
+import { type ActorDeps, NO_INTERRUPT, type Scene, SUPERVISOR } from './scene.ts'
+import { Starting } from './starting.ts'
+import { Turns } from './turns.ts'
+import { Watch } from './watch.ts'
+
+const MAX_PAUSE_MS = 30_000
+
+type Effect = Exclude<Action, { do: 'wait' }>
+
+export class SessionActor {
+  readonly id: string
+  readonly #deps: ActorDeps
+  readonly #journal: Journal
+  readonly #watch: Watch
+  readonly #starting: Starting
+  readonly #saying: Saying
+  readonly #ending: Ending
+  #looping: Promise<void> | undefined
+  #poked = false
+  #closed = false
+  #stopping = false
+  #effect: { readonly kind: Effect['do']; readonly aborter: AbortController } | undefined
+  #cancelTimer: (() => void) | undefined
+  #failures = 0
+  #kills: { resolve(): void; reject(error: unknown): void }[] = []
+
+  constructor(record: SessionRecord, deps: ActorDeps) {
+    this.id = record.id
+    this.#deps = deps
+    this.#journal = new Journal(this.id, deps)
+    const turns = new Turns(this.id, deps, this.#journal)
+    this.#watch = new Watch(record, deps, this.#journal, { poke: () => this.poke(), idle: () => turns.ended() })
+    const scene: Scene = {
+      id: this.id,
+      deps,
+      watch: this.#watch,
+      journal: this.#journal,
+      turns,
+      closed: () => this.#closed,
+      cutFor: () => (this.#stopping ? 'city-stop' : this.#kills.length > 0 ? 'kill' : undefined),
+    }
+    this.#starting = new Starting(scene)
+    this.#saying = new Saying(scene)
+    this.#ending = new Ending(scene)
+  }
+
+  // --- What others see and ask -------------------------------------------------------------------------------------
+
+  facts(): LiveFacts {
+    return this.#watch.facts
+  }
+
+  get process(): AgentProcess | undefined {
+    return this.#watch.process
+  }
+
+  /** Why its last start failed. */
+  get lastError(): string | undefined {
+    return this.#starting.lastError
+  }
+
+  screen(lines: number): Screen | undefined {
+    return this.#watch.terminal?.screen(lines)
+  }
+
+  /** Looks at the situation; calls while an effect runs are looked at after it, save that they may cut it (A3). */
+  poke(): void {
+    if (this.#closed || this.#stopping) return
+    this.#poked = true
+    this.#cutIfPointless()
+    if (this.#looping !== undefined) return
+    this.#looping = this.#loop().finally(() => {
+      this.#looping = undefined
+      if (this.#poked) this.poke()
+    })
+  }
+
+  /** Ends the process by force; resolves when none of its tree runs and the record says so. */
+  kill(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#kills.push({ resolve, reject })
+      if (this.#effect?.kind !== 'stop') this.#effect?.aborter.abort(new Error('the session is being killed'))
+      this.poke()
+    })
+  }
+
+  /** Interrupts the turn; `undefined`: the runtime cannot. Not an effect: it must reach a busy session. */
+  async interrupt(signal: AbortSignal): Promise<boolean | undefined> {
+    const { process, facts } = this.#watch
+    if (process === undefined) return false
+    const done = await this.#journal.observed('interrupt', NO_INTERRUPT, () => process.interrupt(signal))
+    return done ? facts.activity !== 'idle' : undefined
+  }
+
+  /** Answers what it waits for; false: that one is no longer open. */
+  answer(requestId: string, answer: Answer, signal: AbortSignal): Promise<boolean> {
+    return this.#journal.observed('respond', 'it asks that no longer', () =>
+      this.#watch.answer(requestId, answer, signal),
+    )
+  }
+
+  /** The city stops: nothing new is begun, until its turn to end comes. */
+  hold(): void {
+    this.#stopping = true
+    this.#cancelTimer?.()
+    this.#effect?.aborter.abort(new Error('the city stops'))
+  }
+
+  /** The city stops: ends the process and lets the session sleep. */
+  async shutDown(graceMs: number): Promise<void> {
+    this.hold()
+    await this.#looping
+    const session = this.#deps.sessions.byId(this.id)
+    if (session === undefined) return
+    try {
+      if (session.process && this.#watch.process === undefined) await this.#perform({ do: 'adopt' }, session)
+      await this.#ending.rest(graceMs)
+    } catch (error) {
+      this.#deps.log.error({ session: this.id, err: error }, 'session not ended with its city')
+    }
+  }
+
+  /** The supervisor ends; the process does not (A4). */
+  release(): void {
+    this.#close()
+    this.#watch.release()
+  }
+
+  /** No more looks: its record is gone, or says that it is over. */
+  async end(): Promise<void> {
+    this.#effect?.aborter.abort(new Error('the session is gone'))
+    this.#close()
+    await this.#looping
+    this.#watch.release()
+  }
+
+  /** Resolves when nothing is under way. */
+  async settled(): Promise<void> {
+    while (this.#looping !== undefined) await this.#looping
+  }
+
+  #close(): void {
+    this.#closed = true
+    this.#cancelTimer?.()
+    for (const { reject } of this.#kills.splice(0)) reject(new Error('the supervisor is shutting down'))
+  }
+
+  // --- The loop ----------------------------------------------------------------------------------------------------
+
+  async #loop(): Promise<void> {
+    // Not in the commit that rang.
+    await undefined
+    while (this.#poked && !this.#closed && !this.#stopping) {
+      this.#poked = false
+      try {
+        const session = this.#deps.sessions.byId(this.id)
+        if (session === undefined) return
+        if (await this.#step(session)) this.#poked = true
+        this.#failures = 0
+      } catch (error) {
+        if (this.#closed) return
+        this.#failures++
+        this.#deps.log.error({ session: this.id, err: error }, 'step of a session failed')
+        this.#wakeAt(this.#deps.clock.now() + Math.min(500 * 2 ** this.#failures, MAX_PAUSE_MS))
+      }
+    }
+  }
+
+  /** False: there is nothing to do until something changes or the timer fires. */
+  async #step(session: SessionRecord): Promise<boolean> {
+    const watch = this.#watch
+    if (watch.exit !== undefined) {
+      await this.#ending.exited(session, watch.exit, this.#starting.resumed)
+      return true
+    }
+    if (this.#kills.length > 0) return this.#kill(session)
+    const unseen = watch.presence === 'unknown' ? this.#starting.lookAt : undefined
+    if (unseen !== undefined && this.#deps.clock.now() >= unseen) return this.#perform({ do: 'adopt' }, session)
+    const action = nextAction(this.#situation(session))
+    if (action.do !== 'wait') return this.#perform(action, session)
+    const times = [action.until, unseen, watch.settlesAt].filter((at) => at !== undefined)
+    this.#wakeAt(times.length === 0 ? undefined : Math.min(...times))
+    return false
+  }
+
+  async #kill(session: SessionRecord): Promise<boolean> {
+    const wishes = this.#kills.splice(0)
+    try {
+      await this.#ending.kill(session)
+      for (const { resolve } of wishes) resolve()
+    } catch (error) {
+      for (const { reject } of wishes) reject(error)
+      throw error
+    }
+    return true
+  }
+
+  #situation(session: SessionRecord): Situation {
+    const { deliveries, policy, config, clock, work, attended, want, drift, blocked } = this.#deps
+    const { presence, activity, quietSince, busySince, pending, interruptedAt } = this.#watch
+    const settings = config()
+    const agent = settings.agents.find(({ identity }) => identity === session.template)
+    const alive = presence === 'alive'
+    return {
+      session,
+      process: presence,
+      activity,
+      quietSince,
+      busySince,
+      pending: pending !== undefined,
+      attended: attended(this.id),
+      assigned: alive && work.assigned(session),
+      queue: session.queued === 0 ? [] : deliveries.waiting(this.id),
+      interruptedAt,
+      want: want(this.id),
+      drift: alive && session.state === 'active' ? drift(session) : 'none',
+      blocked: session.state === 'start-pending' ? blocked(session) : undefined,
+      policy: policy(),
+      age: agePolicyOf(settings, agent, session),
+      now: clock.now(),
+    }
+  }
+
+  async #perform(action: Effect, session: SessionRecord): Promise<true> {
+    const aborter = new AbortController()
+    this.#effect = { kind: action.do, aborter }
+    try {
+      await this.#act(action, session, aborter.signal)
+      return true
+    } finally {
+      this.#effect = undefined
+    }
+  }
+
+  #act(action: Effect, session: SessionRecord, signal: AbortSignal): Promise<void> {
+    switch (action.do) {
+      case 'adopt':
+        return this.#starting.adopt(session, signal)
+      case 'start':
+        return this.#starting.start(signal)
+      case 'move':
+        return this.#journal.write((tx) => this.#journal.move(tx, action.turn))
+      case 'stop':
+        return this.#ending.stop(session, action.graceMs, action.turn)
+      case 'deliver':
+        return this.#saying.deliver(session, action.delivery, signal)
+      case 'settle':
+        return this.#saying.settle(session, action.delivery)
+      case 'interrupt':
+        return this.#saying.interrupt(signal)
+      case 'expire-deliveries':
+        return this.#saying.expire(action)
+      case 'report-queued':
+        return this.#journal.write((tx) => {
+          for (const { id } of action.deliveries) this.#deps.deliveries.reportQueued(tx, id)
+        })
+      case 'reapply':
+        return this.#reapply(session, signal)
+    }
+  }
+
+  /** Live commands again, after their configuration changed. */
+  async #reapply(session: SessionRecord, signal: AbortSignal): Promise<void> {
+    const { clock, policy, launcher, sessions } = this.#deps
+    const identity = identityOf(session)
+    if (identity === undefined) return
+    using limit = deadline(clock, policy().startupTimeoutMs, 'it took too long', signal)
+    const now = await launcher.reapply(session, identity, limit.signal)
+    await this.#journal.write((tx) => {
+      if (now === undefined || session.fingerprints === undefined) return
+      const fingerprints = { ...session.fingerprints, reapply: now.reapply }
+      sessions.change(tx, this.id, { fingerprints }, SUPERVISOR)
+    })
+  }
+
+  /** A start or a typing that nobody wants any more is cut at once. */
+  #cutIfPointless(): void {
+    const effect = this.#effect
+    if (effect === undefined || (effect.kind !== 'start' && effect.kind !== 'deliver')) return
+    const session = this.#deps.sessions.byId(this.id)
+    if (session?.desired === 'running') return
+    effect.aborter.abort(new Error('the session is to end'))
+  }
+
+  #wakeAt(at: number | undefined): void {
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+    if (at === undefined || this.#closed) return
+    this.#cancelTimer = this.#deps.clock.after(Math.max(at - this.#deps.clock.now(), 0), () => this.poke())
+  }
+}

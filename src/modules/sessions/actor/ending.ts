@@ -1,0 +1,170 @@
+/**
+ * Ending the process of one session, and recording an end that nobody asked for.
+ *
+ * E1  When a record says that nothing runs, nothing of its tree runs.
+ * E2  An exit is recorded once, with what it means; one that we brought about is no crash.
+ */
+import type { Tx } from '../../../kernel/database.ts'
+import type { Exit } from '../../../runtimes/process/runtime.ts'
+import { mayMove } from '../record/lifecycle.ts'
+import type { SessionChange, SessionRecord } from '../record/record.ts'
+import { classifyExit, type ExitVerdict, wireExit } from './crash.ts'
+import { deadline, rejection } from './deadline.ts'
+import { afterDrain, endOf, type Turn } from './reconcile.ts'
+import { type Scene, SUPERVISOR } from './scene.ts'
+
+/** Beyond the grace: the tree is being killed. */
+const MARGIN_MS = 20_000
+const SCREEN_LINES = 50
+const MAX_SCREEN_CHARACTERS = 4_000
+/** Reasons of our own that say that it had failed. */
+const STALLS: ReadonlySet<string> = new Set(['progress-stall', 'circuit-open'])
+
+export class Ending {
+  readonly #scene: Scene
+
+  constructor(scene: Scene) {
+    this.#scene = scene
+  }
+
+  async stop(session: SessionRecord, graceMs: number, turn: Turn): Promise<void> {
+    const { deps, watch, journal } = this.#scene
+    const startedAt = deps.clock.now()
+    const exit = await this.#end(graceMs)
+    await journal.write((tx) => {
+      journal.abandon(tx)
+      journal.operation(tx, session, turn.event === 'session.reset' ? 'reset' : 'stop', startedAt)
+      journal.move(tx, { ...turn, fields: { ...turn.fields, ...this.#gone(exit, turn) } })
+    })
+    watch.presence = 'none'
+  }
+
+  /** On request: it starts again, and nothing is counted. */
+  async kill(session: SessionRecord): Promise<void> {
+    const { deps, watch, journal } = this.#scene
+    const startedAt = deps.clock.now()
+    const exit = await this.#end(0)
+    if (exit === undefined) await this.#endByToken(session)
+    await journal.write((tx) => {
+      journal.abandon(tx)
+      journal.operation(tx, session, 'kill', startedAt)
+      const turn: Turn = { signal: 'kill', reason: 'killed' }
+      if (session.process && mayMove(session.state, 'kill'))
+        journal.move(tx, { ...turn, fields: this.#gone(exit, turn) }, { actor: 'api' })
+    })
+    watch.presence = 'none'
+  }
+
+  /** The city stops: what ran sleeps, and is woken when the city starts again. */
+  async rest(graceMs: number): Promise<void> {
+    const { id, deps, journal } = this.#scene
+    const exit = await this.#end(graceMs)
+    const record = deps.sessions.byId(id)
+    // Where that fails too, the next start of the city looks for it again.
+    if (exit === undefined && record?.process === true) await this.#endByToken(record)
+    await journal.write((tx) => {
+      const session = deps.sessions.need(tx, id)
+      if (!session.process && session.state !== 'start-pending') return
+      journal.abandon(tx)
+      const turn: Turn = session.desired === 'running' ? { signal: 'rest', reason: 'city-stop' } : endOf(session)
+      journal.move(tx, { ...turn, fields: { ...this.#gone(exit, turn), drain_reason: undefined } })
+    })
+  }
+
+  /** Nobody asked for it, or it came before we did. */
+  async exited(session: SessionRecord, exit: Exit, resumed: boolean): Promise<void> {
+    const { deps, watch, journal } = this.#scene
+    const screen = watch.terminal?.screen(SCREEN_LINES).lines.join('\n') ?? ''
+    const facts = { exit, screen, resumed, now: deps.clock.now() }
+    const verdict = classifyExit(session, facts, deps.policy().crash)
+    const asked = session.desired !== 'running' || (session.state === 'draining' && session.drain_acked)
+    await this.#clear(session)
+    await journal.write((tx) => {
+      journal.abandon(tx)
+      if (asked) this.#recordAsked(tx, exit)
+      else this.#record(tx, verdict, screen.slice(-MAX_SCREEN_CHARACTERS))
+    })
+    watch.exit = undefined
+    watch.presence = 'none'
+    watch.detach()
+    if (!asked && verdict.signal !== 'rest') deps.launcher.onDeath(session)
+  }
+
+  #recordAsked(tx: Tx, exit: Exit): void {
+    const { id, deps, journal } = this.#scene
+    const session = deps.sessions.need(tx, id)
+    const drained = session.desired === 'running'
+    const turn = drained
+      ? afterDrain({ session, want: deps.want(id) }, session.drain_reason ?? 'drained')
+      : endOf(session)
+    journal.move(tx, { ...turn, fields: { ...turn.fields, ...this.#gone(exit, turn), drain_reason: undefined } })
+  }
+
+  #record(tx: Tx, { signal, reason, fields: verdict }: ExitVerdict, screen: string): void {
+    const { id, deps, watch, journal } = this.#scene
+    const session = deps.sessions.need(tx, id)
+    const fields = { ...verdict, last_active: watch.quietSince }
+    if (session.state !== 'creating' && !mayMove(session.state, signal)) {
+      deps.sessions.change(tx, id, { process: false, pid: undefined }, SUPERVISOR)
+      return
+    }
+    const message = screen === '' || signal === 'rest' ? {} : { message: screen }
+    if (signal === 'quarantine' && session.state !== 'creating')
+      deps.sessions.tell(tx, session, 'session.crashed', { ...SUPERVISOR, reason, ...message })
+    journal.move(tx, this.#turnOf(session, { signal, reason, fields }), message)
+  }
+
+  #turnOf(session: SessionRecord, turn: Turn): Turn {
+    // Its start was cut by the end of an earlier supervisor: it is simply begun again.
+    if (session.state === 'creating')
+      return { signal: 'crash', reason: 'interrupted', event: 'session.start_failed', fields: turn.fields ?? {} }
+    if (turn.signal !== 'rest') return turn
+    return { ...turn, fields: { ...turn.fields, desired: 'asleep', retry_at: this.#pauseAfter(session) } }
+  }
+
+  /** A program that ends at once and is always wanted must not spin. */
+  #pauseAfter({ last_woke_at }: SessionRecord): number | undefined {
+    const { rapidMs, maxBackOffMs } = this.#scene.deps.policy().crash
+    const now = this.#scene.deps.clock.now()
+    return now - (last_woke_at ?? 0) < rapidMs ? now + maxBackOffMs : undefined
+  }
+
+  /** E2: the exit that follows is ours. */
+  async #end(graceMs: number): Promise<Exit | undefined> {
+    using limit = deadline(this.#scene.deps.clock, graceMs + MARGIN_MS, 'the process did not end in time')
+    return this.#scene.watch.ending((process) => Promise.race([process.stop(graceMs), rejection(limit.signal)]))
+  }
+
+  /** E1: what a process left behind, or its dead host, is the session's too. */
+  async #clear(session: SessionRecord): Promise<void> {
+    try {
+      await this.#endByToken(session)
+    } catch (error) {
+      this.#scene.deps.log.error({ session: session.id, err: error }, 'processes left behind not ended')
+    }
+  }
+
+  /** E1, where nobody answers for its process: whatever carries its token. */
+  async #endByToken({ token }: SessionRecord): Promise<void> {
+    const { clock, orphans } = this.#scene.deps
+    if (token === undefined) return
+    using limit = deadline(clock, MARGIN_MS, 'its processes did not end in time')
+    await Promise.race([orphans.kill(token), rejection(limit.signal)])
+  }
+
+  #gone(exit: Exit | undefined, { reason = '' }: Turn): SessionChange {
+    const why = STALLS.has(reason)
+      ? 'crash'
+      : reason === 'config-drift'
+        ? 'config_change'
+        : reason.startsWith('idle')
+          ? 'idle'
+          : 'user_stop'
+    return {
+      process: false,
+      pid: undefined,
+      last_active: this.#scene.watch.quietSince,
+      ...(exit === undefined ? {} : { last_exit: wireExit(exit, why) }),
+    }
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Turns that are told when they end: over a protocol that says so, one `worker.operation` per message carries what the
+ * whole turn took and cost.
+ *
+ * U1  A turn is open in the row of its delivery, from the write that ends the delivery to the one that tells its end: one
+ *     event per message, whatever ends in between.
+ * U2  What a turn cost is looked up off to the side, within a bound; its process waits for nothing.
+ */
+import type { Tx } from '../../../kernel/database.ts'
+import type { OpenTurn } from '../queue/deliveries.ts'
+import type { TurnCost } from '../record/ports.ts'
+import type { Journal } from './journal.ts'
+import { type ActorDeps, textOf } from './scene.ts'
+
+export class Turns {
+  readonly #id: string
+  readonly #deps: ActorDeps
+  readonly #journal: Journal
+  #looking = false
+  #again = false
+
+  constructor(id: string, deps: ActorDeps, journal: Journal) {
+    this.#id = id
+    this.#deps = deps
+    this.#journal = journal
+  }
+
+  /** The process is idle: whatever turn was open has ended. */
+  ended(): void {
+    this.#again = true
+    if (!this.#looking) void this.#look()
+  }
+
+  async #look(): Promise<void> {
+    this.#looking = true
+    while (this.#again) {
+      this.#again = false
+      await this.#tell()
+    }
+    this.#looking = false
+  }
+
+  async #tell(): Promise<void> {
+    const { deliveries, insight, log } = this.#deps
+    try {
+      for (const turn of deliveries.openTurns(this.#id)) {
+        const cost = await insight.turn(this.#id, turn.id)
+        await this.#journal.write((tx) => closeTurn(tx, this.#deps, this.#journal, turn, cost))
+      }
+    } catch (error) {
+      log.warn({ session: this.#id, error: textOf(error) }, 'end of a turn not recorded')
+    }
+  }
+}
+
+/** Their process is gone: they end with it, at the cost that nobody knows. */
+export function abandonTurns(tx: Tx, sessionId: string, deps: ActorDeps, journal: Journal): void {
+  for (const turn of deps.deliveries.openTurns(sessionId)) closeTurn(tx, deps, journal, turn, {})
+}
+
+function closeTurn(tx: Tx, deps: ActorDeps, journal: Journal, turn: OpenTurn, cost: TurnCost): void {
+  if (!deps.deliveries.closeTurn(tx, turn.id)) return
+  const session = deps.sessions.need(tx, turn.session_id)
+  journal.operation(tx, session, turn.source === 'nudge' ? 'nudge' : 'message', turn.started_at, undefined, {
+    delivered: true,
+    ...cost,
+  })
+}

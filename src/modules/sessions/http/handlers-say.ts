@@ -1,0 +1,252 @@
+/** Starting sessions and saying something to them (sheet 04 §§4.2–4.4; decisions 57–59, 72). */
+import { statSync } from 'node:fs'
+import { isAbsolute, normalize, relative, resolve } from 'node:path'
+import type { DeliveryInfo, SubmitIntent } from '../../../contract/session-model.ts'
+import type {
+  cancelSessionDelivery,
+  createSession,
+  nudgeSession,
+  promptSession,
+  SessionAcceptedResponse,
+  SessionCreateRequest,
+  sendSessionMessage,
+  submitSession,
+} from '../../../contract/sessions.ts'
+import { type Call, type Handler, ok, type Reply } from '../../../kernel/call.ts'
+import type { Tx } from '../../../kernel/database.ts'
+import { unknownName } from '../../../kernel/near-names.ts'
+import { invalidField, problem } from '../../../kernel/problem.ts'
+import { findBinary } from '../../../kernel/processes.ts'
+import { programOf, refusedTransport } from '../launch/launch.ts'
+import type { NewSession } from '../launch/new-session.ts'
+import { checkOptions } from '../launch/options.ts'
+import { canInterrupt } from '../plan/views.ts'
+import { checkMessage, type DeliveryDraft, type DeliveryRecord } from '../queue/deliveries.ts'
+import { type AgentView, findAgent, isUnbound, type ProviderView } from '../record/config-view.ts'
+import { checkAlias } from '../record/names.ts'
+import type { SessionRecord } from '../record/record.ts'
+import { refuseHeld, refuseOver, type SessionCity, type SessionHandlersDeps, wakeUp } from './handlers.ts'
+
+export function createSessionSayHandlers({ city, launch }: SessionHandlersDeps) {
+  const create: Handler<typeof createSession> = async ({ params, body, claim }) => {
+    const found = city(params.cityName)
+    const draft = await checked(found, body)
+    const { message } = body
+    const id = found.sessions.newId()
+    return launch<SessionAcceptedResponse>(found.name, {
+      operation: 'session.create',
+      subject: id,
+      input: { session_id: id },
+      claim,
+      accept: (tx, accepted) => {
+        refuseLimit(found, draft.template)
+        const session = found.sessions.insert(tx, draft, 'api', id)
+        const delivery = message === undefined ? undefined : firstMessage(tx, found, session, message)
+        return {
+          status: 'accepted',
+          ...accepted,
+          session_id: session.id,
+          ...(delivery === undefined ? {} : { delivery_id: delivery.id }),
+        }
+      },
+    })
+  }
+
+  const say = async (
+    {
+      params,
+      body,
+      claim,
+    }: Pick<Call<typeof submitSession>, 'params' | 'claim'> & { readonly body: { readonly message: string } },
+    source: 'message' | 'submit',
+    intent: SubmitIntent,
+  ): Promise<Reply<SessionAcceptedResponse>> => {
+    const found = city(params.cityName)
+    const text = checkMessage(body.message, 'body.message')
+    const { id } = await found.sessions.resolveOrMake(params.id)
+    return launch<SessionAcceptedResponse>(found.name, {
+      operation: source === 'message' ? 'session.message' : 'session.submit',
+      subject: id,
+      input: { session_id: id },
+      claim,
+      accept: (tx, accepted) => {
+        const session = found.sessions.store.need(tx, id)
+        refuseSaying(found, session, intent)
+        // Who runs finishes in its own time, and may be told something meanwhile.
+        if (!session.process) refuseHeld(session, found)
+        lift(tx, found, session)
+        const ttlMs = found.sessions.policy.deliveryTtlMs
+        const draft = { source, intent, text, requestId: accepted.request_id, ttlMs }
+        const delivery = found.sessions.deliveries.add(tx, found.sessions.store.need(tx, id), draft, 'api')
+        return { status: 'accepted', ...accepted, session_id: id, delivery_id: delivery.id }
+      },
+    })
+  }
+
+  const send: Handler<typeof sendSessionMessage> = (call) => say(call, 'message', 'default')
+  const prompt: Handler<typeof promptSession> = (call) => say(call, 'message', 'default')
+  const submit: Handler<typeof submitSession> = (call) => say(call, 'submit', call.body.intent ?? 'default')
+
+  const nudge: Handler<typeof nudgeSession> = async ({ params, body, claim }) => {
+    const { sessions, store } = city(params.cityName)
+    const text = checkMessage(body.message, 'body.message')
+    const { id } = sessions.resolve(params.id)
+    const how = body.delivery ?? 'wait_idle'
+    const draft: DeliveryDraft = {
+      source: 'nudge',
+      intent: 'default',
+      text,
+      ttlMs: sessions.policy.deliveryTtlMs,
+      eager: how === 'immediate',
+      wakes: how !== 'queue',
+    }
+    return store.keys.once(claim, () =>
+      store.db.write((tx) => {
+        const session = sessions.store.need(tx, id)
+        refuseOver(session)
+        const delivery = sessions.deliveries.add(tx, session, draft, 'api')
+        return store.keys.remember(tx, claim, { status: 201, body: shown(sessions.deliveries.info(id, delivery.id)) })
+      }),
+    )
+  }
+
+  const cancel: Handler<typeof cancelSessionDelivery> = async ({ params }) => {
+    const { sessions, store } = city(params.cityName)
+    const { id } = sessions.resolve(params.id)
+    await store.db.write((tx) => sessions.deliveries.cancel(tx, id, params.deliveryId, 'api'))
+    return ok(shown(sessions.deliveries.info(id, params.deliveryId)))
+  }
+
+  return {
+    'create-session': create,
+    'send-session-message': send,
+    'prompt-session': prompt,
+    'submit-session': submit,
+    'nudge-session': nudge,
+    'cancel-session-delivery': cancel,
+  }
+}
+
+function shown(info: DeliveryInfo | undefined): DeliveryInfo {
+  if (info === undefined) throw problem('delivery-not-found', 'the delivery is gone')
+  return info
+}
+
+/** Said with the creation: part of an agent's first prompt, or the first message to a program. */
+function firstMessage(tx: Tx, { sessions }: SessionCity, session: SessionRecord, message: string): DeliveryRecord {
+  const text = checkMessage(message, 'body.message')
+  const ttlMs = sessions.policy.deliveryTtlMs
+  const withLaunch = session.kind === 'agent'
+  return sessions.deliveries.add(tx, session, { source: 'message', intent: 'default', text, ttlMs, withLaunch }, 'api')
+}
+
+/** What can be refused is refused before the 202 (decisions 59, 72). */
+function refuseSaying({ sessions, deps }: SessionCity, session: SessionRecord, intent: SubmitIntent): void {
+  refuseOver(session)
+  if (intent === 'default' && sessions.live(session.id)?.pending !== undefined)
+    throw problem('pending-interaction', `session ${session.id} waits for an answer: respond to it first`)
+  if (intent === 'interrupt_now' && !canInterrupt(session, deps.runtimes.get(session.runtime)))
+    throw problem('unsupported', `a turn of session ${session.id} cannot be interrupted`)
+}
+
+/** A caller's message lifts every hold, also the sticky one (decision 61). */
+function lift(tx: Tx, { sessions }: SessionCity, session: SessionRecord): void {
+  const { state, desired } = session
+  if (state === 'active' || state === 'draining' || state === 'creating') {
+    if (desired !== 'running')
+      sessions.store.change(tx, session.id, { desired: 'running', drain_reason: undefined }, { actor: 'api' })
+  } else wakeUp(tx, sessions, session, 'message')
+}
+
+async function checked(city: SessionCity, body: SessionCreateRequest): Promise<NewSession> {
+  const { kind, name, alias, options = {} } = body
+  const { agent, provider } = template(city, kind, name)
+  checkOptions(provider, options, 'body.options')
+  if (body.message !== undefined) checkMessage(body.message, 'body.message')
+  if (alias !== undefined) {
+    checkAlias(alias, 'body.alias')
+    if (city.deps.config().named_sessions.some(({ identity }) => identity === alias))
+      throw problem('name-taken', `${alias} is a configured session`)
+  }
+  const runtime = body.runtime ?? agent?.session ?? (city.deps.config().session.provider || city.deps.defaultRuntime)
+  await refuseMissing(city, runtime, agent, provider)
+  return {
+    kind,
+    template: agent?.identity ?? name,
+    origin: 'manual',
+    cause: 'explicit',
+    runtime,
+    options,
+    ...(alias === undefined ? {} : { alias }),
+    ...(body.title === undefined ? {} : { title: body.title }),
+    ...(body.message === undefined ? {} : { message: body.message }),
+    ...(body.work_dir === undefined ? {} : { workDir: placeOf(city, body.work_dir) }),
+    ...(body.project_id === undefined ? {} : { projectId: body.project_id }),
+    ...(body.metadata === undefined ? {} : { metadata: body.metadata }),
+  }
+}
+
+interface Template {
+  readonly agent: AgentView | undefined
+  readonly provider: ProviderView
+}
+
+function template({ deps }: SessionCity, kind: SessionCreateRequest['kind'], name: string): Template {
+  const config = deps.config()
+  const agent = kind === 'agent' ? findAgent(config, name) : undefined
+  if (kind === 'agent' && agent === undefined)
+    throw unknownName(
+      'agent-not-found',
+      'agent',
+      name,
+      config.agents.map(({ identity }) => identity),
+    )
+  if (agent?.suspended === true) throw problem('conflict-config', `the agent ${name} is suspended`)
+  if (agent !== undefined && isUnbound(config, agent))
+    throw problem('conflict-config', `the rig ${agent.dir} has no directory on this machine`)
+  const provider = deps.provider(agent?.provider ?? name)
+  if (provider === undefined) throw problem('provider-not-found', `there is no provider ${agent?.provider ?? name}`)
+  return { agent, provider: provider.spec }
+}
+
+/** 503 for a runtime or a program that this host does not have. */
+async function refuseMissing(
+  { deps, path }: SessionCity,
+  name: NonNullable<SessionCreateRequest['runtime']>,
+  agent: AgentView | undefined,
+  provider: ProviderView,
+): Promise<void> {
+  const runtime = deps.runtimes.get(name)
+  const why = runtime === undefined ? `there is no runtime ${name}` : await runtime.unavailable()
+  if (why !== undefined) throw problem('missing-dependency', why)
+  const transport = refusedTransport(name, agent, provider)
+  if (transport !== undefined) throw problem('unsupported', transport)
+  const program = programOf(name, agent, provider, deps.env)
+  const file = program.includes('/') ? resolve(path, program) : program
+  if ((await findBinary(file, deps.env)) === undefined)
+    throw problem('missing-dependency', `the program ${program} is not on this host`)
+}
+
+function refuseLimit({ sessions }: SessionCity, name: string): void {
+  const limit = sessions.limitFor(name)
+  if (limit !== undefined)
+    throw problem('too-many-sessions', `${limit} runs as many sessions as it may`, { retryAfterSec: 30 })
+}
+
+/** Absolute, or inside the city; there already. */
+function placeOf({ path }: SessionCity, given: string): string {
+  const place = isAbsolute(given) ? normalize(given) : resolve(path, given)
+  if (!isAbsolute(given) && relative(path, place).startsWith('..'))
+    throw invalidField('body.work_dir', 'must be inside the city, or absolute', given)
+  if (!isDirectory(place)) throw invalidField('body.work_dir', 'is not a directory', given)
+  return place
+}
+
+/** No path that the system refuses is one: too long, in a loop of links, with a NUL, not ours to see. */
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,389 @@
+/**
+ * From configuration to what is run: command line, prompt, environment, set-up commands (sheet 04 §§1.1, 1.2, 6;
+ * decisions 51, 52, 65). Pure: it reads nothing and starts nothing.
+ */
+import { join } from 'node:path'
+import type { RuntimeName } from '../../../contract/session-model.ts'
+import { isoTime } from '../../../kernel/clock.ts'
+import type { Environment } from '../../../kernel/processes.ts'
+import type { Identity, LaunchSpec } from '../../../runtimes/process/runtime.ts'
+import { type AgentView, type ProviderView, rigOf, type SessionsView } from '../record/config-view.ts'
+import type { Policy } from '../record/policy.ts'
+import type { LaunchFacts, SessionRecord } from '../record/record.ts'
+import { beyondFlags, effectiveOptions, withOptions } from './options.ts'
+import type { Overlay } from './overlay.ts'
+
+const COLUMNS = 200
+const ROWS = 50
+/** Longer ones are typed: one argument takes at most 128 KiB. */
+const MAX_ARGUMENT_BYTES = 100_000
+
+export interface LaunchContext {
+  readonly config: SessionsView
+  readonly agent: AgentView | undefined
+  readonly provider: ProviderView
+  /** Which harness it is, for what is known of its screen. */
+  readonly family: string
+  readonly interruptKey: LaunchSpec['interruptKey']
+  readonly policy: Policy
+  /** Home of the supervisor, and the directory with `svcctl`. */
+  readonly home: string
+  readonly bin: string
+  /** The supervisor's own environment. */
+  readonly env: Environment
+  readonly workDir: string
+  /** Rendered; empty without one. */
+  readonly prompt: string
+  /** A message that goes with the first prompt. */
+  readonly message: string | undefined
+  readonly render: (template: string, values: Readonly<Record<string, string>>) => string
+  /** Its token for the API, where that asks for one. */
+  readonly access: string | undefined
+  /** For a conversation of our own naming. */
+  readonly uuid: () => string
+  readonly now: number
+}
+
+export interface LaunchPlan {
+  readonly spec: LaunchSpec
+  readonly facts: LaunchFacts
+  /** Known before the start: resumed, or of our own naming. */
+  readonly conversationId: string | undefined
+  readonly resumed: boolean
+  /** The prompt went into the command line, the message of the creation with it. */
+  readonly promptInLaunch: boolean
+  /** To be typed when it is ready; undefined: nothing. */
+  readonly typedPrompt: string | undefined
+  readonly nudge: string | undefined
+  /** What is copied into the work directory; the first one wins. */
+  readonly overlays: readonly Overlay[]
+  readonly preStart: readonly string[]
+  readonly setup: readonly string[]
+  readonly setupScript: string | undefined
+  readonly live: readonly string[]
+}
+
+const LOG_PLACES: ReadonlySet<string> = new Set(['HOME', 'CLAUDE_CONFIG_DIR', 'CODEX_HOME'])
+
+const runDirectory = (city: string, sessionId: string, generation: number): string =>
+  join(city, '.svc', 'runtime', 'sessions', sessionId, String(generation))
+
+export function planLaunch(session: SessionRecord, identity: Identity, context: LaunchContext): LaunchPlan {
+  const { agent, provider, config, policy } = context
+  const directory = runDirectory(config.dir, session.id, identity.generation)
+  const mode = agent?.prompt_mode ?? provider.prompt_mode ?? 'none'
+  const conversation = conversationOf(session, context)
+  const first = conversation.resumed || mode === 'omit' ? '' : firstPrompt(session, context)
+  const inLaunch = first !== '' && takesPrompt(session.runtime, mode, first)
+  const base = commandOf(session, context, conversation)
+  const args = inLaunch
+    ? [...base.args, ...promptArgs(mode, agent?.prompt_flag ?? provider.prompt_flag, first)]
+    : base.args
+  const delivery = provider.delivery ?? 'line'
+  const io = session.runtime === 'acp' ? 'pipes' : (provider.io ?? 'pty')
+  const processNames = agent?.process_names ?? provider.process_names ?? []
+  const spec: LaunchSpec = {
+    identity,
+    name: session.session_name,
+    directory,
+    workDir: context.workDir,
+    command: base.command,
+    args,
+    env: environmentOf(session, identity, context),
+    io,
+    columns: COLUMNS,
+    rows: ROWS,
+    delivery,
+    debounceMs: policy.debounceMs,
+    interruptKey: context.interruptKey,
+    processNames,
+    ...(session.runtime === 'acp' ? { acp: acpOf(session, conversation, context) } : {}),
+  }
+  const values = commandValues(session, context)
+  const commands = (templates: readonly string[] = []) => templates.map((one) => context.render(one, values))
+  const typed = mode === 'omit' || first === '' || inLaunch ? undefined : first
+  return {
+    spec,
+    facts: {
+      directory,
+      io,
+      delivery,
+      debounceMs: spec.debounceMs,
+      interruptKey: spec.interruptKey,
+      ready: readyHints(context, base.command),
+      processNames,
+      columns: COLUMNS,
+      rows: ROWS,
+      oneShot: agent?.lifecycle === 'one_shot',
+      logPlaces: Object.fromEntries(Object.entries(spec.env).filter(([name]) => LOG_PLACES.has(name))),
+    },
+    conversationId: conversation.id,
+    resumed: conversation.resumed,
+    promptInLaunch: inLaunch,
+    typedPrompt: typed,
+    nudge: mode === 'omit' ? undefined : agent?.nudge,
+    overlays: agent === undefined ? [] : overlaysOf(agent, context),
+    preStart: commands(agent?.pre_start),
+    setup: commands(agent?.session_setup),
+    setupScript: agent?.paths['session_setup_script'],
+    live: [
+      ...(agent?.global_live ?? []).map(({ command, config_dir }) =>
+        context.render(command, { ...values, ConfigDir: config_dir }),
+      ),
+      ...commands(agent?.session_live),
+    ],
+  }
+}
+
+// ---- the command line -----------------------------------------------------------------------------------------------
+
+interface Conversation {
+  readonly id: string | undefined
+  readonly resumed: boolean
+}
+
+/** A key that can be resumed by is resumed; else a new conversation begins, of our own naming where the harness lets us. */
+function conversationOf(session: SessionRecord, { agent, provider, uuid }: LaunchContext): Conversation {
+  const fresh = session.fresh || (agent?.wake_mode === 'fresh' && session.generation > 0)
+  const resumable =
+    session.runtime === 'acp' ||
+    (agent?.resume_command ?? provider.resume_command) !== undefined ||
+    provider.resume_flag !== undefined
+  if (!fresh && resumable && session.conversation_id !== undefined)
+    return { id: session.conversation_id, resumed: true }
+  const named =
+    session.runtime !== 'acp' && provider.session_id_flag !== undefined && agent?.start_command === undefined
+  return { id: named ? uuid() : undefined, resumed: false }
+}
+
+function acpOf(
+  session: SessionRecord,
+  { id, resumed }: Conversation,
+  { provider, agent, policy }: LaunchContext,
+): NonNullable<LaunchSpec['acp']> {
+  const { acpMode } = beyondFlags(provider, effectiveOptions(provider, agent, session.options))
+  return {
+    handshakeTimeoutMs: policy.handshakeTimeoutMs,
+    ...(resumed && id !== undefined ? { resumeSessionId: id } : {}),
+    ...(acpMode === undefined ? {} : { mode: acpMode }),
+  }
+}
+
+interface CommandLine {
+  readonly command: string
+  readonly args: readonly string[]
+}
+
+function commandOf(session: SessionRecord, context: LaunchContext, conversation: Conversation): CommandLine {
+  const { agent, provider } = context
+  const acp = session.runtime === 'acp'
+  if (agent?.start_command !== undefined) {
+    const line = splitCommand(agent.start_command)
+    return { ...line, args: [...line.args, ...(agent.args ?? [])] }
+  }
+  const resume = agent?.resume_command ?? provider.resume_command
+  if (!acp && conversation.resumed && resume !== undefined)
+    return splitCommand(context.render(resume, { SessionKey: conversation.id ?? '' }))
+  const given = (acp ? provider.acp_args : undefined) ?? agent?.args ?? provider.args ?? []
+  const options = effectiveOptions(provider, agent, session.options)
+  // Arguments for ACP are those of another interface, which may not know the flags.
+  const args = withOptions(provider, given, acp && provider.acp_args !== undefined ? {} : options)
+  return {
+    command: programOf(session.runtime, undefined, provider, context.env),
+    args: acp ? args : withConversation(args, conversation, provider),
+  }
+}
+
+/** Why it cannot be run so: a program that speaks no ACP only looks as if it hung. */
+export function refusedTransport(
+  runtime: RuntimeName,
+  agent: AgentView | undefined,
+  provider: ProviderView,
+): string | undefined {
+  if (runtime !== 'acp' || agent?.start_command !== undefined || provider.supports_acp === true) return undefined
+  return 'the provider does not speak ACP: its `supports_acp` is not set'
+}
+
+/** The program that a session would start, for who wants to know whether it is there. */
+export function programOf(
+  runtime: RuntimeName,
+  agent: AgentView | undefined,
+  provider: ProviderView,
+  env: Environment,
+): string {
+  if (agent?.start_command !== undefined) return splitCommand(agent.start_command).command
+  const name = (runtime === 'acp' ? provider.acp_command : undefined) ?? provider.command ?? ''
+  return expand(name, env) || '/bin/sh'
+}
+
+function withConversation(args: readonly string[], { id, resumed }: Conversation, provider: ProviderView) {
+  if (id === undefined) return args
+  const { resume_flag: flag, resume_style: style, session_id_flag: own } = provider
+  if (!resumed) return own === undefined ? args : [...args, own, id]
+  if (flag === undefined) return args
+  // A subcommand may be several words: `threads continue`.
+  return style === 'subcommand' ? [...flag.split(' '), id, ...args] : [...args, flag, id]
+}
+
+/** A command as people write it: words and quotes; anything else is for a shell. */
+export function splitCommand(text: string): CommandLine {
+  const words: string[] = []
+  const simple = /\s*(?:"([^"\\$`]*)"|'([^']*)'|([^\s"'\\$`|&;<>()*?[\]#~!{}]+))(?=\s|$)/y
+  let at = 0
+  const trimmed = text.trim()
+  while (at < trimmed.length) {
+    simple.lastIndex = at
+    const match = simple.exec(trimmed)
+    if (match === null) return { command: '/bin/sh', args: ['-c', trimmed] }
+    words.push(match[1] ?? match[2] ?? match[3] ?? '')
+    at = simple.lastIndex
+  }
+  const [command = '/bin/sh', ...args] = words
+  // `NAME=value program` is a shell's business too.
+  return /^\w+=/.test(command) ? { command: '/bin/sh', args: ['-c', trimmed] } : { command, args }
+}
+
+// ---- the prompt -----------------------------------------------------------------------------------------------------
+
+/** Beacon, prompt and the message of the creation; empty where there is neither prompt nor message. */
+function firstPrompt(session: SessionRecord, { agent, config, prompt, message, now }: LaunchContext): string {
+  if (agent === undefined) return ''
+  if (prompt === '' && message === undefined) return ''
+  // So that a person finds the conversation again in the harness's own list.
+  const beacon = `[${config.name}] ${session.agent} • ${isoTime(now).slice(0, 19)}`
+  return [beacon, prompt, message].filter((part) => part !== undefined && part !== '').join('\n\n')
+}
+
+const takesPrompt = (runtime: RuntimeName, mode: string, text: string): boolean =>
+  runtime !== 'acp' && (mode === 'arg' || mode === 'flag') && Buffer.byteLength(text) <= MAX_ARGUMENT_BYTES
+
+const promptArgs = (mode: string, flag: string | undefined, text: string): readonly string[] =>
+  mode === 'flag' && flag !== undefined ? [flag, text] : [text]
+
+function readyHints({ agent, provider, family }: LaunchContext, program: string): LaunchFacts['ready'] {
+  const promptPrefix = agent?.ready_prompt_prefix ?? provider.ready_prompt_prefix
+  const delayMs = agent?.ready_delay_ms ?? provider.ready_delay_ms
+  return {
+    family,
+    program,
+    ...(promptPrefix === undefined || promptPrefix === '' ? {} : { promptPrefix }),
+    ...(delayMs === undefined ? {} : { delayMs }),
+    confirm: provider.ready_confirmation === true,
+    acceptDialogs: provider.accept_startup_dialogs === true,
+  }
+}
+
+// ---- the environment ------------------------------------------------------------------------------------------------
+
+/** Names that belong to the terminal that the supervisor was started in, or to the supervisor itself. */
+const NOT_PASSED_ON =
+  /^(?:SVC_|TMUX$|TMUX_PANE$|STY$|TERM$|COLUMNS$|LINES$|NODE_OPTIONS$|NODE_CHANNEL_FD$|npm_|INIT_CWD$)/
+
+function environmentOf(session: SessionRecord, identity: Identity, context: LaunchContext): Record<string, string> {
+  const { config, agent, provider, env, home, bin } = context
+  const passed = Object.entries(env).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && !NOT_PASSED_ON.test(entry[0]),
+  )
+  const rig = rigOf(config, session.rig)
+  const chosen = beyondFlags(provider, effectiveOptions(provider, agent, session.options)).env
+  const configured = { ...chosen, ...config.workspace.env, ...provider.env, ...upstreamEnv(context), ...agent?.env }
+  return {
+    ...Object.fromEntries(passed),
+    TERM: 'xterm-256color',
+    ...Object.fromEntries(Object.entries(configured).map(([name, value]) => [name, expand(value, env)])),
+    PATH: [bin, env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin'].join(':'),
+    SVC_HOME: home,
+    ...(context.access === undefined ? {} : { SVC_TOKEN: context.access }),
+    SVC_SESSION_ID: session.id,
+    SVC_SESSION_NAME: session.session_name,
+    ...(session.alias === undefined ? {} : { SVC_ALIAS: session.alias }),
+    SVC_TEMPLATE: session.template,
+    SVC_AGENT: session.agent,
+    SVC_SESSION_ORIGIN: session.origin,
+    SVC_RUNTIME_EPOCH: String(identity.generation),
+    SVC_CONTINUATION_EPOCH: String(session.continuation_epoch),
+    SVC_INSTANCE_TOKEN: identity.token,
+    SVC_PROVIDER: session.provider,
+    SVC_DIR: context.workDir,
+    SVC_CITY: config.name,
+    SVC_CITY_PATH: config.dir,
+    SVC_CITY_RUNTIME_DIR: join(config.dir, '.svc', 'runtime'),
+    SVC_BIN: join(bin, 'svcctl'),
+    ...(session.rig === undefined ? {} : { SVC_RIG: session.rig }),
+    ...(rig?.path === undefined ? {} : { SVC_RIG_ROOT: rig.path }),
+  }
+}
+
+/** Endpoint and keys of the agent's upstream, under the names that its provider reads. */
+function upstreamEnv({ config, agent, provider }: LaunchContext): Readonly<Record<string, string>> {
+  const upstream = agent?.upstream === undefined ? undefined : config.upstreams[agent.upstream]
+  if (upstream === undefined) return {}
+  const names = provider.upstream_env ?? {}
+  const pairs = [
+    [upstream.base_url_env ?? names.base_url, upstream.base_url],
+    [upstream.api_key_env ?? names.api_key, upstream.api_key],
+    [upstream.auth_token_env ?? names.auth_token, upstream.auth_token],
+  ] as const
+  const known = pairs.filter(
+    (pair): pair is readonly [string, string] => pair[0] !== undefined && pair[1] !== undefined,
+  )
+  return { ...Object.fromEntries(known), ...upstream.env }
+}
+
+/** `$NAME` and `${NAME}` alone stand for a variable of the supervisor's environment. */
+function expand(value: string, env: Environment): string {
+  const name = /^\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?$/.exec(value)?.[1]
+  return name === undefined ? value : (env[name] ?? '')
+}
+
+// ---- commands of the agent ------------------------------------------------------------------------------------------
+
+/** Variables of the agent's command templates. */
+function commandValues(
+  session: SessionRecord,
+  { config, agent, workDir }: Pick<LaunchContext, 'config' | 'agent' | 'workDir'>,
+) {
+  return {
+    ...pathValues(config, session.agent, agent),
+    Session: session.session_name,
+    WorkDir: workDir,
+    ConfigDir: agent?.config_dir ?? config.dir,
+  }
+}
+
+/** Its own directory, then what the packs of its scope have for everybody, as it was staged (packs/materialise.ts). */
+function overlaysOf(agent: AgentView, { config, family }: LaunchContext): readonly Overlay[] {
+  const own = agent.paths['overlay_dir']
+  const providers = [...new Set([agent.provider, family])]
+  const scope = agent.dir === '' ? 'city' : join('rigs', agent.dir)
+  const staged = join(config.dir, '.svc', 'runtime', 'packs', scope, 'overlay')
+  return [
+    ...(own === undefined ? [] : [{ directory: own, providers, needed: true }]),
+    { directory: staged, providers, needed: false },
+  ]
+}
+
+/** Variables of its paths and queries. */
+export function pathValues(config: SessionsView, name: string, agent: AgentView | undefined) {
+  return {
+    Agent: name,
+    AgentBase: agent?.base_name ?? name,
+    Rig: agent?.dir ?? '',
+    RigRoot: rigOf(config, agent?.dir)?.path ?? '',
+    CityRoot: config.dir,
+    CityName: config.name,
+  }
+}
+
+/** Where it works: its own directory, else its rig's, else the city's. */
+export function workDirOf(
+  config: SessionsView,
+  name: string,
+  agent: AgentView | undefined,
+  render: LaunchContext['render'],
+): string {
+  const root = rigOf(config, agent?.dir)?.path ?? config.dir
+  if (agent?.work_dir === undefined || agent.work_dir === '') return root
+  const rendered = render(agent.work_dir, pathValues(config, name, agent))
+  return rendered.startsWith('/') ? rendered : join(root, rendered)
+}

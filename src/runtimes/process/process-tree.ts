@@ -1,0 +1,191 @@
+/**
+ * All processes of a session, and their end (decision 64). Members are the descendants of the root, whatever is in the
+ * kernel session of the root or of a member, and whatever carries the session's token in its environment: each alone can
+ * be escaped (double fork, setsid, a cleaned environment), all three at once only on purpose.
+ *
+ * T1  Our own process and its ancestors are never members.
+ * T2  Members are stopped before any is killed, until a scan finds no new one: nothing can fork its way out.
+ * T3  `killTree` ends by its deadline and names whom it could not kill.
+ * T4  A root whose pid now means another process is no root.
+ */
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { type Clock, delay } from '../../kernel/clock.ts'
+import { hasProc, type ProcessIdentity, type ProcessStat, readStat } from './process-identity.ts'
+
+/** The variables by which a process is known to belong to a session. */
+export const TOKEN_VARIABLE = 'SVC_INSTANCE_TOKEN'
+const SESSION_VARIABLE = 'SVC_SESSION_ID'
+const CITY_VARIABLE = 'SVC_CITY_PATH'
+
+export interface Tree {
+  readonly root?: ProcessIdentity
+  readonly token?: string
+}
+
+export interface TokenHolder {
+  readonly pid: number
+  readonly token: string
+  readonly session_id: string
+  readonly city_path: string
+}
+
+const DEADLINE_MS = 5_000
+const LONGEST_PAUSE_MS = 50
+
+/** Kills every member; resolves with the pids that are still there at the deadline, which should be none. */
+export async function killTree(tree: Tree, clock: Clock, deadlineMs = DEADLINE_MS): Promise<readonly number[]> {
+  const deadline = clock.monotonic() + deadlineMs
+  const known = new Map<number, string>()
+  for (let pause = 1; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+    const left = stopAll(tree, known, () => clock.monotonic() < deadline)
+    if (left.length === 0 || clock.monotonic() >= deadline) return left
+    for (const pid of left) signal(pid, 'SIGKILL')
+    await delay(clock, pause)
+  }
+}
+
+/** T2: the members, all stopped. `known` has the start times of all that were ever members. */
+function stopAll(tree: Tree, known: Map<number, string>, inTime: () => boolean): number[] {
+  for (;;) {
+    const found = membersAmong(processTable(), tree, known)
+    const fresh = found.filter((process) => known.get(process.pid) !== process.startTime)
+    for (const process of fresh) {
+      known.set(process.pid, process.startTime)
+      signal(process.pid, 'SIGSTOP')
+    }
+    if (fresh.length === 0 || !inTime()) return found.map((process) => process.pid)
+  }
+}
+
+/** Members right now, without touching them. */
+export function membersOf(tree: Tree): readonly number[] {
+  return membersAmong(processTable(), tree, new Map()).map((process) => process.pid)
+}
+
+function membersAmong(table: readonly ProcessStat[], tree: Tree, known: ReadonlyMap<number, string>): ProcessStat[] {
+  const untouchable = ourselves(table)
+  const members = new Set<number>()
+  const sessions = new Set<number>()
+  const now = new Map(table.map((process) => [process.pid, process.startTime]))
+  const once = [...known, ...(tree.root === undefined ? [] : [[tree.root.pid, tree.root.start_time] as const])]
+  for (const [pid, startTime] of once) {
+    // The number of a dead leader cannot be given away while its session lives: what is in it is ours (T4).
+    if (!now.has(pid)) sessions.add(pid)
+    else if (now.get(pid) === startTime) members.add(pid)
+  }
+  if (tree.token !== undefined) for (const process of table) if (hasToken(process, tree.token)) members.add(process.pid)
+  for (let grown = true; grown; ) {
+    const before = members.size
+    for (const process of table) if (belongs(process, members, sessions)) members.add(process.pid)
+    grown = members.size > before
+  }
+  return table.filter((process) => members.has(process.pid) && !untouchable.has(process.pid))
+}
+
+/** A child of a member, or in a kernel session that a member leads or led. */
+const belongs = (process: ProcessStat, members: ReadonlySet<number>, sessions: ReadonlySet<number>) =>
+  members.has(process.parent) || members.has(process.session) || sessions.has(process.session)
+
+/** T1. */
+function ourselves(table: readonly ProcessStat[]): ReadonlySet<number> {
+  const parents = new Map(table.map((process) => [process.pid, process.parent]))
+  const found = new Set([0, 1])
+  for (let pid: number | undefined = process.pid; pid !== undefined && !found.has(pid); pid = parents.get(pid))
+    found.add(pid)
+  return found
+}
+
+/** Processes with this token in their environment: what an agent left behind whose host is gone. */
+export function findByToken(token: string): readonly number[] {
+  return processTable()
+    .filter((process) => hasToken(process, token))
+    .map((process) => process.pid)
+}
+
+/** Every process that says which session of which city it belongs to; for the reconciler's orphans. */
+export function listTokens(): readonly TokenHolder[] {
+  if (!hasProc) return []
+  return processTable().flatMap((process) => {
+    const environment = environmentOf(process.pid)
+    if (!environment.includes(TOKEN_VARIABLE)) return []
+    const variables = new Map(environment.toString('utf8').split('\0').map(pair))
+    const token = variables.get(TOKEN_VARIABLE)
+    const session = variables.get(SESSION_VARIABLE)
+    const city = variables.get(CITY_VARIABLE)
+    if (token === undefined || session === undefined || city === undefined) return []
+    return [{ pid: process.pid, token, session_id: session, city_path: city }]
+  })
+}
+
+function pair(text: string): [string, string] {
+  const at = text.indexOf('=')
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+function hasToken(process: ProcessStat, token: string): boolean {
+  const environment = environmentOf(process.pid)
+  const entry = `${TOKEN_VARIABLE}=${token}\0`
+  return environment.includes(`\0${entry}`) || environment.subarray(0, entry.length).equals(Buffer.from(entry))
+}
+
+/** One variable of a process' environment, as it was at exec. */
+export function variableOf(pid: number, name: string): string | undefined {
+  const entries = environmentOf(pid).toString('utf8').split('\0')
+  return new Map(entries.map(pair)).get(name)
+}
+
+const NOTHING = Buffer.alloc(0)
+
+/** As it was at exec; empty for processes of others, for kernel threads and where there is no /proc. */
+function environmentOf(pid: number): Buffer {
+  if (!hasProc) return NOTHING
+  try {
+    return readFileSync(`/proc/${pid}/environ`)
+  } catch {
+    return NOTHING
+  }
+}
+
+function processTable(): ProcessStat[] {
+  if (!hasProc) return tableByPs()
+  const found: ProcessStat[] = []
+  for (const name of readdirSync('/proc')) {
+    const pid = Number(name)
+    const stat = Number.isInteger(pid) ? readStat(pid) : undefined
+    if (stat !== undefined && !stat.zombie) found.push(stat)
+  }
+  return found
+}
+
+/** Without /proc: no tokens, and the process group stands in for the kernel session, which `ps` spells differently. */
+function tableByPs(): ProcessStat[] {
+  const columns = ['pid=', 'ppid=', 'pgid=', 'stat=', 'lstart='].flatMap((name) => ['-o', name])
+  const { stdout } = spawnSync('ps', ['-A', ...columns], { encoding: 'utf8', timeout: 2_000, maxBuffer: 16_777_216 })
+  return (stdout ?? '').split('\n').flatMap((line) => {
+    const found = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(.*\S)\s*$/.exec(line)
+    const [, pid, parent, group, state = '', startTime = ''] = found ?? []
+    if (found === null || state.startsWith('Z')) return []
+    const leader = Number(group)
+    return [
+      {
+        pid: Number(pid),
+        parent: Number(parent),
+        group: leader,
+        session: leader,
+        foreground: -1,
+        startTime,
+        runnable: state.startsWith('R'),
+        zombie: false,
+      },
+    ]
+  })
+}
+
+function signal(pid: number, name: NodeJS.Signals) {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // Gone meanwhile, or not ours to signal (a setuid program): the deadline reports it (T3).
+  }
+}
