@@ -154,6 +154,14 @@ const FilterQuery = {
 }
 const ListQuery = {
   ...FilterQuery,
+  payload_match: Type.Optional(
+    Type.Array(Type.String({ minLength: 2, maxLength: 1024, pattern: '^[^=]+=' }), {
+      minItems: 1,
+      maxItems: 20,
+      description:
+        '`key=value`, repeatable: only events whose payload has this value there; `bead.issue_type=bug` looks into nested objects. Several: all of them.',
+    }),
+  ),
   since: Type.Optional(durationSchema('Only events at most this old.')),
   until: Type.Optional(durationSchema('Only events at least this old.')),
   ...PageQuery,
