@@ -25,8 +25,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 
 /** Layers that must also load in a browser, and the packages they may use there. */
 const BROWSER_SAFE: Record<string, readonly string[]> = {
-  contract: ['typebox'],
-  client: ['eventsource-parser', 'typebox'],
+  contract: [],
+  client: ['eventsource-parser'],
 }
 
 /** In these layers each folder is on its own: what it needs of a neighbour is handed to it. */
@@ -94,7 +94,8 @@ function packageRule(from: string, specifier: string): string | undefined {
   if (allowed === undefined) return undefined
   if (isBuiltin(specifier)) return `${from} also runs in a browser: no ${specifier}`
   const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
-  return allowed.includes(name) ? undefined : `${from} may use ${listed(allowed)} among packages, not ${name}`
+  const packages = allowed.length === 0 ? 'no packages' : `${allowed.join(', ')} among packages`
+  return allowed.includes(name) ? undefined : `${from} may use ${packages}, not ${name}`
 }
 
 const layerOf = (file: string) => file.split('/')[1] ?? ''

@@ -4,8 +4,8 @@
  * Run by `npm run generate`; by hand: `node src/cli/generate-tables.ts`.
  */
 import { writeFileSync } from 'node:fs'
-import type { TObject, TSchema } from 'typebox'
 import type { Operation } from '../contract/base/operation.ts'
+import type { ObjectSchema, Schema } from '../contract/base/schema.ts'
 import { EVENT_TYPE_NAMES } from '../contract/event-types.ts'
 import { OPERATIONS } from '../contract/index.ts'
 import type { OperationHelp } from './base/command.ts'
@@ -69,13 +69,13 @@ function helpOf(operation: Operation): OperationHelp {
   }
 }
 
-function asObject(schema: TSchema | undefined): TObject | undefined {
-  const isObject = (candidate: TSchema | undefined): candidate is TObject =>
+function asObject(schema: Schema | undefined): ObjectSchema | undefined {
+  const isObject = (candidate: Schema | undefined): candidate is ObjectSchema =>
     candidate !== undefined && 'properties' in candidate
   return isObject(schema) ? schema : undefined
 }
 
-function fieldsOf(schema: TObject | undefined): [string, NonNullable<OperationHelp['fields']>[string]][] {
+function fieldsOf(schema: ObjectSchema | undefined): [string, NonNullable<OperationHelp['fields']>[string]][] {
   return Object.entries(schema?.properties ?? {}).flatMap(([name, property]) => {
     const { description, enum: choices } = readProperty(property)
     if (description === undefined && choices === undefined) return []
@@ -85,7 +85,7 @@ function fieldsOf(schema: TObject | undefined): [string, NonNullable<OperationHe
   })
 }
 
-function readProperty(property: TSchema): { description?: string; enum?: string[] } {
+function readProperty(property: Schema): { description?: string; enum?: string[] } {
   const description =
     'description' in property && typeof property.description === 'string' ? property.description : undefined
   const choices = 'enum' in property && Array.isArray(property.enum) ? property.enum.map(String) : undefined

@@ -1,9 +1,22 @@
 /** Agents: who can work. Definitions live in the files of the city; what they do is observed (sheet 04 §1). */
-import Type, { type Static } from 'typebox'
+
 import { mergePatchBody } from './base/merge-patch.ts'
 import { CityNameParam, Revision, Timestamp } from './base/names.ts'
 import { operation } from './base/operation.ts'
 import { BlockingQuery, listBody, PageQuery } from './base/paging.ts'
+import {
+  array,
+  boolean,
+  choice,
+  component,
+  described,
+  integer,
+  literal,
+  object,
+  optional,
+  type Static,
+  string,
+} from './base/schema.ts'
 import { AGENT_FIELDS, RIG_NAME } from './config-schema.ts'
 import { HeartbeatEvent } from './events.ts'
 import { PendingInteraction, SessionActivity } from './session-model.ts'
@@ -21,67 +34,60 @@ export const AGENT_STATES = ['suspended', 'quarantined', 'stopped', 'working', '
 export const AGENT_ACTIONS = ['suspend', 'resume'] as const
 
 /** What files say of an agent; `scope` places it. */
-export const AgentDefinition = Type.Object(
+export const AgentDefinition = component(
+  'AgentDefinition',
   { ...AGENT_FIELDS },
-  { $id: 'AgentDefinition', additionalProperties: false, description: 'The fields of `agent.toml`.' },
+  { description: 'The fields of `agent.toml`.' },
 )
 export type AgentDefinition = Static<typeof AgentDefinition>
 
-export const AgentResponse = Type.Object(
-  {
-    name: Type.String({
-      description: 'Qualified: `[<rig>/][<binding>.]<name>`, the name of its own for an instance.',
+export const AgentResponse = component('AgentResponse', {
+  name: string({
+    description: 'Qualified: `[<rig>/][<binding>.]<name>`, the name of its own for an instance.',
+  }),
+  description: optional(string()),
+  provider: optional(string()),
+  display_name: optional(string({ description: 'Of its provider.' })),
+  rig: optional(string()),
+  pool: optional(string({ description: 'Agent that it is an instance of.' })),
+  running: boolean(),
+  suspended: boolean(),
+  state: choice(AGENT_STATES, {
+    description:
+      '`working`: it has a bead in progress and wrote something in the last 10 minutes; `waiting`: longer ago.',
+  }),
+  observed_at: Timestamp,
+  available: boolean({ description: 'Neither suspended nor without its program.' }),
+  unavailable_reason: optional(string()),
+  session: optional(
+    object({
+      id: string(),
+      name: string(),
+      state: string(),
+      last_activity: optional(Timestamp),
+      attached: boolean(),
     }),
-    description: Type.Optional(Type.String()),
-    provider: Type.Optional(Type.String()),
-    display_name: Type.Optional(Type.String({ description: 'Of its provider.' })),
-    rig: Type.Optional(Type.String()),
-    pool: Type.Optional(Type.String({ description: 'Agent that it is an instance of.' })),
-    running: Type.Boolean(),
-    suspended: Type.Boolean(),
-    state: Type.Enum(AGENT_STATES, {
-      description:
-        '`working`: it has a bead in progress and wrote something in the last 10 minutes; `waiting`: longer ago.',
-    }),
-    observed_at: Timestamp,
-    available: Type.Boolean({ description: 'Neither suspended nor without its program.' }),
-    unavailable_reason: Type.Optional(Type.String()),
-    session: Type.Optional(
-      Type.Object(
-        {
-          id: Type.String(),
-          name: Type.String(),
-          state: Type.String(),
-          last_activity: Type.Optional(Timestamp),
-          attached: Type.Boolean(),
-        },
-        { additionalProperties: false },
-      ),
-    ),
-    sessions: Type.Integer({ minimum: 0, description: 'Open sessions of it.' }),
-    min_active_sessions: Type.Integer({ minimum: 0 }),
-    max_active_sessions: Type.Integer({ minimum: -1, description: '-1: no limit.' }),
-    demand: Type.Optional(Type.Integer({ minimum: 0, description: 'Work that waits for it, as last counted.' })),
-    active_bead: Type.Optional(Type.String({ description: 'In progress, held by it.' })),
-    activity: Type.Optional(SessionActivity),
-    model: Type.Optional(Type.String()),
-    context_pct: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
-    context_window: Type.Optional(Type.Integer({ minimum: 0 })),
-    last_output: Type.Optional(Type.String({ description: 'Last 5 lines of its screen; with `peek`.' })),
-    pack_derived: Type.Boolean({ description: 'It belongs to a pack: patch it instead of changing it.' }),
-    pack: Type.Optional(Type.String()),
-    file: Type.Optional(Type.String({ description: 'File that declares it.' })),
-    line: Type.Optional(Type.Integer({ minimum: 1 })),
-    definition: Type.Optional(
-      Type.Intersect([AgentDefinition], { description: 'As declared; values of `env` masked. Of single reads only.' }),
-    ),
-    revision: Revision,
-  },
-  { $id: 'AgentResponse', additionalProperties: false },
-)
+  ),
+  sessions: integer({ minimum: 0, description: 'Open sessions of it.' }),
+  min_active_sessions: integer({ minimum: 0 }),
+  max_active_sessions: integer({ minimum: -1, description: '-1: no limit.' }),
+  demand: optional(integer({ minimum: 0, description: 'Work that waits for it, as last counted.' })),
+  active_bead: optional(string({ description: 'In progress, held by it.' })),
+  activity: optional(SessionActivity),
+  model: optional(string()),
+  context_pct: optional(integer({ minimum: 0, maximum: 100 })),
+  context_window: optional(integer({ minimum: 0 })),
+  last_output: optional(string({ description: 'Last 5 lines of its screen; with `peek`.' })),
+  pack_derived: boolean({ description: 'It belongs to a pack: patch it instead of changing it.' }),
+  pack: optional(string()),
+  file: optional(string({ description: 'File that declares it.' })),
+  line: optional(integer({ minimum: 1 })),
+  definition: optional(described(AgentDefinition, 'As declared; values of `env` masked. Of single reads only.')),
+  revision: Revision,
+})
 export type AgentResponse = Static<typeof AgentResponse>
 
-const name = Type.String({
+const name = string({
   pattern: AGENT_NAME_PATTERN,
   minLength: 1,
   maxLength: 64,
@@ -90,14 +96,11 @@ const name = Type.String({
   examples: ['worker'],
 })
 
-export const AgentCreateRequest = Type.Object(
-  {
-    name,
-    dir: Type.Optional(Type.String({ pattern: RIG_NAME, description: 'Rig that it belongs to; absent: the city.' })),
-    ...AGENT_FIELDS,
-  },
-  { $id: 'AgentCreateRequest', additionalProperties: false },
-)
+export const AgentCreateRequest = component('AgentCreateRequest', {
+  name,
+  dir: optional(string({ pattern: RIG_NAME, description: 'Rig that it belongs to; absent: the city.' })),
+  ...AGENT_FIELDS,
+})
 export type AgentCreateRequest = Static<typeof AgentCreateRequest>
 
 export const AgentPatchRequest = mergePatchBody(
@@ -106,34 +109,31 @@ export const AgentPatchRequest = mergePatchBody(
   'JSON Merge Patch of what is declared: null unsets a field, lists replace, maps merge.',
 )
 
-export const DeletedAgent = Type.Object(
-  {
-    status: Type.Literal('deleted'),
-    name: Type.String(),
-    closed: Type.Array(Type.String(), { description: 'Its sessions that were closed.' }),
-    revision: Type.String({ description: 'Of the configuration without it.' }),
-  },
-  { $id: 'DeletedAgent', additionalProperties: false },
-)
+export const DeletedAgent = component('DeletedAgent', {
+  status: literal('deleted'),
+  name: string(),
+  closed: array(string(), { description: 'Its sessions that were closed.' }),
+  revision: string({ description: 'Of the configuration without it.' }),
+})
 
 const path = '/v0/city/{cityName}/agents'
 const family = 'Agents'
-const cityParams = Type.Object({ cityName: CityNameParam })
+const cityParams = object({ cityName: CityNameParam })
 
 /** An agent of the city has one segment, one of a rig two; each has operations of its own (spec §4). */
 const plain = {
   path: `${path}/{agent}`,
-  params: Type.Object({
+  params: object({
     cityName: CityNameParam,
-    agent: Type.String({ minLength: 1, description: 'Name of an agent of the city.', examples: ['worker'] }),
+    agent: string({ minLength: 1, description: 'Name of an agent of the city.', examples: ['worker'] }),
   }),
 } as const
 const qualified = {
   path: `${path}/{dir}/{base}`,
-  params: Type.Object({
+  params: object({
     cityName: CityNameParam,
-    dir: Type.String({ minLength: 1, description: 'Rig.', examples: ['shop'] }),
-    base: Type.String({ minLength: 1, description: 'Name of the agent in the rig.', examples: ['worker'] }),
+    dir: string({ minLength: 1, description: 'Rig.', examples: ['shop'] }),
+    base: string({ minLength: 1, description: 'Name of the agent in the rig.', examples: ['worker'] }),
   }),
 } as const
 
@@ -148,17 +148,14 @@ export const listAgents = operation({
   summary: 'List agents',
   description: 'By name; an agent with several sessions is followed by its instances.',
   params: cityParams,
-  query: Type.Object(
-    {
-      pool: Type.Optional(Type.String({ minLength: 1, description: 'Instances of this agent.' })),
-      rig: Type.Optional(Type.String({ minLength: 1, description: 'Agents of this rig.' })),
-      running: Type.Optional(Type.Boolean({ description: 'Those whose process runs, or does not.' })),
-      peek: Type.Optional(Type.Boolean({ description: 'With the last lines of their screens.' })),
-      ...PageQuery,
-      ...BlockingQuery,
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    pool: optional(string({ minLength: 1, description: 'Instances of this agent.' })),
+    rig: optional(string({ minLength: 1, description: 'Agents of this rig.' })),
+    running: optional(boolean({ description: 'Those whose process runs, or does not.' })),
+    peek: optional(boolean({ description: 'With the last lines of their screens.' })),
+    ...PageQuery,
+    ...BlockingQuery,
+  }),
   replies: { 200: listBody('ListBodyAgentResponse', AgentResponse) },
   replyHeaders: ['X-SVC-Index', 'ETag'],
   problems: ['rig-not-found', 'invalid-cursor'],
@@ -288,21 +285,18 @@ export const resumeAgentQualified = operation({
   emits: ['agent.resumed', 'config.reloaded'],
 })
 
-const outputQuery = Type.Object(
-  {
-    limit: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 1000,
-        default: 100,
-        description: 'Entries of the page; 0 means the default.',
-      }),
-    ),
-    before: Type.Optional(Type.String({ maxLength: 256, description: 'Turns before this entry.' })),
-    after: Type.Optional(Type.String({ maxLength: 256, description: 'Turns after this entry; not with `before`.' })),
-  },
-  { additionalProperties: false },
-)
+const outputQuery = object({
+  limit: optional(
+    integer({
+      minimum: 0,
+      maximum: 1000,
+      default: 100,
+      description: 'Entries of the page; 0 means the default.',
+    }),
+  ),
+  before: optional(string({ maxLength: 256, description: 'Turns before this entry.' })),
+  after: optional(string({ maxLength: 256, description: 'Turns after this entry; not with `before`.' })),
+})
 const output = {
   method: 'GET',
   family,
@@ -331,10 +325,9 @@ const stream = {
   summary: 'Follow an agent',
   description:
     'Server-sent events: what there is, then what comes, over the sessions of the agent one after the other. With `SVC-Agent-Status: stopped` nothing runs and the transcript is replayed; the stream goes on when it starts.',
-  query: Type.Object(
-    { after_cursor: Type.Optional(Type.String({ maxLength: 2048, description: '`id:` of the last frame received.' })) },
-    { additionalProperties: false },
-  ),
+  query: object({
+    after_cursor: optional(string({ maxLength: 2048, description: '`id:` of the last frame received.' })),
+  }),
   headers: ['Last-Event-ID'],
   replies: {},
   replyHeaders: ['SVC-Agent-Status'],

@@ -1,52 +1,41 @@
 /** What the log of a city says about beads (sheet 03 §12). */
-import Type from 'typebox'
+
 import { Timestamp } from './base/names.ts'
+import { array, component, integer, optional, string } from './base/schema.ts'
 import { Bead } from './beads.ts'
 
 const snapshot = { bead: Bead }
-const changed = Type.Array(Type.String(), {
+const changed = array(string(), {
   description:
     'Fields that differ; `comments` where one was added, `is_blocked` where something else closed or opened.',
 })
-const revision = Type.Integer({ minimum: 1, description: 'Of the bead, with this change.' })
-const bead_id = Type.String()
+const revision = integer({ minimum: 1, description: 'Of the bead, with this change.' })
+const bead_id = string()
 
 /** The bead as it is after the change; of a very large one without its edges, text or metadata. */
-export const BeadPayload = Type.Object(snapshot, { $id: 'BeadPayload', additionalProperties: false })
-export const BeadChangedPayload = Type.Object(
-  { ...snapshot, changed, revision },
-  { $id: 'BeadChangedPayload', additionalProperties: false },
-)
-export const BeadClaimedPayload = Type.Object(
-  {
-    bead_id,
-    assignee: Type.String(),
-    session_id: Type.Optional(Type.String()),
-    lease_expires_at: Timestamp,
-  },
-  { $id: 'BeadClaimedPayload', additionalProperties: false },
-)
-export const BeadReleasedPayload = Type.Object(
-  {
-    bead_id,
-    previous_assignee: Type.Optional(Type.String()),
-    reason: Type.String({ description: '`released`, or why it was taken from them.' }),
-  },
-  { $id: 'BeadReleasedPayload', additionalProperties: false },
-)
-export const BeadReopenedPayload = Type.Object({ bead_id }, { $id: 'BeadReopenedPayload', additionalProperties: false })
-export const BeadLeaseExpiredPayload = Type.Object(
-  { bead_id, previous_assignee: Type.Optional(Type.String()) },
-  { $id: 'BeadLeaseExpiredPayload', additionalProperties: false },
-)
-export const BeadClaimRejectedPayload = Type.Object(
-  {
-    bead_id,
-    existing_claimant: Type.Optional(Type.String({ description: 'Absent: it is closed, and nobody has it.' })),
-    attempted_claimant: Type.String(),
-  },
-  { $id: 'BeadClaimRejectedPayload', additionalProperties: false },
-)
+export const BeadPayload = component('BeadPayload', snapshot)
+export const BeadChangedPayload = component('BeadChangedPayload', { ...snapshot, changed, revision })
+export const BeadClaimedPayload = component('BeadClaimedPayload', {
+  bead_id,
+  assignee: string(),
+  session_id: optional(string()),
+  lease_expires_at: Timestamp,
+})
+export const BeadReleasedPayload = component('BeadReleasedPayload', {
+  bead_id,
+  previous_assignee: optional(string()),
+  reason: string({ description: '`released`, or why it was taken from them.' }),
+})
+export const BeadReopenedPayload = component('BeadReopenedPayload', { bead_id })
+export const BeadLeaseExpiredPayload = component('BeadLeaseExpiredPayload', {
+  bead_id,
+  previous_assignee: optional(string()),
+})
+export const BeadClaimRejectedPayload = component('BeadClaimRejectedPayload', {
+  bead_id,
+  existing_claimant: optional(string({ description: 'Absent: it is closed, and nobody has it.' })),
+  attempted_claimant: string(),
+})
 
 const beads = { log: 'city', emittedBy: 'beads' } as const
 

@@ -1,11 +1,28 @@
 /** Beads: units of work, their dependencies, who has them and what is ready (sheet 03 §§1–5; decisions 42–48). */
-import Type, { type Static, type TSchema } from 'typebox'
+
 import { CityNameParam, Timestamp } from './base/names.ts'
 import { LINES_TYPE, operation } from './base/operation.ts'
 import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
+import {
+  anything,
+  array,
+  boolean,
+  choice,
+  component,
+  integer,
+  literal,
+  nullable,
+  object,
+  openObject,
+  optional,
+  record,
+  type Schema,
+  type Static,
+  string,
+} from './base/schema.ts'
 
 export const BEAD_STATUSES = ['open', 'in_progress', 'closed'] as const
-export const BeadStatus = Type.Enum(BEAD_STATUSES, { $id: 'BeadStatus' })
+export const BeadStatus = choice(BEAD_STATUSES, { $id: 'BeadStatus' })
 export type BeadStatus = Static<typeof BeadStatus>
 export const DEFAULT_ISSUE_TYPE = 'task'
 export const MAX_TITLE = 500
@@ -35,16 +52,16 @@ export const OUTCOMES = ['pass', 'fail', 'skipped', 'canceled', 'missing_root'] 
 export const FAILURE_CLASSES = ['transient', 'hard'] as const
 export const HOOK_TIERS = ['in_progress', 'assigned', 'routed'] as const
 
-const text = (maxLength: number, description: string) => Type.String({ minLength: 1, maxLength, description })
-const orNull = <T extends TSchema>(schema: T, description: string) => Type.Union([schema, Type.Null()], { description })
+const text = (maxLength: number, description: string) => string({ minLength: 1, maxLength, description })
+const orNull = <T extends Schema>(schema: T, description: string) => nullable(schema, { description })
 
 const BeadId = text(256, 'Id of the bead: `<prefix>-<suffix>`; never used again.')
 const Title = text(MAX_TITLE, 'What it is about.')
 const IssueType = text(64, 'Any word, case-sensitive; `task` where nothing is said.')
-const Priority = Type.Integer({ minimum: 0, maximum: 4, description: '0 is the most urgent; absent sorts as 2.' })
+const Priority = integer({ minimum: 0, maximum: 4, description: '0 is the most urgent; absent sorts as 2.' })
 const Label = text(MAX_LABEL, 'Exact text.')
-const Labels = Type.Array(Label, { maxItems: 500 })
-const Person = Type.String({
+const Labels = array(Label, { maxItems: 500 })
+const Person = string({
   maxLength: MAX_PERSON,
   description: 'Who has it: any name; of a session or agent its identity.',
 })
@@ -52,451 +69,375 @@ const DepType = text(
   64,
   '`blocks` (default), `waits-for`, `conditional-blocks` block; `parent-child` contains; any other word informs.',
 )
-const MetadataValue = Type.String({ maxLength: MAX_METADATA_VALUE })
+const MetadataValue = string({ maxLength: MAX_METADATA_VALUE })
 const metadataKeys = { propertyNames: { minLength: 1, maxLength: MAX_METADATA_KEY } }
-const Metadata = Type.Record(Type.String(), MetadataValue, {
+const Metadata = record(MetadataValue, {
   ...metadataKeys,
   maxProperties: 500,
   description: 'Text by key. `svc.*` and `gc.*` are the service’s.',
 })
 
-export const BeadDep = Type.Object(
-  {
-    issue_id: Type.String({ description: 'The bead that depends.' }),
-    depends_on_id: Type.String({ description: 'What it depends on.' }),
-    type: Type.String(),
-  },
-  { $id: 'BeadDep', additionalProperties: false },
-)
+export const BeadDep = component('BeadDep', {
+  issue_id: string({ description: 'The bead that depends.' }),
+  depends_on_id: string({ description: 'What it depends on.' }),
+  type: string(),
+})
 export type BeadDep = Static<typeof BeadDep>
 
 const beadFields = {
-  id: Type.String({ description: '`<prefix>-<suffix>`; never used again.' }),
-  title: Type.String(),
+  id: string({ description: '`<prefix>-<suffix>`; never used again.' }),
+  title: string(),
   status: BeadStatus,
-  issue_type: Type.String(),
-  priority: Type.Optional(Type.Integer({ description: '0 highest to 4 lowest; absent sorts as 2.' })),
+  issue_type: string(),
+  priority: optional(integer({ description: '0 highest to 4 lowest; absent sorts as 2.' })),
   created_at: Timestamp,
   updated_at: Timestamp,
-  closed_at: Type.Optional(Timestamp),
-  close_reason: Type.Optional(Type.String()),
-  assignee: Type.Optional(Type.String({ description: 'Who has it.' })),
-  from: Type.Optional(Type.String({ description: 'Who sent it.' })),
-  parent: Type.Optional(Type.String({ description: 'Id of the bead that contains it; also a `parent-child` edge.' })),
-  ref: Type.Optional(Type.String({ description: 'Formula of a molecule’s root, step of a step.' })),
-  rig: Type.Optional(Type.String({ description: 'Absent: it belongs to the city itself.' })),
-  needs: Type.Optional(Type.Array(Type.String(), { description: 'As it was created with.' })),
-  dependencies: Type.Optional(
-    Type.Array(BeadDep, {
+  closed_at: optional(Timestamp),
+  close_reason: optional(string()),
+  assignee: optional(string({ description: 'Who has it.' })),
+  from: optional(string({ description: 'Who sent it.' })),
+  parent: optional(string({ description: 'Id of the bead that contains it; also a `parent-child` edge.' })),
+  ref: optional(string({ description: 'Formula of a molecule’s root, step of a step.' })),
+  rig: optional(string({ description: 'Absent: it belongs to the city itself.' })),
+  needs: optional(array(string(), { description: 'As it was created with.' })),
+  dependencies: optional(
+    array(BeadDep, {
       description: `Its own edges, at most ${MAX_SHOWN_DEPENDENCIES} of them; all are at \`/deps\`.`,
     }),
   ),
-  description: Type.Optional(Type.String()),
-  labels: Type.Optional(Type.Array(Type.String(), { description: 'A set, sorted.' })),
-  metadata: Type.Optional(
-    Type.Record(Type.String(), Type.String(), {
+  description: optional(string()),
+  labels: optional(array(string(), { description: 'A set, sorted.' })),
+  metadata: optional(
+    record(string(), {
       description: 'With what the service keeps in columns as `svc.*`.',
     }),
   ),
-  ephemeral: Type.Optional(Type.Boolean({ description: 'Swept some time after it is closed.' })),
-  no_history: Type.Optional(Type.Boolean({ description: 'Kept for the interchange only.' })),
-  defer_until: Type.Optional(Timestamp),
-  is_blocked: Type.Boolean({ description: 'Something that it depends on is not closed, or not there.' }),
-  routed_to: Type.Optional(Type.String({ description: 'Pool or agent that may claim it.' })),
-  root_bead_id: Type.Optional(Type.String({ description: 'Root of the molecule that it is part of.' })),
-  outcome: Type.Optional(Type.String()),
-  attempt: Type.Optional(Type.Integer()),
-  session_id: Type.Optional(Type.String({ description: 'Session that claimed it.' })),
-  lease_expires_at: Type.Optional(
-    Type.String({
+  ephemeral: optional(boolean({ description: 'Swept some time after it is closed.' })),
+  no_history: optional(boolean({ description: 'Kept for the interchange only.' })),
+  defer_until: optional(Timestamp),
+  is_blocked: boolean({ description: 'Something that it depends on is not closed, or not there.' }),
+  routed_to: optional(string({ description: 'Pool or agent that may claim it.' })),
+  root_bead_id: optional(string({ description: 'Root of the molecule that it is part of.' })),
+  outcome: optional(string()),
+  attempt: optional(integer()),
+  session_id: optional(string({ description: 'Session that claimed it.' })),
+  lease_expires_at: optional(
+    string({
       format: 'date-time',
       description: 'When a claim lapses that nobody renews; absent without a claim.',
     }),
   ),
-  revision: Type.Integer({ minimum: 1, description: 'One more with every change; its ETag without the quotes.' }),
+  revision: integer({ minimum: 1, description: 'One more with every change; its ETag without the quotes.' }),
 }
 
-export const Bead = Type.Object(beadFields, { $id: 'Bead', additionalProperties: false })
+export const Bead = component('Bead', beadFields)
 export type Bead = Static<typeof Bead>
 
-export const HookBead = Type.Object(
-  {
-    ...beadFields,
-    tier: Type.Enum(HOOK_TIERS, {
-      description: 'Why it is on the hook: under way, handed to it, or routed to its pool.',
-    }),
-  },
-  { $id: 'HookBead', additionalProperties: false },
-)
+export const HookBead = component('HookBead', {
+  ...beadFields,
+  tier: choice(HOOK_TIERS, {
+    description: 'Why it is on the hook: under way, handed to it, or routed to its pool.',
+  }),
+})
 export type HookBead = Static<typeof HookBead>
 
-export const RoutedBead = Type.Object(
-  {
-    ...beadFields,
-    warnings: Type.Optional(Type.Array(Type.String(), { description: 'Such as a target that nobody knows yet.' })),
-  },
-  { $id: 'RoutedBead', additionalProperties: false },
-)
+export const RoutedBead = component('RoutedBead', {
+  ...beadFields,
+  warnings: optional(array(string(), { description: 'Such as a target that nobody knows yet.' })),
+})
 export type RoutedBead = Static<typeof RoutedBead>
 
-export const BeadDepView = Type.Object(
-  {
-    issue_id: Type.String(),
-    depends_on_id: Type.String(),
-    type: Type.String(),
-    status: Type.Enum([...BEAD_STATUSES, 'unknown'], {
-      description: 'Of the other end; `unknown` where there is no such bead, which blocks.',
-    }),
-    title: Type.Optional(Type.String({ description: 'Of the other end.' })),
-  },
-  { $id: 'BeadDepView', additionalProperties: false },
-)
+export const BeadDepView = component('BeadDepView', {
+  issue_id: string(),
+  depends_on_id: string(),
+  type: string(),
+  status: choice([...BEAD_STATUSES, 'unknown'], {
+    description: 'Of the other end; `unknown` where there is no such bead, which blocks.',
+  }),
+  title: optional(string({ description: 'Of the other end.' })),
+})
 export type BeadDepView = Static<typeof BeadDepView>
 
-export const BeadDepsResponse = Type.Object(
-  {
-    children: Type.Array(Bead, { description: 'Beads whose parent it is, oldest first.' }),
-    dependencies: Type.Array(BeadDepView, { description: 'What it depends on.' }),
-    dependents: Type.Array(BeadDepView, { description: 'What depends on it.' }),
-    truncated: Type.Optional(
-      Type.Boolean({ description: `True: a list had more than ${MAX_LISTED_DEPS}, or the children are too large.` }),
-    ),
-  },
-  { $id: 'BeadDepsResponse', additionalProperties: false },
-)
+export const BeadDepsResponse = component('BeadDepsResponse', {
+  children: array(Bead, { description: 'Beads whose parent it is, oldest first.' }),
+  dependencies: array(BeadDepView, { description: 'What it depends on.' }),
+  dependents: array(BeadDepView, { description: 'What depends on it.' }),
+  truncated: optional(
+    boolean({ description: `True: a list had more than ${MAX_LISTED_DEPS}, or the children are too large.` }),
+  ),
+})
 export type BeadDepsResponse = Static<typeof BeadDepsResponse>
 
-export const BeadGraphEdge = Type.Object(
-  {
-    from: Type.String({ description: 'What blocks, or the parent.' }),
-    to: Type.String({ description: 'What is blocked, or the child.' }),
-    kind: Type.String(),
-  },
-  { $id: 'BeadGraphEdge', additionalProperties: false },
-)
+export const BeadGraphEdge = component('BeadGraphEdge', {
+  from: string({ description: 'What blocks, or the parent.' }),
+  to: string({ description: 'What is blocked, or the child.' }),
+  kind: string(),
+})
 export type BeadGraphEdge = Static<typeof BeadGraphEdge>
 
-export const BeadGraphResponse = Type.Object(
-  {
-    root: Bead,
-    beads: Type.Array(Bead, { description: 'With the root; oldest first.' }),
-    deps: Type.Array(BeadGraphEdge, { description: 'Edges with both ends in the set.' }),
-    membership: Type.Enum(['direct-root-id+parent-closure', 'direct-root-id+parent-closure+convoy-members'], {
-      description: 'The rule that says what belongs to it.',
-    }),
-    truncated: Type.Optional(
-      Type.Boolean({ description: `True: there are more than ${MAX_GRAPH_BEADS} beads, or they are too large.` }),
-    ),
-  },
-  { $id: 'BeadGraphResponse', additionalProperties: false },
-)
+export const BeadGraphResponse = component('BeadGraphResponse', {
+  root: Bead,
+  beads: array(Bead, { description: 'With the root; oldest first.' }),
+  deps: array(BeadGraphEdge, { description: 'Edges with both ends in the set.' }),
+  membership: choice(['direct-root-id+parent-closure', 'direct-root-id+parent-closure+convoy-members'], {
+    description: 'The rule that says what belongs to it.',
+  }),
+  truncated: optional(
+    boolean({ description: `True: there are more than ${MAX_GRAPH_BEADS} beads, or they are too large.` }),
+  ),
+})
 export type BeadGraphResponse = Static<typeof BeadGraphResponse>
 
-export const BeadComment = Type.Object(
-  {
-    id: Type.String(),
-    bead_id: Type.String(),
-    author: Type.Optional(Type.String()),
-    text: Type.String(),
-    created_at: Timestamp,
-  },
-  { $id: 'BeadComment', additionalProperties: false },
-)
+export const BeadComment = component('BeadComment', {
+  id: string(),
+  bead_id: string(),
+  author: optional(string()),
+  text: string(),
+  created_at: Timestamp,
+})
 export type BeadComment = Static<typeof BeadComment>
 
 const createFields = {
   title: Title,
-  issue_type: Type.Optional(IssueType),
-  type: Type.Optional(text(64, 'The same as `issue_type`.')),
-  priority: Type.Optional(Priority),
-  description: Type.Optional(Type.String({ maxLength: MAX_DESCRIPTION })),
-  assignee: Type.Optional(Person),
-  labels: Type.Optional(Labels),
-  metadata: Type.Optional(Metadata),
-  defer_until: Type.Optional(Timestamp),
-  ephemeral: Type.Optional(Type.Boolean()),
-  from: Type.Optional(Type.String({ maxLength: MAX_PERSON })),
-  ref: Type.Optional(Type.String({ maxLength: 256 })),
+  issue_type: optional(IssueType),
+  type: optional(text(64, 'The same as `issue_type`.')),
+  priority: optional(Priority),
+  description: optional(string({ maxLength: MAX_DESCRIPTION })),
+  assignee: optional(Person),
+  labels: optional(Labels),
+  metadata: optional(Metadata),
+  defer_until: optional(Timestamp),
+  ephemeral: optional(boolean()),
+  from: optional(string({ maxLength: MAX_PERSON })),
+  ref: optional(string({ maxLength: 256 })),
 }
-const Needs = Type.Array(text(330, '`<id>` blocks; `<type>:<id>` is an edge of that type.'), { maxItems: 500 })
+const Needs = array(text(330, '`<id>` blocks; `<type>:<id>` is an edge of that type.'), { maxItems: 500 })
 const Rig = text(64, 'Rig that it belongs to; the city itself where absent.')
 
-export const BeadCreateRequest = Type.Object(
-  { ...createFields, parent: Type.Optional(BeadId), rig: Type.Optional(Rig), needs: Type.Optional(Needs) },
-  { $id: 'BeadCreateRequest', additionalProperties: false },
-)
+export const BeadCreateRequest = component('BeadCreateRequest', {
+  ...createFields,
+  parent: optional(BeadId),
+  rig: optional(Rig),
+  needs: optional(Needs),
+})
 export type BeadCreateRequest = Static<typeof BeadCreateRequest>
 
-export const BeadPatchRequest = Type.Object(
+export const BeadPatchRequest = component(
+  'BeadPatchRequest',
   {
-    title: Type.Optional(Title),
-    status: Type.Optional(BeadStatus),
-    issue_type: Type.Optional(IssueType),
-    type: Type.Optional(text(64, 'The same as `issue_type`.')),
-    description: Type.Optional(orNull(Type.String({ maxLength: MAX_DESCRIPTION }), 'Null or empty clears it.')),
-    priority: Type.Optional(orNull(Type.Integer({ minimum: 0, maximum: 4 }), 'Null clears it.')),
-    assignee: Type.Optional(orNull(Type.String({ maxLength: MAX_PERSON }), 'Null or empty: nobody.')),
-    parent: Type.Optional(orNull(Type.String({ maxLength: 256 }), 'Null or empty: none.')),
-    labels: Type.Optional(orNull(Labels, 'Labels to add.')),
-    remove_labels: Type.Optional(orNull(Labels, 'Labels to remove, after the adding.')),
-    metadata: Type.Optional(
+    title: optional(Title),
+    status: optional(BeadStatus),
+    issue_type: optional(IssueType),
+    type: optional(text(64, 'The same as `issue_type`.')),
+    description: optional(orNull(string({ maxLength: MAX_DESCRIPTION }), 'Null or empty clears it.')),
+    priority: optional(orNull(integer({ minimum: 0, maximum: 4 }), 'Null clears it.')),
+    assignee: optional(orNull(string({ maxLength: MAX_PERSON }), 'Null or empty: nobody.')),
+    parent: optional(orNull(string({ maxLength: 256 }), 'Null or empty: none.')),
+    labels: optional(orNull(Labels, 'Labels to add.')),
+    remove_labels: optional(orNull(Labels, 'Labels to remove, after the adding.')),
+    metadata: optional(
       orNull(
-        Type.Record(Type.String(), Type.Union([MetadataValue, Type.Null()]), { ...metadataKeys, maxProperties: 500 }),
+        record(nullable(MetadataValue), { ...metadataKeys, maxProperties: 500 }),
         'Merged key by key; null removes a key, empty text stays as empty text.',
       ),
     ),
-    defer_until: Type.Optional(orNull(Timestamp, 'Null clears it.')),
+    defer_until: optional(orNull(Timestamp, 'Null clears it.')),
   },
-  { $id: 'BeadPatchRequest', additionalProperties: false, description: 'JSON Merge Patch; `{}` changes nothing.' },
+  { description: 'JSON Merge Patch; `{}` changes nothing.' },
 )
 export type BeadPatchRequest = Static<typeof BeadPatchRequest>
 
-export const BeadBatchNode = Type.Object(
-  {
-    key: text(256, 'Names the node within the batch.'),
-    ...createFields,
-    rig: Type.Optional(Rig),
-    parent_key: Type.Optional(text(256, 'Key of its parent in the batch.')),
-    parent_id: Type.Optional(text(256, 'Id of its parent, a bead that exists.')),
-    metadata_refs: Type.Optional(
-      Type.Record(Type.String(), text(256, 'Key of a node.'), {
-        ...metadataKeys,
-        maxProperties: 100,
-        description: 'Metadata whose values are the ids that nodes get.',
-      }),
-    ),
-  },
-  { $id: 'BeadBatchNode', additionalProperties: false },
-)
+export const BeadBatchNode = component('BeadBatchNode', {
+  key: text(256, 'Names the node within the batch.'),
+  ...createFields,
+  rig: optional(Rig),
+  parent_key: optional(text(256, 'Key of its parent in the batch.')),
+  parent_id: optional(text(256, 'Id of its parent, a bead that exists.')),
+  metadata_refs: optional(
+    record(text(256, 'Key of a node.'), {
+      ...metadataKeys,
+      maxProperties: 100,
+      description: 'Metadata whose values are the ids that nodes get.',
+    }),
+  ),
+})
 export type BeadBatchNode = Static<typeof BeadBatchNode>
 
-export const BeadBatchEdge = Type.Object(
+export const BeadBatchEdge = component(
+  'BeadBatchEdge',
   {
-    from_key: Type.Optional(text(256, 'Key of the node that depends.')),
-    from_id: Type.Optional(text(256, 'Id of the bead that depends.')),
-    to_key: Type.Optional(text(256, 'Key of the node that it depends on.')),
-    to_id: Type.Optional(text(256, 'Id of the bead that it depends on.')),
-    type: Type.Optional(DepType),
+    from_key: optional(text(256, 'Key of the node that depends.')),
+    from_id: optional(text(256, 'Id of the bead that depends.')),
+    to_key: optional(text(256, 'Key of the node that it depends on.')),
+    to_id: optional(text(256, 'Id of the bead that it depends on.')),
+    type: optional(DepType),
   },
-  { $id: 'BeadBatchEdge', additionalProperties: false, description: '`from` depends on `to`.' },
+  { description: '`from` depends on `to`.' },
 )
 export type BeadBatchEdge = Static<typeof BeadBatchEdge>
 
-export const BeadBatchRequest = Type.Object(
-  {
-    nodes: Type.Array(BeadBatchNode, { minItems: 1, maxItems: MAX_BATCH_NODES }),
-    edges: Type.Optional(Type.Array(BeadBatchEdge, { maxItems: MAX_BATCH_EDGES })),
-    rig: Type.Optional(text(64, 'Rig of the nodes that name none.')),
-  },
-  { $id: 'BeadBatchRequest', additionalProperties: false },
-)
+export const BeadBatchRequest = component('BeadBatchRequest', {
+  nodes: array(BeadBatchNode, { minItems: 1, maxItems: MAX_BATCH_NODES }),
+  edges: optional(array(BeadBatchEdge, { maxItems: MAX_BATCH_EDGES })),
+  rig: optional(text(64, 'Rig of the nodes that name none.')),
+})
 export type BeadBatchRequest = Static<typeof BeadBatchRequest>
 
-export const BeadBatchResponse = Type.Object(
-  { ids: Type.Record(Type.String(), Type.String(), { description: 'Ids by key.' }) },
-  { $id: 'BeadBatchResponse', additionalProperties: false },
-)
+export const BeadBatchResponse = component('BeadBatchResponse', {
+  ids: record(string(), { description: 'Ids by key.' }),
+})
 
-export const BeadCloseRequest = Type.Object(
-  {
-    reason: Type.Optional(Type.String({ maxLength: 2_000, description: 'Why it is done.' })),
-    outcome: Type.Optional(Type.Enum(OUTCOMES)),
-    output: Type.Optional(
-      Type.Unknown({ description: `Any JSON of at most ${MAX_OUTPUT_CHARACTERS} characters: what came out of it.` }),
-    ),
-    failure_class: Type.Optional(Type.Enum(FAILURE_CLASSES)),
-    failure_reason: Type.Optional(Type.String({ maxLength: 2_000 })),
-    commit: Type.Optional(Type.String({ maxLength: 256, description: 'Commit that holds the work.' })),
-  },
-  { $id: 'BeadCloseRequest', additionalProperties: false },
-)
+export const BeadCloseRequest = component('BeadCloseRequest', {
+  reason: optional(string({ maxLength: 2_000, description: 'Why it is done.' })),
+  outcome: optional(choice(OUTCOMES)),
+  output: optional(
+    anything({ description: `Any JSON of at most ${MAX_OUTPUT_CHARACTERS} characters: what came out of it.` }),
+  ),
+  failure_class: optional(choice(FAILURE_CLASSES)),
+  failure_reason: optional(string({ maxLength: 2_000 })),
+  commit: optional(string({ maxLength: 256, description: 'Commit that holds the work.' })),
+})
 export type BeadCloseRequest = Static<typeof BeadCloseRequest>
 
-export const BeadAssignRequest = Type.Object(
-  {
-    assignee: orNull(Type.String({ maxLength: MAX_PERSON }), 'Null or empty: nobody.'),
-    expected_assignee: Type.Optional(
-      orNull(Type.String({ maxLength: MAX_PERSON }), 'Only if this is who has it now; null or empty: nobody.'),
-    ),
-  },
-  { $id: 'BeadAssignRequest', additionalProperties: false },
-)
-export const BeadRouteRequest = Type.Object(
-  { target: orNull(Type.String({ maxLength: MAX_PERSON }), 'Agent or pool that may claim it; null or empty: none.') },
-  { $id: 'BeadRouteRequest', additionalProperties: false },
-)
-export const BeadClaimRequest = Type.Object(
-  {
-    assignee: text(MAX_PERSON, 'Who takes it.'),
-    session_id: Type.Optional(text(256, 'Session that works on it.')),
-    session_name: Type.Optional(text(256, 'Name of that session.')),
-    branch: Type.Optional(text(512, 'Branch that the work is on.')),
-  },
-  { $id: 'BeadClaimRequest', additionalProperties: false },
-)
+export const BeadAssignRequest = component('BeadAssignRequest', {
+  assignee: orNull(string({ maxLength: MAX_PERSON }), 'Null or empty: nobody.'),
+  expected_assignee: optional(
+    orNull(string({ maxLength: MAX_PERSON }), 'Only if this is who has it now; null or empty: nobody.'),
+  ),
+})
+export const BeadRouteRequest = component('BeadRouteRequest', {
+  target: orNull(string({ maxLength: MAX_PERSON }), 'Agent or pool that may claim it; null or empty: none.'),
+})
+export const BeadClaimRequest = component('BeadClaimRequest', {
+  assignee: text(MAX_PERSON, 'Who takes it.'),
+  session_id: optional(text(256, 'Session that works on it.')),
+  session_name: optional(text(256, 'Name of that session.')),
+  branch: optional(text(512, 'Branch that the work is on.')),
+})
 export type BeadClaimRequest = Static<typeof BeadClaimRequest>
-const holder = Type.Optional(text(MAX_PERSON, 'Only if this is who has it.'))
-export const BeadHeartbeatRequest = Type.Object(
-  { assignee: holder },
-  { $id: 'BeadHeartbeatRequest', additionalProperties: false },
-)
-export const BeadReleaseRequest = Type.Object(
-  { assignee: holder },
-  { $id: 'BeadReleaseRequest', additionalProperties: false },
-)
-export const BeadClaimResponse = Type.Object(
-  { claimed: Type.Literal(true), bead: Bead },
-  { $id: 'BeadClaimResponse', additionalProperties: false },
-)
-export const BeadReleaseResponse = Type.Object(
-  { released: Type.Literal(true), bead: Bead },
-  { $id: 'BeadReleaseResponse', additionalProperties: false },
-)
-export const BeadDepRequest = Type.Object(
-  { depends_on_id: BeadId, type: Type.Optional(DepType) },
-  { $id: 'BeadDepRequest', additionalProperties: false },
-)
-export const BeadCommentRequest = Type.Object(
-  { text: text(MAX_COMMENT, 'What is said.'), author: Type.Optional(text(MAX_PERSON, 'Who says it.')) },
-  { $id: 'BeadCommentRequest', additionalProperties: false },
-)
-export const DeletedBead = Type.Object(
-  {
-    status: Type.Literal('deleted'),
-    id: Type.String(),
-    deleted: Type.Array(Type.String(), { description: 'Ids of everything that went, itself included.' }),
-  },
-  { $id: 'DeletedBead', additionalProperties: false },
-)
+const holder = optional(text(MAX_PERSON, 'Only if this is who has it.'))
+export const BeadHeartbeatRequest = component('BeadHeartbeatRequest', { assignee: holder })
+export const BeadReleaseRequest = component('BeadReleaseRequest', { assignee: holder })
+export const BeadClaimResponse = component('BeadClaimResponse', { claimed: literal(true), bead: Bead })
+export const BeadReleaseResponse = component('BeadReleaseResponse', { released: literal(true), bead: Bead })
+export const BeadDepRequest = component('BeadDepRequest', { depends_on_id: BeadId, type: optional(DepType) })
+export const BeadCommentRequest = component('BeadCommentRequest', {
+  text: text(MAX_COMMENT, 'What is said.'),
+  author: optional(text(MAX_PERSON, 'Who says it.')),
+})
+export const DeletedBead = component('DeletedBead', {
+  status: literal('deleted'),
+  id: string(),
+  deleted: array(string(), { description: 'Ids of everything that went, itself included.' }),
+})
 
-export const HookClaimRequest = Type.Object(
-  {
-    agent: text(MAX_PERSON, 'Who asks: agent, pool or person.'),
-    session_id: Type.Optional(text(256, 'Session that asks.')),
-    session_name: Type.Optional(
-      text(256, 'Its name; the assignee, unless the city knows the session and who it is. Without both the agent is.'),
-    ),
-    drain_ack: Type.Optional(Type.Boolean({ description: 'True: with nothing to do the session ends itself.' })),
-  },
-  { $id: 'HookClaimRequest', additionalProperties: false },
-)
+export const HookClaimRequest = component('HookClaimRequest', {
+  agent: text(MAX_PERSON, 'Who asks: agent, pool or person.'),
+  session_id: optional(text(256, 'Session that asks.')),
+  session_name: optional(
+    text(256, 'Its name; the assignee, unless the city knows the session and who it is. Without both the agent is.'),
+  ),
+  drain_ack: optional(boolean({ description: 'True: with nothing to do the session ends itself.' })),
+})
 export type HookClaimRequest = Static<typeof HookClaimRequest>
 
-export const HookClaimResponse = Type.Object(
-  {
-    action: Type.Enum(['work', 'drain']),
-    reason: Type.Enum([
-      'claimed',
-      'existing_assignment',
-      'ready_assignment',
-      'no_work',
-      'claims_errored',
-      'stale_session',
-    ]),
-    bead_id: Type.Optional(Type.String()),
-    assignee: Type.Optional(Type.String()),
-    bead: Type.Optional(Bead),
-    route: Type.Optional(Type.String()),
-    root_bead_id: Type.Optional(Type.String()),
-    continuation_group: Type.Optional(Type.String()),
-    continuation_assigned: Type.Optional(
-      Type.Array(Type.String(), { description: 'Beads of the same group that were handed over with it.' }),
-    ),
-    drain_acknowledged: Type.Optional(Type.Boolean()),
-  },
-  { $id: 'HookClaimResponse', additionalProperties: false },
-)
+export const HookClaimResponse = component('HookClaimResponse', {
+  action: choice(['work', 'drain']),
+  reason: choice(['claimed', 'existing_assignment', 'ready_assignment', 'no_work', 'claims_errored', 'stale_session']),
+  bead_id: optional(string()),
+  assignee: optional(string()),
+  bead: optional(Bead),
+  route: optional(string()),
+  root_bead_id: optional(string()),
+  continuation_group: optional(string()),
+  continuation_assigned: optional(
+    array(string(), { description: 'Beads of the same group that were handed over with it.' }),
+  ),
+  drain_acknowledged: optional(boolean()),
+})
 export type HookClaimResponse = Static<typeof HookClaimResponse>
 
-export const BeadImportIssue = Type.Object(
-  {
-    line: Type.Integer({ minimum: 1 }),
-    id: Type.Optional(Type.String()),
-    detail: Type.String(),
-  },
-  { $id: 'BeadImportIssue', additionalProperties: false },
-)
+export const BeadImportIssue = component('BeadImportIssue', {
+  line: integer({ minimum: 1 }),
+  id: optional(string()),
+  detail: string(),
+})
 export type BeadImportIssue = Static<typeof BeadImportIssue>
 
-const count = (description: string) => Type.Integer({ minimum: 0, description })
-export const BeadImportResponse = Type.Object(
-  {
-    created: count('Beads that are new.'),
-    updated: count('Beads that the import has a newer version of.'),
-    unchanged: count('Beads that were as in the import.'),
-    skipped: count('Lines that are older than what is here, or of deleted beads.'),
-    failed: count('Lines that were refused; their first thousand are in `errors`.'),
-    dry_run: Type.Optional(Type.Boolean({ description: 'True: nothing was written.' })),
-    warnings: Type.Array(BeadImportIssue, { description: 'At most a thousand.' }),
-    errors: Type.Array(BeadImportIssue, { description: 'At most a thousand.' }),
-  },
-  { $id: 'BeadImportResponse', additionalProperties: false },
-)
+const count = (description: string) => integer({ minimum: 0, description })
+export const BeadImportResponse = component('BeadImportResponse', {
+  created: count('Beads that are new.'),
+  updated: count('Beads that the import has a newer version of.'),
+  unchanged: count('Beads that were as in the import.'),
+  skipped: count('Lines that are older than what is here, or of deleted beads.'),
+  failed: count('Lines that were refused; their first thousand are in `errors`.'),
+  dry_run: optional(boolean({ description: 'True: nothing was written.' })),
+  warnings: array(BeadImportIssue, { description: 'At most a thousand.' }),
+  errors: array(BeadImportIssue, { description: 'At most a thousand.' }),
+})
 export type BeadImportResponse = Static<typeof BeadImportResponse>
 
 /** A line of the interchange; whatever else it has is kept (docs/guide/interchange.md). */
-export const BeadLine = Type.Object(
+export const BeadLine = openObject(
   {
-    _type: Type.Optional(Type.String({ description: '`issue`; lines of another type are skipped.' })),
-    id: Type.String({ minLength: 1, maxLength: 256 }),
-    title: Type.String({ minLength: 1, maxLength: MAX_TITLE }),
-    description: Type.Optional(Type.String()),
-    status: Type.Optional(
-      Type.String({ description: 'Any word; what is not `in_progress` or `closed` is open here.' }),
-    ),
-    priority: Type.Optional(Type.Integer({ minimum: 0, maximum: 4 })),
-    issue_type: Type.Optional(Type.String()),
-    assignee: Type.Optional(Type.String()),
-    created_at: Type.Optional(Timestamp),
-    updated_at: Type.Optional(Timestamp),
-    closed_at: Type.Optional(Timestamp),
-    close_reason: Type.Optional(Type.String()),
-    labels: Type.Optional(Type.Array(Type.String())),
-    dependencies: Type.Optional(Type.Array(Type.Object({ depends_on_id: Type.String(), type: Type.String() }))),
-    comments: Type.Optional(Type.Array(Type.Object({ text: Type.String() }))),
-    metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    _type: optional(string({ description: '`issue`; lines of another type are skipped.' })),
+    id: string({ minLength: 1, maxLength: 256 }),
+    title: string({ minLength: 1, maxLength: MAX_TITLE }),
+    description: optional(string()),
+    status: optional(string({ description: 'Any word; what is not `in_progress` or `closed` is open here.' })),
+    priority: optional(integer({ minimum: 0, maximum: 4 })),
+    issue_type: optional(string()),
+    assignee: optional(string()),
+    created_at: optional(Timestamp),
+    updated_at: optional(Timestamp),
+    closed_at: optional(Timestamp),
+    close_reason: optional(string()),
+    labels: optional(array(string())),
+    dependencies: optional(array(openObject({ depends_on_id: string(), type: string() }))),
+    comments: optional(array(openObject({ text: string() }))),
+    metadata: optional(record(anything())),
   },
-  { $id: 'BeadLine', additionalProperties: true },
+  { $id: 'BeadLine' },
 )
 
 const base = '/v0/city/{cityName}/beads'
 const item = `${base}/{id}`
-const cityParams = Type.Object({ cityName: CityNameParam })
-const id = Type.String({ minLength: 1, maxLength: 256, description: 'Id of the bead.', examples: ['al-x1y'] })
-const params = Type.Object({ cityName: CityNameParam, id })
+const cityParams = object({ cityName: CityNameParam })
+const id = string({ minLength: 1, maxLength: 256, description: 'Id of the bead.', examples: ['al-x1y'] })
+const params = object({ cityName: CityNameParam, id })
 
 /** Filters of the list that also make sense where only ready beads are looked at. */
 const sharedFilters = {
-  type: Type.Optional(Type.Array(IssueType, { maxItems: 50, description: 'Any of these types.' })),
-  label: Type.Optional(Type.Array(Label, { maxItems: 50, description: 'All of these labels.' })),
-  assignee: Type.Optional(
-    Type.String({ minLength: 1, maxLength: MAX_PERSON, description: 'Who has it, under any of their names.' }),
+  type: optional(array(IssueType, { maxItems: 50, description: 'Any of these types.' })),
+  label: optional(array(Label, { maxItems: 50, description: 'All of these labels.' })),
+  assignee: optional(
+    string({ minLength: 1, maxLength: MAX_PERSON, description: 'Who has it, under any of their names.' }),
   ),
-  assignees: Type.Optional(Type.Array(Person, { maxItems: 50, description: 'Any of these; an empty one is nobody.' })),
-  unassigned: Type.Optional(Type.Boolean({ description: 'True: nobody has it.' })),
-  rig: Type.Optional(text(64, 'Name of a rig.')),
-  parent: Type.Optional(text(256, 'Id of the parent.')),
-  priority: Type.Optional(Priority),
-  routed_to: Type.Optional(text(MAX_PERSON, 'Agent or pool that it is routed to.')),
-  root_bead_id: Type.Optional(text(256, 'Root of a molecule.')),
-  metadata: Type.Optional(
-    Type.Array(text(MAX_METADATA_KEY + MAX_METADATA_VALUE + 1, '`key=value`, or `key` for any value but empty.'), {
+  assignees: optional(array(Person, { maxItems: 50, description: 'Any of these; an empty one is nobody.' })),
+  unassigned: optional(boolean({ description: 'True: nobody has it.' })),
+  rig: optional(text(64, 'Name of a rig.')),
+  parent: optional(text(256, 'Id of the parent.')),
+  priority: optional(Priority),
+  routed_to: optional(text(MAX_PERSON, 'Agent or pool that it is routed to.')),
+  root_bead_id: optional(text(256, 'Root of a molecule.')),
+  metadata: optional(
+    array(text(MAX_METADATA_KEY + MAX_METADATA_VALUE + 1, '`key=value`, or `key` for any value but empty.'), {
       maxItems: 20,
       description: 'All of these.',
     }),
   ),
-  created_before: Type.Optional(Timestamp),
-  created_after: Type.Optional(Timestamp),
-  updated_before: Type.Optional(Timestamp),
-  updated_after: Type.Optional(Timestamp),
-  ephemeral: Type.Optional(Type.Enum(['only', 'exclude'], { description: 'Both tiers where absent.' })),
-  q: Type.Optional(Type.String({ minLength: 1, maxLength: 4_096, description: 'Words of title and description.' })),
+  created_before: optional(Timestamp),
+  created_after: optional(Timestamp),
+  updated_before: optional(Timestamp),
+  updated_after: optional(Timestamp),
+  ephemeral: optional(choice(['only', 'exclude'], { description: 'Both tiers where absent.' })),
+  q: optional(string({ minLength: 1, maxLength: 4_096, description: 'Words of title and description.' })),
 }
 const listFilters = {
-  status: Type.Optional(Type.Array(BeadStatus, { maxItems: 3, description: 'Any of these.' })),
-  all: Type.Optional(Type.Boolean({ description: 'Closed beads too, which are left out where no status is given.' })),
-  closed_before: Type.Optional(Timestamp),
-  closed_after: Type.Optional(Timestamp),
+  status: optional(array(BeadStatus, { maxItems: 3, description: 'Any of these.' })),
+  all: optional(boolean({ description: 'Closed beads too, which are left out where no status is given.' })),
+  closed_before: optional(Timestamp),
+  closed_after: optional(Timestamp),
   ...sharedFilters,
 }
 
@@ -514,10 +455,7 @@ export const listBeads = operation({
   description:
     'Newest first. All filters must hold; closed beads are left out unless `all` or `status` says otherwise.',
   params: cityParams,
-  query: Type.Object(
-    { ...BlockingQuery, ...PageQuery, ...OrderQuery, ...listFilters },
-    { additionalProperties: false },
-  ),
+  query: object({ ...BlockingQuery, ...PageQuery, ...OrderQuery, ...listFilters }),
   replies: { 200: ListBodyBead },
   replyHeaders: ['X-SVC-Index'],
   problems: ['invalid-cursor', 'rig-not-found'],
@@ -548,21 +486,18 @@ export const listReadyBeads = operation({
   description:
     'Open work with nothing in its way: most urgent first, then oldest. `sort=oldest` leaves the priority out of it.',
   params: cityParams,
-  query: Type.Object(
-    {
-      ...BlockingQuery,
-      ...PageQuery,
-      ...sharedFilters,
-      exclude_type: Type.Optional(Type.Array(IssueType, { maxItems: 50, description: 'None of these types.' })),
-      exclude_label: Type.Optional(Type.Array(Label, { maxItems: 50, description: 'None of these labels.' })),
-      sort: Type.Optional(
-        Type.Enum(['ready', 'oldest'], {
-          description: '`ready` (the default): most urgent first; `oldest`: longest there first.',
-        }),
-      ),
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    ...BlockingQuery,
+    ...PageQuery,
+    ...sharedFilters,
+    exclude_type: optional(array(IssueType, { maxItems: 50, description: 'None of these types.' })),
+    exclude_label: optional(array(Label, { maxItems: 50, description: 'None of these labels.' })),
+    sort: optional(
+      choice(['ready', 'oldest'], {
+        description: '`ready` (the default): most urgent first; `oldest`: longest there first.',
+      }),
+    ),
+  }),
   replies: { 200: ListBodyBead },
   replyHeaders: ['X-SVC-Index'],
   problems: ['invalid-cursor', 'rig-not-found'],
@@ -577,16 +512,13 @@ export const queryBeads = operation({
   description:
     'Beads that satisfy an expression such as `status=open AND priority<2 AND (label:ui OR "cache")`; newest first. Without a word about the status closed beads are left out unless `all`.',
   params: cityParams,
-  query: Type.Object(
-    {
-      q: Type.String({ minLength: 1, maxLength: 4_096, description: 'The expression.' }),
-      all: Type.Optional(Type.Boolean({ description: 'Closed beads too.' })),
-      ...BlockingQuery,
-      ...PageQuery,
-      ...OrderQuery,
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    q: string({ minLength: 1, maxLength: 4_096, description: 'The expression.' }),
+    all: optional(boolean({ description: 'Closed beads too.' })),
+    ...BlockingQuery,
+    ...PageQuery,
+    ...OrderQuery,
+  }),
   replies: { 200: ListBodyBead },
   replyHeaders: ['X-SVC-Index'],
   problems: ['invalid-cursor'],
@@ -601,14 +533,11 @@ export const listHook = operation({
   description:
     'What an agent would be given, in that order: work under way, work handed to it, work of its pool. A session is known by its id: its own name and its pool need not be said.',
   params: cityParams,
-  query: Type.Object(
-    {
-      agent: text(MAX_PERSON, 'Who asks: agent, pool or person.'),
-      session_id: Type.Optional(text(256, 'Session that asks.')),
-      session_name: Type.Optional(text(256, 'Its name.')),
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    agent: text(MAX_PERSON, 'Who asks: agent, pool or person.'),
+    session_id: optional(text(256, 'Session that asks.')),
+    session_name: optional(text(256, 'Its name.')),
+  }),
   replies: { 200: listBody('ListBodyHookBead', HookBead) },
   replyHeaders: ['X-SVC-Index'],
   problems: [],
@@ -654,17 +583,14 @@ export const importBeads = operation({
   description:
     'One JSON object a line, as the bd tool writes them: `application/x-ndjson`, at most 1 MiB a line. A bad line does not poison the rest; the same file twice changes nothing. Lines are taken in as they come: where the upload breaks off, those before it are in.',
   params: cityParams,
-  query: Type.Object(
-    {
-      rig: Type.Optional(text(64, 'Rig whose beads these are; by their prefixes where absent.')),
-      mode: Type.Optional(
-        Type.Enum(['upsert', 'create'], { description: '`create`: an id that exists is an error; default `upsert`.' }),
-      ),
-      dry_run: Type.Optional(Type.Boolean({ description: 'Only says what would happen.' })),
-      remap: Type.Optional(Type.Boolean({ description: 'New ids where the prefix is not one of the city.' })),
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    rig: optional(text(64, 'Rig whose beads these are; by their prefixes where absent.')),
+    mode: optional(
+      choice(['upsert', 'create'], { description: '`create`: an id that exists is an error; default `upsert`.' }),
+    ),
+    dry_run: optional(boolean({ description: 'Only says what would happen.' })),
+    remap: optional(boolean({ description: 'New ids where the prefix is not one of the city.' })),
+  }),
   body: BeadLine,
   bodyStream: 'ndjson',
   bodyLimit: MAX_IMPORT_BYTES,
@@ -686,13 +612,10 @@ export const exportBeads = operation({
   description:
     'One JSON object a line, sorted by id, in the shape of the bd tool; closed beads too, ephemeral ones only where asked.',
   params: cityParams,
-  query: Type.Object(
-    {
-      ...exportFilters,
-      ephemeral: Type.Optional(Type.Enum(['only', 'include'], { description: 'Left out where absent.' })),
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    ...exportFilters,
+    ephemeral: optional(choice(['only', 'include'], { description: 'Left out where absent.' })),
+  }),
   mediaType: LINES_TYPE,
   replies: { 200: BeadLine },
   replyHeaders: ['X-SVC-Index'],
@@ -706,9 +629,9 @@ export const getBeadGraph = operation({
   family: 'Beads',
   summary: 'Get a graph of beads',
   description: 'A root, what belongs to it (see `membership`), and the edges between them.',
-  params: Type.Object({
+  params: object({
     cityName: CityNameParam,
-    rootID: Type.String({ minLength: 1, maxLength: 256, description: 'Id of the root.', examples: ['al-x1y'] }),
+    rootID: string({ minLength: 1, maxLength: 256, description: 'Id of the root.', examples: ['al-x1y'] }),
   }),
   replies: { 200: BeadGraphResponse },
   replyHeaders: ['X-SVC-Index'],
@@ -752,10 +675,7 @@ export const deleteBead = operation({
   summary: 'Delete a bead',
   description: 'For good, with its edges and comments. Refused while open beads, children or convoys refer to it.',
   params,
-  query: Type.Object(
-    { cascade: Type.Optional(Type.Boolean({ description: 'Delete its children too, and drop edges to them.' })) },
-    { additionalProperties: false },
-  ),
+  query: object({ cascade: optional(boolean({ description: 'Delete its children too, and drop edges to them.' })) }),
   headers: ['If-Match'],
   replies: { 200: DeletedBead },
   replyHeaders: ['X-SVC-Index'],
@@ -886,15 +806,12 @@ export const listBeadDeps = operation({
   summary: 'List the dependencies of a bead',
   description: 'Edges with the status of what is at their other end; `direction` says which ones.',
   params,
-  query: Type.Object(
-    {
-      direction: Type.Optional(
-        Type.Enum(['down', 'up', 'both'], { description: '`down`: what it depends on; `up`: what depends on it.' }),
-      ),
-      type: Type.Optional(DepType),
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    direction: optional(
+      choice(['down', 'up', 'both'], { description: '`down`: what it depends on; `up`: what depends on it.' }),
+    ),
+    type: optional(DepType),
+  }),
   replies: { 200: BeadDepsResponse },
   replyHeaders: ['X-SVC-Index'],
   problems: ['bead-not-found'],
@@ -924,17 +841,17 @@ export const removeBeadDep = operation({
   family: 'Beads',
   summary: 'Remove a dependency',
   description: 'Of one type, or of all types. One that is not there is no failure.',
-  params: Type.Object({
+  params: object({
     cityName: CityNameParam,
     id,
-    dependsOnId: Type.String({
+    dependsOnId: string({
       minLength: 1,
       maxLength: 256,
       description: 'What it depends on.',
       examples: ['al-z9k'],
     }),
   }),
-  query: Type.Object({ type: Type.Optional(DepType) }, { additionalProperties: false }),
+  query: object({ type: optional(DepType) }),
   headers: ['If-Match'],
   replies: { 200: Bead },
   replyHeaders: ITEM_HEADERS,
@@ -942,10 +859,10 @@ export const removeBeadDep = operation({
   emits: UPDATED,
 })
 
-const labelParams = Type.Object({
+const labelParams = object({
   cityName: CityNameParam,
   id,
-  label: Type.String({ minLength: 1, maxLength: MAX_LABEL, description: 'Exact text.', examples: ['ui'] }),
+  label: string({ minLength: 1, maxLength: MAX_LABEL, description: 'Exact text.', examples: ['ui'] }),
 })
 
 export const addBeadLabel = operation({
@@ -986,7 +903,7 @@ export const listBeadComments = operation({
   summary: 'List the comments of a bead',
   description: 'Oldest first.',
   params,
-  query: Type.Object({ ...PageQuery }, { additionalProperties: false }),
+  query: object({ ...PageQuery }),
   replies: { 200: listBody('ListBodyBeadComment', BeadComment) },
   replyHeaders: ['X-SVC-Index'],
   problems: ['bead-not-found', 'invalid-cursor'],

@@ -1,9 +1,21 @@
 /** Cities: registry and lifecycle (spec §3, §4; sheet 01 §§2–5; decisions 12, 17–21). */
-import Type, { type Static } from 'typebox'
+
 import { CityName, CityNameParam, durationSchema, Revision, Timestamp } from './base/names.ts'
 import { operation } from './base/operation.ts'
 import { BlockingQuery, listBody, PageQuery } from './base/paging.ts'
 import { ErrorDetail } from './base/problems.ts'
+import {
+  array,
+  boolean,
+  choice,
+  component,
+  integer,
+  literal,
+  object,
+  optional,
+  type Static,
+  string,
+} from './base/schema.ts'
 import { ConfigIssue } from './event-types.ts'
 import { AsyncAcceptedResponse } from './requests.ts'
 
@@ -28,176 +40,143 @@ export const CITY_STATES = [
   'fenced',
   'moving',
 ] as const
-export const CityState = Type.Enum(CITY_STATES, { $id: 'CityState' })
+export const CityState = choice(CITY_STATES, { $id: 'CityState' })
 export type CityState = Static<typeof CityState>
 
-export const CityInfo = Type.Object(
-  {
-    name: Type.String(),
-    uid: Type.String({
-      description: 'Stays with the directory, also over renames and hosts; empty until first known.',
-    }),
-    path: Type.String({ description: 'Absolute path of the city directory.' }),
-    running: Type.Boolean({ description: 'True: every route of the city is available.' }),
-    status: CityState,
-    error: Type.Optional(Type.String({ description: 'Text of the last failed start.' })),
-    issues: Type.Optional(
-      Type.Array(ErrorDetail, { description: 'What is wrong in the files of a city that cannot start.' }),
-    ),
-    phases_completed: Type.Optional(Type.Array(Type.Enum(CITY_PHASES), { description: 'While starting.' })),
-    attempts: Type.Optional(Type.Integer({ minimum: 0, description: 'Consecutive failed starts.' })),
-    retry_at: Type.Optional(Timestamp),
-    host: Type.String({ description: 'Id of the host that has it.' }),
-    observed_at: Timestamp,
-  },
-  { $id: 'CityInfo', additionalProperties: false },
-)
+export const CityInfo = component('CityInfo', {
+  name: string(),
+  uid: string({
+    description: 'Stays with the directory, also over renames and hosts; empty until first known.',
+  }),
+  path: string({ description: 'Absolute path of the city directory.' }),
+  running: boolean({ description: 'True: every route of the city is available.' }),
+  status: CityState,
+  error: optional(string({ description: 'Text of the last failed start.' })),
+  issues: optional(array(ErrorDetail, { description: 'What is wrong in the files of a city that cannot start.' })),
+  phases_completed: optional(array(choice(CITY_PHASES), { description: 'While starting.' })),
+  attempts: optional(integer({ minimum: 0, description: 'Consecutive failed starts.' })),
+  retry_at: optional(Timestamp),
+  host: string({ description: 'Id of the host that has it.' }),
+  observed_at: Timestamp,
+})
 export type CityInfo = Static<typeof CityInfo>
 
-export const CityGetResponse = Type.Object(
-  {
-    name: Type.String(),
-    uid: Type.String(),
-    path: Type.String(),
-    running: Type.Boolean(),
-    status: CityState,
-    suspended: Type.Boolean({ description: 'Effective: the override, else `[workspace] suspended_on_start`.' }),
-    uptime_sec: Type.Integer({ minimum: 0, description: 'Since the city became running.' }),
-    version: Type.String({ description: 'Version of the server.' }),
-    provider: Type.Optional(Type.String({ description: 'Default provider.' })),
-    session_template: Type.Optional(Type.String()),
-    agent_count: Type.Integer({ minimum: 0 }),
-    rig_count: Type.Integer({ minimum: 0 }),
-    revision: Revision,
-  },
-  { $id: 'CityGetResponse', additionalProperties: false },
-)
+export const CityGetResponse = component('CityGetResponse', {
+  name: string(),
+  uid: string(),
+  path: string(),
+  running: boolean(),
+  status: CityState,
+  suspended: boolean({ description: 'Effective: the override, else `[workspace] suspended_on_start`.' }),
+  uptime_sec: integer({ minimum: 0, description: 'Since the city became running.' }),
+  version: string({ description: 'Version of the server.' }),
+  provider: optional(string({ description: 'Default provider.' })),
+  session_template: optional(string()),
+  agent_count: integer({ minimum: 0 }),
+  rig_count: integer({ minimum: 0 }),
+  revision: Revision,
+})
 export type CityGetResponse = Static<typeof CityGetResponse>
 
-const count = (description?: string) =>
-  Type.Integer({ minimum: 0, ...(description === undefined ? {} : { description }) })
-export const CityConfigStatus = Type.Object(
-  {
-    revision: Type.String({ description: 'Of the configuration in force.' }),
-    loaded_at: Timestamp,
-    last_error: Type.Optional(
-      Type.Object(
-        {
-          revision: Type.String({ description: 'Hash of the files that were refused.' }),
-          at: Timestamp,
-          issues: Type.Array(ConfigIssue),
-        },
-        {
-          $id: 'ConfigLastError',
-          additionalProperties: false,
-          description: 'The files on disk are not valid, and not in force.',
-        },
-      ),
+const count = (description?: string) => integer({ minimum: 0, ...(description === undefined ? {} : { description }) })
+export const CityConfigStatus = component('CityConfigStatus', {
+  revision: string({ description: 'Of the configuration in force.' }),
+  loaded_at: Timestamp,
+  last_error: optional(
+    component(
+      'ConfigLastError',
+      {
+        revision: string({ description: 'Hash of the files that were refused.' }),
+        at: Timestamp,
+        issues: array(ConfigIssue),
+      },
+      {
+        description: 'The files on disk are not valid, and not in force.',
+      },
     ),
-  },
-  { $id: 'CityConfigStatus', additionalProperties: false },
-)
+  ),
+})
 export type CityConfigStatus = Static<typeof CityConfigStatus>
 
-export const StatusBody = Type.Object(
-  {
-    name: Type.String(),
-    path: Type.String(),
-    version: Type.String(),
-    uptime_sec: count(),
-    suspended: Type.Boolean(),
-    running: count('Live agent processes.'),
-    agents: Type.Object(
-      { total: count(), running: count(), suspended: count(), quarantined: count() },
-      { additionalProperties: false },
-    ),
-    rigs: Type.Object({ total: count(), suspended: count() }, { additionalProperties: false }),
-    work: Type.Object({ open: count(), in_progress: count(), ready: count() }, { additionalProperties: false }),
-    mail: Type.Object({ total: count(), unread: count() }, { additionalProperties: false }),
-    events: Type.Object(
-      {
-        head_seq: count('Newest event.'),
-        oldest_seq: count('Oldest retained event; 0 while the log is empty.'),
-        bytes: count('Retained.'),
-      },
-      { additionalProperties: false },
-    ),
-    config: CityConfigStatus,
-    observed_at: Timestamp,
-  },
-  { $id: 'StatusBody', additionalProperties: false },
-)
+export const StatusBody = component('StatusBody', {
+  name: string(),
+  path: string(),
+  version: string(),
+  uptime_sec: count(),
+  suspended: boolean(),
+  running: count('Live agent processes.'),
+  agents: object({ total: count(), running: count(), suspended: count(), quarantined: count() }),
+  rigs: object({ total: count(), suspended: count() }),
+  work: object({ open: count(), in_progress: count(), ready: count() }),
+  mail: object({ total: count(), unread: count() }),
+  events: object({
+    head_seq: count('Newest event.'),
+    oldest_seq: count('Oldest retained event; 0 while the log is empty.'),
+    bytes: count('Retained.'),
+  }),
+  config: CityConfigStatus,
+  observed_at: Timestamp,
+})
 export type StatusBody = Static<typeof StatusBody>
 
-export const CityHealth = Type.Object(
-  { status: Type.Literal('ok'), version: Type.String(), city: Type.String(), uptime_sec: count() },
-  { $id: 'CityHealth', additionalProperties: false },
-)
+export const CityHealth = component('CityHealth', {
+  status: literal('ok'),
+  version: string(),
+  city: string(),
+  uptime_sec: count(),
+})
 
 export const BOOTSTRAP_PROFILES = ['k8s-cell', 'kubernetes', 'kubernetes-cell', 'single-host-compat'] as const
-export const CityCreateRequest = Type.Object(
-  {
-    dir: Type.String({
+export const CityCreateRequest = component('CityCreateRequest', {
+  dir: string({
+    minLength: 1,
+    maxLength: 4096,
+    examples: ['/tmp/svc-example/alpha'],
+    description: "Absolute, or relative to the home of the supervisor's user; without `..`.",
+  }),
+  name: optional(CityName),
+  provider: optional(
+    string({
       minLength: 1,
-      maxLength: 4096,
-      examples: ['/tmp/svc-example/alpha'],
-      description: "Absolute, or relative to the home of the supervisor's user; without `..`.",
+      maxLength: 64,
+      description: 'A built-in provider; `shell` where absent.',
+      examples: ['shell'],
     }),
-    name: Type.Optional(CityName),
-    provider: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 64,
-        description: 'A built-in provider; `shell` where absent.',
-        examples: ['shell'],
-      }),
-    ),
-    start_command: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 4096, description: 'A command of your own instead of a provider.' }),
-    ),
-    bootstrap_profile: Type.Optional(Type.Enum(BOOTSTRAP_PROFILES)),
-  },
-  { $id: 'CityCreateRequest', additionalProperties: false },
-)
+  ),
+  start_command: optional(
+    string({ minLength: 1, maxLength: 4096, description: 'A command of your own instead of a provider.' }),
+  ),
+  bootstrap_profile: optional(choice(BOOTSTRAP_PROFILES)),
+})
 export type CityCreateRequest = Static<typeof CityCreateRequest>
 
-export const CityAdoptRequest = Type.Object(
-  {
-    path: Type.String({
-      minLength: 1,
-      maxLength: 4096,
-      description: 'Directory of an existing city; absolute, or relative to the home of the user.',
-    }),
-    name: Type.Optional(CityName),
-  },
-  { $id: 'CityAdoptRequest', additionalProperties: false },
-)
+export const CityAdoptRequest = component('CityAdoptRequest', {
+  path: string({
+    minLength: 1,
+    maxLength: 4096,
+    description: 'Directory of an existing city; absolute, or relative to the home of the user.',
+  }),
+  name: optional(CityName),
+})
 
-export const CityPatchRequest = Type.Object(
-  { suspended: Type.Optional(Type.Boolean({ description: 'True: no agent of the city is started.' })) },
-  { $id: 'CityPatchRequest', additionalProperties: false },
-)
+export const CityPatchRequest = component('CityPatchRequest', {
+  suspended: optional(boolean({ description: 'True: no agent of the city is started.' })),
+})
 
-export const CityStopRequest = Type.Object(
-  {
-    timeout: Type.Optional(durationSchema('How long to wait for a clean stop: at most 2m, 30s where absent.')),
-    force: Type.Optional(Type.Boolean({ description: 'Kill at once.' })),
-  },
-  { $id: 'CityStopRequest', additionalProperties: false },
-)
-export const CityStopResult = Type.Object(
-  {
-    status: Type.Literal('stopped'),
-    city: Type.String(),
-    already_stopped: Type.Boolean(),
-    sessions_stopped: count(),
-    forced: Type.Boolean(),
-  },
-  { $id: 'CityStopResult', additionalProperties: false },
-)
+export const CityStopRequest = component('CityStopRequest', {
+  timeout: optional(durationSchema('How long to wait for a clean stop: at most 2m, 30s where absent.')),
+  force: optional(boolean({ description: 'Kill at once.' })),
+})
+export const CityStopResult = component('CityStopResult', {
+  status: literal('stopped'),
+  city: string(),
+  already_stopped: boolean(),
+  sessions_stopped: count(),
+  forced: boolean(),
+})
 export type CityStopResult = Static<typeof CityStopResult>
 
-const params = Type.Object({ cityName: CityNameParam })
+const params = object({ cityName: CityNameParam })
 
 export const listCities = operation({
   id: 'list-cities',
@@ -206,7 +185,7 @@ export const listCities = operation({
   family: 'Cities',
   summary: 'List cities',
   description: 'Every registered city, by name, whatever its state.',
-  query: Type.Object(PageQuery, { additionalProperties: false }),
+  query: object(PageQuery),
   replies: { 200: listBody('ListBodyCityInfo', CityInfo) },
   problems: ['invalid-cursor'],
 })
@@ -286,7 +265,7 @@ export const getCityStatus = operation({
   description:
     'Numbers of agents, sessions, rigs, work and events; `index` and `wait` block until something has changed.',
   params,
-  query: Type.Object(BlockingQuery, { additionalProperties: false }),
+  query: object(BlockingQuery),
   replies: { 200: StatusBody },
   replyHeaders: ['X-SVC-Index'],
   problems: [],

@@ -4,8 +4,22 @@
  *
  * Annotations stand under `x-svc`, so these schemas are also plain JSON Schema for the API and for editors.
  */
-import Type, { type Static, type TSchema } from 'typebox'
+
 import { type Annotation, type Drift, isList, isMap } from './base/config-shape.ts'
+import {
+  array,
+  boolean,
+  integer,
+  number,
+  type ObjectSchema,
+  object,
+  optional,
+  raw,
+  record,
+  type Schema,
+  type Static,
+  string,
+} from './base/schema.ts'
 
 const NAME = '^[a-zA-Z0-9][a-zA-Z0-9_-]*$'
 const NAME_TEXT = 'letters, digits, `_` and `-`, starting with a letter or digit'
@@ -17,28 +31,28 @@ type TextOptions = Annotation & { pattern?: string; default?: string; descriptio
 
 function text(options: TextOptions = {}) {
   const { pattern, default: preset, description, minLength, ...annotation } = options
-  return Type.String({ ...given({ pattern, default: preset, description, minLength }), ...note(annotation) })
+  return string({ ...given({ pattern, default: preset, description, minLength }), ...note(annotation) })
 }
 
 function flag(options: Annotation & { default?: boolean } = {}) {
   const { default: preset, ...annotation } = options
-  return Type.Boolean({ ...given({ default: preset }), ...note(annotation) })
+  return boolean({ ...given({ default: preset }), ...note(annotation) })
 }
 
 function whole(options: Annotation & { minimum?: number; default?: number } = {}) {
   const { minimum = 0, default: preset, ...annotation } = options
-  return Type.Integer({ minimum, ...given({ default: preset }), ...note(annotation) })
+  return integer({ minimum, ...given({ default: preset }), ...note(annotation) })
 }
 
 function amount(options: Annotation = {}) {
-  return Type.Number({ minimum: 0, ...note(options) })
+  return number({ minimum: 0, ...note(options) })
 }
 
 /** A duration as text. An empty string means the default, so the loader drops it. */
 function duration(options: Annotation & { default?: string; off?: boolean; minimumMs?: number } = {}) {
   const { default: preset, off, minimumMs, ...annotation } = options
   const kind = off === true ? 'duration_or_off' : 'duration'
-  return Type.String({ ...given({ default: preset, minimumMs }), ...note({ ...annotation, kind }) })
+  return string({ ...given({ default: preset, minimumMs }), ...note({ ...annotation, kind }) })
 }
 
 function oneOf<const Values extends readonly string[]>(
@@ -46,7 +60,7 @@ function oneOf<const Values extends readonly string[]>(
   options: Annotation & { default?: Values[number] } = {},
 ) {
   const { default: preset, ...annotation } = options
-  return Type.Unsafe<Values[number]>({
+  return raw<Values[number]>({
     type: 'string',
     enum: [...values],
     ...given({ default: preset }),
@@ -54,25 +68,21 @@ function oneOf<const Values extends readonly string[]>(
   })
 }
 
-function list<Item extends TSchema>(item: Item, options: Annotation & { default?: [] } = {}) {
+function list<Item extends Schema>(item: Item, options: Annotation & { default?: [] } = {}) {
   const { default: preset, ...annotation } = options
-  return Type.Array(item, { ...given({ default: preset }), ...note(annotation) })
+  return array(item, { ...given({ default: preset }), ...note(annotation) })
 }
 
 function texts(options: Annotation & { default?: [] } = {}) {
-  return list(Type.String(), options)
+  return list(string(), options)
 }
 
-function map<Value extends TSchema>(value: Value, options: Annotation = {}) {
-  return Type.Record(Type.String(), value, note(options))
+function map<Value extends Schema>(value: Value, options: Annotation = {}) {
+  return record(value, note(options))
 }
 
-function table<Fields extends Record<string, TSchema>>(fields: Fields, options: Annotation = {}) {
-  return Type.Object(fields, { additionalProperties: false, ...note(options) })
-}
-
-function optional<Schema extends TSchema>(schema: Schema) {
-  return Type.Optional(schema)
+function table<Fields extends Record<string, Schema>>(fields: Fields, options: Annotation = {}) {
+  return object(fields, note(options))
 }
 
 function note(annotation: Annotation): { 'x-svc'?: Annotation } {
@@ -83,8 +93,8 @@ function given(options: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }
 
-const scalar = Type.Unsafe<string | number | boolean>({ type: ['string', 'number', 'boolean'] })
-const env = (drift: Drift) => map(Type.String(), { drift, secret: true })
+const scalar = raw<string | number | boolean>({ type: ['string', 'number', 'boolean'] })
+const env = (drift: Drift) => map(string(), { drift, secret: true })
 const cap = (drift: Drift) => whole({ minimum: -1, drift })
 
 // ---- agents ---------------------------------------------------------------------------------------------------------
@@ -100,7 +110,7 @@ export const AGENT_FIELDS = {
   upstream: optional(text({ drift: 'launch' })),
   start_command: optional(text({ drift: 'launch' })),
   args: optional(texts({ drift: 'launch' })),
-  option_defaults: optional(map(Type.String(), { drift: 'launch' })),
+  option_defaults: optional(map(string(), { drift: 'launch' })),
   env: optional(env('launch')),
   session: optional(oneOf(['tmux', 'subprocess', 'acp'], { drift: 'start' })),
   lifecycle: optional(oneOf(['one_shot'], { drift: 'launch' })),
@@ -163,7 +173,7 @@ const optionChoice = table({
   value: text(),
   label: optional(text()),
   flag_args: optional(texts()),
-  flag_aliases: optional(list(Type.Array(Type.String()))),
+  flag_aliases: optional(list(array(string()))),
   env: optional(env('launch')),
   acp_mode: optional(text()),
 })
@@ -207,10 +217,10 @@ export const Provider = table({
   fork_flag: optional(text({ drift: 'launch' })),
   print_args: optional(texts({ drift: 'none' })),
   title_model: optional(text({ drift: 'none' })),
-  option_defaults: optional(map(Type.String(), { drift: 'launch' })),
+  option_defaults: optional(map(string(), { drift: 'launch' })),
   options_schema: optional(list(providerOption, { drift: 'launch', identity: ['key'] })),
   options_schema_merge: optional(oneOf(['replace', 'by_key'])),
-  permission_modes: optional(map(Type.String(), { drift: 'none' })),
+  permission_modes: optional(map(string(), { drift: 'none' })),
   upstream_env: optional(
     table({ base_url: optional(text()), api_key: optional(text()), auth_token: optional(text()) }, { drift: 'launch' }),
   ),
@@ -249,8 +259,8 @@ const agentDefaults = table({
  * What a patch may say about objects with `fields`: each field itself (replaces; maps merge), `<list>_append`, and
  * `<map>_remove` with the keys to delete after the merge.
  */
-function patchable(fields: Readonly<Record<string, TSchema>>): Record<string, TSchema> {
-  const patch: Record<string, TSchema> = {}
+function patchable(fields: Readonly<Record<string, Schema>>): Record<string, Schema> {
+  const patch: Record<string, Schema> = {}
   for (const [name, field] of Object.entries(fields)) {
     patch[name] = optional(field)
     // A field that is spelt like an appender (a provider's `args_append`) is that field.
@@ -305,7 +315,7 @@ const rig = table({
   patches: optional(list(RigAgentPatch)),
 })
 /** A rig's fields as composed. */
-export type RigSettings = Static<Type.TObject<typeof RIG_FIELDS>>
+export type RigSettings = Static<ObjectSchema<typeof RIG_FIELDS>>
 
 const namedSession = table({
   template: text({ minLength: 1 }),
@@ -436,13 +446,13 @@ const orderOverride = table({
   check: optional(text()),
   check_timeout: optional(duration()),
   on: optional(text()),
-  match: optional(map(Type.String())),
+  match: optional(map(string())),
   batch: optional(flag()),
   target: optional(text()),
   timeout: optional(duration()),
   overlap: optional(oneOf(['skip', 'allow'])),
   idempotent: optional(flag()),
-  env: optional(map(Type.String(), { secret: true })),
+  env: optional(map(string(), { secret: true })),
 })
 const orders = table({
   skip: optional(texts({ default: [] })),

@@ -1,29 +1,23 @@
 /** What the log of a city says about convoys (sheet 03 §§7, 12; decision 49). */
-import Type from 'typebox'
+import { array, component, integer, optional, string } from './base/schema.ts'
 
 const convoy = {
-  convoy_id: Type.String(),
-  title: Type.String(),
-  total: Type.Integer({ minimum: 0, description: 'Members.' }),
-  closed: Type.Integer({ minimum: 0, description: 'Members that are closed.' }),
-  owner: Type.Optional(Type.String()),
-  notify: Type.Optional(Type.String({ description: 'Who is to be told when it is closed.' })),
+  convoy_id: string(),
+  title: string(),
+  total: integer({ minimum: 0, description: 'Members.' }),
+  closed: integer({ minimum: 0, description: 'Members that are closed.' }),
+  owner: optional(string()),
+  notify: optional(string({ description: 'Who is to be told when it is closed.' })),
 }
 
-export const ConvoyPayload = Type.Object(convoy, { $id: 'ConvoyPayload', additionalProperties: false })
-export const ConvoyClosedPayload = Type.Object(
-  { ...convoy, reason: Type.Optional(Type.String()) },
-  { $id: 'ConvoyClosedPayload', additionalProperties: false },
-)
-const ids = (description: string) => Type.Array(Type.String(), { description })
-export const ConvoyUpdatedPayload = Type.Object(
-  {
-    convoy_id: Type.String(),
-    added: ids('Members that came.'),
-    removed: ids('Members that went.'),
-  },
-  { $id: 'ConvoyUpdatedPayload', additionalProperties: false },
-)
+export const ConvoyPayload = component('ConvoyPayload', convoy)
+export const ConvoyClosedPayload = component('ConvoyClosedPayload', { ...convoy, reason: optional(string()) })
+const ids = (description: string) => array(string(), { description })
+export const ConvoyUpdatedPayload = component('ConvoyUpdatedPayload', {
+  convoy_id: string(),
+  added: ids('Members that came.'),
+  removed: ids('Members that went.'),
+})
 
 const convoys = { log: 'city', emittedBy: 'convoys' } as const
 

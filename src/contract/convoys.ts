@@ -1,8 +1,23 @@
 /** Convoys: beads that group work, and close when all of it is closed (sheet 03 §7; decisions 46, 49). */
-import Type, { type Static, type TSchema } from 'typebox'
+
 import { CityNameParam } from './base/names.ts'
 import { operation } from './base/operation.ts'
 import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
+import {
+  array,
+  boolean,
+  choice,
+  component,
+  integer,
+  literal,
+  nullable,
+  object,
+  optional,
+  type Schema,
+  type Static,
+  string,
+  union,
+} from './base/schema.ts'
 import { Bead, BeadStatus, MAX_DESCRIPTION, MAX_PERSON, MAX_TITLE } from './beads.ts'
 
 export const CONVOY_TYPE = 'convoy'
@@ -15,178 +30,149 @@ export const MAX_CONVOY_ITEMS = 1_000
 export const MAX_NAMED_MEMBERS = 100
 export const MAX_SWEPT_CONVOYS = 1_000
 
-const count = (description: string) => Type.Integer({ minimum: 0, description })
-const text = (maxLength: number, description: string) => Type.String({ minLength: 1, maxLength, description })
-const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()], { description: 'Null clears it.' })
+const count = (description: string) => integer({ minimum: 0, description })
+const text = (maxLength: number, description: string) => string({ minLength: 1, maxLength, description })
+const orNull = <T extends Schema>(schema: T) => nullable(schema, { description: 'Null clears it.' })
 
 const Owner = text(MAX_PERSON, 'Who looks after it.')
 const Notify = text(MAX_PERSON, 'Who is told when it is closed.')
-const Merge = Type.Enum(MERGE_STRATEGIES, { description: 'How the work of its members is merged.' })
+const Merge = choice(MERGE_STRATEGIES, { description: 'How the work of its members is merged.' })
 const Target = text(512, 'Branch that the work of its members goes to.')
 const Molecule = text(256, 'Molecule that works on it.')
-const Owned = Type.Boolean({ description: 'True: it never closes by itself, and may be landed. The label `owned`.' })
+const Owned = boolean({ description: 'True: it never closes by itself, and may be landed. The label `owned`.' })
 
-export const ConvoyProgress = Type.Object(
-  { total: count('Members.'), closed: count('Members that are closed; one that is not there does not count.') },
-  { $id: 'ConvoyProgress', additionalProperties: false },
-)
+export const ConvoyProgress = component('ConvoyProgress', {
+  total: count('Members.'),
+  closed: count('Members that are closed; one that is not there does not count.'),
+})
 export type ConvoyProgress = Static<typeof ConvoyProgress>
 
 /** Its edges are its members, which may be very many: those have pages. */
 const { dependencies: _, ...convoyBead } = Bead.properties
 
-export const Convoy = Type.Object(
-  {
-    ...convoyBead,
-    owner: Type.Optional(Owner),
-    notify: Type.Optional(Notify),
-    merge: Type.Optional(Type.String({ description: '`direct`, `mr` or `local`: how members are merged.' })),
-    target: Type.Optional(Target),
-    molecule: Type.Optional(Type.String({ description: 'Molecule that works on it.' })),
-    owned: Owned,
-    progress: ConvoyProgress,
-  },
-  { $id: 'Convoy', additionalProperties: false },
-)
+export const Convoy = component('Convoy', {
+  ...convoyBead,
+  owner: optional(Owner),
+  notify: optional(Notify),
+  merge: optional(string({ description: '`direct`, `mr` or `local`: how members are merged.' })),
+  target: optional(Target),
+  molecule: optional(string({ description: 'Molecule that works on it.' })),
+  owned: Owned,
+  progress: ConvoyProgress,
+})
 export type Convoy = Static<typeof Convoy>
 
-export const UnknownMember = Type.Object(
+export const UnknownMember = component(
+  'UnknownMember',
   {
-    id: Type.String(),
-    title: Type.String({ description: 'Its id: nothing else is known.' }),
-    status: Type.Literal('unknown'),
-    issue_type: Type.Literal('task'),
+    id: string(),
+    title: string({ description: 'Its id: nothing else is known.' }),
+    status: literal('unknown'),
+    issue_type: literal('task'),
   },
   {
-    $id: 'UnknownMember',
-    additionalProperties: false,
     description: 'Stands for a member that is not there; it never counts as closed.',
   },
 )
 export type UnknownMember = Static<typeof UnknownMember>
 
-const ConvoyMember = Type.Union([Bead, UnknownMember], { $id: 'ConvoyMember' })
+const ConvoyMember = union([Bead, UnknownMember], { $id: 'ConvoyMember' })
 
-export const ConvoyView = Type.Object(
-  {
-    convoy: Convoy,
-    children: Type.Array(ConvoyMember, { description: 'Members, oldest first; those that are not there come last.' }),
-    progress: ConvoyProgress,
-    next_cursor: Type.Optional(Type.String({ description: 'Present if and only if there are more members.' })),
-  },
-  { $id: 'ConvoyView', additionalProperties: false },
-)
+export const ConvoyView = component('ConvoyView', {
+  convoy: Convoy,
+  children: array(ConvoyMember, { description: 'Members, oldest first; those that are not there come last.' }),
+  progress: ConvoyProgress,
+  next_cursor: optional(string({ description: 'Present if and only if there are more members.' })),
+})
 
-export const ConvoyCheck = Type.Object(
-  {
-    convoy_id: Type.String(),
-    total: count('Members.'),
-    closed: count('Members that are closed.'),
-    complete: Type.Boolean({ description: 'It has members, and all of them are closed.' }),
-  },
-  { $id: 'ConvoyCheck', additionalProperties: false },
-)
+export const ConvoyCheck = component('ConvoyCheck', {
+  convoy_id: string(),
+  total: count('Members.'),
+  closed: count('Members that are closed.'),
+  complete: boolean({ description: 'It has members, and all of them are closed.' }),
+})
 
-export const StrandedBead = Type.Object(
-  {
-    ...Bead.properties,
-    convoys: Type.Array(Type.String(), {
-      description: `Open convoys that it is a member of; at most ${MAX_NAMED_MEMBERS}.`,
-    }),
-  },
-  { $id: 'StrandedBead', additionalProperties: false },
-)
+export const StrandedBead = component('StrandedBead', {
+  ...Bead.properties,
+  convoys: array(string(), {
+    description: `Open convoys that it is a member of; at most ${MAX_NAMED_MEMBERS}.`,
+  }),
+})
 export type StrandedBead = Static<typeof StrandedBead>
 
-const Items = Type.Array(text(256, 'Id of a bead.'), { maxItems: MAX_CONVOY_ITEMS })
+const Items = array(text(256, 'Id of a bead.'), { maxItems: MAX_CONVOY_ITEMS })
 const settings = {
-  owner: Type.Optional(Owner),
-  notify: Type.Optional(Notify),
-  merge: Type.Optional(Merge),
-  target: Type.Optional(Target),
-  molecule: Type.Optional(Molecule),
-  owned: Type.Optional(Owned),
+  owner: optional(Owner),
+  notify: optional(Notify),
+  merge: optional(Merge),
+  target: optional(Target),
+  molecule: optional(Molecule),
+  owned: optional(Owned),
 }
 
-export const ConvoyCreateRequest = Type.Object(
-  {
-    title: text(MAX_TITLE, 'What it is about.'),
-    description: Type.Optional(Type.String({ maxLength: MAX_DESCRIPTION })),
-    items: Type.Optional(Items),
-    rig: Type.Optional(text(64, 'Rig that it belongs to; the city itself where absent.')),
-    ...settings,
-  },
-  { $id: 'ConvoyCreateRequest', additionalProperties: false },
-)
+export const ConvoyCreateRequest = component('ConvoyCreateRequest', {
+  title: text(MAX_TITLE, 'What it is about.'),
+  description: optional(string({ maxLength: MAX_DESCRIPTION })),
+  items: optional(Items),
+  rig: optional(text(64, 'Rig that it belongs to; the city itself where absent.')),
+  ...settings,
+})
 export type ConvoyCreateRequest = Static<typeof ConvoyCreateRequest>
 
-export const ConvoyPatchRequest = Type.Object(
+export const ConvoyPatchRequest = component(
+  'ConvoyPatchRequest',
   {
-    title: Type.Optional(text(MAX_TITLE, 'What it is about.')),
-    description: Type.Optional(orNull(Type.String({ maxLength: MAX_DESCRIPTION }))),
-    owner: Type.Optional(orNull(Owner)),
-    notify: Type.Optional(orNull(Notify)),
-    merge: Type.Optional(orNull(Merge)),
-    target: Type.Optional(orNull(Target)),
-    molecule: Type.Optional(orNull(Molecule)),
-    owned: Type.Optional(Owned),
+    title: optional(text(MAX_TITLE, 'What it is about.')),
+    description: optional(orNull(string({ maxLength: MAX_DESCRIPTION }))),
+    owner: optional(orNull(Owner)),
+    notify: optional(orNull(Notify)),
+    merge: optional(orNull(Merge)),
+    target: optional(orNull(Target)),
+    molecule: optional(orNull(Molecule)),
+    owned: optional(Owned),
   },
-  { $id: 'ConvoyPatchRequest', additionalProperties: false, description: 'JSON Merge Patch; `{}` changes nothing.' },
+  { description: 'JSON Merge Patch; `{}` changes nothing.' },
 )
 export type ConvoyPatchRequest = Static<typeof ConvoyPatchRequest>
 
-export const ConvoyItemsRequest = Type.Object(
-  { items: Type.Array(text(256, 'Id of a bead.'), { minItems: 1, maxItems: MAX_CONVOY_ITEMS }) },
-  { $id: 'ConvoyItemsRequest', additionalProperties: false },
-)
+export const ConvoyItemsRequest = component('ConvoyItemsRequest', {
+  items: array(text(256, 'Id of a bead.'), { minItems: 1, maxItems: MAX_CONVOY_ITEMS }),
+})
 
-export const ConvoyCloseRequest = Type.Object(
-  { reason: Type.Optional(Type.String({ maxLength: 2_000, description: 'Why it is done.' })) },
-  { $id: 'ConvoyCloseRequest', additionalProperties: false },
-)
+export const ConvoyCloseRequest = component('ConvoyCloseRequest', {
+  reason: optional(string({ maxLength: 2_000, description: 'Why it is done.' })),
+})
 
-export const ConvoyLandRequest = Type.Object(
-  {
-    force: Type.Optional(Type.Boolean({ description: 'Also with members that are not closed.' })),
-    dry_run: Type.Optional(Type.Boolean({ description: 'Only say what would happen.' })),
-  },
-  { $id: 'ConvoyLandRequest', additionalProperties: false },
-)
+export const ConvoyLandRequest = component('ConvoyLandRequest', {
+  force: optional(boolean({ description: 'Also with members that are not closed.' })),
+  dry_run: optional(boolean({ description: 'Only say what would happen.' })),
+})
 
-export const ConvoyLanding = Type.Object(
-  {
-    landed: Type.Boolean({ description: 'It is closed; with `dry_run`: it would be.' }),
-    dry_run: Type.Boolean(),
-    open: Type.Array(Type.String(), {
-      description: `Members that are not closed; at most ${MAX_NAMED_MEMBERS} of them, oldest first.`,
-    }),
-    convoy: Convoy,
-  },
-  { $id: 'ConvoyLanding', additionalProperties: false },
-)
+export const ConvoyLanding = component('ConvoyLanding', {
+  landed: boolean({ description: 'It is closed; with `dry_run`: it would be.' }),
+  dry_run: boolean(),
+  open: array(string(), {
+    description: `Members that are not closed; at most ${MAX_NAMED_MEMBERS} of them, oldest first.`,
+  }),
+  convoy: Convoy,
+})
 
-export const ConvoySweep = Type.Object(
-  {
-    checked: count('Open convoys that were looked at.'),
-    closed: Type.Array(Type.String(), {
-      description: `Convoys that were complete and are closed now; at most ${MAX_SWEPT_CONVOYS} in one go.`,
-    }),
-    truncated: Type.Optional(Type.Boolean({ description: 'True: there were more. Ask again.' })),
-  },
-  { $id: 'ConvoySweep', additionalProperties: false },
-)
+export const ConvoySweep = component('ConvoySweep', {
+  checked: count('Open convoys that were looked at.'),
+  closed: array(string(), {
+    description: `Convoys that were complete and are closed now; at most ${MAX_SWEPT_CONVOYS} in one go.`,
+  }),
+  truncated: optional(boolean({ description: 'True: there were more. Ask again.' })),
+})
 
-export const DeletedConvoy = Type.Object(
-  { status: Type.Literal('deleted'), id: Type.String() },
-  { $id: 'DeletedConvoy', additionalProperties: false },
-)
+export const DeletedConvoy = component('DeletedConvoy', { status: literal('deleted'), id: string() })
 
 const base = '/v0/city/{cityName}/convoys'
 const item = `${base}/{id}`
-const cityParams = Type.Object({ cityName: CityNameParam })
-const params = Type.Object({
+const cityParams = object({ cityName: CityNameParam })
+const params = object({
   cityName: CityNameParam,
-  id: Type.String({ minLength: 1, maxLength: 256, description: 'Id of the convoy.', examples: ['al-c0n'] }),
+  id: string({ minLength: 1, maxLength: 256, description: 'Id of the convoy.', examples: ['al-c0n'] }),
 })
 const INDEX = ['X-SVC-Index'] as const
 const ITEM_HEADERS = ['X-SVC-Index', 'ETag'] as const
@@ -201,16 +187,13 @@ export const listConvoys = operation({
   description:
     'Newest first, or with `order=asc` oldest first, with their progress; closed ones are left out unless `all` or `status` says otherwise.',
   params: cityParams,
-  query: Type.Object(
-    {
-      status: Type.Optional(Type.Array(BeadStatus, { maxItems: 3, description: 'Any of these.' })),
-      all: Type.Optional(Type.Boolean({ description: 'Closed convoys too.' })),
-      ...BlockingQuery,
-      ...PageQuery,
-      ...OrderQuery,
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    status: optional(array(BeadStatus, { maxItems: 3, description: 'Any of these.' })),
+    all: optional(boolean({ description: 'Closed convoys too.' })),
+    ...BlockingQuery,
+    ...PageQuery,
+    ...OrderQuery,
+  }),
   replies: { 200: listBody('ListBodyConvoy', Convoy) },
   replyHeaders: INDEX,
   problems: ['invalid-cursor'],
@@ -240,7 +223,7 @@ export const listStranded = operation({
   summary: 'List work in convoys that nobody has',
   description: 'Open, unassigned members of open convoys; oldest first.',
   params: cityParams,
-  query: Type.Object({ ...BlockingQuery, ...PageQuery }, { additionalProperties: false }),
+  query: object({ ...BlockingQuery, ...PageQuery }),
   replies: { 200: listBody('ListBodyStrandedBead', StrandedBead) },
   replyHeaders: INDEX,
   problems: ['invalid-cursor'],
@@ -269,7 +252,7 @@ export const getConvoy = operation({
   summary: 'Get a convoy with its members',
   description: 'Its members are the beads that it tracks, and its children.',
   params,
-  query: Type.Object({ ...PageQuery }, { additionalProperties: false }),
+  query: object({ ...PageQuery }),
   replies: { 200: ConvoyView },
   replyHeaders: ITEM_HEADERS,
   problems: ['convoy-not-found', 'invalid-cursor'],

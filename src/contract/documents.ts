@@ -1,7 +1,8 @@
 /** The contract's own documents, served beside what they describe (spec §1, sheet 02 §7). */
-import Type from 'typebox'
+
 import { JsonObject } from './base/names.ts'
 import { operation } from './base/operation.ts'
+import { object, string } from './base/schema.ts'
 
 const family = 'Documents'
 
@@ -34,7 +35,7 @@ export const getDocs = operation({
   family,
   summary: 'This contract as a page for people',
   description: 'Swagger UI, made from `/openapi.json`.',
-  replies: { 200: Type.String() },
+  replies: { 200: string() },
   mediaType: 'text/html',
   problems: [],
 })
@@ -46,10 +47,10 @@ export const getDocsAsset = operation({
   family,
   summary: 'A file that the page needs',
   description: 'Served from the package; nothing is fetched from elsewhere.',
-  params: Type.Object({
-    asset: Type.String({ minLength: 1, examples: ['start.js'], description: 'Name of the file.' }),
+  params: object({
+    asset: string({ minLength: 1, examples: ['start.js'], description: 'Name of the file.' }),
   }),
-  replies: { 200: Type.String() },
+  replies: { 200: string() },
   // Scripts and a style sheet, each with a type of its own.
   mediaType: '*/*',
   problems: ['route-not-found'],

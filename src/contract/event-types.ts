@@ -2,8 +2,20 @@
  * The event catalogue: every type that exists, its payload, who emits it (sheet 02 §2, decisions 12–14). A family adds
  * its own types here; everything else is a custom type, which clients may emit unless its prefix is reserved.
  */
-import Type, { type Static, type TSchema } from 'typebox'
+
 import { RequestId, Timestamp } from './base/names.ts'
+import {
+  array,
+  boolean,
+  choice,
+  component,
+  integer,
+  object,
+  optional,
+  type Schema,
+  type Static,
+  string,
+} from './base/schema.ts'
 import { BEAD_EVENT_TYPES } from './bead-events.ts'
 import { CONVOY_EVENT_TYPES } from './convoy-events.ts'
 import { RequestOperation } from './requests.ts'
@@ -56,219 +68,172 @@ export const RESERVED_PREFIXES = [
 
 export const EVENT_TYPE_PATTERN = '^[a-z0-9_-]+(\\.[a-z0-9_-]+)*$'
 
-export const NoPayload = Type.Object({}, { $id: 'NoPayload', additionalProperties: false })
+export const NoPayload = component('NoPayload', {})
 
-export const CityLifecyclePayload = Type.Object(
-  { name: Type.String(), path: Type.String() },
-  { $id: 'CityLifecyclePayload', additionalProperties: false },
-)
+export const CityLifecyclePayload = component('CityLifecyclePayload', { name: string(), path: string() })
 
-const cityResult = (id: string) =>
-  Type.Object(
-    { request_id: RequestId, name: Type.String(), path: Type.String() },
-    { $id: id, additionalProperties: false },
-  )
+const cityResult = (id: string) => component(id, { request_id: RequestId, name: string(), path: string() })
 export const CityCreateSucceededPayload = cityResult('CityCreateSucceededPayload')
 export const CityUnregisterSucceededPayload = cityResult('CityUnregisterSucceededPayload')
 export const CityStartSucceededPayload = cityResult('CityStartSucceededPayload')
 export const CityRestartSucceededPayload = cityResult('CityRestartSucceededPayload')
 
-export const RequestFailedPayload = Type.Object(
-  {
-    request_id: RequestId,
-    operation: RequestOperation,
-    error_code: Type.String({ description: 'snake_case; `interrupted` where a crash made it impossible to go on.' }),
-    error_message: Type.String(),
-    retrying: Type.Optional(Type.Boolean({ description: 'True: the city stays registered and is tried again.' })),
-    retry_at: Type.Optional(Timestamp),
-  },
-  { $id: 'RequestFailedPayload', additionalProperties: false },
-)
+export const RequestFailedPayload = component('RequestFailedPayload', {
+  request_id: RequestId,
+  operation: RequestOperation,
+  error_code: string({ description: 'snake_case; `interrupted` where a crash made it impossible to go on.' }),
+  error_message: string(),
+  retrying: optional(boolean({ description: 'True: the city stays registered and is tried again.' })),
+  retry_at: optional(Timestamp),
+})
 export type RequestFailedPayload = Static<typeof RequestFailedPayload>
 
-export const CityStartFailedPayload = Type.Object(
-  {
-    name: Type.String(),
-    error_code: Type.String(),
-    error_message: Type.String(),
-    attempt: Type.Integer({ minimum: 1 }),
-    retry_at: Type.Optional(Timestamp),
-  },
-  { $id: 'CityStartFailedPayload', additionalProperties: false },
-)
+export const CityStartFailedPayload = component('CityStartFailedPayload', {
+  name: string(),
+  error_code: string(),
+  error_message: string(),
+  attempt: integer({ minimum: 1 }),
+  retry_at: optional(Timestamp),
+})
 
-export const CityStoppedPayload = Type.Object(
-  {
-    name: Type.String(),
-    path: Type.String(),
-    reason: Type.Enum(['stop', 'restart', 'unregister', 'directory_missing']),
-  },
-  { $id: 'CityStoppedPayload', additionalProperties: false },
-)
+export const CityStoppedPayload = component('CityStoppedPayload', {
+  name: string(),
+  path: string(),
+  reason: choice(['stop', 'restart', 'unregister', 'directory_missing']),
+})
 
-export const SupervisorStartedPayload = Type.Object(
-  { previous_exit: Type.Enum(['clean', 'crash', 'unknown']), version: Type.String(), pid: Type.Integer() },
-  { $id: 'SupervisorStartedPayload', additionalProperties: false },
-)
+export const SupervisorStartedPayload = component('SupervisorStartedPayload', {
+  previous_exit: choice(['clean', 'crash', 'unknown']),
+  version: string(),
+  pid: integer(),
+})
 
-export const SupervisorShutdownPayload = Type.Object(
-  { source: Type.Enum(['signal']), signal: Type.String(), mode: Type.Enum(['preserve_sessions']) },
-  { $id: 'SupervisorShutdownPayload', additionalProperties: false },
-)
+export const SupervisorShutdownPayload = component('SupervisorShutdownPayload', {
+  source: choice(['signal']),
+  signal: string(),
+  mode: choice(['preserve_sessions']),
+})
 
-export const ConfigIssue = Type.Object(
-  {
-    file: Type.String({ description: 'Relative to the city; `<pack>/<path>` in a pack.' }),
-    line: Type.Integer({ minimum: 0, description: 'From 1; 0 for what stands in no file.' }),
-    column: Type.Integer({ minimum: 0 }),
-    key: Type.String({ description: 'Dotted path of the key; empty for the file as a whole.' }),
-    message: Type.String(),
-    hint: Type.Optional(Type.String()),
-  },
-  { $id: 'ConfigIssue', additionalProperties: false },
-)
+export const ConfigIssue = component('ConfigIssue', {
+  file: string({ description: 'Relative to the city; `<pack>/<path>` in a pack.' }),
+  line: integer({ minimum: 0, description: 'From 1; 0 for what stands in no file.' }),
+  column: integer({ minimum: 0 }),
+  key: string({ description: 'Dotted path of the key; empty for the file as a whole.' }),
+  message: string(),
+  hint: optional(string()),
+})
 export type ConfigIssue = Static<typeof ConfigIssue>
 
 const CONFIG_SOURCES = ['start', 'watch', 'api', 'reload'] as const
-const ConfigSource = Type.Enum(CONFIG_SOURCES, {
+const ConfigSource = choice(CONFIG_SOURCES, {
   description:
     'What led to it: the start of the city, a changed file, an edit over the API, or a reload that was asked for.',
 })
-const changedNames = Type.Array(Type.String())
+const changedNames = array(string())
 
-export const ConfigReloadedPayload = Type.Object(
-  {
-    revision: Type.String(),
-    previous_revision: Type.String(),
-    source: ConfigSource,
-    changed: Type.Object(
-      {
-        agents: changedNames,
-        rigs: changedNames,
-        providers: changedNames,
-        orders: changedNames,
-        formulas: changedNames,
-        packs: changedNames,
-      },
-      { additionalProperties: false, description: 'Names of what was added, changed or removed.' },
-    ),
-    restarted: Type.Array(Type.String(), {
-      description: 'Sessions that run otherwise than it says now: they are drained and start anew (`config-drift`).',
-    }),
-    warnings: Type.Array(ConfigIssue, { maxItems: 100 }),
-  },
-  { $id: 'ConfigReloadedPayload', additionalProperties: false },
-)
+export const ConfigReloadedPayload = component('ConfigReloadedPayload', {
+  revision: string(),
+  previous_revision: string(),
+  source: ConfigSource,
+  changed: object(
+    {
+      agents: changedNames,
+      rigs: changedNames,
+      providers: changedNames,
+      orders: changedNames,
+      formulas: changedNames,
+      packs: changedNames,
+    },
+    { description: 'Names of what was added, changed or removed.' },
+  ),
+  restarted: array(string(), {
+    description: 'Sessions that run otherwise than it says now: they are drained and start anew (`config-drift`).',
+  }),
+  warnings: array(ConfigIssue, { maxItems: 100 }),
+})
 
-export const ConfigRejectedPayload = Type.Object(
-  {
-    attempted_revision: Type.String({ description: 'Hash of the files that were refused.' }),
-    active_revision: Type.String({ description: 'What goes on being in force.' }),
-    source: ConfigSource,
-    issues: Type.Array(ConfigIssue, { maxItems: 100 }),
-  },
-  { $id: 'ConfigRejectedPayload', additionalProperties: false },
-)
+export const ConfigRejectedPayload = component('ConfigRejectedPayload', {
+  attempted_revision: string({ description: 'Hash of the files that were refused.' }),
+  active_revision: string({ description: 'What goes on being in force.' }),
+  source: ConfigSource,
+  issues: array(ConfigIssue, { maxItems: 100 }),
+})
 
-export const ConfigReloadSucceededPayload = Type.Object(
-  {
-    request_id: RequestId,
-    outcome: Type.Enum(['applied', 'no_change']),
-    revision: Type.String(),
-    warnings: Type.Array(ConfigIssue, { maxItems: 100 }),
-  },
-  { $id: 'ConfigReloadSucceededPayload', additionalProperties: false },
-)
+export const ConfigReloadSucceededPayload = component('ConfigReloadSucceededPayload', {
+  request_id: RequestId,
+  outcome: choice(['applied', 'no_change']),
+  revision: string(),
+  warnings: array(ConfigIssue, { maxItems: 100 }),
+})
 
 const packFields = {
-  name: Type.String({ description: 'Binding; from the outermost inwards, joined by dots.' }),
-  scope: Type.String({ description: '`city`, `rig:<name>` or `default-rig`.' }),
-  source: Type.String(),
-  version: Type.Optional(
-    Type.String({ description: 'Tag, or `sha:<commit>`; absent where the pack is not from git.' }),
-  ),
-  commit: Type.Optional(Type.String()),
+  name: string({ description: 'Binding; from the outermost inwards, joined by dots.' }),
+  scope: string({ description: '`city`, `rig:<name>` or `default-rig`.' }),
+  source: string(),
+  version: optional(string({ description: 'Tag, or `sha:<commit>`; absent where the pack is not from git.' })),
+  commit: optional(string()),
 } as const
-const PackPayload = Type.Object(packFields, { $id: 'PackPayload', additionalProperties: false })
-const PackUpgradedPayload = Type.Object(
-  { ...packFields, previous_version: Type.String(), previous_commit: Type.String() },
-  { $id: 'PackUpgradedPayload', additionalProperties: false },
-)
-const PackAddSucceededPayload = Type.Object(
-  { request_id: RequestId, ...packFields, revision: Type.String({ description: 'Of the configuration with it.' }) },
-  { $id: 'PackAddSucceededPayload', additionalProperties: false },
-)
-const pinned = Type.Array(
-  Type.Object(
-    { source: Type.String(), version: Type.String(), commit: Type.String() },
-    { additionalProperties: false },
+const PackPayload = component('PackPayload', packFields)
+const PackUpgradedPayload = component('PackUpgradedPayload', {
+  ...packFields,
+  previous_version: string(),
+  previous_commit: string(),
+})
+const PackAddSucceededPayload = component('PackAddSucceededPayload', {
+  request_id: RequestId,
+  ...packFields,
+  revision: string({ description: 'Of the configuration with it.' }),
+})
+const pinned = array(object({ source: string(), version: string(), commit: string() }))
+const PackInstallSucceededPayload = component('PackInstallSucceededPayload', {
+  request_id: RequestId,
+  installed: pinned,
+  removed: array(string(), { description: 'Sources that nobody imports any more.' }),
+  total: integer({ minimum: 0, description: 'Packs from git that the city is made of.' }),
+  revision: string(),
+})
+const PackUpgradeSucceededPayload = component('PackUpgradeSucceededPayload', {
+  request_id: RequestId,
+  upgraded: array(
+    object({
+      source: string(),
+      version: string(),
+      commit: string(),
+      previous_version: string(),
+      previous_commit: string(),
+    }),
   ),
-)
-const PackInstallSucceededPayload = Type.Object(
-  {
-    request_id: RequestId,
-    installed: pinned,
-    removed: Type.Array(Type.String(), { description: 'Sources that nobody imports any more.' }),
-    total: Type.Integer({ minimum: 0, description: 'Packs from git that the city is made of.' }),
-    revision: Type.String(),
-  },
-  { $id: 'PackInstallSucceededPayload', additionalProperties: false },
-)
-const PackUpgradeSucceededPayload = Type.Object(
-  {
-    request_id: RequestId,
-    upgraded: Type.Array(
-      Type.Object(
-        {
-          source: Type.String(),
-          version: Type.String(),
-          commit: Type.String(),
-          previous_version: Type.String(),
-          previous_commit: Type.String(),
-        },
-        { additionalProperties: false },
-      ),
-    ),
-    revision: Type.String(),
-  },
-  { $id: 'PackUpgradeSucceededPayload', additionalProperties: false },
-)
+  revision: string(),
+})
 
-export const RigPayload = Type.Object(
-  {
-    rig: Type.String(),
-    changed: Type.Array(Type.String(), { description: 'Fields that differ; empty where the rig came or went.' }),
-  },
-  { $id: 'RigPayload', additionalProperties: false },
-)
+export const RigPayload = component('RigPayload', {
+  rig: string(),
+  changed: array(string(), { description: 'Fields that differ; empty where the rig came or went.' }),
+})
 
 export const RIG_PROVISION_STEPS = ['clone', 'packs', 'config'] as const
-export const RigProvisionProgressPayload = Type.Object(
-  {
-    request_id: RequestId,
-    rig: Type.String(),
-    step: Type.Enum(RIG_PROVISION_STEPS),
-    detail: Type.Optional(Type.String()),
-    warn: Type.Optional(Type.Boolean({ description: 'True: something to look at, but it goes on.' })),
-  },
-  { $id: 'RigProvisionProgressPayload', additionalProperties: false },
-)
+export const RigProvisionProgressPayload = component('RigProvisionProgressPayload', {
+  request_id: RequestId,
+  rig: string(),
+  step: choice(RIG_PROVISION_STEPS),
+  detail: optional(string()),
+  warn: optional(boolean({ description: 'True: something to look at, but it goes on.' })),
+})
 
-export const RigCreateSucceededPayload = Type.Object(
-  { request_id: RequestId, rig: Type.String(), prefix: Type.String(), default_branch: Type.Optional(Type.String()) },
-  { $id: 'RigCreateSucceededPayload', additionalProperties: false },
-)
+export const RigCreateSucceededPayload = component('RigCreateSucceededPayload', {
+  request_id: RequestId,
+  rig: string(),
+  prefix: string(),
+  default_branch: optional(string()),
+})
 
-const AgentPayload = Type.Object(
-  {
-    agent: Type.String({ description: 'Qualified name.' }),
-    changed: Type.Array(Type.String(), { description: 'Fields of its definition; empty where it came or went.' }),
-  },
-  { $id: 'AgentPayload', additionalProperties: false },
-)
+const AgentPayload = component('AgentPayload', {
+  agent: string({ description: 'Qualified name.' }),
+  changed: array(string(), { description: 'Fields of its definition; empty where it came or went.' }),
+})
 
 interface EventTypeEntry {
-  readonly payload: TSchema
+  readonly payload: Schema
   /** Whose log it is in (decision 12). */
   readonly log: 'supervisor' | 'city'
   readonly emittedBy: string

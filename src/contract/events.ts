@@ -1,8 +1,22 @@
 /** The event bus: envelopes, lists, streams, emit (spec §4, §6; sheet 02; decisions 5, 6, 12–17). */
-import Type, { type Static, type TSchema } from 'typebox'
+
 import { CityNameParam, durationSchema, JsonObject, Timestamp } from './base/names.ts'
 import { operation } from './base/operation.ts'
 import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
+import {
+  array,
+  boolean,
+  component,
+  integer,
+  literal,
+  object,
+  optional,
+  raw,
+  type Schema,
+  type Static,
+  string,
+  union,
+} from './base/schema.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPE_PATTERN, EVENT_TYPES } from './event-types.ts'
 
 /** Encoded envelope of one event, in bytes. */
@@ -29,53 +43,49 @@ const camel = (type: string): string =>
     .map((part) => part.slice(0, 1).toUpperCase() + part.slice(1))
     .join('')
 
-function variant(name: string, type: TSchema, payload: TSchema, tagged: boolean): TSchema {
-  return Type.Object(
-    {
-      seq: Type.Integer({
-        minimum: 1,
-        maximum: Number.MAX_SAFE_INTEGER,
-        description: 'Position in its log; gap-free.',
-      }),
-      type,
-      ts: Timestamp,
-      actor: Type.String({ minLength: 1, description: 'Who did it; `supervisor` where it was the service itself.' }),
-      subject: Type.Optional(Type.String({ description: 'Id of what it is about.' })),
-      message: Type.Optional(Type.String({ description: 'For people.' })),
-      payload,
-      ...(tagged
-        ? { city: Type.String({ description: 'Name of the city; `__supervisor__` for the supervisor itself.' }) }
-        : {}),
-    },
-    { $id: name, additionalProperties: false },
-  )
+function variant(name: string, type: Schema, payload: Schema, tagged: boolean): Schema {
+  return component(name, {
+    seq: integer({
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'Position in its log; gap-free.',
+    }),
+    type,
+    ts: Timestamp,
+    actor: string({ minLength: 1, description: 'Who did it; `supervisor` where it was the service itself.' }),
+    subject: optional(string({ description: 'Id of what it is about.' })),
+    message: optional(string({ description: 'For people.' })),
+    payload,
+    ...(tagged
+      ? { city: string({ description: 'Name of the city; `__supervisor__` for the supervisor itself.' }) }
+      : {}),
+  })
 }
 
 /**
  * One variant per known type and one for all custom types. The known ones are a union of their own, because only they
  * are told apart by a discriminator: OpenAPI calls every value wrong that a discriminator does not list.
  */
-function envelope(name: string, tagged: boolean): TSchema {
+function envelope(name: string, tagged: boolean): Schema {
   const known = EVENT_TYPE_NAMES.map((type) =>
-    variant(`${name}${camel(type)}`, Type.Literal(type), EVENT_TYPES[type].payload, tagged),
+    variant(`${name}${camel(type)}`, literal(type), EVENT_TYPES[type].payload, tagged),
   )
-  const customType = Type.Unsafe<string>({
+  const customType = raw<string>({
     type: 'string',
     pattern: EVENT_TYPE_PATTERN,
     not: { enum: [...EVENT_TYPE_NAMES] },
   })
   const custom = variant(`${name}Custom`, customType, JsonObject, tagged)
-  return Type.Union([Type.Union(known, { $id: `${name}Known` }), custom], { $id: name })
+  return union([union(known, { $id: `${name}Known` }), custom], { $id: name })
 }
 
-const alias = <T>(name: string, of: TSchema, description: string) =>
-  Type.Unsafe<T>({ $id: name, anyOf: [of], description })
+const alias = <T>(name: string, of: Schema, description: string) => raw<T>({ $id: name, anyOf: [of], description })
 
 const TypedEnvelope = envelope('TypedEventStreamEnvelope', false)
 const TypedTaggedEnvelope = envelope('TypedTaggedEventStreamEnvelope', true)
 /** The command line's list lines. */
-export const TypedEventStreamEnvelope = Type.Unsafe<EventEnvelope>(TypedEnvelope)
-export const TypedTaggedEventStreamEnvelope = Type.Unsafe<TaggedEventEnvelope>(TypedTaggedEnvelope)
+export const TypedEventStreamEnvelope = raw<EventEnvelope>(TypedEnvelope)
+export const TypedTaggedEventStreamEnvelope = raw<TaggedEventEnvelope>(TypedTaggedEnvelope)
 /** Data of the streams. */
 export const EventStreamEnvelope = alias<EventEnvelope>(
   'EventStreamEnvelope',
@@ -95,79 +105,70 @@ export const WireTaggedEvent = alias<TaggedEventEnvelope>(
   'Item of the event list of all cities.',
 )
 
-export const HeartbeatEvent = Type.Object(
-  { timestamp: Timestamp },
-  { $id: 'HeartbeatEvent', additionalProperties: false },
-)
+export const HeartbeatEvent = component('HeartbeatEvent', { timestamp: Timestamp })
 
 export const ListBodyWireEvent = listBody('ListBodyWireEvent', WireEvent)
-export const SupervisorEventListOutputBody = Type.Object(
-  {
-    items: Type.Array(WireTaggedEvent),
-    total: Type.Integer({ minimum: 0, description: 'Size of the whole filtered set.' }),
-    total_capped: Type.Optional(Type.Boolean({ description: 'True: there are more than `total`.' })),
-    event_cursor: Type.String({
-      description: 'Composite cursor taken before the read: a stream after it loses nothing.',
-    }),
-    next_cursor: Type.Optional(Type.String({ description: 'Present if and only if there may be more.' })),
-    partial: Type.Optional(Type.Boolean({ description: 'True: some log could not be read.' })),
-    partial_errors: Type.Optional(Type.Array(Type.String(), { description: '`<city>: <message>`, one per failure.' })),
-  },
-  { $id: 'SupervisorEventListOutputBody', additionalProperties: false },
-)
+export const SupervisorEventListOutputBody = component('SupervisorEventListOutputBody', {
+  items: array(WireTaggedEvent),
+  total: integer({ minimum: 0, description: 'Size of the whole filtered set.' }),
+  total_capped: optional(boolean({ description: 'True: there are more than `total`.' })),
+  event_cursor: string({
+    description: 'Composite cursor taken before the read: a stream after it loses nothing.',
+  }),
+  next_cursor: optional(string({ description: 'Present if and only if there may be more.' })),
+  partial: optional(boolean({ description: 'True: some log could not be read.' })),
+  partial_errors: optional(array(string(), { description: '`<city>: <message>`, one per failure.' })),
+})
 
-export const EventEmitRequest = Type.Object(
-  {
-    type: Type.String({
-      minLength: 1,
-      maxLength: 128,
-      pattern: EVENT_TYPE_PATTERN,
-      examples: ['deploy.done'],
-      description: 'Dotted lower case. Types under a prefix of the service are refused with 422.',
-    }),
-    actor: Type.String({ minLength: 1, maxLength: 256, examples: ['ci'] }),
-    subject: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
-    message: Type.Optional(Type.String({ maxLength: 16_384 })),
-    payload: Type.Optional(JsonObject),
-  },
-  { $id: 'EventEmitRequest', additionalProperties: false },
-)
+export const EventEmitRequest = component('EventEmitRequest', {
+  type: string({
+    minLength: 1,
+    maxLength: 128,
+    pattern: EVENT_TYPE_PATTERN,
+    examples: ['deploy.done'],
+    description: 'Dotted lower case. Types under a prefix of the service are refused with 422.',
+  }),
+  actor: string({ minLength: 1, maxLength: 256, examples: ['ci'] }),
+  subject: optional(string({ minLength: 1, maxLength: 256 })),
+  message: optional(string({ maxLength: 16_384 })),
+  payload: optional(JsonObject),
+})
 export type EventEmitRequest = Static<typeof EventEmitRequest>
 
-export const EventEmitOutputBody = Type.Object(
-  { status: Type.Literal('recorded'), seq: Type.Integer({ minimum: 1 }) },
-  { $id: 'EventEmitOutputBody', additionalProperties: false },
-)
+export const EventEmitOutputBody = component('EventEmitOutputBody', {
+  status: literal('recorded'),
+  seq: integer({ minimum: 1 }),
+})
 
 /** An exact type, or a prefix: `bead.*`. */
-const TypeFilter = Type.String({ minLength: 1, maxLength: 128, pattern: '^[a-z0-9_-]+(\\.[a-z0-9_-]+)*(\\.\\*)?$' })
+const TypeFilter = string({ minLength: 1, maxLength: 128, pattern: '^[a-z0-9_-]+(\\.[a-z0-9_-]+)*(\\.\\*)?$' })
 const FilterQuery = {
-  type: Type.Optional(
-    Type.Array(TypeFilter, {
+  type: optional(
+    array(TypeFilter, {
       minItems: 1,
       maxItems: 50,
       description: 'Event type, repeatable; `bead.*` for all below a prefix.',
     }),
   ),
-  actor: Type.Optional(Type.String({ minLength: 1, maxLength: 256, description: 'Exact actor.' })),
-  subject: Type.Optional(Type.String({ minLength: 1, maxLength: 256, description: 'Exact subject.' })),
+  actor: optional(string({ minLength: 1, maxLength: 256, description: 'Exact actor.' })),
+  subject: optional(string({ minLength: 1, maxLength: 256, description: 'Exact subject.' })),
 }
 const ListQuery = {
   ...FilterQuery,
-  payload_match: Type.Optional(
-    Type.Array(Type.String({ minLength: 2, maxLength: 1024, pattern: '^[^=]+=' }), {
+  payload_match: optional(
+    array(string({ minLength: 2, maxLength: 1024, pattern: '^[^=]+=' }), {
       minItems: 1,
       maxItems: 20,
       description:
         '`key=value`, repeatable: only events whose payload has this value there; `bead.issue_type=bug` looks into nested objects. Several: all of them.',
     }),
   ),
-  since: Type.Optional(durationSchema('Only events at most this old.')),
-  until: Type.Optional(durationSchema('Only events at least this old.')),
+  since: optional(durationSchema('Only events at most this old.')),
+  until: optional(durationSchema('Only events at least this old.')),
   ...PageQuery,
   ...OrderQuery,
 }
-const cityParams = Type.Object({ cityName: CityNameParam })
+const cityParams = object({ cityName: CityNameParam })
 const heartbeat = {
   event: 'heartbeat',
   data: HeartbeatEvent,
@@ -182,14 +183,11 @@ export const listEvents = operation({
   summary: 'List events of all cities',
   description:
     'Every registered city, stopped ones too, and the supervisor itself; newest first, by time and then city.',
-  query: Type.Object(
-    {
-      ...ListQuery,
-      city: Type.Optional(Type.String({ minLength: 1, description: 'Only this city (events tagged with it).' })),
-      after_cursor: Type.Optional(Type.String({ description: 'Only events after this composite cursor.' })),
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    ...ListQuery,
+    city: optional(string({ minLength: 1, description: 'Only this city (events tagged with it).' })),
+    after_cursor: optional(string({ description: 'Only events after this composite cursor.' })),
+  }),
   replies: { 200: SupervisorEventListOutputBody },
   problems: ['invalid-cursor', 'cursor-expired', 'unavailable'],
 })
@@ -202,13 +200,10 @@ export const streamEvents = operation({
   summary: 'Stream events of all cities',
   description:
     'Server-sent events. Without a cursor the stream starts at the head; `0` replays everything retained. Cities that come later are included.',
-  query: Type.Object(
-    {
-      ...FilterQuery,
-      after_cursor: Type.Optional(Type.String({ description: 'Composite cursor: `event_cursor` or a frame’s `id:`.' })),
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    ...FilterQuery,
+    after_cursor: optional(string({ description: 'Composite cursor: `event_cursor` or a frame’s `id:`.' })),
+  }),
   headers: ['Last-Event-ID'],
   replies: {},
   frames: [
@@ -231,14 +226,11 @@ export const listCityEvents = operation({
   summary: "List a city's events",
   description: 'Newest first.',
   params: cityParams,
-  query: Type.Object(
-    {
-      ...ListQuery,
-      after_seq: Type.Optional(Type.String({ description: 'Only events after this sequence number.' })),
-      ...BlockingQuery,
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    ...ListQuery,
+    after_seq: optional(string({ description: 'Only events after this sequence number.' })),
+    ...BlockingQuery,
+  }),
   replies: { 200: ListBodyWireEvent },
   replyHeaders: ['X-SVC-Index'],
   problems: ['invalid-cursor', 'cursor-expired'],
@@ -268,13 +260,10 @@ export const streamCityEvents = operation({
   summary: "Stream a city's events",
   description: 'Server-sent events. Ends when the city stops running, after everything in its log was sent.',
   params: cityParams,
-  query: Type.Object(
-    {
-      ...FilterQuery,
-      after_seq: Type.Optional(Type.String({ description: 'Sequence number; `0` replays everything retained.' })),
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    ...FilterQuery,
+    after_seq: optional(string({ description: 'Sequence number; `0` replays everything retained.' })),
+  }),
   headers: ['Last-Event-ID'],
   replies: {},
   frames: [{ event: 'event', data: EventStreamEnvelope, id: 'sequence number', description: 'One event.' }, heartbeat],

@@ -1,32 +1,39 @@
 /** Health, readiness and the machine-readable documents (sheet 01 §6; decisions 22, 23). */
-import Type, { type Static } from 'typebox'
+
 import { CityNameParam, Timestamp } from './base/names.ts'
 import { operation } from './base/operation.ts'
+import {
+  array,
+  boolean,
+  choice,
+  component,
+  integer,
+  number,
+  object,
+  optional,
+  raw,
+  type Static,
+  string,
+} from './base/schema.ts'
 
-export const HealthCheck = Type.Object(
-  {
-    name: Type.String({ description: 'For example `event_loop`, `reconciler`, `log_lag`, `storage`.' }),
-    status: Type.Enum(['ok', 'degraded']),
-    value: Type.Optional(Type.Number({ description: 'In the unit of the name, for example milliseconds.' })),
-    unit: Type.Optional(Type.String()),
-    detail: Type.Optional(Type.String()),
-  },
-  { $id: 'HealthCheck', additionalProperties: false },
-)
+export const HealthCheck = component('HealthCheck', {
+  name: string({ description: 'For example `event_loop`, `reconciler`, `log_lag`, `storage`.' }),
+  status: choice(['ok', 'degraded']),
+  value: optional(number({ description: 'In the unit of the name, for example milliseconds.' })),
+  unit: optional(string()),
+  detail: optional(string()),
+})
 export type HealthCheck = Static<typeof HealthCheck>
 
-export const HealthBody = Type.Object(
-  {
-    status: Type.Enum(['ok', 'degraded']),
-    version: Type.String(),
-    uptime_sec: Type.Integer({ minimum: 0 }),
-    cities_total: Type.Integer({ minimum: 0 }),
-    cities_running: Type.Integer({ minimum: 0 }),
-    cities_failed: Type.Integer({ minimum: 0 }),
-    checks: Type.Array(HealthCheck),
-  },
-  { $id: 'HealthBody', additionalProperties: false },
-)
+export const HealthBody = component('HealthBody', {
+  status: choice(['ok', 'degraded']),
+  version: string(),
+  uptime_sec: integer({ minimum: 0 }),
+  cities_total: integer({ minimum: 0 }),
+  cities_running: integer({ minimum: 0 }),
+  cities_failed: integer({ minimum: 0 }),
+  checks: array(HealthCheck),
+})
 export type HealthBody = Static<typeof HealthBody>
 
 export const PROBE_STATES = [
@@ -37,70 +44,50 @@ export const PROBE_STATES = [
   'probe_error',
   'unknown',
 ] as const
-export const ProbeState = Type.Enum(PROBE_STATES, {
+export const ProbeState = choice(PROBE_STATES, {
   $id: 'ProbeState',
   description: '`unknown`: not probed yet; everything else is what the probe saw at `observed_at`.',
 })
 export type ProbeState = Static<typeof ProbeState>
 
-export const ReadinessItem = Type.Object(
-  {
-    name: Type.String(),
-    kind: Type.Enum(['provider', 'tool']),
-    display_name: Type.String(),
-    status: ProbeState,
-    detail: Type.Optional(Type.String()),
-    observed_at: Type.Optional(Timestamp),
-  },
-  { $id: 'ReadinessItem', additionalProperties: false },
-)
+export const ReadinessItem = component('ReadinessItem', {
+  name: string(),
+  kind: choice(['provider', 'tool']),
+  display_name: string(),
+  status: ProbeState,
+  detail: optional(string()),
+  observed_at: optional(Timestamp),
+})
 export type ReadinessItem = Static<typeof ReadinessItem>
-export const ReadinessResponse = Type.Object(
-  { items: Type.Unsafe<{ [name: string]: ReadinessItem }>({ type: 'object', additionalProperties: ReadinessItem }) },
-  { $id: 'ReadinessResponse', additionalProperties: false },
-)
+export const ReadinessResponse = component('ReadinessResponse', {
+  items: raw<{ [name: string]: ReadinessItem }>({ type: 'object', additionalProperties: ReadinessItem }),
+})
 
-export const ProviderReadiness = Type.Object(
-  {
-    display_name: Type.String(),
-    status: ProbeState,
-    detail: Type.Optional(Type.String()),
-    observed_at: Type.Optional(Timestamp),
-  },
-  { $id: 'ProviderReadiness', additionalProperties: false },
-)
-export const ProviderReadinessResponse = Type.Object(
-  {
-    providers: Type.Unsafe<{ [name: string]: Static<typeof ProviderReadiness> }>({
-      type: 'object',
-      additionalProperties: ProviderReadiness,
-    }),
-  },
-  { $id: 'ProviderReadinessResponse', additionalProperties: false },
-)
+export const ProviderReadiness = component('ProviderReadiness', {
+  display_name: string(),
+  status: ProbeState,
+  detail: optional(string()),
+  observed_at: optional(Timestamp),
+})
+export const ProviderReadinessResponse = component('ProviderReadinessResponse', {
+  providers: raw<{ [name: string]: Static<typeof ProviderReadiness> }>({
+    type: 'object',
+    additionalProperties: ProviderReadiness,
+  }),
+})
 
-const fresh = Type.Optional(
-  Type.Boolean({ description: 'Wait for a new probe instead of the last one (at most 5 s).' }),
-)
-const readinessQuery = Type.Object(
-  {
-    items: Type.Optional(
-      Type.String({ minLength: 1, description: 'Comma-separated providers and tools.', examples: ['claude,git'] }),
-    ),
-    fresh,
-  },
-  { additionalProperties: false },
-)
-const providerQuery = Type.Object(
-  {
-    providers: Type.Optional(
-      Type.String({ minLength: 1, description: 'Comma-separated providers.', examples: ['claude,shell'] }),
-    ),
-    fresh,
-  },
-  { additionalProperties: false },
-)
-const params = Type.Object({ cityName: CityNameParam })
+const fresh = optional(boolean({ description: 'Wait for a new probe instead of the last one (at most 5 s).' }))
+const readinessQuery = object({
+  items: optional(
+    string({ minLength: 1, description: 'Comma-separated providers and tools.', examples: ['claude,git'] }),
+  ),
+  fresh,
+})
+const providerQuery = object({
+  providers: optional(string({ minLength: 1, description: 'Comma-separated providers.', examples: ['claude,shell'] })),
+  fresh,
+})
+const params = object({ cityName: CityNameParam })
 const family = 'Health and readiness'
 
 export const getHealth = operation({
@@ -173,7 +160,7 @@ export const getMetrics = operation({
   summary: 'Metrics in Prometheus text format',
   description:
     'Counters and histograms of the supervisor, for scraping; their names start with `svc_`, those of the process with `process_` and `nodejs_`.',
-  replies: { 200: Type.String() },
+  replies: { 200: string() },
   mediaType: 'text/plain',
   problems: [],
 })

@@ -10,7 +10,6 @@
 import { REQUEST_HEADERS, RESPONSE_HEADERS, type RequestHeader, type ResponseHeader } from './base/headers.ts'
 import { type Frame, isMutation, LINES_TYPE, type Operation, pathParameters, problemsOf } from './base/operation.ts'
 import { ErrorModel, PROBLEM_CODES, PROBLEMS, type ProblemCode, problemUrn } from './base/problems.ts'
-import { ofAnyKey } from './base/records.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPES, RESERVED_PREFIXES } from './event-types.ts'
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonMap
@@ -202,8 +201,8 @@ class Components {
 
   #keywords(source: object): JsonMap {
     const out: Record<string, Json> = {}
-    for (const [keyword, value] of Object.entries(ofAnyKey(source))) {
-      if (keyword === '$id' || keyword.startsWith('~') || OURS.has(keyword) || value === undefined) continue
+    for (const [keyword, value] of Object.entries(source)) {
+      if (keyword === '$id' || OURS.has(keyword) || value === undefined) continue
       if (keyword === '$defs') this.#hoist(value)
       else out[keyword] = this.#keyword(keyword, value)
     }
@@ -320,8 +319,8 @@ function parametersOf(operation: Operation, components: Components): JsonMap[] {
     if (schema === undefined) throw new Error(`${operation.id}: no schema for {${name}} in the path`)
     return { name, in: 'path', required: true, ...described(schema, components) }
   })
-  const required: readonly string[] = query?.required ?? []
-  const search = Object.entries(query?.properties ?? {}).map(([name, source]) => {
+  const { properties = {}, required = [] } = query ?? {}
+  const search = Object.entries(properties).map(([name, source]) => {
     const { schema, ...rest } = described(source, components)
     const repeatable = isMap(schema) && schema.type === 'array' ? { style: 'form', explode: true } : {}
     return { name, in: 'query', required: required.includes(name), ...rest, ...repeatable, schema }

@@ -1,8 +1,9 @@
 /** Packs of a city: what it imports, from where, pinned to what (sheet 07 §§5, 7; decisions 35, 36). */
-import Type, { type Static } from 'typebox'
+
 import { CityNameParam, Revision, Timestamp } from './base/names.ts'
 import { operation } from './base/operation.ts'
 import { listBody } from './base/paging.ts'
+import { array, boolean, choice, component, literal, object, optional, type Static, string } from './base/schema.ts'
 import { AsyncAcceptedResponse } from './requests.ts'
 
 export const PACK_NAME_PATTERN = '^[a-z0-9][a-z0-9_-]{0,63}$'
@@ -11,103 +12,91 @@ export const RESERVED_PACK_NAMES = ['install', 'upgrade', 'check'] as const
 const PACK_KINDS = ['builtin', 'local', 'git'] as const
 const PACK_STATES = ['installed', 'missing', 'stale', 'drifted'] as const
 
-const PackScope = Type.String({
+const PackScope = string({
   pattern: '^(city|default-rig|rig:[A-Za-z0-9][A-Za-z0-9._-]{0,63})$',
   description: '`city`, `rig:<name>`, or `default-rig` for what every later rig imports.',
 })
 
-const PackPin = Type.Object(
+const PackPin = component(
+  'PackPin',
   {
-    version: Type.String({ description: 'Tag, or `sha:<commit>`.' }),
-    commit: Type.String(),
-    content_hash: Type.String({ description: '`sha256:` over the whole checkout.' }),
-    subpath: Type.String({ description: 'Directory of the pack in its repository; empty for the whole.' }),
+    version: string({ description: 'Tag, or `sha:<commit>`.' }),
+    commit: string(),
+    content_hash: string({ description: '`sha256:` over the whole checkout.' }),
+    subpath: string({ description: 'Directory of the pack in its repository; empty for the whole.' }),
     fetched: Timestamp,
   },
-  { $id: 'PackPin', additionalProperties: false, description: 'Its entry in `packs.lock`.' },
+  { description: 'Its entry in `packs.lock`.' },
 )
 
-const names = Type.Array(Type.String())
-const PackProvides = Type.Object(
+const names = array(string())
+const PackProvides = component(
+  'PackProvides',
   { agents: names, formulas: names, orders: names, skills: names, mcp: names, commands: names, doctor: names },
   {
-    $id: 'PackProvides',
-    additionalProperties: false,
     description: 'Names of what it brings, by the conventions of its directories.',
   },
 )
 
-export const Pack = Type.Object(
-  {
-    name: Type.String({ description: 'Binding: what the importer calls it.' }),
-    scope: PackScope,
-    kind: Type.Enum(PACK_KINDS),
-    source: Type.String(),
-    version: Type.Optional(Type.String({ description: 'Constraint, as declared.' })),
-    file: Type.String({ description: 'File of the city that declares it.' }),
-    pin: Type.Optional(PackPin),
-    state: Type.Enum(PACK_STATES, {
-      description:
-        '`missing`: not in the lock or the cache; `stale`: the lock does not fit the constraint; `drifted`: the cached content was changed.',
-    }),
-    provides: PackProvides,
-    revision: Revision,
-  },
-  { $id: 'Pack', additionalProperties: false },
-)
+export const Pack = component('Pack', {
+  name: string({ description: 'Binding: what the importer calls it.' }),
+  scope: PackScope,
+  kind: choice(PACK_KINDS),
+  source: string(),
+  version: optional(string({ description: 'Constraint, as declared.' })),
+  file: string({ description: 'File of the city that declares it.' }),
+  pin: optional(PackPin),
+  state: choice(PACK_STATES, {
+    description:
+      '`missing`: not in the lock or the cache; `stale`: the lock does not fit the constraint; `drifted`: the cached content was changed.',
+  }),
+  provides: PackProvides,
+  revision: Revision,
+})
 export type Pack = Static<typeof Pack>
 
-export const PackAddRequest = Type.Object(
-  {
-    source: Type.String({
-      minLength: 1,
-      maxLength: 2048,
-      examples: ['./packs/review'],
-      description:
-        '`https://`, `http://`, `ssh://` or `git@host:path` with the directory after `//`, `github.com/o/r`, a path inside the city, or `builtin:<name>`.',
+export const PackAddRequest = component('PackAddRequest', {
+  source: string({
+    minLength: 1,
+    maxLength: 2048,
+    examples: ['./packs/review'],
+    description:
+      '`https://`, `http://`, `ssh://` or `git@host:path` with the directory after `//`, `github.com/o/r`, a path inside the city, or `builtin:<name>`.',
+  }),
+  name: optional(
+    string({
+      pattern: PACK_NAME_PATTERN,
+      description: 'Binding; from the source where absent. Not `install`, `upgrade` or `check`.',
     }),
-    name: Type.Optional(
-      Type.String({
-        pattern: PACK_NAME_PATTERN,
-        description: 'Binding; from the source where absent. Not `install`, `upgrade` or `check`.',
-      }),
-    ),
-    version: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 200,
-        description: '`^1.4`, `~1.4`, `>=1,<2`, an exact one or `sha:<commit>`; the highest release where absent.',
-      }),
-    ),
-    scope: Type.Optional(PackScope),
-  },
-  { $id: 'PackAddRequest', additionalProperties: false },
-)
+  ),
+  version: optional(
+    string({
+      minLength: 1,
+      maxLength: 200,
+      description: '`^1.4`, `~1.4`, `>=1,<2`, an exact one or `sha:<commit>`; the highest release where absent.',
+    }),
+  ),
+  scope: optional(PackScope),
+})
 export type PackAddRequest = Static<typeof PackAddRequest>
 
-const PackUpgradeRequest = Type.Object(
-  {
-    names: Type.Optional(
-      Type.Array(Type.String({ minLength: 1 }), {
-        minItems: 1,
-        maxItems: 1000,
-        description: 'Imports to choose anew; all where absent.',
-      }),
-    ),
-  },
-  { $id: 'PackUpgradeRequest', additionalProperties: false },
-)
+const PackUpgradeRequest = component('PackUpgradeRequest', {
+  names: optional(
+    array(string({ minLength: 1 }), {
+      minItems: 1,
+      maxItems: 1000,
+      description: 'Imports to choose anew; all where absent.',
+    }),
+  ),
+})
 
-const DeletedPack = Type.Object(
-  {
-    status: Type.Literal('deleted'),
-    name: Type.String(),
-    scope: PackScope,
-    source: Type.String(),
-    revision: Type.String({ description: 'Of the configuration without it.' }),
-  },
-  { $id: 'DeletedPack', additionalProperties: false },
-)
+const DeletedPack = component('DeletedPack', {
+  status: literal('deleted'),
+  name: string(),
+  scope: PackScope,
+  source: string(),
+  revision: string({ description: 'Of the configuration without it.' }),
+})
 
 const PACK_ISSUE_CODES = [
   'invalid-file',
@@ -125,41 +114,35 @@ const PACK_ISSUE_CODES = [
   'missing-local-pack',
   'foreign-file',
 ] as const
-export const PackIssue = Type.Object(
-  {
-    code: Type.Enum(PACK_ISSUE_CODES),
-    severity: Type.Enum(['error', 'warning']),
-    name: Type.Optional(Type.String({ description: 'Bindings from the outermost inwards, joined by dots.' })),
-    scope: Type.Optional(PackScope),
-    message: Type.String(),
-    hint: Type.Optional(Type.String()),
-  },
-  { $id: 'PackIssue', additionalProperties: false },
-)
+export const PackIssue = component('PackIssue', {
+  code: choice(PACK_ISSUE_CODES),
+  severity: choice(['error', 'warning']),
+  name: optional(string({ description: 'Bindings from the outermost inwards, joined by dots.' })),
+  scope: optional(PackScope),
+  message: string(),
+  hint: optional(string()),
+})
 export type PackIssue = Static<typeof PackIssue>
 
-export const PackCheckResult = Type.Object(
-  { ok: Type.Boolean({ description: 'True: no errors; there may be warnings.' }), issues: Type.Array(PackIssue) },
-  { $id: 'PackCheckResult', additionalProperties: false },
-)
+export const PackCheckResult = component('PackCheckResult', {
+  ok: boolean({ description: 'True: no errors; there may be warnings.' }),
+  issues: array(PackIssue),
+})
 export type PackCheckResult = Static<typeof PackCheckResult>
 
-const params = Type.Object({ cityName: CityNameParam })
-const itemParams = Type.Object({
+const params = object({ cityName: CityNameParam })
+const itemParams = object({
   cityName: CityNameParam,
-  name: Type.String({ minLength: 1, description: 'Binding of the pack.', examples: ['core'] }),
+  name: string({ minLength: 1, description: 'Binding of the pack.', examples: ['core'] }),
 })
-const scopeQuery = Type.Object(
-  {
-    scope: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: 'Where several import under one name; the city where absent, else the only one.',
-      }),
-    ),
-  },
-  { additionalProperties: false },
-)
+const scopeQuery = object({
+  scope: optional(
+    string({
+      minLength: 1,
+      description: 'Where several import under one name; the city where absent, else the only one.',
+    }),
+  ),
+})
 
 export const listPacks = operation({
   id: 'list-packs',

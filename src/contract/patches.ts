@@ -1,15 +1,16 @@
 /** Patches: a city's edits of agents, rigs and providers that another layer defines (sheet 07 §§8.2, 8.3). */
-import Type, { type TSchema } from 'typebox'
+
 import { mergePatchBody } from './base/merge-patch.ts'
 import { CityNameParam, Revision } from './base/names.ts'
 import { operation } from './base/operation.ts'
 import { listBody } from './base/paging.ts'
+import { choice, component, integer, literal, object, optional, raw, type Schema, string } from './base/schema.ts'
 import { AgentPatch, ProviderPatch, RigPatch } from './config-schema.ts'
 
 export const PATCH_KINDS = ['agents', 'rigs', 'providers'] as const
 export type PatchKind = (typeof PATCH_KINDS)[number]
 
-type Fields = Record<string, TSchema>
+type Fields = Record<string, Schema>
 /** What a patch says, by field; the schemas below are the exact sets. */
 export interface PatchFields {
   readonly name: string
@@ -23,13 +24,13 @@ export interface PatchItem extends PatchFields {
 }
 
 const typed = <T>(id: string, properties: Fields, description: string) =>
-  Type.Unsafe<T>({ ...Type.Object(properties, { additionalProperties: false }), $id: id, description })
+  raw<T>({ ...object(properties), $id: id, description })
 
 const named = (fields: Fields, description: string): Fields => ({
   ...fields,
-  name: Type.String({ minLength: 1, description }),
+  name: string({ minLength: 1, description }),
 })
-const dir = Type.Optional(Type.String({ description: 'Rig that the agent is in; absent or empty: the city.' }))
+const dir = optional(string({ description: 'Rig that the agent is in; absent or empty: the city.' }))
 
 const FIELDS = {
   agents: { ...named(AgentPatch.properties, 'Agent, as `[<binding>.]<name>`.'), dir },
@@ -45,8 +46,8 @@ const itemOf = (id: string, fields: Fields) =>
     id,
     {
       ...fields,
-      file: Type.String({ description: 'File that has the patch.' }),
-      line: Type.Integer({ minimum: 0 }),
+      file: string({ description: 'File that has the patch.' }),
+      line: integer({ minimum: 0 }),
       revision: Revision,
     },
     `A patch. ${SEMANTICS} Values of \`env\` are masked.`,
@@ -60,7 +61,7 @@ const bodyOf = (id: string, fields: Fields) => typed<PatchFields>(id, fields, `A
 const namelessOf = (id: string, { name: _, ...fields }: Fields) =>
   typed<Partial<PatchFields>>(
     id,
-    { ...fields, name: Type.Optional(Type.String({ description: 'The one of the path.' })) },
+    { ...fields, name: optional(string({ description: 'The one of the path.' })) },
     `A whole patch; what it is about stands in the path. ${SEMANTICS}`,
   )
 const mergeOf = (id: string, { name: _, dir: __, ...fields }: Fields) =>
@@ -82,31 +83,28 @@ const MERGES = {
   providers: mergeOf('ProviderPatchChange', FIELDS.providers),
 }
 
-export const DeletedPatch = Type.Object(
-  {
-    status: Type.Literal('deleted'),
-    kind: Type.Enum(PATCH_KINDS),
-    name: Type.String(),
-    dir: Type.Optional(Type.String()),
-    revision: Type.String({ description: 'Of the configuration without it.' }),
-  },
-  { $id: 'DeletedPatch', additionalProperties: false },
-)
+export const DeletedPatch = component('DeletedPatch', {
+  status: literal('deleted'),
+  kind: choice(PATCH_KINDS),
+  name: string(),
+  dir: optional(string()),
+  revision: string({ description: 'Of the configuration without it.' }),
+})
 
 const root = '/v0/city/{cityName}/patches'
-const cityParams = Type.Object({ cityName: CityNameParam })
-const target = (description: string, example: string) => Type.String({ minLength: 1, description, examples: [example] })
-const agentParams = Type.Object({
+const cityParams = object({ cityName: CityNameParam })
+const target = (description: string, example: string) => string({ minLength: 1, description, examples: [example] })
+const agentParams = object({
   cityName: CityNameParam,
   base: target('Agent of the city, as `[<binding>.]<name>`.', 'worker'),
 })
-const rigAgentParams = Type.Object({
+const rigAgentParams = object({
   cityName: CityNameParam,
   dir: target('Rig that the agent is in.', 'shop'),
   base: target('Agent of the rig, as `[<binding>.]<name>`.', 'worker'),
 })
-const rigParams = Type.Object({ cityName: CityNameParam, name: target('Name of the rig.', 'shop') })
-const providerParams = Type.Object({ cityName: CityNameParam, name: target('Name of the provider.', 'shell') })
+const rigParams = object({ cityName: CityNameParam, name: target('Name of the rig.', 'shop') })
+const providerParams = object({ cityName: CityNameParam, name: target('Name of the provider.', 'shell') })
 
 const replyHeaders = ['X-SVC-Index', 'ETag'] as const
 const writeProblems = ['conflict-config', 'invalid-config'] as const

@@ -1,34 +1,49 @@
 /** Providers: the programs that agents run on, as a city has them (sheet 07 §§2.4, 8.4; decisions 29, 33). */
-import Type, { type Static } from 'typebox'
+
 import { mergePatchBody } from './base/merge-patch.ts'
 import { CityNameParam, Revision } from './base/names.ts'
 import { operation } from './base/operation.ts'
 import { listBody } from './base/paging.ts'
+import {
+  array,
+  boolean,
+  component,
+  described,
+  integer,
+  literal,
+  object,
+  optional,
+  record,
+  type Static,
+  string,
+} from './base/schema.ts'
 import { Provider } from './config-schema.ts'
 
 export const PROVIDER_NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]*$'
 /** A path of its own, so no provider can have this name. */
 export const RESERVED_PROVIDER_NAME = 'public'
 
-export const ProviderSpec = Type.Object(
+export const ProviderSpec = component(
+  'ProviderSpec',
   { ...Provider.properties },
-  { $id: 'ProviderSpec', additionalProperties: false, description: 'The fields of `[providers.<name>]`.' },
+  { description: 'The fields of `[providers.<name>]`.' },
 )
 export type ProviderSpec = Static<typeof ProviderSpec>
 
 const { command, args, acp_command, acp_args, prompt_mode, prompt_flag, ready_delay_ms, env, display_name, base } =
   Provider.properties
 
-export const ProviderInfo = Type.Object(
+export const ProviderInfo = component(
+  'ProviderInfo',
   {
-    name: Type.String(),
+    name: string(),
     display_name,
-    builtin: Type.Boolean({ description: 'There is a built-in provider of this name.' }),
-    city_level: Type.Boolean({
+    builtin: boolean({ description: 'There is a built-in provider of this name.' }),
+    city_level: boolean({
       description: 'Declared in files; what is not can be read, and declared under its name.',
     }),
     base,
-    chain: Type.Array(Type.String(), {
+    chain: array(string(), {
       description: '`provider:<name>` and `builtin:<name>`, from itself to the last base.',
     }),
     command,
@@ -39,55 +54,45 @@ export const ProviderInfo = Type.Object(
     prompt_flag,
     ready_delay_ms,
     env,
-    raw: Type.Intersect([ProviderSpec], { description: 'As declared, before its base; values of `env` masked.' }),
-    resolved: Type.Intersect([ProviderSpec], {
-      description: 'The whole chain and every patch as one; values of `env` masked.',
-    }),
-    file: Type.Optional(Type.String({ description: 'File that declares it.' })),
-    line: Type.Optional(Type.Integer({ minimum: 1 })),
+    raw: described(ProviderSpec, 'As declared, before its base; values of `env` masked.'),
+    resolved: described(ProviderSpec, 'The whole chain and every patch as one; values of `env` masked.'),
+    file: optional(string({ description: 'File that declares it.' })),
+    line: optional(integer({ minimum: 1 })),
     revision: Revision,
   },
   {
-    $id: 'ProviderInfo',
-    additionalProperties: false,
     description: 'A provider. Fields beside `raw` and `resolved` are the resolved ones.',
   },
 )
 export type ProviderInfo = Static<typeof ProviderInfo>
 
-export const PublicProvider = Type.Object(
+export const PublicProvider = component(
+  'PublicProvider',
   {
-    name: Type.String(),
-    display_name: Type.Optional(Type.String()),
-    builtin: Type.Boolean(),
-    city_level: Type.Boolean(),
-    options_schema: Type.Array(
-      Type.Object(
-        {
-          key: Type.String(),
-          label: Type.String(),
-          type: Type.Literal('select'),
-          default: Type.String({ description: "A choice's value; empty: the program decides." }),
-          choices: Type.Array(
-            Type.Object({ value: Type.String(), label: Type.String() }, { additionalProperties: false }),
-          ),
-        },
-        { additionalProperties: false },
-      ),
+    name: string(),
+    display_name: optional(string()),
+    builtin: boolean(),
+    city_level: boolean(),
+    options_schema: array(
+      object({
+        key: string(),
+        label: string(),
+        type: literal('select'),
+        default: string({ description: "A choice's value; empty: the program decides." }),
+        choices: array(object({ value: string(), label: string() })),
+      }),
     ),
-    effective_defaults: Type.Record(Type.String(), Type.String(), {
+    effective_defaults: record(string(), {
       description: 'What a session gets that chooses nothing, by option.',
     }),
   },
   {
-    $id: 'PublicProvider',
-    additionalProperties: false,
     description: 'What somebody who starts a session needs to know: never a command, an argument or a variable.',
   },
 )
 export type PublicProvider = Static<typeof PublicProvider>
 
-const name = Type.String({
+const name = string({
   pattern: PROVIDER_NAME_PATTERN,
   minLength: 1,
   maxLength: 64,
@@ -96,15 +101,16 @@ const name = Type.String({
   examples: ['my-shell'],
 })
 
-export const ProviderCreateRequest = Type.Object(
+export const ProviderCreateRequest = component(
+  'ProviderCreateRequest',
   {
     name,
     ...Provider.properties,
-    base: Type.Optional(
-      Type.String({ description: '`builtin:<name>`, `provider:<name>` or a name.', examples: ['builtin:shell'] }),
+    base: optional(
+      string({ description: '`builtin:<name>`, `provider:<name>` or a name.', examples: ['builtin:shell'] }),
     ),
   },
-  { $id: 'ProviderCreateRequest', additionalProperties: false, description: '`command` or `base` is required.' },
+  { description: '`command` or `base` is required.' },
 )
 export type ProviderCreateRequest = Static<typeof ProviderCreateRequest>
 
@@ -114,20 +120,17 @@ export const ProviderPatchRequest = mergePatchBody(
   'JSON Merge Patch of what is declared: null unsets a field, lists replace, maps merge.',
 )
 
-export const DeletedProvider = Type.Object(
-  {
-    status: Type.Literal('deleted'),
-    name: Type.String(),
-    revision: Type.String({ description: 'Of the configuration without it.' }),
-  },
-  { $id: 'DeletedProvider', additionalProperties: false },
-)
+export const DeletedProvider = component('DeletedProvider', {
+  status: literal('deleted'),
+  name: string(),
+  revision: string({ description: 'Of the configuration without it.' }),
+})
 
 const path = '/v0/city/{cityName}/providers'
-const cityParams = Type.Object({ cityName: CityNameParam })
-const params = Type.Object({
+const cityParams = object({ cityName: CityNameParam })
+const params = object({
   cityName: CityNameParam,
-  name: Type.String({ minLength: 1, description: 'Name of the provider.', examples: ['shell'] }),
+  name: string({ minLength: 1, description: 'Name of the provider.', examples: ['shell'] }),
 })
 
 export const listProviders = operation({

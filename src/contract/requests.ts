@@ -1,8 +1,9 @@
 /** Accepted requests: every 202 is one, and ends in exactly one terminal event (spec §4, §6; architecture §3). */
-import Type, { type Static } from 'typebox'
+
 import { JsonObject, RequestId, Timestamp } from './base/names.ts'
 import { operation } from './base/operation.ts'
 import { listBody, PageQuery } from './base/paging.ts'
+import { choice, component, object, optional, type Static, string } from './base/schema.ts'
 
 export const REQUEST_OPERATIONS = [
   'city.create',
@@ -18,44 +19,38 @@ export const REQUEST_OPERATIONS = [
   'session.message',
   'session.submit',
 ] as const
-export const RequestOperation = Type.Enum(REQUEST_OPERATIONS, {
+export const RequestOperation = choice(REQUEST_OPERATIONS, {
   $id: 'RequestOperation',
   description: 'What was asked for.',
 })
 export type RequestOperation = Static<typeof RequestOperation>
 
 export const REQUEST_STATES = ['accepted', 'running', 'succeeded', 'failed'] as const
-export const RequestState = Type.Enum(REQUEST_STATES, { $id: 'RequestState', description: 'How far it is.' })
+export const RequestState = choice(REQUEST_STATES, { $id: 'RequestState', description: 'How far it is.' })
 export type RequestState = Static<typeof RequestState>
 
-export const AsyncAcceptedResponse = Type.Object(
-  {
-    request_id: RequestId,
-    event_cursor: Type.String({
-      description:
-        'Captured before anything happened: pass it as `after_cursor` to `GET /v0/events/stream` (supervisor scope) or as `after_seq` (city scope).',
-    }),
-  },
-  { $id: 'AsyncAcceptedResponse', additionalProperties: false },
-)
+export const AsyncAcceptedResponse = component('AsyncAcceptedResponse', {
+  request_id: RequestId,
+  event_cursor: string({
+    description:
+      'Captured before anything happened: pass it as `after_cursor` to `GET /v0/events/stream` (supervisor scope) or as `after_seq` (city scope).',
+  }),
+})
 export type AsyncAcceptedResponse = Static<typeof AsyncAcceptedResponse>
 
-export const RequestInfo = Type.Object(
-  {
-    request_id: RequestId,
-    operation: RequestOperation,
-    status: RequestState,
-    city: Type.Optional(Type.String({ description: 'Name of the city that it is about.' })),
-    subject: Type.Optional(Type.String({ description: 'Id of what it is about.' })),
-    event_cursor: Type.String({ description: 'As in the 202.' }),
-    created_at: Timestamp,
-    finished_at: Type.Optional(Timestamp),
-    result: Type.Optional(JsonObject),
-    error_code: Type.Optional(Type.String()),
-    error_message: Type.Optional(Type.String()),
-  },
-  { $id: 'RequestInfo', additionalProperties: false },
-)
+export const RequestInfo = component('RequestInfo', {
+  request_id: RequestId,
+  operation: RequestOperation,
+  status: RequestState,
+  city: optional(string({ description: 'Name of the city that it is about.' })),
+  subject: optional(string({ description: 'Id of what it is about.' })),
+  event_cursor: string({ description: 'As in the 202.' }),
+  created_at: Timestamp,
+  finished_at: optional(Timestamp),
+  result: optional(JsonObject),
+  error_code: optional(string()),
+  error_message: optional(string()),
+})
 export type RequestInfo = Static<typeof RequestInfo>
 
 export const ListBodyRequestInfo = listBody('ListBodyRequestInfo', RequestInfo)
@@ -67,15 +62,12 @@ export const listRequests = operation({
   family: 'Requests',
   summary: 'List accepted requests',
   description: 'Newest first, over the supervisor and every city it can read.',
-  query: Type.Object(
-    {
-      operation: Type.Optional(RequestOperation),
-      status: Type.Optional(RequestState),
-      city: Type.Optional(Type.String({ minLength: 1, description: 'Requests about this city.' })),
-      ...PageQuery,
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    operation: optional(RequestOperation),
+    status: optional(RequestState),
+    city: optional(string({ minLength: 1, description: 'Requests about this city.' })),
+    ...PageQuery,
+  }),
   replies: { 200: ListBodyRequestInfo },
   problems: ['invalid-cursor'],
 })
@@ -87,8 +79,8 @@ export const getRequest = operation({
   family: 'Requests',
   summary: 'Outcome of an accepted request',
   description: 'For a client that lost its stream. Found also after its city was unregistered.',
-  params: Type.Object({
-    request_id: Type.String({
+  params: object({
+    request_id: string({
       minLength: 1,
       examples: ['req-0123456789abcdef01234567'],
       description: 'As in the 202.',

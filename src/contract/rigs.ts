@@ -1,136 +1,127 @@
 /** Rigs: project directories that agents of a city work in (sheet 07 §§2.5, 8.5; decision 32). */
-import Type, { type Static } from 'typebox'
+
 import { mergePatchBody } from './base/merge-patch.ts'
 import { CityNameParam, Revision, Timestamp } from './base/names.ts'
 import { operation } from './base/operation.ts'
 import { BlockingQuery, listBody } from './base/paging.ts'
+import {
+  array,
+  boolean,
+  choice,
+  component,
+  integer,
+  literal,
+  object,
+  optional,
+  type Static,
+  string,
+} from './base/schema.ts'
 import { RIG_FIELDS, RIG_NAME } from './config-schema.ts'
 import { AsyncAcceptedResponse } from './requests.ts'
 
 export const RIG_ACTIONS = ['suspend', 'resume', 'restart'] as const
 
-const count = (description: string) => Type.Integer({ minimum: 0, description })
+const count = (description: string) => integer({ minimum: 0, description })
 const { path: _path, prefix: _prefix, ...settings } = RIG_FIELDS
 
-export const RigGit = Type.Object(
-  {
-    branch: Type.String({ description: 'Empty where no branch is checked out.' }),
-    clean: Type.Boolean(),
-    changed_files: count('Changed, added, removed and untracked.'),
-    ahead: count('Commits that the upstream branch lacks; 0 without one.'),
-    behind: count('Commits that only the upstream branch has, as last fetched; 0 without one.'),
-    observed_at: Timestamp,
-  },
-  { $id: 'RigGit', additionalProperties: false },
-)
+export const RigGit = component('RigGit', {
+  branch: string({ description: 'Empty where no branch is checked out.' }),
+  clean: boolean(),
+  changed_files: count('Changed, added, removed and untracked.'),
+  ahead: count('Commits that the upstream branch lacks; 0 without one.'),
+  behind: count('Commits that only the upstream branch has, as last fetched; 0 without one.'),
+  observed_at: Timestamp,
+})
 export type RigGit = Static<typeof RigGit>
 
-export const RigInfo = Type.Object(
-  {
-    name: Type.String(),
-    path: Type.Optional(
-      Type.String({
-        description: 'Absolute. Absent: this machine has no directory for it, and its agents do not start.',
-      }),
-    ),
-    suspended: Type.Boolean({
-      description:
-        'The live override, else `suspended_on_start`, else true where it has agents and all of them are suspended.',
+export const RigInfo = component('RigInfo', {
+  name: string(),
+  path: optional(
+    string({
+      description: 'Absolute. Absent: this machine has no directory for it, and its agents do not start.',
     }),
-    prefix: Type.String({ description: 'Of the ids of its beads.' }),
-    ...settings,
-    suspended_on_start: Type.Boolean(),
-    agent_count: count('Agents of the rig.'),
-    running_count: count('Sessions of its agents that run.'),
-    last_activity: Type.Optional(Timestamp),
-    git: Type.Optional(RigGit),
-    file: Type.Optional(Type.String({ description: 'File that declares it.' })),
-    line: Type.Optional(Type.Integer({ minimum: 1 })),
-    revision: Revision,
-  },
-  { $id: 'RigInfo', additionalProperties: false },
-)
+  ),
+  suspended: boolean({
+    description:
+      'The live override, else `suspended_on_start`, else true where it has agents and all of them are suspended.',
+  }),
+  prefix: string({ description: 'Of the ids of its beads.' }),
+  ...settings,
+  suspended_on_start: boolean(),
+  agent_count: count('Agents of the rig.'),
+  running_count: count('Sessions of its agents that run.'),
+  last_activity: optional(Timestamp),
+  git: optional(RigGit),
+  file: optional(string({ description: 'File that declares it.' })),
+  line: optional(integer({ minimum: 1 })),
+  revision: Revision,
+})
 export type RigInfo = Static<typeof RigInfo>
 
 const PATH =
   'Relative: inside the city, made where it is missing. Absolute: any directory that exists; outside the city it is kept in `.svc/site.toml`.'
 
-export const RigCreateRequest = Type.Object(
-  {
-    name: Type.String({
-      pattern: RIG_NAME,
-      maxLength: 64,
-      description: 'Letters, digits, `.`, `_` and `-`, at most 64, not only digits.',
-      examples: ['shop'],
+export const RigCreateRequest = component('RigCreateRequest', {
+  name: string({
+    pattern: RIG_NAME,
+    maxLength: 64,
+    description: 'Letters, digits, `.`, `_` and `-`, at most 64, not only digits.',
+    examples: ['shop'],
+  }),
+  path: optional(
+    string({
+      minLength: 1,
+      maxLength: 4096,
+      description: `${PATH} Required without \`git_url\`.`,
+      examples: ['rigs/shop'],
     }),
-    path: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 4096,
-        description: `${PATH} Required without \`git_url\`.`,
-        examples: ['rigs/shop'],
-      }),
-    ),
-    git_url: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 2048,
-        description: 'Repository to clone into `rigs/<name>`; the answer is then a 202.',
-      }),
-    ),
-    prefix: RIG_FIELDS.prefix,
-    ...settings,
-  },
-  { $id: 'RigCreateRequest', additionalProperties: false },
-)
+  ),
+  git_url: optional(
+    string({
+      minLength: 1,
+      maxLength: 2048,
+      description: 'Repository to clone into `rigs/<name>`; the answer is then a 202.',
+    }),
+  ),
+  prefix: RIG_FIELDS.prefix,
+  ...settings,
+})
 export type RigCreateRequest = Static<typeof RigCreateRequest>
 
 export const RigPatchRequest = mergePatchBody(
   'RigPatchRequest',
   {
     ...RIG_FIELDS,
-    path: Type.Optional(Type.String({ minLength: 1, maxLength: 4096, description: PATH })),
-    suspended: Type.Optional(
-      Type.Boolean({ description: 'The live override, as the actions set it; null: as the files say.' }),
-    ),
+    path: optional(string({ minLength: 1, maxLength: 4096, description: PATH })),
+    suspended: optional(boolean({ description: 'The live override, as the actions set it; null: as the files say.' })),
   },
   'JSON Merge Patch: null unsets a field, lists replace, maps merge.',
 )
 
-export const RigActionResult = Type.Object(
-  {
-    status: Type.Enum(['ok', 'partial', 'failed']),
-    action: Type.Enum(RIG_ACTIONS),
-    rig: Type.String(),
-    suspended: Type.Boolean(),
-    killed: Type.Optional(
-      Type.Array(Type.String(), { description: 'Of `restart`: sessions that were ended; they start again.' }),
-    ),
-    failed: Type.Optional(
-      Type.Array(Type.String(), { description: 'Of `restart`: sessions that could not be ended.' }),
-    ),
-    revision: Revision,
-  },
-  { $id: 'RigActionResult', additionalProperties: false },
-)
+export const RigActionResult = component('RigActionResult', {
+  status: choice(['ok', 'partial', 'failed']),
+  action: choice(RIG_ACTIONS),
+  rig: string(),
+  suspended: boolean(),
+  killed: optional(array(string(), { description: 'Of `restart`: sessions that were ended; they start again.' })),
+  failed: optional(array(string(), { description: 'Of `restart`: sessions that could not be ended.' })),
+  revision: Revision,
+})
 export type RigActionResult = Static<typeof RigActionResult>
 
-export const DeletedRig = Type.Object(
-  {
-    status: Type.Literal('deleted'),
-    name: Type.String(),
-    removed: Type.Array(Type.String(), { description: 'What went with it, with `cascade`: `<kind> <name>`.' }),
-    revision: Type.String({ description: 'Of the configuration without it.' }),
-  },
-  { $id: 'DeletedRig', additionalProperties: false },
-)
+export const DeletedRig = component('DeletedRig', {
+  status: literal('deleted'),
+  name: string(),
+  removed: array(string(), { description: 'What went with it, with `cascade`: `<kind> <name>`.' }),
+  revision: string({ description: 'Of the configuration without it.' }),
+})
 
 const path = '/v0/city/{cityName}/rigs'
-const cityParams = Type.Object({ cityName: CityNameParam })
-const name = Type.String({ minLength: 1, description: 'Name of the rig.', examples: ['shop'] })
-const params = Type.Object({ cityName: CityNameParam, name })
-const git = Type.Optional(
-  Type.Boolean({
+const cityParams = object({ cityName: CityNameParam })
+const name = string({ minLength: 1, description: 'Name of the rig.', examples: ['shop'] })
+const params = object({ cityName: CityNameParam, name })
+const git = optional(
+  boolean({
     description: 'With facts about the repository, as last observed; they are looked at again in the background.',
   }),
 )
@@ -143,7 +134,7 @@ export const listRigs = operation({
   summary: 'List rigs',
   description: 'By name. With `index` it waits for a change of the configuration or of a suspension.',
   params: cityParams,
-  query: Type.Object({ ...BlockingQuery, git }, { additionalProperties: false }),
+  query: object({ ...BlockingQuery, git }),
   replies: { 200: listBody('ListBodyRigInfo', RigInfo) },
   replyHeaders: ['X-SVC-Index', 'ETag'],
   problems: [],
@@ -174,7 +165,7 @@ export const getRig = operation({
   summary: 'Get a rig',
   description: 'Its definition, patches included, and facts about its directory with `observed_at`.',
   params,
-  query: Type.Object({ git }, { additionalProperties: false }),
+  query: object({ git }),
   replies: { 200: RigInfo },
   replyHeaders: ['X-SVC-Index', 'ETag'],
   problems: ['rig-not-found'],
@@ -206,16 +197,13 @@ export const deleteRig = operation({
   description:
     'Its directory stays, and so do its beads. Refused with their names while agents, patches or others refer to it, or beads of it are not closed.',
   params,
-  query: Type.Object(
-    {
-      cascade: Type.Optional(
-        Type.Boolean({
-          description: 'Remove what refers to it too: its agents, patches, named sessions and overrides of orders.',
-        }),
-      ),
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    cascade: optional(
+      boolean({
+        description: 'Remove what refers to it too: its agents, patches, named sessions and overrides of orders.',
+      }),
+    ),
+  }),
   headers: ['If-Match'],
   replies: { 200: DeletedRig },
   replyHeaders: ['X-SVC-Index', 'ETag'],
@@ -231,10 +219,10 @@ export const actOnRig = operation({
   summary: 'Suspend, resume or restart a rig',
   description:
     '`suspend` and `resume` override what the files say, until the other one or until `PATCH` with `suspended: null`. `restart` ends the sessions of its agents, which start again.',
-  params: Type.Object({
+  params: object({
     cityName: CityNameParam,
     name,
-    action: Type.Enum(RIG_ACTIONS, { description: 'What to do.', examples: ['suspend'] }),
+    action: choice(RIG_ACTIONS, { description: 'What to do.', examples: ['suspend'] }),
   }),
   headers: ['If-Match'],
   replies: { 200: RigActionResult },

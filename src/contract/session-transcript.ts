@@ -1,6 +1,21 @@
 /** Transcripts of sessions: pages and streams, in three formats (sheet 04 §5; decision 66). */
-import Type, { type Static } from 'typebox'
+
 import { Timestamp } from './base/names.ts'
+import {
+  anything,
+  array,
+  boolean,
+  choice,
+  component,
+  integer,
+  literal,
+  object,
+  openObject,
+  optional,
+  type Static,
+  string,
+  union,
+} from './base/schema.ts'
 import { SessionActivity } from './session-model.ts'
 
 export const TRANSCRIPT_FORMATS = ['conversation', 'raw', 'structured'] as const
@@ -9,54 +24,41 @@ export type TranscriptFormat = (typeof TRANSCRIPT_FORMATS)[number]
 /** `<generation>-<offset>`: where the entry begins in the output of its run; grows along the transcript. */
 export const ENTRY_ID_PATTERN = '^[0-9]+-[0-9]+(\\.[0-9]+)?$'
 
-export const OutputTurn = Type.Object(
-  {
-    id: Type.String({
-      description:
-        'Id of the entry: `before` and `after` take it. In a stream, turns with one id are pieces of one text: join them as they are.',
-    }),
-    role: Type.Enum(['user', 'assistant', 'system', 'result', 'output'], {
-      description:
-        '`output`: text of a terminal. Such turns, one behind the other, are one text; a carriage return at the beginning goes back to the beginning of the line.',
-    }),
-    text: Type.String(),
-    timestamp: Type.Optional(Timestamp),
-  },
-  { $id: 'OutputTurn', additionalProperties: false },
-)
+export const OutputTurn = component('OutputTurn', {
+  id: string({
+    description:
+      'Id of the entry: `before` and `after` take it. In a stream, turns with one id are pieces of one text: join them as they are.',
+  }),
+  role: choice(['user', 'assistant', 'system', 'result', 'output'], {
+    description:
+      '`output`: text of a terminal. Such turns, one behind the other, are one text; a carriage return at the beginning goes back to the beginning of the line.',
+  }),
+  text: string(),
+  timestamp: optional(Timestamp),
+})
 export type OutputTurn = Static<typeof OutputTurn>
 
-export const PaginationInfo = Type.Object(
-  {
-    has_older_messages: Type.Boolean(),
-    has_newer_messages: Type.Boolean(),
-    returned_message_count: Type.Integer({ minimum: 0 }),
-    total_message_count: Type.Optional(
-      Type.Integer({ minimum: 0, description: 'Absent where it is not known at no cost.' }),
-    ),
-    before: Type.Optional(Type.String({ description: '`before` of the page of older ones.' })),
-    after: Type.Optional(Type.String({ description: '`after` of the page of newer ones.' })),
-    dropped_bytes: Type.Optional(
-      Type.Integer({ minimum: 0, description: 'Output of this run that is no longer kept.' }),
-    ),
-  },
-  { $id: 'PaginationInfo', additionalProperties: false },
-)
+export const PaginationInfo = component('PaginationInfo', {
+  has_older_messages: boolean(),
+  has_newer_messages: boolean(),
+  returned_message_count: integer({ minimum: 0 }),
+  total_message_count: optional(integer({ minimum: 0, description: 'Absent where it is not known at no cost.' })),
+  before: optional(string({ description: '`before` of the page of older ones.' })),
+  after: optional(string({ description: '`after` of the page of newer ones.' })),
+  dropped_bytes: optional(integer({ minimum: 0, description: 'Output of this run that is no longer kept.' })),
+})
 export type PaginationInfo = Static<typeof PaginationInfo>
 
-const usage = Type.Object(
-  {
-    input_tokens: Type.Optional(Type.Integer({ minimum: 0 })),
-    output_tokens: Type.Optional(Type.Integer({ minimum: 0 })),
-    reasoning_tokens: Type.Optional(Type.Integer({ minimum: 0 })),
-    cache_read_tokens: Type.Optional(Type.Integer({ minimum: 0 })),
-    cache_creation_tokens: Type.Optional(Type.Integer({ minimum: 0 })),
-    context_window_tokens: Type.Optional(Type.Integer({ minimum: 0 })),
-    context_used_tokens: Type.Optional(Type.Integer({ minimum: 0 })),
-    context_percent: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
-  },
-  { $id: 'TranscriptUsage', additionalProperties: false },
-)
+const usage = component('TranscriptUsage', {
+  input_tokens: optional(integer({ minimum: 0 })),
+  output_tokens: optional(integer({ minimum: 0 })),
+  reasoning_tokens: optional(integer({ minimum: 0 })),
+  cache_read_tokens: optional(integer({ minimum: 0 })),
+  cache_creation_tokens: optional(integer({ minimum: 0 })),
+  context_window_tokens: optional(integer({ minimum: 0 })),
+  context_used_tokens: optional(integer({ minimum: 0 })),
+  context_percent: optional(integer({ minimum: 0, maximum: 100 })),
+})
 
 export const INPUT_KINDS = [
   'command',
@@ -95,212 +97,152 @@ export const RESULT_KINDS = [
   'unknown',
 ] as const
 
-const closed = { additionalProperties: false } as const
-const named = <const Id extends string>($id: Id) => ({ $id, additionalProperties: false }) as const
-export const TranscriptBlock = Type.Union(
+export const TranscriptBlock = union(
   [
-    Type.Object({ type: Type.Literal('text'), text: Type.String() }, named('TextBlock')),
-    Type.Object(
-      { type: Type.Literal('thinking'), thinking: Type.String(), signature: Type.Optional(Type.String()) },
-      named('ThinkingBlock'),
-    ),
-    Type.Object(
-      {
-        type: Type.Literal('tool_use'),
-        id: Type.String(),
-        name: Type.String(),
-        file_path: Type.Optional(Type.String()),
-        input: Type.Object(
-          { kind: Type.Enum(INPUT_KINDS) },
-          { $id: 'ToolInput', additionalProperties: true, description: 'What the tool was given, by kind.' },
+    component('TextBlock', { type: literal('text'), text: string() }),
+    component('ThinkingBlock', { type: literal('thinking'), thinking: string(), signature: optional(string()) }),
+    component('ToolUseBlock', {
+      type: literal('tool_use'),
+      id: string(),
+      name: string(),
+      file_path: optional(string()),
+      input: openObject(
+        { kind: choice(INPUT_KINDS) },
+        { $id: 'ToolInput', description: 'What the tool was given, by kind.' },
+      ),
+    }),
+    component('ToolResultBlock', {
+      type: literal('tool_result'),
+      tool_call_id: string(),
+      name: optional(string()),
+      file_path: optional(string()),
+      content: string(),
+      is_error: boolean(),
+      structured: optional(
+        openObject(
+          { kind: choice(RESULT_KINDS) },
+          { $id: 'ToolResult', description: 'What the tool gave back, by kind.' },
         ),
-      },
-      named('ToolUseBlock'),
-    ),
-    Type.Object(
-      {
-        type: Type.Literal('tool_result'),
-        tool_call_id: Type.String(),
-        name: Type.Optional(Type.String()),
-        file_path: Type.Optional(Type.String()),
-        content: Type.String(),
-        is_error: Type.Boolean(),
-        structured: Type.Optional(
-          Type.Object(
-            { kind: Type.Enum(RESULT_KINDS) },
-            { $id: 'ToolResult', additionalProperties: true, description: 'What the tool gave back, by kind.' },
-          ),
-        ),
-        error: Type.Optional(
-          Type.Object(
-            { category: Type.String(), message: Type.String(), user_reason: Type.Optional(Type.String()) },
-            named('ToolError'),
-          ),
-        ),
-      },
-      named('ToolResultBlock'),
-    ),
-    Type.Object(
-      {
-        type: Type.Literal('interaction'),
-        request_id: Type.String(),
-        kind: Type.String(),
-        state: Type.Enum(['opened', 'pending', 'resolved', 'dismissed', 'resumed_after_restart']),
-        prompt: Type.Optional(Type.String()),
-        options: Type.Optional(Type.Array(Type.String())),
-        action: Type.Optional(Type.String()),
-      },
-      named('InteractionBlock'),
-    ),
-    Type.Object(
-      { type: Type.Literal('image'), media_type: Type.Optional(Type.String()), ref: Type.Optional(Type.String()) },
-      named('ImageBlock'),
-    ),
-    Type.Object({ type: Type.Literal('unknown'), value: Type.Unknown() }, named('UnknownBlock')),
+      ),
+      error: optional(
+        component('ToolError', { category: string(), message: string(), user_reason: optional(string()) }),
+      ),
+    }),
+    component('InteractionBlock', {
+      type: literal('interaction'),
+      request_id: string(),
+      kind: string(),
+      state: choice(['opened', 'pending', 'resolved', 'dismissed', 'resumed_after_restart']),
+      prompt: optional(string()),
+      options: optional(array(string())),
+      action: optional(string()),
+    }),
+    component('ImageBlock', { type: literal('image'), media_type: optional(string()), ref: optional(string()) }),
+    component('UnknownBlock', { type: literal('unknown'), value: anything() }),
   ],
   { $id: 'TranscriptBlock' },
 )
 export type TranscriptBlock = Static<typeof TranscriptBlock>
 
-export const StructuredMessage = Type.Object(
-  {
-    id: Type.String(),
-    role: Type.Enum(['user', 'assistant', 'system', 'tool', 'unknown']),
-    provider: Type.String(),
-    timestamp: Type.Optional(Timestamp),
-    status: Type.Enum(['final', 'partial', 'superseded', 'unknown']),
-    blocks: Type.Array(TranscriptBlock),
-    model: Type.Optional(Type.String()),
-    stop_reason: Type.Optional(Type.String()),
-    usage: Type.Optional(usage),
-    delivery_id: Type.Optional(Type.String({ description: 'Delivery that a user message came by.' })),
-    system_event: Type.Optional(
-      Type.Object(
-        {
-          kind: Type.String(),
-          category: Type.Optional(Type.String()),
-          code: Type.Optional(Type.String()),
-          message: Type.Optional(Type.String()),
-        },
-        closed,
-      ),
-    ),
-  },
-  { $id: 'StructuredMessage', additionalProperties: false },
-)
+export const StructuredMessage = component('StructuredMessage', {
+  id: string(),
+  role: choice(['user', 'assistant', 'system', 'tool', 'unknown']),
+  provider: string(),
+  timestamp: optional(Timestamp),
+  status: choice(['final', 'partial', 'superseded', 'unknown']),
+  blocks: array(TranscriptBlock),
+  model: optional(string()),
+  stop_reason: optional(string()),
+  usage: optional(usage),
+  delivery_id: optional(string({ description: 'Delivery that a user message came by.' })),
+  system_event: optional(
+    object({
+      kind: string(),
+      category: optional(string()),
+      code: optional(string()),
+      message: optional(string()),
+    }),
+  ),
+})
 export type StructuredMessage = Static<typeof StructuredMessage>
 
-export const TranscriptHistory = Type.Object(
-  {
-    transcript_stream_id: Type.String(),
-    svc_session_id: Type.String(),
-    logical_conversation_id: Type.String(),
-    provider_session_id: Type.Optional(Type.String()),
-    generation: Type.Object({ id: Type.String(), observed_at: Timestamp }, closed),
-    cursor: Type.Object({ after_entry_id: Type.Optional(Type.String()), resume_token: Type.String() }, closed),
-    continuity: Type.Object(
-      {
-        status: Type.Enum(['unknown', 'continuous', 'compacted', 'degraded']),
-        compaction_count: Type.Integer({ minimum: 0 }),
-        has_branches: Type.Boolean(),
-        note: Type.Optional(Type.String()),
-      },
-      closed,
-    ),
-    tail_state: Type.Object(
-      {
-        activity: Type.Enum(['unknown', 'idle', 'in_turn']),
-        last_entry_id: Type.Optional(Type.String()),
-        open_tool_call_ids: Type.Array(Type.String()),
-        pending_interaction_ids: Type.Array(Type.String()),
-        degraded: Type.Boolean(),
-        degraded_reason: Type.Optional(Type.String()),
-      },
-      closed,
-    ),
-    diagnostics: Type.Array(
-      Type.Object({ code: Type.String(), count: Type.Integer({ minimum: 0 }), message: Type.String() }, closed),
-    ),
-  },
-  { $id: 'TranscriptHistory', additionalProperties: false },
-)
+export const TranscriptHistory = component('TranscriptHistory', {
+  transcript_stream_id: string(),
+  svc_session_id: string(),
+  logical_conversation_id: string(),
+  provider_session_id: optional(string()),
+  generation: object({ id: string(), observed_at: Timestamp }),
+  cursor: object({ after_entry_id: optional(string()), resume_token: string() }),
+  continuity: object({
+    status: choice(['unknown', 'continuous', 'compacted', 'degraded']),
+    compaction_count: integer({ minimum: 0 }),
+    has_branches: boolean(),
+    note: optional(string()),
+  }),
+  tail_state: object({
+    activity: choice(['unknown', 'idle', 'in_turn']),
+    last_entry_id: optional(string()),
+    open_tool_call_ids: array(string()),
+    pending_interaction_ids: array(string()),
+    degraded: boolean(),
+    degraded_reason: optional(string()),
+  }),
+  diagnostics: array(object({ code: string(), count: integer({ minimum: 0 }), message: string() })),
+})
 export type TranscriptHistory = Static<typeof TranscriptHistory>
 
-const about = { id: Type.String(), template: Type.String(), provider: Type.String() }
+const about = { id: string(), template: string(), provider: string() }
 
-export const SessionTranscriptResponse = Type.Object(
-  {
-    ...about,
-    format: Type.Enum([...TRANSCRIPT_FORMATS, 'text'], {
-      description: '`text`: no structure is known, the turns are what its terminal showed.',
+export const SessionTranscriptResponse = component('SessionTranscriptResponse', {
+  ...about,
+  format: choice([...TRANSCRIPT_FORMATS, 'text'], {
+    description: '`text`: no structure is known, the turns are what its terminal showed.',
+  }),
+  turns: optional(array(OutputTurn, { description: '`conversation` and `text`.' })),
+  messages: optional(
+    array(object({ id: string(), value: anything() }), {
+      description: '`raw`: lines of the log of the program, as it wrote them; text where a line is not JSON.',
     }),
-    turns: Type.Optional(Type.Array(OutputTurn, { description: '`conversation` and `text`.' })),
-    messages: Type.Optional(
-      Type.Array(Type.Object({ id: Type.String(), value: Type.Unknown() }, closed), {
-        description: '`raw`: lines of the log of the program, as it wrote them; text where a line is not JSON.',
-      }),
-    ),
-    schema_version: Type.Optional(Type.Literal('session.structured.v1')),
-    operation: Type.Optional(
-      Type.Enum(['snapshot', 'upsert', 'reset'], {
-        description:
-          '`structured`. `snapshot` and `reset` begin anew, with `history`; `upsert` adds messages, or puts them in the place of those with their ids.',
-      }),
-    ),
-    reset_reason: Type.Optional(
-      Type.Enum(['resume_invalid', 'stream_changed', 'cursor_invalidated', 'history_rewritten']),
-    ),
-    history: Type.Optional(TranscriptHistory),
-    structured_messages: Type.Optional(Type.Array(StructuredMessage)),
-    pagination: Type.Optional(PaginationInfo),
-  },
-  { $id: 'SessionTranscriptResponse', additionalProperties: false },
-)
+  ),
+  schema_version: optional(literal('session.structured.v1')),
+  operation: optional(
+    choice(['snapshot', 'upsert', 'reset'], {
+      description:
+        '`structured`. `snapshot` and `reset` begin anew, with `history`; `upsert` adds messages, or puts them in the place of those with their ids.',
+    }),
+  ),
+  reset_reason: optional(choice(['resume_invalid', 'stream_changed', 'cursor_invalidated', 'history_rewritten'])),
+  history: optional(TranscriptHistory),
+  structured_messages: optional(array(StructuredMessage)),
+  pagination: optional(PaginationInfo),
+})
 export type SessionTranscriptResponse = Static<typeof SessionTranscriptResponse>
 
-export const AgentOutputResponse = Type.Object(
-  {
-    agent: Type.String(),
-    session_id: Type.Optional(Type.String()),
-    format: Type.Enum(['conversation', 'text']),
-    turns: Type.Array(OutputTurn),
-    pagination: Type.Optional(PaginationInfo),
-  },
-  { $id: 'AgentOutputResponse', additionalProperties: false },
-)
+export const AgentOutputResponse = component('AgentOutputResponse', {
+  agent: string(),
+  session_id: optional(string()),
+  format: choice(['conversation', 'text']),
+  turns: array(OutputTurn),
+  pagination: optional(PaginationInfo),
+})
 export type AgentOutputResponse = Static<typeof AgentOutputResponse>
 
-export const SessionActivityFrame = Type.Object(
-  { activity: SessionActivity },
-  { $id: 'SessionActivityFrame', additionalProperties: false },
-)
-export const SessionPendingClearedFrame = Type.Object(
-  { request_id: Type.String() },
-  { $id: 'SessionPendingClearedFrame', additionalProperties: false },
-)
-export const StreamEndedFrame = Type.Object(
-  {
-    session_id: Type.Optional(Type.String()),
-    state: Type.String(),
-    reason: Type.String(),
-    at: Timestamp,
-  },
-  { $id: 'StreamEndedFrame', additionalProperties: false },
-)
+export const SessionActivityFrame = component('SessionActivityFrame', { activity: SessionActivity })
+export const SessionPendingClearedFrame = component('SessionPendingClearedFrame', { request_id: string() })
+export const StreamEndedFrame = component('StreamEndedFrame', {
+  session_id: optional(string()),
+  state: string(),
+  reason: string(),
+  at: Timestamp,
+})
 
-export const SubAgent = Type.Object(
-  {
-    agent_id: Type.String(),
-    parent_tool_use_id: Type.String(),
-    status: Type.Optional(Type.Enum(['pending', 'running', 'completed', 'failed'])),
-  },
-  { $id: 'SubAgent', additionalProperties: false },
-)
-export const SubAgentListBody = Type.Object(
-  { agents: Type.Array(SubAgent) },
-  { $id: 'SubAgentListBody', additionalProperties: false },
-)
-export const SubAgentTranscript = Type.Object(
-  { messages: Type.Array(Type.Unknown()), status: Type.Enum(['pending', 'running', 'completed', 'failed']) },
-  { $id: 'SubAgentTranscript', additionalProperties: false },
-)
+export const SubAgent = component('SubAgent', {
+  agent_id: string(),
+  parent_tool_use_id: string(),
+  status: optional(choice(['pending', 'running', 'completed', 'failed'])),
+})
+export const SubAgentListBody = component('SubAgentListBody', { agents: array(SubAgent) })
+export const SubAgentTranscript = component('SubAgentTranscript', {
+  messages: array(anything()),
+  status: choice(['pending', 'running', 'completed', 'failed']),
+})

@@ -1,8 +1,24 @@
 /** Sessions: conversations with real agent processes (sheet 04 §4; decisions 51–73). */
-import Type, { type Static } from 'typebox'
+
 import { CityNameParam, durationSchema, Timestamp } from './base/names.ts'
 import { operation } from './base/operation.ts'
 import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
+import {
+  array,
+  boolean,
+  choice,
+  component,
+  integer,
+  literal,
+  NULL,
+  nullable,
+  object,
+  optional,
+  record,
+  type Static,
+  string,
+  union,
+} from './base/schema.ts'
 import { HeartbeatEvent } from './events.ts'
 import {
   ALIAS_PATTERN,
@@ -29,10 +45,10 @@ import {
 
 const path = '/v0/city/{cityName}/sessions'
 const family = 'Sessions'
-const cityParams = Type.Object({ cityName: CityNameParam })
-const params = Type.Object({
+const cityParams = object({ cityName: CityNameParam })
+const params = object({
   cityName: CityNameParam,
-  id: Type.String({
+  id: string({
     minLength: 1,
     maxLength: 256,
     description: 'Id, name of a configured named session, runtime name or alias; percent-encode `/`.',
@@ -44,178 +60,127 @@ const RESOLVE = ['session-not-found', 'ambiguous-session', 'name-taken'] as cons
 
 /** Of bodies with a message: in JSON, quotes and line breaks take two bytes. */
 const bodyLimit = 2 * MAX_MESSAGE_BYTES + 65_536
-const message = Type.String({
+const message = string({
   minLength: 1,
   maxLength: MAX_MESSAGE_BYTES,
   pattern: '\\S',
   description: 'At most 1 MiB in UTF-8. Control characters other than newline and tab do not reach a terminal.',
   examples: ['hello'],
 })
-const title = Type.String({ minLength: 1, maxLength: 500 })
-const alias = Type.String({
+const title = string({ minLength: 1, maxLength: 500 })
+const alias = string({
   pattern: ALIAS_PATTERN,
   maxLength: 64,
   description: 'Letters, digits, `_`, `-`, `.` and `/` between segments; not `human`, not beginning with `s-`.',
   examples: ['helper'],
 })
 
-export const SessionAcceptedResponse = Type.Object(
-  {
-    status: Type.Literal('accepted'),
-    request_id: Type.String(),
-    event_cursor: Type.String({ description: 'Pass it as `after_seq` to the stream of the city.' }),
-    session_id: Type.String(),
-    delivery_id: Type.Optional(Type.String({ description: 'Place of the message in the queue of the session.' })),
-  },
-  { $id: 'SessionAcceptedResponse', additionalProperties: false },
-)
+export const SessionAcceptedResponse = component('SessionAcceptedResponse', {
+  status: literal('accepted'),
+  request_id: string(),
+  event_cursor: string({ description: 'Pass it as `after_seq` to the stream of the city.' }),
+  session_id: string(),
+  delivery_id: optional(string({ description: 'Place of the message in the queue of the session.' })),
+})
 export type SessionAcceptedResponse = Static<typeof SessionAcceptedResponse>
 
-export const SessionCreateRequest = Type.Object(
-  {
-    kind: Type.Enum(SESSION_KINDS),
-    name: Type.String({
-      minLength: 1,
-      maxLength: 256,
-      description: 'Qualified name of an agent, or name of a provider.',
-      examples: ['shell'],
-    }),
-    alias: Type.Optional(alias),
-    title: Type.Optional(title),
-    message: Type.Optional(message),
-    options: Type.Optional(
-      Type.Record(Type.String(), Type.String(), { description: 'By key of the options of the provider.' }),
-    ),
-    runtime: Type.Optional(RuntimeName),
-    work_dir: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 4096, description: 'Absolute, or inside the city. Must exist.' }),
-    ),
-    project_id: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
-    metadata: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 4096 }), { maxProperties: 100 })),
-  },
-  { $id: 'SessionCreateRequest', additionalProperties: false },
-)
+export const SessionCreateRequest = component('SessionCreateRequest', {
+  kind: choice(SESSION_KINDS),
+  name: string({
+    minLength: 1,
+    maxLength: 256,
+    description: 'Qualified name of an agent, or name of a provider.',
+    examples: ['shell'],
+  }),
+  alias: optional(alias),
+  title: optional(title),
+  message: optional(message),
+  options: optional(record(string(), { description: 'By key of the options of the provider.' })),
+  runtime: optional(RuntimeName),
+  work_dir: optional(
+    string({ minLength: 1, maxLength: 4096, description: 'Absolute, or inside the city. Must exist.' }),
+  ),
+  project_id: optional(string({ minLength: 1, maxLength: 256 })),
+  metadata: optional(record(string({ maxLength: 4096 }), { maxProperties: 100 })),
+})
 export type SessionCreateRequest = Static<typeof SessionCreateRequest>
 
-export const SessionPatchRequest = Type.Object(
-  {
-    title: Type.Optional(title),
-    alias: Type.Optional(Type.Union([alias, Type.Literal(''), Type.Null()], { description: 'Empty or null: none.' })),
-    metadata: Type.Optional(
-      Type.Record(Type.String(), Type.Union([Type.String({ maxLength: 4096 }), Type.Null()]), { maxProperties: 100 }),
-    ),
-  },
-  { $id: 'SessionPatchRequest', additionalProperties: false },
-)
+export const SessionPatchRequest = component('SessionPatchRequest', {
+  title: optional(title),
+  alias: optional(union([alias, literal(''), NULL], { description: 'Empty or null: none.' })),
+  metadata: optional(record(nullable(string({ maxLength: 4096 })), { maxProperties: 100 })),
+})
 
-export const SessionMessageRequest = Type.Object(
-  { message },
-  { $id: 'SessionMessageRequest', additionalProperties: false },
-)
-export const SessionSubmitRequest = Type.Object(
-  {
-    message,
-    intent: Type.Optional(SubmitIntent),
-  },
-  { $id: 'SessionSubmitRequest', additionalProperties: false },
-)
-export const SessionNudgeRequest = Type.Object(
-  {
-    message,
-    delivery: Type.Optional(
-      Type.Enum(['immediate', 'wait_idle', 'queue'], {
-        default: 'wait_idle',
-        description: '`immediate` does not wait for the end of a turn; `queue` does not wake a sleeping session.',
-      }),
-    ),
-  },
-  { $id: 'SessionNudgeRequest', additionalProperties: false },
-)
-export const SessionRespondRequest = Type.Object(
-  {
-    action: Type.Enum(['approve', 'allow', 'approve_always', 'approve_accept_edits', 'deny', 'option', 'cancel'], {
-      description:
-        '`allow` is `approve`, `approve_accept_edits` is `approve_always`; `option` chooses one by `option_id`; `cancel` dismisses the question.',
+export const SessionMessageRequest = component('SessionMessageRequest', { message })
+export const SessionSubmitRequest = component('SessionSubmitRequest', {
+  message,
+  intent: optional(SubmitIntent),
+})
+export const SessionNudgeRequest = component('SessionNudgeRequest', {
+  message,
+  delivery: optional(
+    choice(['immediate', 'wait_idle', 'queue'], {
+      default: 'wait_idle',
+      description: '`immediate` does not wait for the end of a turn; `queue` does not wake a sleeping session.',
     }),
-    request_id: Type.Optional(Type.String({ description: 'The one that is meant; another one pending answers 409.' })),
-    option_id: Type.Optional(Type.String({ description: 'With `option`: id or label.' })),
-    text: Type.Optional(Type.String({ maxLength: 16_384, description: 'Free answer to a question.' })),
-  },
-  { $id: 'SessionRespondRequest', additionalProperties: false },
-)
-export const SessionPendingBody = Type.Object(
-  {
-    supported: Type.Boolean({ description: 'False: its runtime cannot tell.' }),
-    pending: Type.Optional(PendingInteraction),
-  },
-  { $id: 'SessionPendingBody', additionalProperties: false },
-)
-export const PendingItem = Type.Object(
-  {
-    session_id: Type.String(),
-    template: Type.String(),
-    title: Type.String(),
-    alias: Type.Optional(Type.String()),
-    since: Timestamp,
-    ...PendingInteraction.properties,
-  },
-  { $id: 'PendingItem', additionalProperties: false },
-)
+  ),
+})
+export const SessionRespondRequest = component('SessionRespondRequest', {
+  action: choice(['approve', 'allow', 'approve_always', 'approve_accept_edits', 'deny', 'option', 'cancel'], {
+    description:
+      '`allow` is `approve`, `approve_accept_edits` is `approve_always`; `option` chooses one by `option_id`; `cancel` dismisses the question.',
+  }),
+  request_id: optional(string({ description: 'The one that is meant; another one pending answers 409.' })),
+  option_id: optional(string({ description: 'With `option`: id or label.' })),
+  text: optional(string({ maxLength: 16_384, description: 'Free answer to a question.' })),
+})
+export const SessionPendingBody = component('SessionPendingBody', {
+  supported: boolean({ description: 'False: its runtime cannot tell.' }),
+  pending: optional(PendingInteraction),
+})
+export const PendingItem = component('PendingItem', {
+  session_id: string(),
+  template: string(),
+  title: string(),
+  alias: optional(string()),
+  since: Timestamp,
+  ...PendingInteraction.properties,
+})
 export type PendingItem = Static<typeof PendingItem>
-export const SessionPermissionRequest = Type.Object(
-  { permission_mode: Type.String({ minLength: 1, maxLength: 64 }) },
-  { $id: 'SessionPermissionRequest', additionalProperties: false },
-)
-export const DeletedSession = Type.Object(
-  { status: Type.Literal('deleted'), id: Type.String() },
-  { $id: 'DeletedSession', additionalProperties: false },
-)
-export const SessionStopBody = Type.Object(
-  { session: SessionResponse, interrupted: Type.Boolean({ description: 'A turn was under way.' }) },
-  { $id: 'SessionStopBody', additionalProperties: false },
-)
-export const SessionPeekBody = Type.Object(
-  {
-    session_id: Type.String(),
-    lines: Type.Array(Type.String()),
-    observed_at: Timestamp,
-    cursor: Type.Optional(
-      Type.Object(
-        { row: Type.Integer({ minimum: 0 }), column: Type.Integer({ minimum: 0 }) },
-        { additionalProperties: false },
-      ),
-    ),
-  },
-  { $id: 'SessionPeekBody', additionalProperties: false },
-)
-export const SessionAttachBody = Type.Object(
-  { command: Type.String(), args: Type.Array(Type.String()) },
-  { $id: 'SessionAttachBody', additionalProperties: false },
-)
-export const SessionDrainBody = Type.Object(
-  {
-    draining: Type.Boolean(),
-    reason: Type.Optional(Type.String()),
-    since: Type.Optional(Timestamp),
-    deadline: Type.Optional(Timestamp),
-    acknowledged: Type.Boolean(),
-  },
-  { $id: 'SessionDrainBody', additionalProperties: false },
-)
-export const SessionPruneBody = Type.Object(
-  { deleted: Type.Array(Type.String()), count: Type.Integer({ minimum: 0 }) },
-  { $id: 'SessionPruneBody', additionalProperties: false },
-)
+export const SessionPermissionRequest = component('SessionPermissionRequest', {
+  permission_mode: string({ minLength: 1, maxLength: 64 }),
+})
+export const DeletedSession = component('DeletedSession', { status: literal('deleted'), id: string() })
+export const SessionStopBody = component('SessionStopBody', {
+  session: SessionResponse,
+  interrupted: boolean({ description: 'A turn was under way.' }),
+})
+export const SessionPeekBody = component('SessionPeekBody', {
+  session_id: string(),
+  lines: array(string()),
+  observed_at: Timestamp,
+  cursor: optional(object({ row: integer({ minimum: 0 }), column: integer({ minimum: 0 }) })),
+})
+export const SessionAttachBody = component('SessionAttachBody', { command: string(), args: array(string()) })
+export const SessionDrainBody = component('SessionDrainBody', {
+  draining: boolean(),
+  reason: optional(string()),
+  since: optional(Timestamp),
+  deadline: optional(Timestamp),
+  acknowledged: boolean(),
+})
+export const SessionPruneBody = component('SessionPruneBody', {
+  deleted: array(string()),
+  count: integer({ minimum: 0 }),
+})
 
-const states = Type.String({
+const states = string({
   pattern: '^[a-z-]+(,[a-z-]+)*$',
   description: 'States, separated by commas; also `all`, `open` (the default: all but closed) and `closed`.',
 })
 const peek = {
-  peek: Type.Optional(Type.Boolean({ description: 'With the last lines of the screen.' })),
-  peek_lines: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 10_000, default: 5, description: 'How many, with `peek`.' }),
-  ),
+  peek: optional(boolean({ description: 'With the last lines of the screen.' })),
+  peek_lines: optional(integer({ minimum: 0, maximum: 10_000, default: 5, description: 'How many, with `peek`.' })),
 }
 
 export const listSessions = operation({
@@ -226,18 +191,15 @@ export const listSessions = operation({
   summary: 'List sessions',
   description: 'Newest first.',
   params: cityParams,
-  query: Type.Object(
-    {
-      state: Type.Optional(states),
-      template: Type.Optional(Type.String({ minLength: 1, description: 'Sessions of this agent or provider.' })),
-      rig: Type.Optional(Type.String({ minLength: 1, description: 'Sessions of agents of this rig.' })),
-      ...peek,
-      ...PageQuery,
-      ...OrderQuery,
-      ...BlockingQuery,
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    state: optional(states),
+    template: optional(string({ minLength: 1, description: 'Sessions of this agent or provider.' })),
+    rig: optional(string({ minLength: 1, description: 'Sessions of agents of this rig.' })),
+    ...peek,
+    ...PageQuery,
+    ...OrderQuery,
+    ...BlockingQuery,
+  }),
   replies: { 200: listBody('ListBodySessionResponse', SessionResponse) },
   replyHeaders: ['X-SVC-Index'],
   problems: ['invalid-cursor'],
@@ -283,10 +245,7 @@ export const pruneSessions = operation({
   summary: 'Delete closed sessions',
   description: 'Those that were closed longer ago than `closed_before`, with their transcripts.',
   params: cityParams,
-  body: Type.Object(
-    { closed_before: durationSchema('Closed at least this long ago.') },
-    { $id: 'SessionPruneRequest', additionalProperties: false },
-  ),
+  body: component('SessionPruneRequest', { closed_before: durationSchema('Closed at least this long ago.') }),
   replies: { 200: SessionPruneBody },
   problems: [],
   emits: ['session.deleted'],
@@ -300,7 +259,7 @@ export const getSession = operation({
   summary: 'Get a session',
   description: '`{id}` is an id, an alias, or the name of a configured session.',
   params,
-  query: Type.Object(peek, { additionalProperties: false }),
+  query: object(peek),
   replies: { 200: SessionResponse },
   replyHeaders: ['X-SVC-Index', 'ETag'],
   problems: RESOLVE,
@@ -406,10 +365,7 @@ export const listSessionDeliveries = operation({
   summary: 'List what was and will be said to a session',
   description: 'Newest first.',
   params,
-  query: Type.Object(
-    { state: Type.Optional(DeliveryState), ...PageQuery, ...OrderQuery, ...BlockingQuery },
-    { additionalProperties: false },
-  ),
+  query: object({ state: optional(DeliveryState), ...PageQuery, ...OrderQuery, ...BlockingQuery }),
   replies: { 200: listBody('ListBodyDeliveryInfo', DeliveryInfo) },
   replyHeaders: ['X-SVC-Index'],
   problems: [...RESOLVE, 'invalid-cursor'],
@@ -422,9 +378,9 @@ export const cancelSessionDelivery = operation({
   family,
   summary: 'Cancel a queued delivery',
   description: 'One that is being typed, or was, is not taken back.',
-  params: Type.Object({
+  params: object({
     ...params.properties,
-    deliveryId: Type.String({ minLength: 1, description: 'As in the list of deliveries.' }),
+    deliveryId: string({ minLength: 1, description: 'As in the list of deliveries.' }),
   }),
   replies: { 200: DeliveryInfo },
   problems: [...RESOLVE, 'delivery-not-found', 'conflict-wrong-state'],
@@ -505,10 +461,7 @@ export const closeSession = operation({
   summary: 'End a session for good',
   description:
     'Ends its process, its streams, deliveries and waits, and gives its work back. The record stays until it is pruned or deleted.',
-  query: Type.Object(
-    { delete: Type.Optional(Type.Boolean({ description: 'Also delete its record.' })) },
-    { additionalProperties: false },
-  ),
+  query: object({ delete: optional(boolean({ description: 'Also delete its record.' })) }),
   problems: [...RESOLVE, 'session-conflict'],
   emits: closing,
 })
@@ -519,7 +472,7 @@ export const renameSession = operation({
   path: `${path}/{id}/rename`,
   summary: 'Give a session another title',
   description: 'Its id, alias and name at the runtime stay.',
-  body: Type.Object({ title }, { $id: 'SessionRenameRequest', additionalProperties: false }),
+  body: component('SessionRenameRequest', { title }),
   problems: RESOLVE,
   emits: ['session.updated'],
 })
@@ -668,7 +621,7 @@ export const listPending = operation({
   summary: 'List everything that waits for a person',
   description: 'Open questions and permission requests of all sessions of the city.',
   params: cityParams,
-  query: Type.Object(BlockingQuery, { additionalProperties: false }),
+  query: object(BlockingQuery),
   replies: { 200: listBody('ListBodyPendingItem', PendingItem) },
   replyHeaders: ['X-SVC-Index'],
   problems: [],
@@ -682,10 +635,7 @@ export const peekSession = operation({
   summary: 'See the screen of a session',
   description: 'From memory, with the time it was observed.',
   params,
-  query: Type.Object(
-    { lines: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, description: '0 or absent: the screen.' })) },
-    { additionalProperties: false },
-  ),
+  query: object({ lines: optional(integer({ minimum: 0, maximum: 10_000, description: '0 or absent: the screen.' })) }),
   replies: { 200: SessionPeekBody },
   problems: [...RESOLVE, 'unsupported', 'session-conflict'],
 })
@@ -703,14 +653,14 @@ export const attachSession = operation({
 })
 
 const transcriptQuery = {
-  format: Type.Optional(
-    Type.Enum(TRANSCRIPT_FORMATS, {
+  format: optional(
+    choice(TRANSCRIPT_FORMATS, {
       default: 'conversation',
       description:
         '`conversation`: turns as text; `raw`: as the runtime or the harness wrote it; `structured`: messages in blocks.',
     }),
   ),
-  include_thinking: Type.Optional(Type.Boolean({ description: 'With what the model thought, where it is known.' })),
+  include_thinking: optional(boolean({ description: 'With what the model thought, where it is known.' })),
 }
 
 export const getSessionTranscript = operation({
@@ -721,22 +671,19 @@ export const getSessionTranscript = operation({
   summary: 'Read the transcript of a session',
   description: 'The newest page where neither `before` nor `after` is given; chronological inside a page.',
   params,
-  query: Type.Object(
-    {
-      ...transcriptQuery,
-      limit: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          maximum: 1000,
-          default: 100,
-          description: 'Entries of the page; 0 means the default.',
-        }),
-      ),
-      before: Type.Optional(Type.String({ maxLength: 256, description: 'Entries before this one.' })),
-      after: Type.Optional(Type.String({ maxLength: 256, description: 'Entries after this one; not with `before`.' })),
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    ...transcriptQuery,
+    limit: optional(
+      integer({
+        minimum: 0,
+        maximum: 1000,
+        default: 100,
+        description: 'Entries of the page; 0 means the default.',
+      }),
+    ),
+    before: optional(string({ maxLength: 256, description: 'Entries before this one.' })),
+    after: optional(string({ maxLength: 256, description: 'Entries after this one; not with `before`.' })),
+  }),
   replies: { 200: SessionTranscriptResponse },
   problems: [...RESOLVE, 'transcript-cursor-invalidated'],
 })
@@ -750,16 +697,11 @@ export const streamSession = operation({
   description:
     'Server-sent events: what there is, then what comes; ends with an `ended` frame when the session is closed. Resumable in every format.',
   params,
-  query: Type.Object(
-    {
-      ...transcriptQuery,
-      after_cursor: Type.Optional(Type.String({ maxLength: 2048, description: '`id:` of the last frame received.' })),
-      attended: Type.Optional(
-        Type.Boolean({ description: 'A person is watching: the session is not restarted without consent.' }),
-      ),
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    ...transcriptQuery,
+    after_cursor: optional(string({ maxLength: 2048, description: '`id:` of the last frame received.' })),
+    attended: optional(boolean({ description: 'A person is watching: the session is not restarted without consent.' })),
+  }),
   headers: ['Last-Event-ID'],
   replies: {},
   replyHeaders: ['SVC-Session-State', 'SVC-Session-Status'],
@@ -819,9 +761,9 @@ export const getSessionAgent = operation({
   family,
   summary: 'Read the transcript of a sub-agent',
   description: 'As its harness wrote it.',
-  params: Type.Object({
+  params: object({
     ...params.properties,
-    agentId: Type.String({
+    agentId: string({
       minLength: 1,
       maxLength: 256,
       pattern: '^[A-Za-z0-9_.:-]+$',
@@ -840,22 +782,19 @@ export const listWaits = operation({
   summary: 'List waits',
   description: 'Newest first.',
   params: cityParams,
-  query: Type.Object(
-    {
-      state: Type.Optional(WaitState),
-      session: Type.Optional(Type.String({ minLength: 1, description: 'Waits of this session: its id or alias.' })),
-      ...PageQuery,
-      ...OrderQuery,
-    },
-    { additionalProperties: false },
-  ),
+  query: object({
+    state: optional(WaitState),
+    session: optional(string({ minLength: 1, description: 'Waits of this session: its id or alias.' })),
+    ...PageQuery,
+    ...OrderQuery,
+  }),
   replies: { 200: listBody('ListBodyWaitInfo', WaitInfo) },
   replyHeaders: ['X-SVC-Index'],
   problems: [...RESOLVE, 'invalid-cursor'],
 })
-const waitParams = Type.Object({
+const waitParams = object({
   cityName: CityNameParam,
-  id: Type.String({ minLength: 1, description: 'As in the list of waits.' }),
+  id: string({ minLength: 1, description: 'As in the list of waits.' }),
 })
 export const getWait = operation({
   id: 'get-wait',
@@ -888,15 +827,12 @@ export const createSessionWait = operation({
   summary: 'Park a session until beads are closed',
   description: 'It may sleep meanwhile; when the wait is over it is woken and told.',
   params,
-  body: Type.Object(
-    {
-      dep_ids: Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 1000 }),
-      dep_mode: Type.Optional(Type.Enum(['all', 'any'], { default: 'all' })),
-      note: Type.Optional(Type.String({ maxLength: 16_384 })),
-      timeout: Type.Optional(durationSchema('After this long it is over anyway; 24h where absent.')),
-    },
-    { $id: 'SessionWaitRequest', additionalProperties: false },
-  ),
+  body: component('SessionWaitRequest', {
+    dep_ids: array(string({ minLength: 1 }), { minItems: 1, maxItems: 1000 }),
+    dep_mode: optional(choice(['all', 'any'], { default: 'all' })),
+    note: optional(string({ maxLength: 16_384 })),
+    timeout: optional(durationSchema('After this long it is over anyway; 24h where absent.')),
+  }),
   headers: ['Idempotency-Key'],
   replies: { 201: WaitInfo },
   problems: [...RESOLVE, 'bead-not-found', 'session-conflict'],

@@ -1,19 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import Type from 'typebox'
+import { array, boolean, integer, nullable, object, optional, record, string } from '../contract/base/schema.ts'
 import { Problem } from '../kernel/problem.ts'
 import { parseQuery, validate } from './validation.ts'
 
-const SCHEMA = Type.Object(
-  {
-    text: Type.Optional(Type.String()),
-    count: Type.Optional(Type.Integer({ minimum: 0 })),
-    flag: Type.Optional(Type.Boolean()),
-    list: Type.Optional(Type.Array(Type.String())),
-  },
-  { additionalProperties: false },
-)
+const SCHEMA = object({
+  text: optional(string()),
+  count: optional(integer({ minimum: 0 })),
+  flag: optional(boolean()),
+  list: optional(array(string())),
+})
 
 /** Locations of the fields that were refused. */
 function refusedFields(work: () => void): readonly string[] {
@@ -82,10 +79,7 @@ for (const [search, fields] of [
 }
 
 test('a body that breaks its schema in several places is told all of them', () => {
-  const schema = Type.Object(
-    { name: Type.String({ minLength: 1 }), deep: Type.Object({ list: Type.Array(Type.Integer()) }) },
-    { additionalProperties: false },
-  )
+  const schema = object({ name: string({ minLength: 1 }), deep: object({ list: array(integer()) }) })
   assert.deepEqual(
     refusedFields(() => validate(schema, { name: '', deep: { list: [1, 'x'] }, 'a/b~c': 1 }, 'body')).toSorted(),
     ['body.a/b~c', 'body.deep.list[1]', 'body.name'],
@@ -94,7 +88,7 @@ test('a body that breaks its schema in several places is told all of them', () =
 })
 
 test('a body that is wrong in very many places is told the first of them, and keeps nobody waiting', () => {
-  const schema = Type.Object({ nodes: Type.Array(Type.Object({ title: Type.String() }), { maxItems: 1000 }) })
+  const schema = object({ nodes: array(object({ title: string() }), { maxItems: 1000 }) })
   const nodes = Array.from({ length: 300_000 }, () => ({}))
   assert.deepEqual(
     refusedFields(() => validate(schema, { nodes }, 'body')),
@@ -115,7 +109,7 @@ test('an answer about a long name is short', () => {
 
 test('an answer about a long value is short', () => {
   try {
-    validate(Type.Object({ text: Type.String({ maxLength: 1 }) }), { text: 'x'.repeat(1e6) }, 'body')
+    validate(object({ text: string({ maxLength: 1 }) }), { text: 'x'.repeat(1e6) }, 'body')
     assert.fail('it was accepted')
   } catch (error) {
     assert.ok(error instanceof Problem && JSON.stringify(error.options.errors).length < 1_000)
@@ -123,9 +117,9 @@ test('an answer about a long value is short', () => {
 })
 
 test('what may be null or something else is told what it may be, and what is wrong with it', () => {
-  const schema = Type.Object({
-    name: Type.Union([Type.String({ maxLength: 3 }), Type.Null()]),
-    by: Type.Union([Type.Record(Type.String(), Type.Union([Type.Integer(), Type.Null()])), Type.Null()]),
+  const schema = object({
+    name: nullable(string({ maxLength: 3 })),
+    by: nullable(record(nullable(integer()))),
   })
   const told = (value: object) => {
     try {
@@ -143,8 +137,8 @@ test('what may be null or something else is told what it may be, and what is wro
 })
 
 test('keys of records are looked at, whatever is in them, and so are their values', () => {
-  const schema = Type.Object({
-    by: Type.Record(Type.String(), Type.Integer(), { propertyNames: { minLength: 1, maxLength: 5 } }),
+  const schema = object({
+    by: record(integer(), { propertyNames: { minLength: 1, maxLength: 5 } }),
   })
   const refused = (by: object) => refusedFields(() => validate(schema, { by }, 'body'))
   assert.deepEqual(refused({ 'a\nb': 1 }), [])

@@ -2,9 +2,8 @@
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import type { TSchema } from 'typebox'
 import type { ErrorDetail } from '../contract/base/problems.ts'
-import { ofAnyKey } from '../contract/base/records.ts'
+import type { Schema } from '../contract/base/schema.ts'
 import { type Problem, problem } from '../kernel/problem.ts'
 
 const MAX_ERRORS = 20
@@ -17,7 +16,7 @@ const brief = validators(false)
 const thorough = validators(true)
 
 /** Throws `validation-failed` with every violation, located under `root` (`body`, `query`, `path`, `header`). */
-export function validate(schema: TSchema, value: unknown, root: string): void {
+export function validate(schema: Schema, value: unknown, root: string): void {
   const check = brief(schema)
   if (check(value)) return
   const errors = isSmall(value) ? violations(thorough(schema), value) : (check.errors ?? [])
@@ -28,12 +27,12 @@ export function validate(schema: TSchema, value: unknown, root: string): void {
   )
 }
 
-function validators(allErrors: boolean): (schema: TSchema) => ValidateFunction {
+function validators(allErrors: boolean): (schema: Schema) => ValidateFunction {
   const ajv = new Ajv2020({ strict: false, allErrors, ownProperties: true })
   // The package's types name the CommonJS namespace; its function is what both builds export.
   const formats = 'default' in addFormats && typeof addFormats.default === 'function' ? addFormats.default : addFormats
   if (typeof formats === 'function') formats(ajv)
-  const compiled = new WeakMap<TSchema, ValidateFunction>()
+  const compiled = new WeakMap<Schema, ValidateFunction>()
   return (schema) => {
     const known = compiled.get(schema)
     if (known !== undefined) return known
@@ -72,7 +71,7 @@ function withoutIds(schema: unknown): object | boolean {
     if (Array.isArray(node)) return node.map(strip)
     if (typeof node !== 'object' || node === null) return node
     return Object.fromEntries(
-      Object.entries(ofAnyKey(node))
+      Object.entries(node)
         .filter(([key, value]) => !(key === '$id' && typeof value === 'string'))
         .map(([key, value]) => [key, strip(value)]),
     )
@@ -147,7 +146,7 @@ function quotable(value: unknown): unknown {
 }
 
 interface QuerySchema {
-  readonly properties: Readonly<Record<string, TSchema>>
+  readonly properties: Readonly<Record<string, Schema>>
 }
 
 /**
@@ -200,7 +199,7 @@ function decodeQuery(text: string): string {
   }
 }
 
-function typeOf(schema: TSchema): string {
+function typeOf(schema: Schema): string {
   const type: unknown = Reflect.get(schema, 'type')
   return typeof type === 'string' ? type : 'string'
 }

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import Type from 'typebox'
 import { nodeTransport } from '../../src/cli/base/transport.ts'
 import { Client } from '../../src/client/client.ts'
 import { ApiProblem, Unreachable } from '../../src/client/problems.ts'
 import { LINES_TYPE, operation } from '../../src/contract/base/operation.ts'
+import { integer, object, optional } from '../../src/contract/base/schema.ts'
 import { MAX_LINE_BYTES } from '../../src/http/lines.ts'
 import { HttpServer } from '../../src/http/server.ts'
 import { type BodyLine, type Handler, ok, StreamBody } from '../../src/kernel/call.ts'
@@ -23,11 +23,11 @@ const sendThings = operation({
   path: '/things',
   family,
   summary: 'Send',
-  query: Type.Object({ stop: Type.Optional(Type.Integer()) }, { additionalProperties: false }),
-  body: Type.Object({}),
+  query: object({ stop: optional(integer()) }),
+  body: object({}),
   bodyStream: 'ndjson',
   bodyLimit: LIMIT,
-  replies: { 200: Type.Object({}) },
+  replies: { 200: object({}) },
   problems: [],
 })
 const getThings = operation({
@@ -36,12 +36,9 @@ const getThings = operation({
   path: '/things',
   family,
   summary: 'Get',
-  query: Type.Object(
-    { count: Type.Integer(), fail: Type.Optional(Type.Integer()), bytes: Type.Optional(Type.Integer()) },
-    { additionalProperties: false },
-  ),
+  query: object({ count: integer(), fail: optional(integer()), bytes: optional(integer()) }),
   mediaType: LINES_TYPE,
-  replies: { 200: Type.Object({}) },
+  replies: { 200: object({}) },
   problems: [],
 })
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import Type from 'typebox'
 import { operation } from '../../src/contract/base/operation.ts'
+import { object } from '../../src/contract/base/schema.ts'
 import { type HttpDeps, HttpServer } from '../../src/http/server.ts'
 import { cityFraming } from '../../src/http/sse.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
@@ -19,7 +19,7 @@ const streamThings = operation({
   family: 'Things',
   summary: 'Stream',
   replies: {},
-  frames: [{ event: 'event', data: Type.Object({}), id: 'n', description: 'One.' }],
+  frames: [{ event: 'event', data: object({}), id: 'n', description: 'One.' }],
   problems: [],
 })
 

@@ -1,5 +1,5 @@
 /** What the walkers of this folder read from a schema: its kind, its limits, and our annotations. */
-import type { TSchema } from 'typebox'
+import type { Schema } from './schema.ts'
 
 /** What a changed field does to a running session, weakest first. */
 export const DRIFTS = ['none', 'start', 'live', 'reapply', 'launch', 'provision'] as const
@@ -29,10 +29,10 @@ export type Annotation = {
 /** What the walkers need to know of a schema. */
 export type Shape = {
   readonly type: 'table' | 'map' | 'list' | 'scalar'
-  readonly properties: Readonly<Record<string, TSchema>>
+  readonly properties: Readonly<Record<string, Schema>>
   readonly required: readonly string[]
   /** The schema of every value of a map or element of a list. */
-  readonly item: TSchema | undefined
+  readonly item: Schema | undefined
   readonly scalars: readonly string[]
   readonly values: readonly string[] | undefined
   readonly pattern: RegExp | undefined
@@ -44,24 +44,24 @@ export type Shape = {
   readonly annotation: Annotation
 }
 
-const shapes = new WeakMap<TSchema, Shape>()
+const shapes = new WeakMap<Schema, Shape>()
 
 /** The shape of a schema, computed once. */
-export function shapeOf(schema: TSchema): Shape {
+export function shapeOf(schema: Schema): Shape {
   const known = shapes.get(schema)
   if (known !== undefined) return known
-  const shape = readShape(schema as unknown as RawSchema)
+  const shape = readShape(schema as RawSchema)
   shapes.set(schema, shape)
   return shape
 }
 
-// The one cast from TypeBox's types to the JSON Schema keywords used above.
+// The one cast from a schema to the JSON Schema keywords used above.
 type RawSchema = {
   type?: string | string[]
-  properties?: Record<string, TSchema>
-  patternProperties?: Record<string, TSchema>
+  properties?: Record<string, Schema>
+  additionalProperties?: Schema | boolean
   required?: string[]
-  items?: TSchema
+  items?: Schema
   enum?: string[]
   pattern?: string
   minimum?: number
@@ -74,15 +74,10 @@ type RawSchema = {
 
 function readShape(raw: RawSchema): Shape {
   const types = typeof raw.type === 'string' ? [raw.type] : (raw.type ?? [])
-  const item = raw.items ?? Object.values(raw.patternProperties ?? {})[0]
+  const values = typeof raw.additionalProperties === 'object' ? raw.additionalProperties : undefined
+  const item = raw.items ?? values
   const type =
-    raw.properties !== undefined
-      ? 'table'
-      : raw.patternProperties !== undefined
-        ? 'map'
-        : types[0] === 'array'
-          ? 'list'
-          : 'scalar'
+    raw.properties !== undefined ? 'table' : values !== undefined ? 'map' : types[0] === 'array' ? 'list' : 'scalar'
   return {
     type,
     properties: raw.properties ?? {},
@@ -101,11 +96,11 @@ function readShape(raw: RawSchema): Shape {
 }
 
 /** Whether a field is a list. */
-export function isList(schema: TSchema): boolean {
+export function isList(schema: Schema): boolean {
   return shapeOf(schema).type === 'list'
 }
 
 /** Whether a field is a map with free keys. */
-export function isMap(schema: TSchema): boolean {
+export function isMap(schema: Schema): boolean {
   return shapeOf(schema).type === 'map'
 }

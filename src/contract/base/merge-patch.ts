@@ -1,6 +1,7 @@
 /** JSON Merge Patch (RFC 7396) bodies of configured things: every field as its schema says, or null to unset it. */
-import Type, { type TSchema, type TUnsafe } from 'typebox'
+
 import { shapeOf } from './config-shape.ts'
+import { raw, type Schema } from './schema.ts'
 
 /** What values of environments are shown as; sent back, it leaves the stored value as it is. */
 export const MASK = '***'
@@ -14,18 +15,18 @@ export interface PatchBody {
 /** The patch body `id` for objects with these fields; unknown fields are refused. Lists replace, maps merge. */
 export function mergePatchBody(
   id: string,
-  fields: Readonly<Record<string, TSchema>>,
+  fields: Readonly<Record<string, Schema>>,
   description: string,
-): TUnsafe<PatchBody> {
-  return Type.Unsafe<PatchBody>({ $id: id, description, ...nullableTable(fields) })
+): Schema<PatchBody> {
+  return raw<PatchBody>({ $id: id, description, ...nullableTable(fields) })
 }
 
-function nullableTable(fields: Readonly<Record<string, TSchema>>): object {
+function nullableTable(fields: Readonly<Record<string, Schema>>): object {
   const properties = Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, nullable(field)]))
   return { type: 'object', properties, additionalProperties: false }
 }
 
-function nullable(field: TSchema): object {
+function nullable(field: Schema): object {
   const { type, properties, item, description } = shapeOf(field)
   const null_ = { type: 'null' }
   const said = description === undefined ? {} : { description }
@@ -36,8 +37,6 @@ function nullable(field: TSchema): object {
 }
 
 /** The schema without what only matters where it stands: its description is on the union, its default does not apply. */
-function bare(field: TSchema): object {
-  return Object.fromEntries(
-    Object.entries(field).filter(([key]) => key !== 'description' && key !== 'default' && !key.startsWith('~')),
-  )
+function bare(field: Schema): object {
+  return Object.fromEntries(Object.entries(field).filter(([key]) => key !== 'description' && key !== 'default'))
 }

@@ -1,16 +1,17 @@
 /** Names and scalars that several families share. */
-import Type from 'typebox'
+
 import { DURATION_PATTERN } from './durations.ts'
+import { integer, raw, string } from './schema.ts'
 
 /** An open JSON object. */
-export const JsonObject = Type.Unsafe<{ [key: string]: unknown }>({ type: 'object' })
+export const JsonObject = raw<{ [key: string]: unknown }>({ type: 'object' })
 
 export const CITY_NAME_PATTERN = '^[a-zA-Z0-9][a-zA-Z0-9._-]*$'
 /** The supervisor's own log in composite cursors; no city can have this name. */
 export const SUPERVISOR_SOURCE = '__supervisor__'
 
 /** The name that a city can be registered under. */
-export const CityName = Type.String({
+export const CityName = string({
   pattern: CITY_NAME_PATTERN,
   minLength: 1,
   maxLength: 64,
@@ -21,22 +22,22 @@ export const CityName = Type.String({
  * A city's name in a path. Any text is taken: one that cannot be a name is simply not found (spec §3 rule 1), which a
  * client handles the same way.
  */
-export const CityNameParam = Type.String({ minLength: 1, description: 'Name of the city.', examples: ['alpha'] })
+export const CityNameParam = string({ minLength: 1, description: 'Name of the city.', examples: ['alpha'] })
 
-export const Timestamp = Type.String({ format: 'date-time', description: 'RFC 3339, UTC.' })
+export const Timestamp = string({ format: 'date-time', description: 'RFC 3339, UTC.' })
 
 /** Sequence number of an event in one log: the first is 1, each next one more. */
-export const Seq = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+export const Seq = integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 
 export const REQUEST_ID_PATTERN = '^req-[0-9a-f]{24}$'
-export const RequestId = Type.String({ pattern: REQUEST_ID_PATTERN, description: 'Id of an accepted request.' })
+export const RequestId = string({ pattern: REQUEST_ID_PATTERN, description: 'Id of an accepted request.' })
 
 /** Hash of an item's stored definition; the ETag without its quotes. */
-export const Revision = Type.String({
+export const Revision = string({
   description: "Hash of the item's stored definition; its ETag without the quotes.",
 })
 
 /** Schema of a duration as text, for example `30s`, `5m`, `1h30m` or `7d`. */
 export function durationSchema(description: string) {
-  return Type.String({ pattern: DURATION_PATTERN.source, maxLength: 64, description, examples: ['30s'] })
+  return string({ pattern: DURATION_PATTERN.source, maxLength: 64, description, examples: ['30s'] })
 }

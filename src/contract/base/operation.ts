@@ -2,10 +2,11 @@
  * What an operation promises. One value per operation is the only declaration: routes, validation, `openapi.json`, the
  * client and the command line's help derive from it (style R1).
  */
-import type { Static, TObject, TSchema } from 'typebox'
+
 import type { EventType } from '../event-types.ts'
 import type { RequestHeader, ResponseHeader } from './headers.ts'
 import type { ProblemCode } from './problems.ts'
+import type { ObjectSchema, Schema, Static } from './schema.ts'
 
 /** Lines of JSON, as bodies and as answers. */
 export const LINES_TYPE = 'application/x-ndjson'
@@ -15,7 +16,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 /** One kind of frame of a server-sent event stream. */
 export interface Frame {
   readonly event: string
-  readonly data: TSchema
+  readonly data: Schema
   /** What the `id:` line carries; absent where the frame has none. */
   readonly id?: string
   readonly description: string
@@ -29,9 +30,9 @@ export interface Operation {
   readonly family: string
   readonly summary: string
   readonly description?: string
-  readonly params?: TObject
-  readonly query?: TObject
-  readonly body?: TSchema
+  readonly params?: ObjectSchema
+  readonly query?: ObjectSchema
+  readonly body?: Schema
   /** A body may be left out altogether. */
   readonly bodyOptional?: boolean
   /** The body is lines of JSON (`application/x-ndjson`), read while it comes in; `body` is the schema of one line. */
@@ -43,7 +44,7 @@ export interface Operation {
   /** Request headers beyond X-SVC-Request, which every mutation has. */
   readonly headers?: readonly RequestHeader[]
   /** Success answers by status; every body has this schema and media type. */
-  readonly replies: Readonly<Record<number, TSchema>>
+  readonly replies: Readonly<Record<number, Schema>>
   /** Media type of the success answers; `application/json` where absent. */
   readonly mediaType?: string
   /** Response headers beyond X-SVC-Request-Id, which every response has. */
@@ -70,7 +71,7 @@ export function operation<const O extends Operation>(declared: O): O {
   return declared
 }
 
-type StaticOr<S, Otherwise> = S extends TSchema ? Static<S> : Otherwise
+type StaticOr<S, Otherwise> = S extends Schema ? Static<S> : Otherwise
 export type ParamsOf<O extends Operation> = StaticOr<O['params'], Record<never, never>>
 export type QueryOf<O extends Operation> = StaticOr<O['query'], Record<never, never>>
 export type BodyOf<O extends Operation> = O extends { readonly bodyOptional: true }

@@ -2,8 +2,9 @@
  * The one registry of everything the API can refuse (RFC 9457, spec §7). Domain code throws `problem(code, sentence)`
  * and knows no status; the operations list the codes they can answer; the documents are made from this table.
  */
-import Type, { type Static } from 'typebox'
+
 import { RequestId } from './names.ts'
+import { anything, array, component, integer, optional, type Static, string } from './schema.ts'
 
 interface ProblemType {
   readonly status: number
@@ -94,32 +95,24 @@ export const PROBLEM_CODES = Object.keys(PROBLEMS).filter((code): code is Proble
 
 export const problemUrn = (code: ProblemCode): string => `urn:svc:error:${code}`
 
-export const ErrorDetail = Type.Object(
-  {
-    location: Type.String({ description: 'Where: `body.items[3].tags`, `query.limit`, `path.name`, `header.X`.' }),
-    message: Type.String(),
-    value: Type.Optional(Type.Unknown({ description: 'What was sent there.' })),
-  },
-  { $id: 'ErrorDetail', additionalProperties: false },
-)
+export const ErrorDetail = component('ErrorDetail', {
+  location: string({ description: 'Where: `body.items[3].tags`, `query.limit`, `path.name`, `header.X`.' }),
+  message: string(),
+  value: optional(anything({ description: 'What was sent there.' })),
+})
 export type ErrorDetail = Static<typeof ErrorDetail>
 
-export const ErrorModel = Type.Object(
-  {
-    type: Type.String({ format: 'uri', description: '`urn:svc:error:<code>`.' }),
-    title: Type.String(),
-    status: Type.Integer({ minimum: 400, maximum: 599 }),
-    detail: Type.String({ description: 'Begins with a short prefix and a colon, for example `not_found: `.' }),
-    code: Type.String({ pattern: '^[a-z][a-z0-9]*(-[a-z0-9]+)*$' }),
-    instance: Type.Optional(Type.String({ description: '`urn:svc:request:<X-SVC-Request-Id>`.' })),
-    errors: Type.Optional(Type.Array(ErrorDetail, { description: 'The fields that failed.' })),
-    oldest_seq: Type.Optional(
-      Type.Integer({ minimum: 0, description: 'With `cursor-expired`: oldest retained event.' }),
-    ),
-    head_seq: Type.Optional(Type.Integer({ minimum: 0, description: 'With `cursor-expired`: newest event.' })),
-    request_id: Type.Optional(RequestId),
-    event_cursor: Type.Optional(Type.String({ description: 'With `operation-in-progress`: where to wait for it.' })),
-  },
-  { $id: 'ErrorModel', additionalProperties: false },
-)
+export const ErrorModel = component('ErrorModel', {
+  type: string({ format: 'uri', description: '`urn:svc:error:<code>`.' }),
+  title: string(),
+  status: integer({ minimum: 400, maximum: 599 }),
+  detail: string({ description: 'Begins with a short prefix and a colon, for example `not_found: `.' }),
+  code: string({ pattern: '^[a-z][a-z0-9]*(-[a-z0-9]+)*$' }),
+  instance: optional(string({ description: '`urn:svc:request:<X-SVC-Request-Id>`.' })),
+  errors: optional(array(ErrorDetail, { description: 'The fields that failed.' })),
+  oldest_seq: optional(integer({ minimum: 0, description: 'With `cursor-expired`: oldest retained event.' })),
+  head_seq: optional(integer({ minimum: 0, description: 'With `cursor-expired`: newest event.' })),
+  request_id: optional(RequestId),
+  event_cursor: optional(string({ description: 'With `operation-in-progress`: where to wait for it.' })),
+})
 export type ErrorModel = Static<typeof ErrorModel>

@@ -1,4 +1,5 @@
 /** GET /health, readiness at both scopes, GET /metrics. */
+import type { Operation } from '../../contract/base/operation.ts'
 import type {
   getCityProviderReadiness,
   getCityReadiness,
@@ -8,7 +9,7 @@ import type {
   getReadiness,
   ReadinessItem,
 } from '../../contract/health.ts'
-import { type Handler, ok, RawBody } from '../../kernel/call.ts'
+import { type Call, type Handler, ok, RawBody } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { Metrics } from './metrics.ts'
@@ -27,8 +28,8 @@ export interface HealthDeps {
   readonly draining: () => boolean
 }
 
-type ReadinessOperation = typeof getReadiness | typeof getCityReadiness
-type ProviderOperation = typeof getProviderReadiness | typeof getCityProviderReadiness
+/** What the answers of both scopes depend on. */
+type Asked<O extends Operation> = Pick<Call<O>, 'query' | 'signal'>
 
 export interface HealthHandlers {
   readonly 'get-health': Handler<typeof getHealth>
@@ -45,7 +46,7 @@ export function createHealthHandlers(deps: HealthDeps): HealthHandlers {
     fresh === true ? readiness.refresh(names, signal) : readiness.read(names)
 
   // A city's answer is the host's: nothing of a probe belongs to a city.
-  const items: Handler<ReadinessOperation> = async ({ query, signal }) => {
+  const items = async ({ query, signal }: Asked<typeof getReadiness>) => {
     const names =
       query.items === undefined
         ? known(DEFAULT_ITEMS, readiness.items)
@@ -53,7 +54,7 @@ export function createHealthHandlers(deps: HealthDeps): HealthHandlers {
     const found = await look(names, query.fresh, signal)
     return ok({ items: Object.fromEntries(found.map((item) => [item.name, item])) })
   }
-  const providers: Handler<ProviderOperation> = async ({ query, signal }) => {
+  const providers = async ({ query, signal }: Asked<typeof getProviderReadiness>) => {
     const { providers: text } = query
     const names =
       text === undefined

@@ -1,13 +1,14 @@
 /** Compares one file with the schema of its kind. What is wrong is reported and left out, so that later steps see typed values only. */
-import type { TSchema } from 'typebox'
+
 import { type Shape, shapeOf } from '../../../contract/base/config-shape.ts'
 import { parseDurationMs } from '../../../contract/base/durations.ts'
+import type { Schema } from '../../../contract/base/schema.ts'
 import { DROPPED_KEYS } from '../../../contract/config-schema.ts'
 import { type IssueList, nearestHint } from '../../../files/issues.ts'
 import type { ConfigNode, ListNode, ScalarNode, TableNode } from '../../../files/toml.ts'
 
 /** `table` with everything left out that `schema` does not allow; each such thing is an error in `issues`. */
-export function checkTable(table: TableNode, schema: TSchema, issues: IssueList, key = ''): TableNode {
+export function checkTable(table: TableNode, schema: Schema, issues: IssueList, key = ''): TableNode {
   const checked = checkNode(table, schema, key, issues)
   return checked?.kind === 'table' ? checked : { ...table, entries: new Map() }
 }
@@ -18,7 +19,7 @@ export function childKey(key: string, name: string): string {
   return key === '' ? part : `${key}.${part}`
 }
 
-function checkNode(node: ConfigNode, schema: TSchema, key: string, issues: IssueList): ConfigNode | undefined {
+function checkNode(node: ConfigNode, schema: Schema, key: string, issues: IssueList): ConfigNode | undefined {
   const shape = shapeOf(schema)
   if (shape.type === 'scalar') return checkScalar(node, shape, key, issues)
   if (shape.type === 'list') return checkList(node, shape, key, issues)
@@ -135,7 +136,7 @@ function isTimeZone(name: string): boolean {
 }
 
 // Written-out emptiness of a duration or time zone is the same as leaving the key out.
-function isDefaultText(node: ConfigNode, schema: TSchema): boolean {
+function isDefaultText(node: ConfigNode, schema: Schema): boolean {
   const { kind } = shapeOf(schema).annotation
   return node.kind === 'scalar' && node.value === '' && kind !== undefined && kind !== 'path'
 }

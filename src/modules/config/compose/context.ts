@@ -1,6 +1,6 @@
 /** What one load carries along: access to files, the issues found, and which files it has read. */
 import { dirname, isAbsolute, join, relative } from 'node:path'
-import type { TSchema } from 'typebox'
+import type { Schema } from '../../../contract/base/schema.ts'
 import type { ProviderSpec } from '../../../contract/config-schema.ts'
 import { type ConfigFiles, isInside } from '../../../files/files.ts'
 import { fileStart, IssueList, type Layer, nearestHint, type Place } from '../../../files/issues.ts'
@@ -70,7 +70,7 @@ export class LoadContext {
   }
 
   /** Reads and checks one TOML file of `home`; undefined when it is missing or cannot be read at all. */
-  readFile(home: Home, path: string, schema: TSchema, layer: Layer): TableNode | undefined {
+  readFile(home: Home, path: string, schema: Schema, layer: Layer): TableNode | undefined {
     const file = fileLabel(home, path)
     const text = this.readText(home, path, layer)
     if (text === undefined) return undefined

@@ -1,8 +1,8 @@
 /** What a change of configuration means for running sessions, from the class that the schema declares for each field. */
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { TSchema } from 'typebox'
 import { DRIFTS, type Drift, shapeOf } from '../../../contract/base/config-shape.ts'
+import type { Schema } from '../../../contract/base/schema.ts'
 import { AGENT_FIELDS, Provider, SETTINGS } from '../../../contract/config-schema.ts'
 import type { EffectiveAgent, EffectiveConfig } from './effective.ts'
 
@@ -87,7 +87,7 @@ function collect(
   into: Map<string, Field>,
   prefix: string,
   values: object,
-  schemas: Readonly<Record<string, TSchema>>,
+  schemas: Readonly<Record<string, Schema>>,
 ): void {
   const byName = new Map(Object.entries(values))
   for (const [key, schema] of Object.entries(schemas)) {

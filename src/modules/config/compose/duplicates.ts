@@ -1,13 +1,14 @@
 /** Two elements of one file with the same identity: merging layers would hide that, so it is refused before. */
-import type { TSchema } from 'typebox'
+
 import { shapeOf } from '../../../contract/base/config-shape.ts'
+import type { Schema } from '../../../contract/base/schema.ts'
 import { placeText } from '../../../files/issues.ts'
 import type { TableNode } from '../../../files/toml.ts'
 import type { LoadContext } from './context.ts'
 import { identityOf } from './merge.ts'
 
 /** Elements of one file that say the same thing twice, in every list whose elements have an identity. */
-export function refuseDuplicates(context: LoadContext, table: TableNode, schema: TSchema, key = ''): void {
+export function refuseDuplicates(context: LoadContext, table: TableNode, schema: Schema, key = ''): void {
   for (const [name, child] of table.entries) {
     const field = shapeOf(schema).properties[name]
     if (field === undefined) continue

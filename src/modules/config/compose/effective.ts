@@ -1,7 +1,7 @@
 /** The effective configuration: one flat, typed, deeply frozen object. Everything else in the service reads only this. */
 
-import type { TSchema } from 'typebox'
 import { shapeOf } from '../../../contract/base/config-shape.ts'
+import type { Schema } from '../../../contract/base/schema.ts'
 import {
   type AgentSettings,
   type ProviderSpec,
@@ -205,7 +205,7 @@ export function buildConfig(context: LoadContext, composed: Composed, facts: Fac
 }
 
 /** `table` with the defaults of `schema` filled in, also in tables that no file mentions. */
-function withDefaults(table: TableNode, schema: TSchema): TableNode {
+function withDefaults(table: TableNode, schema: Schema): TableNode {
   let filled = table
   for (const [key, field] of Object.entries(shapeOf(schema).properties)) {
     const shape = shapeOf(field)

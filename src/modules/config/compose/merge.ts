@@ -4,8 +4,9 @@
  *
  * Promised, and property-tested: merging is associative, and the empty table is neutral on both sides.
  */
-import type { TSchema } from 'typebox'
+
 import { shapeOf } from '../../../contract/base/config-shape.ts'
+import type { Schema } from '../../../contract/base/schema.ts'
 import type { Layer, Place } from '../../../files/issues.ts'
 import type { ConfigNode, ListNode, TableNode } from '../../../files/toml.ts'
 import { childKey } from './check.ts'
@@ -15,7 +16,7 @@ export type OnOverride = (key: string, before: ConfigNode, after: ConfigNode) =>
 
 /** `base` with `over` on top. */
 export function mergeTables(
-  schema: TSchema,
+  schema: Schema,
   base: TableNode,
   over: TableNode,
   onOverride: OnOverride = ignore,
@@ -64,7 +65,7 @@ function relayerNode(node: ConfigNode, layer: Layer): ConfigNode {
 }
 
 function mergeNodes(
-  schema: TSchema,
+  schema: Schema,
   before: ConfigNode,
   after: ConfigNode,
   onOverride: OnOverride,
@@ -87,7 +88,7 @@ function append(before: ListNode, after: ListNode): ListNode {
 }
 
 function mergeElements(
-  schema: TSchema,
+  schema: Schema,
   identity: readonly string[],
   before: ListNode,
   after: ListNode,

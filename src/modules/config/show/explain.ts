@@ -1,7 +1,7 @@
 /** Where every value of the effective configuration comes from: value, file, line, layer. */
 
-import type { TSchema } from 'typebox'
 import { shapeOf } from '../../../contract/base/config-shape.ts'
+import type { Schema } from '../../../contract/base/schema.ts'
 import { AGENT_FIELDS, Provider, SETTINGS, Service } from '../../../contract/config-schema.ts'
 import type { Layer, Place } from '../../../files/issues.ts'
 import { type ConfigNode, type PlainValue, plainOf, type TableNode } from '../../../files/toml.ts'
@@ -74,12 +74,12 @@ export function maskValues(values: Readonly<Record<string, string>>): Record<str
   return Object.fromEntries(Object.keys(values).map((key) => [key, MASK]))
 }
 
-type SchemaMap = Readonly<Record<string, TSchema>>
+type SchemaMap = Readonly<Record<string, Schema>>
 
 function flatten(
   key: string,
   node: ConfigNode,
-  schema: TSchema | undefined,
+  schema: Schema | undefined,
   reveal: boolean,
   into: Record<string, ExplainedValue>,
 ): void {

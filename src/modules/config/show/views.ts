@@ -1,6 +1,7 @@
 /** Configuration as the API shows it: secrets masked, nothing that is not declared. */
-import type { TSchema } from 'typebox'
+
 import { shapeOf } from '../../../contract/base/config-shape.ts'
+import type { Schema } from '../../../contract/base/schema.ts'
 import type {
   ConfigCheckResult,
   ConfigExplanation,
@@ -118,7 +119,7 @@ function present<T extends object>(value: T): Present<T> {
   return copy
 }
 
-const SCHEMAS: Readonly<Record<OwnFileKind, TSchema | undefined>> = {
+const SCHEMAS: Readonly<Record<OwnFileKind, Schema | undefined>> = {
   city: CityFile,
   pack: PackFile,
   fragment: FragmentFile,
@@ -141,7 +142,7 @@ export function rawView(revision: string, status: Status, files: OwnFiles): RawC
 function valuesOf(
   path: string,
   bytes: Buffer,
-  schema: TSchema | undefined,
+  schema: Schema | undefined,
 ): { values: Record<string, unknown> } | { error: string } {
   const issues = new IssueList()
   const table = readToml(bytes.toString('utf8'), path, 'city', issues)
@@ -155,7 +156,7 @@ function valuesOf(
 const isReference = (value: PlainValue): boolean => /^\$\{?[A-Z_][A-Z0-9_]*\}?$/.test(String(value))
 
 /** `value` with everything masked that its schema calls secret; keys called `env` too where the schema says nothing. */
-function masked(value: PlainValue, schema: TSchema | undefined, hide = false): PlainValue {
+function masked(value: PlainValue, schema: Schema | undefined, hide = false): PlainValue {
   const shape = schema === undefined ? undefined : shapeOf(schema)
   const secret = hide || shape?.annotation.secret === true
   if (typeof value !== 'object') return secret && !isReference(value) ? MASK : value

@@ -2,9 +2,10 @@
  * Every deadline and threshold of sessions, from the city's `[session]`, `[daemon]` and the agent's own fields. The
  * defaults are those of the schema (contract/config-schema.ts) and are nowhere else.
  */
-import type { TSchema } from 'typebox'
+
 import { shapeOf } from '../../../contract/base/config-shape.ts'
 import { parseDurationMs } from '../../../contract/base/durations.ts'
+import type { Schema } from '../../../contract/base/schema.ts'
 import { AGENT_FIELDS, SETTINGS } from '../../../contract/config-schema.ts'
 import type { AgentView, SessionsView } from './config-view.ts'
 import { rigOf } from './config-view.ts'
@@ -194,7 +195,7 @@ interface Reader<Key extends string> {
   flag(key: Key): boolean
 }
 
-function reader<Fields extends Readonly<Record<string, TSchema>>>(
+function reader<Fields extends Readonly<Record<string, Schema>>>(
   fields: Fields,
   given: { readonly [Key in keyof Fields & string]?: unknown },
 ): Reader<keyof Fields & string> {
@@ -214,7 +215,7 @@ function reader<Fields extends Readonly<Record<string, TSchema>>>(
   }
 }
 
-function field(fields: Readonly<Record<string, TSchema>>, key: string): TSchema {
+function field(fields: Readonly<Record<string, Schema>>, key: string): Schema {
   return needed(key, fields[key])
 }
 
