@@ -42,7 +42,7 @@ const CAUGHT = [
   [
     'src/modules/sessions/a.ts',
     `import { createTmuxRuntime } from '../../runtimes/tmux/tmux.ts'`,
-    /modules may import kernel, contract, runtimes\/runtime\.ts, runtimes\/acp\/transcript\.ts, not runtimes/,
+    /modules may import files, kernel, contract, runtimes\/process\/runtime\.ts, runtimes\/acp\/transcript\.ts, not runtimes/,
   ],
   ['src/http/a.ts', `import '../../test/support/x.ts'`, /src imports nothing outside src/],
   ['src/utils/a.ts', `import 'node:fs'`, /src\/utils has no row/],
@@ -75,7 +75,7 @@ const PASSED = [
     `import { a } from '../modules/beads/service.ts'\nimport type { C } from '../client/client.ts'`,
   ],
   ['src/modules/beads/a.ts', `import { ready } from './ready.ts'\nimport Database from 'better-sqlite3'`],
-  ['src/modules/sessions/a.ts', `import type { Runtime } from '../../runtimes/runtime.ts'`],
+  ['src/modules/sessions/a.ts', `import type { Runtime } from '../../runtimes/process/runtime.ts'`],
   ['src/http/a.ts', `// Date.now() would do\nconst quote = /'/g // it's\nconst text = 'setTimeout(' + "process.env"`],
   ['src/http/a.ts', 'socket.setTimeout(0)\nconst at = new Date(ms)'],
   ['src/http/a.ts', 'const now = Date.now() // allowed: the wall clock is what this measures'],
