@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { HEARTBEAT_MS } from '../contract/events.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import type { Attachment, Feed, Sink } from '../kernel/feed.ts'
-import type { Framing, ScopedEvent } from '../kernel/hub.ts'
+import type { Framing, ScopedEvent } from '../kernel/streams/hub.ts'
 import type { Answer } from './answer.ts'
 
 /** A client that takes nothing for this long is cut off; it resumes by its cursor. */

@@ -1,12 +1,12 @@
 /** `svcctl events`: the event APIs as JSON Lines (spec §6, sheet 02 §6). The modes themselves are in `../event-modes.ts`. */
 
 import { ApiProblem, Unreachable } from '../../client/problems.ts'
+import { type PayloadMatch, parsePayloadMatch } from '../../contract/base/payload-match.ts'
 import type { CommandSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { Failure, toFailure, usageError } from '../base/failure.ts'
 import { BrokenPipe, Interrupted } from '../base/io.ts'
 import { type EventQuestion, runEvents } from '../views/event-modes.ts'
-import { parsePayloadMatch } from '../views/payload-match.ts'
 
 const WATCH_TIMEOUT = '30s'
 
@@ -19,7 +19,7 @@ async function readQuestion(input: Input): Promise<EventQuestion> {
   const [first, second] = modes
   if (second !== undefined) throw usageError(`--${first} and --${second} are mutually exclusive`)
   const timeoutMs = await parseDuration('--timeout', input.text('timeout') ?? WATCH_TIMEOUT)
-  const matches = input.texts('payloadMatch').map(parsePayloadMatch)
+  const matches = input.texts('payloadMatch').map(readMatch)
   const since = input.text('since')
   const sinceMs = since === undefined ? undefined : await parseDuration('--since', since)
   if (after !== undefined && !/^\d{1,20}$/.test(after))
@@ -35,6 +35,12 @@ async function readQuestion(input: Input): Promise<EventQuestion> {
     timeoutMs,
     pretty: input.on('pretty'),
   }
+}
+
+function readMatch(text: string): PayloadMatch {
+  const match = parsePayloadMatch(text)
+  if (match === undefined) throw usageError(`invalid --payload-match "${text}": expected key=value`)
+  return match
 }
 
 async function parseDuration(flag: string, text: string): Promise<number> {

@@ -11,11 +11,11 @@ import {
   streamOf,
 } from '../../client/events.ts'
 import { follow } from '../../client/follow.ts'
+import { matchesPayload, type PayloadMatch } from '../../contract/base/payload-match.ts'
 import type { Context } from '../base/context.ts'
 import { isRegistered } from '../base/discovery.ts'
 import { EXIT, Failure, printable, usageError } from '../base/failure.ts'
 import { jsonLine, oneLine } from '../base/output.ts'
-import { matchesPayload, type PayloadMatch } from './payload-match.ts'
 
 export interface EventQuestion {
   readonly mode: 'list' | 'watch' | 'follow' | 'seq'

@@ -3,7 +3,7 @@
 import type { ErrorDetail } from '../../contract/base/problems.ts'
 import type { CityConfigStatus, CityGetResponse, CityInfo, CityState } from '../../contract/cities.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import type { LogStream } from '../../kernel/log-stream.ts'
+import type { LogStream } from '../../kernel/streams/log-stream.ts'
 import type { CityStore } from './city-store.ts'
 import { phasesCompleted, type Wanted } from './lifecycle.ts'
 import type { CityRow } from './registry.ts'

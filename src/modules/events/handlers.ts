@@ -15,10 +15,10 @@ import { type Handler, ok, type StreamHandler } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken, parseSeq } from '../../kernel/cursor.ts'
 import { type EventFilter, eventMatches, type Range, type StoredEvent } from '../../kernel/event-log.ts'
-import { type LogStream, refuseExpired } from '../../kernel/log-stream.ts'
-import type { MergedKey, MergedLog } from '../../kernel/merged-log.ts'
 import { durationMs, invalidField } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
+import { type LogStream, refuseExpired } from '../../kernel/streams/log-stream.ts'
+import type { MergedKey, MergedLog } from '../../kernel/streams/merged-log.ts'
 import { waitForChange } from '../../kernel/waiting.ts'
 
 export interface EventHandlersDeps {

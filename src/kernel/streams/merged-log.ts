@@ -5,11 +5,12 @@
  * M2  Live events have one order and one id each; only a replay computes ids of its own.
  * M3  A log that cannot be read is named in `partial_errors`, and keeps its last known position.
  */
-import { SUPERVISOR_SOURCE } from '../contract/base/names.ts'
-import type { Clock } from './clock.ts'
-import { type Positions, parseComposite } from './cursor.ts'
-import type { EventFilter, EventLog, Range, StoredEvent } from './event-log.ts'
-import type { Feed } from './feed.ts'
+import { SUPERVISOR_SOURCE } from '../../contract/base/names.ts'
+import type { Clock } from '../clock.ts'
+import { type Positions, parseComposite } from '../cursor.ts'
+import type { EventFilter, EventLog, Range, StoredEvent } from '../event-log.ts'
+import type { Feed } from '../feed.ts'
+import { problem } from '../problem.ts'
 import {
   type Backlog,
   type BacklogPage,
@@ -19,7 +20,6 @@ import {
   pageSizeAfter,
   type ScopedEvent,
 } from './hub.ts'
-import { problem } from './problem.ts'
 
 /** One log of the merged stream. */
 export interface LogSource {

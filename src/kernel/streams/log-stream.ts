@@ -1,7 +1,8 @@
 /** The streams of one log: replay from a sequence number, then live, until the log's owner ends them. */
-import type { Clock } from './clock.ts'
-import type { EventFilter, EventLog } from './event-log.ts'
-import type { Feed } from './feed.ts'
+import type { Clock } from '../clock.ts'
+import type { EventFilter, EventLog } from '../event-log.ts'
+import type { Feed } from '../feed.ts'
+import { problem } from '../problem.ts'
 import {
   type Backlog,
   type BacklogPage,
@@ -11,7 +12,6 @@ import {
   pageSizeAfter,
   type ScopedEvent,
 } from './hub.ts'
-import { problem } from './problem.ts'
 
 export class LogStream {
   readonly #log: EventLog

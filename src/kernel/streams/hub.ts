@@ -8,9 +8,9 @@
  * H5  Giving a batch to very many takes its time. As long a pause follows, in which what is committed gathers: one batch for
  *     all of it then, and the process has time for others, too. Who joins the live ones has what they have.
  */
-import type { Clock } from './clock.ts'
-import { type EventFilter, eventMatches, type StoredEvent } from './event-log.ts'
-import type { Attachment, Feed, Sink } from './feed.ts'
+import type { Clock } from '../clock.ts'
+import { type EventFilter, eventMatches, type StoredEvent } from '../event-log.ts'
+import type { Attachment, Feed, Sink } from '../feed.ts'
 
 /** One event at one scope, with the id that a client resumes from. */
 export interface ScopedEvent {
