@@ -9,6 +9,7 @@ import type { ProblemCode } from '../../src/contract/base/problems.ts'
 import { OPERATIONS } from '../../src/contract/index.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createProbes } from '../../src/modules/health/probes.ts'
+import { recording, writeRecorded } from '../support/answers.ts'
 import { at } from '../support/document.ts'
 import { assertProblem, checked, eventually, parseAnswers, RawConnection } from '../support/http.ts'
 import { emit, newCity, run, runHere } from '../support/running.ts'
@@ -130,12 +131,14 @@ describe('every operation gives every answer that it declares', { concurrency: 6
   after(async () => {
     if (world !== undefined) await endSessions(world)
     await stack.disposeAsync()
+    writeRecorded()
   })
 
   for (const { operation, answer, run: provoke } of SCENARIOS) {
     test(`${operation} answers ${answer}`, async () => {
       assert.ok(world)
-      const got = await provoke(world)
+      const here = world
+      const got = await recording(keyOf(operation, answer), () => provoke(here))
       assert.equal(got.operation?.id, operation)
       if (typeof answer === 'number') assert.equal(got.status, answer)
       else assertProblem(got, answer)

@@ -7,6 +7,7 @@ import { Agent, type IncomingHttpHeaders, type IncomingMessage, request } from '
 import { connect, type Socket } from 'node:net'
 import type { Operation, ReplyOf } from '../../src/contract/base/operation.ts'
 import { type ErrorModel, PROBLEMS, type ProblemCode } from '../../src/contract/base/problems.ts'
+import { record } from './answers.ts'
 import { assertValid, at, type Documented, isMap, isValid, operationFor, pointer, responseOf } from './document.ts'
 
 const ANSWER_DEADLINE_MS = 40_000
@@ -116,7 +117,11 @@ export function checked(
   const text = bytes.toString('utf8')
   const where = `${method} ${path.slice(0, 120)}: ${status} ${text.slice(0, 500)}`
   assert.match(String(headers['x-svc-request-id']), /^[0-9a-f]{16}$/, where)
-  const answer = (body: unknown): Answer => ({ operation, status, headers, text, bytes, body })
+  const answer = (body: unknown): Answer => {
+    const seen = { operation, status, headers, text, bytes, body }
+    record(method, seen)
+    return seen
+  }
   if (method === 'OPTIONS' && status === 204) return answer(undefined)
   if (status >= 400) {
     assert.equal(headers['content-type'], 'application/problem+json', where)
