@@ -9,6 +9,7 @@
  */
 import { statSync } from 'node:fs'
 import BetterSqlite3 from 'better-sqlite3'
+import { keepPrivate } from './file-modes.ts'
 import { type Problem, problem } from './problem.ts'
 
 export type SqlValue = string | number | bigint | null | Buffer
@@ -330,7 +331,10 @@ export class Database {
 function openDriver({ path, lockWaitMs = 0 }: DatabaseOptions): BetterSqlite3.Database {
   const driver = new BetterSqlite3(path, { timeout: lockWaitMs })
   try {
+    keepPrivate(path)
     setUp(driver)
+    // SQLite gives them the mode of the database; those of an earlier version may be open to everybody.
+    for (const beside of ['-wal', '-shm']) keepPrivate(`${path}${beside}`)
     return driver
   } catch (error) {
     // Locked or damaged: whoever tries again does not pile up open files.

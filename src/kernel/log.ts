@@ -1,5 +1,7 @@
 /** The server's own log: constant phrases with fields, never prose (style R15). */
+import { renameSync, rmSync, statSync } from 'node:fs'
 import pino from 'pino'
+import { keepPrivate } from './file-modes.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 export interface Logger {
@@ -17,18 +19,54 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 /** Lines that wait for the disk; what comes on top is dropped. */
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024
 
-/** Appends JSON lines to `file`. A disk that takes no more lines costs lines, never the server. */
-export function openLog(file: string, level: LogLevel): { logger: Logger; close(): void } {
+export interface LogLimits {
+  readonly maxFileBytes: number
+  /** The current file and the earlier ones: `file`, `file.1`, `file.2`, … */
+  readonly files: number
+}
+const LIMITS: LogLimits = { maxFileBytes: 16 * 1024 * 1024, files: 4 }
+
+/**
+ * Appends JSON lines to `file`, which only its owner can read. A disk that takes no more lines costs lines, never the
+ * server; a flood of lines costs older ones, never more disk than the limits say.
+ */
+export function openLog(
+  file: string,
+  level: LogLevel,
+  { maxFileBytes, files }: LogLimits = LIMITS,
+): { logger: Logger; close(): void } {
+  for (let age = 0; age < files; age++) keepPrivate(aged(file, age))
+  let size = statSync(file, { throwIfNoEntry: false })?.size ?? 0
+  if (size > maxFileBytes) rotate()
   const destination = pino.destination({
     dest: file,
     sync: false,
     mkdir: true,
     append: true,
+    mode: 0o600,
     minLength: 0,
     maxLength: MAX_BUFFERED_BYTES,
   })
   destination.on('error', () => {})
+  destination.on('write', (bytes: number) => {
+    size += bytes
+    if (size <= maxFileBytes) return
+    rotate()
+    destination.reopen()
+  })
   const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
+
+  /** What is written until the new file is open still goes into the one that was renamed: no line is lost. */
+  function rotate() {
+    size = 0
+    try {
+      rmSync(aged(file, files - 1), { force: true })
+      for (let age = files - 1; age > 0; age--) renameIfThere(aged(file, age - 1), aged(file, age))
+    } catch {
+      // The directory takes no changes: the file goes on, and the next full measure tries again.
+    }
+  }
+
   return {
     logger,
     close() {
@@ -40,4 +78,10 @@ export function openLog(file: string, level: LogLevel): { logger: Logger; close(
       destination.end()
     },
   }
+}
+
+const aged = (file: string, age: number): string => (age === 0 ? file : `${file}.${age}`)
+
+function renameIfThere(from: string, to: string): void {
+  if (statSync(from, { throwIfNoEntry: false }) !== undefined) renameSync(from, to)
 }

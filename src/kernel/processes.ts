@@ -11,6 +11,7 @@ import { access, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { type Clock, systemClock } from './clock.ts'
+import { asCaller } from './file-modes.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -112,7 +113,8 @@ export async function runBriefly(file: string, args: readonly string[], options:
   try {
     // `detached` makes it the leader of a group of its own, so that one signal reaches whatever it starts.
     const { env, cwd = '/' } = options
-    return await watched(spawn(file, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] }), options)
+    const start = () => spawn(file, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    return await watched(asCaller(start), options)
   } catch (error) {
     // Not every failure to start comes as an event: E2BIG and bytes that argv cannot hold are thrown.
     return { ...SILENT, outcome: 'failed', error: error instanceof Error ? error.message : String(error) }

@@ -10,11 +10,12 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { extname, join, resolve } from 'node:path'
 import { type Clock, delay } from '../kernel/clock.ts'
+import { asCaller } from '../kernel/file-modes.ts'
 import { type Environment, findBinary, minimalEnvironment } from '../kernel/processes.ts'
 import { compileCache } from './compile-cache.ts'
 import { ConnectionLost, HostRefused } from './host/client.ts'
@@ -153,12 +154,15 @@ function spawnHost(kind: HostSpec['kind'], launch: LaunchSpec, { env }: HostRunt
   const spec: HostSpec = { protocol: PROTOCOL, kind, socket, launch }
   writeFileSync(join(directory, FILES.spec), JSON.stringify(spec), { mode: 0o600, flush: true })
   const entry = join(import.meta.dirname, 'host', `host${extname(import.meta.filename)}`)
-  const host = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entry, directory], {
-    detached: true,
-    stdio: 'ignore',
-    cwd: '/',
-    env: { ...minimalEnvironment(env), ...compileCache() },
-  })
+  // With the caller's umask, which its agent inherits; what the host itself writes is private by its mode.
+  const host = asCaller(() =>
+    spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entry, directory], {
+      detached: true,
+      stdio: 'ignore',
+      cwd: '/',
+      env: { ...minimalEnvironment(env), ...compileCache() },
+    }),
+  )
   host.unref()
   return host
 }
@@ -174,6 +178,8 @@ async function undo(process: HostedProcess, host: ChildProcess, spec: LaunchSpec
   }
   await killTree({ token: spec.identity.token, ...(identity !== undefined && { root: identity }) }, clock)
   removeSocket(spec.directory)
+  // It holds the whole environment, and a host that never ran did not remove it.
+  rmSync(join(spec.directory, FILES.spec), { force: true })
 }
 
 /** A full disk, a socket directory that is not ours alone. */

@@ -4,6 +4,7 @@ import { flushCompileCache } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../kernel/clock.ts'
+import { restrictUmask } from '../kernel/file-modes.ts'
 import { Problem } from '../kernel/problem.ts'
 import { parseFlags, resolveSettings, SERVE_HELP, SettingsError } from './settings.ts'
 import { type Supervisor, startSupervisor } from './supervisor.ts'
@@ -31,6 +32,7 @@ export async function main(argv: readonly string[], io: ServeIo): Promise<number
       return 0
     }
     const settings = resolveSettings(flags, io.env, homedir(), process.cwd())
+    restrictUmask()
     supervisor = await startSupervisor({
       settings,
       clock: systemClock,

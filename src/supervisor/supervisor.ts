@@ -2,7 +2,7 @@
  * The supervisor: everything wired together. Starts in this order, and stops in the opposite one: stores → log of
  * cities → HTTP → cities. So the API answers before any city is running, and never before every log is known.
  */
-import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { SUPERVISOR_SOURCE } from '../contract/base/names.ts'
 import { OPERATIONS } from '../contract/index.ts'
@@ -61,7 +61,6 @@ export const CITY_SCHEMA: Migrations = [
   SESSIONS_SCHEMA,
 ]
 export const SUPERVISOR_MIGRATIONS: Migrations = [`${STORE_SCHEMA}${REGISTRY_SCHEMA}`]
-const MAX_LOG_BYTES = 16 * 1024 * 1024
 
 export interface SupervisorDeps {
   readonly settings: Settings
@@ -88,7 +87,7 @@ export interface Supervisor {
 export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor> {
   const { settings, clock, env, version } = deps
   makeHome(settings.home)
-  const { logger: log, close: closeLog } = openServerLog(settings)
+  const { logger: log, close: closeLog } = openLog(join(settings.home, 'supervisor.log'), settings.logLevel)
   const metrics = createMetrics({
     citiesByStatus: () => countBy(cities.all().map(({ state }) => state)),
     requestsPending: () => store.requests.pending,
@@ -344,12 +343,6 @@ function makeHome(home: string): void {
   const missing: string[] = []
   for (let at = home; !existsSync(at); at = dirname(at)) missing.unshift(at)
   for (const path of missing) mkdirSync(path, { mode: 0o700 })
-}
-
-function openServerLog({ home, logLevel }: Settings) {
-  const file = join(home, 'supervisor.log')
-  if (existsSync(file) && statSync(file).size > MAX_LOG_BYTES) renameSync(file, `${file}.1`)
-  return openLog(file, logLevel)
 }
 
 /** The first event of every start, in the same transaction as what it says about the one before. */

@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Migrations, Tx } from '../../kernel/database.ts'
+import { keepPrivate } from '../../kernel/file-modes.ts'
 import { ulid } from '../../kernel/ids.ts'
 import { openStore, readMeta, STORE_SCHEMA, type Store } from '../../kernel/store.ts'
 
@@ -27,7 +28,8 @@ export async function openCityStore(
   onCommit: (seconds: number) => void,
 ): Promise<CityStore> {
   const path = cityDatabasePath(directory)
-  mkdirSync(dirname(path), { recursive: true, mode: 0o755 })
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  keepPrivate(dirname(path))
   const store = openStore({ path, migrations, owner: `city "${name}"`, clock, onCommit })
   try {
     const uid = readMeta(store, 'uid') ?? (await makeIdentity(store, clock))

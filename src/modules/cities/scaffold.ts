@@ -16,6 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, isAbsolute, join, normalize, resolve, sep } from 'node:path'
+import { asCaller } from '../../kernel/file-modes.ts'
 import { invalidField } from '../../kernel/problem.ts'
 import { cityDatabasePath } from './city-store.ts'
 
@@ -114,8 +115,10 @@ export function pathsOf({ directory, directories, files }: ScaffoldPlan): readon
 }
 
 export function writeScaffold({ directories, files }: ScaffoldPlan): void {
-  for (const path of directories) mkdirSync(path, { mode: 0o755 })
-  for (const { path, text } of files) writeFileSync(path, text, { flag: 'wx', mode: 0o644 })
+  asCaller(() => {
+    for (const path of directories) mkdirSync(path)
+    for (const { path, text } of files) writeFileSync(path, text, { flag: 'wx' })
+  })
 }
 
 /** Takes back what a scaffold made: its files, then its directories as far as they are empty. */

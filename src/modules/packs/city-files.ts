@@ -1,6 +1,7 @@
 /** The files of a city that packs are about: its imports, its lock, and where in them an import stands. */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { asCaller } from '../../kernel/file-modes.ts'
 import type { EditedFiles } from './city.ts'
 import { type RootImports, rootImports, type Scope } from './imports.ts'
 import { formatLock, LOCK_FILE, LockError, type Pin, parseLock, samePin, sortPins } from './lock.ts'
@@ -21,7 +22,7 @@ function readText(path: string): string | undefined {
 export function writeLock(dir: string, text: string): void {
   const next = join(dir, '.svc', 'packs.lock.next')
   mkdirSync(dirname(next), { recursive: true })
-  writeFileSync(next, text, { flush: true })
+  asCaller(() => writeFileSync(next, text, { flush: true }))
   renameSync(next, join(dir, LOCK_FILE))
 }
 

@@ -1,6 +1,7 @@
 /** Where a rig's directory may be, and which file says so (decision 32). */
 import { lstatSync, mkdirSync, realpathSync, rmdirSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, normalize, relative, resolve, sep } from 'node:path'
+import { asCaller } from '../../kernel/file-modes.ts'
 import { invalidField } from '../../kernel/problem.ts'
 
 export interface RigPlace {
@@ -39,7 +40,7 @@ export function placeRig(dir: string, path: string): RigPlace {
 export function makeDirectory(directory: string): () => void {
   let first: string | undefined
   try {
-    first = mkdirSync(directory, { recursive: true })
+    first = asCaller(() => mkdirSync(directory, { recursive: true }))
   } catch (error) {
     throw invalidField(LOCATION, `cannot be made: ${codeOf(error)}`)
   }

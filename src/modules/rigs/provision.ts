@@ -12,6 +12,7 @@ import type { RIG_PROVISION_STEPS } from '../../contract/event-types.ts'
 import type { RigCreateRequest } from '../../contract/rigs.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { plainTable } from '../../kernel/configuration.ts'
+import { asCaller } from '../../kernel/file-modes.ts'
 import { type Finish, type Job, JobFailure } from '../../kernel/jobs.ts'
 import { Problem } from '../../kernel/problem.ts'
 import type { UnfinishedRequest } from '../../kernel/requests.ts'
@@ -100,12 +101,12 @@ class Provision<View extends RigsView> {
     const source = String(this.#request.input['source'])
     await this.#progress('clone', source)
     rmSync(this.#staging, { recursive: true, force: true })
-    mkdirSync(this.#staging, { recursive: true })
+    asCaller(() => mkdirSync(this.#staging, { recursive: true }))
     await this.#deps.clone(source, this.#staging, this.#city, this.#signal)
     this.#signal.throwIfAborted()
     writeFileSync(join(this.#staging, MARK), this.#request.id)
     if (existsSync(this.#target)) throw new JobFailure('already_exists', `${CLONES}/${this.#name} is there already`)
-    mkdirSync(join(this.#city.directory, CLONES), { recursive: true })
+    asCaller(() => mkdirSync(join(this.#city.directory, CLONES), { recursive: true }))
     renameSync(this.#staging, this.#target)
   }
 

@@ -25,7 +25,7 @@ export function keepStderr(stream: Readable, directory: string): StderrLog {
         renameSync(path, join(directory, 'stderr.old.log'))
         size = 0
       }
-      appendFileSync(path, chunk)
+      appendFileSync(path, chunk, { mode: 0o600 })
       size += chunk.length
     } catch {
       // A full disk or a directory that is gone takes the log from people, never the agent.

@@ -16,6 +16,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { unlink } from 'node:fs/promises'
 import { type Clock, delay } from '../../kernel/clock.ts'
+import { asCaller } from '../../kernel/file-modes.ts'
 import { randomHex } from '../../kernel/ids.ts'
 import { readStat } from '../process/process-identity.ts'
 import { variableOf } from '../process/process-tree.ts'
@@ -183,12 +184,15 @@ class Connection {
 
   constructor(deps: ControlDeps) {
     this.#deps = deps
-    this.#child = spawn(deps.tmux, controlArgs(deps), {
-      env: { ...deps.env, [PARENT_VARIABLE]: String(process.pid) },
-      cwd: '/',
-      stdio: 'pipe',
-      detached: true,
-    })
+    // It may start the server, and agents inherit the server's umask.
+    this.#child = asCaller(() =>
+      spawn(deps.tmux, controlArgs(deps), {
+        env: { ...deps.env, [PARENT_VARIABLE]: String(process.pid) },
+        cwd: '/',
+        stdio: 'pipe',
+        detached: true,
+      }),
+    )
     const { promise, resolve } = Promise.withResolvers<void>()
     this.ended = promise
     this.#child.stdout.setEncoding('utf8').on('data', (text: string) => this.#read(text))

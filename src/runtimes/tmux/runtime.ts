@@ -119,6 +119,7 @@ class TmuxRuntime implements Runtime, Attachable {
       const pane = await this.#findPane(control, spec).catch(() => undefined)
       await this.#kill({ token: spec.identity.token, ...(await rootOf(pane, spec.directory)) })
       await removePane(control, spec.name, spec.identity.token).catch(() => {})
+      await removeScript(spec.directory)
       throw error
     }
   }

@@ -11,6 +11,7 @@ import { basename, dirname, join } from 'node:path'
 import type { Reply } from '../../../kernel/call.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { EventDraft } from '../../../kernel/event-log.ts'
+import { asCaller, callersMode } from '../../../kernel/file-modes.ts'
 import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
 import type { Store } from '../../../kernel/store.ts'
 import { hashOf } from '../load/own-files.ts'
@@ -73,9 +74,9 @@ export async function stageFiles(dir: string, { files }: Intent): Promise<void> 
   for (const { path, text } of files) {
     if (text === null) continue
     const target = join(dir, path)
-    mkdirSync(dirname(target), { recursive: true, mode: 0o755 })
+    asCaller(() => mkdirSync(dirname(target), { recursive: true }))
     rmSync(stagedPath(target), { force: true })
-    const mode = (statSync(target, { throwIfNoEntry: false })?.mode ?? 0o644) & 0o777
+    const mode = (statSync(target, { throwIfNoEntry: false })?.mode ?? callersMode(0o666)) & 0o777
     const file = await open(stagedPath(target), 'wx', mode)
     try {
       await file.chmod(mode)

@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Clock } from '../../../kernel/clock.ts'
+import { asCaller } from '../../../kernel/file-modes.ts'
 import type { Logger } from '../../../kernel/log.ts'
 import { findBinary, runBriefly } from '../../../kernel/processes.ts'
 import type { AgentProcess, Identity, Runtime } from '../../../runtimes/process/runtime.ts'
@@ -216,7 +217,7 @@ function valuesOf(plan: LaunchPlan, session: SessionRecord, agent: AgentView, de
 
 /** Inside the city it is made; anywhere else it must be there. */
 function makeWorkDir(workDir: string, city: string): void {
-  if (isInside(city, workDir) && !existsSync(workDir)) mkdirSync(workDir, { recursive: true })
+  if (isInside(city, workDir) && !existsSync(workDir)) asCaller(() => mkdirSync(workDir, { recursive: true }))
   const stat = statSync(workDir, { throwIfNoEntry: false })
   if (stat?.isDirectory() !== true) throw new StartError('missing-work-dir', `there is no directory ${workDir}`)
 }

@@ -6,9 +6,11 @@
  * V2  Nothing is read from outside an overlay and nothing is written outside the work directory, whatever links say.
  * V3  A file appears whole: a crash leaves at most one that is named after its session and is written anew.
  */
-import { chmod, copyFile, lstat, mkdir, readdir, readFile, realpath, rename, writeFile } from 'node:fs/promises'
+import { mkdirSync } from 'node:fs'
+import { chmod, copyFile, lstat, readdir, readFile, realpath, rename, writeFile } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { asCaller, callersMode } from '../../../kernel/file-modes.ts'
 import { isSettingsFile, mergeSettings, parseSettings, type Settings } from './settings-files.ts'
 
 /** Where an overlay lies; its `per-provider/<provider>/` is for the harnesses of that name only, and comes first. */
@@ -92,7 +94,7 @@ async function place(root: string, path: string, from: string, owner: string): P
   await makeDirectory(root, dirname(path))
   const next = join(directory, `.svc-overlay-${owner}`)
   await copyFile(from, next)
-  await chmod(next, (await lstat(from)).mode & 0o111 ? 0o755 : 0o644)
+  await chmod(next, callersMode((await lstat(from)).mode & 0o111 ? 0o777 : 0o666))
   await rename(next, target)
 }
 
@@ -112,7 +114,7 @@ async function merge(root: string, path: string, from: readonly string[], owner:
   await makeDirectory(root, dirname(path))
   const next = join(dirname(target), `.svc-overlay-${owner}`)
   await writeFile(next, `${JSON.stringify(merged, null, 2)}\n`)
-  await chmod(next, there === undefined ? 0o644 : there.mode & 0o777)
+  await chmod(next, there === undefined ? callersMode(0o666) : there.mode & 0o777)
   await rename(next, target)
 }
 
@@ -126,7 +128,7 @@ async function makeDirectory(root: string, path: string): Promise<void> {
   let at = root
   for (const name of path === '.' ? [] : path.split('/')) {
     at = join(at, name)
-    if (!(await exists(at))) await mkdir(at)
+    if (!(await exists(at))) asCaller(() => mkdirSync(at))
     const real = await realpath(at).catch(() => undefined)
     if (real === undefined || !isInside(root, real) || !(await lstat(real)).isDirectory())
       throw new Error(`an overlay has files for ${at}, which is no directory inside ${root}`)
