@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
@@ -328,13 +338,14 @@ suite('discovery', () => {
       rmSync(home, { recursive: true })
     }
   }
-  const endpoint = (home: string, value: unknown) =>
-    writeFileSync(join(home, 'endpoint.json'), typeof value === 'string' ? value : JSON.stringify(value))
+  const endpoint = (home: string, value: unknown, mode = 0o600) =>
+    writeFileSync(join(home, 'endpoint.json'), typeof value === 'string' ? value : JSON.stringify(value), { mode })
+  const { pid } = process
 
   test('endpoint.json names the server and its token; SVC_TOKEN beats the token', () =>
     withHome(async (home) => {
       await using server = await scriptedServer(cities)
-      endpoint(home, { url: server.url, pid: 1, started_at: AT, token: 'from-file' })
+      endpoint(home, { url: server.url, pid, started_at: AT, token: 'from-file' })
       assert.equal((await cliHere(['city', 'list'], { env: { SVC_HOME: home } })).code, 0)
       await cliHere(['city', 'list'], { env: { SVC_HOME: home, SVC_TOKEN: 'from-env' } })
       assert.deepEqual(
@@ -348,7 +359,7 @@ suite('discovery', () => {
       await using mine = await scriptedServer(cities)
       await using other = await scriptedServer(cities)
       await using third = await scriptedServer(cities)
-      endpoint(home, { url: mine.url, token: 'secret' })
+      endpoint(home, { url: mine.url, pid, token: 'secret' })
       const env = { SVC_HOME: home, SVC_API: other.url }
       await cliHere(['city', 'list'], { env })
       await cliHere(['city', 'list', '--api', `${third.url}/`], { env })
@@ -364,6 +375,74 @@ suite('discovery', () => {
       assert.equal(code, 7)
       assert.match(err, /^error: could not discover the supervisor: .*endpoint\.json: /)
     }))
+
+  /** What a planted or forgotten file makes of a command: whether it fails, and what the server behind the file hears. */
+  async function withFile(file: (home: string, url: string) => void, api?: (url: string) => string) {
+    return withHome(async (home) => {
+      await using server = await scriptedServer(cities)
+      file(home, server.url)
+      const named = api === undefined ? [] : ['--api', api(server.url)]
+      const { code, err } = await cliHere(['city', 'list', ...named], { env: { SVC_HOME: home } })
+      return { code, err, tokens: server.requests.map(({ headers }) => headers.authorization) }
+    })
+  }
+
+  for (const [name, file, complaint] of [
+    [
+      'that others may read',
+      (home, url) => endpoint(home, { url, pid, token: 'secret' }, 0o644),
+      /endpoint\.json is open to other users/,
+    ],
+    [
+      'in a directory that others may write to',
+      (home, url) => {
+        endpoint(home, { url, pid, token: 'secret' })
+        chmodSync(home, 0o777)
+      },
+      /svc-cli-\w+ is open to other users/,
+    ],
+    [
+      'that is a link to one',
+      (home, url) => {
+        endpoint(home, { url, pid, token: 'secret' })
+        renameSync(join(home, 'endpoint.json'), join(home, 'elsewhere'))
+        symlinkSync(join(home, 'elsewhere'), join(home, 'endpoint.json'))
+      },
+      /endpoint\.json is (open to other users|no regular file)/,
+    ],
+    [
+      'of a supervisor that has ended',
+      (home, url) => endpoint(home, { url, pid: 2 ** 22 + 1, token: 'secret' }),
+      /process 4194305, has ended/,
+    ],
+    [
+      'whose process is another one of the same pid',
+      (home, url) => endpoint(home, { url, pid, process_start: '1', token: 'secret' }),
+      /has ended/,
+    ],
+    ['without a pid', (home, url) => endpoint(home, { url, token: 'secret' }), /has ended/],
+  ] as const satisfies readonly (readonly [string, (home: string, url: string) => void, RegExp])[]) {
+    test(`an endpoint.json ${name} gets no token and no request out of anybody`, async () => {
+      const { code, err, tokens } = await withFile(file)
+      assert.equal(code, 7)
+      assert.match(err, complaint)
+      assert.deepEqual(tokens, [])
+      // Who names the server gets there, without what the file says.
+      const named = await withFile(file, (url) => url)
+      assert.deepEqual([named.code, named.tokens], [0, [undefined]])
+    })
+  }
+
+  test('an endpoint.json of another user is not believed', { skip: process.getuid?.() !== 0 }, async () => {
+    const planted = (home: string, url: string) => {
+      endpoint(home, { url, pid, token: 'of the planter' })
+      chownSync(join(home, 'endpoint.json'), 65_534, 65_534)
+    }
+    const { code, err, tokens } = await withFile(planted)
+    assert.equal(code, 7)
+    assert.match(err, /endpoint\.json belongs to another user \(uid 65534\)/)
+    assert.deepEqual(tokens, [])
+  })
 
   test('an --api that is no URL is a usage error', async () => {
     for (const api of ['nonsense', 'ftp://x', 'http://user:pw@x', 'http://x?y'])

@@ -54,6 +54,31 @@ test('any other bind than loopback needs a token, and so does who asks for it', 
   assert.equal(isLoopback('127.0.0.1.example.org'), false)
 })
 
+test('SVC_AUTH that nobody understands stops the start instead of leaving the door open', () => {
+  using home = temporaryDirectory()
+  for (const text of ['true', '1']) assert.equal(resolveIn(home.path, [], { SVC_AUTH: text }).auth, true, text)
+  for (const text of ['false', '0', '']) assert.equal(resolveIn(home.path, [], { SVC_AUTH: text }).auth, false, text)
+  for (const text of ['yes', 'TRUE', 'on', 'no', ' '])
+    assert.throws(
+      () => resolveIn(home.path, [], { SVC_AUTH: text }),
+      refused(/SVC_AUTH must be true, false, 1 or 0, got/),
+    )
+})
+
+test('an IPv6 bind is served under the name that clients write', () => {
+  using home = temporaryDirectory()
+  assert.deepEqual(resolveIn(home.path, ['--bind', 'fd00:0::2']).allowedHosts, ['[fd00::2]'])
+})
+
+test('origins and users that may come in are read from the file', () => {
+  using home = temporaryDirectory()
+  const file =
+    '[supervisor]\nallowed_uids = [1001, 0]\nallowed_origins = ["https://board.example", "http://localhost:*", "chrome-extension://abc"]\n'
+  const { allowedUids, allowedOrigins } = resolveIn(home.path, [], {}, file)
+  assert.deepEqual(allowedUids, [1001, 0])
+  assert.deepEqual(allowedOrigins, ['https://board.example', 'http://localhost:*', 'chrome-extension://abc'])
+})
+
 test('a number is a port or is refused with its value and the range', () => {
   using home = temporaryDirectory()
   fc.assert(
@@ -84,6 +109,10 @@ for (const [name, file, complaint] of [
   ['a number as text', '[supervisor]\nport = "80"\n', /supervisor\.port.* must be a whole number/],
   ['a flag as number', '[supervisor]\nauth = 1\n', /supervisor\.auth.* must be true or false/],
   ['a list as text', '[supervisor]\nallowed_hosts = "a"\n', /allowed_hosts.* must be a list of texts/],
+  ['a user by name', '[supervisor]\nallowed_uids = ["ann"]\n', /allowed_uids.* must be a list of whole numbers/],
+  ['an origin with a path', '[supervisor]\nallowed_origins = ["https://a.example/x"]\n', /allowed_origins.* must be/],
+  ['any origin', '[supervisor]\nallowed_origins = ["*"]\n', /allowed_origins.* must be a list of origins/],
+  ['pages without an origin', '[supervisor]\nallowed_origins = ["null"]\n', /allowed_origins.* must be/],
   ['a port out of range', '[supervisor]\nport = 70000\n', /port must be a number from 0 to 65535/],
   ['no duration', '[events.retention]\nmax_age = "soon"\n', /not a duration/],
   ['a negative size', '[events.retention]\nmax_bytes = -1\n', /must be a whole number, 0 or more/],

@@ -17,7 +17,10 @@ export interface Settings {
   readonly auth: boolean
   readonly allowMutations: boolean
   readonly allowedHosts: readonly string[]
+  /** Exact origins of pages that may use the API, beside our own; `http://localhost:*` is every port of this machine. */
   readonly allowedOrigins: readonly string[]
+  /** Users that may connect where no token is asked for, beside the one that runs the supervisor, and root. */
+  readonly allowedUids: readonly number[]
   /** Hosts that packs may come from whatever their address: `host` or `host:port` (decision 36). */
   readonly allowedPackHosts: readonly string[]
   readonly retention: Retention
@@ -29,6 +32,7 @@ export class SettingsError extends Error {}
 const DEFAULT_PORT = 8372
 const DEFAULT_RETENTION: Retention = { maxAgeMs: 90 * 86_400_000, maxBytes: 1024 ** 3 }
 const FILE = 'supervisor.toml'
+const ANY_LOCAL_PORT = 'http://localhost:*'
 
 export const SERVE_HELP = `Usage: svcctl serve [options]
 
@@ -39,7 +43,7 @@ Options:
   --bind ADDRESS     address to listen on (SVC_BIND, default 127.0.0.1)
   --port PORT        port to listen on, 0 for any free one (SVC_PORT, default ${DEFAULT_PORT})
   --log-level LEVEL  ${LOG_LEVELS.join(', ')} (SVC_LOG_LEVEL, default info)
-  --auth             ask for a bearer token on a loopback address too (SVC_AUTH=1)
+  --auth             ask for a bearer token on a loopback address too (SVC_AUTH=true)
   -h, --help         this text
 
 Examples:
@@ -90,14 +94,15 @@ export function resolveSettings(flags: Flags, env: Environment, userHome: string
     bind,
     port: portNumber(flags.port ?? nonEmpty(env.SVC_PORT) ?? file.port ?? DEFAULT_PORT),
     logLevel: logLevel(flags['log-level'] ?? nonEmpty(env.SVC_LOG_LEVEL) ?? file.logLevel ?? 'info'),
-    auth: !loopback || flags.auth === true || truthy(env.SVC_AUTH) || file.auth === true,
+    auth: !loopback || flags.auth === true || flagOf('SVC_AUTH', env.SVC_AUTH) || file.auth === true,
     // Off loopback the token is the authorization; `allow_mutations = false` takes writes away whatever the bind.
     allowMutations: file.allowMutations ?? true,
     allowedHosts: [
       ...(file.allowedHosts ?? []),
-      ...(loopback || bind === '0.0.0.0' || bind === '::' ? [] : [bind]),
+      ...(loopback || bind === '0.0.0.0' || bind === '::' ? [] : [hostOf(bind)]),
     ].map((host) => host.toLowerCase()),
     allowedOrigins: file.allowedOrigins ?? [],
+    allowedUids: file.allowedUids ?? [],
     allowedPackHosts: file.allowedPackHosts ?? [],
     retention: { ...DEFAULT_RETENTION, ...file.retention },
   })
@@ -106,7 +111,15 @@ export function resolveSettings(flags: Flags, env: Environment, userHome: string
 const nonEmpty = (text: string | undefined): string | undefined =>
   text === undefined || text === '' ? undefined : text
 const absolute = (path: string, cwd: string): string => (isAbsolute(path) ? path : resolve(cwd, path))
-const truthy = (text: string | undefined): boolean => text === '1' || text === 'true'
+/** As it stands in a URL, and so in the Host header. */
+const hostOf = (bind: string): string => (bind.includes(':') ? (URL.parse(`http://[${bind}]`)?.hostname ?? bind) : bind)
+
+/** Refuses what it does not know: `yes` must not mean no. */
+function flagOf(name: string, text: string | undefined): boolean {
+  if (text === 'true' || text === '1') return true
+  if (text === undefined || text === '' || text === 'false' || text === '0') return false
+  throw new SettingsError(`${name} must be true, false, 1 or 0, got "${text}"`)
+}
 
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
@@ -132,11 +145,12 @@ interface FileSettings {
   allowMutations?: boolean
   allowedHosts?: readonly string[]
   allowedOrigins?: readonly string[]
+  allowedUids?: readonly number[]
   allowedPackHosts?: readonly string[]
   retention?: Partial<Retention>
 }
 
-type Kind = 'text' | 'number' | 'boolean' | 'texts' | 'duration'
+type Kind = 'text' | 'number' | 'boolean' | 'texts' | 'numbers' | 'origins' | 'duration'
 const SUPERVISOR_KEYS = {
   bind: 'text',
   port: 'number',
@@ -144,7 +158,8 @@ const SUPERVISOR_KEYS = {
   auth: 'boolean',
   allow_mutations: 'boolean',
   allowed_hosts: 'texts',
-  allowed_origins: 'texts',
+  allowed_origins: 'origins',
+  allowed_uids: 'numbers',
   allowed_pack_hosts: 'texts',
 } as const satisfies Record<string, Kind>
 const RETENTION_KEYS = { max_age: 'duration', max_bytes: 'number' } as const satisfies Record<string, Kind>
@@ -189,6 +204,7 @@ function toFileSettings(supervisor: Values, retention: Values): FileSettings {
     ...given('allowMutations', flag('allow_mutations')),
     ...given('allowedHosts', list('allowed_hosts')),
     ...given('allowedOrigins', list('allowed_origins')),
+    ...given('allowedUids', asNumbers(supervisor.get('allowed_uids'))),
     ...given('allowedPackHosts', list('allowed_pack_hosts')),
     retention: {
       ...given('maxAgeMs', age === undefined ? undefined : parseDurationMs(age)),
@@ -206,6 +222,8 @@ function given<K extends string, V>(key: K, value: V | undefined): { [P in K]?: 
 const asText = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 const asFlag = (value: unknown): boolean | undefined => (typeof value === 'boolean' ? value : undefined)
 const asList = (value: unknown): readonly string[] | undefined => (Array.isArray(value) ? value.map(String) : undefined)
+const asNumbers = (value: unknown): readonly number[] | undefined =>
+  Array.isArray(value) ? value.map(Number) : undefined
 
 function read(parent: TableNode, name: string, keys: Readonly<Record<string, Kind>>, issues: IssueList): Values {
   const values = new Map<string, unknown>()
@@ -229,8 +247,13 @@ function read(parent: TableNode, name: string, keys: Readonly<Record<string, Kin
 
 function complaint(kind: Kind, node: ConfigNode): string | undefined {
   const value = plainOf(node)
-  if (kind === 'number')
-    return Number.isInteger(value) && Number(value) >= 0 ? undefined : 'must be a whole number, 0 or more'
+  if (kind === 'number') return isWhole(value) ? undefined : 'must be a whole number, 0 or more'
+  if (kind === 'numbers')
+    return Array.isArray(value) && value.every(isWhole) ? undefined : 'must be a list of whole numbers, 0 or more'
+  if (kind === 'origins')
+    return Array.isArray(value) && value.every(isOrigin)
+      ? undefined
+      : 'must be a list of origins like "https://board.example:8443"; only "http://localhost:*" may leave the port open'
   if (kind === 'boolean') return typeof value === 'boolean' ? undefined : 'must be true or false'
   if (kind === 'texts')
     return Array.isArray(value) && value.every((one) => typeof one === 'string') ? undefined : 'must be a list of texts'
@@ -242,6 +265,18 @@ function complaint(kind: Kind, node: ConfigNode): string | undefined {
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
+}
+
+const isWhole = (value: unknown): boolean => Number.isInteger(value) && Number(value) >= 0
+
+/** As browsers send it, for it is compared as a text. */
+function isOrigin(value: unknown): boolean {
+  if (typeof value !== 'string') return false
+  if (value === ANY_LOCAL_PORT) return true
+  const url = URL.parse(value)
+  // Pages of browser extensions have origins that URL knows nothing of.
+  const plain = /^[a-z][a-z0-9+-]*:\/\/[^/\s?#@]+$/.test(value) && !value.startsWith('file:')
+  return url !== null && plain && (url.origin === value || url.origin === 'null')
 }
 
 function refuseUnknown(table: TableNode, known: readonly string[], prefix: string, issues: IssueList): void {

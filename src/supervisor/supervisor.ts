@@ -2,8 +2,7 @@
  * The supervisor: everything wired together. Starts in this order, and stops in the opposite one: stores → log of
  * cities → HTTP → cities. So the API answers before any city is running, and never before every log is known.
  */
-import { existsSync, mkdirSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { SUPERVISOR_SOURCE } from '../contract/base/names.ts'
 import { OPERATIONS } from '../contract/index.ts'
 import { diskFiles } from '../files/files.ts'
@@ -37,6 +36,7 @@ import type { Lookup } from '../modules/packs/fence.ts'
 import { isPreset, probeTargets } from '../modules/providers/presets.ts'
 import { createRequestHandlers } from '../modules/requests/handlers.ts'
 import { SESSIONS_SCHEMA } from '../modules/sessions/record/schema.ts'
+import { readStat } from '../runtimes/process/process-identity.ts'
 import { createCityAgentHandlers } from './city-agents.ts'
 import { BUILTIN_PACKS, CityConfigs } from './city-config.ts'
 import { CityJobs } from './city-jobs.ts'
@@ -46,7 +46,8 @@ import { CityReactions } from './city-reactions.ts'
 import { CitySessions } from './city-sessions.ts'
 import { CityTranscripts } from './city-transcripts.ts'
 import { CityWork } from './city-work.ts'
-import { earlierToken, writeEndpoint } from './endpoint.ts'
+import { removeEndpoint, writeEndpoint } from './endpoint.ts'
+import { openHome } from './home.ts'
 import { checkHost } from './host.ts'
 import { openRigClones } from './rig-clones.ts'
 import type { Settings } from './settings.ts'
@@ -86,7 +87,7 @@ export interface Supervisor {
 
 export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor> {
   const { settings, clock, env, version } = deps
-  makeHome(settings.home)
+  openHome(settings.home, process.getuid?.())
   const { logger: log, close: closeLog } = openLog(join(settings.home, 'supervisor.log'), settings.logLevel)
   const metrics = createMetrics({
     citiesByStatus: () => countBy(cities.all().map(({ state }) => state)),
@@ -280,7 +281,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     ),
     ...createDocumentHandlers(),
   }
-  const token = settings.auth ? (earlierToken(settings.home) ?? randomHex(32)) : undefined
+  const token = settings.auth ? randomHex(32) : undefined
   const http = new HttpServer({
     operations: OPERATIONS,
     handlers,
@@ -303,12 +304,15 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     closeLog()
     throw error
   })
-  writeEndpoint(settings.home, {
+  const processStart = readStat(deps.pid)?.startTime
+  const endpoint = {
     url,
     pid: deps.pid,
+    ...(processStart === undefined ? {} : { process_start: processStart }),
     started_at: isoTime(clock.now()),
     ...(token === undefined ? {} : { token }),
-  })
+  }
+  writeEndpoint(settings.home, endpoint, randomHex)
   log.info({ url, pid: deps.pid, version }, 'listening')
   cities.start()
 
@@ -316,6 +320,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     url,
     async stop(signal) {
       draining = true
+      removeEndpoint(settings.home)
       await noteShutdown(store, signal, log)
       await http.close()
       packs.close()
@@ -336,13 +341,6 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       closeLog()
     },
   }
-}
-
-/** One after the other: `recursive` tries for ever below a directory that lets nobody make anything, as /proc does. */
-function makeHome(home: string): void {
-  const missing: string[] = []
-  for (let at = home; !existsSync(at); at = dirname(at)) missing.unshift(at)
-  for (const path of missing) mkdirSync(path, { mode: 0o700 })
 }
 
 /** The first event of every start, in the same transaction as what it says about the one before. */

@@ -1,11 +1,11 @@
 /** Who is let in: tokens, other binds, read-only servers, extra hosts and origins (decision 25, sheet 01 §8). */
 import assert from 'node:assert/strict'
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { OPERATIONS } from '../../src/contract/index.ts'
 import { Api, assertProblem } from '../support/http.ts'
-import { newCity, run, runAgain, tokenOf } from '../support/running.ts'
+import { cityIs, newCity, run, runAgain, tokenOf } from '../support/running.ts'
 import { openStream } from '../support/sse.ts'
 
 test('on loopback nothing is asked for, and endpoint.json tells where the server is', async () => {
@@ -58,11 +58,15 @@ for (const args of [['--auth'], ['--bind', '0.0.0.0']]) {
     await using stream = await openStream(running.api, '/v0/events/stream?after_cursor=0')
     await stream.next(({ envelope }) => envelope.type === 'request.result.city.create')
     nobody.close()
-    // Clients that keep the token go on working after a restart.
+    // Nobody who listens on the port in between can get a token that is worth anything later.
     await running.server.kill('SIGTERM')
+    assert.equal(existsSync(join(home, 'endpoint.json')), false)
     await using again = await runAgain(home, { args })
-    assert.equal(tokenOf(home), token)
+    assert.notEqual(tokenOf(home), token)
     assert.equal((await again.api.get('/v0/cities')).status, 200)
+    await cityIs(again.api, 'alpha', 'running')
+    const headers = { authorization: `Bearer ${token}` }
+    assertProblem(await again.api.get('/v0/cities', { headers }), 'unauthorized')
   })
 }
 

@@ -59,7 +59,7 @@ export class Context {
 
   async #connect(): Promise<Client> {
     const { io, options } = this
-    const { url, token, source } = await discoverEndpoint(io, options.api)
+    const { url, token, source } = discoverEndpoint(io, options.api)
     if (options.debug) await io.stderr.write(`debug: server ${url} (${source})\n`)
     return new Client({
       baseUrl: url,

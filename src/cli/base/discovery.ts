@@ -1,10 +1,9 @@
-/** Which server, with which token, about which city (architecture §5, decision 27). Reads `endpoint.json` and nothing else. */
+/** Which server, with which token, about which city (architecture §5, decision 27). */
 import { realpathSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { join, resolve, sep } from 'node:path'
+import { resolve, sep } from 'node:path'
 import type { Client } from '../../client/client.ts'
-import { isRecord } from '../../client/problems.ts'
 import type { CityInfo } from '../../contract/cities.ts'
+import { type EndpointFile, readEndpointFile } from './endpoint-file.ts'
 import { EXIT, Failure, usageError } from './failure.ts'
 import type { Io } from './io.ts'
 
@@ -20,19 +19,28 @@ export interface Endpoint {
 type World = Pick<Io, 'env' | 'cwd' | 'home'>
 
 /** `--api` › SVC_API › endpoint.json › the default port. The file's token goes to no other server than the file's. */
-export async function discoverEndpoint(world: World, api: string | undefined): Promise<Endpoint> {
+export function discoverEndpoint(world: World, api: string | undefined): Endpoint {
   const { env } = world
   const token = env['SVC_TOKEN'] || undefined
   const given = api ?? (env['SVC_API'] || undefined)
   if (given === undefined) {
-    const file = await readEndpointFile(world)
+    const file = readEndpointFile(world)
     if (file !== undefined) return { url: file.url, token: token ?? file.token, source: file.path }
     return { url: DEFAULT_URL, token, source: 'default' }
   }
   const url = parseApiUrl(given, api === undefined ? 'SVC_API' : '--api')
-  const file = token === undefined ? await readEndpointFile(world).catch(() => undefined) : undefined
+  const file = token === undefined ? trustedFile(world) : undefined
   const ours = file !== undefined && isSameServer(file.url, url)
   return { url, token: token ?? (ours ? file.token : undefined), source: api === undefined ? 'SVC_API' : '--api' }
+}
+
+/** A server that is named needs no file: one that cannot be believed has no token for it. */
+function trustedFile(world: World): EndpointFile | undefined {
+  try {
+    return readEndpointFile(world)
+  } catch {
+    return undefined
+  }
 }
 
 function parseApiUrl(text: string, source: string): string {
@@ -55,46 +63,6 @@ function isSameServer(a: string, b: string): boolean {
   const sameHost = left.hostname === right.hostname || (LOOPBACK.has(left.hostname) && LOOPBACK.has(right.hostname))
   return sameHost && left.protocol === right.protocol && left.port === right.port
 }
-
-interface EndpointFile {
-  readonly path: string
-  readonly url: string
-  readonly token: string | undefined
-}
-
-async function readEndpointFile({ env, home, cwd }: World): Promise<EndpointFile | undefined> {
-  const path = join(resolve(cwd, env['SVC_HOME'] || join(home, '.svc')), 'endpoint.json')
-  let text: string
-  try {
-    text = await readFile(path, 'utf8')
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR'))
-      return undefined
-    throw discoveryFailure(path, error instanceof Error ? error.message : 'unreadable')
-  }
-  const file = parseEndpoint(text)
-  if (file === undefined) throw discoveryFailure(path, 'not {"url", …}')
-  return { path, ...file }
-}
-
-function parseEndpoint(text: string): Omit<EndpointFile, 'path'> | undefined {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return undefined
-  }
-  if (!isRecord(value) || typeof value['url'] !== 'string' || URL.parse(value['url']) === null) return undefined
-  return {
-    url: value['url'].replace(/\/+$/, ''),
-    token: typeof value['token'] === 'string' ? value['token'] : undefined,
-  }
-}
-
-const discoveryFailure = (path: string, why: string): Failure =>
-  new Failure(EXIT.unavailable, `could not discover the supervisor: ${path}: ${why}`, {
-    hint: 'restart it with: svcctl serve, or name it with --api URL',
-  })
 
 /** A city is named, unless it looks like a path: `.`, `./x`, `/x`, `~/x`. */
 const isPath = (city: string): boolean =>
