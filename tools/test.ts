@@ -7,6 +7,7 @@
 //
 //   npm test                      everything
 //   npm test -- events cursor     the files whose path contains one of the words
+//   npm test -- --slowest         also tells at the end which files took longest
 //   npm run soak                  test/crash only, with more rounds (SVC_SOAK=1)
 import { globSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -19,14 +20,17 @@ import { parseArgs } from 'node:util'
 const AT_ONCE = 2
 const FILE_DEADLINE_MS = 600_000
 const SOAK_DEADLINE_MS = 3_600_000
+const SLOWEST = 30
 
 const root = resolve(import.meta.dirname, '..')
 const { values: flags, positionals: words } = parseArgs({
-  options: { soak: { type: 'boolean' } },
+  options: { soak: { type: 'boolean' }, slowest: { type: 'boolean' } },
   allowPositionals: true,
 })
 const deadlineMs = flags.soak ? SOAK_DEADLINE_MS : FILE_DEADLINE_MS
 if (flags.soak) process.env['SVC_SOAK'] = '1'
+// Every test file is a process, and most of them start more: what one has compiled, the next ones need not.
+process.env['NODE_COMPILE_CACHE'] ??= join(root, 'node_modules', '.cache', 'compiled')
 
 const isCrashTest = (file: string) => file.startsWith('test/crash/')
 const isHeavy = (file: string) =>
@@ -41,6 +45,7 @@ if (files.length === 0) {
 }
 
 const startedAt = performance.now()
+const durations = new Map<string, number>()
 const totals = { tests: 0, suites: 0, passed: 0, failed: 0, cancelled: 0, skipped: 0, todo: 0 }
 let success = true
 
@@ -75,6 +80,7 @@ async function runFile(file: string): Promise<TestEvent[]> {
   const deadline = AbortSignal.timeout(deadlineMs)
   const signal = AbortSignal.any([deadline, interrupted.signal])
   const seen: TestEvent[] = []
+  const began = performance.now()
   for await (const event of run({
     files: [join(root, file)],
     cwd: root,
@@ -84,6 +90,7 @@ async function runFile(file: string): Promise<TestEvent[]> {
     if (event.type === 'test:summary' && event.data.file === undefined) count(event.data)
     else if (!isClosingLine(event)) seen.push(event)
   }
+  durations.set(file, performance.now() - began)
   if (deadline.aborted) seen.push(diagnostic(`${file} was cut off after ${deadlineMs / 1000} s`))
   return seen
 }
@@ -112,7 +119,16 @@ function closingLines(): TestEvent[] {
     todo,
     duration_ms: performance.now() - startedAt,
   }
-  return Object.entries(lines).map(([name, value]) => diagnostic(`${name} ${value}`))
+  return [...(flags.slowest ? slowest() : []), ...Object.entries(lines).map(([name, value]) => `${name} ${value}`)].map(
+    diagnostic,
+  )
+}
+
+function slowest(): string[] {
+  return [...durations]
+    .sort(([, one], [, other]) => other - one)
+    .slice(0, SLOWEST)
+    .map(([file, ms]) => `${(ms / 1000).toFixed(1).padStart(6)} s  ${file}`)
 }
 
 function diagnostic(message: string): TestEvent {
