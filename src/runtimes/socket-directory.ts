@@ -1,36 +1,103 @@
 /**
  * Where the sockets of a city's agents are: `$XDG_RUNTIME_DIR/svc/<hash of the city's path>/`, else
- * `/tmp/svc-<uid>/…`. Not in the city: a Unix socket's path is limited to about 108 bytes (decision 54). Whoever can
- * write there can talk to agents, so both levels are ours alone, and checked every time.
+ * `/tmp/svc-<uid>/…`. Not in the city: a Unix socket's path is limited to about 108 bytes (decision 54).
+ *
+ * S1  Whoever can write there can talk to agents: every level is ours alone, and checked every time.
+ * S2  Somebody else can make `/tmp/svc-<uid>` first. Then the sockets are in the supervisor's home, reached by a short
+ *     link where its path is too long: a squatted name stops no session.
  */
 import { createHash } from 'node:crypto'
-import { lstatSync, mkdirSync } from 'node:fs'
+import { lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { keepPrivate } from '../kernel/file-modes.ts'
+import { randomHex } from '../kernel/ids.ts'
+import type { Environment } from '../kernel/processes.ts'
 
 /** Longer ones than this fail on some systems. */
 const MAX_SOCKET_PATH_BYTES = 100
 /** Room for the longest name of a socket, slash included. */
 const NAME_BYTES = 40
 
-/** Makes and checks the directory. Throws where it is not ours alone. `runtimeDir`: `XDG_RUNTIME_DIR`, where set. */
-export function openSocketDirectory(cityPath: string, runtimeDir: string | undefined): string {
-  const uid = process.getuid?.() ?? 0
+export interface SocketPlaces {
+  /** For `XDG_RUNTIME_DIR`. */
+  readonly env: Environment
+  /** The supervisor's, which is ours alone. */
+  readonly home: string
+}
+
+export interface SocketDirectory {
+  readonly path: string
+  /** Why it is in the home, for people; undefined where it is in its usual place. */
+  readonly instead?: string
+}
+
+/** Makes and checks the directory. Throws where neither the usual place nor the home will do. */
+export function openSocketDirectory(cityPath: string, places: SocketPlaces): SocketDirectory {
   const hash = createHash('sha256').update(cityPath).digest('hex').slice(0, 16)
-  const parent =
-    runtimeDir !== undefined && fits(join(runtimeDir, 'svc', hash)) ? join(runtimeDir, 'svc') : `/tmp/svc-${uid}`
+  const usual = usualParent(places.env, hash)
+  try {
+    return { path: opened(usual, hash) }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    const path = openedAtHome(places.home, hash)
+    return { path, instead: `${why}; the sockets of agents are in ${path} instead` }
+  }
+}
+
+function usualParent(env: Environment, hash: string): string {
+  const runtimeDir = env['XDG_RUNTIME_DIR'] ?? ''
+  const own = join(runtimeDir, 'svc')
+  return runtimeDir !== '' && fits(join(own, hash)) ? own : `/tmp/svc-${ownUid()}`
+}
+
+const fits = (directory: string) => Buffer.byteLength(directory) + NAME_BYTES <= MAX_SOCKET_PATH_BYTES
+const ownUid = (): number => process.getuid?.() ?? 0
+
+function opened(parent: string, hash: string): string {
   const directory = join(parent, hash)
   for (const path of [parent, directory]) {
     mkdirSync(path, { recursive: true, mode: 0o700 })
-    assertPrivate(path, uid)
+    assertPrivate(path)
   }
   return directory
 }
 
-const fits = (directory: string) => Buffer.byteLength(directory) + NAME_BYTES <= MAX_SOCKET_PATH_BYTES
-
-function assertPrivate(path: string, uid: number): void {
+/** S1. */
+function assertPrivate(path: string): void {
+  if (lstatSync(path).uid === ownUid()) keepPrivate(path)
   const found = lstatSync(path)
-  if (!found.isDirectory() || found.uid !== uid || (found.mode & 0o077) !== 0) {
-    throw new Error(`${path} must be a directory that only its owner can use`)
+  if (found.isDirectory() && found.uid === ownUid() && (found.mode & 0o077) === 0) return
+  const mode = (found.mode & 0o7777).toString(8)
+  throw new Error(`${path} must be a directory that is ours alone; it belongs to uid ${found.uid}, mode ${mode}`)
+}
+
+/** S2. */
+function openedAtHome(home: string, hash: string): string {
+  const parent = join(home, 'run')
+  const directory = opened(parent, hash)
+  return fits(directory) ? directory : join(shortLinkTo(parent), hash)
+}
+
+/** The link of an earlier start, as long as it still is ours and leads here; its name cannot be guessed beforehand. */
+function shortLinkTo(parent: string): string {
+  const note = join(parent, 'link')
+  const known = readIfThere(note)
+  if (known !== undefined && leadsTo(known, parent)) return known
+  const link = `/tmp/svc-${ownUid()}-${randomHex(8)}`
+  symlinkSync(parent, link)
+  writeFileSync(note, link, { mode: 0o600 })
+  return link
+}
+
+function leadsTo(link: string, parent: string): boolean {
+  const found = lstatSync(link, { throwIfNoEntry: false })
+  return found?.isSymbolicLink() === true && found.uid === ownUid() && readlinkSync(link) === parent
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
   }
 }

@@ -16,7 +16,7 @@ import { createRequire } from 'node:module'
 import { extname, join, resolve } from 'node:path'
 import { type Clock, delay } from '../kernel/clock.ts'
 import { asCaller } from '../kernel/file-modes.ts'
-import { type Environment, findBinary, minimalEnvironment } from '../kernel/processes.ts'
+import { findBinary, minimalEnvironment } from '../kernel/processes.ts'
 import { compileCache } from './compile-cache.ts'
 import { ConnectionLost, HostRefused } from './host/client.ts'
 import { findHost, removeSocket, revoke, sendHome } from './host/finding.ts'
@@ -32,12 +32,11 @@ import {
   type LaunchSpec,
   type Runtime,
 } from './process/runtime.ts'
-import { openSocketDirectory } from './socket-directory.ts'
+import { openSocketDirectory, type SocketPlaces } from './socket-directory.ts'
 
-export interface HostRuntimeDeps {
+/** `env` is the supervisor's own: `HOME` and the like are passed on to hosts. Agents get their spec's. */
+export interface HostRuntimeDeps extends SocketPlaces {
   readonly clock: Clock
-  /** The supervisor's own: for `XDG_RUNTIME_DIR`, and to pass `HOME` and the like on to hosts. Agents get their spec's. */
-  readonly env: Environment
 }
 
 const CONNECT_PAUSE_MS = 10
@@ -146,10 +145,10 @@ function hasPty(): boolean {
   }
 }
 
-function spawnHost(kind: HostSpec['kind'], launch: LaunchSpec, { env }: HostRuntimeDeps): ChildProcess {
+function spawnHost(kind: HostSpec['kind'], launch: LaunchSpec, deps: HostRuntimeDeps): ChildProcess {
   const { directory } = launch
   const cityPath = resolve(directory, '../../../../..')
-  const sockets = openSocketDirectory(cityPath, env['XDG_RUNTIME_DIR'])
+  const { path: sockets } = openSocketDirectory(cityPath, deps)
   const socket = join(sockets, `${createHash('sha256').update(directory).digest('hex').slice(0, 16)}.host`)
   const spec: HostSpec = { protocol: PROTOCOL, kind, socket, launch }
   writeFileSync(join(directory, FILES.spec), JSON.stringify(spec), { mode: 0o600, flush: true })
@@ -160,7 +159,7 @@ function spawnHost(kind: HostSpec['kind'], launch: LaunchSpec, { env }: HostRunt
       detached: true,
       stdio: 'ignore',
       cwd: '/',
-      env: { ...minimalEnvironment(env), ...compileCache() },
+      env: { ...minimalEnvironment(deps.env), ...compileCache() },
     }),
   )
   host.unref()

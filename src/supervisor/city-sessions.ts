@@ -112,8 +112,9 @@ export class CitySessions {
 
   /** Its directory is gone, and the record of its agents with it; now it is given up, and they with it. */
   async #endForsaken({ path }: City): Promise<void> {
-    const { clock, env } = this.#deps
-    await endTmuxServer({ socket: tmuxSocket(path, env), env })
+    const { clock, env, home } = this.#deps
+    const sockets = openSocketDirectory(path, { env, home })
+    await endTmuxServer({ socket: join(sockets.path, 'tmux'), env })
     const left = listTokens().filter(({ city_path: of }) => of === path)
     await Promise.all(left.map(({ token }) => killTree({ token }, clock)))
   }
@@ -269,9 +270,11 @@ export class CitySessions {
     const { clock, log, ids, env, home, auth, random, insight } = this.#deps
     const { name, path } = city
     const config = this.#deps.config(name)
-    const subprocess = createSubprocessRuntime({ clock, env })
-    const acp = createAcpRuntime({ clock, env })
-    const tmux = createTmuxRuntime({ clock, log, socket: tmuxSocket(path, env), env })
+    const subprocess = createSubprocessRuntime({ clock, env, home })
+    const acp = createAcpRuntime({ clock, env, home })
+    const sockets = openSocketDirectory(path, { env, home })
+    if (sockets.instead !== undefined) log.warn({ city: name, why: sockets.instead }, 'sockets of agents moved')
+    const tmux = createTmuxRuntime({ clock, log, socket: join(sockets.path, 'tmux'), env })
     this.#withoutTmux ??= tmux.unavailable()
     const defaultRuntime: RuntimeName = (await this.#withoutTmux) === undefined ? 'tmux' : 'subprocess'
     const runtimes = new Map<RuntimeName, Runtime>([
@@ -345,9 +348,6 @@ export class CitySessions {
     }
   }
 }
-
-const tmuxSocket = (cityPath: string, env: Environment): string =>
-  join(openSocketDirectory(cityPath, env['XDG_RUNTIME_DIR']), 'tmux')
 
 const NO_FINGERPRINTS: Fingerprints = { reapply: '', launch: '', provision: '', prompt: '' }
 /** They are asked for at every look at a session, and change with the configuration only. */

@@ -6,7 +6,8 @@ import { runtimeConformance } from './conformance.ts'
 const isPrompt = (line: string) => line.startsWith('{"svc":{"prompt"')
 
 /** The sockets go with the city. */
-const make = (city: string) => createAcpRuntime({ clock: systemClock, env: { ...process.env, XDG_RUNTIME_DIR: city } })
+const make = (city: string) =>
+  createAcpRuntime({ clock: systemClock, env: { ...process.env, XDG_RUNTIME_DIR: city }, home: city })
 
 runtimeConformance('an agent behind ACP', make, {
   launch: { command: process.execPath, args: [ACP_AGENT], io: 'pipes', acp: { handshakeTimeoutMs: 30_000 } },

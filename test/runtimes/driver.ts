@@ -16,7 +16,7 @@ const lines = existsSync(journal) ? readFileSync(journal, 'utf8').trim().split('
 const last = Number(lines.findLast((line) => line.startsWith('intent '))?.slice(7) ?? 0)
 const isSettled = lines.some((line) => line === `done ${last}` || line === `unknown ${last}`)
 
-const runtime = createSubprocessRuntime({ clock: systemClock, env: process.env })
+const runtime = createSubprocessRuntime({ clock: systemClock, env: process.env, home: spec.directory })
 const signal = AbortSignal.timeout(30_000)
 const alive = setInterval(() => {}, 1_000)
 const agent = existsSync(join(spec.directory, 'host.json')) ? await adopted() : await runtime.start(spec, signal)

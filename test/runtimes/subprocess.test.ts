@@ -19,7 +19,7 @@ const KILLS = process.env['SVC_SOAK'] === undefined ? 8 : 200
 
 /** The sockets go with the city. */
 const environment = (city: string) => ({ ...process.env, XDG_RUNTIME_DIR: city })
-const make = (city: string) => createSubprocessRuntime({ clock: systemClock, env: environment(city) })
+const make = (city: string) => createSubprocessRuntime({ clock: systemClock, env: environment(city), home: city })
 
 runtimeConformance('a shell on a terminal, in a host', make, terminalShell)
 runtimeConformance('a shell on pipes, in a host', make, pipedShell)
@@ -74,7 +74,7 @@ suite('a host', { timeout: 120_000 }, () => {
 
   test('an agent that is over before its supervisor has looked is a failed start at once, and its host leaves', async () => {
     const clock: Clock = { ...systemClock, after: (ms, work) => systemClock.after(ms + 2_000, work) }
-    await using city = new TestCity((path) => createSubprocessRuntime({ clock, env: environment(path) }))
+    await using city = new TestCity((path) => createSubprocessRuntime({ clock, env: environment(path), home: path }))
     const spec = city.spec({ command: 'bash', args: ['-c', 'exit 3'], io: 'pty' })
     const started = city.runtime().start(spec, soon())
     started.catch(() => {})

@@ -15,7 +15,7 @@ export const ACP_AGENT = resolve(import.meta.dirname, 'acp-agent.ts')
 const PATIENCE_MS = 30_000
 const READ_BYTES = 32 * 1024 * 1024
 
-export const newAcpRuntime = (): Runtime => createAcpRuntime({ clock: systemClock, env: process.env })
+export const newAcpRuntime = (): Runtime => createAcpRuntime({ clock: systemClock, env: process.env, home: tmpdir() })
 export const patience = () => AbortSignal.timeout(PATIENCE_MS)
 
 /** A city of its own with one session; what was started in it is killed with it. */

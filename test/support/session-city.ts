@@ -155,8 +155,8 @@ export class SessionCity {
     })
     const env = { ...process.env, SHELL: '/bin/bash' }
     this.#runtimes = this.#options.runtimes ?? [
-      createSubprocessRuntime({ clock: systemClock, env }),
-      createAcpRuntime({ clock: systemClock, env }),
+      createSubprocessRuntime({ clock: systemClock, env, home: this.path }),
+      createAcpRuntime({ clock: systemClock, env, home: this.path }),
     ]
     const runtimes = new Map<RuntimeName, Runtime>(this.#runtimes.map((runtime) => [runtime.name, runtime]))
     const deps: SessionsDeps = {

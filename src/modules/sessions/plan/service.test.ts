@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { tmpdir } from 'node:os'
 import { test } from 'node:test'
 import { eventually } from '../../../../test/support/http.ts'
 import { SessionCity } from '../../../../test/support/session-city.ts'
@@ -90,7 +91,7 @@ test('typing exit is no crash: the session sleeps', async () => {
 })
 
 test('a program that is being started while its city stops does not outlive it', async () => {
-  const real = createSubprocessRuntime({ clock: systemClock, env: { ...process.env } })
+  const real = createSubprocessRuntime({ clock: systemClock, env: { ...process.env }, home: tmpdir() })
   const begun = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()
   const made = Promise.withResolvers<void>()
