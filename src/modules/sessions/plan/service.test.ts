@@ -1,8 +1,8 @@
 // One city's sessions with real processes: bash in a detached host on a terminal.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { eventually } from '../../../../test/support/http.ts'
 import { SessionCity } from '../../../../test/support/session-city.ts'
