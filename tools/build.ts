@@ -5,7 +5,8 @@
 // holds in both. Nothing goes to stdout: `npm pack --json` prints there.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 const SHEBANG = '#!/usr/bin/env node\n'
 
@@ -27,6 +28,11 @@ for (const entry of globSync('**/*', { cwd: source, withFileTypes: true })) {
   const path = join(entry.parentPath, entry.name)
   if (entry.isFile() && isAsset(path)) cpSync(path, join(dist, path.slice(source.length)))
 }
+
+// The files that /docs serves, and the licences that they come under.
+const swagger = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/package.json')))
+for (const name of ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt', 'LICENSE', 'NOTICE'])
+  cpSync(join(swagger, name), join(dist, 'http', 'swagger-ui', name))
 
 const main = join(dist, 'main.js')
 const text = readFileSync(main, 'utf8')

@@ -3,7 +3,6 @@ import { createServer as createHttpServer, type Server } from 'node:http'
 import { createServer, type Server as NetServer, type Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import BetterSqlite3 from 'better-sqlite3'
-import Fastify from 'fastify'
 import { number, type Options, serveCommands, text } from '../child.ts'
 import { machineMicros } from '../numbers.ts'
 
@@ -26,15 +25,6 @@ async function http(options: Options) {
   })
   await listen(server)
   return { port: portOf(server) }
-}
-
-/** A static route of the framework that ours is made with. */
-async function fastify(options: Options) {
-  const body = jsonOf(number(options, 'bytes'))
-  const app = Fastify({ logger: false })
-  app.all('/*', (_, reply) => reply.header('Content-Type', 'application/json').send(body))
-  await app.listen({ port: 0, host: '127.0.0.1' })
-  return { port: portOf(app.server) }
 }
 
 const jsonOf = (bytes: number): string => JSON.stringify({ a: 'x'.repeat(Math.max(0, bytes - 8)) })
@@ -113,4 +103,4 @@ async function send(path: string, socket: Socket): Promise<void> {
   db.close()
 }
 
-serveCommands({ http, fastify, sockets, tick, burst, replay })
+serveCommands({ http, sockets, tick, burst, replay })

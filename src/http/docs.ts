@@ -2,8 +2,8 @@
  * The contract for readers: `/docs` (Swagger UI), and the text of `openapi.json` and `events.json`. The page asks our
  * own server for everything: no font, script, validator or badge comes from elsewhere.
  *
- * The bundle is that of `@fastify/swagger-ui`, used as files only: `swagger-ui-dist` has an install-time analytics
- * package as a dependency, which an installed svcctl would pass on to its users.
+ * The bundle is that of `swagger-ui-dist`, of which `npm run build` copies the files that the page needs: the package
+ * itself depends on one that reports each installation, which svcctl must not bring to its users.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -83,9 +83,11 @@ export function eventSchemaText(): string {
   return shippedText('events.json')
 }
 
+/** Beside the built program, or in a checkout in the package that the build copies it from. */
 function bundleFile(name: string): string {
-  const manifest = fileURLToPath(import.meta.resolve('@fastify/swagger-ui/package.json'))
-  return join(dirname(manifest), 'static', name)
+  const shipped = join(import.meta.dirname, 'swagger-ui', name)
+  if (existsSync(shipped)) return shipped
+  return fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))
 }
 
 function shippedText(name: string): string {

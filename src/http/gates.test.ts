@@ -4,10 +4,13 @@ import type { Operation } from '../contract/base/operation.ts'
 import { OPERATIONS } from '../contract/index.ts'
 import { Problem } from '../kernel/problem.ts'
 import { GATES, type GateDeps, type Security } from './gates.ts'
-import { createRoutes } from './routes.ts'
+import { Router } from './router.ts'
 
 const operations: readonly Operation[] = OPERATIONS
-const routes = createRoutes(operations)
+const routes = new Router(
+  operations.map((operation) => ({ operation })),
+  1000,
+)
 const byId = (id: string) => operations.find((operation) => operation.id === id)
 const OPEN: Security = {
   allowedHosts: ['svc.example.org'],
@@ -31,13 +34,16 @@ function pass({ method = 'GET', path = '/v0/cities', id, headers = {}, security 
   const deps: GateDeps = {
     security: { ...OPEN, ...security },
     routes,
-    cities: { isRunning: (name) => name === 'up' },
+    cities: { resolve: (name) => (name === 'up' ? {} : undefined) },
     isShuttingDown: () => stopping,
   }
   const input = {
     method,
     path,
+    host: all.host ?? '',
     operation: id === undefined ? undefined : byId(id),
+    redirect: undefined,
+    city: undefined,
     header: (name: string) => all[name.toLowerCase()],
     setHeader: (name: string, value: string) => {
       set[name] = value

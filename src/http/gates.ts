@@ -8,7 +8,7 @@
  */
 import { isMutation, needsRunningCity, type Operation } from '../contract/base/operation.ts'
 import { problem } from '../kernel/problem.ts'
-import type { Routes } from './routes.ts'
+import type { Routes } from './router.ts'
 
 export interface Security {
   /** Host names (lower case, no port) that are served beside the loopback ones. */
@@ -24,14 +24,21 @@ export interface Security {
 
 /** What the surface needs to know of cities. */
 export interface CityGate {
-  isRunning(name: string): boolean
+  /** A running city, as whatever its handlers get; undefined where it does not run. */
+  resolve(name: string): unknown
 }
 
 export interface GateInput {
   readonly method: string
   /** Path without the query, still encoded. */
   readonly path: string
+  /** Host that the request is for, as the client wrote it. */
+  readonly host: string
   readonly operation: Operation | undefined
+  /** The path that serves instead of this one. */
+  readonly redirect: string | undefined
+  /** What the city of the path was resolved to. */
+  city: unknown
   header(name: string): string | undefined
   setHeader(name: string, value: string): void
 }
@@ -45,9 +52,11 @@ export interface GateDeps {
 
 type Gate = (input: GateInput, deps: GateDeps) => void
 
+/** Of a preflight. */
+export const PREFLIGHT_GATES: readonly Gate[] = [checkHost, applyCors]
+
 export const GATES: readonly Gate[] = [
-  checkHost,
-  applyCors,
+  ...PREFLIGHT_GATES,
   refuseWhileStopping,
   authorize,
   requireMutationHeader,
@@ -71,8 +80,7 @@ const CORS_HEADERS = {
 const served = new WeakMap<Security, string>()
 
 /** A page that rebinds its name to this address must not be served (DNS rebinding). */
-function checkHost({ header }: GateInput, { security }: GateDeps): void {
-  const given = header('host') ?? ''
+function checkHost({ host: given }: GateInput, { security }: GateDeps): void {
   // Clients keep sending the same Host: the last one that was served needs no second look.
   if (served.get(security) === given) return
   const host = hostName(given)
@@ -131,7 +139,8 @@ function refuseReadOnly({ method }: GateInput, { security }: GateDeps): void {
 }
 
 /** Any path under a city that is not running is the city's 404, known or not (spec §3 rules 1 and 2, decision 18). */
-function resolveCity({ path, operation }: GateInput, { cities, routes }: GateDeps): void {
+function resolveCity(input: GateInput, { cities, routes }: GateDeps): void {
+  const { path, operation } = input
   if (!path.startsWith(CITY_PATH)) return
   const end = path.indexOf('/', CITY_PATH.length)
   const encoded = path.slice(CITY_PATH.length, end < 0 ? path.length : end)
@@ -140,7 +149,8 @@ function resolveCity({ path, operation }: GateInput, { cities, routes }: GateDep
   const name = decodeName(encoded)
   const proxied = rest === 'svc' || rest.startsWith('svc/')
   const registeredIsEnough = operation !== undefined && !needsRunningCity(operation)
-  if (!registeredIsEnough && !cities.isRunning(name)) {
+  if (!registeredIsEnough) input.city = cities.resolve(name)
+  if (!registeredIsEnough && input.city === undefined) {
     // A wrong method on start, stop, restart or unregister is about the method, whatever the city does.
     if (!proxied && routes.worksWhenStopped(path) && operation === undefined) return
     throw problem(
@@ -163,8 +173,8 @@ function decodeName(encoded: string): string {
   }
 }
 
-function matchOperation({ method, path, operation }: GateInput, { routes }: GateDeps): void {
-  if (operation !== undefined) return
+function matchOperation({ method, path, operation, redirect }: GateInput, { routes }: GateDeps): void {
+  if (operation !== undefined || redirect !== undefined) return
   const allow = routes.methodsOf(path)
   if (allow.length === 0) throw problem('route-not-found', `no such path: ${path.slice(0, 200)}`)
   throw problem('method-not-allowed', `${method} is not allowed here; allowed: ${allow.join(', ')}`, {

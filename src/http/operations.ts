@@ -1,6 +1,5 @@
 /** Binds every operation of the contract to its handler; the server does not start where the two disagree. */
 import type { ServerResponse } from 'node:http'
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { REQUEST_HEADERS, type RequestHeader } from '../contract/base/headers.ts'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import type { AnyOperation } from '../contract/index.ts'
@@ -9,6 +8,7 @@ import type { Feed } from '../kernel/feed.ts'
 import { fingerprintOf, type IdempotencyClaim } from '../kernel/idempotency.ts'
 import { problem } from '../kernel/problem.ts'
 import { parseJson } from './body.ts'
+import type { Exchange } from './exchange.ts'
 import { noLines, RequestLines } from './lines.ts'
 import { parseQuery, validate } from './validation.ts'
 
@@ -58,19 +58,18 @@ const isStreamHandler = (value: unknown): value is RunStream => typeof value ===
 /** Reads and checks everything that the operation declares; the body arrives as bytes, or as lines to be read. */
 export function readInput(
   operation: Operation,
-  request: FastifyRequest,
-  reply: FastifyReply,
+  exchange: Exchange,
+  params: object,
   sent: Buffer | RequestLines | undefined,
   signals: CallSignals,
 ): Call {
-  const params = request.params ?? {}
   if (operation.params !== undefined) validate(operation.params, params, 'path')
-  const search = searchOf(request.url)
+  const { search } = exchange.target
   const query = search === '' ? {} : parseQuery(search, operation.query)
   if (operation.query !== undefined) validate(operation.query, query, 'query')
-  checkHeaders(operation, request)
+  checkHeaders(operation, exchange)
   const body = sent instanceof RequestLines ? sent : readJsonBody(operation, sent)
-  return new HttpCall(operation, request, reply, { params: Object(params), query: Object(query), body }, signals)
+  return new HttpCall(operation, exchange, { params, query, body }, signals)
 }
 
 /** The signals of calls: each is aborted when its client goes before the answer, and all of them when the server ends. */
@@ -105,56 +104,50 @@ class HttpCall implements Call {
   readonly query: Call['query']
   readonly body: Call['body']
   readonly claim: IdempotencyClaim | undefined
-  readonly requestId: string
-  readonly #request: FastifyRequest
-  readonly #reply: FastifyReply
+  readonly #exchange: Exchange
   readonly #signals: CallSignals
   #signal: AbortSignal | undefined
 
   constructor(
     operation: Operation,
-    request: FastifyRequest,
-    reply: FastifyReply,
+    exchange: Exchange,
     input: { readonly params: object; readonly query: object; readonly body: unknown },
     signals: CallSignals,
   ) {
     this.operation = operation
-    this.params = input.params
-    this.query = input.query
+    this.params = Object(input.params)
+    this.query = Object(input.query)
     this.body = asObject(input.body)
-    this.claim = claimOf(operation, request, input.body)
-    this.requestId = request.id
+    this.claim = claimOf(operation, exchange, input.body)
     this.#signals = signals
-    this.#request = request
-    this.#reply = reply
+    this.#exchange = exchange
   }
 
-  // A property, so that handlers may take it apart from the call.
-  readonly header = (name: string): string | undefined => headerOf(this.#request, name)
+  get city(): unknown {
+    return this.#exchange.city
+  }
+
+  get requestId(): string {
+    return this.#exchange.answer.requestId
+  }
+
+  // Handlers may take it apart from the call.
+  get header(): Call['header'] {
+    return this.#exchange.header
+  }
 
   // Made when first asked for: most calls answer at once and never look at it.
   get signal(): AbortSignal {
-    this.#signal ??= this.#signals.of(this.#reply.raw)
+    this.#signal ??= this.#signals.of(this.#exchange.answer)
     return this.#signal
   }
 }
 
 const asObject = (body: unknown): object | undefined => (typeof body === 'object' && body !== null ? body : undefined)
 
-function searchOf(url: string): string {
-  const mark = url.indexOf('?')
-  return mark < 0 ? '' : url.slice(mark + 1)
-}
-
-export function headerOf(request: FastifyRequest, name: string): string | undefined {
-  const { headers } = request.raw
-  const value = headers[name] ?? headers[name.toLowerCase()]
-  return Array.isArray(value) ? value.join(', ') : value
-}
-
-function checkHeaders(operation: Operation, request: FastifyRequest): void {
+function checkHeaders(operation: Operation, { header }: Exchange): void {
   for (const name of operation.headers ?? []) {
-    const value = headerOf(request, name)
+    const value = header(name)
     if (value !== undefined) validate(headerSchema(name), value, `header.${name}`)
   }
 }
@@ -188,9 +181,8 @@ function validateEmpty(sent: Buffer): void {
   })
 }
 
-function claimOf(operation: Operation, request: FastifyRequest, body: unknown): IdempotencyClaim | undefined {
-  const key = operation.headers?.includes('Idempotency-Key') ? headerOf(request, 'idempotency-key') : undefined
+function claimOf(operation: Operation, { header, path }: Exchange, body: unknown): IdempotencyClaim | undefined {
+  const key = operation.headers?.includes('Idempotency-Key') ? header('idempotency-key') : undefined
   if (key === undefined) return undefined
-  const path = request.url.split('?')[0] ?? ''
   return { scope: `${operation.method} ${path}`, key, fingerprint: fingerprintOf(body ?? null) }
 }

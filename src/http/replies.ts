@@ -1,4 +1,4 @@
-/** Answers on the wire: JSON text and Problem Details, for the framework's replies and for bare sockets. */
+/** Answers on the wire: JSON text and Problem Details, for responses and for bare sockets. */
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../kernel/clock.ts'
 import type { Problem } from '../kernel/problem.ts'
@@ -71,6 +71,11 @@ function drained(response: Answer, clock: Clock): Promise<void> {
     response.on('drain', go)
     response.on('close', go)
   })
+}
+
+/** Not a lasting one: browsers would keep it for whatever listens on this port tomorrow. */
+export function sendRedirect(response: Answer, path: string): void {
+  response.begin(302, { Location: path, 'Content-Length': '0' }).complete('')
 }
 
 /** Writes the Problem Details of a refusal (RFC 9457, spec §7). */

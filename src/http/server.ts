@@ -1,32 +1,36 @@
 /**
- * The HTTP surface: a Fastify application made from the contract, its limits, and its graceful end.
+ * The HTTP surface: Node's server and the contract's operations, its limits, and its graceful end.
  *
  * S1  Every response carries X-SVC-Request-Id, also those that no handler ever saw.
  * S2  Every refusal is Problem Details, also those of the parser and the router.
  * S3  Nothing of a stream is sent before everything that can fail has succeeded.
+ * S4  Answers leave a connection in the order of its requests, also that to bytes which are no request.
  */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { isMutation, LINES_TYPE, type Operation } from '../contract/base/operation.ts'
+import { isMutation, type Operation } from '../contract/base/operation.ts'
 import { type Call, RawBody, type Reply, StreamBody } from '../kernel/call.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { httpRequestId } from '../kernel/ids.ts'
 import type { Logger } from '../kernel/log.ts'
-import { Problem, problem, toProblem } from '../kernel/problem.ts'
+import { type Problem, problem, toProblem } from '../kernel/problem.ts'
 import { Answer, asAnswer } from './answer.ts'
 import { readBody } from './body.ts'
-import { type CityGate, GATES, type GateDeps, type Security } from './gates.ts'
+import { Exchange } from './exchange.ts'
+import { type CityGate, GATES, type GateDeps, PREFLIGHT_GATES, type Security } from './gates.ts'
 import { RequestLines } from './lines.ts'
-import { type Bound, bindHandlers, CallSignals, headerOf, readInput } from './operations.ts'
+import { type Listening, listenOn } from './listen.ts'
+import { checkMediaType } from './media-type.ts'
+import { type Bound, bindHandlers, CallSignals, readInput } from './operations.ts'
 import { Outbox } from './outbox.ts'
-import { sendJson, sendPieces, sendProblem, sendProblemOnSocket, sendText } from './replies.ts'
-import { createRoutes } from './routes.ts'
+import { sendJson, sendPieces, sendProblem, sendProblemOnSocket, sendRedirect, sendText } from './replies.ts'
+import { type Found, Router, refuseUndecodable } from './router.ts'
 import { type OpenStream, serveStream } from './sse.ts'
 
 // Not by `import`: that reads every export of the module, and one of them (WebSocket) loads all of undici.
 const http = process.getBuiltinModule('node:http')
+const net = process.getBuiltinModule('node:net')
 
 const DEFAULT_BODY_LIMIT = 1024 * 1024
 const MAX_STREAMS = 10_000
@@ -34,8 +38,11 @@ const MAX_HEADER_BYTES = 64 * 1024
 const HEADERS_TIMEOUT_MS = 10_000
 const IDLE_TIMEOUT_MS = 75_000
 const DRAIN_MS = 3_000
-const METHODS = ['DELETE', 'GET', 'PATCH', 'POST', 'PUT']
-const FASTIFY_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
+/** How long a connection that was answered and closed waits for the other end. */
+const LINGER_MS = 2_000
+/** Methods that may be asked of any path; others are refused before anything else is looked at. */
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
+const ALLOWED_METHODS = 'DELETE, GET, PATCH, POST, PUT'
 
 /** What the surface tells about itself; a meter is made once per operation, so that counting costs nothing. */
 export interface HttpMetrics {
@@ -56,12 +63,6 @@ export interface HttpDeps {
   readonly maxStreams?: number
 }
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    served?: Served
-  }
-}
-
 /** What a route leads to. */
 interface Served {
   readonly operation: Operation
@@ -71,49 +72,33 @@ interface Served {
 
 export class HttpServer {
   readonly #deps: HttpDeps
-  readonly #app: FastifyInstance
   readonly #server: Server
+  readonly #router: Router<Served>
   readonly #gateDeps: GateDeps
-  readonly #bound: ReadonlyMap<string, Bound>
   readonly #streams = new Set<OpenStream>()
   readonly #idle: (() => void)[] = []
-  #inFlight = 0
-  #opening = 0
   readonly #signals = new CallSignals()
   readonly #outbox: Outbox
+  /** The answer to the newest request of each connection. */
+  readonly #newest = new WeakMap<Duplex, Answer>()
+  /** Connections whose bytes are no requests any more. */
+  readonly #givenUp = new WeakSet<Duplex>()
+  #listening: Listening | undefined
+  #inFlight = 0
+  #opening = 0
   #stopping = false
 
   constructor(deps: HttpDeps) {
     this.#deps = deps
     this.#outbox = new Outbox(deps.clock)
-    this.#bound = bindHandlers(deps.operations, deps.handlers)
+    this.#router = new Router(servedBy(deps), MAX_HEADER_BYTES)
     this.#gateDeps = {
       security: deps.security,
       cities: deps.cities,
-      routes: createRoutes(deps.operations),
+      routes: this.#router,
       isShuttingDown: () => this.#stopping,
     }
-    const server = makeServer()
-    this.#server = server
-    this.#app = Fastify({
-      logger: false,
-      exposeHeadRoutes: false,
-      genReqId: () => httpRequestId(),
-      requestIdHeader: false,
-      // As long as a request line can be: a long name is not found by its operation, not by the router.
-      routerOptions: { maxParamLength: MAX_HEADER_BYTES },
-      forceCloseConnections: true,
-      // The framework would answer in words of its own, before any listener of ours.
-      clientErrorHandler: (error, socket) => this.#refuseUnparsed(error, socket),
-      frameworkErrors: (error, request, reply) => this.#refuseUnrouted(error, request, reply),
-      serverFactory: (handler) => {
-        server.on('request', (request: IncomingMessage, response: ServerResponse) =>
-          this.#accept(request, asAnswer(response), handler),
-        )
-        return server
-      },
-    })
-    this.#register()
+    this.#server = this.#makeServer()
   }
 
   get streams(): number {
@@ -122,9 +107,8 @@ export class HttpServer {
 
   /** Binds the port; resolves with the base address. */
   async listen(host: string, port: number): Promise<string> {
-    await this.#app.listen({ host, port })
-    const address = this.#server.address()
-    return baseUrl(isAddressInfo(address) ? address : { address: host, port, family: 'IPv4' })
+    this.#listening = await listenOn(this.#server, host, port)
+    return baseUrl(this.#listening.address)
   }
 
   /** Ends streams, lets requests finish for a bounded time, closes everything. */
@@ -132,12 +116,12 @@ export class HttpServer {
     this.#stopping = true
     // Blocking reads answer now instead of being cut.
     this.#signals.end()
-    this.#server.close()
+    const closed = this.#listening?.close()
     this.#server.closeIdleConnections()
     for (const stream of [...this.#streams]) stream.end()
     await this.#drained()
     this.#server.closeAllConnections()
-    await this.#app.close()
+    await closed
   }
 
   #drained(): Promise<void> {
@@ -148,156 +132,115 @@ export class HttpServer {
     })
   }
 
-  /** Methods that the framework does not know are answered here; everything else goes through it. */
-  #accept(
-    request: IncomingMessage,
-    response: Answer,
-    handler: (request: IncomingMessage, response: ServerResponse) => void,
-  ): void {
+  #makeServer(): Server {
+    const server = http.createServer(SERVER_OPTIONS)
+    server.on('request', (request, response) => this.#accept(request, asAnswer(response)))
+    server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+    server.on('checkContinue', (request, response) => {
+      asAnswer(response).holdsBodyBack = true
+      server.emit('request', request, response)
+    })
+    server.on('clientError', (error, socket) => this.#refuseUnparsed(error, socket))
+    server.on('connect', (_request, socket) =>
+      this.#refuseConnection(socket, problem('method-not-allowed', 'CONNECT is not a method of this API')),
+    )
+    return server
+  }
+
+  #accept(request: IncomingMessage, answer: Answer): void {
     this.#inFlight++
     this.#outbox.expect()
-    response.outbox = this.#outbox
+    this.#newest.set(request.socket, answer)
+    answer.outbox = this.#outbox
+    answer.identify(httpRequestId())
+    const exchange = new Exchange(request, answer)
     const started = this.#deps.clock.monotonic()
-    response.on('close', () => {
+    answer.on('close', () => {
       this.#inFlight--
       if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve()
-      this.#logAccess(request, response, this.#deps.clock.monotonic() - started)
+      this.#logAccess(exchange, this.#deps.clock.monotonic() - started)
     })
-    if (FASTIFY_METHODS.has(request.method ?? '')) {
-      handler(request, response)
+    try {
+      this.#enter(exchange)
+    } catch (error) {
+      this.#refuse(error, exchange)
+    }
+  }
+
+  #enter(exchange: Exchange): void {
+    const { method, path } = exchange
+    if (!METHODS.has(method)) throw this.#unknownMethod(method, path)
+    refuseUndecodable(path)
+    if (method === 'OPTIONS') {
+      // Every one is a preflight: 204, with CORS headers for allowed origins.
+      for (const gate of PREFLIGHT_GATES) gate(exchange, this.#gateDeps)
+      exchange.answer.begin(204).end()
       return
     }
-    const id = httpRequestId()
-    response.identify(id)
-    const taken = this.#gateDeps.routes.methodsOf(pathOf(request.url ?? ''))
-    const allow = (taken.length === 0 ? METHODS : taken).join(', ')
-    sendProblem(response, problem('method-not-allowed', `${request.method} is not a method of this API`, { allow }), id)
+    const found = this.#router.find(method, path)
+    exchange.operation = found?.route.operation
+    exchange.redirect = this.#router.redirect(method, path)
+    for (const gate of GATES) gate(exchange, this.#gateDeps)
+    if (exchange.redirect !== undefined) sendRedirect(exchange.answer, exchange.redirect)
+    else if (found !== undefined) void this.#serve(found, exchange)
   }
 
-  #register(): void {
-    const app = this.#app
-    // Its `done` is never called: the framework finds the operation, the rest is ours.
-    app.addHook('onRequest', (request, reply, _done) => this.#enter(request, reply))
-    app.setErrorHandler((error, request, reply) => this.#refuse(error, request, reply))
-    app.setNotFoundHandler((request, reply) =>
-      this.#refuse(problem('route-not-found', `no such path: ${request.url}`), request, reply),
-    )
-    for (const operation of this.#deps.operations) this.#route(operation)
-    this.#server.on('connect', (_request, socket: Duplex) => {
-      sendProblemOnSocket(socket, problem('method-not-allowed', 'CONNECT is not a method of this API'), httpRequestId())
-    })
+  #unknownMethod(method: string, path: string): Problem {
+    const allow = this.#router.methodsOf(path).join(', ') || ALLOWED_METHODS
+    return problem('method-not-allowed', `${method} is not a method of this API`, { allow })
   }
 
-  #enter(request: FastifyRequest, reply: FastifyReply): void {
-    const answer = asAnswer(reply.raw)
-    answer.identify(request.id)
-    const path = pathOf(request.url)
-    // The router takes an empty segment for a parameter; no path of ours has one.
-    const served = path.includes('//') || path.endsWith('/') ? undefined : request.routeOptions.config.served
-    const operation = served?.operation
-    const input = {
-      method: request.method,
-      path,
-      operation,
-      header: (name: string) => headerOf(request, name),
-      setHeader: (name: string, value: string) => answer.collect(name, value),
-    }
-    try {
-      if (request.method === 'OPTIONS') {
-        this.#answerOptions(input, reply)
-        return
-      }
-      for (const gate of GATES) gate(input, this.#gateDeps)
-      checkMediaType(request, operation)
-      if (served !== undefined) void this.#serve(served, request, reply)
-    } catch (error) {
-      this.#refuse(error, request, reply)
-    }
-  }
-
-  /** Every OPTIONS is a preflight: 204, after the host check, with CORS headers for allowed origins. */
-  #answerOptions(input: Parameters<(typeof GATES)[number]>[0], reply: FastifyReply): void {
-    for (const gate of GATES.slice(0, 2)) gate(input, this.#gateDeps)
-    reply.hijack()
-    asAnswer(reply.raw).begin(204).end()
-  }
-
-  #route(operation: Operation): void {
-    const bound = this.#bound.get(operation.id)
-    if (bound === undefined) throw new Error(`operation ${operation.id} is not bound`)
-    const meter = this.#deps.metrics.requestMeter(operation.method, operation.id)
-    this.#app.route({
-      method: operation.method,
-      url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
-      config: { served: { operation, bound, meter } },
-      handler: () => {
-        throw new Error('the hook answers')
-      },
-    })
-  }
-
-  async #serve({ operation, bound, meter }: Served, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    reply.hijack()
+  async #serve({ route: { operation, bound, meter }, params }: Found<Served>, exchange: Exchange): Promise<void> {
     const { clock } = this.#deps
+    const { request, answer } = exchange
     const started = clock.monotonic()
     let body: Buffer | RequestLines | undefined
     try {
-      if (hasBody(request.raw)) {
+      checkMediaType(operation, exchange.header)
+      if (hasBody(request)) {
         const limit = operation.bodyLimit ?? DEFAULT_BODY_LIMIT
-        letBodyCome(request.raw, asAnswer(reply.raw), limit)
+        letBodyCome(request, answer, limit)
         // Lines are read by the handler, at its own pace.
-        if (operation.bodyStream === undefined) body = await readBody(request.raw, limit, clock)
-        else body = openLines(request.raw, limit, clock)
+        if (operation.bodyStream === undefined) body = await readBody(request, limit, clock)
+        else body = openLines(request, limit, clock)
       }
+      const call = readInput(operation, exchange, params, body, this.#signals)
       // Most reads answer at once: they wait for no promise.
-      const running = this.#run(operation, bound, request, reply, body)
+      const running = this.#run(operation, bound, call, exchange)
       if (running !== undefined) await running
     } catch (error) {
-      this.#refuse(error, request, reply)
+      this.#refuse(error, exchange)
     }
     // What a handler left unread of its lines must not stand in the way of the next request.
     if (body instanceof RequestLines) body.end()
-    meter(reply.raw.statusCode, (clock.monotonic() - started) / 1000)
+    meter(answer.statusCode, (clock.monotonic() - started) / 1000)
   }
 
-  #run(
-    operation: Operation,
-    bound: Bound,
-    request: FastifyRequest,
-    reply: FastifyReply,
-    body: Buffer | RequestLines | undefined,
-  ): Promise<void> | undefined {
-    const call = readInput(operation, request, reply, body, this.#signals)
-    if (bound.kind === 'stream') return this.#open(bound, call, request, reply)
-    const response = asAnswer(reply.raw)
+  #run(operation: Operation, bound: Bound, call: Call, exchange: Exchange): Promise<void> | undefined {
+    if (bound.kind === 'stream') return this.#open(bound, call, exchange)
     const { clock } = this.#deps
-    const answer = bound.run(call)
     const sent = (made: Reply) => {
-      response.quiet = operation.quiet === true
-      return send(response, made, clock)
+      exchange.answer.quiet = operation.quiet === true
+      return send(exchange.answer, made, clock)
     }
-    return answer instanceof Promise ? answer.then(sent) : sent(answer)
+    const reply = bound.run(call)
+    return reply instanceof Promise ? reply.then(sent) : sent(reply)
   }
 
-  async #open(
-    bound: Extract<Bound, { kind: 'stream' }>,
-    call: Call,
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): Promise<void> {
+  async #open(bound: Extract<Bound, { kind: 'stream' }>, call: Call, { request, answer }: Exchange): Promise<void> {
     const { maxStreams = MAX_STREAMS } = this.#deps
     if (this.streams >= maxStreams)
       throw problem('too-many-streams', `${maxStreams} streams are open`, { retryAfterSec: 5 })
     this.#opening++
     try {
       const feed = await bound.run(call)
-      if (reply.raw.destroyed) {
+      if (answer.destroyed) {
         // Gone before the first byte: the subscription must not outlive its client.
         feed.attach({ write: () => true, end: () => {} }).detach()
         return
       }
       this.#deps.metrics.streamOpened()
-      const stream = serveStream(request.raw, asAnswer(reply.raw), feed, this.#deps.clock, () => {
+      const stream = serveStream(request, answer, feed, this.#deps.clock, () => {
         this.#deps.metrics.streamClosed()
         this.#streams.delete(stream)
       })
@@ -307,53 +250,68 @@ export class HttpServer {
     }
   }
 
-  #refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  #refuse(error: unknown, { answer }: Exchange): void {
     // Nobody is there any more to be told.
-    if (reply.raw.destroyed) return
-    const refused = fromFramework(error) ?? toProblem(error)
+    if (answer.destroyed) return
+    const refused = toProblem(error)
     if (refused.status >= 500) {
       const level = refused.code === 'internal' ? 'error' : 'warn'
       this.#deps.log[level](
-        { request_id: request.id, code: refused.code, detail: refused.detail, err: refused.cause },
+        { request_id: answer.requestId, code: refused.code, detail: refused.detail, err: refused.cause },
         'request failed',
       )
     }
-    if (!reply.sent) reply.hijack()
-    if (reply.raw.headersSent) {
+    if (answer.headersSent) {
       // A stream that broke after its 200: cutting it is the only honest answer left.
-      reply.raw.destroy()
+      answer.destroy()
       return
     }
-    const answer = asAnswer(reply.raw)
     if (refused.code === 'request-timeout') answer.collect('Connection', 'close')
-    sendProblem(answer, refused, request.id)
-  }
-
-  #refuseUnrouted(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-    asAnswer(reply.raw).identify(request.id)
-    this.#refuse(error, request, reply)
+    sendProblem(answer, refused, answer.requestId)
   }
 
   #refuseUnparsed(error: Error & { code?: string }, socket: Duplex): void {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
+    // Who connects in advance and never asks would take an answer for that to his first request.
+    const silent = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket instanceof net.Socket && socket.bytesRead === 0
+    if (silent || error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
       return
     }
     const refused =
       PARSER_PROBLEMS.get(error.code ?? '') ?? problem('invalid-request', 'the request is not well-formed HTTP')
-    sendProblemOnSocket(socket, refused, httpRequestId())
+    this.#refuseConnection(socket, refused)
   }
 
-  #logAccess(request: IncomingMessage, response: Answer, ms: number): void {
-    const worthALine = isMutation(request.method ?? '') && !response.quiet
-    const level = worthALine || response.statusCode >= 500 ? 'info' : 'debug'
+  /** Answers what is no request, after those that came before it on the connection, and closes (S4). */
+  #refuseConnection(socket: Duplex, refused: Problem): void {
+    if (this.#givenUp.has(socket)) return
+    this.#givenUp.add(socket)
+    const end = () => this.#deps.clock.after(LINGER_MS, () => socket.destroy())
+    const refuse = () => {
+      sendProblemOnSocket(socket, refused, httpRequestId())
+      end()
+    }
+    const newest = this.#newest.get(socket)
+    if (newest === undefined) refuse()
+    // The bytes stand behind a whole request: they are a request of their own.
+    else if (newest.req.complete) whenClosed(newest, refuse)
+    // The bytes are the rest of a request that has its answer.
+    else if (newest.headersSent) whenClosed(newest, end)
+    // The bytes are the rest of a request that has none: this is its answer, when it is its turn.
+    else if (newest.socket === null) newest.once('socket', refuse)
+    else refuse()
+  }
+
+  #logAccess({ method, path, answer }: Exchange, ms: number): void {
+    const worthALine = isMutation(method) && !answer.quiet
+    const level = worthALine || answer.statusCode >= 500 ? 'info' : 'debug'
     if (!this.#deps.log.isLevelEnabled(level)) return
     this.#deps.log[level](
       {
-        request_id: response.requestId,
-        method: request.method,
-        path: (request.url ?? '').split('?')[0]?.slice(0, 256),
-        status: response.statusCode,
+        request_id: answer.requestId,
+        method,
+        path: path.slice(0, 256),
+        status: answer.statusCode,
         ms: Math.round(ms * 10) / 10,
       },
       'http request',
@@ -373,30 +331,33 @@ const PARSER_PROBLEMS: ReadonlyMap<string, Problem> = new Map([
   ],
 ])
 
-function pathOf(url: string): string {
-  const mark = url.indexOf('?')
-  return mark < 0 ? url : url.slice(0, mark)
+const SERVER_OPTIONS = {
+  ServerResponse: Answer,
+  maxHeaderSize: MAX_HEADER_BYTES,
+  headersTimeout: HEADERS_TIMEOUT_MS,
+  // Bodies have a deadline of their own, which knows that a stream of imports may take longer.
+  requestTimeout: 0,
+  keepAliveTimeout: IDLE_TIMEOUT_MS,
+  connectionsCheckingInterval: 1_000,
+  // A missing Host is our own 421, with an id and Problem Details.
+  requireHostHeader: false,
+  noDelay: true,
 }
 
-function makeServer(): Server {
-  const server = http.createServer({
-    ServerResponse: Answer,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    // Bodies have a deadline of their own, which knows that a stream of imports may take longer.
-    requestTimeout: 0,
-    keepAliveTimeout: IDLE_TIMEOUT_MS,
-    connectionsCheckingInterval: 1_000,
-    // A missing Host is our own 421, with an id and Problem Details.
-    requireHostHeader: false,
-    noDelay: true,
+function whenClosed(answer: Answer, then: () => void): void {
+  if (answer.writableFinished) then()
+  else answer.once('close', then)
+}
+
+/** Every operation with what answers and what counts it. */
+function servedBy({ operations, handlers, metrics }: HttpDeps): readonly Served[] {
+  const all = bindHandlers(operations, handlers)
+  return operations.flatMap((operation) => {
+    const bound = all.get(operation.id)
+    return bound === undefined
+      ? []
+      : [{ operation, bound, meter: metrics.requestMeter(operation.method, operation.id) }]
   })
-  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  server.on('checkContinue', (request, response) => {
-    asAnswer(response).holdsBodyBack = true
-    server.emit('request', request, response)
-  })
-  return server
 }
 
 /** A client that asks before it sends its body is told to once all has been checked that can be without it. */
@@ -427,53 +388,6 @@ function openLines(request: IncomingMessage, limit: number, clock: Clock): Reque
   lines.end()
   throw refused
 }
-
-const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+[ \t]*(?:;|$)/
-
-function checkMediaType(request: FastifyRequest, operation: Operation | undefined): void {
-  const given = headerOf(request, 'content-type')
-  if (given === undefined || !isMutation(request.method)) return
-  if (operation?.body === undefined) {
-    // Where no body is taken, only what is no type at all is refused.
-    if (MEDIA_TYPE.test(given)) return
-    throw problem('unsupported-media-type', 'the Content-Type header is not a media type')
-  }
-  const [type = '', ...parameters] = given
-    .toLowerCase()
-    .split(';')
-    .map((part) => part.trim())
-  const wanted = operation.bodyStream === undefined ? 'application/json' : LINES_TYPE
-  const patch = operation.method === 'PATCH' && type === 'application/merge-patch+json'
-  const charset =
-    parameters
-      .find((part) => part.startsWith('charset='))
-      ?.slice(8)
-      .replaceAll('"', '') ?? 'utf-8'
-  const encoding = headerOf(request, 'content-encoding') ?? 'identity'
-  if ((type === wanted || patch) && charset === 'utf-8' && encoding === 'identity') return
-  throw problem('unsupported-media-type', `send ${wanted} in UTF-8, not ${given.slice(0, 80)}`, {
-    errors: [{ location: 'header.Content-Type', message: `must be ${wanted}`, value: given.slice(0, 200) }],
-  })
-}
-
-/** What the framework refuses by itself, in our words; undefined for everything else. */
-function fromFramework(error: unknown): Problem | undefined {
-  if (error instanceof Problem || !isFastifyError(error)) return undefined
-  if (error.code === 'FST_ERR_BAD_URL')
-    return problem('invalid-request', 'the path cannot be decoded', {
-      errors: [{ location: 'path', message: 'cannot be decoded' }],
-    })
-  if (error.code === 'FST_ERR_MAX_PARAM_LENGTH' || error.code === 'FST_ERR_ROUTE_MAX_PARAM_LENGTH')
-    return problem('route-not-found', 'no such path')
-  return error.statusCode === 400 ? problem('invalid-request', error.message) : undefined
-}
-
-function isFastifyError(error: unknown): error is FastifyError {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.startsWith('FST_')
-}
-
-const isAddressInfo = (address: string | AddressInfo | null): address is AddressInfo =>
-  typeof address === 'object' && address !== null
 
 function baseUrl({ address, port }: AddressInfo): string {
   if (address === '0.0.0.0') return `http://127.0.0.1:${port}`

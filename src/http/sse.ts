@@ -1,7 +1,7 @@
 /** Server-sent events: frames, heartbeat, back-pressure (sheet 02 §5, decision 16). */
 import type { IncomingMessage } from 'node:http'
 import { HEARTBEAT_MS } from '../contract/events.ts'
-import { type Clock, isoTime } from '../kernel/clock.ts'
+import { type Clock, isoTime, nextTurn } from '../kernel/clock.ts'
 import type { Attachment, Feed, Sink } from '../kernel/feed.ts'
 import type { Framing, ScopedEvent } from '../kernel/streams/hub.ts'
 import type { Answer } from './answer.ts'
@@ -83,8 +83,9 @@ export class OpenStream implements Sink {
       this.#attach(feed)
       onEnd()
     })
-    // Behind another answer on the same connection (pipelining) the socket is not ours yet.
-    if (response.socket === null) response.once('socket', () => this.#attach(feed))
+    // Behind another answer on the same connection (pipelining) the socket is not ours yet, and when it is, the head is
+    // written after everybody was told: frames go straight to the socket and must wait until then.
+    if (response.socket === null) response.once('socket', () => void nextTurn().then(() => this.#attach(feed)))
     else this.#attach(feed)
   }
 

@@ -13,8 +13,10 @@ export type BodyLines = AsyncIterable<BodyLine>
 
 type InputOf<O extends Operation> = O extends { readonly bodyStream: 'ndjson' } ? BodyLines : BodyOf<O>
 
-export interface Call<O extends Operation = Operation> {
+export interface Call<O extends Operation = Operation, C = unknown> {
   readonly operation: O
+  /** What the city in the path was resolved to; undefined where the operation needs no running city. */
+  readonly city: C
   readonly params: ParamsOf<O>
   readonly query: QueryOf<O>
   readonly body: InputOf<O>
@@ -61,10 +63,10 @@ export class StreamBody {
 type Answer<O extends Operation> = Reply<ReplyOf<O> | RawBody | StreamBody>
 
 /** Answers an operation; refuses by throwing a Problem. */
-export type Handler<O extends Operation = Operation> = (call: Call<O>) => Answer<O> | Promise<Answer<O>>
+export type Handler<O extends Operation = Operation, C = unknown> = (call: Call<O, C>) => Answer<O> | Promise<Answer<O>>
 
 /** Opens a stream: everything that can fail has failed before the feed is returned (style R6). */
-export type StreamHandler<O extends Operation = Operation> = (call: Call<O>) => Feed | Promise<Feed>
+export type StreamHandler<O extends Operation = Operation, C = unknown> = (call: Call<O, C>) => Feed | Promise<Feed>
 
 export const ok = <B>(body: B, headers?: Record<string, string>): Reply<B> =>
   headers === undefined ? { status: 200, body } : { status: 200, body, headers }

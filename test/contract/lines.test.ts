@@ -82,7 +82,7 @@ async function serve(clock: Clock = systemClock) {
     operations: [sendThings, getThings],
     handlers: { 'send-things': send, 'get-things': get },
     security: { allowedHosts: [], allowedOrigins: [], token: undefined, readOnly: false },
-    cities: { isRunning: () => false },
+    cities: { resolve: () => undefined },
     clock,
     log: { info: silent, warn: silent, error: silent, debug: silent, isLevelEnabled: () => false },
     metrics: { requestMeter: () => () => {}, streamOpened: silent, streamClosed: silent },

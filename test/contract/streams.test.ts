@@ -29,7 +29,7 @@ async function serve(clock: Clock, { channel }: { readonly channel: Channel }, m
     operations: [streamThings],
     handlers: { 'stream-things': () => channel.subscribe({}, '0', undefined) },
     security: { allowedHosts: [], allowedOrigins: [], token: undefined, readOnly: false },
-    cities: { isRunning: () => false },
+    cities: { resolve: () => undefined },
     clock,
     log: { info: silent, warn: silent, error: silent, debug: silent, isLevelEnabled: () => false },
     metrics: { requestMeter: () => () => {}, streamOpened: silent, streamClosed: silent },

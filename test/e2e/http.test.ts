@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import type { ProblemCode } from '../../src/contract/base/problems.ts'
 import { OPERATIONS } from '../../src/contract/index.ts'
 import { at } from '../support/document.ts'
-import { type Answer, assertProblem, type CallOptions, checked, RawConnection } from '../support/http.ts'
+import { type Answer, assertProblem, type CallOptions, checked, parseAnswers, RawConnection } from '../support/http.ts'
 import { newCity, type Running, run } from '../support/running.ts'
 
 const EVENTS = '/v0/city/alpha/events'
@@ -295,7 +295,6 @@ describe('http', { concurrency: 4 }, () => {
 
   test('paths that do not exist are 404 and methods that a path does not take 405 with Allow', async () => {
     for (const path of [
-      '/',
       '/v0',
       '/v0/',
       '/v0/cities/',
@@ -486,6 +485,81 @@ describe('http', { concurrency: 4 }, () => {
       several.errors?.map(({ location }) => location),
       ['query.a', 'query.b'],
     )
+  })
+
+  test('who types the address into a browser lands on /docs, and so does who ends it with a slash', async () => {
+    for (const path of ['/', '/docs/']) {
+      using connection = await new RawConnection(api().url).send(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+      const [found] = await connection.answers(1)
+      assert.equal(found?.status, 302)
+      assert.equal(found.headers.location, '/docs')
+      assert.match(String(found.headers['x-svc-request-id']), /^[0-9a-f]{16}$/)
+      const post = await api().post(path)
+      assertProblem(post, 'method-not-allowed')
+      assert.equal(post.headers.allow, 'GET')
+    }
+    assertProblem(await api().get('/', { headers: { host: 'evil.example' } }), 'host-not-allowed')
+  })
+
+  test('a target that is a whole address is served for the host that it names, whatever the Host header says', async () => {
+    const ask = (target: string, path: string, host = 'localhost') =>
+      raw(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\n\r\n`, 'GET', path)
+    for (const target of ['http://localhost/health', 'HTTP://127.0.0.1:8372/health', 'https://[::1]/health?'])
+      assert.equal((await ask(target, '/health')).status, 200, target)
+    assert.equal((await ask('http://localhost/health', '/health', 'evil.example')).status, 200)
+    const { errors } = assertProblem(await ask('http://localhost/v0/cities?nope=1', '/v0/cities'), 'validation-failed')
+    assert.equal(errors?.[0]?.location, 'query.nope')
+    for (const target of ['http://evil.example/health', 'http://localhost@evil.example/health', 'http:///health'])
+      assertProblem(await ask(target, '/nowhere'), 'host-not-allowed')
+    for (const target of ['ftp://localhost/health', '*'])
+      assertProblem(await ask(target, '/nowhere'), 'route-not-found')
+  })
+
+  test('answers leave a connection in the order of its requests, also that to bytes which are no request', async () => {
+    const head = 'HTTP/1.1\r\nHost: localhost\r\n'
+    using garbage = await new RawConnection(api().url).send(
+      `GET ${EVENTS}?wait=1s&index=1000000 ${head}\r\nGET /health ${head}\r\nnonsense\r\n\r\n`,
+    )
+    const answers = await garbage.answers(3)
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200, 400],
+    )
+    await garbage.closed
+    using body = await new RawConnection(api().url).send(
+      `GET ${EVENTS}?wait=1s&index=1000000 ${head}\r\nPOST ${EVENTS} ${head}X-SVC-Request: 1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n`,
+    )
+    assert.deepEqual(
+      (await body.answers(2)).map(({ status }) => status),
+      [200, 400],
+    )
+    await body.closed
+    using tunnel = await new RawConnection(api().url).send(`GET /health ${head}\r\nCONNECT a:1 ${head}\r\n`)
+    assert.deepEqual(
+      (await tunnel.answers(2)).map(({ status }) => status),
+      [200, 405],
+    )
+  })
+
+  test('the frames of a stream that was asked for behind another request follow its head', async () => {
+    const one = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+    using pipe = await new RawConnection(api().url).send(
+      one('/v0/city/alpha/health') + one('/v0/city/alpha/events/stream?after_seq=0'),
+    )
+    const text = await pipe.until((all) => all.includes('city.started'))
+    const [health] = parseAnswers(pipe.bytes)
+    const second = text.slice(text.indexOf('\r\n\r\n') + 4 + Number(health?.headers['content-length']))
+    assert.match(second, /^HTTP\/1\.1 200 OK\r\n/)
+    assert.match(second, /\r\n\r\n[0-9a-f]+\r\nid: 1\nevent: event\n/)
+  })
+
+  test('a connection that never asked is closed without an answer, a head that does not end is 408', async () => {
+    using silent = new RawConnection(api().url)
+    using half = await new RawConnection(api().url).send('GET /health HTTP/1.1\r\nHost: loc')
+    assertProblem(await half.answer('GET', '/health', 20_000), 'request-timeout', /^timeout: the headers /)
+    await half.closed
+    await silent.closed
+    assert.equal(silent.text, '')
   })
 
   test('a mutation needs no more than the presence of X-SVC-Request, and a GET not even that', async () => {

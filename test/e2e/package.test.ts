@@ -64,6 +64,10 @@ test('svcctl serve brings a city up over HTTP and stops cleanly', { timeout: 4 *
 
     const health = await fetch(`${url}/health`)
     assert.equal(health.status, 200, await health.text())
+    for (const name of ['swagger-ui.css', 'swagger-ui-bundle.js']) {
+      const file = await fetch(`${url}/docs/${name}`)
+      assert.equal(file.status, 200, await file.text())
+    }
 
     const created = await fetch(`${url}/v0/city`, {
       method: 'POST',

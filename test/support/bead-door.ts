@@ -73,7 +73,7 @@ export function openDoor(): BeadDoor & Disposable {
       validate(operation.body, body, 'body')
     const header = (name: string) => (name.toLowerCase() === 'if-match' ? ifMatch : undefined)
     const path = { cityName: city.name, ...params }
-    return handler.run({ operation, params: path, query, body, header, claim: undefined, requestId: '', signal })
+    return handler.run({ operation, city, params: path, query, body, header, claim: undefined, requestId: '', signal })
   }
 
   return {

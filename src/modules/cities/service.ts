@@ -155,8 +155,10 @@ export class Cities {
     return this.#sorted
   }
 
-  isRunning(name: string): boolean {
-    return this.#workers.get(name)?.city.state === 'running'
+  /** The city where it runs, for the gate before its handlers. */
+  resolve(name: string): City | undefined {
+    const city = this.#workers.get(name)?.city
+    return city?.state === 'running' ? city : undefined
   }
 
   /** A running city with its store, or the spec's 404. */

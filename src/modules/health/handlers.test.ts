@@ -52,7 +52,8 @@ function call<O extends Operation>(
   body: Call<O>['body'],
 ): Call<O> {
   const signal = new AbortController().signal
-  return { operation, params, query, body, header: () => undefined, claim: undefined, requestId: 'r', signal }
+  const none = { header: () => undefined, city: undefined, claim: undefined }
+  return { operation, params, query, body, ...none, requestId: 'r', signal }
 }
 
 /** The body of an answer, which its schema must allow. */

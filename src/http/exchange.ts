@@ -1,0 +1,39 @@
+/** One request on its way through the gates, with the answer that is being made. */
+import type { IncomingMessage } from 'node:http'
+import type { Operation } from '../contract/base/operation.ts'
+import type { Answer } from './answer.ts'
+import type { GateInput } from './gates.ts'
+import { readTarget, type Target } from './target.ts'
+
+export class Exchange implements GateInput {
+  readonly request: IncomingMessage
+  readonly answer: Answer
+  readonly method: string
+  readonly target: Target
+  operation: Operation | undefined
+  redirect: string | undefined
+  city: unknown
+
+  constructor(request: IncomingMessage, answer: Answer) {
+    this.request = request
+    this.answer = answer
+    this.method = request.method ?? ''
+    this.target = readTarget(request.url ?? '')
+  }
+
+  get path(): string {
+    return this.target.path
+  }
+
+  get host(): string {
+    return this.target.authority ?? this.request.headers.host ?? ''
+  }
+
+  // Properties, so that they may be handed on without the exchange.
+  readonly header = (name: string): string | undefined => {
+    const { headers } = this.request
+    const value = headers[name] ?? headers[name.toLowerCase()]
+    return Array.isArray(value) ? value.join(', ') : value
+  }
+  readonly setHeader = (name: string, value: string): void => this.answer.collect(name, value)
+}
