@@ -93,6 +93,19 @@ function given(options: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }
 
+/** Names of variables of the supervisor that agents may have; a pack's provider can only narrow what the city says. */
+const VARIABLE_GLOB = '^[A-Za-z_*?][A-Za-z0-9_*?]*$'
+const VARIABLE_GLOB_TEXT = 'the name of a variable; `*` stands for any characters, `?` for one'
+const variables = (options: Annotation) =>
+  list(text({ pattern: VARIABLE_GLOB, description: VARIABLE_GLOB_TEXT }), options)
+const inheritEnv = raw<'all' | string[]>({
+  type: ['array', 'string'],
+  items: text({ pattern: VARIABLE_GLOB, description: VARIABLE_GLOB_TEXT }),
+  pattern: '^all$',
+  description: '`all`, or a list of names in which `*` stands for any characters',
+  ...note({ drift: 'start', merge: 'replace' }),
+})
+
 const scalar = raw<string | number | boolean>({ type: ['string', 'number', 'boolean'] })
 const env = (drift: Drift) => map(string(), { drift, secret: true })
 const cap = (drift: Drift) => whole({ minimum: -1, drift })
@@ -203,6 +216,7 @@ export const Provider = table({
   ready_prompt_prefix: optional(text({ drift: 'start' })),
   process_names: optional(texts({ drift: 'live' })),
   env: optional(env('launch')),
+  inherit_env: optional(inheritEnv),
   io: optional(oneOf(['pty', 'pipes'], { drift: 'launch' })),
   ready_confirmation: optional(flag({ drift: 'start' })),
   delivery: optional(oneOf(['line', 'tui'], { drift: 'start' })),
@@ -391,6 +405,10 @@ const session = table({
   progress_stall_timeout: optional(duration({ off: true, default: 'off', drift: 'live', minimumMs: 300_000 })),
   claim_holder_stall_timeout: optional(duration({ off: true, default: 'off', drift: 'live', minimumMs: 300_000 })),
   socket: optional(text({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$', drift: 'start' })),
+  /** Of the supervisor's own variables, which agents have; `SVC_*` are always ours. */
+  inherit_env: optional(inheritEnv),
+  /** Those of them that no agent has, whatever `inherit_env` says. */
+  env_deny: optional(variables({ drift: 'start' })),
   acp: optional(
     table({
       handshake_timeout: optional(duration({ default: '30s' })),

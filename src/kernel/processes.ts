@@ -70,18 +70,19 @@ async function isProgram(file: string): Promise<boolean> {
   }
 }
 
-const PASSED_ON = ['HOME', 'USER', 'LOGNAME', 'LANG', 'LANGUAGE', 'TMPDIR'] as const
+const PASSED_ON = ['HOME', 'USER', 'LOGNAME', 'SHELL', 'LANG', 'LANGUAGE', 'TZ', 'TMPDIR'] as const
 
 /** What a helper gets to see: home, paths, locale and XDG; no credentials, no colours, no terminal. */
 export function minimalEnvironment(env: Environment): Readonly<Record<string, string>> {
   const kept: Record<string, string> = { PATH: programDirs(env).join(delimiter), TERM: 'dumb', NO_COLOR: '1' }
   for (const [name, value] of Object.entries(env)) {
-    if (value !== undefined && isPassedOn(name)) kept[name] = value
+    if (value !== undefined && isPlain(name)) kept[name] = value
   }
   return kept
 }
 
-const isPassedOn = (name: string) =>
+/** What a program needs to find its way: home, locale, XDG. */
+export const isPlain = (name: string): boolean =>
   PASSED_ON.some((passed) => passed === name) || name.startsWith('LC_') || name.startsWith('XDG_')
 
 export interface BriefOptions {

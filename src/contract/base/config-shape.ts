@@ -28,6 +28,7 @@ export type Annotation = {
 
 /** What the walkers need to know of a schema. */
 export type Shape = {
+  /** A `list` whose `scalars` have more than `array` may be one of those instead. */
   readonly type: 'table' | 'map' | 'list' | 'scalar'
   readonly properties: Readonly<Record<string, Schema>>
   readonly required: readonly string[]
@@ -95,9 +96,10 @@ function readShape(raw: RawSchema): Shape {
   }
 }
 
-/** Whether a field is a list. */
+/** Whether a field is a list and nothing else. */
 export function isList(schema: Schema): boolean {
-  return shapeOf(schema).type === 'list'
+  const { type, scalars } = shapeOf(schema)
+  return type === 'list' && scalars.length === 1
 }
 
 /** Whether a field is a map with free keys. */

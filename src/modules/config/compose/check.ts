@@ -5,7 +5,7 @@ import { parseDurationMs } from '../../../contract/base/durations.ts'
 import type { Schema } from '../../../contract/base/schema.ts'
 import { DROPPED_KEYS } from '../../../contract/config-schema.ts'
 import { type IssueList, nearestHint } from '../../../files/issues.ts'
-import type { ConfigNode, ListNode, ScalarNode, TableNode } from '../../../files/toml.ts'
+import type { ConfigNode, ScalarNode, TableNode } from '../../../files/toml.ts'
 
 /** `table` with everything left out that `schema` does not allow; each such thing is an error in `issues`. */
 export function checkTable(table: TableNode, schema: Schema, issues: IssueList, key = ''): TableNode {
@@ -54,8 +54,10 @@ function checkMap(node: TableNode, shape: Shape, key: string, issues: IssueList)
   return { ...node, entries }
 }
 
-function checkList(node: ConfigNode, shape: Shape, key: string, issues: IssueList): ListNode | undefined {
-  if (node.kind !== 'list') return wrongKind(node, 'a list', key, issues)
+function checkList(node: ConfigNode, shape: Shape, key: string, issues: IssueList): ConfigNode | undefined {
+  const orScalar = shape.scalars.length > 1
+  if (orScalar && node.kind === 'scalar') return checkScalar(node, shape, key, issues)
+  if (node.kind !== 'list') return wrongKind(node, orScalar ? expected(shape) : 'a list', key, issues)
   const { item } = shape
   if (item === undefined) return node
   const items = node.items.map((child, index) => checkNode(child, item, `${key}[${index}]`, issues))
@@ -154,6 +156,7 @@ function wrongKind(node: ConfigNode, wanted: string, key: string, issues: IssueL
 }
 
 const TYPE_NAMES: Readonly<Record<string, string>> = {
+  array: 'a list',
   string: 'text',
   number: 'a number',
   integer: 'a whole number',

@@ -10,6 +10,7 @@ import type { Identity, LaunchSpec } from '../../../runtimes/process/runtime.ts'
 import { type AgentView, type ProviderView, rigOf, type SessionsView } from '../record/config-view.ts'
 import type { Policy } from '../record/policy.ts'
 import type { LaunchFacts, SessionRecord } from '../record/record.ts'
+import { inheritedEnvironment } from './inherited.ts'
 import { beyondFlags, effectiveOptions, withOptions } from './options.ts'
 import type { Overlay } from './overlay.ts'
 
@@ -275,23 +276,17 @@ function readyHints({ agent, provider, family }: LaunchContext, program: string)
 
 // ---- the environment ------------------------------------------------------------------------------------------------
 
-/** Names that belong to the terminal that the supervisor was started in, or to the supervisor itself. */
-const NOT_PASSED_ON =
-  /^(?:SVC_|TMUX$|TMUX_PANE$|STY$|TERM$|COLUMNS$|LINES$|NODE_OPTIONS$|NODE_CHANNEL_FD$|npm_|INIT_CWD$)/
-
 function environmentOf(session: SessionRecord, identity: Identity, context: LaunchContext): Record<string, string> {
   const { config, agent, provider, env, home, bin } = context
-  const passed = Object.entries(env).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined && !NOT_PASSED_ON.test(entry[0]),
-  )
+  const passed = inheritedEnvironment(env, config.session, provider)
   const rig = rigOf(config, session.rig)
   const chosen = beyondFlags(provider, effectiveOptions(provider, agent, session.options)).env
   const configured = { ...chosen, ...config.workspace.env, ...provider.env, ...upstreamEnv(context), ...agent?.env }
   return {
-    ...Object.fromEntries(passed),
+    ...passed,
     TERM: 'xterm-256color',
     ...Object.fromEntries(Object.entries(configured).map(([name, value]) => [name, expand(value, env)])),
-    PATH: [bin, env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin'].join(':'),
+    PATH: [bin, passed['PATH'] ?? '/usr/local/bin:/usr/bin:/bin'].join(':'),
     SVC_HOME: home,
     ...(context.access === undefined ? {} : { SVC_TOKEN: context.access }),
     SVC_SESSION_ID: session.id,

@@ -8,6 +8,7 @@
 import { readFileSync } from 'node:fs'
 import { parseDurationMs } from '../../../contract/base/durations.ts'
 import { runBriefly } from '../../../kernel/processes.ts'
+import { inheritedEnvironment } from '../launch/inherited.ts'
 import { pathValues } from '../launch/launch.ts'
 import type { AgentView } from '../record/config-view.ts'
 import type { Policy } from '../record/policy.ts'
@@ -230,15 +231,16 @@ export class Patrol {
     }
     try {
       const command = render(template, values)
-      const own = Object.entries({
-        ...env,
+      const provider = this.#deps.provider(agent.provider)?.spec ?? {}
+      const own = {
+        ...inheritedEnvironment(env, settings.session, provider),
         ...agent.env,
         SVC_HOME: home,
         SVC_CITY: settings.name,
         SVC_AGENT: agent.identity,
-      })
+      }
       const result = await runBriefly('/bin/sh', ['-c', command], {
-        env: Object.fromEntries(own.filter((entry): entry is [string, string] => entry[1] !== undefined)),
+        env: own,
         cwd: settings.dir,
         timeoutMs,
         signal: this.#aborter.signal,
