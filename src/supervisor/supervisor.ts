@@ -91,7 +91,8 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   const { logger: log, close: closeLog } = openLog(join(settings.home, 'supervisor.log'), settings.logLevel)
   const metrics = createMetrics({
     citiesByStatus: () => countBy(cities.all().map(({ state }) => state)),
-    requestsPending: () => store.requests.pending,
+    requestsPending: () => openStores(store, cities).reduce((sum, [, { requests }]) => sum + requests.pending, 0),
+    heads: () => Object.fromEntries(openStores(store, cities).map(([name, { log }]) => [name, log.head])),
   })
   const store = openStore({
     path: join(settings.home, 'supervisor.db'),
@@ -99,7 +100,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     owner: 'the supervisor',
     lockWaitMs: 1_000,
     clock,
-    onCommit: metrics.logs.committed,
+    onCommit: metrics.committed,
   })
   const hostId = await noteStart(store, deps)
   const merged = new MergedLog(supervisorFraming, clock)
@@ -198,7 +199,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     hostId,
     retention: settings.retention,
     migrations: CITY_SCHEMA,
-    onCommit: metrics.logs.committed,
+    onCommit: metrics.committed,
     openConfig: async (city, cityStore) => {
       try {
         return await configs.open(city, cityStore)
@@ -395,6 +396,12 @@ function countCities(cities: Cities) {
     failed: states.filter((state) => state === 'init_failed').length,
   }
 }
+
+/** By the names of their logs. */
+const openStores = (supervisor: Store, cities: Cities): readonly (readonly [string, Store])[] => [
+  [SUPERVISOR_SOURCE, supervisor],
+  ...cities.all().flatMap(({ name, store }) => (store === undefined ? [] : [[name, store] as const])),
+]
 
 function countBy(values: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {}

@@ -37,7 +37,7 @@ function handlers(change: Partial<HealthDeps> = {}) {
     version: '1.2.3',
     startedAtMonotonic: 345,
     readiness: createReadiness({ clock, probes }),
-    metrics: createMetrics({ citiesByStatus: () => ({ running: 1 }), requestsPending: () => 0 }),
+    metrics: createMetrics({ citiesByStatus: () => ({ running: 1 }), requestsPending: () => 0, heads: () => ({}) }),
     vitals: { eventLoopMs: () => 1, reconcilerAgeMs: () => 1, logLagMs: () => 0, storageFault: () => undefined },
     cities: { counts: () => ({ total: 3, running: 1, failed: 1 }) },
     draining: () => false,

@@ -69,7 +69,7 @@ export function createHealthHandlers(deps: HealthDeps): HealthHandlers {
     'get-provider-readiness': providers,
     'get-city-readiness': items,
     'get-city-provider-readiness': providers,
-    'get-metrics': async () => ok(new RawBody(await metrics.scrape(), metrics.contentType)),
+    'get-metrics': () => ok(new RawBody(metrics.scrape(), metrics.contentType)),
   }
 }
 

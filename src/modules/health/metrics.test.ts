@@ -2,19 +2,19 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createMetrics } from './metrics.ts'
 
-const idle = { citiesByStatus: () => ({}), requestsPending: () => 0 }
+const idle = { citiesByStatus: () => ({}), requestsPending: () => 0, heads: () => ({}) }
 const linesOf = (text: string, name: string) => text.split('\n').filter((line) => line.startsWith(name))
 
-test('requests are counted by method, operation and status, also over several scrapes', async () => {
+test('requests are counted by method, operation and status, also over several scrapes', () => {
   const metrics = createMetrics(idle)
   const get = metrics.http.requestMeter('GET', 'get-health')
   const post = metrics.http.requestMeter('POST', 'create-city')
   get(200, 0.0004)
   get(200, 2)
   get(503, 0.1)
-  await metrics.scrape()
+  metrics.scrape()
   post(202, 0.01)
-  const text = await metrics.scrape()
+  const text = metrics.scrape()
   assert.deepEqual(linesOf(text, 'svc_http_requests_total'), [
     'svc_http_requests_total{method="GET",operation="get-health",status="200"} 2',
     'svc_http_requests_total{method="GET",operation="get-health",status="503"} 1',
@@ -24,38 +24,53 @@ test('requests are counted by method, operation and status, also over several sc
   assert.ok(text.includes('svc_http_request_duration_seconds_count{operation="get-health"} 3'))
 })
 
-test('logs count their events and are forgotten when closed for good', async () => {
-  const { logs, scrape } = createMetrics(idle)
-  const append = logs.appendMeter('01A')
-  append(3)
-  logs.appendMeter('01A')(2)
-  logs.appendMeter('01B')(1)
-  logs.forgetLog('01B')
-  logs.committed(0.002)
-  const text = await scrape()
-  assert.deepEqual(linesOf(text, 'svc_events_appended_total'), ['svc_events_appended_total{log="01A"} 5'])
+test('the events of each open log and the durations of commits are counted', () => {
+  const metrics = createMetrics({ ...idle, heads: () => ({ alpha: 5, supervisor: 2 }) })
+  metrics.committed(0.002)
+  const text = metrics.scrape()
+  assert.deepEqual(linesOf(text, 'svc_events_appended_total'), [
+    'svc_events_appended_total{log="alpha"} 5',
+    'svc_events_appended_total{log="supervisor"} 2',
+  ])
   assert.ok(text.includes('svc_commit_seconds_bucket{le="0.0025"} 1'))
 })
 
-test('gauges are read at the scrape, and a status that nobody has any more disappears', async () => {
+test('gauges are read at the scrape, and a status that nobody has any more disappears', () => {
   let cities: Record<string, number> = { running: 2, starting: 1 }
-  const metrics = createMetrics({ citiesByStatus: () => cities, requestsPending: () => 7 })
-  await metrics.scrape()
+  const metrics = createMetrics({ ...idle, citiesByStatus: () => cities, requestsPending: () => 7 })
+  metrics.scrape()
   cities = { running: 3 }
   metrics.http.streamOpened()
   metrics.http.streamOpened()
   metrics.http.streamClosed()
-  const text = await metrics.scrape()
+  const text = metrics.scrape()
   assert.deepEqual(linesOf(text, 'svc_cities'), ['svc_cities{status="running"} 3'])
   assert.deepEqual(linesOf(text, 'svc_requests_pending'), ['svc_requests_pending 7'])
   assert.deepEqual(linesOf(text, 'svc_sse_streams'), ['svc_sse_streams 1'])
 })
 
-test('the process has its own metrics, the type is that of Prometheus, and two servers do not share counts', async () => {
+test('the process has its own metrics, the type is that of Prometheus, and two servers do not share counts', () => {
   const [one, two] = [createMetrics(idle), createMetrics(idle)]
   one.http.requestMeter('GET', 'get-health')(200, 0.1)
   assert.match(one.contentType, /^text\/plain; version=0\.0\.4/)
-  const text = await two.scrape()
+  const text = two.scrape()
   assert.ok(text.includes('process_cpu_seconds_total') && text.includes('nodejs_eventloop_lag_p99_seconds'))
   assert.deepEqual(linesOf(text, 'svc_http_requests_total'), [])
+})
+
+test('every line is one that Prometheus reads: families are told once, values are numbers, labels are quoted', () => {
+  const metrics = createMetrics({ ...idle, citiesByStatus: () => ({ 'a "b"\\\n': 1 }) })
+  metrics.http.requestMeter('GET', 'get-health')(200, 0.1)
+  metrics.reactionSkipped('orders')
+  metrics.scrape()
+  const lines = metrics
+    .scrape()
+    .split('\n')
+    .filter((line) => line !== '')
+  const told = lines.filter((line) => line.startsWith('# TYPE'))
+  assert.equal(new Set(told).size, told.length)
+  const sample = /^[a-z_0-9]+(\{[a-z]+="(?:[^"\\]|\\.)*"(,[a-z]+="(?:[^"\\]|\\.)*")*\})? ([-+.e0-9]+|NaN|[-+]Inf)$/
+  for (const line of lines) assert.match(line, line.startsWith('#') ? /^# (HELP|TYPE) [a-z_0-9]+ \S/ : sample)
+  assert.ok(lines.includes('svc_cities{status="a \\"b\\"\\\\\\n"} 1'))
+  assert.ok(lines.includes('svc_reaction_events_skipped_total{reaction="orders"} 1'))
 })
