@@ -30,7 +30,7 @@ const { values: flags, positionals: words } = parseArgs({
 const deadlineMs = flags.soak ? SOAK_DEADLINE_MS : FILE_DEADLINE_MS
 if (flags.soak) process.env['SVC_SOAK'] = '1'
 // Every test file is a process, and most of them start more: what one has compiled, the next ones need not.
-process.env['NODE_COMPILE_CACHE'] ??= join(root, 'node_modules', '.cache', 'compiled')
+process.env['NODE_COMPILE_CACHE'] ??= join(root, 'tools', 'toolchain', '.compiled')
 
 const isCrashTest = (file: string) => file.startsWith('test/crash/')
 const isHeavy = (file: string) =>
