@@ -16,12 +16,11 @@ const GC_KINDS = new Map<number, string>([
 
 /** Watches the process from now on; the returned function is for each scrape. */
 export function watchProcess(): () => readonly Family[] {
-  const startedAt = Math.round(Date.now() / 1000 - process.uptime())
   const loop = watchLoop()
   const collections = watchCollections()
   return () => [
     ...cpu(),
-    gauge('process_start_time_seconds', 'When the process started, since the epoch.', startedAt),
+    gauge('process_start_time_seconds', 'When the process started, since the epoch.', performance.timeOrigin / 1e3),
     gauge('process_resident_memory_bytes', 'Resident memory.', process.memoryUsage.rss()),
     ...(process.platform === 'linux' ? linux() : []),
     ...loop(),
