@@ -1,27 +1,51 @@
 /**
  * Reading a city's files: from disk, or from disk with some files replaced in memory (a candidate that is not written
- * yet). Everything is synchronous, so that one load sees one moment.
+ * yet). Everything is synchronous, so that one load sees one moment, and bounded, so that no load takes long (read.ts).
  */
-import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
-import { basename, dirname, join, relative, resolve, sep } from 'node:path'
+import { type Dirent, lstatSync, opendirSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { compareText } from './issues.ts'
+import {
+  contains,
+  FileRefused,
+  insideOrMissing,
+  isMissing,
+  readInside,
+  realPath,
+  TEXT_BYTES,
+  tooLarge,
+} from './read.ts'
 
-export type DirEntry = { readonly name: string; readonly directory: boolean; readonly link?: boolean }
+export type DirEntry = {
+  readonly name: string
+  /** Also of a link to one. */
+  readonly directory: boolean
+  readonly link?: true
+  /** A pipe, socket or device. */
+  readonly special?: true
+}
 
-/** Access to files. Missing files are `undefined`; a file that exists and cannot be read throws. */
+/** Most entries that one directory may have. */
+const MAX_ENTRIES = 20_000
+
+/**
+ * Access to files. What is missing is `undefined`; what is there and cannot be read throws: `FileRefused` where it is
+ * outside `root`, no regular file, or too large.
+ */
 export type ConfigFiles = {
-  read(path: string): Buffer | undefined
-  list(path: string): readonly DirEntry[] | undefined
+  read(path: string, root: string, limit?: number): Buffer | undefined
+  /** Throws `FileRefused` also for a directory with more entries than anybody makes by hand. */
+  list(path: string, root: string): readonly DirEntry[] | undefined
   /** What the path is after following links; undefined when it does not exist. */
-  kind(path: string): 'file' | 'directory' | undefined
+  kind(path: string): 'file' | 'directory' | 'special' | undefined
+  isExecutable(path: string): boolean
   /** The path without symbolic links; of a missing path, that of its deepest existing directory with the rest. */
   real(path: string): string
 }
 
 /** The files on disk. */
 export function diskFiles(): ConfigFiles {
-  return { read: readDisk, list: listDisk, kind: kindOnDisk, real: realOnDisk }
+  return { read: readInside, list: listInside, kind: kindOnDisk, isExecutable: isExecutableOnDisk, real: realPath }
 }
 
 /** `base` with the files of `edits` (absolute path to content) in place of its own; `null` removes one. */
@@ -29,116 +53,102 @@ export function overlayFiles(base: ConfigFiles, edits: ReadonlyMap<string, strin
   const added = new Map<string, Map<string, boolean>>()
   for (const [path, text] of edits) if (text !== null) addParents(added, path)
   return {
-    read(path) {
+    ...base,
+    read(path, root, limit = TEXT_BYTES) {
       const text = edits.get(path)
-      if (text === undefined) return base.read(path)
-      return text === null ? undefined : Buffer.from(text)
+      if (text === undefined) return base.read(path, root, limit)
+      if (text === null) return undefined
+      const bytes = Buffer.from(text)
+      if (bytes.length > limit) throw tooLarge(limit)
+      return bytes
     },
-    list(path) {
-      const children = new Map((base.list(path) ?? []).map((entry) => [entry.name, entry.directory]))
-      for (const [name, directory] of added.get(path) ?? []) children.set(name, directory)
+    list(path, root) {
+      const there = base.list(path, root)
+      const children = new Map((there ?? []).map((entry) => [entry.name, entry]))
+      for (const [name, directory] of added.get(path) ?? []) {
+        // A link that the edit goes through stays what it is: the hash of a tree does not depend on who reads it.
+        if (children.get(name)?.directory !== directory) children.set(name, { name, directory })
+      }
       for (const [edited, text] of edits)
         if (text === null && dirname(edited) === path) children.delete(basename(edited))
-      if (children.size === 0 && base.list(path) === undefined) return undefined
-      return [...children].map(([name, directory]) => ({ name, directory })).sort((a, b) => compareText(a.name, b.name))
+      if (children.size === 0 && there === undefined) return undefined
+      return [...children.values()].sort((a, b) => compareText(a.name, b.name))
     },
     kind(path) {
       const text = edits.get(path)
       if (text !== undefined) return text === null ? undefined : 'file'
       return added.has(path) ? 'directory' : base.kind(path)
     },
-    real: base.real,
+  }
+}
+
+/** The bytes of a regular file; undefined also where it cannot be read, which is somebody else's to report. */
+export function readable(files: ConfigFiles, path: string, root: string): Buffer | undefined {
+  try {
+    return files.kind(path) === 'file' ? files.read(path, root) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** As `readable`, of a directory: none where it cannot be listed. */
+export function listable(files: ConfigFiles, path: string, root: string): readonly DirEntry[] {
+  try {
+    return files.list(path, root) ?? []
+  } catch {
+    return []
   }
 }
 
 /** Whether `path` is `root` or inside it, after following every link. */
 export function isInside(files: ConfigFiles, root: string, path: string): boolean {
-  const from = files.real(root)
-  const to = files.real(path)
-  return to === from || to.startsWith(from.endsWith(sep) ? from : from + sep)
+  return contains(files.real(root), files.real(path))
 }
 
-/** Names that never count as content of a pack: at its top, and anywhere. */
-const IGNORED_AT_TOP = new Set(['.beads', '.cache', '.svc', '.git', 'state', 'tmp'])
-const IGNORED_ANYWHERE = new Set(['node_modules', '__pycache__'])
+function listInside(path: string, root: string): DirEntry[] | undefined {
+  const real = insideOrMissing(path, root)
+  if (real === undefined) return undefined
+  try {
+    return entriesOf(real).sort((a, b) => compareText(a.name, b.name))
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
+}
 
-/** Every file below `dir` with its bytes, in the order of relative paths. */
-function walkTree(files: ConfigFiles, dir: string): { path: string; bytes: Buffer }[] {
-  const found: { path: string; bytes: Buffer }[] = []
-  const walk = (at: string): void => {
-    for (const entry of files.list(at) ?? []) {
-      const path = join(at, entry.name)
-      // Links could lead in circles or out of the pack; what they point at is no content of it.
-      if (entry.link === true) continue
-      if (IGNORED_ANYWHERE.has(entry.name) || (at === dir && IGNORED_AT_TOP.has(entry.name))) continue
-      if (entry.directory) {
-        walk(path)
-        continue
-      }
-      const bytes = files.read(path)
-      if (bytes !== undefined) found.push({ path: relative(dir, path), bytes })
+function entriesOf(path: string): DirEntry[] {
+  const entries: DirEntry[] = []
+  const directory = opendirSync(path, { bufferSize: 256 })
+  try {
+    for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+      if (entries.length >= MAX_ENTRIES) throw new FileRefused(`it has more than ${MAX_ENTRIES} entries`)
+      entries.push(entryOf(path, entry))
     }
+  } finally {
+    directory.closeSync()
   }
-  walk(dir)
-  return found.sort((a, b) => compareText(a.path, b.path))
+  return entries
 }
 
-/** SHA-256 (hex) over the names and bytes of a tree: what a lock entry pins. */
-export function treeHash(files: ConfigFiles, dir: string): string {
-  const hash = createHash('sha256')
-  for (const { path, bytes } of walkTree(files, dir)) hash.update(`${path}\0${bytes.length}\0`).update(bytes)
-  return hash.digest('hex')
+function entryOf(parent: string, entry: Dirent): DirEntry {
+  const { name } = entry
+  if (entry.isDirectory() || entry.isFile()) return { name, directory: entry.isDirectory() }
+  if (!entry.isSymbolicLink()) return { name, directory: false, special: true }
+  return { name, directory: kindOnDisk(join(parent, name)) === 'directory', link: true }
 }
 
-function readDisk(path: string): Buffer | undefined {
+function kindOnDisk(path: string): 'file' | 'directory' | 'special' | undefined {
   try {
-    return readFileSync(path)
+    const facts = statSync(path)
+    return facts.isDirectory() ? 'directory' : facts.isFile() ? 'file' : 'special'
   } catch (error) {
     if (isMissing(error)) return undefined
     throw error
   }
 }
 
-function listDisk(path: string): DirEntry[] | undefined {
-  try {
-    return readdirSync(path, { withFileTypes: true })
-      .map((entry) => ({
-        name: entry.name,
-        directory: entry.isSymbolicLink() ? kindOnDisk(join(path, entry.name)) === 'directory' : entry.isDirectory(),
-        link: entry.isSymbolicLink(),
-      }))
-      .sort((a, b) => compareText(a.name, b.name))
-  } catch (error) {
-    if (isMissing(error)) return undefined
-    throw error
-  }
-}
-
-function kindOnDisk(path: string): 'file' | 'directory' | undefined {
-  try {
-    return statSync(path).isDirectory() ? 'directory' : 'file'
-  } catch (error) {
-    if (isMissing(error)) return undefined
-    throw error
-  }
-}
-
-function realOnDisk(path: string): string {
-  const absolute = resolve(path)
-  try {
-    return realpathSync.native(absolute)
-  } catch (error) {
-    const parent = dirname(absolute)
-    if (parent === absolute || !isMissing(error)) return absolute
-    return join(realOnDisk(parent), basename(absolute))
-  }
-}
-
-/** Not there, and what can never be: a name that is too long or holds a NUL, links in a circle. */
-const MISSING: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP', 'ERR_INVALID_ARG_VALUE'])
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && MISSING.has(error.code)
+function isExecutableOnDisk(path: string): boolean {
+  return ((lstatSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o111) !== 0
 }
 
 function addParents(added: Map<string, Map<string, boolean>>, path: string): void {

@@ -1,7 +1,7 @@
 /** Where the packs family meets cities and their configuration: one cache and one fence, all cities. */
 
 import { join } from 'node:path'
-import type { ConfigFiles } from '../files/files.ts'
+import { type ConfigFiles, readable } from '../files/files.ts'
 import { addTable, removeTable } from '../files/toml-edit.ts'
 import { type Clock, delay } from '../kernel/clock.ts'
 import type { Job } from '../kernel/jobs.ts'
@@ -81,7 +81,7 @@ export class CityPacks {
 
   /** Answers the loader from the lock among `files` and the cache; no network. */
   resolver(files: ConfigFiles, dir: string): NonNullable<LoadOptions['resolvePack']> {
-    const lock = files.read(join(dir, LOCK_FILE))?.toString('utf8')
+    const lock = readable(files, join(dir, LOCK_FILE), dir)?.toString('utf8')
     return ({ source, version }) => this.#resolve({ source, version, lock })
   }
 

@@ -1,6 +1,7 @@
 /** `city.db`: a city's own store, with its identity and its live overrides (decisions 30, 74). */
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { requireOwnFile } from '../../files/read.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Migrations, Tx } from '../../kernel/database.ts'
 import { keepPrivate } from '../../kernel/file-modes.ts'
@@ -30,6 +31,8 @@ export async function openCityStore(
   const path = cityDatabasePath(directory)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   keepPrivate(dirname(path))
+  // SQLite would wait for the other end of a pipe, and write through a link.
+  for (const side of ['', '-wal', '-shm', '-journal']) requireOwnFile(path + side)
   const store = openStore({ path, migrations, owner: `city "${name}"`, clock, onCommit })
   try {
     const uid = readMeta(store, 'uid') ?? (await makeIdentity(store, clock))

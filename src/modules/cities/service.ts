@@ -10,6 +10,7 @@ import { basename, join } from 'node:path'
 import { SUPERVISOR_SOURCE } from '../../contract/base/names.ts'
 import type { CityInfo, CityState, CityStopResult } from '../../contract/cities.ts'
 import type { AsyncAcceptedResponse } from '../../contract/requests.ts'
+import { FileRefused } from '../../files/read.ts'
 import { accepted, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Migrations, Tx } from '../../kernel/database.ts'
@@ -214,7 +215,7 @@ export class Cities {
     return this.#claiming(name, path, async () => {
       this.#refuseTaken(name, path)
       const cursor = this.#deps.merged.head()
-      const store = this.#takeDeparted(path) ?? (await this.#openStore(path, name))
+      const store = this.#takeDeparted(path) ?? (await this.#openStore(path, name).catch(refusedStore))
       try {
         this.#refuseCopy(store, path)
         return await this.#register({ name, path, store, requestId: this.#deps.ids.requestId(), cursor, claim })
@@ -696,6 +697,13 @@ function nameFor(given: string | undefined, path: string): string {
     `"${name.slice(0, 80)}" cannot be the name of a city: use letters, digits, dot, underscore and hyphen, or give "name"`,
     name.slice(0, 80),
   )
+}
+
+/** What stands where the store belongs is for the caller to move away. */
+function refusedStore(error: unknown): never {
+  if (error instanceof FileRefused)
+    throw invalidField('body.path', `its .svc/city.db cannot be opened: ${error.message}`)
+  throw error
 }
 
 function refuseFile(path: string): void {

@@ -1,22 +1,19 @@
 /** The files of a city that packs are about: its imports, its lock, and where in them an import stands. */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { diskFiles, readable } from '../../files/files.ts'
 import { asCaller } from '../../kernel/file-modes.ts'
 import type { EditedFiles } from './city.ts'
 import { type RootImports, rootImports, type Scope } from './imports.ts'
 import { formatLock, LOCK_FILE, LockError, type Pin, parseLock, samePin, sortPins } from './lock.ts'
 import { parseConstraint } from './version.ts'
 
-export const readRoot = (dir: string): RootImports => rootImports((path) => readText(join(dir, path)))
-export const readLock = (dir: string): string | undefined => readText(join(dir, LOCK_FILE))
+export const readRoot = (dir: string): RootImports => rootImports((path) => readText(dir, path))
+export const readLock = (dir: string): string | undefined => readText(dir, LOCK_FILE)
 
-function readText(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
-  }
-}
+// The loader says what is wrong with a file that cannot be read.
+const readText = (dir: string, path: string): string | undefined =>
+  readable(diskFiles(), join(dir, path), dir)?.toString('utf8')
 
 /** Whole or not at all; only before the city's configuration is open, which writes everything else. */
 export function writeLock(dir: string, text: string): void {
@@ -46,7 +43,7 @@ export function lockTextFor(
   return same && kept.length > 0 ? text : formatLock(kept)
 }
 
-export const isPack = (dir: string): boolean => readText(join(dir, 'pack.toml')) !== undefined
+export const isPack = (dir: string): boolean => readText(dir, 'pack.toml') !== undefined
 
 /** Path of the table in a file; undefined where the file has no such rig. */
 export function tablePath(text: string, scope: Scope, name: string): readonly (string | number)[] | undefined {

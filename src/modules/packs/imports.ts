@@ -1,6 +1,6 @@
 /** What a city imports: the entries of its own files, and everything that their packs import in turn. */
-import { readFileSync, realpathSync } from 'node:fs'
-import { join, sep } from 'node:path'
+import { join } from 'node:path'
+import { diskFiles, readable } from '../../files/files.ts'
 import { type PackSource, parseSource, type RemoteSource, SourceError } from './source.ts'
 import { isTable, parseToml, type TomlTable } from './toml.ts'
 
@@ -186,11 +186,5 @@ function localHome(city: string, home: Home, source: { readonly base: 'pack' | '
 }
 
 function textAt({ dir, root }: Home): string | undefined {
-  try {
-    const path = realpathSync(join(dir, 'pack.toml'))
-    const base = realpathSync(root)
-    return path.startsWith(base + sep) ? readFileSync(path, 'utf8') : undefined
-  } catch {
-    return undefined
-  }
+  return readable(diskFiles(), join(dir, 'pack.toml'), root)?.toString('utf8')
 }

@@ -13,7 +13,6 @@ import {
   lstatSync,
   mkdirSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmdirSync,
   rmSync,
@@ -21,6 +20,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { ASSET_BYTES, FileRefused, readInside } from '../../files/read.ts'
 
 /** What of an effective configuration is staged; packs and layers weakest first. */
 export interface StageInput {
@@ -44,19 +44,24 @@ export interface StageOutcome {
   readonly foreign: readonly string[]
 }
 
-/** Relative path below the stage to the absolute path of the file it is a copy of. */
-type Plan = ReadonlyMap<string, string>
+/** Relative path below the stage to the file it is a copy of. */
+type Plan = ReadonlyMap<string, Original>
+
+interface Original {
+  readonly from: string
+  /** The city or pack that it is of: no link leads out of that. */
+  readonly root: string
+}
 
 const STAGE = join('.svc', 'runtime', 'packs')
 const MANIFEST = 'manifest.json'
 const MAX_DEPTH = 16
 
-/** Files between two pauses: a large city must not hold up everybody else's requests. */
-const BATCH = 64
+/** Time between two pauses: a large city must not hold up everybody else's requests. */
+const TURN_MS = 8
 
-interface Wanted {
+interface Wanted extends Original {
   readonly path: string
-  readonly from: string
 }
 
 /**
@@ -68,7 +73,7 @@ export async function materialise(input: StageInput, pause: () => Promise<void>)
   makeDirectories(input.dir, stage)
   const plan = await planOf(input, pause)
   const owned = readManifest(stage)
-  const wanted = [...plan].map(([path, from]) => ({ path, from }))
+  const wanted = [...plan].map(([path, original]) => ({ path, ...original }))
   const looked: Directories = new Map()
   const free: Wanted[] = []
   await inBatches(
@@ -96,8 +101,12 @@ async function inBatches<T>(
   work: (item: T) => boolean,
 ): Promise<number> {
   let count = 0
-  for (const [index, item] of items.entries()) {
-    if (index > 0 && index % BATCH === 0) await pause()
+  let began = performance.now()
+  for (const item of items) {
+    if (performance.now() - began > TURN_MS) {
+      await pause()
+      began = performance.now()
+    }
     if (work(item)) count++
   }
   return count
@@ -106,7 +115,7 @@ async function inBatches<T>(
 // --- What goes where -------------------------------------------------------------------------------------------------
 
 async function planOf(input: StageInput, pause: () => Promise<void>): Promise<Plan> {
-  const plan = new Map<string, string>()
+  const plan = new Map<string, Original>()
   const city = { binding: '', dir: input.dir }
   const cityPacks = input.packs.filter(({ rig }) => rig === '')
   await stageScope(plan, 'city', input.formula_layers.city, [...cityPacks, city], pause)
@@ -117,28 +126,32 @@ async function planOf(input: StageInput, pause: () => Promise<void>): Promise<Pl
   }
   for (const { identity, base_name: name, config_dir: home } of input.agents) {
     const scope = `agents/${identity.replaceAll('/', '~')}`
-    addTree(plan, `${scope}/skills`, join(home, 'agents', name, 'skills'))
-    addTree(plan, `${scope}/mcp`, join(home, 'agents', name, 'mcp'), isMcp)
+    const own = join(home, 'agents', name)
+    addTree(plan, `${scope}/skills`, { from: join(own, 'skills'), root: own })
+    addTree(plan, `${scope}/mcp`, { from: join(own, 'mcp'), root: own }, isMcp)
   }
   return plan
 }
 
 async function stageScope(
-  plan: Map<string, string>,
+  plan: Map<string, Original>,
   scope: string,
   layers: readonly string[],
   homes: readonly { readonly binding: string; readonly dir: string }[],
   pause: () => Promise<void>,
 ): Promise<void> {
-  for (const layer of layers) addTree(plan, `${scope}/formulas`, layer, (path) => path.endsWith('.toml'))
+  for (const layer of layers) {
+    addTree(plan, `${scope}/formulas`, { from: layer, root: dirname(layer) }, (path) => path.endsWith('.toml'))
+  }
   for (const { binding, dir } of homes) {
     await pause()
     // Of a pack a skill is `<binding>.<skill>`; the city's own have no prefix.
     for (const skill of directories(join(dir, 'skills'))) {
-      addTree(plan, `${scope}/skills/${binding === '' ? '' : `${binding}.`}${skill}`, join(dir, 'skills', skill))
+      const to = `${scope}/skills/${binding === '' ? '' : `${binding}.`}${skill}`
+      addTree(plan, to, { from: join(dir, 'skills', skill), root: dir })
     }
-    addTree(plan, `${scope}/mcp`, join(dir, 'mcp'), isMcp)
-    addTree(plan, `${scope}/overlay`, join(dir, 'overlay'))
+    addTree(plan, `${scope}/mcp`, { from: join(dir, 'mcp'), root: dir }, isMcp)
+    addTree(plan, `${scope}/overlay`, { from: join(dir, 'overlay'), root: dir })
   }
 }
 
@@ -146,9 +159,9 @@ const isMcp = (path: string): boolean => path.endsWith('.toml') && !path.include
 
 /** Later trees win, file by file. */
 function addTree(
-  plan: Map<string, string>,
+  plan: Map<string, Original>,
   to: string,
-  from: string,
+  { from, root }: Original,
   accepts: (path: string) => boolean = () => true,
   path = '',
   depth = 0,
@@ -156,8 +169,8 @@ function addTree(
   if (depth > MAX_DEPTH) return
   for (const entry of entriesOf(join(from, path))) {
     const next = path === '' ? entry.name : `${path}/${entry.name}`
-    if (entry.isDirectory()) addTree(plan, to, from, accepts, next, depth + 1)
-    else if (entry.isFile() && accepts(next)) plan.set(`${to}/${next}`, join(from, next))
+    if (entry.isDirectory()) addTree(plan, to, { from, root }, accepts, next, depth + 1)
+    else if (entry.isFile() && accepts(next)) plan.set(`${to}/${next}`, { from: join(from, next), root })
   }
 }
 
@@ -203,15 +216,27 @@ function directoryAt(stage: string, path: string, known: Directories): Directory
 }
 
 /** True where the file had to be written. Size and time tell that it is the same copy: they are the original's. */
-function stageFile(stage: string, { path, from }: Wanted): boolean {
+function stageFile(stage: string, { path, from, root }: Wanted): boolean {
   const target = join(stage, path)
-  const original = lstatSync(from)
+  const original = lstatSync(from, { throwIfNoEntry: false })
+  if (original === undefined) return false
   const mode = (original.mode & 0o111) === 0 ? 0o644 : 0o755
   const there = lstatSync(target, { throwIfNoEntry: false })
   const alike = there?.isFile() === true && there.size === original.size && (there.mode & 0o777) === mode
   if (alike && Math.abs(there.mtimeMs - original.mtimeMs) < 1) return false
-  writeFile(stage, path, { bytes: readFileSync(from), mode, mtime: original.mtime })
-  return true
+  const bytes = stagedBytes(from, root)
+  if (bytes !== undefined) writeFile(stage, path, { bytes, mode, mtime: original.mtime })
+  return bytes !== undefined
+}
+
+// The load has said what is wrong with a file of a convention; one that cannot be read is not staged.
+function stagedBytes(from: string, root: string): Buffer | undefined {
+  try {
+    return readInside(from, root, ASSET_BYTES)
+  } catch (error) {
+    if (error instanceof FileRefused) return undefined
+    throw error
+  }
 }
 
 /** Replaced by renaming, so that a reader has the old file or the new one, and a link is never followed. */
@@ -258,7 +283,7 @@ function makeDirectories(city: string, stage: string): void {
 
 function readManifest(stage: string): ReadonlySet<string> {
   try {
-    const found: unknown = JSON.parse(readFileSync(join(stage, MANIFEST), 'utf8'))
+    const found: unknown = JSON.parse(String(readInside(join(stage, MANIFEST), stage, ASSET_BYTES)))
     const files =
       typeof found === 'object' && found !== null && 'files' in found && Array.isArray(found.files) ? found.files : []
     // It is a file that anybody may have written: what it names must be below the stage.
@@ -278,7 +303,7 @@ function writeManifest(stage: string, revision: string, files: ReadonlySet<strin
   const text = `${JSON.stringify({ schema: 1, revision, files: [...files].sort() }, null, 2)}\n`
   const path = join(stage, MANIFEST)
   try {
-    if (readFileSync(path, 'utf8') === text) return
+    if (readInside(path, stage, ASSET_BYTES)?.toString('utf8') === text) return
   } catch {
     // Not there yet.
   }

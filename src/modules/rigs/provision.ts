@@ -6,10 +6,11 @@
  *     is ever removed.
  * P3  The rig is in the files if and only if its directory is in place; a failure leaves neither.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RIG_PROVISION_STEPS } from '../../contract/event-types.ts'
 import type { RigCreateRequest } from '../../contract/rigs.ts'
+import { readRegular } from '../../files/read.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { plainTable } from '../../kernel/configuration.ts'
 import { asCaller } from '../../kernel/file-modes.ts'
@@ -215,7 +216,7 @@ function removeClone(target: string): void {
 /** Id of the request that made the directory and has not ended. */
 function markOf(target: string): string | undefined {
   try {
-    return readFileSync(join(target, MARK), 'utf8')
+    return readRegular(join(target, MARK))?.toString('utf8')
   } catch {
     return undefined
   }

@@ -84,7 +84,7 @@ export class LoadContext {
     const file = fileLabel(home, path)
     this.#homes.set(file, home)
     try {
-      const bytes = this.files.read(join(home.dir, path))
+      const bytes = this.files.read(join(home.dir, path), home.root)
       if (bytes === undefined) return undefined
       this.sources.set(file, bytes)
       if (home === this.city) this.cityPaths.add(join(home.dir, path))
@@ -99,7 +99,7 @@ export class LoadContext {
   /** Entries of a directory of `home`; a missing directory has none. */
   list(home: Home, path: string): readonly { name: string; directory: boolean }[] {
     try {
-      return this.files.list(join(home.dir, path)) ?? []
+      return this.files.list(join(home.dir, path), home.root) ?? []
     } catch (error) {
       this.issues.error(fileStart(fileLabel(home, path)), '', `cannot be listed: ${reason(error)}`)
       return []
@@ -166,10 +166,10 @@ export function fileLabel(home: Home, path: string): string {
   return home.label === '' ? path : `${home.label}/${path}`
 }
 
-function reason(error: unknown): string {
+/** Why a file cannot be read, to go behind "cannot be read:". */
+export function reason(error: unknown): string {
   if (error instanceof TypeError) return 'it is not UTF-8 text'
   if (error instanceof Error && 'code' in error) {
-    if (error.code === 'EISDIR') return 'it is a directory'
     if (error.code === 'EACCES' || error.code === 'EPERM') return 'permission denied'
     return String(error.code)
   }

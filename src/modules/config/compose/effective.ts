@@ -13,6 +13,7 @@ import {
   type Upstream,
 } from '../../../contract/config-schema.ts'
 import { NOWHERE } from '../../../files/issues.ts'
+import { contains } from '../../../files/read.ts'
 import {
   elementsOf,
   emptyTable,
@@ -109,6 +110,8 @@ export type EffectivePack = {
   readonly source: string
   readonly constraint: string
   readonly dir: string
+  /** What its files must not lead out of: its checkout, or the city. */
+  readonly root: string
   /** Imported by the root or a rig itself, not by another pack. */
   readonly direct: boolean
   readonly version?: string
@@ -166,6 +169,15 @@ export function originsOf(config: EffectiveConfig): Origins {
   const found = origins.get(config)
   if (found === undefined) throw new Error('this configuration was not loaded here: its origins are unknown')
   return found
+}
+
+/** What the file at `path` must not lead out of: the city or the pack, by its checkout, that it is written in. */
+export function rootOf(
+  { dir, packs }: { readonly dir: string; readonly packs: readonly { readonly root: string }[] },
+  path: string,
+): string {
+  const roots = packs.map(({ root }) => root).filter((root) => contains(root, path))
+  return roots.sort((a, b) => b.length - a.length)[0] ?? dir
 }
 
 /** The effective configuration of a composed city without errors. */
@@ -308,6 +320,7 @@ function buildPack({ rig, binding, entry }: PlacedPack): EffectivePack {
     source: entry.source,
     constraint: entry.version,
     dir: pack.dir,
+    root: pack.root,
     direct: !binding.includes('.'),
     ...(pack.version === undefined ? {} : { version: pack.version }),
     ...(pack.commit === undefined ? {} : { commit: pack.commit }),

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto'
 import { basename, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import type { ConfigFiles } from '../../../files/files.ts'
+import { type ConfigFiles, listable, readable } from '../../../files/files.ts'
 import { compareText } from '../../../files/issues.ts'
-import type { EffectiveAgent, EffectiveConfig } from '../compose/effective.ts'
+import { type EffectiveAgent, type EffectiveConfig, rootOf } from '../compose/effective.ts'
 import { hashOf } from '../load/own-files.ts'
 
 export interface ChangedNames {
@@ -26,13 +26,17 @@ export interface ContentFacts {
 export function contentFacts(config: EffectiveConfig, files: ConfigFiles): ContentFacts {
   const { formula_layers: layers } = config
   const rigs = Object.entries(layers.rigs).flatMap(([rig, dirs]) =>
-    [...tomlHashes(files, dirs)].map(([name, hash]) => [`${rig}/${name}`, hash] as const),
+    [...tomlHashes(config, files, dirs)].map(([name, hash]) => [`${rig}/${name}`, hash] as const),
   )
+  const read = (path: string): Buffer => bytesOf(files, path, rootOf(config, path))
   const fragments = sharedFragments(config, files)
   return {
-    formulas: new Map([...tomlHashes(files, layers.city), ...rigs]),
-    orders: tomlHashes(files, [...config.packs.map(({ dir }) => join(dir, 'orders')), join(config.dir, 'orders')]),
-    prompts: new Map(config.agents.map((agent) => [agent.identity, promptHash(agent, files, fragments)])),
+    formulas: new Map([...tomlHashes(config, files, layers.city), ...rigs]),
+    orders: tomlHashes(config, files, [
+      ...config.packs.map(({ dir }) => join(dir, 'orders')),
+      join(config.dir, 'orders'),
+    ]),
+    prompts: new Map(config.agents.map((agent) => [agent.identity, promptHash(agent, read, fragments)])),
   }
 }
 
@@ -68,11 +72,13 @@ function differences(before: Named, after: Named): readonly string[] {
 }
 
 /** The last directory wins, as for formulas. */
-function tomlHashes(files: ConfigFiles, dirs: readonly string[]): Map<string, string> {
+function tomlHashes(config: EffectiveConfig, files: ConfigFiles, dirs: readonly string[]): Map<string, string> {
   const found = new Map<string, string>()
   for (const dir of dirs) {
-    for (const { name, directory } of files.list(dir) ?? []) {
-      if (!directory && name.endsWith('.toml')) found.set(basename(name, '.toml'), hashFile(files, join(dir, name)))
+    const root = rootOf(config, dir)
+    for (const { name, directory } of listable(files, dir, root)) {
+      if (!directory && name.endsWith('.toml'))
+        found.set(basename(name, '.toml'), hashOf(bytesOf(files, join(dir, name), root)))
     }
   }
   return found
@@ -85,16 +91,21 @@ function sharedFragments(config: EffectiveConfig, files: ConfigFiles): ReadonlyM
   ])
   const texts = new Map<string, string>()
   for (const dir of dirs) {
-    for (const { name, directory } of files.list(dir) ?? []) {
+    const root = rootOf(config, dir)
+    for (const { name, directory } of listable(files, dir, root)) {
       if (!directory && name.endsWith('.template.md'))
-        texts.set(basename(name, '.template.md'), textOf(files, join(dir, name)))
+        texts.set(basename(name, '.template.md'), bytesOf(files, join(dir, name), root).toString('utf8'))
     }
   }
   return texts
 }
 
 /** Over the prompt's own file and every fragment that it comes to. */
-function promptHash(agent: EffectiveAgent, files: ConfigFiles, fragments: ReadonlyMap<string, string>): string {
+function promptHash(
+  agent: EffectiveAgent,
+  read: (path: string) => Buffer,
+  fragments: ReadonlyMap<string, string>,
+): string {
   const hash = createHash('sha256')
   const seen = new Set<string>()
   const follow = (text: string): void => {
@@ -108,10 +119,11 @@ function promptHash(agent: EffectiveAgent, files: ConfigFiles, fragments: Readon
     follow(text)
   }
   const path = agent.paths.prompt_template
-  if (path !== undefined) follow(textOf(files, path))
+  if (path !== undefined) follow(read(path).toString('utf8'))
   for (const name of agent.fragments) place(name)
   return hash.digest('hex')
 }
 
-const hashFile = (files: ConfigFiles, path: string): string => hashOf(files.read(path) ?? '')
-const textOf = (files: ConfigFiles, path: string): string => files.read(path)?.toString('utf8') ?? ''
+// What cannot be read is reported by whoever needs it; here it is empty, and told from what it was.
+const bytesOf = (files: ConfigFiles, path: string, root: string): Buffer =>
+  readable(files, path, root) ?? Buffer.alloc(0)

@@ -1,8 +1,9 @@
 /** The city's own files during an edit: their text as it is on disk, with the changes that are to be made. */
-import { join, relative, sep } from 'node:path'
+import { dirname, join, relative, sep } from 'node:path'
 import { diskFiles } from '../../../files/files.ts'
 import { EditError } from '../../../files/toml-edit.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
+import { reason } from '../compose/context.ts'
 import type { EffectiveConfig } from '../compose/effective.ts'
 import { hashOf, type OwnFiles, ownFileKind, safePath } from '../load/own-files.ts'
 import type { IntendedFile } from './transaction.ts'
@@ -42,6 +43,7 @@ export class EditedFiles implements CityEdit {
 
   set(path: string, text: string): void {
     this.#checked(path)
+    this.#refuseObstacle(path)
     this.#after.set(path, text)
   }
 
@@ -64,7 +66,7 @@ export class EditedFiles implements CityEdit {
     return [...this.#after].flatMap(([path, text]) => {
       const target = this.#checked(path)
       // What the edit has seen, not what is there now: a file that was saved in between is not written over.
-      const bytes = this.#before.get(path) ?? this.#disk.read(target)
+      const bytes = this.#before.get(path) ?? this.#readDisk(path, target)
       const before = bytes === undefined ? null : hashOf(bytes)
       const after = text === null ? null : hashOf(text)
       return before === after
@@ -86,8 +88,25 @@ export class EditedFiles implements CityEdit {
   /** A fragment that no file includes yet. */
   #readUnlisted(path: string): string | undefined {
     const target = this.#checked(path)
-    const bytes = this.#disk.kind(target) === 'file' ? this.#disk.read(target) : undefined
+    const bytes = this.#readDisk(path, target)
     return bytes === undefined ? undefined : decode(path, bytes)
+  }
+
+  /** A file where the path needs a directory. */
+  #refuseObstacle(path: string): void {
+    for (let parent = dirname(path); parent !== '.'; parent = dirname(parent)) {
+      const kind = this.#disk.kind(join(this.#dir, parent))
+      if (kind !== undefined && kind !== 'directory')
+        throw problem('conflict-config', `${path} cannot be written: ${parent} is no directory`)
+    }
+  }
+
+  #readDisk(path: string, target: string): Buffer | undefined {
+    try {
+      return this.#disk.read(target, this.#dir)
+    } catch (error) {
+      throw problem('conflict-config', `${path} cannot be read: ${reason(error)}`, { cause: error })
+    }
   }
 
   #checked(path: string): string {

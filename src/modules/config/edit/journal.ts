@@ -8,6 +8,7 @@ import {
   clearIntent,
   commitIntent,
   type Intent,
+  isUntouched,
   readIntent,
   resumeIntent,
   stageFiles,
@@ -48,7 +49,8 @@ export class EditJournal {
       await stageFiles(dir, intent)
       swapFiles(dir, intent)
     } catch (error) {
-      await this.#discard(intent)
+      // Once a file is swapped the edit can only be completed: by the next one, a reload or the next start.
+      if (isUntouched(dir, intent)) await this.#discard(intent)
       throw fileProblem(error)
     }
     await syncDirectories(dir, intent)
@@ -75,10 +77,12 @@ export class EditJournal {
   }
 
   async #discard(intent: Intent): Promise<void> {
-    unstageFiles(this.#deps.dir, intent)
-    await this.#close(clearIntent).catch((error: unknown) =>
-      this.#deps.log.warn({ city: this.#deps.name, err: error }, 'edit not discarded'),
-    )
+    try {
+      unstageFiles(this.#deps.dir, intent)
+      await this.#close(clearIntent)
+    } catch (error) {
+      this.#deps.log.warn({ city: this.#deps.name, err: error }, 'edit not discarded')
+    }
   }
 
   async #close(write: (tx: Tx) => void): Promise<void> {

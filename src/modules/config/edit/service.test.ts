@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import fs, { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setValue } from '../../../files/toml-edit.ts'
@@ -10,7 +11,7 @@ import { quietBell } from '../load/watch.ts'
 import { OPTIONS, temporaryCity } from '../testing.ts'
 import type { ConfigChange } from './city-config.ts'
 import { ConfigService } from './service.ts'
-import { CONFIG_SCHEMA } from './transaction.ts'
+import { CONFIG_SCHEMA, writeIntent } from './transaction.ts'
 
 const FILES = {
   'city.toml': '[workspace]\nprovider = "shell"\n[providers.shell]\nbase = "builtin:shell"\n',
@@ -102,6 +103,62 @@ test('an edit whose events do not commit is finished by the next one, and its ev
   assert.equal(events.length, 2)
 })
 
+test('an edit of two files that is stopped between them is completed later, and never half forgotten', async (t) => {
+  const { service, store, read, dir } = await openCity(t)
+  const text = read('city.toml')
+  const twoFiles = () =>
+    service.edit({
+      actor: 'test',
+      change: (files) => {
+        files.set('agents/fresh/agent.toml', 'provider = "shell"\n')
+        files.set('city.toml', `${text}# both\n`)
+      },
+    })
+  // What staging has put beside `city.toml` goes away before it is swapped in, and something is in the way.
+  const swap = fs.renameSync
+  t.mock.method(fs, 'renameSync', (from: string, to: string) => {
+    if (to.endsWith('city.toml')) throw Object.assign(new Error('no room'), { code: 'EIO' })
+    swap(from, to)
+  })
+  syncBuiltinESMExports()
+  await assert.rejects(twoFiles(), { code: 'unavailable' })
+  t.mock.restoreAll()
+  syncBuiltinESMExports()
+  assert.equal(readFileSync(join(dir, 'agents/fresh/agent.toml'), 'utf8'), 'provider = "shell"\n')
+  await service.reload('reload')
+  assert.equal(read('city.toml'), `${text}# both\n`)
+  assert.ok(service.current().agents.some(({ identity }) => identity === 'fresh'))
+  const { events } = store.log.scan({ types: ['config.reloaded'] }, { after: 0, upTo: store.log.head }, 'asc', 10)
+  assert.equal(events.length, 1)
+})
+
+test('a file where an agent needs a directory is a conflict, and hinders no later edit', async (t) => {
+  const { service, read, dir } = await openCity(t)
+  rmSync(join(dir, 'agents'), { recursive: true })
+  writeFileSync(join(dir, 'agents'), 'no directory\n')
+  await service.reload('reload')
+  const adding = service.edit({
+    actor: 'test',
+    change: (files) => files.set('agents/fresh/agent.toml', 'provider = "shell"\n'),
+  })
+  await assert.rejects(adding, { code: 'conflict-config', message: /agents is no directory/ })
+  await service.edit({ actor: 'test', change: (files) => files.set('city.toml', `${files.get('city.toml')}# more\n`) })
+  assert.match(read('city.toml'), /# more/)
+})
+
+test('an intent that a file in the way of its directory stops is discarded at the next start', async (t) => {
+  const { again: makeAgain, store, dir, read } = await openCity(t)
+  rmSync(join(dir, 'agents'), { recursive: true })
+  writeFileSync(join(dir, 'agents'), 'no directory\n')
+  const file = { path: 'agents/fresh/agent.toml', before: null, text: 'provider = "shell"\n' }
+  await store.db.write((tx) => writeIntent(tx, { files: [file], events: [] }, 0))
+  const again = makeAgain()
+  await again.open()
+  t.after(() => again.close())
+  await again.edit({ actor: 'test', change: (files) => files.set('city.toml', `${files.get('city.toml')}# more\n`) })
+  assert.match(read('city.toml'), /# more/)
+})
+
 test('a hundred edits at once are done one after the other and none is lost', async (t) => {
   const { service, read } = await openCity(t)
   const edits = Array.from({ length: 100 }, (_, n) =>
@@ -171,14 +228,9 @@ async function openCity(t: TestContext) {
     owner: 'a test',
     clock: systemClock,
   })
-  const service = new ConfigService({
-    name: 'demo',
-    dir: city.dir,
-    store,
-    clock: systemClock,
-    log,
-    loadOptions: () => OPTIONS,
-  })
+  const again = () =>
+    new ConfigService({ name: 'demo', dir: city.dir, store, clock: systemClock, log, loadOptions: () => OPTIONS })
+  const service = again()
   t.after(async () => {
     await service.close()
     store.db.close()
@@ -187,6 +239,9 @@ async function openCity(t: TestContext) {
   await service.open()
   return {
     service,
+    /** As after another start. */
+    again,
+    dir: city.dir,
     store,
     read: (path: string) => service.readText(path) ?? '',
     write(path: string, text: string) {

@@ -5,9 +5,10 @@
  * T2  After a crash at any point every file is as before or every file is as intended; the events follow the files.
  * T3  A file that somebody else has changed meanwhile is never overwritten.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { FileRefused, isMissing, readRegular } from '../../../files/read.ts'
 import type { Reply } from '../../../kernel/call.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { EventDraft } from '../../../kernel/event-log.ts'
@@ -125,9 +126,23 @@ export function unstageFiles(dir: string, { files }: Intent): void {
   for (const { path, text } of files) {
     if (text === null) continue
     const target = join(dir, path)
-    rmSync(stagedPath(target), { force: true })
+    removeStaged(target)
     removeEmptyAgent(target)
   }
+}
+
+// Where a directory of the path is a file, staging has made nothing.
+function removeStaged(target: string): void {
+  try {
+    rmSync(stagedPath(target), { force: true })
+  } catch (error) {
+    if (!isMissing(error)) throw error
+  }
+}
+
+/** Whether no file has been swapped: as long as that is so, an intent may still be discarded. */
+export function isUntouched(dir: string, { files }: Intent): boolean {
+  return files.every((file) => stateOf(dir, file) !== 'after')
 }
 
 /**
@@ -145,7 +160,14 @@ export async function resumeIntent(dir: string, intent: Intent): Promise<boolean
   const ours: Intent = { ...intent, files: intent.files.filter((_, index) => states[index] !== 'foreign') }
   unstageFiles(dir, { ...intent, files: intent.files.filter((_, index) => states[index] !== 'before') })
   const open: Intent = { ...ours, files: intent.files.filter((_, index) => states[index] === 'before') }
-  await stageFiles(dir, open)
+  try {
+    await stageFiles(dir, open)
+  } catch (error) {
+    // What it was meant for has changed so that it cannot be written any more; nothing of it is there yet.
+    if (!isUntouched(dir, intent)) throw error
+    unstageFiles(dir, open)
+    return false
+  }
   swapFiles(dir, open)
   await syncDirectories(dir, ours)
   return true
@@ -159,12 +181,16 @@ function stateOf(dir: string, { path, before, text }: IntendedFile): FileState {
   return now === before ? 'before' : 'foreign'
 }
 
+/** What is there and is no file of a configuration: the hash of nothing that anybody intends. */
+const UNREADABLE = ''
+
 /** Hash of the file on disk; null where it does not exist. */
 function diskHash(path: string): string | null {
   try {
-    return hashOf(readFileSync(path))
+    const bytes = readRegular(path)
+    return bytes === undefined ? null : hashOf(bytes)
   } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return null
+    if (error instanceof FileRefused) return UNREADABLE
     throw error
   }
 }

@@ -9,6 +9,7 @@ const NO_FILES: ConfigFiles = {
   read: () => undefined,
   list: () => undefined,
   kind: () => undefined,
+  isExecutable: () => false,
   real: (path) => path,
 }
 

@@ -3,10 +3,13 @@
  * cannot be used comes up with these.
  */
 import { join, relative, sep } from 'node:path'
-import { type ConfigFiles, overlayFiles } from '../../../files/files.ts'
+import { type ConfigFiles, listable, overlayFiles } from '../../../files/files.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { Store } from '../../../kernel/store.ts'
 import { hashOf, hideEmptyAgents } from './own-files.ts'
+
+/** Deeper than this nothing of a configuration lies. */
+const MAX_DEPTH = 16
 
 export class LastGood {
   readonly #store: Store
@@ -73,15 +76,15 @@ export class LastGood {
       'skills',
     ])
     const found: string[] = []
-    const walk = (dir: string): void => {
-      for (const { name, directory, link } of disk.list(dir) ?? []) {
+    const walk = (dir: string, depth: number): void => {
+      for (const { name, directory, link } of listable(disk, dir, this.#dir)) {
         const path = join(dir, name)
         if (link === true) continue
-        if (directory) walk(path)
+        if (directory && depth < MAX_DEPTH) walk(path, depth + 1)
         else if (/\.(?:toml|md|txt)$/.test(name) && !this.#hashes.has(this.#local(path) ?? '')) found.push(path)
       }
     }
-    for (const top of tops) walk(join(this.#dir, top))
+    for (const top of tops) walk(join(this.#dir, top), 0)
     for (const name of ['city.toml', 'pack.toml', 'packs.lock', '.svc/site.toml']) {
       if (!this.#hashes.has(name)) found.push(join(this.#dir, name))
     }

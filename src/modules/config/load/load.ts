@@ -46,7 +46,9 @@ export function loadCity(dir: string, options: LoadOptions, files: ConfigFiles =
   checkTemplateFields(context, composed)
   checkPrompts(context, composed, facts)
   if (context.issues.errors.length > 0) return failed(context, composed)
-  const config = buildConfig(context, composed, facts, revisionOf(context, composed))
+  const revision = revisionOf(context, composed)
+  if (context.issues.errors.length > 0) return failed(context, composed)
+  const config = buildConfig(context, composed, facts, revision)
   return { ok: true, config, warnings: sortIssues(context.issues.warnings), files: filesOf(context, composed) }
 }
 

@@ -1,7 +1,7 @@
 /** The city's own configuration files: which they are, what stands in them, and reading them so that one load sees one moment. */
 import { createHash } from 'node:crypto'
 import { dirname, join, relative, resolve, sep } from 'node:path'
-import { type ConfigFiles, isInside } from '../../../files/files.ts'
+import { type ConfigFiles, isInside, listable, readable } from '../../../files/files.ts'
 import { compareText } from '../../../files/issues.ts'
 import { CONVENTION_DIRS } from '../compose/revision.ts'
 
@@ -31,13 +31,13 @@ export type OwnFiles = ReadonlyMap<string, Buffer>
 
 /** The city's own configuration files as `files` has them; `included` are absolute paths of its fragments. */
 export function readOwnFiles(dir: string, files: ConfigFiles, included: readonly string[]): OwnFiles {
-  const agents = (files.list(join(dir, 'agents')) ?? []).filter(({ directory }) => directory)
+  const agents = listable(files, join(dir, 'agents'), dir).filter(({ directory }) => directory)
   const paths = new Set([
     ...FIXED.keys(),
     ...agents.map(({ name }) => `agents/${name}/agent.toml`),
     ...included.map((path) => relative(dir, path).split(sep).join('/')),
   ])
-  const found = [...paths].sort(compareText).map((path) => [path, readable(files, join(dir, path))] as const)
+  const found = [...paths].sort(compareText).map((path) => [path, readable(files, join(dir, path), dir)] as const)
   return new Map(found.filter((entry): entry is readonly [string, Buffer] => entry[1] !== undefined))
 }
 
@@ -83,10 +83,10 @@ export function recordFiles(base: ConfigFiles): RecordedFiles {
   return {
     ...base,
     content,
-    read(path) {
+    read(path, root, limit) {
       const known = content.get(path)
       if (known !== undefined) return known
-      const bytes = base.read(path)
+      const bytes = base.read(path, root, limit)
       if (bytes === undefined || bytes.length > KEPT_FILE_BYTES || kept + bytes.length > KEPT_BYTES) return bytes
       kept += bytes.length
       content.set(path, bytes)
@@ -100,19 +100,14 @@ export function hideEmptyAgents(dir: string, base: ConfigFiles): ConfigFiles {
   const agents = join(dir, 'agents')
   return {
     ...base,
-    list(path) {
-      const entries = base.list(path)
+    list(path, root) {
+      const entries = base.list(path, root)
       if (path !== agents) return entries
-      return entries?.filter(({ name, directory }) => !directory || (base.list(join(agents, name)) ?? []).length > 0)
+      // A link is no directory that an edit has emptied.
+      return entries?.filter(
+        ({ name, directory, link }) =>
+          !directory || link === true || (base.list(join(agents, name), root) ?? []).length > 0,
+      )
     },
-  }
-}
-
-// A file that cannot be read is the loader's to report; here it is one that is not there.
-function readable(files: ConfigFiles, path: string): Buffer | undefined {
-  try {
-    return files.kind(path) === 'file' ? files.read(path) : undefined
-  } catch {
-    return undefined
   }
 }

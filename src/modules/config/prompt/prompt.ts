@@ -3,13 +3,13 @@ import { createHash } from 'node:crypto'
 import { basename, dirname, join } from 'node:path'
 import { shapeOf, type TemplateKind } from '../../../contract/base/config-shape.ts'
 import { AGENT_FIELDS } from '../../../contract/config-schema.ts'
-import type { ConfigFiles } from '../../../files/files.ts'
+import { type ConfigFiles, listable } from '../../../files/files.ts'
 import { fileStart, type Place } from '../../../files/issues.ts'
 import { type ConfigNode, emptyTable, tableOf } from '../../../files/toml.ts'
 import type { Composed, FinishedAgent } from '../compose/compose.ts'
-import type { LoadContext } from '../compose/context.ts'
+import { type LoadContext, reason } from '../compose/context.ts'
 import { draftIdentity } from '../compose/drafts.ts'
-import type { EffectiveAgent, EffectiveConfig } from '../compose/effective.ts'
+import { type EffectiveAgent, type EffectiveConfig, rootOf } from '../compose/effective.ts'
 import type { Facts } from '../compose/validate.ts'
 import { checkTemplate, type FilterFacts, renderTemplate, type TemplateProblem } from './templates.ts'
 
@@ -59,6 +59,8 @@ export type RenderedPrompt = {
 
 /** Where the fragments of one prompt are looked for, weakest first. */
 type PromptPlace = {
+  /** What the file at a path must not lead out of. */
+  readonly rootOf: (path: string) => string
   readonly packDirs: readonly string[]
   readonly homeDir: string
   readonly cityDir: string
@@ -76,6 +78,7 @@ export function renderPrompt(
 ): RenderedPrompt {
   const promptPath = agent.paths['prompt_template']
   const place: PromptPlace = {
+    rootOf: (path) => rootOf(config, path),
     packDirs: config.packs.map((pack) => pack.dir),
     homeDir: agent.config_dir,
     cityDir: config.dir,
@@ -83,13 +86,13 @@ export function renderPrompt(
     promptPath,
   }
   const paths = findFragments(files, place)
-  const texts = new Map([...paths].map(([name, path]) => [name, splitFrontmatter(readText(files, path)).body]))
+  const texts = new Map([...paths].map(([name, path]) => [name, splitFrontmatter(readText(files, path, place)).body]))
   const values = { ...agent.env, ...data }
   const {
     body: own,
     version,
     skippedLines,
-  } = splitFrontmatter(promptPath === undefined ? '' : readText(files, promptPath))
+  } = splitFrontmatter(promptPath === undefined ? '' : readText(files, promptPath, place))
   // Empty lines for the stripped ones, so that an error names the line of the file; they are trimmed off the text.
   const body = '\n'.repeat(skippedLines) + own
   const rendered = [
@@ -110,13 +113,16 @@ export function renderPrompt(
 /** Checks every prompt, fragment by fragment, and the fragments that agents append. */
 export function checkPrompts(context: LoadContext, composed: Composed, facts: Facts): void {
   const checker = new PromptChecker(context)
-  const packDirs = composed.packs.map(({ entry }) => entry.pack.dir)
+  const packs = composed.packs.map(({ entry }) => entry.pack)
+  const packDirs = packs.map(({ dir }) => dir)
+  const { dir } = context.city
   for (const agent of composed.agents) {
     const promptPath = facts.paths.get(draftIdentity(agent.draft))?.['prompt_template']
     checker.check(agent, {
+      rootOf: (path) => rootOf({ dir, packs }, path),
       packDirs,
       homeDir: agent.draft.home.dir,
-      cityDir: context.city.dir,
+      cityDir: dir,
       agentName: agent.draft.name,
       promptPath,
     })
@@ -160,6 +166,13 @@ const TEMPLATE_FIELDS: readonly (readonly [string, TemplateKind])[] = Object.ent
   },
 )
 
+/** What a prompt or fragment may refer to, and where it is looked for. */
+interface PromptScope {
+  readonly variables: ReadonlySet<string>
+  readonly fragments: ReadonlyMap<string, string>
+  readonly place: PromptPlace
+}
+
 class PromptChecker {
   readonly #context: LoadContext
   readonly #texts = new Map<string, string | undefined>()
@@ -175,26 +188,22 @@ class PromptChecker {
     const fragments = this.#fragmentsOf(place)
     const variables = new Set([...PROMPT_VARIABLES, ...(tableOf(agent.fields, 'env')?.entries.keys() ?? [])])
     if (place.promptPath !== undefined && isTemplate(place.promptPath))
-      this.#checkFile(place.promptPath, variables, fragments, [])
+      this.#checkFile(place.promptPath, { variables, fragments, place }, [])
     for (const { name, node } of agent.fragments) {
       const path = fragments.get(name)
-      if (path !== undefined) this.#checkFile(path, variables, fragments, [])
+      if (path !== undefined) this.#checkFile(path, { variables, fragments, place }, [])
       else
         this.#context.issues.error(node.at, 'append_fragments', `there is no fragment \`${name}\``, nearest(fragments))
     }
   }
 
-  #checkFile(
-    path: string,
-    variables: ReadonlySet<string>,
-    fragments: ReadonlyMap<string, string>,
-    stack: readonly string[],
-  ): void {
+  #checkFile(path: string, scope: PromptScope, stack: readonly string[]): void {
+    const { variables, fragments, place } = scope
     const extra = [...variables].filter((name) => !STANDARD.has(name)).sort()
     const id = JSON.stringify([path, extra, fragmentId(fragments)])
     if (this.#checked.has(id)) return
     this.#checked.add(id)
-    const text = this.#text(path)
+    const text = this.#text(path, place)
     if (text === undefined) return
     const { body, skippedLines } = splitFrontmatter(text)
     const { problems, uses } = checkTemplate(body, { variables, fragments })
@@ -205,7 +214,7 @@ class PromptChecker {
       if (target === path || stack.includes(target)) {
         this.#report(path, { ...use, message: `fragment \`${use.name}\` contains itself` }, skippedLines)
       } else {
-        this.#checkFile(target, new Set([...variables, ...use.passed]), fragments, [...stack, path])
+        this.#checkFile(target, { ...scope, variables: new Set([...variables, ...use.passed]) }, [...stack, path])
       }
     }
   }
@@ -219,14 +228,13 @@ class PromptChecker {
     this.#context.issues.error(at, '', problem.message, problem.hint)
   }
 
-  #text(path: string): string | undefined {
+  #text(path: string, place: PromptPlace): string | undefined {
     if (!this.#texts.has(path)) {
       try {
-        this.#texts.set(path, readText(this.#context.files, path))
+        this.#texts.set(path, readText(this.#context.files, path, place))
       } catch (error) {
         this.#texts.set(path, undefined)
-        const message = error instanceof Error ? error.message : String(error)
-        this.#context.issues.error(fileStart(this.#context.display(path)), '', `cannot be read: ${message}`)
+        this.#context.issues.error(fileStart(this.#context.display(path)), '', `cannot be read: ${reason(error)}`)
       }
     }
     return this.#texts.get(path)
@@ -234,16 +242,16 @@ class PromptChecker {
 
   // Most agents of a pack share one set of fragments; only a directory of its own makes a difference.
   #fragmentsOf(place: PromptPlace): ReadonlyMap<string, string> {
-    const shared = this.#packFragments.get(place.homeDir) ?? collect(sharedDirs(place), (dir) => this.#list(dir))
+    const shared = this.#packFragments.get(place.homeDir) ?? collect(sharedDirs(place), (dir) => this.#list(dir, place))
     this.#packFragments.set(place.homeDir, shared)
     const own = ownDirs(place)
-      .map((dir) => this.#list(dir))
+      .map((dir) => this.#list(dir, place))
       .filter((listing) => listing.size > 0)
     return own.length === 0 ? shared : new Map([...shared, ...own.flatMap((listing) => [...listing])])
   }
 
-  #list(dir: string): ReadonlyMap<string, string> {
-    const known = this.#listings.get(dir) ?? listFragments(this.#context.files, dir)
+  #list(dir: string, place: PromptPlace): ReadonlyMap<string, string> {
+    const known = this.#listings.get(dir) ?? listFragments(this.#context.files, dir, place)
     this.#listings.set(dir, known)
     return known
   }
@@ -269,7 +277,7 @@ function nearest(fragments: ReadonlyMap<string, string>): string | undefined {
 }
 
 function findFragments(files: ConfigFiles, place: PromptPlace): Map<string, string> {
-  return collect([...sharedDirs(place), ...ownDirs(place)], (dir) => listFragments(files, dir))
+  return collect([...sharedDirs(place), ...ownDirs(place)], (dir) => listFragments(files, dir, place))
 }
 
 /** Weakest first: packs in their order, the prompt's own pack, the city. */
@@ -289,9 +297,9 @@ function collect(dirs: readonly string[], list: (dir: string) => ReadonlyMap<str
   return new Map(dirs.flatMap((dir) => [...list(dir)]))
 }
 
-function listFragments(files: ConfigFiles, dir: string): Map<string, string> {
+function listFragments(files: ConfigFiles, dir: string, { rootOf }: PromptPlace): Map<string, string> {
   const found = new Map<string, string>()
-  for (const entry of files.list(dir) ?? []) {
+  for (const entry of listable(files, dir, rootOf(dir))) {
     if (entry.directory || !isTemplate(entry.name)) continue
     found.set(basename(entry.name, '.template.md'), join(dir, entry.name))
   }
@@ -312,8 +320,8 @@ function renderNamed(
   }
 }
 
-function readText(files: ConfigFiles, path: string): string {
-  const bytes = files.read(path)
+function readText(files: ConfigFiles, path: string, { rootOf }: PromptPlace): string {
+  const bytes = files.read(path, rootOf(path))
   if (bytes === undefined) throw new Error(`${path} does not exist`)
   return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
 }

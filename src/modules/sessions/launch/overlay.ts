@@ -7,9 +7,10 @@
  * V3  A file appears whole: a crash leaves at most one that is named after its session and is written anew.
  */
 import { mkdirSync } from 'node:fs'
-import { chmod, copyFile, lstat, readdir, readFile, realpath, rename, writeFile } from 'node:fs/promises'
+import { chmod, lstat, readdir, realpath, rename, writeFile } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { ASSET_BYTES, FileRefused, readRegularLater } from '../../../files/read.ts'
 import { asCaller, callersMode } from '../../../kernel/file-modes.ts'
 import { isSettingsFile, mergeSettings, parseSettings, type Settings } from './settings-files.ts'
 
@@ -24,7 +25,6 @@ export interface Overlay {
 const PER_PROVIDER = 'per-provider'
 const MAX_FILES = 10_000
 const MAX_DEPTH = 16
-const MAX_SETTINGS_BYTES = 1024 * 1024
 
 /** Relative path to the files that are meant, the first one on top; one but for settings. */
 type Plan = Map<string, string[]>
@@ -93,9 +93,18 @@ async function place(root: string, path: string, from: string, owner: string): P
   const directory = dirname(target)
   await makeDirectory(root, dirname(path))
   const next = join(directory, `.svc-overlay-${owner}`)
-  await copyFile(from, next)
+  await writeFile(next, await assetBytes(from))
   await chmod(next, callersMode((await lstat(from)).mode & 0o111 ? 0o777 : 0o666))
   await rename(next, target)
+}
+
+async function assetBytes(from: string): Promise<Buffer> {
+  try {
+    return (await readRegularLater(from, ASSET_BYTES)) ?? Buffer.alloc(0)
+  } catch (error) {
+    if (error instanceof FileRefused) throw new Error(`the file ${from} of an overlay cannot be read: ${error.message}`)
+    throw error
+  }
 }
 
 /** What is there has the first word; a link, and what we cannot read, is somebody's own and stays. */
@@ -119,8 +128,10 @@ async function merge(root: string, path: string, from: readonly string[], owner:
 }
 
 async function readSettings(file: string): Promise<Settings | undefined> {
-  if ((await lstat(file)).size > MAX_SETTINGS_BYTES) return undefined
-  return parseSettings(await readFile(file, 'utf8'))
+  const bytes = await readRegularLater(file).catch((error: unknown) => {
+    if (!(error instanceof FileRefused)) throw error
+  })
+  return bytes === undefined ? undefined : parseSettings(bytes.toString('utf8'))
 }
 
 /** Every directory on the way is one of the work directory's, by whatever link it was reached. */

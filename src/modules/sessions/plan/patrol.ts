@@ -5,8 +5,9 @@
  * T2  A round does no work that can hang: everything that can is looked at off the round, with a deadline of its own.
  * T3  A session is made in the write that finds it missing: two rounds never make it twice.
  */
-import { readFileSync } from 'node:fs'
+
 import { parseDurationMs } from '../../../contract/base/durations.ts'
+import { readRegular } from '../../../files/read.ts'
 import { runBriefly } from '../../../kernel/processes.ts'
 import { inheritedEnvironment } from '../launch/inherited.ts'
 import { pathValues } from '../launch/launch.ts'
@@ -259,7 +260,7 @@ export class Patrol {
 /** One name per line; what cannot be a name is left out. */
 function readNames(file: string): readonly string[] {
   try {
-    const lines = readFileSync(file, 'utf8').split('\n')
+    const lines = readRegular(file)?.toString('utf8').split('\n') ?? []
     const names = lines.map((line) => line.trim()).filter((line) => /^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(line))
     return [...new Set(names)].slice(0, MAX_NAMES)
   } catch {

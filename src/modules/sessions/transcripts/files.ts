@@ -1,6 +1,7 @@
 /** Logs that harnesses write by themselves, found by the conversation that they are of (sheet 04 §5). */
-import { open, readdir, realpath, stat } from 'node:fs/promises'
+import { readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { openRegular } from '../../../files/read.ts'
 import type { ByteLog } from './entries.ts'
 import { type Json, listOf, objectOf, parseLine, textOf } from './json.ts'
 
@@ -10,7 +11,7 @@ export function fileLog(path: string): ByteLog {
     startOffset: () => Promise.resolve(0),
     endOffset: async () => (await stat(path).catch(() => undefined))?.size ?? 0,
     async read(offset, maxBytes) {
-      const file = await open(path, 'r').catch(() => undefined)
+      const file = await openRegular(path).catch(() => undefined)
       if (file === undefined) return { offset, bytes: Buffer.alloc(0) }
       try {
         const { size } = await file.stat()

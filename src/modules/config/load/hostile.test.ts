@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { diskFiles, overlayFiles } from '../../../files/files.ts'
+import { OPTIONS, temporaryCity } from '../testing.ts'
+import { loadCity } from './load.ts'
+
+const FILES = {
+  'city.toml':
+    'include = ["conf/more.toml"]\n[workspace]\nprovider = "shell"\n[providers.shell]\nbase = "builtin:shell"\n',
+  'conf/more.toml': '[daemon]\nmax_restarts = 3\n',
+  'pack.toml': '[pack]\nname = "demo"\nschema = 2\n[imports.review]\nsource = "./review"\n',
+  'review/pack.toml': '[pack]\nname = "review"\nschema = 2\n',
+  'review/template-fragments/house.template.md': 'Be kind.\n',
+  'agents/mayor/agent.toml': 'provider = "shell"\nappend_fragments = ["house"]\n',
+  'agents/mayor/prompt.template.md': 'Hello.\n',
+  'agents/mayor/namepool.txt': 'ann\n',
+  'packs.lock': 'schema = 1\n',
+}
+
+type Put = (path: string) => void
+const pipe: Put = (path) => void execFileSync('mkfifo', [path])
+const zeros: Put = (path) => symlinkSync('/dev/zero', path)
+const secret: Put = (path) => symlinkSync('/etc/hostname', path)
+const large: Put = (path) => {
+  writeFileSync(path, '')
+  truncateSync(path, 5_000_000)
+}
+
+const REFUSED = /^cannot be read: |leads out of|is not a file/
+
+for (const [what, put] of Object.entries({ pipe, zeros, secret, large })) {
+  for (const file of Object.keys(FILES).filter((path) => path !== 'agents/mayor/namepool.txt')) {
+    test(`a ${what} in place of ${file} is an error that names it`, () => {
+      using city = temporaryCity(FILES)
+      rmSync(join(city.dir, file))
+      put(join(city.dir, file))
+      const loaded = loadCity(city.dir, OPTIONS)
+      assert.equal(loaded.ok, false)
+      const issues = loaded.ok ? [] : loaded.issues
+      assert.ok(
+        issues.some((issue) => `${issue.file} ${issue.message}`.includes(file) && REFUSED.test(issue.message)),
+        JSON.stringify(issues),
+      )
+    })
+  }
+}
+
+test('a directory that is no directory of the city’s own is not followed', () => {
+  using city = temporaryCity(FILES)
+  for (const name of ['agents/other', 'template-fragments', 'formulas']) {
+    mkdirSync(dirname(join(city.dir, name)), { recursive: true })
+    symlinkSync('/', join(city.dir, name))
+  }
+  const loaded = loadCity(city.dir, OPTIONS)
+  assert.equal(loaded.ok, false)
+  const places = loaded.ok ? [] : loaded.issues.map(({ file, message }) => `${file}: ${message}`)
+  assert.ok(
+    places.some((text) => text.startsWith('agents/other') && text.includes('leads out of')),
+    places.join('\n'),
+  )
+})
+
+test('links in a circle and special files among the assets hinder nobody, and do not change the revision of an edit', () => {
+  using city = temporaryCity({ ...FILES, 'assets/logo': 'x' })
+  symlinkSync('.', join(city.dir, 'assets/a'))
+  symlinkSync('.', join(city.dir, 'assets/b'))
+  symlinkSync('logo', join(city.dir, 'assets/also'))
+  pipe(join(city.dir, 'assets/pipe'))
+  const onDisk = loadCity(city.dir, OPTIONS)
+  const overlaid = loadCity(
+    city.dir,
+    OPTIONS,
+    overlayFiles(diskFiles(), new Map([[join(city.dir, 'agents/mayor/agent.toml'), FILES['agents/mayor/agent.toml']]])),
+  )
+  assert.ok(onDisk.ok && overlaid.ok)
+  assert.equal(overlaid.config.revision, onDisk.config.revision)
+})

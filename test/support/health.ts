@@ -1,0 +1,31 @@
+/** Watching `/health` from another thread while a test does something to the server. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { at } from './document.ts'
+
+/** A server that gives way to others answers in a few milliseconds; the rest is what a busy machine adds. */
+const SLOWEST_MS = 1_500
+
+export class HealthWatch implements AsyncDisposable {
+  readonly #worker: Worker
+
+  constructor(url: string) {
+    this.#worker = new Worker(new URL('./health-watch.ts', import.meta.url), { workerData: { url } })
+  }
+
+  /** Every answer since the last look was 200, and none was late. */
+  async answers(): Promise<number> {
+    const seen = once(this.#worker, 'message')
+    this.#worker.postMessage('what have you seen?')
+    const [found]: unknown[] = await seen
+    assert.deepEqual(at(found, 'failures'), [])
+    const slowest = Number(at(found, 'slowestMs'))
+    assert.ok(slowest < SLOWEST_MS, `/health took ${slowest} ms`)
+    return slowest
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#worker.terminate()
+  }
+}
