@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../kernel/clock.ts'
+import { isTooDeep, TOO_DEEP } from '../kernel/json.ts'
 import { problem } from '../kernel/problem.ts'
 import { refuseHalfPairs } from './well-formed.ts'
 
@@ -68,10 +69,12 @@ export function parseJson(bytes: Buffer, keepsJson = false): unknown {
     if (!isUtf8(bytes)) throw new SyntaxError('not UTF-8')
     const text = bytes.toString('utf8')
     const value: unknown = JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text)
+    if (isTooDeep(value)) throw new SyntaxError(TOO_DEEP)
     if (!keepsJson) refuseHalfPairs(text, value)
     return value
   } catch (error) {
     const why = error instanceof SyntaxError ? error.message : String(error)
-    throw problem('invalid-request', `the body is not JSON: ${why}`, { errors: [{ location: 'body', message: why }] })
+    const sentence = why === TOO_DEEP ? `the body is ${why}` : `the body is not JSON: ${why}`
+    throw problem('invalid-request', sentence, { errors: [{ location: 'body', message: why }] })
   }
 }

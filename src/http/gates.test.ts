@@ -13,7 +13,7 @@ const routes = new Router(
 )
 const byId = (id: string) => operations.find((operation) => operation.id === id)
 const OPEN: Security = {
-  allowedHosts: ['svc.example.org'],
+  allowedHosts: ['svc.example.org', '[fd00::2]'],
   allowedOrigins: ['https://app.example.org'],
   token: undefined,
   readOnly: false,
@@ -70,6 +70,10 @@ const CASES: readonly (readonly [string, Request, string | RegExp])[] = [
   ['an allowed host, however it is written', { id: 'list-cities', headers: { host: 'SVC.example.org.:80' } }, 'passed'],
   ['a loopback name', { id: 'list-cities', headers: { host: 'svc.localhost:1' } }, 'passed'],
   ['IPv6 loopback', { id: 'list-cities', headers: { host: '[::1]:8372' } }, 'passed'],
+  ['IPv6 loopback in long', { id: 'list-cities', headers: { host: '[0:0:0:0:0:0:0:1]' } }, 'passed'],
+  ['an address of IPv6', { id: 'list-cities', headers: { host: '[fd00::2]:8372' } }, 'passed'],
+  ['an address of IPv6 in long', { id: 'list-cities', headers: { host: '[FD00:0::0:2]' } }, 'passed'],
+  ['what only begins like one', { id: 'list-cities', headers: { host: '[fd00::2]x' } }, /^421/],
   [
     'the host is checked before the token',
     { id: 'list-cities', headers: { host: 'evil.example' }, security: { token: 't' } },

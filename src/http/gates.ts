@@ -91,8 +91,10 @@ function checkHost({ host: given }: GateInput, { security }: GateDeps): void {
   throw problem('host-not-allowed', `host "${host}" is not served here; add it to allowed_hosts in supervisor.toml`)
 }
 
+/** Without the port, and an address of IPv6 in its one short form: not every client shortens it. */
 function hostName(host: string): string {
-  return host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
+  const bare = host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
+  return bare.startsWith('[') ? (URL.parse(`http://${bare}`)?.hostname ?? bare) : bare
 }
 
 function applyCors({ header, setHeader }: GateInput, { security }: GateDeps): void {

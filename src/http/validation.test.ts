@@ -78,6 +78,14 @@ for (const [search, fields] of [
   })
 }
 
+test('a query of very many parameters is refused before any of them is looked at, and keeps nobody waiting', () => {
+  const refused = (search: string) => refusedFields(() => parseQuery(search, SCHEMA))
+  for (const part of ['list', 'list=a', 'other=1', '', 'text=%zz'])
+    assert.deepEqual(refused(Array(1_001).fill(part).join('&')), ['query'], part)
+  const full = Array(1_000).fill('a')
+  assert.deepEqual(parseQuery(full.map((one) => `list=${one}`).join('&'), SCHEMA), { list: full })
+})
+
 test('a body that breaks its schema in several places is told all of them', () => {
   const schema = object({ name: string({ minLength: 1 }), deep: object({ list: array(integer()) }) })
   assert.deepEqual(

@@ -8,6 +8,8 @@ import { type Problem, problem } from '../kernel/problem.ts'
 
 const MAX_ERRORS = 20
 const MAX_QUOTED = 200
+/** More than the lists of any operation together take. */
+const MAX_PARAMETERS = 1_000
 /** Of a value with more parts only the first violation is told: one for each part would keep everybody else waiting. */
 const MAX_EXPLAINED_PARTS = 2_000
 
@@ -167,7 +169,8 @@ export function parseQuery(search: string, schema: QuerySchema | undefined): Rec
       })
     } else if (typeOf(declared) === 'array') {
       const list = query[name]
-      query[name] = Array.isArray(list) ? [...list, text] : [text]
+      if (Array.isArray(list)) list.push(text)
+      else query[name] = [text]
     } else if (Object.hasOwn(query, name)) {
       errors.push({ location: `query.${name}`, message: 'is given more than once', value: text.slice(0, MAX_QUOTED) })
     } else {
@@ -179,8 +182,10 @@ export function parseQuery(search: string, schema: QuerySchema | undefined): Rec
 }
 
 function queryPairs(search: string): readonly (readonly [string, string])[] {
-  return search
-    .split('&')
+  const parts = search.split('&', MAX_PARAMETERS + 1)
+  if (parts.length > MAX_PARAMETERS)
+    throw invalid([{ location: 'query', message: `has more than ${MAX_PARAMETERS} parameters` }])
+  return parts
     .filter((pair) => pair !== '')
     .map((pair) => {
       const equals = pair.indexOf('=')

@@ -273,6 +273,35 @@ describe('http', { concurrency: 4 }, () => {
     )
   })
 
+  test('JSON that lies in itself more than 64 times is 400 in every body, and one that does not is taken', async () => {
+    const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`
+    const bodies: readonly (readonly [string, string, (json: string) => string])[] = [
+      ['POST', EVENTS, (json) => `{"type":"http.deep","actor":"test","payload":{"a":${json}}}`],
+      ['POST', '/v0/city/alpha/beads', (json) => `{"title":"deep","metadata":{"a":${json}}}`],
+      ['PATCH', '/v0/city/alpha', (json) => `{"a":${json}}`],
+    ]
+    for (const [method, path, body] of bodies) {
+      for (const levels of [64, 6_000, 500_000]) {
+        const answer = await api().call(method, path, {
+          bytes: body(nested(levels)),
+          headers: { 'content-type': 'application/json' },
+        })
+        assertProblem(answer, 'invalid-request', 'invalid: the body is nested deeper than 64 levels')
+      }
+    }
+    const { status } = await api().post(EVENTS, undefined, {
+      bytes: `{"type":"http.deep","actor":"test","payload":{"a":${nested(62)}}}`,
+      headers: { 'content-type': 'application/json' },
+    })
+    assert.equal(status, 201)
+    assert.equal((await api().get(`${EVENTS}?type=http.deep`)).status, 200)
+    const lines = await api().post('/v0/city/alpha/beads/import', undefined, {
+      bytes: `{"id":"al-deep","title":"deep","x":${nested(64)}}\n`,
+      headers: { 'content-type': 'application/x-ndjson' },
+    })
+    assert.match(lines.text, /nested deeper than 64 levels/)
+  })
+
   test('a chunked body over 1 MiB is 413 while it is still coming, and one of exactly 1 MiB is read', async () => {
     const head = `POST ${EVENTS} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`
     using endless = await new RawConnection(api().url).send(head)

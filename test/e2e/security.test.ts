@@ -1,9 +1,11 @@
 /** Who is let in: tokens, other binds, read-only servers, extra hosts and origins (decision 25, sheet 01 §8). */
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, statSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { OPERATIONS } from '../../src/contract/index.ts'
+import { cli } from '../support/cli.ts'
 import { Api, assertProblem } from '../support/http.ts'
 import { cityIs, newCity, run, runAgain, tokenOf } from '../support/running.ts'
 import { openStream } from '../support/sse.ts'
@@ -67,6 +69,27 @@ for (const args of [['--auth'], ['--bind', '0.0.0.0']]) {
     await cityIs(again.api, 'alpha', 'running')
     const headers = { authorization: `Bearer ${token}` }
     assertProblem(await again.api.get('/v0/cities', { headers }), 'unauthorized')
+  })
+}
+
+/** Addresses of this machine by which it can be reached over IPv6, link-local ones aside. */
+const ipv6 = Object.values(networkInterfaces())
+  .flat()
+  .flatMap((one) => (one?.family === 'IPv6' && one.scopeid === 0 ? [one.address] : []))
+
+const BINDS = new Map<string, readonly string[]>([
+  ...ipv6.map((address) => [address, [`[${address}]`]] as const),
+  ...(ipv6.length === 0 ? [] : [['::', ['[::1]']] as const]),
+  ['localhost', ['127.0.0.1', '[::1]']],
+])
+for (const [bind, names] of BINDS) {
+  test(`bound to ${bind} it says an address that works, also for the command line`, async () => {
+    await using running = await run({ args: ['--bind', bind] })
+    const { hostname } = new URL(running.server.url)
+    assert.ok(names.includes(hostname), running.server.url)
+    assert.equal((await fetch(`${running.server.url}/health`)).status, 200)
+    const listed = await cli(['city', 'list'], { env: { SVC_HOME: running.server.home } })
+    assert.equal(listed.code, 0, listed.err)
   })
 }
 

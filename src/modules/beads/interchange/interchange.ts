@@ -16,6 +16,7 @@ import {
   MAX_TITLE,
   PARENT_CHILD,
 } from '../../../contract/beads.ts'
+import { isTooDeep, TOO_DEEP } from '../../../kernel/json.ts'
 import { MIRRORED_COLUMNS } from '../store/record.ts'
 import { isList, isObject, type Json, type JsonObject, own, parseExact } from './exact-json.ts'
 import { compact, differences, type Leftover, leftoverOf } from './leftover.ts'
@@ -81,6 +82,7 @@ function parseObject(text: string): JsonObject {
     throw new LineFault(`not JSON: ${error instanceof Error ? error.message : String(error)}`)
   }
   if (!isObject(value)) throw new LineFault('not a JSON object')
+  if (isTooDeep(value)) throw new LineFault(TOO_DEEP)
   return value
 }
 
