@@ -58,7 +58,7 @@ function packageVersion(): string {
 const EVERYWHERE = PROBLEM_CODES.filter((code) => OPERATIONS.every((operation) => problemsOf(operation).includes(code)))
 
 function operationsPage(): string {
-  const families = Map.groupBy(OPERATIONS, (operation) => operation.family)
+  const families = Map.groupBy(OPERATIONS, ({ family }) => family.name)
   const sections = [...families].map(([family, operations]) => `## ${family}\n\n${operationsTable(operations)}`)
   const intro = `Every operation of the API. Fields and examples: \`openapi.json\`, or \`/docs\` of a running server. Besides the problems listed, every operation can answer ${codeList(EVERYWHERE)}.`
   return page('Operations', intro, sections)

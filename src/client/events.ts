@@ -13,8 +13,6 @@ export type AnyEvent = EventEnvelope & { readonly city?: string }
 export interface EventFilters {
   readonly type?: readonly string[] | undefined
   readonly since?: string | undefined
-  /** `key=value`, of lists: the server looks for it in the whole log. */
-  readonly payloadMatch?: readonly string[] | undefined
   /** Resume point: a sequence number in a city, a composite cursor over all. */
   readonly after?: string | undefined
 }
@@ -39,14 +37,8 @@ export interface PageRequest extends EventFilters {
 /** One page of events, and the head they were read at. */
 export async function listEventPage(client: Client, scope: EventScope, request: PageRequest): Promise<EventPage> {
   const { limit, order, cursor, since, after, signal } = request
-  const query = {
-    limit,
-    order,
-    cursor,
-    since,
-    type: unlessEmpty(request.type),
-    payload_match: unlessEmpty(request.payloadMatch),
-  }
+  const type = request.type === undefined || request.type.length === 0 ? undefined : [...request.type]
+  const query = { limit, order, cursor, since, type }
   if (scope.city === undefined) {
     const { body } = await client.call('list-events', { query: { ...query, after_cursor: after }, signal })
     return { ...pageOf(body), head: body.event_cursor }
@@ -61,9 +53,6 @@ export async function listEventPage(client: Client, scope: EventScope, request: 
   if (head === null) throw new DecodeError('missing X-SVC-Index header')
   return { ...pageOf(body), head }
 }
-
-const unlessEmpty = (values: readonly string[] | undefined) =>
-  values === undefined || values.length === 0 ? undefined : [...values]
 
 interface ListBody {
   readonly items: readonly AnyEvent[]
@@ -91,7 +80,7 @@ export async function eventHead(client: Client, scope: EventScope, signal: Abort
 }
 
 /** What `follow` needs to stream a scope from a resume point. */
-export function streamOf(scope: EventScope, filters: Omit<EventFilters, 'since' | 'payloadMatch'>) {
+export function streamOf(scope: EventScope, filters: Omit<EventFilters, 'since'>) {
   const type = filters.type
   if (scope.city === undefined) {
     return { operation: 'stream-events', params: {}, query: { type, after_cursor: filters.after } } as const

@@ -1,8 +1,8 @@
 /** Agents: who can work. Definitions live in the files of the city; what they do is observed (sheet 04 §1). */
 
+import { family, qualified } from './base/family.ts'
 import { mergePatchBody } from './base/merge-patch.ts'
-import { CityNameParam, Revision, Timestamp } from './base/names.ts'
-import { operation } from './base/operation.ts'
+import { CityNameParam, QualifiedName, Revision, Timestamp } from './base/names.ts'
 import { BlockingQuery, listBody, PageQuery } from './base/paging.ts'
 import {
   array,
@@ -116,38 +116,32 @@ export const DeletedAgent = component('DeletedAgent', {
   revision: string({ description: 'Of the configuration without it.' }),
 })
 
-const path = '/v0/city/{cityName}/agents'
-const family = 'Agents'
-const cityParams = object({ cityName: CityNameParam })
-
-/** An agent of the city has one segment, one of a rig two; each has operations of its own (spec §4). */
-const plain = {
-  path: `${path}/{agent}`,
-  params: object({
+const agents = family(
+  { name: 'Agents', about: 'The agents of a city: what each runs, and its output.' },
+  '/v0/city/{cityName}/agents',
+  {
     cityName: CityNameParam,
-    agent: string({ minLength: 1, description: 'Name of an agent of the city.', examples: ['worker'] }),
-  }),
-} as const
-const qualified = {
-  path: `${path}/{dir}/{base}`,
-  params: object({
-    cityName: CityNameParam,
-    dir: string({ minLength: 1, description: 'Rig.', examples: ['shop'] }),
-    base: string({ minLength: 1, description: 'Name of the agent in the rig.', examples: ['worker'] }),
-  }),
-} as const
+    agent: string({
+      minLength: 1,
+      description: 'Name of the agent; one of a rig is `<rig>/<name>`, its slash written `%2F`.',
+      examples: ['worker'],
+    }),
+  },
+  {},
+)
+/** What answers with the definition, or changes it. */
+const defined = agents.with({ replies: { 200: AgentResponse }, replyHeaders: ['X-SVC-Index', 'ETag'] })
+const agent = defined.at('/{agent}', { problems: ['agent-not-found'] })
+const edit = agent.with({ headers: ['If-Match'], problems: ['pack-derived', 'conflict-config', 'invalid-config'] })
+const hold = agent.with({
+  description: 'Written into the files: an agent of a pack gets a patch.',
+  problems: ['conflict-config'],
+})
+const output = agents.at('/{agent}/output', { problems: ['agent-not-found', 'ambiguous-session'] })
 
-const item = { replies: { 200: AgentResponse }, replyHeaders: ['X-SVC-Index', 'ETag'], family } as const
-const refusals = ['agent-not-found', 'pack-derived', 'conflict-config', 'invalid-config'] as const
-
-export const listAgents = operation({
-  id: 'list-agents',
-  method: 'GET',
-  path,
-  family,
+export const listAgents = agents.get('list-agents', '', {
   summary: 'List agents',
   description: 'By name; an agent with several sessions is followed by its instances.',
-  params: cityParams,
   query: object({
     pool: optional(string({ minLength: 1, description: 'Instances of this agent.' })),
     rig: optional(string({ minLength: 1, description: 'Agents of this rig.' })),
@@ -161,14 +155,9 @@ export const listAgents = operation({
   problems: ['rig-not-found', 'invalid-cursor'],
 })
 
-export const createAgent = operation({
-  ...item,
-  id: 'create-agent',
-  method: 'POST',
-  path,
+export const createAgent = defined.post('create-agent', '', {
   summary: 'Define an agent',
   description: 'Writes `agents/<name>/agent.toml`, or `[[agent]]` of the rig.',
-  params: cityParams,
   body: AgentCreateRequest,
   headers: ['Idempotency-Key', 'If-Match'],
   replies: { 201: AgentResponse },
@@ -176,152 +165,59 @@ export const createAgent = operation({
   emits: ['agent.created', 'config.reloaded'],
 })
 
-const getting = {
-  ...item,
-  method: 'GET',
+export const getAgent = agent.get('get-agent', '', {
   summary: 'Get an agent',
   description: 'Also an instance of one, by its own name while its session is open.',
-  problems: ['agent-not-found'],
-} as const
-export const getAgent = operation({ ...getting, id: 'get-agent', path: plain.path, params: plain.params })
-export const getAgentQualified = operation({
-  ...getting,
-  id: 'get-agent-qualified',
-  path: qualified.path,
-  params: qualified.params,
 })
 
-const replacing = {
-  ...item,
-  method: 'PUT',
+export const replaceAgent = edit.put('replace-agent', '', {
   summary: 'Replace the definition of an agent',
   description: 'What the body does not name is no longer set. Written to the files of the city and applied at once.',
   body: AgentDefinition,
-  headers: ['If-Match'],
-  problems: refusals,
   emits: ['agent.updated', 'config.reloaded'],
-} as const
-export const replaceAgent = operation({ ...replacing, id: 'replace-agent', path: plain.path, params: plain.params })
-export const replaceAgentQualified = operation({
-  ...replacing,
-  id: 'replace-agent-qualified',
-  path: qualified.path,
-  params: qualified.params,
 })
 
-const patching = {
-  ...item,
-  method: 'PATCH',
+export const patchAgent = edit.patch('patch-agent', '', {
   summary: 'Change the definition of an agent',
   description:
     'JSON Merge Patch: `null` removes a field, an absent one stays. Written to the files of the city and applied at once.',
   body: AgentPatchRequest,
-  headers: ['If-Match'],
-  problems: refusals,
   emits: ['agent.updated', 'config.reloaded'],
-} as const
-export const patchAgent = operation({ ...patching, id: 'patch-agent', path: plain.path, params: plain.params })
-export const patchAgentQualified = operation({
-  ...patching,
-  id: 'patch-agent-qualified',
-  path: qualified.path,
-  params: qualified.params,
 })
 
-const deleting = {
-  ...item,
-  method: 'DELETE',
+export const deleteAgent = edit.delete('delete-agent', '', {
   summary: 'Remove the definition of an agent',
   description: 'Its sessions are closed.',
-  headers: ['If-Match'],
   replies: { 200: DeletedAgent },
-  problems: [...refusals, 'still-referenced'],
+  problems: ['still-referenced'],
   emits: ['agent.deleted', 'session.closed', 'config.reloaded'],
-} as const
-export const deleteAgent = operation({ ...deleting, id: 'delete-agent', path: plain.path, params: plain.params })
-export const deleteAgentQualified = operation({
-  ...deleting,
-  id: 'delete-agent-qualified',
-  path: qualified.path,
-  params: qualified.params,
 })
 
-const suspending = {
-  ...item,
-  method: 'POST',
-  description: 'Written into the files: an agent of a pack gets a patch.',
-  problems: ['agent-not-found', 'conflict-config'],
-} as const
-export const suspendAgent = operation({
-  ...suspending,
-  id: 'suspend-agent',
-  path: `${plain.path}/suspend`,
+export const suspendAgent = hold.post('suspend-agent', '/suspend', {
   summary: 'Suspend an agent: its sessions finish and no new one starts',
-  params: plain.params,
   emits: ['agent.suspended', 'config.reloaded'],
 })
-export const suspendAgentQualified = operation({
-  ...suspending,
-  id: 'suspend-agent-qualified',
-  path: `${qualified.path}/suspend`,
-  summary: 'Suspend an agent of a rig',
-  params: qualified.params,
-  emits: ['agent.suspended', 'config.reloaded'],
-})
-export const resumeAgent = operation({
-  ...suspending,
-  id: 'resume-agent',
-  path: `${plain.path}/resume`,
+
+export const resumeAgent = hold.post('resume-agent', '/resume', {
   summary: 'Let a suspended agent work again',
-  params: plain.params,
-  emits: ['agent.resumed', 'config.reloaded'],
-})
-export const resumeAgentQualified = operation({
-  ...suspending,
-  id: 'resume-agent-qualified',
-  path: `${qualified.path}/resume`,
-  summary: 'Let a suspended agent of a rig work again',
-  params: qualified.params,
   emits: ['agent.resumed', 'config.reloaded'],
 })
 
-const outputQuery = object({
-  limit: optional(
-    integer({
-      minimum: 0,
-      maximum: 1000,
-      default: 100,
-      description: 'Entries of the page; 0 means the default.',
-    }),
-  ),
-  before: optional(string({ maxLength: 256, description: 'Turns before this entry.' })),
-  after: optional(string({ maxLength: 256, description: 'Turns after this entry; not with `before`.' })),
-})
-const output = {
-  method: 'GET',
-  family,
+export const getAgentOutput = output.get('get-agent-output', '', {
   summary: 'Read what an agent said and did',
   description: 'Of its session that runs, else of its last one.',
-  query: outputQuery,
+  query: object({
+    limit: optional(
+      integer({ minimum: 0, maximum: 1000, default: 100, description: 'Entries of the page; 0 means the default.' }),
+    ),
+    before: optional(string({ maxLength: 256, description: 'Turns before this entry.' })),
+    after: optional(string({ maxLength: 256, description: 'Turns after this entry; not with `before`.' })),
+  }),
   replies: { 200: AgentOutputResponse },
-  problems: ['agent-not-found', 'ambiguous-session', 'transcript-cursor-invalidated'],
-} as const
-export const getAgentOutput = operation({
-  ...output,
-  id: 'get-agent-output',
-  path: `${plain.path}/output`,
-  params: plain.params,
-})
-export const getAgentOutputQualified = operation({
-  ...output,
-  id: 'get-agent-output-qualified',
-  path: `${qualified.path}/output`,
-  params: qualified.params,
+  problems: ['transcript-cursor-invalidated'],
 })
 
-const stream = {
-  method: 'GET',
-  family,
+export const streamAgentOutput = output.get('stream-agent-output', '/stream', {
   summary: 'Follow an agent',
   description:
     'Server-sent events: what there is, then what comes, over the sessions of the agent one after the other. With `SVC-Agent-Status: stopped` nothing runs and the transcript is replayed; the stream goes on when it starts.',
@@ -349,38 +245,20 @@ const stream = {
     { event: 'ended', data: StreamEndedFrame, description: 'A session of it ended; the stream goes on.' },
     { event: 'heartbeat', data: HeartbeatEvent, description: 'Every 15 s.' },
   ],
-  problems: ['agent-not-found', 'ambiguous-session', 'invalid-cursor'],
-} as const
-export const streamAgentOutput = operation({
-  ...stream,
-  id: 'stream-agent-output',
-  path: `${plain.path}/output/stream`,
-  params: plain.params,
-})
-export const streamAgentOutputQualified = operation({
-  ...stream,
-  id: 'stream-agent-output-qualified',
-  path: `${qualified.path}/output/stream`,
-  params: qualified.params,
+  problems: ['invalid-cursor'],
 })
 
 export const agentOperations = [
   listAgents,
   createAgent,
-  getAgent,
-  getAgentQualified,
-  replaceAgent,
-  replaceAgentQualified,
-  patchAgent,
-  patchAgentQualified,
-  deleteAgent,
-  deleteAgentQualified,
-  suspendAgent,
-  suspendAgentQualified,
-  resumeAgent,
-  resumeAgentQualified,
-  getAgentOutput,
-  getAgentOutputQualified,
-  streamAgentOutput,
-  streamAgentOutputQualified,
+  ...qualified('agent', QualifiedName, [
+    getAgent,
+    replaceAgent,
+    patchAgent,
+    deleteAgent,
+    suspendAgent,
+    resumeAgent,
+    getAgentOutput,
+    streamAgentOutput,
+  ]),
 ] as const

@@ -1,7 +1,8 @@
 /** Beads: units of work, their dependencies, who has them and what is ready (sheet 03 §§1–5; decisions 42–48). */
 
+import { family } from './base/family.ts'
 import { CityNameParam, Timestamp } from './base/names.ts'
-import { LINES_TYPE, operation } from './base/operation.ts'
+import { LINES_TYPE } from './base/operation.ts'
 import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
 import {
   anything,
@@ -400,11 +401,22 @@ export const BeadLine = openObject(
   { $id: 'BeadLine' },
 )
 
-const base = '/v0/city/{cityName}/beads'
-const item = `${base}/{id}`
-const cityParams = object({ cityName: CityNameParam })
-const id = string({ minLength: 1, maxLength: 256, description: 'Id of the bead.', examples: ['al-x1y'] })
-const params = object({ cityName: CityNameParam, id })
+const id = (description: string) => string({ minLength: 1, maxLength: 256, description, examples: ['al-x1y'] })
+const beads = family(
+  { name: 'Beads', about: 'Units of work: their fields, dependencies, labels, queries and hooks.' },
+  '/v0/city/{cityName}/beads',
+  {
+    cityName: CityNameParam,
+    id: id('Id of the bead.'),
+    rootID: id('Id of the root.'),
+    dependsOnId: string({ minLength: 1, maxLength: 256, description: 'What it depends on.', examples: ['al-z9k'] }),
+    label: string({ minLength: 1, maxLength: MAX_LABEL, description: 'Exact text.', examples: ['ui'] }),
+  },
+  { replyHeaders: ['X-SVC-Index'] },
+)
+const bead = beads.at('/{id}', { problems: ['bead-not-found'] })
+const edit = bead.with({ headers: ['If-Match'], replyHeaders: ['ETag'] })
+const change = edit.with({ replies: { 200: Bead } })
 
 /** Filters of the list that also make sense where only ready beads are looked at. */
 const sharedFilters = {
@@ -442,50 +454,32 @@ const listFilters = {
 }
 
 const ListBodyBead = listBody('ListBodyBead', Bead)
-const ITEM_HEADERS = ['X-SVC-Index', 'ETag'] as const
-const edited = ['bead-not-found'] as const
 const UPDATED = ['bead.updated'] as const
 
-export const listBeads = operation({
-  id: 'list-beads',
-  method: 'GET',
-  path: base,
-  family: 'Beads',
+export const listBeads = beads.get('list-beads', '', {
   summary: 'List beads',
   description:
     'Newest first. All filters must hold; closed beads are left out unless `all` or `status` says otherwise.',
-  params: cityParams,
   query: object({ ...BlockingQuery, ...PageQuery, ...OrderQuery, ...listFilters }),
   replies: { 200: ListBodyBead },
-  replyHeaders: ['X-SVC-Index'],
   problems: ['invalid-cursor', 'rig-not-found'],
 })
 
-export const createBead = operation({
-  id: 'create-bead',
-  method: 'POST',
-  path: base,
-  family: 'Beads',
+export const createBead = beads.post('create-bead', '', {
   summary: 'Create a bead',
   description: 'Its id begins with the prefix of the city, or of its `rig`. `needs` and `parent` must be there.',
-  params: cityParams,
   body: BeadCreateRequest,
   headers: ['Idempotency-Key'],
   replies: { 201: Bead },
-  replyHeaders: ITEM_HEADERS,
+  replyHeaders: ['ETag'],
   problems: ['rig-not-found', 'bead-not-found'],
   emits: ['bead.created'],
 })
 
-export const listReadyBeads = operation({
-  id: 'list-ready-beads',
-  method: 'GET',
-  path: `${base}/ready`,
-  family: 'Beads',
+export const listReadyBeads = beads.get('list-ready-beads', '/ready', {
   summary: 'List ready beads',
   description:
     'Open work with nothing in its way: most urgent first, then oldest. `sort=oldest` leaves the priority out of it.',
-  params: cityParams,
   query: object({
     ...BlockingQuery,
     ...PageQuery,
@@ -499,19 +493,13 @@ export const listReadyBeads = operation({
     ),
   }),
   replies: { 200: ListBodyBead },
-  replyHeaders: ['X-SVC-Index'],
   problems: ['invalid-cursor', 'rig-not-found'],
 })
 
-export const queryBeads = operation({
-  id: 'query-beads',
-  method: 'GET',
-  path: `${base}/query`,
-  family: 'Beads',
+export const queryBeads = beads.get('query-beads', '/query', {
   summary: 'Query beads',
   description:
     'Beads that satisfy an expression such as `status=open AND priority<2 AND (label:ui OR "cache")`; newest first. Without a word about the status closed beads are left out unless `all`.',
-  params: cityParams,
   query: object({
     q: string({ minLength: 1, maxLength: 4_096, description: 'The expression.' }),
     all: optional(boolean({ description: 'Closed beads too.' })),
@@ -520,69 +508,43 @@ export const queryBeads = operation({
     ...OrderQuery,
   }),
   replies: { 200: ListBodyBead },
-  replyHeaders: ['X-SVC-Index'],
   problems: ['invalid-cursor'],
 })
 
-export const listHook = operation({
-  id: 'list-hook',
-  method: 'GET',
-  path: `${base}/hook`,
-  family: 'Beads',
+export const listHook = beads.get('list-hook', '/hook', {
   summary: 'List what is on a hook',
   description:
     'What an agent would be given, in that order: work under way, work handed to it, work of its pool. A session is known by its id: its own name and its pool need not be said.',
-  params: cityParams,
   query: object({
     agent: text(MAX_PERSON, 'Who asks: agent, pool or person.'),
     session_id: optional(text(256, 'Session that asks.')),
     session_name: optional(text(256, 'Its name.')),
   }),
   replies: { 200: listBody('ListBodyHookBead', HookBead) },
-  replyHeaders: ['X-SVC-Index'],
-  problems: [],
 })
 
-export const claimHook = operation({
-  id: 'claim-hook',
-  method: 'POST',
-  path: `${base}/hook/claim`,
-  family: 'Beads',
+export const claimHook = beads.post('claim-hook', '/hook/claim', {
   summary: 'Claim the next work on a hook',
   description: 'The first of the hook that can be claimed, claimed; or `drain` where there is nothing to do.',
-  params: cityParams,
   body: HookClaimRequest,
   replies: { 200: HookClaimResponse },
-  replyHeaders: ['X-SVC-Index'],
-  problems: [],
   emits: ['bead.claimed', 'bead.updated', 'bead.claim_rejected'],
 })
 
-export const createBeadBatch = operation({
-  id: 'create-bead-batch',
-  method: 'POST',
-  path: `${base}/batch`,
-  family: 'Beads',
+export const createBeadBatch = beads.post('create-bead-batch', '/batch', {
   summary: 'Create many beads and their edges',
   description: 'All or nothing. Nodes name each other by key.',
-  params: cityParams,
   body: BeadBatchRequest,
   headers: ['Idempotency-Key'],
   replies: { 201: BeadBatchResponse },
-  replyHeaders: ['X-SVC-Index'],
   problems: ['rig-not-found', 'bead-not-found', 'dependency-cycle'],
   emits: ['bead.created', 'bead.updated'],
 })
 
-export const importBeads = operation({
-  id: 'import-beads',
-  method: 'POST',
-  path: `${base}/import`,
-  family: 'Beads',
+export const importBeads = beads.post('import-beads', '/import', {
   summary: 'Import beads',
   description:
     'One JSON object a line, as the bd tool writes them: `application/x-ndjson`, at most 1 MiB a line. A bad line does not poison the rest; the same file twice changes nothing. Lines are taken in as they come: where the upload breaks off, those before it are in.',
-  params: cityParams,
   query: object({
     rig: optional(text(64, 'Rig whose beads these are; by their prefixes where absent.')),
     mode: optional(
@@ -595,7 +557,6 @@ export const importBeads = operation({
   bodyStream: 'ndjson',
   bodyLimit: MAX_IMPORT_BYTES,
   replies: { 200: BeadImportResponse },
-  replyHeaders: ['X-SVC-Index'],
   problems: ['rig-not-found'],
   emits: ['bead.created', 'bead.updated', 'bead.closed'],
 })
@@ -603,209 +564,114 @@ export const importBeads = operation({
 // Closed beads are part of it anyway.
 const { all: _all, ...exportFilters } = listFilters
 
-export const exportBeads = operation({
-  id: 'export-beads',
-  method: 'GET',
-  path: `${base}/export`,
-  family: 'Beads',
+export const exportBeads = beads.get('export-beads', '/export', {
   summary: 'Export beads',
   description:
     'One JSON object a line, sorted by id, in the shape of the bd tool; closed beads too, ephemeral ones only where asked.',
-  params: cityParams,
   query: object({
     ...exportFilters,
     ephemeral: optional(choice(['only', 'include'], { description: 'Left out where absent.' })),
   }),
   mediaType: LINES_TYPE,
   replies: { 200: BeadLine },
-  replyHeaders: ['X-SVC-Index'],
   problems: ['rig-not-found'],
 })
 
-export const getBeadGraph = operation({
-  id: 'get-bead-graph',
-  method: 'GET',
-  path: `${base}/graph/{rootID}`,
-  family: 'Beads',
+export const getBeadGraph = beads.get('get-bead-graph', '/graph/{rootID}', {
   summary: 'Get a graph of beads',
   description: 'A root, what belongs to it (see `membership`), and the edges between them.',
-  params: object({
-    cityName: CityNameParam,
-    rootID: string({ minLength: 1, maxLength: 256, description: 'Id of the root.', examples: ['al-x1y'] }),
-  }),
   replies: { 200: BeadGraphResponse },
-  replyHeaders: ['X-SVC-Index'],
   problems: ['bead-not-found'],
 })
 
-export const getBead = operation({
-  id: 'get-bead',
-  method: 'GET',
-  path: item,
-  family: 'Beads',
+export const getBead = bead.get('get-bead', '', {
   summary: 'Get a bead',
   description: 'The ETag is its `revision`, for `If-Match`.',
-  params,
   replies: { 200: Bead },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['bead-not-found'],
+  replyHeaders: ['ETag'],
 })
 
-export const patchBead = operation({
-  id: 'patch-bead',
-  method: 'PATCH',
-  path: item,
-  family: 'Beads',
+export const patchBead = change.patch('patch-bead', '', {
   summary: 'Change a bead',
   description: 'JSON Merge Patch. `status` follows the same rules as closing and reopening.',
-  params,
   body: BeadPatchRequest,
-  headers: ['If-Match'],
-  replies: { 200: Bead },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['bead-not-found', 'conflict-wrong-state', 'dependency-cycle'],
+  problems: ['conflict-wrong-state', 'dependency-cycle'],
   emits: ['bead.updated', 'bead.closed', 'bead.reopened'],
 })
 
-export const deleteBead = operation({
-  id: 'delete-bead',
-  method: 'DELETE',
-  path: item,
-  family: 'Beads',
+export const deleteBead = bead.delete('delete-bead', '', {
   summary: 'Delete a bead',
   description: 'For good, with its edges and comments. Refused while open beads, children or convoys refer to it.',
-  params,
   query: object({ cascade: optional(boolean({ description: 'Delete its children too, and drop edges to them.' })) }),
   headers: ['If-Match'],
   replies: { 200: DeletedBead },
-  replyHeaders: ['X-SVC-Index'],
-  problems: ['bead-not-found', 'still-referenced'],
+  problems: ['still-referenced'],
   emits: ['bead.deleted', 'bead.updated'],
 })
 
-export const closeBead = operation({
-  id: 'close-bead',
-  method: 'POST',
-  path: `${item}/close`,
-  family: 'Beads',
+export const closeBead = change.post('close-bead', '/close', {
   summary: 'Close a bead',
   description: 'A bead that is closed stays as it is.',
-  params,
   body: BeadCloseRequest,
   bodyOptional: true,
-  headers: ['If-Match'],
-  replies: { 200: Bead },
-  replyHeaders: ITEM_HEADERS,
-  problems: edited,
   emits: ['bead.closed', 'bead.updated'],
 })
 
-export const reopenBead = operation({
-  id: 'reopen-bead',
-  method: 'POST',
-  path: `${item}/reopen`,
-  family: 'Beads',
+export const reopenBead = change.post('reopen-bead', '/reopen', {
   summary: 'Reopen a bead',
   description: 'Open again and nobody’s; what depends on it is blocked again.',
-  params,
-  headers: ['If-Match'],
-  replies: { 200: Bead },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['bead-not-found', 'conflict-wrong-state'],
+  problems: ['conflict-wrong-state'],
   emits: ['bead.updated', 'bead.reopened'],
 })
 
-export const assignBead = operation({
-  id: 'assign-bead',
-  method: 'POST',
-  path: `${item}/assign`,
-  family: 'Beads',
+export const assignBead = change.post('assign-bead', '/assign', {
   summary: 'Assign a bead',
   description: 'Its status stays. With `expected_assignee` it is a hand-over, which fails where somebody else has it.',
-  params,
   body: BeadAssignRequest,
-  headers: ['If-Match'],
-  replies: { 200: Bead },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['bead-not-found', 'conflict-assignee'],
+  problems: ['conflict-assignee'],
   emits: UPDATED,
 })
 
-export const routeBead = operation({
-  id: 'route-bead',
-  method: 'POST',
-  path: `${item}/route`,
-  family: 'Beads',
+export const routeBead = edit.post('route-bead', '/route', {
   summary: 'Route a bead to an agent or pool',
   description:
     'Sets `svc.routed_to`, which `hook` looks at; `null` takes it away. A target that is not configured is a warning, no refusal.',
-  params,
   body: BeadRouteRequest,
-  headers: ['If-Match'],
   replies: { 200: RoutedBead },
-  replyHeaders: ITEM_HEADERS,
-  problems: edited,
   emits: UPDATED,
 })
 
-export const claimBead = operation({
-  id: 'claim-bead',
-  method: 'POST',
-  path: `${item}/claim`,
-  family: 'Beads',
+export const claimBead = edit.post('claim-bead', '/claim', {
   summary: 'Claim a bead',
   description:
     'Takes it if nobody has it, for as long as the lease is renewed; for who has it already it renews the lease. Sessions that share a name, such as that of their pool, take nothing from each other.',
-  params,
   body: BeadClaimRequest,
-  headers: ['If-Match'],
   replies: { 200: BeadClaimResponse },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['bead-not-found', 'conflict-claimed', 'conflict-wrong-state'],
+  problems: ['conflict-claimed', 'conflict-wrong-state'],
   emits: ['bead.claimed', 'bead.updated', 'bead.claim_rejected'],
 })
 
-export const heartbeatBead = operation({
-  id: 'heartbeat-bead',
-  method: 'POST',
-  path: `${item}/heartbeat`,
-  family: 'Beads',
+export const heartbeatBead = change.post('heartbeat-bead', '/heartbeat', {
   summary: 'Renew the lease of a claim',
   description: 'Changes nothing but `lease_expires_at`, and tells nobody.',
-  params,
   body: BeadHeartbeatRequest,
   bodyOptional: true,
-  headers: ['If-Match'],
-  replies: { 200: Bead },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['bead-not-found', 'conflict-claimed', 'conflict-wrong-state'],
+  problems: ['conflict-claimed', 'conflict-wrong-state'],
 })
 
-export const releaseBead = operation({
-  id: 'release-bead',
-  method: 'POST',
-  path: `${item}/release`,
-  family: 'Beads',
+export const releaseBead = edit.post('release-bead', '/release', {
   summary: 'Give a claimed bead back',
   description: 'It is open and unassigned again. With `assignee`, only if that one holds it.',
-  params,
   body: BeadReleaseRequest,
   bodyOptional: true,
-  headers: ['If-Match'],
   replies: { 200: BeadReleaseResponse },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['bead-not-found', 'conflict-claimed', 'conflict-wrong-state'],
+  problems: ['conflict-claimed', 'conflict-wrong-state'],
   emits: ['bead.released', 'bead.updated'],
 })
 
-export const listBeadDeps = operation({
-  id: 'list-bead-deps',
-  method: 'GET',
-  path: `${item}/deps`,
-  family: 'Beads',
+export const listBeadDeps = bead.get('list-bead-deps', '/deps', {
   summary: 'List the dependencies of a bead',
   description: 'Edges with the status of what is at their other end; `direction` says which ones.',
-  params,
   query: object({
     direction: optional(
       choice(['down', 'up', 'both'], { description: '`down`: what it depends on; `up`: what depends on it.' }),
@@ -813,115 +679,50 @@ export const listBeadDeps = operation({
     type: optional(DepType),
   }),
   replies: { 200: BeadDepsResponse },
-  replyHeaders: ['X-SVC-Index'],
-  problems: ['bead-not-found'],
 })
 
-export const addBeadDep = operation({
-  id: 'add-bead-dep',
-  method: 'POST',
-  path: `${item}/deps`,
-  family: 'Beads',
+export const addBeadDep = change.post('add-bead-dep', '/deps', {
   summary: 'Add a dependency',
   description:
     'The bead depends on another. Between two beads there is one edge, whose type this replaces, and a `parent-child` edge beside it.',
-  params,
   body: BeadDepRequest,
-  headers: ['If-Match'],
-  replies: { 200: Bead },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['bead-not-found', 'dependency-cycle'],
+  problems: ['dependency-cycle'],
   emits: UPDATED,
 })
 
-export const removeBeadDep = operation({
-  id: 'remove-bead-dep',
-  method: 'DELETE',
-  path: `${item}/deps/{dependsOnId}`,
-  family: 'Beads',
+export const removeBeadDep = change.delete('remove-bead-dep', '/deps/{dependsOnId}', {
   summary: 'Remove a dependency',
   description: 'Of one type, or of all types. One that is not there is no failure.',
-  params: object({
-    cityName: CityNameParam,
-    id,
-    dependsOnId: string({
-      minLength: 1,
-      maxLength: 256,
-      description: 'What it depends on.',
-      examples: ['al-z9k'],
-    }),
-  }),
   query: object({ type: optional(DepType) }),
-  headers: ['If-Match'],
-  replies: { 200: Bead },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['bead-not-found'],
   emits: UPDATED,
 })
 
-const labelParams = object({
-  cityName: CityNameParam,
-  id,
-  label: string({ minLength: 1, maxLength: MAX_LABEL, description: 'Exact text.', examples: ['ui'] }),
-})
-
-export const addBeadLabel = operation({
-  id: 'add-bead-label',
-  method: 'PUT',
-  path: `${item}/labels/{label}`,
-  family: 'Beads',
+export const addBeadLabel = change.put('add-bead-label', '/labels/{label}', {
   summary: 'Put a label on a bead',
   description: 'One that it has already is no change, and no event.',
-  params: labelParams,
-  headers: ['If-Match'],
-  replies: { 200: Bead },
-  replyHeaders: ITEM_HEADERS,
-  problems: edited,
   emits: UPDATED,
 })
 
-export const removeBeadLabel = operation({
-  id: 'remove-bead-label',
-  method: 'DELETE',
-  path: `${item}/labels/{label}`,
-  family: 'Beads',
+export const removeBeadLabel = change.delete('remove-bead-label', '/labels/{label}', {
   summary: 'Take a label off a bead',
   description: 'One that it does not have is no change, and no event.',
-  params: labelParams,
-  headers: ['If-Match'],
-  replies: { 200: Bead },
-  replyHeaders: ITEM_HEADERS,
-  problems: edited,
   emits: UPDATED,
 })
 
-export const listBeadComments = operation({
-  id: 'list-bead-comments',
-  method: 'GET',
-  path: `${item}/comments`,
-  family: 'Beads',
+export const listBeadComments = bead.get('list-bead-comments', '/comments', {
   summary: 'List the comments of a bead',
   description: 'Oldest first.',
-  params,
   query: object({ ...PageQuery }),
   replies: { 200: listBody('ListBodyBeadComment', BeadComment) },
-  replyHeaders: ['X-SVC-Index'],
-  problems: ['bead-not-found', 'invalid-cursor'],
+  problems: ['invalid-cursor'],
 })
 
-export const addBeadComment = operation({
-  id: 'add-bead-comment',
-  method: 'POST',
-  path: `${item}/comments`,
-  family: 'Beads',
+export const addBeadComment = bead.post('add-bead-comment', '/comments', {
   summary: 'Comment on a bead',
   description: 'Emits `bead.updated` with `changed: ["comments"]`.',
-  params,
   body: BeadCommentRequest,
   headers: ['Idempotency-Key'],
   replies: { 201: BeadComment },
-  replyHeaders: ['X-SVC-Index'],
-  problems: edited,
   emits: UPDATED,
 })
 

@@ -1,7 +1,7 @@
 /** Cities: registry and lifecycle (spec §3, §4; sheet 01 §§2–5; decisions 12, 17–21). */
 
+import { family } from './base/family.ts'
 import { CityName, CityNameParam, durationSchema, Revision, Timestamp } from './base/names.ts'
-import { operation } from './base/operation.ts'
 import { BlockingQuery, listBody, PageQuery } from './base/paging.ts'
 import { ErrorDetail } from './base/problems.ts'
 import {
@@ -176,13 +176,18 @@ export const CityStopResult = component('CityStopResult', {
 })
 export type CityStopResult = Static<typeof CityStopResult>
 
-const params = object({ cityName: CityNameParam })
+const cities = family(
+  { name: 'Cities', about: 'The registry of cities and their lifecycle: create, adopt, start, stop, unregister.' },
+  '/v0',
+  { cityName: CityNameParam },
+  {},
+)
+const city = cities.at('/city/{cityName}', {})
+/** What works on a city that does not run. */
+const registered = city.with({ city: 'registered', problems: ['city-not-found'] })
+const request = registered.with({ headers: ['Idempotency-Key'], replies: { 202: AsyncAcceptedResponse } })
 
-export const listCities = operation({
-  id: 'list-cities',
-  method: 'GET',
-  path: '/v0/cities',
-  family: 'Cities',
+export const listCities = cities.get('list-cities', '/cities', {
   summary: 'List cities',
   description: 'Every registered city, by name, whatever its state.',
   query: object(PageQuery),
@@ -190,11 +195,7 @@ export const listCities = operation({
   problems: ['invalid-cursor'],
 })
 
-export const adoptCity = operation({
-  id: 'adopt-city',
-  method: 'POST',
-  path: '/v0/cities',
-  family: 'Cities',
+export const adoptCity = cities.post('adopt-city', '/cities', {
   summary: 'Register an existing city directory',
   description: 'Ends as `city.create` does. Answers 200 with the city where it is registered already under that name.',
   body: CityAdoptRequest,
@@ -204,11 +205,7 @@ export const adoptCity = operation({
   emits: ['city.created', 'request.result.city.create', 'request.failed'],
 })
 
-export const createCity = operation({
-  id: 'create-city',
-  method: 'POST',
-  path: '/v0/city',
-  family: 'Cities',
+export const createCity = cities.post('create-city', '/city', {
   summary: 'Create a city',
   description:
     'Scaffolds the directory and registers the city before the 202; the rest is the reconciler’s work. Exactly one terminal event follows: `request.result.city.create` or `request.failed`.',
@@ -226,122 +223,68 @@ export const createCity = operation({
   emits: ['city.created', 'request.result.city.create', 'request.failed'],
 })
 
-export const getCity = operation({
-  id: 'get-city',
-  method: 'GET',
-  path: '/v0/city/{cityName}',
-  family: 'Cities',
+export const getCity = city.get('get-city', '', {
   summary: 'Get a city',
   description:
     'Its registry entry, lifecycle state and last error, while it runs; `GET /v0/cities` lists those that do not, too.',
-  params,
   replies: { 200: CityGetResponse },
   replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: [],
 })
 
-export const patchCity = operation({
-  id: 'patch-city',
-  method: 'PATCH',
-  path: '/v0/city/{cityName}',
-  family: 'Cities',
+export const patchCity = city.patch('patch-city', '', {
   summary: 'Suspend or resume a city',
   description: 'JSON Merge Patch; an empty object changes nothing.',
-  params,
   body: CityPatchRequest,
   headers: ['If-Match'],
   replies: { 200: CityGetResponse },
   replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: [],
   emits: ['city.suspended', 'city.resumed'],
 })
 
-export const getCityStatus = operation({
-  id: 'get-city-status',
-  method: 'GET',
-  path: '/v0/city/{cityName}/status',
-  family: 'Cities',
+export const getCityStatus = city.get('get-city-status', '/status', {
   summary: 'Counts of a city at one glance',
   description:
     'Numbers of agents, sessions, rigs, work and events; `index` and `wait` block until something has changed.',
-  params,
   query: object(BlockingQuery),
   replies: { 200: StatusBody },
   replyHeaders: ['X-SVC-Index'],
-  problems: [],
 })
 
-export const getCityHealth = operation({
-  id: 'get-city-health',
-  method: 'GET',
-  path: '/v0/city/{cityName}/health',
-  family: 'Cities',
+export const getCityHealth = city.get('get-city-health', '/health', {
   summary: 'Is the city alive',
   description: 'How long it has run and whether its store takes writes; needs no provider.',
-  params,
   replies: { 200: CityHealth },
-  problems: [],
 })
 
-export const startCity = operation({
-  id: 'start-city',
-  method: 'POST',
-  path: '/v0/city/{cityName}/start',
-  family: 'Cities',
+export const startCity = request.post('start-city', '/start', {
   summary: 'Start a city',
   description: 'Ends in `request.result.city.start` or `request.failed`; at once where it is running already.',
-  city: 'registered',
-  params,
-  headers: ['Idempotency-Key'],
-  replies: { 202: AsyncAcceptedResponse },
-  problems: ['city-not-found', 'operation-in-progress'],
+  problems: ['operation-in-progress'],
   emits: ['city.started', 'city.start_failed', 'request.result.city.start', 'request.failed'],
 })
 
-export const stopCity = operation({
-  id: 'stop-city',
-  method: 'POST',
-  path: '/v0/city/{cityName}/stop',
-  family: 'Cities',
+export const stopCity = registered.post('stop-city', '/stop', {
   summary: 'Stop a city',
   description: 'Waits until it is stopped. It stays registered, and stopped, also over restarts of the supervisor.',
-  city: 'registered',
-  params,
   body: CityStopRequest,
   bodyOptional: true,
   replies: { 200: CityStopResult },
-  problems: ['city-not-found', 'gateway-timeout'],
+  problems: ['gateway-timeout'],
   emits: ['city.stopped'],
 })
 
-export const restartCity = operation({
-  id: 'restart-city',
-  method: 'POST',
-  path: '/v0/city/{cityName}/restart',
-  family: 'Cities',
+export const restartCity = request.post('restart-city', '/restart', {
   summary: 'Stop and start a city',
   description: 'Ends in `request.result.city.restart` or `request.failed`.',
-  city: 'registered',
-  params,
-  headers: ['Idempotency-Key'],
-  replies: { 202: AsyncAcceptedResponse },
-  problems: ['city-not-found', 'operation-in-progress'],
+  problems: ['operation-in-progress'],
   emits: ['city.stopped', 'city.started', 'city.start_failed', 'request.result.city.restart', 'request.failed'],
 })
 
-export const unregisterCity = operation({
-  id: 'unregister-city',
-  method: 'POST',
-  path: '/v0/city/{cityName}/unregister',
-  family: 'Cities',
+export const unregisterCity = request.post('unregister-city', '/unregister', {
   summary: 'Unregister a city',
   description:
     'The registry entry is gone before the 202; the directory stays as it is. Exactly one terminal event follows: `request.result.city.unregister` or `request.failed`.',
-  city: 'registered',
-  params,
-  headers: ['Idempotency-Key'],
-  replies: { 202: AsyncAcceptedResponse },
-  problems: ['city-not-found', 'unsupported'],
+  problems: ['unsupported'],
   emits: ['city.unregister_requested', 'city.stopped', 'request.result.city.unregister', 'request.failed'],
 })
 

@@ -1,7 +1,7 @@
 /** Configuration of a city: read, explain, validate, reload, edit its files, preview prompts (sheet 07 §§6, 8; decisions 30–41). */
 
-import { CityNameParam, JsonObject, Revision } from './base/names.ts'
-import { operation } from './base/operation.ts'
+import { family, qualified } from './base/family.ts'
+import { CityNameParam, JsonObject, QualifiedName, Revision } from './base/names.ts'
 import {
   anything,
   array,
@@ -24,7 +24,6 @@ import { ConfigIssue } from './event-types.ts'
 import { AsyncAcceptedResponse } from './requests.ts'
 
 const texts = array(string())
-const params = object({ cityName: CityNameParam })
 
 const ConfigWorkspace = object({
   name: string({ description: 'In force.' }),
@@ -224,188 +223,116 @@ export const AgentPrompt = component('AgentPrompt', {
 })
 export type AgentPrompt = Static<typeof AgentPrompt>
 
-const family = 'Config'
+export const CONFIG = { name: 'Config', about: 'Configuration of a city: read, explain, edit, validate, reload.' }
+const agentName = (description: string, examples: string[]) =>
+  string({ minLength: 1, maxLength: 256, description, examples })
+const config = family(
+  CONFIG,
+  '/v0/city/{cityName}',
+  {
+    cityName: CityNameParam,
+    path: string({
+      minLength: 1,
+      maxLength: 1024,
+      description: 'Relative to the city, as one segment: its slashes are written `%2F`.',
+      examples: ['city.toml', 'agents/mayor/agent.toml'],
+    }),
+    agent: agentName('Identity of the agent; slashes are written `%2F`.', ['core.worker']),
+  },
+  {},
+)
 
-export const getConfig = operation({
-  id: 'get-config',
-  method: 'GET',
-  path: '/v0/city/{cityName}/config',
-  family,
+/** What shows how far the log of the city is. */
+const seen = config.with({ replyHeaders: ['X-SVC-Index'] })
+
+export const getConfig = seen.get('get-config', '/config', {
   summary: 'Configuration in force',
   description:
     'What the city runs on; `last_error` tells where the files on disk are not that. `view=raw` shows what each file says by itself.',
-  params,
   query: object({ view: optional(choice(['effective', 'raw'], { description: '`effective` where absent.' })) }),
   replies: { 200: union([EffectiveConfigBody, RawConfigBody]) },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: [],
+  replyHeaders: ['ETag'],
 })
 
-export const explainConfig = operation({
-  id: 'explain-config',
-  method: 'GET',
-  path: '/v0/city/{cityName}/config/explain',
-  family,
+export const explainConfig = seen.get('explain-config', '/config/explain', {
   summary: 'Where every value comes from',
   description: 'By field: value, file, line, layer. With a filter only what it names.',
-  params,
   query: object({
     agent: optional(string({ minLength: 1, description: 'Identity of an agent.' })),
     rig: optional(string({ minLength: 1, description: 'Of this rig.' })),
     provider: optional(string({ minLength: 1, description: 'Of this provider.' })),
   }),
   replies: { 200: ConfigExplanation },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
+  replyHeaders: ['ETag'],
   problems: ['config-item-not-found'],
 })
 
-export const validateConfig = operation({
-  id: 'validate-config',
-  method: 'GET',
-  path: '/v0/city/{cityName}/config/validate',
-  family,
+export const validateConfig = seen.get('validate-config', '/config/validate', {
   summary: 'Check the files on disk',
   description: 'Reads them again; changes nothing, also not what is in force.',
-  params,
   replies: { 200: ConfigCheckResult },
-  replyHeaders: ['X-SVC-Index'],
-  problems: [],
 })
 
-export const checkConfig = operation({
-  id: 'check-config',
-  method: 'POST',
-  path: '/v0/city/{cityName}/config/validate',
-  family,
+export const checkConfig = seen.post('check-config', '/config/validate', {
   summary: 'Check given files',
   description: 'The files on disk with those of the body in their place. Writes nothing.',
-  params,
   body: ConfigCheckRequest,
   replies: { 200: ConfigCheckResult },
-  replyHeaders: ['X-SVC-Index'],
-  problems: [],
 })
 
-export const reloadConfig = operation({
-  id: 'reload-config',
-  method: 'POST',
-  path: '/v0/city/{cityName}/config/reload',
-  family,
+export const reloadConfig = config.post('reload-config', '/config/reload', {
   summary: 'Load the files on disk',
   description:
     'Ends in `request.result.config.reload`, or in `request.failed` with `config_invalid` where the files are not valid.',
-  params,
   body: ConfigReloadRequest,
   bodyOptional: true,
   headers: ['Idempotency-Key'],
   replies: { 202: AsyncAcceptedResponse },
-  problems: [],
   emits: ['config.reloaded', 'config.rejected', 'request.result.config.reload', 'request.failed'],
 })
 
-export const getConfigDefaults = operation({
-  id: 'get-config-defaults',
-  method: 'GET',
-  path: '/v0/city/{cityName}/config/defaults',
-  family,
+export const getConfigDefaults = config.get('get-config-defaults', '/config/defaults', {
   summary: 'The configuration of a city whose files say nothing',
   description: 'Derived prefix, built-in providers, default settings; no agents and rigs.',
-  params,
   replies: { 200: EffectiveConfigBody },
-  problems: [],
 })
 
-export const listConfigFiles = operation({
-  id: 'list-config-files',
-  method: 'GET',
-  path: '/v0/city/{cityName}/config/files',
-  family,
+export const listConfigFiles = seen.get('list-config-files', '/config/files', {
   summary: "List the city's own configuration files",
   description:
     'By path: `city.toml`, `pack.toml`, `packs.lock`, `.svc/site.toml`, fragments, `agents/<name>/agent.toml`.',
-  params,
   replies: {
     200: component('ListBodyConfigFileInfo', { items: array(ConfigFileInfo), total: integer({ minimum: 0 }) }),
   },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: [],
+  replyHeaders: ['ETag'],
 })
 
-const fileParams = object({
-  cityName: CityNameParam,
-  path: string({
-    minLength: 1,
-    maxLength: 1024,
-    description: 'Relative to the city, as one segment: its slashes are written `%2F`.',
-    examples: ['city.toml', 'agents/mayor/agent.toml'],
-  }),
-})
-
-export const getConfigFile = operation({
-  id: 'get-config-file',
-  method: 'GET',
-  path: '/v0/city/{cityName}/config/files/{path}',
-  family,
+export const getConfigFile = seen.get('get-config-file', '/config/files/{path}', {
   summary: 'Read a configuration file',
   description: 'As it stands on disk, byte for byte, nothing masked.',
-  params: fileParams,
   replies: { 200: ConfigFile },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
+  replyHeaders: ['ETag'],
   problems: ['config-file-not-found', 'conflict-config'],
 })
 
-export const putConfigFile = operation({
-  id: 'put-config-file',
-  method: 'PUT',
-  path: '/v0/city/{cityName}/config/files/{path}',
-  family,
+export const putConfigFile = seen.put('put-config-file', '/config/files/{path}', {
   summary: 'Create or replace a configuration file',
   description:
     'The whole configuration is checked with it before anything is written: 422 names every issue. It is in force when the answer comes. Answers 201 for a new file; with `If-Match` 412 for one that is not there. While the files on disk are not valid, or not loaded yet, every edit answers 409, but this one with the `If-Match` of the file as it is on disk: so it can be mended.',
-  params: fileParams,
   query: object({ dry_run: optional(boolean({ description: 'Only check.' })) }),
   body: component('ConfigFilePutRequest', { text: FileText }),
   headers: ['If-Match'],
   replies: { 200: ConfigFilePutResult, 201: ConfigFilePutResult },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
+  replyHeaders: ['ETag'],
   problems: ['conflict-config', 'invalid-config'],
   emits: ['config.reloaded'],
 })
 
-const agentName = (description: string, examples: string[]) =>
-  string({ minLength: 1, maxLength: 256, description, examples })
-
-const promptOf = {
-  method: 'GET',
-  family,
-  replies: { 200: AgentPrompt },
-  replyHeaders: ['X-SVC-Index'],
-  problems: ['agent-not-found', 'invalid-config'],
-} as const
-
-export const getAgentPrompt = operation({
-  ...promptOf,
-  id: 'get-agent-prompt',
-  path: '/v0/city/{cityName}/agents/{agent}/prompt',
+export const getAgentPrompt = seen.get('get-agent-prompt', '/agents/{agent}/prompt', {
   summary: "Preview an agent's prompt",
   description: 'Rendered as the next session would get it.',
-  params: object({
-    cityName: CityNameParam,
-    agent: agentName('Identity of the agent; slashes are written `%2F`.', ['core.worker']),
-  }),
-})
-
-export const getAgentPromptQualified = operation({
-  ...promptOf,
-  id: 'get-agent-prompt-qualified',
-  path: '/v0/city/{cityName}/agents/{dir}/{base}/prompt',
-  summary: "Preview the prompt of a rig's agent",
-  description: 'As `/agents/{agent}/prompt`, with the rig and the name apart.',
-  params: object({
-    cityName: CityNameParam,
-    dir: agentName('Its rig.', ['shop']),
-    base: agentName('`[<binding>.]<name>`.', ['core.worker']),
-  }),
+  replies: { 200: AgentPrompt },
+  problems: ['agent-not-found', 'invalid-config'],
 })
 
 export const configOperations = [
@@ -418,6 +345,5 @@ export const configOperations = [
   listConfigFiles,
   getConfigFile,
   putConfigFile,
-  getAgentPrompt,
-  getAgentPromptQualified,
+  ...qualified('agent', QualifiedName, [getAgentPrompt]),
 ] as const

@@ -1,7 +1,7 @@
 /** Convoys: beads that group work, and close when all of it is closed (sheet 03 §7; decisions 46, 49). */
 
+import { family } from './base/family.ts'
 import { CityNameParam } from './base/names.ts'
-import { operation } from './base/operation.ts'
 import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
 import {
   array,
@@ -167,26 +167,23 @@ export const ConvoySweep = component('ConvoySweep', {
 
 export const DeletedConvoy = component('DeletedConvoy', { status: literal('deleted'), id: string() })
 
-const base = '/v0/city/{cityName}/convoys'
-const item = `${base}/{id}`
-const cityParams = object({ cityName: CityNameParam })
-const params = object({
-  cityName: CityNameParam,
-  id: string({ minLength: 1, maxLength: 256, description: 'Id of the convoy.', examples: ['al-c0n'] }),
-})
-const INDEX = ['X-SVC-Index'] as const
-const ITEM_HEADERS = ['X-SVC-Index', 'ETag'] as const
+const convoys = family(
+  { name: 'Convoys', about: 'Groups of beads that are followed together.' },
+  '/v0/city/{cityName}/convoys',
+  {
+    cityName: CityNameParam,
+    id: string({ minLength: 1, maxLength: 256, description: 'Id of the convoy.', examples: ['al-c0n'] }),
+  },
+  { replyHeaders: ['X-SVC-Index'] },
+)
+const convoy = convoys.at('/{id}', { problems: ['convoy-not-found'] })
+const change = convoy.with({ headers: ['If-Match'], replies: { 200: Convoy }, replyHeaders: ['ETag'] })
 const CLOSES = ['bead.closed', 'convoy.closed'] as const
 
-export const listConvoys = operation({
-  id: 'list-convoys',
-  method: 'GET',
-  path: base,
-  family: 'Convoys',
+export const listConvoys = convoys.get('list-convoys', '', {
   summary: 'List convoys',
   description:
     'Newest first, or with `order=asc` oldest first, with their progress; closed ones are left out unless `all` or `status` says otherwise.',
-  params: cityParams,
   query: object({
     status: optional(array(BeadStatus, { maxItems: 3, description: 'Any of these.' })),
     all: optional(boolean({ description: 'Closed convoys too.' })),
@@ -195,177 +192,101 @@ export const listConvoys = operation({
     ...OrderQuery,
   }),
   replies: { 200: listBody('ListBodyConvoy', Convoy) },
-  replyHeaders: INDEX,
   problems: ['invalid-cursor'],
 })
 
-export const createConvoy = operation({
-  id: 'create-convoy',
-  method: 'POST',
-  path: base,
-  family: 'Convoys',
+export const createConvoy = convoys.post('create-convoy', '', {
   summary: 'Create a convoy',
   description: 'All items become members, or nothing happens. They keep their parent, status and routing.',
-  params: cityParams,
   body: ConvoyCreateRequest,
   headers: ['Idempotency-Key'],
   replies: { 201: Convoy },
-  replyHeaders: ITEM_HEADERS,
+  replyHeaders: ['ETag'],
   problems: ['rig-not-found', 'bead-not-found'],
   emits: ['bead.created', 'convoy.created'],
 })
 
-export const listStranded = operation({
-  id: 'list-stranded',
-  method: 'GET',
-  path: `${base}/stranded`,
-  family: 'Convoys',
+export const listStranded = convoys.get('list-stranded', '/stranded', {
   summary: 'List work in convoys that nobody has',
   description: 'Open, unassigned members of open convoys; oldest first.',
-  params: cityParams,
   query: object({ ...BlockingQuery, ...PageQuery }),
   replies: { 200: listBody('ListBodyStrandedBead', StrandedBead) },
-  replyHeaders: INDEX,
   problems: ['invalid-cursor'],
 })
 
-export const checkConvoys = operation({
-  id: 'check-convoys',
-  method: 'POST',
-  path: `${base}/check`,
-  family: 'Convoys',
+export const checkConvoys = convoys.post('check-convoys', '/check', {
   summary: 'Close all convoys that are complete',
   description:
     'What happens by itself when the last member is closed or removed, for convoys that were complete already. Never one that is empty or `owned`.',
-  params: cityParams,
   replies: { 200: ConvoySweep },
-  replyHeaders: INDEX,
-  problems: [],
   emits: CLOSES,
 })
 
-export const getConvoy = operation({
-  id: 'get-convoy',
-  method: 'GET',
-  path: item,
-  family: 'Convoys',
+export const getConvoy = convoy.get('get-convoy', '', {
   summary: 'Get a convoy with its members',
   description: 'Its members are the beads that it tracks, and its children.',
-  params,
   query: object({ ...PageQuery }),
   replies: { 200: ConvoyView },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['convoy-not-found', 'invalid-cursor'],
+  replyHeaders: ['ETag'],
+  problems: ['invalid-cursor'],
 })
 
-export const patchConvoy = operation({
-  id: 'patch-convoy',
-  method: 'PATCH',
-  path: item,
-  family: 'Convoys',
+export const patchConvoy = change.patch('patch-convoy', '', {
   summary: 'Change a convoy',
   description: 'JSON Merge Patch: `null` removes a field, an absent one stays.',
-  params,
   body: ConvoyPatchRequest,
-  headers: ['If-Match'],
-  replies: { 200: Convoy },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['convoy-not-found'],
   emits: ['bead.updated'],
 })
 
-export const deleteConvoy = operation({
-  id: 'delete-convoy',
-  method: 'DELETE',
-  path: item,
-  family: 'Convoys',
+export const deleteConvoy = convoy.delete('delete-convoy', '', {
   summary: 'Delete a convoy',
   description: 'Only the convoy: its members stay. Refused with their names while others depend on it or track it.',
-  params,
   headers: ['If-Match'],
   replies: { 200: DeletedConvoy },
-  replyHeaders: INDEX,
-  problems: ['convoy-not-found', 'still-referenced'],
+  problems: ['still-referenced'],
   emits: ['bead.deleted'],
 })
 
-export const checkConvoy = operation({
-  id: 'check-convoy',
-  method: 'GET',
-  path: `${item}/check`,
-  family: 'Convoys',
+export const checkConvoy = convoy.get('check-convoy', '/check', {
   summary: 'Tell whether a convoy is complete',
   description: 'Says so and changes nothing; `POST /convoys/check` closes those that are.',
-  params,
   replies: { 200: ConvoyCheck },
-  replyHeaders: INDEX,
-  problems: ['convoy-not-found'],
 })
 
-export const addToConvoy = operation({
-  id: 'add-to-convoy',
-  method: 'POST',
-  path: `${item}/add`,
-  family: 'Convoys',
+export const addToConvoy = change.post('add-to-convoy', '/add', {
   summary: 'Add members to a convoy',
   description: 'All of them or none. One that is a member already is no failure.',
-  params,
   body: ConvoyItemsRequest,
-  headers: ['If-Match'],
-  replies: { 200: Convoy },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['convoy-not-found', 'bead-not-found', 'conflict-wrong-state'],
+  problems: ['bead-not-found', 'conflict-wrong-state'],
   emits: ['bead.updated', 'convoy.updated'],
 })
 
-export const removeFromConvoy = operation({
-  id: 'remove-from-convoy',
-  method: 'POST',
-  path: `${item}/remove`,
-  family: 'Convoys',
+export const removeFromConvoy = change.post('remove-from-convoy', '/remove', {
   summary: 'Remove members from a convoy',
   description:
     'All of them or none; a child of the convoy is its child no more. Without its last open member the convoy is complete, and closes.',
-  params,
   body: ConvoyItemsRequest,
-  headers: ['If-Match'],
-  replies: { 200: Convoy },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['convoy-not-found', 'bead-not-found'],
+  problems: ['bead-not-found'],
   emits: ['bead.updated', 'convoy.updated', ...CLOSES],
 })
 
-export const closeConvoy = operation({
-  id: 'close-convoy',
-  method: 'POST',
-  path: `${item}/close`,
-  family: 'Convoys',
+export const closeConvoy = change.post('close-convoy', '/close', {
   summary: 'Close a convoy',
   description: 'Whatever the state of its members, which it leaves alone. Closed already: nothing happens.',
-  params,
   body: ConvoyCloseRequest,
   bodyOptional: true,
-  headers: ['If-Match'],
-  replies: { 200: Convoy },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['convoy-not-found'],
   emits: CLOSES,
 })
 
-export const landConvoy = operation({
-  id: 'land-convoy',
-  method: 'POST',
-  path: `${item}/land`,
-  family: 'Convoys',
+export const landConvoy = convoy.post('land-convoy', '/land', {
   summary: 'Land an owned convoy',
   description: 'Closes a convoy that its owner keeps open. Refused with their names while members are not closed.',
-  params,
   body: ConvoyLandRequest,
   bodyOptional: true,
   headers: ['If-Match'],
   replies: { 200: ConvoyLanding },
-  replyHeaders: ITEM_HEADERS,
-  problems: ['convoy-not-found', 'conflict-wrong-state'],
+  replyHeaders: ['ETag'],
+  problems: ['conflict-wrong-state'],
   emits: CLOSES,
 })
 

@@ -1,7 +1,7 @@
 /** The event bus: envelopes, lists, streams, emit (spec §4, §6; sheet 02; decisions 5, 6, 12–17). */
 
+import { family } from './base/family.ts'
 import { CityNameParam, durationSchema, JsonObject, Timestamp } from './base/names.ts'
-import { operation } from './base/operation.ts'
 import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
 import {
   array,
@@ -160,7 +160,7 @@ const ListQuery = {
       minItems: 1,
       maxItems: 20,
       description:
-        '`key=value`, repeatable: only events whose payload has this value there; `bead.issue_type=bug` looks into nested objects. Several values of one key: any of them; several keys: all of them. A page may then hold few items or none and still have a `next_cursor`: each looks at a bounded part of the log.',
+        '`key=value`, repeatable: only events whose payload has this value there; `bead.issue_type=bug` looks into nested objects. Several: all of them.',
     }),
   ),
   since: optional(durationSchema('Only events at most this old.')),
@@ -168,18 +168,23 @@ const ListQuery = {
   ...PageQuery,
   ...OrderQuery,
 }
-const cityParams = object({ cityName: CityNameParam })
+const events = family(
+  {
+    name: 'Event bus',
+    about: 'Everything that happens, per city and for all cities, as lists and as server-sent events.',
+  },
+  '/v0',
+  { cityName: CityNameParam },
+  {},
+)
+const cityEvents = events.at('/city/{cityName}/events', {})
 const heartbeat = {
   event: 'heartbeat',
   data: HeartbeatEvent,
   description: 'Every 15 s; without an `id:`, so the resume point stays.',
 } as const
 
-export const listEvents = operation({
-  id: 'list-events',
-  method: 'GET',
-  path: '/v0/events',
-  family: 'Event bus',
+export const listEvents = events.get('list-events', '/events', {
   summary: 'List events of all cities',
   description:
     'Every registered city, stopped ones too, and the supervisor itself; newest first, by time and then city.',
@@ -192,11 +197,7 @@ export const listEvents = operation({
   problems: ['invalid-cursor', 'cursor-expired', 'unavailable'],
 })
 
-export const streamEvents = operation({
-  id: 'stream-events',
-  method: 'GET',
-  path: '/v0/events/stream',
-  family: 'Event bus',
+export const streamEvents = events.get('stream-events', '/events/stream', {
   summary: 'Stream events of all cities',
   description:
     'Server-sent events. Without a cursor the stream starts at the head; `0` replays everything retained. Cities that come later are included.',
@@ -218,14 +219,9 @@ export const streamEvents = operation({
   problems: ['invalid-cursor', 'cursor-expired', 'no-event-providers', 'unavailable'],
 })
 
-export const listCityEvents = operation({
-  id: 'list-city-events',
-  method: 'GET',
-  path: '/v0/city/{cityName}/events',
-  family: 'Event bus',
+export const listCityEvents = cityEvents.get('list-city-events', '', {
   summary: "List a city's events",
   description: 'Newest first.',
-  params: cityParams,
   query: object({
     ...ListQuery,
     after_seq: optional(string({ description: 'Only events after this sequence number.' })),
@@ -236,30 +232,19 @@ export const listCityEvents = operation({
   problems: ['invalid-cursor', 'cursor-expired'],
 })
 
-export const emitEvent = operation({
-  id: 'emit-event',
+export const emitEvent = cityEvents.post('emit-event', '', {
   quiet: true,
-  method: 'POST',
-  path: '/v0/city/{cityName}/events',
-  family: 'Event bus',
   summary: "Append an event to a city's log",
   description: 'The 201 means that it is durable. Types under a prefix of the service are refused.',
-  params: cityParams,
   body: EventEmitRequest,
   keepsJson: true,
   headers: ['Idempotency-Key'],
   replies: { 201: EventEmitOutputBody },
-  problems: [],
 })
 
-export const streamCityEvents = operation({
-  id: 'stream-city-events',
-  method: 'GET',
-  path: '/v0/city/{cityName}/events/stream',
-  family: 'Event bus',
+export const streamCityEvents = cityEvents.get('stream-city-events', '/stream', {
   summary: "Stream a city's events",
   description: 'Server-sent events. Ends when the city stops running, after everything in its log was sent.',
-  params: cityParams,
   query: object({
     ...FilterQuery,
     after_seq: optional(string({ description: 'Sequence number; `0` replays everything retained.' })),

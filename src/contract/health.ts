@@ -1,7 +1,7 @@
 /** Health, readiness and the machine-readable documents (sheet 01 §6; decisions 22, 23). */
 
+import { family } from './base/family.ts'
 import { CityNameParam, Timestamp } from './base/names.ts'
-import { operation } from './base/operation.ts'
 import {
   array,
   boolean,
@@ -77,24 +77,37 @@ export const ProviderReadinessResponse = component('ProviderReadinessResponse', 
 })
 
 const fresh = optional(boolean({ description: 'Wait for a new probe instead of the last one (at most 5 s).' }))
-const readinessQuery = object({
-  items: optional(
-    string({ minLength: 1, description: 'Comma-separated providers and tools.', examples: ['claude,git'] }),
-  ),
-  fresh,
+const health = family(
+  {
+    name: 'Health and readiness',
+    about: 'Whether the supervisor is well, and whether the providers and tools of the host can be used.',
+  },
+  '',
+  { cityName: CityNameParam },
+  {},
+)
+const readiness = health.with({
+  query: object({
+    items: optional(
+      string({ minLength: 1, description: 'Comma-separated providers and tools.', examples: ['claude,git'] }),
+    ),
+    fresh,
+  }),
+  replies: { 200: ReadinessResponse },
+  problems: ['invalid-request'],
 })
-const providerQuery = object({
-  providers: optional(string({ minLength: 1, description: 'Comma-separated providers.', examples: ['claude,shell'] })),
-  fresh,
+const providerReadiness = health.with({
+  query: object({
+    providers: optional(
+      string({ minLength: 1, description: 'Comma-separated providers.', examples: ['claude,shell'] }),
+    ),
+    fresh,
+  }),
+  replies: { 200: ProviderReadinessResponse },
+  problems: ['invalid-request'],
 })
-const params = object({ cityName: CityNameParam })
-const family = 'Health and readiness'
 
-export const getHealth = operation({
-  id: 'get-health',
-  method: 'GET',
-  path: '/health',
-  family,
+export const getHealth = health.get('get-health', '/health', {
   summary: 'Is the supervisor well',
   description: '200 with `ok` or `degraded`; 503 only while it is shutting down.',
   open: true,
@@ -102,67 +115,36 @@ export const getHealth = operation({
   problems: ['unavailable'],
 })
 
-export const getReadiness = operation({
-  id: 'get-readiness',
-  method: 'GET',
-  path: '/v0/readiness',
-  family,
+export const getReadiness = readiness.get('get-readiness', '/v0/readiness', {
   summary: 'Can providers and tools of this host be used',
   description: 'Answers 200 whatever the probes say.',
-  query: readinessQuery,
-  replies: { 200: ReadinessResponse },
-  problems: ['invalid-request'],
 })
 
-export const getProviderReadiness = operation({
-  id: 'get-provider-readiness',
-  method: 'GET',
-  path: '/v0/provider-readiness',
-  family,
+export const getProviderReadiness = providerReadiness.get('get-provider-readiness', '/v0/provider-readiness', {
   summary: 'Can providers of this host be used',
   description: 'From the last probes of the host, with `observed_at`; `fresh=true` waits for new ones.',
-  query: providerQuery,
-  replies: { 200: ProviderReadinessResponse },
-  problems: ['invalid-request'],
 })
 
-export const getCityReadiness = operation({
-  id: 'get-city-readiness',
-  method: 'GET',
-  path: '/v0/city/{cityName}/readiness',
-  family,
+export const getCityReadiness = readiness.get('get-city-readiness', '/v0/city/{cityName}/readiness', {
   summary: 'As /v0/readiness, for a running city',
   description: 'The same items and parameters; 404 while the city does not run.',
-  params,
-  query: readinessQuery,
-  replies: { 200: ReadinessResponse },
-  problems: ['invalid-request'],
 })
 
-export const getCityProviderReadiness = operation({
-  id: 'get-city-provider-readiness',
-  method: 'GET',
-  path: '/v0/city/{cityName}/provider-readiness',
-  family,
-  summary: 'As /v0/provider-readiness, for a running city',
-  description: 'The same items and parameters; 404 while the city does not run.',
-  params,
-  query: providerQuery,
-  replies: { 200: ProviderReadinessResponse },
-  problems: ['invalid-request'],
-})
+export const getCityProviderReadiness = providerReadiness.get(
+  'get-city-provider-readiness',
+  '/v0/city/{cityName}/provider-readiness',
+  {
+    summary: 'As /v0/provider-readiness, for a running city',
+    description: 'The same items and parameters; 404 while the city does not run.',
+  },
+)
 
-export const getMetrics = operation({
-  id: 'get-metrics',
-  method: 'GET',
-  path: '/metrics',
-  family,
+export const getMetrics = health.get('get-metrics', '/metrics', {
   summary: 'Metrics in Prometheus text format',
   description:
     'Counters and histograms of the supervisor, for scraping; their names start with `svc_`, those of the process with `process_` and `nodejs_`.',
   replies: { 200: string() },
   mediaType: 'text/plain',
-  problems: [],
 })
 
 export const healthOperations = [

@@ -7,8 +7,9 @@
  * O3  Every response, success or problem, declares X-SVC-Request-Id; every mutation declares X-SVC-Request.
  */
 
+import { pathParameters } from './base/family.ts'
 import { REQUEST_HEADERS, RESPONSE_HEADERS, type RequestHeader, type ResponseHeader } from './base/headers.ts'
-import { type Frame, isMutation, LINES_TYPE, type Operation, pathParameters, problemsOf } from './base/operation.ts'
+import { type Frame, isMutation, LINES_TYPE, type Operation, problemsOf } from './base/operation.ts'
 import { ErrorModel, PROBLEM_CODES, PROBLEMS, type ProblemCode, problemUrn } from './base/problems.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPES, RESERVED_PREFIXES } from './event-types.ts'
 
@@ -36,34 +37,6 @@ const DESCRIPTION = `The control plane of a supervisor that manages cities: work
 **Streams** are server-sent events: the \`event:\` line is the envelope (\`event\`, \`tagged_event\`, \`heartbeat\`), the kind of event is \`type\` in the JSON. Resume with \`Last-Event-ID\` or the query parameter of the stream; without either a stream starts at the head. Whatever can be refused is refused before the 200. \`x-svc-events\` lists every event type; \`/events.json\` is the schema of one line of \`svcctl events\`.
 
 **Outside this contract** is the raw proxy \`/v0/city/{cityName}/svc/*\`: it passes any method, path and body on to a workspace service of the city. Its answers are the service's own, but for \`X-SVC-Request\` on mutations, 404 \`not_found: city not found or not running\` while the city is not running, and 404 where there is no such service.`
-
-/** What each family is about, in the order of the document; a family of the contract must be listed here. */
-const FAMILIES: Readonly<Record<string, string>> = {
-  Cities: 'The registry of cities and their lifecycle: create, adopt, start, stop, unregister.',
-  'Health and readiness':
-    'Whether the supervisor is well, and whether the providers and tools of the host can be used.',
-  Requests: 'Accepted requests: what every 202 became.',
-  Agents: 'The agents of a city: what each runs, and its output.',
-  Beads: 'Units of work: their fields, dependencies, labels, queries and hooks.',
-  Convoys: 'Groups of beads that are followed together.',
-  Sessions: 'Agent processes: start, message, prompt, interact, watch, stop.',
-  Mail: 'Messages between agents and people of a city.',
-  Orders: 'Standing orders: what is launched when, and what came of it.',
-  Formulas: 'Templates of work.',
-  Molecules: 'Running formulas.',
-  Messaging: 'Conversations with people and systems outside.',
-  Participants: 'Who takes part in external conversations.',
-  Transcripts: 'External conversations as they were.',
-  Adapters: 'Connections to external messaging systems.',
-  'Event bus': 'Everything that happens, per city and for all cities, as lists and as server-sent events.',
-  Config: 'Configuration of a city: read, explain, edit, validate, reload.',
-  Packs: 'Bundles of agents, formulas and other configuration that a city imports.',
-  Rigs: 'Project directories inside a city.',
-  Providers: 'Programs that agents run on.',
-  Services:
-    'Workspace services behind the raw proxy `/v0/city/{cityName}/svc/*`, which itself is outside this contract.',
-  Documents: 'This contract, for machines and for people.',
-}
 
 /** What `detail` says after its prefix, where the specification gives the words. */
 const EXAMPLE_SENTENCES: Readonly<Partial<Record<ProblemCode, string>>> = {
@@ -299,7 +272,7 @@ function operationObject(operation: Operation, components: Components): JsonMap 
   const { body, frames, emits, description } = operation
   return {
     operationId: operation.id,
-    tags: [operation.family],
+    tags: [operation.family.name],
     summary: operation.summary,
     ...(description === undefined ? {} : { description }),
     ...(operation.open === true ? { security: [] } : {}),
@@ -508,10 +481,8 @@ function eventCatalogue(components: Components): JsonMap[] {
 }
 
 function tagsOf(operations: readonly Operation[]): JsonMap[] {
-  const used = new Set(operations.map((operation) => operation.family))
-  for (const family of used)
-    if (FAMILIES[family] === undefined) throw new Error(`no description of the family ${family}`)
-  return Object.entries(FAMILIES).flatMap(([name, description]) => (used.has(name) ? [{ name, description }] : []))
+  const families = new Map(operations.map(({ family }) => [family.name, family.about]))
+  return [...families].map(([name, description]) => ({ name, description }))
 }
 
 function headerRefs(names: readonly ResponseHeader[]): JsonMap {

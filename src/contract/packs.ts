@@ -1,7 +1,7 @@
 /** Packs of a city: what it imports, from where, pinned to what (sheet 07 §§5, 7; decisions 35, 36). */
 
+import { family } from './base/family.ts'
 import { CityNameParam, Revision, Timestamp } from './base/names.ts'
-import { operation } from './base/operation.ts'
 import { listBody } from './base/paging.ts'
 import { array, boolean, choice, component, literal, object, optional, type Static, string } from './base/schema.ts'
 import { AsyncAcceptedResponse } from './requests.ts'
@@ -130,120 +130,81 @@ export const PackCheckResult = component('PackCheckResult', {
 })
 export type PackCheckResult = Static<typeof PackCheckResult>
 
-const params = object({ cityName: CityNameParam })
-const itemParams = object({
-  cityName: CityNameParam,
-  name: string({ minLength: 1, description: 'Binding of the pack.', examples: ['core'] }),
-})
-const scopeQuery = object({
-  scope: optional(
-    string({
-      minLength: 1,
-      description: 'Where several import under one name; the city where absent, else the only one.',
-    }),
-  ),
-})
-
-export const listPacks = operation({
-  id: 'list-packs',
-  method: 'GET',
-  path: '/v0/city/{cityName}/packs',
-  family: 'Packs',
-  summary: 'List the imports of a city',
-  description: 'What the files of the city and its rigs import themselves, by name; not what packs import in turn.',
-  params,
-  replies: { 200: listBody('ListBodyPack', Pack) },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: [],
-})
-
-export const getPack = operation({
-  id: 'get-pack',
-  method: 'GET',
-  path: '/v0/city/{cityName}/packs/{name}',
-  family: 'Packs',
-  summary: 'Get an import',
-  description: 'As it is in the list: what it is imported from, and whether what is installed fits the lock file.',
-  params: itemParams,
-  query: scopeQuery,
-  replies: { 200: Pack },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
+const packs = family(
+  { name: 'Packs', about: 'Bundles of agents, formulas and other configuration that a city imports.' },
+  '/v0/city/{cityName}/packs',
+  {
+    cityName: CityNameParam,
+    name: string({ minLength: 1, description: 'Binding of the pack.', examples: ['core'] }),
+  },
+  {},
+)
+const request = packs.with({ headers: ['Idempotency-Key'], replies: { 202: AsyncAcceptedResponse } })
+const pack = packs.at('/{name}', {
+  query: object({
+    scope: optional(
+      string({
+        minLength: 1,
+        description: 'Where several import under one name; the city where absent, else the only one.',
+      }),
+    ),
+  }),
   problems: ['pack-not-found', 'ambiguous-pack'],
 })
 
-export const addPack = operation({
-  id: 'add-pack',
-  method: 'POST',
-  path: '/v0/city/{cityName}/packs',
-  family: 'Packs',
+export const listPacks = packs.get('list-packs', '', {
+  summary: 'List the imports of a city',
+  description: 'What the files of the city and its rigs import themselves, by name; not what packs import in turn.',
+  replies: { 200: listBody('ListBodyPack', Pack) },
+  replyHeaders: ['X-SVC-Index', 'ETag'],
+})
+
+export const getPack = pack.get('get-pack', '', {
+  summary: 'Get an import',
+  description: 'As it is in the list: what it is imported from, and whether what is installed fits the lock file.',
+  replies: { 200: Pack },
+  replyHeaders: ['X-SVC-Index', 'ETag'],
+})
+
+export const addPack = request.post('add-pack', '', {
   summary: 'Import a pack',
   description:
     'Resolves and fetches the pack and all that it imports, then changes the files of the city at once or not at all. Ends in `request.result.pack.add` or `request.failed` on the city’s stream.',
-  params,
   body: PackAddRequest,
-  headers: ['Idempotency-Key'],
-  replies: { 202: AsyncAcceptedResponse },
   problems: ['pack-exists'],
   emits: ['pack.added', 'config.reloaded', 'request.result.pack.add', 'request.failed'],
 })
 
-export const removePack = operation({
-  id: 'remove-pack',
-  method: 'DELETE',
-  path: '/v0/city/{cityName}/packs/{name}',
-  family: 'Packs',
+export const removePack = pack.delete('remove-pack', '', {
   summary: 'Remove an import',
   description:
     'Refused while something in the files of the city names what it brings. Of two files with the same import only the stronger one’s goes.',
-  params: itemParams,
-  query: scopeQuery,
   headers: ['If-Match'],
   replies: { 200: DeletedPack },
-  problems: ['pack-not-found', 'ambiguous-pack', 'still-referenced', 'conflict-config', 'invalid-config'],
+  problems: ['still-referenced', 'conflict-config', 'invalid-config'],
   emits: ['pack.removed', 'config.reloaded'],
 })
 
-export const installPacks = operation({
-  id: 'install-packs',
-  method: 'POST',
-  path: '/v0/city/{cityName}/packs/install',
-  family: 'Packs',
+export const installPacks = request.post('install-packs', '/install', {
   summary: 'Install what is imported',
   description:
     'Pins what is not pinned, fetches what is missing or changed, and writes the lock. Pins that fit stay. Also repairs a configuration that is refused for packs that are not there.',
-  params,
-  headers: ['Idempotency-Key'],
-  replies: { 202: AsyncAcceptedResponse },
-  problems: [],
   emits: ['config.reloaded', 'request.result.pack.install', 'request.failed'],
 })
 
-export const upgradePacks = operation({
-  id: 'upgrade-packs',
-  method: 'POST',
-  path: '/v0/city/{cityName}/packs/upgrade',
-  family: 'Packs',
+export const upgradePacks = request.post('upgrade-packs', '/upgrade', {
   summary: 'Choose versions anew',
   description: 'Within the constraints, for all packs from git or for those that are named.',
-  params,
   body: PackUpgradeRequest,
   bodyOptional: true,
-  headers: ['Idempotency-Key'],
-  replies: { 202: AsyncAcceptedResponse },
   problems: ['pack-not-found'],
   emits: ['pack.upgraded', 'config.reloaded', 'request.result.pack.upgrade', 'request.failed'],
 })
 
-export const checkPacks = operation({
-  id: 'check-packs',
-  method: 'POST',
-  path: '/v0/city/{cityName}/packs/check',
-  family: 'Packs',
+export const checkPacks = packs.post('check-packs', '/check', {
   summary: 'Compare imports, lock and cache',
   description: 'Changes nothing and uses no network.',
-  params,
   replies: { 200: PackCheckResult },
-  problems: [],
 })
 
 export const packOperations = [listPacks, getPack, addPack, removePack, installPacks, upgradePacks, checkPacks] as const

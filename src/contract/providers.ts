@@ -1,8 +1,8 @@
 /** Providers: the programs that agents run on, as a city has them (sheet 07 §§2.4, 8.4; decisions 29, 33). */
 
+import { family } from './base/family.ts'
 import { mergePatchBody } from './base/merge-patch.ts'
 import { CityNameParam, Revision } from './base/names.ts'
-import { operation } from './base/operation.ts'
 import { listBody } from './base/paging.ts'
 import {
   array,
@@ -126,97 +126,63 @@ export const DeletedProvider = component('DeletedProvider', {
   revision: string({ description: 'Of the configuration without it.' }),
 })
 
-const path = '/v0/city/{cityName}/providers'
-const cityParams = object({ cityName: CityNameParam })
-const params = object({
-  cityName: CityNameParam,
-  name: string({ minLength: 1, description: 'Name of the provider.', examples: ['shell'] }),
+const providers = family(
+  { name: 'Providers', about: 'Programs that agents run on.' },
+  '/v0/city/{cityName}/providers',
+  {
+    cityName: CityNameParam,
+    name: string({ minLength: 1, description: 'Name of the provider.', examples: ['shell'] }),
+  },
+  { replyHeaders: ['X-SVC-Index', 'ETag'] },
+)
+const provider = providers.at('/{name}', { problems: ['provider-not-found'] })
+const change = provider.with({
+  headers: ['If-Match'],
+  problems: ['provider-builtin', 'pack-derived', 'conflict-config'],
+  emits: ['config.reloaded'],
 })
 
-export const listProviders = operation({
-  id: 'list-providers',
-  method: 'GET',
-  path,
-  family: 'Providers',
+export const listProviders = providers.get('list-providers', '', {
   summary: 'List providers',
   description: 'The declared ones by name, then the other built-in ones.',
-  params: cityParams,
   replies: { 200: listBody('ListBodyProviderInfo', ProviderInfo) },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: [],
 })
 
-export const listPublicProviders = operation({
-  id: 'list-public-providers',
-  method: 'GET',
-  path: `${path}/public`,
-  family: 'Providers',
+export const listPublicProviders = providers.get('list-public-providers', '/public', {
   summary: 'List providers with their options',
   description: 'What a session may choose: options with their choices and defaults, over the whole chain of bases.',
-  params: cityParams,
   replies: { 200: listBody('ListBodyPublicProvider', PublicProvider) },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: [],
 })
 
-export const createProvider = operation({
-  id: 'create-provider',
-  method: 'POST',
-  path,
-  family: 'Providers',
+export const createProvider = providers.post('create-provider', '', {
   summary: 'Declare a provider',
   description: 'Adds `[providers.<name>]` to `city.toml`.',
-  params: cityParams,
   body: ProviderCreateRequest,
   headers: ['Idempotency-Key', 'If-Match'],
   replies: { 201: ProviderInfo },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
   problems: ['name-taken', 'conflict-config', 'invalid-config'],
   emits: ['config.reloaded'],
 })
 
-export const getProvider = operation({
-  id: 'get-provider',
-  method: 'GET',
-  path: `${path}/{name}`,
-  family: 'Providers',
+export const getProvider = provider.get('get-provider', '', {
   summary: 'Get a provider',
   description: 'What it comes to with all that it is based on.',
-  params,
   replies: { 200: ProviderInfo },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: ['provider-not-found'],
 })
 
-export const patchProvider = operation({
-  id: 'patch-provider',
-  method: 'PATCH',
-  path: `${path}/{name}`,
-  family: 'Providers',
+export const patchProvider = change.patch('patch-provider', '', {
   summary: 'Change a declared provider',
   description: 'JSON Merge Patch of its declaration, in the file that has it; an empty object changes nothing.',
-  params,
   body: ProviderPatchRequest,
-  headers: ['If-Match'],
   replies: { 200: ProviderInfo },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: ['provider-not-found', 'provider-builtin', 'pack-derived', 'conflict-config', 'invalid-config'],
-  emits: ['config.reloaded'],
+  problems: ['invalid-config'],
 })
 
-export const deleteProvider = operation({
-  id: 'delete-provider',
-  method: 'DELETE',
-  path: `${path}/{name}`,
-  family: 'Providers',
+export const deleteProvider = change.delete('delete-provider', '', {
   summary: 'Remove a declared provider',
   description: 'Refused while an agent, a session or another provider refers to it; what is built in stays.',
-  params,
-  headers: ['If-Match'],
   replies: { 200: DeletedProvider },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: ['provider-not-found', 'provider-builtin', 'pack-derived', 'still-referenced', 'conflict-config'],
-  emits: ['config.reloaded'],
+  problems: ['still-referenced'],
 })
 
 export const providerOperations = [

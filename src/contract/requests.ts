@@ -1,7 +1,7 @@
 /** Accepted requests: every 202 is one, and ends in exactly one terminal event (spec §4, §6; architecture §3). */
 
+import { family } from './base/family.ts'
 import { JsonObject, RequestId, Timestamp } from './base/names.ts'
-import { operation } from './base/operation.ts'
 import { listBody, PageQuery } from './base/paging.ts'
 import { choice, component, object, optional, type Static, string } from './base/schema.ts'
 
@@ -55,11 +55,20 @@ export type RequestInfo = Static<typeof RequestInfo>
 
 export const ListBodyRequestInfo = listBody('ListBodyRequestInfo', RequestInfo)
 
-export const listRequests = operation({
-  id: 'list-requests',
-  method: 'GET',
-  path: '/v0/requests',
-  family: 'Requests',
+const requests = family(
+  { name: 'Requests', about: 'Accepted requests: what every 202 became.' },
+  '/v0/requests',
+  {
+    request_id: string({
+      minLength: 1,
+      examples: ['req-0123456789abcdef01234567'],
+      description: 'As in the 202.',
+    }),
+  },
+  {},
+)
+
+export const listRequests = requests.get('list-requests', '', {
   summary: 'List accepted requests',
   description: 'Newest first, over the supervisor and every city it can read.',
   query: object({
@@ -72,20 +81,9 @@ export const listRequests = operation({
   problems: ['invalid-cursor'],
 })
 
-export const getRequest = operation({
-  id: 'get-request',
-  method: 'GET',
-  path: '/v0/requests/{request_id}',
-  family: 'Requests',
+export const getRequest = requests.get('get-request', '/{request_id}', {
   summary: 'Outcome of an accepted request',
   description: 'For a client that lost its stream. Found also after its city was unregistered.',
-  params: object({
-    request_id: string({
-      minLength: 1,
-      examples: ['req-0123456789abcdef01234567'],
-      description: 'As in the 202.',
-    }),
-  }),
   replies: { 200: RequestInfo },
   problems: ['request-not-found'],
 })

@@ -1,8 +1,8 @@
 /** Rigs: project directories that agents of a city work in (sheet 07 §§2.5, 8.5; decision 32). */
 
+import { family } from './base/family.ts'
 import { mergePatchBody } from './base/merge-patch.ts'
 import { CityNameParam, Revision, Timestamp } from './base/names.ts'
-import { operation } from './base/operation.ts'
 import { BlockingQuery, listBody } from './base/paging.ts'
 import {
   array,
@@ -116,87 +116,63 @@ export const DeletedRig = component('DeletedRig', {
   revision: string({ description: 'Of the configuration without it.' }),
 })
 
-const path = '/v0/city/{cityName}/rigs'
-const cityParams = object({ cityName: CityNameParam })
-const name = string({ minLength: 1, description: 'Name of the rig.', examples: ['shop'] })
-const params = object({ cityName: CityNameParam, name })
+const rigs = family(
+  { name: 'Rigs', about: 'Project directories inside a city.' },
+  '/v0/city/{cityName}/rigs',
+  {
+    cityName: CityNameParam,
+    name: string({ minLength: 1, description: 'Name of the rig.', examples: ['shop'] }),
+    action: choice(RIG_ACTIONS, { description: 'What to do.', examples: ['suspend'] }),
+  },
+  { replyHeaders: ['X-SVC-Index', 'ETag'] },
+)
+const rig = rigs.at('/{name}', { problems: ['rig-not-found'] })
+const change = rig.with({ headers: ['If-Match'] })
 const git = optional(
   boolean({
     description: 'With facts about the repository, as last observed; they are looked at again in the background.',
   }),
 )
 
-export const listRigs = operation({
-  id: 'list-rigs',
-  method: 'GET',
-  path,
-  family: 'Rigs',
+export const listRigs = rigs.get('list-rigs', '', {
   summary: 'List rigs',
   description: 'By name. With `index` it waits for a change of the configuration or of a suspension.',
-  params: cityParams,
   query: object({ ...BlockingQuery, git }),
   replies: { 200: listBody('ListBodyRigInfo', RigInfo) },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: [],
 })
 
-export const createRig = operation({
-  id: 'create-rig',
-  method: 'POST',
-  path,
-  family: 'Rigs',
+export const createRig = rigs.post('create-rig', '', {
   summary: 'Add a rig',
   description:
     'Adds `[[rigs]]` with the imports of `[defaults.rig.imports]`. With `git_url` the repository is cloned first: 202, then exactly one of `request.result.rig.create` and `request.failed` in the log of the city.',
-  params: cityParams,
   body: RigCreateRequest,
   headers: ['Idempotency-Key', 'If-Match'],
   replies: { 201: RigInfo, 202: AsyncAcceptedResponse },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
   problems: ['name-taken', 'operation-in-progress', 'conflict-config', 'invalid-config'],
   emits: ['rig.created', 'config.reloaded', 'rig.provision.progress', 'request.result.rig.create', 'request.failed'],
 })
 
-export const getRig = operation({
-  id: 'get-rig',
-  method: 'GET',
-  path: `${path}/{name}`,
-  family: 'Rigs',
+export const getRig = rig.get('get-rig', '', {
   summary: 'Get a rig',
   description: 'Its definition, patches included, and facts about its directory with `observed_at`.',
-  params,
   query: object({ git }),
   replies: { 200: RigInfo },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: ['rig-not-found'],
 })
 
-export const patchRig = operation({
-  id: 'patch-rig',
-  method: 'PATCH',
-  path: `${path}/{name}`,
-  family: 'Rigs',
+export const patchRig = change.patch('patch-rig', '', {
   summary: 'Change a rig',
   description:
     'JSON Merge Patch: `null` removes a field, an absent one stays. Written to the files of the city and applied at once.',
-  params,
   body: RigPatchRequest,
-  headers: ['If-Match'],
   replies: { 200: RigInfo },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: ['rig-not-found', 'conflict-config', 'invalid-config'],
+  problems: ['conflict-config', 'invalid-config'],
   emits: ['rig.updated', 'rig.suspended', 'rig.resumed', 'config.reloaded'],
 })
 
-export const deleteRig = operation({
-  id: 'delete-rig',
-  method: 'DELETE',
-  path: `${path}/{name}`,
-  family: 'Rigs',
+export const deleteRig = change.delete('delete-rig', '', {
   summary: 'Remove a rig',
   description:
     'Its directory stays, and so do its beads. Refused with their names while agents, patches or others refer to it, or beads of it are not closed.',
-  params,
   query: object({
     cascade: optional(
       boolean({
@@ -204,30 +180,16 @@ export const deleteRig = operation({
       }),
     ),
   }),
-  headers: ['If-Match'],
   replies: { 200: DeletedRig },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: ['rig-not-found', 'still-referenced', 'conflict-config', 'invalid-config'],
+  problems: ['still-referenced', 'conflict-config', 'invalid-config'],
   emits: ['rig.deleted', 'config.reloaded'],
 })
 
-export const actOnRig = operation({
-  id: 'act-on-rig',
-  method: 'POST',
-  path: `${path}/{name}/{action}`,
-  family: 'Rigs',
+export const actOnRig = change.post('act-on-rig', '/{action}', {
   summary: 'Suspend, resume or restart a rig',
   description:
     '`suspend` and `resume` override what the files say, until the other one or until `PATCH` with `suspended: null`. `restart` ends the sessions of its agents, which start again.',
-  params: object({
-    cityName: CityNameParam,
-    name,
-    action: choice(RIG_ACTIONS, { description: 'What to do.', examples: ['suspend'] }),
-  }),
-  headers: ['If-Match'],
   replies: { 200: RigActionResult },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: ['rig-not-found'],
   emits: ['rig.suspended', 'rig.resumed'],
 })
 

@@ -1,7 +1,7 @@
 /** Sessions: conversations with real agent processes (sheet 04 §4; decisions 51–73). */
 
+import { family } from './base/family.ts'
 import { CityNameParam, durationSchema, Timestamp } from './base/names.ts'
-import { operation } from './base/operation.ts'
 import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
 import {
   array,
@@ -42,21 +42,6 @@ import {
   SubAgentTranscript,
   TRANSCRIPT_FORMATS,
 } from './session-transcript.ts'
-
-const path = '/v0/city/{cityName}/sessions'
-const family = 'Sessions'
-const cityParams = object({ cityName: CityNameParam })
-const params = object({
-  cityName: CityNameParam,
-  id: string({
-    minLength: 1,
-    maxLength: 256,
-    description: 'Id, name of a configured named session, runtime name or alias; percent-encode `/`.',
-    examples: ['s-0123456789abcdef'],
-  }),
-})
-/** Every operation on one session resolves its `{id}` first (sheet 04 §2.3); `name-taken`: another one has a configured name. */
-const RESOLVE = ['session-not-found', 'ambiguous-session', 'name-taken'] as const
 
 /** Of bodies with a message: in JSON, quotes and line breaks take two bytes. */
 const bodyLimit = 2 * MAX_MESSAGE_BYTES + 65_536
@@ -183,14 +168,55 @@ const peek = {
   peek_lines: optional(integer({ minimum: 0, maximum: 10_000, default: 5, description: 'How many, with `peek`.' })),
 }
 
-export const listSessions = operation({
-  id: 'list-sessions',
-  method: 'GET',
-  path,
-  family,
+const SESSIONS = { name: 'Sessions', about: 'Agent processes: start, message, prompt, interact, watch, stop.' }
+const sessions = family(
+  SESSIONS,
+  '/v0/city/{cityName}',
+  {
+    cityName: CityNameParam,
+    id: string({
+      minLength: 1,
+      maxLength: 256,
+      description: 'Id, name of a configured named session, runtime name or alias; percent-encode `/`.',
+      examples: ['s-0123456789abcdef'],
+    }),
+    deliveryId: string({ minLength: 1, description: 'As in the list of deliveries.' }),
+    agentId: string({
+      minLength: 1,
+      maxLength: 256,
+      pattern: '^[A-Za-z0-9_.:-]+$',
+      description: 'As in the list of sub-agents.',
+    }),
+  },
+  {},
+)
+/** Every operation on one session resolves its `{id}` first (sheet 04 §2.3); `name-taken`: another one has a configured name. */
+const RESOLVE = ['session-not-found', 'ambiguous-session', 'name-taken'] as const
+const session = sessions.at('/sessions/{id}', { problems: RESOLVE })
+
+const change = session.with({ replies: { 200: SessionResponse }, replyHeaders: ['ETag'] })
+const wake = change.with({
+  description: 'Lifts holds and quarantine and starts it; what comes of that is told by session events.',
+  problems: ['illegal-transition', 'conflict-config'],
+  emits: [
+    'session.waking',
+    'session.starting',
+    'session.woke',
+    'session.start_failed',
+    'session.undrained',
+    'wait.canceled',
+  ],
+})
+/** What is to be said to a session. */
+const say = session.with({ bodyLimit, headers: ['Idempotency-Key'], problems: ['session-conflict', 'queue-full'] })
+const send = say.with({
+  replies: { 202: SessionAcceptedResponse },
+  problems: ['pending-interaction', 'conflict-config'],
+})
+
+export const listSessions = sessions.get('list-sessions', '/sessions', {
   summary: 'List sessions',
   description: 'Newest first.',
-  params: cityParams,
   query: object({
     state: optional(states),
     template: optional(string({ minLength: 1, description: 'Sessions of this agent or provider.' })),
@@ -205,15 +231,10 @@ export const listSessions = operation({
   problems: ['invalid-cursor'],
 })
 
-export const createSession = operation({
-  id: 'create-session',
-  method: 'POST',
-  path,
-  family,
+export const createSession = sessions.post('create-session', '/sessions', {
   summary: 'Start a session',
   description:
     'Everything that can be refused is refused before the 202. Ends in `request.result.session.create` when the session can take commands.',
-  params: cityParams,
   body: SessionCreateRequest,
   bodyLimit,
   headers: ['Idempotency-Key'],
@@ -237,81 +258,43 @@ export const createSession = operation({
   ],
 })
 
-export const pruneSessions = operation({
-  id: 'prune-sessions',
-  method: 'POST',
-  path: `${path}/prune`,
-  family,
+export const pruneSessions = sessions.post('prune-sessions', '/sessions/prune', {
   summary: 'Delete closed sessions',
   description: 'Those that were closed longer ago than `closed_before`, with their transcripts.',
-  params: cityParams,
   body: component('SessionPruneRequest', { closed_before: durationSchema('Closed at least this long ago.') }),
   replies: { 200: SessionPruneBody },
-  problems: [],
   emits: ['session.deleted'],
 })
 
-export const getSession = operation({
-  id: 'get-session',
-  method: 'GET',
-  path: `${path}/{id}`,
-  family,
+export const getSession = change.get('get-session', '', {
   summary: 'Get a session',
   description: '`{id}` is an id, an alias, or the name of a configured session.',
-  params,
   query: object(peek),
-  replies: { 200: SessionResponse },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-  problems: RESOLVE,
+  replyHeaders: ['X-SVC-Index'],
 })
 
-export const patchSession = operation({
-  id: 'patch-session',
-  method: 'PATCH',
-  path: `${path}/{id}`,
-  family,
+export const patchSession = change.patch('patch-session', '', {
   summary: 'Change the title, alias or metadata of a session',
   description: 'JSON Merge Patch; an empty object changes nothing.',
-  params,
   body: SessionPatchRequest,
   headers: ['If-Match'],
-  replies: { 200: SessionResponse },
-  replyHeaders: ['ETag'],
-  problems: [...RESOLVE, 'forbidden'],
+  problems: ['forbidden'],
   emits: ['session.updated'],
 })
 
 /** What ends with a session (decision 71). */
 const closing = ['session.closed', 'session.delivery', 'session.stranded', 'wait.canceled', 'bead.released'] as const
 
-export const deleteSession = operation({
-  id: 'delete-session',
-  method: 'DELETE',
-  path: `${path}/{id}`,
-  family,
+export const deleteSession = session.delete('delete-session', '', {
   summary: 'Close a session and delete its record',
   description: 'Its process is ended, its deliveries fail, its waits are cancelled, its leases are released.',
-  params,
   headers: ['If-Match'],
   replies: { 200: DeletedSession },
-  problems: [...RESOLVE, 'session-conflict'],
+  problems: ['session-conflict'],
   emits: [...closing, 'session.deleted'],
 })
 
-const send = {
-  method: 'POST',
-  family,
-  params,
-  bodyLimit,
-  headers: ['Idempotency-Key'],
-  replies: { 202: SessionAcceptedResponse },
-  problems: [...RESOLVE, 'pending-interaction', 'session-conflict', 'conflict-config', 'queue-full'],
-} as const
-
-export const sendSessionMessage = operation({
-  ...send,
-  id: 'send-session-message',
-  path: `${path}/{id}/messages`,
+export const sendSessionMessage = send.post('send-session-message', '/messages', {
   summary: 'Say something to a session',
   description:
     'Wakes it where it sleeps. Ends in `request.result.session.message` when the message was typed or queued.',
@@ -319,337 +302,203 @@ export const sendSessionMessage = operation({
   emits: ['session.delivery', 'session.waking', 'request.result.session.message'],
 })
 
-export const promptSession = operation({
-  ...send,
-  id: 'prompt-session',
-  path: `${path}/{id}/prompt`,
+export const promptSession = send.post('prompt-session', '/prompt', {
   summary: 'Say something to a session (as `messages`)',
   description: 'The same as `POST /sessions/{id}/messages`, under another name.',
   body: SessionMessageRequest,
   emits: ['session.delivery', 'session.waking', 'request.result.session.message'],
 })
 
-export const submitSession = operation({
-  ...send,
-  id: 'submit-session',
-  path: `${path}/{id}/submit`,
+export const submitSession = send.post('submit-session', '/submit', {
   summary: 'Say something to a session, with an intent',
   description:
     '`default` waits for the session to be idle, `follow_up` stands behind what is under way, `interrupt_now` ends the turn first.',
   body: SessionSubmitRequest,
-  problems: [...send.problems, 'unsupported'],
+  problems: ['unsupported'],
   emits: ['session.delivery', 'session.waking', 'request.result.session.submit'],
 })
 
-export const nudgeSession = operation({
-  id: 'nudge-session',
-  method: 'POST',
-  path: `${path}/{id}/nudge`,
-  family,
+export const nudgeSession = say.post('nudge-session', '/nudge', {
   summary: 'Remind a session of something',
   description: 'A message that nobody waits for: answers with its delivery. It wakes no session that was suspended.',
-  params,
   body: SessionNudgeRequest,
-  bodyLimit,
-  headers: ['Idempotency-Key'],
   replies: { 201: DeliveryInfo },
-  problems: [...RESOLVE, 'session-conflict', 'queue-full'],
   emits: ['session.delivery', 'session.waking'],
 })
 
-export const listSessionDeliveries = operation({
-  id: 'list-session-deliveries',
-  method: 'GET',
-  path: `${path}/{id}/deliveries`,
-  family,
+export const listSessionDeliveries = session.get('list-session-deliveries', '/deliveries', {
   summary: 'List what was and will be said to a session',
   description: 'Newest first.',
-  params,
   query: object({ state: optional(DeliveryState), ...PageQuery, ...OrderQuery, ...BlockingQuery }),
   replies: { 200: listBody('ListBodyDeliveryInfo', DeliveryInfo) },
   replyHeaders: ['X-SVC-Index'],
-  problems: [...RESOLVE, 'invalid-cursor'],
+  problems: ['invalid-cursor'],
 })
 
-export const cancelSessionDelivery = operation({
-  id: 'cancel-session-delivery',
-  method: 'DELETE',
-  path: `${path}/{id}/deliveries/{deliveryId}`,
-  family,
+export const cancelSessionDelivery = session.delete('cancel-session-delivery', '/deliveries/{deliveryId}', {
   summary: 'Cancel a queued delivery',
   description: 'One that is being typed, or was, is not taken back.',
-  params: object({
-    ...params.properties,
-    deliveryId: string({ minLength: 1, description: 'As in the list of deliveries.' }),
-  }),
   replies: { 200: DeliveryInfo },
-  problems: [...RESOLVE, 'delivery-not-found', 'conflict-wrong-state'],
+  problems: ['delivery-not-found', 'conflict-wrong-state'],
   emits: ['session.delivery'],
 })
 
-const change = {
-  method: 'POST',
-  family,
-  params,
-  replies: { 200: SessionResponse },
-  replyHeaders: ['ETag'],
-} as const
-
-export const stopSession = operation({
-  id: 'stop-session',
-  method: 'POST',
-  path: `${path}/{id}/stop`,
-  family,
+export const stopSession = session.post('stop-session', '/stop', {
   summary: 'Interrupt the turn of a session',
   description: 'The process stays; nothing happens where none runs.',
-  params,
   replies: { 200: SessionStopBody },
-  problems: [...RESOLVE, 'unsupported', 'gateway-timeout'],
+  problems: ['unsupported', 'gateway-timeout'],
 })
 
-export const killSession = operation({
-  ...change,
-  id: 'kill-session',
-  path: `${path}/{id}/kill`,
+export const killSession = change.post('kill-session', '/kill', {
   summary: 'End the processes of a session by force',
   headers: ['Idempotency-Key'],
   description: 'The record stays: the reconciler starts it again. Use `suspend` to stop for good.',
-  problems: [...RESOLVE, 'session-conflict', 'gateway-timeout'],
+  problems: ['session-conflict', 'gateway-timeout'],
   emits: ['session.killed'],
 })
 
-export const suspendSession = operation({
-  ...change,
-  id: 'suspend-session',
-  path: `${path}/{id}/suspend`,
+export const suspendSession = change.post('suspend-session', '/suspend', {
   summary: 'Stop a session until a person wakes it',
   description: 'Held until a caller wakes it, or says something to it; nudges, mail and work do not.',
-  problems: [...RESOLVE, 'illegal-transition'],
+  problems: ['illegal-transition'],
   emits: ['session.suspended'],
 })
 
-const wake = {
-  ...change,
-  description: 'Lifts holds and quarantine and starts it; what comes of that is told by session events.',
-  problems: [...RESOLVE, 'illegal-transition', 'conflict-config'],
-  emits: [
-    'session.waking',
-    'session.starting',
-    'session.woke',
-    'session.start_failed',
-    'session.undrained',
-    'wait.canceled',
-  ],
-} as const
-export const wakeSession = operation({
-  ...wake,
-  id: 'wake-session',
-  path: `${path}/{id}/wake`,
+export const wakeSession = wake.post('wake-session', '/wake', {
   summary: 'Wake a session',
 })
-export const resumeSession = operation({
-  ...wake,
-  id: 'resume-session',
-  path: `${path}/{id}/resume`,
+export const resumeSession = wake.post('resume-session', '/resume', {
   summary: 'Wake a session (as `wake`)',
 })
 
-export const closeSession = operation({
-  ...change,
-  id: 'close-session',
-  path: `${path}/{id}/close`,
+export const closeSession = change.post('close-session', '/close', {
   summary: 'End a session for good',
   description:
     'Ends its process, its streams, deliveries and waits, and gives its work back. The record stays until it is pruned or deleted.',
   query: object({ delete: optional(boolean({ description: 'Also delete its record.' })) }),
-  problems: [...RESOLVE, 'session-conflict'],
+  problems: ['session-conflict'],
   emits: closing,
 })
 
-export const renameSession = operation({
-  ...change,
-  id: 'rename-session',
-  path: `${path}/{id}/rename`,
+export const renameSession = change.post('rename-session', '/rename', {
   summary: 'Give a session another title',
   description: 'Its id, alias and name at the runtime stay.',
   body: component('SessionRenameRequest', { title }),
-  problems: RESOLVE,
   emits: ['session.updated'],
 })
 
-export const setSessionPermissionMode = operation({
-  ...change,
-  id: 'set-session-permission-mode',
-  path: `${path}/{id}/permission-mode`,
+export const setSessionPermissionMode = change.post('set-session-permission-mode', '/permission-mode', {
   summary: 'Choose the permission mode of a session',
   description: 'While it does not run; the next start uses it.',
   body: SessionPermissionRequest,
-  problems: [...RESOLVE, 'session-conflict', 'unsupported'],
+  problems: ['session-conflict', 'unsupported'],
   emits: ['session.updated'],
 })
 
-export const pinSession = operation({
-  ...change,
-  id: 'pin-session',
-  path: `${path}/{id}/pin`,
+export const pinSession = change.post('pin-session', '/pin', {
   summary: 'Keep a session awake',
   description: 'It does not fall asleep when it is idle, until it is unpinned.',
-  problems: [...RESOLVE, 'session-conflict'],
+  problems: ['session-conflict'],
   emits: ['session.updated'],
 })
-export const unpinSession = operation({
-  ...change,
-  id: 'unpin-session',
-  path: `${path}/{id}/unpin`,
+export const unpinSession = change.post('unpin-session', '/unpin', {
   summary: 'No longer keep a session awake',
   description: 'It may fall asleep when it is idle.',
-  problems: RESOLVE,
   emits: ['session.updated'],
 })
 
-export const resetSession = operation({
-  ...change,
-  id: 'reset-session',
-  path: `${path}/{id}/reset`,
+export const resetSession = change.post('reset-session', '/reset', {
   summary: 'Restart a session with a fresh conversation',
   headers: ['Idempotency-Key'],
   description: 'Its process ends and is started with a conversation of its own, under a new `continuation_epoch`.',
-  problems: [...RESOLVE, 'session-conflict'],
+  problems: ['session-conflict'],
   emits: ['session.draining', 'session.reset'],
 })
 
-export const requestSessionRestart = operation({
-  ...change,
-  id: 'request-session-restart',
-  path: `${path}/{id}/request-restart`,
+export const requestSessionRestart = change.post('request-session-restart', '/request-restart', {
   summary: 'Restart a session once its turn has ended',
   headers: ['Idempotency-Key'],
   description: 'For agents themselves; the conversation goes on.',
-  problems: [...RESOLVE, 'session-conflict'],
+  problems: ['session-conflict'],
   emits: ['session.draining', 'session.killed'],
 })
 
-export const heartbeatSession = operation({
-  ...change,
-  id: 'heartbeat-session',
-  path: `${path}/{id}/heartbeat`,
+export const heartbeatSession = change.post('heartbeat-session', '/heartbeat', {
   summary: 'Say that a session is at work',
   description: 'Renews the leases of what it has claimed.',
-  problems: [...RESOLVE, 'session-conflict'],
+  problems: ['session-conflict'],
 })
 
-export const drainSession = operation({
-  ...change,
-  id: 'drain-session',
-  path: `${path}/{id}/drain`,
+export const drainSession = change.post('drain-session', '/drain', {
   summary: 'Ask a session to finish and sleep',
   description:
     'It ends what it is doing; its process ends when it says that it has finished, or when the time for that is over.',
-  problems: [...RESOLVE, 'illegal-transition'],
+  problems: ['illegal-transition'],
   emits: ['session.draining'],
 })
-export const undrainSession = operation({
-  ...change,
-  id: 'undrain-session',
-  path: `${path}/{id}/undrain`,
+export const undrainSession = change.post('undrain-session', '/undrain', {
   summary: 'Take a drain back',
   description: 'Only while it is draining: it goes on as before.',
-  problems: [...RESOLVE, 'illegal-transition'],
+  problems: ['illegal-transition'],
   emits: ['session.undrained'],
 })
-export const ackSessionDrain = operation({
-  ...change,
-  id: 'ack-session-drain',
-  path: `${path}/{id}/drain-ack`,
+export const ackSessionDrain = change.post('ack-session-drain', '/drain-ack', {
   summary: 'Say that a draining session has finished',
   description: 'Its process is ended now instead of after the time-out of the drain.',
-  problems: [...RESOLVE, 'illegal-transition'],
+  problems: ['illegal-transition'],
   emits: ['session.stopped'],
 })
-export const getSessionDrain = operation({
-  id: 'get-session-drain',
-  method: 'GET',
-  path: `${path}/{id}/drain`,
-  family,
+export const getSessionDrain = session.get('get-session-drain', '/drain', {
   summary: 'See whether a session is asked to finish',
   description: 'For the agent to ask, too: whether it is draining, why, and until when.',
-  params,
   replies: { 200: SessionDrainBody },
-  problems: RESOLVE,
 })
 
-export const releaseSessionName = operation({
-  ...change,
-  id: 'release-session-name',
-  path: `${path}/{id}/release-name`,
+export const releaseSessionName = change.post('release-session-name', '/release-name', {
   summary: 'Free the alias of a closed session',
   description: 'So that another session can take it.',
-  problems: [...RESOLVE, 'session-conflict'],
+  problems: ['session-conflict'],
   emits: ['session.updated'],
 })
 
-export const getSessionPending = operation({
-  id: 'get-session-pending',
-  method: 'GET',
-  path: `${path}/{id}/pending`,
-  family,
+export const getSessionPending = session.get('get-session-pending', '/pending', {
   summary: 'See what a session waits for',
   description: 'The question or permission request that is open; `supported: false` where its runtime has none.',
-  params,
   replies: { 200: SessionPendingBody },
   replyHeaders: ['X-SVC-Index'],
-  problems: RESOLVE,
 })
 
-export const respondSession = operation({
-  ...change,
-  id: 'respond-session',
-  path: `${path}/{id}/respond`,
+export const respondSession = change.post('respond-session', '/respond', {
   summary: 'Answer what a session waits for',
   description:
     '`request_id` makes sure that the answer is for the question that was seen. What the agent makes of it is told by events.',
   body: SessionRespondRequest,
-  problems: [...RESOLVE, 'no-pending', 'invalid-interaction', 'unsupported', 'gateway-timeout'],
+  problems: ['no-pending', 'invalid-interaction', 'unsupported', 'gateway-timeout'],
   emits: ['session.pending_cleared'],
 })
 
-export const listPending = operation({
-  id: 'list-pending',
-  method: 'GET',
-  path: '/v0/city/{cityName}/pending',
-  family,
+export const listPending = sessions.get('list-pending', '/pending', {
   summary: 'List everything that waits for a person',
   description: 'Open questions and permission requests of all sessions of the city.',
-  params: cityParams,
   query: object(BlockingQuery),
   replies: { 200: listBody('ListBodyPendingItem', PendingItem) },
   replyHeaders: ['X-SVC-Index'],
-  problems: [],
 })
 
-export const peekSession = operation({
-  id: 'peek-session',
-  method: 'GET',
-  path: `${path}/{id}/peek`,
-  family,
+export const peekSession = session.get('peek-session', '/peek', {
   summary: 'See the screen of a session',
   description: 'From memory, with the time it was observed.',
-  params,
   query: object({ lines: optional(integer({ minimum: 0, maximum: 10_000, description: '0 or absent: the screen.' })) }),
   replies: { 200: SessionPeekBody },
-  problems: [...RESOLVE, 'unsupported', 'session-conflict'],
+  problems: ['unsupported', 'session-conflict'],
 })
 
-export const attachSession = operation({
-  id: 'attach-session',
-  method: 'GET',
-  path: `${path}/{id}/attach`,
-  family,
+export const attachSession = session.get('attach-session', '/attach', {
   summary: 'How a person gets to the terminal of a session',
   description: 'A command to run on the host of the supervisor.',
-  params,
   replies: { 200: SessionAttachBody },
-  problems: [...RESOLVE, 'unsupported', 'session-conflict'],
+  problems: ['unsupported', 'session-conflict'],
 })
 
 const transcriptQuery = {
@@ -663,14 +512,9 @@ const transcriptQuery = {
   include_thinking: optional(boolean({ description: 'With what the model thought, where it is known.' })),
 }
 
-export const getSessionTranscript = operation({
-  id: 'get-session-transcript',
-  method: 'GET',
-  path: `${path}/{id}/transcript`,
-  family,
+export const getSessionTranscript = session.get('get-session-transcript', '/transcript', {
   summary: 'Read the transcript of a session',
   description: 'The newest page where neither `before` nor `after` is given; chronological inside a page.',
-  params,
   query: object({
     ...transcriptQuery,
     limit: optional(
@@ -685,18 +529,13 @@ export const getSessionTranscript = operation({
     after: optional(string({ maxLength: 256, description: 'Entries after this one; not with `before`.' })),
   }),
   replies: { 200: SessionTranscriptResponse },
-  problems: [...RESOLVE, 'transcript-cursor-invalidated'],
+  problems: ['transcript-cursor-invalidated'],
 })
 
-export const streamSession = operation({
-  id: 'stream-session',
-  method: 'GET',
-  path: `${path}/{id}/stream`,
-  family,
+export const streamSession = session.get('stream-session', '/stream', {
   summary: 'Follow a session',
   description:
     'Server-sent events: what there is, then what comes; ends with an `ended` frame when the session is closed. Resumable in every format.',
-  params,
   query: object({
     ...transcriptQuery,
     after_cursor: optional(string({ maxLength: 2048, description: '`id:` of the last frame received.' })),
@@ -740,48 +579,32 @@ export const streamSession = operation({
     { event: 'ended', data: StreamEndedFrame, description: 'The session is closed; nothing more comes.' },
     { event: 'heartbeat', data: HeartbeatEvent, description: 'Every 15 s.' },
   ],
-  problems: [...RESOLVE, 'invalid-cursor'],
+  problems: ['invalid-cursor'],
 })
 
-export const listSessionAgents = operation({
-  id: 'list-session-agents',
-  method: 'GET',
-  path: `${path}/{id}/agents`,
-  family,
+export const listSessionAgents = session.get('list-session-agents', '/agents', {
   summary: 'List the sub-agents of a session',
   description: 'Found in the logs that its harness writes; empty where it writes none.',
-  params,
   replies: { 200: SubAgentListBody },
-  problems: RESOLVE,
 })
-export const getSessionAgent = operation({
-  id: 'get-session-agent',
-  method: 'GET',
-  path: `${path}/{id}/agents/{agentId}`,
-  family,
+export const getSessionAgent = session.get('get-session-agent', '/agents/{agentId}', {
   summary: 'Read the transcript of a sub-agent',
   description: 'As its harness wrote it.',
-  params: object({
-    ...params.properties,
-    agentId: string({
-      minLength: 1,
-      maxLength: 256,
-      pattern: '^[A-Za-z0-9_.:-]+$',
-      description: 'As in the list of sub-agents.',
-    }),
-  }),
   replies: { 200: SubAgentTranscript },
-  problems: [...RESOLVE, 'agent-not-found'],
+  problems: ['agent-not-found'],
 })
 
-export const listWaits = operation({
-  id: 'list-waits',
-  method: 'GET',
-  path: '/v0/city/{cityName}/waits',
-  family,
+const waits = family(
+  SESSIONS,
+  '/v0/city/{cityName}/waits',
+  { cityName: CityNameParam, id: string({ minLength: 1, description: 'As in the list of waits.' }) },
+  {},
+)
+const wait = waits.at('/{id}', { replies: { 200: WaitInfo }, problems: ['wait-not-found'] })
+
+export const listWaits = waits.get('list-waits', '', {
   summary: 'List waits',
   description: 'Newest first.',
-  params: cityParams,
   query: object({
     state: optional(WaitState),
     session: optional(string({ minLength: 1, description: 'Waits of this session: its id or alias.' })),
@@ -790,43 +613,21 @@ export const listWaits = operation({
   }),
   replies: { 200: listBody('ListBodyWaitInfo', WaitInfo) },
   replyHeaders: ['X-SVC-Index'],
-  problems: [...RESOLVE, 'invalid-cursor'],
+  problems: ['session-not-found', 'ambiguous-session', 'name-taken', 'invalid-cursor'],
 })
-const waitParams = object({
-  cityName: CityNameParam,
-  id: string({ minLength: 1, description: 'As in the list of waits.' }),
-})
-export const getWait = operation({
-  id: 'get-wait',
-  method: 'GET',
-  path: '/v0/city/{cityName}/waits/{id}',
-  family,
+export const getWait = wait.get('get-wait', '', {
   summary: 'Get a wait',
   description: 'Also one that has ended, until its session is deleted.',
-  params: waitParams,
-  replies: { 200: WaitInfo },
-  problems: ['wait-not-found'],
 })
-export const cancelWait = operation({
-  id: 'cancel-wait',
-  method: 'DELETE',
-  path: '/v0/city/{cityName}/waits/{id}',
-  family,
+export const cancelWait = wait.delete('cancel-wait', '', {
   summary: 'Cancel a wait',
   description: 'Only one that is pending; its session is not told.',
-  params: waitParams,
-  replies: { 200: WaitInfo },
-  problems: ['wait-not-found', 'conflict-wrong-state'],
+  problems: ['conflict-wrong-state'],
   emits: ['wait.canceled'],
 })
-export const createSessionWait = operation({
-  id: 'create-session-wait',
-  method: 'POST',
-  path: `${path}/{id}/waits`,
-  family,
+export const createSessionWait = session.post('create-session-wait', '/waits', {
   summary: 'Park a session until beads are closed',
   description: 'It may sleep meanwhile; when the wait is over it is woken and told.',
-  params,
   body: component('SessionWaitRequest', {
     dep_ids: array(string({ minLength: 1 }), { minItems: 1, maxItems: 1000 }),
     dep_mode: optional(choice(['all', 'any'], { default: 'all' })),
@@ -835,7 +636,7 @@ export const createSessionWait = operation({
   }),
   headers: ['Idempotency-Key'],
   replies: { 201: WaitInfo },
-  problems: [...RESOLVE, 'bead-not-found', 'session-conflict'],
+  problems: ['bead-not-found', 'session-conflict'],
   emits: ['wait.created'],
 })
 

@@ -1,7 +1,7 @@
 /** Binds every operation of the contract to its handler; the server does not start where the two disagree. */
 import type { ServerResponse } from 'node:http'
 import { REQUEST_HEADERS, type RequestHeader } from '../contract/base/headers.ts'
-import { isMutation, type Operation } from '../contract/base/operation.ts'
+import { type Answered, isMutation, type Operation } from '../contract/base/operation.ts'
 import type { AnyOperation } from '../contract/index.ts'
 import type { Call, Handler, Reply, StreamHandler } from '../kernel/call.ts'
 import type { Feed } from '../kernel/feed.ts'
@@ -19,7 +19,7 @@ export type HandlerOf<O extends Operation> = O extends { readonly frames: readon
 
 /** One handler per operation id, typed by the operation. */
 export type Handlers<O extends Operation = AnyOperation> = {
-  readonly [Id in O['id']]: HandlerOf<Extract<O, { readonly id: Id }>>
+  readonly [One in Answered<O> as One['id']]: HandlerOf<One>
 }
 
 type RunReply = (call: Call) => Reply | Promise<Reply>
@@ -40,7 +40,7 @@ export function bindHandlers(
 ): ReadonlyMap<string, Bound> {
   const bound = new Map<string, Bound>()
   for (const operation of operations) {
-    const handler = handlers[operation.id]
+    const handler = handlers[operation.twin?.of ?? operation.id]
     if (operation.frames === undefined && isReplyHandler(handler))
       bound.set(operation.id, { kind: 'reply', run: handler })
     else if (operation.frames !== undefined && isStreamHandler(handler))
@@ -69,7 +69,14 @@ export function readInput(
   if (operation.query !== undefined) validate(operation.query, query, 'query')
   checkHeaders(operation, exchange)
   const body = sent instanceof RequestLines ? sent : readJsonBody(operation, sent)
-  return new HttpCall(operation, exchange, { params, query, body }, signals)
+  return new HttpCall(operation, exchange, { params: withOneName(operation, params), query, body }, signals)
+}
+
+/** Of a twin: its two names as the one that its handler knows. */
+function withOneName({ twin }: Operation, params: object): object {
+  if (twin === undefined) return params
+  const { dir, base, ...others }: Record<string, string> = Object(params)
+  return { ...others, [twin.name]: `${dir}/${base}` }
 }
 
 /** The signals of calls: each is aborted when its client goes before the answer, and all of them when the server ends. */

@@ -214,7 +214,7 @@ class Consumer {
   }
 
   /** As the log would answer, from memory; undefined where what comes next is not there. */
-  #scanFresh(limit: number): Pick<Scan, 'events' | 'reached' | 'complete'> | undefined {
+  #scanFresh(limit: number): Scan | undefined {
     const fresh = this.#fresh
     // Sequence numbers have no gaps.
     let at = this.#cursor + 1 - (fresh[0]?.seq ?? 0)

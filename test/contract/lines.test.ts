@@ -5,7 +5,8 @@ import { test } from 'node:test'
 import { nodeTransport } from '../../src/cli/base/transport.ts'
 import { Client } from '../../src/client/client.ts'
 import { ApiProblem, Unreachable } from '../../src/client/problems.ts'
-import { LINES_TYPE, operation } from '../../src/contract/base/operation.ts'
+import { family } from '../../src/contract/base/family.ts'
+import { LINES_TYPE } from '../../src/contract/base/operation.ts'
 import { integer, object, optional } from '../../src/contract/base/schema.ts'
 import { MAX_LINE_BYTES } from '../../src/http/lines.ts'
 import { HttpServer } from '../../src/http/server.ts'
@@ -16,30 +17,18 @@ import { eventually, RawConnection } from '../support/http.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 
 const LIMIT = 4 * 1024 * 1024
-const family = 'Things'
-const sendThings = operation({
-  id: 'send-things',
-  method: 'POST',
-  path: '/things',
-  family,
+const things = family({ name: 'Things', about: 'For the tests.' }, '/things', {}, { replies: { 200: object({}) } })
+const sendThings = things.post('send-things', '', {
   summary: 'Send',
   query: object({ stop: optional(integer()) }),
   body: object({}),
   bodyStream: 'ndjson',
   bodyLimit: LIMIT,
-  replies: { 200: object({}) },
-  problems: [],
 })
-const getThings = operation({
-  id: 'get-things',
-  method: 'GET',
-  path: '/things',
-  family,
+const getThings = things.get('get-things', '', {
   summary: 'Get',
   query: object({ count: integer(), fail: optional(integer()), bytes: optional(integer()) }),
   mediaType: LINES_TYPE,
-  replies: { 200: object({}) },
-  problems: [],
 })
 
 /** What handlers saw, for tests whose client sees no answer. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import { operation } from '../../src/contract/base/operation.ts'
+import { family } from '../../src/contract/base/family.ts'
 import { object } from '../../src/contract/base/schema.ts'
 import { type HttpDeps, HttpServer } from '../../src/http/server.ts'
 import { cityFraming } from '../../src/http/sse.ts'
@@ -12,15 +12,11 @@ import { eventually } from '../support/http.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { parseFrame } from '../support/sse.ts'
 
-const streamThings = operation({
-  id: 'stream-things',
-  method: 'GET',
-  path: '/things',
-  family: 'Things',
+const things = family({ name: 'Things', about: 'For the tests.' }, '/things', {}, {})
+const streamThings = things.get('stream-things', '', {
   summary: 'Stream',
   replies: {},
   frames: [{ event: 'event', data: object({}), id: 'n', description: 'One.' }],
-  problems: [],
 })
 
 async function serve(clock: Clock, { channel }: { readonly channel: Channel }, more: Partial<HttpDeps> = {}) {

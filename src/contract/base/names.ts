@@ -41,3 +41,9 @@ export const Revision = string({
 export function durationSchema(description: string) {
   return string({ pattern: DURATION_PATTERN.source, maxLength: 64, description, examples: ['30s'] })
 }
+
+/** Names of what is in a rig, in two segments of a path. */
+export const QualifiedName = {
+  dir: string({ minLength: 1, description: 'Rig.', examples: ['shop'] }),
+  base: string({ minLength: 1, description: 'Name in the rig.', examples: ['worker'] }),
+}

@@ -3,7 +3,7 @@
  * client and the command line's help derive from it (style R1).
  */
 
-import type { EventType } from '../event-types.ts'
+import type { Family } from './family.ts'
 import type { RequestHeader, ResponseHeader } from './headers.ts'
 import type { ProblemCode } from './problems.ts'
 import type { ObjectSchema, Schema, Static } from './schema.ts'
@@ -27,7 +27,7 @@ export interface Operation {
   readonly id: string
   readonly method: Method
   readonly path: string
-  readonly family: string
+  readonly family: Family
   readonly summary: string
   readonly description?: string
   readonly params?: ObjectSchema
@@ -51,10 +51,12 @@ export interface Operation {
   readonly replyHeaders?: readonly ResponseHeader[]
   /** Present on streams: the success answer is `text/event-stream` with these frames. */
   readonly frames?: readonly Frame[]
+  /** The same as another operation, whose path has one parameter for the `{dir}` and `{base}` of this one. */
+  readonly twin?: { readonly of: string; readonly name: string }
   /** What it can refuse, beyond `commonProblems`. */
   readonly problems: readonly ProblemCode[]
   /** Event types that a success leads to. */
-  readonly emits?: readonly EventType[]
+  readonly emits?: readonly string[]
   /**
    * How a `{cityName}` in the path is resolved before anything else is looked at: `running` (spec §3 rule 1, the
    * default), or `registered` (by the handler itself: unregister, start, stop, restart).
@@ -66,10 +68,8 @@ export interface Operation {
   readonly open?: boolean
 }
 
-/** Declares an operation; the literal type is kept, so that handlers and client calls are typed by it. */
-export function operation<const O extends Operation>(declared: O): O {
-  return declared
-}
+/** Operations that have handlers: a twin is answered by the one that it is a twin of. */
+export type Answered<O extends Operation> = O extends { readonly twin: object } ? never : O
 
 type StaticOr<S, Otherwise> = S extends Schema ? Static<S> : Otherwise
 export type ParamsOf<O extends Operation> = StaticOr<O['params'], Record<never, never>>
@@ -120,9 +120,4 @@ export function commonProblems(operation: Operation): readonly ProblemCode[] {
 /** Every problem that an operation can answer, sorted. */
 export function problemsOf(operation: Operation): readonly ProblemCode[] {
   return [...new Set([...commonProblems(operation), ...operation.problems])].sort()
-}
-
-/** Names of the path parameters, in order. */
-export function pathParameters(path: string): readonly string[] {
-  return [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? '')
 }

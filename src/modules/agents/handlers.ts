@@ -59,8 +59,10 @@ export interface AgentHandlersDeps<View> {
   readonly installed: (command: string) => boolean | undefined
 }
 
-type Named = { readonly agent: string } | { readonly dir: string; readonly base: string }
-const nameIn = (params: Named): string => ('agent' in params ? params.agent : `${params.dir}/${params.base}`)
+interface Named {
+  readonly cityName: string
+  readonly agent: string
+}
 
 /** What a blocking read of agents waits for. */
 const isRelevant = ({ type }: { readonly type: string }): boolean =>
@@ -134,22 +136,22 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
     return { status: created.status, body: created.body, headers: headers(found, created.body.revision) }
   }
 
-  const get = (params: Named & { readonly cityName: string }): Reply<AgentResponse> => {
+  const get = (params: Named): Reply<AgentResponse> => {
     const found = city(params.cityName)
     const config = found.config.current()
-    const instance = agentInstance(around(found, config), nameIn(params))
-    if (instance === undefined) return answer(found, config, nameIn(params))
+    const instance = agentInstance(around(found, config), params.agent)
+    if (instance === undefined) return answer(found, config, params.agent)
     return ok(instance, headers(found, instance.revision))
   }
 
   const edit = async (
-    params: Named & { readonly cityName: string },
+    params: Named,
     ifMatch: string | undefined,
     change: (edited: TextFiles, config: View, identity: string) => void,
     events: (outcome: Edited<View, void>, identity: string) => readonly EventDraft[],
   ): Promise<Reply<AgentResponse>> => {
     const found = city(params.cityName)
-    const identity = nameIn(params)
+    const identity = params.agent
     const outcome = await found.config.edit({
       ifMatch,
       etag: (config) => agentRevision(files, config, identity),
@@ -168,7 +170,7 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
     return changed.length === 0 ? [] : [agentEvent('agent.updated', identity, changed)]
   }
 
-  const replace = (params: Named & { readonly cityName: string }, body: object, ifMatch: string | undefined) =>
+  const replace = (params: Named, body: object, ifMatch: string | undefined) =>
     edit(
       params,
       ifMatch,
@@ -176,7 +178,7 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
       updated,
     )
 
-  const patch = (params: Named & { readonly cityName: string }, body: PatchBody, ifMatch: string | undefined) =>
+  const patch = (params: Named, body: PatchBody, ifMatch: string | undefined) =>
     edit(
       params,
       ifMatch,
@@ -184,10 +186,10 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
       updated,
     )
 
-  const setSuspended = async (params: Named & { readonly cityName: string }, suspended: boolean) => {
+  const setSuspended = async (params: Named, suspended: boolean) => {
     const found = city(params.cityName)
     const current = found.config.current()
-    const identity = nameIn(params)
+    const identity = params.agent
     if (needAgent(current, identity).suspended === suspended) return answer(found, current, identity)
     return edit(
       params,
@@ -200,9 +202,9 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
     )
   }
 
-  const remove = async (params: Named & { readonly cityName: string }, ifMatch: string | undefined) => {
+  const remove = async (params: Named, ifMatch: string | undefined) => {
     const found = city(params.cityName)
-    const identity = nameIn(params)
+    const identity = params.agent
     let closed: readonly string[] = []
     const { config } = await found.config.edit({
       ifMatch,
@@ -232,19 +234,11 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
     'list-agents': list,
     'create-agent': create,
     'get-agent': getOne,
-    'get-agent-qualified': ({ params }: { params: Named & { readonly cityName: string } }) => get(params),
     'replace-agent': replaceOne,
-    'replace-agent-qualified': qualified(replace),
     'patch-agent': patchOne,
-    'patch-agent-qualified': qualified(patch),
     'delete-agent': removeOne,
-    'delete-agent-qualified': ({ params, header }: QualifiedCall<unknown>) => remove(params, header('if-match')),
     'suspend-agent': suspendOne,
-    'suspend-agent-qualified': ({ params }: { params: Named & { readonly cityName: string } }) =>
-      setSuspended(params, true),
-    'resume-agent': ({ params }: { params: Named & { readonly cityName: string } }) => setSuspended(params, false),
-    'resume-agent-qualified': ({ params }: { params: Named & { readonly cityName: string } }) =>
-      setSuspended(params, false),
+    'resume-agent': ({ params }: { params: Named }) => setSuspended(params, false),
   }
 }
 
@@ -258,17 +252,6 @@ function pageOf(items: readonly AgentResponse[], cursor: string | undefined, lim
   const next = last === undefined || rest.length <= limit ? undefined : formatPageToken('agents', placeOf(last))
   return { items: page, ...(next === undefined ? {} : { next_cursor: next }) }
 }
-
-interface QualifiedCall<B> {
-  readonly params: Named & { readonly cityName: string }
-  readonly body: B
-  readonly header: (name: string) => string | undefined
-}
-
-const qualified =
-  <B, R>(act: (params: Named & { readonly cityName: string }, body: B, ifMatch: string | undefined) => R) =>
-  ({ params, body, header }: QualifiedCall<B>): R =>
-    act(params, body, header('if-match'))
 
 const placed = (agent: { readonly dir: string }, dir: string, scope: string | undefined): boolean =>
   scope === 'rig' && dir === '' ? agent.dir !== '' : agent.dir === dir

@@ -6,7 +6,6 @@ import type {
   checkConfig,
   explainConfig,
   getAgentPrompt,
-  getAgentPromptQualified,
   getConfig,
   getConfigDefaults,
   getConfigFile,
@@ -192,7 +191,7 @@ export function createConfigHandlers({ clock, city, config, jobs, loadOptions, a
     }
   }
 
-  const promptOf = (cityName: string, name: string): Reply<AgentPrompt> => {
+  const prompt: Handler<typeof getAgentPrompt> = ({ params: { cityName, agent: name } }) => {
     const headers = index(cityName)
     const service = config(cityName)
     const current = service.current()
@@ -207,10 +206,6 @@ export function createConfigHandlers({ clock, city, config, jobs, loadOptions, a
     return ok(previewPrompt(service, current, agent), headers)
   }
 
-  const prompt: Handler<typeof getAgentPrompt> = ({ params }) => promptOf(params.cityName, params.agent)
-  const qualifiedPrompt: Handler<typeof getAgentPromptQualified> = ({ params }) =>
-    promptOf(params.cityName, `${params.dir}/${params.base}`)
-
   return {
     'get-config': get,
     'explain-config': explained,
@@ -222,7 +217,6 @@ export function createConfigHandlers({ clock, city, config, jobs, loadOptions, a
     'get-config-file': readFile,
     'put-config-file': putFile,
     'get-agent-prompt': prompt,
-    'get-agent-prompt-qualified': qualifiedPrompt,
   }
 }
 

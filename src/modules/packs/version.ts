@@ -1,8 +1,5 @@
 /** Versions of packs: what `version` may say, and which tag it means. */
-import type { SemVer } from 'semver'
-import Range from 'semver/classes/range.js'
-import compare from 'semver/functions/compare.js'
-import parse from 'semver/functions/parse.js'
+import { compare, parse, Range, type SemVer } from 'semver'
 
 /** What an import asks for. */
 export type Constraint =

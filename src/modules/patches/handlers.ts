@@ -1,5 +1,6 @@
 /** Handlers of the patches family (sheet 07 §§8.2, 8.3): one entry per target, kept in `city.toml` unless it is elsewhere already. */
 import type { PatchBody } from '../../contract/base/merge-patch.ts'
+import type { Answered } from '../../contract/base/operation.ts'
 import type { PatchFields, PatchItem, PatchKind, patchOperations } from '../../contract/patches.ts'
 import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import {
@@ -37,7 +38,7 @@ export interface PatchHandlersDeps<View> {
   readonly tree: (files: TextFiles) => TreeFiles
 }
 
-type PatchOperation = (typeof patchOperations)[number]
+type PatchOperation = Answered<(typeof patchOperations)[number]>
 type PatchHandlers = { readonly [O in PatchOperation as O['id']]: Handler<O> }
 
 /** What a patch is about. `dir` of an agent of the city is empty; rigs and providers have none. */
@@ -147,12 +148,6 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
       put(params.cityName, sameTarget(agent(params), body), body, header('if-match')),
     'merge-agent-patch': ({ params, body, header }) => merge(params.cityName, agent(params), body, header('if-match')),
     'delete-agent-patch': ({ params, header }) => remove(params.cityName, agent(params), header('if-match')),
-    'get-agent-patch-qualified': ({ params }) => get(params.cityName, agent(params)),
-    'replace-agent-patch-qualified': ({ params, body, header }) =>
-      put(params.cityName, sameTarget(agent(params), body), body, header('if-match')),
-    'merge-agent-patch-qualified': ({ params, body, header }) =>
-      merge(params.cityName, agent(params), body, header('if-match')),
-    'delete-agent-patch-qualified': ({ params, header }) => remove(params.cityName, agent(params), header('if-match')),
     'list-rig-patches': ({ params }) => list(params.cityName, 'rigs'),
     'put-rig-patch': ({ params, body, header }) => put(params.cityName, rig(body), body, header('if-match')),
     'get-rig-patch': ({ params }) => get(params.cityName, rig(params)),
@@ -172,11 +167,11 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
   return handlers
 }
 
-const agent = ({ base, dir = '' }: { readonly base: string; readonly dir?: string }): Target => ({
-  kind: 'agents',
-  name: base,
-  dir,
-})
+/** An agent of a rig is `<rig>/<name>`. */
+function agent({ base }: { readonly base: string }): Target {
+  const slash = base.indexOf('/')
+  return { kind: 'agents', name: base.slice(slash + 1), dir: base.slice(0, Math.max(slash, 0)) }
+}
 const agentOf = ({ name, dir }: PatchFields): Target => ({ kind: 'agents', name, dir: dir ?? '' })
 const rig = ({ name }: { readonly name: string }): Target => ({ kind: 'rigs', name, dir: '' })
 const provider = ({ name }: { readonly name: string }): Target => ({ kind: 'providers', name, dir: '' })

@@ -37,10 +37,11 @@ const PACK = {
 }
 const on = onEditedCity('agents', START)
 
-/** An agent of the city and one of a rig have operations of their own, with the same answers. */
+/** An agent of the city, and one of a rig by two segments or by one: the answers are the same. */
 const BOTH = [
   { suffix: '', path: '/agents/lead', none: '/agents/nobody' },
   { suffix: '-qualified', path: '/agents/shop/mason', none: '/agents/shop/nobody' },
+  { suffix: '', path: '/agents/shop%2Fmason', none: '/agents/shop%2Fnobody' },
 ] as const
 
 async function withPack(
@@ -61,7 +62,7 @@ async function withPack(
 
 /** While a pool of two runs: its output is that of neither. */
 async function withPool(city: EditedCity, path: string, use: () => Promise<Answer>): Promise<Answer> {
-  const name = path.slice(path.lastIndexOf('/') + 1)
+  const name = path.split(/\/|%2F/).at(-1) ?? ''
   await city.say(START.replace(`name = "${name}"\n`, `name = "${name}"\nmin_active_sessions = 2\n`))
   await eventually('both instances are there', async () =>
     at((await city.send('GET', path)).body, 'sessions') === 2 ? true : undefined,
@@ -186,7 +187,7 @@ const both = BOTH.flatMap(({ suffix, path, none }): Scenario[] => [
     withPool(city, path, () => city.send('GET', `${path}/output`)),
   ),
   on(`get-agent-output${suffix}`, 'transcript-cursor-invalidated', async (city) => {
-    const name = path.slice('/agents/'.length)
+    const name = decodeURIComponent(path.slice('/agents/'.length))
     const accepted = await city.send('POST', '/sessions', { kind: 'agent', name, runtime: 'subprocess' })
     await outcome(city.api, String(at(accepted.body, 'request_id')))
     const answer = await city.send('GET', `${path}/output?before=7-7`)

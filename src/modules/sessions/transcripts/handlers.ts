@@ -1,10 +1,5 @@
 /** Handlers of what sessions and agents said: pages and streams (sheet 04 §§1.6, 5). */
-import type {
-  getAgentOutput,
-  getAgentOutputQualified,
-  streamAgentOutput,
-  streamAgentOutputQualified,
-} from '../../../contract/agents.ts'
+import type { getAgentOutput, streamAgentOutput } from '../../../contract/agents.ts'
 import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
 import type {
   AgentOutputResponse,
@@ -54,8 +49,6 @@ export interface TranscriptHandlersDeps {
   readonly clock: Clock
 }
 
-type Named = { readonly agent: string } | { readonly dir: string; readonly base: string }
-const identityOf = (params: Named): string => ('agent' in params ? params.agent : `${params.dir}/${params.base}`)
 const aboutOf = ({ id, template, provider }: SessionRecord): About => ({ id, template, provider })
 
 interface PageQuery {
@@ -153,14 +146,9 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
     return whileRunning(feed)
   }
 
-  const getOutput: Handler<typeof getAgentOutput> = ({ params, query }) =>
-    output(params.cityName, identityOf(params), query)
-  const getOutputQualified: Handler<typeof getAgentOutputQualified> = ({ params, query }) =>
-    output(params.cityName, identityOf(params), query)
+  const getOutput: Handler<typeof getAgentOutput> = ({ params, query }) => output(params.cityName, params.agent, query)
   const streamOutput: StreamHandler<typeof streamAgentOutput> = ({ params, query, header }) =>
-    follow(params.cityName, identityOf(params), header('last-event-id') || query.after_cursor)
-  const streamOutputQualified: StreamHandler<typeof streamAgentOutputQualified> = ({ params, query, header }) =>
-    follow(params.cityName, identityOf(params), header('last-event-id') || query.after_cursor)
+    follow(params.cityName, params.agent, header('last-event-id') || query.after_cursor)
 
   const subAgents = (transcripts: Transcripts, session: SessionRecord) =>
     findSubAgents(transcripts.harnessQuery(session))
@@ -188,9 +176,7 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
     'get-session-transcript': transcript,
     'stream-session': stream,
     'get-agent-output': getOutput,
-    'get-agent-output-qualified': getOutputQualified,
     'stream-agent-output': streamOutput,
-    'stream-agent-output-qualified': streamOutputQualified,
     'list-session-agents': listAgents,
     'get-session-agent': getAgent,
   }
