@@ -8,7 +8,7 @@ import { OPERATIONS, type OperationId } from '../../../src/contract/index.ts'
 import type { SessionResponse } from '../../../src/contract/session-model.ts'
 import { sessionOperations } from '../../../src/contract/sessions.ts'
 import { at } from '../../support/document.ts'
-import { type Answer, assertProblem } from '../../support/http.ts'
+import { type Answer, assertProblem, eventually } from '../../support/http.ts'
 import { newSessionCity, type SessionApi, sessionPath } from '../../support/session-api.ts'
 import { openStream } from '../../support/sse.ts'
 import { STALE } from './edited-city.ts'
@@ -111,7 +111,15 @@ class Stage {
         await Promise.all(Array.from({ length: 50 }, () => this.city.done('POST', `${sessionPath(id)}/nudge`, nudge)))
       return id
     })
-  harness = (): Promise<string> => this.#once('harness', () => this.city.start({ name: 'harness' }))
+  harness = (): Promise<string> =>
+    this.#once('harness', async () => {
+      const id = await this.city.start({ name: 'harness' })
+      await eventually('its sub-agent is on disk', async () => {
+        const { body } = await this.send('GET', `${sessionPath(id)}/agents`)
+        return at(body, 'agents', 0) === undefined ? undefined : true
+      })
+      return id
+    })
   /** Id of an open bead. */
   bead = (): Promise<string> =>
     this.#once('bead', async () => String((await this.city.done('POST', '/beads', { title: 'wanted' })).id))

@@ -94,6 +94,8 @@ interface Batch {
   readonly place: Place
   /** Something was said in a turn: not by a terminal, whose turns nobody knows. */
   readonly inTurn: boolean
+  /** What it was read from. */
+  readonly source: string
   /** The place is in no log any more. */
   readonly gone?: ResetReason
 }
@@ -143,12 +145,15 @@ export class SessionTail {
     }
   }
 
-  /** What follows `place`, encoded; the same for all who ask for it (ST2). */
-  batch(format: StreamFormat, place: Place): Promise<Batch> {
-    const key = `${format.key} ${formatPlace(place)}`
+  /**
+   * What follows `place`, encoded; the same for all who ask for it (ST2). `source` is what the place was found in, where
+   * that is known.
+   */
+  batch(format: StreamFormat, place: Place, source: string | undefined): Promise<Batch> {
+    const key = `${format.key} ${formatPlace(place)} ${source ?? ''}`
     const known = this.#batches.get(key)
     if (known !== undefined) return known
-    const made = this.#read(format, place)
+    const made = this.#read(format, place, source)
     this.#batches.set(key, made)
     const forget = () => {
       if (this.#batches.get(key) === made) this.#batches.delete(key)
@@ -171,24 +176,31 @@ export class SessionTail {
     return transcript
   }
 
-  async #read(format: StreamFormat, place: Place): Promise<Batch> {
+  /** A log is read by its name: what was read counts only if the name still meant the same file afterwards (ST6). */
+  async isAnother(transcript: Transcript): Promise<boolean> {
+    return transcript.source !== '' && (await this.transcript()).source !== transcript.source
+  }
+
+  async #read(format: StreamFormat, place: Place, placeSource: string | undefined): Promise<Batch> {
     const transcript = await this.transcript()
-    const gone = await goneFrom(transcript, place)
-    if (gone !== undefined) return { bytes: undefined, place, inTurn: false, gone }
+    const { source } = transcript
+    const gone = (await goneFrom(transcript, place)) ?? rewritten(placeSource, source)
+    if (gone !== undefined) return { bytes: undefined, place, inTurn: false, source, gone }
     const from = format.upsert ? await transcript.opening(place) : place
     const page = await transcript.forward(from, BATCH_ITEMS)
     const reached = page.place ?? place
     const behind = page.items.filter(({ id, entry }) => isBehind(id, entry.end, place))
     const items = format.upsert ? behind : await this.#joined(transcript, place, behind)
+    if (await this.isAnother(transcript)) return this.#read(format, place, source)
     if (items.length === 0) {
       // What is open stays so over what says nothing; where nothing was, something may begin with it.
       const open = this.#open.get(formatPlace(place))
       if (open !== 'none') this.#rememberAs(reached, open)
-      return { bytes: undefined, place: reached, inTurn: false }
+      return { bytes: undefined, place: reached, inTurn: false, source }
     }
     this.remember(reached, items.at(-1))
     const frame = format.frame({ items, place: reached, text: transcript.text })
-    return { bytes: this.encode([frame]), place: reached, inTurn: !transcript.text }
+    return { bytes: this.encode([frame]), place: reached, inTurn: !transcript.text, source }
   }
 
   /** What was shown last before `place`: what is read there may go on with it. */
@@ -236,6 +248,10 @@ async function goneFrom(transcript: Transcript, place: Place): Promise<ResetReas
   return transcript.source === '' || (await transcript.has(place)) ? undefined : 'history_rewritten'
 }
 
+/** A place of one file means nothing in the one that took its name, even where a line begins there. */
+const rewritten = (before: string | undefined, now: string): ResetReason | undefined =>
+  before === undefined || before === '' || now === '' || before === now ? undefined : 'history_rewritten'
+
 const chapterOf = ({ id }: Item): number => Number(id.split('-')[0])
 
 function openOf(item: Item | undefined): OpenItem | 'none' | undefined {
@@ -271,6 +287,8 @@ export class Follower {
   readonly #sink: Sink
   readonly #leave: () => void
   #place: Place | undefined
+  /** What the place is in; undefined for one that a client brought. */
+  #source: string | undefined
   #reset: ResetReason | undefined
   #blocked = false
   #over = false
@@ -331,7 +349,7 @@ export class Follower {
     const state = this.#tail.source.state()
     if (this.#place === undefined) return this.#snapshot()
     if (this.#tail.source.held()) return false
-    const batch = await this.#tail.batch(this.#options.format, this.#place)
+    const batch = await this.#tail.batch(this.#options.format, this.#place, this.#source)
     if (this.#over) return false
     if (batch.gone !== undefined) {
       this.#reset = batch.gone
@@ -339,6 +357,7 @@ export class Follower {
     }
     const moved = formatPlace(batch.place) !== formatPlace(this.#place)
     this.#place = batch.place
+    this.#source = batch.source
     if (batch.bytes !== undefined) {
       this.#write(batch.bytes)
       this.#inTurn = batch.inTurn
@@ -353,9 +372,11 @@ export class Follower {
     const transcript = await this.#tail.transcript()
     const page = await transcript.newest(SNAPSHOT_ITEMS)
     const droppedBytes = await transcript.dropped(page)
+    if (await this.#tail.isAnother(transcript)) return true
     if (this.#over) return false
     const place = page.place ?? { chapter: 0, offset: 0, sub: 0 }
     this.#place = place
+    this.#source = transcript.source
     this.#tail.remember(place, page.items.at(-1))
     const snapshot = { page, droppedBytes, reset: this.#reset }
     const frame = this.#options.format.frame({ items: page.items, place, text: transcript.text, snapshot })
