@@ -9,8 +9,10 @@ import { number, type Options, serveCommands, text } from '../child.ts'
 
 const PER_WRITE = 10_000
 
-const scaffold = (dir: string, name: string) =>
-  writeScaffold(planScaffold(dir, { name, provider: 'shell', startCommand: undefined, bootstrapProfile: undefined }))
+const scaffold = (dir: string, name: string) => {
+  const input = { name, provider: 'shell', startCommand: undefined, bootstrapProfile: undefined }
+  writeScaffold(planScaffold(dir, input, name), [])
+}
 
 /** A city's directory with `events` events of 20 types, 50 actors and 5,000 subjects. */
 async function make(options: Options) {

@@ -8,7 +8,8 @@ import { parseWords } from './parse.ts'
 
 /** Runs one command; never throws. `argv` is without the program's name. */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
-  let style: ReportStyle = { prefix: argv[0] === 'events' ? 'svcctl events: ' : '', json: asksForJson(argv) }
+  const events = argv[0] === 'events'
+  let style: ReportStyle = { prefix: events ? 'svcctl events: ' : '', json: !events && asksForJson(argv) }
   try {
     if (argv[0] === '__complete') return await complete(argv.slice(1), io)
     const words = argv[0] === '--version' || argv[0] === '-V' ? ['version', ...argv.slice(1)] : argv
@@ -19,7 +20,11 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     }
     const { command, input } = parsed
     const fieldNames = (location: string) => saidAs(location, command, input)
-    style = { prefix: command.errorPrefix ?? '', json: wantsJson(input), fieldNames }
+    style = {
+      prefix: command.errorPrefix ?? '',
+      json: command.errorPrefix === undefined && wantsJson(input),
+      fieldNames,
+    }
     return await command.run(new Context(io, globalOptions(input)), input)
   } catch (error) {
     return report(error, io, style)

@@ -2,6 +2,7 @@
 import { homedir } from 'node:os'
 import { isatty } from 'node:tty'
 import { BrokenPipe, Interrupted, type Io, type Sink, type Source } from './base/io.ts'
+import { forTerminal } from './base/terminal-text.ts'
 
 const DEFAULT_COLUMNS = 80
 /** Signals that end a command, and their numbers. */
@@ -44,15 +45,20 @@ function createSink(stream: NodeJS.WriteStream): Sink {
   stream.on('error', () => {
     broken = true
   })
+  const isTerminal = stream.isTTY === true
+  // Bytes can end in the middle of a letter.
+  const decoder = new TextDecoder()
+  const shown = (text: string | Uint8Array) =>
+    forTerminal(typeof text === 'string' ? text : decoder.decode(text, { stream: true }))
   return {
-    isTerminal: stream.isTTY === true,
+    isTerminal,
     get columns() {
       return stream.columns ?? DEFAULT_COLUMNS
     },
     write(text) {
       if (broken) return Promise.reject(new BrokenPipe())
       return new Promise((resolve, reject) => {
-        stream.write(text, (error) => {
+        stream.write(isTerminal ? shown(text) : text, (error) => {
           if (error) reject('code' in error && error.code === 'EPIPE' ? new BrokenPipe() : error)
           else resolve()
         })

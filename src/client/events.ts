@@ -13,6 +13,8 @@ export type AnyEvent = EventEnvelope & { readonly city?: string }
 export interface EventFilters {
   readonly type?: readonly string[] | undefined
   readonly since?: string | undefined
+  /** `key=value`, of lists: the server looks for it in the whole log. */
+  readonly payloadMatch?: readonly string[] | undefined
   /** Resume point: a sequence number in a city, a composite cursor over all. */
   readonly after?: string | undefined
 }
@@ -37,8 +39,14 @@ export interface PageRequest extends EventFilters {
 /** One page of events, and the head they were read at. */
 export async function listEventPage(client: Client, scope: EventScope, request: PageRequest): Promise<EventPage> {
   const { limit, order, cursor, since, after, signal } = request
-  const type = request.type === undefined || request.type.length === 0 ? undefined : [...request.type]
-  const query = { limit, order, cursor, since, type }
+  const query = {
+    limit,
+    order,
+    cursor,
+    since,
+    type: unlessEmpty(request.type),
+    payload_match: unlessEmpty(request.payloadMatch),
+  }
   if (scope.city === undefined) {
     const { body } = await client.call('list-events', { query: { ...query, after_cursor: after }, signal })
     return { ...pageOf(body), head: body.event_cursor }
@@ -53,6 +61,9 @@ export async function listEventPage(client: Client, scope: EventScope, request: 
   if (head === null) throw new DecodeError('missing X-SVC-Index header')
   return { ...pageOf(body), head }
 }
+
+const unlessEmpty = (values: readonly string[] | undefined) =>
+  values === undefined || values.length === 0 ? undefined : [...values]
 
 interface ListBody {
   readonly items: readonly AnyEvent[]
@@ -80,7 +91,7 @@ export async function eventHead(client: Client, scope: EventScope, signal: Abort
 }
 
 /** What `follow` needs to stream a scope from a resume point. */
-export function streamOf(scope: EventScope, filters: Omit<EventFilters, 'since'>) {
+export function streamOf(scope: EventScope, filters: Omit<EventFilters, 'since' | 'payloadMatch'>) {
   const type = filters.type
   if (scope.city === undefined) {
     return { operation: 'stream-events', params: {}, query: { type, after_cursor: filters.after } } as const

@@ -160,7 +160,7 @@ const ListQuery = {
       minItems: 1,
       maxItems: 20,
       description:
-        '`key=value`, repeatable: only events whose payload has this value there; `bead.issue_type=bug` looks into nested objects. Several: all of them.',
+        '`key=value`, repeatable: only events whose payload has this value there; `bead.issue_type=bug` looks into nested objects. Several values of one key: any of them; several keys: all of them. A page may then hold few items or none and still have a `next_cursor`: each looks at a bounded part of the log.',
     }),
   ),
   since: optional(durationSchema('Only events at most this old.')),

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { HEARTBEAT_MS } from '../contract/events.ts'
 import { type Clock, isoTime, nextTurn } from '../kernel/clock.ts'
+import { taggedEnvelope } from '../kernel/event-log.ts'
 import type { Attachment, Feed, Sink } from '../kernel/feed.ts'
 import type { Framing, ScopedEvent } from '../kernel/streams/hub.ts'
 import type { Answer } from './answer.ts'
@@ -30,13 +31,8 @@ export const cityFraming: Framing = {
 
 export const supervisorFraming: Framing = {
   frame: ({ id, event, city }: ScopedEvent) =>
-    `id: ${id}\nevent: tagged_event\ndata: ${tagged(event.envelope, city)}\n\n`,
+    `id: ${id}\nevent: tagged_event\ndata: ${taggedEnvelope(event.envelope, city)}\n\n`,
   batch: (frames) => toChunk(frames.join('')),
-}
-
-/** The envelope's JSON with its `city`. */
-function tagged(envelope: string, city: string): string {
-  return `${envelope.slice(0, -1)},"city":${JSON.stringify(city)}}`
 }
 
 const heartbeat = (clock: Clock): Buffer => {

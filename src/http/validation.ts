@@ -1,9 +1,9 @@
 /** Input against its schema: query strings become typed values, every violation becomes a 422 that names the field. */
+import { createRequire } from 'node:module'
 import type { ErrorObject, ValidateFunction } from 'ajv'
-import { Ajv2020 } from 'ajv/dist/2020.js'
-import addFormats from 'ajv-formats'
 import type { ErrorDetail } from '../contract/base/problems.ts'
 import type { Schema } from '../contract/base/schema.ts'
+import { lazily } from '../kernel/lazy.ts'
 import { type Problem, problem } from '../kernel/problem.ts'
 
 const MAX_ERRORS = 20
@@ -29,19 +29,28 @@ export function validate(schema: Schema, value: unknown, root: string): void {
   )
 }
 
+/** Compiles each schema when the first value comes for it. */
 function validators(allErrors: boolean): (schema: Schema) => ValidateFunction {
-  const ajv = new Ajv2020({ strict: false, allErrors, ownProperties: true })
-  // The package's types name the CommonJS namespace; its function is what both builds export.
-  const formats = 'default' in addFormats && typeof addFormats.default === 'function' ? addFormats.default : addFormats
-  if (typeof formats === 'function') formats(ajv)
+  const compiler = lazily(() => newCompiler(allErrors))
   const compiled = new WeakMap<Schema, ValidateFunction>()
   return (schema) => {
     const known = compiled.get(schema)
     if (known !== undefined) return known
-    const check = ajv.compile(withoutIds(schema))
+    const check = compiler().compile(withoutIds(schema))
     compiled.set(schema, check)
     return check
   }
+}
+
+/** Our schemas are not checked themselves, and their code is left as it is made: both cost more than all compiling. */
+function newCompiler(allErrors: boolean) {
+  const load = createRequire(import.meta.url)
+  const { Ajv2020 }: typeof import('ajv/dist/2020.js') = load('ajv/dist/2020.js')
+  const { default: addFormats }: typeof import('ajv-formats') = load('ajv-formats')
+  const options = { strict: false, ownProperties: true, validateSchema: false, meta: false, code: { optimize: false } }
+  const compiler = new Ajv2020({ ...options, allErrors })
+  addFormats(compiler)
+  return compiler
 }
 
 function violations(check: ValidateFunction, value: unknown): readonly ErrorObject[] {

@@ -55,6 +55,19 @@ export function parseDay(text: string): number | undefined {
 /** Resolves when everybody who was waiting had a turn: between two parts of a long work. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
+/**
+ * Calls `step` until it says that it is done: undefined where the first call was enough, else one call in each turn of the
+ * event loop until then, or until nobody waits for the end any more.
+ */
+export function inTurns(step: () => boolean, signal: AbortSignal): Promise<void> | undefined {
+  return step() ? undefined : goOn(step, signal)
+}
+
+async function goOn(step: () => boolean, signal: AbortSignal): Promise<void> {
+  do await nextTurn()
+  while (!signal.aborted && !step())
+}
+
 /** Resolves after `ms` or rejects with the signal's reason, whichever is first. */
 export function delay(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

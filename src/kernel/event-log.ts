@@ -6,10 +6,12 @@
  * I3  An event row never changes; its envelope is stored as the bytes that every client gets.
  * I4  `at` never goes backwards within a log, so a time bound is a seq bound; the envelope's `ts` is the true clock.
  */
+import { envelopeTest, type PayloadMatch } from '../contract/base/payload-match.ts'
 import type { EventType, PayloadOf } from '../contract/event-types.ts'
 import { MAX_EVENT_BYTES } from '../contract/events.ts'
 import { type Clock, isoTime } from './clock.ts'
-import type { Database, SqlValue, Tx } from './database.ts'
+import type { Database, Tx } from './database.ts'
+import { countRows, planScan, selectRows, type TypeTable } from './event-scan.ts'
 import { problem } from './problem.ts'
 
 /** Tables of a log; part of the first migration of every database that has one. */
@@ -64,6 +66,8 @@ export interface EventFilter {
   readonly actor?: string
   readonly subject?: string
   readonly city?: string
+  /** Looked at last and by itself: it is in no index. */
+  readonly payload?: readonly PayloadMatch[]
 }
 
 /** A range of a log: after < seq ≤ upTo. */
@@ -78,6 +82,18 @@ export interface Scan {
   readonly reached: number
   /** True where the whole range was looked at. */
   readonly complete: boolean
+  /** Rows that were looked at. */
+  readonly examined: number
+  /** Time of the row at `reached`; undefined where the scan is complete, or looked at none. */
+  readonly reachedAt: number | undefined
+}
+
+export interface Count {
+  readonly total: number
+  /** True: there may be more. */
+  readonly capped: boolean
+  /** Rows that were looked at one by one for it. */
+  readonly examined: number
 }
 
 export interface Retention {
@@ -85,18 +101,26 @@ export interface Retention {
   readonly maxBytes: number
 }
 
-/** Rows looked at in one go for filters that no single index answers: bounds the time of one read. */
+/** Rows looked at in one go, and the time for it: a scan is a part of a turn of the event loop. */
 const MAX_EXAMINED = 20_000
+const MAX_SCAN_MS = 8
+/** A type with fewer rows is looked up by its index, whatever else is asked for. */
+const RARE_ROWS = 20_000
+/** Rows fetched at a time: few where events are large, more while what came was small. */
+const FETCH = { first: 128, ofLarge: 16, most: 256, largeBytes: 8 * 1024, smallPage: 256 * 1024 }
+/** Totals that are kept: what is in a range of a log never changes. */
+const MAX_KEPT_COUNTS = 16
 const PRUNE_BATCH = 2_000
-/** Types that an index is asked for one by one; the engine takes 500 parts in a union. */
-const MAX_TYPE_PARTS = 50
 
 export class EventLog {
   readonly #db: Database
   readonly #clock: Clock
   readonly #typeIds = new Map<string, number>()
   readonly #typeNames = new Map<number, string>()
+  /** Only of types that have an event. */
   readonly #typeCounts = new Map<string, number>()
+  /** Types that are in memory and not on disk yet. */
+  readonly #unsavedTypes = new Set<string>()
   readonly #listeners = new Set<(events: readonly StoredEvent[]) => void>()
   readonly #pins = new Map<string, number>()
   #appended: StoredEvent[] = []
@@ -104,8 +128,14 @@ export class EventLog {
   #oldest = 0
   #bytes = 0
   #lastAt = 0
+  #oldestAt = 0
   #appendedBytes = 0
   #lastTypeId = 0
+  readonly #counts = new Map<string, Count>()
+  readonly #typeTable: TypeTable = {
+    countOf: (type) => this.countOfType(type),
+    idOf: (type) => this.#typeIds.get(type) ?? -1,
+  }
 
   constructor(db: Database, clock: Clock) {
     this.#db = db
@@ -115,6 +145,7 @@ export class EventLog {
       mark: () => this.#appended.length,
       undo: (mark) => {
         this.#appended.length = mark
+        this.#forgetUnsaved()
       },
       beforeCommit: (tx) => this.#storeCounters(tx),
       committed: () => this.#publish(),
@@ -131,6 +162,13 @@ export class EventLog {
   }
   get bytes(): number {
     return this.#bytes
+  }
+  /** Time of the newest event, and of the oldest; 0 while empty. */
+  get newestAt(): number {
+    return this.#lastAt
+  }
+  get oldestAt(): number {
+    return this.#oldestAt
   }
   /** The seq that the next event appended gets; means something inside a write only. */
   get next(): number {
@@ -173,7 +211,7 @@ export class EventLog {
 
   /**
    * At most `limit` events of the range that match, from its newest end (`desc`) or its oldest (`asc`). Looks at a
-   * bounded number of rows: a scan that is not `complete` goes on from `reached`.
+   * bounded number of rows for a bounded time: a scan that is not `complete` goes on from `reached`.
    */
   scan(
     filter: EventFilter,
@@ -184,57 +222,59 @@ export class EventLog {
   ): Scan {
     const bounded = { after: Math.max(range.after, this.#oldest - 1, 0), upTo: Math.min(range.upTo, this.#head) }
     const end = order === 'asc' ? bounded.upTo : bounded.after + 1
-    if (bounded.upTo <= bounded.after) return { events: [], reached: end, complete: true }
     const types = filter.types === undefined ? undefined : this.#typesMatching(filter.types)
-    if (types?.length === 0) return { events: [], reached: end, complete: true }
-    const plan = planScan(filter, types, (name) => this.countOfType(name))
-    const events = this.#query(plan, bounded, order, limit, maxCharacters)
-    const last = events.at(-1)
-    const cut =
-      events.length >= limit || events.reduce((sum, { envelope }) => sum + envelope.length, 0) >= maxCharacters
-    if (cut && last !== undefined) return { events, reached: last.seq, complete: last.seq === end }
-    if (!plan.bounded) return { events, reached: end, complete: true }
-    const examined = this.#examined(plan, bounded, order)
-    return examined === undefined
-      ? { events, reached: end, complete: true }
-      : { events, reached: examined, complete: false }
+    if (bounded.upTo <= bounded.after || types?.length === 0)
+      return { events: [], reached: end, complete: true, examined: 0, reachedAt: undefined }
+    const plan = planScan(filter, types, this.#typeTable, RARE_ROWS)
+    const walk = new RowWalk(limit, maxCharacters, filter.payload, this.#clock)
+    const sparse = plan.checksRows || filter.payload !== undefined
+    let rest = bounded
+    for (let size = this.#firstFetch(); ; size = walk.nextFetch(size)) {
+      const wanted = sparse ? size : Math.min(size, limit - walk.events.length)
+      const { sql, values } = selectRows(plan, this.#typeTable, rest, order, wanted)
+      const rows = this.#db.rows(sql, ...values)
+      const cut = rows.some((row) => walk.take(row, this.#typeNames))
+      const { events, reached, examined, reachedAt } = walk
+      if (cut || (rows.length === wanted && walk.tired))
+        return { events, reached, examined, complete: reached === end, reachedAt }
+      if (rows.length < wanted) return { events, reached: end, complete: true, examined, reachedAt: undefined }
+      rest = order === 'asc' ? { ...rest, after: reached } : { ...rest, upTo: reached - 1 }
+    }
   }
 
-  /** Size of the filtered set, exact up to `cap`. */
-  count(filter: EventFilter, range: Range, cap: number): { total: number; capped: boolean } {
+  /** Size of the filtered set, exact up to `cap`, as far as a look at `maxExamined` rows tells. Payloads are not looked at. */
+  count(filter: EventFilter, range: Range, cap: number, maxExamined = MAX_EXAMINED): Count {
     const after = Math.max(range.after, this.#oldest - 1, 0)
     const upTo = Math.min(range.upTo, this.#head)
-    if (upTo <= after) return { total: 0, capped: false }
-    const whole = after <= this.#oldest - 1 && upTo === this.#head
-    const { types, ...others } = filter
-    const otherFilters = Object.values(others).some((value) => value !== undefined)
-    if (types === undefined && !otherFilters) return { total: upTo - after, capped: false }
+    const exactly = (total: number): Count => ({ total, capped: false, examined: 0 })
+    if (upTo <= after) return exactly(0)
+    const { types, actor, subject, city } = filter
+    const otherFilters = actor !== undefined || subject !== undefined || city !== undefined
+    if (types === undefined && !otherFilters) return exactly(upTo - after)
     const matching = types === undefined ? undefined : this.#typesMatching(types)
-    if (matching?.length === 0) return { total: 0, capped: false }
-    if (matching !== undefined && !otherFilters && whole) {
-      return { total: matching.reduce((sum, name) => sum + this.countOfType(name), 0), capped: false }
-    }
-    const plan = planScan(filter, matching, (name) => this.countOfType(name))
-    const { from, values } = candidates(
-      plan,
-      this.#typeIds,
-      { after, upTo },
-      'desc',
-      plan.bounded ? MAX_EXAMINED : cap + 1,
-    )
-    const rest = conditions(plan.rest, this.#typeIds)
-    const row = this.#db.rows(`SELECT count(*) FROM (${from}) AS c ${rest.where}`, ...values, ...rest.values)[0]
-    const total = Number(row?.[0] ?? 0)
-    if (total > cap) return { total: cap, capped: true }
-    return { total, capped: plan.bounded && this.#examined(plan, { after, upTo }, 'desc') !== undefined }
+    if (matching?.length === 0) return exactly(0)
+    const whole = after <= this.#oldest - 1 && upTo === this.#head
+    if (matching !== undefined && !otherFilters && whole)
+      return exactly(matching.reduce((sum, name) => sum + this.countOfType(name), 0))
+    const key = JSON.stringify([types, actor, subject, city, after, upTo, cap])
+    const kept = this.#counts.get(key)
+    if (kept !== undefined) return kept
+    const plan = planScan(filter, matching, this.#typeTable, RARE_ROWS)
+    const limit = plan.checksRows ? maxExamined : cap + 1
+    const { sql, values } = countRows(plan, this.#typeTable, { after, upTo }, limit)
+    const [examined = 0, holding = 0] = this.#db.rows(sql, ...values)[0]?.map(Number) ?? []
+    const capped = holding > cap || (plan.checksRows && examined >= maxExamined)
+    const count = { total: Math.min(holding, cap), capped, examined: plan.checksRows ? examined : 0 }
+    // One that a smaller look cut short would keep others from looking further.
+    if (maxExamined === MAX_EXAMINED || !capped) this.#keepCount(key, { ...count, examined: 0 })
+    return count
   }
 
   /** True where `prune` would find something: cheap, and writes nothing. */
   needsPruning({ maxAgeMs, maxBytes }: Retention): boolean {
     if (this.#oldest >= this.#head) return false
     if (this.#bytes > maxBytes) return true
-    const oldestAt = Number(this.#db.rows('SELECT at FROM events WHERE seq = ?', this.#oldest)[0]?.[0] ?? 0)
-    return oldestAt < this.#clock.now() - maxAgeMs
+    return this.#oldestAt < this.#clock.now() - maxAgeMs
   }
 
   /** Deletes what retention no longer keeps, at most a batch; returns how many events went. Never the newest one. */
@@ -252,27 +292,34 @@ export class EventLog {
       tx.run('UPDATE event_types SET count = count - ? WHERE id = ?', Number(row.n), Number(row.type))
     }
     tx.run('UPDATE log_state SET bytes = bytes - ?', bytes)
+    const dead = tx.all('DELETE FROM event_types WHERE count <= 0 RETURNING name').map(({ name }) => String(name))
+    const oldestAt = Number(tx.get('SELECT at FROM events WHERE seq = ?', cut + 1)?.at ?? 0)
     tx.afterCommit(() => {
       this.#oldest = cut + 1
+      this.#oldestAt = oldestAt
       this.#bytes -= bytes
       for (const row of gone) {
         const name = this.#typeNames.get(Number(row.type)) ?? ''
         this.#typeCounts.set(name, this.countOfType(name) - Number(row.n))
       }
+      // One that was appended in the same commit has its row again.
+      const again = new Set(this.#appended.map(({ type }) => type))
+      for (const name of dead) if (!again.has(name)) this.#forgetType(name)
     })
     return cut - this.#oldest + 1
   }
 
   #load(): void {
     // One aggregate each: SQLite answers a lone min or max from the index, and reads the whole table for two of them.
-    const [head, oldest, lastAt] =
+    const [head, oldest, lastAt, oldestAt] =
       this.#db.rows(
         `SELECT (SELECT max(seq) FROM events), (SELECT min(seq) FROM events),
-          (SELECT at FROM events ORDER BY seq DESC LIMIT 1)`,
+          (SELECT at FROM events ORDER BY seq DESC LIMIT 1), (SELECT at FROM events ORDER BY seq LIMIT 1)`,
       )[0] ?? []
     this.#head = Number(head ?? 0)
     this.#oldest = Number(oldest ?? 0)
     this.#lastAt = Number(lastAt ?? 0)
+    this.#oldestAt = Number(oldestAt ?? 0)
     this.#bytes = Number(this.#db.get('SELECT bytes FROM log_state')?.bytes ?? 0)
     for (const [id, name, count] of this.#db.rows('SELECT id, name, count FROM event_types')) {
       this.#knowType(Number(id), String(name), Number(count))
@@ -283,7 +330,22 @@ export class EventLog {
     this.#lastTypeId = Math.max(this.#lastTypeId, id)
     this.#typeIds.set(name, id)
     this.#typeNames.set(id, name)
-    this.#typeCounts.set(name, count)
+    if (count > 0) this.#typeCounts.set(name, count)
+  }
+
+  #forgetType(name: string): void {
+    this.#typeNames.delete(this.#typeIds.get(name) ?? -1)
+    this.#typeIds.delete(name)
+    this.#typeCounts.delete(name)
+  }
+
+  /** Types whose only events were undone. */
+  #forgetUnsaved(): void {
+    for (const name of this.#unsavedTypes) {
+      if (this.#appended.some(({ type }) => type === name)) continue
+      this.#unsavedTypes.delete(name)
+      this.#forgetType(name)
+    }
   }
 
   #append(tx: Tx, draft: CustomEventDraft): number {
@@ -315,6 +377,7 @@ export class EventLog {
     // Not their number: the ids of types whose first write was undone are not on disk.
     const id = this.#lastTypeId + 1
     this.#knowType(id, name, 0)
+    this.#unsavedTypes.add(name)
     return id
   }
 
@@ -342,7 +405,11 @@ export class EventLog {
     const last = events.at(-1)
     if (last === undefined) return
     this.#appended = []
-    if (this.#oldest === 0) this.#oldest = events[0]?.seq ?? 0
+    this.#unsavedTypes.clear()
+    if (this.#oldest === 0) {
+      this.#oldest = events[0]?.seq ?? 0
+      this.#oldestAt = events[0]?.at ?? 0
+    }
     this.#head = last.seq
     this.#lastAt = last.at
     this.#bytes += this.#appendedBytes
@@ -351,8 +418,15 @@ export class EventLog {
   }
 
   #typesMatching(patterns: readonly string[]): readonly string[] {
-    const all = [...this.#typeCounts].filter(([, count]) => count > 0).map(([name]) => name)
-    return all.filter((name) => patterns.some((pattern) => typeMatches(pattern, name)))
+    const found = new Set<string>()
+    for (const pattern of patterns) {
+      if (!pattern.endsWith('.*')) {
+        if (this.countOfType(pattern) > 0) found.add(pattern)
+        continue
+      }
+      for (const [name, count] of this.#typeCounts) if (count > 0 && typeMatches(pattern, name)) found.add(name)
+    }
+    return [...found]
   }
 
   /**
@@ -360,7 +434,8 @@ export class EventLog {
    * never goes backwards (I4): an index of it would cost every append more than the few look-ups cost here.
    */
   #firstSince(ms: number): number {
-    if (this.#oldest === 0) return this.#head + 1
+    if (this.#oldest === 0 || ms > this.#lastAt) return this.#head + 1
+    if (ms <= this.#oldestAt) return this.#oldest
     let low = this.#oldest
     let high = this.#head + 1
     while (low < high) {
@@ -372,48 +447,15 @@ export class EventLog {
     return low
   }
 
-  #query(
-    plan: Plan,
-    range: Range,
-    order: 'asc' | 'desc',
-    limit: number,
-    maxCharacters: number,
-  ): readonly StoredEvent[] {
-    const { from, values } = candidates(plan, this.#typeIds, range, order, plan.bounded ? MAX_EXAMINED : limit)
-    const rest = conditions(plan.rest, this.#typeIds)
-    const sql = `SELECT seq, type, at, actor, subject, city, envelope FROM (${from}) AS c ${rest.where} ORDER BY seq ${order} LIMIT ?`
-    if (maxCharacters === Number.POSITIVE_INFINITY)
-      return this.#db.rows(sql, ...values, ...rest.values, limit).map((row) => this.#toEvent(row))
-    const events: StoredEvent[] = []
-    let characters = 0
-    this.#db.each(sql, [...values, ...rest.values, limit], (row) => {
-      const event = this.#toEvent(row)
-      events.push(event)
-      characters += event.envelope.length
-      return characters < maxCharacters
-    })
-    return events
+  #keepCount(key: string, count: Count): void {
+    const [oldest] = this.#counts.size >= MAX_KEPT_COUNTS ? this.#counts.keys() : []
+    if (oldest !== undefined) this.#counts.delete(oldest)
+    this.#counts.set(key, count)
   }
 
-  /** Where a bounded scan stopped, or undefined where it saw the whole range. */
-  #examined(plan: Plan, range: Range, order: 'asc' | 'desc'): number | undefined {
-    const { from, values } = candidates(plan, this.#typeIds, range, order, MAX_EXAMINED, 'seq')
-    const edge = order === 'asc' ? 'max(seq)' : 'min(seq)'
-    const [count, reached] = this.#db.rows(`SELECT count(*), ${edge} FROM (${from})`, ...values)[0] ?? []
-    return Number(count) < MAX_EXAMINED ? undefined : Number(reached)
-  }
-
-  #toEvent(row: readonly unknown[]): StoredEvent {
-    const [seq, type, at, actor, subject, city, envelope] = row
-    return {
-      seq: Number(seq),
-      at: Number(at),
-      type: this.#typeNames.get(Number(type)) ?? '',
-      actor: String(actor),
-      subject: subject === null ? undefined : String(subject),
-      city: city === null ? undefined : String(city),
-      envelope: String(envelope),
-    }
+  #firstFetch(): number {
+    const average = this.#bytes / Math.max(this.#head - this.#oldest + 1, 1)
+    return average > FETCH.largeBytes ? FETCH.ofLarge : FETCH.first
   }
 
   #pruneUpTo(tx: Tx, maxAgeMs: number, maxBytes: number): number {
@@ -440,88 +482,74 @@ export function typeMatches(pattern: string, type: string): boolean {
   return pattern === type || (pattern.endsWith('.*') && type.startsWith(pattern.slice(0, -1)))
 }
 
+/** The JSON of an envelope with its `city`, as it is at supervisor scope. */
+export function taggedEnvelope(envelope: string, city: string): string {
+  return `${envelope.slice(0, -1)},"city":${JSON.stringify(city)}}`
+}
+
 /** True where an event passes the filter; the same rules as the log's own scans. */
 export function eventMatches(filter: EventFilter, event: StoredEvent): boolean {
   if (filter.actor !== undefined && filter.actor !== event.actor) return false
   if (filter.subject !== undefined && filter.subject !== event.subject) return false
   if (filter.city !== undefined && filter.city !== event.city) return false
-  return filter.types === undefined || filter.types.some((pattern) => typeMatches(pattern, event.type))
+  if (filter.types !== undefined && !filter.types.some((pattern) => typeMatches(pattern, event.type))) return false
+  return filter.payload === undefined || envelopeTest(filter.payload)(event.envelope)
 }
 
-/** Which index leads, and what is left to check row by row. */
-interface Plan {
-  readonly lead:
-    | { readonly column: 'subject' | 'actor' | 'city'; readonly value: string }
-    | { readonly types: readonly string[] }
-    | undefined
-  readonly rest: {
-    readonly types?: readonly string[]
-    readonly subject?: string
-    readonly actor?: string
-    readonly city?: string
-  }
-  /** True where rows are checked that the index cannot rule out. */
-  readonly bounded: boolean
-}
+/** Rows of one scan: takes those that match, and knows when it is enough. */
+class RowWalk {
+  readonly events: StoredEvent[] = []
+  reached = 0
+  reachedAt: number | undefined
+  examined = 0
+  readonly #limit: number
+  readonly #maxCharacters: number
+  readonly #holds: ((envelope: string) => boolean) | undefined
+  readonly #clock: Clock
+  readonly #began: number
+  #taken = 0
+  /** Characters of envelopes since the last fetch. */
+  #fetched = 0
 
-function planScan(filter: EventFilter, types: readonly string[] | undefined, countOf: (type: string) => number): Plan {
-  const rare = types !== undefined && types.reduce((sum, name) => sum + countOf(name), 0) <= MAX_EXAMINED
-  const byType = types === undefined ? {} : { types }
-  const { actor, subject, city } = filter
-  const rest = {
-    ...(actor === undefined ? {} : { actor }),
-    ...(subject === undefined ? {} : { subject }),
-    ...(city === undefined ? {} : { city }),
+  constructor(limit: number, maxCharacters: number, payload: readonly PayloadMatch[] | undefined, clock: Clock) {
+    this.#limit = limit
+    this.#maxCharacters = maxCharacters
+    this.#holds = payload === undefined ? undefined : envelopeTest(payload)
+    this.#clock = clock
+    this.#began = clock.monotonic()
   }
-  const lead = leadOf(rest)
-  const few = types !== undefined && types.length <= MAX_TYPE_PARTS
-  if (types !== undefined && few && (rare || lead === undefined)) {
-    return { lead: { types }, rest, bounded: Object.keys(rest).length > 0 }
-  }
-  if (lead === undefined) return { lead: undefined, rest: byType, bounded: types !== undefined }
-  const { [lead.column]: _, ...others } = rest
-  const left = { ...others, ...byType }
-  return { lead, rest: left, bounded: Object.keys(left).length > 0 }
-}
 
-function leadOf(rest: { readonly subject?: string; readonly actor?: string; readonly city?: string }) {
-  if (rest.subject !== undefined) return { column: 'subject', value: rest.subject } as const
-  if (rest.city !== undefined) return { column: 'city', value: rest.city } as const
-  if (rest.actor !== undefined) return { column: 'actor', value: rest.actor } as const
-  return undefined
-}
-
-type Ids = ReadonlyMap<string, number>
-
-/** SQL of the rows that the leading index gives, in order, at most `limit` of them (per type). */
-function candidates(plan: Plan, ids: Ids, range: Range, order: 'asc' | 'desc', limit: number, columns = '*') {
-  const values: SqlValue[] = []
-  const select = (where: string, value?: SqlValue): string => {
-    if (value !== undefined) values.push(value)
-    values.push(range.after, range.upTo, limit)
-    return `SELECT ${columns} FROM events WHERE ${where} seq > ? AND seq <= ? ORDER BY seq ${order} LIMIT ?`
+  /** Looks at a row of `selectRows`; true where the scan ends with it. */
+  take(row: readonly unknown[], typeNames: ReadonlyMap<number, string>): boolean {
+    const [seq, envelope, type, at, actor, subject, city] = row
+    this.reached = Number(seq)
+    this.reachedAt = Number(at)
+    this.examined++
+    if (typeof envelope !== 'string') return false
+    this.#fetched += envelope.length
+    if (this.#holds !== undefined && !this.#holds(envelope)) return false
+    this.#taken += envelope.length
+    this.events.push({
+      seq: this.reached,
+      at: this.reachedAt,
+      type: typeNames.get(Number(type)) ?? '',
+      actor: String(actor),
+      subject: subject === null ? undefined : String(subject),
+      city: city === null ? undefined : String(city),
+      envelope,
+    })
+    return this.events.length >= this.#limit || this.#taken >= this.#maxCharacters
   }
-  if (plan.lead === undefined) return { from: select(''), values }
-  if ('column' in plan.lead) return { from: select(`${plan.lead.column} = ? AND`, plan.lead.value), values }
-  const parts = plan.lead.types.map((name) => `SELECT * FROM (${select('type = ? AND', ids.get(name) ?? -1)})`)
-  if (parts.length === 1) return { from: parts[0] ?? '', values }
-  values.push(limit)
-  return { from: `SELECT * FROM (${parts.join(' UNION ALL ')}) ORDER BY seq ${order} LIMIT ?`, values }
-}
 
-function conditions(rest: Plan['rest'], ids: Ids): { where: string; values: SqlValue[] } {
-  const parts: string[] = []
-  const values: SqlValue[] = []
-  for (const column of ['subject', 'actor', 'city'] as const) {
-    const value = rest[column]
-    if (value === undefined) continue
-    parts.push(`c.${column} = ?`)
-    values.push(value)
+  /** True where the scan has taken its share of the turn. */
+  get tired(): boolean {
+    return this.examined >= MAX_EXAMINED || this.#clock.monotonic() - this.#began > MAX_SCAN_MS
   }
-  if (rest.types !== undefined) {
-    // One text for every set of types: statements are kept by their text.
-    parts.push('c.type IN (SELECT value FROM json_each(?))')
-    values.push(JSON.stringify(rest.types.map((name) => ids.get(name) ?? -1)))
+
+  /** How many rows to fetch next, `last` rows after the call before. */
+  nextFetch(last: number): number {
+    const got = this.#fetched
+    this.#fetched = 0
+    return got < FETCH.smallPage ? Math.min(last * 2, FETCH.most) : FETCH.ofLarge
   }
-  return { where: parts.length === 0 ? '' : `WHERE ${parts.join(' AND ')}`, values }
 }

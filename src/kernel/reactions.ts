@@ -214,7 +214,7 @@ class Consumer {
   }
 
   /** As the log would answer, from memory; undefined where what comes next is not there. */
-  #scanFresh(limit: number): Scan | undefined {
+  #scanFresh(limit: number): Pick<Scan, 'events' | 'reached' | 'complete'> | undefined {
     const fresh = this.#fresh
     // Sequence numbers have no gaps.
     let at = this.#cursor + 1 - (fresh[0]?.seq ?? 0)

@@ -5,6 +5,9 @@ import { after, before, describe, test } from 'node:test'
 import { createCity, getCityStatus, listCities, stopCity } from '../../src/contract/cities.ts'
 import { listCityEvents, listEvents } from '../../src/contract/events.ts'
 import { listRequests } from '../../src/contract/requests.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { openStore } from '../../src/kernel/store.ts'
+import { CITY_SCHEMA } from '../../src/supervisor/supervisor.ts'
 import { at } from '../support/document.ts'
 import { type Api, assertProblem, RawConnection } from '../support/http.ts'
 import { cityIs, emit, newCity, outcome, type Running, run, runAgain, succeeds } from '../support/running.ts'
@@ -301,6 +304,85 @@ describe('lists', { concurrency: 4 }, () => {
     await outcome(api, accepted.request_id)
     assert.equal((await api.ask(listRequests, '/v0/requests?city=fresh')).total, 1)
   })
+})
+
+test('an event nested thousands deep, stored long ago, is listed like any other and stops no pager', async () => {
+  await using running = await run()
+  await newCity(running.api, running.work, 'deep')
+  await running.server.kill('SIGTERM')
+  const path = join(running.work, 'deep', '.svc', 'city.db')
+  const nested = `{"x":${'['.repeat(6_000)}${']'.repeat(6_000)}}`
+  const old = openStore({ path, migrations: CITY_SCHEMA, owner: 'the test', clock: systemClock })
+  await old.db.write((tx) => {
+    old.log.appendCustom(tx, { type: 'old.deep', actor: 'test', payload: JSON.parse(nested) })
+    old.log.appendCustom(tx, { type: 'old.flat', actor: 'test', payload: {} })
+  })
+  old.db.close()
+  await using again = await runAgain(running.server.home)
+  await cityIs(again.api, 'deep', 'running')
+  for (const list of ['/v0/city/deep/events?type=old.*', '/v0/events?type=old.*']) {
+    const answer = await fetch(`${again.server.url}${list}`)
+    assert.equal(answer.status, 200)
+    assert.ok((await answer.text()).includes(`"payload":${nested}`))
+    assert.equal((await fetch(`${again.server.url}${list}&payload_match=x%3D%5B%5D`)).status, 200)
+  }
+})
+
+test('/health is quick while lists of 400 large events are read, and a page ends at 8 MiB', async () => {
+  await using running = await run()
+  const { api, work } = running
+  await newCity(api, work, 'large')
+  const payload = { padding: 'x'.repeat(250_000) }
+  for (let count = 0; count < 400; count += 20)
+    await Promise.all(Array.from({ length: 20 }, () => emit(api, 'large', 'l.event', { payload })))
+  let reading = true
+  const slowest = (async () => {
+    let longest = 0
+    while (reading) {
+      const began = performance.now()
+      await (await fetch(`${running.server.url}/health`)).text()
+      longest = Math.max(longest, performance.now() - began)
+    }
+    return longest
+  })()
+  for (const list of ['/v0/city/large/events', '/v0/events']) {
+    const pages = await walk(async (cursor) => {
+      // Not parsed here: this process would be slower than the one that it measures.
+      const text = await (await fetch(`${running.server.url}${list}?type=l.event&limit=1000${cursor}`)).text()
+      const next_cursor = /"next_cursor":"([^"]+)"\}$/.exec(text.slice(-300))?.[1]
+      const items = text.split('"type":"l.event"').slice(1)
+      return { items, total: 0, ...(next_cursor === undefined ? {} : { next_cursor }) }
+    })
+    assert.equal(pages.flatMap(({ items }) => items).length, 400)
+    assert.ok(pages.length >= 12, 'no page holds more than 8 MiB')
+  }
+  reading = false
+  // One list alone took 1,500 ms; the rest is room for a busy machine.
+  assert.ok((await slowest) < 750, `${await slowest} ms`)
+})
+
+test('payload_match finds an event behind 1,100 others, in a city and over all of them', async () => {
+  await using running = await run()
+  const { api, work } = running
+  await newCity(api, work, 'match')
+  const seq = await emit(api, 'match', 'm.found', { payload: { bead: { issue_type: 'bug' } } })
+  for (let count = 0; count < 1_100; count += 100)
+    await Promise.all(
+      Array.from({ length: 100 }, () => emit(api, 'match', 'm.other', { payload: { bead: { issue_type: 'task' } } })),
+    )
+  const inCity = (query: string) => api.ask(listCityEvents, `/v0/city/match/events?${query}`)
+  const overAll = (query: string) => api.ask(listEvents, `/v0/events?${query}`)
+  for (const list of [inCity, overAll]) {
+    const found = await walk<{ readonly seq: number }>((cursor) =>
+      list(`limit=10&payload_match=bead.issue_type%3Dbug${cursor}`),
+    )
+    assert.deepEqual(
+      found.flatMap(({ items }) => items.map((event) => event.seq)),
+      [seq],
+    )
+    assert.deepEqual((await list('payload_match=bead.issue_type%3Dbug&payload_match=none%3D1')).items, [])
+  }
+  assertProblem(await api.get('/v0/events?payload_match=nothing'), 'validation-failed')
 })
 
 test('keys, requests and events are the same after a clean end and after kill -9', async () => {

@@ -62,7 +62,7 @@ export interface CommandSpec {
   readonly arguments?: readonly ArgumentSpec[]
   readonly flags?: readonly FlagSpec[]
   readonly examples: readonly Example[]
-  /** Stands before its error messages. */
+  /** Stands before its error messages, which are then text for people, whatever the output is (spec §6). */
   readonly errorPrefix?: string
   /** Returns the exit code; throws `Failure` and what the client throws. */
   readonly run: (context: Context, input: Input) => Promise<number>

@@ -5,6 +5,7 @@
 import type { OutputFormat } from './command.ts'
 import { printable } from './failure.ts'
 import type { Sink } from './io.ts'
+import { forTerminal } from './terminal-text.ts'
 import { cutTo, padTo, widthOf } from './text-width.ts'
 
 export type Cell = string | number | boolean | undefined
@@ -114,7 +115,7 @@ export class Printer {
     const value = column.value(item)
     if (value === undefined) return ''
     const text = column.kind === 'time' ? relativeTime(String(value), this.#style.now()) : yesNo(value)
-    return printable(text).replaceAll(/[\t\n]+/g, ' ')
+    return forTerminal(printable(text)).replaceAll(/[\t\n]+/g, ' ')
   }
 
   #cell<T>(column: Column<T>, item: T): string {

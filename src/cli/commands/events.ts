@@ -18,6 +18,8 @@ async function readQuestion(input: Input): Promise<EventQuestion> {
   const modes = (['watch', 'follow', 'seq'] as const).filter((mode) => input.on(mode))
   const [first, second] = modes
   if (second !== undefined) throw usageError(`--${first} and --${second} are mutually exclusive`)
+  if (first !== 'watch' && input.text('timeout') !== undefined) throw usageError('--timeout is only valid with --watch')
+  if (first === 'seq') refuseFilters(input)
   const timeoutMs = await parseDuration('--timeout', input.text('timeout') ?? WATCH_TIMEOUT)
   const matches = input.texts('payloadMatch').map(readMatch)
   const since = input.text('since')
@@ -34,6 +36,17 @@ async function readQuestion(input: Input): Promise<EventQuestion> {
     afterCursor,
     timeoutMs,
     pretty: input.on('pretty'),
+  }
+}
+
+/** The cursor of now is that of everything: a filter would be ignored. */
+function refuseFilters(input: Input): void {
+  const filters = { type: '--type', payloadMatch: '--payload-match', since: '--since' }
+  const cursors = { after: '--after', afterCursor: '--after-cursor' }
+  for (const [name, flag] of Object.entries({ ...filters, ...cursors })) {
+    const given =
+      name === 'type' || name === 'payloadMatch' ? input.texts(name).length > 0 : input.text(name) !== undefined
+    if (given) throw usageError(`${flag} is not valid with --seq`)
   }
 }
 
@@ -81,7 +94,7 @@ export const commands: readonly CommandSpec[] = [
     operations: ['list-events', 'list-city-events', 'stream-events', 'stream-city-events'],
     summary: 'List, watch and follow events',
     description:
-      'Prints one JSON object a line: the API’s own, oldest first. In a city (working directory, --city, SVC_CITY) its events; elsewhere, or with -A, those of all cities. Without --since or a cursor, a list holds the newest 500.',
+      'Prints one JSON object a line: the API’s own, oldest first. In a city (working directory, --city, SVC_CITY) its events; elsewhere, or with -A, those of all cities. Without --since or a cursor, a list holds the newest 500 that match.',
     flags: [
       {
         flags: '--watch',

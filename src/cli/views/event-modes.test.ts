@@ -87,13 +87,22 @@ suite('flags', () => {
     [['--watch', '--follow'], '--watch and --follow are mutually exclusive'],
     [['--seq', '--follow'], '--follow and --seq are mutually exclusive'],
     [
-      ['--since', '5 minutes', '--timeout', 'x'],
+      ['--watch', '--since', '5 minutes', '--timeout', 'x'],
       'invalid --timeout "x": not a duration: "x" (write 30s, 5m, 1h30m or 7d)',
     ],
     [['--since', '-5m'], 'invalid --since "-5m": not a duration: "-5m" (write 30s, 5m, 1h30m or 7d)'],
     [['--payload-match', 'novalue'], 'invalid --payload-match "novalue": expected key=value'],
     [['--payload-match', '=x'], 'invalid --payload-match "=x": expected key=value'],
     [['--after', 'x'], 'invalid --after "x": expected the sequence number of an event'],
+    [['--timeout', '5s'], '--timeout is only valid with --watch'],
+    [['--follow', '--timeout', '5s'], '--timeout is only valid with --watch'],
+    [['--seq', '--type', 'a.b'], '--type is not valid with --seq'],
+    [['--seq', '--payload-match', 'a=b'], '--payload-match is not valid with --seq'],
+    [['--seq', '--since', '5m'], '--since is not valid with --seq'],
+    [['--seq', '--after', '5'], '--after is not valid with --seq'],
+    [['--seq', '--after-cursor', 'a:5'], '--after-cursor is not valid with --seq'],
+    [['--after', 'x', '--json'], 'invalid --after "x": expected the sequence number of an event'],
+    [['extra', '-o', 'json'], 'too many arguments'],
     [['--nope'], "unknown option '--nope'"],
     [['extra'], 'too many arguments'],
   ]
@@ -172,6 +181,29 @@ suite('list', () => {
     assert.deepEqual([none.out, none.err, none.code], ['', '', 0])
   })
 
+  test('--payload-match is answered by the server, and followed through pages with few items or none', async () => {
+    const list: Answer = (response, _, count) =>
+      cityPage(count === 2 ? [event(1)] : [], '9', count < 2 ? { next_cursor: `p${count}` } : {})(response, _, count)
+    const match = [...ALPHA, '--payload-match', 'n=1']
+    const newest = await events({ list }, match)
+    assert.deepEqual([newest.out, newest.err], [lines(event(1)), ''])
+    assert.deepEqual(newest.urls, [
+      '/v0/city/alpha/events?limit=500&order=desc&payload_match=n=1',
+      '/v0/city/alpha/events?limit=500&order=desc&cursor=p0&payload_match=n=1',
+      '/v0/city/alpha/events?limit=500&order=desc&cursor=p1&payload_match=n=1',
+    ])
+    const since = await events({ list }, [...match, '--after', '0'])
+    assert.equal(since.out, lines(event(1)))
+    assert.equal(since.urls.length, 3)
+  })
+
+  test('a failure is text on stderr, also with --json', async () => {
+    const list: Answer = (response) => answerProblem(response, 503, 'unavailable', 'unavailable: the disk is full')
+    const { out, err, code } = await events({ list }, [...ALPHA, '--json'])
+    assert.deepEqual([out, code === 0], ['', false])
+    assert.match(err, /^error: svcctl events: unavailable: the disk is full\n/)
+  })
+
   test('a log that could not be read is told beside what could', async () => {
     const { out, err, code } = await events(
       { list: allPage([event(1)], 'a:1', { partial: true, partial_errors: ['beta: disk'] }) },
@@ -192,7 +224,7 @@ suite('list', () => {
 suite('--seq', () => {
   test('one plain line', async () => {
     assert.equal((await events({ list: cityPage([], '0') }, [...ALPHA, '--seq'])).out, '0\n')
-    const all = await events({ list: allPage([], '__supervisor__:4,alpha:2') }, ['--seq', '--type', 'ignored.type'])
+    const all = await events({ list: allPage([], '__supervisor__:4,alpha:2') }, ['--seq'])
     assert.deepEqual([all.out, all.urls], ['__supervisor__:4,alpha:2\n', ['/v0/events?limit=1&order=desc']])
   })
 

@@ -7,6 +7,7 @@ import {
   type EventScope,
   eventHead,
   listEventPage,
+  type PageRequest,
   parseEvent,
   streamOf,
 } from '../../client/events.ts'
@@ -103,38 +104,47 @@ async function listEvents(run: Run): Promise<number> {
 }
 
 async function listNewest(run: Run): Promise<number> {
-  const { context, client, scope, question } = run
-  using limit = context.within()
-  const page = await listEventPage(client, scope, {
-    limit: NEWEST,
-    order: 'desc',
-    type: question.types,
-    signal: limit.signal,
-  })
-  await notePartial(run, page)
-  await print(
-    run,
-    page.items.toReversed().filter((event) => matches(run, event)),
-  )
-  if (page.nextCursor !== undefined) {
-    const total = `${page.total}${page.totalCapped ? '+' : ''}`
+  const { context } = run
+  const newest: AnyEvent[] = []
+  let cursor: string | undefined
+  let last: EventPage
+  do {
+    last = await readPage(run, { limit: NEWEST - newest.length, order: 'desc', cursor })
+    if (cursor === undefined) await notePartial(run, last)
+    newest.push(...last.items.filter((event) => matches(run, event)))
+    cursor = last.nextCursor
+    // Where payloads are looked for, a page may hold fewer than there are, or none.
+  } while (cursor !== undefined && newest.length < NEWEST && run.question.matches.length > 0)
+  await print(run, newest.toReversed())
+  if (cursor !== undefined) {
+    const total = `${last.total}${last.totalCapped ? '+' : ''}`
     await context.note(
-      `svcctl events: showing the newest ${page.items.length} of ${total}; --since DURATION or a cursor gets more`,
+      `svcctl events: showing the newest ${newest.length} of ${total}; --since DURATION or a cursor gets more`,
     )
   }
   return EXIT.ok
 }
 
+type PagePlace = Pick<PageRequest, 'limit' | 'order' | 'cursor' | 'after' | 'since'>
+
+/** One page of what the flags ask for. */
+async function readPage({ context, client, scope, question, signal }: Run, place: PagePlace): Promise<EventPage> {
+  using limit = context.within()
+  return await listEventPage(client, scope, {
+    ...place,
+    type: question.types,
+    payloadMatch: question.matches.map(({ key, value }) => `${key}=${value}`),
+    signal: AbortSignal.any([signal, limit.signal]),
+  })
+}
+
 /** Every page after the cursor and within the time asked for, up to the head that the first page was read at. */
 async function* pages(run: Run): AsyncGenerator<EventPage> {
-  const { client, scope, question, after } = run
+  const { scope, question, after } = run
   const head = { city: Number.POSITIVE_INFINITY }
   let cursor: string | undefined
   do {
-    using limit = run.context.within()
-    const signal = AbortSignal.any([run.signal, limit.signal])
-    const filters = { type: question.types, since: question.since, after }
-    const page = await listEventPage(client, scope, { ...filters, limit: PAGE, order: 'asc', cursor, signal })
+    const page = await readPage(run, { limit: PAGE, order: 'asc', cursor, after, since: question.since })
     if (cursor === undefined) {
       await notePartial(run, page)
       if (scope.city !== undefined) head.city = Number(page.head)

@@ -8,9 +8,10 @@
 import { SUPERVISOR_SOURCE } from '../../contract/base/names.ts'
 import type { Clock } from '../clock.ts'
 import { type Positions, parseComposite } from '../cursor.ts'
-import type { EventFilter, EventLog, Range, StoredEvent } from '../event-log.ts'
+import type { EventFilter, EventLog, StoredEvent } from '../event-log.ts'
 import type { Feed } from '../feed.ts'
 import { problem } from '../problem.ts'
+import type { ListedLog } from './event-pages.ts'
 import {
   type Backlog,
   type BacklogPage,
@@ -44,38 +45,8 @@ interface Member {
   stop: () => void
 }
 
-export interface MergedKey {
-  readonly at: number
-  readonly source: string
-  readonly seq: number
-}
-
-export interface MergedEvent extends ScopedEvent {
-  readonly source: string
-}
-
-export interface MergedPage {
-  readonly events: readonly MergedEvent[]
-  readonly total: number
-  readonly capped: boolean
-  /** Where the next page starts; undefined at the end. */
-  readonly next: MergedKey | undefined
-  readonly failures: readonly string[]
-}
-
-export interface MergedQuery {
-  readonly filter: EventFilter
-  readonly fromMs: number | undefined
-  readonly toMs: number | undefined
-  readonly afterCursor: string | undefined
-  readonly beyond: MergedKey | undefined
-  readonly order: 'asc' | 'desc'
-  readonly limit: number
-}
-
 /** Least that is read from one of many logs at a time; together they hold about a page. */
 const MIN_READ_EVENTS = 50
-const MAX_EXACT_TOTAL = 10_000
 
 export class MergedLog {
   readonly #members = new Map<string, Member>()
@@ -129,31 +100,28 @@ export class MergedLog {
     return this.#channel.subscribe(filter, head, this.#backlog(start, filter))
   }
 
-  /** One page over all logs, by time, then source, then seq. */
-  page(query: MergedQuery): MergedPage {
-    const start = query.afterCursor === undefined ? undefined : this.#startPositions(query.afterCursor)
-    if (start !== undefined) this.#refuseExpired(start, query.afterCursor ?? '')
+  /** What a list has to read, and `<log>: <message>` for each log that cannot be read; refuses where there is none. */
+  listed(filter: EventFilter, afterCursor: string | undefined): { logs: ListedLog[]; failures: string[] } {
+    const start = afterCursor === undefined ? undefined : this.#startPositions(afterCursor)
+    if (start !== undefined) this.#refuseExpired(start, afterCursor ?? '')
+    const { city, ...others } = filter
+    const logs: ListedLog[] = []
     const failures: string[] = []
-    const found: MergedEvent[] = []
-    const stops: MergedKey[] = []
-    let total = 0
-    let capped = false
     for (const { source } of this.#members.values()) {
-      try {
-        const one = readSource(source, query, start?.get(source.name))
-        if (one === undefined) continue
-        found.push(...one.events)
-        if (one.stop !== undefined) stops.push(one.stop)
-        total += one.total
-        capped ||= one.capped
-      } catch (error) {
-        failures.push(`${source.name}: ${error instanceof Error ? error.message : String(error)}`)
+      const { name, log } = source
+      const own = name === SUPERVISOR_SOURCE
+      // `city` selects a whole log, and what the supervisor's own log has about that city.
+      if (city !== undefined && !own && city !== name) continue
+      if (log === undefined) {
+        failures.push(`${name}: its log cannot be read at the moment`)
+        continue
       }
+      const after = start?.get(name) ?? 0
+      logs.push({ name, log, filter: own && city !== undefined ? { ...others, city } : others, after, upTo: log.head })
     }
-    if (failures.length > 0 && failures.length === this.#members.size) {
+    if (failures.length > 0 && failures.length === this.#members.size)
       throw problem('unavailable', 'no event log can be read', { retryAfterSec: 1 })
-    }
-    return { ...cutPage(found, stops, query), total, capped, failures }
+    return { logs, failures }
   }
 
   #index(): void {
@@ -327,68 +295,3 @@ class MergedBacklog implements Backlog {
 }
 
 const timeOf = (reader: Reader): number => reader.buffer[reader.taken]?.at ?? Number.POSITIVE_INFINITY
-
-function readSource(source: LogSource, query: MergedQuery, start: number | undefined) {
-  const { log } = source
-  // `city` selects a whole log, and what the supervisor's own log has about that city.
-  const { city, ...others } = query.filter
-  const own = source.name === SUPERVISOR_SOURCE
-  if (city !== undefined && !own && city !== source.name) return undefined
-  if (log === undefined) throw new Error('its log cannot be read at the moment')
-  const filter = own && city !== undefined ? { ...others, city } : others
-  const time = log.rangeOfTime(query.fromMs, query.toMs)
-  const whole = { after: Math.max(time.after, start ?? 0), upTo: time.upTo }
-  const { total, capped } = log.count(filter, whole, MAX_EXACT_TOTAL)
-  const range = query.beyond === undefined ? whole : beyondKey(log, source.name, whole, query.beyond, query.order)
-  const scan = log.scan(filter, range, query.order, query.limit + 1)
-  const events = scan.events.map(
-    (event): MergedEvent => ({
-      id: '',
-      event,
-      city: event.city ?? source.name,
-      source: source.name,
-    }),
-  )
-  return {
-    events,
-    total,
-    capped,
-    stop: scan.complete || scan.events.length > query.limit ? undefined : keyAt(log, source.name, scan.reached),
-  }
-}
-
-/** The part of a range that comes after a key in the page order. */
-function beyondKey(log: EventLog, name: string, range: Range, key: MergedKey, order: 'asc' | 'desc'): Range {
-  if (order === 'desc') {
-    const upTo =
-      name === key.source ? key.seq - 1 : log.rangeOfTime(undefined, name < key.source ? key.at : key.at - 1).upTo
-    return { after: range.after, upTo: Math.min(range.upTo, upTo) }
-  }
-  const after =
-    name === key.source ? key.seq : log.rangeOfTime(name > key.source ? key.at : key.at + 1, undefined).after
-  return { after: Math.max(range.after, after), upTo: range.upTo }
-}
-
-function keyAt(log: EventLog, source: string, seq: number): MergedKey {
-  const event = log.scan({}, { after: seq - 1, upTo: seq }, 'asc', 1).events[0]
-  return { at: event?.at ?? 0, source, seq }
-}
-
-const keyOf = ({ event, source }: MergedEvent): MergedKey => ({ at: event.at, source, seq: event.seq })
-
-function compareKeys(a: MergedKey, b: MergedKey): number {
-  if (a.at !== b.at) return a.at - b.at
-  if (a.source !== b.source) return a.source < b.source ? -1 : 1
-  return a.seq - b.seq
-}
-
-/** The page's rows in order; nothing past the point where some log's scan stopped early. */
-function cutPage(found: readonly MergedEvent[], stops: readonly MergedKey[], { order, limit }: MergedQuery) {
-  const sign = order === 'asc' ? 1 : -1
-  const sorted = [...found].sort((a, b) => sign * compareKeys(keyOf(a), keyOf(b)))
-  const nearest = [...stops].sort((a, b) => sign * compareKeys(a, b))[0]
-  const sure = nearest === undefined ? sorted : sorted.filter((one) => sign * compareKeys(keyOf(one), nearest) <= 0)
-  const events = sure.slice(0, limit)
-  const last = events.at(-1)
-  return { events, next: sure.length > limit && last !== undefined ? keyOf(last) : nearest }
-}

@@ -1,6 +1,7 @@
 /** SQL of the registry: which cities exist, which are leaving, which scaffolds are unfinished. */
 import type { Row, Tx } from '../../kernel/database.ts'
 import type { Store } from '../../kernel/store.ts'
+import type { ScaffoldNote } from './scaffold.ts'
 
 export const REGISTRY_SCHEMA = `
 CREATE TABLE cities (
@@ -66,7 +67,7 @@ export interface DepartureRow {
 /** What a create had begun to make in a directory. */
 export interface Scaffold {
   readonly path: string
-  readonly made: readonly string[]
+  readonly note: ScaffoldNote
 }
 
 export interface StartFailure {
@@ -174,8 +175,8 @@ export class Registry {
   }
 
   /** Journals a scaffold before its first file is written. */
-  beginScaffold(tx: Tx, path: string, made: readonly string[]): void {
-    tx.run('INSERT OR REPLACE INTO scaffolds (path, made) VALUES (?, ?)', path, JSON.stringify(made))
+  beginScaffold(tx: Tx, path: string, note: ScaffoldNote): void {
+    tx.run('INSERT OR REPLACE INTO scaffolds (path, made) VALUES (?, ?)', path, JSON.stringify(note))
   }
 
   endScaffold(tx: Tx, path: string): void {
@@ -215,8 +216,9 @@ function toCity(row: Row): CityRow {
 }
 
 function toScaffold(row: Row): Scaffold {
-  const made: unknown = JSON.parse(String(row.made))
-  return { path: String(row.path), made: Array.isArray(made) ? made.map(String) : [] }
+  const found: ScaffoldNote | readonly string[] = JSON.parse(String(row.made))
+  // Earlier ones were lists of paths: nothing tells what of them is ours.
+  return { path: String(row.path), note: 'id' in found ? found : { id: '', directories: [], files: [] } }
 }
 
 function toDeparture(row: Row): DepartureRow {

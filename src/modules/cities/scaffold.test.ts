@@ -6,7 +6,17 @@ import fc from 'fast-check'
 import { getStaticTOMLValue, parseTOML } from 'toml-eslint-parser'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import { cityDatabasePath } from './city-store.ts'
-import { holdsCity, pathsOf, planScaffold, removeScaffold, resolveDirectory, writeScaffold } from './scaffold.ts'
+import {
+  forgetScaffold,
+  holdsCity,
+  noteOf,
+  planScaffold,
+  removeLeftover,
+  removeMade,
+  resolveDirectory,
+  type ScaffoldPlan,
+  writeScaffold,
+} from './scaffold.ts'
 
 const INPUT = { name: 'alpha', provider: 'shell', startCommand: undefined, bootstrapProfile: undefined }
 
@@ -38,7 +48,24 @@ const existing = fc.uniqueArray(
   ),
 )
 
-test('a scaffold overwrites nothing, and taking it back leaves what was there, whatever that was and however far it came', () => {
+/** Makes at most so many steps of a plan, as a crash or a full disk ends it. */
+function writeSome(plan: ScaffoldPlan, steps: number): string[] {
+  const made: string[] = []
+  const limited = new Proxy(made, {
+    get: (target, key, receiver) => {
+      if (key === 'push' && target.length >= steps) throw new Error('the disk is full')
+      return Reflect.get(target, key, receiver)
+    },
+  })
+  try {
+    writeScaffold(plan, limited)
+  } catch {
+    // The step after the last was made and is not noted: as a crash between making and noting leaves it.
+  }
+  return made
+}
+
+test('a scaffold overwrites nothing, and a crash leaves what was there, whatever that was and however far it came', () => {
   fc.assert(
     fc.property(existing, fc.constantFrom('', 'deep/er'), fc.nat(40), (files, below, steps) => {
       using directory = temporaryDirectory()
@@ -48,29 +75,89 @@ test('a scaffold overwrites nothing, and taking it back leaves what was there, w
         writeFileSync(join(target, file), `mine: ${file}`)
       }
       const before = tree(directory.path)
-      const plan = planScaffold(target, INPUT)
-      const made = pathsOf(plan)
-      // A crash after any number of steps: what the journal names is taken back, made or not.
-      const directories = plan.directories.slice(0, steps)
-      writeScaffold({ ...plan, directories, files: plan.files.slice(0, Math.max(0, steps - directories.length)) })
+      const plan = planScaffold(target, INPUT, 'one')
+      writeSome(plan, steps)
       if (steps > 30) writeFileSync(cityDatabasePath(target), 'a database')
       for (const [path, content] of Object.entries(before)) assert.equal(tree(directory.path)[path], content)
-      removeScaffold(made)
+      removeLeftover(target, noteOf(plan))
       assert.deepEqual(tree(directory.path), before)
-      removeScaffold(made)
+      removeLeftover(target, noteOf(plan))
+      assert.deepEqual(tree(directory.path), before)
     }),
     { numRuns: 100 },
   )
 })
 
+const BY_HAND = { 'alpha/city.toml': '[workspace]\nprovider = "codex"\n', 'alpha/.gitignore': '.svc/\n' }
+
+function makeByHand(directory: string): void {
+  mkdirSync(join(directory, 'alpha'), { recursive: true })
+  for (const [path, text] of Object.entries(BY_HAND)) writeFileSync(join(directory, path), text)
+}
+
+test('a city that a person has made where a scaffold was only journalled stays', () => {
+  using directory = temporaryDirectory()
+  const target = join(directory.path, 'alpha')
+  const note = noteOf(planScaffold(target, INPUT, 'one'))
+  makeByHand(directory.path)
+  removeLeftover(target, note)
+  assert.deepEqual(tree(directory.path), { alpha: '', ...BY_HAND })
+})
+
+test('a city that a person has made where a scaffold was interrupted stays, wherever that was', () => {
+  for (let steps = 1; steps < 18; steps++) {
+    using directory = temporaryDirectory()
+    const target = join(directory.path, 'alpha')
+    const plan = planScaffold(target, INPUT, 'one')
+    writeSome(plan, steps)
+    makeByHand(directory.path)
+    const before = Object.keys(tree(directory.path)).filter(
+      (path) => path !== 'alpha/.svc' && path !== 'alpha/.svc/scaffold',
+    )
+    removeLeftover(target, noteOf(plan))
+    const after = tree(directory.path)
+    for (const path of before) assert.ok(path in after, `${path} after ${steps} steps`)
+    for (const [path, text] of Object.entries(BY_HAND)) assert.equal(after[path], text)
+  }
+})
+
+test('a city that a person makes between the plan and its first file stays, and nothing of the plan is left', () => {
+  using directory = temporaryDirectory()
+  const target = join(directory.path, 'alpha')
+  const plan = planScaffold(target, INPUT, 'one')
+  makeByHand(directory.path)
+  const made: string[] = []
+  assert.throws(() => writeScaffold(plan, made), { code: 'EEXIST' })
+  removeMade({ ...noteOf(plan), directory: target }, made)
+  assert.deepEqual(tree(directory.path), { alpha: '', ...BY_HAND })
+})
+
 test('what somebody put into a new directory meanwhile stays when the scaffold is taken back', () => {
   using directory = temporaryDirectory()
   const target = join(directory.path, 'alpha')
-  const plan = planScaffold(target, INPUT)
-  writeScaffold(plan)
+  const plan = planScaffold(target, INPUT, 'one')
+  const made: string[] = []
+  writeScaffold(plan, made)
   writeFileSync(join(target, 'agents', 'mine.toml'), 'mine')
-  removeScaffold(pathsOf(plan))
-  assert.deepEqual(tree(directory.path), { alpha: '', 'alpha/agents': '', 'alpha/agents/mine.toml': 'mine' })
+  writeFileSync(join(target, 'pack.toml'), 'changed')
+  removeMade({ ...noteOf(plan), directory: target }, made)
+  assert.deepEqual(tree(directory.path), {
+    alpha: '',
+    'alpha/agents': '',
+    'alpha/agents/mine.toml': 'mine',
+    'alpha/pack.toml': 'changed',
+  })
+})
+
+test('a city that is registered is nobody’s left-over', () => {
+  using directory = temporaryDirectory()
+  const target = join(directory.path, 'alpha')
+  const plan = planScaffold(target, INPUT, 'one')
+  writeScaffold(plan, [])
+  forgetScaffold(target)
+  const before = tree(directory.path)
+  removeLeftover(target, noteOf(plan))
+  assert.deepEqual(tree(directory.path), before)
 })
 
 test('city.toml or a database make a directory a city', () => {
@@ -102,11 +189,15 @@ test('whatever the start command is, the file says exactly that', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (command) => {
       using directory = temporaryDirectory()
-      const { files } = planScaffold(join(directory.path, 'alpha'), {
-        ...INPUT,
-        provider: undefined,
-        startCommand: command,
-      })
+      const { files } = planScaffold(
+        join(directory.path, 'alpha'),
+        {
+          ...INPUT,
+          provider: undefined,
+          startCommand: command,
+        },
+        'one',
+      )
       const text = files.find(({ path }) => path.endsWith('city.toml'))?.text ?? ''
       assert.equal(Object(Object(getStaticTOMLValue(parseTOML(text))).workspace).start_command, command.toWellFormed())
     }),

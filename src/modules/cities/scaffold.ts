@@ -1,9 +1,11 @@
 /**
  * What a new city's directory gets, and how it is taken back (sheet 01 §3, decision 21).
  *
- * F1  Nothing that exists is overwritten; only what a scaffold made is removed again.
+ * F1  Nothing that exists is overwritten; only what a scaffold made, and nobody has changed since, is removed again.
  * F2  The journal names what will be made before the first file is written, so a crash leaves nothing behind.
+ * F3  The journal alone is no proof that a file is ours: a mark in the directory says that the scaffold came that far.
  */
+import { createHash } from 'node:crypto'
 import {
   existsSync,
   lstatSync,
@@ -16,6 +18,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, isAbsolute, join, normalize, resolve, sep } from 'node:path'
+import { contains, FileRefused, readRegular } from '../../files/read.ts'
 import { asCaller } from '../../kernel/file-modes.ts'
 import { invalidField } from '../../kernel/problem.ts'
 import { cityDatabasePath } from './city-store.ts'
@@ -28,11 +31,21 @@ export interface ScaffoldInput {
 }
 
 export interface ScaffoldPlan {
+  /** Stands in the mark of this scaffold and of no other. */
+  readonly id: string
   readonly directory: string
   /** Directories that do not exist yet, outermost first. */
   readonly directories: readonly string[]
   readonly files: readonly { readonly path: string; readonly text: string }[]
 }
+
+export interface ScaffoldNote {
+  readonly id: string
+  readonly directories: readonly string[]
+  readonly files: readonly { readonly path: string; readonly sha256: string }[]
+}
+
+const markPath = (directory: string): string => join(directory, '.svc', 'scaffold')
 
 const CONVENTION_DIRECTORIES = [
   'agents',
@@ -99,35 +112,98 @@ export function isDirectory(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
-export function planScaffold(directory: string, input: ScaffoldInput): ScaffoldPlan {
+export function planScaffold(directory: string, input: ScaffoldInput, id: string): ScaffoldPlan {
   const wanted = ['', ...CONVENTION_DIRECTORIES].map((name) => join(directory, name))
   const directories = [...new Set(wanted.flatMap(withParents))]
     .filter((path) => !exists(path))
     .sort((a, b) => a.length - b.length)
   const files = filesOf(directory, input).filter(({ path }) => !exists(path))
-  return { directory, directories, files }
+  return { id, directory, directories, files }
 }
 
-/** Everything that a plan makes, innermost last; what the journal holds. */
-export function pathsOf({ directory, directories, files }: ScaffoldPlan): readonly string[] {
-  const database = cityDatabasePath(directory)
-  return [...directories, ...files.map(({ path }) => path), database, `${database}-wal`, `${database}-shm`]
+/** What the journal holds of a plan: enough to tell, after a crash, what is ours from what somebody made since. */
+export function noteOf({ id, directories, files }: ScaffoldPlan): ScaffoldNote {
+  return { id, directories, files: files.map(({ path, text }) => ({ path, sha256: hashOf(text) })) }
 }
 
-export function writeScaffold({ directories, files }: ScaffoldPlan): void {
+/**
+ * Makes what was planned; `made` grows with every step, so that whoever catches the error knows how far it came. The
+ * mark comes first of all files and `city.toml` last: with our mark and no other `city.toml` the rest is ours too.
+ */
+export function writeScaffold({ id, directory, directories, files }: ScaffoldPlan, made: string[]): void {
+  const state = dirname(markPath(directory))
+  const step = (path: string, make: () => void): void => {
+    make()
+    made.push(path)
+  }
   asCaller(() => {
-    for (const path of directories) mkdirSync(path)
-    for (const { path, text } of files) writeFileSync(path, text, { flag: 'wx' })
+    for (const path of directories.filter((path) => contains(path, state))) step(path, () => mkdirSync(path))
+    step(markPath(directory), () => writeFileSync(markPath(directory), id, { flag: 'wx' }))
+    for (const path of directories.filter((path) => !contains(path, state))) step(path, () => mkdirSync(path))
+    for (const { path, text } of files) step(path, () => writeFileSync(path, text, { flag: 'wx' }))
   })
 }
 
-/** Takes back what a scaffold made: its files, then its directories as far as they are empty. */
-export function removeScaffold(made: readonly string[]): void {
-  for (const path of [...made].reverse()) {
+/** The city is registered, by whomever: nothing in its directory is a scaffold's any more. */
+export function forgetScaffold(directory: string): void {
+  rmSync(markPath(directory), { force: true })
+}
+
+/** Takes back what a plan has made, but what somebody has changed since. */
+export function removeMade(
+  { directory, files }: Omit<ScaffoldNote, 'id'> & { directory: string },
+  made: readonly string[],
+): void {
+  const database = cityDatabasePath(directory)
+  const hashes = new Map(files.map(({ path, sha256 }) => [path, sha256]))
+  const stores = made.includes(markPath(directory)) ? [database, `${database}-wal`, `${database}-shm`] : []
+  for (const path of [...made, ...stores].reverse()) {
     const stat = lstatSync(path, { throwIfNoEntry: false })
     if (stat === undefined) continue
-    if (!stat.isDirectory()) rmSync(path, { force: true })
-    else if (readdirSync(path).length === 0) rmdirSync(path)
+    if (stat.isDirectory()) removeEmpty(path)
+    else if (!hashes.has(path) || hashOnDisk(path) === hashes.get(path)) rmSync(path, { force: true })
+  }
+}
+
+/** Takes back what a crash has left of a scaffold, and nothing that a person has made in its place. */
+export function removeLeftover(directory: string, note: ScaffoldNote): void {
+  const mark = markPath(directory)
+  const state = dirname(mark)
+  if (readText(mark) !== note.id) {
+    // It came no further than the way to its mark.
+    const above = note.directories.filter((path) => contains(path, state))
+    removeMade({ ...note, directory }, above)
+    return
+  }
+  const city = note.files.find(({ path }) => basename(path) === 'city.toml')
+  const there = city === undefined ? undefined : hashOnDisk(city.path)
+  // Somebody has made a city here by hand: all but our mark may be of use to him.
+  if (there !== undefined && there !== city?.sha256) forgetScaffold(directory)
+  else removeMade({ ...note, directory }, [...note.directories, ...note.files.map(({ path }) => path), mark])
+}
+
+function removeEmpty(path: string): void {
+  if (readdirSync(path).length === 0) rmdirSync(path)
+}
+
+const hashOf = (bytes: string | Buffer): string => createHash('sha256').update(bytes).digest('hex')
+
+/** Hash of a regular file; undefined where nothing is there, and of nothing we would write where it is something else. */
+function hashOnDisk(path: string): string | undefined {
+  try {
+    const bytes = readRegular(path)
+    return bytes === undefined ? undefined : hashOf(bytes)
+  } catch (error) {
+    if (error instanceof FileRefused) return ''
+    throw error
+  }
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readRegular(path)?.toString('utf8')
+  } catch {
+    return undefined
   }
 }
 
@@ -141,10 +217,10 @@ function withParents(path: string): string[] {
 
 function filesOf(directory: string, input: ScaffoldInput): { path: string; text: string }[] {
   return [
-    { path: 'city.toml', text: cityToml(input) },
     { path: 'pack.toml', text: packToml(input.name) },
     { path: '.svc/site.toml', text: siteToml(input) },
     { path: '.gitignore', text: '.svc/\n' },
+    { path: 'city.toml', text: cityToml(input) },
   ].map(({ path, text }) => ({ path: join(directory, path), text }))
 }
 

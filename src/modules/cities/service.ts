@@ -29,11 +29,13 @@ import { isCityName } from './lifecycle.ts'
 import { type CityRow, type DepartureRow, GRACE_MS, type Registry, type Scaffold } from './registry.ts'
 import {
   codeOf,
+  forgetScaffold,
   holdsCity,
   isDirectory,
-  pathsOf,
+  noteOf,
   planScaffold,
-  removeScaffold,
+  removeLeftover,
+  removeMade,
   resolveDirectory,
   type ScaffoldInput,
   writeScaffold,
@@ -115,7 +117,7 @@ export class Cities {
     const { registry, clock, log } = this.#deps
     for (const scaffold of registry.unfinishedScaffolds()) {
       // One that cannot be taken back now is tried again by the next create there, and at the next start.
-      await this.#takeBack(scaffold).catch((error: unknown) =>
+      await this.#takeBackLeftover(scaffold).catch((error: unknown) =>
         log.warn({ path: scaffold.path, err: error }, 'scaffold not taken back'),
       )
     }
@@ -193,8 +195,8 @@ export class Cities {
     const name = nameFor(input.name, path)
     return this.#claiming(name, path, async () => {
       const unfinished = this.#deps.registry.unfinishedScaffold(path)
-      if (unfinished !== undefined) await this.#takeBack(unfinished)
-      if (holdsCity(path)) throw problem('city-already-initialized', `city already initialized at ${path}`)
+      if (unfinished !== undefined) await this.#takeBackLeftover(unfinished)
+      if (holdsCity(path)) throw alreadyCity(path)
       this.#refuseTaken(name, path)
       refuseFile(path)
       const chosen = startCommand === undefined ? (provider ?? 'shell') : undefined
@@ -513,27 +515,33 @@ export class Cities {
     const { supervisor, registry, merged, ids } = this.#deps
     const requestId = ids.requestId()
     const cursor = merged.head()
-    const plan = planScaffold(path, input)
-    const made = pathsOf(plan)
-    await supervisor.db.write((tx) => registry.beginScaffold(tx, path, made))
+    if (holdsCity(path)) throw alreadyCity(path)
+    const plan = planScaffold(path, input, requestId)
+    const note = noteOf(plan)
+    await supervisor.db.write((tx) => registry.beginScaffold(tx, path, note))
+    const made: string[] = []
     let store: CityStore | undefined
     try {
-      writeScaffold(plan)
+      writeScaffold(plan, made)
       store = await this.#openStore(path, input.name)
       return await this.#register({ name: input.name, path, store, requestId, cursor, claim })
     } catch (error) {
       store?.db.close()
       // Where even that fails the journal stays: the next create there, or the next start, tries again.
-      await this.#takeBack({ path, made }).catch((failure: unknown) =>
+      await this.#takeBack(path, () => removeMade({ ...note, directory: path }, made)).catch((failure: unknown) =>
         this.#deps.log.warn({ path, err: failure }, 'scaffold not taken back'),
       )
       throw scaffoldProblem(error, path)
     }
   }
 
-  async #takeBack({ path, made }: Scaffold): Promise<void> {
-    removeScaffold(made)
+  async #takeBack(path: string, remove: () => void): Promise<void> {
+    remove()
     await this.#deps.supervisor.db.write((tx) => this.#deps.registry.endScaffold(tx, path))
+  }
+
+  #takeBackLeftover({ path, note }: Scaffold): Promise<void> {
+    return this.#takeBack(path, () => removeLeftover(path, note))
   }
 
   async #register({ name, path, store, requestId, cursor, claim }: Registration): Promise<AsyncReply> {
@@ -559,6 +567,7 @@ export class Cities {
         input: payload,
       })
       tx.afterCommit(() => {
+        forgetScaffold(path)
         worker = this.#join(this.#adoptedCity(row, store))
       })
       return supervisor.keys.remember(tx, claim, accepted({ request_id: requestId, event_cursor: cursor }))
@@ -711,8 +720,14 @@ function refuseFile(path: string): void {
   if (stat !== undefined && !stat.isDirectory()) throw invalidField('body.dir', 'is not a directory', path)
 }
 
+const alreadyCity = (path: string): Problem =>
+  problem('city-already-initialized', `city already initialized at ${path}`)
+
 function scaffoldProblem(error: unknown, path: string): unknown {
   const code = codeOf(error)
+  // Somebody has made what was planned, between the plan and us.
+  if (code === 'EEXIST')
+    return holdsCity(path) ? alreadyCity(path) : invalidField('body.dir', 'was changed meanwhile: look again', path)
   if (code === 'ENOSPC' || code === 'EROFS' || code === 'EDQUOT')
     return problem('unavailable', `cannot write to ${path}: ${code}`, { cause: error, retryAfterSec: 5 })
   // ENOENT: its parent is there and lets nobody make anything, as in /proc.

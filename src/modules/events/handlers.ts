@@ -1,25 +1,19 @@
 /** Handlers of the event bus: lists, streams and emit at both scopes (sheet 02 §§3.4, 4, 5). */
 
-import { DEFAULT_LIMIT, MAX_EXACT_TOTAL } from '../../contract/base/paging.ts'
+import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
+import { parsePayloadMatch } from '../../contract/base/payload-match.ts'
 import { isReservedType } from '../../contract/event-types.ts'
-import type {
-  EventEnvelope,
-  emitEvent,
-  listCityEvents,
-  listEvents,
-  streamCityEvents,
-  streamEvents,
-  TaggedEventEnvelope,
-} from '../../contract/events.ts'
-import { type Handler, ok, type StreamHandler } from '../../kernel/call.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import type { emitEvent, listCityEvents, listEvents, streamCityEvents, streamEvents } from '../../contract/events.ts'
+import { type Handler, ok, RawBody, type Reply, type StreamHandler } from '../../kernel/call.ts'
+import { type Clock, inTurns } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken, parseSeq } from '../../kernel/cursor.ts'
-import { type EventFilter, eventMatches, type Range, type StoredEvent } from '../../kernel/event-log.ts'
-import { durationMs, invalidField } from '../../kernel/problem.ts'
+import { type EventFilter, eventMatches, type StoredEvent, taggedEnvelope } from '../../kernel/event-log.ts'
+import { durationMs, invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
+import { EventPages, type ListedLog, type PageKey } from '../../kernel/streams/event-pages.ts'
 import { type LogStream, refuseExpired } from '../../kernel/streams/log-stream.ts'
-import type { MergedKey, MergedLog } from '../../kernel/streams/merged-log.ts'
-import { waitForChange } from '../../kernel/waiting.ts'
+import type { MergedLog } from '../../kernel/streams/merged-log.ts'
+import { isBlocking, waitForChange } from '../../kernel/waiting.ts'
 
 export interface EventHandlersDeps {
   readonly merged: MergedLog
@@ -33,6 +27,14 @@ interface FilterQuery {
   readonly actor?: string
   readonly subject?: string
   readonly city?: string
+  readonly payload_match?: readonly string[]
+}
+
+interface ListQuery {
+  readonly since?: string
+  readonly until?: string
+  readonly order?: 'asc' | 'desc'
+  readonly limit?: number
 }
 
 export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) {
@@ -41,72 +43,75 @@ export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) 
     toMs: until === undefined ? undefined : clock.now() - durationMs('query.until', until),
   })
 
-  const listAll: Handler<typeof listEvents> = ({ query }) => {
+  const read = (logs: readonly ListedLog[], query: ListQuery, beyond: PageKey | undefined) =>
+    new EventPages(
+      logs,
+      { ...timesOf(query), order: query.order ?? 'desc', limit: query.limit || DEFAULT_LIMIT, beyond },
+      clock.monotonic,
+    )
+
+  const listAll: Handler<typeof listEvents> = ({ query, signal }) => {
     // Before the read: a stream from here may repeat what is listed, and loses nothing.
     const cursor = merged.head()
-    const limit = query.limit || DEFAULT_LIMIT
-    const page = merged.page({
-      filter: filterOf(query),
-      ...timesOf(query),
-      afterCursor: query.after_cursor,
-      beyond: query.cursor === undefined ? undefined : mergedKey(query.cursor),
-      order: query.order ?? 'desc',
-      limit,
-    })
-    return ok({
-      items: page.events.map(
-        ({ event, city: tag }) => ({ ...toEnvelope(event.envelope), city: tag }) satisfies TaggedEventEnvelope,
-      ),
-      total: page.total,
-      ...(page.capped ? { total_capped: true } : {}),
-      event_cursor: cursor,
-      ...(page.next === undefined
-        ? {}
-        : { next_cursor: formatPageToken('merged', [page.next.at, page.next.source, page.next.seq]) }),
-      ...(page.failures.length === 0 ? {} : { partial: true, partial_errors: [...page.failures] }),
-    })
+    const { logs, failures } = merged.listed(filterOf(query), query.after_cursor)
+    const page = read(logs, query, query.cursor === undefined ? undefined : mergedKey(query.cursor))
+    const answer = () => {
+      const errors = [...failures, ...page.failures]
+      if (logs.length > 0 && page.failures.length === logs.length)
+        throw problem('unavailable', 'no event log can be read', { retryAfterSec: 1 })
+      return listReply(
+        page.events.map(({ event, source }) => taggedEnvelope(event.envelope, event.city ?? source)),
+        {
+          ...totalOf(page),
+          event_cursor: cursor,
+          ...(page.next === undefined
+            ? {}
+            : { next_cursor: formatPageToken('merged', [page.next.at, page.next.source, page.next.seq]) }),
+          ...(errors.length === 0 ? {} : { partial: true, partial_errors: errors }),
+        },
+      )
+    }
+    const reading = inTurns(() => page.step(), signal)
+    return reading === undefined ? answer() : reading.then(answer)
   }
 
   const streamAll: StreamHandler<typeof streamEvents> = ({ query, header }) =>
     merged.follow(filterOf(query), header('last-event-id') ?? query.after_cursor)
 
-  const listOne: Handler<typeof listCityEvents> = async ({ params, query, signal }) => {
-    const filter = filterOf(query)
-    await waitForChange(
-      city(params.cityName).store.log,
-      query,
-      clock,
-      signal,
-      (event) => endsCity(event) || eventMatches(filter, event),
-    )
+  const listNow: Handler<typeof listCityEvents> = ({ params, query, signal }) => {
     const { log } = city(params.cityName).store
-    const head = log.head
-    const { fromMs, toMs } = timesOf(query)
+    const { head } = log
     const after = query.after_seq === undefined ? 0 : parseSeq(query.after_seq)
     refuseExpired(after, log)
-    const time = log.rangeOfTime(fromMs, toMs)
-    const whole = { after: Math.max(time.after, after), upTo: Math.min(time.upTo, head) }
-    const order = query.order ?? 'desc'
-    const limit = query.limit || DEFAULT_LIMIT
-    const scan = log.scan(
-      filter,
-      query.cursor === undefined ? whole : beyond(query.cursor, whole, order),
-      order,
-      limit + 1,
+    const listed = { name: params.cityName, log, filter: filterOf(query), after, upTo: head }
+    const page = read(
+      [listed],
+      query,
+      query.cursor === undefined ? undefined : cityKey(query.cursor, params.cityName, query),
     )
-    const items = scan.events.slice(0, limit)
-    const reached = scan.events.length > limit ? items.at(-1)?.seq : scan.reached
-    const more = scan.events.length > limit || !scan.complete
-    const { total, capped } = log.count(filter, whole, MAX_EXACT_TOTAL)
-    return ok(
-      {
-        items: items.map(({ envelope }) => toEnvelope(envelope)),
-        total,
-        ...(capped ? { total_capped: true } : {}),
-        ...(more && reached !== undefined ? { next_cursor: formatPageToken('seq', [reached]) } : {}),
-      },
-      { 'X-SVC-Index': String(head) },
-    )
+    const answer = () => {
+      const [failure] = page.failures
+      if (failure !== undefined) throw problem('unavailable', failure, { retryAfterSec: 1 })
+      return listReply(
+        page.events.map(({ event }) => event.envelope),
+        {
+          ...totalOf(page),
+          ...(page.next === undefined ? {} : { next_cursor: formatPageToken('seq', [page.next.seq]) }),
+        },
+        { 'X-SVC-Index': String(head) },
+      )
+    }
+    const reading = inTurns(() => page.step(), signal)
+    return reading === undefined ? answer() : reading.then(answer)
+  }
+
+  const listOne: Handler<typeof listCityEvents> = (call) => {
+    const { params, query, signal } = call
+    if (!isBlocking(query)) return listNow(call)
+    const filter = filterOf(query)
+    const matters = (event: StoredEvent) => endsCity(event) || eventMatches(filter, event)
+    const { log } = city(params.cityName).store
+    return waitForChange(log, query, clock, signal, matters).then(() => listNow(call))
   }
 
   const streamOne: StreamHandler<typeof streamCityEvents> = ({ params, query, header }) => {
@@ -146,8 +151,10 @@ export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) 
 /** Whoever waits for something in a city hears that there is nothing to wait for any more. */
 const endsCity = ({ type }: StoredEvent): boolean => type === 'city.stopped'
 
-function filterOf({ type, actor, subject, city }: FilterQuery): EventFilter {
+function filterOf({ type, actor, subject, city, payload_match }: FilterQuery): EventFilter {
+  const payload = payload_match?.map(parsePayloadMatch).filter((match) => match !== undefined)
   return {
+    ...(payload === undefined ? {} : { payload }),
     ...(type === undefined ? {} : { types: type }),
     ...(actor === undefined ? {} : { actor }),
     ...(subject === undefined ? {} : { subject }),
@@ -155,20 +162,22 @@ function filterOf({ type, actor, subject, city }: FilterQuery): EventFilter {
   }
 }
 
-/** The stored bytes are the wire form; they were checked when they were written. */
-function toEnvelope(envelope: string): EventEnvelope {
-  return JSON.parse(envelope)
+/** A list whose items are JSON already: the stored bytes are the wire form, checked when they were written. */
+function listReply(items: readonly string[], rest: object, headers?: Record<string, string>): Reply<RawBody> {
+  const text = `{"items":[${items.join(',')}],${JSON.stringify(rest).slice(1)}`
+  return ok(new RawBody(text, 'application/json'), headers)
 }
 
-function beyond(token: string, range: Range, order: 'asc' | 'desc'): Range {
+const totalOf = ({ total, capped }: EventPages) => ({ total, ...(capped ? { total_capped: true } : {}) })
+
+/** Among the events of one log the number says it all. */
+function cityKey(token: string, source: string, { order }: ListQuery): PageKey {
   const [seq] = parsePageToken('seq', token)
   if (typeof seq !== 'number' || seq < 1) throw invalidCursor('does not name an event')
-  return order === 'desc'
-    ? { ...range, upTo: Math.min(range.upTo, seq - 1) }
-    : { ...range, after: Math.max(range.after, seq) }
+  return { at: order === 'asc' ? 0 : Number.MAX_SAFE_INTEGER, source, seq }
 }
 
-function mergedKey(token: string): MergedKey {
+function mergedKey(token: string): PageKey {
   const [at, source, seq] = parsePageToken('merged', token)
   if (typeof at !== 'number' || typeof source !== 'string' || typeof seq !== 'number')
     throw invalidCursor('does not name an event')

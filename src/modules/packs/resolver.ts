@@ -1,7 +1,7 @@
 /** Where a pack from git is, answered from lock and cache alone: what the loader asks on every load. No network. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { compare } from 'semver'
+import compare from 'semver/functions/compare.js'
 import type { PackCache } from './cache.ts'
 import { LockError, type Pin, parseLock } from './lock.ts'
 import { parseSource, SourceError } from './source.ts'

@@ -1,5 +1,8 @@
 /** Versions of packs: what `version` may say, and which tag it means. */
-import { compare, parse, Range, type SemVer } from 'semver'
+import type { SemVer } from 'semver'
+import Range from 'semver/classes/range.js'
+import compare from 'semver/functions/compare.js'
+import parse from 'semver/functions/parse.js'
 
 /** What an import asks for. */
 export type Constraint =

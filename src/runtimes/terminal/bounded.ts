@@ -7,7 +7,12 @@
  * B2  What one `write` may make the screen do is bounded; what is beyond that is left out. No program comes near it.
  * B3  Bytes are taken in small pieces, between which others get the processor.
  */
-import xterm from '@xterm/headless'
+import { createRequire } from 'node:module'
+import type xterm from '@xterm/headless'
+import { lazily } from '../../kernel/lazy.ts'
+
+/** Large, and a supervisor without agents on terminals needs none of it. */
+const emulator = lazily((): typeof xterm => createRequire(import.meta.url)('@xterm/headless'))
 
 const PIECE_BYTES = 2_048
 /** Lines moved or cleared by one `write`: about a quarter of a second. */
@@ -47,7 +52,7 @@ export class BoundedTerminal {
   #budget = BUDGET
 
   constructor({ keepsCleared = false, ...size }: TerminalSize) {
-    this.#terminal = new xterm.Terminal({
+    this.#terminal = new (emulator().Terminal)({
       ...size,
       scrollOnEraseInDisplay: keepsCleared,
       allowProposedApi: true,

@@ -3,8 +3,10 @@
  * it and named fragments, nothing else: no files, no dynamic fragment names, bounded time and size. An unknown variable,
  * fragment or filter is found before anything is rendered.
  */
-import { Liquid, type Template, toValueSync } from 'liquidjs'
+import { createRequire } from 'node:module'
+import type { Liquid, Template } from 'liquidjs'
 import { nearestHint } from '../../../files/issues.ts'
+import { lazily } from '../../../kernel/lazy.ts'
 
 /** A problem of a template, by line and column of its text (from 1). */
 export type TemplateProblem = {
@@ -43,7 +45,8 @@ const MEMORY_LIMIT = 20_000_000
 /** Tags that reach for other files in ways that cannot be checked beforehand. */
 const REFUSED_TAGS = ['include', 'layout', 'block'] as const
 
-const CHECKER = createEngine(new Map(), { commandName: 'svcctl', sessionName: (agent) => agent })
+const library = lazily((): typeof import('liquidjs') => createRequire(import.meta.url)('liquidjs'))
+const checker = lazily(() => createEngine(new Map(), { commandName: 'svcctl', sessionName: (agent) => agent }))
 
 /** Everything wrong with `text` itself, and which fragments it uses. Fragments are checked by their own call. */
 export function checkTemplate(
@@ -52,7 +55,7 @@ export function checkTemplate(
 ): { problems: TemplateProblem[]; uses: FragmentUse[] } {
   let templates: Template[]
   try {
-    templates = CHECKER.parse(text)
+    templates = checker().parse(text)
   } catch (error) {
     return { problems: [templateProblem(error, text)], uses: [] }
   }
@@ -101,7 +104,7 @@ export function renderTemplate(
 }
 
 function createEngine(fragments: ReadonlyMap<string, string>, filters: FilterFacts): Liquid {
-  const engine = new Liquid({
+  const engine = new (library().Liquid)({
     strictVariables: true,
     strictFilters: true,
     ownPropertyOnly: true,
@@ -134,7 +137,8 @@ function* walk(templates: readonly Template[]): Generator<Template> {
   for (const template of templates) {
     yield template
     // Without partials: a fragment is checked once, not once for each use.
-    const children = template.children === undefined ? [] : toValueSync<Template[]>(template.children(false, true))
+    const children =
+      template.children === undefined ? [] : library().toValueSync<Template[]>(template.children(false, true))
     yield* walk(children)
   }
 }
@@ -144,7 +148,7 @@ function isRender(template: Template): boolean {
 }
 
 function unknownVariables(templates: Template[], scope: TemplateScope): TemplateProblem[] {
-  const { globals } = CHECKER.analyzeSync(templates, { partials: false })
+  const { globals } = checker().analyzeSync(templates, { partials: false })
   return Object.entries(globals).flatMap(([name, uses]) => {
     if (scope.variables.has(name)) return []
     const hint = nearestHint(name, scope.variables)
@@ -170,7 +174,7 @@ function templateProblem(error: unknown, text: string): TemplateProblem {
   if (filter === undefined) return { line, column, message: sentence + inFragment }
   return withHint(
     { line, column, message: `there is no filter \`${filter}\`` },
-    nearestHint(filter, Object.keys(CHECKER.filters)),
+    nearestHint(filter, Object.keys(checker().filters)),
   )
 }
 
