@@ -109,6 +109,19 @@ suite('a host', { timeout: 120_000 }, () => {
     assert.deepEqual(findByToken(spec.identity.token), [])
   })
 
+  test('a child that left its session with a cleaned environment ends with the agent', async () => {
+    await using city = new TestCity(make)
+    const { spec, agent } = await city.start(terminalShell)
+    const daemon = `env -i setsid sh -c 'trap "" HUP TERM; echo daemon $$; exec sleep 600' & disown`
+    await agent.deliver(message(1, daemon), soon())
+    const said = async () => Number(/daemon (\d+)\s/.exec(await outputOf(spec))?.[1] ?? 0)
+    await until('it runs', async () => (await said()) > 0)
+    const pid = await said()
+    assert.ok(identify(pid) !== undefined)
+    await agent.stop(5_000)
+    assert.equal(identify(pid), undefined)
+  })
+
   test('a host that stands still makes the agent unknown and not dead', async () => {
     await using city = new TestCity(make)
     const { spec, agent } = await city.start(terminalShell)

@@ -82,6 +82,10 @@ const REFUSED: readonly (readonly [written: string, reason: SourceError['reason'
   ['', 'invalid'],
   ['//', 'invalid'],
   ['git@example.org:', 'invalid'],
+  ['ssh://-oProxyCommand=id/x', 'invalid'],
+  ['ssh://git@-oProxyCommand=id/x', 'invalid'],
+  ['git@-oProxyCommand=id:x', 'invalid'],
+  ['https://-x.example.org/x', 'invalid'],
   ['https://example.org/-x', 'invalid'],
 ]
 describe('what no source may be is refused without repeating it', () => {

@@ -117,7 +117,7 @@ function parseUrl(text: string): RemoteSource {
   refuseUserInfo(authority, scheme)
   refuseExtras(rest ?? '')
   const url = readUrl(`${scheme === 'ssh' ? 'http' : scheme}://${authority.slice(authority.lastIndexOf('@') + 1)}`)
-  const host = bareHost(url.hostname)
+  const host = refuseOption(bareHost(url.hostname))
   // The parser drops the default port of the scheme it was given, which for ssh is another one.
   const written = /:(\d+)$/.exec(authority)?.[1]
   const port = written === undefined || written === '' ? DEFAULT_PORT[scheme] : Number(written)
@@ -139,7 +139,7 @@ function parseUrl(text: string): RemoteSource {
 function parseScp(user: string, hostText: string, rest: string): RemoteSource {
   if (user !== 'git') throw userInfo()
   refuseExtras(rest)
-  const host = bareHost(readUrl(`http://${hostText}`).hostname)
+  const host = refuseOption(bareHost(readUrl(`http://${hostText}`).hostname))
   const { path, subpath } = splitPath(rest, host)
   // `git@host:a/b` is relative to the login's directory, an ssh URL is not: the spelling stays.
   const repository = `git@${hostText.toLowerCase()}:${rest.startsWith('/') ? '/' : ''}${path}`
@@ -190,6 +190,12 @@ const bareHost = (hostname: string): string =>
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '')
     .toLowerCase()
+
+/** A host that looks like an option would be one to the program that git gives it to: `-oProxyCommand=…` runs a command. */
+function refuseOption(host: string): string {
+  if (host.startsWith('-')) throw new SourceError('invalid', 'the host of the pack source is not valid')
+  return host
+}
 const hostText = (host: string): string => (host.includes(':') ? `[${host}]` : host)
 const withSubpath = (repository: string, subpath: string): string =>
   subpath === '' ? repository : `${repository}//${subpath}`

@@ -45,7 +45,7 @@ export interface ChildContext {
 }
 
 /**
- * Starts the agent; resolves when it can take messages (ACP: when its conversation is open). Rejects with
+ * Starts the agent's process before it first waits; resolves when it can take messages (ACP: when its conversation is open). Rejects with
  * `ChildStartError`; the host then kills whatever was spawned. Events may be emitted before it resolves.
  */
 export type StartChild = (context: ChildContext) => Promise<HostedChild>

@@ -10,9 +10,10 @@ import { join } from 'node:path'
 import { type Clock, delay } from '../../kernel/clock.ts'
 import type { OutputWriter } from '../process/output-log.ts'
 import { identify, type ProcessIdentity } from '../process/process-identity.ts'
+import { marked } from '../process/process-mark.ts'
 import { killTree } from '../process/process-tree.ts'
 import type { Delivery, DeliveryOutcome, Exit } from '../process/runtime.ts'
-import { type ChildEvent, ChildStartError, type HostedChild, type StartChild } from './child.ts'
+import { type ChildContext, type ChildEvent, ChildStartError, type HostedChild, type StartChild } from './child.ts'
 import { type ControlSocket, openControlSocket } from './control-socket.ts'
 import { type Journal, openJournal } from './journal.ts'
 import { type ExitRecord, FILES, type HostSpec, type HostStatus, PROTOCOL, type StartError } from './protocol.ts'
@@ -98,7 +99,7 @@ export class Run {
   async start(start: StartChild): Promise<void> {
     const { spec, clock, output } = this.#deps
     try {
-      const child = await start({
+      const context: ChildContext = {
         spec: spec.launch,
         clock,
         output: (bytes) => {
@@ -109,7 +110,8 @@ export class Run {
         spawned: (pid) => {
           this.#root = identify(pid) ?? { pid, start_time: '', boot_id: '' }
         },
-      })
+      }
+      const child = await marked(spec.launch.identity.token, () => start(context))
       if (this.#over.signal.aborted) return void (await this.#killTree())
       this.#child = child
       this.#socket?.tell({ event: 'started', status: this.#status() })

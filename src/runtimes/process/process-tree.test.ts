@@ -4,9 +4,11 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, suite, test } from 'node:test'
 import { delay, systemClock } from '../../kernel/clock.ts'
 import { identify, livenessOf, type ProcessIdentity, parseStat } from './process-identity.ts'
+import { marked } from './process-mark.ts'
 import { findByToken, killTree, listTokens, membersOf, type Tree } from './process-tree.ts'
 
 const started: Tree[] = []
+const TOKEN = randomBytes(16).toString('hex')
 
 suite('the processes of a session', { timeout: 60_000 }, () => {
   afterEach(async () => {
@@ -35,6 +37,16 @@ suite('the processes of a session', { timeout: 60_000 }, () => {
     const members = membersOf(tree.tree)
     assert.deepEqual(await killTree(tree.tree, systemClock), [])
     for (const pid of members) assert.equal(identify(pid), undefined)
+  })
+
+  test('a double-forked process with a cleaned environment and a session of its own does not escape', async () => {
+    const script = `(env -i setsid sh -c 'echo $$; trap "" HUP TERM; exec sleep 600' &); sleep 0.2`
+    const { tree, gone, said } = await marked(TOKEN, () => start(script, {}, TOKEN))
+    await gone
+    assert.deepEqual(findByToken(tree.token), [])
+    assert.deepEqual(membersOf({ token: tree.token }), [Number(said)])
+    assert.deepEqual(await killTree({ token: tree.token }, systemClock), [])
+    assert.equal(identify(Number(said)), undefined)
   })
 
   test('a fork storm is stopped', async () => {
@@ -96,20 +108,19 @@ suite('the processes of a session', { timeout: 60_000 }, () => {
   })
 })
 
-async function start(script: string, more: Record<string, string> = {}) {
-  const token = randomBytes(16).toString('hex')
+async function start(script: string, more: Record<string, string> = {}, token = randomBytes(16).toString('hex')) {
   const child = spawn('sh', ['-c', script], {
     detached: true,
     env: { PATH: process.env['PATH'], SVC_INSTANCE_TOKEN: token, ...more },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  await line(child)
+  const said = await line(child)
   const root = identify(child.pid ?? -1) ?? { pid: child.pid ?? -1, start_time: '', boot_id: '' }
   started.push({ root, token })
-  return { child, gone, tree: { root, token } }
+  return { child, gone, said, tree: { root, token } }
 }
 
-function line(child: ChildProcess): Promise<void> {
-  return new Promise((resolve) => child.stdout?.once('data', () => resolve()))
+function line(child: ChildProcess): Promise<string> {
+  return new Promise((resolve) => child.stdout?.once('data', (text: Buffer) => resolve(text.toString().trim())))
 }

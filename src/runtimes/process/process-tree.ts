@@ -1,7 +1,8 @@
 /**
  * All processes of a session, and their end (decision 64). Members are the descendants of the root, whatever is in the
- * kernel session of the root or of a member, and whatever carries the session's token in its environment: each alone can
- * be escaped (double fork, setsid, a cleaned environment), all three at once only on purpose.
+ * kernel session of the root or of a member, whatever carries the session's token in its environment, and whatever has its
+ * mark: each alone can be escaped (double fork, setsid, a cleaned environment, a limit set back), all at once only on
+ * purpose.
  *
  * T1  Our own process and its ancestors are never members.
  * T2  Members are stopped before any is killed, until a scan finds no new one: nothing can fork its way out.
@@ -12,6 +13,7 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { type Clock, delay } from '../../kernel/clock.ts'
 import { hasProc, type ProcessIdentity, type ProcessStat, readStat } from './process-identity.ts'
+import { hasMark, markOf } from './process-mark.ts'
 
 /** The variables by which a process is known to belong to a session. */
 export const TOKEN_VARIABLE = 'SVC_INSTANCE_TOKEN'
@@ -74,7 +76,11 @@ function membersAmong(table: readonly ProcessStat[], tree: Tree, known: Readonly
     if (!now.has(pid)) sessions.add(pid)
     else if (now.get(pid) === startTime) members.add(pid)
   }
-  if (tree.token !== undefined) for (const process of table) if (hasToken(process, tree.token)) members.add(process.pid)
+  if (tree.token !== undefined) {
+    const mark = markOf(tree.token)
+    for (const process of table)
+      if (hasToken(process, tree.token) || hasMark(process.pid, mark)) members.add(process.pid)
+  }
   for (let grown = true; grown; ) {
     const before = members.size
     for (const process of table) if (belongs(process, members, sessions)) members.add(process.pid)

@@ -9,6 +9,7 @@ import { readFile, rename, stat, unlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { findBinary } from '../../kernel/processes.ts'
 import { commandLineOf, identify, type ProcessIdentity } from '../process/process-identity.ts'
+import { markOf } from '../process/process-mark.ts'
 import { TOKEN_VARIABLE } from '../process/process-tree.ts'
 import { type Exit, LaunchError, type LaunchSpec } from '../process/runtime.ts'
 import { quoted } from './quoting.ts'
@@ -64,6 +65,7 @@ trap : INT QUIT TERM
   /bin/sh -c 'printf "%s\\n" "$PPID" > "$1"' sh ${pidFile} || exit 126
   cd -- ${quoted(spec.workDir)} || exit 126
   umask "$mask"
+  ulimit -S -w ${markOf(spec.identity.token)} 2>/dev/null || ulimit -S -x ${markOf(spec.identity.token)} 2>/dev/null
   unset PWD OLDPWD SHLVL _ mask hup
 ${exports({ ...spec.env, [TOKEN_VARIABLE]: spec.identity.token })}
   exec ${[program, ...spec.args].map(quoted).join(' ')}
