@@ -20,7 +20,7 @@ async function make(options: Options) {
   const name = text(options, 'name')
   const events = number(options, 'events')
   scaffold(dir, name)
-  const { db, log } = await openCityStore(dir, name, systemClock, CITY_MIGRATIONS, () => {})
+  const { db, log } = await openCityStore(dir, name, systemClock, CITY_MIGRATIONS)
   while (log.head < events) {
     const from = log.head
     await db.write((tx) => {

@@ -24,7 +24,7 @@ test('writes of one tick share one commit, and each gets its own result', async 
     path: join(directory.path, 'test.db'),
     migrations: MIGRATIONS,
     owner: 'a test',
-    onCommit: () => commits++,
+    watch: { committed: () => commits++, hookFailed: () => {} },
   })
   const results = await Promise.all(['a', 'b', 'c'].map((text, index) => db.write((tx) => index + insert(tx, text))))
   assert.deepEqual(results, [1, 2, 3])
@@ -37,9 +37,26 @@ test('whatever mixture of writes succeeds and throws, exactly the successful one
   using directory = temporaryDirectory()
   const db = open(directory.path)
   let run = 0
+  /** Memory that follows the transaction, as the head of an event log does. */
+  let noted: string[] = []
+  const kept: string[] = []
+  db.join({
+    mark: () => noted.length,
+    undo: (mark) => {
+      noted.length = mark
+    },
+    beforeCommit: () => {},
+    committed: () => {
+      kept.push(...noted)
+      noted = []
+    },
+  })
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.constantFrom('ok', 'throws', 'throws late', 'duplicate'), { minLength: 1, maxLength: 12 }),
+      fc.array(fc.constantFrom('ok', 'reads', 'throws', 'notes, throws', 'throws late', 'returning', 'duplicate'), {
+        minLength: 1,
+        maxLength: 12,
+      }),
       async (plan) => {
         run++
         const before = texts(db).length
@@ -49,6 +66,19 @@ test('whatever mixture of writes succeeds and throws, exactly the successful one
             db.write((tx) => {
               const text = `${run}-${index}`
               if (kind === 'throws') throw new Error(text)
+              if (kind === 'notes, throws') {
+                tx.afterCommit(() => hooks.push(text))
+                noted.push(text)
+                throw new Error(text)
+              }
+              assert.equal(tx.get('SELECT text FROM items WHERE text = ?', text), undefined)
+              if (kind === 'reads') return text
+              noted.push(text)
+              if (kind === 'returning') {
+                // A read by its looks, and a change by what it does.
+                tx.get('INSERT INTO items (text) VALUES (?) RETURNING id', text)
+                throw new Error(text)
+              }
               insert(tx, text)
               tx.afterCommit(() => hooks.push(text))
               if (kind === 'throws late') throw new Error(text)
@@ -60,8 +90,9 @@ test('whatever mixture of writes succeeds and throws, exactly the successful one
         const expected = plan.flatMap((kind, index) => (kind === 'ok' ? [`${run}-${index}`] : []))
         assert.deepEqual(
           outcomes.map(({ status }) => status === 'fulfilled'),
-          plan.map((kind) => kind === 'ok'),
+          plan.map((kind) => kind === 'ok' || kind === 'reads'),
         )
+        assert.deepEqual(kept.splice(0), expected, 'and leaves nothing in memory')
         assert.deepEqual(texts(db).slice(before), expected)
         assert.deepEqual(hooks, expected, 'a write that was undone runs no hook, and one that was not runs it once')
       },
@@ -195,22 +226,89 @@ test('a full disk refuses the whole group, undoes what participants noted, and t
   db.close()
 })
 
-test('a listener that throws costs no writer its answer', async () => {
+test('a hook or listener that throws is reported; it skips no neighbour, costs no writer its answer and ends nothing (I6)', async () => {
   using directory = temporaryDirectory()
-  const db = open(directory.path)
-  let broken = true
-  db.join({
-    mark: () => 0,
-    undo: () => {},
-    beforeCommit: () => {},
-    committed: () => {
-      if (broken) throw new Error('a broken listener')
+  const reported: unknown[] = []
+  const db = Database.open({
+    path: join(directory.path, 'test.db'),
+    migrations: MIGRATIONS,
+    owner: 'a test',
+    watch: {
+      committed: () => {
+        throw new Error('a broken meter')
+      },
+      hookFailed: (error) => reported.push(error instanceof Error ? error.message : error),
     },
   })
-  const written = db.write((tx) => insert(tx, 'a'))
-  assert.throws(() => db.close(), /a broken listener/)
-  assert.equal(await written, 1)
-  broken = false
+  const done: string[] = []
+  for (const name of ['first', 'second']) {
+    db.join({
+      mark: () => 0,
+      undo: () => {},
+      beforeCommit: () => {},
+      committed: () => {
+        done.push(name)
+        throw new Error(`a broken listener, the ${name}`)
+      },
+    })
+  }
+  const results = await Promise.all(
+    ['a', 'b'].map((text) =>
+      db.write((tx) => {
+        insert(tx, text)
+        tx.afterCommit(() => {
+          done.push(text)
+          throw new Error(`a broken hook of ${text}`)
+        })
+        return text
+      }),
+    ),
+  )
+  assert.deepEqual(results, ['a', 'b'])
+  assert.deepEqual(done, ['a', 'b', 'first', 'second'])
+  assert.deepEqual(reported, [
+    'a broken meter',
+    'a broken hook of a',
+    'a broken hook of b',
+    'a broken listener, the first',
+    'a broken listener, the second',
+  ])
+  db.close()
+  assert.deepEqual(texts(open(directory.path)), ['a', 'b'])
+})
+
+test('a write that is refused before it writes costs the others of its group nothing: each of them runs once', async () => {
+  using directory = temporaryDirectory()
+  const db = open(directory.path)
+  let runs = 0
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 64 }, (_, index) =>
+      db.write((tx) => {
+        runs++
+        // As a lost claim does: it reads, and throws.
+        if (index === 40) throw new Error(`taken by ${String(tx.get('SELECT 1 AS one')?.one)}`)
+        return insert(tx, `item ${index}`)
+      }),
+    ),
+  )
+  assert.equal(runs, 64)
+  assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 63)
+  assert.equal(texts(db).length, 63)
+  db.close()
+})
+
+test('a write is refused while those that wait hold too many bytes, and taken again after their commit', async () => {
+  using directory = temporaryDirectory()
+  const db = open(directory.path)
+  const large = 40 * 1024 * 1024
+  const first = db.write((tx) => insert(tx, 'first'), large)
+  await assert.rejects(
+    db.write((tx) => insert(tx, 'second'), large),
+    isUnavailable,
+  )
+  await first
+  await db.write((tx) => insert(tx, 'third'), large)
+  assert.deepEqual(texts(db), ['first', 'third'])
   db.close()
 })
 

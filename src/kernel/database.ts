@@ -6,6 +6,8 @@
  * I3  Writes of one tick share one transaction and one fsync; one that throws undoes only itself.
  * I4  Nothing is written to a file that is no longer the one at its path.
  * I5  A change does nothing but through its transaction: it may run twice, where another of its group was refused.
+ * I6  What follows a commit cannot undo it: a hook or a listener that throws is reported, and neither its neighbours nor
+ *     the process notice.
  */
 import { statSync } from 'node:fs'
 import BetterSqlite3 from 'better-sqlite3'
@@ -38,10 +40,39 @@ export interface Participant {
 
 export type Tenure = 'owned' | 'moving' | 'fenced'
 
+/** Told what goes on in a store: for metrics and the log. */
+export interface StoreWatch {
+  committed(seconds: number): void
+  /** A hook or a listener threw (I6). */
+  hookFailed(error: unknown): void
+}
+
+/** One `write` on its way to its commit. */
 interface PendingWrite {
-  run(): void
+  run(tx: Tx): void
   settle(): void
   fail(error: unknown): void
+}
+
+class Write<T> implements PendingWrite {
+  readonly #change: (tx: Tx) => T
+  readonly #resolve: (result: T) => void
+  readonly fail: (error: unknown) => void
+  #result: { readonly value: T } | undefined
+
+  constructor(change: (tx: Tx) => T, resolve: (result: T) => void, reject: (error: unknown) => void) {
+    this.#change = change
+    this.#resolve = resolve
+    this.fail = reject
+  }
+
+  run(tx: Tx): void {
+    this.#result = { value: this.#change(tx) }
+  }
+
+  settle(): void {
+    if (this.#result !== undefined) this.#resolve(this.#result.value)
+  }
 }
 
 export interface DatabaseOptions {
@@ -54,10 +85,12 @@ export interface DatabaseOptions {
   readonly lockWaitMs?: number
   /** For messages: `city "alpha"`, `the supervisor`. */
   readonly owner: string
-  readonly onCommit?: (seconds: number) => void
+  readonly watch?: StoreWatch
 }
 
 const MAX_PENDING_WRITES = 20_000
+/** Of those that say how large they are. */
+const MAX_PENDING_BYTES = 64 * 1024 * 1024
 /** Prepared statements that are kept, of each kind: more than the service has, fewer than callers' filters can make. */
 const MAX_STATEMENTS = 500
 const STORAGE_ERROR = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|BUSY|LOCKED|PERM|AUTH|PROTOCOL)/
@@ -72,6 +105,11 @@ export class Database {
   readonly #participants: Participant[] = []
   readonly #tx: Tx
   #pending: PendingWrite[] = []
+  #pendingBytes = 0
+  /** True once the change that runs has written. */
+  #wrote = false
+  /** True while each change has a savepoint before its first statement that writes. */
+  #guarded = false
   #afterCommit: (() => void)[] = []
   #scheduled = false
   #waitingSince: number | undefined
@@ -87,9 +125,9 @@ export class Database {
     this.#driver = driver
     this.#identity = identityOf(options.path)
     this.#tx = {
-      run: (sql, ...values) => this.#prepare(sql).run(...values).changes,
-      get: (sql, ...values) => asRow(this.#prepare(sql).get(...values)),
-      all: (sql, ...values) => asRows(this.#prepare(sql).all(...values)),
+      run: (sql, ...values) => this.#forChange(sql).run(...values).changes,
+      get: (sql, ...values) => asRow(this.#forChange(sql).get(...values)),
+      all: (sql, ...values) => asRows(this.#forChange(sql).all(...values)),
       afterCommit: (work) => this.#afterCommit.push(work),
     }
   }
@@ -152,24 +190,27 @@ export class Database {
   /**
    * The one write path: runs `change` in the next group commit; resolves with its result once that is on disk.
    * Rejects with what `change` threw (only its own changes are undone), or with `unavailable` where the disk refused.
-   * What `change` means outside the database belongs into `afterCommit` (I5).
+   * What `change` means outside the database belongs into `afterCommit` (I5). `bytes`: what it holds in memory, where that
+   * may be much.
    */
-  write<T>(change: (tx: Tx) => T): Promise<T> {
-    if (this.#closed) return Promise.reject(this.#unavailable('it is closed'))
-    if (this.tenure !== 'owned') return Promise.reject(this.#unavailable(`this host does not own it (${this.tenure})`))
-    if (this.#pending.length >= MAX_PENDING_WRITES)
-      return Promise.reject(this.#unavailable('too many writes are waiting'))
+  write<T>(change: (tx: Tx) => T, bytes = 0): Promise<T> {
+    const refused = this.#refusal(bytes)
+    if (refused !== undefined) return Promise.reject(refused)
     return new Promise<T>((resolve, reject) => {
-      let result: T
-      this.#pending.push({
-        run: () => {
-          result = change(this.#tx)
-        },
-        settle: () => resolve(result),
-        fail: reject,
-      })
+      this.#pending.push(new Write(change, resolve, reject))
+      this.#pendingBytes += bytes
       this.#schedule()
     })
+  }
+
+  /** Does what follows from a commit (I6). */
+  afterwards(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      if (this.#options.watch === undefined) process.emitWarning(error instanceof Error ? error : String(error))
+      else this.#options.watch.hookFailed(error)
+    }
   }
 
   /** Commits what is waiting, then closes the file. Safe to call twice. */
@@ -199,6 +240,15 @@ export class Database {
     return !this.#closed && identityOf(path) === this.#identity
   }
 
+  #refusal(bytes: number): Problem | undefined {
+    if (this.#closed) return this.#unavailable('it is closed')
+    if (this.tenure !== 'owned') return this.#unavailable(`this host does not own it (${this.tenure})`)
+    const full = this.#pendingBytes > 0 && this.#pendingBytes + bytes > MAX_PENDING_BYTES
+    return full || this.#pending.length >= MAX_PENDING_WRITES
+      ? this.#unavailable('too many writes are waiting')
+      : undefined
+  }
+
   #schedule(): void {
     if (this.#scheduled) return
     this.#scheduled = true
@@ -214,13 +264,14 @@ export class Database {
     const batch = this.#pending
     if (batch.length === 0) return
     this.#pending = []
+    this.#pendingBytes = 0
     const started = performance.now()
     const refused = new Map<PendingWrite, unknown>()
-    const groupMarks = this.#participants.map((one) => one.mark())
+    const groupMarks = this.#marks()
     try {
       if (!this.inPlace) throw new Error('its file was removed or replaced')
       this.#exec('BEGIN IMMEDIATE')
-      if (!this.#runTogether(batch)) for (const write of batch) this.#runOne(write, refused)
+      if (!this.#runTogether(batch, refused)) for (const write of batch) this.#runOne(write, refused)
       for (const one of this.#participants) one.beforeCommit(this.#tx)
       this.#exec('COMMIT')
     } catch (error) {
@@ -233,56 +284,90 @@ export class Database {
     this.#failure = undefined
     const after = this.#afterCommit
     this.#afterCommit = []
-    try {
-      this.#options.onCommit?.((performance.now() - started) / 1000)
-      // First what the changes mean in memory, then their events: who hears of a change finds it made.
-      for (const work of after) work()
-      for (const one of this.#participants) one.committed()
-    } finally {
-      // On disk is on disk: whoever fails to hear of it, no writer waits for ever.
-      for (const write of batch) {
-        if (refused.has(write)) write.fail(refused.get(write))
-        else write.settle()
-      }
+    const seconds = (performance.now() - started) / 1000
+    this.afterwards(() => this.#options.watch?.committed(seconds))
+    // First what the changes mean in memory, then their events: who hears of a change finds it made.
+    for (const work of after) this.afterwards(work)
+    for (const one of this.#participants) this.afterwards(() => one.committed())
+    for (const write of batch) {
+      if (refused.has(write)) write.fail(refused.get(write))
+      else write.settle()
     }
   }
 
   /**
-   * Runs a group without a savepoint for each: a savepoint costs as much as a whole write, and refusals are rare. False,
-   * with nothing done, where one of them throws, or where it is alone and gains nothing.
+   * Runs a group without savepoints: one costs as much as a whole write. A change that is refused before it has written, as
+   * most are, has nothing to undo. False, with nothing done, where one has to be undone and others are in its way.
    */
-  #runTogether(batch: readonly PendingWrite[]): boolean {
-    if (batch.length === 1) return false
-    const marks = this.#participants.map((one) => one.mark())
-    try {
-      for (const write of batch) write.run()
-      return true
-    } catch (error) {
-      if (isStorageError(error) || !this.#driver.inTransaction) throw error
-      this.#exec('ROLLBACK')
-      this.#undo(marks)
-      this.#afterCommit = []
-      this.#exec('BEGIN IMMEDIATE')
-      return false
+  #runTogether(batch: readonly PendingWrite[], refused: Map<PendingWrite, unknown>): boolean {
+    const groupMarks = this.#marks()
+    for (const write of batch) {
+      const marks = this.#marks()
+      const hooks = this.#afterCommit.length
+      this.#wrote = false
+      try {
+        write.run(this.#tx)
+      } catch (error) {
+        this.#throwIfFatal(error)
+        if (this.#wrote && batch.length > 1) {
+          this.#startAnew(groupMarks)
+          refused.clear()
+          return false
+        }
+        if (this.#wrote) this.#startAnew(groupMarks)
+        this.#refuse(write, error, refused, marks, hooks)
+      }
     }
+    return true
+  }
+
+  /** Everything of the transaction so far is undone. */
+  #startAnew(marks: readonly number[]): void {
+    this.#exec('ROLLBACK')
+    this.#undo(marks)
+    this.#afterCommit = []
+    this.#exec('BEGIN IMMEDIATE')
   }
 
   #runOne(write: PendingWrite, refused: Map<PendingWrite, unknown>): void {
-    const marks = this.#participants.map((one) => one.mark())
+    const marks = this.#marks()
     const hooks = this.#afterCommit.length
-    this.#exec('SAVEPOINT one')
+    this.#wrote = false
+    this.#guarded = true
     try {
-      write.run()
-      this.#exec('RELEASE one')
+      write.run(this.#tx)
+      if (this.#wrote) this.#exec('RELEASE one')
     } catch (error) {
-      // A full disk ends the whole transaction: there is no savepoint left, and nobody's change may count.
-      if (isStorageError(error) || !this.#driver.inTransaction) throw error
-      this.#exec('ROLLBACK TO one')
-      this.#exec('RELEASE one')
-      this.#undo(marks)
-      this.#afterCommit.length = hooks
-      refused.set(write, error)
+      this.#throwIfFatal(error)
+      if (this.#wrote) {
+        this.#exec('ROLLBACK TO one')
+        this.#exec('RELEASE one')
+      }
+      this.#refuse(write, error, refused, marks, hooks)
+    } finally {
+      this.#guarded = false
     }
+  }
+
+  /** A full disk ends the whole transaction: there is no savepoint left, and nobody's change may count. */
+  #throwIfFatal(error: unknown): void {
+    if (isStorageError(error) || !this.#driver.inTransaction) throw error
+  }
+
+  #refuse(
+    write: PendingWrite,
+    error: unknown,
+    refused: Map<PendingWrite, unknown>,
+    marks: readonly number[],
+    hooks: number,
+  ): void {
+    this.#undo(marks)
+    this.#afterCommit.length = Math.min(hooks, this.#afterCommit.length)
+    refused.set(write, error)
+  }
+
+  #marks(): readonly number[] {
+    return this.#participants.map((one) => one.mark())
   }
 
   #abandon(marks: readonly number[]): void {
@@ -297,6 +382,16 @@ export class Database {
 
   #undo(marks: readonly number[]): void {
     for (const [index, one] of this.#participants.entries()) one.undo(marks[index] ?? 0)
+  }
+
+  /** A statement of the change that runs; one that writes makes its savepoint, where changes have one. */
+  #forChange(sql: string): BetterSqlite3.Statement {
+    const statement = this.#prepare(sql)
+    if (!this.#wrote && !statement.readonly) {
+      if (this.#guarded) this.#exec('SAVEPOINT one')
+      this.#wrote = true
+    }
+    return statement
   }
 
   #exec(sql: string): void {

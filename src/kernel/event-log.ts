@@ -60,6 +60,19 @@ export interface StoredEvent {
   readonly envelope: string
 }
 
+/** An event as it is stored, but for its number and its time. */
+export interface EncodedEvent {
+  readonly draft: CustomEventDraft
+  /** What follows the time in the JSON of the envelope. */
+  readonly rest: string
+  /** Of the envelope, but for its number and its time. */
+  readonly bytes: number
+}
+
+interface AppendedEvent extends StoredEvent {
+  readonly bytes: number
+}
+
 export interface EventFilter {
   /** Exact types, or `prefix.*`; any of them. */
   readonly types?: readonly string[]
@@ -123,7 +136,7 @@ export class EventLog {
   readonly #unsavedTypes = new Set<string>()
   readonly #listeners = new Set<(events: readonly StoredEvent[]) => void>()
   readonly #pins = new Map<string, number>()
-  #appended: StoredEvent[] = []
+  #appended: AppendedEvent[] = []
   #head = 0
   #oldest = 0
   #bytes = 0
@@ -177,12 +190,36 @@ export class EventLog {
 
   /** Appends inside a write; returns the seq it has if that write commits. */
   append(tx: Tx, draft: EventDraft): number {
-    return this.#append(tx, draft)
+    return this.appendEncoded(tx, encodeEvent(draft))
   }
 
   /** As `append`, for a type outside the catalogue. */
   appendCustom(tx: Tx, draft: CustomEventDraft): number {
-    return this.#append(tx, draft)
+    return this.appendEncoded(tx, encodeEvent(draft))
+  }
+
+  /** As `append`, of one that was encoded before: a write that others wait for is the shorter. */
+  appendEncoded(tx: Tx, { draft, rest, bytes: fixed }: EncodedEvent): number {
+    const { type, actor, subject, city } = draft
+    const now = this.#clock.now()
+    const at = Math.max(now, this.#appended.at(-1)?.at ?? this.#lastAt)
+    const seq = this.next
+    const ts = isoTime(now)
+    const bytes = fixed + `${seq}`.length + ts.length
+    if (bytes > MAX_EVENT_BYTES) throw problem('payload-too-large', `an event takes at most ${MAX_EVENT_BYTES} bytes`)
+    const envelope = `{"seq":${seq},"type":${JSON.stringify(type)},"ts":"${ts}",${rest}`
+    tx.run(
+      'INSERT INTO events (seq, type, at, actor, subject, city, envelope) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      seq,
+      this.#typeId(type),
+      at,
+      actor,
+      subject ?? null,
+      city ?? null,
+      envelope,
+    )
+    this.#appended.push({ seq, at, type, actor, subject, city, envelope, bytes })
+    return seq
   }
 
   /** Calls `listener` with each batch after its commit; returns how to stop. */
@@ -348,29 +385,6 @@ export class EventLog {
     }
   }
 
-  #append(tx: Tx, draft: CustomEventDraft): number {
-    const now = this.#clock.now()
-    const at = Math.max(now, this.#appended.at(-1)?.at ?? this.#lastAt)
-    const seq = this.next
-    const { type, actor, subject, message, payload, city } = draft
-    const envelope = JSON.stringify({ seq, type, ts: isoTime(now), actor, subject, message, payload })
-    if (Buffer.byteLength(envelope) > MAX_EVENT_BYTES) {
-      throw problem('payload-too-large', `an event takes at most ${MAX_EVENT_BYTES} bytes`)
-    }
-    tx.run(
-      'INSERT INTO events (seq, type, at, actor, subject, city, envelope) VALUES (?, ?, ?, ?, ?, ?, ?)',
-      seq,
-      this.#typeId(type),
-      at,
-      actor,
-      subject ?? null,
-      city ?? null,
-      envelope,
-    )
-    this.#appended.push({ seq, at, type, actor, subject, city, envelope })
-    return seq
-  }
-
   #typeId(name: string): number {
     const known = this.#typeIds.get(name)
     if (known !== undefined) return known
@@ -387,7 +401,7 @@ export class EventLog {
     this.#appendedBytes = 0
     for (const event of this.#appended) {
       added.set(event.type, (added.get(event.type) ?? 0) + 1)
-      this.#appendedBytes += Buffer.byteLength(event.envelope)
+      this.#appendedBytes += event.bytes
     }
     for (const [name, count] of added) {
       tx.run(
@@ -414,7 +428,7 @@ export class EventLog {
     this.#lastAt = last.at
     this.#bytes += this.#appendedBytes
     for (const { type } of events) this.#typeCounts.set(type, this.countOfType(type) + 1)
-    for (const listener of this.#listeners) listener(events)
+    for (const listener of this.#listeners) this.#db.afterwards(() => listener(events))
   }
 
   #typesMatching(patterns: readonly string[]): readonly string[] {
@@ -480,6 +494,14 @@ export class EventLog {
 /** True where `pattern` is the type itself, or `prefix.*` above it. */
 export function typeMatches(pattern: string, type: string): boolean {
   return pattern === type || (pattern.endsWith('.*') && type.startsWith(pattern.slice(0, -1)))
+}
+
+/** The part of an append that needs no transaction, and most of its time. */
+export function encodeEvent(draft: CustomEventDraft): EncodedEvent {
+  const { type, actor, subject, message, payload } = draft
+  const rest = JSON.stringify({ actor, subject, message, payload }).slice(1)
+  const around = '{"seq":,"type":,"ts":"",'.length + Buffer.byteLength(JSON.stringify(type))
+  return { draft, rest, bytes: around + Buffer.byteLength(rest) }
 }
 
 /** The JSON of an envelope with its `city`, as it is at supervisor scope. */

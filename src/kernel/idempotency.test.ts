@@ -90,3 +90,26 @@ test('a key is kept for a day', async () => {
   assert.deepEqual((await create(claim({}))).body, { made: 2 })
   store.db.close()
 })
+
+test('stored answers are bounded by bytes: the oldest go, the newest always answers', async () => {
+  using directory = temporaryDirectory()
+  const clock = new ManualClock()
+  const store = open(directory.path, clock)
+  const bytes = () => Number(store.db.get('SELECT total(octet_length(body)) AS n FROM idempotency_keys')?.n)
+  const answer = 'x'.repeat(1024 * 1024)
+  for (let count = 0; count < 100; count++) {
+    await clock.advance(1)
+    const one = claim({}, `key ${count}`)
+    await store.keys.once(one, () =>
+      store.db.write((tx) => store.keys.remember(tx, one, { status: 200, body: { count, answer } })),
+    )
+    assert.ok(bytes() <= 65 * 1024 * 1024)
+    const again = await store.keys.once(one, () => assert.fail('its answer is stored'))
+    assert.deepEqual(again.body, { count, answer })
+  }
+  let made = 0
+  const oldest = claim({}, 'key 0')
+  await store.keys.once(oldest, () => Promise.resolve({ status: 200, body: { made: ++made } }))
+  assert.equal(made, 1, 'its answer had to make room')
+  store.db.close()
+})

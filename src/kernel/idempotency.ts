@@ -1,5 +1,6 @@
 /**
- * Idempotency keys: the first answer is stored with what it created, in the same write, for 24 h (decision 7).
+ * Idempotency keys: the first answer is stored with what it created, in the same write, for 24 h (decision 7), or until
+ * the answers of later keys need the room.
  *
  * K1  A key that has an answer always gives that answer, also after a crash.
  * K2  A key whose request failed, or died with the process, is free again: nothing was created.
@@ -23,6 +24,10 @@ CREATE TABLE idempotency_keys (
 CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);
 `
 const KEPT_MS = 24 * 3_600_000
+/** Of stored answers; what goes beyond it takes the oldest half with it. */
+const KEPT_BYTES = 64 * 1024 * 1024
+/** What a key takes beside its answer. */
+const KEY_BYTES = 256
 
 /** What a caller sent with its key. */
 export interface IdempotencyClaim {
@@ -44,6 +49,8 @@ export class IdempotencyKeys {
   readonly #db: Database
   readonly #clock: Clock
   readonly #running = new Map<string, string>()
+  /** Never less than what is stored; undefined until somebody has to know. */
+  #bytes: number | undefined
 
   constructor(db: Database, clock: Clock) {
     this.#db = db
@@ -51,8 +58,13 @@ export class IdempotencyKeys {
   }
 
   /** The stored answer, or the result of `work`, which must store it through `remember` in the write that creates. */
-  async once<B>(claim: IdempotencyClaim | undefined, work: () => Reply<B> | Promise<Reply<B>>): Promise<Reply<B>> {
-    if (claim === undefined) return work()
+  once<B>(claim: IdempotencyClaim | undefined, work: () => Promise<Reply<B>>): Promise<Reply<B>>
+  once<B>(claim: IdempotencyClaim | undefined, work: () => Reply<B> | Promise<Reply<B>>): Reply<B> | Promise<Reply<B>>
+  once<B>(claim: IdempotencyClaim | undefined, work: () => Reply<B> | Promise<Reply<B>>): Reply<B> | Promise<Reply<B>> {
+    return claim === undefined ? work() : this.#onceFor(claim, work)
+  }
+
+  async #onceFor<B>(claim: IdempotencyClaim, work: () => Reply<B> | Promise<Reply<B>>): Promise<Reply<B>> {
     const id = `${claim.scope}\n${claim.key}`
     const running = this.#running.get(id)
     if (running !== undefined) {
@@ -75,6 +87,7 @@ export class IdempotencyKeys {
   remember<B>(tx: Tx, claim: IdempotencyClaim | undefined, reply: Reply<B>): Reply<B> {
     if (claim === undefined) return reply
     const now = this.#clock.now()
+    const body = JSON.stringify(reply.body)
     tx.run('DELETE FROM idempotency_keys WHERE created_at < ?', now - KEPT_MS)
     tx.run(
       'INSERT OR REPLACE INTO idempotency_keys (scope, key, fingerprint, status, body, created_at) VALUES (?, ?, ?, ?, ?, ?)',
@@ -82,10 +95,30 @@ export class IdempotencyKeys {
       claim.key,
       claim.fingerprint,
       reply.status,
-      JSON.stringify(reply.body),
+      body,
       now,
     )
+    this.#makeRoom(tx, claim, Buffer.byteLength(body) + KEY_BYTES)
     return reply
+  }
+
+  #makeRoom(tx: Tx, { scope, key }: IdempotencyClaim, added: number): void {
+    this.#bytes = this.#bytes === undefined ? storedBytes(tx) : this.#bytes + added
+    if (this.#bytes <= KEPT_BYTES) return
+    // Some may have been undone, or forgotten by age.
+    this.#bytes = storedBytes(tx)
+    if (this.#bytes <= KEPT_BYTES) return
+    tx.run(
+      `DELETE FROM idempotency_keys WHERE NOT (scope = ? AND key = ?) AND created_at <= (
+        SELECT max(created_at) FROM (
+          SELECT created_at, sum(octet_length(body) + ${KEY_BYTES}) OVER (ORDER BY created_at DESC) AS held
+          FROM idempotency_keys
+        ) WHERE held > ?)`,
+      scope,
+      key,
+      KEPT_BYTES / 2,
+    )
+    this.#bytes = storedBytes(tx)
   }
 
   #stored<B>({ scope, key, fingerprint }: IdempotencyClaim): Reply<B> | undefined {
@@ -99,6 +132,11 @@ export class IdempotencyKeys {
     if (row.fingerprint !== fingerprint) throw mismatch()
     return { status: Number(row.status), body: JSON.parse(String(row.body)) }
   }
+}
+
+function storedBytes(tx: Tx): number {
+  const row = tx.get(`SELECT total(octet_length(body) + ${KEY_BYTES}) AS bytes FROM idempotency_keys`)
+  return Number(row?.bytes)
 }
 
 const mismatch = () => problem('idempotency-mismatch', 'this Idempotency-Key was used with another body')

@@ -22,10 +22,13 @@ class World implements AsyncDisposable {
 
   #open() {
     const path = join(this.#directory.path, 'log.db')
-    const onCommit = () => {
-      this.commits++
+    const watch = {
+      committed: () => {
+        this.commits++
+      },
+      hookFailed: (error: unknown) => assert.fail(String(error)),
     }
-    return openStore({ path, migrations: [SCHEMA], owner: 'a test', clock: this.clock, onCommit })
+    return openStore({ path, migrations: [SCHEMA], owner: 'a test', clock: this.clock, watch })
   }
 
   async start(...reactions: readonly Reaction[]): Promise<void> {

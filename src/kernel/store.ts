@@ -1,6 +1,6 @@
 /** A database with everything that a scope has: its event log, its ledger of requests, its idempotency keys. */
 import type { Clock } from './clock.ts'
-import { Database, type Migrations } from './database.ts'
+import { Database, type Migrations, type StoreWatch } from './database.ts'
 import { EVENT_LOG_SCHEMA, EventLog, type Retention } from './event-log.ts'
 import { IDEMPOTENCY_SCHEMA, IdempotencyKeys } from './idempotency.ts'
 import { REQUESTS_SCHEMA, RequestLedger } from './requests.ts'
@@ -23,7 +23,7 @@ export interface StoreOptions {
   readonly owner: string
   readonly lockWaitMs?: number
   readonly clock: Clock
-  readonly onCommit?: (seconds: number) => void
+  readonly watch?: StoreWatch
 }
 
 export function openStore({ clock, ...options }: StoreOptions): Store {

@@ -11,7 +11,7 @@ import type { Handlers } from '../http/operations.ts'
 import { HttpServer } from '../http/server.ts'
 import { cityFraming, supervisorFraming } from '../http/sse.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
-import type { Migrations } from '../kernel/database.ts'
+import type { Migrations, StoreWatch } from '../kernel/database.ts'
 import { createIds, randomHex, ulid } from '../kernel/ids.ts'
 import { type Logger, openLog } from '../kernel/log.ts'
 import { REACTIONS_SCHEMA } from '../kernel/reactions.ts'
@@ -94,13 +94,20 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     requestsPending: () => openStores(store, cities).reduce((sum, [, { requests }]) => sum + requests.pending, 0),
     heads: () => Object.fromEntries(openStores(store, cities).map(([name, { log }]) => [name, log.head])),
   })
+  const watch: StoreWatch = {
+    committed: metrics.committed,
+    hookFailed: (err) => {
+      metrics.hookFailed()
+      log.error({ err }, 'what follows a commit failed')
+    },
+  }
   const store = openStore({
     path: join(settings.home, 'supervisor.db'),
     migrations: SUPERVISOR_MIGRATIONS,
     owner: 'the supervisor',
     lockWaitMs: 1_000,
     clock,
-    onCommit: metrics.committed,
+    watch,
   })
   const hostId = await noteStart(store, deps)
   const merged = new MergedLog(supervisorFraming, clock)
@@ -199,7 +206,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     hostId,
     retention: settings.retention,
     migrations: CITY_SCHEMA,
-    onCommit: metrics.committed,
+    watch,
     openConfig: async (city, cityStore) => {
       try {
         return await configs.open(city, cityStore)

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { requireOwnFile } from '../../files/read.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import type { Migrations, Tx } from '../../kernel/database.ts'
+import type { Migrations, StoreWatch, Tx } from '../../kernel/database.ts'
 import { keepPrivate } from '../../kernel/file-modes.ts'
 import { ulid } from '../../kernel/ids.ts'
 import { openStore, readMeta, STORE_SCHEMA, type Store } from '../../kernel/store.ts'
@@ -26,14 +26,20 @@ export async function openCityStore(
   name: string,
   clock: Clock,
   migrations: Migrations,
-  onCommit: (seconds: number) => void,
+  watch?: StoreWatch,
 ): Promise<CityStore> {
   const path = cityDatabasePath(directory)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   keepPrivate(dirname(path))
   // SQLite would wait for the other end of a pipe, and write through a link.
   for (const side of ['', '-wal', '-shm', '-journal']) requireOwnFile(path + side)
-  const store = openStore({ path, migrations, owner: `city "${name}"`, clock, onCommit })
+  const store = openStore({
+    path,
+    migrations,
+    owner: `city "${name}"`,
+    clock,
+    ...(watch === undefined ? {} : { watch }),
+  })
   try {
     const uid = readMeta(store, 'uid') ?? (await makeIdentity(store, clock))
     return { ...store, uid }

@@ -13,7 +13,7 @@ import type { AsyncAcceptedResponse } from '../../contract/requests.ts'
 import { FileRefused } from '../../files/read.ts'
 import { accepted, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import type { Migrations, Tx } from '../../kernel/database.ts'
+import type { Migrations, StoreWatch, Tx } from '../../kernel/database.ts'
 import type { EventDraft, Retention } from '../../kernel/event-log.ts'
 import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
 import type { Ids } from '../../kernel/ids.ts'
@@ -59,7 +59,7 @@ export interface CitiesDeps {
   readonly hostId: string
   readonly retention: Retention
   readonly migrations: Migrations
-  readonly onCommit: (seconds: number) => void
+  readonly watch: StoreWatch
   /** Opens the city's configuration; a StartFailure with its issues where it cannot be used. */
   readonly openConfig: (city: City, store: CityStore) => Promise<CitySettings>
   readonly closeConfig: (city: City) => Promise<void>
@@ -508,7 +508,7 @@ export class Cities {
   }
 
   #openStore(path: string, name: string): Promise<CityStore> {
-    return openCityStore(path, name, this.#deps.clock, this.#deps.migrations, this.#deps.onCommit)
+    return openCityStore(path, name, this.#deps.clock, this.#deps.migrations, this.#deps.watch)
   }
 
   async #scaffold(path: string, input: ScaffoldInput, claim: IdempotencyClaim | undefined): Promise<AsyncReply> {

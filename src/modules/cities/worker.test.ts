@@ -47,7 +47,7 @@ async function world(hooks: readonly PhaseHook[], desired: 'running' | 'stopped'
   const registry = new Registry(supervisor)
   const path = join(directory.path, 'alpha')
   mkdirSync(path)
-  const store = await openCityStore(path, 'alpha', clock, CITY_MIGRATIONS, () => {})
+  const store = await openCityStore(path, 'alpha', clock, CITY_MIGRATIONS)
   const row = await supervisor.db.write((tx) => {
     const added = registry.add(tx, { name: 'alpha', uid: store.uid, path, registeredAt: 1, startHead: 0 }, clock.now())
     registry.setDesired(tx, 'alpha', desired)

@@ -7,7 +7,13 @@ import type { emitEvent, listCityEvents, listEvents, streamCityEvents, streamEve
 import { type Handler, ok, RawBody, type Reply, type StreamHandler } from '../../kernel/call.ts'
 import { type Clock, inTurns } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken, parseSeq } from '../../kernel/cursor.ts'
-import { type EventFilter, eventMatches, type StoredEvent, taggedEnvelope } from '../../kernel/event-log.ts'
+import {
+  type EventFilter,
+  encodeEvent,
+  eventMatches,
+  type StoredEvent,
+  taggedEnvelope,
+} from '../../kernel/event-log.ts'
 import { durationMs, invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { EventPages, type ListedLog, type PageKey } from '../../kernel/streams/event-pages.ts'
@@ -124,18 +130,18 @@ export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) 
     const { store } = city(params.cityName)
     if (isReservedType(body.type)) throw invalidField('body.type', 'event type is reserved', body.type)
     const { type, actor, subject, message, payload = {} } = body
-    const draft = {
+    const event = encodeEvent({
       type,
       actor,
       payload,
       ...(subject === undefined ? {} : { subject }),
       ...(message === undefined ? {} : { message }),
-    }
+    })
     return store.keys.once(claim, () =>
       store.db.write((tx) => {
-        const seq = store.log.appendCustom(tx, draft)
+        const seq = store.log.appendEncoded(tx, event)
         return store.keys.remember(tx, claim, { status: 201, body: { status: 'recorded' as const, seq } })
-      }),
+      }, event.bytes),
     )
   }
 

@@ -28,6 +28,8 @@ export interface Metrics {
   readonly http: HttpMeters
   /** A durable commit took so long. */
   committed(seconds: number): void
+  /** A hook or listener of a commit threw. */
+  hookFailed(): void
   /** A reaction passed over an event that it could not handle. */
   reactionSkipped(reaction: string): void
   readonly contentType: string
@@ -38,10 +40,14 @@ export function createMetrics(readings: MetricReadings): Metrics {
   const processFamilies = watchProcess()
   const commits = new Histogram(COMMIT_BUCKETS_SEC)
   const skipped: Record<string, number> = {}
+  let failedHooks = 0
   const { families: httpFamilies, ...http } = createHttpMeters()
   return {
     http,
     committed: (seconds) => commits.observe(seconds),
+    hookFailed: () => {
+      failedHooks++
+    },
     reactionSkipped: (reaction) => {
       skipped[reaction] = (skipped[reaction] ?? 0) + 1
     },
@@ -54,6 +60,7 @@ export function createMetrics(readings: MetricReadings): Metrics {
           label: 'reaction',
           values: skipped,
         }),
+        counter('svc_commit_hook_failures_total', 'Hooks and listeners of commits that threw.', failedHooks),
         {
           name: 'svc_commit_seconds',
           help: 'Time of a durable commit.',
