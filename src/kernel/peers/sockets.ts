@@ -1,0 +1,54 @@
+/** Sockets of this machine, as its kernel knows them: who holds one that we talk to (decision 210). */
+
+export interface End {
+  readonly address: string
+  readonly port: number
+}
+
+/** One side of a connection: the socket that is bound to `local` and talks to `remote`. */
+export interface Side {
+  readonly local: End
+  readonly remote: End
+}
+
+export interface Holder {
+  readonly uid: number
+  /** 0 where no process holds the socket: its `uid` says nothing then. */
+  readonly inode: number
+  /** False from the first sign that its holder is done with it. */
+  readonly established: boolean
+}
+
+/** In the order that was asked; undefined for what is not there. */
+export interface SocketTable {
+  holders(sides: readonly Side[]): readonly (Holder | undefined)[]
+}
+
+export const ESTABLISHED = 1
+const MAPPED = '::ffff:'
+
+/** 4 or 16 bytes in network order; undefined for what is no address. One of IPv4 in IPv6 is one of IPv4. */
+export function addressBytes(text: string): Buffer | undefined {
+  const lower = text.toLowerCase().replace(/%.*$/, '')
+  const plain = lower.startsWith(MAPPED) && lower.includes('.') ? lower.slice(MAPPED.length) : lower
+  return plain.includes(':') ? ipv6Bytes(plain) : ipv4Bytes(plain)
+}
+
+function ipv4Bytes(text: string): Buffer | undefined {
+  const parts = text.split('.')
+  const valid = parts.length === 4 && parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) < 256)
+  return valid ? Buffer.from(parts.map(Number)) : undefined
+}
+
+function ipv6Bytes(text: string): Buffer | undefined {
+  const [head = '', tail, more] = text.split('::')
+  const words = (part: string | undefined) => (part === undefined || part === '' ? [] : part.split(':'))
+  const [before, after] = [words(head), words(tail)]
+  const gap = 8 - before.length - after.length
+  if (more !== undefined || (tail === undefined ? gap !== 0 : gap < 1)) return undefined
+  const all = [...before, ...Array.from({ length: gap }, () => '0'), ...after]
+  if (!all.every((word) => /^[0-9a-f]{1,4}$/.test(word))) return undefined
+  const bytes = Buffer.alloc(16)
+  for (const [index, word] of all.entries()) bytes.writeUInt16BE(Number.parseInt(word, 16), index * 2)
+  return bytes
+}
