@@ -25,6 +25,7 @@ export const NOUNS: Readonly<Record<string, Noun>> = {
   health: { summary: 'Is the supervisor well', load: () => import('./commands/health.ts') },
   readiness: { summary: 'Can providers and tools of this host be used', load: () => import('./commands/health.ts') },
   'provider-readiness': { summary: 'Can providers of this host be used', load: () => import('./commands/health.ts') },
+  token: { summary: 'Tokens: who else is let in', load: () => import('./commands/token.ts') },
   api: { summary: 'Any request of the API, with credentials', load: () => import('./commands/api.ts') },
   schema: { summary: 'The machine-readable contract', load: () => import('./commands/schema.ts') },
   completion: { summary: 'Completion script for a shell', load: () => import('./commands/completion.ts') },

@@ -32,6 +32,7 @@ import {
   WaitPayload,
   WorkerOperationPayload,
 } from './session-model.ts'
+import { TokenPayload } from './tokens.ts'
 
 /** Prefixes that only the service may emit, also for families still to come (decision 14). */
 export const RESERVED_PREFIXES = [
@@ -64,6 +65,7 @@ export const RESERVED_PREFIXES = [
   'need.',
   'usage.',
   'budget.',
+  'token.',
 ] as const
 
 export const EVENT_TYPE_PATTERN = '^[a-z0-9_-]+(\\.[a-z0-9_-]+)*$'
@@ -610,6 +612,8 @@ export const EVENT_TYPES = {
     emittedBy: 'sessions',
     when: 'the wait took too long',
   },
+  'token.created': { payload: TokenPayload, log: 'supervisor', emittedBy: 'tokens', when: 'a token was made' },
+  'token.deleted': { payload: TokenPayload, log: 'supervisor', emittedBy: 'tokens', when: 'a token was revoked' },
   'agent.created': { payload: AgentPayload, log: 'city', emittedBy: 'agents', when: 'an agent was defined' },
   'agent.updated': {
     payload: AgentPayload,

@@ -14,6 +14,7 @@ import { providerOperations } from './providers.ts'
 import { requestOperations } from './requests.ts'
 import { rigOperations } from './rigs.ts'
 import { sessionOperations } from './sessions.ts'
+import { tokenOperations } from './tokens.ts'
 
 const operations = [
   ...cityOperations,
@@ -29,6 +30,7 @@ const operations = [
   ...agentOperations,
   ...sessionOperations,
   ...providerOperations,
+  ...tokenOperations,
   ...documentOperations,
 ] as const
 

@@ -7,6 +7,7 @@
  * O3  Every response, success or problem, declares X-SVC-Request-Id; every mutation declares X-SVC-Request.
  */
 
+import { ACCESS, accessOf } from './access.ts'
 import { pathParameters } from './base/family.ts'
 import { REQUEST_HEADERS, RESPONSE_HEADERS, type RequestHeader, type ResponseHeader } from './base/headers.ts'
 import { type Frame, isMutation, LINES_TYPE, type Operation, problemsOf } from './base/operation.ts'
@@ -79,6 +80,7 @@ export function openapiDocument(operations: readonly Operation[], version: strin
     tags: tagsOf(operations),
     paths,
     components: components.document(),
+    'x-svc-access': ACCESS,
     'x-svc-problems': PROBLEM_CODES.map(problemEntry),
     'x-svc-unrouted': Object.fromEntries(unrouted),
     'x-svc-events': events,
@@ -153,7 +155,7 @@ class Components {
           type: 'http',
           scheme: 'bearer',
           description:
-            'Needed where the server is not bound to loopback, or was started with `--auth`. The token is in `endpoint.json`.',
+            'Needed where the server is not bound to loopback, or was started with `--auth`. The token of the owner is in `endpoint.json`; `POST /v0/tokens` makes others. `x-svc-access` says what an operation needs.',
         },
       },
     }
@@ -281,6 +283,7 @@ function operationObject(operation: Operation, components: Components): JsonMap 
     responses: { ...successes(operation, components), ...refusals(operation, components) },
     ...(emits === undefined ? {} : { 'x-svc-emits': emits }),
     ...(frames === undefined ? {} : { 'x-svc-frames': frames.map((frame) => frameEntry(frame, components)) }),
+    'x-svc-access': accessOf(operation),
     'x-svc-problems': problemsOf(operation),
   }
 }

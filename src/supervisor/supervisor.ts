@@ -36,6 +36,8 @@ import type { Lookup } from '../modules/packs/fence.ts'
 import { isPreset, probeTargets } from '../modules/providers/presets.ts'
 import { createRequestHandlers } from '../modules/requests/handlers.ts'
 import { SESSIONS_SCHEMA } from '../modules/sessions/record/schema.ts'
+import { createTokenHandlers } from '../modules/tokens/handlers.ts'
+import { TOKENS_SCHEMA, Tokens } from '../modules/tokens/tokens.ts'
 import { readStat } from '../runtimes/process/process-identity.ts'
 import { createCityAgentHandlers } from './city-agents.ts'
 import { BUILTIN_PACKS, CityConfigs } from './city-config.ts'
@@ -61,7 +63,7 @@ export const CITY_SCHEMA: Migrations = [
   REACTIONS_SCHEMA,
   SESSIONS_SCHEMA,
 ]
-export const SUPERVISOR_MIGRATIONS: Migrations = [`${STORE_SCHEMA}${REGISTRY_SCHEMA}`]
+export const SUPERVISOR_MIGRATIONS: Migrations = [`${STORE_SCHEMA}${REGISTRY_SCHEMA}`, TOKENS_SCHEMA]
 
 export interface SupervisorDeps {
   readonly settings: Settings
@@ -229,6 +231,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   const loopDelay = watchLoopDelay(clock)
   const startedAt = clock.monotonic()
   let draining = false
+  const tokens = new Tokens({ store, clock, random: randomHex })
   const handlers: Handlers = {
     ...createCityHandlers({
       cities,
@@ -287,6 +290,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       { clock, env, config: (name) => configs.of(name), sessions: (name) => sessions.of(name) },
       (name) => cities.running(name),
     ),
+    ...createTokenHandlers(tokens),
     ...createDocumentHandlers(),
   }
   const token = settings.auth ? randomHex(32) : undefined

@@ -122,6 +122,7 @@ export type OutputFormat = (typeof OUTPUT_FORMATS)[number]
 /** Every command takes these, in any position. */
 export const GLOBAL_FLAGS: readonly FlagSpec[] = [
   { flags: '--api <url>', description: 'Server; SVC_API, else the running supervisor, where absent.' },
+  { flags: '--token <token>', description: 'Token; SVC_TOKEN, else that of the running supervisor, where absent.' },
   {
     flags: '-c, --city <city>',
     description: 'City, by name or path; SVC_CITY, else that of the working directory, where absent.',

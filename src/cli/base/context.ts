@@ -14,6 +14,7 @@ export const REQUEST_TIMEOUT_MS = 30_000
 
 export interface GlobalOptions {
   readonly api: string | undefined
+  readonly token: string | undefined
   readonly city: string | undefined
   readonly allCities: boolean
   readonly format: OutputFormat
@@ -27,6 +28,7 @@ export function globalOptions(input: Input): GlobalOptions {
   const format = input.on('json') ? 'json' : given
   return {
     api: input.text('api'),
+    token: input.text('token'),
     city: input.text('city'),
     allCities: input.on('allCities'),
     format: format === 'wide' || format === 'json' || format === 'jsonl' || format === 'name' ? format : 'table',
@@ -59,7 +61,7 @@ export class Context {
 
   async #connect(): Promise<Client> {
     const { io, options } = this
-    const { url, token, source } = discoverEndpoint(io, options.api)
+    const { url, token, source } = discoverEndpoint(io, options)
     if (options.debug) await io.stderr.write(`debug: server ${url} (${source})\n`)
     return new Client({
       baseUrl: url,

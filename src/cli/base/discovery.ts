@@ -19,9 +19,12 @@ export interface Endpoint {
 type World = Pick<Io, 'env' | 'cwd' | 'home'>
 
 /** `--api` › SVC_API › endpoint.json › the default port. The file's token goes to no other server than the file's. */
-export function discoverEndpoint(world: World, api: string | undefined): Endpoint {
+export function discoverEndpoint(
+  world: World,
+  { api, token: said }: { readonly api: string | undefined; readonly token: string | undefined },
+): Endpoint {
   const { env } = world
-  const token = env['SVC_TOKEN'] || undefined
+  const token = said ?? (env['SVC_TOKEN'] || undefined)
   const given = api ?? (env['SVC_API'] || undefined)
   if (given === undefined) {
     const file = readEndpointFile(world)

@@ -95,6 +95,8 @@ export function commonProblems(operation: Operation): readonly ProblemCode[] {
   // An unknown query parameter is a validation failure on every operation (decision 2).
   const codes: ProblemCode[] = [
     'host-not-allowed',
+    // A user of the machine who is not let in, a page of another origin, a token that may not.
+    'forbidden',
     'headers-too-large',
     'request-timeout',
     'invalid-request',

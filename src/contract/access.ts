@@ -1,0 +1,66 @@
+/**
+ * What a caller needs to be allowed (decisions 212, 213). Derived from path, method and family, so that nobody can forget
+ * it for a new operation; what differs is listed by operation, and by family where whole families are work.
+ */
+import { isMutation, type Operation } from './base/operation.ts'
+import type { OperationId } from './index.ts'
+
+export const ACCESS = {
+  any: 'Whoever is let in; the answer shows what the caller may see.',
+  read: 'Reading the city.',
+  work: 'Changing the work of the city: beads, convoys, events, messages.',
+  self: 'A session says it of itself.',
+  city: 'Changing the city: its configuration, packs, rigs, providers, sessions.',
+  answer: 'Answering what a session waits for, or using its terminal; never the session itself.',
+  supervisor: 'More than one city.',
+  tokens: 'Tokens of other callers.',
+} as const
+export type Access = keyof typeof ACCESS
+
+/** Families whose mutations are what agents are there for. */
+const WORK_FAMILIES: ReadonlySet<string> = new Set([
+  'Beads',
+  'Convoys',
+  'Event bus',
+  'Mail',
+  'Molecules',
+  'Transcripts',
+])
+
+const BY_OPERATION: { readonly [id in OperationId]?: Access } = {
+  'list-cities': 'any',
+  'unregister-city': 'supervisor',
+  'get-health': 'any',
+  'get-readiness': 'any',
+  'get-provider-readiness': 'any',
+  'list-requests': 'any',
+  'get-request': 'any',
+  'get-openapi': 'any',
+  'get-event-schema': 'any',
+  'get-docs': 'any',
+  'get-docs-asset': 'any',
+  'list-tokens': 'tokens',
+  'create-token': 'tokens',
+  'delete-token': 'tokens',
+  'send-session-message': 'work',
+  'prompt-session': 'work',
+  'submit-session': 'work',
+  'nudge-session': 'work',
+  'cancel-wait': 'work',
+  'create-session-wait': 'self',
+  'heartbeat-session': 'self',
+  'request-session-restart': 'self',
+  'ack-session-drain': 'self',
+  'respond-session': 'answer',
+  'set-session-permission-mode': 'answer',
+  'attach-session': 'answer',
+}
+const declared: ReadonlyMap<string, Access> = new Map(Object.entries(BY_OPERATION))
+
+export function accessOf({ id, path, method, family }: Operation): Access {
+  const known = declared.get(id)
+  if (known !== undefined) return known
+  if (!path.startsWith('/v0/city/{cityName}')) return 'supervisor'
+  if (!isMutation(method)) return 'read'
+  return WORK_FAMILIES.has(family.name) ? 'work' : 'city'
+}

@@ -1,0 +1,114 @@
+/** Who asks, and what that lets him do (decisions 210 to 213). */
+import { type Access, accessOf } from '../contract/access.ts'
+import { isMutation, type Operation } from '../contract/base/operation.ts'
+import { type Problem, problem } from './problem.ts'
+
+/** How much of the API an agent may use. */
+export const AGENT_APIS = ['work', 'read', 'city'] as const
+export type AgentApi = (typeof AGENT_APIS)[number]
+
+/** Whoever runs the supervisor, or has its token. */
+export interface Owner {
+  readonly kind: 'owner'
+}
+/** Somebody without a token, where one is needed. */
+interface Stranger {
+  readonly kind: 'stranger'
+}
+export interface TokenHolder {
+  readonly kind: 'token'
+  readonly role: 'admin' | 'viewer'
+  /** The only city that it is for. */
+  readonly city: string | undefined
+}
+export interface Agent {
+  readonly kind: 'agent'
+  readonly city: string
+  readonly session: string
+  /** What it is called where it acts. */
+  readonly name: string
+  readonly api: AgentApi
+  /** Whether a name, alias or id means this very session. */
+  readonly isSelf: (handle: string) => boolean
+}
+export type Caller = Owner | Stranger | TokenHolder | Agent
+
+export const OWNER: Owner = { kind: 'owner' }
+export const STRANGER: Stranger = { kind: 'stranger' }
+
+/** The only city that a caller may see; undefined: all of them. */
+export const cityOf = (caller: Caller): string | undefined =>
+  caller.kind === 'token' || caller.kind === 'agent' ? caller.city : undefined
+
+/** Who does what a request asks for, in events and on beads. */
+export const actorOf = (caller: Caller): string => (caller.kind === 'agent' ? caller.name : 'api')
+
+/** The name that an agent acts under, whatever it says; other people's names are refused. */
+export function nameOf(caller: Caller, location: string, said: string | undefined): string | undefined {
+  if (caller.kind !== 'agent' || said === caller.name) return said
+  if (said === undefined || caller.isSelf(said)) return caller.name
+  throw problem('forbidden', `${location}: this token is that of ${caller.name}, who cannot act as ${said}`)
+}
+
+const MAY: Readonly<Record<AgentApi | TokenHolder['role'], ReadonlySet<Access>>> = {
+  read: new Set(['any', 'read', 'self']),
+  work: new Set(['any', 'read', 'self', 'work']),
+  city: new Set(['any', 'read', 'self', 'work', 'city', 'answer']),
+  viewer: new Set(['any', 'read']),
+  admin: new Set(['any', 'read', 'self', 'work', 'city', 'answer']),
+}
+
+/** What a request is about. */
+export interface Target {
+  readonly operation: Operation
+  /** The city in its path. */
+  readonly city: string | undefined
+  /** The `{id}` in its path. */
+  readonly id: string | undefined
+}
+
+/** Why a caller may not; undefined where he may. */
+export function refusalOf(caller: Caller, target: Target): Problem | undefined {
+  if (caller.kind === 'owner' || caller.kind === 'stranger') return undefined
+  return (
+    refusalElsewhere(caller, target) ??
+    (caller.kind === 'agent' ? refusalOfAgent(caller, target) : refusalOfToken(caller, target))
+  )
+}
+
+/** Who is bound to a city has no business anywhere else. */
+export function refusalElsewhere(caller: Caller, { operation, city }: Partial<Target>): Problem | undefined {
+  const own = cityOf(caller)
+  if (own === undefined || city === own) return undefined
+  if (city !== undefined) return problem('forbidden', `this token is for the city ${own} and no other`)
+  if (operation === undefined) return undefined
+  const access = accessOf(operation)
+  if (access !== 'supervisor') return undefined
+  const there = operation.path.startsWith('/v0/events') ? `; its events are at /v0/city/${own}/events` : ''
+  return problem('forbidden', `this token is for the city ${own}, and ${operation.id} is about all cities${there}`)
+}
+
+function refusalOfToken({ role, city }: TokenHolder, { operation }: Target): Problem | undefined {
+  const access = accessOf(operation)
+  // All cities are what a token without one is for.
+  if (city === undefined && (role === 'admin' || (access === 'supervisor' && !isMutation(operation.method))))
+    return undefined
+  if (MAY[role].has(access)) return undefined
+  const why = role === 'viewer' ? 'a token of a viewer may only read' : `this token is for the city ${city} only`
+  return problem('forbidden', `${why}: ${operation.id} needs the right "${access}"`)
+}
+
+function refusalOfAgent(agent: Agent, { operation, id = '' }: Target): Problem | undefined {
+  const access = accessOf(operation)
+  const { session, api, isSelf } = agent
+  if (!MAY[api].has(access))
+    return problem(
+      'forbidden',
+      `session ${session} may not ${operation.id}: it needs the right "${access}", and api = "${api}" of its agent does not give it`,
+    )
+  if (access === 'self' && !isSelf(id))
+    return problem('forbidden', `${operation.id} is for the session itself, and ${id} is not ${session}`)
+  if (access === 'answer' && isSelf(id))
+    return problem('forbidden', `session ${session} cannot answer its own questions, nor use its own terminal`)
+  return undefined
+}
