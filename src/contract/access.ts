@@ -17,6 +17,10 @@ export const ACCESS = {
 } as const
 export type Access = keyof typeof ACCESS
 
+/** How much of the API an agent may use, as its `api` says: its city's work, reading only, all of its city. */
+export const AGENT_APIS = ['work', 'read', 'city'] as const
+export type AgentApi = (typeof AGENT_APIS)[number]
+
 /** Families whose mutations are what agents are there for. */
 const WORK_FAMILIES: ReadonlySet<string> = new Set([
   'Beads',

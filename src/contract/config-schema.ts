@@ -5,6 +5,7 @@
  * Annotations stand under `x-svc`, so these schemas are also plain JSON Schema for the API and for editors.
  */
 
+import { AGENT_APIS } from './access.ts'
 import { type Annotation, type Drift, isList, isMap } from './base/config-shape.ts'
 import {
   array,
@@ -171,6 +172,7 @@ export const AGENT_FIELDS = {
   assigned_work_defer_limit: optional(duration({ drift: 'live', default: '15m' })),
   wake_mode: optional(oneOf(['resume', 'fresh'], { drift: 'live', default: 'resume' })),
   resume_command: optional(text({ drift: 'launch', template: 'resume' })),
+  api: optional(oneOf(AGENT_APIS, { drift: 'launch', default: 'work' })),
 } as const
 
 const agentName = text({ pattern: NAME, description: NAME_TEXT })

@@ -59,7 +59,12 @@ export const ReadinessItem = component('ReadinessItem', {
   observed_at: optional(Timestamp),
 })
 export type ReadinessItem = Static<typeof ReadinessItem>
+export const CALLERS = ['owner', 'token', 'machine'] as const
 export const ReadinessResponse = component('ReadinessResponse', {
+  callers: choice(CALLERS, {
+    description:
+      'Who may use this API. `owner`: the user who runs it, root, and `allowed_uids`; `token`: whoever has a token; `machine`: every user of this machine, because its system does not tell them apart: start it with `--auth`.',
+  }),
   items: raw<{ [name: string]: ReadinessItem }>({ type: 'object', additionalProperties: ReadinessItem }),
 })
 
@@ -109,7 +114,8 @@ const providerReadiness = health.with({
 
 export const getHealth = health.get('get-health', '/health', {
   summary: 'Is the supervisor well',
-  description: '200 with `ok` or `degraded`; 503 only while it is shutting down.',
+  description:
+    '200 with `ok` or `degraded`; 503 only while it is shutting down. Where a token is needed, who has none, or one for a single city, learns of each check its name and status alone.',
   open: true,
   replies: { 200: HealthBody },
   problems: ['unavailable'],

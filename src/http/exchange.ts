@@ -1,6 +1,8 @@
 /** One request on its way through the gates, with the answer that is being made. */
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Operation } from '../contract/base/operation.ts'
+import { type Caller, STRANGER } from '../kernel/caller.ts'
 import type { Answer } from './answer.ts'
 import type { GateInput } from './gates.ts'
 import { readTarget, type Target } from './target.ts'
@@ -12,6 +14,7 @@ export class Exchange implements GateInput {
   readonly target: Target
   operation: Operation | undefined
   redirect: string | undefined
+  caller: Caller = STRANGER
   city: unknown
 
   constructor(request: IncomingMessage, answer: Answer) {
@@ -19,6 +22,10 @@ export class Exchange implements GateInput {
     this.answer = answer
     this.method = request.method ?? ''
     this.target = readTarget(request.url ?? '')
+  }
+
+  get socket(): Socket {
+    return this.request.socket
   }
 
   get path(): string {

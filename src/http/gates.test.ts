@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { Socket } from 'node:net'
 import { test } from 'node:test'
 import type { Operation } from '../contract/base/operation.ts'
 import { OPERATIONS } from '../contract/index.ts'
-import { Problem } from '../kernel/problem.ts'
-import { GATES, type GateDeps, type Security } from './gates.ts'
+import { OWNER, STRANGER } from '../kernel/caller.ts'
+import { Problem, problem } from '../kernel/problem.ts'
+import { GATES, type GateDeps, type GateInput, type Security } from './gates.ts'
 import { Router } from './router.ts'
 
 const operations: readonly Operation[] = OPERATIONS
@@ -37,13 +39,15 @@ function pass({ method = 'GET', path = '/v0/cities', id, headers = {}, security 
     cities: { resolve: (name) => (name === 'up' ? {} : undefined) },
     isShuttingDown: () => stopping,
   }
-  const input = {
+  const input: GateInput = {
     method,
     path,
     host: all.host ?? '',
     operation: id === undefined ? undefined : byId(id),
     redirect: undefined,
     city: undefined,
+    caller: STRANGER,
+    socket: new Socket(),
     header: (name: string) => all[name.toLowerCase()],
     setHeader: (name: string, value: string) => {
       set[name] = value
@@ -58,9 +62,9 @@ function pass({ method = 'GET', path = '/v0/cities', id, headers = {}, security 
   }
 }
 
-const AGENTS = { token: 't', acceptsToken: (token: string) => token === 'a'.repeat(64) }
+const AGENTS = { token: 't', holderOf: (token: string) => (token === 'a'.repeat(64) ? OWNER : undefined) }
 
-const EARLY = { token: 't', acceptsToken: () => undefined }
+const EARLY = { token: 't', holderOf: () => null }
 
 const CASES: readonly (readonly [string, Request, string | RegExp])[] = [
   ['a known path', { id: 'list-cities' }, 'passed'],
@@ -68,7 +72,15 @@ const CASES: readonly (readonly [string, Request, string | RegExp])[] = [
   ['no host', { id: 'list-cities', headers: { host: '' } }, /^421 host_not_allowed: /],
   ['a host that only begins like ours', { id: 'list-cities', headers: { host: '127.0.0.1.evil.example' } }, /^421/],
   ['an allowed host, however it is written', { id: 'list-cities', headers: { host: 'SVC.example.org.:80' } }, 'passed'],
-  ['a loopback name', { id: 'list-cities', headers: { host: 'svc.localhost:1' } }, 'passed'],
+  ['this machine by name', { id: 'list-cities', headers: { host: 'localhost:1' } }, 'passed'],
+  ['a name below localhost', { id: 'list-cities', headers: { host: 'svc.localhost:1' } }, /^421/],
+  ['a path that ends like localhost', { id: 'list-cities', headers: { host: 'evil.example/.localhost' } }, /^421/],
+  ['an octal address', { id: 'list-cities', headers: { host: '0177.0.0.1' } }, /^421/],
+  ['an address with a leading zero', { id: 'list-cities', headers: { host: '127.0.0.01' } }, /^421/],
+  ['a short address', { id: 'list-cities', headers: { host: '127.1' } }, /^421/],
+  ['an address as a number', { id: 'list-cities', headers: { host: '2130706433' } }, /^421/],
+  ['a name that a public service resolves to us', { id: 'list-cities', headers: { host: '127.0.0.1.nip.io' } }, /^421/],
+  ['a name of somebody else that leads here', { id: 'list-cities', headers: { host: 'a@localhost' } }, /^421/],
   ['IPv6 loopback', { id: 'list-cities', headers: { host: '[::1]:8372' } }, 'passed'],
   ['IPv6 loopback in long', { id: 'list-cities', headers: { host: '[0:0:0:0:0:0:0:1]' } }, 'passed'],
   ['an address of IPv6', { id: 'list-cities', headers: { host: '[fd00::2]:8372' } }, 'passed'],
@@ -202,18 +214,80 @@ for (const [name, request, expected] of CASES) {
   })
 }
 
-test('only allowed origins may read answers', () => {
-  const origin = (given: string) => pass({ id: 'list-cities', headers: { origin: given } }).set
-  for (const good of ['http://localhost:5173', 'https://127.0.0.1', 'http://[::1]:1', 'https://app.example.org']) {
-    assert.equal(origin(good)['Access-Control-Allow-Origin'], good)
-  }
+const HOST = '127.0.0.1:8372'
+const LOCAL_PAGES = { allowedOrigins: ['https://app.example.org', 'http://localhost:*'] }
+
+test('only our own pages and allowed origins may read answers', () => {
+  const origin = (given: string, security: Partial<Security> = {}) =>
+    pass({ id: 'list-cities', headers: { origin: given }, security }).set['Access-Control-Allow-Origin']
+  for (const good of [`http://${HOST}`, `https://${HOST}`, 'https://app.example.org']) assert.equal(origin(good), good)
   for (const bad of [
     'https://evil.example',
+    'http://localhost:5173',
+    'https://127.0.0.1',
+    'http://127.0.0.1:8373',
+    'http://[::1]:1',
     'http://localhost.evil.example',
     'null',
     'https://app.example.org:444',
-    'http://127.0.0.1@evil.example',
-  ]) {
-    assert.equal(origin(bad)['Access-Control-Allow-Origin'], undefined, bad)
-  }
+    'http://app.example.org',
+    'http://127.0.0.1:8372@evil.example',
+  ])
+    assert.equal(origin(bad), undefined, bad)
+  for (const good of ['http://localhost', 'http://localhost:5173']) assert.equal(origin(good, LOCAL_PAGES), good)
+  for (const bad of [
+    'https://localhost:5173',
+    'http://localhost:5173.evil.example',
+    'http://127.0.0.1:5173',
+    'http://localhost:*',
+  ])
+    assert.equal(origin(bad, { allowedOrigins: ['http://localhost:*'] }), bad.endsWith('*') ? bad : undefined, bad)
+})
+
+const FOREIGN = /^403 forbidden: pages of .* may not use this API; \[supervisor\] allowed_origins/
+const EMIT = { method: 'POST', path: '/v0/city/up/events', id: 'emit-event' }
+for (const [name, request, headers, expected] of [
+  ['a page of another port changes nothing, whatever it sends', EMIT, { origin: 'http://127.0.0.1:3000' }, FOREIGN],
+  ['a page without an origin neither', EMIT, { origin: 'null' }, FOREIGN],
+  [
+    'a form of another site neither',
+    EMIT,
+    { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' },
+    FOREIGN,
+  ],
+  ['our own page does', EMIT, { origin: `http://${HOST}`, 'sec-fetch-site': 'same-origin' }, 'passed'],
+  ['an allowed one too', EMIT, { origin: 'https://app.example.org', 'sec-fetch-site': 'cross-site' }, 'passed'],
+  [
+    'an image of another site reads nothing',
+    {},
+    { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' },
+    FOREIGN,
+  ],
+  [
+    'a script of another port reads nothing',
+    {},
+    { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors', origin: 'http://localhost:3000' },
+    FOREIGN,
+  ],
+  [
+    'a link of another site is followed',
+    {},
+    { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' },
+    'passed',
+  ],
+  ['an address that was typed is read', {}, { 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate' }, 'passed'],
+  ['our own script reads', {}, { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' }, 'passed'],
+] as const satisfies readonly (readonly [string, Request, Readonly<Record<string, string>>, string | RegExp])[]) {
+  test(name, () => {
+    const { answer, set } = pass({ id: 'list-cities', ...request, headers: { 'x-svc-request': '1', ...headers } })
+    if (typeof expected === 'string') return assert.equal(answer, expected)
+    assert.match(answer, expected)
+    assert.equal(set['Access-Control-Allow-Origin'], undefined)
+  })
+}
+
+test('another user of the machine is told before anything else is looked at', () => {
+  const users = { refusal: () => problem('forbidden', 'not for you') }
+  const { answer } = pass({ id: 'list-cities', headers: { host: 'evil.example' }, security: { users } })
+  assert.equal(answer, '403 forbidden: not for you')
 })

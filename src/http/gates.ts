@@ -2,23 +2,28 @@
  * The ordered checks that every request passes before a handler sees it (sheet 01 §1.2, decision 74). Each passes, or
  * throws the Problem that answers. The order is this list and nothing else:
  *
- *   request id → host → CORS → authorization → CSRF header → read-only → city → operation → input
+ *   request id → user → host → CORS → origin → authorization → rights → CSRF header → read-only → city → operation → input
  *
  * Reading the input is the pipeline's (operations.ts): it waits for bytes, everything here decides at once.
  */
+import type { Socket } from 'node:net'
 import { isMutation, needsRunningCity, type Operation } from '../contract/base/operation.ts'
+import { type Caller, OWNER, refusalElsewhere, refusalOf, STRANGER } from '../kernel/caller.ts'
+import type { PeerUsers } from '../kernel/peers/peer-users.ts'
 import { problem } from '../kernel/problem.ts'
 import type { Routes } from './router.ts'
 
 export interface Security {
   /** Host names (lower case, no port) that are served beside the loopback ones. */
   readonly allowedHosts: readonly string[]
-  /** Exact origins that may read answers, beside loopback ones. */
+  /** Exact origins whose pages may use the API, beside our own; `http://localhost:*` is that with any port. */
   readonly allowedOrigins: readonly string[]
-  /** Bearer token that is needed; undefined: open. */
+  /** Bearer token that is needed; undefined: open to `users`. */
   readonly token: string | undefined
-  /** Other tokens that are as good: those of agents that run. Undefined: that is not known yet. */
-  readonly acceptsToken?: (token: string) => boolean | undefined
+  /** Who has another token: one that was made, or that of an agent that runs. Null: nobody can tell yet. */
+  readonly holderOf?: (token: string) => Caller | undefined | null
+  /** Users of this machine, where they can be told and nothing else says who asks. */
+  readonly users?: Pick<PeerUsers, 'refusal'> | undefined
   readonly readOnly: boolean
 }
 
@@ -37,6 +42,9 @@ export interface GateInput {
   readonly operation: Operation | undefined
   /** The path that serves instead of this one. */
   readonly redirect: string | undefined
+  readonly socket: Socket
+  /** Who asks. */
+  caller: Caller
   /** What the city of the path was resolved to. */
   city: unknown
   header(name: string): string | undefined
@@ -53,20 +61,24 @@ export interface GateDeps {
 type Gate = (input: GateInput, deps: GateDeps) => void
 
 /** Of a preflight. */
-export const PREFLIGHT_GATES: readonly Gate[] = [checkHost, applyCors]
+export const PREFLIGHT_GATES: readonly Gate[] = [checkUser, checkHost, applyCors]
 
 export const GATES: readonly Gate[] = [
   ...PREFLIGHT_GATES,
+  refuseForeignPages,
   refuseWhileStopping,
   authorize,
+  checkRights,
   requireMutationHeader,
   refuseReadOnly,
   resolveCity,
   matchOperation,
 ]
 
-const LOOPBACK = /^(?:localhost|.+\.localhost|127(?:\.\d{1,3}){3}|\[::1\]|\[0:0:0:0:0:0:0:1\])$/
-const LOOPBACK_ORIGIN = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
+/** Numbers as clients write them: `127.1` and `0177.0.0.1` mean other addresses to other programs. */
+const LOOPBACK = /^(?:localhost|127(?:\.(?:0|[1-9]\d{0,2})){3}|\[::1\]|\[0:0:0:0:0:0:0:1\])$/
+const ANY_LOCAL_PORT = 'http://localhost:*'
+const LOCAL_ORIGIN = /^http:\/\/localhost(?::\d{1,5})?$/
 const CITY_PATH = '/v0/city/'
 
 const CORS_HEADERS = {
@@ -78,6 +90,12 @@ const CORS_HEADERS = {
 }
 
 const served = new WeakMap<Security, string>()
+
+/** Another user of this machine reaches a loopback address as easily as its owner. */
+function checkUser({ socket }: GateInput, { security: { users } }: GateDeps): void {
+  const refused = users?.refusal(socket)
+  if (refused !== undefined) throw refused
+}
 
 /** A page that rebinds its name to this address must not be served (DNS rebinding). */
 function checkHost({ host: given }: GateInput, { security }: GateDeps): void {
@@ -97,29 +115,81 @@ function hostName(host: string): string {
   return bare.startsWith('[') ? (URL.parse(`http://${bare}`)?.hostname ?? bare) : bare
 }
 
-function applyCors({ header, setHeader }: GateInput, { security }: GateDeps): void {
+function applyCors({ host, header, setHeader }: GateInput, { security }: GateDeps): void {
   const origin = header('origin')
-  if (origin === undefined || !(LOOPBACK_ORIGIN.test(origin) || security.allowedOrigins.includes(origin))) return
+  if (origin === undefined || !isAllowed(origin, host, security)) return
   setHeader('Access-Control-Allow-Origin', origin)
   for (const [name, value] of Object.entries(CORS_HEADERS)) setHeader(name, value)
+}
+
+/**
+ * Pages of other origins change nothing, whatever headers they send, and read nothing either: not by scripts, nor by what
+ * needs no CORS, as images do. A link that leads here is followed.
+ */
+function refuseForeignPages({ method, host, header }: GateInput, { security }: GateDeps): void {
+  const origin = header('origin')
+  const site = header('sec-fetch-site')
+  if (origin === undefined && site === undefined) return
+  if (origin !== undefined && isAllowed(origin, host, security)) return
+  const foreignSite = site === 'cross-site' || site === 'same-site'
+  const followsLink = !isMutation(method) && header('sec-fetch-mode') === 'navigate'
+  if (!(isMutation(method) && origin !== undefined) && !(foreignSite && !followsLink)) return
+  const page = origin === undefined ? 'another site' : origin.slice(0, 200)
+  throw problem(
+    'forbidden',
+    `pages of ${page} may not use this API; [supervisor] allowed_origins in supervisor.toml lets origins in`,
+  )
+}
+
+/** The host has been checked: a page that comes from there is ours. */
+function isAllowed(origin: string, host: string, { allowedOrigins }: Security): boolean {
+  if (origin === `http://${host}` || origin === `https://${host}` || allowedOrigins.includes(origin)) return true
+  return LOCAL_ORIGIN.test(origin) && allowedOrigins.includes(ANY_LOCAL_PORT)
 }
 
 function refuseWhileStopping(_: GateInput, { isShuttingDown }: GateDeps): void {
   if (isShuttingDown()) throw problem('unavailable', 'the supervisor is shutting down', { retryAfterSec: 1 })
 }
 
-function authorize({ method, operation, header }: GateInput, { security }: GateDeps): void {
-  if (security.token === undefined || operation?.open === true || method === 'OPTIONS') return
+function authorize(input: GateInput, { security }: GateDeps): void {
+  const { operation, header } = input
+  const { token, holderOf = () => undefined } = security
+  if (token === undefined) {
+    input.caller = OWNER
+    return
+  }
   const given = header('authorization') ?? ''
-  if (sameText(given, `Bearer ${security.token}`)) return
   const other = /^Bearer ([0-9a-f]{64})$/.exec(given)?.[1]
-  const { acceptsToken = () => false } = security
-  const accepted = other === undefined ? false : acceptsToken(other)
-  if (accepted === true) return
+  const caller = sameText(given, `Bearer ${token}`) ? OWNER : other === undefined ? undefined : holderOf(other)
+  input.caller = caller ?? STRANGER
+  if ((caller !== undefined && caller !== null) || operation?.open === true) return
   // After a restart agents speak before their city knows them again: nobody can tell yet who they are.
-  if (accepted === undefined)
+  if (caller === null)
     throw problem('unavailable', 'a city that may know this token is still starting', { retryAfterSec: 1 })
   throw problem('unauthorized', 'this server needs "Authorization: Bearer <token>"; the token is in endpoint.json')
+}
+
+/** Before anything is said about the city or the path: who may not ask does not learn what there is. */
+function checkRights({ caller, operation, path }: GateInput): void {
+  if (caller === OWNER) return
+  const city = cityIn(path)
+  const refused =
+    operation === undefined
+      ? refusalElsewhere(caller, { city })
+      : refusalOf(caller, { operation, city, id: segmentOf(path, operation.path, '{id}') })
+  if (refused !== undefined) throw refused
+}
+
+function segmentOf(path: string, pattern: string, name: string): string | undefined {
+  const at = pattern.split('/').indexOf(name)
+  return at < 0 ? undefined : decodeName(path.split('/')[at] ?? '')
+}
+
+/** The city that a path is under, whether there is one or not. */
+function cityIn(path: string): string | undefined {
+  if (!path.startsWith(CITY_PATH)) return undefined
+  const end = path.indexOf('/', CITY_PATH.length)
+  return decodeName(path.slice(CITY_PATH.length, end < 0 ? path.length : end))
 }
 
 /** Compares without telling by its duration how much was right. */

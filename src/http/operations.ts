@@ -136,6 +136,10 @@ class HttpCall implements Call {
     return this.#exchange.city
   }
 
+  get caller(): Call['caller'] {
+    return this.#exchange.caller
+  }
+
   get requestId(): string {
     return this.#exchange.answer.requestId
   }

@@ -14,6 +14,7 @@ import { type Call, RawBody, type Reply, StreamBody } from '../kernel/call.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { httpRequestId } from '../kernel/ids.ts'
 import type { Logger } from '../kernel/log.ts'
+import type { PeerUsers } from '../kernel/peers/peer-users.ts'
 import { type Problem, problem, toProblem } from '../kernel/problem.ts'
 import { Answer, asAnswer } from './answer.ts'
 import { readBody } from './body.ts'
@@ -54,7 +55,7 @@ export interface HttpMetrics {
 export interface HttpDeps {
   readonly operations: readonly Operation[]
   readonly handlers: Readonly<Record<string, unknown>>
-  readonly security: Security
+  readonly security: Security & { readonly users?: PeerUsers | undefined }
   readonly cities: CityGate
   readonly clock: Clock
   readonly log: Logger
@@ -134,6 +135,8 @@ export class HttpServer {
 
   #makeServer(): Server {
     const server = http.createServer(SERVER_OPTIONS)
+    const { users } = this.#deps.security
+    if (users !== undefined) server.on('connection', (socket) => users.admit(socket))
     server.on('request', (request, response) => this.#accept(request, asAnswer(response)))
     server.on('checkExpectation', (request, response) => server.emit('request', request, response))
     server.on('checkContinue', (request, response) => {

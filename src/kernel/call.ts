@@ -1,5 +1,6 @@
 /** What a handler gets and gives, whatever carries it. The HTTP layer builds calls; modules answer them. */
 import type { BodyOf, Operation, ParamsOf, QueryOf, ReplyOf } from '../contract/base/operation.ts'
+import type { Caller } from './caller.ts'
 import type { Feed } from './feed.ts'
 import type { IdempotencyClaim } from './idempotency.ts'
 
@@ -24,6 +25,7 @@ export interface Call<O extends Operation = Operation, C = unknown> {
   readonly header: (name: string) => string | undefined
   /** Present where the caller sent an Idempotency-Key: store the answer with it, in the same write. */
   readonly claim: IdempotencyClaim | undefined
+  readonly caller: Caller
   readonly requestId: string
   /** Aborted when the client is gone or the server stops. */
   readonly signal: AbortSignal

@@ -1,11 +1,7 @@
 /** Who asks, and what that lets him do (decisions 210 to 213). */
-import { type Access, accessOf } from '../contract/access.ts'
+import { type Access, type AgentApi, accessOf } from '../contract/access.ts'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import { type Problem, problem } from './problem.ts'
-
-/** How much of the API an agent may use. */
-export const AGENT_APIS = ['work', 'read', 'city'] as const
-export type AgentApi = (typeof AGENT_APIS)[number]
 
 /** Whoever runs the supervisor, or has its token. */
 export interface Owner {

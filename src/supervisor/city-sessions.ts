@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RuntimeName } from '../contract/session-model.ts'
+import type { Agent } from '../kernel/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type Ids, randomHex } from '../kernel/ids.ts'
 import type { Job } from '../kernel/jobs.ts'
@@ -63,6 +64,17 @@ interface OpenSessions {
   readonly sessions: Sessions
   readonly deps: SessionsDeps
   readonly runtimes: readonly Runtime[]
+}
+
+function agentOf(city: string, session: SessionRecord, sessions: Sessions): Agent {
+  return {
+    kind: 'agent',
+    city,
+    session: session.id,
+    name: session.agent,
+    api: session.access_api ?? 'work',
+    isSelf: (handle) => sessions.isMeant(handle, session.id),
+  }
 }
 
 type RunningCity = City & { readonly store: CityStore }
@@ -228,10 +240,14 @@ export class CitySessions {
     return this.#stopped.get(name) ?? 0
   }
 
-  /** Whether it is the token of an agent that may run. */
-  acceptsToken(token: string): boolean {
+  /** Whose token it is, of the agents that may run. */
+  holder(token: string): Agent | undefined {
     const hash = accessHash(token)
-    return [...this.#open.values()].some(({ sessions }) => sessions.store.hasAccess(hash))
+    for (const [city, { sessions }] of this.#open) {
+      const session = sessions.store.withAccess(hash)
+      if (session !== undefined) return agentOf(city, session, sessions)
+    }
+    return undefined
   }
 
   /** True where a session of that id is known and has ended, or is to end. */

@@ -14,6 +14,8 @@ import { type Clock, isoTime } from '../kernel/clock.ts'
 import type { Migrations, StoreWatch } from '../kernel/database.ts'
 import { createIds, randomHex, ulid } from '../kernel/ids.ts'
 import { type Logger, openLog } from '../kernel/log.ts'
+import { openSocketTable, PeerUsers } from '../kernel/peers/peer-users.ts'
+import type { SocketTable } from '../kernel/peers/sockets.ts'
 import { REACTIONS_SCHEMA } from '../kernel/reactions.ts'
 import { openStore, readMeta, STORE_SCHEMA, type Store } from '../kernel/store.ts'
 import { MergedLog } from '../kernel/streams/merged-log.ts'
@@ -79,6 +81,8 @@ export interface SupervisorDeps {
   readonly probes?: readonly Probe[]
   /** How hosts of packs are resolved: the system's way where absent. */
   readonly lookup?: Lookup
+  /** Sockets of this machine: those of the kernel where absent. For tests. */
+  readonly sockets?: SocketTable
 }
 
 export interface Supervisor {
@@ -231,6 +235,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   const loopDelay = watchLoopDelay(clock)
   const startedAt = clock.monotonic()
   let draining = false
+  const users = settings.auth ? undefined : peerUsers(settings, deps.sockets)
   const tokens = new Tokens({ store, clock, random: randomHex })
   const handlers: Handlers = {
     ...createCityHandlers({
@@ -263,6 +268,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       },
       cities: { counts: () => countCities(cities) },
       draining: () => draining,
+      callers: settings.auth ? 'token' : users === undefined ? 'machine' : 'owner',
     }),
     ...createConfigHandlers({
       clock,
@@ -301,7 +307,9 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       allowedHosts: settings.allowedHosts,
       allowedOrigins: settings.allowedOrigins,
       token,
-      acceptsToken: (given) => sessions.acceptsToken(given) || (cities.all().some(isStarting) ? undefined : false),
+      holderOf: (given) =>
+        tokens.holder(given) ?? sessions.holder(given) ?? (cities.all().some(isStarting) ? null : undefined),
+      users,
       readOnly: !settings.allowMutations,
     },
     cities,
@@ -353,6 +361,12 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       closeLog()
     },
   }
+}
+
+/** Undefined where the system does not show whose a connection is. */
+function peerUsers({ allowedUids }: Settings, table = openSocketTable()): PeerUsers | undefined {
+  const uid = process.getuid?.()
+  return table === undefined || uid === undefined ? undefined : new PeerUsers({ table, uid, allowed: allowedUids })
 }
 
 /** The first event of every start, in the same transaction as what it says about the one before. */

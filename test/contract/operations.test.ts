@@ -31,6 +31,7 @@ import { requestScenarios } from './scenarios/requests.ts'
 import { rigScenarios } from './scenarios/rigs.ts'
 import { pathOf, type Scenario, type World } from './scenarios/scenario.ts'
 import { endSessions, sessionScenarios } from './scenarios/sessions.ts'
+import { tokenScenarios } from './scenarios/tokens.ts'
 
 const SCENARIOS: readonly Scenario[] = [
   ...refusalsOfEveryOperation,
@@ -48,6 +49,7 @@ const SCENARIOS: readonly Scenario[] = [
   ...rigScenarios,
   ...requestScenarios,
   ...sessionScenarios,
+  ...tokenScenarios,
   ...healthScenarios,
   ...documentScenarios,
 ]
@@ -105,7 +107,7 @@ describe('every operation gives every answer that it declares', { concurrency: 6
   before(async () => {
     const use = <T extends AsyncDisposable>(promise: Promise<T>): Promise<T> =>
       promise.then((value) => stack.use(value))
-    const [main, closed, readOnly, empty, forgetful, unwired, gitless, broken] = await Promise.all([
+    const [main, closed, readOnly, empty, forgetful, unwired, gitless, broken, foreign] = await Promise.all([
       use(run()),
       use(run({ args: ['--auth'] })),
       use(run({ toml: '[supervisor]\nallow_mutations = false\n' })),
@@ -121,12 +123,15 @@ describe('every operation gives every answer that it declares', { concurrency: 6
         }),
       ),
       use(runHere({ clock: brokenClock })),
+      use(
+        runHere({ sockets: { holders: (sides) => sides.map(() => ({ uid: 12_345, inode: 1, established: true })) } }),
+      ),
     ])
     await Promise.all([main, forgetful].map(({ api, work }) => newCity(api, work, 'alpha')))
     for (let count = 0; count < 10; count++) await emit(forgetful.api, 'alpha', 'scenario.old')
     let names = 0
     const unique = (prefix = 'city') => `${prefix}-${++names}`
-    world = { main, closed, readOnly, empty, forgetful, unwired, gitless, broken, unique }
+    world = { main, closed, readOnly, empty, forgetful, unwired, gitless, broken, foreign, unique }
   })
   after(async () => {
     if (world !== undefined) await endSessions(world)

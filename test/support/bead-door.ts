@@ -1,10 +1,12 @@
 /** Two ways into the same work: the handlers of one city in this process, and a real supervisor over HTTP. */
+
 import assert from 'node:assert/strict'
 import type { Operation } from '../../src/contract/base/operation.ts'
 import { beadOperations } from '../../src/contract/beads.ts'
 import { bindHandlers } from '../../src/http/operations.ts'
 import { validate } from '../../src/http/validation.ts'
 import type { Reply } from '../../src/kernel/call.ts'
+import { OWNER } from '../../src/kernel/caller.ts'
 import { toProblem } from '../../src/kernel/problem.ts'
 import { createBeadHandlers } from '../../src/modules/beads/handlers.ts'
 import { createInterchangeHandlers } from '../../src/modules/beads/interchange-handlers.ts'
@@ -73,7 +75,18 @@ export function openDoor(): BeadDoor & Disposable {
       validate(operation.body, body, 'body')
     const header = (name: string) => (name.toLowerCase() === 'if-match' ? ifMatch : undefined)
     const path = { cityName: city.name, ...params }
-    return handler.run({ operation, city, params: path, query, body, header, claim: undefined, requestId: '', signal })
+    return handler.run({
+      operation,
+      city,
+      params: path,
+      query,
+      body,
+      header,
+      claim: undefined,
+      requestId: '',
+      signal,
+      caller: OWNER,
+    })
   }
 
   return {

@@ -59,6 +59,8 @@ async function readiness(context: Context, input: Input): Promise<number> {
       ? await client.call('get-readiness', { query, signal: limit.signal })
       : await client.call('get-city-readiness', { params: { cityName }, query, signal: limit.signal })
   await context.print.list({ items: Object.values(body.items), columns: COLUMNS, name, json: text })
+  if (body.callers === 'machine')
+    await context.note('warning: every user of this machine may use the API; svcctl serve --auth asks for a token')
   return EXIT.ok
 }
 

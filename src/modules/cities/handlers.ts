@@ -16,6 +16,7 @@ import type {
   unregisterCity,
 } from '../../contract/cities.ts'
 import { type Handler, ok } from '../../kernel/call.ts'
+import { cityOf } from '../../kernel/caller.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { formatPageToken, parsePageToken } from '../../kernel/cursor.ts'
 import { checkPrecondition, definitionHash } from '../../kernel/etag.ts'
@@ -71,8 +72,9 @@ export function createCityHandlers({
     })
   }
 
-  const list: Handler<typeof listCities> = ({ query }) => {
-    const items = cities.list()
+  const list: Handler<typeof listCities> = ({ query, caller }) => {
+    const own = cityOf(caller)
+    const items = cities.list().filter(({ name }) => own === undefined || name === own)
     const from = query.cursor === undefined ? '' : String(parsePageToken('city', query.cursor)[0] ?? '')
     const limit = query.limit || DEFAULT_LIMIT
     const rest = items.filter(({ name }) => name > from)

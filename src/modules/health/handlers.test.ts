@@ -15,6 +15,7 @@ import {
   ReadinessResponse,
 } from '../../contract/health.ts'
 import { type Call, RawBody } from '../../kernel/call.ts'
+import { OWNER } from '../../kernel/caller.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { createHealthHandlers, type HealthDeps } from './handlers.ts'
 import type { Observation } from './logins.ts'
@@ -41,6 +42,7 @@ function handlers(change: Partial<HealthDeps> = {}) {
     vitals: { eventLoopMs: () => 1, reconcilerAgeMs: () => 1, logLagMs: () => 0, storageFault: () => undefined },
     cities: { counts: () => ({ total: 3, running: 1, failed: 1 }) },
     draining: () => false,
+    callers: 'owner',
     ...change,
   })
 }
@@ -52,7 +54,7 @@ function call<O extends Operation>(
   body: Call<O>['body'],
 ): Call<O> {
   const signal = new AbortController().signal
-  const none = { header: () => undefined, city: undefined, claim: undefined }
+  const none = { header: () => undefined, city: undefined, claim: undefined, caller: OWNER }
   return { operation, params, query, body, ...none, requestId: 'r', signal }
 }
 

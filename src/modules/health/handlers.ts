@@ -1,6 +1,7 @@
 /** GET /health, readiness at both scopes, GET /metrics. */
 import type { Operation } from '../../contract/base/operation.ts'
 import type {
+  CALLERS,
   getCityProviderReadiness,
   getCityReadiness,
   getHealth,
@@ -10,6 +11,7 @@ import type {
   ReadinessItem,
 } from '../../contract/health.ts'
 import { type Call, type Handler, ok, RawBody } from '../../kernel/call.ts'
+import { type Caller, cityOf } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { Metrics } from './metrics.ts'
@@ -26,6 +28,7 @@ export interface HealthDeps {
   readonly vitals: VitalReadings
   readonly cities: { counts(): { readonly total: number; readonly running: number; readonly failed: number } }
   readonly draining: () => boolean
+  readonly callers: (typeof CALLERS)[number]
 }
 
 /** What the answers of both scopes depend on. */
@@ -52,7 +55,7 @@ export function createHealthHandlers(deps: HealthDeps): HealthHandlers {
         ? known(DEFAULT_ITEMS, readiness.items)
         : parseNames('items', query.items, readiness.items)
     const found = await look(names, query.fresh, signal)
-    return ok({ items: Object.fromEntries(found.map((item) => [item.name, item])) })
+    return ok({ callers: deps.callers, items: Object.fromEntries(found.map((item) => [item.name, item])) })
   }
   const providers = async ({ query, signal }: Asked<typeof getProviderReadiness>) => {
     const { providers: text } = query
@@ -64,7 +67,7 @@ export function createHealthHandlers(deps: HealthDeps): HealthHandlers {
     return ok({ providers: Object.fromEntries(found.map((item) => [item.name, providerOf(item)])) })
   }
   return {
-    'get-health': () => health(deps),
+    'get-health': ({ caller }) => health(deps, knowsAll(caller)),
     'get-readiness': items,
     'get-provider-readiness': providers,
     'get-city-readiness': items,
@@ -73,7 +76,10 @@ export function createHealthHandlers(deps: HealthDeps): HealthHandlers {
   }
 }
 
-function health({ clock, version, startedAtMonotonic, vitals, cities, draining }: HealthDeps) {
+/** What is wrong says names and paths of cities. */
+const knowsAll = (caller: Caller): boolean => caller.kind !== 'stranger' && cityOf(caller) === undefined
+
+function health({ clock, version, startedAtMonotonic, vitals, cities, draining }: HealthDeps, all: boolean) {
   if (draining()) throw problem('unavailable', 'the supervisor is shutting down')
   const checks = vitalChecks(vitals)
   const { total, running, failed } = cities.counts()
@@ -85,7 +91,7 @@ function health({ clock, version, startedAtMonotonic, vitals, cities, draining }
     cities_total: total,
     cities_running: running,
     cities_failed: failed,
-    checks,
+    checks: all ? checks : checks.map(({ name, status }) => ({ name, status })),
   })
 }
 

@@ -2,6 +2,7 @@
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import type { getRequest, listRequests, RequestInfo } from '../../contract/requests.ts'
 import { type Handler, ok } from '../../kernel/call.ts'
+import { cityOf } from '../../kernel/caller.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { RequestFilter, RequestKey, RequestLedger } from '../../kernel/requests.ts'
@@ -14,8 +15,11 @@ export interface Ledger {
 }
 
 export function createRequestHandlers({ ledgers }: { readonly ledgers: () => readonly Ledger[] }) {
-  const list: Handler<typeof listRequests> = ({ query }) => {
-    const { operation, status, city } = query
+  const list: Handler<typeof listRequests> = ({ query, caller }) => {
+    const { operation, status } = query
+    const city = cityOf(caller) ?? query.city
+    // Whose city it is not, for him it has no requests.
+    if (query.city !== undefined && query.city !== city) return ok({ items: [], total: 0 })
     const filter: RequestFilter = {
       ...(operation === undefined ? {} : { operation }),
       ...(status === undefined ? {} : { status }),
@@ -47,10 +51,11 @@ export function createRequestHandlers({ ledgers }: { readonly ledgers: () => rea
     })
   }
 
-  const get: Handler<typeof getRequest> = ({ params }) => {
+  const get: Handler<typeof getRequest> = ({ params, caller }) => {
+    const own = cityOf(caller)
     for (const { requests } of ledgers()) {
       const found = requests?.get(params.request_id)
-      if (found !== undefined) return ok(found)
+      if (found !== undefined && (own === undefined || found.city === own)) return ok(found)
     }
     throw problem('request-not-found', `no such request: ${params.request_id}`)
   }

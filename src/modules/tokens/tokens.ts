@@ -89,7 +89,7 @@ export class Tokens {
 
   async delete(handle: string): Promise<Pick<Token, 'id' | 'name'>> {
     return await this.#deps.store.db.write((tx) => {
-      const found = tx.get('SELECT * FROM tokens WHERE id = ?1 OR name = ?1 ORDER BY id = ?1 DESC', handle)
+      const found = tx.get('SELECT * FROM tokens WHERE id = ? OR name = ? ORDER BY id = ? DESC', handle, handle, handle)
       if (found === undefined) throw problem('token-not-found', `no such token: ${handle}`)
       const row = toToken(found)
       tx.run('DELETE FROM tokens WHERE id = ?', row.id)

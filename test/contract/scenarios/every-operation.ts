@@ -37,6 +37,11 @@ function refusalsOf(operation: Operation): Scenario[] {
       assert.deepEqual(errors, [{ location: 'query.nope', message: 'is not a known query parameter', value: '1' }])
       return answer
     }),
+    scenario(id, 'forbidden', async ({ foreign }) => {
+      const answer = await foreign.api.call(method, path)
+      assertProblem(answer, 'forbidden', /^forbidden: this API is for uid \d+, who runs it, and not for uid 12345; /)
+      return answer
+    }),
     ...(operation.open === true ? [] : [unauthorized(operation, id)]),
     ...(isMutation(method) ? refusalsOfMutation(operation, id) : []),
     ...(needsRunningCity(operation) ? [cityNotFound(operation, id)] : []),

@@ -26,6 +26,8 @@ export interface World {
   readonly gitless: InProcess
   /** In this process: a clock that breaks every handler that looks at it. */
   readonly broken: InProcess
+  /** In this process: every connection is of another user. */
+  readonly foreign: InProcess
   /** A name that no other scenario has. */
   unique(prefix?: string): string
 }

@@ -109,6 +109,7 @@ export class Starting {
           generation: identity.generation,
           token: identity.token,
           access_hash: access === undefined ? undefined : accessHash(access),
+          access_api: access === undefined ? undefined : plan.api,
           process: true,
           pid: undefined,
           launch: plan.facts,

@@ -2,7 +2,9 @@
  * From configuration to what is run: command line, prompt, environment, set-up commands (sheet 04 §§1.1, 1.2, 6;
  * decisions 51, 52, 65). Pure: it reads nothing and starts nothing.
  */
+
 import { join } from 'node:path'
+import type { AgentApi } from '../../../contract/access.ts'
 import type { RuntimeName } from '../../../contract/session-model.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Environment } from '../../../kernel/processes.ts'
@@ -62,6 +64,8 @@ export interface LaunchPlan {
   readonly setup: readonly string[]
   readonly setupScript: string | undefined
   readonly live: readonly string[]
+  /** What its token lets it do. */
+  readonly api: AgentApi
 }
 
 const LOG_PLACES: ReadonlySet<string> = new Set(['HOME', 'CLAUDE_CONFIG_DIR', 'CODEX_HOME'])
@@ -133,6 +137,7 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
       ),
       ...commands(agent?.session_live),
     ],
+    api: agent?.api ?? 'work',
   }
 }
 

@@ -71,6 +71,7 @@ export function newSession(id: string, draft: NewSession, context: NewSessionCon
     continuation_epoch: 1,
     token: undefined,
     access_hash: undefined,
+    access_api: undefined,
     process: false,
     pid: undefined,
     launch: undefined,

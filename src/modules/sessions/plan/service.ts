@@ -259,7 +259,16 @@ export class Sessions {
     return found
   }
 
-  /** The same; a configured session that is not there is made (sheet 04 §2.3). */
+  /** Whether `handle` is this session and no other. */
+  isMeant(handle: string, id: string): boolean {
+    try {
+      return this.resolve(handle).id === id
+    } catch {
+      return false
+    }
+  }
+
+  /** The same as `resolve`; a configured session that is not there is made (sheet 04 §2.3). */
   async resolveOrMake(id: string): Promise<SessionRecord> {
     const found = resolveSession(id, this.store, { configured: this.#isConfigured(), closed: true })
     if (found !== undefined) return found

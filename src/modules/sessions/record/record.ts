@@ -1,4 +1,6 @@
 /** A session as it is stored, and the one parser that makes it from a row. Field names are the columns'. */
+
+import { AGENT_APIS, type AgentApi } from '../../../contract/access.ts'
 import {
   RUNTIME_NAMES,
   type RuntimeName,
@@ -83,6 +85,8 @@ export interface SessionRecord {
   readonly token: string | undefined
   /** Of the token that its process speaks to the API with. */
   readonly access_hash: string | undefined
+  /** What that token lets it do: as its agent was configured when it started. */
+  readonly access_api: AgentApi | undefined
   /** A process of (generation, token) may exist. */
   readonly process: boolean
   readonly pid: number | undefined
@@ -171,6 +175,7 @@ export function parseSession(row: Row): SessionRecord {
     continuation_epoch: Number(row.continuation_epoch),
     token: text(row.token),
     access_hash: text(row.access_hash),
+    access_api: AGENT_APIS.find((api) => api === row.access_api),
     process: row.process === 1,
     pid: whole(row.pid),
     launch: json(row.launch_json),

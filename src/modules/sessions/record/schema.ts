@@ -3,7 +3,7 @@
  *
  * `sessions.generation` and `token` are who a process belongs to; they commit before it is started (S1 in store.ts).
  * `process` is 1 from that commit until the process is known to be gone: what has 1 is adopted after a restart of ours.
- * `access_hash` is that of the token that its process speaks to the API with (access.ts).
+ * `access_hash` is that of the token that its process speaks to the API with, `access_api` what that lets it do (access.ts).
  * Columns that end in `_json` hold JSON; everything else is the word of the wire.
  */
 export const SESSIONS_SCHEMA = `
@@ -37,6 +37,7 @@ CREATE TABLE sessions (
   continuation_epoch INTEGER NOT NULL DEFAULT 1,
   token TEXT,
   access_hash TEXT,
+  access_api TEXT,
   process INTEGER NOT NULL DEFAULT 0,
   pid INTEGER,
   launch_json TEXT,

@@ -81,6 +81,7 @@ const BOOKKEEPING: ReadonlySet<SessionField> = new Set([
   'continuation_epoch',
   'token',
   'access_hash',
+  'access_api',
   'process',
   'pid',
   'launch',
@@ -204,9 +205,10 @@ export class SessionStore implements Lookup {
     return this.#deps.db.all("SELECT * FROM sessions WHERE state = 'closed' AND process = 1").map(parseSession)
   }
 
-  /** Whether that is the hash of the token of a process that may run. */
-  hasAccess(hash: string): boolean {
-    return this.#deps.db.get('SELECT 1 FROM sessions WHERE access_hash = ? AND process = 1', hash) !== undefined
+  /** Whose process has the token of that hash, while it may run. */
+  withAccess(hash: string): SessionRecord | undefined {
+    const row = this.#deps.db.get('SELECT * FROM sessions WHERE access_hash = ? AND process = 1', hash)
+    return row === undefined ? undefined : parseSession(row)
   }
 
   /** Newest first unless asked otherwise, strictly after `after` in that order. */

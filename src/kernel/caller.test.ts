@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ACCESS, type Access, AGENT_APIS, type AgentApi, accessOf } from '../contract/access.ts'
+import { isMutation, type Operation } from '../contract/base/operation.ts'
+import { OPERATIONS } from '../contract/index.ts'
+import { type Agent, actorOf, type Caller, nameOf, OWNER, refusalOf, STRANGER } from './caller.ts'
+import { Problem } from './problem.ts'
+
+const operations: readonly Operation[] = OPERATIONS
+const SELF = 's-self'
+const OTHER = 's-other'
+const agent = (api: AgentApi): Agent => ({
+  kind: 'agent',
+  city: 'alpha',
+  session: SELF,
+  name: 'worker',
+  api,
+  isSelf: (handle) => handle === SELF || handle === 'me',
+})
+const token = (role: 'admin' | 'viewer', city?: string): Caller => ({ kind: 'token', role, city })
+
+const ROLES: Readonly<Record<string, Caller>> = {
+  owner: OWNER,
+  admin: token('admin'),
+  viewer: token('viewer'),
+  'admin of alpha': token('admin', 'alpha'),
+  'viewer of alpha': token('viewer', 'alpha'),
+  ...Object.fromEntries(AGENT_APIS.map((api) => [`agent with api = "${api}"`, agent(api)])),
+}
+
+const inCity = (operation: Operation) => operation.path.startsWith('/v0/city/{cityName}')
+const may = (caller: Caller, operation: Operation, city = 'alpha', id = OTHER): boolean =>
+  refusalOf(caller, { operation, city: inCity(operation) ? city : undefined, id }) === undefined
+
+/** What each role may do in its city, or without one, about a session that is not its own. */
+const RIGHTS: Readonly<Record<string, (access: Access, operation: Operation) => boolean>> = {
+  owner: () => true,
+  admin: () => true,
+  viewer: (access, { method }) =>
+    access === 'any' || access === 'read' || (access === 'supervisor' && !isMutation(method)),
+  'admin of alpha': (access) => access !== 'supervisor' && access !== 'tokens',
+  'viewer of alpha': (access) => access === 'any' || access === 'read',
+  'agent with api = "read"': (access) => access === 'any' || access === 'read',
+  'agent with api = "work"': (access) => ['any', 'read', 'work'].includes(access),
+  'agent with api = "city"': (access) => ['any', 'read', 'work', 'city', 'answer'].includes(access),
+}
+
+for (const [role, caller] of Object.entries(ROLES)) {
+  test(`of all operations ${role} may do what its role says, and nothing else`, () => {
+    const wrong = operations.filter((one) => may(caller, one) !== RIGHTS[role]?.(accessOf(one), one))
+    assert.deepEqual(
+      wrong.map(({ id }) => id),
+      [],
+    )
+  })
+
+  if (role.includes('alpha') || role.includes('agent'))
+    test(`${role} may do nothing in another city`, () => {
+      const open = operations.filter((one) => inCity(one) && may(caller, one, 'beta'))
+      assert.deepEqual(
+        open.map(({ id }) => id),
+        [],
+      )
+    })
+}
+
+test('an agent says things of itself only, and answers its own questions never', () => {
+  const own = operations.filter((one) => accessOf(one) === 'self').map(({ id }) => id)
+  assert.deepEqual(own.sort(), [
+    'ack-session-drain',
+    'create-session-wait',
+    'heartbeat-session',
+    'request-session-restart',
+  ])
+  const answers = operations.filter((one) => accessOf(one) === 'answer').map(({ id }) => id)
+  assert.deepEqual(answers.sort(), ['attach-session', 'respond-session', 'set-session-permission-mode'])
+  for (const one of operations)
+    for (const api of AGENT_APIS)
+      for (const id of [SELF, 'me']) {
+        if (accessOf(one) === 'self') assert.ok(may(agent(api), one, 'alpha', id), `${one.id} ${api}`)
+        if (accessOf(one) === 'answer') assert.ok(!may(agent(api), one, 'alpha', id), `${one.id} ${api}`)
+      }
+})
+
+test('what a new operation needs is the most that its place can mean, until somebody says less', () => {
+  const one = { id: 'launch-rocket', family: 'Rockets', summary: '', replies: {}, problems: [] } as const
+  const needs = (method: Operation['method'], path: string) => accessOf({ ...one, method, path })
+  assert.equal(needs('POST', '/v0/rockets'), 'supervisor')
+  assert.equal(needs('GET', '/v0/rockets'), 'supervisor')
+  assert.equal(needs('POST', '/v0/city/{cityName}/rockets'), 'city')
+  assert.equal(needs('GET', '/v0/city/{cityName}/rockets'), 'read')
+  for (const { id } of operations.filter((each) => isMutation(each.method) && accessOf(each) === 'any'))
+    assert.fail(`${id} changes something and is open to whoever has a token`)
+  for (const access of operations.map(accessOf)) assert.ok(access in ACCESS)
+})
+
+test('an agent acts under its own name, whatever it says', () => {
+  const worker = agent('work')
+  assert.equal(actorOf(worker), 'worker')
+  assert.equal(actorOf(OWNER), 'api')
+  assert.equal(nameOf(worker, 'body.actor', undefined), 'worker')
+  assert.equal(nameOf(worker, 'body.actor', 'worker'), 'worker')
+  assert.equal(nameOf(worker, 'body.actor', 'me'), 'worker')
+  assert.throws(
+    () => nameOf(worker, 'body.actor', 'human'),
+    (error: unknown) =>
+      error instanceof Problem && /^forbidden: body\.actor: .* cannot act as human/.test(error.detail),
+  )
+  for (const caller of [OWNER, STRANGER, token('admin')]) {
+    assert.equal(nameOf(caller, 'body.actor', 'anybody'), 'anybody')
+    assert.equal(nameOf(caller, 'body.actor', undefined), undefined)
+  }
+})
