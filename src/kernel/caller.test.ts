@@ -83,7 +83,13 @@ test('an agent says things of itself only, and answers its own questions never',
 })
 
 test('what a new operation needs is the most that its place can mean, until somebody says less', () => {
-  const one = { id: 'launch-rocket', family: 'Rockets', summary: '', replies: {}, problems: [] } as const
+  const one = {
+    id: 'launch-rocket',
+    family: { name: 'Rockets', about: '' },
+    summary: '',
+    replies: {},
+    problems: [],
+  } as const
   const needs = (method: Operation['method'], path: string) => accessOf({ ...one, method, path })
   assert.equal(needs('POST', '/v0/rockets'), 'supervisor')
   assert.equal(needs('GET', '/v0/rockets'), 'supervisor')
