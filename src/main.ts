@@ -1,7 +1,11 @@
 /** Entry: `serve` is the supervisor, everything else the command line. Only the one that is asked for is loaded. */
 import { enableCompileCache } from 'node:module'
+import { join } from 'node:path'
 
-enableCompileCache()
+// In a directory of the user's own: what lies in the one for temporary files may be somebody else's, and it would be run.
+const { XDG_CACHE_HOME, HOME } = process.env
+const caches = XDG_CACHE_HOME || (HOME ? join(HOME, '.cache') : undefined)
+if (caches !== undefined) enableCompileCache(join(caches, 'svcctl'))
 const argv = process.argv.slice(2)
 
 if (argv[0] === 'serve') {
