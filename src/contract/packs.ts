@@ -48,7 +48,7 @@ export const Pack = component('Pack', {
   pin: optional(PackPin),
   state: choice(PACK_STATES, {
     description:
-      '`missing`: not in the lock or the cache; `stale`: the lock does not fit the constraint; `drifted`: the cached content was changed.',
+      '`missing`: not in the lock or the cache; `stale`: the lock does not fit the constraint; `drifted`: the cached content was changed, as a check, an install or the start of the city has found.',
   }),
   provides: PackProvides,
   revision: Revision,

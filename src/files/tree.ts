@@ -18,7 +18,7 @@ export interface TreeLimits {
 
 const MIB = 1024 * 1024
 /** What a pack from elsewhere may bring. */
-const PACK_LIMITS: TreeLimits = { entries: 20_000, depth: 64, bytes: 512 * MIB }
+export const PACK_LIMITS: TreeLimits = { entries: 20_000, depth: 64, bytes: 512 * MIB }
 /** A directory of a city, or of a pack in it, that is read at every load. */
 const CITY_LIMITS: TreeLimits = { entries: 10_000, depth: 64, bytes: 64 * MIB }
 /** How long a hash may hold up everybody else before it makes a pause. */

@@ -92,6 +92,8 @@ export interface BriefOptions {
   readonly signal?: AbortSignal
   /** Per stream; 64 KiB where absent. */
   readonly maxBytes?: number
+  /** Ends the program when it says more than that: what it says is endless, or of no use in parts. */
+  readonly endAtMax?: boolean
   readonly cwd?: string
   readonly clock?: Clock
 }
@@ -126,8 +128,9 @@ const SILENT = { stdout: '', stderr: '', truncated: false } as const
 
 function watched(child: ChildProcess, options: BriefOptions): Promise<BriefResult> {
   const { timeoutMs, signal, maxBytes = 65_536, clock = systemClock } = options
-  const stdout = capture(child.stdout, maxBytes)
-  const stderr = capture(child.stderr, maxBytes)
+  const onDropped = options.endAtMax === true ? () => killGroup(child) : undefined
+  const stdout = capture(child.stdout, maxBytes, onDropped)
+  const stderr = capture(child.stderr, maxBytes, onDropped)
   return new Promise((resolve) => {
     const settle = (outcome: BriefResult['outcome'], more: { code?: number; error?: string } = {}) => {
       cancelDeadline()
@@ -159,13 +162,16 @@ function killGroup(child: ChildProcess): void {
 }
 
 /** Output of a child; there is none where it could not even get its pipes. */
-function capture(stream: Readable | null | undefined, maxBytes: number) {
+function capture(stream: Readable | null | undefined, maxBytes: number, onDropped: (() => void) | undefined) {
   const chunks: Buffer[] = []
   let room = maxBytes
   let dropped = false
   stream?.on('error', () => {})
   stream?.on('data', (chunk: Buffer) => {
-    if (chunk.length > room) dropped = true
+    if (chunk.length > room) {
+      dropped = true
+      onDropped?.()
+    }
     if (room > 0) chunks.push(chunk.subarray(0, room))
     room -= Math.min(room, chunk.length)
   })

@@ -60,7 +60,7 @@ export class CityPacks {
 
   constructor(deps: CityPacksDeps) {
     this.#deps = deps
-    const cache = new PackCache(deps.home)
+    const cache = new PackCache(deps.home, () => delay(deps.clock, 0))
     cache.sweep()
     this.#resolve = createResolver(cache)
     const { builtins, clock, log } = deps
@@ -84,6 +84,9 @@ export class CityPacks {
     const lock = readable(files, join(dir, LOCK_FILE), dir)?.toString('utf8')
     return ({ source, version }) => this.#resolve({ source, version, lock })
   }
+
+  /** Before a start: what was changed in the cache is not loaded. */
+  verify = (city: City): Promise<void> => this.#packs.verifyOnce(city.path)
 
   /**
    * For a city whose files cannot be loaded: fetches what they import and this machine does not have. True: everything is

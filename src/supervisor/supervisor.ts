@@ -214,6 +214,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     migrations: CITY_SCHEMA,
     watch,
     openConfig: async (city, cityStore) => {
+      await packs.verify(city)
       try {
         return await configs.open(city, cityStore)
       } catch (error) {

@@ -23,6 +23,8 @@ export interface GitRepository {
   /** Changes files and commits; answers with the commit. */
   commit(files: Readonly<Record<string, string>>, tag?: string): string
   tag(name: string): void
+  /** Runs git in it. */
+  git(args: readonly string[], input?: string | Buffer): string
   readonly head: string
   /** What a city imports. */
   readonly source: string
@@ -136,11 +138,13 @@ function makeRepository(
 ): GitRepository {
   const work = join(root, `${name}.git`)
   mkdirSync(work, { recursive: true })
-  const git = (...args: string[]): string =>
+  const git = (...args: string[]): string => run(args)
+  const run = (args: readonly string[], input: string | Buffer = ''): string =>
     execFileSync('git', args, {
       cwd: work,
       encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
+      input,
+      stdio: ['pipe', 'pipe', 'ignore'],
       env: {
         PATH: process.env['PATH'] ?? '',
         GIT_CONFIG_GLOBAL: '/dev/null',
@@ -166,6 +170,7 @@ function makeRepository(
   return {
     commit,
     tag: (tag) => void git('tag', tag),
+    git: run,
     get head() {
       return git('rev-parse', 'HEAD')
     },

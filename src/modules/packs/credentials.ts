@@ -1,12 +1,12 @@
 /**
  * Pointers to git credentials: which login belongs to which host. The files hold no secrets, only where they are.
  *
- * S1  A file that others can read is refused; what it points at is read for one run of git and kept nowhere.
+ * S1  A file that others can read, or that is somebody else's, is refused; what it points at is read for one run of git and kept nowhere.
  * S2  No message of this module holds a secret, or a line of a file.
  */
-import { readFile, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
+import { FileRefused, openRegular, TEXT_BYTES } from '../../files/read.ts'
 import { type Environment, minimalEnvironment, runBriefly } from '../../kernel/processes.ts'
 import { addressKind } from './fence.ts'
 import type { RemoteSource } from './source.ts'
@@ -124,21 +124,30 @@ function expand(path: string): string {
   return whole
 }
 
-/** A file that only its owner can read; root's own 0440 is fine, as secret mounts have it. */
+/** A file of ours or root's that only its owner can read; root's own 0440 is fine, as secret mounts have it. */
 async function privateText(path: string, optional: boolean): Promise<string | undefined> {
-  const found = await stat(path).catch(() => undefined)
-  if (found === undefined) {
+  const file = await openRegular(path).catch((error: unknown) => {
+    throw unreadable(error)
+  })
+  if (file === undefined) {
     if (optional) return undefined
     throw new CredentialError('a file that a credential names is missing')
   }
-  const shared = (found.mode & 0o077) !== 0
-  if (shared && !(found.uid === 0 && (found.mode & 0o777) === 0o440)) {
-    throw new CredentialError('a credentials file can be read by others: chmod 600 it')
+  try {
+    const { mode, uid, size } = await file.stat()
+    if (uid !== 0 && uid !== process.getuid?.())
+      throw new CredentialError('a credentials file belongs to another user: it could send us anywhere')
+    if ((mode & 0o077) !== 0 && !(uid === 0 && (mode & 0o777) === 0o440))
+      throw new CredentialError('a credentials file can be read by others: chmod 600 it')
+    if (size > TEXT_BYTES) throw new CredentialError('a credentials file is larger than 1 MiB')
+    return await file.readFile('utf8')
+  } finally {
+    await file.close()
   }
-  return readFile(path, 'utf8').catch(() => {
-    throw new CredentialError('a credentials file cannot be read')
-  })
 }
+
+const unreadable = (error: unknown): CredentialError =>
+  new CredentialError(`a credentials file cannot be read${error instanceof FileRefused ? `: ${error.message}` : ''}`)
 
 /** A program that prints `username=` and `password=` lines, as git's credential helpers do for `get`. */
 async function fromHelper(

@@ -1,4 +1,6 @@
 /** Failures of packs in the words of `request.failed`. */
+
+import { TreeRefused } from '../../files/tree.ts'
 import { JobFailure } from '../../kernel/jobs.ts'
 import { CredentialError } from './credentials.ts'
 import { BlockedHost, UnknownHost } from './fence.ts'
@@ -24,6 +26,7 @@ const GIT_CODES: Readonly<Record<GitError['reason'], string>> = {
 export function toFailure(error: unknown): Error {
   if (error instanceof BlockedHost) return new JobFailure('blocked_host', error.message)
   if (error instanceof UnknownHost) return new JobFailure('clone_failed', error.message)
+  if (error instanceof TreeRefused) return new JobFailure('clone_failed', `the pack cannot be used: ${error.message}`)
   if (error instanceof GitError) return new JobFailure(GIT_CODES[error.reason], error.message)
   if (error instanceof CredentialError) return new JobFailure('pack_credential_required', error.message)
   if (error instanceof ConstraintConflict) return new JobFailure('version_conflict', error.message)

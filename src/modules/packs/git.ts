@@ -5,10 +5,12 @@
  * G2  It connects to the addresses that were vetted, and to no other (curl's and ssh's own pinning).
  * G3  It runs no hook, filter or submodule of what it fetches, and makes no symbolic links.
  * G4  Every run has a deadline, a signal and a cap on what it prints; what it says never reaches anyone unredacted.
+ * G5  What a commit would write is counted before it is written, and refused where it is too much.
  */
-import { lstat, readdir } from 'node:fs/promises'
+import { lstat, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
+import { PACK_LIMITS, type TreeLimits } from '../../files/tree.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import {
   type BriefResult,
@@ -19,6 +21,7 @@ import {
 } from '../../kernel/processes.ts'
 import type { GitLogin } from './credentials.ts'
 import type { RemoteSource } from './source.ts'
+import { tooMuch } from './tree-count.ts'
 import { type Tagged, tagVersion } from './version.ts'
 
 export interface GitAccess {
@@ -49,6 +52,8 @@ export interface GitDeps {
   readonly clock: Clock
   /** Bytes that one repository may take; 512 MiB where absent. */
   readonly maxBytes?: number
+  /** What a checkout may write; `PACK_LIMITS` where absent. */
+  readonly limits?: TreeLimits
 }
 
 const LIST_MS = 60_000
@@ -56,11 +61,17 @@ const FETCH_MS = 480_000
 const CLONE_MS = 1_080_000
 const LOCAL_MS = 120_000
 const MAX_OUTPUT = 8 * 1024 * 1024
+/** Room for the names of as many files as a pack may have. */
+const MAX_LISTING = 16 * 1024 * 1024
+/** The first git that pins a connection to addresses (`http.curloptResolve`): older ones pass over the setting. */
+const OLDEST = [2, 37] as const
 const MAX_REPOSITORY = 512 * 1024 * 1024
 const WATCH_MS = 500
 
 export class Git {
   readonly #deps: GitDeps
+  /** It has been looked at, and is new enough. */
+  #isNew = false
 
   constructor(deps: GitDeps) {
     this.#deps = deps
@@ -88,6 +99,8 @@ export class Git {
   ): Promise<void> {
     await this.#local(['init', '--quiet', '--', dir], '/', access.signal)
     await this.#fetch(remote, commit, tag, dir, access)
+    await this.#refuseTooMuch(commit, dir, access.signal)
+    await keepBytes(dir)
     await this.#local(['checkout', '--quiet', '--detach', '--force', commit], dir, access.signal)
     const head = (await this.#local(['rev-parse', '--verify', 'HEAD^{commit}'], dir, access.signal)).stdout.trim()
     if (head !== commit) throw new GitError('failed', 'the checkout is not the commit that was asked for')
@@ -145,6 +158,16 @@ export class Git {
       throw new GitError('not_found', 'the repository has no such commit')
   }
 
+  async #refuseTooMuch(commit: string, dir: string, signal: AbortSignal): Promise<void> {
+    const args = ['ls-tree', '-r', '-l', '-z', '--full-tree', commit]
+    const listed = await this.#run(args, dir, {}, LOCAL_MS, signal, MAX_LISTING)
+    const { limits = PACK_LIMITS } = this.#deps
+    const why = listed.truncated
+      ? `the pack has more than ${limits.entries} files, or endlessly nested ones`
+      : tooMuch(succeeded(listed, signal).stdout, limits)
+    if (why !== undefined) throw new GitError('too_large', why)
+  }
+
   async #has(commit: string, dir: string, signal: AbortSignal): Promise<boolean> {
     const { outcome, code } = await this.#run(['cat-file', '-e', `${commit}^{commit}`], dir, {}, LOCAL_MS, signal)
     return outcome === 'exited' && code === 0
@@ -161,6 +184,7 @@ export class Git {
     timeoutMs: number,
     dir?: string,
   ): Promise<BriefResult> {
+    if (remote.transport !== 'ssh') await this.#refuseOld(access.signal)
     const { env, config } = remoteSettings(remote, access)
     const size = this.#watchSize(dir, access.signal)
     try {
@@ -172,12 +196,23 @@ export class Git {
     }
   }
 
+  /** A git that would connect wherever a name leads is none that may be used. */
+  async #refuseOld(signal: AbortSignal): Promise<void> {
+    if (this.#isNew) return
+    const { stdout } = succeeded(await this.#run(['--version'], '/', {}, LOCAL_MS, signal), signal)
+    const [major = 0, minor = 0] = (/\d+\.\d+/.exec(stdout)?.[0] ?? '').split('.').map(Number)
+    if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1]))
+      throw new GitError('missing', `git ${OLDEST.join('.')} or later is needed, here is ${major}.${minor}`)
+    this.#isNew = true
+  }
+
   async #run(
     args: readonly string[],
     cwd: string,
     env: Readonly<Record<string, string>>,
     timeoutMs: number,
     signal: AbortSignal,
+    endAt?: number,
   ): Promise<BriefResult> {
     const git = await findBinary('git', this.#deps.env)
     if (git === undefined) throw new GitError('missing', 'the program `git` is not installed')
@@ -187,7 +222,8 @@ export class Git {
       cwd,
       timeoutMs,
       signal,
-      maxBytes: MAX_OUTPUT,
+      maxBytes: endAt ?? MAX_OUTPUT,
+      ...(endAt === undefined ? {} : { endAtMax: true }),
       clock: this.#deps.clock,
     })
   }
@@ -323,6 +359,13 @@ function classified(stderr: string): GitError {
   return found === undefined
     ? new GitError('failed', 'git could not read the repository')
     : new GitError(found[1], found[2])
+}
+
+/** No attribute of the repository turns its files into others, or into more: what is written is what was counted. */
+async function keepBytes(dir: string): Promise<void> {
+  const info = join(dir, '.git', 'info')
+  await mkdir(info, { recursive: true })
+  await writeFile(join(info, 'attributes'), '* -text -ident -filter -working-tree-encoding\n')
 }
 
 async function sizeOf(dir: string): Promise<number> {

@@ -83,7 +83,11 @@ export function createPackHandlers({ packs, inventory, admission, city: cityOf, 
     return ok({ status: 'deleted' as const, name: item.name, scope: item.scope, source: item.source, revision })
   }
 
-  const check: Handler<typeof checkPacks> = ({ params }) => ok(inventory.check(cityOf(params.cityName)))
+  const check: Handler<typeof checkPacks> = async ({ params }) => {
+    const city = cityOf(params.cityName)
+    await packs.verify(city.dir)
+    return ok(inventory.check(city))
+  }
 
   return {
     'list-packs': list,

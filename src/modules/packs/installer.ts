@@ -7,7 +7,7 @@
  * N3  Nothing of the city is written here.
  */
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import type { PackCache } from './cache.ts'
+import type { Checkout, PackCache } from './cache.ts'
 import type { Logins } from './credentials.ts'
 import type { Fence } from './fence.ts'
 import { type Git, type GitAccess, GitError, type RemoteRefs } from './git.ts'
@@ -39,6 +39,7 @@ export class Installation {
   readonly #signal: AbortSignal
   readonly #access = new Map<string, Promise<GitAccess>>()
   readonly #refs = new Map<string, Promise<RemoteRefs>>()
+  readonly #looks = new Map<string, Promise<unknown>>()
   readonly #keep: (source: string) => boolean
 
   /** `keep`: whether a pin of this source may stay where it fits. */
@@ -133,7 +134,7 @@ export class Installation {
     const { cache, fence, git, clock } = this.#deps
     const refused = fence.refusal(remote)
     if (refused !== undefined) await fence.vet(remote, this.#signal)
-    const found = cache.find(remote.repository, pin.commit)
+    const found = await this.#verified(remote.repository, pin.commit)
     if (found?.sound === true && (pin.contentHash === '' || pin.contentHash === found.contentHash)) {
       return pin.contentHash === '' ? { ...pin, contentHash: found.contentHash, fetched: isoTime(clock.now()) } : pin
     }
@@ -148,6 +149,13 @@ export class Installation {
       )
     }
     return { ...pin, contentHash, fetched: isoTime(clock.now()) }
+  }
+
+  /** The checkout, read again once in this run. */
+  async #verified(repository: string, commit: string): Promise<Checkout | undefined> {
+    const { cache } = this.#deps
+    await once(this.#looks, cache.pathOf(repository, commit), () => cache.verify(repository, commit))
+    return cache.find(repository, commit)
   }
 
   #refsOf(remote: RemoteSource): Promise<RemoteRefs> {

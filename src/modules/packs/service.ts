@@ -68,6 +68,7 @@ export class Packs {
     signal: AbortSignal,
   ): Promise<{ installed: readonly Pin[]; removed: readonly string[]; total: number; revision: string }> {
     return this.#explained(signal, async () => {
+      await this.verify(city.dir)
       const present = (pin: Pin, source: PackSource | undefined) =>
         source?.kind === 'git' && this.#deps.cache.find(source.repository, pin.commit)?.sound === true
       const there = new Set(
@@ -156,6 +157,16 @@ export class Packs {
       events: () => [packEvent('pack.removed', { name, scope, source: item.source }, undefined)],
     })
     return { item, revision }
+  }
+
+  /** Before a city is loaded for its start: what somebody has changed in the cache since is not used. */
+  async verifyOnce(dir: string): Promise<void> {
+    for (const { repository, commit } of gitPins(dir)) await this.#deps.cache.verifyOnce(repository, commit)
+  }
+
+  /** Reads what the cache has for the city again. */
+  async verify(dir: string): Promise<void> {
+    for (const { repository, commit } of gitPins(dir)) await this.#deps.cache.verify(repository, commit)
   }
 
   /** A city that cannot start: fetches what is missing. Failing is no matter here: the load says what is missing. */
@@ -289,6 +300,14 @@ const isThere = (declared: readonly Declared[], entry: AddInput): boolean => {
   if (found.source !== entry.source || found.version !== entry.version)
     throw new JobFailure('already_exists', `${entry.scope} imports something else as ${entry.name} meanwhile`)
   return true
+}
+
+/** Repository and commit of every pin of the city; none where the lock cannot be read. */
+function gitPins(dir: string): { readonly repository: string; readonly commit: string }[] {
+  return tryLock(readLock(dir)).pins.flatMap(({ source, commit }) => {
+    const remote = tryParse(source)
+    return remote?.kind === 'git' ? [{ repository: remote.repository, commit }] : []
+  })
 }
 
 const idOf = ({ source, commit }: Pin): string => `${source} ${commit}`
