@@ -7,50 +7,114 @@ import { problem } from '../kernel/problem.ts'
 import { refuseHalfPairs } from './well-formed.ts'
 
 const BODY_READ_MS = 5_000
+/** How often somebody looks for bodies that are late. */
+const SWEEP_MS = 500
 /** How long the rest of a refused body is thrown away, so that the client sees the answer and not a reset. */
 const DISCARD_MS = 2_000
 
-/** The whole body; refuses with `payload-too-large` or `request-timeout`. Undefined where there is none. */
-export function readBody(request: IncomingMessage, limit: number, clock: Clock): Promise<Buffer | undefined> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    const cancel = clock.after(BODY_READ_MS, () =>
-      refuse(problem('request-timeout', `the body did not arrive within ${BODY_READ_MS / 1000} s`)),
-    )
-    function stop() {
-      cancel()
-      request.removeListener('data', onData)
-      request.removeListener('end', onEnd)
-      request.removeListener('error', onBroken)
-      request.removeListener('close', onBroken)
-    }
-    function refuse(reason: Error) {
-      stop()
-      discard(request, clock)
-      reject(reason)
-    }
-    function onData(chunk: Buffer) {
-      size += chunk.length
-      if (size > limit) return refuse(problem('payload-too-large', `the body is larger than ${limit} bytes`))
-      chunks.push(chunk)
-    }
-    function onEnd() {
-      stop()
-      resolve(size === 0 ? undefined : Buffer.concat(chunks, size))
-    }
-    function onBroken() {
-      stop()
-      reject(problem('invalid-request', 'the request ended before its body was complete'))
-    }
-    request.on('data', onData)
-    request.on('end', onEnd)
-    request.on('error', onBroken)
-    request.on('close', onBroken)
-    const declared = Number(request.headers['content-length'] ?? 0)
-    if (declared > limit) refuse(problem('payload-too-large', `the body is larger than ${limit} bytes`))
-  })
+export interface BodyReader {
+  /** The whole body; undefined where there is none. */
+  take(body: Buffer | undefined): void
+  /** `payload-too-large` or `request-timeout`. */
+  refuse(reason: Error): void
 }
+
+/** Bodies that are coming in, with one look now and then for those that are late: a timer for each would cost more than all else. */
+export class Bodies {
+  readonly #clock: Clock
+  /** In the order in which they are due. */
+  readonly #arriving = new Set<ArrivingBody>()
+  #sweeping = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Tells the reader once; not at all where the client goes before its body is whole. */
+  read(request: IncomingMessage, limit: number, reader: BodyReader): ArrivingBody {
+    const body = new ArrivingBody(request, limit, this.#clock.monotonic() + BODY_READ_MS, {
+      take: (bytes) => {
+        this.#arriving.delete(body)
+        reader.take(bytes)
+      },
+      refuse: (reason) => {
+        this.#arriving.delete(body)
+        discard(request, this.#clock)
+        reader.refuse(reason)
+      },
+    })
+    this.#arriving.add(body)
+    this.#sweepLater()
+    return body
+  }
+
+  /** The client is gone. */
+  forget(body: ArrivingBody): void {
+    this.#arriving.delete(body)
+  }
+
+  #sweepLater(): void {
+    if (this.#sweeping) return
+    this.#sweeping = true
+    this.#clock.after(SWEEP_MS, () => {
+      this.#sweeping = false
+      const now = this.#clock.monotonic()
+      for (const body of this.#arriving) {
+        if (body.due > now) break
+        body.refuse(problem('request-timeout', `the body did not arrive within ${BODY_READ_MS / 1000} s`))
+      }
+      if (this.#arriving.size > 0) this.#sweepLater()
+    })
+  }
+}
+
+export class ArrivingBody {
+  readonly due: number
+  readonly #limit: number
+  readonly #reader: BodyReader
+  readonly #chunks: Buffer[] = []
+  #size = 0
+  #over = false
+
+  constructor(request: IncomingMessage, limit: number, due: number, reader: BodyReader) {
+    this.due = due
+    this.#limit = limit
+    this.#reader = reader
+    request.on('data', (chunk: Buffer) => this.#add(chunk))
+    request.on('end', () => this.#end())
+  }
+
+  refuse(reason: Error): void {
+    if (this.#over) return
+    this.#over = true
+    this.#chunks.length = 0
+    this.#reader.refuse(reason)
+  }
+
+  #add(chunk: Buffer): void {
+    if (this.#over) return
+    this.#size += chunk.length
+    if (this.#size > this.#limit) this.refuse(tooLarge(this.#limit))
+    else this.#chunks.push(chunk)
+  }
+
+  #end(): void {
+    if (this.#over) return
+    this.#over = true
+    const [first] = this.#chunks
+    // Nearly every body comes in one piece.
+    this.#reader.take(this.#chunks.length === 1 ? first : this.#size === 0 ? undefined : Buffer.concat(this.#chunks))
+  }
+}
+
+/** Refuses a body that says itself that it is too large. */
+export function refuseDeclared(request: IncomingMessage, limit: number, clock: Clock): void {
+  if (Number(request.headers['content-length'] ?? 0) <= limit) return
+  discard(request, clock)
+  throw tooLarge(limit)
+}
+
+export const tooLarge = (limit: number) => problem('payload-too-large', `the body is larger than ${limit} bytes`)
 
 /** Throws away what still comes of a body, for a bounded time. */
 export function discard(request: IncomingMessage, clock: Clock): void {

@@ -3,29 +3,43 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Operation } from '../contract/base/operation.ts'
 import { type Caller, STRANGER } from '../kernel/caller.ts'
+import type { Problem } from '../kernel/problem.ts'
 import type { Answer } from './answer.ts'
+import type { ArrivingBody } from './body.ts'
 import type { GateInput } from './gates.ts'
+import type { Subject } from './request-log.ts'
 import { readTarget, type Target } from './target.ts'
 
-export class Exchange implements GateInput {
+export class Exchange implements GateInput, Subject {
   readonly request: IncomingMessage
   readonly answer: Answer
   readonly method: string
   readonly target: Target
+  /** When its head was read. */
+  readonly since: number
+  /** Where its body is still to come. */
+  arriving: ArrivingBody | undefined
   operation: Operation | undefined
   redirect: string | undefined
   caller: Caller = STRANGER
   city: unknown
+  /** Why it was refused, once it is. */
+  refused: Problem | undefined
 
-  constructor(request: IncomingMessage, answer: Answer) {
+  constructor(request: IncomingMessage, answer: Answer, since: number) {
     this.request = request
     this.answer = answer
+    this.since = since
     this.method = request.method ?? ''
     this.target = readTarget(request.url ?? '')
   }
 
   get socket(): Socket {
     return this.request.socket
+  }
+
+  get requestId(): string {
+    return this.answer.requestId
   }
 
   get path(): string {

@@ -10,8 +10,8 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { BodyLine, BodyLines } from '../kernel/call.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { type Problem, problem } from '../kernel/problem.ts'
-import { discard } from './body.ts'
+import { problem } from '../kernel/problem.ts'
+import { discard, tooLarge } from './body.ts'
 
 export const MAX_LINE_BYTES = 1024 * 1024
 const IDLE_MS = 15_000
@@ -42,11 +42,6 @@ export class RequestLines implements BodyLines {
     request.on('error', () => {})
   }
 
-  /** Why the body needs not be read: it says itself that it is too large. */
-  get refusal(): Problem | undefined {
-    return Number(this.#request.headers['content-length'] ?? 0) > this.#limit ? this.#tooLarge() : undefined
-  }
-
   /** Nothing more will be read. */
   end(): void {
     if (this.#ended || this.#request.readableEnded) return
@@ -69,7 +64,7 @@ export class RequestLines implements BodyLines {
       const chunk: unknown = this.#ended ? null : this.#request.read()
       if (Buffer.isBuffer(chunk)) {
         this.#size += chunk.length
-        if (this.#size > this.#limit) throw this.#tooLarge()
+        if (this.#size > this.#limit) throw tooLarge(this.#limit)
         return chunk
       }
       if (this.#ended || this.#request.readableEnded) return undefined
@@ -99,10 +94,6 @@ export class RequestLines implements BodyLines {
       }
       for (const event of NEWS) request.on(event, go)
     })
-  }
-
-  #tooLarge(): Problem {
-    return problem('payload-too-large', `the body is larger than ${this.#limit} bytes`)
   }
 }
 

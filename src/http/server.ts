@@ -10,6 +10,7 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
+import type { ProblemCode } from '../contract/base/problems.ts'
 import { type Call, RawBody, type Reply, StreamBody } from '../kernel/call.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { httpRequestId } from '../kernel/ids.ts'
@@ -17,7 +18,7 @@ import type { Logger } from '../kernel/log.ts'
 import type { PeerUsers } from '../kernel/peers/peer-users.ts'
 import { type Problem, problem, toProblem } from '../kernel/problem.ts'
 import { Answer, asAnswer } from './answer.ts'
-import { readBody } from './body.ts'
+import { Bodies, refuseDeclared } from './body.ts'
 import { Exchange } from './exchange.ts'
 import { type CityGate, GATES, type GateDeps, PREFLIGHT_GATES, type Security } from './gates.ts'
 import { RequestLines } from './lines.ts'
@@ -26,6 +27,7 @@ import { checkMediaType } from './media-type.ts'
 import { type Bound, bindHandlers, CallSignals, readInput } from './operations.ts'
 import { Outbox } from './outbox.ts'
 import { sendJson, sendPieces, sendProblem, sendProblemOnSocket, sendRedirect, sendText } from './replies.ts'
+import { RequestLog, type Subject } from './request-log.ts'
 import { type Found, Router, refuseUndecodable } from './router.ts'
 import { type OpenStream, serveStream } from './sse.ts'
 
@@ -48,6 +50,8 @@ const ALLOWED_METHODS = 'DELETE, GET, PATCH, POST, PUT'
 /** What the surface tells about itself; a meter is made once per operation, so that counting costs nothing. */
 export interface HttpMetrics {
   requestMeter(method: string, operation: string): (status: number, seconds: number) => void
+  /** Every refusal, also of what no operation was found for. */
+  refused(code: ProblemCode): void
   streamOpened(): void
   streamClosed(): void
 }
@@ -64,6 +68,9 @@ export interface HttpDeps {
   readonly maxStreams?: number
 }
 
+/** The work goes on when the body has come. */
+const LATER = Symbol('later')
+
 /** What a route leads to. */
 interface Served {
   readonly operation: Operation
@@ -79,7 +86,9 @@ export class HttpServer {
   readonly #streams = new Set<OpenStream>()
   readonly #idle: (() => void)[] = []
   readonly #signals = new CallSignals()
+  readonly #log: RequestLog
   readonly #outbox: Outbox
+  readonly #bodies: Bodies
   /** The answer to the newest request of each connection. */
   readonly #newest = new WeakMap<Duplex, Answer>()
   /** Connections whose bytes are no requests any more. */
@@ -91,7 +100,9 @@ export class HttpServer {
 
   constructor(deps: HttpDeps) {
     this.#deps = deps
+    this.#log = new RequestLog(deps.log, deps.clock)
     this.#outbox = new Outbox(deps.clock)
+    this.#bodies = new Bodies(deps.clock)
     this.#router = new Router(servedBy(deps), MAX_HEADER_BYTES)
     this.#gateDeps = {
       security: deps.security,
@@ -123,6 +134,7 @@ export class HttpServer {
     await this.#drained()
     this.#server.closeAllConnections()
     await closed
+    this.#log.close()
   }
 
   #drained(): Promise<void> {
@@ -156,18 +168,24 @@ export class HttpServer {
     this.#newest.set(request.socket, answer)
     answer.outbox = this.#outbox
     answer.identify(httpRequestId())
-    const exchange = new Exchange(request, answer)
-    const started = this.#deps.clock.monotonic()
-    answer.on('close', () => {
-      this.#inFlight--
-      if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve()
-      this.#logAccess(exchange, this.#deps.clock.monotonic() - started)
-    })
+    const exchange = new Exchange(request, answer, this.#deps.clock.monotonic())
+    answer.on('close', () => this.#closed(exchange))
     try {
       this.#enter(exchange)
     } catch (error) {
       this.#refuse(error, exchange)
     }
+  }
+
+  /** The answer has left, or there is nobody to take it. */
+  #closed(exchange: Exchange): void {
+    this.#inFlight--
+    if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve()
+    if (exchange.arriving !== undefined) this.#bodies.forget(exchange.arriving)
+    if (exchange.refused !== undefined) return
+    const { method, answer, since } = exchange
+    const worthALine = isMutation(method) && !answer.quiet
+    this.#log.answered(exchange, answer.statusCode, this.#deps.clock.monotonic() - since, worthALine)
   }
 
   #enter(exchange: Exchange): void {
@@ -185,7 +203,7 @@ export class HttpServer {
     exchange.redirect = this.#router.redirect(method, path)
     for (const gate of GATES) gate(exchange, this.#gateDeps)
     if (exchange.redirect !== undefined) sendRedirect(exchange.answer, exchange.redirect)
-    else if (found !== undefined) void this.#serve(found, exchange)
+    else if (found !== undefined) this.#serve(found, exchange)
   }
 
   #unknownMethod(method: string, path: string): Problem {
@@ -193,33 +211,60 @@ export class HttpServer {
     return problem('method-not-allowed', `${method} is not a method of this API`, { allow })
   }
 
-  async #serve({ route: { operation, bound, meter }, params }: Found<Served>, exchange: Exchange): Promise<void> {
-    const { clock } = this.#deps
-    const { request, answer } = exchange
-    const started = clock.monotonic()
-    let body: Buffer | RequestLines | undefined
-    try {
-      checkMediaType(operation, exchange.header)
-      if (hasBody(request)) {
-        const limit = operation.bodyLimit ?? DEFAULT_BODY_LIMIT
-        letBodyCome(request, answer, limit)
-        // Lines are read by the handler, at its own pace.
-        if (operation.bodyStream === undefined) body = await readBody(request, limit, clock)
-        else body = openLines(request, limit, clock)
-      }
-      const call = readInput(operation, exchange, params, body, this.#signals)
-      // Most reads answer at once: they wait for no promise.
-      const running = this.#run(operation, bound, call, exchange)
-      if (running !== undefined) await running
-    } catch (error) {
-      this.#refuse(error, exchange)
-    }
-    // What a handler left unread of its lines must not stand in the way of the next request.
-    if (body instanceof RequestLines) body.end()
-    meter(answer.statusCode, (clock.monotonic() - started) / 1000)
+  #serve(found: Found<Served>, exchange: Exchange): void {
+    const { route } = found
+    const { operation } = route
+    const { request, answer, header } = exchange
+    this.#attempt(route, exchange, () => {
+      checkMediaType(operation, header)
+      if (!hasBody(request)) return this.#call(found, exchange, undefined)
+      const limit = operation.bodyLimit ?? DEFAULT_BODY_LIMIT
+      refuseDeclared(request, limit, this.#deps.clock)
+      letBodyCome(answer)
+      if (operation.bodyStream !== undefined) return this.#callWithLines(found, exchange, limit)
+      exchange.arriving = this.#bodies.read(request, limit, {
+        take: (body) => this.#attempt(route, exchange, () => this.#call(found, exchange, body)),
+        refuse: (reason) =>
+          this.#attempt(route, exchange, () => {
+            throw reason
+          }),
+      })
+      return LATER
+    })
   }
 
-  #run(operation: Operation, bound: Bound, call: Call, exchange: Exchange): Promise<void> | undefined {
+  /** Whatever `work` throws, at once or later, is refused. Most reads answer at once and wait for no promise. */
+  #attempt({ meter }: Served, exchange: Exchange, work: () => Promise<void> | undefined | typeof LATER): void {
+    const done = () => meter(exchange.answer.statusCode, (this.#deps.clock.monotonic() - exchange.since) / 1000)
+    const fail = (error: unknown) => {
+      this.#refuse(error, exchange)
+      done()
+    }
+    try {
+      const running = work()
+      if (running === undefined) done()
+      else if (running !== LATER) running.then(done, fail)
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  /** Lines are read by the handler, at its own pace. What it leaves must not stand in the way of the next request. */
+  async #callWithLines(found: Found<Served>, exchange: Exchange, limit: number): Promise<void> {
+    const lines = new RequestLines(exchange.request, limit, this.#deps.clock)
+    try {
+      await this.#call(found, exchange, lines)
+    } finally {
+      lines.end()
+    }
+  }
+
+  #call(
+    { route: { operation, bound }, params }: Found<Served>,
+    exchange: Exchange,
+    body: Buffer | RequestLines | undefined,
+  ): Promise<void> | undefined {
+    const call = readInput(operation, exchange, params, body, this.#signals)
     if (bound.kind === 'stream') return this.#open(bound, call, exchange)
     const { clock } = this.#deps
     const sent = (made: Reply) => {
@@ -253,17 +298,13 @@ export class HttpServer {
     }
   }
 
-  #refuse(error: unknown, { answer }: Exchange): void {
+  #refuse(error: unknown, exchange: Exchange): void {
+    const { answer } = exchange
     // Nobody is there any more to be told.
     if (answer.destroyed) return
     const refused = toProblem(error)
-    if (refused.status >= 500) {
-      const level = refused.code === 'internal' ? 'error' : 'warn'
-      this.#deps.log[level](
-        { request_id: answer.requestId, code: refused.code, detail: refused.detail, err: refused.cause },
-        'request failed',
-      )
-    }
+    exchange.refused = refused
+    this.#note(exchange, refused)
     if (answer.headersSent) {
       // A stream that broke after its 200: cutting it is the only honest answer left.
       answer.destroy()
@@ -271,6 +312,11 @@ export class HttpServer {
     }
     if (refused.code === 'request-timeout') answer.collect('Connection', 'close')
     sendProblem(answer, refused, answer.requestId)
+  }
+
+  #note(subject: Subject, refused: Problem): void {
+    this.#deps.metrics.refused(refused.code)
+    this.#log.refused(subject, refused)
   }
 
   #refuseUnparsed(error: Error & { code?: string }, socket: Duplex): void {
@@ -291,7 +337,9 @@ export class HttpServer {
     this.#givenUp.add(socket)
     const end = () => this.#deps.clock.after(LINGER_MS, () => socket.destroy())
     const refuse = () => {
-      sendProblemOnSocket(socket, refused, httpRequestId())
+      const requestId = httpRequestId()
+      this.#note({ requestId }, refused)
+      sendProblemOnSocket(socket, refused, requestId)
       end()
     }
     const newest = this.#newest.get(socket)
@@ -303,22 +351,6 @@ export class HttpServer {
     // The bytes are the rest of a request that has none: this is its answer, when it is its turn.
     else if (newest.socket === null) newest.once('socket', refuse)
     else refuse()
-  }
-
-  #logAccess({ method, path, answer }: Exchange, ms: number): void {
-    const worthALine = isMutation(method) && !answer.quiet
-    const level = worthALine || answer.statusCode >= 500 ? 'info' : 'debug'
-    if (!this.#deps.log.isLevelEnabled(level)) return
-    this.#deps.log[level](
-      {
-        request_id: answer.requestId,
-        method,
-        path: path.slice(0, 256),
-        status: answer.statusCode,
-        ms: Math.round(ms * 10) / 10,
-      },
-      'http request',
-    )
   }
 }
 
@@ -345,6 +377,8 @@ const SERVER_OPTIONS = {
   // A missing Host is our own 421, with an id and Problem Details.
   requireHostHeader: false,
   noDelay: true,
+  // What has no body has nothing to read either.
+  optimizeEmptyRequests: true,
 }
 
 function whenClosed(answer: Answer, then: () => void): void {
@@ -364,8 +398,8 @@ function servedBy({ operations, handlers, metrics }: HttpDeps): readonly Served[
 }
 
 /** A client that asks before it sends its body is told to once all has been checked that can be without it. */
-function letBodyCome({ headers }: IncomingMessage, answer: Answer, limit: number): void {
-  if (!answer.holdsBodyBack || Number(headers['content-length'] ?? 0) > limit) return
+function letBodyCome(answer: Answer): void {
+  if (!answer.holdsBodyBack) return
   answer.holdsBodyBack = false
   answer.writeContinue()
 }
@@ -382,14 +416,6 @@ function send(response: Answer, { status, body, headers }: Reply, clock: Clock):
 function hasBody({ method = '', headers }: IncomingMessage): boolean {
   if (!isMutation(method)) return false
   return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
-}
-
-function openLines(request: IncomingMessage, limit: number, clock: Clock): RequestLines {
-  const lines = new RequestLines(request, limit, clock)
-  const refused = lines.refusal
-  if (refused === undefined) return lines
-  lines.end()
-  throw refused
 }
 
 function baseUrl({ address, port }: AddressInfo): string {

@@ -74,7 +74,7 @@ async function serve(clock: Clock = systemClock) {
     cities: { resolve: () => undefined },
     clock,
     log: { info: silent, warn: silent, error: silent, debug: silent, isLevelEnabled: () => false },
-    metrics: { requestMeter: () => () => {}, streamOpened: silent, streamClosed: silent },
+    metrics: { requestMeter: () => () => {}, refused: silent, streamOpened: silent, streamClosed: silent },
   })
   const url = await http.listen('127.0.0.1', 0)
   return { url, seen, [Symbol.asyncDispose]: () => http.close() }

@@ -28,7 +28,7 @@ async function serve(clock: Clock, { channel }: { readonly channel: Channel }, m
     cities: { resolve: () => undefined },
     clock,
     log: { info: silent, warn: silent, error: silent, debug: silent, isLevelEnabled: () => false },
-    metrics: { requestMeter: () => () => {}, streamOpened: silent, streamClosed: silent },
+    metrics: { requestMeter: () => () => {}, refused: silent, streamOpened: silent, streamClosed: silent },
     ...more,
   })
   const url = await http.listen('127.0.0.1', 0)

@@ -27,7 +27,8 @@ export const REQUEST_HEADERS = {
 export const RESPONSE_HEADERS = {
   'X-SVC-Request-Id': {
     schema: string({ minLength: 1 }),
-    description: 'Opaque id of this request, also in the server log. On every response.',
+    description:
+      'Opaque id of this request, on every response. The server log has it for refused requests (at most 10 in a second and code) and for mutations; for every request at level `debug`.',
   },
   'X-SVC-Index': {
     schema: string({ pattern: '^[0-9]+$' }),

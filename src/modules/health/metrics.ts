@@ -12,6 +12,8 @@ const COMMIT_BUCKETS_SEC = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 
 export interface HttpMeters {
   /** Call once per operation; the returned function is for each of its answers. */
   requestMeter(method: string, operation: string): (status: number, seconds: number) => void
+  /** A refusal; of what no operation was found for too. */
+  refused(code: string): void
   streamOpened(): void
   streamClosed(): void
 }
@@ -89,8 +91,12 @@ interface OperationTally {
 
 function createHttpMeters(): HttpMeters & { families(): Family[] } {
   const tallies: OperationTally[] = []
+  const refusals: Record<string, number> = {}
   let streams = 0
   return {
+    refused: (code) => {
+      refusals[code] = (refusals[code] ?? 0) + 1
+    },
     requestMeter(method, operation) {
       const byStatus = new Map<number, number>()
       const durations = new Histogram(REQUEST_BUCKETS_SEC)
@@ -113,6 +119,10 @@ function createHttpMeters(): HttpMeters & { families(): Family[] } {
         type: 'counter',
         samples: tallies.flatMap(countsOf),
       },
+      counter('svc_http_refusals_total', 'Requests refused, by code of the problem; also what was no request.', {
+        label: 'code',
+        values: refusals,
+      }),
       gauge('svc_sse_streams', 'Event streams open now.', streams),
       {
         name: 'svc_http_request_duration_seconds',
