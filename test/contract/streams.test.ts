@@ -42,7 +42,15 @@ function newChannel() {
     cityFraming,
     0,
     (afterId) => ({
-      read: () => ({ events: log.filter(({ id }) => Number(id) > Number(afterId)), resumeAt: channel.head + 1 }),
+      place: afterId,
+      read: () => ({
+        events: log.filter(({ id }) => Number(id) > Number(afterId)),
+        resume: { at: channel.head + 1, id: log.at(-1)?.id ?? afterId },
+        fence: channel.head + 1,
+        positions: [],
+        parts: [],
+      }),
+      follow: () => false,
     }),
     systemClock,
   )

@@ -452,3 +452,107 @@ test('clients that left leave nothing behind', async () => {
   assert.equal(merged.head(), '__supervisor__:3000,alpha:4', 'a log that cannot be read keeps its place')
   store.db.close()
 })
+
+/** How often a log is read. */
+function countReads(store: Store): { reads: number } {
+  const counted = { reads: 0 }
+  const scan = store.log.scan.bind(store.log)
+  store.log.scan = (...given) => {
+    counted.reads++
+    return scan(...given)
+  }
+  return counted
+}
+
+test('fifty readers that start again at the same place cost the log as many reads as one', async () => {
+  using directory = temporaryDirectory()
+  const store = open(directory.path, 'herd')
+  const stream = new LogStream(store.log, framing, new ManualClock())
+  await append(store, 6_000, 0)
+  const counted = countReads(store)
+  const alone = new Client(stream.follow({}, 0), 1_000)
+  await eventuallyGot(alone, 6_000)
+  const { reads } = counted
+  assert.ok(reads >= 6)
+  const herd = Array.from({ length: 50 }, () => new Client(stream.follow({}, 0), 1_000))
+  // One comes later, in the middle of it, and one asks for something else.
+  await new Promise((resolve) => setImmediate(resolve))
+  herd.push(new Client(stream.follow({}, 0), 1_000))
+  const other = new Client(stream.follow({ actor: 'bob' }, 0), 1_000)
+  for (const client of herd) await eventuallyGot(client, 6_000)
+  await eventuallyGot(other, 3_000)
+  for (const client of herd) assert.deepEqual(client.got, alone.got)
+  assert.ok(counted.reads <= 3 * reads, `${counted.reads - reads} reads of 51 readers, ${reads} of one`)
+  await append(store, 1, 0)
+  for (const client of herd) assert.equal(client.got.at(-1)?.seq, 6_001, 'and then they are live')
+  stream.end()
+  store.db.close()
+})
+
+test('readers of all logs share what they read too, with the ids that each would have made', async () => {
+  using directory = temporaryDirectory()
+  const clock = new ManualClock()
+  const merged = new MergedLog(framing, clock)
+  const stores = [SUPERVISOR_SOURCE, 'alpha', 'beta'].map((name) => ({ name, store: open(directory.path, name) }))
+  for (const { name, store } of stores) {
+    merged.put(sourceOf(name, store))
+    await append(store, 2_000, 0)
+  }
+  const counts = stores.map(({ store }) => countReads(store))
+  const reads = () => counts.reduce((sum, one) => sum + one.reads, 0)
+  const alone = new Client(merged.follow({}, '0'), 1_000)
+  await eventuallyGot(alone, 6_000)
+  const before = reads()
+  const herd: Client[] = []
+  for (let count = 0; count < 50; count++) {
+    herd.push(new Client(merged.follow({}, '0'), 1_000))
+    // They do not come at the same moment, and meanwhile life goes on.
+    if (count % 10 === 9) await append(stores[count % 3]?.store ?? assert.fail(), 1, count)
+  }
+  for (const client of herd) await eventuallyGot(client, 6_005)
+  for (const client of herd) {
+    assert.deepEqual(client.got.slice(0, 4_000), alone.got.slice(0, 4_000))
+    assert.equal(new Set(client.got.map(({ city, seq }) => `${city} ${seq}`)).size, 6_005)
+  }
+  assert.ok(reads() - before <= 4 * before, `${reads() - before} reads of 50 readers, ${before} of one`)
+  for (const client of [alone, ...herd]) client.leave()
+  for (const { store } of stores) store.db.close()
+})
+
+test('a slow reader of all logs that retention overtook is ended too, instead of being led past the gap', async () => {
+  using directory = temporaryDirectory()
+  const merged = new MergedLog(framing, new ManualClock())
+  const supervisor = open(directory.path, 'supervisor')
+  const alpha = open(directory.path, 'alpha')
+  merged.put(sourceOf(SUPERVISOR_SOURCE, supervisor))
+  merged.put(sourceOf('alpha', alpha))
+  await append(supervisor, 3, 0)
+  await append(alpha, 3, 0)
+  const slow = new Client(merged.follow({}, undefined), 0)
+  const whole = new Client(merged.follow({ actor: 'bob' }, '0'), 1_000)
+  await append(alpha, 1, 0)
+  await settled()
+  assert.equal(slow.got.length, 1)
+  // More than is kept in memory, and then less than is kept on disk.
+  for (let block = 0; block < 5; block++) await append(alpha, 1_000, 0)
+  while ((await alpha.db.write((tx) => alpha.log.prune(tx, { maxAgeMs: -1, maxBytes: 0 }))) > 0);
+  slow.drain(1_000)
+  await settled()
+  assert.deepEqual([slow.ended, slow.got.length], [true, 1])
+  assert.throws(() => merged.follow({}, slow.got[0]?.id), { code: 'cursor-expired' })
+  assert.equal(whole.ended, false, 'who was quick has everything')
+  whole.leave()
+  supervisor.db.close()
+  alpha.db.close()
+})
+
+function sourceOf(name: string, store: Store): LogSource {
+  return { name, uid: name, log: store.log, registeredAt: 0, startHead: 0, knownHead: 0, previousUid: undefined }
+}
+
+async function eventuallyGot(client: Client, count: number): Promise<void> {
+  for (let turns = 0; client.got.length < count; turns++) {
+    assert.ok(turns < 100_000, `${client.got.length} of ${count}`)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}

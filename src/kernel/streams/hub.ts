@@ -7,10 +7,12 @@
  * H4  What a channel keeps in memory is bounded, and nothing at all while nobody listens.
  * H5  Giving a batch to very many takes its time. As long a pause follows, in which what is committed gathers: one batch for
  *     all of it then, and the process has time for others, too. Who joins the live ones has what they have.
+ * H6  Backlogs are read in the turns of `replays.ts`, which all streams of the process share.
  */
 import type { Clock } from '../clock.ts'
 import { type EventFilter, eventMatches, type StoredEvent } from '../event-log.ts'
 import type { Attachment, Feed, Sink } from '../feed.ts'
+import { type Replay, type SharedPage, SharedPages, startReplay, stopReplay } from './replays.ts'
 
 /** One event at one scope, with the id that a client resumes from. */
 export interface ScopedEvent {
@@ -29,8 +31,19 @@ export interface Framing {
 
 export interface BacklogPage {
   readonly events: readonly ScopedEvent[]
-  /** Position of the channel to go on from; undefined: there is more to read. */
-  readonly resumeAt: number | undefined
+  /** Where the channel goes on; undefined: there is more to read. */
+  readonly resume: ResumePoint | undefined
+  /** The page has nothing from this position of the channel on. */
+  readonly fence: number
+  /** Where the next page begins: for others who read the same. */
+  readonly positions: readonly number[]
+  readonly parts: readonly string[]
+}
+
+/** Everything before a position of a channel, which the id stands for in full. */
+export interface ResumePoint {
+  readonly at: number
+  readonly id: string
 }
 
 /** A replay's first page is small, so that its first frame is soon there; from then on each is four times the last. */
@@ -42,15 +55,20 @@ export const pageSizeAfter = (last: number | undefined): number =>
 
 /** What a subscriber has missed, read from the log page by page. */
 export interface Backlog {
+  /** Readers of one channel and filter that are at the same place read the same page. */
+  readonly place: string
   read(): BacklogPage
+  /** Goes on behind a page that another read here; false where it has to read itself. */
+  follow(page: BacklogPage): boolean
 }
 
-/** Starts a backlog after the event with this id. */
+/** Starts a backlog after the event with this id; it ends the stream where something after it is no longer retained. */
 export type OpenBacklog = (afterId: string, filter: EventFilter) => Backlog
 
 const MAX_RING_EVENTS = 2_048
 const MAX_RING_BYTES = 4 * 1024 * 1024
 const MAX_BATCH_EVENTS = 1_000
+const MAX_BATCH_CHARACTERS = 1024 * 1024
 /** A delivery that took less needs no pause (H5), and none is longer than the other. */
 const MIN_PAUSED_MS = 1
 const MAX_PAUSE_MS = 20
@@ -87,6 +105,8 @@ export class Channel {
   #head: number
   /** The last of the ring, which the live ones have not been given yet. */
   #fresh: Entry[] = []
+  #freshCharacters = 0
+  readonly #pages = new SharedPages<BacklogPage>()
   #endPause: (() => void) | undefined
   readonly #clock: Pick<Clock, 'monotonic' | 'after'>
 
@@ -124,7 +144,9 @@ export class Channel {
     this.#keep(entries)
     for (const group of this.#groups.values()) group.caughtUp = undefined
     this.#fresh = this.#fresh.length === 0 ? entries : this.#fresh.concat(entries)
-    if (this.#endPause === undefined || this.#fresh.length > MAX_BATCH_EVENTS) this.#deliver()
+    for (const { event } of entries) this.#freshCharacters += event.envelope.length
+    const full = this.#fresh.length > MAX_BATCH_EVENTS || this.#freshCharacters > MAX_BATCH_CHARACTERS
+    if (this.#endPause === undefined || full) this.#deliver()
   }
 
   /** Gives the live ones what they have not been given yet: before another joins them, or their stream ends. */
@@ -133,18 +155,30 @@ export class Channel {
   }
 
   #deliver(): void {
-    const entries = this.#fresh
-    const last = entries.at(-1)
+    let rest = this.#fresh
+    let next = this.#head + 1 - rest.length
     this.#fresh = []
-    if (last === undefined) return
+    this.#freshCharacters = 0
+    if (rest.length === 0) return
     const began = this.#clock.monotonic()
+    while (rest.length > 0) {
+      const entries = upToCharacters(rest)
+      rest = rest.slice(entries.length)
+      next += entries.length
+      this.#deliverBatch(entries, next)
+    }
+    this.#pause(this.#clock.monotonic() - began)
+  }
+
+  /** `next` is the position behind them. */
+  #deliverBatch(entries: readonly Entry[], next: number): void {
+    const lastId = entries.at(-1)?.id ?? ''
     for (const group of this.#groups.values()) {
       if (group.live.size === 0) continue
       const batch = this.encode(entries, group.filter)
       if (batch === undefined) continue
-      for (const subscriber of group.live) subscriber.deliver(batch, this.#head + 1, last.id)
+      for (const subscriber of group.live) subscriber.deliver(batch, next, lastId)
     }
-    this.#pause(this.#clock.monotonic() - began)
   }
 
   #pause(ms: number): void {
@@ -181,7 +215,18 @@ export class Channel {
     return frames.length === 0 ? undefined : this.#framing.batch(frames)
   }
 
-  encodePage(events: readonly ScopedEvent[]): Buffer | undefined {
+  /** The next page of a backlog, read and encoded once for all who are at its place. */
+  readPage(backlog: Backlog, filter: EventFilter): SharedPage<BacklogPage> {
+    const place = `${filterKey(filter)} ${backlog.place}`
+    const known = this.#pages.get(place)
+    if (known !== undefined && backlog.follow(known.page)) return known
+    const page = backlog.read()
+    const shared = { page, batch: this.#encodePage(page.events) }
+    this.#pages.keep(place, shared)
+    return shared
+  }
+
+  #encodePage(events: readonly ScopedEvent[]): Buffer | undefined {
     return events.length === 0 ? undefined : this.#framing.batch(events.map((scoped) => this.#framing.frame(scoped)))
   }
 
@@ -190,7 +235,7 @@ export class Channel {
     const known = group.caughtUp
     if (known !== undefined && known.from === from && known.head === this.#head) return known
     const start = from - this.ringStart
-    const entries = this.#ring.slice(start, start + MAX_BATCH_EVENTS)
+    const entries = upToCharacters(this.#ring.slice(start, start + MAX_BATCH_EVENTS))
     group.caughtUp = {
       from,
       next: from + entries.length,
@@ -238,15 +283,25 @@ export class Channel {
     this.#endPause?.()
     this.#endPause = undefined
     this.#fresh = []
+    this.#freshCharacters = 0
     this.#ring = []
     this.#ringBytes = 0
   }
 }
 
 const filterKey = (filter: EventFilter): string =>
-  JSON.stringify([filter.types, filter.actor, filter.subject, filter.city])
+  JSON.stringify([filter.types, filter.actor, filter.subject, filter.city, filter.payload])
 
-class Subscriber implements Feed, Attachment {
+function upToCharacters(entries: readonly Entry[]): readonly Entry[] {
+  let characters = 0
+  const end = entries.findIndex(({ event }) => {
+    characters += event.envelope.length
+    return characters > MAX_BATCH_CHARACTERS
+  })
+  return end < 0 ? entries : entries.slice(0, Math.max(end, 1))
+}
+
+class Subscriber implements Feed, Attachment, Replay {
   readonly #channel: Channel
   readonly #group: Group
   #sink: Sink | undefined
@@ -257,7 +312,7 @@ class Subscriber implements Feed, Attachment {
   #blocked = false
   #finishing = false
   #closed = false
-  #scheduled = false
+  #isNew = true
 
   constructor(channel: Channel, group: Group, startId: string, backlog: Backlog | undefined) {
     this.#channel = channel
@@ -288,6 +343,7 @@ class Subscriber implements Feed, Attachment {
     if (this.#closed) return
     this.#closed = true
     this.#backlog = undefined
+    stopReplay(this)
     this.#channel.leave(this, this.#group)
   }
 
@@ -309,7 +365,7 @@ class Subscriber implements Feed, Attachment {
   #pump(): void {
     while (!this.#closed && !this.#blocked && this.#sink !== undefined) {
       if (this.#backlog !== undefined) {
-        this.#replay(this.#backlog, this.#sink)
+        startReplay(this, this.#isNew)
         return
       }
       if (this.#next > this.#channel.head) {
@@ -327,39 +383,34 @@ class Subscriber implements Feed, Attachment {
     }
   }
 
-  #replay(backlog: Backlog, sink: Sink): void {
-    const page = this.#readPage(backlog)
-    if (page === undefined) {
-      // Its log is gone (unregistered, directory lost): what cannot be read any more cannot be promised either.
+  replayPage(): boolean {
+    const [backlog, sink] = [this.#backlog, this.#sink]
+    if (backlog === undefined || sink === undefined || this.#blocked) return false
+    this.#isNew = false
+    const shared = this.#readPage(backlog)
+    if (shared === undefined) {
+      // Its log is gone (unregistered, directory lost), or what comes next is: what cannot be read cannot be promised.
       this.detach()
       sink.end()
-      return
+      return false
     }
-    this.#lastId = page.events.at(-1)?.id ?? this.#lastId
-    if (page.resumeAt !== undefined) {
+    const { resume } = shared.page
+    if (resume !== undefined) {
       this.#backlog = undefined
-      this.#next = page.resumeAt
+      this.#next = resume.at
+      this.#lastId = resume.id
     }
-    this.#send(this.#channel.encodePage(page.events), sink)
-    this.#continueSoon()
+    this.#send(shared.batch, sink)
+    if (resume !== undefined) this.#pump()
+    return this.#backlog !== undefined && !this.#blocked && !this.#closed
   }
 
-  #readPage(backlog: Backlog): BacklogPage | undefined {
+  #readPage(backlog: Backlog): SharedPage<BacklogPage> | undefined {
     try {
-      return backlog.read()
+      return this.#channel.readPage(backlog, this.#group.filter)
     } catch {
       return undefined
     }
-  }
-
-  /** One page a turn: a long replay leaves room for everybody else. */
-  #continueSoon(): void {
-    if (this.#blocked || this.#closed || this.#scheduled) return
-    this.#scheduled = true
-    setImmediate(() => {
-      this.#scheduled = false
-      this.#pump()
-    })
   }
 
   #caughtUp(sink: Sink): void {

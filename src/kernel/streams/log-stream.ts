@@ -47,20 +47,47 @@ export class LogStream {
   }
 
   #backlog(after: number, filter: EventFilter): Backlog {
-    let position = after
-    let size: number | undefined
+    return new LogBacklog(this.#log, after, filter)
+  }
+}
+
+class LogBacklog implements Backlog {
+  readonly #log: EventLog
+  readonly #filter: EventFilter
+  #position: number
+  #size: number | undefined
+
+  constructor(log: EventLog, after: number, filter: EventFilter) {
+    this.#log = log
+    this.#position = after
+    this.#filter = filter
+  }
+
+  get place(): string {
+    return `${this.#position} ${this.#size ?? 0}`
+  }
+
+  read(): BacklogPage {
+    const upTo = this.#log.head
+    this.#size = pageSizeAfter(this.#size)
+    // A reader so slow that retention overtook it: its stream ends, and its cursor answers 410.
+    if (this.#position < this.#log.oldest - 1) throw new Error('what comes next is no longer retained')
+    const range = { after: this.#position, upTo }
+    const scan = this.#log.scan(this.#filter, range, 'asc', this.#size, MAX_PAGE_CHARACTERS)
+    this.#position = scan.complete ? upTo : scan.reached
     return {
-      read: (): BacklogPage => {
-        const upTo = this.#log.head
-        size = pageSizeAfter(size)
-        // A reader so slow that retention overtook it: its stream ends, and its cursor answers 410.
-        if (position < this.#log.oldest - 1) throw new Error('what comes next is no longer retained')
-        const scan = this.#log.scan(filter, { after: position, upTo }, 'asc', size, MAX_PAGE_CHARACTERS)
-        position = scan.complete ? upTo : scan.reached
-        const events = scan.events.map((event): ScopedEvent => ({ id: String(event.seq), event, city: '' }))
-        return { events, resumeAt: scan.complete ? upTo + 1 : undefined }
-      },
+      events: scan.events.map((event): ScopedEvent => ({ id: String(event.seq), event, city: '' })),
+      resume: scan.complete ? { at: upTo + 1, id: String(upTo) } : undefined,
+      fence: upTo + 1,
+      positions: [this.#position],
+      parts: [],
     }
+  }
+
+  follow({ positions: [position = this.#position] }: BacklogPage): boolean {
+    this.#position = position
+    this.#size = pageSizeAfter(this.#size)
+    return true
   }
 }
 

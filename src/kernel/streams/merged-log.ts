@@ -19,6 +19,7 @@ import {
   type Framing,
   MAX_PAGE_CHARACTERS,
   pageSizeAfter,
+  type ResumePoint,
   type ScopedEvent,
 } from './hub.ts'
 
@@ -56,7 +57,8 @@ export class MergedLog {
   #parts: string[] = []
 
   constructor(framing: Framing, clock: Clock) {
-    const backlog = (afterId: string, filter: EventFilter) => this.#backlog(this.#startPositions(afterId), filter)
+    // The id is one of ours: every position in it was reached, and what follows is all there or the stream ends.
+    const backlog = (afterId: string, filter: EventFilter) => this.#backlog(this.#startPositions(afterId), filter, true)
     this.#channel = new Channel(framing, 0, backlog, clock)
   }
 
@@ -97,7 +99,7 @@ export class MergedLog {
     if (cursor === undefined) return this.#channel.subscribe(filter, head, undefined)
     const start = this.#startPositions(cursor)
     this.#refuseExpired(start, cursor)
-    return this.#channel.subscribe(filter, head, this.#backlog(start, filter))
+    return this.#channel.subscribe(filter, head, this.#backlog(start, filter, false))
   }
 
   /** What a list has to read, and `<log>: <message>` for each log that cannot be read; refuses where there is none. */
@@ -186,10 +188,10 @@ export class MergedLog {
     )
   }
 
-  #backlog(starts: Map<string, number>, filter: EventFilter): Backlog {
+  #backlog(starts: Map<string, number>, filter: EventFilter, gapless: boolean): Backlog {
     const fence = new Map<string, { log: EventLog | undefined; upTo: number }>()
     for (const [name, { source, position }] of this.#members) fence.set(name, { log: source.log, upTo: position })
-    return new MergedBacklog(starts, fence, filter, this.#channel.head + 1)
+    return new MergedBacklog(starts, fence, filter, { at: this.#channel.head + 1, id: this.head() }, gapless)
   }
 }
 
@@ -220,7 +222,7 @@ interface Reader {
 class MergedBacklog implements Backlog {
   readonly #readers: Reader[] = []
   readonly #filter: EventFilter
-  readonly #resumeAt: number
+  readonly #resume: ResumePoint
   readonly #names: readonly string[]
   readonly #parts: string[]
   #size: number | undefined
@@ -229,17 +231,19 @@ class MergedBacklog implements Backlog {
     starts: ReadonlyMap<string, number>,
     fence: ReadonlyMap<string, { log: EventLog | undefined; upTo: number }>,
     filter: EventFilter,
-    resumeAt: number,
+    resume: ResumePoint,
+    gapless: boolean,
   ) {
     this.#filter = filter
-    this.#resumeAt = resumeAt
+    this.#resume = resume
     this.#names = [...fence.keys()].sort((a, b) => (a < b ? -1 : 1))
     this.#parts = this.#names.map((name) => `${name}:${starts.get(name) ?? 0}`)
     for (const [slot, name] of this.#names.entries()) {
       const { log, upTo } = fence.get(name) ?? { log: undefined, upTo: 0 }
       if (log === undefined) continue
+      const start = starts.get(name) ?? 0
       // A start before the oldest was refused, unless it means "whatever there is".
-      const position = Math.max(starts.get(name) ?? 0, log.oldest - 1)
+      const position = gapless ? start : Math.max(start, log.oldest - 1)
       this.#readers.push({ name, slot, log, upTo, position, buffer: [], taken: 0 })
     }
   }
@@ -250,12 +254,34 @@ class MergedBacklog implements Backlog {
     this.#size = pageSizeAfter(this.#size)
     while (events.length < this.#size && characters < MAX_PAGE_CHARACTERS) {
       const next = this.#earliest()
-      if (next === undefined) return { events, resumeAt: this.#resumeAt }
-      if (next === 'later') return { events, resumeAt: undefined }
+      if (next === undefined) return this.#page(events, this.#resume)
+      if (next === 'later') break
       events.push(next)
       characters += next.event.envelope.length
     }
-    return { events, resumeAt: undefined }
+    return this.#page(events, undefined)
+  }
+
+  get place(): string {
+    return `${this.#parts.join()} ${this.#readers.map((reader) => `${reader.slot}:${positionOf(reader)}`).join()} ${this.#size ?? 0}`
+  }
+
+  follow(page: BacklogPage): boolean {
+    // It may have events that this reader is to get live.
+    if (page.fence > this.#resume.at) return false
+    for (const [index, reader] of this.#readers.entries()) {
+      reader.position = page.positions[index] ?? reader.position
+      reader.buffer = []
+      reader.taken = 0
+    }
+    for (const [slot, part] of page.parts.entries()) this.#parts[slot] = part
+    this.#size = pageSizeAfter(this.#size)
+    return true
+  }
+
+  #page(events: readonly ScopedEvent[], resume: ResumePoint | undefined): BacklogPage {
+    const positions = this.#readers.map(positionOf)
+    return { events, resume, fence: this.#resume.at, positions, parts: [...this.#parts] }
   }
 
   /** The next event by time; 'later' after a bounded scan that found nothing yet. */
@@ -292,6 +318,12 @@ class MergedBacklog implements Backlog {
     if (scan.events.length > 0) return true
     return scan.complete ? false : 'later'
   }
+}
+
+/** Everything up to here was given: what is read and not given yet comes after it. */
+function positionOf({ buffer, taken, position }: Reader): number {
+  const next = buffer[taken]
+  return next === undefined ? position : next.seq - 1
 }
 
 const timeOf = (reader: Reader): number => reader.buffer[reader.taken]?.at ?? Number.POSITIVE_INFINITY
