@@ -19,7 +19,7 @@ import {
 import { RIG_FIELDS, RIG_NAME } from './config-schema.ts'
 import { AsyncAcceptedResponse } from './requests.ts'
 
-export const RIG_ACTIONS = ['suspend', 'resume', 'restart'] as const
+const RIG_ACTIONS = ['suspend', 'resume', 'restart'] as const
 
 const count = (description: string) => integer({ minimum: 0, description })
 const { path: _path, prefix: _prefix, ...settings } = RIG_FIELDS
@@ -97,17 +97,6 @@ export const RigPatchRequest = mergePatchBody(
   },
   'JSON Merge Patch: null unsets a field, lists replace, maps merge.',
 )
-
-export const RigActionResult = component('RigActionResult', {
-  status: choice(['ok', 'partial', 'failed']),
-  action: choice(RIG_ACTIONS),
-  rig: string(),
-  suspended: boolean(),
-  killed: optional(array(string(), { description: 'Of `restart`: sessions that were ended; they start again.' })),
-  failed: optional(array(string(), { description: 'Of `restart`: sessions that could not be ended.' })),
-  revision: Revision,
-})
-export type RigActionResult = Static<typeof RigActionResult>
 
 export const DeletedRig = component('DeletedRig', {
   status: literal('deleted'),
@@ -188,8 +177,9 @@ export const deleteRig = change.delete('delete-rig', '', {
 export const actOnRig = change.post('act-on-rig', '/{action}', {
   summary: 'Suspend, resume or restart a rig',
   description:
-    '`suspend` and `resume` override what the files say, until the other one or until `PATCH` with `suspended: null`. `restart` ends the sessions of its agents, which start again.',
-  replies: { 200: RigActionResult },
+    '`suspend` and `resume` override what the files say, until the other one or until `PATCH` with `suspended: null`. `restart` ends the sessions of its agents, which start again. Answers the rig; 504 names the sessions that could not be ended.',
+  replies: { 200: RigInfo },
+  problems: ['gateway-timeout'],
   emits: ['rig.suspended', 'rig.resumed'],
 })
 

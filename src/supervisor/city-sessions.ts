@@ -209,8 +209,7 @@ export class CitySessions {
         const ended = await Promise.all(
           running(rig).map(async ({ id }) => ({ id, done: (await sessions()?.kill(id)) === true })),
         )
-        const ids = (done: boolean) => ended.filter((one) => one.done === done).map(({ id }) => id)
-        return { killed: ids(true), failed: ids(false) }
+        return ended.filter(({ done }) => !done).map(({ id }) => id)
       },
     }
   }

@@ -61,6 +61,7 @@ const ELSEWHERE: { readonly [Key in ProblemCode | `${string} ${ProblemCode}`]?: 
   internal: 'no request provokes a defect: below, in-process, for one operation; the rest of the pipeline is the same',
   'too-many-streams': 'takes 10,000 streams: test/contract/streams.test.ts, in-process with a lower limit',
   'kill-session gateway-timeout': 'takes a process that survives SIGKILL, as one in a dead mount does',
+  'act-on-rig gateway-timeout': 'takes a process that survives SIGKILL, as one in a dead mount does',
 }
 const isElsewhere = (operation: string, answer: number | string) =>
   Object.hasOwn(ELSEWHERE, answer) || Object.hasOwn(ELSEWHERE, keyOf(operation, answer))

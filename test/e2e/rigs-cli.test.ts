@@ -101,7 +101,7 @@ test('a rig is added from here, suspended, changed and removed', async () => {
   assert.equal(await does('rig', 'list', '-o', 'name'), 'inner\nouter\n')
   assert.match(await does('rig', 'suspend', 'inner'), /^suspended\ttrue$/m)
   assert.match(await does('rig', 'resume', 'inner'), /^suspended\tfalse$/m)
-  assert.equal(at(await json('rig', 'restart', 'inner'), 'status'), 'ok')
+  assert.equal(at(await json('rig', 'restart', 'inner'), 'name'), 'inner')
   assert.equal(
     at(
       await json('rig', 'update', 'inner', '--set', 'default_branch=main', '--set', 'formula_vars.size=3'),

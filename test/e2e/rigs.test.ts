@@ -159,13 +159,7 @@ test('suspend and resume override the files, tell the log only what changed, and
   const act = (action: string, options?: CallOptions) =>
     city.api.post(`${path('sleepy')}/${action}`, undefined, options)
   const suspended = await act('suspend')
-  assert.deepEqual(asMap(suspended.body), {
-    status: 'ok',
-    action: 'suspend',
-    rig: 'sleepy',
-    suspended: true,
-    revision: (await get('sleepy')).revision,
-  })
+  assert.deepEqual(suspended.body, await get('sleepy'))
   assert.equal((await act('suspend')).status, 200)
   assert.equal((await get('sleepy')).suspended, true)
   assert.equal(at((await act('resume')).body, 'suspended'), false)
@@ -186,10 +180,7 @@ test('suspend and resume override the files, tell the log only what changed, and
   assert.equal(city.read('city.toml'), text)
 
   const restarted = await act('restart')
-  assert.deepEqual(
-    [at(restarted.body, 'status'), at(restarted.body, 'killed'), at(restarted.body, 'failed')],
-    ['ok', [], []],
-  )
+  assert.deepEqual(restarted.body, await get('sleepy'))
   assertProblem(await act('explode'), 'validation-failed', /path\.action/)
   assertProblem(await act('suspend', { headers: { 'if-match': '"0123"' } }), 'precondition-failed')
   assertProblem(await city.api.post(`${path('none')}/suspend`), 'rig-not-found')

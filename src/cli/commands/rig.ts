@@ -1,7 +1,7 @@
 /** `svcctl rig …`: project directories of a city. */
 import { resolve } from 'node:path'
 import type { PatchBody } from '../../contract/base/merge-patch.ts'
-import type { RigActionResult, RigCreateRequest, RigInfo } from '../../contract/rigs.ts'
+import type { RigCreateRequest, RigInfo } from '../../contract/rigs.ts'
 import { settle, waitFlags } from '../base/accepted.ts'
 import { type CommandSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
@@ -102,26 +102,10 @@ async function remove(context: Context, input: Input): Promise<number> {
   return deleteRig(context, input)
 }
 
-const ACTION: View<RigActionResult> = {
-  columns: [
-    { header: 'STATUS', value: (result) => result.status, kind: 'state' },
-    { header: 'RIG', value: (result) => result.rig },
-    { header: 'SUSPENDED', value: (result) => result.suspended },
-    { header: 'KILLED', value: ({ killed }) => killed?.length },
-    { header: 'FAILED', value: ({ failed }) => failed?.length },
-  ],
-  name: ({ rig }) => rig,
-}
-
-function act(action: 'suspend' | 'resume' | 'restart') {
-  return async (context: Context, input: Input): Promise<number> => {
-    const { body, text } = await inCity(context, input, (city) =>
-      city.client.call('act-on-rig', { params: { ...itemParams(city), action }, ...city.options }),
-    )
-    await context.print.item({ item: body, ...ACTION, json: text })
-    return body.status === 'ok' ? EXIT.ok : EXIT.operationFailed
-  }
-}
+const act = (action: 'suspend' | 'resume' | 'restart') =>
+  printsItem(RIG, (city) =>
+    city.client.call('act-on-rig', { params: { ...itemParams(city), action }, ...city.options }),
+  )
 
 const rig = { name: '<name>', description: 'Name of the rig.' } as const
 const gitFlag = { flags: '--no-git', description: 'Without what git says of its directory.' } as const

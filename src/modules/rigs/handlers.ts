@@ -235,12 +235,12 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
       checkPrecondition(header('if-match'), revision(found, current, name))
       if (action !== 'restart') setSuspended(tx, found, current, name, action === 'suspend')
     })
-    const { suspended, revision: tag } = info(found, found.config.current(), name)
-    const base = { action, rig: name, suspended, revision: tag } as const
-    if (action !== 'restart') return ok({ status: 'ok', ...base }, headers(found, tag))
-    const { killed, failed } = await found.sessions.restart(name)
-    const status = failed.length === 0 ? 'ok' : killed.length === 0 ? 'failed' : 'partial'
-    return ok({ status, ...base, killed: [...killed], failed: [...failed] }, headers(found, tag))
+    const left = action === 'restart' ? await found.sessions.restart(name) : []
+    if (left.length > 0)
+      throw problem('gateway-timeout', `some sessions of the rig ${name} could not be ended`, {
+        errors: left.map((id) => ({ location: 'path.name', message: `the session ${id} still runs`, value: id })),
+      })
+    return answer(found, info(found, found.config.current(), name))
   }
 
   /** An event only where it makes a difference; the override is kept either way. */

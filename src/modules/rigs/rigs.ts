@@ -40,8 +40,8 @@ export interface RigDeclaration {
 /** Sessions of a rig's agents. */
 export interface RigSessions {
   running(rig: string): { readonly count: number; readonly lastActivity: number | undefined }
-  /** Ends their processes; they start again. Ids of those that ended, and of those that did not. */
-  restart(rig: string): Promise<{ readonly killed: readonly string[]; readonly failed: readonly string[] }>
+  /** Ends their processes; they start again. Ids of those that could not be ended. */
+  restart(rig: string): Promise<readonly string[]>
 }
 
 export interface RigCity<View> {

@@ -105,7 +105,7 @@ export const rigScenarios: readonly Scenario[] = [
     'act-on-rig',
     200,
     (city) => city.send('POST', '/rigs/shop/restart'),
-    ({ body }) => assert.equal(at(body, 'status'), 'ok'),
+    ({ body }) => assert.equal(at(body, 'name'), 'shop'),
   ),
   on('act-on-rig', 'rig-not-found', (city) => city.send('POST', '/rigs/none/suspend')),
   on('act-on-rig', 'precondition-failed', (city) => city.send('POST', '/rigs/shop/suspend', undefined, STALE)),
