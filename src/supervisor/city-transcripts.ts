@@ -23,7 +23,7 @@ export interface CityTranscriptsDeps {
   readonly log: Logger
   readonly userHome: string
   readonly sessions: (city: string) => Sessions
-  readonly agents: (city: string) => readonly { readonly identity: string }[]
+  readonly agents: (city: string) => readonly { readonly identity: string; readonly scales: boolean }[]
 }
 
 type RunningCity = City & { readonly store: CityStore }
@@ -61,14 +61,17 @@ export class CityTranscripts {
 
   #city(name: string, store: CityStore): TranscriptCity {
     const sessions = this.#deps.sessions(name)
+    const definition = (identity: string) => this.#deps.agents(name).find((agent) => agent.identity === identity)
     const isAgent = (identity: string) =>
-      this.#deps.agents(name).some((agent) => agent.identity === identity) ||
-      sessions.store.openByAgent(identity).length > 0
+      definition(identity) !== undefined || sessions.store.openByAgent(identity).length > 0
     return {
       transcripts: this.#of(sessions),
       resolve: (id) => sessions.resolve(id),
       find: (id) => sessions.store.byId(id),
-      ofAgent: (identity) => sessionsOfAgent(sessions, identity, isAgent(identity)),
+      ofAgent: (identity) => {
+        if (!isAgent(identity)) throw problem('agent-not-found', `there is no agent ${identity}`)
+        return sessionsOfAgent(sessions, identity, definition(identity)?.scales === true)
+      },
       isAgent,
       running: ({ id }) => sessions.live(id)?.liveness === 'alive',
       activity: ({ id }) => known(sessions.live(id)?.activity),
@@ -131,13 +134,15 @@ function othersIn(open: readonly SessionRecord[], session: SessionRecord): Other
 const known = (activity: 'idle' | 'in-turn' | 'unknown' | undefined): 'idle' | 'in-turn' | undefined =>
   activity === 'unknown' ? undefined : activity
 
-/** Newest first; the output of a template with several instances would be several texts. */
-function sessionsOfAgent(sessions: Sessions, identity: string, isAgent: boolean): readonly SessionRecord[] {
-  if (!isAgent) throw problem('agent-not-found', `there is no agent ${identity}`)
+/**
+ * Newest first; the output of a template with several instances would be several texts. Those that somebody made by hand
+ * count while they run: afterwards they may lie about for long.
+ */
+function sessionsOfAgent(sessions: Sessions, identity: string, scales: boolean): readonly SessionRecord[] {
   const found = sessions.store.ofAgent(identity)
-  const instances = [
-    ...new Set(found.filter(({ state, pool }) => state !== 'closed' && pool !== undefined).map(({ agent }) => agent)),
-  ]
+  const counts = ({ state, pool, process }: SessionRecord) =>
+    state !== 'closed' && (pool !== undefined || (scales && process))
+  const instances = [...new Set(found.filter(counts).map(({ agent }) => agent))]
   if (instances.length > 1)
     throw problem('ambiguous-session', `${identity} has several instances: ${instances.sort().join(', ')}`)
   return found

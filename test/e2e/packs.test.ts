@@ -159,6 +159,7 @@ test('an import that somebody wrote by hand is installed, which mends the refuse
   assert.deepEqual(await codes(gamma), ['missing-lockfile'])
   const outcome = await gamma.outcome(await gamma.post('/packs/install'))
   assert.equal(outcome.type, 'request.result.pack.install', JSON.stringify(outcome.payload))
+  assert.equal(outcome.subject, 'gamma', 'who filters by subject finds it')
   assert.deepEqual(at(outcome.payload, 'installed', 0, 'source'), source)
   assert.equal((await gamma.config()).last_error, undefined)
   assert.equal(await stateOf(gamma, 'by-hand'), 'installed')

@@ -66,6 +66,7 @@ export class ConfigCity {
     return items.map((item) => ({
       type: String(at(item, 'type')),
       actor: String(at(item, 'actor')),
+      subject: String(at(item, 'subject')),
       payload: asMap(at(item, 'payload')),
     }))
   }
@@ -83,6 +84,7 @@ export class ConfigCity {
 export interface Event {
   readonly type: string
   readonly actor: string
+  readonly subject: string
   readonly payload: { readonly [key: string]: unknown }
 }
 

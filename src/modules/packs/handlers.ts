@@ -66,12 +66,13 @@ export function createPackHandlers({ packs, inventory, admission, city: cityOf, 
   }
 
   const install: Handler<typeof installPacks> = ({ params, claim }) =>
-    launch(params.cityName, { operation: 'pack.install', input: {}, claim })
+    launch(params.cityName, { operation: 'pack.install', subject: params.cityName, input: {}, claim })
 
   const upgrade: Handler<typeof upgradePacks> = ({ params, body, claim }) => {
     const city = cityOf(params.cityName)
     return launch(params.cityName, {
       operation: 'pack.upgrade',
+      subject: params.cityName,
       input: body ?? {},
       claim,
       check: () => refuseUnknown(city, body?.names),

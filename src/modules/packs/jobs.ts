@@ -34,6 +34,7 @@ export function packJobs(packs: Packs, city: () => PackCity): readonly Job[] {
       return () => ({
         type: 'request.result.pack.install',
         actor: 'api',
+        subject: city().name,
         payload: { request_id: id, installed: pins, removed: [...removed], total, revision },
       })
     },
@@ -55,6 +56,7 @@ export function packJobs(packs: Packs, city: () => PackCity): readonly Job[] {
       return () => ({
         type: 'request.result.pack.upgrade',
         actor: 'api',
+        subject: city().name,
         payload: { request_id: id, upgraded: changes, revision },
       })
     },

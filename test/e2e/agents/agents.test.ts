@@ -36,6 +36,20 @@ const untilCount = (city: SessionApi, template: string, count: number) =>
   })
 
 describe('agents in the files of a city', { concurrency: 3 }, () => {
+  test('the output of a pool with two chats that somebody made by hand is not that of the newest', async () => {
+    const city = await newSessionCity(running, 'chats', AGENT('crew', 'max_active_sessions = 3\n'))
+    const make = () => city.start({ kind: 'agent', name: 'crew' })
+    const first = await make()
+    assert.equal((await city.send('GET', '/agents/crew/output')).status, 200)
+    const second = await make()
+    for (const path of ['/agents/crew/output', '/agents/crew/output/stream']) {
+      const { detail } = assertProblem(await city.send('GET', path), 'ambiguous-session')
+      for (const id of [first, second]) assert.ok(detail.includes((await city.get(id)).agent), detail)
+    }
+    await city.close(second)
+    assert.equal((await city.send('GET', '/agents/crew/output')).status, 200)
+  })
+
   test('an agent of the city gets a file of its own, and deleting it leaves everything as it was', async () => {
     const city = await newSessionCity(running, 'create')
     const before = city.read('city.toml')
