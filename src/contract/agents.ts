@@ -1,5 +1,6 @@
 /** Agents: who can work. Definitions live in the files of the city; what they do is observed (sheet 04 §1). */
 
+import type { EventTypes } from './base/event-type.ts'
 import { family, qualified } from './base/family.ts'
 import { mergePatchBody } from './base/merge-patch.ts'
 import { CityNameParam, QualifiedName, Revision, Timestamp } from './base/names.ts'
@@ -17,8 +18,8 @@ import {
   type Static,
   string,
 } from './base/schema.ts'
+import { HEARTBEAT } from './base/streams.ts'
 import { AGENT_FIELDS, RIG_NAME } from './config-schema.ts'
-import { HeartbeatEvent } from './events.ts'
 import { PendingInteraction, SessionActivity } from './session-model.ts'
 import {
   AgentOutputResponse,
@@ -243,10 +244,25 @@ export const streamAgentOutput = output.get('stream-agent-output', '/stream', {
       description: 'It no longer waits.',
     },
     { event: 'ended', data: StreamEndedFrame, description: 'A session of it ended; the stream goes on.' },
-    { event: 'heartbeat', data: HeartbeatEvent, description: 'Every 15 s.' },
+    HEARTBEAT,
   ],
   problems: ['invalid-cursor'],
 })
+
+const AgentPayload = component('AgentPayload', {
+  agent: string({ description: 'Qualified name.' }),
+  changed: array(string(), { description: 'Fields of its definition; empty where it came or went.' }),
+})
+
+const inLog = { log: 'city', emittedBy: 'agents' } as const
+
+export const AGENT_EVENT_TYPES = {
+  'agent.created': { payload: AgentPayload, ...inLog, when: 'an agent was defined' },
+  'agent.updated': { payload: AgentPayload, ...inLog, when: 'the definition of an agent changed' },
+  'agent.deleted': { payload: AgentPayload, ...inLog, when: 'the definition of an agent is gone' },
+  'agent.suspended': { payload: AgentPayload, ...inLog, when: 'an agent became suspended' },
+  'agent.resumed': { payload: AgentPayload, ...inLog, when: 'an agent is no longer suspended' },
+} as const satisfies EventTypes
 
 export const agentOperations = [
   listAgents,

@@ -1,7 +1,9 @@
 /** Cities: registry and lifecycle (spec §3, §4; sheet 01 §§2–5; decisions 12, 17–21). */
 
+import { AsyncAcceptedResponse } from './base/accepted.ts'
+import type { EventTypes } from './base/event-type.ts'
 import { family } from './base/family.ts'
-import { CityName, CityNameParam, durationSchema, Revision, Timestamp } from './base/names.ts'
+import { CityName, CityNameParam, durationSchema, RequestId, Revision, Timestamp } from './base/names.ts'
 import { BlockingQuery, listBody, PageQuery } from './base/paging.ts'
 import { ErrorDetail } from './base/problems.ts'
 import {
@@ -16,8 +18,6 @@ import {
   type Static,
   string,
 } from './base/schema.ts'
-import { ConfigIssue } from './event-types.ts'
-import { AsyncAcceptedResponse } from './requests.ts'
 
 /** The five start-up phases, in order. */
 export const CITY_PHASES = [
@@ -79,6 +79,16 @@ export const CityGetResponse = component('CityGetResponse', {
 export type CityGetResponse = Static<typeof CityGetResponse>
 
 const count = (description?: string) => integer({ minimum: 0, ...(description === undefined ? {} : { description }) })
+export const ConfigIssue = component('ConfigIssue', {
+  file: string({ description: 'Relative to the city; `<pack>/<path>` in a pack.' }),
+  line: integer({ minimum: 0, description: 'From 1; 0 for what stands in no file.' }),
+  column: integer({ minimum: 0 }),
+  key: string({ description: 'Dotted path of the key; empty for the file as a whole.' }),
+  message: string(),
+  hint: optional(string()),
+})
+export type ConfigIssue = Static<typeof ConfigIssue>
+
 export const CityConfigStatus = component('CityConfigStatus', {
   revision: string({ description: 'Of the configuration in force.' }),
   loaded_at: Timestamp,
@@ -287,6 +297,102 @@ export const unregisterCity = request.post('unregister-city', '/unregister', {
   problems: ['unsupported'],
   emits: ['city.unregister_requested', 'city.stopped', 'request.result.city.unregister', 'request.failed'],
 })
+
+// ---- events ---------------------------------------------------------------------------------------------------------
+
+export const NoPayload = component('NoPayload', {})
+
+export const CityLifecyclePayload = component('CityLifecyclePayload', { name: string(), path: string() })
+
+const cityResult = (id: string) => component(id, { request_id: RequestId, name: string(), path: string() })
+
+export const CityCreateSucceededPayload = cityResult('CityCreateSucceededPayload')
+export const CityUnregisterSucceededPayload = cityResult('CityUnregisterSucceededPayload')
+export const CityStartSucceededPayload = cityResult('CityStartSucceededPayload')
+export const CityRestartSucceededPayload = cityResult('CityRestartSucceededPayload')
+
+export const CityStartFailedPayload = component('CityStartFailedPayload', {
+  name: string(),
+  error_code: string(),
+  error_message: string(),
+  attempt: integer({ minimum: 1 }),
+  retry_at: optional(Timestamp),
+})
+
+export const CityStoppedPayload = component('CityStoppedPayload', {
+  name: string(),
+  path: string(),
+  reason: choice(['stop', 'restart', 'unregister', 'directory_missing']),
+})
+
+export const SupervisorStartedPayload = component('SupervisorStartedPayload', {
+  previous_exit: choice(['clean', 'crash', 'unknown']),
+  version: string(),
+  pid: integer(),
+})
+
+export const SupervisorShutdownPayload = component('SupervisorShutdownPayload', {
+  source: choice(['signal']),
+  signal: string(),
+  mode: choice(['preserve_sessions']),
+})
+
+const reconcilerOf = { log: 'supervisor', emittedBy: 'reconciler' } as const
+const reconciler = { log: 'city', emittedBy: 'reconciler' } as const
+
+export const CITY_EVENT_TYPES = {
+  'supervisor.started': {
+    payload: SupervisorStartedPayload,
+    log: 'supervisor',
+    emittedBy: 'supervisor',
+    when: 'once per start, before anything else',
+  },
+  'supervisor.shutdown_requested': {
+    payload: SupervisorShutdownPayload,
+    log: 'supervisor',
+    emittedBy: 'supervisor',
+    when: 'on SIGINT, SIGTERM or SIGHUP, before cities end',
+  },
+  'city.created': {
+    payload: CityLifecyclePayload,
+    log: 'supervisor',
+    emittedBy: 'create and adopt',
+    when: 'with the registry row, before the 202',
+  },
+  'city.unregister_requested': {
+    payload: CityLifecyclePayload,
+    log: 'supervisor',
+    emittedBy: 'unregister',
+    when: 'before the registry row goes, before the 202',
+  },
+  'request.result.city.create': { payload: CityCreateSucceededPayload, ...reconcilerOf, when: 'the city is running' },
+  'request.result.city.unregister': {
+    payload: CityUnregisterSucceededPayload,
+    ...reconcilerOf,
+    when: "the city's controller has stopped",
+  },
+  'request.result.city.start': { payload: CityStartSucceededPayload, ...reconcilerOf, when: 'the city is running' },
+  'request.result.city.restart': {
+    payload: CityRestartSucceededPayload,
+    ...reconcilerOf,
+    when: 'the city is running again',
+  },
+  'city.started': { payload: CityLifecyclePayload, ...reconciler, when: 'the city became running' },
+  'city.start_failed': { payload: CityStartFailedPayload, ...reconciler, when: 'an attempt to start the city failed' },
+  'city.stopped': { payload: CityStoppedPayload, ...reconciler, when: 'the city stopped running' },
+  'city.suspended': {
+    payload: NoPayload,
+    log: 'city',
+    emittedBy: 'PATCH /v0/city/{cityName}',
+    when: 'the city became suspended',
+  },
+  'city.resumed': {
+    payload: NoPayload,
+    log: 'city',
+    emittedBy: 'PATCH /v0/city/{cityName}',
+    when: 'the city is no longer suspended',
+  },
+} as const satisfies EventTypes
 
 export const cityOperations = [
   listCities,

@@ -1,7 +1,9 @@
 /** Configuration of a city: read, explain, validate, reload, edit its files, preview prompts (sheet 07 §§6, 8; decisions 30–41). */
 
+import { AsyncAcceptedResponse } from './base/accepted.ts'
+import type { EventTypes } from './base/event-type.ts'
 import { family, qualified } from './base/family.ts'
-import { CityNameParam, JsonObject, QualifiedName, Revision } from './base/names.ts'
+import { CityNameParam, JsonObject, QualifiedName, RequestId, Revision } from './base/names.ts'
 import {
   anything,
   array,
@@ -19,9 +21,7 @@ import {
   string,
   union,
 } from './base/schema.ts'
-import { CityConfigStatus } from './cities.ts'
-import { ConfigIssue } from './event-types.ts'
-import { AsyncAcceptedResponse } from './requests.ts'
+import { CityConfigStatus, ConfigIssue } from './cities.ts'
 
 const texts = array(string())
 
@@ -334,6 +334,66 @@ export const getAgentPrompt = seen.get('get-agent-prompt', '/agents/{agent}/prom
   replies: { 200: AgentPrompt },
   problems: ['agent-not-found', 'invalid-config'],
 })
+
+const CONFIG_SOURCES = ['start', 'watch', 'api', 'reload'] as const
+
+const ConfigSource = choice(CONFIG_SOURCES, {
+  description:
+    'What led to it: the start of the city, a changed file, an edit over the API, or a reload that was asked for.',
+})
+
+const changedNames = array(string())
+
+export const ConfigReloadedPayload = component('ConfigReloadedPayload', {
+  revision: string(),
+  previous_revision: string(),
+  source: ConfigSource,
+  changed: object(
+    {
+      agents: changedNames,
+      rigs: changedNames,
+      providers: changedNames,
+      orders: changedNames,
+      formulas: changedNames,
+      packs: changedNames,
+    },
+    { description: 'Names of what was added, changed or removed.' },
+  ),
+  restarted: array(string(), {
+    description: 'Sessions that run otherwise than it says now: they are drained and start anew (`config-drift`).',
+  }),
+  warnings: array(ConfigIssue, { maxItems: 100 }),
+})
+
+export const ConfigRejectedPayload = component('ConfigRejectedPayload', {
+  attempted_revision: string({ description: 'Hash of the files that were refused.' }),
+  active_revision: string({ description: 'What goes on being in force.' }),
+  source: ConfigSource,
+  issues: array(ConfigIssue, { maxItems: 100 }),
+})
+
+export const ConfigReloadSucceededPayload = component('ConfigReloadSucceededPayload', {
+  request_id: RequestId,
+  outcome: choice(['applied', 'no_change']),
+  revision: string(),
+  warnings: array(ConfigIssue, { maxItems: 100 }),
+})
+
+const configuration = { log: 'city', emittedBy: 'configuration' } as const
+
+export const CONFIG_EVENT_TYPES = {
+  'config.reloaded': { payload: ConfigReloadedPayload, ...configuration, when: 'a changed configuration is in force' },
+  'config.rejected': {
+    payload: ConfigRejectedPayload,
+    ...configuration,
+    when: 'files that are not valid were refused; once per state',
+  },
+  'request.result.config.reload': {
+    payload: ConfigReloadSucceededPayload,
+    ...configuration,
+    when: 'a reload that was asked for is done',
+  },
+} as const satisfies EventTypes
 
 export const configOperations = [
   getConfig,

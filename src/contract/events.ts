@@ -17,11 +17,11 @@ import {
   string,
   union,
 } from './base/schema.ts'
+import { HEARTBEAT } from './base/streams.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPE_PATTERN, EVENT_TYPES } from './event-types.ts'
 
 /** Encoded envelope of one event, in bytes. */
 export const MAX_EVENT_BYTES = 256 * 1024
-export const HEARTBEAT_MS = 15_000
 
 /** One event as every client sees it; `city` at supervisor scope only. Closed, and the same in lists and streams. */
 export interface EventEnvelope {
@@ -105,8 +105,6 @@ export const WireTaggedEvent = alias<TaggedEventEnvelope>(
   'Item of the event list of all cities.',
 )
 
-export const HeartbeatEvent = component('HeartbeatEvent', { timestamp: Timestamp })
-
 export const ListBodyWireEvent = listBody('ListBodyWireEvent', WireEvent)
 export const SupervisorEventListOutputBody = component('SupervisorEventListOutputBody', {
   items: array(WireTaggedEvent),
@@ -178,12 +176,6 @@ const events = family(
   {},
 )
 const cityEvents = events.at('/city/{cityName}/events', {})
-const heartbeat = {
-  event: 'heartbeat',
-  data: HeartbeatEvent,
-  description: 'Every 15 s; without an `id:`, so the resume point stays.',
-} as const
-
 export const listEvents = events.get('list-events', '/events', {
   summary: 'List events of all cities',
   description:
@@ -214,7 +206,7 @@ export const streamEvents = events.get('stream-events', '/events/stream', {
       id: 'composite cursor after this event',
       description: 'One event.',
     },
-    heartbeat,
+    HEARTBEAT,
   ],
   problems: ['invalid-cursor', 'cursor-expired', 'no-event-providers', 'unavailable'],
 })
@@ -251,7 +243,7 @@ export const streamCityEvents = cityEvents.get('stream-city-events', '/stream', 
   }),
   headers: ['Last-Event-ID'],
   replies: {},
-  frames: [{ event: 'event', data: EventStreamEnvelope, id: 'sequence number', description: 'One event.' }, heartbeat],
+  frames: [{ event: 'event', data: EventStreamEnvelope, id: 'sequence number', description: 'One event.' }, HEARTBEAT],
   problems: ['invalid-cursor', 'cursor-expired'],
 })
 

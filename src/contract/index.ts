@@ -6,6 +6,7 @@ import { cityOperations } from './cities.ts'
 import { configOperations } from './config.ts'
 import { convoyOperations } from './convoys.ts'
 import { documentOperations } from './documents.ts'
+import type { EventType } from './event-types.ts'
 import { eventOperations } from './events.ts'
 import { healthOperations } from './health.ts'
 import { packOperations } from './packs.ts'
@@ -41,4 +42,8 @@ export type OperationId = AnyOperation['id']
 type OperationsById = { readonly [O in AnyOperation as O['id']]: O }
 export type OperationById<Id extends OperationId> = OperationsById[Id]
 
-export const OPERATIONS: readonly Operation[] = operations
+/** The families name events and requests by text; here the compiler looks whether they exist. */
+interface Collected extends Operation {
+  readonly emits?: readonly EventType[]
+}
+export const OPERATIONS: readonly Collected[] = operations

@@ -1,10 +1,22 @@
 /** Packs of a city: what it imports, from where, pinned to what (sheet 07 §§5, 7; decisions 35, 36). */
 
+import { AsyncAcceptedResponse } from './base/accepted.ts'
+import type { EventTypes } from './base/event-type.ts'
 import { family } from './base/family.ts'
-import { CityNameParam, Revision, Timestamp } from './base/names.ts'
+import { CityNameParam, RequestId, Revision, Timestamp } from './base/names.ts'
 import { listBody } from './base/paging.ts'
-import { array, boolean, choice, component, literal, object, optional, type Static, string } from './base/schema.ts'
-import { AsyncAcceptedResponse } from './requests.ts'
+import {
+  array,
+  boolean,
+  choice,
+  component,
+  integer,
+  literal,
+  object,
+  optional,
+  type Static,
+  string,
+} from './base/schema.ts'
 
 export const PACK_NAME_PATTERN = '^[a-z0-9][a-z0-9_-]{0,63}$'
 /** Paths of their own, so no import can have these names. */
@@ -206,5 +218,78 @@ export const checkPacks = packs.post('check-packs', '/check', {
   description: 'Changes nothing and uses no network.',
   replies: { 200: PackCheckResult },
 })
+
+const packFields = {
+  name: string({ description: 'Binding; from the outermost inwards, joined by dots.' }),
+  scope: string({ description: '`city`, `rig:<name>` or `default-rig`.' }),
+  source: string(),
+  version: optional(string({ description: 'Tag, or `sha:<commit>`; absent where the pack is not from git.' })),
+  commit: optional(string()),
+} as const
+
+const PackPayload = component('PackPayload', packFields)
+
+const PackUpgradedPayload = component('PackUpgradedPayload', {
+  ...packFields,
+  previous_version: string(),
+  previous_commit: string(),
+})
+
+const PackAddSucceededPayload = component('PackAddSucceededPayload', {
+  request_id: RequestId,
+  ...packFields,
+  revision: string({ description: 'Of the configuration with it.' }),
+})
+
+const pinned = array(object({ source: string(), version: string(), commit: string() }))
+
+const PackInstallSucceededPayload = component('PackInstallSucceededPayload', {
+  request_id: RequestId,
+  installed: pinned,
+  removed: array(string(), { description: 'Sources that nobody imports any more.' }),
+  total: integer({ minimum: 0, description: 'Packs from git that the city is made of.' }),
+  revision: string(),
+})
+
+const PackUpgradeSucceededPayload = component('PackUpgradeSucceededPayload', {
+  request_id: RequestId,
+  upgraded: array(
+    object({
+      source: string(),
+      version: string(),
+      commit: string(),
+      previous_version: string(),
+      previous_commit: string(),
+    }),
+  ),
+  revision: string(),
+})
+
+const inLog = { log: 'city', emittedBy: 'packs' } as const
+
+export const PACK_EVENT_TYPES = {
+  'pack.added': { payload: PackPayload, ...inLog, when: 'an import was added; with the files that say so' },
+  'pack.removed': { payload: PackPayload, ...inLog, when: 'an import was removed; with the files that say so' },
+  'pack.upgraded': {
+    payload: PackUpgradedPayload,
+    ...inLog,
+    when: 'an upgrade pinned another commit; once per source',
+  },
+  'request.result.pack.add': {
+    payload: PackAddSucceededPayload,
+    ...inLog,
+    when: 'the import is in the files and in force',
+  },
+  'request.result.pack.install': {
+    payload: PackInstallSucceededPayload,
+    ...inLog,
+    when: 'everything imported is pinned and in the cache',
+  },
+  'request.result.pack.upgrade': {
+    payload: PackUpgradeSucceededPayload,
+    ...inLog,
+    when: 'the lock has the versions chosen anew',
+  },
+} as const satisfies EventTypes
 
 export const packOperations = [listPacks, getPack, addPack, removePack, installPacks, upgradePacks, checkPacks] as const

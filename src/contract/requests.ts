@@ -4,39 +4,11 @@ import { family } from './base/family.ts'
 import { JsonObject, RequestId, Timestamp } from './base/names.ts'
 import { listBody, PageQuery } from './base/paging.ts'
 import { choice, component, object, optional, type Static, string } from './base/schema.ts'
-
-export const REQUEST_OPERATIONS = [
-  'city.create',
-  'city.unregister',
-  'city.start',
-  'city.restart',
-  'config.reload',
-  'pack.add',
-  'pack.install',
-  'pack.upgrade',
-  'rig.create',
-  'session.create',
-  'session.message',
-  'session.submit',
-] as const
-export const RequestOperation = choice(REQUEST_OPERATIONS, {
-  $id: 'RequestOperation',
-  description: 'What was asked for.',
-})
-export type RequestOperation = Static<typeof RequestOperation>
+import { RequestOperation } from './event-types.ts'
 
 export const REQUEST_STATES = ['accepted', 'running', 'succeeded', 'failed'] as const
 export const RequestState = choice(REQUEST_STATES, { $id: 'RequestState', description: 'How far it is.' })
 export type RequestState = Static<typeof RequestState>
-
-export const AsyncAcceptedResponse = component('AsyncAcceptedResponse', {
-  request_id: RequestId,
-  event_cursor: string({
-    description:
-      'Captured before anything happened: pass it as `after_cursor` to `GET /v0/events/stream` (supervisor scope) or as `after_seq` (city scope).',
-  }),
-})
-export type AsyncAcceptedResponse = Static<typeof AsyncAcceptedResponse>
 
 export const RequestInfo = component('RequestInfo', {
   request_id: RequestId,

@@ -1,8 +1,10 @@
 /** Rigs: project directories that agents of a city work in (sheet 07 §§2.5, 8.5; decision 32). */
 
+import { AsyncAcceptedResponse } from './base/accepted.ts'
+import type { EventTypes } from './base/event-type.ts'
 import { family } from './base/family.ts'
 import { mergePatchBody } from './base/merge-patch.ts'
-import { CityNameParam, Revision, Timestamp } from './base/names.ts'
+import { CityNameParam, RequestId, Revision, Timestamp } from './base/names.ts'
 import { BlockingQuery, listBody } from './base/paging.ts'
 import {
   array,
@@ -17,7 +19,6 @@ import {
   string,
 } from './base/schema.ts'
 import { RIG_FIELDS, RIG_NAME } from './config-schema.ts'
-import { AsyncAcceptedResponse } from './requests.ts'
 
 const RIG_ACTIONS = ['suspend', 'resume', 'restart'] as const
 
@@ -182,5 +183,47 @@ export const actOnRig = change.post('act-on-rig', '/{action}', {
   problems: ['gateway-timeout'],
   emits: ['rig.suspended', 'rig.resumed'],
 })
+
+export const RigPayload = component('RigPayload', {
+  rig: string(),
+  changed: array(string(), { description: 'Fields that differ; empty where the rig came or went.' }),
+})
+
+export const RIG_PROVISION_STEPS = ['clone', 'packs', 'config'] as const
+
+export const RigProvisionProgressPayload = component('RigProvisionProgressPayload', {
+  request_id: RequestId,
+  rig: string(),
+  step: choice(RIG_PROVISION_STEPS),
+  detail: optional(string()),
+  warn: optional(boolean({ description: 'True: something to look at, but it goes on.' })),
+})
+
+export const RigCreateSucceededPayload = component('RigCreateSucceededPayload', {
+  request_id: RequestId,
+  rig: string(),
+  prefix: string(),
+  default_branch: optional(string()),
+})
+
+const inLog = { log: 'city', emittedBy: 'rigs' } as const
+
+export const RIG_EVENT_TYPES = {
+  'rig.created': { payload: RigPayload, ...inLog, when: 'a rig was added' },
+  'rig.updated': { payload: RigPayload, ...inLog, when: 'settings of a rig were changed over the API' },
+  'rig.deleted': { payload: RigPayload, ...inLog, when: 'a rig was removed; its directory stays' },
+  'rig.suspended': { payload: RigPayload, ...inLog, when: 'the live override of a rig became suspended' },
+  'rig.resumed': { payload: RigPayload, ...inLog, when: 'a rig is no longer suspended by its override' },
+  'rig.provision.progress': {
+    payload: RigProvisionProgressPayload,
+    ...inLog,
+    when: 'a step of an accepted rig.create begins or has something to say',
+  },
+  'request.result.rig.create': {
+    payload: RigCreateSucceededPayload,
+    ...inLog,
+    when: 'the rig is cloned and configured',
+  },
+} as const satisfies EventTypes
 
 export const rigOperations = [listRigs, createRig, getRig, patchRig, deleteRig, actOnRig] as const

@@ -19,7 +19,7 @@ import {
   string,
   union,
 } from './base/schema.ts'
-import { HeartbeatEvent } from './events.ts'
+import { HEARTBEAT } from './base/streams.ts'
 import {
   ALIAS_PATTERN,
   DeliveryInfo,
@@ -577,7 +577,7 @@ export const streamSession = session.get('stream-session', '/stream', {
       description: 'It no longer waits.',
     },
     { event: 'ended', data: StreamEndedFrame, description: 'The session is closed; nothing more comes.' },
-    { event: 'heartbeat', data: HeartbeatEvent, description: 'Every 15 s.' },
+    HEARTBEAT,
   ],
   problems: ['invalid-cursor'],
 })

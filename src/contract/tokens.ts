@@ -1,5 +1,6 @@
 /** Tokens that people give to programs and other machines (decision 212). */
 
+import type { EventTypes } from './base/event-type.ts'
 import { family } from './base/family.ts'
 import { CityName, Timestamp } from './base/names.ts'
 import { listBody } from './base/paging.ts'
@@ -68,5 +69,11 @@ export const deleteToken = tokens.delete('delete-token', '/{id}', {
   problems: ['token-not-found'],
   emits: ['token.deleted'],
 })
+
+const tokensLog = { payload: TokenPayload, log: 'supervisor', emittedBy: 'tokens' } as const
+export const TOKEN_EVENT_TYPES = {
+  'token.created': { ...tokensLog, when: 'a token was made' },
+  'token.deleted': { ...tokensLog, when: 'a token was revoked' },
+} as const satisfies EventTypes
 
 export const tokenOperations = [listTokens, createToken, deleteToken] as const

@@ -1,6 +1,6 @@
 /** Server-sent events: frames, heartbeat, back-pressure (sheet 02 §5, decision 16). */
 import type { IncomingMessage } from 'node:http'
-import { HEARTBEAT_MS } from '../contract/events.ts'
+import { HEARTBEAT_MS } from '../contract/base/streams.ts'
 import { type Clock, isoTime, nextTurn } from '../kernel/clock.ts'
 import { taggedEnvelope } from '../kernel/event-log.ts'
 import type { Attachment, Feed, Sink } from '../kernel/feed.ts'

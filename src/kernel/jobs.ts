@@ -5,7 +5,7 @@
  * J2  The last write of a job commits its result and its terminal event together.
  * J3  Every job has a deadline; one that cannot be resumed after a crash ends as `interrupted`.
  */
-import type { RequestOperation } from '../contract/requests.ts'
+import type { RequestOperation } from '../contract/event-types.ts'
 import type { Clock } from './clock.ts'
 import type { Tx } from './database.ts'
 import type { Logger } from './log.ts'

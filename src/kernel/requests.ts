@@ -5,8 +5,11 @@
  * R2  The terminal event and the row's end commit together, and a row ends once: exactly one terminal event per 202.
  * R3  Every row that has not ended has an owner, who must end it; at boot `unfinished` says which ones are left.
  */
-import type { RequestInfo, RequestOperation, RequestState } from '../contract/requests.ts'
-import { REQUEST_OPERATIONS, REQUEST_STATES } from '../contract/requests.ts'
+
+import type { RequestOperation } from '../contract/event-types.ts'
+import { REQUEST_OPERATIONS } from '../contract/event-types.ts'
+import type { RequestInfo, RequestState } from '../contract/requests.ts'
+import { REQUEST_STATES } from '../contract/requests.ts'
 import { type Clock, isoTime } from './clock.ts'
 import type { Database, Row, SqlValue, Tx } from './database.ts'
 import type { EventDraft, EventLog } from './event-log.ts'

@@ -1,5 +1,6 @@
 /** The background work of each running city: what is behind the 202s of its families. */
-import type { AsyncAcceptedResponse, RequestOperation } from '../contract/requests.ts'
+import type { AsyncAcceptedResponse } from '../contract/base/accepted.ts'
+import type { RequestOperation } from '../contract/event-types.ts'
 import { accepted, type Reply } from '../kernel/call.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Tx } from '../kernel/database.ts'

@@ -1,7 +1,7 @@
 /** Commands that start something long: wait for its end in a terminal, or print where to wait for it. */
 import { TimedOut } from '../../client/clock.ts'
 import { type RequestOutcome, waitForRequest } from '../../client/requests.ts'
-import type { AsyncAcceptedResponse } from '../../contract/requests.ts'
+import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import type { FlagSpec, Input } from './command.ts'
 import type { Context } from './context.ts'
 import { EXIT, Failure, usageError } from './failure.ts'

@@ -3,9 +3,9 @@
  * the answer. The rest is here once: the city, the client, the time limit, `--if-match`, `--idempotency-key`.
  */
 import type { CallOptions, Client, Reply } from '../../client/client.ts'
+import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import type { QueryOf, ReplyOf } from '../../contract/base/operation.ts'
 import type { OperationById, OperationId } from '../../contract/index.ts'
-import type { AsyncAcceptedResponse } from '../../contract/requests.ts'
 import { settle } from './accepted.ts'
 import type { CommandSpec, Input } from './command.ts'
 import { type Context, REQUEST_TIMEOUT_MS } from './context.ts'

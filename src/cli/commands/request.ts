@@ -1,6 +1,7 @@
 /** `svcctl request …`: what became of a 202. */
 import { outcomeOf } from '../../client/requests.ts'
-import type { REQUEST_OPERATIONS, REQUEST_STATES, RequestInfo } from '../../contract/requests.ts'
+import type { REQUEST_OPERATIONS } from '../../contract/event-types.ts'
+import type { REQUEST_STATES, RequestInfo } from '../../contract/requests.ts'
 import { type AcceptedIn, parseTimeout, printOutcome, waitFor } from '../base/accepted.ts'
 import type { CommandSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'

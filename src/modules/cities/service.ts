@@ -7,9 +7,9 @@
  */
 import { statSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import { SUPERVISOR_SOURCE } from '../../contract/base/names.ts'
 import type { CityInfo, CityState, CityStopResult } from '../../contract/cities.ts'
-import type { AsyncAcceptedResponse } from '../../contract/requests.ts'
 import { FileRefused } from '../../files/read.ts'
 import { accepted, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'

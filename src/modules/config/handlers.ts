@@ -1,4 +1,6 @@
 /** Handlers of the configuration family: one small function per operation. */
+
+import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import type {
   AgentPrompt,
   ConfigFile,
@@ -15,7 +17,6 @@ import type {
   validateConfig,
 } from '../../contract/config.ts'
 import { FragmentFile } from '../../contract/config-schema.ts'
-import type { AsyncAcceptedResponse } from '../../contract/requests.ts'
 import { diskFiles } from '../../files/files.ts'
 import { IssueList } from '../../files/issues.ts'
 import { readToml } from '../../files/toml.ts'

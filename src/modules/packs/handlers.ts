@@ -1,4 +1,7 @@
 /** Handlers of the packs family. */
+
+import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
+import type { RequestOperation } from '../../contract/event-types.ts'
 import type {
   addPack,
   checkPacks,
@@ -8,7 +11,6 @@ import type {
   removePack,
   upgradePacks,
 } from '../../contract/packs.ts'
-import type { AsyncAcceptedResponse, RequestOperation } from '../../contract/requests.ts'
 import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
 import { type AdmissionDeps, prepareAdd, refuseTaken, refuseUnknown } from './admission.ts'

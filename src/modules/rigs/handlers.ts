@@ -1,6 +1,7 @@
 /** Handlers of the rigs family (sheet 07 §8.5). */
+
+import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import type { PatchBody } from '../../contract/base/merge-patch.ts'
-import type { AsyncAcceptedResponse } from '../../contract/requests.ts'
 import type { actOnRig, createRig, deleteRig, getRig, listRigs, patchRig, RigInfo } from '../../contract/rigs.ts'
 import { type Handler, ok, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'

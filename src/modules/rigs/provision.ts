@@ -8,8 +8,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RIG_PROVISION_STEPS } from '../../contract/event-types.ts'
-import type { RigCreateRequest } from '../../contract/rigs.ts'
+import type { RIG_PROVISION_STEPS, RigCreateRequest } from '../../contract/rigs.ts'
 import { readRegular } from '../../files/read.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { plainTable } from '../../kernel/configuration.ts'

@@ -1,6 +1,7 @@
 /** What the handlers of sessions share: the city, finding the session, answering with it. */
 
-import type { AsyncAcceptedResponse, RequestOperation } from '../../../contract/requests.ts'
+import type { AsyncAcceptedResponse } from '../../../contract/base/accepted.ts'
+import type { RequestOperation } from '../../../contract/event-types.ts'
 import type { SessionResponse } from '../../../contract/session-model.ts'
 import { ok, type Reply } from '../../../kernel/call.ts'
 import type { Clock } from '../../../kernel/clock.ts'
