@@ -32,6 +32,8 @@ const BROWSER_SAFE: Record<string, readonly string[]> = {
 /** In these layers each folder is on its own: what it needs of a neighbour is handed to it. */
 const NO_NEIGHBOURS = ['modules']
 
+const IMPORTS = /\b(?:from|import)\s*\(?\s*(['"])(.*?)\1/g
+
 const AMBIENT = [
   { what: 'Date.now()', pattern: /\bDate\.now\b/g },
   { what: 'new Date() without an argument', pattern: /\bnew Date\b(?!\s*\(\s*[^\s)])/g },
@@ -41,12 +43,18 @@ const AMBIENT = [
 ]
 const AMBIENT_HOMES = ['src/kernel/', 'src/cli/', 'src/main.ts', 'src/supervisor/serve.ts']
 
+interface Source {
+  readonly file: string
+  readonly text: string
+}
+
 /** Every breach under `root`/src, as `file:line: sentence`. */
 export function violations(root: string): string[] {
-  return globSync('src/**/*.{ts,tsx}', { cwd: root })
+  const sources = globSync('src/**/*.{ts,tsx}', { cwd: root })
     .filter((file) => !/\.test\.tsx?$/.test(file))
     .sort()
-    .flatMap((file) => fileViolations(file, readFileSync(join(root, file), 'utf8')))
+    .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }))
+  return [...sources.flatMap(({ file, text }) => fileViolations(file, text)), ...circles(sources)]
 }
 
 function fileViolations(file: string, text: string): string[] {
@@ -57,8 +65,7 @@ function fileViolations(file: string, text: string): string[] {
     if (rule !== undefined && !/\/\/ allowed: \S/.test(lines[line - 1] ?? '')) found.push({ line, rule })
   }
   const code = blank(text, ['comment', 'regex', 'template'])
-  for (const match of code.matchAll(/\b(?:from|import)\s*\(?\s*(['"])(.*?)\1/g))
-    note(match.index, importRule(file, match[2] ?? ''))
+  for (const match of code.matchAll(IMPORTS)) note(match.index, importRule(file, match[2] ?? ''))
   for (const match of code.matchAll(/\bimport\s*\(\s*(?!\s|['"])/g))
     note(match.index, 'a computed import cannot be checked: name the file')
   if (!AMBIENT_HOMES.some((home) => file.startsWith(home))) {
@@ -69,6 +76,47 @@ function fileViolations(file: string, text: string): string[] {
     }
   }
   return found.sort((a, b) => a.line - b.line).map(({ line, rule }) => `${file}:${line}: ${rule}`)
+}
+
+/** One import of a file in another folder; a folder is the files that stand in it, without those below. */
+interface Step {
+  readonly from: string
+  readonly to: string
+  readonly at: string
+}
+
+/** Of folders that import each other in a circle, however long: every import on it. */
+function circles(sources: readonly Source[]): string[] {
+  const steps = sources.flatMap(stepsOf)
+  const reached = new Map<string, ReadonlySet<string>>()
+  const reach = (folder: string) => reached.get(folder) ?? remember(folder)
+  const remember = (folder: string) => {
+    const found = new Set<string>()
+    const open = [folder]
+    for (let at = open.pop(); at !== undefined; at = open.pop()) {
+      for (const { from, to } of steps) {
+        if (from !== at || found.has(to)) continue
+        found.add(to)
+        open.push(to)
+      }
+    }
+    reached.set(folder, found)
+    return found
+  }
+  return steps
+    .filter(({ from, to }) => reach(to).has(from))
+    .map(({ from, to, at }) => `${at}: ${from} imports ${to}, which leads back to it: folders import in no circle`)
+}
+
+function stepsOf({ file, text }: Source): Step[] {
+  const from = dirname(file)
+  const code = blank(text, ['comment', 'regex', 'template'])
+  return [...code.matchAll(IMPORTS)].flatMap((match) => {
+    const specifier = match[2] ?? ''
+    const to = dirname(relative('.', resolve(from, specifier)))
+    const line = text.slice(0, match.index).split('\n').length
+    return specifier.startsWith('.') && to !== from ? [{ from, to, at: `${file}:${line}` }] : []
+  })
 }
 
 /** The rule that `file` breaks by importing `specifier`, if any. */

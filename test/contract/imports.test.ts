@@ -87,12 +87,34 @@ for (const [file, text] of PASSED) {
   test(`passed in ${file}: ${text.replaceAll('\n', ' ')}`, () => assert.deepEqual(check(file, text), []))
 }
 
+test('folders that import each other in a circle are told, with every import on it', () => {
+  const found = checkAll({
+    'src/contract/index.ts': `import { a } from './base/a.ts'`,
+    'src/contract/base/a.ts': `// one\nimport type { B } from '../deep/b.ts'`,
+    'src/contract/deep/b.ts': `import { index } from '../index.ts'\nimport { other } from './other.ts'`,
+    'src/contract/deep/other.ts': '',
+    'src/cli/a.ts': `import { index } from '../contract/index.ts'`,
+  })
+  assert.deepEqual(
+    found.map((line) => line.split(',')[0]),
+    [
+      'src/contract/base/a.ts:2: src/contract/base imports src/contract/deep',
+      'src/contract/deep/b.ts:1: src/contract/deep imports src/contract',
+      'src/contract/index.ts:1: src/contract imports src/contract/base',
+    ],
+  )
+})
+
 /** What the checker says of a source tree with this one file. */
-function check(file: string, text: string): string[] {
+const check = (file: string, text: string): string[] => checkAll({ [file]: text })
+
+function checkAll(files: Readonly<Record<string, string>>): string[] {
   const tree = mkdtempSync(join(tmpdir(), 'svc-imports-'))
   try {
-    mkdirSync(join(tree, dirname(file)), { recursive: true })
-    writeFileSync(join(tree, file), text)
+    for (const [file, text] of Object.entries(files)) {
+      mkdirSync(join(tree, dirname(file)), { recursive: true })
+      writeFileSync(join(tree, file), text)
+    }
     return violations(tree)
   } finally {
     rmSync(tree, { recursive: true, force: true })
