@@ -153,7 +153,7 @@ const CASES: readonly (readonly [string, Request, string | RegExp])[] = [
       headers: { 'x-svc-request': '1' },
       security: { readOnly: true },
     },
-    '403 read_only: mutations disabled: server bound to non-localhost address',
+    '403 read_only: mutations disabled: allow_mutations is false in supervisor.toml',
   ],
   [
     'the CSRF header comes before read-only',

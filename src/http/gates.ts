@@ -206,7 +206,7 @@ function requireMutationHeader({ method, header }: GateInput): void {
 
 function refuseReadOnly({ method }: GateInput, { security }: GateDeps): void {
   if (isMutation(method) && security.readOnly) {
-    throw problem('read-only', 'mutations disabled: server bound to non-localhost address')
+    throw problem('read-only', 'mutations disabled: allow_mutations is false in supervisor.toml')
   }
 }
 

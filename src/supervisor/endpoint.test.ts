@@ -7,6 +7,7 @@ import {
   lstatSync,
   mkdirSync,
   readFileSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -70,4 +71,29 @@ test('a state directory of somebody else, or a link of his to one of ours, is re
   symlinkSync(mine, foreign)
   lchownSync(foreign, NOBODY, NOBODY)
   refused(foreign)
+})
+
+test('a file that somebody else left in the state directory is refused by name, owner and mode', asRoot, () => {
+  using home = temporaryDirectory()
+  for (const name of ['supervisor.db', 'supervisor.toml', 'supervisor.log', 'endpoint.json', 'cache', 'run']) {
+    const planted = join(home.path, name)
+    writeFileSync(planted, '')
+    chownSync(planted, NOBODY, NOBODY)
+    chmodSync(planted, 0o666)
+    assert.throws(
+      () => openHome(home.path, 0),
+      (error: unknown) =>
+        error instanceof SettingsError &&
+        error.message.startsWith(`${planted} belongs to uid 65534 (mode 666), not to uid 0`),
+    )
+    rmSync(planted)
+  }
+  openHome(home.path, 0)
+})
+
+test('a directory that everybody shares, such as /tmp, is no state directory and stays open to all', () => {
+  using home = temporaryDirectory()
+  chmodSync(home.path, 0o1777)
+  assert.throws(() => openHome(home.path, process.getuid?.()), /is shared by everybody \(mode 1777\)/)
+  assert.equal(lstatSync(home.path).mode & 0o7777, 0o1777)
 })

@@ -1,6 +1,6 @@
 /** The state directory: made where it is missing, refused where somebody else could have a hand in it. */
-import { chmodSync, existsSync, lstatSync, mkdirSync, type Stats, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, type Stats, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { SettingsError } from './settings.ts'
 
 /** `uid`: ours; undefined where the system has none. */
@@ -14,7 +14,26 @@ export function openHome(home: string, uid: number | undefined): void {
   refuseForeign(home, lstatSync(home), uid)
   const found = statSync(home)
   refuseForeign(home, found, uid)
+  // One like /tmp is everybody's on purpose: closing it would take it from the whole machine.
+  if ((found.mode & STICKY) !== 0)
+    throw new SettingsError(
+      `the state directory ${home} is shared by everybody (mode ${(found.mode & 0o7777).toString(8)}); choose another with --home`,
+    )
   if (found.isDirectory() && (found.mode & 0o077) !== 0) chmodSync(home, 0o700)
+  for (const name of readdirSync(home)) if (OURS.test(name)) refusePlanted(join(home, name), uid)
+}
+
+const STICKY = 0o1000
+/** What we open in it. */
+const OURS = /^(?:supervisor\.|endpoint\.json$|cache$|run$)/
+
+/** Left there by somebody else while he could: he may have it open, or know what is in it. */
+function refusePlanted(path: string, uid: number): void {
+  const { uid: owner, mode } = lstatSync(path)
+  if (owner === uid || owner === 0) return
+  throw new SettingsError(
+    `${path} belongs to uid ${owner} (mode ${(mode & 0o7777).toString(8)}), not to uid ${uid} that runs this; remove it, or choose another directory with --home`,
+  )
 }
 
 function refuseForeign(home: string, { uid: owner }: Stats, uid: number): void {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -93,6 +94,17 @@ test('a number is a port or is refused with its value and the range', () => {
         )
     }),
   )
+})
+
+test('a pipe or a device in the place of supervisor.toml stops the start instead of holding it up', () => {
+  using home = temporaryDirectory()
+  const file = join(home.path, '.svc', 'supervisor.toml')
+  mkdirSync(join(home.path, '.svc'))
+  execFileSync('mkfifo', [file])
+  assert.throws(() => resolveIn(home.path), refused(/supervisor\.toml cannot be used: /))
+  rmSync(file)
+  symlinkSync('/dev/zero', file)
+  assert.throws(() => resolveIn(home.path), refused(/supervisor\.toml cannot be used: /))
 })
 
 test('a value that cannot be used stops the start with its name', () => {

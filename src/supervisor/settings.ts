@@ -1,9 +1,9 @@
 /** Settings of the supervisor, resolved once: flag › environment › supervisor.toml › default (style R12). */
-import { existsSync, readFileSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parseDurationMs } from '../contract/base/durations.ts'
 import { IssueList, nearestHint } from '../files/issues.ts'
+import { readRegular } from '../files/read.ts'
 import { type ConfigNode, emptyTable, placeOf, plainOf, readToml, type TableNode, tableOf } from '../files/toml.ts'
 import type { Retention } from '../kernel/event-log.ts'
 import { LOG_LEVELS, type LogLevel } from '../kernel/log.ts'
@@ -164,10 +164,20 @@ const SUPERVISOR_KEYS = {
 } as const satisfies Record<string, Kind>
 const RETENTION_KEYS = { max_age: 'duration', max_bytes: 'number' } as const satisfies Record<string, Kind>
 
+/** A pipe or a device that somebody put there would hold up the start for ever. */
+function readBounded(path: string): Buffer | undefined {
+  try {
+    return readRegular(path)
+  } catch (error) {
+    throw new SettingsError(`${path} cannot be used: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
 function readFile(path: string): FileSettings {
-  if (!existsSync(path)) return {}
+  const bytes = readBounded(path)
+  if (bytes === undefined) return {}
   const issues = new IssueList()
-  const root = readToml(readFileSync(path, 'utf8'), FILE, 'site', issues) ?? emptyTable()
+  const root = readToml(bytes.toString('utf8'), FILE, 'site', issues) ?? emptyTable()
   const supervisor = read(root, 'supervisor', SUPERVISOR_KEYS, issues)
   const events = tableOf(root, 'events') ?? emptyTable()
   const retention = read(events, 'retention', RETENTION_KEYS, issues)

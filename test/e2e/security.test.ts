@@ -95,7 +95,7 @@ for (const [bind, names] of BINDS) {
 
 test('a server with allow_mutations = false answers reads and refuses every mutation', async () => {
   await using running = await run({ toml: '[supervisor]\nallow_mutations = false\n' })
-  const detail = 'read_only: mutations disabled: server bound to non-localhost address'
+  const detail = 'read_only: mutations disabled: allow_mutations is false in supervisor.toml'
   for (const { method, path } of OPERATIONS) {
     if (method === 'GET') continue
     assertProblem(await running.api.call(method, path.replaceAll(/\{\w+\}/g, 'x'), { body: {} }), 'read-only', detail)

@@ -82,7 +82,7 @@ function refusalsOfMutation(operation: Operation, id: OperationId): Scenario[] {
     }),
     scenario(id, 'read-only', async ({ readOnly }) => {
       const answer = await readOnly.api.call(method, path, { body: {} })
-      assertProblem(answer, 'read-only', 'read_only: mutations disabled: server bound to non-localhost address')
+      assertProblem(answer, 'read-only', 'read_only: mutations disabled: allow_mutations is false in supervisor.toml')
       return answer
     }),
     scenario(id, 'payload-too-large', async ({ main }) => {
