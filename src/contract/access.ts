@@ -59,6 +59,21 @@ const BY_OPERATION: { readonly [id in OperationId]?: Access } = {
   'set-session-permission-mode': 'answer',
   'attach-session': 'answer',
 }
+/** Fields of bodies that say who speaks: an agent can only name itself there. */
+const SPEAKERS: { readonly [id in OperationId]?: readonly string[] } = {
+  'emit-event': ['actor'],
+  'add-bead-comment': ['author'],
+  'claim-bead': ['assignee', 'session_id', 'session_name'],
+  'claim-hook': ['agent', 'session_id', 'session_name'],
+  'heartbeat-bead': ['assignee'],
+  'release-bead': ['assignee'],
+}
+const speakers: ReadonlyMap<string, readonly string[]> = new Map(Object.entries(SPEAKERS))
+/** Where who says nothing about himself is named all the same. */
+const SIGNED: ReadonlyMap<string, string> = new Map([['add-bead-comment', 'author']])
+
+export const speakersOf = ({ id }: Operation) => ({ fields: speakers.get(id) ?? [], signed: SIGNED.get(id) })
+
 const declared: ReadonlyMap<string, Access> = new Map(Object.entries(BY_OPERATION))
 
 export function accessOf({ id, path, method, family }: Operation): Access {

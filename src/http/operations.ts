@@ -4,6 +4,7 @@ import { REQUEST_HEADERS, type RequestHeader } from '../contract/base/headers.ts
 import { type Answered, isMutation, type Operation } from '../contract/base/operation.ts'
 import type { AnyOperation } from '../contract/index.ts'
 import type { Call, Handler, Reply, StreamHandler } from '../kernel/call.ts'
+import { spokenBy } from '../kernel/caller.ts'
 import type { Feed } from '../kernel/feed.ts'
 import { fingerprintOf, type IdempotencyClaim } from '../kernel/idempotency.ts'
 import { problem } from '../kernel/problem.ts'
@@ -70,7 +71,7 @@ export function readInput(
   if (operation.query !== undefined && (search !== '' || operation.query.required !== undefined))
     validate(operation.query, query, 'query')
   checkHeaders(operation, exchange)
-  const body = sent instanceof RequestLines ? sent : readJsonBody(operation, sent)
+  const body = sent instanceof RequestLines ? sent : spokenBy(exchange.caller, operation, readJsonBody(operation, sent))
   return new HttpCall(operation, exchange, { params: withOneName(operation, params), query, body }, signals)
 }
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ACCESS, type Access, AGENT_APIS, type AgentApi, accessOf } from '../contract/access.ts'
+import { ACCESS, type Access, AGENT_APIS, type AgentApi, accessOf, speakersOf } from '../contract/access.ts'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import { OPERATIONS } from '../contract/index.ts'
-import { type Agent, actorOf, type Caller, nameOf, OWNER, refusalOf, STRANGER } from './caller.ts'
+import { type Agent, type Caller, OWNER, refusalOf, STRANGER, spokenBy } from './caller.ts'
 import { Problem } from './problem.ts'
 
 const operations: readonly Operation[] = OPERATIONS
@@ -16,6 +16,7 @@ const agent = (api: AgentApi): Agent => ({
   name: 'worker',
   api,
   isSelf: (handle) => handle === SELF || handle === 'me',
+  goesBy: (name) => name === 'worker' || name === 'me',
 })
 const token = (role: 'admin' | 'viewer', city?: string): Caller => ({ kind: 'token', role, city })
 
@@ -100,20 +101,38 @@ test('what a new operation needs is the most that its place can mean, until some
   for (const access of operations.map(accessOf)) assert.ok(access in ACCESS)
 })
 
-test('an agent acts under its own name, whatever it says', () => {
+test('an agent speaks for nobody else, and signs what it says', () => {
   const worker = agent('work')
-  assert.equal(actorOf(worker), 'worker')
-  assert.equal(actorOf(OWNER), 'api')
-  assert.equal(nameOf(worker, 'body.actor', undefined), 'worker')
-  assert.equal(nameOf(worker, 'body.actor', 'worker'), 'worker')
-  assert.equal(nameOf(worker, 'body.actor', 'me'), 'worker')
-  assert.throws(
-    () => nameOf(worker, 'body.actor', 'human'),
-    (error: unknown) =>
-      error instanceof Problem && /^forbidden: body\.actor: .* cannot act as human/.test(error.detail),
-  )
-  for (const caller of [OWNER, STRANGER, token('admin')]) {
-    assert.equal(nameOf(caller, 'body.actor', 'anybody'), 'anybody')
-    assert.equal(nameOf(caller, 'body.actor', undefined), undefined)
+  const as = (id: string, caller: Caller, body: unknown) => {
+    const operation = operations.find((one) => one.id === id)
+    assert.ok(operation)
+    return spokenBy(caller, operation, body)
   }
+  assert.deepEqual(as('add-bead-comment', worker, { text: 'x' }), { text: 'x', author: 'worker' })
+  assert.deepEqual(as('add-bead-comment', worker, { text: 'x', author: 'me' }), { text: 'x', author: 'me' })
+  assert.deepEqual(as('release-bead', worker, undefined), undefined)
+  for (const [id, field] of [
+    ['emit-event', 'actor'],
+    ['add-bead-comment', 'author'],
+    ['claim-bead', 'assignee'],
+    ['claim-bead', 'session_id'],
+    ['claim-hook', 'agent'],
+    ['heartbeat-bead', 'assignee'],
+    ['release-bead', 'assignee'],
+  ] as const) {
+    assert.deepEqual(as(id, worker, { [field]: 'worker', author: 'worker' }), { [field]: 'worker', author: 'worker' })
+    assert.throws(
+      () => as(id, worker, { [field]: 'human' }),
+      (error: unknown) =>
+        error instanceof Problem && /^forbidden: body\.\w+: .* cannot speak as human/.test(error.detail),
+    )
+    for (const caller of [OWNER, STRANGER, token('admin')])
+      assert.deepEqual(as(id, caller, { [field]: 'human' }), { [field]: 'human' })
+  }
+})
+
+test('every field that says who speaks is one of its operation', () => {
+  for (const operation of operations)
+    for (const field of speakersOf(operation).fields)
+      assert.ok(field in Object(Reflect.get(operation.body ?? {}, 'properties')), `${operation.id} ${field}`)
 })

@@ -1,5 +1,5 @@
 /** Who asks, and what that lets him do (decisions 210 to 213). */
-import { type Access, type AgentApi, accessOf } from '../contract/access.ts'
+import { type Access, type AgentApi, accessOf, speakersOf } from '../contract/access.ts'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import { type Problem, problem } from './problem.ts'
 
@@ -26,6 +26,8 @@ export interface Agent {
   readonly api: AgentApi
   /** Whether a name, alias or id means this very session. */
   readonly isSelf: (handle: string) => boolean
+  /** Whether it may call itself that, also where others of its pool do. */
+  readonly goesBy: (name: string) => boolean
 }
 export type Caller = Owner | Stranger | TokenHolder | Agent
 
@@ -36,14 +38,16 @@ export const STRANGER: Stranger = { kind: 'stranger' }
 export const cityOf = (caller: Caller): string | undefined =>
   caller.kind === 'token' || caller.kind === 'agent' ? caller.city : undefined
 
-/** Who does what a request asks for, in events and on beads. */
-export const actorOf = (caller: Caller): string => (caller.kind === 'agent' ? caller.name : 'api')
-
-/** The name that an agent acts under, whatever it says; other people's names are refused. */
-export function nameOf(caller: Caller, location: string, said: string | undefined): string | undefined {
-  if (caller.kind !== 'agent' || said === caller.name) return said
-  if (said === undefined || caller.isSelf(said)) return caller.name
-  throw problem('forbidden', `${location}: this token is that of ${caller.name}, who cannot act as ${said}`)
+/** A body as its caller may send it: an agent speaks for nobody else, and what it does not sign has its name. */
+export function spokenBy(caller: Caller, operation: Operation, body: unknown): unknown {
+  if (caller.kind !== 'agent' || typeof body !== 'object' || body === null) return body
+  const { fields, signed } = speakersOf(operation)
+  for (const field of fields) {
+    const said: unknown = Reflect.get(body, field)
+    if (typeof said === 'string' && !caller.goesBy(said))
+      throw problem('forbidden', `body.${field}: this token is that of ${caller.name}, who cannot speak as ${said}`)
+  }
+  return signed === undefined || signed in body ? body : { ...body, [signed]: caller.name }
 }
 
 const MAY: Readonly<Record<AgentApi | TokenHolder['role'], ReadonlySet<Access>>> = {

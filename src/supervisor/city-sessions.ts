@@ -74,6 +74,7 @@ function agentOf(city: string, session: SessionRecord, sessions: Sessions): Agen
     name: session.agent,
     api: session.access_api ?? 'work',
     isSelf: (handle) => sessions.isMeant(handle, session.id),
+    goesBy: (name) => name === session.agent || name === session.template || sessions.isMeant(name, session.id),
   }
 }
 

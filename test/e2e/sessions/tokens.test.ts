@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { at } from '../../support/document.ts'
 import { Api, eventually } from '../../support/http.ts'
 import { cityIs, run, runAgain } from '../../support/running.ts'
 import { newSessionCity, SessionApi } from '../../support/session-api.ts'
@@ -58,4 +59,111 @@ test('without a token of the server an agent has none', { timeout: 60_000 }, asy
   await using running = await run()
   const city = await newSessionCity(running, 'alpha')
   assert.equal(await tokenOf(city, await city.start()), '')
+})
+
+const AGENTS = ['worker', 'reader', 'mayor'] as const
+const AGENTS_TOML = `[[agent]]
+name = "worker"
+[[agent]]
+name = "reader"
+api = "read"
+[[agent]]
+name = "mayor"
+api = "city"
+`
+
+test('an agent works in its city, and is nobody else there or anywhere', { timeout: 120_000 }, async () => {
+  await using running = await run({ args: ['--auth'] })
+  const city = await newSessionCity(running, 'alpha', AGENTS_TOML)
+  await newSessionCity(running, 'beta')
+  const other = await city.startTalker({ alias: 'other' })
+  const started = await Promise.all(
+    AGENTS.map(async (name) => {
+      const id = await city.start({ kind: 'agent', name, runtime: 'subprocess' })
+      return { id, name, api: new Api(running.server.url, await tokenOf(city, id)) }
+    }),
+  )
+  using _ = { [Symbol.dispose]: () => started.forEach(({ api }) => api.close()) }
+  const [worker, reader, mayor] = started
+  assert.ok(worker && reader && mayor)
+  const refused = async (who: (typeof started)[number], method: string, path: string, body?: unknown) => {
+    const answer = await who.api.call(method, path, body === undefined ? {} : { body })
+    assert.equal(answer.status, 403, `${who.name}: ${method} ${path}: ${answer.text}`)
+    return String(at(answer.body, 'detail'))
+  }
+  const may = async (who: (typeof started)[number], method: string, path: string, body?: unknown) => {
+    const answer = await who.api.call(method, path, body === undefined ? {} : { body })
+    assert.ok(answer.status < 300, `${who.name}: ${method} ${path}: ${answer.text}`)
+    return answer.body
+  }
+  const alpha = '/v0/city/alpha'
+
+  for (const who of started) {
+    // Other cities are not there for it.
+    for (const path of ['', '/beads', '/events', '/sessions', '/config', '/nonsense'])
+      assert.match(await refused(who, 'GET', `/v0/city/beta${path}`), /this token is for the city alpha and no other/)
+    for (const [method, path, body] of [
+      ['POST', '/v0/city', { dir: join(running.work, 'gamma'), name: 'gamma' }],
+      ['POST', '/v0/city/beta/start', {}],
+      ['POST', '/v0/city/beta/events', { type: 'a.b', actor: who.name }],
+      ['POST', `${alpha}/unregister`, {}],
+      ['GET', '/v0/tokens', undefined],
+      ['POST', '/v0/tokens', { name: 'mine', role: 'admin' }],
+      ['GET', '/metrics', undefined],
+    ] as const)
+      await refused(who, method, path, body)
+    assert.match(await refused(who, 'GET', '/v0/events'), /its events are at \/v0\/city\/alpha\/events/)
+    const cities = at(await may(who, 'GET', '/v0/cities'), 'items')
+    assert.ok(Array.isArray(cities))
+    assert.deepEqual(
+      cities.map((one) => at(one, 'name')),
+      ['alpha'],
+    )
+    const requests = at(await may(who, 'GET', '/v0/requests?limit=1000'), 'items')
+    assert.ok(Array.isArray(requests) && requests.every((one) => at(one, 'city') === 'alpha'))
+    // Its own terminal, its own questions, its own leash.
+    for (const [method, verb, body] of [
+      ['POST', 'respond', { action: 'allow' }],
+      ['GET', 'attach', undefined],
+      ['POST', 'permission-mode', { mode: 'never' }],
+    ] as const)
+      await refused(who, method, `${alpha}/sessions/${who.id}/${verb}`, body)
+    // Of itself it may tell, of nobody else.
+    await may(who, 'POST', `${alpha}/sessions/${who.id}/heartbeat`, {})
+    await refused(who, 'POST', `${alpha}/sessions/other/heartbeat`, {})
+    await may(who, 'GET', `${alpha}/beads`)
+  }
+
+  // Work is for the worker, and under its own name.
+  const bead = String(at(await may(worker, 'POST', `${alpha}/beads`, { title: 'x' }), 'id'))
+  await refused(reader, 'POST', `${alpha}/beads`, { title: 'x' })
+  const actor = /cannot speak as human/
+  assert.match(await refused(worker, 'POST', `${alpha}/events`, { type: 'a.b', actor: 'human' }), actor)
+  assert.match(await refused(worker, 'POST', `${alpha}/beads/${bead}/claim`, { assignee: 'human' }), actor)
+  assert.match(await refused(worker, 'POST', `${alpha}/beads/${bead}/comments`, { text: 'x', author: 'human' }), actor)
+  await may(worker, 'POST', `${alpha}/events`, { type: 'a.b', actor: 'worker' })
+  await may(worker, 'POST', `${alpha}/beads/${bead}/claim`, { assignee: 'worker', session_id: worker.id })
+  const said = await may(worker, 'POST', `${alpha}/beads/${bead}/comments`, { text: 'x' })
+  assert.equal(at(said, 'author'), (await city.get(worker.id)).agent)
+  await may(worker, 'POST', `${alpha}/sessions/${reader.id}/messages`, { message: 'true' })
+  await refused(reader, 'POST', `${alpha}/sessions/${worker.id}/messages`, { message: 'true' })
+  for (const [method, path, body] of [
+    ['POST', `/sessions/${reader.id}/kill`, {}],
+    ['POST', '/sessions/other/close', {}],
+    ['POST', '/sessions', { kind: 'provider', name: 'bash' }],
+    ['GET', '/sessions/other/attach', undefined],
+    ['POST', '/sessions/other/respond', { action: 'allow' }],
+    ['PUT', '/config/files/city.toml', {}],
+    ['POST', '/packs', { source: 'builtin:core' }],
+    ['POST', '/providers', { name: 'evil' }],
+    ['POST', '/agents', { name: 'evil' }],
+    ['POST', '/stop', {}],
+  ] as const)
+    for (const who of [worker, reader]) await refused(who, method, `${alpha}${path}`, body)
+
+  // All of its city is for the one whose files say so.
+  const question = await city.ask(other)
+  await may(mayor, 'POST', `${alpha}/sessions/other/respond`, { request_id: question.request_id, action: 'allow' })
+  await may(mayor, 'POST', `${alpha}/sessions/other/close`, {})
+  await may(mayor, 'POST', `${alpha}/agents`, { name: 'helper' })
 })
