@@ -27,7 +27,8 @@ test('a token lets in who has it, to what its role and city say, until it is rev
   ])
   const [all, see, only, peek] = made.map(({ token }) => new Api(url, token))
   assert.ok(all && see && only && peek)
-  using _ = { [Symbol.dispose]: () => [all, see, only, peek].forEach((api) => api.close()) }
+  using stack = new DisposableStack()
+  for (const api of [all, see, only, peek]) stack.defer(() => api.close())
 
   const emit = (api: Api, city: string) => api.post(`/v0/city/${city}/events`, { type: 'a.b', actor: 'x' })
   assert.equal((await emit(all, 'beta')).status, 201)

@@ -47,7 +47,7 @@ async function create(context: Context, input: Input): Promise<number> {
 async function remove(context: Context, input: Input): Promise<number> {
   using limit = context.within()
   const client = await context.client()
-  const params = { id: input.required('token') }
+  const params = { id: input.required('id') }
   const { body, text } = await client.call('delete-token', { params, signal: limit.signal })
   const columns = [
     { header: 'STATUS', value: () => body.status },
@@ -79,7 +79,7 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ['token', 'delete'],
     operations: ['delete-token'],
-    arguments: [{ name: '<token>', description: 'Its name or id.', field: 'id' }],
+    arguments: [{ name: '<id>', description: 'Its name or id.' }],
     examples: [{ line: 'svcctl token delete laptop', does: 'let it in no more' }],
     run: remove,
   },

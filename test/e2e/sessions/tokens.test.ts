@@ -83,7 +83,8 @@ test('an agent works in its city, and is nobody else there or anywhere', { timeo
       return { id, name, api: new Api(running.server.url, await tokenOf(city, id)) }
     }),
   )
-  using _ = { [Symbol.dispose]: () => started.forEach(({ api }) => api.close()) }
+  using stack = new DisposableStack()
+  for (const { api } of started) stack.defer(() => api.close())
   const [worker, reader, mayor] = started
   assert.ok(worker && reader && mayor)
   const refused = async (who: (typeof started)[number], method: string, path: string, body?: unknown) => {
