@@ -27,7 +27,7 @@ export class Answer extends http.ServerResponse<IncomingMessage> {
   /** Begins anew with what every answer has. */
   identify(requestId: string): void {
     this.requestId = requestId
-    this.#collected = ['X-SVC-Request-Id', requestId, 'Vary', 'Origin']
+    this.#collected = ['X-SVC-Request-Id', requestId, 'Vary', 'Origin', 'X-Content-Type-Options', 'nosniff']
   }
 
   /** For one that is not there yet. */

@@ -5,15 +5,20 @@ import { problem } from '../kernel/problem.ts'
 import { docsAsset, docsPage, eventSchemaText, openapiText } from './docs.ts'
 import { JSON_TYPE } from './replies.ts'
 
-/** The page runs nothing but its own files, and talks to nobody but this server. */
-const PAGE_POLICY =
-  "default-src 'self'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; font-src 'self' data:; worker-src 'self' blob:"
+/**
+ * The page runs nothing but its own files, talks to nobody but this server, and stands in no frame: it sends mutations
+ * for whoever clicks, and a page around it could lead the clicks. Frames of older browsers know only the other header.
+ */
+const PAGE_HEADERS = {
+  'Content-Security-Policy':
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; font-src 'self' data:; worker-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'X-Frame-Options': 'DENY',
+}
 
 export function createDocumentHandlers() {
   const openapi: Handler<typeof getOpenapi> = () => ok(new RawBody(openapiText(), JSON_TYPE))
   const events: Handler<typeof getEventSchema> = () => ok(new RawBody(eventSchemaText(), JSON_TYPE))
-  const docs: Handler<typeof getDocs> = () =>
-    ok(new RawBody(docsPage(), 'text/html; charset=utf-8'), { 'Content-Security-Policy': PAGE_POLICY })
+  const docs: Handler<typeof getDocs> = () => ok(new RawBody(docsPage(), 'text/html; charset=utf-8'), PAGE_HEADERS)
   const asset: Handler<typeof getDocsAsset> = ({ params }) => {
     const found = docsAsset(params.asset)
     if (found === undefined) throw problem('route-not-found', `no such file: ${params.asset}`)

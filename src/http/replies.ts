@@ -110,6 +110,7 @@ export function sendProblemOnSocket(socket: Duplex, refused: Problem, requestId:
     'Content-Length': String(Buffer.byteLength(body)),
     'X-SVC-Request-Id': requestId,
     Vary: 'Origin',
+    'X-Content-Type-Options': 'nosniff',
     Connection: 'close',
     ...problemHeaders(refused),
   }

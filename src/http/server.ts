@@ -13,6 +13,7 @@ import { isMutation, type Operation } from '../contract/base/operation.ts'
 import type { ProblemCode } from '../contract/base/problems.ts'
 import { type Call, RawBody, type Reply, StreamBody } from '../kernel/call.ts'
 import type { Clock } from '../kernel/clock.ts'
+import type { Feed } from '../kernel/feed.ts'
 import { httpRequestId } from '../kernel/ids.ts'
 import type { Logger } from '../kernel/log.ts'
 import type { PeerUsers } from '../kernel/peers/peer-users.ts'
@@ -30,13 +31,13 @@ import { sendJson, sendPieces, sendProblem, sendProblemOnSocket, sendRedirect, s
 import { RequestLog, type Subject } from './request-log.ts'
 import { type Found, Router, refuseUndecodable } from './router.ts'
 import { type OpenStream, serveStream } from './sse.ts'
+import { StreamSlots } from './stream-slots.ts'
 
 // Not by `import`: that reads every export of the module, and one of them (WebSocket) loads all of undici.
 const http = process.getBuiltinModule('node:http')
 const net = process.getBuiltinModule('node:net')
 
 const DEFAULT_BODY_LIMIT = 1024 * 1024
-const MAX_STREAMS = 10_000
 const MAX_HEADER_BYTES = 64 * 1024
 const HEADERS_TIMEOUT_MS = 10_000
 const IDLE_TIMEOUT_MS = 75_000
@@ -88,6 +89,7 @@ export class HttpServer {
   readonly #signals = new CallSignals()
   readonly #log: RequestLog
   readonly #outbox: Outbox
+  readonly #slots: StreamSlots
   readonly #bodies: Bodies
   /** The answer to the newest request of each connection. */
   readonly #newest = new WeakMap<Duplex, Answer>()
@@ -95,13 +97,13 @@ export class HttpServer {
   readonly #givenUp = new WeakSet<Duplex>()
   #listening: Listening | undefined
   #inFlight = 0
-  #opening = 0
   #stopping = false
 
   constructor(deps: HttpDeps) {
     this.#deps = deps
     this.#log = new RequestLog(deps.log, deps.clock)
     this.#outbox = new Outbox(deps.clock)
+    this.#slots = new StreamSlots(deps.maxStreams)
     this.#bodies = new Bodies(deps.clock)
     this.#router = new Router(servedBy(deps), MAX_HEADER_BYTES)
     this.#gateDeps = {
@@ -114,7 +116,7 @@ export class HttpServer {
   }
 
   get streams(): number {
-    return this.#streams.size + this.#opening
+    return this.#slots.taken
   }
 
   /** Binds the port; resolves with the base address. */
@@ -276,26 +278,27 @@ export class HttpServer {
   }
 
   async #open(bound: Extract<Bound, { kind: 'stream' }>, call: Call, { request, answer }: Exchange): Promise<void> {
-    const { maxStreams = MAX_STREAMS } = this.#deps
-    if (this.streams >= maxStreams)
-      throw problem('too-many-streams', `${maxStreams} streams are open`, { retryAfterSec: 5 })
-    this.#opening++
+    const leave = this.#slots.take(request.socket.remoteAddress ?? '')
+    let feed: Feed
     try {
-      const feed = await bound.run(call)
-      if (answer.destroyed) {
-        // Gone before the first byte: the subscription must not outlive its client.
-        feed.attach({ write: () => true, end: () => {} }).detach()
-        return
-      }
-      this.#deps.metrics.streamOpened()
-      const stream = serveStream(request, answer, feed, this.#deps.clock, () => {
-        this.#deps.metrics.streamClosed()
-        this.#streams.delete(stream)
-      })
-      this.#streams.add(stream)
-    } finally {
-      this.#opening--
+      feed = await bound.run(call)
+    } catch (error) {
+      leave()
+      throw error
     }
+    if (answer.destroyed) {
+      leave()
+      // Gone before the first byte: the subscription must not outlive its client.
+      feed.attach({ write: () => true, end: () => {} }).detach()
+      return
+    }
+    this.#deps.metrics.streamOpened()
+    const stream = serveStream(request, answer, feed, this.#deps.clock, () => {
+      leave()
+      this.#deps.metrics.streamClosed()
+      this.#streams.delete(stream)
+    })
+    this.#streams.add(stream)
   }
 
   #refuse(error: unknown, exchange: Exchange): void {

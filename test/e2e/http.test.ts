@@ -363,6 +363,9 @@ describe('http', { concurrency: 4 }, () => {
       'city-not-found',
       'not_found: city not found or not running: ALPHA',
     )
+    // Overlong UTF-8 is no UTF-8: it would hide a slash or a dot from whoever looks at the bytes.
+    for (const path of ['/v0/city/%c0%af', '/docs/%c0%ae%c0%ae/x', '/v0/city/%e0%80%af', '/v0/%ed%a0%80'])
+      assertProblem(await api().get(path), 'invalid-request', /^invalid: the path cannot be decoded/)
     for (const path of ['/v0/city/%ff', '/%', '/v0/%zz', '/v0/cities?a=%ff', '/v0/city/%c3%28/events']) {
       assertProblem(await api().get(path), 'invalid-request', /^invalid: the (?:path|query string) cannot be decoded/)
     }
@@ -405,10 +408,27 @@ describe('http', { concurrency: 4 }, () => {
       'GET / HTTP/1.1\r\nHost: localhost\r\nBad Header: x\r\n\r\n',
       'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n',
       'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+      'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n',
+      'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+      'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n',
+      'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding : chunked\r\n\r\n',
+      'GET / HTTP/1.1\r\nHost: localhost\r\nX-A: 1\r\n folded\r\n\r\n',
+      'GET / HTTP/1.1\nHost: localhost\n\n',
+      'GET / HTTP/1.1\r\nHost: localhost\nX-A: 1\r\n\r\n',
+      'GET / HTTP/1.1\r\nHost: localhost\r\nX-A: a\u0000b\r\n\r\n',
+      'GET / HTTP/1.1\r\nHost: localhost\r\nX-A: a\rb\r\n\r\n',
     ]) {
       using connection = await new RawConnection(api().url).send(text)
       assertProblem(await connection.answer('GET', '/nowhere'), 'invalid-request', /^invalid: /)
       await connection.closed
+    }
+  })
+
+  test('who asks for another protocol is answered in this one', async () => {
+    for (const upgrade of ['websocket', 'h2c', 'TLS/1.0']) {
+      const head = `HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: ${upgrade}\r\n\r\n`
+      assert.equal((await raw(`GET /health ${head}`, 'GET', '/health')).status, 200, upgrade)
+      assertProblem(await raw(`GET /nowhere ${head}`, 'GET', '/nowhere'), 'route-not-found')
     }
   })
 
@@ -521,6 +541,19 @@ describe('http', { concurrency: 4 }, () => {
       assert.equal(post.headers.allow, 'GET')
     }
     assertProblem(await api().get('/', { headers: { host: 'evil.example' } }), 'host-not-allowed')
+  })
+
+  test('the page of the documents stands in no frame and loads from nowhere else, and no answer is taken for another type', async () => {
+    const { headers, text } = await api().get('/docs')
+    const policy = String(headers['content-security-policy']).split('; ')
+    for (const rule of ["default-src 'self'", "script-src 'self'", "frame-ancestors 'none'"])
+      assert.ok(policy.includes(rule), rule)
+    assert.equal(headers['x-frame-options'], 'DENY')
+    for (const [, path] of text.matchAll(/(?:src|href)="(\/docs\/[^"]+)"/g)) {
+      const file = await api().get(path ?? '')
+      assert.ok(file.bytes.length > 100, String(path))
+      assert.equal(file.headers['x-content-type-options'], 'nosniff')
+    }
   })
 
   test('a target that is a whole address is served for the host that it names, whatever the Host header says', async () => {

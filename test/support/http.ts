@@ -117,6 +117,7 @@ export function checked(
   const text = bytes.toString('utf8')
   const where = `${method} ${path.slice(0, 120)}: ${status} ${text.slice(0, 500)}`
   assert.match(String(headers['x-svc-request-id']), /^[0-9a-f]{16}$/, where)
+  assert.equal(headers['x-content-type-options'], 'nosniff', where)
   const answer = (body: unknown): Answer => {
     const seen = { operation, status, headers, text, bytes, body }
     record(method, seen)
