@@ -10,7 +10,7 @@ import { type Operation, problemsOf } from '../src/contract/base/operation.ts'
 import { PROBLEM_CODES, PROBLEMS, problemUrn } from '../src/contract/base/problems.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPES, RESERVED_PREFIXES } from '../src/contract/event-types.ts'
 import { OPERATIONS } from '../src/contract/index.ts'
-import { eventSchemaDocument, type JsonMap, openapiDocument } from '../src/contract/openapi.ts'
+import { eventSchemaDocument, type Json, type JsonMap, openapiDocument } from '../src/contract/openapi.ts'
 
 import { SESSION_SIGNALS, STATES } from '../src/modules/sessions/record/lifecycle.ts'
 
@@ -19,8 +19,8 @@ const root = resolve(import.meta.dirname, '..')
 /** Every generated file by its path from the root. */
 export function generatedFiles(): ReadonlyMap<string, string> {
   return new Map([
-    ['openapi.json', jsonText(openapiDocument(OPERATIONS, packageVersion()))],
-    ['events.json', jsonText(eventSchemaDocument())],
+    ['openapi.json', documentText(openapiDocument(OPERATIONS, packageVersion()))],
+    ['events.json', documentText(eventSchemaDocument())],
     ['docs/reference/operations.md', operationsPage()],
     ['docs/reference/problems.md', problemsPage()],
     ['docs/reference/events.md', eventsPage()],
@@ -39,7 +39,25 @@ function storedText(path: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
 
-const jsonText = (document: JsonMap): string => `${JSON.stringify(document, null, 2)}\n`
+/** A line for each operation and each component, so that the files are small and a change shows where it is. */
+function documentText(document: JsonMap): string {
+  const parts = Object.entries(document).map(([key, value]) => {
+    const levels = key === 'paths' || key === 'components' ? 2 : 1
+    return `${JSON.stringify(key)}: ${spread(value, levels)}`
+  })
+  return `{\n${parts.join(',\n')}\n}\n`
+}
+
+/** JSON whose outer levels have a line for each of their parts. */
+function spread(value: Json, levels: number): string {
+  if (levels === 0 || typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const isList = Array.isArray(value)
+  const parts = Object.entries(value).map(
+    ([key, part]) => `${isList ? '' : `${JSON.stringify(key)}: `}${spread(part, levels - 1)}`,
+  )
+  const [open, close] = isList ? '[]' : '{}'
+  return parts.length === 0 ? `${open}${close}` : `${open}\n${parts.join(',\n')}\n${close}`
+}
 
 function packageVersion(): string {
   const manifest: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))

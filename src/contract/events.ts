@@ -7,10 +7,12 @@ import {
   array,
   boolean,
   component,
+  type Fields,
   integer,
   literal,
   object,
   optional,
+  part,
   raw,
   type Schema,
   type Static,
@@ -43,65 +45,70 @@ const camel = (type: string): string =>
     .map((part) => part.slice(0, 1).toUpperCase() + part.slice(1))
     .join('')
 
-function variant(name: string, type: Schema, payload: Schema, tagged: boolean): Schema {
-  return component(name, {
-    seq: integer({
-      minimum: 1,
-      maximum: Number.MAX_SAFE_INTEGER,
-      description: 'Position in its log; gap-free.',
-    }),
-    type,
+/** What every event has, whatever its type. */
+const EventBase = part(
+  {
+    seq: integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Position in its log; gap-free.' }),
+    type: string(),
     ts: Timestamp,
     actor: string({ minLength: 1, description: 'Who did it; `supervisor` where it was the service itself.' }),
     subject: optional(string({ description: 'Id of what it is about.' })),
     message: optional(string({ description: 'For people.' })),
-    payload,
-    ...(tagged
-      ? { city: string({ description: 'Name of the city; `__supervisor__` for the supervisor itself.' }) }
-      : {}),
-  })
-}
+    payload: JsonObject,
+  },
+  { $id: 'EventBase', description: 'What every event has; `EventKind` says what is in the payload of which type.' },
+)
+
+/** Type and payload of an event of one type. */
+const kind = (name: string, type: Schema, payload: Schema) => part({ type, payload }, { $id: name })
 
 /**
- * One variant per known type and one for all custom types. The known ones are a union of their own, because only they
- * are told apart by a discriminator: OpenAPI calls every value wrong that a discriminator does not list.
+ * One kind per known type and one for all custom types. The known ones are a union of their own, because only they are
+ * told apart by a discriminator: OpenAPI calls every value wrong that a discriminator does not list.
  */
-function envelope(name: string, tagged: boolean): Schema {
-  const known = EVENT_TYPE_NAMES.map((type) =>
-    variant(`${name}${camel(type)}`, literal(type), EVENT_TYPES[type].payload, tagged),
-  )
-  const customType = raw<string>({
-    type: 'string',
-    pattern: EVENT_TYPE_PATTERN,
-    not: { enum: [...EVENT_TYPE_NAMES] },
+const KnownEvent = union(
+  EVENT_TYPE_NAMES.map((type) => kind(`${camel(type)}Event`, literal(type), EVENT_TYPES[type].payload)),
+  { $id: 'KnownEvent' },
+)
+const CustomEvent = kind(
+  'CustomEvent',
+  string({ pattern: EVENT_TYPE_PATTERN, not: { enum: EVENT_TYPE_NAMES } }),
+  JsonObject,
+)
+const EventKind = union([KnownEvent, CustomEvent], { $id: 'EventKind' })
+
+/** An envelope is the base with a kind, and says no more than they and its own fields do. */
+const envelope = <T>(name: string, own: Fields) =>
+  raw<T>({
+    $id: name,
+    allOf: [EventBase, EventKind],
+    ...part(own),
+    unevaluatedProperties: false,
   })
-  const custom = variant(`${name}Custom`, customType, JsonObject, tagged)
-  return union([union(known, { $id: `${name}Known` }), custom], { $id: name })
-}
 
 const alias = <T>(name: string, of: Schema, description: string) => raw<T>({ $id: name, anyOf: [of], description })
 
-const TypedEnvelope = envelope('TypedEventStreamEnvelope', false)
-const TypedTaggedEnvelope = envelope('TypedTaggedEventStreamEnvelope', true)
 /** The command line's list lines. */
-export const TypedEventStreamEnvelope = raw<EventEnvelope>(TypedEnvelope)
-export const TypedTaggedEventStreamEnvelope = raw<TaggedEventEnvelope>(TypedTaggedEnvelope)
+export const TypedEventStreamEnvelope = envelope<EventEnvelope>('TypedEventStreamEnvelope', {})
+export const TypedTaggedEventStreamEnvelope = envelope<TaggedEventEnvelope>('TypedTaggedEventStreamEnvelope', {
+  city: string({ description: 'Name of the city; `__supervisor__` for the supervisor itself.' }),
+})
 /** Data of the streams. */
 export const EventStreamEnvelope = alias<EventEnvelope>(
   'EventStreamEnvelope',
-  TypedEnvelope,
+  TypedEventStreamEnvelope,
   'Data of a frame of a city’s stream.',
 )
 export const TaggedEventStreamEnvelope = alias<TaggedEventEnvelope>(
   'TaggedEventStreamEnvelope',
-  TypedTaggedEnvelope,
+  TypedTaggedEventStreamEnvelope,
   'Data of a frame of the stream of all cities.',
 )
 /** Items of the lists. */
-export const WireEvent = alias<EventEnvelope>('WireEvent', TypedEnvelope, 'Item of a city’s event list.')
+export const WireEvent = alias<EventEnvelope>('WireEvent', TypedEventStreamEnvelope, 'Item of a city’s event list.')
 export const WireTaggedEvent = alias<TaggedEventEnvelope>(
   'WireTaggedEvent',
-  TypedTaggedEnvelope,
+  TypedTaggedEventStreamEnvelope,
   'Item of the event list of all cities.',
 )
 

@@ -133,24 +133,25 @@ export const raw = <Value>(keywords: Keywords): Schema<Value> => keywords
 export const optional = <S extends Schema>(schema: S): Optional<S> => ({ ...schema, [OPTIONAL]: true })
 
 /** An object with these fields and no others. */
-export const object = <F extends Fields>(fields: F, options?: ObjectOptions): ObjectSchema<F> =>
-  objectOf(fields, false, options)
+export const object = <F extends Fields>(fields: F, options?: ObjectOptions): ObjectSchema<F> => ({
+  ...part(fields),
+  additionalProperties: false,
+  ...options,
+})
 
 /** A closed object that is a component of this name in the documents. */
 export const component = <F extends Fields>(name: string, fields: F, options?: ObjectOptions): ObjectSchema<F> =>
-  objectOf(fields, false, { $id: name, ...options })
+  object(fields, { $id: name, ...options })
 
 /** An object with these fields, and whatever else. */
-export const openObject = <F extends Fields>(fields: F, options?: ObjectOptions): ObjectSchema<F> =>
-  objectOf(fields, true, options)
+export const openObject = <F extends Fields>(fields: F, options?: ObjectOptions): ObjectSchema<F> => ({
+  ...part(fields),
+  additionalProperties: true,
+  ...options,
+})
 
-function objectOf<F extends Fields>(properties: F, open: boolean, options: ObjectOptions | undefined): ObjectSchema<F> {
-  const required = Object.entries(properties).flatMap(([name, schema]) => (OPTIONAL in schema ? [] : [name]))
-  return {
-    type: 'object',
-    ...(required.length === 0 ? {} : { required }),
-    properties,
-    additionalProperties: open,
-    ...options,
-  }
+/** Some fields of an object, which says nothing of others: what they are part of can be closed. */
+export const part = <F extends Fields>(fields: F, options?: ObjectOptions): ObjectSchema<F> => {
+  const required = Object.entries(fields).flatMap(([name, schema]) => (OPTIONAL in schema ? [] : [name]))
+  return { type: 'object', ...(required.length === 0 ? {} : { required }), properties: fields, ...options }
 }
