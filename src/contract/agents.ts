@@ -267,14 +267,8 @@ export const AGENT_EVENT_TYPES = {
 export const agentOperations = [
   listAgents,
   createAgent,
-  ...qualified('agent', QualifiedName, [
-    getAgent,
-    replaceAgent,
-    patchAgent,
-    deleteAgent,
-    suspendAgent,
-    resumeAgent,
-    getAgentOutput,
-    streamAgentOutput,
-  ]),
+  ...qualified('agent', QualifiedName, [getAgent, replaceAgent, patchAgent, deleteAgent, suspendAgent, resumeAgent]),
 ] as const
+
+/** What agents say; sessions answer these. */
+export const agentOutputOperations = qualified('agent', QualifiedName, [getAgentOutput, streamAgentOutput])

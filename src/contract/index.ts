@@ -1,5 +1,5 @@
 /** The whole contract, collected. */
-import { agentOperations } from './agents.ts'
+import { agentOperations, agentOutputOperations } from './agents.ts'
 import type { Operation } from './base/operation.ts'
 import { beadOperations } from './beads.ts'
 import { cityOperations } from './cities.ts'
@@ -29,6 +29,7 @@ const operations = [
   ...beadOperations,
   ...convoyOperations,
   ...agentOperations,
+  ...agentOutputOperations,
   ...sessionOperations,
   ...providerOperations,
   ...tokenOperations,

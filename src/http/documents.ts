@@ -1,6 +1,7 @@
 /** Handlers of the contract's own documents. */
-import type { getDocs, getDocsAsset, getEventSchema, getOpenapi } from '../contract/documents.ts'
-import { type Handler, ok, RawBody } from '../kernel/call.ts'
+import { documentOperations } from '../contract/documents.ts'
+import { defineHandlers, ok, RawBody } from '../kernel/call.ts'
+import { defineFamily } from '../kernel/family.ts'
 import { problem } from '../kernel/problem.ts'
 import { docsAsset, docsPage, eventSchemaText, openapiText } from './docs.ts'
 import { JSON_TYPE } from './replies.ts'
@@ -15,14 +16,19 @@ const PAGE_HEADERS = {
   'X-Frame-Options': 'DENY',
 }
 
-export function createDocumentHandlers() {
-  const openapi: Handler<typeof getOpenapi> = () => ok(new RawBody(openapiText(), JSON_TYPE))
-  const events: Handler<typeof getEventSchema> = () => ok(new RawBody(eventSchemaText(), JSON_TYPE))
-  const docs: Handler<typeof getDocs> = () => ok(new RawBody(docsPage(), 'text/html; charset=utf-8'), PAGE_HEADERS)
-  const asset: Handler<typeof getDocsAsset> = ({ params }) => {
-    const found = docsAsset(params.asset)
-    if (found === undefined) throw problem('route-not-found', `no such file: ${params.asset}`)
-    return ok(new RawBody(found.body, found.type))
-  }
-  return { 'get-openapi': openapi, 'get-event-schema': events, 'get-docs': docs, 'get-docs-asset': asset }
-}
+const handlers = () =>
+  defineHandlers<typeof documentOperations>({
+    'get-openapi': () => ok(new RawBody(openapiText(), JSON_TYPE)),
+
+    'get-event-schema': () => ok(new RawBody(eventSchemaText(), JSON_TYPE)),
+
+    'get-docs': () => ok(new RawBody(docsPage(), 'text/html; charset=utf-8'), PAGE_HEADERS),
+
+    'get-docs-asset': ({ params }) => {
+      const found = docsAsset(params.asset)
+      if (found === undefined) throw problem('route-not-found', `no such file: ${params.asset}`)
+      return ok(new RawBody(found.body, found.type))
+    },
+  })
+
+export const documents = defineFamily({ operations: documentOperations, handlers })

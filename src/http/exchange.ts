@@ -6,7 +6,7 @@ import { type Caller, STRANGER } from '../kernel/caller.ts'
 import type { Problem } from '../kernel/problem.ts'
 import type { Answer } from './answer.ts'
 import type { ArrivingBody } from './body.ts'
-import type { GateInput } from './gates.ts'
+import type { GateInput, ResolvedCity } from './gates.ts'
 import type { Subject } from './request-log.ts'
 import { readTarget, type Target } from './target.ts'
 
@@ -22,7 +22,7 @@ export class Exchange implements GateInput, Subject {
   operation: Operation | undefined
   redirect: string | undefined
   caller: Caller = STRANGER
-  city: unknown
+  city: ResolvedCity | undefined
   /** Why it was refused, once it is. */
   refused: Problem | undefined
 

@@ -36,7 +36,7 @@ function pass({ method = 'GET', path = '/v0/cities', id, headers = {}, security 
   const deps: GateDeps = {
     security: { ...OPEN, ...security },
     routes,
-    cities: { resolve: (name) => (name === 'up' ? {} : undefined) },
+    cities: { resolve: (name) => (name === 'up' ? () => ({}) : undefined) },
     isShuttingDown: () => stopping,
   }
   const input: GateInput = {

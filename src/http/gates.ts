@@ -10,7 +10,7 @@ import type { Socket } from 'node:net'
 import { isMutation, needsRunningCity, type Operation } from '../contract/base/operation.ts'
 import { type Caller, OWNER, refusalElsewhere, refusalOf, STRANGER } from '../kernel/caller.ts'
 import type { PeerUsers } from '../kernel/peers/peer-users.ts'
-import { problem } from '../kernel/problem.ts'
+import { cityNotRunning, problem } from '../kernel/problem.ts'
 import type { Routes } from './router.ts'
 
 export interface Security {
@@ -29,9 +29,12 @@ export interface Security {
 
 /** What the surface needs to know of cities. */
 export interface CityGate {
-  /** A running city, as whatever its handlers get; undefined where it does not run. */
-  resolve(name: string): unknown
+  /** Undefined where the city does not run. */
+  resolve(name: string): ResolvedCity | undefined
 }
+
+/** What the handler of this operation gets of the city, as it is now; throws the city's 404 where it runs no longer. */
+export type ResolvedCity = (operation: Operation) => unknown
 
 export interface GateInput {
   readonly method: string
@@ -46,7 +49,7 @@ export interface GateInput {
   /** Who asks. */
   caller: Caller
   /** What the city of the path was resolved to. */
-  city: unknown
+  city: ResolvedCity | undefined
   header(name: string): string | undefined
   setHeader(name: string, value: string): void
 }
@@ -225,10 +228,7 @@ function resolveCity(input: GateInput, { cities, routes }: GateDeps): void {
   if (!registeredIsEnough && input.city === undefined) {
     // A wrong method on start, stop, restart or unregister is about the method, whatever the city does.
     if (!proxied && routes.worksWhenStopped(path) && operation === undefined) return
-    throw problem(
-      'city-not-found',
-      proxied ? 'city not found or not running' : `city not found or not running: ${name}`,
-    )
+    throw proxied ? problem('city-not-found', 'city not found or not running') : cityNotRunning(name)
   }
   if (proxied) {
     const service = decodeName(rest.split('/')[1] ?? '')

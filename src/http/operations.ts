@@ -1,9 +1,8 @@
 /** Binds every operation of the contract to its handler; the server does not start where the two disagree. */
 import type { ServerResponse } from 'node:http'
 import { REQUEST_HEADERS, type RequestHeader } from '../contract/base/headers.ts'
-import { type Answered, isMutation, type Operation } from '../contract/base/operation.ts'
-import type { AnyOperation } from '../contract/index.ts'
-import type { Call, Handler, Reply, StreamHandler } from '../kernel/call.ts'
+import { isMutation, type Operation } from '../contract/base/operation.ts'
+import type { Call, Reply } from '../kernel/call.ts'
 import { spokenBy } from '../kernel/caller.ts'
 import type { Feed } from '../kernel/feed.ts'
 import { fingerprintOf, type IdempotencyClaim } from '../kernel/idempotency.ts'
@@ -12,16 +11,6 @@ import { parseJson } from './body.ts'
 import type { Exchange } from './exchange.ts'
 import { noLines, RequestLines } from './lines.ts'
 import { parseQuery, validate } from './validation.ts'
-
-/** Streams (their success has no body of its own) have feeds, everything else replies. */
-export type HandlerOf<O extends Operation> = O extends { readonly frames: readonly object[] }
-  ? StreamHandler<O>
-  : Handler<O>
-
-/** One handler per operation id, typed by the operation. */
-export type Handlers<O extends Operation = AnyOperation> = {
-  readonly [One in Answered<O> as One['id']]: HandlerOf<One>
-}
 
 type RunReply = (call: Call) => Reply | Promise<Reply>
 type RunStream = (call: Call) => Feed | Promise<Feed>
@@ -134,7 +123,7 @@ class HttpCall implements Call {
   }
 
   get city(): unknown {
-    return this.#exchange.city
+    return this.#exchange.city?.(this.operation)
   }
 
   get caller(): Call['caller'] {

@@ -1,5 +1,5 @@
 /** What a handler gets and gives, whatever carries it. The HTTP layer builds calls; modules answer them. */
-import type { BodyOf, Operation, ParamsOf, QueryOf, ReplyOf } from '../contract/base/operation.ts'
+import type { Answered, BodyOf, Operation, ParamsOf, QueryOf, ReplyOf } from '../contract/base/operation.ts'
 import type { Caller } from './caller.ts'
 import type { Feed } from './feed.ts'
 import type { IdempotencyClaim } from './idempotency.ts'
@@ -14,10 +14,13 @@ export type BodyLines = AsyncIterable<BodyLine>
 
 type InputOf<O extends Operation> = O extends { readonly bodyStream: 'ndjson' } ? BodyLines : BodyOf<O>
 
-export interface Call<O extends Operation = Operation, C = unknown> {
+export interface Call<O extends Operation = Operation, City = unknown> {
   readonly operation: O
-  /** What the city in the path was resolved to; undefined where the operation needs no running city. */
-  readonly city: C
+  /**
+   * The running city of the path, as the family of the operation sees it. Each look finds it anew: who has waited gets the
+   * city as it is now, or its 404.
+   */
+  readonly city: City
   readonly params: ParamsOf<O>
   readonly query: QueryOf<O>
   readonly body: InputOf<O>
@@ -65,10 +68,36 @@ export class StreamBody {
 type Answer<O extends Operation> = Reply<ReplyOf<O> | RawBody | StreamBody>
 
 /** Answers an operation; refuses by throwing a Problem. */
-export type Handler<O extends Operation = Operation, C = unknown> = (call: Call<O, C>) => Answer<O> | Promise<Answer<O>>
+export type Handler<O extends Operation = Operation, City = unknown> = (
+  call: Call<O, City>,
+) => Answer<O> | Promise<Answer<O>>
 
 /** Opens a stream: everything that can fail has failed before the feed is returned (style R6). */
-export type StreamHandler<O extends Operation = Operation, C = unknown> = (call: Call<O, C>) => Feed | Promise<Feed>
+export type StreamHandler<O extends Operation = Operation, City = unknown> = (
+  call: Call<O, City>,
+) => Feed | Promise<Feed>
+
+type HasCity = { readonly params: { readonly properties: { readonly cityName: unknown } } }
+/** Operations on a city that may be stopped have no running one to see. */
+type CityIn<O extends Operation, City> = O extends { readonly city: 'registered' }
+  ? undefined
+  : O extends HasCity
+    ? City
+    : undefined
+
+type HandlerOf<O extends Operation, City> = O extends { readonly frames: readonly object[] }
+  ? StreamHandler<O, City>
+  : Handler<O, City>
+
+/** A handler for each of the operations, by its id; `City` is how the family sees a running city. */
+export type Handlers<Operations extends readonly Operation[], City = undefined> = {
+  readonly [O in Answered<Operations[number]> as O['id']]: HandlerOf<O, CityIn<O, City>>
+}
+
+/** The handlers of a family: `defineHandlers<typeof beadOperations, WorkCity>({ 'list-beads': ({ query, city }) => … })`. */
+export const defineHandlers = <Operations extends readonly Operation[], City = undefined>(
+  handlers: Handlers<Operations, City>,
+): Handlers<Operations, City> => handlers
 
 export const ok = <B>(body: B, headers?: Record<string, string>): Reply<B> =>
   headers === undefined ? { status: 200, body } : { status: 200, body, headers }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
+import { createIds } from './ids.ts'
 import { Jobs } from './jobs.ts'
 import type { Logger } from './log.ts'
 import { openStore, STORE_SCHEMA } from './store.ts'
@@ -26,7 +27,7 @@ test('a request whose store was closed under it is not tried to be ended again a
     return new Promise<never>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
   }
   const job = { operation: 'config.reload', deadlineMs: 60_000, resumable: false, run } as const
-  const jobs = new Jobs({ store, clock, log, jobs: [job] })
+  const jobs = new Jobs({ city: 'alpha', ids: createIds('0'), store, clock, log, jobs: [job] })
   const request = { id: `req-${'0'.repeat(24)}`, operation: 'config.reload', city: 'alpha', input: {} } as const
   await store.db.write((tx) => jobs.accept(tx, { ...request, eventCursor: '0' }))
   await begun.promise

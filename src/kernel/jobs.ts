@@ -5,9 +5,13 @@
  * J2  The last write of a job commits its result and its terminal event together.
  * J3  Every job has a deadline; one that cannot be resumed after a crash ends as `interrupted`.
  */
+import type { AsyncAcceptedResponse } from '../contract/base/accepted.ts'
 import type { RequestOperation } from '../contract/event-types.ts'
+import { accepted, type Reply } from './call.ts'
 import type { Clock } from './clock.ts'
 import type { Tx } from './database.ts'
+import type { IdempotencyClaim } from './idempotency.ts'
+import type { Ids } from './ids.ts'
 import type { Logger } from './log.ts'
 import { Problem } from './problem.ts'
 import type { AcceptedRequest, TerminalEvent, UnfinishedRequest } from './requests.ts'
@@ -38,7 +42,25 @@ export interface Job {
   run(request: UnfinishedRequest, signal: AbortSignal): Promise<Finish>
 }
 
+/** What a 202 needs: the request, its job's input, and what is to be written with it. */
+export interface LaunchInput {
+  readonly operation: RequestOperation
+  readonly subject?: string
+  /** What the job needs to go on after a crash; never a secret. */
+  readonly input: object
+  readonly claim: IdempotencyClaim | undefined
+  /** Refuses, or changes rows, in the write that accepts. */
+  readonly check?: (tx: Tx, requestId: string) => void
+}
+
+export interface AnsweringInput<B> extends Omit<LaunchInput, 'check'> {
+  /** As `check`; and what is answered. */
+  readonly accept: (tx: Tx, accepted: AsyncAcceptedResponse) => B
+}
+
 export interface JobsDeps {
+  readonly city: string
+  readonly ids: Pick<Ids, 'requestId'>
   readonly store: Store
   readonly clock: Clock
   readonly log: Logger
@@ -52,6 +74,32 @@ export class Jobs {
 
   constructor(deps: JobsDeps) {
     this.#deps = deps
+  }
+
+  /** Accepts a request and answers its 202; the job starts with the commit. */
+  launch({ check, ...input }: LaunchInput): Promise<Reply<AsyncAcceptedResponse>> {
+    return this.launchAnswering({
+      ...input,
+      accept: (tx, body) => {
+        check?.(tx, body.request_id)
+        return body
+      },
+    })
+  }
+
+  /** The same with an answer that says more. */
+  async launchAnswering<B>({ operation, subject, input, claim, accept }: AnsweringInput<B>): Promise<Reply<B>> {
+    const { store, ids, city } = this.#deps
+    const id = ids.requestId()
+    const cursor = String(store.log.head)
+    const named = subject === undefined ? {} : { subject }
+    return store.keys.once(claim, () =>
+      store.db.write((tx) => {
+        const body = accept(tx, { request_id: id, event_cursor: cursor })
+        this.accept(tx, { id, operation, city, eventCursor: cursor, input, ...named })
+        return store.keys.remember(tx, claim, accepted(body))
+      }),
+    )
   }
 
   /** Accepts a request inside a write; its job starts when that has committed. */

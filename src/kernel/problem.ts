@@ -38,6 +38,10 @@ export function problem(code: ProblemCode, sentence: string, options: ProblemOpt
   return new Problem(code, sentence, options)
 }
 
+/** What everything below a city answers that does not run. */
+export const cityNotRunning = (name: string): Problem =>
+  problem('city-not-found', `city not found or not running: ${name}`)
+
 /** A 422 about one field. */
 export function invalidField(location: string, message: string, value?: unknown): Problem {
   const detail: ErrorDetail = value === undefined ? { location, message } : { location, message, value }

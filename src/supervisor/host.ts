@@ -1,20 +1,21 @@
-/** Can this host run a city: hard dependencies and the provider, before anything is written (spec §4, sheet 01 §6.3). */
-import { invalidField, problem } from '../kernel/problem.ts'
-import type { Readiness } from '../modules/health/readiness.ts'
+/** What all cities of this supervisor share. */
+import { findBinary } from '../kernel/processes.ts'
+import { Programs } from '../modules/agents/programs.ts'
+import type { Lookup } from '../modules/packs/fence.ts'
+import { GitFacts } from '../modules/rigs/git-facts.ts'
+import { openPackHost } from './views/packs.ts'
+import { openRigClones } from './views/rig-clones.ts'
+import type { Host } from './views/running.ts'
 
-/** `provider` undefined: the city has a start command of its own, which nobody can probe. */
-export async function checkHost(
-  provider: string | undefined,
-  readiness: Pick<Readiness, 'checkHost' | 'providerProblem'>,
-  isKnown: (name: string) => boolean,
-  signal: AbortSignal,
-): Promise<void> {
-  if (provider !== undefined && !isKnown(provider)) throw invalidField('body.provider', 'invalid provider', provider)
-  const missing = await readiness.checkHost({}, signal)
-  if (missing.length > 0) {
-    const names = missing.map(({ location }) => location.replace(/^host\./, '')).join(', ')
-    throw problem('missing-dependency', `the host lacks ${names}`, { errors: [...missing], retryAfterSec: 60 })
+type Given = Omit<Host, 'packs' | 'clones' | 'git' | 'programs'>
+
+export function openHost(given: Given, lookup: Lookup | undefined): Host {
+  const { clock, env } = given
+  return {
+    ...given,
+    packs: openPackHost(given, lookup),
+    clones: openRigClones(given),
+    git: new GitFacts({ clock, env }),
+    programs: new Programs(clock, (command) => findBinary(command, env)),
   }
-  const notReady = provider === undefined ? undefined : await readiness.providerProblem(provider, signal)
-  if (notReady !== undefined) throw notReady
 }

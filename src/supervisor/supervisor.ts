@@ -5,67 +5,39 @@
 import { join } from 'node:path'
 import { SUPERVISOR_SOURCE } from '../contract/base/names.ts'
 import { OPERATIONS } from '../contract/index.ts'
-import { diskFiles } from '../files/files.ts'
-import { createDocumentHandlers } from '../http/documents.ts'
-import type { Handlers } from '../http/operations.ts'
+import type { CityGate } from '../http/gates.ts'
 import { HttpServer } from '../http/server.ts'
 import { cityFraming, supervisorFraming } from '../http/sse.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
-import type { Migrations, StoreWatch } from '../kernel/database.ts'
+import type { StoreWatch } from '../kernel/database.ts'
 import { createIds, randomHex, ulid } from '../kernel/ids.ts'
 import { type Logger, openLog } from '../kernel/log.ts'
 import { openSocketTable, PeerUsers } from '../kernel/peers/peer-users.ts'
 import type { SocketTable } from '../kernel/peers/sockets.ts'
-import { REACTIONS_SCHEMA } from '../kernel/reactions.ts'
-import { openStore, readMeta, STORE_SCHEMA, type Store } from '../kernel/store.ts'
+import { openStore, readMeta, type Store } from '../kernel/store.ts'
 import { MergedLog } from '../kernel/streams/merged-log.ts'
-import { BEADS_SCHEMA } from '../modules/beads/store/schema.ts'
 import { isStarting } from '../modules/cities/city.ts'
-import { CITY_MIGRATIONS } from '../modules/cities/city-store.ts'
-import { createCityHandlers } from '../modules/cities/handlers.ts'
-import { REGISTRY_SCHEMA, Registry } from '../modules/cities/registry.ts'
+import { Registry } from '../modules/cities/registry.ts'
 import { Cities } from '../modules/cities/service.ts'
-import { CONFIG_SCHEMA } from '../modules/config/edit/transaction.ts'
-import { createConfigHandlers, reloadJob } from '../modules/config/handlers.ts'
-import { CONVOYS_SCHEMA } from '../modules/convoys/schema.ts'
-import { createEventHandlers } from '../modules/events/handlers.ts'
-import { createHealthHandlers } from '../modules/health/handlers.ts'
+import { config } from '../modules/config/family.ts'
 import { createMetrics } from '../modules/health/metrics.ts'
 import { createProbes, type Probe } from '../modules/health/probes.ts'
 import { createReadiness } from '../modules/health/readiness.ts'
 import { watchLoopDelay } from '../modules/health/vitals.ts'
 import type { Lookup } from '../modules/packs/fence.ts'
 import { isPreset, probeTargets } from '../modules/providers/presets.ts'
-import { createRequestHandlers } from '../modules/requests/handlers.ts'
-import { SESSIONS_SCHEMA } from '../modules/sessions/record/schema.ts'
-import { createTokenHandlers } from '../modules/tokens/handlers.ts'
-import { TOKENS_SCHEMA, Tokens } from '../modules/tokens/tokens.ts'
+import { Tokens } from '../modules/tokens/tokens.ts'
 import { readStat } from '../runtimes/process/process-identity.ts'
-import { createCityAgentHandlers } from './city-agents.ts'
-import { BUILTIN_PACKS, CityConfigs } from './city-config.ts'
-import { CityJobs } from './city-jobs.ts'
-import { CityObjects } from './city-objects.ts'
-import { CityPacks } from './city-packs.ts'
-import { CityReactions } from './city-reactions.ts'
-import { CitySessions } from './city-sessions.ts'
-import { CityTranscripts } from './city-transcripts.ts'
-import { CityWork } from './city-work.ts'
+import { RunningCity } from './city.ts'
 import { removeEndpoint, writeEndpoint } from './endpoint.ts'
+import { CITY_SCHEMA, FAMILIES, SUPERVISOR_MIGRATIONS } from './families.ts'
 import { openHome } from './home.ts'
-import { checkHost } from './host.ts'
-import { openRigClones } from './rig-clones.ts'
+import { openHost } from './host.ts'
 import type { Settings } from './settings.ts'
-
-/** What every city's store is made of; families append theirs. */
-export const CITY_SCHEMA: Migrations = [
-  ...CITY_MIGRATIONS,
-  CONFIG_SCHEMA,
-  BEADS_SCHEMA,
-  CONVOYS_SCHEMA,
-  REACTIONS_SCHEMA,
-  SESSIONS_SCHEMA,
-]
-export const SUPERVISOR_MIGRATIONS: Migrations = [`${STORE_SCHEMA}${REGISTRY_SCHEMA}`, TOKENS_SCHEMA]
+import { checkHost } from './views/host-check.ts'
+import type { Service } from './views/running.ts'
+import { agentWith } from './views/sessions.ts'
+import { nameFromFiles } from './views/settings.ts'
 
 export interface SupervisorDeps {
   readonly settings: Settings
@@ -127,79 +99,22 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     previousUid: undefined,
   })
   const readiness = createReadiness({ clock, probes: deps.probes ?? createProbes(probeTargets(env), { env }) })
-  const ids = createIds(hostId)
-  const packs = new CityPacks({
-    home: settings.home,
-    allowedHosts: settings.allowedPackHosts,
-    builtins: BUILTIN_PACKS,
-    env,
-    clock,
-    log,
-    lookup: deps.lookup,
-  })
-  const configs = new CityConfigs({
-    clock,
-    log,
-    retention: settings.retention,
-    resolvePack: (files, dir) => packs.resolver(files, dir),
-    restarts: (name, drift) => sessions.restarted(name, drift),
-  })
-  const objects = new CityObjects({
-    clock,
-    env,
-    clones: openRigClones(deps),
-    config: (name) => configs.of(name),
-    sessions: (name) => sessions.ofRigs(name),
-    openBeads: (name, rig) => work.openBeadsOfRig(name, rig),
-  })
-  const work = new CityWork({
-    clock,
-    log,
-    config: (name) => configs.of(name),
-    people: (name) => sessions.people(name),
-    sessionEnded: (name, id) => sessions.ended(name, id),
-    sessionLives: (name, id) => sessions.lives(name, id),
-  })
-  const sessions = new CitySessions({
-    clock,
-    log,
-    ids,
-    random: deps.random,
-    env,
-    home: settings.home,
-    auth: settings.auth,
-    config: (name) => configs.of(name),
-    work,
-    insight: (name) => transcripts.insights(name),
-  })
-  const transcripts: CityTranscripts = new CityTranscripts({
-    clock,
-    log,
-    userHome: deps.userHome,
-    sessions: (name) => sessions.of(name),
-    agents: (name) => configs.of(name).current().agents,
-  })
-  const jobs = new CityJobs({
-    clock,
-    log,
-    ids,
-    jobsOf: (city) => [
-      reloadJob(configs.of(city.name), city.name),
-      ...packs.jobs(city),
-      ...objects.jobs(city),
-      ...sessions.jobs(city),
-    ],
-  })
-  configs.onChange((city, { config }) => packs.follow(city, config))
-  configs.onChange((_city, { config }) => objects.follow(config))
-  configs.onChange(({ name }, { soft }) => sessions.reconfigured(name, soft))
-  const reactions = new CityReactions({
-    clock,
-    log,
-    reactionsOf: ({ name }) => work.reactions(name),
-    skipped: metrics.reactionSkipped,
-  })
-  const cities = new Cities({
+  const host = openHost(
+    {
+      settings,
+      clock,
+      env,
+      log,
+      metrics,
+      version,
+      userHome: deps.userHome,
+      random: deps.random,
+      ids: createIds(hostId),
+    },
+    deps.lookup,
+  )
+  const { ids } = host
+  const cities = new Cities<RunningCity>({
     supervisor: store,
     registry: new Registry(store),
     merged,
@@ -213,23 +128,10 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     retention: settings.retention,
     migrations: CITY_SCHEMA,
     watch,
-    openConfig: async (city, cityStore) => {
-      await packs.verify(city)
-      try {
-        return await configs.open(city, cityStore)
-      } catch (error) {
-        // A checkout on a new machine: its packs are not there yet, and nobody can ask a city that is not running for them.
-        if (!(await packs.prepareStart(city))) throw error
-        return configs.open(city, cityStore)
-      }
-    },
-    closeConfig: (city) => configs.close(city),
-    inspectConfig: (city) => configs.inspect(city),
-    nameFromFiles: (directory) => configs.name(directory),
+    open: (city) => new RunningCity(city, host, FAMILIES, (settings) => cities.observe(city, settings)),
+    inspect: (run) => void config.find(run)?.config.lookAgain(),
+    nameFromFiles: (directory) => nameFromFiles(host.packs, directory),
     checkHost: (provider, signal) => checkHost(provider, readiness, isPreset, signal),
-    // Stopped in the opposite order: agents end before what they and their callers rely on.
-    hooks: [packs.hook, work.hook, objects.hook, jobs.hook, reactions.hook, sessions.adopting, sessions.starting],
-    sessionsStopped: (name) => sessions.stoppedIn(name),
   })
   await cities.boot()
 
@@ -238,68 +140,21 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   let draining = false
   const users = settings.auth ? undefined : peerUsers(settings, deps.sockets)
   const tokens = new Tokens({ store, clock, random: randomHex })
-  const handlers: Handlers = {
-    ...createCityHandlers({
-      cities,
-      supervisor: store,
-      clock,
-      version,
-      work: (name) => work.counts(name),
-      activity: (name) => sessions.activity(name),
-      initializer: deps.withInitializer === false ? undefined : cities,
-    }),
-    ...createEventHandlers({ merged, clock, city: (name) => cities.running(name) }),
-    ...createRequestHandlers({
-      ledgers: () => [
-        { name: SUPERVISOR_SOURCE, requests: store.requests },
-        ...cities.all().map((city) => ({ name: city.name, requests: city.store?.requests })),
-      ],
-    }),
-    ...createHealthHandlers({
-      clock,
-      version,
-      startedAtMonotonic: startedAt,
-      readiness,
-      metrics,
-      vitals: {
-        eventLoopMs: () => loopDelay.read(),
-        reconcilerAgeMs: () => Math.max(cities.patrolAgeMs, sessions.patrolAgeMs),
-        logLagMs: () => Math.max(store.db.waitingMs, ...cities.all().map((city) => city.store?.db.waitingMs ?? 0)),
-        storageFault: () => storageFault(store, cities),
-      },
-      cities: { counts: () => countCities(cities) },
-      draining: () => draining,
-      callers: settings.auth ? 'token' : users === undefined ? 'machine' : 'owner',
-    }),
-    ...createConfigHandlers({
-      clock,
-      city: (name) => cities.running(name),
-      config: (name) => configs.of(name),
-      jobs,
-      loadOptions: (dir) => configs.loadOptions(diskFiles(), dir),
-      apiUrl: () => url,
-    }),
-    ...packs.handlers(
-      { config: (name) => configs.of(name), head: (name) => cities.running(name).store.log.head },
-      (city, request) => jobs.launch(city, request),
-    ),
-    ...objects.handlers(
-      (name) => cities.running(name),
-      (name, request) => jobs.launch(name, request),
-    ),
-    ...work.handlers((name) => cities.running(name)),
-    ...sessions.handlers(
-      (name) => cities.running(name),
-      (name, request) => jobs.launchAnswering(name, request),
-    ),
-    ...transcripts.handlers((name) => cities.running(name)),
-    ...createCityAgentHandlers(
-      { clock, env, config: (name) => configs.of(name), sessions: (name) => sessions.of(name) },
-      (name) => cities.running(name),
-    ),
-    ...createTokenHandlers(tokens),
-    ...createDocumentHandlers(),
+  const service: Service = {
+    ...host,
+    store,
+    merged,
+    cities,
+    readiness,
+    withInitializer: deps.withInitializer !== false,
+    url: () => url,
+    startedAt,
+    eventLoopMs: () => loopDelay.read(),
+    draining: () => draining,
+    callers: settings.auth ? 'token' : users === undefined ? 'machine' : 'owner',
+    tokens,
   }
+  const handlers = Object.fromEntries(FAMILIES.flatMap((family) => Object.entries(family.handlers(service))))
   const token = settings.auth ? randomHex(32) : undefined
   const http = new HttpServer({
     operations: OPERATIONS,
@@ -309,11 +164,11 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       allowedOrigins: settings.allowedOrigins,
       token,
       holderOf: (given) =>
-        tokens.holder(given) ?? sessions.holder(given) ?? (cities.all().some(isStarting) ? null : undefined),
+        tokens.holder(given) ?? agentWith(cities.runs(), given) ?? (cities.all().some(isStarting) ? null : undefined),
       users,
       readOnly: !settings.allowMutations,
     },
-    cities,
+    cities: cityGate(cities),
     clock,
     log,
     metrics: metrics.http,
@@ -344,14 +199,9 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       removeEndpoint(settings.home)
       await noteShutdown(store, signal, log)
       await http.close()
-      packs.close()
-      await jobs.closeAll()
-      await sessions.release()
-      await reactions.closeAll()
-      objects.close()
-      work.close()
-      await configs.closeAll()
+      host.packs.close()
       await cities.close()
+      host.git.close()
       await readiness[Symbol.asyncDispose]()
       loopDelay[Symbol.dispose]()
       await setMeta(store, 'clean_exit', 'true').catch((error: unknown) =>
@@ -368,6 +218,14 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
 function peerUsers({ allowedUids }: Settings, table = openSocketTable()): PeerUsers | undefined {
   const uid = process.getuid?.()
   return table === undefined || uid === undefined ? undefined : new PeerUsers({ table, uid, allowed: allowedUids })
+}
+
+/** Finds the city of a request anew at each look: who has waited gets it as it is now. */
+function cityGate(cities: Cities<RunningCity>): CityGate {
+  const families = new Map(FAMILIES.flatMap((family) => family.operations.map(({ id }) => [id, family] as const)))
+  return {
+    resolve: (name) => (cities.isRunning(name) ? ({ id }) => families.get(id)?.seen(cities.running(name)) : undefined),
+  }
 }
 
 /** The first event of every start, in the same transaction as what it says about the one before. */
@@ -408,23 +266,8 @@ async function setMeta(store: Store, key: string, value: string): Promise<void> 
   })
 }
 
-function storageFault(store: Store, cities: Cities): string | undefined {
-  const own = store.db.failure === undefined ? [] : [`supervisor: ${store.db.failure}`]
-  const faults = [...own, ...cities.storageFailures()]
-  return faults.length === 0 ? undefined : faults.join('; ')
-}
-
-function countCities(cities: Cities) {
-  const states = cities.all().map(({ state }) => state)
-  return {
-    total: states.length,
-    running: states.filter((state) => state === 'running').length,
-    failed: states.filter((state) => state === 'init_failed').length,
-  }
-}
-
 /** By the names of their logs. */
-const openStores = (supervisor: Store, cities: Cities): readonly (readonly [string, Store])[] => [
+const openStores = (supervisor: Store, cities: Pick<Cities, 'all'>): readonly (readonly [string, Store])[] => [
   [SUPERVISOR_SOURCE, supervisor],
   ...cities.all().flatMap(({ name, store }) => (store === undefined ? [] : [[name, store] as const])),
 ]

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { openStore, readMeta } from '../../src/kernel/store.ts'
 import { CITY_MIGRATIONS, readSuspension } from '../../src/modules/cities/city-store.ts'
 import { Registry } from '../../src/modules/cities/registry.ts'
-import { SUPERVISOR_MIGRATIONS } from '../../src/supervisor/supervisor.ts'
+import { SUPERVISOR_MIGRATIONS } from '../../src/supervisor/families.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { temporaryDirectory } from '../support/temporary.ts'
 

@@ -58,11 +58,10 @@ export function openDoor(): BeadDoor & Disposable {
   const fail = (entry: unknown) => assert.fail(JSON.stringify(entry))
   const log = { error: fail, warn: fail, info() {}, debug() {}, isLevelEnabled: () => false }
   const timer = new LeaseTimer({ db: store.db, claims, clock, log })
-  const deps = { city: () => city, clock }
   const bound = bindHandlers(beadOperations, {
-    ...createBeadHandlers(deps),
-    ...createBeadReadHandlers({ ...deps, sessionEnded: () => false }),
-    ...createInterchangeHandlers(deps),
+    ...createBeadHandlers(city),
+    ...createBeadReadHandlers(city),
+    ...createInterchangeHandlers(city),
   })
   const { signal } = new AbortController()
   let seen = 0

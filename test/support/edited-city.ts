@@ -5,7 +5,7 @@ import type { Clock } from '../../src/kernel/clock.ts'
 import { openStore, type Store } from '../../src/kernel/store.ts'
 import { ConfigService } from '../../src/modules/config/edit/service.ts'
 import { OPTIONS } from '../../src/modules/config/testing.ts'
-import { CITY_SCHEMA } from '../../src/supervisor/supervisor.ts'
+import { CITY_SCHEMA } from '../../src/supervisor/families.ts'
 
 const SILENT = { error() {}, warn() {}, info() {}, debug() {}, isLevelEnabled: () => false }
 

@@ -19,7 +19,7 @@ import { createAcpRuntime } from '../../src/runtimes/acp.ts'
 import { killTree, listTokens } from '../../src/runtimes/process/process-tree.ts'
 import type { Runtime } from '../../src/runtimes/process/runtime.ts'
 import { createSubprocessRuntime } from '../../src/runtimes/subprocess.ts'
-import { observeTerminal } from '../../src/supervisor/terminals.ts'
+import { observeTerminal } from '../../src/supervisor/views/terminals.ts'
 
 const WAIT_MS = 20_000
 

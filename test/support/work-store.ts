@@ -58,6 +58,7 @@ export function openWorkStore(
     beads,
     claims,
     people,
+    ended: () => false,
     config: () => CONFIG,
     async bead(id, more = {}) {
       await store.db.write((tx) => beads.insert(tx, { title: id, id, ...more }, 'test'))

@@ -1,18 +1,9 @@
 /** Handlers of the agents family: definitions in files, what is observed of them (sheet 04 §1). */
-import type {
-  AgentResponse,
-  createAgent,
-  deleteAgent,
-  getAgent,
-  listAgents,
-  patchAgent,
-  replaceAgent,
-  suspendAgent,
-} from '../../contract/agents.ts'
+import type { AgentResponse, agentOperations } from '../../contract/agents.ts'
 import type { PatchBody } from '../../contract/base/merge-patch.ts'
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import type { SessionResponse } from '../../contract/session-model.ts'
-import { type Handler, ok, type Reply } from '../../kernel/call.ts'
+import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { type Configuration, type Edited, plainTable, type TextFiles } from '../../kernel/configuration.ts'
 import { formatPageToken, parsePageToken } from '../../kernel/cursor.ts'
@@ -51,17 +42,18 @@ export interface AgentCity<View> {
 }
 
 export interface AgentHandlersDeps<View> {
-  /** The spec's 404 for a city that is not running. */
-  readonly city: (name: string) => AgentCity<View>
   readonly files: AgentFiles<View>
   readonly clock: Clock
   /** False: the program is not installed; undefined: not known yet. */
   readonly installed: (command: string) => boolean | undefined
 }
 
-interface Named {
-  readonly cityName: string
-  readonly agent: string
+/** The parts of a call about one agent. */
+interface AgentCall<View, B = unknown> {
+  readonly params: { readonly agent: string }
+  readonly city: AgentCity<View>
+  readonly body: B
+  readonly header: (name: string) => string | undefined
 }
 
 /** What a blocking read of agents waits for. */
@@ -69,97 +61,48 @@ const isRelevant = ({ type }: { readonly type: string }): boolean =>
   type.startsWith('agent.') || type.startsWith('session.') || type === 'config.reloaded'
 
 export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlersDeps<View>) {
-  const { city, files, clock } = deps
+  const { files, clock } = deps
 
-  const around = (found: AgentCity<View>, config: View, peek = false): Surroundings<View> => ({
+  const around = (city: AgentCity<View>, config: View, peek = false): Surroundings<View> => ({
     files,
     config,
-    sessions: found.sessions.open({ peek }),
-    demand: (identity) => found.sessions.demand(identity),
+    sessions: city.sessions.open({ peek }),
+    demand: (identity) => city.sessions.demand(identity),
     installed: deps.installed,
     now: clock.now(),
     observedAt: isoTime(clock.now()),
   })
 
-  const answer = (found: AgentCity<View>, config: View, identity: string, status = 200): Reply<AgentResponse> => {
-    const body = agentDetail(around(found, config), needAgent(config, identity))
-    return { status, body, headers: headers(found, body.revision) }
+  const answer = (city: AgentCity<View>, config: View, identity: string, status = 200): Reply<AgentResponse> => {
+    const body = agentDetail(around(city, config), needAgent(config, identity))
+    return { status, body, headers: headers(city, body.revision) }
   }
   const headers = ({ store }: AgentCity<View>, tag: string) => ({
     ETag: `"${tag}"`,
     'X-SVC-Index': String(store.log.head),
   })
 
-  const list: Handler<typeof listAgents> = async ({ params, query, signal }) => {
-    await waitForChange(city(params.cityName).store.log, query, clock, signal, isRelevant)
-    const found = city(params.cityName)
-    const index = String(found.store.log.head)
-    const config = found.config.current()
-    if (query.rig !== undefined && !config.rigs.some(({ name }) => name === query.rig))
-      throw problem('rig-not-found', `there is no rig ${query.rig}`)
-    const surroundings = around(found, config, query.peek === true)
-    const items = [...config.agents]
-      .sort((a, b) => (a.identity < b.identity ? -1 : 1))
-      .flatMap((agent) => agentRows(surroundings, agent))
-      .filter((row) => query.rig === undefined || row.rig === query.rig)
-      .filter((row) => query.pool === undefined || row.pool === query.pool)
-      .filter((row) => query.running === undefined || row.running === query.running)
-    const headers = { ETag: `"${config.revision}"`, 'X-SVC-Index': index }
-    return ok({ ...pageOf(items, query.cursor, query.limit || DEFAULT_LIMIT), total: items.length }, headers)
-  }
-
-  const create: Handler<typeof createAgent> = async ({ params, body, header, claim }) => {
-    const found = city(params.cityName)
-    const { name, dir = '', ...fields } = body
-    const identity = identityOf({ name, dir })
-    if (body.scope === 'rig' && dir === '' && found.config.current().rigs.length === 0)
-      throw invalidField('body.scope', 'the city has no rig that it could be in', 'rig')
-    const made = (config: View) =>
-      config.agents.find((agent) => agent.base_name === name && placed(agent, dir, body.scope))
-    const created = await found.store.keys.once(claim, async () => {
-      // Who repeats the request gets this very answer, with the time at which it was true.
-      let reply: Reply<AgentResponse> | undefined
-      const { config } = await found.config.edit({
-        ifMatch: header('if-match'),
-        actor: 'api',
-        claim,
-        reply: (outcome) => {
-          reply = answer(found, outcome.config, made(outcome.config)?.identity ?? identity, 201)
-          return reply
-        },
-        change: (edited) => addAgent(files, found.config.current(), edited, { name, dir }, plainTable(fields)),
-        events: (outcome) => [agentEvent('agent.created', made(outcome.config)?.identity ?? identity)],
-      })
-      return reply ?? answer(found, config, made(config)?.identity ?? identity, 201)
-    })
-    // A stored answer is a body without its headers.
-    return { status: created.status, body: created.body, headers: headers(found, created.body.revision) }
-  }
-
-  const get = (params: Named): Reply<AgentResponse> => {
-    const found = city(params.cityName)
-    const config = found.config.current()
-    const instance = agentInstance(around(found, config), params.agent)
-    if (instance === undefined) return answer(found, config, params.agent)
-    return ok(instance, headers(found, instance.revision))
+  const get = ({ params, city }: AgentCall<View>): Reply<AgentResponse> => {
+    const config = city.config.current()
+    const instance = agentInstance(around(city, config), params.agent)
+    if (instance === undefined) return answer(city, config, params.agent)
+    return ok(instance, headers(city, instance.revision))
   }
 
   const edit = async (
-    params: Named,
-    ifMatch: string | undefined,
+    { params, city, header }: AgentCall<View>,
     change: (edited: TextFiles, config: View, identity: string) => void,
     events: (outcome: Edited<View, void>, identity: string) => readonly EventDraft[],
   ): Promise<Reply<AgentResponse>> => {
-    const found = city(params.cityName)
     const identity = params.agent
-    const outcome = await found.config.edit({
-      ifMatch,
+    const outcome = await city.config.edit({
+      ifMatch: header('if-match'),
       etag: (config) => agentRevision(files, config, identity),
       actor: 'api',
-      change: (edited) => change(edited, found.config.current(), identity),
+      change: (edited) => change(edited, city.config.current(), identity),
       events: (result) => events(result, identity),
     })
-    return answer(found, outcome.config, identity)
+    return answer(city, outcome.config, identity)
   }
 
   const updated = ({ config, previous }: Edited<View, void>, identity: string): readonly EventDraft[] => {
@@ -170,30 +113,23 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
     return changed.length === 0 ? [] : [agentEvent('agent.updated', identity, changed)]
   }
 
-  const replace = (params: Named, body: object, ifMatch: string | undefined) =>
+  const replace = (call: AgentCall<View, object>) =>
     edit(
-      params,
-      ifMatch,
-      (edited, config, identity) => rewriteAgent(files, config, edited, identity, replacement(plainTable(body))),
+      call,
+      (edited, config, identity) => rewriteAgent(files, config, edited, identity, replacement(plainTable(call.body))),
       updated,
     )
 
-  const patch = (params: Named, body: PatchBody, ifMatch: string | undefined) =>
-    edit(
-      params,
-      ifMatch,
-      (edited, config, identity) => rewriteAgent(files, config, edited, identity, merged(body)),
-      updated,
-    )
+  const patch = (call: AgentCall<View, PatchBody>) =>
+    edit(call, (edited, config, identity) => rewriteAgent(files, config, edited, identity, merged(call.body)), updated)
 
-  const setSuspended = async (params: Named, suspended: boolean) => {
-    const found = city(params.cityName)
-    const current = found.config.current()
-    const identity = params.agent
-    if (needAgent(current, identity).suspended === suspended) return answer(found, current, identity)
+  const setSuspended = async (call: AgentCall<View>, suspended: boolean) => {
+    const { city } = call
+    const current = city.config.current()
+    const identity = call.params.agent
+    if (needAgent(current, identity).suspended === suspended) return answer(city, current, identity)
     return edit(
-      params,
-      undefined,
+      call,
       (edited, config) => writeSuspended(files, config, edited, identity, suspended),
       ({ previous, config }) =>
         needAgent(previous, identity).suspended === needAgent(config, identity).suspended
@@ -202,44 +138,80 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
     )
   }
 
-  const remove = async (params: Named, ifMatch: string | undefined) => {
-    const found = city(params.cityName)
+  const remove = async ({ params, city, header }: AgentCall<View>) => {
     const identity = params.agent
     let closed: readonly string[] = []
-    const { config } = await found.config.edit({
-      ifMatch,
+    const { config } = await city.config.edit({
+      ifMatch: header('if-match'),
       etag: (current) => agentRevision(files, current, identity),
       actor: 'api',
       referrers: (current) => files.referrers(current, identity),
-      change: (edited) => removeAgent(files, found.config.current(), edited, identity),
+      change: (edited) => removeAgent(files, city.config.current(), edited, identity),
       events: () => [agentEvent('agent.deleted', identity)],
       alsoWrite: (tx) => {
-        closed = found.sessions.closeAll(tx, identity)
+        closed = city.sessions.closeAll(tx, identity)
       },
     })
     return ok(
       { status: 'deleted' as const, name: identity, closed: [...closed], revision: config.revision },
-      headers(found, config.revision),
+      headers(city, config.revision),
     )
   }
 
-  const getOne: Handler<typeof getAgent> = ({ params }) => get(params)
-  const replaceOne: Handler<typeof replaceAgent> = ({ params, body, header }) =>
-    replace(params, body, header('if-match'))
-  const patchOne: Handler<typeof patchAgent> = ({ params, body, header }) => patch(params, body, header('if-match'))
-  const removeOne: Handler<typeof deleteAgent> = ({ params, header }) => remove(params, header('if-match'))
-  const suspendOne: Handler<typeof suspendAgent> = ({ params }) => setSuspended(params, true)
+  return defineHandlers<typeof agentOperations, AgentCity<View>>({
+    'list-agents': async (call) => {
+      const { query, signal } = call
+      await waitForChange(call.city.store.log, query, clock, signal, isRelevant)
+      const { city } = call
+      const index = String(city.store.log.head)
+      const config = city.config.current()
+      if (query.rig !== undefined && !config.rigs.some(({ name }) => name === query.rig))
+        throw problem('rig-not-found', `there is no rig ${query.rig}`)
+      const surroundings = around(city, config, query.peek === true)
+      const items = [...config.agents]
+        .sort((a, b) => (a.identity < b.identity ? -1 : 1))
+        .flatMap((agent) => agentRows(surroundings, agent))
+        .filter((row) => query.rig === undefined || row.rig === query.rig)
+        .filter((row) => query.pool === undefined || row.pool === query.pool)
+        .filter((row) => query.running === undefined || row.running === query.running)
+      const headers = { ETag: `"${config.revision}"`, 'X-SVC-Index': index }
+      return ok({ ...pageOf(items, query.cursor, query.limit || DEFAULT_LIMIT), total: items.length }, headers)
+    },
 
-  return {
-    'list-agents': list,
-    'create-agent': create,
-    'get-agent': getOne,
-    'replace-agent': replaceOne,
-    'patch-agent': patchOne,
-    'delete-agent': removeOne,
-    'suspend-agent': suspendOne,
-    'resume-agent': ({ params }: { params: Named }) => setSuspended(params, false),
-  }
+    'create-agent': async ({ body, header, claim, city }) => {
+      const { name, dir = '', ...fields } = body
+      const identity = identityOf({ name, dir })
+      if (body.scope === 'rig' && dir === '' && city.config.current().rigs.length === 0)
+        throw invalidField('body.scope', 'the city has no rig that it could be in', 'rig')
+      const made = (config: View) =>
+        config.agents.find((agent) => agent.base_name === name && placed(agent, dir, body.scope))
+      const created = await city.store.keys.once(claim, async () => {
+        // Who repeats the request gets this very answer, with the time at which it was true.
+        let reply: Reply<AgentResponse> | undefined
+        const { config } = await city.config.edit({
+          ifMatch: header('if-match'),
+          actor: 'api',
+          claim,
+          reply: (outcome) => {
+            reply = answer(city, outcome.config, made(outcome.config)?.identity ?? identity, 201)
+            return reply
+          },
+          change: (edited) => addAgent(files, city.config.current(), edited, { name, dir }, plainTable(fields)),
+          events: (outcome) => [agentEvent('agent.created', made(outcome.config)?.identity ?? identity)],
+        })
+        return reply ?? answer(city, config, made(config)?.identity ?? identity, 201)
+      })
+      // A stored answer is a body without its headers.
+      return { status: created.status, body: created.body, headers: headers(city, created.body.revision) }
+    },
+
+    'get-agent': get,
+    'replace-agent': replace,
+    'patch-agent': patch,
+    'delete-agent': remove,
+    'suspend-agent': (call) => setSuspended(call, true),
+    'resume-agent': (call) => setSuspended(call, false),
+  })
 }
 
 /** So many behind the cursor. */

@@ -1,29 +1,8 @@
 /** Handlers of the beads family: one small function per operation. Reading lists is in `read-handlers.ts`. */
 
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
-import type {
-  addBeadComment,
-  addBeadDep,
-  addBeadLabel,
-  assignBead,
-  claimBead,
-  closeBead,
-  createBead,
-  createBeadBatch,
-  deleteBead,
-  getBead,
-  getBeadGraph,
-  heartbeatBead,
-  listBeadComments,
-  listBeadDeps,
-  patchBead,
-  releaseBead,
-  removeBeadDep,
-  removeBeadLabel,
-  reopenBead,
-  routeBead,
-} from '../../contract/beads.ts'
-import { type Handler, ok, type Reply } from '../../kernel/call.ts'
+import type { beadOperations } from '../../contract/beads.ts'
+import { type Handlers, ok, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import type { Tx } from '../../kernel/database.ts'
@@ -37,16 +16,11 @@ import { createBatch } from './work/batch.ts'
 import type { WorkCity } from './work/city.ts'
 import { changeOfClose, changeOfPatch, draftOfCreate, namedByCreate, personOf } from './work/drafts.ts'
 
-export interface BeadHandlersDeps {
-  /** The spec's 404 for a city that is not running. */
-  readonly city: (name: string) => WorkCity
-  readonly clock: Clock
-}
-
 /** The parts of a call that every edit of one bead has. */
 interface EditCall {
-  readonly params: { readonly cityName: string; readonly id: string }
+  readonly params: { readonly id: string }
   readonly header: (name: string) => string | undefined
+  readonly city: WorkCity
 }
 
 const indexOf = ({ store }: WorkCity) => ({ 'X-SVC-Index': String(store.log.head) })
@@ -55,10 +29,12 @@ const headersOf = (city: WorkCity, { revision }: { readonly revision: number }) 
   ...indexOf(city),
 })
 
-export function createBeadHandlers({ city: cityOf, clock }: BeadHandlersDeps) {
+export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
   /** Changes one bead in one write, if it is the version that the caller means. */
-  const edit = async <T>({ params, header }: EditCall, change: (tx: Tx, city: WorkCity, before: BeadRecord) => T) => {
-    const city = cityOf(params.cityName)
+  const edit = async <T>(
+    { params, header, city }: EditCall,
+    change: (tx: Tx, city: WorkCity, before: BeadRecord) => T,
+  ) => {
     const result = await city.store.db.write((tx) => {
       const before = city.beads.need(params.id)
       checkPrecondition(header('if-match'), String(before.revision))
@@ -71,198 +47,174 @@ export function createBeadHandlers({ city: cityOf, clock }: BeadHandlersDeps) {
     return ok(wireBead(result), headersOf(city, result))
   }
 
-  const create: Handler<typeof createBead> = async ({ params, body, claim }) => {
-    const city = cityOf(params.cityName)
-    const { keys, db } = city.store
-    const made = await keys.once(claim, () => {
-      const draft = draftOfCreate(city, body)
-      return db.write((tx) => {
-        city.beads.assertExist(namedByCreate(body))
-        return keys.remember(tx, claim, { status: 201, body: wireBead(city.beads.insert(tx, draft, 'api')) })
-      })
-    })
-    return { ...made, headers: headersOf(city, made.body) }
-  }
-
-  const createMany: Handler<typeof createBeadBatch> = async ({ params, body, claim }) => {
-    const city = cityOf(params.cityName)
-    const { keys, db } = city.store
-    const made: Reply<{ ids: Record<string, string> }> = await keys.once(claim, () =>
-      db.write((tx) => keys.remember(tx, claim, { status: 201, body: { ids: createBatch(tx, city, body) } })),
-    )
-    return { ...made, headers: indexOf(city) }
-  }
-
-  const get: Handler<typeof getBead> = ({ params }) => {
-    const city = cityOf(params.cityName)
-    const bead = city.beads.need(params.id)
-    return ok(wireBead(bead), headersOf(city, bead))
-  }
-
-  const graph: Handler<typeof getBeadGraph> = ({ params }) => {
-    const city = cityOf(params.cityName)
-    return ok(readGraph(city.beads, city.store.db, params.rootID), indexOf(city))
-  }
-
-  const patch: Handler<typeof patchBead> = (call) =>
-    answer(
-      edit(call, (tx, city, before) => {
-        const change = changeOfPatch(city, before, call.body)
-        if (typeof change.parent === 'string') city.beads.assertExist([{ location: 'body.parent', id: change.parent }])
-        return city.beads.change(tx, before, change, 'api')
-      }),
-    )
-
-  const remove: Handler<typeof deleteBead> = async (call) => {
-    const { city, result } = await edit(call, (tx, { beads }, { id }) =>
-      beads.remove(tx, id, 'api', call.query.cascade === true),
-    )
-    return ok({ status: 'deleted', id: call.params.id, deleted: [...result] }, indexOf(city))
-  }
-
-  const close: Handler<typeof closeBead> = (call) =>
-    answer(
-      edit(call, (tx, { beads }, before) =>
-        before.status === 'closed' ? before : beads.change(tx, before, changeOfClose(call.body), 'api'),
-      ),
-    )
-
-  const reopen: Handler<typeof reopenBead> = (call) =>
-    answer(
-      edit(call, (tx, { beads }, before) => {
-        if (before.status !== 'closed')
-          throw problem('conflict-wrong-state', `${before.id} is ${before.status}: only what is closed can be reopened`)
-        return beads.change(tx, before, { status: 'open' }, 'api')
-      }),
-    )
-
-  const assign: Handler<typeof assignBead> = (call) =>
-    answer(
-      edit(call, (tx, { beads, people }, before) => {
-        const { assignee, expected_assignee: expected } = call.body
-        if (expected !== undefined && personOf(people, expected) !== before.assignee) throw notWhoHasIt(before)
-        return beads.change(tx, before, { assignee: personOf(people, assignee) }, 'api')
-      }),
-    )
-
-  const route: Handler<typeof routeBead> = async (call) => {
-    const target = call.body.target || null
-    const { city, result } = await edit(call, (tx, { beads }, before) =>
-      beads.change(tx, before, { routed_to: target }, 'api'),
-    )
-    const warnings =
-      target === null || isKnown(city, target) ? [] : [`nobody is called ${target}: it waits until somebody is`]
-    return ok({ ...wireBead(result), ...(warnings.length === 0 ? {} : { warnings }) }, headersOf(city, result))
-  }
-
-  const claim: Handler<typeof claimBead> = async (call) => {
-    const { city, result } = await edit(call, (tx, { claims }, before) => claims.claim(tx, before, call.body))
-    // Only now: the event of a claim that came too late is in the log.
-    if (!result.claimed) throw result.refusal
-    return ok({ claimed: true, bead: wireBead(result.bead) }, headersOf(city, result.bead))
-  }
-
-  const heartbeat: Handler<typeof heartbeatBead> = (call) =>
-    answer(edit(call, (tx, { claims }, before) => claims.heartbeat(tx, before, call.body?.assignee)))
-
-  const release: Handler<typeof releaseBead> = async (call) => {
-    const { city, result } = await edit(call, (tx, { claims }, before) =>
-      claims.release(tx, before, call.body?.assignee),
-    )
-    return ok({ released: true, bead: wireBead(result) }, headersOf(city, result))
-  }
-
-  const deps: Handler<typeof listBeadDeps> = ({ params, query }) => {
-    const city = cityOf(params.cityName)
-    return ok(listDeps(city.beads, city.store.db, params.id, query), indexOf(city))
-  }
-
-  const addDep: Handler<typeof addBeadDep> = (call) =>
-    answer(
-      edit(call, (tx, { beads }, before) => {
-        const { depends_on_id, type = 'blocks' } = call.body
-        beads.assertExist([{ location: 'body.depends_on_id', id: depends_on_id }])
-        return beads.change(tx, before, { add_edges: [{ depends_on_id, type }] }, 'api')
-      }),
-    )
-
-  const removeDep: Handler<typeof removeBeadDep> = (call) =>
-    answer(
-      edit(call, (tx, { beads }, before) => {
-        const edge = { depends_on_id: call.params.dependsOnId, type: call.query.type }
-        return beads.change(tx, before, { remove_edges: [edge] }, 'api')
-      }),
-    )
-
-  const addLabel: Handler<typeof addBeadLabel> = (call) =>
-    answer(
-      edit(call, (tx, { beads }, before) =>
-        beads.change(tx, before, { labels: [...before.labels, call.params.label] }, 'api'),
-      ),
-    )
-
-  const removeLabel: Handler<typeof removeBeadLabel> = (call) =>
-    answer(
-      edit(call, (tx, { beads }, before) =>
-        beads.change(tx, before, { labels: before.labels.filter((label) => label !== call.params.label) }, 'api'),
-      ),
-    )
-
-  const comments: Handler<typeof listBeadComments> = ({ params, query }) => {
-    const city = cityOf(params.cityName)
-    const { db } = city.store
-    city.beads.need(params.id)
-    const headers = indexOf(city)
-    const limit = query.limit || DEFAULT_LIMIT
-    const after = query.cursor === undefined ? undefined : parseCommentKey(params.id, query.cursor)
-    const items = listComments(db, params.id, limit + 1, after)
-    const page = items.slice(0, limit)
-    const last = page.at(-1)
-    const next =
-      items.length > limit && last !== undefined
-        ? { next_cursor: formatPageToken('comments', [params.id, Date.parse(last.created_at), last.id]) }
-        : {}
-    return ok({ items: page, total: countComments(db, params.id), ...next }, headers)
-  }
-
-  const comment: Handler<typeof addBeadComment> = async ({ params, body, claim: key }) => {
-    const city = cityOf(params.cityName)
-    const { keys, db } = city.store
-    if (body.text.trim() === '') throw invalidField('body.text', 'is blank', body.text)
-    const said = await keys.once(key, () =>
-      db.write((tx) => {
-        const bead = city.beads.need(params.id)
-        const author = body.author === undefined ? {} : { author: city.people.canonical(body.author) }
-        const made = insertComment(tx, bead.id, { text: body.text, created_at: clock.now(), ...author })
-        city.beads.change(tx, bead, { touched: ['comments'] }, made.author ?? 'api')
-        return keys.remember(tx, key, { status: 201, body: made })
-      }),
-    )
-    return { ...said, headers: indexOf(city) }
-  }
-
   return {
-    'create-bead': create,
-    'create-bead-batch': createMany,
-    'get-bead': get,
-    'get-bead-graph': graph,
-    'patch-bead': patch,
-    'delete-bead': remove,
-    'close-bead': close,
-    'reopen-bead': reopen,
-    'assign-bead': assign,
-    'route-bead': route,
-    'claim-bead': claim,
-    'heartbeat-bead': heartbeat,
-    'release-bead': release,
-    'list-bead-deps': deps,
-    'add-bead-dep': addDep,
-    'remove-bead-dep': removeDep,
-    'add-bead-label': addLabel,
-    'remove-bead-label': removeLabel,
-    'list-bead-comments': comments,
-    'add-bead-comment': comment,
-  }
+    'create-bead': async ({ body, claim, city }) => {
+      const { keys, db } = city.store
+      const made = await keys.once(claim, () => {
+        const draft = draftOfCreate(city, body)
+        return db.write((tx) => {
+          city.beads.assertExist(namedByCreate(body))
+          return keys.remember(tx, claim, { status: 201, body: wireBead(city.beads.insert(tx, draft, 'api')) })
+        })
+      })
+      return { ...made, headers: headersOf(city, made.body) }
+    },
+
+    'create-bead-batch': async ({ body, claim, city }) => {
+      const { keys, db } = city.store
+      const made: Reply<{ ids: Record<string, string> }> = await keys.once(claim, () =>
+        db.write((tx) => keys.remember(tx, claim, { status: 201, body: { ids: createBatch(tx, city, body) } })),
+      )
+      return { ...made, headers: indexOf(city) }
+    },
+
+    'get-bead': ({ params, city }) => {
+      const bead = city.beads.need(params.id)
+      return ok(wireBead(bead), headersOf(city, bead))
+    },
+
+    'get-bead-graph': ({ params, city }) => {
+      return ok(readGraph(city.beads, city.store.db, params.rootID), indexOf(city))
+    },
+
+    'patch-bead': (call) =>
+      answer(
+        edit(call, (tx, city, before) => {
+          const change = changeOfPatch(city, before, call.body)
+          if (typeof change.parent === 'string')
+            city.beads.assertExist([{ location: 'body.parent', id: change.parent }])
+          return city.beads.change(tx, before, change, 'api')
+        }),
+      ),
+
+    'delete-bead': async (call) => {
+      const { city, result } = await edit(call, (tx, { beads }, { id }) =>
+        beads.remove(tx, id, 'api', call.query.cascade === true),
+      )
+      return ok({ status: 'deleted', id: call.params.id, deleted: [...result] }, indexOf(city))
+    },
+
+    'close-bead': (call) =>
+      answer(
+        edit(call, (tx, { beads }, before) =>
+          before.status === 'closed' ? before : beads.change(tx, before, changeOfClose(call.body), 'api'),
+        ),
+      ),
+
+    'reopen-bead': (call) =>
+      answer(
+        edit(call, (tx, { beads }, before) => {
+          if (before.status !== 'closed')
+            throw problem(
+              'conflict-wrong-state',
+              `${before.id} is ${before.status}: only what is closed can be reopened`,
+            )
+          return beads.change(tx, before, { status: 'open' }, 'api')
+        }),
+      ),
+
+    'assign-bead': (call) =>
+      answer(
+        edit(call, (tx, { beads, people }, before) => {
+          const { assignee, expected_assignee: expected } = call.body
+          if (expected !== undefined && personOf(people, expected) !== before.assignee) throw notWhoHasIt(before)
+          return beads.change(tx, before, { assignee: personOf(people, assignee) }, 'api')
+        }),
+      ),
+
+    'route-bead': async (call) => {
+      const target = call.body.target || null
+      const { city, result } = await edit(call, (tx, { beads }, before) =>
+        beads.change(tx, before, { routed_to: target }, 'api'),
+      )
+      const warnings =
+        target === null || isKnown(city, target) ? [] : [`nobody is called ${target}: it waits until somebody is`]
+      return ok({ ...wireBead(result), ...(warnings.length === 0 ? {} : { warnings }) }, headersOf(city, result))
+    },
+
+    'claim-bead': async (call) => {
+      const { city, result } = await edit(call, (tx, { claims }, before) => claims.claim(tx, before, call.body))
+      // Only now: the event of a claim that came too late is in the log.
+      if (!result.claimed) throw result.refusal
+      return ok({ claimed: true, bead: wireBead(result.bead) }, headersOf(city, result.bead))
+    },
+
+    'heartbeat-bead': (call) =>
+      answer(edit(call, (tx, { claims }, before) => claims.heartbeat(tx, before, call.body?.assignee))),
+
+    'release-bead': async (call) => {
+      const { city, result } = await edit(call, (tx, { claims }, before) =>
+        claims.release(tx, before, call.body?.assignee),
+      )
+      return ok({ released: true, bead: wireBead(result) }, headersOf(city, result))
+    },
+
+    'list-bead-deps': ({ params, query, city }) => {
+      return ok(listDeps(city.beads, city.store.db, params.id, query), indexOf(city))
+    },
+
+    'add-bead-dep': (call) =>
+      answer(
+        edit(call, (tx, { beads }, before) => {
+          const { depends_on_id, type = 'blocks' } = call.body
+          beads.assertExist([{ location: 'body.depends_on_id', id: depends_on_id }])
+          return beads.change(tx, before, { add_edges: [{ depends_on_id, type }] }, 'api')
+        }),
+      ),
+
+    'remove-bead-dep': (call) =>
+      answer(
+        edit(call, (tx, { beads }, before) => {
+          const edge = { depends_on_id: call.params.dependsOnId, type: call.query.type }
+          return beads.change(tx, before, { remove_edges: [edge] }, 'api')
+        }),
+      ),
+
+    'add-bead-label': (call) =>
+      answer(
+        edit(call, (tx, { beads }, before) =>
+          beads.change(tx, before, { labels: [...before.labels, call.params.label] }, 'api'),
+        ),
+      ),
+
+    'remove-bead-label': (call) =>
+      answer(
+        edit(call, (tx, { beads }, before) =>
+          beads.change(tx, before, { labels: before.labels.filter((label) => label !== call.params.label) }, 'api'),
+        ),
+      ),
+
+    'list-bead-comments': ({ params, query, city }) => {
+      const { db } = city.store
+      city.beads.need(params.id)
+      const headers = indexOf(city)
+      const limit = query.limit || DEFAULT_LIMIT
+      const after = query.cursor === undefined ? undefined : parseCommentKey(params.id, query.cursor)
+      const items = listComments(db, params.id, limit + 1, after)
+      const page = items.slice(0, limit)
+      const last = page.at(-1)
+      const next =
+        items.length > limit && last !== undefined
+          ? { next_cursor: formatPageToken('comments', [params.id, Date.parse(last.created_at), last.id]) }
+          : {}
+      return ok({ items: page, total: countComments(db, params.id), ...next }, headers)
+    },
+
+    'add-bead-comment': async ({ params, body, claim: key, city }) => {
+      const { keys, db } = city.store
+      if (body.text.trim() === '') throw invalidField('body.text', 'is blank', body.text)
+      const said = await keys.once(key, () =>
+        db.write((tx) => {
+          const bead = city.beads.need(params.id)
+          const author = body.author === undefined ? {} : { author: city.people.canonical(body.author) }
+          const made = insertComment(tx, bead.id, { text: body.text, created_at: clock.now(), ...author })
+          city.beads.change(tx, bead, { touched: ['comments'] }, made.author ?? 'api')
+          return keys.remember(tx, key, { status: 201, body: made })
+        }),
+      )
+      return { ...said, headers: indexOf(city) }
+    },
+  } satisfies Partial<Handlers<typeof beadOperations, WorkCity>>
 }
 
 function notWhoHasIt({ id, assignee }: BeadRecord) {

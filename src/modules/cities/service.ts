@@ -15,10 +15,11 @@ import { accepted, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Migrations, StoreWatch, Tx } from '../../kernel/database.ts'
 import type { EventDraft, Retention } from '../../kernel/event-log.ts'
+import { StartFailure } from '../../kernel/family.ts'
 import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
 import type { Ids } from '../../kernel/ids.ts'
 import type { Logger } from '../../kernel/log.ts'
-import { invalidField, type Problem, problem } from '../../kernel/problem.ts'
+import { cityNotRunning, invalidField, type Problem, problem } from '../../kernel/problem.ts'
 import { probeWrites, type Store, tidy } from '../../kernel/store.ts'
 import type { Framing } from '../../kernel/streams/hub.ts'
 import { LogStream } from '../../kernel/streams/log-stream.ts'
@@ -40,12 +41,12 @@ import {
   type ScaffoldInput,
   writeScaffold,
 } from './scaffold.ts'
-import { CityWorker, type PhaseHook, StartFailure, type StopOptions } from './worker.ts'
+import { type CityRun, CityWorker, type PhaseHook, type StopOptions } from './worker.ts'
 
 const PATROL_MS = 10_000
 const STREAMING: ReadonlySet<CityState> = new Set(['starting_agents', 'running', 'stopping'])
 
-export interface CitiesDeps {
+export interface CitiesDeps<Run extends CityRun> {
   readonly supervisor: Store
   readonly registry: Registry
   readonly merged: MergedLog
@@ -60,19 +61,14 @@ export interface CitiesDeps {
   readonly retention: Retention
   readonly migrations: Migrations
   readonly watch: StoreWatch
-  /** Opens the city's configuration; a StartFailure with its issues where it cannot be used. */
-  readonly openConfig: (city: City, store: CityStore) => Promise<CitySettings>
-  readonly closeConfig: (city: City) => Promise<void>
+  /** Begins a run of a city. */
+  readonly open: (city: City) => Run
   /** The patrol's look at files that a watch may have missed. */
-  readonly inspectConfig: (city: City) => void
+  readonly inspect: (run: Run) => void
   /** Name that a directory's own files give it, if they do. */
   readonly nameFromFiles: (directory: string) => string | undefined
   /** Throws where the host cannot run a city with this provider (spec §4: 422, 503). */
   readonly checkHost: (provider: string | undefined, signal: AbortSignal) => Promise<void>
-  /** Start-up work of the families, in the order of the phases. */
-  readonly hooks: readonly PhaseHook[]
-  /** How many agents the last stop of the city ended. */
-  readonly sessionsStopped: (name: string) => number
 }
 
 export interface CreateInput {
@@ -94,9 +90,9 @@ interface Registration {
 
 type AsyncReply = Reply<AsyncAcceptedResponse>
 
-export class Cities {
-  readonly #deps: CitiesDeps
-  readonly #workers = new Map<string, CityWorker>()
+export class Cities<Run extends CityRun = CityRun> {
+  readonly #deps: CitiesDeps<Run>
+  readonly #workers = new Map<string, CityWorker<Run>>()
   /** The cities by name, made when asked for: health and lists ask on every request. */
   #sorted: readonly City[] | undefined
   /** Names and paths that a create or adopt under way has taken, with what it is doing. */
@@ -107,7 +103,7 @@ export class Cities {
   #lastPatrol: number
   #closed = false
 
-  constructor(deps: CitiesDeps) {
+  constructor(deps: CitiesDeps<Run>) {
     this.#deps = deps
     this.#lastPatrol = deps.clock.monotonic()
   }
@@ -158,17 +154,27 @@ export class Cities {
     return this.#sorted
   }
 
-  /** The city where it runs, for the gate before its handlers. */
-  resolve(name: string): City | undefined {
-    const city = this.#workers.get(name)?.city
-    return city?.state === 'running' ? city : undefined
+  isRunning(name: string): boolean {
+    return this.#workers.get(name)?.city.state === 'running'
   }
 
-  /** A running city with its store, or the spec's 404. */
-  running(name: string): City & { readonly store: CityStore; readonly stream: LogStream } {
-    const city = this.#workers.get(name)?.city
-    if (city === undefined || !isUsable(city) || city.state !== 'running') throw notRunning(name)
-    return city
+  /** A running city, with its store; the 404 of everything below it otherwise. */
+  running(name: string): Run {
+    const worker = this.#workers.get(name)
+    const { run, city } = worker ?? {}
+    if (run === undefined || city?.state !== 'running' || city.store === undefined) throw cityNotRunning(name)
+    return run
+  }
+
+  /** Every city that runs, starts or stops. */
+  runs(): readonly Run[] {
+    return [...this.#workers.values()].flatMap(({ run }) => run ?? [])
+  }
+
+  /** What is in force in the files of a city. */
+  observe(city: City, settings: CitySettings): void {
+    city.settings = settings
+    if (city.store?.db.inPlace === true) city.suspended = readSuspension(city.store.db) ?? settings.suspendedOnStart
   }
 
   /** Milliseconds since the reconciler last looked at every city. */
@@ -251,13 +257,13 @@ export class Cities {
       })
       worker.steer(options)
       await worker.until(({ state, wanted }) => state === 'stopped' || wanted !== 'stopped', signal)
-      if (city.wanted !== 'stopped') throw notRunning(name)
+      if (city.wanted !== 'stopped') throw cityNotRunning(name)
     }
     return {
       status: 'stopped',
       city: name,
       already_stopped: alreadyStopped,
-      sessions_stopped: alreadyStopped ? 0 : this.#deps.sessionsStopped(name),
+      sessions_stopped: alreadyStopped ? 0 : (worker.run?.agentsEnded ?? 0),
       forced: options.force,
     }
   }
@@ -341,14 +347,14 @@ export class Cities {
     }
   }
 
-  #inspect(worker: CityWorker): void {
-    const { city } = worker
+  #inspect(worker: CityWorker<Run>): void {
+    const { city, run } = worker
     const lost = city.wanted !== 'gone' && city.store?.db.inPlace === false
     if (lost) this.#dropStore(city)
     if (lost && city.state === 'running') worker.directoryLost()
     else if (city.state === 'init_failed' && configTime(city) !== city.failedWith) worker.retryNow()
     else worker.poke()
-    if (city.state === 'running') this.#deps.inspectConfig(city)
+    if (city.state === 'running' && run !== undefined) this.#deps.inspect(run)
     // The log of a stopped city is read too; its directory may be back.
     if (city.state === 'stopped' && city.store === undefined && isDirectory(city.path)) {
       this.#ensureStore(city).catch((error: unknown) =>
@@ -401,16 +407,17 @@ export class Cities {
     if (city.store !== undefined) this.#keepForGrace(city, city.store, row.finishedAt + GRACE_MS)
   }
 
-  #join(city: City): CityWorker {
+  #join(city: City): CityWorker<Run> {
     this.#putSource(city)
-    const { clock, log, supervisor, registry, random } = this.#deps
-    const worker = new CityWorker(city, {
+    const { clock, log, supervisor, registry, random, open } = this.#deps
+    const worker = new CityWorker<Run>(city, {
       clock,
       log,
       supervisor,
       registry,
       random,
-      hooks: [this.#configHook(), this.#storeHook(), ...this.#deps.hooks],
+      hooks: [this.#storeHook()],
+      open,
       changed: (changed) => this.#changed(changed),
       departed: (left) => this.#left(left),
       configTime,
@@ -452,25 +459,14 @@ export class Cities {
     return undefined
   }
 
-  #configHook(): PhaseHook {
+  #storeHook(): PhaseHook {
     return {
       phase: 'loading_config',
       run: async (city) => {
         if (!isDirectory(city.path))
           throw new StartFailure('city_directory_missing', `city directory is missing: ${city.path}`)
         // The last good configuration is in the store.
-        city.settings = await this.#deps.openConfig(city, await this.#ensureStore(city))
-      },
-      stop: (city) => this.#deps.closeConfig(city),
-    }
-  }
-
-  #storeHook(): PhaseHook {
-    return {
-      phase: 'starting_bead_store',
-      run: async (city) => {
-        const store = await this.#ensureStore(city)
-        city.suspended = readSuspension(store.db) ?? city.settings?.suspendedOnStart ?? false
+        await this.#ensureStore(city)
       },
     }
   }
@@ -547,7 +543,7 @@ export class Cities {
   async #register({ name, path, store, requestId, cursor, claim }: Registration): Promise<AsyncReply> {
     const { supervisor, registry, clock } = this.#deps
     const payload = { name, path }
-    let worker: CityWorker | undefined
+    let worker: CityWorker<Run> | undefined
     const reply = await supervisor.db.write((tx) => {
       const registeredAt = supervisor.log.append(tx, {
         type: 'city.created',
@@ -619,7 +615,7 @@ export class Cities {
   /** Memory follows the registry in the order of commits; a city that was unregistered in between is gone for good. */
   #want(tx: Tx, city: City, wanted: 'running' | 'stopped'): void {
     const { registry } = this.#deps
-    if (!registry.has(tx, city.name, city.uid)) throw notRunning(city.name)
+    if (!registry.has(tx, city.name, city.uid)) throw cityNotRunning(city.name)
     registry.setDesired(tx, city.name, wanted)
     tx.afterCommit(() => {
       city.wanted = wanted
@@ -640,9 +636,9 @@ export class Cities {
     })
   }
 
-  #registered(name: string): CityWorker {
+  #registered(name: string): CityWorker<Run> {
     const worker = this.#workers.get(name)
-    if (worker === undefined || worker.city.wanted === 'gone') throw notRunning(name)
+    if (worker === undefined || worker.city.wanted === 'gone') throw cityNotRunning(name)
     return worker
   }
 
@@ -693,10 +689,6 @@ export class Cities {
   }
 }
 
-function isUsable(city: City): city is City & { readonly store: CityStore; readonly stream: LogStream } {
-  return city.store !== undefined && city.stream !== undefined
-}
-
 function nameFor(given: string | undefined, path: string): string {
   const name = given ?? basename(path)
   if (isCityName(name)) return name
@@ -740,6 +732,5 @@ function configTime(city: City): number | undefined {
   return statSync(join(city.path, 'city.toml'), { throwIfNoEntry: false })?.mtimeMs
 }
 
-const notRunning = (name: string): Problem => problem('city-not-found', `city not found or not running: ${name}`)
 const notRegistered = (name: string): Problem =>
   problem('city-not-found', `city not registered with supervisor: ${name}`)

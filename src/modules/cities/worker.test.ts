@@ -7,13 +7,14 @@ import fc from 'fast-check'
 import { ManualClock, settled } from '../../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import type { RequestOperation } from '../../contract/event-types.ts'
+import { StartFailure } from '../../kernel/family.ts'
 import { problem } from '../../kernel/problem.ts'
 import { openStore, STORE_SCHEMA, type Store } from '../../kernel/store.ts'
 import { LogStream } from '../../kernel/streams/log-stream.ts'
 import { type City, cityFromRow } from './city.ts'
 import { CITY_MIGRATIONS, openCityStore } from './city-store.ts'
 import { REGISTRY_SCHEMA, Registry } from './registry.ts'
-import { CityWorker, type PhaseHook, StartFailure } from './worker.ts'
+import { CityWorker, type PhaseHook } from './worker.ts'
 
 const silent = { error: () => {}, warn: () => {}, info: () => {}, debug: () => {}, isLevelEnabled: () => false }
 const framing = { frame: () => '', batch: () => Buffer.alloc(0) }
@@ -64,6 +65,7 @@ async function world(hooks: readonly PhaseHook[], desired: 'running' | 'stopped'
     supervisor,
     registry,
     hooks,
+    open: () => ({ hooks: [], agentsEnded: 0, leave: () => Promise.resolve() }),
     random: () => 0,
     changed: ({ state }) => states.push(state),
     departed: ({ name }) => departed.push(name),

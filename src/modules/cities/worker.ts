@@ -7,11 +7,11 @@
  * W4  Every accepted request about the city ends here, with what it asked for visible before its terminal event.
  */
 
-import type { ErrorDetail } from '../../contract/base/problems.ts'
 import { CITY_PHASES, type CityPhase, type CityState } from '../../contract/cities.ts'
 import type { PayloadOf } from '../../contract/event-types.ts'
 import { type Clock, delay, isoTime } from '../../kernel/clock.ts'
 import type { Row } from '../../kernel/database.ts'
+import { StartFailure } from '../../kernel/family.ts'
 import type { Logger } from '../../kernel/log.ts'
 import { Problem } from '../../kernel/problem.ts'
 import type { UnfinishedRequest } from '../../kernel/requests.ts'
@@ -23,7 +23,7 @@ import type { Registry } from './registry.ts'
 /** A part of a city's start-up or stop that a family brings. Idempotent; throws `StartFailure` or a Problem. */
 export interface PhaseHook {
   readonly phase: CityPhase
-  run(city: City, signal: AbortSignal): void | Promise<void>
+  run?(city: City, signal: AbortSignal): void | Promise<void>
   /** Called in reverse order when the city stops; what it has not ended by the deadline is cut. */
   stop?(city: City, options: StopOptions, signal: AbortSignal): void | Promise<void>
 }
@@ -32,25 +32,23 @@ export interface StopOptions {
   readonly force: boolean
 }
 
-/** Why a start failed, in the words of its request. */
-export class StartFailure extends Error {
-  readonly code: string
-  readonly issues: readonly ErrorDetail[] | undefined
-
-  constructor(code: string, message: string, issues?: readonly ErrorDetail[]) {
-    super(message)
-    this.name = 'StartFailure'
-    this.code = code
-    this.issues = issues
-  }
+/** One run of a city, from its first phase to the end of its stop; made by the wiring, led by the worker. */
+export interface CityRun {
+  readonly hooks: readonly PhaseHook[]
+  /** How many agents its stop has ended. */
+  readonly agentsEnded: number
+  /** The supervisor ends: agents run on, and what was begun is taken up at the next start. */
+  leave(): Promise<void>
 }
 
-export interface WorkerDeps {
+export interface WorkerDeps<Run extends CityRun> {
   readonly clock: Clock
   readonly log: Logger
   readonly supervisor: Store
   readonly registry: Registry
+  /** What comes before the hooks of each run. */
   readonly hooks: readonly PhaseHook[]
+  readonly open: (city: City) => Run
   readonly random: () => number
   /** The city's state changed. */
   readonly changed: (city: City) => void
@@ -64,10 +62,14 @@ const STOP_DEADLINE_MS = 30_000
 type StopReason = PayloadOf<'city.stopped'>['reason']
 type StartOperation = 'city.create' | 'city.start' | 'city.restart'
 
-export class CityWorker {
+export class CityWorker<Run extends CityRun = CityRun> {
   readonly city: City
-  readonly #deps: WorkerDeps
+  readonly #deps: WorkerDeps<Run>
   readonly #waiters: { readonly done: (city: City) => boolean; readonly resolve: () => void }[] = []
+  /** The run that goes on, or the last one. */
+  #run: Run | undefined
+  /** Stops that took too long and go on: the next run begins after them. */
+  readonly #unfinished = new Set<Promise<unknown>>()
   #aborter: AbortController | undefined
   #cancelRetry: (() => void) | undefined
   #looping: Promise<void> | undefined
@@ -80,9 +82,13 @@ export class CityWorker {
   /** What being running means is recorded in the registry and the ledger. */
   #settled = false
 
-  constructor(city: City, deps: WorkerDeps) {
+  constructor(city: City, deps: WorkerDeps<Run>) {
     this.city = city
     this.#deps = deps
+  }
+
+  get run(): Run | undefined {
+    return this.#run
   }
 
   /** Looks at the situation now; calls while a step runs are looked at after it. */
@@ -139,6 +145,7 @@ export class CityWorker {
     this.#cancelRetry?.()
     this.#aborter?.abort(new StartFailure('preempted', 'the supervisor is shutting down'))
     await this.#looping
+    await this.#run?.leave()
   }
 
   async #loop(): Promise<void> {
@@ -226,6 +233,8 @@ export class CityWorker {
       ),
     )
     try {
+      await Promise.race([Promise.all(this.#unfinished), rejectionOf(aborter.signal)])
+      this.#run = this.#deps.open(this.city)
       for (const phase of CITY_PHASES) await this.#runPhase(phase, aborter.signal)
       aborter.signal.throwIfAborted()
       await this.#announce()
@@ -241,11 +250,17 @@ export class CityWorker {
 
   async #runPhase(phase: CityPhase, signal: AbortSignal): Promise<void> {
     this.#enter(phase)
-    for (const hook of this.#deps.hooks) {
+    for (const hook of this.#hooks) {
       if (hook.phase !== phase) continue
       signal.throwIfAborted()
-      await Promise.race([hook.run(this.city, signal), rejectionOf(signal)])
+      await Promise.race([hook.run?.(this.city, signal), rejectionOf(signal)])
     }
+  }
+
+  get #hooks(): readonly PhaseHook[] {
+    // A city that never ran here may have left something behind all the same.
+    this.#run ??= this.#deps.open(this.city)
+    return [...this.#deps.hooks, ...this.#run.hooks]
   }
 
   async #announce(): Promise<void> {
@@ -396,9 +411,9 @@ export class CityWorker {
     const aborter = new AbortController()
     const cancel = this.#deps.clock.after(STOP_DEADLINE_MS, () => aborter.abort(new Error('the stop took too long')))
     let clean = true
-    for (const hook of [...this.#deps.hooks].reverse()) {
+    for (const hook of [...this.#hooks].reverse()) {
       try {
-        await Promise.race([hook.stop?.(this.city, this.#stopOptions, aborter.signal), rejectionOf(aborter.signal)])
+        await Promise.race([this.#stopHook(hook, aborter.signal), rejectionOf(aborter.signal)])
       } catch (error) {
         clean = false
         this.#deps.log.error({ city: this.city.name, phase: hook.phase, err: error }, 'stop of a phase failed')
@@ -406,6 +421,13 @@ export class CityWorker {
     }
     cancel()
     return clean
+  }
+
+  async #stopHook(hook: PhaseHook, signal: AbortSignal): Promise<void> {
+    const stopping = Promise.resolve(hook.stop?.(this.city, this.#stopOptions, signal))
+    const ended = stopping.catch(() => {}).finally(() => this.#unfinished.delete(ended))
+    this.#unfinished.add(ended)
+    await stopping
   }
 
   async #depart(): Promise<void> {

@@ -1,29 +1,12 @@
 /** Handlers of the configuration family: one small function per operation. */
-
-import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
-import type {
-  AgentPrompt,
-  ConfigFile,
-  ConfigFilePutResult,
-  checkConfig,
-  explainConfig,
-  getAgentPrompt,
-  getConfig,
-  getConfigDefaults,
-  getConfigFile,
-  listConfigFiles,
-  putConfigFile,
-  reloadConfig,
-  validateConfig,
-} from '../../contract/config.ts'
+import type { AgentPrompt, ConfigFile, ConfigFilePutResult, configOperations } from '../../contract/config.ts'
 import { FragmentFile } from '../../contract/config-schema.ts'
 import { diskFiles } from '../../files/files.ts'
 import { IssueList } from '../../files/issues.ts'
 import { readToml } from '../../files/toml.ts'
-import { type Handler, ok, type Reply } from '../../kernel/call.ts'
+import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
-import { type Job, JobFailure } from '../../kernel/jobs.ts'
+import { type Job, JobFailure, type Jobs } from '../../kernel/jobs.ts'
 import { unknownName } from '../../kernel/near-names.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
@@ -39,39 +22,29 @@ import { filterFacts, promptData } from './prompt/prompt-data.ts'
 import { explain, maskValues } from './show/explain.ts'
 import { checkView, effectiveView, explanationView, fileRevision, rawView } from './show/views.ts'
 
+/** A running city, as far as its configuration is concerned. */
+export interface ConfigCity {
+  readonly name: string
+  readonly path: string
+  readonly suspended: boolean
+  readonly store: Pick<Store, 'log'>
+  readonly config: ConfigService
+  readonly launch: Jobs['launch']
+}
+
 export interface ConfigHandlersDeps {
   readonly clock: Clock
-  /** A running city, or the spec's 404. */
-  readonly city: (name: string) => {
-    readonly name: string
-    readonly path: string
-    readonly suspended: boolean
-    readonly store: Store
-  }
-  readonly config: (name: string) => ConfigService
-  readonly jobs: {
-    launch(
-      city: string,
-      input: {
-        readonly operation: 'config.reload'
-        readonly subject: string
-        readonly input: object
-        readonly claim: IdempotencyClaim | undefined
-      },
-    ): Promise<Reply<AsyncAcceptedResponse>>
-  }
   readonly loadOptions: (dir: string) => LoadOptions
   readonly apiUrl: () => string
 }
 
 const RELOAD_DEADLINE_MS = 300_000
 
-export function createConfigHandlers({ clock, city, config, jobs, loadOptions, apiUrl }: ConfigHandlersDeps) {
-  const index = (name: string) => ({ 'X-SVC-Index': String(city(name).store.log.head) })
+export function createConfigHandlers({ clock, loadOptions, apiUrl }: ConfigHandlersDeps) {
+  const index = ({ store }: ConfigCity) => ({ 'X-SVC-Index': String(store.log.head) })
   const known = new Map<string, EffectiveConfig>()
   // The same for ever: it is made of this program, and of the city's name and place.
-  const defaultsOf = (name: string): EffectiveConfig => {
-    const { path } = city(name)
+  const defaultsOf = ({ name, path }: ConfigCity): EffectiveConfig => {
     const kept = known.get(name)
     if (kept?.dir === path) return kept
     const made = defaultConfig(path, name, loadOptions(path))
@@ -79,122 +52,9 @@ export function createConfigHandlers({ clock, city, config, jobs, loadOptions, a
     return made
   }
 
-  const get: Handler<typeof getConfig> = ({ params: { cityName }, query }) => {
-    const headers = index(cityName)
-    const service = config(cityName)
-    if (query.view === 'raw') {
-      const files = service.readFiles()
-      return ok(rawView(service.revision, service, files), { ...headers, ETag: `"${ownHash(files)}"` })
-    }
-    const surroundings = { suspended: city(cityName).suspended, apiUrl: apiUrl() }
-    return ok(effectiveView(service.current(), service, service.warnings, surroundings), {
-      ...headers,
-      ETag: `"${service.revision}"`,
-    })
-  }
-
-  const explained: Handler<typeof explainConfig> = ({ params: { cityName }, query }) => {
-    const headers = index(cityName)
-    const current = config(cityName).current()
-    return ok(explanationView(current, explain(defaultsOf(cityName)), query), {
-      ...headers,
-      ETag: `"${current.revision}"`,
-    })
-  }
-
-  const validate: Handler<typeof validateConfig> = ({ params: { cityName } }) =>
-    ok(checkView(config(cityName).check()), index(cityName))
-
-  const check: Handler<typeof checkConfig> = ({ params: { cityName }, body }) => {
-    const service = config(cityName)
-    const known = service.readFiles()
-    for (const path of Object.keys(body.files)) {
-      if (!known.has(path)) checkedPath(city(cityName).path, path, `body.files.${path.slice(0, 200)}`)
-    }
-    const outcome = service.check(new Map(Object.entries(body.files)))
-    const loose = Object.entries(body.files).flatMap(([path, text]) =>
-      text === null ? [] : looseFragment(path, text, outcome.read),
-    )
-    const issues = [...outcome.issues, ...loose]
-    return ok(checkView({ ...outcome, issues, valid: issues.length === 0 }), index(cityName))
-  }
-
-  const reload: Handler<typeof reloadConfig> = ({ params: { cityName }, body, claim }) =>
-    jobs.launch(cityName, {
-      operation: 'config.reload',
-      subject: cityName,
-      input: { soft: body?.soft === true },
-      claim,
-    })
-
-  const defaults: Handler<typeof getConfigDefaults> = ({ params: { cityName } }) => {
-    const status = { loadedAt: clock.now(), lastError: undefined }
-    return ok(effectiveView(defaultsOf(cityName), status, [], { suspended: false, apiUrl: apiUrl() }))
-  }
-
-  const files: Handler<typeof listConfigFiles> = ({ params: { cityName } }) => {
-    const headers = index(cityName)
-    const own = config(cityName).readFiles()
-    const items = [...own].map(([path, bytes]) => ({
-      path,
-      kind: ownFileKind(path) ?? ('fragment' as const),
-      revision: fileRevision(bytes),
-      bytes: bytes.length,
-    }))
-    return ok({ items, total: items.length }, { ...headers, ETag: `"${ownHash(own)}"` })
-  }
-
-  const readFile: Handler<typeof getConfigFile> = ({ params: { cityName, path } }) => {
-    const headers = index(cityName)
-    const service = config(cityName)
-    const text = service.readText(path)
-    if (text === undefined)
-      throw problem('config-file-not-found', `there is no configuration file ${path.slice(0, 200)}`)
-    const body = fileView(path, text, service.revision)
-    return ok(body, { ...headers, ETag: `"${body.revision}"` })
-  }
-
-  const putFile: Handler<typeof putConfigFile> = async ({ params: { cityName, path }, query, body, header }) => {
-    const service = config(cityName)
-    const ifMatch = header('if-match')
-    const dryRun = query.dry_run === true
-    const outcome = await service.edit({
-      actor: 'api',
-      ifMatch,
-      dryRun,
-      // Who names the file as it is on disk has seen what is wrong with it.
-      mends: ifMatch !== undefined && ifMatch.trim() !== '*',
-      etag: (_, edit) => {
-        const text = edit.get(path)
-        if (text === undefined && ifMatch !== undefined) throw problem('precondition-failed', `there is no ${path}`)
-        return text === undefined ? '' : fileRevision(text)
-      },
-      change: (edit) => {
-        const created = edit.get(path) === undefined
-        const loose = looseFragment(path, body.text, new Set(edit.list()))
-        edit.set(path, body.text)
-        if (loose.length > 0) throw problem('invalid-config', summarize(loose), { errors: loose.map(toDetail) })
-        return created
-      },
-    })
-    const { result: created, changed, warnings } = outcome
-    const view = fileView(path, body.text, outcome.config.revision)
-    const reply: ConfigFilePutResult = {
-      ...view,
-      changed,
-      dry_run: dryRun,
-      warnings: warnings.map((issue) => ({ ...issue })),
-    }
-    return {
-      status: created && !dryRun ? 201 : 200,
-      body: reply,
-      headers: { ...index(cityName), ETag: `"${view.revision}"` },
-    }
-  }
-
-  const prompt: Handler<typeof getAgentPrompt> = ({ params: { cityName, agent: name } }) => {
-    const headers = index(cityName)
-    const service = config(cityName)
+  const promptOf = (city: ConfigCity, name: string): Reply<AgentPrompt> => {
+    const headers = index(city)
+    const service = city.config
     const current = service.current()
     const agent = current.agents.find(({ identity }) => identity === name)
     if (agent === undefined)
@@ -207,33 +67,136 @@ export function createConfigHandlers({ clock, city, config, jobs, loadOptions, a
     return ok(previewPrompt(service, current, agent), headers)
   }
 
-  return {
-    'get-config': get,
-    'explain-config': explained,
-    'validate-config': validate,
-    'check-config': check,
-    'reload-config': reload,
-    'get-config-defaults': defaults,
-    'list-config-files': files,
-    'get-config-file': readFile,
-    'put-config-file': putFile,
-    'get-agent-prompt': prompt,
-  }
+  return defineHandlers<typeof configOperations, ConfigCity>({
+    'get-config': ({ query, city }) => {
+      const headers = index(city)
+      const service = city.config
+      if (query.view === 'raw') {
+        const files = service.readFiles()
+        return ok(rawView(service.revision, service, files), { ...headers, ETag: `"${ownHash(files)}"` })
+      }
+      const surroundings = { suspended: city.suspended, apiUrl: apiUrl() }
+      return ok(effectiveView(service.current(), service, service.warnings, surroundings), {
+        ...headers,
+        ETag: `"${service.revision}"`,
+      })
+    },
+
+    'explain-config': ({ query, city }) => {
+      const headers = index(city)
+      const current = city.config.current()
+      return ok(explanationView(current, explain(defaultsOf(city)), query), {
+        ...headers,
+        ETag: `"${current.revision}"`,
+      })
+    },
+
+    'validate-config': ({ city }) => ok(checkView(city.config.check()), index(city)),
+
+    'check-config': ({ body, city }) => {
+      const service = city.config
+      const known = service.readFiles()
+      for (const path of Object.keys(body.files)) {
+        if (!known.has(path)) checkedPath(city.path, path, `body.files.${path.slice(0, 200)}`)
+      }
+      const outcome = service.check(new Map(Object.entries(body.files)))
+      const loose = Object.entries(body.files).flatMap(([path, text]) =>
+        text === null ? [] : looseFragment(path, text, outcome.read),
+      )
+      const issues = [...outcome.issues, ...loose]
+      return ok(checkView({ ...outcome, issues, valid: issues.length === 0 }), index(city))
+    },
+
+    'reload-config': ({ body, claim, city }) =>
+      city.launch({
+        operation: 'config.reload',
+        subject: city.name,
+        input: { soft: body?.soft === true },
+        claim,
+      }),
+
+    'get-config-defaults': ({ city }) => {
+      const status = { loadedAt: clock.now(), lastError: undefined }
+      return ok(effectiveView(defaultsOf(city), status, [], { suspended: false, apiUrl: apiUrl() }))
+    },
+
+    'list-config-files': ({ city }) => {
+      const headers = index(city)
+      const own = city.config.readFiles()
+      const items = [...own].map(([path, bytes]) => ({
+        path,
+        kind: ownFileKind(path) ?? ('fragment' as const),
+        revision: fileRevision(bytes),
+        bytes: bytes.length,
+      }))
+      return ok({ items, total: items.length }, { ...headers, ETag: `"${ownHash(own)}"` })
+    },
+
+    'get-config-file': ({ params: { path }, city }) => {
+      const headers = index(city)
+      const service = city.config
+      const text = service.readText(path)
+      if (text === undefined)
+        throw problem('config-file-not-found', `there is no configuration file ${path.slice(0, 200)}`)
+      const body = fileView(path, text, service.revision)
+      return ok(body, { ...headers, ETag: `"${body.revision}"` })
+    },
+
+    'put-config-file': async ({ params: { path }, query, body, header, city }) => {
+      const service = city.config
+      const ifMatch = header('if-match')
+      const dryRun = query.dry_run === true
+      const outcome = await service.edit({
+        actor: 'api',
+        ifMatch,
+        dryRun,
+        // Who names the file as it is on disk has seen what is wrong with it.
+        mends: ifMatch !== undefined && ifMatch.trim() !== '*',
+        etag: (_, edit) => {
+          const text = edit.get(path)
+          if (text === undefined && ifMatch !== undefined) throw problem('precondition-failed', `there is no ${path}`)
+          return text === undefined ? '' : fileRevision(text)
+        },
+        change: (edit) => {
+          const created = edit.get(path) === undefined
+          const loose = looseFragment(path, body.text, new Set(edit.list()))
+          edit.set(path, body.text)
+          if (loose.length > 0) throw problem('invalid-config', summarize(loose), { errors: loose.map(toDetail) })
+          return created
+        },
+      })
+      const { result: created, changed, warnings } = outcome
+      const view = fileView(path, body.text, outcome.config.revision)
+      const reply: ConfigFilePutResult = {
+        ...view,
+        changed,
+        dry_run: dryRun,
+        warnings: warnings.map((issue) => ({ ...issue })),
+      }
+      return {
+        status: created && !dryRun ? 201 : 200,
+        body: reply,
+        headers: { ...index(city), ETag: `"${view.revision}"` },
+      }
+    },
+
+    'get-agent-prompt': ({ params, city }) => promptOf(city, params.agent),
+  })
 }
 
 /** The job behind `POST /config/reload`. */
-export function reloadJob(service: ConfigService, cityName: string): Job {
+export function reloadJob({ name, config }: Pick<ConfigCity, 'name' | 'config'>): Job {
   return {
     operation: 'config.reload',
     deadlineMs: RELOAD_DEADLINE_MS,
     resumable: true,
     async run(request) {
-      const { outcome, revision, warnings, issues } = await service.reload('reload', request.input.soft === true)
+      const { outcome, revision, warnings, issues } = await config.reload('reload', request.input.soft === true)
       if (outcome === 'rejected') throw new JobFailure('config_invalid', summarize(issues))
       return () => ({
         type: 'request.result.config.reload',
         actor: 'supervisor',
-        subject: cityName,
+        subject: name,
         payload: {
           request_id: request.id,
           outcome,

@@ -3,23 +3,9 @@
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import type { ProblemCode } from '../../contract/base/problems.ts'
 import type { Bead } from '../../contract/beads.ts'
-import {
-  type addToConvoy,
-  type Convoy,
-  type checkConvoy,
-  type checkConvoys,
-  type closeConvoy as closeConvoyOperation,
-  type createConvoy,
-  type deleteConvoy,
-  type getConvoy,
-  type landConvoy,
-  type listConvoys,
-  type listStranded,
-  OWNED_LABEL,
-  type patchConvoy,
-  type removeFromConvoy,
-} from '../../contract/convoys.ts'
-import { type Handler, ok, type Reply } from '../../kernel/call.ts'
+import type { convoyOperations } from '../../contract/convoys.ts'
+import { type Convoy, OWNED_LABEL } from '../../contract/convoys.ts'
+import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import type { Tx } from '../../kernel/database.ts'
@@ -27,7 +13,7 @@ import { checkPrecondition } from '../../kernel/etag.ts'
 import type { StoredEvent } from '../../kernel/event-log.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
-import { waitForChange } from '../../kernel/waiting.ts'
+import { type BlockingInput, waitForChange } from '../../kernel/waiting.ts'
 import { announce, closeConvoy, introduce, leavesParent, sayMembers, sweepConvoys } from './completion.ts'
 import {
   type ConvoyBeads,
@@ -57,10 +43,10 @@ export interface ConvoyCity {
   readonly beads: ConvoyBeads
 }
 
-export interface ConvoyHandlersDeps {
-  readonly clock: Clock
-  /** A running city, or the spec's 404. */
-  readonly city: (name: string) => ConvoyCity
+interface WaitingCall {
+  readonly city: ConvoyCity
+  readonly query: BlockingInput
+  readonly signal: AbortSignal
 }
 
 const ACTOR = 'api'
@@ -69,7 +55,7 @@ const TOUCHES_CONVOYS = `SELECT 1 FROM beads WHERE id = ? AND issue_type = 'conv
   UNION ALL SELECT 1 FROM bead_deps WHERE depends_on_id = ? AND type = 'tracks'
   UNION ALL SELECT 1 FROM beads AS b CROSS JOIN beads AS c ON c.id = b.parent WHERE b.id = ? AND c.issue_type = 'convoy' LIMIT 1`
 
-export function createConvoyHandlers({ clock, city }: ConvoyHandlersDeps) {
+export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
   const headers = ({ store }: ConvoyCity, revision: number) => ({
     'X-SVC-Index': String(store.log.head),
     ETag: `"${revision}"`,
@@ -79,211 +65,192 @@ export function createConvoyHandlers({ clock, city }: ConvoyHandlersDeps) {
 
   /** A change of one convoy, which is as `If-Match` says; answers with the convoy as it is then. */
   const changing = async (
-    found: ConvoyCity,
+    city: ConvoyCity,
     id: string,
     ifMatch: string | undefined,
     change: (tx: Tx, convoy: Bead) => void,
   ): Promise<Reply<Convoy>> => {
-    const convoy = await found.store.db.write((tx) => {
-      const before = needConvoy(found.beads, id)
+    const convoy = await city.store.db.write((tx) => {
+      const before = needConvoy(city.beads, id)
       checkPrecondition(ifMatch, String(before.revision))
       change(tx, before)
-      return read(found, id)
+      return read(city, id)
     })
-    return ok(convoy, headers(found, convoy.revision))
+    return ok(convoy, headers(city, convoy.revision))
   }
 
-  const list: Handler<typeof listConvoys> = async ({ params, query, signal }) => {
-    await waitForChange(city(params.cityName).store.log, query, clock, signal, (event) =>
-      concernsConvoys(city(params.cityName).store.db, event),
-    )
-    const { store, beads } = city(params.cityName)
-    const index = String(store.log.head)
-    const statuses = query.status ?? (query.all === true ? (['open', 'in_progress', 'closed'] as const) : undefined)
-    const { limit, order = 'desc' } = query
-    // A cursor belongs to the order that it was made with.
-    const kind = `convoys ${order}`
-    const page = convoysPage(store.db, { statuses }, order, keyOf(kind, query.cursor), limit || DEFAULT_LIMIT)
-    const progress = progressOf(store.db, page.items)
-    return ok(
-      {
-        items: beads.wireBare(page.items).map((bead) => wireConvoy(bead, progress(bead.id))),
-        total: countConvoys(store.db, { statuses }),
-        ...nextCursor(kind, page.next),
-      },
-      { 'X-SVC-Index': index },
-    )
+  /** Waits where that is asked for; then the city as it is. */
+  const changed = async (call: WaitingCall): Promise<ConvoyCity> => {
+    const { log, db } = call.city.store
+    await waitForChange(log, call.query, clock, call.signal, (event) => concernsConvoys(db, event))
+    return call.city
   }
 
-  const create: Handler<typeof createConvoy> = async ({ params, body, claim }) => {
-    const found = city(params.cityName)
-    const { store, beads } = found
-    const { title, description, rig, items = [], owned } = body
-    const members = [...new Set(items)]
-    const { status, body: convoy } = await store.keys.once(claim, () =>
-      store.db.write((tx) => {
-        refuseUnknown(tx, items)
-        const labels = owned === true ? [OWNED_LABEL] : []
-        const metadata = settingsAsMetadata<string>(body)
-        const id = beads.create(tx, { title, description, rig, labels, metadata, members }, ACTOR)
-        announce(depsOf(found), tx, id, 'created', ACTOR)
-        return store.keys.remember(tx, claim, { status: 201, body: read(found, id) })
-      }),
-    )
-    return { status, body: convoy, headers: headers(found, convoy.revision) }
-  }
-
-  const stranded: Handler<typeof listStranded> = async ({ params, query, signal }) => {
-    await waitForChange(city(params.cityName).store.log, query, clock, signal, (event) =>
-      concernsConvoys(city(params.cityName).store.db, event),
-    )
-    const { store, beads } = city(params.cityName)
-    const index = String(store.log.head)
-    const page = strandedPage(store.db, beads, keyOf('stranded', query.cursor), query.limit || DEFAULT_LIMIT)
-    return ok(
-      { items: [...page.items], total: countStranded(store.db), ...nextCursor('stranded', page.next) },
-      { 'X-SVC-Index': index },
-    )
-  }
-
-  const sweep: Handler<typeof checkConvoys> = async ({ params }) => {
-    const found = city(params.cityName)
-    const { checked, closed, truncated } = await sweepConvoys(depsOf(found), ACTOR)
-    return ok(
-      { checked, closed: [...closed], ...(truncated ? { truncated } : {}) },
-      { 'X-SVC-Index': String(found.store.log.head) },
-    )
-  }
-
-  const get: Handler<typeof getConvoy> = ({ params, query }) => {
-    const found = city(params.cityName)
-    const { store, beads } = found
-    const index = String(store.log.head)
-    const convoy = read(found, params.id)
-    const after = keyOf(`members ${params.id}`, query.cursor)
-    const page = membersPage(store.db, beads, params.id, after, query.limit || DEFAULT_LIMIT)
-    return ok(
-      {
-        convoy,
-        children: [...page.items],
-        progress: convoy.progress,
-        ...nextCursor(`members ${params.id}`, page.next),
-      },
-      { 'X-SVC-Index': index, ETag: `"${convoy.revision}"` },
-    )
-  }
-
-  const patch: Handler<typeof patchConvoy> = ({ params, body, header }) => {
-    const found = city(params.cityName)
-    const { title, description, owned } = body
-    const change: ConvoyChange = {
-      ...(title === undefined ? {} : { title }),
-      ...(description === undefined ? {} : { description }),
-      ...(owned === undefined ? {} : { owned }),
-      metadata: settingsAsMetadata<string | null>(body),
-    }
-    return changing(found, params.id, header('if-match'), (tx) => found.beads.change(tx, params.id, change, ACTOR))
-  }
-
-  const remove: Handler<typeof deleteConvoy> = async ({ params, header }) => {
-    const { store, beads } = city(params.cityName)
-    await store.db.write((tx) => {
-      const { revision } = needConvoy(beads, params.id)
-      checkPrecondition(header('if-match'), String(revision))
-      beads.remove(tx, params.id, ACTOR)
-    })
-    return ok({ status: 'deleted' as const, id: params.id }, { 'X-SVC-Index': String(store.log.head) })
-  }
-
-  const check: Handler<typeof checkConvoy> = ({ params }) => {
-    const { store, beads } = city(params.cityName)
-    const index = String(store.log.head)
-    const { id } = needConvoy(beads, params.id)
-    const progress = progressOf(store.db, [id])(id)
-    return ok({ convoy_id: id, ...progress, complete: isComplete(progress) }, { 'X-SVC-Index': index })
-  }
-
-  const add: Handler<typeof addToConvoy> = ({ params, body, header }) => {
-    const found = city(params.cityName)
-    const items = [...new Set(body.items)]
-    return changing(found, params.id, header('if-match'), (tx, { id, status }) => {
-      if (status === 'closed')
-        throw problem('conflict-wrong-state', `the convoy ${id} is closed: reopen it before you add to it`)
-      refuseUnknown(tx, body.items)
-      refuse(
-        'validation-failed',
-        body.items,
-        items.filter((item) => item === id),
-        () => `body.items: ${id} is the convoy itself`,
-        'is the convoy itself',
+  return defineHandlers<typeof convoyOperations, ConvoyCity>({
+    'list-convoys': async (call) => {
+      const { store, beads } = await changed(call)
+      const { query } = call
+      const index = String(store.log.head)
+      const statuses = query.status ?? (query.all === true ? (['open', 'in_progress', 'closed'] as const) : undefined)
+      const { limit, order = 'desc' } = query
+      // A cursor belongs to the order that it was made with.
+      const kind = `convoys ${order}`
+      const page = convoysPage(store.db, { statuses }, order, keyOf(kind, query.cursor), limit || DEFAULT_LIMIT)
+      const progress = progressOf(store.db, page.items)
+      return ok(
+        {
+          items: beads.wireBare(page.items).map((bead) => wireConvoy(bead, progress(bead.id))),
+          total: countConvoys(store.db, { statuses }),
+          ...nextCursor(kind, page.next),
+        },
+        { 'X-SVC-Index': index },
       )
-      const known = membersAmong(tx, id, items)
-      const added = items.filter((item) => !known.has(item))
-      if (added.length === 0) return
-      introduce(depsOf(found), tx, id, ACTOR)
-      found.beads.track(tx, id, added, ACTOR)
-      sayMembers(depsOf(found), tx, id, ACTOR)
-    })
-  }
+    },
 
-  const take: Handler<typeof removeFromConvoy> = ({ params, body, header }) => {
-    const found = city(params.cityName)
-    const items = [...new Set(body.items)]
-    return changing(found, params.id, header('if-match'), (tx, { id }) => {
-      refuseStrangers(tx, id, body.items)
-      introduce(depsOf(found), tx, id, ACTOR)
-      found.beads.untrack(tx, id, items, ACTOR)
-      sayMembers(depsOf(found), tx, id, ACTOR)
-    })
-  }
+    'create-convoy': async ({ body, claim, city }) => {
+      const { store, beads } = city
+      const { title, description, rig, items = [], owned } = body
+      const members = [...new Set(items)]
+      const { status, body: convoy } = await store.keys.once(claim, () =>
+        store.db.write((tx) => {
+          refuseUnknown(tx, items)
+          const labels = owned === true ? [OWNED_LABEL] : []
+          const metadata = settingsAsMetadata<string>(body)
+          const id = beads.create(tx, { title, description, rig, labels, metadata, members }, ACTOR)
+          announce(depsOf(city), tx, id, 'created', ACTOR)
+          return store.keys.remember(tx, claim, { status: 201, body: read(city, id) })
+        }),
+      )
+      return { status, body: convoy, headers: headers(city, convoy.revision) }
+    },
 
-  const close: Handler<typeof closeConvoyOperation> = ({ params, body, header }) => {
-    const found = city(params.cityName)
-    return changing(found, params.id, header('if-match'), (tx, { id, status }) => {
-      if (status !== 'closed') closeConvoy(depsOf(found), tx, id, body?.reason, ACTOR)
-    })
-  }
+    'list-stranded': async (call) => {
+      const { store, beads } = await changed(call)
+      const { query } = call
+      const index = String(store.log.head)
+      const page = strandedPage(store.db, beads, keyOf('stranded', query.cursor), query.limit || DEFAULT_LIMIT)
+      return ok(
+        { items: [...page.items], total: countStranded(store.db), ...nextCursor('stranded', page.next) },
+        { 'X-SVC-Index': index },
+      )
+    },
 
-  const land: Handler<typeof landConvoy> = async ({ params, body, header }) => {
-    const found = city(params.cityName)
-    const { force = false, dry_run = false } = body ?? {}
-    const landing = (tx: Pick<Tx, 'get' | 'all'>) => {
-      const convoy = needConvoy(found.beads, params.id)
-      checkPrecondition(header('if-match'), String(convoy.revision))
-      if (!isOwned(convoy))
-        throw problem('conflict-wrong-state', `the convoy ${params.id} is not owned: it closes by itself`)
-      return { closed: convoy.status === 'closed', open: openMembers(tx, params.id) }
-    }
-    const { closed, open } = dry_run
-      ? landing(found.store.db)
-      : await found.store.db.write((tx) => {
-          const state = landing(tx)
-          if (state.closed) return state
-          if (state.open.length > 0 && !force) throw unfinished(params.id, state.open)
-          closeConvoy(depsOf(found), tx, params.id, 'landed', ACTOR)
-          return state
-        })
-    const convoy = read(found, params.id)
-    return ok(
-      { landed: !dry_run || closed || force || open.length === 0, dry_run, open: [...open], convoy },
-      headers(found, convoy.revision),
-    )
-  }
+    'check-convoys': async ({ city }) => {
+      const { checked, closed, truncated } = await sweepConvoys(depsOf(city), ACTOR)
+      return ok(
+        { checked, closed: [...closed], ...(truncated ? { truncated } : {}) },
+        { 'X-SVC-Index': String(city.store.log.head) },
+      )
+    },
 
-  return {
-    'list-convoys': list,
-    'create-convoy': create,
-    'list-stranded': stranded,
-    'check-convoys': sweep,
-    'get-convoy': get,
-    'patch-convoy': patch,
-    'delete-convoy': remove,
-    'check-convoy': check,
-    'add-to-convoy': add,
-    'remove-from-convoy': take,
-    'close-convoy': close,
-    'land-convoy': land,
-  }
+    'get-convoy': ({ params, query, city }) => {
+      const { store, beads } = city
+      const index = String(store.log.head)
+      const convoy = read(city, params.id)
+      const after = keyOf(`members ${params.id}`, query.cursor)
+      const page = membersPage(store.db, beads, params.id, after, query.limit || DEFAULT_LIMIT)
+      return ok(
+        {
+          convoy,
+          children: [...page.items],
+          progress: convoy.progress,
+          ...nextCursor(`members ${params.id}`, page.next),
+        },
+        { 'X-SVC-Index': index, ETag: `"${convoy.revision}"` },
+      )
+    },
+
+    'patch-convoy': ({ params, body, header, city }) => {
+      const { title, description, owned } = body
+      const change: ConvoyChange = {
+        ...(title === undefined ? {} : { title }),
+        ...(description === undefined ? {} : { description }),
+        ...(owned === undefined ? {} : { owned }),
+        metadata: settingsAsMetadata<string | null>(body),
+      }
+      return changing(city, params.id, header('if-match'), (tx) => city.beads.change(tx, params.id, change, ACTOR))
+    },
+
+    'delete-convoy': async ({ params, header, city }) => {
+      const { store, beads } = city
+      await store.db.write((tx) => {
+        const { revision } = needConvoy(beads, params.id)
+        checkPrecondition(header('if-match'), String(revision))
+        beads.remove(tx, params.id, ACTOR)
+      })
+      return ok({ status: 'deleted' as const, id: params.id }, { 'X-SVC-Index': String(store.log.head) })
+    },
+
+    'check-convoy': ({ params, city }) => {
+      const { store, beads } = city
+      const index = String(store.log.head)
+      const { id } = needConvoy(beads, params.id)
+      const progress = progressOf(store.db, [id])(id)
+      return ok({ convoy_id: id, ...progress, complete: isComplete(progress) }, { 'X-SVC-Index': index })
+    },
+
+    'add-to-convoy': ({ params, body, header, city }) => {
+      const items = [...new Set(body.items)]
+      return changing(city, params.id, header('if-match'), (tx, { id, status }) => {
+        if (status === 'closed')
+          throw problem('conflict-wrong-state', `the convoy ${id} is closed: reopen it before you add to it`)
+        refuseUnknown(tx, body.items)
+        refuse(
+          'validation-failed',
+          body.items,
+          items.filter((item) => item === id),
+          () => `body.items: ${id} is the convoy itself`,
+          'is the convoy itself',
+        )
+        const known = membersAmong(tx, id, items)
+        const added = items.filter((item) => !known.has(item))
+        if (added.length === 0) return
+        introduce(depsOf(city), tx, id, ACTOR)
+        city.beads.track(tx, id, added, ACTOR)
+        sayMembers(depsOf(city), tx, id, ACTOR)
+      })
+    },
+
+    'remove-from-convoy': ({ params, body, header, city }) => {
+      const items = [...new Set(body.items)]
+      return changing(city, params.id, header('if-match'), (tx, { id }) => {
+        refuseStrangers(tx, id, body.items)
+        introduce(depsOf(city), tx, id, ACTOR)
+        city.beads.untrack(tx, id, items, ACTOR)
+        sayMembers(depsOf(city), tx, id, ACTOR)
+      })
+    },
+
+    'close-convoy': ({ params, body, header, city }) =>
+      changing(city, params.id, header('if-match'), (tx, { id, status }) => {
+        if (status !== 'closed') closeConvoy(depsOf(city), tx, id, body?.reason, ACTOR)
+      }),
+
+    'land-convoy': async ({ params, body, header, city }) => {
+      const { force = false, dry_run = false } = body ?? {}
+      const landing = (tx: Pick<Tx, 'get' | 'all'>) => {
+        const convoy = needConvoy(city.beads, params.id)
+        checkPrecondition(header('if-match'), String(convoy.revision))
+        if (!isOwned(convoy))
+          throw problem('conflict-wrong-state', `the convoy ${params.id} is not owned: it closes by itself`)
+        return { closed: convoy.status === 'closed', open: openMembers(tx, params.id) }
+      }
+      const { closed, open } = dry_run
+        ? landing(city.store.db)
+        : await city.store.db.write((tx) => {
+            const state = landing(tx)
+            if (state.closed) return state
+            if (state.open.length > 0 && !force) throw unfinished(params.id, state.open)
+            closeConvoy(depsOf(city), tx, params.id, 'landed', ACTOR)
+            return state
+          })
+      const convoy = read(city, params.id)
+      return ok(
+        { landed: !dry_run || closed || force || open.length === 0, dry_run, open: [...open], convoy },
+        headers(city, convoy.revision),
+      )
+    },
+  })
 }
 
 function refuseUnknown(tx: Tx, given: readonly string[], items = given): void {

@@ -3,8 +3,8 @@
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import { parsePayloadMatch } from '../../contract/base/payload-match.ts'
 import { isReservedType } from '../../contract/event-types.ts'
-import type { emitEvent, listCityEvents, listEvents, streamCityEvents, streamEvents } from '../../contract/events.ts'
-import { type Handler, ok, RawBody, type Reply, type StreamHandler } from '../../kernel/call.ts'
+import type { eventOperations } from '../../contract/events.ts'
+import { defineHandlers, ok, RawBody, type Reply } from '../../kernel/call.ts'
 import { type Clock, inTurns } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken, parseSeq } from '../../kernel/cursor.ts'
 import {
@@ -21,11 +21,22 @@ import { type LogStream, refuseExpired } from '../../kernel/streams/log-stream.t
 import type { MergedLog } from '../../kernel/streams/merged-log.ts'
 import { isBlocking, waitForChange } from '../../kernel/waiting.ts'
 
+/** A running city's store and the feeds from it. */
+export interface EventCity {
+  readonly name: string
+  readonly store: Store
+  readonly stream: LogStream
+}
+
+interface ListCall {
+  readonly query: ListQuery & FilterQuery & { readonly after_seq?: string; readonly cursor?: string }
+  readonly signal: AbortSignal
+  readonly city: EventCity
+}
+
 export interface EventHandlersDeps {
   readonly merged: MergedLog
   readonly clock: Clock
-  /** A running city's store and stream, or the spec's 404. */
-  readonly city: (name: string) => { readonly store: Store; readonly stream: LogStream }
 }
 
 interface FilterQuery {
@@ -43,7 +54,7 @@ interface ListQuery {
   readonly limit?: number
 }
 
-export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) {
+export function createEventHandlers({ merged, clock }: EventHandlersDeps) {
   const timesOf = ({ since, until }: { readonly since?: string; readonly until?: string }) => ({
     fromMs: since === undefined ? undefined : clock.now() - durationMs('query.since', since),
     toMs: until === undefined ? undefined : clock.now() - durationMs('query.until', until),
@@ -56,45 +67,13 @@ export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) 
       clock.monotonic,
     )
 
-  const listAll: Handler<typeof listEvents> = ({ query, signal }) => {
-    // Before the read: a stream from here may repeat what is listed, and loses nothing.
-    const cursor = merged.head()
-    const { logs, failures } = merged.listed(filterOf(query), query.after_cursor)
-    const page = read(logs, query, query.cursor === undefined ? undefined : mergedKey(query.cursor))
-    const answer = () => {
-      const errors = [...failures, ...page.failures]
-      if (logs.length > 0 && page.failures.length === logs.length)
-        throw problem('unavailable', 'no event log can be read', { retryAfterSec: 1 })
-      return listReply(
-        page.events.map(({ event, source }) => taggedEnvelope(event.envelope, event.city ?? source)),
-        {
-          ...totalOf(page),
-          event_cursor: cursor,
-          ...(page.next === undefined
-            ? {}
-            : { next_cursor: formatPageToken('merged', [page.next.at, page.next.source, page.next.seq]) }),
-          ...(errors.length === 0 ? {} : { partial: true, partial_errors: errors }),
-        },
-      )
-    }
-    const reading = inTurns(() => page.step(), signal)
-    return reading === undefined ? answer() : reading.then(answer)
-  }
-
-  const streamAll: StreamHandler<typeof streamEvents> = ({ query, header }) =>
-    merged.follow(filterOf(query), header('last-event-id') ?? query.after_cursor)
-
-  const listNow: Handler<typeof listCityEvents> = ({ params, query, signal }) => {
-    const { log } = city(params.cityName).store
+  const listNow = ({ query, signal, city: { name, store } }: ListCall) => {
+    const { log } = store
     const { head } = log
     const after = query.after_seq === undefined ? 0 : parseSeq(query.after_seq)
     refuseExpired(after, log)
-    const listed = { name: params.cityName, log, filter: filterOf(query), after, upTo: head }
-    const page = read(
-      [listed],
-      query,
-      query.cursor === undefined ? undefined : cityKey(query.cursor, params.cityName, query),
-    )
+    const listed = { name, log, filter: filterOf(query), after, upTo: head }
+    const page = read([listed], query, query.cursor === undefined ? undefined : cityKey(query.cursor, name, query))
     const answer = () => {
       const [failure] = page.failures
       if (failure !== undefined) throw problem('unavailable', failure, { retryAfterSec: 1 })
@@ -111,47 +90,69 @@ export function createEventHandlers({ merged, clock, city }: EventHandlersDeps) 
     return reading === undefined ? answer() : reading.then(answer)
   }
 
-  const listOne: Handler<typeof listCityEvents> = (call) => {
-    const { params, query, signal } = call
-    if (!isBlocking(query)) return listNow(call)
-    const filter = filterOf(query)
-    const matters = (event: StoredEvent) => endsCity(event) || eventMatches(filter, event)
-    const { log } = city(params.cityName).store
-    return waitForChange(log, query, clock, signal, matters).then(() => listNow(call))
-  }
+  return defineHandlers<typeof eventOperations, EventCity>({
+    'list-events': ({ query, signal }) => {
+      // Before the read: a stream from here may repeat what is listed, and loses nothing.
+      const cursor = merged.head()
+      const { logs, failures } = merged.listed(filterOf(query), query.after_cursor)
+      const page = read(logs, query, query.cursor === undefined ? undefined : mergedKey(query.cursor))
+      const answer = () => {
+        const errors = [...failures, ...page.failures]
+        if (logs.length > 0 && page.failures.length === logs.length)
+          throw problem('unavailable', 'no event log can be read', { retryAfterSec: 1 })
+        return listReply(
+          page.events.map(({ event, source }) => taggedEnvelope(event.envelope, event.city ?? source)),
+          {
+            ...totalOf(page),
+            event_cursor: cursor,
+            ...(page.next === undefined
+              ? {}
+              : { next_cursor: formatPageToken('merged', [page.next.at, page.next.source, page.next.seq]) }),
+            ...(errors.length === 0 ? {} : { partial: true, partial_errors: errors }),
+          },
+        )
+      }
+      const reading = inTurns(() => page.step(), signal)
+      return reading === undefined ? answer() : reading.then(answer)
+    },
 
-  const streamOne: StreamHandler<typeof streamCityEvents> = ({ params, query, header }) => {
-    const { stream } = city(params.cityName)
-    const cursor = header('last-event-id') ?? query.after_seq
-    return stream.follow(filterOf(query), cursor === undefined ? undefined : parseSeq(cursor))
-  }
+    'stream-events': ({ query, header }) =>
+      merged.follow(filterOf(query), header('last-event-id') ?? query.after_cursor),
 
-  const emit: Handler<typeof emitEvent> = ({ params, body, claim }) => {
-    const { store } = city(params.cityName)
-    if (isReservedType(body.type)) throw invalidField('body.type', 'event type is reserved', body.type)
-    const { type, actor, subject, message, payload = {} } = body
-    const event = encodeEvent({
-      type,
-      actor,
-      payload,
-      ...(subject === undefined ? {} : { subject }),
-      ...(message === undefined ? {} : { message }),
-    })
-    return store.keys.once(claim, () =>
-      store.db.write((tx) => {
-        const seq = store.log.appendEncoded(tx, event)
-        return store.keys.remember(tx, claim, { status: 201, body: { status: 'recorded' as const, seq } })
-      }, event.bytes),
-    )
-  }
+    'list-city-events': (call) => {
+      const { query, signal } = call
+      if (!isBlocking(query)) return listNow(call)
+      const filter = filterOf(query)
+      const matters = (event: StoredEvent) => endsCity(event) || eventMatches(filter, event)
+      const { log } = call.city.store
+      return waitForChange(log, query, clock, signal, matters).then(() => listNow(call))
+    },
 
-  return {
-    'list-events': listAll,
-    'stream-events': streamAll,
-    'list-city-events': listOne,
-    'stream-city-events': streamOne,
-    'emit-event': emit,
-  }
+    'stream-city-events': ({ query, header, city }) => {
+      const { stream } = city
+      const cursor = header('last-event-id') ?? query.after_seq
+      return stream.follow(filterOf(query), cursor === undefined ? undefined : parseSeq(cursor))
+    },
+
+    'emit-event': ({ body, claim, city }) => {
+      const { store } = city
+      if (isReservedType(body.type)) throw invalidField('body.type', 'event type is reserved', body.type)
+      const { type, actor, subject, message, payload = {} } = body
+      const event = encodeEvent({
+        type,
+        actor,
+        payload,
+        ...(subject === undefined ? {} : { subject }),
+        ...(message === undefined ? {} : { message }),
+      })
+      return store.keys.once(claim, () =>
+        store.db.write((tx) => {
+          const seq = store.log.appendEncoded(tx, event)
+          return store.keys.remember(tx, claim, { status: 201, body: { status: 'recorded' as const, seq } })
+        }, event.bytes),
+      )
+    },
+  })
 }
 
 /** Whoever waits for something in a city hears that there is nothing to wait for any more. */

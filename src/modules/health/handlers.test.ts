@@ -52,7 +52,7 @@ function call<O extends Operation>(
   params: ParamsOf<O>,
   query: QueryOf<O>,
   body: Call<O>['body'],
-): Call<O> {
+): Call<O, undefined> {
   const signal = new AbortController().signal
   const none = { header: () => undefined, city: undefined, claim: undefined, caller: OWNER }
   return { operation, params, query, body, ...none, requestId: 'r', signal }

@@ -1,16 +1,6 @@
 /** GET /health, readiness at both scopes, GET /metrics. */
-import type { Operation } from '../../contract/base/operation.ts'
-import type {
-  CALLERS,
-  getCityProviderReadiness,
-  getCityReadiness,
-  getHealth,
-  getMetrics,
-  getProviderReadiness,
-  getReadiness,
-  ReadinessItem,
-} from '../../contract/health.ts'
-import { type Call, type Handler, ok, RawBody } from '../../kernel/call.ts'
+import type { CALLERS, healthOperations, ReadinessItem } from '../../contract/health.ts'
+import { defineHandlers, ok, RawBody } from '../../kernel/call.ts'
 import { type Caller, cityOf } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { problem } from '../../kernel/problem.ts'
@@ -31,25 +21,18 @@ export interface HealthDeps {
   readonly callers: (typeof CALLERS)[number]
 }
 
-/** What the answers of both scopes depend on. */
-type Asked<O extends Operation> = Pick<Call<O>, 'query' | 'signal'>
-
-export interface HealthHandlers {
-  readonly 'get-health': Handler<typeof getHealth>
-  readonly 'get-readiness': Handler<typeof getReadiness>
-  readonly 'get-provider-readiness': Handler<typeof getProviderReadiness>
-  readonly 'get-city-readiness': Handler<typeof getCityReadiness>
-  readonly 'get-city-provider-readiness': Handler<typeof getCityProviderReadiness>
-  readonly 'get-metrics': Handler<typeof getMetrics>
+interface Asked<Q> {
+  readonly query: Q
+  readonly signal: AbortSignal
 }
 
-export function createHealthHandlers(deps: HealthDeps): HealthHandlers {
+export function createHealthHandlers(deps: HealthDeps) {
   const { readiness, metrics } = deps
   const look = (names: readonly string[], fresh: boolean | undefined, signal: AbortSignal) =>
     fresh === true ? readiness.refresh(names, signal) : readiness.read(names)
 
   // A city's answer is the host's: nothing of a probe belongs to a city.
-  const items = async ({ query, signal }: Asked<typeof getReadiness>) => {
+  const items = async ({ query, signal }: Asked<{ readonly items?: string; readonly fresh?: boolean }>) => {
     const names =
       query.items === undefined
         ? known(DEFAULT_ITEMS, readiness.items)
@@ -57,7 +40,7 @@ export function createHealthHandlers(deps: HealthDeps): HealthHandlers {
     const found = await look(names, query.fresh, signal)
     return ok({ callers: deps.callers, items: Object.fromEntries(found.map((item) => [item.name, item])) })
   }
-  const providers = async ({ query, signal }: Asked<typeof getProviderReadiness>) => {
+  const providers = async ({ query, signal }: Asked<{ readonly providers?: string; readonly fresh?: boolean }>) => {
     const { providers: text } = query
     const names =
       text === undefined
@@ -66,14 +49,14 @@ export function createHealthHandlers(deps: HealthDeps): HealthHandlers {
     const found = await look(names, query.fresh, signal)
     return ok({ providers: Object.fromEntries(found.map((item) => [item.name, providerOf(item)])) })
   }
-  return {
+  return defineHandlers<typeof healthOperations>({
     'get-health': ({ caller }) => health(deps, knowsAll(caller)),
     'get-readiness': items,
     'get-provider-readiness': providers,
     'get-city-readiness': items,
     'get-city-provider-readiness': providers,
     'get-metrics': () => ok(new RawBody(metrics.scrape(), metrics.contentType)),
-  }
+  })
 }
 
 /** What is wrong says names and paths of cities. */

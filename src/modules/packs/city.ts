@@ -1,6 +1,7 @@
 /** What packs need of a running city; made by the wiring. */
 import type { ErrorDetail } from '../../contract/base/problems.ts'
 import type { EventDraft } from '../../kernel/event-log.ts'
+import type { Jobs } from '../../kernel/jobs.ts'
 
 /** The files of a city inside an edit. */
 export interface EditedFiles {
@@ -34,6 +35,7 @@ export interface PackCity {
   referrers(name: string, rig: string): readonly ErrorDetail[]
   /** Paths that materialisation found taken by somebody else. */
   foreignFiles(): readonly string[]
+  readonly launch: Jobs['launch']
 }
 
 /** Comment-preserving edits of TOML text. */

@@ -1,8 +1,7 @@
 /** Handlers of the patches family (sheet 07 §§8.2, 8.3): one entry per target, kept in `city.toml` unless it is elsewhere already. */
 import type { PatchBody } from '../../contract/base/merge-patch.ts'
-import type { Answered } from '../../contract/base/operation.ts'
 import type { PatchFields, PatchItem, PatchKind, patchOperations } from '../../contract/patches.ts'
-import { type Handler, ok, type Reply } from '../../kernel/call.ts'
+import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import {
   type Configuration,
   maskEnv,
@@ -32,14 +31,10 @@ export interface PatchCity<View> {
 }
 
 export interface PatchHandlersDeps<View> {
-  readonly city: (name: string) => PatchCity<View>
   /** Patches of the kind in the order in which they apply. */
   readonly patches: (config: View, kind: PatchKind) => readonly StoredPatch[]
   readonly tree: (files: TextFiles) => TreeFiles
 }
-
-type PatchOperation = Answered<(typeof patchOperations)[number]>
-type PatchHandlers = { readonly [O in PatchOperation as O['id']]: Handler<O> }
 
 /** What a patch is about. `dir` of an agent of the city is empty; rigs and providers have none. */
 interface Target {
@@ -53,7 +48,7 @@ const HOME = 'city.toml'
 const TABLES = { agents: 'agent', rigs: 'rigs', providers: 'providers' } as const satisfies Record<PatchKind, string>
 
 export function createPatchHandlers<View extends { readonly revision: string }>(deps: PatchHandlersDeps<View>) {
-  const { city, tree } = deps
+  const { tree } = deps
 
   const find = (config: View, target: Target): StoredPatch | undefined => {
     const stored = deps.patches(config, target.kind).filter(({ fields }) => isFor(fields, target))
@@ -65,27 +60,32 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
     return found
   }
 
-  const answer = (cityName: string, config: View, target: Target, status = 200): Reply<PatchItem> => {
+  const answer = (city: PatchCity<View>, config: View, target: Target, status = 200): Reply<PatchItem> => {
     const body = itemOf(need(config, target))
     return {
       status,
       body,
-      headers: { ETag: `"${body.revision}"`, 'X-SVC-Index': String(city(cityName).store.log.head) },
+      headers: { ETag: `"${body.revision}"`, 'X-SVC-Index': String(city.store.log.head) },
     }
   }
 
-  const list = (cityName: string, kind: PatchKind) => {
-    const { store, config } = city(cityName)
+  const list = (city: PatchCity<View>, kind: PatchKind) => {
+    const { store, config } = city
     const current = config.current()
     const items = deps.patches(current, kind).map(itemOf)
     return ok({ items, total: items.length }, { ETag: `"${current.revision}"`, 'X-SVC-Index': String(store.log.head) })
   }
 
-  const get = (cityName: string, target: Target) => answer(cityName, city(cityName).config.current(), target)
+  const get = (city: PatchCity<View>, target: Target) => answer(city, city.config.current(), target)
 
   /** Creates the patch, or makes it say what the body says and nothing else. */
-  const put = async (cityName: string, target: Target, body: Partial<PatchFields>, ifMatch: string | undefined) => {
-    const { config } = city(cityName)
+  const put = async (
+    city: PatchCity<View>,
+    target: Target,
+    body: Partial<PatchFields>,
+    ifMatch: string | undefined,
+  ) => {
+    const { config } = city
     const { name: _name, dir: _dir, ...fields } = plainTable(body)
     const outcome = await config.edit({
       ifMatch,
@@ -104,11 +104,11 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
         return false
       },
     })
-    return answer(cityName, outcome.config, target, outcome.result ? 201 : 200)
+    return answer(city, outcome.config, target, outcome.result ? 201 : 200)
   }
 
-  const merge = async (cityName: string, target: Target, body: PatchBody, ifMatch: string | undefined) => {
-    const { config } = city(cityName)
+  const merge = async (city: PatchCity<View>, target: Target, body: PatchBody, ifMatch: string | undefined) => {
+    const { config } = city
     const outcome = await config.edit({
       ifMatch,
       etag: (current) => revisionOf(need(current, target)),
@@ -119,11 +119,11 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
         rewriteTable(edited, at.file, at.path, at.fields, unmaskEnv(at.fields, mergePatch(at.fields, body)))
       },
     })
-    return answer(cityName, outcome.config, target)
+    return answer(city, outcome.config, target)
   }
 
-  const remove = async (cityName: string, target: Target, ifMatch: string | undefined) => {
-    const { store, config } = city(cityName)
+  const remove = async (city: PatchCity<View>, target: Target, ifMatch: string | undefined) => {
+    const { store, config } = city
     const { kind, name, dir } = target
     const outcome = await config.edit({
       ifMatch,
@@ -140,31 +140,29 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
     return ok(body, { ETag: `"${revision}"`, 'X-SVC-Index': String(store.log.head) })
   }
 
-  const handlers: PatchHandlers = {
-    'list-agent-patches': ({ params }) => list(params.cityName, 'agents'),
-    'put-agent-patch': ({ params, body, header }) => put(params.cityName, agentOf(body), body, header('if-match')),
-    'get-agent-patch': ({ params }) => get(params.cityName, agent(params)),
-    'replace-agent-patch': ({ params, body, header }) =>
-      put(params.cityName, sameTarget(agent(params), body), body, header('if-match')),
-    'merge-agent-patch': ({ params, body, header }) => merge(params.cityName, agent(params), body, header('if-match')),
-    'delete-agent-patch': ({ params, header }) => remove(params.cityName, agent(params), header('if-match')),
-    'list-rig-patches': ({ params }) => list(params.cityName, 'rigs'),
-    'put-rig-patch': ({ params, body, header }) => put(params.cityName, rig(body), body, header('if-match')),
-    'get-rig-patch': ({ params }) => get(params.cityName, rig(params)),
-    'replace-rig-patch': ({ params, body, header }) =>
-      put(params.cityName, sameTarget(rig(params), body), body, header('if-match')),
-    'merge-rig-patch': ({ params, body, header }) => merge(params.cityName, rig(params), body, header('if-match')),
-    'delete-rig-patch': ({ params, header }) => remove(params.cityName, rig(params), header('if-match')),
-    'list-provider-patches': ({ params }) => list(params.cityName, 'providers'),
-    'put-provider-patch': ({ params, body, header }) => put(params.cityName, provider(body), body, header('if-match')),
-    'get-provider-patch': ({ params }) => get(params.cityName, provider(params)),
-    'replace-provider-patch': ({ params, body, header }) =>
-      put(params.cityName, sameTarget(provider(params), body), body, header('if-match')),
-    'merge-provider-patch': ({ params, body, header }) =>
-      merge(params.cityName, provider(params), body, header('if-match')),
-    'delete-provider-patch': ({ params, header }) => remove(params.cityName, provider(params), header('if-match')),
-  }
-  return handlers
+  return defineHandlers<typeof patchOperations, PatchCity<View>>({
+    'list-agent-patches': ({ city }) => list(city, 'agents'),
+    'put-agent-patch': ({ body, header, city }) => put(city, agentOf(body), body, header('if-match')),
+    'get-agent-patch': ({ params, city }) => get(city, agent(params)),
+    'replace-agent-patch': ({ params, body, header, city }) =>
+      put(city, sameTarget(agent(params), body), body, header('if-match')),
+    'merge-agent-patch': ({ params, body, header, city }) => merge(city, agent(params), body, header('if-match')),
+    'delete-agent-patch': ({ params, header, city }) => remove(city, agent(params), header('if-match')),
+    'list-rig-patches': ({ city }) => list(city, 'rigs'),
+    'put-rig-patch': ({ body, header, city }) => put(city, rig(body), body, header('if-match')),
+    'get-rig-patch': ({ params, city }) => get(city, rig(params)),
+    'replace-rig-patch': ({ params, body, header, city }) =>
+      put(city, sameTarget(rig(params), body), body, header('if-match')),
+    'merge-rig-patch': ({ params, body, header, city }) => merge(city, rig(params), body, header('if-match')),
+    'delete-rig-patch': ({ params, header, city }) => remove(city, rig(params), header('if-match')),
+    'list-provider-patches': ({ city }) => list(city, 'providers'),
+    'put-provider-patch': ({ body, header, city }) => put(city, provider(body), body, header('if-match')),
+    'get-provider-patch': ({ params, city }) => get(city, provider(params)),
+    'replace-provider-patch': ({ params, body, header, city }) =>
+      put(city, sameTarget(provider(params), body), body, header('if-match')),
+    'merge-provider-patch': ({ params, body, header, city }) => merge(city, provider(params), body, header('if-match')),
+    'delete-provider-patch': ({ params, header, city }) => remove(city, provider(params), header('if-match')),
+  })
 }
 
 /** An agent of a rig is `<rig>/<name>`. */

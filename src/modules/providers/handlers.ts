@@ -1,16 +1,6 @@
 /** Handlers of the providers family (sheet 07 §8.4). */
-import type {
-  createProvider,
-  deleteProvider,
-  getProvider,
-  listProviders,
-  listPublicProviders,
-  ProviderInfo,
-  ProviderSpec,
-  PublicProvider,
-  patchProvider,
-} from '../../contract/providers.ts'
-import { type Handler, ok, type Reply } from '../../kernel/call.ts'
+import type { ProviderInfo, ProviderSpec, PublicProvider, providerOperations } from '../../contract/providers.ts'
+import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import {
   type Configuration,
   isTable,
@@ -50,8 +40,6 @@ export interface ProviderCity<View> {
 }
 
 export interface ProviderHandlersDeps<View> {
-  /** The spec's 404 for a city that is not running. */
-  readonly city: (name: string) => ProviderCity<View>
   /** Built-in providers, in the order of the API. */
   readonly presets: ReadonlyMap<string, object>
   readonly declaration: (config: View, name: string) => Declaration | undefined
@@ -62,7 +50,7 @@ export interface ProviderHandlersDeps<View> {
 const HOME = 'city.toml'
 
 export function createProviderHandlers<View extends ProvidersView>(deps: ProviderHandlersDeps<View>) {
-  const { city, presets, tree } = deps
+  const { presets, tree } = deps
 
   /** Names in the order of the list: declared ones, then the other built-in ones. */
   const names = ({ providers }: View): readonly string[] => {
@@ -135,91 +123,86 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
     return declared
   }
 
-  const list: Handler<typeof listProviders> = ({ params }) => {
-    const { store, config } = city(params.cityName)
-    const current = config.current()
-    const items = names(current).map((name) => info(current, name))
-    return ok({ items, total: items.length }, { ETag: `"${current.revision}"`, 'X-SVC-Index': String(store.log.head) })
-  }
+  return defineHandlers<typeof providerOperations, ProviderCity<View>>({
+    'list-providers': ({ city }) => {
+      const { store, config } = city
+      const current = config.current()
+      const items = names(current).map((name) => info(current, name))
+      return ok(
+        { items, total: items.length },
+        { ETag: `"${current.revision}"`, 'X-SVC-Index': String(store.log.head) },
+      )
+    },
 
-  const listPublic: Handler<typeof listPublicProviders> = ({ params }) => {
-    const { store, config } = city(params.cityName)
-    const current = config.current()
-    const items = names(current).map((name) => publicView(info(current, name)))
-    return ok({ items, total: items.length }, { ETag: `"${current.revision}"`, 'X-SVC-Index': String(store.log.head) })
-  }
+    'list-public-providers': ({ city }) => {
+      const { store, config } = city
+      const current = config.current()
+      const items = names(current).map((name) => publicView(info(current, name)))
+      return ok(
+        { items, total: items.length },
+        { ETag: `"${current.revision}"`, 'X-SVC-Index': String(store.log.head) },
+      )
+    },
 
-  const get: Handler<typeof getProvider> = ({ params }) => {
-    const found = city(params.cityName)
-    return answer(found, info(found.config.current(), params.name))
-  }
+    'get-provider': ({ params, city }) => {
+      return answer(city, info(city.config.current(), params.name))
+    },
 
-  const create: Handler<typeof createProvider> = async ({ params, body, header, claim }) => {
-    const found = city(params.cityName)
-    const { name, ...fields } = body
-    const created = await found.store.keys.once(claim, async () => {
-      const values = unmaskEnv({}, plainTable(fields))
-      if (values['command'] === undefined && values['base'] === undefined) {
-        throw invalidField('body.command', '`command` or `base` is required')
-      }
-      const outcome = await found.config.edit({
+    'create-provider': async ({ body, header, claim, city }) => {
+      const { name, ...fields } = body
+      const created = await city.store.keys.once(claim, async () => {
+        const values = unmaskEnv({}, plainTable(fields))
+        if (values['command'] === undefined && values['base'] === undefined) {
+          throw invalidField('body.command', '`command` or `base` is required')
+        }
+        const outcome = await city.config.edit({
+          ifMatch: header('if-match'),
+          actor: 'api',
+          claim,
+          reply: ({ config }) => answer(city, info(config, name), 201),
+          change: (files) => {
+            const declared = deps.declaration(city.config.current(), name)
+            if (declared !== undefined && declared.pack === undefined) {
+              throw problem('name-taken', `there is a provider ${name} already, in ${declared.file}`)
+            }
+            tree(files).addTable(HOME, ['providers', name], values)
+          },
+        })
+        return answer(city, info(outcome.config, name), 201)
+      })
+      // A stored answer is a body without its headers.
+      return answer(city, created.body, created.status)
+    },
+
+    'patch-provider': async ({ params, body, header, city }) => {
+      const { name } = params
+      const outcome = await city.config.edit({
         ifMatch: header('if-match'),
+        etag: (config) => revisionOf(config, name),
         actor: 'api',
-        claim,
-        reply: ({ config }) => answer(found, info(config, name), 201),
         change: (files) => {
-          const declared = deps.declaration(found.config.current(), name)
-          if (declared !== undefined && declared.pack === undefined) {
-            throw problem('name-taken', `there is a provider ${name} already, in ${declared.file}`)
-          }
-          tree(files).addTable(HOME, ['providers', name], values)
+          const { file } = editable(city.config.current(), name)
+          const edited = tree(files)
+          const before = declaredIn(edited, file, name)
+          rewriteTable(edited, file, ['providers', name], before, unmaskEnv(before, mergePatch(before, body)))
         },
       })
-      return answer(found, info(outcome.config, name), 201)
-    })
-    // A stored answer is a body without its headers.
-    return answer(found, created.body, created.status)
-  }
+      return answer(city, info(outcome.config, name))
+    },
 
-  const patch: Handler<typeof patchProvider> = async ({ params, body, header }) => {
-    const found = city(params.cityName)
-    const { name } = params
-    const outcome = await found.config.edit({
-      ifMatch: header('if-match'),
-      etag: (config) => revisionOf(config, name),
-      actor: 'api',
-      change: (files) => {
-        const { file } = editable(found.config.current(), name)
-        const edited = tree(files)
-        const before = declaredIn(edited, file, name)
-        rewriteTable(edited, file, ['providers', name], before, unmaskEnv(before, mergePatch(before, body)))
-      },
-    })
-    return answer(found, info(outcome.config, name))
-  }
-
-  const remove: Handler<typeof deleteProvider> = async ({ params, header }) => {
-    const found = city(params.cityName)
-    const { name } = params
-    const { config } = await found.config.edit({
-      ifMatch: header('if-match'),
-      etag: (current) => revisionOf(current, name),
-      actor: 'api',
-      referrers: (current) => deps.referrers(current, name),
-      change: (files) => tree(files).remove(editable(found.config.current(), name).file, ['providers', name]),
-    })
-    const headers = { ETag: `"${config.revision}"`, 'X-SVC-Index': String(found.store.log.head) }
-    return ok({ status: 'deleted', name, revision: config.revision }, headers)
-  }
-
-  return {
-    'list-providers': list,
-    'list-public-providers': listPublic,
-    'get-provider': get,
-    'create-provider': create,
-    'patch-provider': patch,
-    'delete-provider': remove,
-  }
+    'delete-provider': async ({ params, header, city }) => {
+      const { name } = params
+      const { config } = await city.config.edit({
+        ifMatch: header('if-match'),
+        etag: (current) => revisionOf(current, name),
+        actor: 'api',
+        referrers: (current) => deps.referrers(current, name),
+        change: (files) => tree(files).remove(editable(city.config.current(), name).file, ['providers', name]),
+      })
+      const headers = { ETag: `"${config.revision}"`, 'X-SVC-Index': String(city.store.log.head) }
+      return ok({ status: 'deleted', name, revision: config.revision }, headers)
+    },
+  })
 }
 
 /** A copy of a checked definition, with its secrets masked: the one place that gives it its type. */

@@ -1,7 +1,8 @@
 /** Handlers of accepted requests: one list over the ledgers of the supervisor and of every city it can read. */
+
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
-import type { getRequest, listRequests, RequestInfo } from '../../contract/requests.ts'
-import { type Handler, ok } from '../../kernel/call.ts'
+import type { RequestInfo, requestOperations } from '../../contract/requests.ts'
+import { defineHandlers, ok } from '../../kernel/call.ts'
 import { cityOf } from '../../kernel/caller.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import { problem } from '../../kernel/problem.ts'
@@ -15,52 +16,52 @@ export interface Ledger {
 }
 
 export function createRequestHandlers({ ledgers }: { readonly ledgers: () => readonly Ledger[] }) {
-  const list: Handler<typeof listRequests> = ({ query, caller }) => {
-    const { operation, status } = query
-    const city = cityOf(caller) ?? query.city
-    // Whose city it is not, for him it has no requests.
-    if (query.city !== undefined && query.city !== city) return ok({ items: [], total: 0 })
-    const filter: RequestFilter = {
-      ...(operation === undefined ? {} : { operation }),
-      ...(status === undefined ? {} : { status }),
-      ...(city === undefined ? {} : { city }),
-    }
-    const after = query.cursor === undefined ? undefined : keyOf(query.cursor)
-    const limit = query.limit || DEFAULT_LIMIT
-    const failures: string[] = []
-    const found: RequestInfo[] = []
-    let total = 0
-    for (const { name, requests } of ledgers()) {
-      if (requests === undefined) {
-        failures.push(`${name}: its store cannot be read at the moment`)
-        continue
+  return defineHandlers<typeof requestOperations>({
+    'list-requests': ({ query, caller }) => {
+      const { operation, status } = query
+      const city = cityOf(caller) ?? query.city
+      // Whose city it is not, for him it has no requests.
+      if (query.city !== undefined && query.city !== city) return ok({ items: [], total: 0 })
+      const filter: RequestFilter = {
+        ...(operation === undefined ? {} : { operation }),
+        ...(status === undefined ? {} : { status }),
+        ...(city === undefined ? {} : { city }),
       }
-      found.push(...requests.page(filter, after, limit + 1))
-      total += requests.count(filter)
-    }
-    found.sort(newestFirst)
-    const items = found.slice(0, limit)
-    const last = items.at(-1)
-    return ok({
-      items,
-      total,
-      ...(found.length > limit && last !== undefined
-        ? { next_cursor: formatPageToken('request', [Date.parse(last.created_at), last.request_id]) }
-        : {}),
-      ...(failures.length === 0 ? {} : { partial: true, partial_errors: failures }),
-    })
-  }
+      const after = query.cursor === undefined ? undefined : keyOf(query.cursor)
+      const limit = query.limit || DEFAULT_LIMIT
+      const failures: string[] = []
+      const found: RequestInfo[] = []
+      let total = 0
+      for (const { name, requests } of ledgers()) {
+        if (requests === undefined) {
+          failures.push(`${name}: its store cannot be read at the moment`)
+          continue
+        }
+        found.push(...requests.page(filter, after, limit + 1))
+        total += requests.count(filter)
+      }
+      found.sort(newestFirst)
+      const items = found.slice(0, limit)
+      const last = items.at(-1)
+      return ok({
+        items,
+        total,
+        ...(found.length > limit && last !== undefined
+          ? { next_cursor: formatPageToken('request', [Date.parse(last.created_at), last.request_id]) }
+          : {}),
+        ...(failures.length === 0 ? {} : { partial: true, partial_errors: failures }),
+      })
+    },
 
-  const get: Handler<typeof getRequest> = ({ params, caller }) => {
-    const own = cityOf(caller)
-    for (const { requests } of ledgers()) {
-      const found = requests?.get(params.request_id)
-      if (found !== undefined && (own === undefined || found.city === own)) return ok(found)
-    }
-    throw problem('request-not-found', `no such request: ${params.request_id}`)
-  }
-
-  return { 'list-requests': list, 'get-request': get }
+    'get-request': ({ params, caller }) => {
+      const own = cityOf(caller)
+      for (const { requests } of ledgers()) {
+        const found = requests?.get(params.request_id)
+        if (found !== undefined && (own === undefined || found.city === own)) return ok(found)
+      }
+      throw problem('request-not-found', `no such request: ${params.request_id}`)
+    },
+  })
 }
 
 function newestFirst(a: RequestInfo, b: RequestInfo): number {

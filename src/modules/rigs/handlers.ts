@@ -2,8 +2,8 @@
 
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import type { PatchBody } from '../../contract/base/merge-patch.ts'
-import type { actOnRig, createRig, deleteRig, getRig, listRigs, patchRig, RigInfo } from '../../contract/rigs.ts'
-import { type Handler, ok, type Reply } from '../../kernel/call.ts'
+import type { RigCreateRequest, RigInfo, rigOperations } from '../../contract/rigs.ts'
+import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { plainTable } from '../../kernel/configuration.ts'
 import type { Tx } from '../../kernel/database.ts'
@@ -15,126 +15,67 @@ import { addRig, changeRig, removeReferrers, removeRig } from './files.ts'
 import type { GitFacts } from './git-facts.ts'
 import { readOverride, writeOverride } from './overrides.ts'
 import { isThere, makeDirectory, placeRig, type RigPlace } from './place.ts'
-import { CLONES, type CloneInput, cloneInput } from './provision.ts'
+import { CLONES, cloneInput } from './provision.ts'
 import { findRig, needRig, type RigCity, type RigFiles, type RigsView, rigInfo, rigRevision } from './rigs.ts'
 
 export interface RigHandlersDeps<View> extends RigFiles<View> {
-  /** The spec's 404 for a city that is not running. */
-  readonly city: (name: string) => RigCity<View>
   readonly clock: Clock
   readonly git: Pick<GitFacts, 'of' | 'observe'>
   /** The normal form of a source that may be cloned; refuses any other. */
   readonly checkSource: (url: string) => string
-  /** Beads of a rig that are not closed, some of them where there are many. */
-  readonly openBeads: (cityName: string, rig: string) => readonly string[]
-  readonly launch: (
-    cityName: string,
-    request: {
-      operation: 'rig.create'
-      subject: string
-      input: CloneInput
-      claim: IdempotencyClaim | undefined
-      check: (tx: Tx) => void
-    },
-  ) => Promise<Reply<AsyncAcceptedResponse>>
 }
 
 const isRelevant = ({ type }: { readonly type: string }): boolean =>
   type.startsWith('rig.') || type.startsWith('agent.') || type.startsWith('session.') || type === 'config.reloaded'
 
 export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<View>) {
-  const { city, clock, git } = deps
+  const { clock, git } = deps
   type City = RigCity<View>
-  const info = (found: City, config: View, name: string, withGit = false): RigInfo => {
+  const info = (city: City, config: View, name: string, withGit = false): RigInfo => {
     const { path } = needRig(config, name)
-    return rigInfo(deps, found, config, name, withGit && path !== undefined ? git.of(path) : undefined)
+    return rigInfo(deps, city, config, name, withGit && path !== undefined ? git.of(path) : undefined)
   }
-  const revision = (found: City, config: View, name: string) => rigRevision(deps, found, config, name)
-  const headers = (found: City, tag: string) => ({ ETag: `"${tag}"`, 'X-SVC-Index': String(found.store.log.head) })
-  const answer = (found: City, item: RigInfo, status = 200): Reply<RigInfo> => ({
+  const revision = (city: City, config: View, name: string) => rigRevision(deps, city, config, name)
+  const headers = (city: City, tag: string) => ({ ETag: `"${tag}"`, 'X-SVC-Index': String(city.store.log.head) })
+  const answer = (city: City, item: RigInfo, status = 200): Reply<RigInfo> => ({
     status,
     body: item,
-    headers: headers(found, item.revision),
+    headers: headers(city, item.revision),
   })
-
-  const list: Handler<typeof listRigs> = async ({ params, query, signal }) => {
-    const { store } = city(params.cityName)
-    await waitForChange(store.log, query, clock, signal, isRelevant)
-    const found = city(params.cityName)
-    const current = found.config.current()
-    const index = headers(found, current.revision)
-    const names = current.rigs.map(({ name }) => name).sort()
-    const items = names.map((name) => info(found, current, name, query.git))
-    return ok({ items, total: items.length }, index)
-  }
-
-  const get: Handler<typeof getRig> = ({ params, query }) => {
-    const found = city(params.cityName)
-    return answer(found, info(found, found.config.current(), params.name, query.git))
-  }
-
-  const create: Handler<typeof createRig> = (call) => {
-    const { params, body, header, claim } = call
-    const found = city(params.cityName)
-    const { git_url: url } = body
-    if (url === undefined)
-      return tagged(
-        found,
-        found.store.keys.once(claim, () => createHere(found, body, header('if-match'), claim)),
-      )
-    if (body.path !== undefined)
-      throw invalidField('body.path', 'is not taken with `git_url`: the clone goes to `rigs/<name>`', body.path)
-    const input = cloneInput(body, deps.checkSource(url))
-    const launched = deps.launch(found.name, {
-      operation: 'rig.create',
-      subject: body.name,
-      input,
-      claim,
-      check: () => {
-        const current = found.config.current()
-        checkPrecondition(header('if-match'), current.revision)
-        refuseTaken(current, body.name)
-        refuseInFlight(found, body.name)
-        const place = placeRig(found.directory, `${CLONES}/${body.name}`)
-        if (isThere(place.directory)) throw problem('name-taken', `${CLONES}/${body.name} is there already`)
-      },
-    })
-    return tagged(found, launched)
-  }
 
   /** The headers of an answer that may be a stored one, of which only the body is kept. */
   const tagged = async <B extends RigInfo | AsyncAcceptedResponse>(
-    found: City,
+    city: City,
     replying: Promise<Reply<B>>,
   ): Promise<Reply<B>> => {
     const { status, body } = await replying
     return {
       status,
       body,
-      headers: headers(found, 'revision' in body ? body.revision : found.config.current().revision),
+      headers: headers(city, 'revision' in body ? body.revision : city.config.current().revision),
     }
   }
 
   const createHere = async (
-    found: City,
-    { name, path, git_url: _url, ...fields }: Parameters<typeof create>[0]['body'],
+    city: City,
+    { name, path, git_url: _url, ...fields }: RigCreateRequest,
     ifMatch: string | undefined,
     claim: IdempotencyClaim | undefined,
   ): Promise<Reply<RigInfo>> => {
     if (path === undefined) throw invalidField('body.path', 'is required without `git_url`')
-    refuseTaken(found.config.current(), name)
-    const place = placeRig(found.directory, path)
+    refuseTaken(city.config.current(), name)
+    const place = placeRig(city.directory, path)
     const takeBack = place.inCity === undefined ? () => {} : makeDirectory(place.directory)
     try {
       const observed = fields.default_branch === undefined ? await git.observe(place.directory) : undefined
       const branch = observed === undefined || observed.branch === '' ? {} : { default_branch: observed.branch }
-      const outcome = await found.config.edit({
+      const outcome = await city.config.edit({
         ifMatch,
         actor: 'api',
         claim,
-        reply: ({ config }) => answer(found, info(found, config, name), 201),
+        reply: ({ config }) => answer(city, info(city, config, name), 201),
         change: (files) => {
-          const current = found.config.current()
+          const current = city.config.current()
           refuseTaken(current, name)
           addRig(deps.tree(files), name, place, plainTable({ ...branch, ...fields }), current.default_rig_imports)
         },
@@ -142,37 +83,7 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
         // Of a rig of this name that somebody removed from the files by hand.
         alsoWrite: (tx) => writeOverride(tx, name, undefined, clock.now()),
       })
-      return answer(found, info(found, outcome.config, name), 201)
-    } catch (error) {
-      takeBack()
-      throw error
-    }
-  }
-
-  const patch: Handler<typeof patchRig> = async ({ params, body, header }) => {
-    const found = city(params.cityName)
-    const { name } = params
-    const { suspended, path, ...fields } = body
-    const override = suspended === null ? undefined : suspended === undefined ? undefined : suspended === true
-    const place = placeOf(found, path)
-    const takeBack = place == null || place.inCity === undefined ? () => {} : makeDirectory(place.directory)
-    const writeSuspension = (tx: Tx, config: View) => {
-      if (suspended !== undefined) setSuspended(tx, found, config, name, override)
-    }
-    try {
-      const outcome = await found.config.edit({
-        ifMatch: header('if-match'),
-        etag: (config) => revision(found, config, name),
-        actor: 'api',
-        change: (files) => changeIn(found, files, name, fields, place),
-        events: ({ result }) => [
-          { type: 'rig.updated', actor: 'api', subject: name, payload: { rig: name, changed: [...result] } },
-        ],
-        alsoWrite: (tx, { config }) => writeSuspension(tx, config),
-      })
-      if (!outcome.changed && suspended !== undefined)
-        await found.store.db.write((tx) => writeSuspension(tx, outcome.config))
-      return answer(found, info(found, outcome.config, name))
+      return answer(city, info(city, outcome.config, name), 201)
     } catch (error) {
       takeBack()
       throw error
@@ -180,42 +91,19 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
   }
 
   const changeIn = (
-    found: City,
+    city: City,
     files: Parameters<typeof deps.tree>[0],
     name: string,
     fields: PatchBody,
     place: RigPlace | null | undefined,
   ) => {
-    const declared = deps.declaration(found.config.current(), name)
+    const declared = deps.declaration(city.config.current(), name)
     return changeRig(deps.tree(files), declared?.file ?? 'city.toml', name, fields, place)
   }
 
-  const remove: Handler<typeof deleteRig> = async ({ params, query, header }) => {
-    const found = city(params.cityName)
-    const { name } = params
-    const outcome = await found.config.edit({
-      ifMatch: header('if-match'),
-      etag: (config) => revision(found, config, name),
-      actor: 'api',
-      change: (files) => {
-        const tree = deps.tree(files)
-        const removed = query.cascade === true ? removeReferrers(tree, name) : refuseReferred(found, name)
-        removeRig(tree, name)
-        return removed
-      },
-      events: () => [{ type: 'rig.deleted', actor: 'api', subject: name, payload: { rig: name, changed: [] } }],
-      alsoWrite: (tx) => writeOverride(tx, name, undefined, clock.now()),
-    })
-    const { config, result } = outcome
-    return ok(
-      { status: 'deleted', name, removed: [...result], revision: config.revision },
-      headers(found, config.revision),
-    )
-  }
-
-  const refuseReferred = (found: City, name: string): readonly string[] => {
-    const referrers = deps.referrers(found.config.current(), name)
-    const beads = deps.openBeads(found.name, name)
+  const refuseReferred = (city: City, name: string): readonly string[] => {
+    const referrers = deps.referrers(city.config.current(), name)
+    const beads = city.openBeads(name)
     if (referrers.length === 0 && beads.length === 0) return []
     throw problem('still-referenced', `the rig ${name} is still in use; \`cascade=true\` removes what names it too`, {
       errors: [
@@ -226,22 +114,6 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
         ...beads.map((id) => ({ location: 'path.name', message: `${id} belongs to it and is not closed`, value: id })),
       ],
     })
-  }
-
-  const act: Handler<typeof actOnRig> = async ({ params, header }) => {
-    const found = city(params.cityName)
-    const { name, action } = params
-    await found.store.db.write((tx) => {
-      const current = found.config.current()
-      checkPrecondition(header('if-match'), revision(found, current, name))
-      if (action !== 'restart') setSuspended(tx, found, current, name, action === 'suspend')
-    })
-    const left = action === 'restart' ? await found.sessions.restart(name) : []
-    if (left.length > 0)
-      throw problem('gateway-timeout', `some sessions of the rig ${name} could not be ended`, {
-        errors: left.map((id) => ({ location: 'path.name', message: `the session ${id} still runs`, value: id })),
-      })
-    return answer(found, info(found, found.config.current(), name))
   }
 
   /** An event only where it makes a difference; the override is kept either way. */
@@ -259,17 +131,116 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
     })
   }
 
-  const placeOf = (found: City, path: PatchBody[string] | undefined): RigPlace | null | undefined =>
-    typeof path === 'string' ? placeRig(found.directory, path) : path === null ? null : undefined
+  const placeOf = (city: City, path: PatchBody[string] | undefined): RigPlace | null | undefined =>
+    typeof path === 'string' ? placeRig(city.directory, path) : path === null ? null : undefined
 
-  return {
-    'list-rigs': list,
-    'get-rig': get,
-    'create-rig': create,
-    'patch-rig': patch,
-    'delete-rig': remove,
-    'act-on-rig': act,
-  }
+  return defineHandlers<typeof rigOperations, RigCity<View>>({
+    'list-rigs': async (call) => {
+      const { query, signal } = call
+      await waitForChange(call.city.store.log, query, clock, signal, isRelevant)
+      const { city } = call
+      const current = city.config.current()
+      const index = headers(city, current.revision)
+      const names = current.rigs.map(({ name }) => name).sort()
+      const items = names.map((name) => info(city, current, name, query.git))
+      return ok({ items, total: items.length }, index)
+    },
+
+    'get-rig': ({ params, query, city }) => answer(city, info(city, city.config.current(), params.name, query.git)),
+
+    'create-rig': ({ body, header, claim, city }) => {
+      const { git_url: url } = body
+      if (url === undefined)
+        return tagged(
+          city,
+          city.store.keys.once(claim, () => createHere(city, body, header('if-match'), claim)),
+        )
+      if (body.path !== undefined)
+        throw invalidField('body.path', 'is not taken with `git_url`: the clone goes to `rigs/<name>`', body.path)
+      const input = cloneInput(body, deps.checkSource(url))
+      const launched = city.launch({
+        operation: 'rig.create',
+        subject: body.name,
+        input,
+        claim,
+        check: () => {
+          const current = city.config.current()
+          checkPrecondition(header('if-match'), current.revision)
+          refuseTaken(current, body.name)
+          refuseInFlight(city, body.name)
+          const place = placeRig(city.directory, `${CLONES}/${body.name}`)
+          if (isThere(place.directory)) throw problem('name-taken', `${CLONES}/${body.name} is there already`)
+        },
+      })
+      return tagged(city, launched)
+    },
+
+    'patch-rig': async ({ params, body, header, city }) => {
+      const { name } = params
+      const { suspended, path, ...fields } = body
+      const override = suspended === null ? undefined : suspended === undefined ? undefined : suspended === true
+      const place = placeOf(city, path)
+      const takeBack = place == null || place.inCity === undefined ? () => {} : makeDirectory(place.directory)
+      const writeSuspension = (tx: Tx, config: View) => {
+        if (suspended !== undefined) setSuspended(tx, city, config, name, override)
+      }
+      try {
+        const outcome = await city.config.edit({
+          ifMatch: header('if-match'),
+          etag: (config) => revision(city, config, name),
+          actor: 'api',
+          change: (files) => changeIn(city, files, name, fields, place),
+          events: ({ result }) => [
+            { type: 'rig.updated', actor: 'api', subject: name, payload: { rig: name, changed: [...result] } },
+          ],
+          alsoWrite: (tx, { config }) => writeSuspension(tx, config),
+        })
+        if (!outcome.changed && suspended !== undefined)
+          await city.store.db.write((tx) => writeSuspension(tx, outcome.config))
+        return answer(city, info(city, outcome.config, name))
+      } catch (error) {
+        takeBack()
+        throw error
+      }
+    },
+
+    'delete-rig': async ({ params, query, header, city }) => {
+      const { name } = params
+      const outcome = await city.config.edit({
+        ifMatch: header('if-match'),
+        etag: (config) => revision(city, config, name),
+        actor: 'api',
+        change: (files) => {
+          const tree = deps.tree(files)
+          const removed = query.cascade === true ? removeReferrers(tree, name) : refuseReferred(city, name)
+          removeRig(tree, name)
+          return removed
+        },
+        events: () => [{ type: 'rig.deleted', actor: 'api', subject: name, payload: { rig: name, changed: [] } }],
+        alsoWrite: (tx) => writeOverride(tx, name, undefined, clock.now()),
+      })
+      const { config, result } = outcome
+      return ok(
+        { status: 'deleted', name, removed: [...result], revision: config.revision },
+        headers(city, config.revision),
+      )
+    },
+
+    'act-on-rig': async ({ params, header, city }) => {
+      const { name, action } = params
+      await city.store.db.write((tx) => {
+        const current = city.config.current()
+        checkPrecondition(header('if-match'), revision(city, current, name))
+        if (action !== 'restart') setSuspended(tx, city, current, name, action === 'suspend')
+      })
+      const left = action === 'restart' ? await city.sessions.restart(name) : []
+      if (left.length > 0)
+        throw problem('gateway-timeout', `some sessions of the rig ${name} could not be ended`, {
+          errors: left.map((id) => ({ location: 'path.name', message: `the session ${id} still runs`, value: id })),
+        })
+      return answer(city, info(city, city.config.current(), name))
+    },
+  })
 }
 
 function refuseTaken(config: RigsView, name: string): void {

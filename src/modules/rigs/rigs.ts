@@ -10,6 +10,7 @@ import type {
   TreeFiles,
 } from '../../kernel/configuration.ts'
 import { definitionHash } from '../../kernel/etag.ts'
+import type { Jobs } from '../../kernel/jobs.ts'
 import { unknownName } from '../../kernel/near-names.ts'
 import type { Store } from '../../kernel/store.ts'
 import { readOverride } from './overrides.ts'
@@ -50,6 +51,9 @@ export interface RigCity<View> {
   readonly store: Pick<Store, 'db' | 'keys' | 'log' | 'requests'>
   readonly config: Configuration<View>
   readonly sessions: RigSessions
+  /** Beads of a rig that are not closed, some of them where there are many. */
+  openBeads(rig: string): readonly string[]
+  readonly launch: Jobs['launch']
 }
 
 /** How the family looks into a configuration and its files. */

@@ -30,4 +30,6 @@ export interface WorkCity {
   readonly claims: Claims
   readonly people: WorkPeople
   config(): WorkConfig
+  /** True where a session has ended, or is to end: whatever asks in its name gets no work. */
+  ended(sessionId: string): boolean
 }

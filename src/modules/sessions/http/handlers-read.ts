@@ -1,20 +1,10 @@
 /** Reading sessions: lists, one of them, what waits, screens (sheet 04 §§4.1, 4.6, 4.11, 4.12). */
+
 import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
 import { SESSION_STATES, type SessionResponse, type SessionState } from '../../../contract/session-model.ts'
-import type {
-  attachSession,
-  getSession,
-  getSessionDrain,
-  getSessionPending,
-  getWait,
-  listPending,
-  listSessionDeliveries,
-  listSessions,
-  listWaits,
-  peekSession,
-} from '../../../contract/sessions.ts'
-import { type Handler, ok } from '../../../kernel/call.ts'
-import { isoTime } from '../../../kernel/clock.ts'
+import type { sessionOperations } from '../../../contract/sessions.ts'
+import { type Handlers, ok } from '../../../kernel/call.ts'
+import { type Clock, isoTime } from '../../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../../kernel/cursor.ts'
 import type { StoredEvent } from '../../../kernel/event-log.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
@@ -23,184 +13,181 @@ import { wirePending } from '../actor/journal.ts'
 import { canAsk, hasScreen } from '../plan/views.ts'
 import { identityOf } from '../record/identity.ts'
 import type { LiveFacts } from '../record/ports.ts'
-import { type SessionHandlersDeps, tag } from './handlers.ts'
+import { type SessionCity, tag } from './handlers.ts'
 
 const PEEK_LINES = 5
 const isRelevant = ({ type }: { readonly type: string }): boolean =>
   type.startsWith('session.') || type.startsWith('config.') || type === 'city.stopped'
 
-export function createSessionReadHandlers({ city, clock }: SessionHandlersDeps) {
-  const list: Handler<typeof listSessions> = async ({ params, query, signal }) => {
-    const states = statesOf(query.state)
-    const { template, rig } = query
-    const filter = {
-      ...(states === undefined ? {} : { states }),
-      ...(template === undefined ? {} : { template }),
-      ...(rig === undefined ? {} : { rig }),
-    }
-    const limit = query.limit || DEFAULT_LIMIT
-    const after = keyOf('sessions', query.cursor)
-    const read = () => {
-      const { sessions, store } = city(params.cityName)
-      const page = sessions.store.page(filter, after, limit + 1, query.order)
-      const last = page.length > limit ? page[limit - 1] : undefined
-      return { sessions, head: store.log.head, shown: page.slice(0, limit), last, total: sessions.store.count(filter) }
-    }
-    const version = () => {
-      const { sessions, shown, total } = read()
-      return JSON.stringify([total, shown.map((session) => steady(sessions.view(session)))])
-    }
-    await waitForChange(city(params.cityName).store.log, query, clock, signal, isRelevant, version)
-    const { sessions, head, shown, last, total } = read()
-    const lines = query.peek === true ? (query.peek_lines ?? PEEK_LINES) : undefined
-    return ok(
-      {
-        items: shown.map((session) => sessions.view(session, lines)),
-        total,
-        ...(last === undefined ? {} : { next_cursor: formatPageToken('sessions', [last.created_at, last.id]) }),
-      },
-      { 'X-SVC-Index': String(head) },
-    )
-  }
-
-  const get: Handler<typeof getSession> = ({ params, query }) => {
-    const { sessions, store } = city(params.cityName)
-    const index = String(store.log.head)
-    const session = sessions.resolve(params.id)
-    const lines = query.peek === true ? (query.peek_lines ?? PEEK_LINES) : undefined
-    return ok(sessions.view(session, lines), { ETag: tag(session), 'X-SVC-Index': index })
-  }
-
-  const deliveries: Handler<typeof listSessionDeliveries> = async ({ params, query, signal }) => {
-    const { id } = city(params.cityName).sessions.resolve(params.id)
-    const isNews = (event: StoredEvent) => event.subject === id && isRelevant(event)
-    await waitForChange(city(params.cityName).store.log, query, clock, signal, isNews)
-    const { sessions, store } = city(params.cityName)
-    sessions.resolve(id)
-    const index = { 'X-SVC-Index': String(store.log.head) }
-    const limit = query.limit || DEFAULT_LIMIT
-    const after = query.cursor === undefined ? undefined : seqOf(query.cursor)
-    const page = sessions.deliveries.page(id, query.state, after, limit + 1, query.order)
-    const items = page.slice(0, limit)
-    const last = items.at(-1)
-    return ok(
-      {
-        items: [...items],
-        total: sessions.deliveries.count(id, query.state),
-        ...(page.length > limit && last !== undefined
-          ? { next_cursor: formatPageToken('deliveries', [last.seq]) }
-          : {}),
-      },
-      index,
-    )
-  }
-
-  const pending: Handler<typeof getSessionPending> = ({ params }) => {
-    const { sessions, store, deps } = city(params.cityName)
-    const index = { 'X-SVC-Index': String(store.log.head) }
-    const session = sessions.resolve(params.id)
-    const runtime = deps.runtimes.get(session.runtime)
-    const supported = session.process && session.state !== 'creating' && canAsk(session, runtime)
-    const found = sessions.live(session.id)?.pending
-    return ok({ supported, ...(found === undefined ? {} : { pending: wirePending(found) }) }, index)
-  }
-
-  const allPending: Handler<typeof listPending> = async ({ params, query, signal }) => {
-    await waitForChange(city(params.cityName).store.log, query, clock, signal, isRelevant)
-    const { sessions, store } = city(params.cityName)
-    const index = { 'X-SVC-Index': String(store.log.head) }
-    const items = sessions.store.open().flatMap((session) => {
-      const { pending: found, pendingSince } = sessions.live(session.id) ?? {}
-      if (found === undefined) return []
-      return [
-        {
-          session_id: session.id,
-          template: session.template,
-          title: session.title,
-          ...(session.alias === undefined ? {} : { alias: session.alias }),
-          since: isoTime(pendingSince ?? session.state_since),
-          ...wirePending(found),
-        },
-      ]
-    })
-    return ok({ items, total: items.length }, index)
-  }
-
-  const peek: Handler<typeof peekSession> = ({ params, query }) => {
-    const { sessions, deps } = city(params.cityName)
-    const session = sessions.resolve(params.id)
-    if (!hasScreen(session, deps.runtimes.get(session.runtime)))
-      throw problem('unsupported', `session ${session.id} has no screen`)
-    const screen = sessions.screen(session.id, query.lines ?? 0)
-    if (screen === undefined) throw notRunning(session.id, sessions.live(session.id))
-    return ok({
-      session_id: session.id,
-      lines: [...screen.lines],
-      observed_at: isoTime(screen.observedAt),
-      ...(screen.cursor === undefined ? {} : { cursor: { ...screen.cursor } }),
-    })
-  }
-
-  const attach: Handler<typeof attachSession> = ({ params }) => {
-    const { sessions, deps } = city(params.cityName)
-    const session = sessions.resolve(params.id)
-    const attachable = deps.attachable(session.runtime)
-    if (attachable === undefined)
-      throw problem('unsupported', `a session over ${session.runtime} has no terminal that a person can attach to`)
-    const identity = identityOf(session)
-    const live = sessions.live(session.id)
-    if (identity === undefined || live?.liveness !== 'alive') throw notRunning(session.id, live)
-    const { command, args } = attachable.attachCommand(identity, session.session_name)
-    return ok({ command, args: [...args] })
-  }
-
-  const drain: Handler<typeof getSessionDrain> = ({ params }) => {
-    const session = city(params.cityName).sessions.resolve(params.id)
-    const draining = session.state === 'draining'
-    return ok({
-      draining,
-      ...(draining && session.drain_reason !== undefined ? { reason: session.drain_reason } : {}),
-      ...(draining ? { since: isoTime(session.state_since) } : {}),
-      ...(draining && session.deadline !== undefined ? { deadline: isoTime(session.deadline) } : {}),
-      acknowledged: draining && session.drain_acked,
-    })
-  }
-
-  const waits: Handler<typeof listWaits> = ({ params, query }) => {
-    const { sessions, store } = city(params.cityName)
-    const index = { 'X-SVC-Index': String(store.log.head) }
-    const session = query.session === undefined ? undefined : sessions.resolve(query.session).id
-    const filter = { state: query.state, session }
-    const limit = query.limit || DEFAULT_LIMIT
-    const page = sessions.waits.page(filter, keyOf('waits', query.cursor), limit + 1, query.order)
-    const items = page.slice(0, limit)
-    const last = items.at(-1)
-    return ok(
-      {
-        items: [...items],
-        total: sessions.waits.count(filter),
-        ...(page.length > limit && last !== undefined
-          ? { next_cursor: formatPageToken('waits', [Date.parse(last.created_at), last.id]) }
-          : {}),
-      },
-      index,
-    )
-  }
-
-  const wait: Handler<typeof getWait> = ({ params }) => ok(city(params.cityName).sessions.waits.get(params.id))
-
+export function createSessionReadHandlers({ clock }: { readonly clock: Clock }) {
   return {
-    'list-sessions': list,
-    'get-session': get,
-    'list-session-deliveries': deliveries,
-    'get-session-pending': pending,
-    'list-pending': allPending,
-    'peek-session': peek,
-    'attach-session': attach,
-    'get-session-drain': drain,
-    'list-waits': waits,
-    'get-wait': wait,
-  }
+    'list-sessions': async (call) => {
+      const { query, signal } = call
+      const states = statesOf(query.state)
+      const { template, rig } = query
+      const filter = {
+        ...(states === undefined ? {} : { states }),
+        ...(template === undefined ? {} : { template }),
+        ...(rig === undefined ? {} : { rig }),
+      }
+      const limit = query.limit || DEFAULT_LIMIT
+      const after = keyOf('sessions', query.cursor)
+      const read = () => {
+        const { sessions, store } = call.city
+        const page = sessions.store.page(filter, after, limit + 1, query.order)
+        const last = page.length > limit ? page[limit - 1] : undefined
+        return {
+          sessions,
+          head: store.log.head,
+          shown: page.slice(0, limit),
+          last,
+          total: sessions.store.count(filter),
+        }
+      }
+      const version = () => {
+        const { sessions, shown, total } = read()
+        return JSON.stringify([total, shown.map((session) => steady(sessions.view(session)))])
+      }
+      await waitForChange(call.city.store.log, query, clock, signal, isRelevant, version)
+      const { sessions, head, shown, last, total } = read()
+      const lines = query.peek === true ? (query.peek_lines ?? PEEK_LINES) : undefined
+      return ok(
+        {
+          items: shown.map((session) => sessions.view(session, lines)),
+          total,
+          ...(last === undefined ? {} : { next_cursor: formatPageToken('sessions', [last.created_at, last.id]) }),
+        },
+        { 'X-SVC-Index': String(head) },
+      )
+    },
+
+    'get-session': ({ params, query, city }) => {
+      const { sessions, store } = city
+      const index = String(store.log.head)
+      const session = sessions.resolve(params.id)
+      const lines = query.peek === true ? (query.peek_lines ?? PEEK_LINES) : undefined
+      return ok(sessions.view(session, lines), { ETag: tag(session), 'X-SVC-Index': index })
+    },
+
+    'list-session-deliveries': async (call) => {
+      const { params, query, signal } = call
+      const { id } = call.city.sessions.resolve(params.id)
+      const isNews = (event: StoredEvent) => event.subject === id && isRelevant(event)
+      await waitForChange(call.city.store.log, query, clock, signal, isNews)
+      const { sessions, store } = call.city
+      sessions.resolve(id)
+      const index = { 'X-SVC-Index': String(store.log.head) }
+      const limit = query.limit || DEFAULT_LIMIT
+      const after = query.cursor === undefined ? undefined : seqOf(query.cursor)
+      const page = sessions.deliveries.page(id, query.state, after, limit + 1, query.order)
+      const items = page.slice(0, limit)
+      const last = items.at(-1)
+      return ok(
+        {
+          items: [...items],
+          total: sessions.deliveries.count(id, query.state),
+          ...(page.length > limit && last !== undefined
+            ? { next_cursor: formatPageToken('deliveries', [last.seq]) }
+            : {}),
+        },
+        index,
+      )
+    },
+
+    'get-session-pending': ({ params, city }) => {
+      const { sessions, store, deps } = city
+      const index = { 'X-SVC-Index': String(store.log.head) }
+      const session = sessions.resolve(params.id)
+      const runtime = deps.runtimes.get(session.runtime)
+      const supported = session.process && session.state !== 'creating' && canAsk(session, runtime)
+      const found = sessions.live(session.id)?.pending
+      return ok({ supported, ...(found === undefined ? {} : { pending: wirePending(found) }) }, index)
+    },
+
+    'list-pending': async (call) => {
+      await waitForChange(call.city.store.log, call.query, clock, call.signal, isRelevant)
+      const { sessions, store } = call.city
+      const index = { 'X-SVC-Index': String(store.log.head) }
+      const items = sessions.store.open().flatMap((session) => {
+        const { pending: found, pendingSince } = sessions.live(session.id) ?? {}
+        if (found === undefined) return []
+        return [
+          {
+            session_id: session.id,
+            template: session.template,
+            title: session.title,
+            ...(session.alias === undefined ? {} : { alias: session.alias }),
+            since: isoTime(pendingSince ?? session.state_since),
+            ...wirePending(found),
+          },
+        ]
+      })
+      return ok({ items, total: items.length }, index)
+    },
+
+    'peek-session': ({ params, query, city }) => {
+      const { sessions, deps } = city
+      const session = sessions.resolve(params.id)
+      if (!hasScreen(session, deps.runtimes.get(session.runtime)))
+        throw problem('unsupported', `session ${session.id} has no screen`)
+      const screen = sessions.screen(session.id, query.lines ?? 0)
+      if (screen === undefined) throw notRunning(session.id, sessions.live(session.id))
+      return ok({
+        session_id: session.id,
+        lines: [...screen.lines],
+        observed_at: isoTime(screen.observedAt),
+        ...(screen.cursor === undefined ? {} : { cursor: { ...screen.cursor } }),
+      })
+    },
+
+    'attach-session': ({ params, city }) => {
+      const { sessions, deps } = city
+      const session = sessions.resolve(params.id)
+      const attachable = deps.attachable(session.runtime)
+      if (attachable === undefined)
+        throw problem('unsupported', `a session over ${session.runtime} has no terminal that a person can attach to`)
+      const identity = identityOf(session)
+      const live = sessions.live(session.id)
+      if (identity === undefined || live?.liveness !== 'alive') throw notRunning(session.id, live)
+      const { command, args } = attachable.attachCommand(identity, session.session_name)
+      return ok({ command, args: [...args] })
+    },
+
+    'get-session-drain': ({ params, city }) => {
+      const session = city.sessions.resolve(params.id)
+      const draining = session.state === 'draining'
+      return ok({
+        draining,
+        ...(draining && session.drain_reason !== undefined ? { reason: session.drain_reason } : {}),
+        ...(draining ? { since: isoTime(session.state_since) } : {}),
+        ...(draining && session.deadline !== undefined ? { deadline: isoTime(session.deadline) } : {}),
+        acknowledged: draining && session.drain_acked,
+      })
+    },
+
+    'list-waits': ({ query, city }) => {
+      const { sessions, store } = city
+      const index = { 'X-SVC-Index': String(store.log.head) }
+      const session = query.session === undefined ? undefined : sessions.resolve(query.session).id
+      const filter = { state: query.state, session }
+      const limit = query.limit || DEFAULT_LIMIT
+      const page = sessions.waits.page(filter, keyOf('waits', query.cursor), limit + 1, query.order)
+      const items = page.slice(0, limit)
+      const last = items.at(-1)
+      return ok(
+        {
+          items: [...items],
+          total: sessions.waits.count(filter),
+          ...(page.length > limit && last !== undefined
+            ? { next_cursor: formatPageToken('waits', [Date.parse(last.created_at), last.id]) }
+            : {}),
+        },
+        index,
+      )
+    },
+
+    'get-wait': ({ params, city }) => ok(city.sessions.waits.get(params.id)),
+  } satisfies Partial<Handlers<typeof sessionOperations, SessionCity>>
 }
 
 /** Without what changes from look to look: that is no news to wait for. */

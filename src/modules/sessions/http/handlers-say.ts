@@ -1,19 +1,12 @@
 /** Starting sessions and saying something to them (sheet 04 §§4.2–4.4; decisions 57–59, 72). */
+
 import { statSync } from 'node:fs'
 import { isAbsolute, normalize, relative, resolve } from 'node:path'
 import type { DeliveryInfo, SubmitIntent } from '../../../contract/session-model.ts'
-import type {
-  cancelSessionDelivery,
-  createSession,
-  nudgeSession,
-  promptSession,
-  SessionAcceptedResponse,
-  SessionCreateRequest,
-  sendSessionMessage,
-  submitSession,
-} from '../../../contract/sessions.ts'
-import { type Call, type Handler, ok, type Reply } from '../../../kernel/call.ts'
+import type { SessionAcceptedResponse, SessionCreateRequest, sessionOperations } from '../../../contract/sessions.ts'
+import { type Handlers, ok, type Reply } from '../../../kernel/call.ts'
 import type { Tx } from '../../../kernel/database.ts'
+import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
 import { unknownName } from '../../../kernel/near-names.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
 import { findBinary } from '../../../kernel/processes.ts'
@@ -25,106 +18,102 @@ import { checkMessage, type DeliveryDraft, type DeliveryRecord } from '../queue/
 import { type AgentView, findAgent, isUnbound, type ProviderView } from '../record/config-view.ts'
 import { checkAlias } from '../record/names.ts'
 import type { SessionRecord } from '../record/record.ts'
-import { refuseHeld, refuseOver, type SessionCity, type SessionHandlersDeps, wakeUp } from './handlers.ts'
+import { refuseHeld, refuseOver, type SessionCity, wakeUp } from './handlers.ts'
 
-export function createSessionSayHandlers({ city, launch }: SessionHandlersDeps) {
-  const create: Handler<typeof createSession> = async ({ params, body, claim }) => {
-    const found = city(params.cityName)
-    const draft = await checked(found, body)
-    const { message } = body
-    const id = found.sessions.newId()
-    return launch<SessionAcceptedResponse>(found.name, {
-      operation: 'session.create',
-      subject: id,
-      input: { session_id: id },
-      claim,
-      accept: (tx, accepted) => {
-        refuseLimit(found, draft.template)
-        const session = found.sessions.insert(tx, draft, 'api', id)
-        const delivery = message === undefined ? undefined : firstMessage(tx, found, session, message)
-        return {
-          status: 'accepted',
-          ...accepted,
-          session_id: session.id,
-          ...(delivery === undefined ? {} : { delivery_id: delivery.id }),
-        }
-      },
-    })
-  }
+interface SayCall {
+  readonly params: { readonly id: string }
+  readonly body: { readonly message: string }
+  readonly claim: IdempotencyClaim | undefined
+  readonly city: SessionCity
+}
 
+export function createSessionSayHandlers() {
   const say = async (
-    {
-      params,
-      body,
-      claim,
-    }: Pick<Call<typeof submitSession>, 'params' | 'claim'> & { readonly body: { readonly message: string } },
+    { params, body, claim, city }: SayCall,
     source: 'message' | 'submit',
     intent: SubmitIntent,
   ): Promise<Reply<SessionAcceptedResponse>> => {
-    const found = city(params.cityName)
     const text = checkMessage(body.message, 'body.message')
-    const { id } = await found.sessions.resolveOrMake(params.id)
-    return launch<SessionAcceptedResponse>(found.name, {
+    const { id } = await city.sessions.resolveOrMake(params.id)
+    return city.launch<SessionAcceptedResponse>({
       operation: source === 'message' ? 'session.message' : 'session.submit',
       subject: id,
       input: { session_id: id },
       claim,
       accept: (tx, accepted) => {
-        const session = found.sessions.store.need(tx, id)
-        refuseSaying(found, session, intent)
+        const session = city.sessions.store.need(tx, id)
+        refuseSaying(city, session, intent)
         // Who runs finishes in its own time, and may be told something meanwhile.
-        if (!session.process) refuseHeld(session, found)
-        lift(tx, found, session)
-        const ttlMs = found.sessions.policy.deliveryTtlMs
+        if (!session.process) refuseHeld(session, city)
+        lift(tx, city, session)
+        const ttlMs = city.sessions.policy.deliveryTtlMs
         const draft = { source, intent, text, requestId: accepted.request_id, ttlMs }
-        const delivery = found.sessions.deliveries.add(tx, found.sessions.store.need(tx, id), draft, 'api')
+        const delivery = city.sessions.deliveries.add(tx, city.sessions.store.need(tx, id), draft, 'api')
         return { status: 'accepted', ...accepted, session_id: id, delivery_id: delivery.id }
       },
     })
   }
 
-  const send: Handler<typeof sendSessionMessage> = (call) => say(call, 'message', 'default')
-  const prompt: Handler<typeof promptSession> = (call) => say(call, 'message', 'default')
-  const submit: Handler<typeof submitSession> = (call) => say(call, 'submit', call.body.intent ?? 'default')
-
-  const nudge: Handler<typeof nudgeSession> = async ({ params, body, claim }) => {
-    const { sessions, store } = city(params.cityName)
-    const text = checkMessage(body.message, 'body.message')
-    const { id } = sessions.resolve(params.id)
-    const how = body.delivery ?? 'wait_idle'
-    const draft: DeliveryDraft = {
-      source: 'nudge',
-      intent: 'default',
-      text,
-      ttlMs: sessions.policy.deliveryTtlMs,
-      eager: how === 'immediate',
-      wakes: how !== 'queue',
-    }
-    return store.keys.once(claim, () =>
-      store.db.write((tx) => {
-        const session = sessions.store.need(tx, id)
-        refuseOver(session)
-        const delivery = sessions.deliveries.add(tx, session, draft, 'api')
-        return store.keys.remember(tx, claim, { status: 201, body: shown(sessions.deliveries.info(id, delivery.id)) })
-      }),
-    )
-  }
-
-  const cancel: Handler<typeof cancelSessionDelivery> = async ({ params }) => {
-    const { sessions, store } = city(params.cityName)
-    const { id } = sessions.resolve(params.id)
-    await store.db.write((tx) => sessions.deliveries.cancel(tx, id, params.deliveryId, 'api'))
-    return ok(shown(sessions.deliveries.info(id, params.deliveryId)))
-  }
-
   return {
-    'create-session': create,
-    'send-session-message': send,
-    'prompt-session': prompt,
-    'submit-session': submit,
-    'nudge-session': nudge,
-    'cancel-session-delivery': cancel,
-  }
+    'create-session': async ({ body, claim, city }) => {
+      const draft = await checked(city, body)
+      const { message } = body
+      const id = city.sessions.newId()
+      return city.launch<SessionAcceptedResponse>({
+        operation: 'session.create',
+        subject: id,
+        input: { session_id: id },
+        claim,
+        accept: (tx, accepted) => {
+          refuseLimit(city, draft.template)
+          const session = city.sessions.insert(tx, draft, 'api', id)
+          const delivery = message === undefined ? undefined : firstMessage(tx, city, session, message)
+          return {
+            status: 'accepted',
+            ...accepted,
+            session_id: session.id,
+            ...(delivery === undefined ? {} : { delivery_id: delivery.id }),
+          }
+        },
+      })
+    },
+
+    'send-session-message': (call) => say(call, 'message', 'default'),
+
+    'prompt-session': (call) => say(call, 'message', 'default'),
+
+    'submit-session': (call) => say(call, 'submit', call.body.intent ?? 'default'),
+
+    'nudge-session': async ({ params, body, claim, city }) => {
+      const { sessions, store } = city
+      const text = checkMessage(body.message, 'body.message')
+      const { id } = sessions.resolve(params.id)
+      const how = body.delivery ?? 'wait_idle'
+      const draft: DeliveryDraft = {
+        source: 'nudge',
+        intent: 'default',
+        text,
+        ttlMs: sessions.policy.deliveryTtlMs,
+        eager: how === 'immediate',
+        wakes: how !== 'queue',
+      }
+      return store.keys.once(claim, () =>
+        store.db.write((tx) => {
+          const session = sessions.store.need(tx, id)
+          refuseOver(session)
+          const delivery = sessions.deliveries.add(tx, session, draft, 'api')
+          return store.keys.remember(tx, claim, { status: 201, body: shown(sessions.deliveries.info(id, delivery.id)) })
+        }),
+      )
+    },
+
+    'cancel-session-delivery': async ({ params, city }) => {
+      const { sessions, store } = city
+      const { id } = sessions.resolve(params.id)
+      await store.db.write((tx) => sessions.deliveries.cancel(tx, id, params.deliveryId, 'api'))
+      return ok(shown(sessions.deliveries.info(id, params.deliveryId)))
+    },
+  } satisfies Partial<Handlers<typeof sessionOperations, SessionCity>>
 }
 
 function shown(info: DeliveryInfo | undefined): DeliveryInfo {

@@ -1,30 +1,8 @@
 /** Steering sessions: their turns, their processes, their names, what they wait for (sheet 04 §§4.5, 4.6, 4.11, 4.12). */
-import type {
-  ackSessionDrain,
-  cancelWait,
-  closeSession,
-  createSessionWait,
-  deleteSession,
-  drainSession,
-  heartbeatSession,
-  killSession,
-  patchSession,
-  pinSession,
-  pruneSessions,
-  releaseSessionName,
-  renameSession,
-  requestSessionRestart,
-  resetSession,
-  respondSession,
-  resumeSession,
-  setSessionPermissionMode,
-  stopSession,
-  suspendSession,
-  undrainSession,
-  unpinSession,
-  wakeSession,
-} from '../../../contract/sessions.ts'
-import { type Handler, ok } from '../../../kernel/call.ts'
+import type { BodyOf } from '../../../contract/base/operation.ts'
+import type { respondSession, sessionOperations } from '../../../contract/sessions.ts'
+import { type Handlers, ok } from '../../../kernel/call.ts'
+import type { Clock } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import { checkPrecondition } from '../../../kernel/etag.ts'
 import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
@@ -37,18 +15,13 @@ import { findAgent } from '../record/config-view.ts'
 import { checkAlias } from '../record/names.ts'
 import { agePolicyOf } from '../record/policy.ts'
 import type { SessionRecord } from '../record/record.ts'
-import {
-  API,
-  answer,
-  isOver,
-  refuseHeld,
-  refuseOver,
-  type SessionCity,
-  type SessionHandlersDeps,
-  settled,
-  tagged,
-  wakeUp,
-} from './handlers.ts'
+import { API, answer, isOver, refuseHeld, refuseOver, type SessionCity, settled, tagged, wakeUp } from './handlers.ts'
+
+/** The parts of a call about one session. */
+interface SteerCall {
+  readonly params: { readonly id: string }
+  readonly city: SessionCity
+}
 
 const PERMISSION_MODE = 'permission_mode'
 const ANSWER_MS = 10_000
@@ -56,54 +29,31 @@ const DAY_MS = 86_400_000
 const PRUNE_BATCH = 100
 const MAX_PRUNED = 10_000
 
-export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps) {
+export function createSessionSteerHandlers({ clock }: { readonly clock: Clock }) {
   /** One write about one session, then the session as it is. */
   const change = async (
-    params: { readonly cityName: string; readonly id: string },
+    { params, city }: SteerCall,
     work: (tx: Tx, session: SessionRecord, city: SessionCity) => void,
   ) => {
-    const found = city(params.cityName)
-    const { id } = found.sessions.resolve(params.id)
-    await found.store.db.write((tx) => work(tx, found.sessions.store.need(tx, id), found))
-    return answer(found, id)
+    const { id } = city.sessions.resolve(params.id)
+    await city.store.db.write((tx) => work(tx, city.sessions.store.need(tx, id), city))
+    return answer(city, id)
   }
 
   /** The same, done once for a key: who asks again after a lost answer does not end what has just begun. */
   const changeOnce = async (
-    params: { readonly cityName: string; readonly id: string },
-    claim: IdempotencyClaim | undefined,
+    { params, claim, city }: SteerCall & { readonly claim: IdempotencyClaim | undefined },
     work: (tx: Tx, session: SessionRecord, city: SessionCity) => void,
   ) => {
-    const found = city(params.cityName)
-    const { sessions, store } = found
+    const { sessions, store } = city
     const { id } = sessions.resolve(params.id)
     const reply = await store.keys.once(claim, () =>
       store.db.write((tx) => {
-        work(tx, sessions.store.need(tx, id), found)
+        work(tx, sessions.store.need(tx, id), city)
         return store.keys.remember(tx, claim, ok(sessions.view(sessions.store.need(tx, id))))
       }),
     )
     return tagged(reply)
-  }
-
-  // --- Turns and processes -----------------------------------------------------------------------------------------
-
-  const stop: Handler<typeof stopSession> = async ({ params, signal }) => {
-    const { sessions } = city(params.cityName)
-    const session = sessions.resolve(params.id)
-    if (sessions.live(session.id)?.liveness === 'unknown')
-      throw problem('gateway-timeout', `session ${session.id} cannot be observed at the moment`)
-    using limit = deadline(clock, ANSWER_MS, 'the session does not answer', signal)
-    const interrupted = await sessions
-      .actor(session.id)
-      ?.interrupt(limit.signal)
-      .catch(() => {
-        throw problem('gateway-timeout', `session ${session.id} did not take the interrupt`)
-      })
-    if (interrupted === undefined && sessions.actor(session.id)?.process !== undefined)
-      throw problem('unsupported', `a turn of session ${session.id} cannot be interrupted`)
-    if (interrupted === true) await untilIdle(city(params.cityName), session.id, signal)
-    return ok({ session: sessions.view(sessions.resolve(session.id)), interrupted: interrupted === true })
   }
 
   const untilIdle = async ({ sessions }: SessionCity, id: string, signal: AbortSignal): Promise<void> => {
@@ -122,31 +72,11 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
     })
   }
 
-  const kill: Handler<typeof killSession> = async ({ params, claim }) => {
-    const found = city(params.cityName)
-    const { keys, db } = found.store
-    const { id } = found.sessions.resolve(params.id)
-    const reply = await keys.once(claim, async () => {
-      await endNow(found, id)
-      const killed = answer(found, id)
-      return claim === undefined ? killed : db.write((tx) => keys.remember(tx, claim, killed))
-    })
-    return tagged(reply)
-  }
-
   const endNow = async ({ sessions }: SessionCity, id: string): Promise<void> => {
     const { state, process } = sessions.resolve(id)
     if (state === 'closed') return
     if (!process) throw problem('session-conflict', `session ${id} is ${state}: nothing of it runs`)
     if (!(await sessions.kill(id))) throw problem('gateway-timeout', `session ${id} could not be ended`)
-  }
-
-  const suspend: Handler<typeof suspendSession> = async ({ params, signal }) => {
-    const found = city(params.cityName)
-    const { id } = await found.sessions.resolveOrMake(params.id)
-    await found.store.db.write((tx) => hold(tx, found.sessions.store.need(tx, id), found))
-    await settled(found, id, (session) => session?.state !== 'active' && session?.state !== 'draining', clock, signal)
-    return answer(found, id)
   }
 
   /** What runs is ended by its actor, which finds the wish in the row. */
@@ -163,99 +93,34 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
     else sessions.store.move(tx, id, 'suspend', { ...API, reason: 'user-hold', fields })
   }
 
-  const rouse = async (params: { readonly cityName: string; readonly id: string }) => {
-    const found = city(params.cityName)
-    const { id } = await found.sessions.resolveOrMake(params.id)
-    await found.store.db.write((tx) => {
-      const session = found.sessions.store.need(tx, id)
-      if (!isOver(session)) refuseHeld(session, found)
-      wakeUp(tx, found.sessions, session, 'explicit')
-      found.sessions.waits.cancelAll(tx, id, 'api')
+  const rouse = async ({ params, city }: SteerCall) => {
+    const { id } = await city.sessions.resolveOrMake(params.id)
+    await city.store.db.write((tx) => {
+      const session = city.sessions.store.need(tx, id)
+      if (!isOver(session)) refuseHeld(session, city)
+      wakeUp(tx, city.sessions, session, 'explicit')
+      city.sessions.waits.cancelAll(tx, id, 'api')
     })
-    return answer(found, id)
+    return answer(city, id)
   }
-  const wake: Handler<typeof wakeSession> = ({ params }) => rouse(params)
-  const resume: Handler<typeof resumeSession> = ({ params }) => rouse(params)
-
-  const close: Handler<typeof closeSession> = async ({ params, query, signal }) => {
-    const found = city(params.cityName)
-    const { id } = found.sessions.resolve(params.id)
-    await end(found, id, undefined, signal)
-    const closed = answer(found, id)
-    if (query.delete === true) await found.store.db.write((tx) => found.sessions.remove(tx, id, 'api', 'requested'))
-    return closed
-  }
-
-  const remove: Handler<typeof deleteSession> = async ({ params, header, signal }) => {
-    const found = city(params.cityName)
-    const { id } = found.sessions.resolve(params.id)
-    await end(found, id, header('if-match'), signal)
-    await found.store.db.write((tx) => found.sessions.remove(tx, id, 'api', 'requested'))
-    return ok({ status: 'deleted' as const, id })
-  }
-
   const end = async (
-    found: SessionCity,
+    city: SessionCity,
     id: string,
     ifMatch: string | undefined,
     signal: AbortSignal,
   ): Promise<void> => {
-    const { sessions, store } = found
+    const { sessions, store } = city
     await store.db.write((tx) => {
       const session = sessions.store.need(tx, id)
       checkPrecondition(ifMatch, String(session.revision))
       if (session.state === 'closed') return
-      refuseAlways(session, found)
+      refuseAlways(session, city)
       sessions.close(tx, id, 'api', 'requested')
     })
     const over = (session: SessionRecord | undefined) => session === undefined || session.state === 'closed'
-    if (!(await settled(found, id, over, clock, signal)))
+    if (!(await settled(city, id, over, clock, signal)))
       throw problem('session-conflict', `the process of session ${id} has not ended yet; it is being ended`)
   }
-
-  // --- Names and settings ------------------------------------------------------------------------------------------
-
-  const patch: Handler<typeof patchSession> = async ({ params, body, header }) => {
-    const { title, alias, metadata } = body
-    return change(params, (tx, session, { sessions, deps }) => {
-      checkPrecondition(header('if-match'), String(session.revision))
-      if (alias !== undefined && session.named !== undefined)
-        throw problem('forbidden', `session ${session.id} is configured: its alias is its name`)
-      const wanted = alias === null || alias === '' ? undefined : alias
-      if (wanted !== undefined) {
-        checkAlias(wanted, 'body.alias')
-        if (deps.config().named_sessions.some(({ identity }) => identity === wanted))
-          throw problem('name-taken', `${wanted} is a configured session`)
-      }
-      sessions.store.change(
-        tx,
-        session.id,
-        {
-          ...(title === undefined ? {} : { title }),
-          ...(alias === undefined ? {} : { alias: wanted }),
-          ...(metadata === undefined ? {} : { metadata: mergedMetadata(session.metadata, metadata) }),
-        },
-        API,
-      )
-    })
-  }
-
-  const rename: Handler<typeof renameSession> = ({ params, body }) =>
-    change(params, (tx, { id }, { sessions }) => void sessions.store.change(tx, id, { title: body.title }, API))
-
-  const permissionMode: Handler<typeof setSessionPermissionMode> = ({ params, body }) =>
-    change(params, (tx, session, { sessions, deps }) => {
-      refuseOver(session)
-      if (session.process)
-        throw problem('session-conflict', `session ${session.id} runs: its mode is chosen while it does not`)
-      const provider = deps.provider(session.provider)
-      if (provider === undefined) throw problem('session-conflict', `there is no provider ${session.provider} any more`)
-      if (findOption(provider.spec, PERMISSION_MODE) === undefined)
-        throw problem('unsupported', `${session.provider} has no permission modes`)
-      const chosen = { [PERMISSION_MODE]: body.permission_mode }
-      checkOptions(provider.spec, chosen, 'body')
-      sessions.store.change(tx, session.id, { options: { ...session.options, ...chosen } }, API)
-    })
 
   const pinning =
     (pinned: boolean) =>
@@ -263,23 +128,8 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
       if (pinned) refuseOver(session)
       sessions.store.change(tx, session.id, { pinned }, API)
     }
-  const pin: Handler<typeof pinSession> = ({ params }) => change(params, pinning(true))
-  const unpin: Handler<typeof unpinSession> = ({ params }) => change(params, pinning(false))
-
-  const releaseName: Handler<typeof releaseSessionName> = ({ params }) =>
-    change(params, (tx, session, { sessions }) => {
-      if (session.state !== 'closed')
-        throw problem(
-          'session-conflict',
-          `session ${session.id} is ${session.state}: only a closed one gives up its alias`,
-        )
-      sessions.store.change(tx, session.id, { alias: undefined }, API)
-    })
-
-  // --- Drains and restarts -----------------------------------------------------------------------------------------
-
-  const drainFor = (reason: string, acked: boolean) => (tx: Tx, session: SessionRecord, found: SessionCity) => {
-    const { sessions, deps } = found
+  const drainFor = (reason: string, acked: boolean) => (tx: Tx, session: SessionRecord, city: SessionCity) => {
+    const { sessions, deps } = city
     const config = deps.config()
     const { drainMs } = agePolicyOf(config, findAgent(config, session.template), session)
     const fields = { drain_reason: reason, drain_acked: acked }
@@ -287,143 +137,241 @@ export function createSessionSteerHandlers({ city, clock }: SessionHandlersDeps)
     else sessions.store.move(tx, session.id, 'drain', { ...API, reason, deadlineMs: drainMs, fields })
   }
 
-  const drain: Handler<typeof drainSession> = ({ params }) => change(params, drainFor('requested', false))
-
-  const undrain: Handler<typeof undrainSession> = ({ params }) =>
-    change(params, (tx, { id }, { sessions }) => {
-      const fields = { drain_reason: undefined, drain_acked: false }
-      sessions.store.move(tx, id, 'undrain', { ...API, reason: 'requested', fields })
-    })
-
-  const ack: Handler<typeof ackSessionDrain> = async ({ params, signal }) => {
-    const found = city(params.cityName)
-    const { id } = found.sessions.resolve(params.id)
-    await found.store.db.write((tx) => {
-      const session = found.sessions.store.need(tx, id)
-      if (session.state !== 'draining')
-        throw problem('illegal-transition', `session ${id} is ${session.state}: it was not asked to finish`)
-      found.sessions.store.change(tx, id, { drain_acked: true }, API)
-    })
-    await settled(found, id, (session) => session?.state !== 'draining', clock, signal)
-    return answer(found, id)
-  }
-
-  const reset: Handler<typeof resetSession> = ({ params, claim }) =>
-    changeOnce(params, claim, (tx, session, found) => {
-      refuseOver(session)
-      if (session.state === 'active' || session.state === 'draining') return drainFor('reset', true)(tx, session, found)
-      if (session.process) throw problem('session-conflict', `session ${session.id} is being started`)
-      found.sessions.store.change(tx, session.id, { fresh: true, conversation_id: undefined }, API)
-      const woken = wakeUp(tx, found.sessions, session, 'reset')
-      found.sessions.store.tell(tx, woken, 'session.reset', { ...API, reason: 'reset' })
-    })
-
-  const requestRestart: Handler<typeof requestSessionRestart> = ({ params, claim }) =>
-    changeOnce(params, claim, (tx, session, found) => {
-      if (session.state !== 'active' && session.state !== 'draining')
-        throw problem('session-conflict', `session ${session.id} is ${session.state}: there is nothing to restart`)
-      drainFor('restart-requested', false)(tx, session, found)
-    })
-
-  const heartbeat: Handler<typeof heartbeatSession> = async ({ params }) => {
-    const found = city(params.cityName)
-    const session = found.sessions.resolve(params.id)
-    refuseOver(session)
-    await found.store.db.write((tx) => {
-      found.sessions.store.change(tx, session.id, { heartbeat_at: clock.now() }, API)
-    })
-    await found.deps.work.renew([session])
-    return answer(found, session.id)
-  }
-
-  // --- Answers, waits, tidying up ----------------------------------------------------------------------------------
-
-  const respond: Handler<typeof respondSession> = async ({ params, body, signal }) => {
-    const found = city(params.cityName)
-    const { sessions, deps } = found
-    const session = sessions.resolve(params.id)
-    const pending = sessions.live(session.id)?.pending
-    if (pending === undefined) {
-      if (!canAsk(session, deps.runtimes.get(session.runtime)))
-        throw problem('unsupported', `what session ${session.id} asks cannot be seen`)
-      throw problem('no-pending', `session ${session.id} waits for nothing`)
-    }
-    if (body.request_id !== undefined && body.request_id !== pending.requestId)
-      throw problem('invalid-interaction', `session ${session.id} waits for an answer to ${pending.requestId}`)
-    using limit = deadline(clock, ANSWER_MS, 'the session does not answer', signal)
-    const taken = await sessions
-      .answer(session.id, pending.requestId, answerOf(body, pending), limit.signal)
-      .catch((error: unknown) => {
-        throw problem('gateway-timeout', `session ${session.id} did not take the answer`, { cause: error })
-      })
-    if (!taken) throw problem('no-pending', `session ${session.id} does not wait for ${pending.requestId} any more`)
-    return answer(found, session.id)
-  }
-
-  const createWait: Handler<typeof createSessionWait> = ({ params, body, claim }) => {
-    const { sessions, store, deps } = city(params.cityName)
-    const { id } = sessions.resolve(params.id)
-    const timeoutMs = body.timeout === undefined ? DAY_MS : durationMs('body.timeout', body.timeout)
-    if (timeoutMs <= 0) throw invalidField('body.timeout', 'must be more than 0', body.timeout)
-    const { unknown } = deps.work.beads(body.dep_ids)
-    if (unknown.length > 0) throw problem('bead-not-found', `there is no bead ${unknown.join(', ')}`)
-    return store.keys.once(claim, () =>
-      store.db.write((tx) => {
-        refuseOver(sessions.store.need(tx, id))
-        const draft = { sessionId: id, depIds: body.dep_ids, mode: body.dep_mode ?? 'all', note: body.note, timeoutMs }
-        const wait = sessions.waits.create(tx, draft, 'api')
-        // What it waits for may be closed already.
-        sessions.waits.check(tx, wait.id)
-        return store.keys.remember(tx, claim, { status: 201, body: sessions.waits.get(wait.id) })
-      }),
-    )
-  }
-
-  const dropWait: Handler<typeof cancelWait> = async ({ params }) => {
-    const { sessions, store } = city(params.cityName)
-    return ok(await store.db.write((tx) => sessions.waits.cancel(tx, params.id, 'api')))
-  }
-
-  const prune: Handler<typeof pruneSessions> = async ({ params, body }) => {
-    const { sessions, store } = city(params.cityName)
-    const before = clock.now() - durationMs('body.closed_before', body.closed_before)
-    const deleted: string[] = []
-    while (deleted.length < MAX_PRUNED) {
-      const ids = sessions.store.closedBefore(before, PRUNE_BATCH)
-      if (ids.length === 0) break
-      await store.db.write((tx) => {
-        for (const id of ids) sessions.remove(tx, id, 'api', 'pruned')
-      })
-      deleted.push(...ids)
-    }
-    return ok({ deleted, count: deleted.length })
-  }
-
   return {
-    'stop-session': stop,
-    'kill-session': kill,
-    'suspend-session': suspend,
-    'wake-session': wake,
-    'resume-session': resume,
-    'close-session': close,
-    'delete-session': remove,
-    'patch-session': patch,
-    'rename-session': rename,
-    'set-session-permission-mode': permissionMode,
-    'pin-session': pin,
-    'unpin-session': unpin,
-    'release-session-name': releaseName,
-    'drain-session': drain,
-    'undrain-session': undrain,
-    'ack-session-drain': ack,
-    'reset-session': reset,
-    'request-session-restart': requestRestart,
-    'heartbeat-session': heartbeat,
-    'respond-session': respond,
-    'create-session-wait': createWait,
-    'cancel-wait': dropWait,
-    'prune-sessions': prune,
-  }
+    // --- Turns and processes ---------------------------------------------------------------------------------------
+
+    'stop-session': async ({ params, signal, city }) => {
+      const { sessions } = city
+      const session = sessions.resolve(params.id)
+      if (sessions.live(session.id)?.liveness === 'unknown')
+        throw problem('gateway-timeout', `session ${session.id} cannot be observed at the moment`)
+      using limit = deadline(clock, ANSWER_MS, 'the session does not answer', signal)
+      const interrupted = await sessions
+        .actor(session.id)
+        ?.interrupt(limit.signal)
+        .catch(() => {
+          throw problem('gateway-timeout', `session ${session.id} did not take the interrupt`)
+        })
+      if (interrupted === undefined && sessions.actor(session.id)?.process !== undefined)
+        throw problem('unsupported', `a turn of session ${session.id} cannot be interrupted`)
+      if (interrupted === true) await untilIdle(city, session.id, signal)
+      return ok({ session: sessions.view(sessions.resolve(session.id)), interrupted: interrupted === true })
+    },
+
+    'kill-session': async ({ params, claim, city }) => {
+      const { keys, db } = city.store
+      const { id } = city.sessions.resolve(params.id)
+      const reply = await keys.once(claim, async () => {
+        await endNow(city, id)
+        const killed = answer(city, id)
+        return claim === undefined ? killed : db.write((tx) => keys.remember(tx, claim, killed))
+      })
+      return tagged(reply)
+    },
+
+    'suspend-session': async ({ params, signal, city }) => {
+      const { id } = await city.sessions.resolveOrMake(params.id)
+      await city.store.db.write((tx) => hold(tx, city.sessions.store.need(tx, id), city))
+      await settled(city, id, (session) => session?.state !== 'active' && session?.state !== 'draining', clock, signal)
+      return answer(city, id)
+    },
+
+    'wake-session': rouse,
+
+    'resume-session': rouse,
+
+    'close-session': async ({ params, query, signal, city }) => {
+      const { id } = city.sessions.resolve(params.id)
+      await end(city, id, undefined, signal)
+      const closed = answer(city, id)
+      if (query.delete === true) await city.store.db.write((tx) => city.sessions.remove(tx, id, 'api', 'requested'))
+      return closed
+    },
+
+    'delete-session': async ({ params, header, signal, city }) => {
+      const { id } = city.sessions.resolve(params.id)
+      await end(city, id, header('if-match'), signal)
+      await city.store.db.write((tx) => city.sessions.remove(tx, id, 'api', 'requested'))
+      return ok({ status: 'deleted' as const, id })
+    },
+
+    // --- Names and settings ----------------------------------------------------------------------------------------
+
+    'patch-session': (call) => {
+      const { title, alias, metadata } = call.body
+      return change(call, (tx, session, { sessions, deps }) => {
+        checkPrecondition(call.header('if-match'), String(session.revision))
+        if (alias !== undefined && session.named !== undefined)
+          throw problem('forbidden', `session ${session.id} is configured: its alias is its name`)
+        const wanted = alias === null || alias === '' ? undefined : alias
+        if (wanted !== undefined) {
+          checkAlias(wanted, 'body.alias')
+          if (deps.config().named_sessions.some(({ identity }) => identity === wanted))
+            throw problem('name-taken', `${wanted} is a configured session`)
+        }
+        sessions.store.change(
+          tx,
+          session.id,
+          {
+            ...(title === undefined ? {} : { title }),
+            ...(alias === undefined ? {} : { alias: wanted }),
+            ...(metadata === undefined ? {} : { metadata: mergedMetadata(session.metadata, metadata) }),
+          },
+          API,
+        )
+      })
+    },
+
+    'rename-session': (call) =>
+      change(call, (tx, { id }, { sessions }) => void sessions.store.change(tx, id, { title: call.body.title }, API)),
+
+    'set-session-permission-mode': (call) =>
+      change(call, (tx, session, { sessions, deps }) => {
+        refuseOver(session)
+        if (session.process)
+          throw problem('session-conflict', `session ${session.id} runs: its mode is chosen while it does not`)
+        const provider = deps.provider(session.provider)
+        if (provider === undefined)
+          throw problem('session-conflict', `there is no provider ${session.provider} any more`)
+        if (findOption(provider.spec, PERMISSION_MODE) === undefined)
+          throw problem('unsupported', `${session.provider} has no permission modes`)
+        const chosen = { [PERMISSION_MODE]: call.body.permission_mode }
+        checkOptions(provider.spec, chosen, 'body')
+        sessions.store.change(tx, session.id, { options: { ...session.options, ...chosen } }, API)
+      }),
+
+    'pin-session': (call) => change(call, pinning(true)),
+
+    'unpin-session': (call) => change(call, pinning(false)),
+
+    'release-session-name': (call) =>
+      change(call, (tx, session, { sessions }) => {
+        if (session.state !== 'closed')
+          throw problem(
+            'session-conflict',
+            `session ${session.id} is ${session.state}: only a closed one gives up its alias`,
+          )
+        sessions.store.change(tx, session.id, { alias: undefined }, API)
+      }),
+
+    // --- Drains and restarts ---------------------------------------------------------------------------------------
+
+    'drain-session': (call) => change(call, drainFor('requested', false)),
+
+    'undrain-session': (call) =>
+      change(call, (tx, { id }, { sessions }) => {
+        const fields = { drain_reason: undefined, drain_acked: false }
+        sessions.store.move(tx, id, 'undrain', { ...API, reason: 'requested', fields })
+      }),
+
+    'ack-session-drain': async ({ params, signal, city }) => {
+      const { id } = city.sessions.resolve(params.id)
+      await city.store.db.write((tx) => {
+        const session = city.sessions.store.need(tx, id)
+        if (session.state !== 'draining')
+          throw problem('illegal-transition', `session ${id} is ${session.state}: it was not asked to finish`)
+        city.sessions.store.change(tx, id, { drain_acked: true }, API)
+      })
+      await settled(city, id, (session) => session?.state !== 'draining', clock, signal)
+      return answer(city, id)
+    },
+
+    'reset-session': (call) =>
+      changeOnce(call, (tx, session, city) => {
+        refuseOver(session)
+        if (session.state === 'active' || session.state === 'draining')
+          return drainFor('reset', true)(tx, session, city)
+        if (session.process) throw problem('session-conflict', `session ${session.id} is being started`)
+        city.sessions.store.change(tx, session.id, { fresh: true, conversation_id: undefined }, API)
+        const woken = wakeUp(tx, city.sessions, session, 'reset')
+        city.sessions.store.tell(tx, woken, 'session.reset', { ...API, reason: 'reset' })
+      }),
+
+    'request-session-restart': (call) =>
+      changeOnce(call, (tx, session, city) => {
+        if (session.state !== 'active' && session.state !== 'draining')
+          throw problem('session-conflict', `session ${session.id} is ${session.state}: there is nothing to restart`)
+        drainFor('restart-requested', false)(tx, session, city)
+      }),
+
+    'heartbeat-session': async ({ params, city }) => {
+      const session = city.sessions.resolve(params.id)
+      refuseOver(session)
+      await city.store.db.write((tx) => {
+        city.sessions.store.change(tx, session.id, { heartbeat_at: clock.now() }, API)
+      })
+      await city.deps.work.renew([session])
+      return answer(city, session.id)
+    },
+
+    // --- Answers, waits, tidying up --------------------------------------------------------------------------------
+
+    'respond-session': async ({ params, body, signal, city }) => {
+      const { sessions, deps } = city
+      const session = sessions.resolve(params.id)
+      const pending = sessions.live(session.id)?.pending
+      if (pending === undefined) {
+        if (!canAsk(session, deps.runtimes.get(session.runtime)))
+          throw problem('unsupported', `what session ${session.id} asks cannot be seen`)
+        throw problem('no-pending', `session ${session.id} waits for nothing`)
+      }
+      if (body.request_id !== undefined && body.request_id !== pending.requestId)
+        throw problem('invalid-interaction', `session ${session.id} waits for an answer to ${pending.requestId}`)
+      using limit = deadline(clock, ANSWER_MS, 'the session does not answer', signal)
+      const taken = await sessions
+        .answer(session.id, pending.requestId, answerOf(body, pending), limit.signal)
+        .catch((error: unknown) => {
+          throw problem('gateway-timeout', `session ${session.id} did not take the answer`, { cause: error })
+        })
+      if (!taken) throw problem('no-pending', `session ${session.id} does not wait for ${pending.requestId} any more`)
+      return answer(city, session.id)
+    },
+
+    'create-session-wait': ({ params, body, claim, city }) => {
+      const { sessions, store, deps } = city
+      const { id } = sessions.resolve(params.id)
+      const timeoutMs = body.timeout === undefined ? DAY_MS : durationMs('body.timeout', body.timeout)
+      if (timeoutMs <= 0) throw invalidField('body.timeout', 'must be more than 0', body.timeout)
+      const { unknown } = deps.work.beads(body.dep_ids)
+      if (unknown.length > 0) throw problem('bead-not-found', `there is no bead ${unknown.join(', ')}`)
+      return store.keys.once(claim, () =>
+        store.db.write((tx) => {
+          refuseOver(sessions.store.need(tx, id))
+          const draft = {
+            sessionId: id,
+            depIds: body.dep_ids,
+            mode: body.dep_mode ?? 'all',
+            note: body.note,
+            timeoutMs,
+          }
+          const wait = sessions.waits.create(tx, draft, 'api')
+          // What it waits for may be closed already.
+          sessions.waits.check(tx, wait.id)
+          return store.keys.remember(tx, claim, { status: 201, body: sessions.waits.get(wait.id) })
+        }),
+      )
+    },
+
+    'cancel-wait': async ({ params, city }) => {
+      const { sessions, store } = city
+      return ok(await store.db.write((tx) => sessions.waits.cancel(tx, params.id, 'api')))
+    },
+
+    'prune-sessions': async ({ body, city }) => {
+      const { sessions, store } = city
+      const before = clock.now() - durationMs('body.closed_before', body.closed_before)
+      const deleted: string[] = []
+      while (deleted.length < MAX_PRUNED) {
+        const ids = sessions.store.closedBefore(before, PRUNE_BATCH)
+        if (ids.length === 0) break
+        await store.db.write((tx) => {
+          for (const id of ids) sessions.remove(tx, id, 'api', 'pruned')
+        })
+        deleted.push(...ids)
+      }
+      return ok({ deleted, count: deleted.length })
+    },
+  } satisfies Partial<Handlers<typeof sessionOperations, SessionCity>>
 }
 
 /** A session that the files want to run all the time would only come back. */
@@ -445,7 +393,7 @@ function mergedMetadata(
   return Object.fromEntries(merged)
 }
 
-type RespondBody = Parameters<Handler<typeof respondSession>>[0]['body']
+type RespondBody = BodyOf<typeof respondSession>
 
 /** Harnesses have several words for one answer. */
 const MEANING = {

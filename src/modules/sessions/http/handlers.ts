@@ -1,12 +1,10 @@
 /** What the handlers of sessions share: the city, finding the session, answering with it. */
 
-import type { AsyncAcceptedResponse } from '../../../contract/base/accepted.ts'
-import type { RequestOperation } from '../../../contract/event-types.ts'
 import type { SessionResponse } from '../../../contract/session-model.ts'
 import { ok, type Reply } from '../../../kernel/call.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
-import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
+import type { Jobs } from '../../../kernel/jobs.ts'
 import { problem } from '../../../kernel/problem.ts'
 import type { Store } from '../../../kernel/store.ts'
 import { deadline } from '../actor/deadline.ts'
@@ -14,6 +12,7 @@ import type { Sessions } from '../plan/service.ts'
 import type { SessionsDeps } from '../record/ports.ts'
 import type { SessionRecord } from '../record/record.ts'
 
+/** One running city, for handlers. */
 export interface SessionCity {
   readonly name: string
   readonly path: string
@@ -21,24 +20,9 @@ export interface SessionCity {
   readonly sessions: Sessions
   readonly deps: Pick<
     SessionsDeps,
-    'config' | 'provider' | 'runtimes' | 'attachable' | 'work' | 'render' | 'env' | 'defaultRuntime'
+    'config' | 'provider' | 'runtimes' | 'attachable' | 'work' | 'render' | 'env' | 'defaultRuntime' | 'suspended'
   >
-}
-
-export interface SessionHandlersDeps {
-  /** The spec's 404 for a city that is not running. */
-  readonly city: (name: string) => SessionCity
-  readonly clock: Clock
-  readonly launch: <B>(
-    cityName: string,
-    request: {
-      readonly operation: RequestOperation
-      readonly subject: string
-      readonly input: object
-      readonly claim: IdempotencyClaim | undefined
-      readonly accept: (tx: Tx, accepted: AsyncAcceptedResponse) => B
-    },
-  ) => Promise<Reply<B>>
+  readonly launch: Jobs['launchAnswering']
 }
 
 /** Ending a process takes its grace, and as long again for a tree that does not want to. */

@@ -1,18 +1,14 @@
 /** Handlers of what sessions and agents said: pages and streams (sheet 04 §§1.6, 5). */
-import type { getAgentOutput, streamAgentOutput } from '../../../contract/agents.ts'
+
+import type { agentOutputOperations } from '../../../contract/agents.ts'
 import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
 import type {
   AgentOutputResponse,
   SessionTranscriptResponse,
   TranscriptHistory,
 } from '../../../contract/session-transcript.ts'
-import type {
-  getSessionAgent,
-  getSessionTranscript,
-  listSessionAgents,
-  streamSession,
-} from '../../../contract/sessions.ts'
-import { type Handler, ok, type StreamHandler } from '../../../kernel/call.ts'
+import type { sessionOperations } from '../../../contract/sessions.ts'
+import { type Handlers, ok } from '../../../kernel/call.ts'
 import { type Clock, isoTime } from '../../../kernel/clock.ts'
 import type { Feed } from '../../../kernel/feed.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
@@ -41,15 +37,24 @@ export interface TranscriptCity {
   readonly onChange: (wake: () => void) => () => void
   /** The feed, which ends with this run of the city. */
   readonly whileRunning: (feed: Feed) => Feed
-  readonly log: { readonly head: number }
-}
-
-export interface TranscriptHandlersDeps {
-  readonly city: (name: string) => TranscriptCity
-  readonly clock: Clock
 }
 
 const aboutOf = ({ id, template, provider }: SessionRecord): About => ({ id, template, provider })
+
+type SpokenOperations = readonly [...typeof sessionOperations, ...typeof agentOutputOperations]
+
+interface OutputCall {
+  readonly params: { readonly agent: string }
+  readonly query: PageQuery
+  readonly city: TranscriptCity
+}
+
+interface FollowCall {
+  readonly params: { readonly agent: string }
+  readonly query: { readonly after_cursor?: string }
+  readonly header: (name: string) => string | undefined
+  readonly city: TranscriptCity
+}
 
 interface PageQuery {
   readonly limit?: number
@@ -57,28 +62,7 @@ interface PageQuery {
   readonly after?: string
 }
 
-export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps) {
-  const transcript: Handler<typeof getSessionTranscript> = async ({ params, query }) => {
-    const inCity = city(params.cityName)
-    const session = inCity.resolve(params.id)
-    const found = await inCity.transcripts.of(session)
-    const page = await readPage(found, query)
-    const options: ViewOptions = { format: query.format ?? 'conversation', thinking: query.include_thinking === true }
-    const body: SessionTranscriptResponse = {
-      ...aboutOf(session),
-      ...bodyOf(page.items, options, found.text),
-      pagination: pagination(page, await found.dropped(page)),
-    }
-    if (options.format !== 'structured') return ok(body)
-    const place = page.place ?? { chapter: 0, offset: 0, sub: 0 }
-    return ok({
-      ...body,
-      schema_version: 'session.structured.v1',
-      operation: 'snapshot',
-      history: history(inCity, session, page, place),
-    })
-  }
-
+export function createTranscriptHandlers({ clock }: { readonly clock: Clock }) {
   const history = (found: TranscriptCity, session: SessionRecord, page: Page, place: Place) =>
     historyOf(page, {
       session: session.id,
@@ -90,28 +74,9 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
       token: formatPlace(place),
     })
 
-  const stream: StreamHandler<typeof streamSession> = async ({ params, query, header }) => {
-    const found = city(params.cityName)
-    const { transcripts, resolve, running, attend, whileRunning } = found
-    const session = resolve(params.id)
-    const resumed = await resumePoint(header('last-event-id') || query.after_cursor, () => transcripts.of(session))
-    const options: ViewOptions = { format: query.format ?? 'conversation', thinking: query.include_thinking === true }
-    const feed = sessionFeed(transcripts.tail(session), {
-      format: formatOf(aboutOf(session), options, ({ page, place }) =>
-        history(found, found.find(session.id) ?? session, page, place),
-      ),
-      ...resumed,
-      attend: query.attended === true ? () => attend(session) : undefined,
-      headers: {
-        'SVC-Session-State': session.state,
-        ...(running(session) ? {} : { 'SVC-Session-Status': 'stopped' }),
-      },
-    })
-    return whileRunning(feed)
-  }
-
-  const output = async (cityName: string, identity: string, query: PageQuery) => {
-    const { transcripts, ofAgent } = city(cityName)
+  const output = async ({ params, query, city }: OutputCall) => {
+    const { transcripts, ofAgent } = city
+    const identity = params.agent
     const [session] = ofAgent(identity)
     if (session === undefined) return ok({ agent: identity, format: 'text' as const, turns: [] })
     const found = await transcripts.of(session)
@@ -122,10 +87,11 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
     })
   }
 
-  const follow = async (cityName: string, identity: string, cursor: string | undefined) => {
-    const { transcripts, ofAgent, isAgent, running, onChange, whileRunning } = city(cityName)
+  const follow = async ({ params, query, header, city }: FollowCall) => {
+    const { transcripts, ofAgent, isAgent, running, onChange, whileRunning } = city
+    const identity = params.agent
     const [session] = ofAgent(identity)
-    const parsed = parseAgentCursor(cursor)
+    const parsed = parseAgentCursor(header('last-event-id') || query.after_cursor)
     const resumed = parsed === undefined ? undefined : ofAgent(identity).find(({ id }) => id === parsed.session)
     // Where the place is gone, its session is told anew.
     const there =
@@ -146,40 +112,71 @@ export function createTranscriptHandlers({ city, clock }: TranscriptHandlersDeps
     return whileRunning(feed)
   }
 
-  const getOutput: Handler<typeof getAgentOutput> = ({ params, query }) => output(params.cityName, params.agent, query)
-  const streamOutput: StreamHandler<typeof streamAgentOutput> = ({ params, query, header }) =>
-    follow(params.cityName, params.agent, header('last-event-id') || query.after_cursor)
-
   const subAgents = (transcripts: Transcripts, session: SessionRecord) =>
     findSubAgents(transcripts.harnessQuery(session))
 
-  const listAgents: Handler<typeof listSessionAgents> = async ({ params }) => {
-    const { transcripts, resolve } = city(params.cityName)
-    const found = await subAgents(transcripts, resolve(params.id))
-    return ok({ agents: found.map(({ agent_id, parent_tool_use_id }) => ({ agent_id, parent_tool_use_id })) })
-  }
-
-  const getAgent: Handler<typeof getSessionAgent> = async ({ params }) => {
-    const { transcripts, resolve, running } = city(params.cityName)
-    const session = resolve(params.id)
-    const found = (await subAgents(transcripts, session)).find(({ agent_id }) => agent_id === params.agentId)
-    if (found === undefined)
-      throw problem('agent-not-found', `session ${session.id} has no sub-agent ${params.agentId}`)
-    const { messages, ended } = await readSubAgent(found.path)
-    return ok({
-      messages,
-      status: ended ? ('completed' as const) : running(session) ? ('running' as const) : ('failed' as const),
-    })
-  }
-
   return {
-    'get-session-transcript': transcript,
-    'stream-session': stream,
-    'get-agent-output': getOutput,
-    'stream-agent-output': streamOutput,
-    'list-session-agents': listAgents,
-    'get-session-agent': getAgent,
-  }
+    'get-session-transcript': async ({ params, query, city: inCity }) => {
+      const session = inCity.resolve(params.id)
+      const found = await inCity.transcripts.of(session)
+      const page = await readPage(found, query)
+      const options: ViewOptions = { format: query.format ?? 'conversation', thinking: query.include_thinking === true }
+      const body: SessionTranscriptResponse = {
+        ...aboutOf(session),
+        ...bodyOf(page.items, options, found.text),
+        pagination: pagination(page, await found.dropped(page)),
+      }
+      if (options.format !== 'structured') return ok(body)
+      const place = page.place ?? { chapter: 0, offset: 0, sub: 0 }
+      return ok({
+        ...body,
+        schema_version: 'session.structured.v1',
+        operation: 'snapshot',
+        history: history(inCity, session, page, place),
+      })
+    },
+
+    'stream-session': async ({ params, query, header, city: found }) => {
+      const { transcripts, resolve, running, attend, whileRunning } = found
+      const session = resolve(params.id)
+      const resumed = await resumePoint(header('last-event-id') || query.after_cursor, () => transcripts.of(session))
+      const options: ViewOptions = { format: query.format ?? 'conversation', thinking: query.include_thinking === true }
+      const feed = sessionFeed(transcripts.tail(session), {
+        format: formatOf(aboutOf(session), options, ({ page, place }) =>
+          history(found, found.find(session.id) ?? session, page, place),
+        ),
+        ...resumed,
+        attend: query.attended === true ? () => attend(session) : undefined,
+        headers: {
+          'SVC-Session-State': session.state,
+          ...(running(session) ? {} : { 'SVC-Session-Status': 'stopped' }),
+        },
+      })
+      return whileRunning(feed)
+    },
+
+    'get-agent-output': output,
+    'stream-agent-output': follow,
+
+    'list-session-agents': async ({ params, city }) => {
+      const { transcripts, resolve } = city
+      const found = await subAgents(transcripts, resolve(params.id))
+      return ok({ agents: found.map(({ agent_id, parent_tool_use_id }) => ({ agent_id, parent_tool_use_id })) })
+    },
+
+    'get-session-agent': async ({ params, city }) => {
+      const { transcripts, resolve, running } = city
+      const session = resolve(params.id)
+      const found = (await subAgents(transcripts, session)).find(({ agent_id }) => agent_id === params.agentId)
+      if (found === undefined)
+        throw problem('agent-not-found', `session ${session.id} has no sub-agent ${params.agentId}`)
+      const { messages, ended } = await readSubAgent(found.path)
+      return ok({
+        messages,
+        status: ended ? ('completed' as const) : running(session) ? ('running' as const) : ('failed' as const),
+      })
+    },
+  } satisfies Partial<Handlers<SpokenOperations, TranscriptCity>>
 }
 
 function readPage(transcript: Transcript, { limit = DEFAULT_LIMIT, before, after }: PageQuery): Promise<Page> {

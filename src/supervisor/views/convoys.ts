@@ -1,10 +1,10 @@
 /** Where convoys meet the beads that they and their members are. */
-import { CONVOY_TYPE, OWNED_LABEL } from '../contract/convoys.ts'
-import type { Row, Tx } from '../kernel/database.ts'
-import { BARE_RECORD_SQL, parseRecord, wireBead } from '../modules/beads/store/record.ts'
-import type { WorkCity } from '../modules/beads/work/city.ts'
-import { placeOf } from '../modules/beads/work/drafts.ts'
-import type { ConvoyBeads } from '../modules/convoys/convoys.ts'
+import { CONVOY_TYPE, OWNED_LABEL } from '../../contract/convoys.ts'
+import type { Row, Tx } from '../../kernel/database.ts'
+import { BARE_RECORD_SQL, parseRecord, wireBead } from '../../modules/beads/store/record.ts'
+import type { WorkCity } from '../../modules/beads/work/city.ts'
+import { placeOf } from '../../modules/beads/work/drafts.ts'
+import type { ConvoyBeads } from '../../modules/convoys/convoys.ts'
 
 type BeadsOf = Pick<WorkCity, 'beads' | 'config'> & { readonly store: Pick<WorkCity['store'], 'db'> }
 

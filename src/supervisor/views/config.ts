@@ -1,15 +1,15 @@
 /** How the families of configured things look into the configuration: what a file says of one, where, and how to edit it. */
-import type { PatchKind } from '../contract/patches.ts'
-import { elementsOf, emptyTable, plainOf, type TableNode, tableOf, textOf } from '../files/toml.ts'
-import { addElement, addTable, readPlain, removeTable, setValue } from '../files/toml-edit.ts'
-import type { PlainTable, TextFiles, TreeFiles } from '../kernel/configuration.ts'
-import { problem } from '../kernel/problem.ts'
-import type { AgentDeclaration } from '../modules/agents/definitions.ts'
-import { draftIdentity } from '../modules/config/compose/drafts.ts'
-import { type EffectiveConfig, originsOf } from '../modules/config/compose/effective.ts'
-import type { StoredPatch } from '../modules/patches/handlers.ts'
-import type { Declaration } from '../modules/providers/handlers.ts'
-import type { RigDeclaration } from '../modules/rigs/rigs.ts'
+import type { PatchKind } from '../../contract/patches.ts'
+import { elementsOf, emptyTable, plainOf, type TableNode, tableOf, textOf } from '../../files/toml.ts'
+import { addElement, addTable, readPlain, removeTable, setValue } from '../../files/toml-edit.ts'
+import type { PlainTable, TextFiles, TreeFiles } from '../../kernel/configuration.ts'
+import { problem } from '../../kernel/problem.ts'
+import type { AgentDeclaration } from '../../modules/agents/definitions.ts'
+import { draftIdentity } from '../../modules/config/compose/drafts.ts'
+import { type EffectiveConfig, originsOf } from '../../modules/config/compose/effective.ts'
+import type { StoredPatch } from '../../modules/patches/handlers.ts'
+import type { Declaration } from '../../modules/providers/handlers.ts'
+import type { RigDeclaration } from '../../modules/rigs/rigs.ts'
 
 /** TOML files as trees; every edit leaves the rest of the text as it is. */
 export function treeFiles(files: TextFiles): TreeFiles {

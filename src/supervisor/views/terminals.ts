@@ -1,11 +1,11 @@
 /** The screens of agents, for the sessions family: the observer of the runtimes behind the family's port. */
-import type { Clock } from '../kernel/clock.ts'
-import type { Terminal } from '../modules/sessions/record/ports.ts'
-import type { LaunchFacts, SessionRecord } from '../modules/sessions/record/record.ts'
-import { openOutputReader } from '../runtimes/process/output-log.ts'
-import type { AgentProcess, Typable } from '../runtimes/process/runtime.ts'
-import { harnessOf } from '../runtimes/terminal/harnesses.ts'
-import { TerminalObserver } from '../runtimes/terminal/observer.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Terminal } from '../../modules/sessions/record/ports.ts'
+import type { LaunchFacts, SessionRecord } from '../../modules/sessions/record/record.ts'
+import { openOutputReader } from '../../runtimes/process/output-log.ts'
+import type { AgentProcess, Typable } from '../../runtimes/process/runtime.ts'
+import { harnessOf } from '../../runtimes/terminal/harnesses.ts'
+import { TerminalObserver } from '../../runtimes/terminal/observer.ts'
 
 /** A start has a deadline of its own: this one only ends the observer's loop. */
 const READY_MS = 600_000

@@ -1,12 +1,12 @@
 /** Where rigs that start as a clone meet the packs family: the same fence, the same logins, the same way to run git. */
 
-import { JobFailure } from '../kernel/jobs.ts'
-import { invalidField } from '../kernel/problem.ts'
-import { CredentialError, createLogins, type Logins } from '../modules/packs/credentials.ts'
-import { BlockedHost, createFence, type Fence, UnknownHost } from '../modules/packs/fence.ts'
-import { Git, GitError } from '../modules/packs/git.ts'
-import { parseSource, type RemoteSource, SourceError } from '../modules/packs/source.ts'
-import type { SupervisorDeps } from './supervisor.ts'
+import { JobFailure } from '../../kernel/jobs.ts'
+import { invalidField } from '../../kernel/problem.ts'
+import { CredentialError, createLogins, type Logins } from '../../modules/packs/credentials.ts'
+import { BlockedHost, createFence, type Fence, UnknownHost } from '../../modules/packs/fence.ts'
+import { Git, GitError } from '../../modules/packs/git.ts'
+import { parseSource, type RemoteSource, SourceError } from '../../modules/packs/source.ts'
+import type { Host } from './running.ts'
 
 export interface RigClonesDeps {
   readonly fence: Fence
@@ -17,7 +17,7 @@ export interface RigClonesDeps {
 /** A project may be larger than a pack. */
 const MAX_CLONE_BYTES = 8 * 1024 ** 3
 
-export function openRigClones({ settings, env, clock }: Pick<SupervisorDeps, 'settings' | 'env' | 'clock'>): RigClones {
+export function openRigClones({ settings, env, clock }: Pick<Host, 'settings' | 'env' | 'clock'>): RigClones {
   return createRigClones({
     fence: createFence(settings.allowedPackHosts),
     git: new Git({ env, clock, maxBytes: MAX_CLONE_BYTES }),

@@ -1,0 +1,16 @@
+/** Convoys, as the supervisor joins them. */
+import { convoyOperations } from '../../contract/convoys.ts'
+import { defineFamily } from '../../kernel/family.ts'
+import { REACTIONS_SCHEMA } from '../../kernel/reactions.ts'
+import { convoyReaction } from './completion.ts'
+import { type ConvoyCity, createConvoyHandlers } from './handlers.ts'
+import { CONVOYS_SCHEMA } from './schema.ts'
+
+export const convoys = defineFamily({
+  operations: convoyOperations,
+  // The first family that reacted brought the table of reactions with it.
+  schema: [CONVOYS_SCHEMA, REACTIONS_SCHEMA],
+  handlers: createConvoyHandlers,
+  open: (city: ConvoyCity) => city,
+  reactions: ({ store, beads }) => [convoyReaction({ db: store.db, log: store.log, beads })],
+})

@@ -1,0 +1,10 @@
+/** The event bus, as the supervisor joins it. */
+import { eventOperations } from '../../contract/events.ts'
+import { defineFamily } from '../../kernel/family.ts'
+import { createEventHandlers, type EventCity } from './handlers.ts'
+
+export const events = defineFamily({
+  operations: eventOperations,
+  handlers: createEventHandlers,
+  open: (city: EventCity) => city,
+})

@@ -1,0 +1,119 @@
+/** Where packs meet cities and their configuration: one cache and one fence, all cities. */
+import { join } from 'node:path'
+import { type ConfigFiles, readable } from '../../files/files.ts'
+import { addTable, removeTable } from '../../files/toml-edit.ts'
+import { delay } from '../../kernel/clock.ts'
+import type { LoadOptions } from '../../modules/config/compose/context.ts'
+import { referrersOfImport } from '../../modules/config/compose/references.ts'
+import { referrerDetail, summarize } from '../../modules/config/edit/answers.ts'
+import { config as configuration } from '../../modules/config/family.ts'
+import type { AdmissionDeps } from '../../modules/packs/admission.ts'
+import { PackCache } from '../../modules/packs/cache.ts'
+import { createLogins } from '../../modules/packs/credentials.ts'
+import type { PackRoom } from '../../modules/packs/family.ts'
+import { createFence, type Lookup } from '../../modules/packs/fence.ts'
+import { Git } from '../../modules/packs/git.ts'
+import { PackInventory } from '../../modules/packs/inventory.ts'
+import { LOCK_FILE } from '../../modules/packs/lock.ts'
+import { createResolver } from '../../modules/packs/resolver.ts'
+import { Packs } from '../../modules/packs/service.ts'
+import { Staging } from '../../modules/packs/staging.ts'
+import type { Host, Running } from './running.ts'
+
+export const BUILTIN_PACKS = new Map([['core', join(import.meta.dirname, '..', '..', 'modules', 'packs', 'core')]])
+const START_MS = 60_000
+
+export interface PackHost {
+  readonly packs: Packs
+  readonly inventory: PackInventory
+  readonly admission: AdmissionDeps
+  /** Answers the loader from the lock among `files` and the cache; no network. */
+  resolver(files: ConfigFiles, dir: string): NonNullable<LoadOptions['resolvePack']>
+  /** Fetches what the files of a city import and this machine lacks. True: another look may find more. */
+  prepareStart(dir: string, signal: AbortSignal): Promise<boolean>
+  /** Gives way to others for a moment; rejects where the supervisor ends. */
+  pause(): Promise<void>
+  /** The supervisor ends: downloads of starting cities are cut. */
+  close(): void
+}
+
+export function openPackHost(
+  { settings, env, clock, log }: Pick<Host, 'settings' | 'env' | 'clock' | 'log'>,
+  lookup: Lookup | undefined,
+): PackHost {
+  const { home, allowedPackHosts } = settings
+  const cache = new PackCache(home, () => delay(clock, 0))
+  cache.sweep()
+  const resolve = createResolver(cache)
+  const fence = createFence(allowedPackHosts, lookup)
+  const inventory = new PackInventory({ cache, fence, builtins: BUILTIN_PACKS })
+  const packs = new Packs({
+    cache,
+    fence,
+    clock,
+    log,
+    git: new Git({ env, clock }),
+    logins: createLogins({ home, env }),
+    inventory,
+    toml: { addTable, removeTable },
+  })
+  const closing = new AbortController()
+  return {
+    packs,
+    inventory,
+    admission: { fence, builtins: BUILTIN_PACKS },
+    resolver: (files, dir) => {
+      const lock = readable(files, join(dir, LOCK_FILE), dir)?.toString('utf8')
+      return ({ source, version }) => resolve({ source, version, lock })
+    },
+    async prepareStart(dir, signal) {
+      const late = new AbortController()
+      const cancel = clock.after(START_MS, () => late.abort(new Error('fetching packs took too long')))
+      try {
+        return await packs.prepareStart(dir, AbortSignal.any([late.signal, closing.signal, signal]))
+      } finally {
+        cancel()
+      }
+    },
+    pause: () => delay(clock, 0, closing.signal),
+    close: () => closing.abort(new Error('the supervisor is shutting down')),
+  }
+}
+
+export function packRoom(city: Running): PackRoom {
+  const { name, launch, host } = city
+  const { packs, pause } = host.packs
+  const { config } = configuration.of(city)
+  const staging = new Staging({ city: name, log: host.log, pause })
+  config.onChange((change) => staging.follow(change.config))
+  return {
+    packs,
+    name,
+    launch,
+    dir: city.path,
+    get revision() {
+      return config.revision
+    },
+    head: () => city.store.log.head,
+    edit: async ({ actor, ifMatch, etag, change, events, mends }) => {
+      const { result, config: now } = await config.edit({
+        actor,
+        ifMatch,
+        change,
+        events: (outcome) => events(outcome.result),
+        ...(etag === undefined ? {} : { etag }),
+        ...(mends === undefined ? {} : { mends }),
+      })
+      // Who hears of the end finds what the pack brings.
+      await staging.settled()
+      return { result, revision: now.revision }
+    },
+    async reload() {
+      const { outcome, revision, issues } = await config.reload('reload')
+      return { revision, refused: outcome === 'rejected' ? summarize(issues) : undefined }
+    },
+    referrers: (binding, rig) => referrersOfImport(config.current(), binding, rig).map(referrerDetail),
+    foreignFiles: () => staging.foreign,
+    stage: () => staging.run(config.current()),
+  }
+}
