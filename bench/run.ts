@@ -16,6 +16,8 @@ import { cli } from './groups/cli.ts'
 import { config } from './groups/config.ts'
 import { fanout } from './groups/fanout.ts'
 import { get } from './groups/get.ts'
+import { herd } from './groups/herd.ts'
+import { imports } from './groups/imports.ts'
 import { lists, replay } from './groups/logs.ts'
 import { post } from './groups/post.ts'
 import { sessions } from './groups/sessions.ts'
@@ -29,9 +31,11 @@ const GROUPS: Readonly<Record<string, Group>> = {
   get,
   fanout,
   replay,
+  herd,
   lists,
   start,
   crash,
+  imports,
   cli,
   config,
   sessions,

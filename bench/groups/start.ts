@@ -21,12 +21,12 @@ import type { Row } from '../rows.ts'
 import { emptyProgramMs } from './cli.ts'
 import { sizesOf } from './logs.ts'
 
-const MAX_HEALTH_MS = 1_000
+const MAX_HEALTH_MS = 600
 const MAX_RUNNING_MS = 2_000
 const MAX_CRASH_MS = 3_000
 const MANY_CITIES = 50
 const MAX_IDLE_CORE = 0.01
-const MAX_IDLE_MIB = 150
+const MAX_IDLE_MIB = 130
 const IDLE_STREAMS = 5
 
 const healthy = (url: string) =>

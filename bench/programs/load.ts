@@ -124,6 +124,34 @@ async function emit(options: Options) {
   return { ...spread(latencies), count }
 }
 
+/** GETs at a steady rate, each waited for however late it is: their times are from when they were due. */
+async function ask(options: Options) {
+  const url = new URL(text(options, 'url'))
+  const request = requestBytes(url, 'GET', '')
+  const gapMs = 1000 / number(options, 'rate')
+  const count = Math.round(number(options, 'ms') / gapMs)
+  const idle: Connection[] = []
+  const latencies: number[] = []
+  let bad = 0
+  const get = async () => {
+    const dueAt = machineMicros()
+    const connection = idle.pop() ?? (await Connection.open(url))
+    if (!(await connection.exchange(request))) bad++
+    latencies.push(machineMicros() - dueAt)
+    idle.push(connection)
+  }
+  const pending: Promise<void>[] = []
+  const started = performance.now()
+  for (let i = 0; i < count; i++) {
+    const wait = started + i * gapMs - performance.now()
+    if (wait > 0) await sleep(wait)
+    pending.push(get())
+  }
+  await Promise.all(pending)
+  for (const connection of idle) connection.close()
+  return { ...spread(latencies), bad, count }
+}
+
 /** `count` events over `connections`, then one that ends the burst and carries `mark`. Answers with when it began. */
 async function burst(options: Options) {
   const url = new URL(text(options, 'url'))
@@ -192,4 +220,4 @@ async function claims(options: Options) {
   return { perSecond: (latencies.length * 1e6) / (machineMicros() - began), ...spread(latencies), bad }
 }
 
-serveCommands({ run, emit, burst, times, claims })
+serveCommands({ ask, run, emit, burst, times, claims })

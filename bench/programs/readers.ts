@@ -129,10 +129,20 @@ function close() {
 }
 
 /** One stream from its cursor until the frame of `last` has come: how long, and how long to the first frame. */
-async function replay(options: Options) {
+function replay(options: Options) {
+  stamping = false
+  return replayed(new URL(text(options, 'url')), Buffer.from(text(options, 'last')))
+}
+
+/** As many at once; the time of the slowest. */
+async function herd(options: Options) {
   const url = new URL(text(options, 'url'))
   const end = Buffer.from(text(options, 'last'))
-  stamping = false
+  const all = await Promise.all(Array.from({ length: number(options, 'count') }, () => replayed(url, end)))
+  return { ms: Math.max(...all.map(({ ms }) => ms)) }
+}
+
+async function replayed(url: URL, end: Buffer) {
   const began = machineMicros()
   const socket = connect({ host: url.hostname, port: Number(url.port) })
   let bytes = 0
@@ -156,4 +166,4 @@ async function replay(options: Options) {
   return { ms, firstMs: (first - began) / 1000, bytes }
 }
 
-serveCommands({ subscribe, expect, report, lag, close, replay })
+serveCommands({ subscribe, expect, report, lag, close, replay, herd })
