@@ -1,18 +1,30 @@
 /** How wide text is in a terminal: a letter of Chinese is two columns, a combining accent none. */
-import stringWidth from 'string-width'
+import { createRequire } from 'node:module'
 
 const ASCII = /^[\x20-\x7e]*$/
-const LETTERS = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 /** In columns. */
-export const widthOf = (text: string): number => (ASCII.test(text) ? text.length : stringWidth(text))
+export const widthOf = (text: string): number => (ASCII.test(text) ? text.length : widthOfLetters(text))
+
+/** The tables of letters take longer to load than most commands to run. */
+let measure: typeof import('string-width').default | undefined
+function widthOfLetters(text: string): number {
+  if (measure === undefined) {
+    const loaded: typeof import('string-width') = createRequire(import.meta.url)('string-width')
+    measure = loaded.default
+  }
+  return measure(text)
+}
+
+let letters: Intl.Segmenter | undefined
 
 /** Text that fits into `width` columns, with `…` where something was cut. */
 export function cutTo(text: string, width: number): string {
   if (widthOf(text) <= width) return text
+  letters ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
   let cut = ''
   let used = 1 // The dots.
-  for (const { segment } of LETTERS.segment(text)) {
+  for (const { segment } of letters.segment(text)) {
     used += widthOf(segment)
     if (used > width) break
     cut += segment
