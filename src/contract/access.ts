@@ -46,6 +46,8 @@ const BY_OPERATION: { readonly [id in OperationId]?: Access } = {
   'list-tokens': 'tokens',
   'create-token': 'tokens',
   'delete-token': 'tokens',
+  // As it is on disk, with what secrets are in it.
+  'get-config-file': 'city',
   'send-session-message': 'work',
   'prompt-session': 'work',
   'submit-session': 'work',

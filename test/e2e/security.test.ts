@@ -1,11 +1,14 @@
 /** Who is let in: tokens, other binds, read-only servers, extra hosts and origins (decision 25, sheet 01 §8). */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { existsSync, readFileSync, statSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { OPERATIONS } from '../../src/contract/index.ts'
 import { cli } from '../support/cli.ts'
+import { at } from '../support/document.ts'
 import { Api, assertProblem } from '../support/http.ts'
 import { cityIs, newCity, run, runAgain, tokenOf } from '../support/running.ts'
 import { openStream } from '../support/sse.ts'
@@ -118,4 +121,79 @@ test('hosts and origins of supervisor.toml are let in, beside those of this mach
   assert.equal(other.headers['access-control-allow-origin'], undefined)
   assertProblem(await running.api.get('/v0/cities', { headers: { host: 'www.svc.example' } }), 'host-not-allowed')
   assertProblem(await running.api.get('/v0/cities', { headers: { host, authorization: undefined } }), 'unauthorized')
+})
+
+test('who takes the port of a supervisor that was killed gets no token out of anybody', async () => {
+  await using running = await run({ args: ['--auth'] })
+  const { url, home } = running.server
+  await running.server.kill('SIGKILL')
+  assert.ok(existsSync(join(home, 'endpoint.json')))
+  const heard: string[] = []
+  const squatter = createServer((request, response) => {
+    heard.push(`${request.url} ${request.headers.authorization}`)
+    response.end('{}')
+  }).listen(Number(new URL(url).port), '127.0.0.1')
+  await once(squatter, 'listening')
+  using _ = { [Symbol.dispose]: () => squatter.close() }
+  const env = { SVC_HOME: home }
+  const { code, err } = await cli(['city', 'list'], { env })
+  assert.equal(code, 7)
+  assert.match(err, /endpoint\.json: the supervisor that wrote it, process \d+, has ended/)
+  // Who names the server gets there, without the token.
+  await cli(['city', 'list', '--api', url], { env })
+  assert.deepEqual(heard, ['/v0/cities?limit=1000 undefined'])
+})
+
+test('a page of another origin, port or scheme reads nothing and changes nothing', async () => {
+  await using running = await run()
+  const { api } = running
+  await newCity(api, running.work, 'alpha')
+  const { port } = new URL(api.url)
+  const pages = ['https://evil.example', `https://127.0.0.1:${port}0`, 'http://localhost:3000', `http://localhost:${port}`, 'null']
+  for (const origin of pages) {
+    const body = { type: 'page.was-here', actor: 'page' }
+    for (const site of ['cross-site', 'same-site', undefined]) {
+      const headers = { origin, 'sec-fetch-site': site }
+      const refused = await api.post('/v0/city/alpha/events', body, { headers })
+      assertProblem(refused, 'forbidden', /^forbidden: pages of .* may not use this API/)
+      assert.equal(refused.headers['access-control-allow-origin'], undefined)
+    }
+    for (const path of ['/v0/cities', '/v0/city/alpha/events', '/openapi.json'])
+      assertProblem(await api.get(path, { headers: { origin, 'sec-fetch-site': 'same-site' } }), 'forbidden')
+    const preflight = await api.call('OPTIONS', '/v0/city', {
+      headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'x-svc-request' },
+    })
+    assert.equal(preflight.headers['access-control-allow-origin'], undefined)
+  }
+  // What a form can send, which needs no preflight.
+  for (const type of ['application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'text/plain']) {
+    const bytes = '{"type":"page.was-here","actor":"page"}'
+    const form = { 'content-type': type, 'x-svc-request': undefined }
+    assertProblem(await api.call('POST', '/v0/city/alpha/events', { bytes, headers: form }), 'csrf-required')
+    const scripted = { 'content-type': type }
+    assertProblem(await api.call('POST', '/v0/city/alpha/events', { bytes, headers: scripted }), 'unsupported-media-type')
+  }
+  // An image, a script, a frame; and a link, which is followed.
+  const image = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }
+  assertProblem(await api.get('/v0/city/alpha/events', { headers: image }), 'forbidden')
+  const link = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
+  assert.equal((await api.get('/docs', { headers: link })).status, 200)
+  const seen = at((await api.get('/v0/city/alpha/events?type=page.*')).body, 'items')
+  assert.deepEqual(seen, [])
+  // Our own page goes on.
+  const own = { origin: api.url, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' }
+  assert.ok((await api.post('/v0/city/alpha/events', { type: 'a.b', actor: 'page' }, { headers: own })).status === 201)
+  assert.equal((await api.get('/docs', { headers: own })).status, 200)
+})
+
+test('pages that somebody writes on this machine are let in where supervisor.toml says so', async () => {
+  await using running = await run({ toml: '[supervisor]\nallowed_origins = ["http://localhost:*"]\n' })
+  for (const origin of ['http://localhost:5173', 'http://localhost']) {
+    const headers = { origin, 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' }
+    const answer = await running.api.get('/v0/cities', { headers })
+    assert.equal(answer.status, 200)
+    assert.equal(answer.headers['access-control-allow-origin'], origin)
+  }
+  for (const origin of ['https://localhost:5173', 'http://127.0.0.1:5173', 'http://localhost:5173.evil.example'])
+    assertProblem(await running.api.post('/v0/city', {}, { headers: { origin } }), 'forbidden')
 })
