@@ -149,7 +149,13 @@ test('a page of another origin, port or scheme reads nothing and changes nothing
   const { api } = running
   await newCity(api, running.work, 'alpha')
   const { port } = new URL(api.url)
-  const pages = ['https://evil.example', `https://127.0.0.1:${port}0`, 'http://localhost:3000', `http://localhost:${port}`, 'null']
+  const pages = [
+    'https://evil.example',
+    `https://127.0.0.1:${port}0`,
+    'http://localhost:3000',
+    `http://localhost:${port}`,
+    'null',
+  ]
   for (const origin of pages) {
     const body = { type: 'page.was-here', actor: 'page' }
     for (const site of ['cross-site', 'same-site', undefined]) {
@@ -171,7 +177,10 @@ test('a page of another origin, port or scheme reads nothing and changes nothing
     const form = { 'content-type': type, 'x-svc-request': undefined }
     assertProblem(await api.call('POST', '/v0/city/alpha/events', { bytes, headers: form }), 'csrf-required')
     const scripted = { 'content-type': type }
-    assertProblem(await api.call('POST', '/v0/city/alpha/events', { bytes, headers: scripted }), 'unsupported-media-type')
+    assertProblem(
+      await api.call('POST', '/v0/city/alpha/events', { bytes, headers: scripted }),
+      'unsupported-media-type',
+    )
   }
   // An image, a script, a frame; and a link, which is followed.
   const image = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }
