@@ -1,7 +1,7 @@
 /** Reading request bodies: bounded in bytes and in time (sheet 01 §1.4). */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, nextTurn } from '../kernel/clock.ts'
 import { isTooDeep, TOO_DEEP } from '../kernel/json.ts'
 import { problem } from '../kernel/problem.ts'
 import { refuseHalfPairs } from './well-formed.ts'
@@ -56,15 +56,18 @@ export class Bodies {
   #sweepLater(): void {
     if (this.#sweeping) return
     this.#sweeping = true
-    this.#clock.after(SWEEP_MS, () => {
-      this.#sweeping = false
-      const now = this.#clock.monotonic()
-      for (const body of this.#arriving) {
-        if (body.due > now) break
-        body.refuse(problem('request-timeout', `the body did not arrive within ${BODY_READ_MS / 1000} s`))
-      }
-      if (this.#arriving.size > 0) this.#sweepLater()
-    })
+    // What has come while this process was busy is read first.
+    this.#clock.after(SWEEP_MS, () => void nextTurn().then(() => this.#sweep()))
+  }
+
+  #sweep(): void {
+    this.#sweeping = false
+    const now = this.#clock.monotonic()
+    for (const body of this.#arriving) {
+      if (body.due > now) break
+      body.refuse(problem('request-timeout', `the body did not arrive within ${BODY_READ_MS / 1000} s`))
+    }
+    if (this.#arriving.size > 0) this.#sweepLater()
   }
 }
 

@@ -9,7 +9,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { BodyLine, BodyLines } from '../kernel/call.ts'
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, nextTurn } from '../kernel/clock.ts'
 import { problem } from '../kernel/problem.ts'
 import { discard, tooLarge } from './body.ts'
 
@@ -78,12 +78,15 @@ export class RequestLines implements BodyLines {
     const request = this.#request
     const left = this.#until - this.#clock.monotonic()
     return new Promise((resolve, reject) => {
-      const cancel = this.#clock.after(Math.min(IDLE_MS, Math.max(left, 0)), () => {
+      const late = () => {
         stop()
         const why =
           left < IDLE_MS ? `the body took longer than ${TOTAL_MS / 60_000} min` : `no byte came for ${IDLE_MS / 1000} s`
         reject(problem('request-timeout', why))
-      })
+      }
+      // What has come while this process was busy is read first, and counts.
+      const ms = Math.min(IDLE_MS, Math.max(left, 0))
+      const cancel = this.#clock.after(ms, () => void nextTurn().then(late))
       function stop() {
         cancel()
         for (const event of NEWS) request.removeListener(event, go)

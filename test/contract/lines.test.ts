@@ -221,6 +221,19 @@ test('a client that stops sending is refused after 15 s, not while bytes keep co
   assert.match(String(answer?.body), /timeout: no byte came for 15 s/)
 })
 
+test('bytes that came while the server was busy are read, however long that took', async () => {
+  const clock = new ManualClock()
+  await using server = await serve(clock)
+  using connection = new RawConnection(server.url)
+  await connection.send(`${HEAD}Content-Length: 6\r\n\r\n{}\n`)
+  await eventually('a line', () => (server.seen.lines.length === 1 ? true : undefined))
+  // Both in one turn: the rest is there, and the time is over before anybody could look.
+  connection.socket.write('{}\n')
+  await clock.advance(15_000)
+  const [answer] = await connection.answers(1)
+  assert.equal(answer?.status, 200)
+})
+
 test('what goes wrong before the first piece of an answer is a Problem, later it cuts the connection', async () => {
   await using server = await serve()
   const refused = await fetch(`${server.url}/things?count=3&fail=0`)

@@ -1,10 +1,20 @@
 /** HTTP conventions against a real supervisor (sheet 01 §1): order of the checks, headers, bodies, odd requests. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { ProblemCode } from '../../src/contract/base/problems.ts'
 import { OPERATIONS } from '../../src/contract/index.ts'
-import { at } from '../support/document.ts'
-import { type Answer, assertProblem, type CallOptions, checked, parseAnswers, RawConnection } from '../support/http.ts'
+import { asMap, at } from '../support/document.ts'
+import {
+  type Answer,
+  assertProblem,
+  type CallOptions,
+  checked,
+  eventually,
+  parseAnswers,
+  RawConnection,
+} from '../support/http.ts'
 import { newCity, type Running, run } from '../support/running.ts'
 
 const EVENTS = '/v0/city/alpha/events'
@@ -226,6 +236,30 @@ describe('http', { concurrency: 4 }, () => {
     }
     assert.equal(seen.size, 5)
     assert.ok(!seen.has('0123456789abcdef'))
+  })
+
+  test('the id of a refused request is in the log, and a flood of them is counted there and in the metrics', async () => {
+    await using own = await run()
+    const lines = () =>
+      readFileSync(join(own.server.home, 'supervisor.log'), 'utf8')
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => asMap(JSON.parse(line)))
+    const { headers } = await own.api.get('/nowhere')
+    const line = await eventually('the line', () =>
+      lines().find((one) => one.request_id === headers['x-svc-request-id']),
+    )
+    assert.deepEqual([line.msg, line.code, line.path], ['request refused', 'route-not-found', '/nowhere'])
+    const flood = 500
+    for (let n = 0; n < flood; n++) await own.api.get('/flood')
+    // What is counted in the last second is said when the server ends.
+    const metrics = (await own.api.get('/metrics')).text
+    await own.server.kill('SIGTERM')
+    const written = lines().filter((one) => one.path === '/flood').length
+    const counted = lines().filter((one) => one.msg === 'more requests refused')
+    assert.ok(written < flood)
+    assert.equal(written + counted.reduce((sum, one) => sum + Number(one.count), 0), flood)
+    assert.match(metrics, new RegExp(`^svc_http_refusals_total\\{code="route-not-found"\\} ${flood + 1}$`, 'm'))
   })
 
   test('a body that is not JSON in UTF-8 is 400, 415 or 413, whichever it is', async () => {
