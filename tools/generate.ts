@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { generatedTables } from '../src/cli/generate-tables.ts'
-import { type Operation, problemsOf } from '../src/contract/base/operation.ts'
+import { emitsOf, type Operation, problemsOf } from '../src/contract/base/operation.ts'
 import { PROBLEM_CODES, PROBLEMS, problemUrn } from '../src/contract/base/problems.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPES, RESERVED_PREFIXES } from '../src/contract/event-types.ts'
 import { OPERATIONS } from '../src/contract/index.ts'
@@ -89,7 +89,7 @@ function operationsTable(operations: readonly Operation[]): string {
     operation.summary,
     operation.frames === undefined ? Object.keys(operation.replies).join(', ') : '200 (stream)',
     codeList(problemsOf(operation).filter((code) => !EVERYWHERE.includes(code))),
-    codeList(operation.emits ?? []),
+    codeList(emitsOf(operation)),
   ])
   return table(['Operation', 'Request', 'What it does', 'Success', 'Problems', 'Events'], rows)
 }

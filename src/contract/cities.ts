@@ -212,7 +212,8 @@ export const adoptCity = cities.post('adopt-city', '/cities', {
   headers: ['Idempotency-Key'],
   replies: { 200: CityInfo, 202: AsyncAcceptedResponse },
   problems: ['directory-not-found', 'city-name-taken', 'operation-in-progress', 'unsupported'],
-  emits: ['city.created', 'request.result.city.create', 'request.failed'],
+  accepts: 'city.create',
+  emits: ['city.created'],
 })
 
 export const createCity = cities.post('create-city', '/city', {
@@ -230,7 +231,8 @@ export const createCity = cities.post('create-city', '/city', {
     'provider-not-ready',
     'unsupported',
   ],
-  emits: ['city.created', 'request.result.city.create', 'request.failed'],
+  accepts: 'city.create',
+  emits: ['city.created'],
 })
 
 export const getCity = city.get('get-city', '', {
@@ -270,7 +272,8 @@ export const startCity = request.post('start-city', '/start', {
   summary: 'Start a city',
   description: 'Ends in `request.result.city.start` or `request.failed`; at once where it is running already.',
   problems: ['operation-in-progress'],
-  emits: ['city.started', 'city.start_failed', 'request.result.city.start', 'request.failed'],
+  accepts: 'city.start',
+  emits: ['city.started', 'city.start_failed'],
 })
 
 export const stopCity = registered.post('stop-city', '/stop', {
@@ -287,7 +290,8 @@ export const restartCity = request.post('restart-city', '/restart', {
   summary: 'Stop and start a city',
   description: 'Ends in `request.result.city.restart` or `request.failed`.',
   problems: ['operation-in-progress'],
-  emits: ['city.stopped', 'city.started', 'city.start_failed', 'request.result.city.restart', 'request.failed'],
+  accepts: 'city.restart',
+  emits: ['city.stopped', 'city.started', 'city.start_failed'],
 })
 
 export const unregisterCity = request.post('unregister-city', '/unregister', {
@@ -295,7 +299,8 @@ export const unregisterCity = request.post('unregister-city', '/unregister', {
   description:
     'The registry entry is gone before the 202; the directory stays as it is. Exactly one terminal event follows: `request.result.city.unregister` or `request.failed`.',
   problems: ['unsupported'],
-  emits: ['city.unregister_requested', 'city.stopped', 'request.result.city.unregister', 'request.failed'],
+  accepts: 'city.unregister',
+  emits: ['city.unregister_requested', 'city.stopped'],
 })
 
 // ---- events ---------------------------------------------------------------------------------------------------------

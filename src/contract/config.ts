@@ -288,7 +288,8 @@ export const reloadConfig = config.post('reload-config', '/config/reload', {
   bodyOptional: true,
   headers: ['Idempotency-Key'],
   replies: { 202: AsyncAcceptedResponse },
-  emits: ['config.reloaded', 'config.rejected', 'request.result.config.reload', 'request.failed'],
+  accepts: 'config.reload',
+  emits: ['config.reloaded', 'config.rejected'],
 })
 
 export const getConfigDefaults = config.get('get-config-defaults', '/config/defaults', {

@@ -101,6 +101,10 @@ export const EVENT_TYPES = {
 
 export type EventType = keyof typeof EVENT_TYPES
 export type PayloadOf<T extends EventType> = Static<(typeof EVENT_TYPES)[T]['payload']>
+/** Of types that have one, the subject; of the others it may be there. */
+export type SubjectOf<T extends EventType> = (typeof EVENT_TYPES)[T] extends { readonly subject: string }
+  ? { readonly subject: string }
+  : { readonly subject?: string }
 export const EVENT_TYPE_NAMES = Object.keys(EVENT_TYPES).filter((name): name is EventType => name in EVENT_TYPES)
 
 /** True for a type that only the service may emit. */

@@ -6,7 +6,7 @@ import { cityOperations } from './cities.ts'
 import { configOperations } from './config.ts'
 import { convoyOperations } from './convoys.ts'
 import { documentOperations } from './documents.ts'
-import type { EventType } from './event-types.ts'
+import type { EventType, RequestOperation } from './event-types.ts'
 import { eventOperations } from './events.ts'
 import { healthOperations } from './health.ts'
 import { packOperations } from './packs.ts'
@@ -46,5 +46,6 @@ export type OperationById<Id extends OperationId> = OperationsById[Id]
 /** The families name events and requests by text; here the compiler looks whether they exist. */
 interface Collected extends Operation {
   readonly emits?: readonly EventType[]
+  readonly accepts?: RequestOperation
 }
 export const OPERATIONS: readonly Collected[] = operations

@@ -10,7 +10,7 @@
 import { ACCESS, accessOf } from './access.ts'
 import { pathParameters } from './base/family.ts'
 import { REQUEST_HEADERS, RESPONSE_HEADERS, type RequestHeader, type ResponseHeader } from './base/headers.ts'
-import { type Frame, isMutation, LINES_TYPE, type Operation, problemsOf } from './base/operation.ts'
+import { emitsOf, type Frame, isMutation, LINES_TYPE, type Operation, problemsOf } from './base/operation.ts'
 import { ErrorModel, PROBLEM_CODES, PROBLEMS, type ProblemCode, problemUrn } from './base/problems.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPES, RESERVED_PREFIXES } from './event-types.ts'
 
@@ -271,7 +271,8 @@ function pathItems(operations: readonly Operation[], components: Components): Js
 
 function operationObject(operation: Operation, components: Components): JsonMap {
   const parameters = parametersOf(operation, components)
-  const { body, frames, emits, description } = operation
+  const { body, frames, description } = operation
+  const emits = emitsOf(operation)
   return {
     operationId: operation.id,
     tags: [operation.family.name],
@@ -281,7 +282,7 @@ function operationObject(operation: Operation, components: Components): JsonMap 
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined ? {} : { requestBody: requestBody(operation, body, components) }),
     responses: { ...successes(operation, components), ...refusals(operation, components) },
-    ...(emits === undefined ? {} : { 'x-svc-emits': emits }),
+    ...(emits.length === 0 ? {} : { 'x-svc-emits': emits }),
     ...(frames === undefined ? {} : { 'x-svc-frames': frames.map((frame) => frameEntry(frame, components)) }),
     'x-svc-access': accessOf(operation),
     'x-svc-problems': problemsOf(operation),
@@ -478,8 +479,8 @@ function withProblemTypes(schema: JsonMap): JsonMap {
 
 function eventCatalogue(components: Components): JsonMap[] {
   return EVENT_TYPE_NAMES.map((type) => {
-    const { payload, log, emittedBy, when } = EVENT_TYPES[type]
-    return { type, payload: components.schema(payload), log, emittedBy, when }
+    const { payload, ...about } = EVENT_TYPES[type]
+    return { type, payload: components.schema(payload), ...about }
   })
 }
 

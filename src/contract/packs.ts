@@ -184,7 +184,8 @@ export const addPack = request.post('add-pack', '', {
     'Resolves and fetches the pack and all that it imports, then changes the files of the city at once or not at all. Ends in `request.result.pack.add` or `request.failed` on the city’s stream.',
   body: PackAddRequest,
   problems: ['pack-exists'],
-  emits: ['pack.added', 'config.reloaded', 'request.result.pack.add', 'request.failed'],
+  accepts: 'pack.add',
+  emits: ['pack.added', 'config.reloaded'],
 })
 
 export const removePack = pack.delete('remove-pack', '', {
@@ -201,7 +202,8 @@ export const installPacks = request.post('install-packs', '/install', {
   summary: 'Install what is imported',
   description:
     'Pins what is not pinned, fetches what is missing or changed, and writes the lock. Pins that fit stay. Also repairs a configuration that is refused for packs that are not there.',
-  emits: ['config.reloaded', 'request.result.pack.install', 'request.failed'],
+  accepts: 'pack.install',
+  emits: ['config.reloaded'],
 })
 
 export const upgradePacks = request.post('upgrade-packs', '/upgrade', {
@@ -210,7 +212,8 @@ export const upgradePacks = request.post('upgrade-packs', '/upgrade', {
   body: PackUpgradeRequest,
   bodyOptional: true,
   problems: ['pack-not-found'],
-  emits: ['pack.upgraded', 'config.reloaded', 'request.result.pack.upgrade', 'request.failed'],
+  accepts: 'pack.upgrade',
+  emits: ['pack.upgraded', 'config.reloaded'],
 })
 
 export const checkPacks = packs.post('check-packs', '/check', {
@@ -277,16 +280,19 @@ export const PACK_EVENT_TYPES = {
   },
   'request.result.pack.add': {
     payload: PackAddSucceededPayload,
+    subject: 'binding of the import',
     ...inLog,
     when: 'the import is in the files and in force',
   },
   'request.result.pack.install': {
     payload: PackInstallSucceededPayload,
+    subject: 'name of the city',
     ...inLog,
     when: 'everything imported is pinned and in the cache',
   },
   'request.result.pack.upgrade': {
     payload: PackUpgradeSucceededPayload,
+    subject: 'name of the city',
     ...inLog,
     when: 'the lock has the versions chosen anew',
   },

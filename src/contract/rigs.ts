@@ -139,7 +139,8 @@ export const createRig = rigs.post('create-rig', '', {
   headers: ['Idempotency-Key', 'If-Match'],
   replies: { 201: RigInfo, 202: AsyncAcceptedResponse },
   problems: ['name-taken', 'operation-in-progress', 'conflict-config', 'invalid-config'],
-  emits: ['rig.created', 'config.reloaded', 'rig.provision.progress', 'request.result.rig.create', 'request.failed'],
+  accepts: 'rig.create',
+  emits: ['rig.created', 'config.reloaded', 'rig.provision.progress'],
 })
 
 export const getRig = rig.get('get-rig', '', {

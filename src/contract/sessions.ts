@@ -248,14 +248,8 @@ export const createSession = sessions.post('create-session', '/sessions', {
     'unsupported',
     'too-many-sessions',
   ],
-  emits: [
-    'session.created',
-    'session.starting',
-    'session.woke',
-    'session.start_failed',
-    'session.delivery',
-    'request.result.session.create',
-  ],
+  accepts: 'session.create',
+  emits: ['session.created', 'session.starting', 'session.woke', 'session.start_failed', 'session.delivery'],
 })
 
 export const pruneSessions = sessions.post('prune-sessions', '/sessions/prune', {
@@ -299,14 +293,16 @@ export const sendSessionMessage = send.post('send-session-message', '/messages',
   description:
     'Wakes it where it sleeps. Ends in `request.result.session.message` when the message was typed or queued.',
   body: SessionMessageRequest,
-  emits: ['session.delivery', 'session.waking', 'request.result.session.message'],
+  accepts: 'session.message',
+  emits: ['session.delivery', 'session.waking'],
 })
 
 export const promptSession = send.post('prompt-session', '/prompt', {
   summary: 'Say something to a session (as `messages`)',
   description: 'The same as `POST /sessions/{id}/messages`, under another name.',
   body: SessionMessageRequest,
-  emits: ['session.delivery', 'session.waking', 'request.result.session.message'],
+  accepts: 'session.message',
+  emits: ['session.delivery', 'session.waking'],
 })
 
 export const submitSession = send.post('submit-session', '/submit', {
@@ -315,7 +311,8 @@ export const submitSession = send.post('submit-session', '/submit', {
     '`default` waits for the session to be idle, `follow_up` stands behind what is under way, `interrupt_now` ends the turn first.',
   body: SessionSubmitRequest,
   problems: ['unsupported'],
-  emits: ['session.delivery', 'session.waking', 'request.result.session.submit'],
+  accepts: 'session.submit',
+  emits: ['session.delivery', 'session.waking'],
 })
 
 export const nudgeSession = say.post('nudge-session', '/nudge', {

@@ -154,3 +154,10 @@ test('keys of records are looked at, whatever is in them, and so are their value
   assert.deepEqual(refused({ '': 1 }), ['body.by.'])
   assert.deepEqual(refused({ longer: 1 }), ['body.by.longer'])
 })
+
+test('a reserved name is refused in words that say which ones are', () => {
+  const schema = object({ name: string({ not: { enum: ['output', 'resume'] } }) })
+  assert.throws(() => validate(schema, { name: 'output' }, 'body'), {
+    message: /body\.name: must not be one of \["output","resume"\]: they are reserved/,
+  })
+})

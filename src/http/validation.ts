@@ -25,7 +25,7 @@ export function validate(schema: Schema, value: unknown, root: string): void {
   throw invalid(
     tellable(errors)
       .slice(0, MAX_ERRORS)
-      .map((error) => toDetail(error, root, value)),
+      .map((error) => toDetail(inWords(error, schema), root, value)),
   )
 }
 
@@ -111,6 +111,14 @@ function ofTypes(union: ErrorObject, errors: readonly ErrorObject[]): ErrorObjec
     .filter(({ keyword, instancePath }) => keyword === 'type' && instancePath === union.instancePath)
     .map(({ params }) => String(params.type))
   return types.length === 0 ? union : { ...union, message: `must be ${[...new Set(types)].join(' or ')}` }
+}
+
+/** The validator does not say which values a `not` refuses; the schema does. */
+function inWords(error: ErrorObject, schema: Schema): ErrorObject {
+  if (error.keyword !== 'not') return error
+  const refused = valueAt(schema, error.schemaPath.split('/').slice(1).map(unescapePointer))
+  const words = valueAt(refused, ['enum']) ?? [valueAt(refused, ['const'])]
+  return { ...error, message: `must not be one of ${JSON.stringify(words)}: they are reserved` }
 }
 
 function toDetail(error: ErrorObject, root: string, value: unknown): ErrorDetail {

@@ -7,7 +7,7 @@
  * I4  `at` never goes backwards within a log, so a time bound is a seq bound; the envelope's `ts` is the true clock.
  */
 import { envelopeTest, type PayloadMatch } from '../contract/base/payload-match.ts'
-import type { EventType, PayloadOf } from '../contract/event-types.ts'
+import type { EventType, PayloadOf, SubjectOf } from '../contract/event-types.ts'
 import { MAX_EVENT_BYTES } from '../contract/events.ts'
 import { type Clock, isoTime } from './clock.ts'
 import type { Database, Tx } from './database.ts'
@@ -44,7 +44,7 @@ interface DraftOf<T extends string, P> {
   readonly city?: string
 }
 /** An event of the catalogue, not yet in the log. */
-export type EventDraft = { [T in EventType]: DraftOf<T, PayloadOf<T>> }[EventType]
+export type EventDraft = { [T in EventType]: DraftOf<T, PayloadOf<T>> & SubjectOf<T> }[EventType]
 /** What a client may emit: the caller has checked that the type is not reserved. */
 export type CustomEventDraft = DraftOf<string, object>
 

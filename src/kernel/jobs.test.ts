@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
+import { REQUEST_OPERATIONS } from '../contract/event-types.ts'
 import { createIds } from './ids.ts'
-import { Jobs } from './jobs.ts'
+import { allJobs, type Job, Jobs } from './jobs.ts'
 import type { Logger } from './log.ts'
 import { openStore, STORE_SCHEMA } from './store.ts'
 
@@ -35,4 +36,13 @@ test('a request whose store was closed under it is not tried to be ended again a
   await jobs.stop('city_stopped', 'its directory is gone')
   assert.equal(clock.pending, 0)
   assert.deepEqual(errors, [])
+})
+
+test('a city does not start where something that it accepts has no job, or two', () => {
+  const jobs = REQUEST_OPERATIONS.filter((name) => !name.startsWith('city.')).map(
+    (operation): Job => ({ operation, deadlineMs: 1, resumable: false, run: async () => () => undefined }),
+  )
+  assert.equal(allJobs(jobs), jobs)
+  assert.throws(() => allJobs(jobs.slice(1)), /config\.reload has 0 jobs, not 1/)
+  assert.throws(() => allJobs([...jobs, ...jobs.slice(0, 1)]), /config\.reload has 2 jobs, not 1/)
 })

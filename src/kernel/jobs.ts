@@ -6,15 +6,16 @@
  * J3  Every job has a deadline; one that cannot be resumed after a crash ends as `interrupted`.
  */
 import type { AsyncAcceptedResponse } from '../contract/base/accepted.ts'
-import type { RequestOperation } from '../contract/event-types.ts'
+import { EVENT_TYPES, REQUEST_OPERATIONS, type RequestOperation } from '../contract/event-types.ts'
 import { accepted, type Reply } from './call.ts'
 import type { Clock } from './clock.ts'
 import type { Tx } from './database.ts'
+import type { EventDraft } from './event-log.ts'
 import type { IdempotencyClaim } from './idempotency.ts'
 import type { Ids } from './ids.ts'
 import type { Logger } from './log.ts'
 import { Problem } from './problem.ts'
-import type { AcceptedRequest, TerminalEvent, UnfinishedRequest } from './requests.ts'
+import type { AcceptedRequest, UnfinishedRequest } from './requests.ts'
 import type { Store } from './store.ts'
 
 /** Why a job failed, in the words of `request.failed`. */
@@ -32,14 +33,25 @@ export class JobFailure extends Error {
  * The last write of a job: changes what is to be changed, and says how it ended. Undefined: the write that did what was
  * asked for has ended the request already.
  */
-export type Finish = (tx: Tx) => TerminalEvent | undefined
+export type Finish<Op extends RequestOperation = RequestOperation> = (tx: Tx) => ResultOf<Op> | undefined
+type ResultOf<Op extends RequestOperation> = Extract<EventDraft, { readonly type: `request.result.${Op}` }>
 
-export interface Job {
-  readonly operation: RequestOperation
+export interface Job<Op extends RequestOperation = RequestOperation> {
+  readonly operation: Op
   readonly deadlineMs: number
   /** True: run again from the start after a crash. Must then be idempotent. */
   readonly resumable: boolean
-  run(request: UnfinishedRequest, signal: AbortSignal): Promise<Finish>
+  run(request: UnfinishedRequest, signal: AbortSignal): Promise<Finish<Op>>
+}
+
+/** The jobs of a city; throws where something that a city accepts has none, or more than one. */
+export function allJobs(jobs: readonly Job[]): readonly Job[] {
+  for (const name of REQUEST_OPERATIONS) {
+    const owners = jobs.filter(({ operation }) => operation === name).length
+    const wanted = EVENT_TYPES[`request.result.${name}`].log === 'city' ? 1 : 0
+    if (owners !== wanted) throw new Error(`${name} has ${owners} jobs, not ${wanted}`)
+  }
+  return jobs
 }
 
 /** What a 202 needs: the request, its job's input, and what is to be written with it. */

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import type { Joined, Stopping } from '../kernel/family.ts'
-import { Jobs } from '../kernel/jobs.ts'
+import { allJobs, Jobs } from '../kernel/jobs.ts'
 import { cityNotRunning } from '../kernel/problem.ts'
 import { Reactions } from '../kernel/reactions.ts'
 import type { LogStream } from '../kernel/streams/log-stream.ts'
@@ -138,7 +138,7 @@ export class RunningCity implements Running, CityRun {
   /** Takes up what a crash left. */
   async #startJobs(): Promise<void> {
     const { clock, log, ids } = this.host
-    const jobs = this.#families.flatMap((family) => family.jobs(this))
+    const jobs = allJobs(this.#families.flatMap((family) => family.jobs(this)))
     this.#jobs = new Jobs({ city: this.name, ids, store: this.store, clock, log, jobs })
     await this.#jobs.resume()
   }

@@ -7,6 +7,8 @@ interface EventTypeEntry {
   readonly log: 'supervisor' | 'city'
   readonly emittedBy: string
   readonly when: string
+  /** What its `subject` is; whoever emits it must say it. */
+  readonly subject?: string
 }
 
 /** Entries by type. That of `request.result.<operation>` also declares `<operation>`: what a 202 can be about. */

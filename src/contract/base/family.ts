@@ -98,6 +98,8 @@ class Place<Base extends string, Params extends Fields, S> {
   ): Declared<M, Id, `${Base}${Sub}`, Params, S, O> {
     const path = `${this.#base}${sub}` as const
     const shared = over<S, O>(this.#shared, own)
+    if ((shared.accepts !== undefined) !== 202 in (shared.replies ?? {}))
+      throw new Error(`${id}: who answers 202 says what it accepts, and nobody else does`)
     const place = { id, method, path, family: this.#family, problems: shared.problems ?? [] }
     return { ...shared, ...place, ...paramsIn(path, this.#params) }
   }

@@ -55,8 +55,10 @@ export interface Operation {
   readonly twin?: { readonly of: string; readonly name: string }
   /** What it can refuse, beyond `commonProblems`. */
   readonly problems: readonly ProblemCode[]
-  /** Event types that a success leads to. */
+  /** Event types that a success leads to, without the ends of what it accepts. */
   readonly emits?: readonly string[]
+  /** What its 202 accepts: ends in `request.result.<this>` or `request.failed`. */
+  readonly accepts?: string
   /**
    * How a `{cityName}` in the path is resolved before anything else is looked at: `running` (spec §3 rule 1, the
    * default), or `registered` (by the handler itself: unregister, start, stop, restart).
@@ -117,6 +119,11 @@ export function commonProblems(operation: Operation): readonly ProblemCode[] {
   if (needsRunningCity(operation)) codes.push('city-not-found')
   if (operation.frames !== undefined) codes.push('too-many-streams')
   return [...new Set(codes)]
+}
+
+/** Every event type that a success leads to. */
+export function emitsOf({ emits = [], accepts }: Operation): readonly string[] {
+  return accepts === undefined ? emits : [...emits, `request.result.${accepts}`, 'request.failed']
 }
 
 /** Every problem that an operation can answer, sorted. */

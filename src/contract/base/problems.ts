@@ -84,6 +84,7 @@ export const PROBLEMS = {
   'headers-too-large': { status: 431, prefix: 'too_large', title: 'The request headers are too large' },
   internal: { status: 500, prefix: 'internal', title: 'Unexpected failure' },
   unsupported: { status: 501, prefix: 'unsupported', title: 'This server cannot do that' },
+  'bad-gateway': { status: 502, prefix: 'bad_gateway', title: 'What answers for this server did not answer well' },
   'no-event-providers': { status: 503, prefix: 'no_providers', title: 'No city has an event log' },
   'missing-dependency': { status: 503, prefix: 'missing_dependency', title: 'A program the host needs is missing' },
   'provider-not-ready': { status: 503, prefix: 'provider_not_ready', title: 'The provider is not ready' },

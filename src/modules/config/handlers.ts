@@ -185,7 +185,7 @@ export function createConfigHandlers({ clock, loadOptions, apiUrl }: ConfigHandl
 }
 
 /** The job behind `POST /config/reload`. */
-export function reloadJob({ name, config }: Pick<ConfigCity, 'name' | 'config'>): Job {
+export function reloadJob({ name, config }: Pick<ConfigCity, 'name' | 'config'>): Job<'config.reload'> {
   return {
     operation: 'config.reload',
     deadlineMs: RELOAD_DEADLINE_MS,

@@ -117,7 +117,7 @@ export function createEventHandlers({ merged, clock }: EventHandlersDeps) {
     },
 
     'stream-events': ({ query, header }) =>
-      merged.follow(filterOf(query), header('last-event-id') ?? query.after_cursor),
+      merged.follow(filterOf(query), header('last-event-id') || query.after_cursor),
 
     'list-city-events': (call) => {
       const { query, signal } = call
@@ -130,7 +130,7 @@ export function createEventHandlers({ merged, clock }: EventHandlersDeps) {
 
     'stream-city-events': ({ query, header, city }) => {
       const { stream } = city
-      const cursor = header('last-event-id') ?? query.after_seq
+      const cursor = header('last-event-id') || query.after_seq
       return stream.follow(filterOf(query), cursor === undefined ? undefined : parseSeq(cursor))
     },
 

@@ -9,7 +9,7 @@ const DEADLINE_MS = 900_000
 
 /** Each can run again from its start after a crash (P3). */
 export function packJobs(packs: Packs, city: () => PackCity): readonly Job[] {
-  const add: Job = {
+  const add: Job<'pack.add'> = {
     operation: 'pack.add',
     deadlineMs: DEADLINE_MS,
     resumable: true,
@@ -24,7 +24,7 @@ export function packJobs(packs: Packs, city: () => PackCity): readonly Job[] {
       })
     },
   }
-  const install: Job = {
+  const install: Job<'pack.install'> = {
     operation: 'pack.install',
     deadlineMs: DEADLINE_MS,
     resumable: true,
@@ -39,7 +39,7 @@ export function packJobs(packs: Packs, city: () => PackCity): readonly Job[] {
       })
     },
   }
-  const upgrade: Job = {
+  const upgrade: Job<'pack.upgrade'> = {
     operation: 'pack.upgrade',
     deadlineMs: DEADLINE_MS,
     resumable: true,

@@ -48,7 +48,7 @@ export interface ProvisionDeps<View> extends RigFiles<View> {
   readonly clone: (source: string, directory: string, city: RigCity<View>, signal: AbortSignal) => Promise<void>
 }
 
-export function rigCreateJob<View extends RigsView>(deps: ProvisionDeps<View>, city: RigCity<View>): Job {
+export function rigCreateJob<View extends RigsView>(deps: ProvisionDeps<View>, city: RigCity<View>): Job<'rig.create'> {
   return {
     operation: 'rig.create',
     deadlineMs: DEADLINE_MS,
@@ -78,7 +78,7 @@ class Provision<View extends RigsView> {
     this.#target = join(city.directory, CLONES, this.#name)
   }
 
-  async run(): Promise<Finish> {
+  async run(): Promise<Finish<'rig.create'>> {
     try {
       // After a crash it may be in place already (P2).
       if (markOf(this.#target) !== this.#request.id) await this.#clone()
@@ -138,7 +138,7 @@ class Provision<View extends RigsView> {
     })
   }
 
-  #finish(): Finish {
+  #finish(): Finish<'rig.create'> {
     const rig = findRig(this.#city.config.current(), this.#name)
     const branch = rig?.default_branch
     return (tx) => {

@@ -46,7 +46,8 @@ const expired = (id: Id, path: string, query: string): Scenario =>
 
 const opens = (id: Id, path: string): Scenario =>
   scenario(id, 200, async ({ main }) => {
-    const stream = await openStream(main.api, path)
+    // An empty resume point is none: the stream starts at the head.
+    const stream = await openStream(main.api, path, { headers: { 'last-event-id': '' } })
     await emit(main.api, 'alpha', 'scenario.stream')
     await stream.next(({ envelope }) => envelope.type === 'scenario.stream')
     await stream[Symbol.asyncDispose]()

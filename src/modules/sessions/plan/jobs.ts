@@ -24,7 +24,7 @@ export function sessionJobs(sessions: Sessions): readonly Job[] {
   return [createJob(sessions), say('session.message'), say('session.submit')]
 }
 
-function createJob(sessions: Sessions): Job {
+function createJob(sessions: Sessions): Job<'session.create'> {
   return {
     operation: 'session.create',
     deadlineMs: Math.max(CREATE_MS, sessions.policy.startupTimeoutMs + MARGIN_MS),
