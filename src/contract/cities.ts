@@ -130,7 +130,8 @@ export const StatusBody = component('StatusBody', {
 export type StatusBody = Static<typeof StatusBody>
 
 export const CityHealth = component('CityHealth', {
-  status: literal('ok'),
+  status: choice(['ok', 'degraded'], { description: '`degraded` while its store takes no writes.' }),
+  detail: optional(string({ description: 'Why it is degraded.' })),
   version: string(),
   city: string(),
   uptime_sec: count(),
@@ -282,7 +283,7 @@ export const stopCity = registered.post('stop-city', '/stop', {
   body: CityStopRequest,
   bodyOptional: true,
   replies: { 200: CityStopResult },
-  problems: ['gateway-timeout'],
+  problems: ['gateway-timeout', 'conflict-wrong-state'],
   emits: ['city.stopped'],
 })
 

@@ -76,7 +76,8 @@ async function markers(server: RunningSupervisor, city: string): Promise<readonl
   return events.map(({ payload }) => String(Object(payload).marker))
 }
 
-const health = async (server: RunningSupervisor) => String((await call(server.url, 'GET', '/health')).body['status'])
+const health = async (server: RunningSupervisor, path = '/health') =>
+  String((await call(server.url, 'GET', path)).body['status'])
 
 const whenWell = (server: RunningSupervisor) =>
   eventually('health is ok again', async () => ((await storageCheck(server)) === 'ok' ? true : undefined), RECOVERY_MS)
@@ -104,6 +105,8 @@ test('a city on a full disk refuses writes, keeps what it acknowledged, and reco
   assert.match(String(body['detail']), /^unavailable: /)
   assert.equal(body['code'], 'unavailable')
   assert.equal(await health(server), 'degraded')
+  assert.equal(await health(server, '/v0/city/tight/health'), 'degraded', 'and the city says so itself')
+  assert.equal(await health(server, '/v0/city/roomy/health'), 'ok')
   assert.equal((await emit(server, 'roomy', 'other')).status, 201, 'another city is not affected')
   assert.deepEqual(await markers(server, 'tight'), ['before', ...acknowledged], 'reads go on')
   const patched = await call(server.url, 'PATCH', '/v0/city/tight', { body: { suspended: true } })
@@ -111,6 +114,7 @@ test('a city on a full disk refuses writes, keeps what it acknowledged, and reco
 
   release()
   await whenWell(server)
+  assert.equal(await health(server, '/v0/city/tight/health'), 'ok')
   assert.equal((await emit(server, 'tight', 'after')).status, 201)
 
   await server.kill('SIGKILL')

@@ -5,9 +5,10 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { adoptCity, createCity, stopCity, unregisterCity } from '../../src/contract/cities.ts'
 import { listCityEvents, listEvents } from '../../src/contract/events.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { asMap, at } from '../support/document.ts'
 import { type Api, assertProblem, eventually, RawConnection } from '../support/http.ts'
-import { cityIs, emit, newCity, type Running, run, runAgain, succeeds } from '../support/running.ts'
+import { cityIs, emit, newCity, type Running, run, runAgain, runHere, succeeds } from '../support/running.ts'
 import { type EventFrame, openStream, type SseReader } from '../support/sse.ts'
 
 const HOSTILE = [
@@ -374,6 +375,25 @@ test('no_providers only as long as no city was ever there; a stopped one counts,
   await using fourth = await openStream(again.api, '/v0/events/stream?after_cursor=0')
   const last = await fourth.next(({ envelope }) => envelope.type === 'request.result.city.unregister')
   assert.equal(last.envelope.city, 'alpha')
+})
+
+test('the two minutes of a city that left are over when they are over', async () => {
+  const graces: { readonly ms: number; readonly end: () => void }[] = []
+  const after: typeof systemClock.after = (ms, end) => {
+    if (ms < 115_000 || ms > 120_000) return systemClock.after(ms, end)
+    graces.push({ ms, end })
+    return () => {}
+  }
+  await using running = await runHere({ clock: { ...systemClock, after } })
+  const { api, work } = running
+  await newCity(api, work, 'alpha')
+  await succeeds(api, await api.ask(unregisterCity, '/v0/city/alpha/unregister'))
+  const left = graces.splice(0)
+  assert.equal(left.length, 1)
+  await using stream = await openStream(api, '/v0/events/stream')
+  assert.equal(stream.response.complete, false)
+  left[0]?.end()
+  assertProblem(await api.get('/v0/events/stream'), 'no-event-providers', 'no_providers: no event providers available')
 })
 
 test('streams resume over kill -9: every acknowledged event once, in order, and no sequence number twice', async () => {

@@ -129,8 +129,16 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
       return waitForChange(city.store.log, query, clock, signal, () => true).then(() => statusOf(call.city))
     },
 
-    'get-city-health': ({ city: { record } }) =>
-      ok({ status: 'ok', version, city: record.name, uptime_sec: uptimeSeconds(record, clock.now()) }),
+    'get-city-health': ({ city: { record, store } }) => {
+      const { failure } = store.db
+      return ok({
+        status: failure === undefined ? 'ok' : 'degraded',
+        ...(failure === undefined ? {} : { detail: failure }),
+        version,
+        city: record.name,
+        uptime_sec: uptimeSeconds(record, clock.now()),
+      })
+    },
 
     'start-city': ({ params, claim }) => supervisor.keys.once(claim, () => cities.startCity(params.cityName, claim)),
 

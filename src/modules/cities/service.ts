@@ -98,7 +98,10 @@ export class Cities<Run extends CityRun = CityRun> {
   /** Names and paths that a create or adopt under way has taken, with what it is doing. */
   readonly #claimed = new Set<string>()
   /** Logs of cities that left less than two minutes ago. */
-  readonly #departed = new Map<string, { readonly store: CityStore; readonly path: string; readonly until: number }>()
+  readonly #departed = new Map<
+    string,
+    { readonly store: CityStore; readonly path: string; readonly cancel: () => void }
+  >()
   #cancelPatrol: (() => void) | undefined
   #lastPatrol: number
   #closed = false
@@ -139,7 +142,7 @@ export class Cities<Run extends CityRun = CityRun> {
       })
       .catch((error: unknown) => this.#deps.log.warn({ err: error }, 'heads not recorded'))
     for (const { city } of this.#workers.values()) this.#dropStore(city)
-    for (const { store } of this.#departed.values()) store.db.close()
+    for (const name of [...this.#departed.keys()]) this.#forget(name)
   }
 
   // --- Reading -----------------------------------------------------------------------------------------------------
@@ -257,6 +260,8 @@ export class Cities<Run extends CityRun = CityRun> {
       })
       worker.steer(options)
       await worker.until(({ state, wanted }) => state === 'stopped' || wanted !== 'stopped', signal)
+      if (city.wanted === 'running')
+        throw problem('conflict-wrong-state', `${name} was started again before it had stopped`)
       if (city.wanted !== 'stopped') throw cityNotRunning(name)
     }
     return {
@@ -325,12 +330,6 @@ export class Cities<Run extends CityRun = CityRun> {
     const { clock, supervisor, retention } = this.#deps
     this.#lastPatrol = clock.monotonic()
     for (const worker of this.#workers.values()) this.#inspect(worker)
-    for (const [name, { store, until }] of this.#departed) {
-      if (until > clock.now()) continue
-      this.#departed.delete(name)
-      if (!this.#workers.has(name)) this.#deps.merged.remove(name)
-      store.db.close()
-    }
     await this.#tend(SUPERVISOR_SOURCE, supervisor, retention)
     for (const { store, settings, name } of this.all()) {
       if (store === undefined || !store.db.inPlace) continue
@@ -442,15 +441,29 @@ export class Cities<Run extends CityRun = CityRun> {
   }
 
   #keepForGrace({ name, path }: City, store: CityStore, until: number): void {
-    this.#departed.get(name)?.store.db.close()
-    this.#departed.set(name, { store, path, until })
+    this.#forget(name)
+    const { clock, merged } = this.#deps
+    const cancel = clock.after(Math.max(until - clock.now(), 0), () => {
+      this.#forget(name)
+      if (!this.#workers.has(name)) merged.remove(name)
+    })
+    this.#departed.set(name, { store, path, cancel })
+  }
+
+  /** Closes the log of a city that left, if there is one of this name. */
+  #forget(name: string): void {
+    const left = this.#departed.get(name)
+    this.#departed.delete(name)
+    left?.cancel()
+    left?.store.db.close()
   }
 
   /** The open store of a city that left this directory a moment ago: it must not be opened twice. */
   #takeDeparted(path: string): CityStore | undefined {
-    for (const [name, { store, path: left }] of this.#departed) {
+    for (const [name, { store, path: left, cancel }] of this.#departed) {
       if (!store.db.isAt(cityDatabasePath(path))) continue
       this.#departed.delete(name)
+      cancel()
       this.#deps.merged.remove(name)
       if (left === path) return store
       // It was moved since: the open file would write its side files where it came from.
@@ -573,9 +586,7 @@ export class Cities<Run extends CityRun = CityRun> {
   }
 
   #adoptedCity(row: CityRow, store: CityStore): City {
-    const grace = this.#departed.get(row.name)
-    this.#departed.delete(row.name)
-    grace?.store.db.close()
+    this.#forget(row.name)
     const city = cityFromRow(row, this.#deps.clock.now())
     city.store = store
     city.stream = new LogStream(store.log, this.#deps.framing, this.#deps.clock)

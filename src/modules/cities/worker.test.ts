@@ -287,6 +287,34 @@ test('a part that does not stop is left behind after 30 s, and an unregister say
   assert.deepEqual(it.departed, ['alpha'])
 })
 
+test('a part that stops too slowly never stops what the next start has begun', async () => {
+  const slow = Promise.withResolvers<void>()
+  const order: string[] = []
+  const part: PhaseHook = {
+    phase: 'starting_agents',
+    run: () => void order.push('run'),
+    stop: () => {
+      order.push('stop')
+      return slow.promise.then(() => void order.push('stopped'))
+    },
+  }
+  await using it = await world([part])
+  it.worker.poke()
+  await settled()
+  await it.want('stopped')
+  it.worker.steer()
+  await settled()
+  await it.clock.advance(30_000)
+  assert.equal(it.city.state, 'stopped', 'it is given up after 30 s')
+  await it.want('running')
+  it.worker.retryNow()
+  await settled()
+  assert.deepEqual(order, ['run', 'stop'], 'the next run waits')
+  slow.resolve()
+  await it.worker.until(({ state }) => state === 'running', AbortSignal.timeout(10_000))
+  assert.deepEqual(order, ['run', 'stop', 'stopped', 'run'])
+})
+
 test('parts are stopped in the reverse of the order they started in, each even where another fails', async () => {
   const order: string[] = []
   const part = (name: string, fails = false): PhaseHook => ({

@@ -330,6 +330,22 @@ export const cityScenarios: readonly Scenario[] = [
     }
     assert.fail('every stop was faster than a nanosecond')
   }),
+  scenario('stop-city', 'conflict-wrong-state', async (world) => {
+    const { api } = world.main
+    const name = await anyCity(world)
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const [answer, start] = await Promise.all([
+        api.post(`/v0/city/${name}/stop`),
+        api.ask(startCity, `/v0/city/${name}/start`),
+      ])
+      await succeeds(api, start)
+      if (answer.status === 409) {
+        assertProblem(answer, 'conflict-wrong-state', `conflict: ${name} was started again before it had stopped`)
+        return answer
+      }
+    }
+    assert.fail('no start overtook a stop')
+  }),
   scenario('unregister-city', 202, async (world) => {
     const name = await anyCity(world)
     return settled(world, await world.main.api.post(`/v0/city/${name}/unregister`))
