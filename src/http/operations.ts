@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { REQUEST_HEADERS, type RequestHeader } from '../contract/base/headers.ts'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import type { Call, Reply } from '../kernel/call.ts'
-import { spokenBy } from '../kernel/caller.ts'
+import { actorOf, spokenBy } from '../kernel/caller.ts'
 import type { Feed } from '../kernel/feed.ts'
 import { fingerprintOf, type IdempotencyClaim } from '../kernel/idempotency.ts'
 import { problem } from '../kernel/problem.ts'
@@ -128,6 +128,10 @@ class HttpCall implements Call {
 
   get caller(): Call['caller'] {
     return this.#exchange.caller
+  }
+
+  get actor(): string {
+    return actorOf(this.#exchange.caller)
   }
 
   get requestId(): string {

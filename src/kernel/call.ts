@@ -29,6 +29,8 @@ export interface Call<O extends Operation = Operation, City = unknown> {
   /** Present where the caller sent an Idempotency-Key: store the answer with it, in the same write. */
   readonly claim: IdempotencyClaim | undefined
   readonly caller: Caller
+  /** Under which name the caller acts: `api`, or that of an agent. */
+  readonly actor: string
   readonly requestId: string
   /** Aborted when the client is gone or the server stops. */
   readonly signal: AbortSignal

@@ -38,6 +38,9 @@ export const STRANGER: Stranger = { kind: 'stranger' }
 export const cityOf = (caller: Caller): string | undefined =>
   caller.kind === 'token' || caller.kind === 'agent' ? caller.city : undefined
 
+/** Who does what a request asks for, in events and on beads. */
+export const actorOf = (caller: Caller): string => (caller.kind === 'agent' ? caller.name : 'api')
+
 /** A body as its caller may send it: an agent speaks for nobody else, and what it does not sign has its name. */
 export function spokenBy(caller: Caller, operation: Operation, body: unknown): unknown {
   if (caller.kind !== 'agent' || typeof body !== 'object' || body === null) return body

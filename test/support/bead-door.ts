@@ -85,6 +85,7 @@ export function openDoor(): BeadDoor & Disposable {
       requestId: '',
       signal,
       caller: OWNER,
+      actor: 'api',
     })
   }
 

@@ -48,22 +48,22 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
   }
 
   return {
-    'create-bead': async ({ body, claim, city }) => {
+    'create-bead': async ({ body, claim, city, actor }) => {
       const { keys, db } = city.store
       const made = await keys.once(claim, () => {
         const draft = draftOfCreate(city, body)
         return db.write((tx) => {
           city.beads.assertExist(namedByCreate(body))
-          return keys.remember(tx, claim, { status: 201, body: wireBead(city.beads.insert(tx, draft, 'api')) })
+          return keys.remember(tx, claim, { status: 201, body: wireBead(city.beads.insert(tx, draft, actor)) })
         })
       })
       return { ...made, headers: headersOf(city, made.body) }
     },
 
-    'create-bead-batch': async ({ body, claim, city }) => {
+    'create-bead-batch': async ({ body, claim, city, actor }) => {
       const { keys, db } = city.store
       const made: Reply<{ ids: Record<string, string> }> = await keys.once(claim, () =>
-        db.write((tx) => keys.remember(tx, claim, { status: 201, body: { ids: createBatch(tx, city, body) } })),
+        db.write((tx) => keys.remember(tx, claim, { status: 201, body: { ids: createBatch(tx, city, body, actor) } })),
       )
       return { ...made, headers: indexOf(city) }
     },
@@ -83,13 +83,13 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
           const change = changeOfPatch(city, before, call.body)
           if (typeof change.parent === 'string')
             city.beads.assertExist([{ location: 'body.parent', id: change.parent }])
-          return city.beads.change(tx, before, change, 'api')
+          return city.beads.change(tx, before, change, call.actor)
         }),
       ),
 
     'delete-bead': async (call) => {
       const { city, result } = await edit(call, (tx, { beads }, { id }) =>
-        beads.remove(tx, id, 'api', call.query.cascade === true),
+        beads.remove(tx, id, call.actor, call.query.cascade === true),
       )
       return ok({ status: 'deleted', id: call.params.id, deleted: [...result] }, indexOf(city))
     },
@@ -97,7 +97,7 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
     'close-bead': (call) =>
       answer(
         edit(call, (tx, { beads }, before) =>
-          before.status === 'closed' ? before : beads.change(tx, before, changeOfClose(call.body), 'api'),
+          before.status === 'closed' ? before : beads.change(tx, before, changeOfClose(call.body), call.actor),
         ),
       ),
 
@@ -109,7 +109,7 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
               'conflict-wrong-state',
               `${before.id} is ${before.status}: only what is closed can be reopened`,
             )
-          return beads.change(tx, before, { status: 'open' }, 'api')
+          return beads.change(tx, before, { status: 'open' }, call.actor)
         }),
       ),
 
@@ -118,14 +118,14 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
         edit(call, (tx, { beads, people }, before) => {
           const { assignee, expected_assignee: expected } = call.body
           if (expected !== undefined && personOf(people, expected) !== before.assignee) throw notWhoHasIt(before)
-          return beads.change(tx, before, { assignee: personOf(people, assignee) }, 'api')
+          return beads.change(tx, before, { assignee: personOf(people, assignee) }, call.actor)
         }),
       ),
 
     'route-bead': async (call) => {
       const target = call.body.target || null
       const { city, result } = await edit(call, (tx, { beads }, before) =>
-        beads.change(tx, before, { routed_to: target }, 'api'),
+        beads.change(tx, before, { routed_to: target }, call.actor),
       )
       const warnings =
         target === null || isKnown(city, target) ? [] : [`nobody is called ${target}: it waits until somebody is`]
@@ -144,7 +144,7 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
 
     'release-bead': async (call) => {
       const { city, result } = await edit(call, (tx, { claims }, before) =>
-        claims.release(tx, before, call.body?.assignee),
+        claims.release(tx, before, call.body?.assignee, call.body?.assignee ?? call.actor),
       )
       return ok({ released: true, bead: wireBead(result) }, headersOf(city, result))
     },
@@ -158,7 +158,7 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
         edit(call, (tx, { beads }, before) => {
           const { depends_on_id, type = 'blocks' } = call.body
           beads.assertExist([{ location: 'body.depends_on_id', id: depends_on_id }])
-          return beads.change(tx, before, { add_edges: [{ depends_on_id, type }] }, 'api')
+          return beads.change(tx, before, { add_edges: [{ depends_on_id, type }] }, call.actor)
         }),
       ),
 
@@ -166,21 +166,26 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
       answer(
         edit(call, (tx, { beads }, before) => {
           const edge = { depends_on_id: call.params.dependsOnId, type: call.query.type }
-          return beads.change(tx, before, { remove_edges: [edge] }, 'api')
+          return beads.change(tx, before, { remove_edges: [edge] }, call.actor)
         }),
       ),
 
     'add-bead-label': (call) =>
       answer(
         edit(call, (tx, { beads }, before) =>
-          beads.change(tx, before, { labels: [...before.labels, call.params.label] }, 'api'),
+          beads.change(tx, before, { labels: [...before.labels, call.params.label] }, call.actor),
         ),
       ),
 
     'remove-bead-label': (call) =>
       answer(
         edit(call, (tx, { beads }, before) =>
-          beads.change(tx, before, { labels: before.labels.filter((label) => label !== call.params.label) }, 'api'),
+          beads.change(
+            tx,
+            before,
+            { labels: before.labels.filter((label) => label !== call.params.label) },
+            call.actor,
+          ),
         ),
       ),
 
@@ -200,7 +205,7 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
       return ok({ items: page, total: countComments(db, params.id), ...next }, headers)
     },
 
-    'add-bead-comment': async ({ params, body, claim: key, city }) => {
+    'add-bead-comment': async ({ params, body, claim: key, city, actor }) => {
       const { keys, db } = city.store
       if (body.text.trim() === '') throw invalidField('body.text', 'is blank', body.text)
       const said = await keys.once(key, () =>
@@ -208,7 +213,7 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
           const bead = city.beads.need(params.id)
           const author = body.author === undefined ? {} : { author: city.people.canonical(body.author) }
           const made = insertComment(tx, bead.id, { text: body.text, created_at: clock.now(), ...author })
-          city.beads.change(tx, bead, { touched: ['comments'] }, made.author ?? 'api')
+          city.beads.change(tx, bead, { touched: ['comments'] }, made.author ?? actor)
           return keys.remember(tx, key, { status: 201, body: made })
         }),
       )

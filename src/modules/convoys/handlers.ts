@@ -49,7 +49,6 @@ interface WaitingCall {
   readonly signal: AbortSignal
 }
 
-const ACTOR = 'api'
 /** What of an event about a bead changes a list of convoys: the bead is one, or in one. */
 const TOUCHES_CONVOYS = `SELECT 1 FROM beads WHERE id = ? AND issue_type = 'convoy'
   UNION ALL SELECT 1 FROM bead_deps WHERE depends_on_id = ? AND type = 'tracks'
@@ -107,7 +106,7 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
       )
     },
 
-    'create-convoy': async ({ body, claim, city }) => {
+    'create-convoy': async ({ body, claim, city, actor }) => {
       const { store, beads } = city
       const { title, description, rig, items = [], owned } = body
       const members = [...new Set(items)]
@@ -116,8 +115,8 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
           refuseUnknown(tx, items)
           const labels = owned === true ? [OWNED_LABEL] : []
           const metadata = settingsAsMetadata<string>(body)
-          const id = beads.create(tx, { title, description, rig, labels, metadata, members }, ACTOR)
-          announce(depsOf(city), tx, id, 'created', ACTOR)
+          const id = beads.create(tx, { title, description, rig, labels, metadata, members }, actor)
+          announce(depsOf(city), tx, id, 'created', actor)
           return store.keys.remember(tx, claim, { status: 201, body: read(city, id) })
         }),
       )
@@ -135,8 +134,8 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
       )
     },
 
-    'check-convoys': async ({ city }) => {
-      const { checked, closed, truncated } = await sweepConvoys(depsOf(city), ACTOR)
+    'check-convoys': async ({ city, actor }) => {
+      const { checked, closed, truncated } = await sweepConvoys(depsOf(city), actor)
       return ok(
         { checked, closed: [...closed], ...(truncated ? { truncated } : {}) },
         { 'X-SVC-Index': String(city.store.log.head) },
@@ -160,7 +159,7 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
       )
     },
 
-    'patch-convoy': ({ params, body, header, city }) => {
+    'patch-convoy': ({ params, body, header, city, actor }) => {
       const { title, description, owned } = body
       const change: ConvoyChange = {
         ...(title === undefined ? {} : { title }),
@@ -168,15 +167,15 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
         ...(owned === undefined ? {} : { owned }),
         metadata: settingsAsMetadata<string | null>(body),
       }
-      return changing(city, params.id, header('if-match'), (tx) => city.beads.change(tx, params.id, change, ACTOR))
+      return changing(city, params.id, header('if-match'), (tx) => city.beads.change(tx, params.id, change, actor))
     },
 
-    'delete-convoy': async ({ params, header, city }) => {
+    'delete-convoy': async ({ params, header, city, actor }) => {
       const { store, beads } = city
       await store.db.write((tx) => {
         const { revision } = needConvoy(beads, params.id)
         checkPrecondition(header('if-match'), String(revision))
-        beads.remove(tx, params.id, ACTOR)
+        beads.remove(tx, params.id, actor)
       })
       return ok({ status: 'deleted' as const, id: params.id }, { 'X-SVC-Index': String(store.log.head) })
     },
@@ -189,7 +188,7 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
       return ok({ convoy_id: id, ...progress, complete: isComplete(progress) }, { 'X-SVC-Index': index })
     },
 
-    'add-to-convoy': ({ params, body, header, city }) => {
+    'add-to-convoy': ({ params, body, header, city, actor }) => {
       const items = [...new Set(body.items)]
       return changing(city, params.id, header('if-match'), (tx, { id, status }) => {
         if (status === 'closed')
@@ -205,28 +204,28 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
         const known = membersAmong(tx, id, items)
         const added = items.filter((item) => !known.has(item))
         if (added.length === 0) return
-        introduce(depsOf(city), tx, id, ACTOR)
-        city.beads.track(tx, id, added, ACTOR)
-        sayMembers(depsOf(city), tx, id, ACTOR)
+        introduce(depsOf(city), tx, id, actor)
+        city.beads.track(tx, id, added, actor)
+        sayMembers(depsOf(city), tx, id, actor)
       })
     },
 
-    'remove-from-convoy': ({ params, body, header, city }) => {
+    'remove-from-convoy': ({ params, body, header, city, actor }) => {
       const items = [...new Set(body.items)]
       return changing(city, params.id, header('if-match'), (tx, { id }) => {
         refuseStrangers(tx, id, body.items)
-        introduce(depsOf(city), tx, id, ACTOR)
-        city.beads.untrack(tx, id, items, ACTOR)
-        sayMembers(depsOf(city), tx, id, ACTOR)
+        introduce(depsOf(city), tx, id, actor)
+        city.beads.untrack(tx, id, items, actor)
+        sayMembers(depsOf(city), tx, id, actor)
       })
     },
 
-    'close-convoy': ({ params, body, header, city }) =>
+    'close-convoy': ({ params, body, header, city, actor }) =>
       changing(city, params.id, header('if-match'), (tx, { id, status }) => {
-        if (status !== 'closed') closeConvoy(depsOf(city), tx, id, body?.reason, ACTOR)
+        if (status !== 'closed') closeConvoy(depsOf(city), tx, id, body?.reason, actor)
       }),
 
-    'land-convoy': async ({ params, body, header, city }) => {
+    'land-convoy': async ({ params, body, header, city, actor }) => {
       const { force = false, dry_run = false } = body ?? {}
       const landing = (tx: Pick<Tx, 'get' | 'all'>) => {
         const convoy = needConvoy(city.beads, params.id)
@@ -241,7 +240,7 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
             const state = landing(tx)
             if (state.closed) return state
             if (state.open.length > 0 && !force) throw unfinished(params.id, state.open)
-            closeConvoy(depsOf(city), tx, params.id, 'landed', ACTOR)
+            closeConvoy(depsOf(city), tx, params.id, 'landed', actor)
             return state
           })
       const convoy = read(city, params.id)

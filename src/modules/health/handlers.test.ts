@@ -54,7 +54,7 @@ function call<O extends Operation>(
   body: Call<O>['body'],
 ): Call<O, undefined> {
   const signal = new AbortController().signal
-  const none = { header: () => undefined, city: undefined, claim: undefined, caller: OWNER }
+  const none = { header: () => undefined, city: undefined, claim: undefined, caller: OWNER, actor: 'api' }
   return { operation, params, query, body, ...none, requestId: 'r', signal }
 }
 

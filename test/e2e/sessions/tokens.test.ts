@@ -146,6 +146,8 @@ test('an agent works in its city, and is nobody else there or anywhere', { timeo
   await may(worker, 'POST', `${alpha}/beads/${bead}/claim`, { assignee: 'worker', session_id: worker.id })
   const said = await may(worker, 'POST', `${alpha}/beads/${bead}/comments`, { text: 'x' })
   assert.equal(at(said, 'author'), (await city.get(worker.id)).agent)
+  const { items: told } = await city.done('GET', `/events?type=bead.created&subject=${bead}`)
+  assert.equal(at(told, 0, 'actor'), (await city.get(worker.id)).agent)
   await may(worker, 'POST', `${alpha}/sessions/${reader.id}/messages`, { message: 'true' })
   await refused(reader, 'POST', `${alpha}/sessions/${worker.id}/messages`, { message: 'true' })
   for (const [method, path, body] of [

@@ -16,7 +16,7 @@ interface PlacedEdge {
 }
 
 /** Creates what the batch says; the ids by key. Throws before anything is written, or the write is undone. */
-export function createBatch(tx: Tx, city: WorkCity, body: BeadBatchRequest): Record<string, string> {
+export function createBatch(tx: Tx, city: WorkCity, body: BeadBatchRequest, actor: string): Record<string, string> {
   const place = placeOf(city.config(), body.rig)
   const places = body.nodes.map(({ rig }, at) =>
     rig === undefined ? place : placeOf(city.config(), rig, `body.nodes[${at}].rig`),
@@ -34,11 +34,11 @@ export function createBatch(tx: Tx, city: WorkCity, body: BeadBatchRequest): Rec
     const { rig } = places[at] ?? { rig: '' }
     const draft = draftOf(city, node, { rig, prefix: '' }, `body.nodes[${at}]`)
     const outgoing = (own.get(id) ?? []).map(({ to }) => to)
-    city.beads.insert(tx, { ...draft, id, ...familyOf(node, ids, at, draft.metadata), edges: outgoing }, 'api')
+    city.beads.insert(tx, { ...draft, id, ...familyOf(node, ids, at, draft.metadata), edges: outgoing }, actor)
     own.delete(id)
   }
   for (const [id, more] of own)
-    city.beads.change(tx, id, { add_edges: more.map(({ to }) => to) }, 'api', { cyclesChecked: true })
+    city.beads.change(tx, id, { add_edges: more.map(({ to }) => to) }, actor, { cyclesChecked: true })
   // One look at what the batch can have closed, once everything is there.
   for (const relation of ['blocking', 'containment'] as const) {
     const cycle = findCycle(tx, relation, [...ids.values(), ...own.keys()])

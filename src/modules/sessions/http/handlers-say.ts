@@ -25,11 +25,12 @@ interface SayCall {
   readonly body: { readonly message: string }
   readonly claim: IdempotencyClaim | undefined
   readonly city: SessionCity
+  readonly actor: string
 }
 
 export function createSessionSayHandlers() {
   const say = async (
-    { params, body, claim, city }: SayCall,
+    { params, body, claim, city, actor }: SayCall,
     source: 'message' | 'submit',
     intent: SubmitIntent,
   ): Promise<Reply<SessionAcceptedResponse>> => {
@@ -45,17 +46,17 @@ export function createSessionSayHandlers() {
         refuseSaying(city, session, intent)
         // Who runs finishes in its own time, and may be told something meanwhile.
         if (!session.process) refuseHeld(session, city)
-        lift(tx, city, session)
+        lift(tx, city, session, actor)
         const ttlMs = city.sessions.policy.deliveryTtlMs
         const draft = { source, intent, text, requestId: accepted.request_id, ttlMs }
-        const delivery = city.sessions.deliveries.add(tx, city.sessions.store.need(tx, id), draft, 'api')
+        const delivery = city.sessions.deliveries.add(tx, city.sessions.store.need(tx, id), draft, actor)
         return { status: 'accepted', ...accepted, session_id: id, delivery_id: delivery.id }
       },
     })
   }
 
   return {
-    'create-session': async ({ body, claim, city }) => {
+    'create-session': async ({ body, claim, city, actor }) => {
       const draft = await checked(city, body)
       const { message } = body
       const id = city.sessions.newId()
@@ -66,8 +67,8 @@ export function createSessionSayHandlers() {
         claim,
         accept: (tx, accepted) => {
           refuseLimit(city, draft.template)
-          const session = city.sessions.insert(tx, draft, 'api', id)
-          const delivery = message === undefined ? undefined : firstMessage(tx, city, session, message)
+          const session = city.sessions.insert(tx, draft, actor, id)
+          const delivery = message === undefined ? undefined : firstMessage(tx, city, session, message, actor)
           return {
             status: 'accepted',
             ...accepted,
@@ -84,7 +85,7 @@ export function createSessionSayHandlers() {
 
     'submit-session': (call) => say(call, 'submit', call.body.intent ?? 'default'),
 
-    'nudge-session': async ({ params, body, claim, city }) => {
+    'nudge-session': async ({ params, body, claim, city, actor }) => {
       const { sessions, store } = city
       const text = checkMessage(body.message, 'body.message')
       const { id } = sessions.resolve(params.id)
@@ -101,16 +102,16 @@ export function createSessionSayHandlers() {
         store.db.write((tx) => {
           const session = sessions.store.need(tx, id)
           refuseOver(session)
-          const delivery = sessions.deliveries.add(tx, session, draft, 'api')
+          const delivery = sessions.deliveries.add(tx, session, draft, actor)
           return store.keys.remember(tx, claim, { status: 201, body: shown(sessions.deliveries.info(id, delivery.id)) })
         }),
       )
     },
 
-    'cancel-session-delivery': async ({ params, city }) => {
+    'cancel-session-delivery': async ({ params, city, actor }) => {
       const { sessions, store } = city
       const { id } = sessions.resolve(params.id)
-      await store.db.write((tx) => sessions.deliveries.cancel(tx, id, params.deliveryId, 'api'))
+      await store.db.write((tx) => sessions.deliveries.cancel(tx, id, params.deliveryId, actor))
       return ok(shown(sessions.deliveries.info(id, params.deliveryId)))
     },
   } satisfies Partial<Handlers<typeof sessionOperations, SessionCity>>
@@ -122,11 +123,17 @@ function shown(info: DeliveryInfo | undefined): DeliveryInfo {
 }
 
 /** Said with the creation: part of an agent's first prompt, or the first message to a program. */
-function firstMessage(tx: Tx, { sessions }: SessionCity, session: SessionRecord, message: string): DeliveryRecord {
+function firstMessage(
+  tx: Tx,
+  { sessions }: SessionCity,
+  session: SessionRecord,
+  message: string,
+  actor: string,
+): DeliveryRecord {
   const text = checkMessage(message, 'body.message')
   const ttlMs = sessions.policy.deliveryTtlMs
   const withLaunch = session.kind === 'agent'
-  return sessions.deliveries.add(tx, session, { source: 'message', intent: 'default', text, ttlMs, withLaunch }, 'api')
+  return sessions.deliveries.add(tx, session, { source: 'message', intent: 'default', text, ttlMs, withLaunch }, actor)
 }
 
 /** What can be refused is refused before the 202 (decisions 59, 72). */
@@ -139,12 +146,12 @@ function refuseSaying({ sessions, deps }: SessionCity, session: SessionRecord, i
 }
 
 /** A caller's message lifts every hold, also the sticky one (decision 61). */
-function lift(tx: Tx, { sessions }: SessionCity, session: SessionRecord): void {
+function lift(tx: Tx, { sessions }: SessionCity, session: SessionRecord, actor: string): void {
   const { state, desired } = session
   if (state === 'active' || state === 'draining' || state === 'creating') {
     if (desired !== 'running')
-      sessions.store.change(tx, session.id, { desired: 'running', drain_reason: undefined }, { actor: 'api' })
-  } else wakeUp(tx, sessions, session, 'message')
+      sessions.store.change(tx, session.id, { desired: 'running', drain_reason: undefined }, { actor })
+  } else wakeUp(tx, sessions, session, 'message', { actor })
 }
 
 async function checked(city: SessionCity, body: SessionCreateRequest): Promise<NewSession> {

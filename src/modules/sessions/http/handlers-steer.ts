@@ -15,13 +15,27 @@ import { findAgent } from '../record/config-view.ts'
 import { checkAlias } from '../record/names.ts'
 import { agePolicyOf } from '../record/policy.ts'
 import type { SessionRecord } from '../record/record.ts'
-import { API, answer, isOver, refuseHeld, refuseOver, type SessionCity, settled, tagged, wakeUp } from './handlers.ts'
+import {
+  answer,
+  isOver,
+  type Note,
+  refuseHeld,
+  refuseOver,
+  type SessionCity,
+  settled,
+  tagged,
+  wakeUp,
+} from './handlers.ts'
 
 /** The parts of a call about one session. */
 interface SteerCall {
   readonly params: { readonly id: string }
   readonly city: SessionCity
+  readonly actor: string
 }
+
+/** One write about one session. */
+type Change = (tx: Tx, session: SessionRecord, city: SessionCity, note: Note) => void
 
 const PERMISSION_MODE = 'permission_mode'
 const ANSWER_MS = 10_000
@@ -31,25 +45,22 @@ const MAX_PRUNED = 10_000
 
 export function createSessionSteerHandlers({ clock }: { readonly clock: Clock }) {
   /** One write about one session, then the session as it is. */
-  const change = async (
-    { params, city }: SteerCall,
-    work: (tx: Tx, session: SessionRecord, city: SessionCity) => void,
-  ) => {
+  const change = async ({ params, city, actor }: SteerCall, work: Change) => {
     const { id } = city.sessions.resolve(params.id)
-    await city.store.db.write((tx) => work(tx, city.sessions.store.need(tx, id), city))
+    await city.store.db.write((tx) => work(tx, city.sessions.store.need(tx, id), city, { actor }))
     return answer(city, id)
   }
 
   /** The same, done once for a key: who asks again after a lost answer does not end what has just begun. */
   const changeOnce = async (
-    { params, claim, city }: SteerCall & { readonly claim: IdempotencyClaim | undefined },
-    work: (tx: Tx, session: SessionRecord, city: SessionCity) => void,
+    { params, claim, city, actor }: SteerCall & { readonly claim: IdempotencyClaim | undefined },
+    work: Change,
   ) => {
     const { sessions, store } = city
     const { id } = sessions.resolve(params.id)
     const reply = await store.keys.once(claim, () =>
       store.db.write((tx) => {
-        work(tx, sessions.store.need(tx, id), city)
+        work(tx, sessions.store.need(tx, id), city, { actor })
         return store.keys.remember(tx, claim, ok(sessions.view(sessions.store.need(tx, id))))
       }),
     )
@@ -80,34 +91,33 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
   }
 
   /** What runs is ended by its actor, which finds the wish in the row. */
-  const hold = (tx: Tx, session: SessionRecord, { sessions }: SessionCity): void => {
+  const hold: Change = (tx, session, { sessions }, note) => {
     const { id, state } = session
     if (state === 'suspended') {
-      sessions.store.change(tx, id, { desired: 'suspended' }, API)
+      sessions.store.change(tx, id, { desired: 'suspended' }, note)
       return
     }
     if (state === 'start-pending' || state === 'creating' || isOver(session))
       throw problem('illegal-transition', `session ${id} is ${state}: it cannot be suspended`)
     const fields = { desired: 'suspended', drain_reason: undefined, quarantined_until: undefined } as const
-    if (session.process) sessions.store.change(tx, id, fields, API)
-    else sessions.store.move(tx, id, 'suspend', { ...API, reason: 'user-hold', fields })
+    if (session.process) sessions.store.change(tx, id, fields, note)
+    else sessions.store.move(tx, id, 'suspend', { ...note, reason: 'user-hold', fields })
   }
 
-  const rouse = async ({ params, city }: SteerCall) => {
+  const rouse = async ({ params, city, actor }: SteerCall) => {
     const { id } = await city.sessions.resolveOrMake(params.id)
     await city.store.db.write((tx) => {
       const session = city.sessions.store.need(tx, id)
       if (!isOver(session)) refuseHeld(session, city)
-      wakeUp(tx, city.sessions, session, 'explicit')
-      city.sessions.waits.cancelAll(tx, id, 'api')
+      wakeUp(tx, city.sessions, session, 'explicit', { actor })
+      city.sessions.waits.cancelAll(tx, id, actor)
     })
     return answer(city, id)
   }
   const end = async (
-    city: SessionCity,
+    { city, actor, signal }: Pick<SteerCall, 'city' | 'actor'> & { readonly signal: AbortSignal },
     id: string,
-    ifMatch: string | undefined,
-    signal: AbortSignal,
+    ifMatch?: string,
   ): Promise<void> => {
     const { sessions, store } = city
     await store.db.write((tx) => {
@@ -115,7 +125,7 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
       checkPrecondition(ifMatch, String(session.revision))
       if (session.state === 'closed') return
       refuseAlways(session, city)
-      sessions.close(tx, id, 'api', 'requested')
+      sessions.close(tx, id, actor, 'requested')
     })
     const over = (session: SessionRecord | undefined) => session === undefined || session.state === 'closed'
     if (!(await settled(city, id, over, clock, signal)))
@@ -124,18 +134,20 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
 
   const pinning =
     (pinned: boolean) =>
-    (tx: Tx, session: SessionRecord, { sessions }: SessionCity) => {
+    (tx: Tx, session: SessionRecord, { sessions }: SessionCity, note: Note) => {
       if (pinned) refuseOver(session)
-      sessions.store.change(tx, session.id, { pinned }, API)
+      sessions.store.change(tx, session.id, { pinned }, note)
     }
-  const drainFor = (reason: string, acked: boolean) => (tx: Tx, session: SessionRecord, city: SessionCity) => {
-    const { sessions, deps } = city
-    const config = deps.config()
-    const { drainMs } = agePolicyOf(config, findAgent(config, session.template), session)
-    const fields = { drain_reason: reason, drain_acked: acked }
-    if (session.state === 'draining') sessions.store.change(tx, session.id, fields, API)
-    else sessions.store.move(tx, session.id, 'drain', { ...API, reason, deadlineMs: drainMs, fields })
-  }
+  const drainFor =
+    (reason: string, acked: boolean): Change =>
+    (tx, session, city, note) => {
+      const { sessions, deps } = city
+      const config = deps.config()
+      const { drainMs } = agePolicyOf(config, findAgent(config, session.template), session)
+      const fields = { drain_reason: reason, drain_acked: acked }
+      if (session.state === 'draining') sessions.store.change(tx, session.id, fields, note)
+      else sessions.store.move(tx, session.id, 'drain', { ...note, reason, deadlineMs: drainMs, fields })
+    }
 
   return {
     // --- Turns and processes ---------------------------------------------------------------------------------------
@@ -169,9 +181,9 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
       return tagged(reply)
     },
 
-    'suspend-session': async ({ params, signal, city }) => {
+    'suspend-session': async ({ params, signal, city, actor }) => {
       const { id } = await city.sessions.resolveOrMake(params.id)
-      await city.store.db.write((tx) => hold(tx, city.sessions.store.need(tx, id), city))
+      await city.store.db.write((tx) => hold(tx, city.sessions.store.need(tx, id), city, { actor }))
       await settled(city, id, (session) => session?.state !== 'active' && session?.state !== 'draining', clock, signal)
       return answer(city, id)
     },
@@ -180,18 +192,20 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
 
     'resume-session': rouse,
 
-    'close-session': async ({ params, query, signal, city }) => {
+    'close-session': async (call) => {
+      const { params, query, city, actor } = call
       const { id } = city.sessions.resolve(params.id)
-      await end(city, id, undefined, signal)
+      await end(call, id)
       const closed = answer(city, id)
-      if (query.delete === true) await city.store.db.write((tx) => city.sessions.remove(tx, id, 'api', 'requested'))
+      if (query.delete === true) await city.store.db.write((tx) => city.sessions.remove(tx, id, actor, 'requested'))
       return closed
     },
 
-    'delete-session': async ({ params, header, signal, city }) => {
+    'delete-session': async (call) => {
+      const { params, header, city, actor } = call
       const { id } = city.sessions.resolve(params.id)
-      await end(city, id, header('if-match'), signal)
-      await city.store.db.write((tx) => city.sessions.remove(tx, id, 'api', 'requested'))
+      await end(call, id, header('if-match'))
+      await city.store.db.write((tx) => city.sessions.remove(tx, id, actor, 'requested'))
       return ok({ status: 'deleted' as const, id })
     },
 
@@ -199,7 +213,7 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
 
     'patch-session': (call) => {
       const { title, alias, metadata } = call.body
-      return change(call, (tx, session, { sessions, deps }) => {
+      return change(call, (tx, session, { sessions, deps }, note) => {
         checkPrecondition(call.header('if-match'), String(session.revision))
         if (alias !== undefined && session.named !== undefined)
           throw problem('forbidden', `session ${session.id} is configured: its alias is its name`)
@@ -217,16 +231,19 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
             ...(alias === undefined ? {} : { alias: wanted }),
             ...(metadata === undefined ? {} : { metadata: mergedMetadata(session.metadata, metadata) }),
           },
-          API,
+          note,
         )
       })
     },
 
     'rename-session': (call) =>
-      change(call, (tx, { id }, { sessions }) => void sessions.store.change(tx, id, { title: call.body.title }, API)),
+      change(
+        call,
+        (tx, { id }, { sessions }, note) => void sessions.store.change(tx, id, { title: call.body.title }, note),
+      ),
 
     'set-session-permission-mode': (call) =>
-      change(call, (tx, session, { sessions, deps }) => {
+      change(call, (tx, session, { sessions, deps }, note) => {
         refuseOver(session)
         if (session.process)
           throw problem('session-conflict', `session ${session.id} runs: its mode is chosen while it does not`)
@@ -237,7 +254,7 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
           throw problem('unsupported', `${session.provider} has no permission modes`)
         const chosen = { [PERMISSION_MODE]: call.body.permission_mode }
         checkOptions(provider.spec, chosen, 'body')
-        sessions.store.change(tx, session.id, { options: { ...session.options, ...chosen } }, API)
+        sessions.store.change(tx, session.id, { options: { ...session.options, ...chosen } }, note)
       }),
 
     'pin-session': (call) => change(call, pinning(true)),
@@ -245,13 +262,13 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
     'unpin-session': (call) => change(call, pinning(false)),
 
     'release-session-name': (call) =>
-      change(call, (tx, session, { sessions }) => {
+      change(call, (tx, session, { sessions }, note) => {
         if (session.state !== 'closed')
           throw problem(
             'session-conflict',
             `session ${session.id} is ${session.state}: only a closed one gives up its alias`,
           )
-        sessions.store.change(tx, session.id, { alias: undefined }, API)
+        sessions.store.change(tx, session.id, { alias: undefined }, note)
       }),
 
     // --- Drains and restarts ---------------------------------------------------------------------------------------
@@ -259,46 +276,46 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
     'drain-session': (call) => change(call, drainFor('requested', false)),
 
     'undrain-session': (call) =>
-      change(call, (tx, { id }, { sessions }) => {
+      change(call, (tx, { id }, { sessions }, note) => {
         const fields = { drain_reason: undefined, drain_acked: false }
-        sessions.store.move(tx, id, 'undrain', { ...API, reason: 'requested', fields })
+        sessions.store.move(tx, id, 'undrain', { ...note, reason: 'requested', fields })
       }),
 
-    'ack-session-drain': async ({ params, signal, city }) => {
+    'ack-session-drain': async ({ params, signal, city, actor }) => {
       const { id } = city.sessions.resolve(params.id)
       await city.store.db.write((tx) => {
         const session = city.sessions.store.need(tx, id)
         if (session.state !== 'draining')
           throw problem('illegal-transition', `session ${id} is ${session.state}: it was not asked to finish`)
-        city.sessions.store.change(tx, id, { drain_acked: true }, API)
+        city.sessions.store.change(tx, id, { drain_acked: true }, { actor })
       })
       await settled(city, id, (session) => session?.state !== 'draining', clock, signal)
       return answer(city, id)
     },
 
     'reset-session': (call) =>
-      changeOnce(call, (tx, session, city) => {
+      changeOnce(call, (tx, session, city, note) => {
         refuseOver(session)
         if (session.state === 'active' || session.state === 'draining')
-          return drainFor('reset', true)(tx, session, city)
+          return drainFor('reset', true)(tx, session, city, note)
         if (session.process) throw problem('session-conflict', `session ${session.id} is being started`)
-        city.sessions.store.change(tx, session.id, { fresh: true, conversation_id: undefined }, API)
-        const woken = wakeUp(tx, city.sessions, session, 'reset')
-        city.sessions.store.tell(tx, woken, 'session.reset', { ...API, reason: 'reset' })
+        city.sessions.store.change(tx, session.id, { fresh: true, conversation_id: undefined }, note)
+        const woken = wakeUp(tx, city.sessions, session, 'reset', note)
+        city.sessions.store.tell(tx, woken, 'session.reset', { ...note, reason: 'reset' })
       }),
 
     'request-session-restart': (call) =>
-      changeOnce(call, (tx, session, city) => {
+      changeOnce(call, (tx, session, city, note) => {
         if (session.state !== 'active' && session.state !== 'draining')
           throw problem('session-conflict', `session ${session.id} is ${session.state}: there is nothing to restart`)
-        drainFor('restart-requested', false)(tx, session, city)
+        drainFor('restart-requested', false)(tx, session, city, note)
       }),
 
-    'heartbeat-session': async ({ params, city }) => {
+    'heartbeat-session': async ({ params, city, actor }) => {
       const session = city.sessions.resolve(params.id)
       refuseOver(session)
       await city.store.db.write((tx) => {
-        city.sessions.store.change(tx, session.id, { heartbeat_at: clock.now() }, API)
+        city.sessions.store.change(tx, session.id, { heartbeat_at: clock.now() }, { actor })
       })
       await city.deps.work.renew([session])
       return answer(city, session.id)
@@ -327,7 +344,7 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
       return answer(city, session.id)
     },
 
-    'create-session-wait': ({ params, body, claim, city }) => {
+    'create-session-wait': ({ params, body, claim, city, actor }) => {
       const { sessions, store, deps } = city
       const { id } = sessions.resolve(params.id)
       const timeoutMs = body.timeout === undefined ? DAY_MS : durationMs('body.timeout', body.timeout)
@@ -344,7 +361,7 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
             note: body.note,
             timeoutMs,
           }
-          const wait = sessions.waits.create(tx, draft, 'api')
+          const wait = sessions.waits.create(tx, draft, actor)
           // What it waits for may be closed already.
           sessions.waits.check(tx, wait.id)
           return store.keys.remember(tx, claim, { status: 201, body: sessions.waits.get(wait.id) })
@@ -352,12 +369,12 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
       )
     },
 
-    'cancel-wait': async ({ params, city }) => {
+    'cancel-wait': async ({ params, city, actor }) => {
       const { sessions, store } = city
-      return ok(await store.db.write((tx) => sessions.waits.cancel(tx, params.id, 'api')))
+      return ok(await store.db.write((tx) => sessions.waits.cancel(tx, params.id, actor)))
     },
 
-    'prune-sessions': async ({ body, city }) => {
+    'prune-sessions': async ({ body, city, actor }) => {
       const { sessions, store } = city
       const before = clock.now() - durationMs('body.closed_before', body.closed_before)
       const deleted: string[] = []
@@ -365,7 +382,7 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
         const ids = sessions.store.closedBefore(before, PRUNE_BATCH)
         if (ids.length === 0) break
         await store.db.write((tx) => {
-          for (const id of ids) sessions.remove(tx, id, 'api', 'pruned')
+          for (const id of ids) sessions.remove(tx, id, actor, 'pruned')
         })
         deleted.push(...ids)
       }

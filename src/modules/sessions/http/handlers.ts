@@ -25,9 +25,13 @@ export interface SessionCity {
   readonly launch: Jobs['launchAnswering']
 }
 
+/** Who did it, for events. */
+export interface Note {
+  readonly actor: string
+}
+
 /** Ending a process takes its grace, and as long again for a tree that does not want to. */
 const ENDING_MS = 20_000
-export const API = { actor: 'api' } as const
 
 export const tag = (session: SessionRecord | SessionResponse): string => `"${session.revision}"`
 
@@ -63,7 +67,7 @@ export async function settled(
 }
 
 /** Brings a resting session back, with everything that held it lifted. */
-export function wakeUp(tx: Tx, { store }: Sessions, session: SessionRecord, reason: string, note = API): SessionRecord {
+export function wakeUp(tx: Tx, { store }: Sessions, session: SessionRecord, reason: string, note: Note): SessionRecord {
   return store.move(tx, session.id, 'wake', {
     ...note,
     reason,

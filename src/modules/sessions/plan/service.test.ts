@@ -69,7 +69,9 @@ test('a suspended session stays so until a caller wakes it, and a crash brings i
   const held = await city.is(id, 'suspended')
   assert.equal(held.reason, 'user-hold')
   assert.equal(isAlive(first.pid), false)
-  await city.store.db.write((tx) => wakeUp(tx, city.sessions, city.sessions.store.need(tx, id), 'explicit'))
+  await city.store.db.write((tx) =>
+    wakeUp(tx, city.sessions, city.sessions.store.need(tx, id), 'explicit', { actor: 'api' }),
+  )
   const second = await city.is(id, 'active')
   assert.equal(second.generation, 2)
   process.kill(second.pid ?? 0, 'SIGKILL')
