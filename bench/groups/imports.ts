@@ -6,8 +6,11 @@ import type { Group } from '../bench.ts'
 import { median } from '../numbers.ts'
 
 const MAX_CPU_MS = 250
-/** What tests that run a supervisor import: all of it, and their helpers. */
-const IMPORTED = pathToFileURL(join(import.meta.dirname, '..', '..', 'test', 'support', 'running.ts')).href
+const ROOT = join(import.meta.dirname, '..', '..')
+/** What tests import that run a supervisor in their own process: all of it, and their helpers. */
+const IMPORTED = ['src/supervisor/supervisor.ts', 'test/support/running.ts'].map((file) =>
+  pathToFileURL(join(ROOT, file)),
+)
 const REPORT = 'const { user, system } = process.cpuUsage(); console.log((user + system) / 1_000)'
 
 export const imports: Group = async (bench) => {
@@ -17,7 +20,7 @@ export const imports: Group = async (bench) => {
     if (run.status !== 0) throw new Error(run.stderr)
     return Number(run.stdout)
   }
-  const whole = `await import(${JSON.stringify(IMPORTED)}); ${REPORT}`
+  const whole = `${IMPORTED.map(({ href }) => `await import(${JSON.stringify(href)})`).join('; ')}; ${REPORT}`
   cpuMs(whole)
   const ours: number[] = []
   const empty: number[] = []

@@ -1,7 +1,9 @@
 /** A server of a few lines, for what a real supervisor does only by accident: resets, half frames, odd answers. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../src/client/clock.ts'
+
+const { createServer } = process.getBuiltinModule('node:http')
 
 export interface SeenRequest {
   readonly method: string

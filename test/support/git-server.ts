@@ -1,8 +1,10 @@
 /** Git repositories made by a test on disk, served over loopback HTTP by git's own `http-backend`. */
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { dirname, join } from 'node:path'
+
+const { createServer } = process.getBuiltinModule('node:http')
 
 export interface GitServer extends AsyncDisposable {
   readonly url: string

@@ -2,8 +2,10 @@
  * A model that says what a test tells it to: the streamed chat completions of the OpenAI API, on loopback. Each request
  * takes the next reply of the script; a request for which there is none gets `otherwise`.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+
+const { createServer } = process.getBuiltinModule('node:http')
 
 export type ModelReply =
   | { readonly say: string }

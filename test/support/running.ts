@@ -8,7 +8,7 @@ import { emitEvent } from '../../src/contract/events.ts'
 import { getRequest, type RequestInfo } from '../../src/contract/requests.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { resolveSettings } from '../../src/supervisor/settings.ts'
-import { type SupervisorDeps, startSupervisor as startHere } from '../../src/supervisor/supervisor.ts'
+import type { SupervisorDeps } from '../../src/supervisor/supervisor.ts'
 import { endProcessesOf } from './city-processes.ts'
 import { asMap } from './document.ts'
 import { Api, eventually } from './http.ts'
@@ -84,6 +84,8 @@ export async function runHere(
 ): Promise<{ readonly api: Api; readonly work: string } & AsyncDisposable> {
   const root = mkdtempSync(join(tmpdir(), 'svc-test-'))
   const settings = resolveSettings({ home: join(root, 'home'), port: '0' }, {}, root, root)
+  // Few tests want it here, and it is most of what there is to load.
+  const { startSupervisor: startHere } = await import('../../src/supervisor/supervisor.ts')
   const supervisor = await startHere({
     settings,
     clock: systemClock,

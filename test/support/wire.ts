@@ -1,7 +1,10 @@
 /** Requests exactly as written: no client library that would tidy them up first. */
-import { Agent, request } from 'node:http'
+import type { Agent } from 'node:http'
 import { connect } from 'node:net'
 import type { Answer } from './contract-document.ts'
+
+// As in http.ts.
+const http = process.getBuiltinModule('node:http')
 
 const ANSWER_DEADLINE_MS = 10_000
 /** How long a stream is listened to when it has nothing to say. */
@@ -14,7 +17,7 @@ export interface WireRequest {
   readonly body?: Buffer | undefined
 }
 
-export const keptAlive = () => new Agent({ keepAlive: true, maxSockets: 16 })
+export const keptAlive = () => new http.Agent({ keepAlive: true, maxSockets: 16 })
 
 /** Sends and waits for the whole answer, or of a stream for its headers and first bytes. */
 export function exchange(base: string, { method, target, headers, body }: WireRequest, agent: Agent): Promise<Answer> {
@@ -22,7 +25,7 @@ export function exchange(base: string, { method, target, headers, body }: WireRe
   // As a list, so that the client adds nothing of its own.
   const length = body === undefined ? [] : ['Content-Length', String(body.length)]
   return new Promise((done, fail) => {
-    const sent = request({
+    const sent = http.request({
       hostname,
       port,
       method,
