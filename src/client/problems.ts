@@ -18,7 +18,7 @@ export class ApiProblem extends Error {
   constructor(status: number, headers: Pick<Headers, 'get'>, text: string) {
     const body = parseObject(text)
     const title = textOf(body['title'])
-    const detail = textOf(body['detail']) ?? title ?? (text.trim().slice(0, 500) || `HTTP ${status}`)
+    const detail = textOf(body['detail']) ?? title ?? foreignDetail(status, text)
     super(detail)
     this.status = status
     this.detail = detail
@@ -29,6 +29,13 @@ export class ApiProblem extends Error {
     this.retryAfterSec = retryAfterSec(headers)
     this.body = body
   }
+}
+
+/** The page of another program, or of a proxy: as much as fits a sentence. */
+function foreignDetail(status: number, text: string): string {
+  const words = text.slice(0, 2_000).replaceAll(/<(style|script)\b.*?<\/\1>|<[^>]*>/gis, ' ')
+  const said = words.replaceAll(/\s+/g, ' ').trim().slice(0, 100)
+  return `HTTP ${status}, and not from a svcctl server${said === '' ? '' : `: ${said}`}`
 }
 
 /** A parameter of the path that no path can have: nothing was sent. */
@@ -87,6 +94,7 @@ function explain(thrown: unknown): { code: string | undefined; reason: string } 
   const inner = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown
   const code = inner instanceof Error && 'code' in inner && typeof inner.code === 'string' ? inner.code : undefined
   const message = inner instanceof Error ? inner.message : String(inner)
+  if (code?.startsWith('HPE_')) return { code, reason: 'what listens there does not speak HTTP' }
   return { code, reason: REASONS[code ?? ''] ?? (message || 'request failed') }
 }
 

@@ -71,7 +71,8 @@ export function toFailure(thrown: unknown, fieldNames: FieldNames = (location) =
     return new Failure(EXIT.usage, `${fieldNames(`path.${thrown.parameter}`)} ${thrown.why}`, { cause: thrown })
   }
   if (thrown instanceof Unreachable) {
-    return new Failure(EXIT.unavailable, thrown.message, { hint: 'start it with: svcctl serve', cause: thrown })
+    const hint = thrown.refused ? 'start it with: svcctl serve' : FOREIGN_HINT
+    return new Failure(EXIT.unavailable, thrown.message, { hint, cause: thrown })
   }
   if (thrown instanceof TimedOut) return new Failure(EXIT.unavailable, thrown.message, { cause: thrown })
   if (thrown instanceof DecodeError) return new Failure(EXIT.failure, `decode: ${thrown.message}`, { cause: thrown })
@@ -88,7 +89,10 @@ function problemFailure(problem: ApiProblem, fieldNames: FieldNames): Failure {
   })
 }
 
+const FOREIGN_HINT = 'another program may have the port of the server; --debug says where it was looked for'
+
 function hintFor(problem: ApiProblem): string | undefined {
+  if (problem.code.startsWith('http-') && problem.requestId === undefined) return FOREIGN_HINT
   if (problem.code === 'city-not-found') return 'see the cities and their states with: svcctl city list'
   if (problem.code === 'no-event-providers') return 'register a city first: svcctl city create DIR'
   if (problem.code === 'cursor-expired') return 'list what is retained first, then go on from there'
