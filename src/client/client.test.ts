@@ -108,8 +108,16 @@ suite('failures', () => {
         .end(request.url === '/v0/cities' ? 'nope' : '')
     })
     const client = clientOf(server.url)
-    await assert.rejects(client.call('list-cities'), { status: 404, code: 'http-404', detail: 'HTTP 404, and not from a svcctl server: nope' })
-    await assert.rejects(client.call('get-health'), { status: 405, code: 'http-405', detail: 'HTTP 405' })
+    await assert.rejects(client.call('list-cities'), {
+      status: 404,
+      code: 'http-404',
+      detail: 'HTTP 404, and not from a svcctl server: nope',
+    })
+    await assert.rejects(client.call('get-health'), {
+      status: 405,
+      code: 'http-405',
+      detail: 'HTTP 405, and not from a svcctl server',
+    })
   })
 
   test('an answer of something that is not our server is an error, not data', async () => {
