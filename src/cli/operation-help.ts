@@ -182,7 +182,7 @@ export const OPERATION_HELP: Readonly<Record<OperationId, OperationHelp>> = {
   'delete-provider': {"summary":"Remove a declared provider","description":"Refused while an agent, a session or another provider refers to it; what is built in stays.","fields":{"cityName":{"description":"Name of the city."},"name":{"description":"Name of the provider."}}},
   'list-tokens': {"summary":"List tokens","description":"By name; secrets are nowhere. Tokens of sessions and that of `endpoint.json` are not among them."},
   'create-token': {"summary":"Make a token","description":"The answer shows its secret, and nothing else ever does. Where the answer was lost, delete the token and make another.","fields":{"name":{"description":"What it is for: letters, digits, `.`, `_`, `@`, `+` and `-`. One token has it."},"role":{"description":"`viewer` may only read.","choices":["admin","viewer"]},"city":{"description":"The only city that it is for; without one it is for all."}}},
-  'delete-token': {"summary":"Revoke a token","description":"From the next request on.","fields":{"id":{"description":"Id or name."}}},
+  'delete-token': {"summary":"Revoke a token","description":"From the next request on; streams that were opened with it end.","fields":{"id":{"description":"Id or name."}}},
   'get-openapi': {"summary":"This contract: OpenAPI 3.1","description":"As the server that answers speaks it."},
   'get-event-schema': {"summary":"JSON Schema of one line of `svcctl events`","description":"References into `/openapi.json`, its sibling."},
   'get-docs': {"summary":"This contract as a page for people","description":"Swagger UI, made from `/openapi.json`."},

@@ -64,7 +64,7 @@ export const createToken = tokens.post('create-token', '', {
 
 export const deleteToken = tokens.delete('delete-token', '/{id}', {
   summary: 'Revoke a token',
-  description: 'From the next request on.',
+  description: 'From the next request on; streams that were opened with it end.',
   replies: { 200: component('DeletedToken', { status: literal('deleted'), id: INFO.id, name }) },
   problems: ['token-not-found'],
   emits: ['token.deleted'],

@@ -95,9 +95,12 @@ const CORS_HEADERS = {
 const served = new WeakMap<Security, string>()
 
 /** Another user of this machine reaches a loopback address as easily as its owner. */
-function checkUser({ socket }: GateInput, { security: { users } }: GateDeps): void {
+function checkUser({ socket, setHeader }: GateInput, { security: { users } }: GateDeps): void {
   const refused = users?.refusal(socket)
-  if (refused !== undefined) throw refused
+  if (refused === undefined) return
+  // Nothing else will be answered on it.
+  setHeader('Connection', 'close')
+  throw refused
 }
 
 /** A page that rebinds its name to this address must not be served (DNS rebinding). */

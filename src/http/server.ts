@@ -12,6 +12,7 @@ import type { Duplex } from 'node:stream'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import type { ProblemCode } from '../contract/base/problems.ts'
 import { type Call, RawBody, type Reply, StreamBody } from '../kernel/call.ts'
+import type { Caller } from '../kernel/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Feed } from '../kernel/feed.ts'
 import { httpRequestId } from '../kernel/ids.ts'
@@ -84,7 +85,7 @@ export class HttpServer {
   readonly #server: Server
   readonly #router: Router<Served>
   readonly #gateDeps: GateDeps
-  readonly #streams = new Set<OpenStream>()
+  readonly #streams = new Map<OpenStream, Caller>()
   readonly #idle: (() => void)[] = []
   readonly #signals = new CallSignals()
   readonly #log: RequestLog
@@ -125,6 +126,11 @@ export class HttpServer {
     return baseUrl(this.#listening.address)
   }
 
+  /** Ends what is followed with rights that somebody has no more. */
+  endStreamsOf(caller: Caller): void {
+    for (const [stream, who] of [...this.#streams]) if (who === caller) stream.end()
+  }
+
   /** Ends streams, lets requests finish for a bounded time, closes everything. */
   async close(): Promise<void> {
     this.#stopping = true
@@ -132,7 +138,7 @@ export class HttpServer {
     this.#signals.end()
     const closed = this.#listening?.close()
     this.#server.closeIdleConnections()
-    for (const stream of [...this.#streams]) stream.end()
+    for (const stream of [...this.#streams.keys()]) stream.end()
     await this.#drained()
     this.#server.closeAllConnections()
     await closed
@@ -298,7 +304,7 @@ export class HttpServer {
       this.#deps.metrics.streamClosed()
       this.#streams.delete(stream)
     })
-    this.#streams.add(stream)
+    this.#streams.set(stream, call.caller)
   }
 
   #refuse(error: unknown, exchange: Exchange): void {

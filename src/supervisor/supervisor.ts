@@ -139,7 +139,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   const startedAt = clock.monotonic()
   let draining = false
   const users = settings.auth ? undefined : peerUsers(settings, deps.sockets)
-  const tokens = new Tokens({ store, clock, random: randomHex })
+  const tokens = new Tokens({ store, clock, random: randomHex, revoked: (holder) => http.endStreamsOf(holder) })
   const service: Service = {
     ...host,
     store,

@@ -8,6 +8,7 @@ import { cli } from '../support/cli.ts'
 import { at } from '../support/document.ts'
 import { Api, assertProblem } from '../support/http.ts'
 import { cityIs, newCity, run, runAgain } from '../support/running.ts'
+import { openStream } from '../support/sse.ts'
 
 test('a token lets in who has it, to what its role and city say, until it is revoked', {
   timeout: 60_000,
@@ -69,7 +70,11 @@ test('a token lets in who has it, to what its role and city say, until it is rev
   assert.equal((await again.api.get('/v0/city/alpha/events', { headers })).status, 200)
   const { items } = await again.api.ask(listTokens, '/v0/tokens')
   assert.ok(items.find(({ name }) => name === 'see')?.last_used_at !== undefined)
+  const follower = new Api(again.server.url, made[1]?.token)
+  await using stream = await openStream(follower, '/v0/events/stream')
   assert.equal((await again.api.call('DELETE', '/v0/tokens/see')).status, 200)
+  await stream.ended
+  follower.close()
   assertProblem(await again.api.get('/v0/city/alpha/events', { headers }), 'unauthorized')
   const events = await again.api.get('/v0/events?type=token.*&order=asc&limit=1000')
   const said = at(events.body, 'items')

@@ -33,6 +33,8 @@ export interface TokensDeps {
   readonly store: Store
   readonly clock: Clock
   readonly random: (bytes: number) => string
+  /** What is open with it is to end. */
+  readonly revoked: (holder: TokenHolder) => void
 }
 
 type Draft = Pick<TokenRow, 'name' | 'role' | 'city'>
@@ -94,9 +96,15 @@ export class Tokens {
       const row = toToken(found)
       tx.run('DELETE FROM tokens WHERE id = ?', row.id)
       this.#say(tx, 'token.deleted', row)
-      tx.afterCommit(() => this.#byHash.delete(row.hash))
+      tx.afterCommit(() => this.#forget(row.hash))
       return { id: row.id, name: row.name }
     })
+  }
+
+  #forget(hash: string): void {
+    const holder = this.#byHash.get(hash)
+    this.#byHash.delete(hash)
+    if (holder !== undefined) this.#deps.revoked(holder)
   }
 
   #say(tx: Tx, type: 'token.created' | 'token.deleted', { id, name, role, city }: TokenRow): void {
