@@ -19,6 +19,38 @@ export const systemClock: Clock = {
   },
 }
 
+const DAY_MS = 86_400_000
+/** An hour more than a day: who starts its machine at the same time every morning sees no jump. */
+const MAX_STEP_MS = DAY_MS + 3_600_000
+
+/**
+ * Says whether the clock can tell how old something is. One that went forward by more than a day at once cannot, for a day:
+ * what would be deleted for its age is gone for good, and the clock may be set right again.
+ */
+export class AgeTrust {
+  readonly #clock: Clock
+  #wall: number
+  #elapsed: number
+  #until = 0
+
+  /** `lastSeen`: the newest time on record, 0 where there is none. */
+  constructor(clock: Clock, lastSeen: number) {
+    this.#clock = clock
+    this.#wall = lastSeen === 0 ? clock.now() : lastSeen
+    this.#elapsed = clock.monotonic()
+  }
+
+  /** Looks at the clock: call it now and then. */
+  holds(): boolean {
+    const [wall, elapsed] = [this.#clock.now(), this.#clock.monotonic()]
+    const step = wall - this.#wall - (elapsed - this.#elapsed)
+    this.#wall = wall
+    this.#elapsed = elapsed
+    if (step > MAX_STEP_MS) this.#until = elapsed + DAY_MS
+    return elapsed >= this.#until
+  }
+}
+
 let lastMs = 0
 let lastText = new Date(0).toISOString()
 /** RFC 3339, UTC, milliseconds. The last one is kept: everything of one tick has the same time. */

@@ -347,6 +347,36 @@ test('retention by age keeps what is young enough and always the newest event', 
   store.db.close()
 })
 
+test('a clock that jumps forward by years and back deletes nothing; one that stays there does after a day', async () => {
+  using directory = temporaryDirectory()
+  const clock = new ManualClock()
+  const store = open(directory.path, clock)
+  const retention = { maxAgeMs: 30 * 86_400_000, maxBytes: 1e9 }
+  await append(store, {}, {}, {})
+  clock.step(20 * 365 * 86_400_000)
+  await append(store, {}, {})
+  await tidy(store, retention)
+  await clock.advance(3_600_000)
+  await tidy(store, retention)
+  assert.deepEqual(seqs(everything(store.log)), [1, 2, 3, 4, 5])
+  clock.step(-20 * 365 * 86_400_000)
+  await clock.advance(2 * 86_400_000)
+  await append(store, {})
+  await tidy(store, retention)
+  assert.equal(store.log.oldest, 1)
+  store.db.close()
+  // It jumped while nobody looked.
+  clock.step(20 * 365 * 86_400_000)
+  const again = open(directory.path, clock)
+  clock.step(86_400_000 * 2)
+  await tidy(again, retention)
+  assert.equal(again.log.oldest, 1)
+  await clock.advance(25 * 3_600_000)
+  await tidy(again, retention)
+  assert.ok(again.log.oldest > 1, 'in the end it is believed')
+  again.db.close()
+})
+
 test('retention by bytes goes as far as it must and no further, and never past a pin', async () => {
   using directory = temporaryDirectory()
   const store = open(directory.path)

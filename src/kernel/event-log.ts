@@ -9,7 +9,7 @@
 import { envelopeTest, type PayloadMatch } from '../contract/base/payload-match.ts'
 import type { EventType, PayloadOf, SubjectOf } from '../contract/event-types.ts'
 import { MAX_EVENT_BYTES } from '../contract/events.ts'
-import { type Clock, isoTime } from './clock.ts'
+import { AgeTrust, type Clock, isoTime } from './clock.ts'
 import type { Database, Tx } from './database.ts'
 import { countRows, planScan, selectRows, type TypeTable } from './event-scan.ts'
 import { problem } from './problem.ts'
@@ -144,6 +144,7 @@ export class EventLog {
   #oldestAt = 0
   #appendedBytes = 0
   #lastTypeId = 0
+  readonly #ages: AgeTrust
   readonly #counts = new Map<string, Count>()
   readonly #typeTable: TypeTable = {
     countOf: (type) => this.countOfType(type),
@@ -154,6 +155,7 @@ export class EventLog {
     this.#db = db
     this.#clock = clock
     this.#load()
+    this.#ages = new AgeTrust(clock, this.#lastAt)
     db.join({
       mark: () => this.#appended.length,
       undo: (mark) => {
@@ -307,11 +309,17 @@ export class EventLog {
     return count
   }
 
+  /** False while the clock cannot say how old something of this store is. */
+  agesCount(): boolean {
+    return this.#ages.holds()
+  }
+
   /** True where `prune` would find something: cheap, and writes nothing. */
   needsPruning({ maxAgeMs, maxBytes }: Retention): boolean {
+    const agesCount = this.agesCount()
     if (this.#oldest >= this.#head) return false
     if (this.#bytes > maxBytes) return true
-    return this.#oldestAt < this.#clock.now() - maxAgeMs
+    return agesCount && this.#oldestAt < this.#clock.now() - maxAgeMs
   }
 
   /** Deletes what retention no longer keeps, at most a batch; returns how many events went. Never the newest one. */
@@ -473,7 +481,7 @@ export class EventLog {
   }
 
   #pruneUpTo(tx: Tx, maxAgeMs: number, maxBytes: number): number {
-    const byAge = this.#firstSince(this.#clock.now() - maxAgeMs) - 1
+    const byAge = this.agesCount() ? this.#firstSince(this.#clock.now() - maxAgeMs) - 1 : 0
     const wanted = this.#bytes > maxBytes ? this.#oldest + this.#rowsFreeing(tx, this.#bytes - maxBytes) - 1 : 0
     const pinned = Math.min(...this.#pins.values(), Number.MAX_SAFE_INTEGER)
     return Math.min(Math.max(byAge, wanted), this.#oldest + PRUNE_BATCH - 1, this.#head - 1, pinned)

@@ -148,7 +148,7 @@ test('what ended a month ago is forgotten, what has not ended never', async () =
   await accept(store, 1)
   await accept(store, 2)
   await succeed(store, 2)
-  clock.step(31 * 86_400_000)
+  await clock.advance(31 * 86_400_000)
   await tidy(store, { maxAgeMs: 1e12, maxBytes: 1e9 })
   assert.equal(store.requests.get(idOf(2)), undefined)
   assert.equal(store.requests.get(idOf(1))?.status, 'accepted')

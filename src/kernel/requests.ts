@@ -189,17 +189,15 @@ export class RequestLedger {
 
   /** True where `prune` would find something: cheap, and writes nothing. */
   needsPruning(): boolean {
-    const old = this.#db.get(
-      'SELECT 1 FROM requests WHERE created_at < ? AND finished_at IS NOT NULL LIMIT 1',
-      this.#clock.now() - KEPT_MS,
-    )
-    return old !== undefined || this.#db.get('SELECT 1 FROM requests LIMIT 1 OFFSET ?', KEPT_ROWS) !== undefined
+    const sql = 'SELECT 1 FROM requests WHERE created_at < ? AND finished_at IS NOT NULL LIMIT 1'
+    const old = this.#log.agesCount() && this.#db.get(sql, this.#clock.now() - KEPT_MS) !== undefined
+    return old || this.#db.get('SELECT 1 FROM requests LIMIT 1 OFFSET ?', KEPT_ROWS) !== undefined
   }
 
   /** Forgets what ended long ago: older than 30 days, or beyond 100,000 rows. */
   prune(tx: Tx): void {
     const limit = this.#clock.now() - KEPT_MS
-    tx.run('DELETE FROM requests WHERE finished_at IS NOT NULL AND created_at < ?', limit)
+    if (this.#log.agesCount()) tx.run('DELETE FROM requests WHERE finished_at IS NOT NULL AND created_at < ?', limit)
     tx.run(
       `DELETE FROM requests WHERE finished_at IS NOT NULL AND (created_at, id) <=
        (SELECT created_at, id FROM requests ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET ?)`,
