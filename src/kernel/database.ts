@@ -138,13 +138,14 @@ export class Database {
       const driver = openDriver(options)
       try {
         migrate(driver, options)
+        refuseMutilated(driver, options)
       } catch (error) {
         driver.close()
         throw error
       }
       return new Database(options, driver)
     } catch (error) {
-      throw storageProblem(error, options.owner)
+      throw storageProblem(error, options)
     }
   }
 
@@ -277,7 +278,7 @@ export class Database {
     } catch (error) {
       this.#abandon(groupMarks)
       this.#failure = error instanceof Error ? error.message : String(error)
-      const refusal = storageProblem(error, this.#options.owner)
+      const refusal = storageProblem(error, this.#options)
       for (const write of batch) write.fail(refusal)
       return
     }
@@ -414,7 +415,7 @@ export class Database {
     try {
       return read()
     } catch (error) {
-      throw isStorageError(error) ? storageProblem(error, this.#options.owner) : error
+      throw isStorageError(error) ? storageProblem(error, this.#options) : error
     }
   }
 
@@ -465,6 +466,23 @@ function migrate(driver: BetterSqlite3.Database, { migrations, path }: DatabaseO
   }
 }
 
+/** A store that lacks tables would be found out by its first caller, in words that help nobody. */
+function refuseMutilated(driver: BetterSqlite3.Database, { migrations, path }: DatabaseOptions): void {
+  const wanted = new Set<string>()
+  for (const [, made, gone, from, to] of migrations.join(';').matchAll(TABLE_CHANGES)) {
+    if (made !== undefined) wanted.add(made)
+    wanted.delete(gone ?? from ?? '')
+    if (to !== undefined) wanted.add(to)
+  }
+  const there: unknown[] = driver.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all()
+  const missing = [...wanted].filter((table) => !there.includes(table))
+  if (missing.length > 0)
+    throw new Error(`${path} is damaged: it has no table ${missing.join(', ')}; put a backup of it in its place`)
+}
+
+const TABLE_CHANGES =
+  /\bCREATE TABLE (?:IF NOT EXISTS )?(\w+)|\bDROP TABLE (?:IF EXISTS )?(\w+)|\bALTER TABLE (\w+) RENAME TO (\w+)/gi
+
 /** Device and inode of the file, or '' where it cannot be seen. */
 function identityOf(path: string): string {
   try {
@@ -482,8 +500,10 @@ function isStorageError(error: unknown): boolean {
   return error instanceof BetterSqlite3.SqliteError && STORAGE_ERROR.test(error.code)
 }
 
-function storageProblem(error: unknown, owner: string): Problem {
-  const why = isLocked(error) ? 'another process has it open' : error instanceof Error ? error.message : String(error)
+function storageProblem(error: unknown, { owner, path }: DatabaseOptions): Problem {
+  const message = error instanceof Error ? error.message : String(error)
+  const full = error instanceof BetterSqlite3.SqliteError && error.code === 'SQLITE_FULL'
+  const why = isLocked(error) ? 'another process has it open' : full ? `the disk of ${path} is full` : message
   return problem('unavailable', `the store of ${owner} is not available: ${why}`, { cause: error, retryAfterSec: 1 })
 }
 

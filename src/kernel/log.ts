@@ -1,5 +1,6 @@
 /** The server's own log: constant phrases with fields, never prose (style R15). */
-import { renameSync, rmSync, statSync } from 'node:fs'
+import { renameSync, rmSync, statfsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import pino from 'pino'
 import { keepPrivate } from './file-modes.ts'
 
@@ -47,8 +48,12 @@ export function openLog(
     minLength: 0,
     maxLength: MAX_BUFFERED_BYTES,
   })
-  destination.on('error', () => {})
+  let failing = false
+  destination.on('error', () => {
+    failing = true
+  })
   destination.on('write', (bytes: number) => {
+    failing = false
     size += bytes
     if (size <= maxFileBytes) return
     rotate()
@@ -70,13 +75,26 @@ export function openLog(
   return {
     logger,
     close() {
-      try {
-        destination.flushSync()
-      } catch {
-        // Not ready or not writable: nothing more to save.
+      // It tries for ever to write to a disk that is full, and nobody could stop the process.
+      if (!failing && hasRoomBeside(file)) {
+        try {
+          destination.flushSync()
+        } catch {
+          // Not ready or not writable: nothing more to save.
+        }
       }
       destination.end()
     },
+  }
+}
+
+/** True where the disk takes all that may still wait. */
+function hasRoomBeside(file: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(dirname(file))
+    return bavail * bsize > MAX_BUFFERED_BYTES
+  } catch {
+    return false
   }
 }
 

@@ -23,6 +23,17 @@ export function openHome(home: string, uid: number | undefined): void {
   for (const name of readdirSync(home)) if (OURS.test(name)) refusePlanted(join(home, name), uid)
 }
 
+/** An emptied store is not a new one: to start with it would be to forget every city without a word. */
+export function refuseEmptiedStore(home: string): void {
+  const sizeOf = (name: string) => statSync(join(home, name), { throwIfNoEntry: false })?.size
+  // A supervisor that was killed while it made its first store leaves an empty one, and no trace of having run.
+  const traces = ['supervisor.log', 'supervisor.db-wal', 'endpoint.json'].filter((name) => (sizeOf(name) ?? 0) > 0)
+  if (sizeOf('supervisor.db') !== 0 || traces.length === 0) return
+  throw new Error(
+    `${join(home, 'supervisor.db')} is empty, though this home was in use (${traces.join(', ')}): put a backup of it in its place, or remove it to start without any city`,
+  )
+}
+
 const STICKY = 0o1000
 /** What we open in it. */
 const OURS = /^(?:supervisor\.|endpoint\.json$|cache$|run$)/

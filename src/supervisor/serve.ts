@@ -86,14 +86,27 @@ function explain(error: unknown, io: ServeIo): number {
     )
     return EXIT_PORT_TAKEN
   }
+  if (isDiskFull(error)) {
+    io.stderr.write(`error: ${messageOf(error)}\nhint: make room on that disk and start again; nothing was lost\n`)
+    return EXIT_FAILED
+  }
   if (error instanceof Problem && error.code === 'unavailable') {
     io.stderr.write(
       `error: ${error.message}\nhint: another supervisor runs on this home, or its supervisor.db is broken; --home chooses another\n`,
     )
     return EXIT_HOME_TAKEN
   }
-  io.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`)
+  io.stderr.write(`error: ${messageOf(error)}\n`)
   return EXIT_FAILED
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Of the store, or of a file beside it. */
+function isDiskFull(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  if ('code' in error && (error.code === 'ENOSPC' || error.code === 'SQLITE_FULL')) return true
+  return error.cause !== undefined && isDiskFull(error.cause)
 }
 
 function packageVersion(): string {

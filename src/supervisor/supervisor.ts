@@ -31,7 +31,7 @@ import { readStat } from '../runtimes/process/process-identity.ts'
 import { RunningCity } from './city.ts'
 import { removeEndpoint, writeEndpoint } from './endpoint.ts'
 import { CITY_SCHEMA, FAMILIES, SUPERVISOR_MIGRATIONS } from './families.ts'
-import { openHome } from './home.ts'
+import { openHome, refuseEmptiedStore } from './home.ts'
 import { openHost } from './host.ts'
 import type { Settings } from './settings.ts'
 import { checkHost } from './views/host-check.ts'
@@ -66,6 +66,7 @@ export interface Supervisor {
 export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor> {
   const { settings, clock, env, version } = deps
   openHome(settings.home, process.getuid?.())
+  refuseEmptiedStore(settings.home)
   const { logger: log, close: closeLog } = openLog(join(settings.home, 'supervisor.log'), settings.logLevel)
   const metrics = createMetrics({
     citiesByStatus: () => countBy(cities.all().map(({ state }) => state)),

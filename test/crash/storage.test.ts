@@ -7,6 +7,7 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -239,6 +240,53 @@ test('a supervisor whose own home is full refuses what it must record; cities go
   release()
   await whenWell(cramped)
   await createCity(cramped, 'finally', join(server.work, 'finally'))
+})
+
+test('a supervisor can be stopped while its disk is full, says so at its next start, and starts once there is room', {
+  timeout: 180_000,
+}, async (t) => {
+  await using server = await startSupervisor()
+  using disk = mounted(t, join(server.work, 'small'), 3)
+  if (disk === undefined) return
+  const home = join(disk.path, 'home')
+  await using cramped = await startSupervisor({ home })
+  const release = fill(disk.path)
+  // Each of them is a line for the log, which has no room either.
+  for (let count = 0; count < 20; count++) await call(cramped.url, 'POST', '/v0/city', { body: { dir: '' } })
+  assert.equal(await cramped.kill('SIGTERM'), 0)
+  await assert.rejects(startSupervisor({ home }), /error: .*the disk of .*supervisor\.db is full\nhint: make room/)
+  release()
+  await using again = await startSupervisor({ home })
+  assert.equal(await health(again), 'ok')
+})
+
+test('a supervisor.db that was emptied or lost its tables is refused by name, not taken for a new one', {
+  timeout: 60_000,
+}, async () => {
+  await using server = await startSupervisor()
+  await createCity(server, 'kept', join(server.work, 'kept'))
+  assert.equal(await server.kill('SIGTERM'), 0)
+  const path = join(server.home, 'supervisor.db')
+  const whole = readFileSync(path)
+  writeFileSync(path, '')
+  await assert.rejects(
+    startSupervisor({ home: server.home }),
+    /error: .*supervisor\.db is empty, though this home was in use/,
+  )
+  assert.equal(readFileSync(path).length, 0, 'it is left as it is')
+  writeFileSync(path, whole)
+  const { default: BetterSqlite3 } = await import('better-sqlite3')
+  const db = new BetterSqlite3(path)
+  db.exec('DROP TABLE cities')
+  db.close()
+  await assert.rejects(
+    startSupervisor({ home: server.home }),
+    /error: .*supervisor\.db is damaged: it has no table cities/,
+  )
+  writeFileSync(path, whole)
+  for (const suffix of ['-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true })
+  await using again = await startSupervisor({ home: server.home })
+  await running(again, 'kept')
 })
 
 test('a damaged city.db, and one of a newer version, stop their own city only', { timeout: 120_000 }, async () => {
