@@ -4,6 +4,7 @@
  */
 
 import type { BodyOf, Method, Operation, ParamsOf, QueryOf, ReplyOf } from '../contract/base/operation.ts'
+import { LINES_TYPE } from '../contract/base/operation.ts'
 import type { OperationById, OperationId } from '../contract/index.ts'
 import { backoffMs } from './backoff.ts'
 import { type Clock, delay } from './clock.ts'
@@ -87,9 +88,6 @@ export interface RawRequest {
   readonly body?: string | Uint8Array<ArrayBuffer> | BodyPieces | undefined
   readonly signal?: AbortSignal | undefined
 }
-
-/** Of answers and bodies in lines; the contract's own constant would bring the weight of the contract. */
-const LINES_TYPE = 'application/x-ndjson'
 
 /** What the client needs of a `Response`; a transport other than `fetch` has to give no more. */
 export interface Answer {

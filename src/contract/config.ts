@@ -4,6 +4,7 @@ import { AsyncAcceptedResponse } from './base/accepted.ts'
 import type { EventTypes } from './base/event-type.ts'
 import { family, qualified } from './base/family.ts'
 import { CityNameParam, JsonObject, QualifiedName, RequestId, Revision } from './base/names.ts'
+import { listBody } from './base/paging.ts'
 import {
   anything,
   array,
@@ -302,9 +303,7 @@ export const listConfigFiles = seen.get('list-config-files', '/config/files', {
   summary: "List the city's own configuration files",
   description:
     'By path: `city.toml`, `pack.toml`, `packs.lock`, `.svc/site.toml`, fragments, `agents/<name>/agent.toml`.',
-  replies: {
-    200: component('ListBodyConfigFileInfo', { items: array(ConfigFileInfo), total: integer({ minimum: 0 }) }),
-  },
+  replies: { 200: listBody('ListBodyConfigFileInfo', ConfigFileInfo) },
   replyHeaders: ['ETag'],
 })
 

@@ -2,10 +2,9 @@
 
 import { family } from './base/family.ts'
 import { CityNameParam, durationSchema, JsonObject, Timestamp } from './base/names.ts'
-import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
+import { BlockingQuery, listBody, listFields, OrderQuery, PageQuery } from './base/paging.ts'
 import {
   array,
-  boolean,
   component,
   type Fields,
   integer,
@@ -114,15 +113,10 @@ export const WireTaggedEvent = alias<TaggedEventEnvelope>(
 
 export const ListBodyWireEvent = listBody('ListBodyWireEvent', WireEvent)
 export const SupervisorEventListOutputBody = component('SupervisorEventListOutputBody', {
-  items: array(WireTaggedEvent),
-  total: integer({ minimum: 0, description: 'Size of the whole filtered set.' }),
-  total_capped: optional(boolean({ description: 'True: there are more than `total`.' })),
+  ...listFields(WireTaggedEvent),
   event_cursor: string({
     description: 'Composite cursor taken before the read: a stream after it loses nothing.',
   }),
-  next_cursor: optional(string({ description: 'Present if and only if there may be more.' })),
-  partial: optional(boolean({ description: 'True: some log could not be read.' })),
-  partial_errors: optional(array(string(), { description: '`<city>: <message>`, one per failure.' })),
 })
 
 export const EventEmitRequest = component('EventEmitRequest', {
@@ -232,11 +226,9 @@ export const listCityEvents = cityEvents.get('list-city-events', '', {
 })
 
 export const emitEvent = cityEvents.post('emit-event', '', {
-  quiet: true,
   summary: "Append an event to a city's log",
   description: 'The 201 means that it is durable. Types under a prefix of the service are refused.',
   body: EventEmitRequest,
-  keepsJson: true,
   headers: ['Idempotency-Key'],
   replies: { 201: EventEmitOutputBody },
 })

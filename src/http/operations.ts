@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { REQUEST_HEADERS, type RequestHeader } from '../contract/base/headers.ts'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
-import type { Call, Reply } from '../kernel/call.ts'
+import type { Call, Reply, Traits } from '../kernel/call.ts'
 import { actorOf, spokenBy } from '../kernel/caller.ts'
 import type { Feed } from '../kernel/feed.ts'
 import { fingerprintOf, type IdempotencyClaim } from '../kernel/idempotency.ts'
@@ -52,6 +52,7 @@ export function readInput(
   params: object,
   sent: Buffer | RequestLines | undefined,
   signals: CallSignals,
+  traits: Traits,
 ): Call {
   if (operation.params !== undefined) validate(operation.params, params, 'path')
   const { search } = exchange.target
@@ -60,7 +61,8 @@ export function readInput(
   if (operation.query !== undefined && (search !== '' || operation.query.required !== undefined))
     validate(operation.query, query, 'query')
   checkHeaders(operation, exchange)
-  const body = sent instanceof RequestLines ? sent : spokenBy(exchange.caller, operation, readJsonBody(operation, sent))
+  const body =
+    sent instanceof RequestLines ? sent : spokenBy(exchange.caller, operation, readJsonBody(operation, sent, traits))
   return new HttpCall(operation, exchange, { params: withOneName(operation, params), query, body }, signals)
 }
 
@@ -161,7 +163,7 @@ function checkHeaders(operation: Operation, { header }: Exchange): void {
 
 const headerSchema = (name: RequestHeader) => REQUEST_HEADERS[name].schema
 
-function readJsonBody(operation: Operation, sent: Buffer | undefined): unknown {
+function readJsonBody(operation: Operation, sent: Buffer | undefined, { keepsJson }: Traits): unknown {
   // Without a body there are no lines.
   if (operation.bodyStream !== undefined) return noLines()
   if (operation.body === undefined) {
@@ -174,7 +176,7 @@ function readJsonBody(operation: Operation, sent: Buffer | undefined): unknown {
       errors: [{ location: 'body', message: 'is required' }],
     })
   }
-  const body = parseJson(sent, operation.keepsJson)
+  const body = parseJson(sent, keepsJson)
   validate(operation.body, body, 'body')
   return body
 }

@@ -11,7 +11,7 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import type { ProblemCode } from '../contract/base/problems.ts'
-import { type Call, RawBody, type Reply, StreamBody } from '../kernel/call.ts'
+import { type Call, RawBody, type Reply, StreamBody, type Traits } from '../kernel/call.ts'
 import type { Caller } from '../kernel/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Feed } from '../kernel/feed.ts'
@@ -61,6 +61,7 @@ export interface HttpMetrics {
 export interface HttpDeps {
   readonly operations: readonly Operation[]
   readonly handlers: Readonly<Record<string, unknown>>
+  readonly traits?: Readonly<Record<string, Traits | undefined>>
   readonly security: Security & { readonly users?: PeerUsers | undefined }
   readonly cities: CityGate
   readonly clock: Clock
@@ -77,6 +78,7 @@ const LATER = Symbol('later')
 interface Served {
   readonly operation: Operation
   readonly bound: Bound
+  readonly traits: Traits
   readonly meter: (status: number, seconds: number) => void
 }
 
@@ -268,15 +270,15 @@ export class HttpServer {
   }
 
   #call(
-    { route: { operation, bound }, params }: Found<Served>,
+    { route: { operation, bound, traits }, params }: Found<Served>,
     exchange: Exchange,
     body: Buffer | RequestLines | undefined,
   ): Promise<void> | undefined {
-    const call = readInput(operation, exchange, params, body, this.#signals)
+    const call = readInput(operation, exchange, params, body, this.#signals, traits)
     if (bound.kind === 'stream') return this.#open(bound, call, exchange)
     const { clock } = this.#deps
     const sent = (made: Reply) => {
-      exchange.answer.quiet = operation.quiet === true
+      exchange.answer.quiet = traits.quiet === true
       return send(exchange.answer, made, clock)
     }
     const reply = bound.run(call)
@@ -396,13 +398,20 @@ function whenClosed(answer: Answer, then: () => void): void {
 }
 
 /** Every operation with what answers and what counts it. */
-function servedBy({ operations, handlers, metrics }: HttpDeps): readonly Served[] {
+function servedBy({ operations, handlers, traits, metrics }: HttpDeps): readonly Served[] {
   const all = bindHandlers(operations, handlers)
   return operations.flatMap((operation) => {
     const bound = all.get(operation.id)
     return bound === undefined
       ? []
-      : [{ operation, bound, meter: metrics.requestMeter(operation.method, operation.id) }]
+      : [
+          {
+            operation,
+            bound,
+            traits: traits?.[operation.id] ?? {},
+            meter: metrics.requestMeter(operation.method, operation.id),
+          },
+        ]
   })
 }
 

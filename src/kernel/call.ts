@@ -96,6 +96,14 @@ export type Handlers<Operations extends readonly Operation[], City = undefined> 
   readonly [O in Answered<Operations[number]> as O['id']]: HandlerOf<O, CityIn<O, City>>
 }
 
+/** How an operation is served, where that is no promise to clients. */
+export interface Traits {
+  /** A success has a record of its own that says as much as a line of the access log would; logged at debug only. */
+  readonly quiet?: true
+  /** The body is kept as JSON, not as text in columns: halves of surrogate pairs come back as they were sent. */
+  readonly keepsJson?: true
+}
+
 /** The handlers of a family: `defineHandlers<typeof beadOperations, WorkCity>({ 'list-beads': ({ query, city }) => … })`. */
 export const defineHandlers = <Operations extends readonly Operation[], City = undefined>(
   handlers: Handlers<Operations, City>,

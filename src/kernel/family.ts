@@ -10,7 +10,7 @@
 import type { Operation } from '../contract/base/operation.ts'
 import type { ErrorDetail } from '../contract/base/problems.ts'
 import { CITY_PHASES, type CityPhase } from '../contract/cities.ts'
-import type { Handlers } from './call.ts'
+import type { Handlers, Traits } from './call.ts'
 import type { Migrations } from './database.ts'
 import type { Job } from './jobs.ts'
 import { cityNotRunning } from './problem.ts'
@@ -47,6 +47,8 @@ export interface FamilyParts<Operations extends readonly Operation[], Host, Cont
   readonly supervisorSchema?: Migrations
   /** Made once, with what the supervisor gives. */
   readonly handlers: (host: Host) => Handlers<Operations, City>
+  /** How some of its operations are served. */
+  readonly traits?: { readonly [Id in Operations[number]['id']]?: Traits }
   /** What the family is in one running city, with its timers: what `call.city` is for its handlers. */
   readonly open?: (context: Context, signal: AbortSignal) => City | Promise<City>
   /** When it is opened; `starting_bead_store` where absent. */
@@ -110,6 +112,7 @@ export interface Joined<Host, Run extends Named> {
   readonly schema: Migrations
   readonly supervisorSchema: Migrations
   handlers(host: Host): Readonly<Record<string, unknown>>
+  readonly traits: Readonly<Record<string, Traits | undefined>>
   /** What `call.city` is in this run of a city. */
   seen(run: Run): unknown
   readonly opensIn: CityPhase | undefined
@@ -139,6 +142,7 @@ export function join<Host, Run extends Named, Operations extends readonly Operat
     schema: parts.schema ?? [],
     supervisorSchema: parts.supervisorSchema ?? [],
     handlers: (host) => parts.handlers(ofHost(host)),
+    traits: parts.traits ?? {},
     seen: (run) => family.of(run),
     opensIn: parts.open === undefined ? undefined : (parts.opensIn ?? 'starting_bead_store'),
     open: async (run, signal) => family.open(run, await ofRun(run), signal),

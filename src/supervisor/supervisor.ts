@@ -160,6 +160,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   const http = new HttpServer({
     operations: OPERATIONS,
     handlers,
+    traits: Object.assign({}, ...FAMILIES.map((family) => family.traits)),
     security: {
       allowedHosts: settings.allowedHosts,
       allowedOrigins: settings.allowedOrigins,

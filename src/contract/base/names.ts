@@ -7,6 +7,7 @@ import { integer, raw, string } from './schema.ts'
 export const JsonObject = raw<{ [key: string]: unknown }>({ type: 'object' })
 
 export const CITY_NAME_PATTERN = '^[a-zA-Z0-9][a-zA-Z0-9._-]*$'
+export const MAX_CITY_NAME = 64
 /** The supervisor's own log in composite cursors; no city can have this name. */
 export const SUPERVISOR_SOURCE = '__supervisor__'
 
@@ -14,7 +15,7 @@ export const SUPERVISOR_SOURCE = '__supervisor__'
 export const CityName = string({
   pattern: CITY_NAME_PATTERN,
   minLength: 1,
-  maxLength: 64,
+  maxLength: MAX_CITY_NAME,
   description: 'Name of a city: letters, digits, dot, underscore and hyphen; case-sensitive.',
 })
 

@@ -37,8 +37,6 @@ export interface Operation {
   readonly bodyOptional?: boolean
   /** The body is lines of JSON (`application/x-ndjson`), read while it comes in; `body` is the schema of one line. */
   readonly bodyStream?: 'ndjson'
-  /** The body is kept as JSON, not as text in columns: halves of surrogate pairs come back as they were sent. */
-  readonly keepsJson?: boolean
   /** Bytes; 1 MiB where absent. */
   readonly bodyLimit?: number
   /** Request headers beyond X-SVC-Request, which every mutation has. */
@@ -64,8 +62,6 @@ export interface Operation {
    * default), or `registered` (by the handler itself: unregister, start, stop, restart).
    */
   readonly city?: 'running' | 'registered'
-  /** A success has a record of its own that says as much as a line of the access log would; logged at debug only. */
-  readonly quiet?: boolean
   /** Answers without a token even where one is needed. */
   readonly open?: boolean
 }

@@ -40,14 +40,15 @@ export const BlockingQuery = {
   wait: optional(durationSchema('How long to wait with `index`: at most 2m, 30s where absent.')),
 }
 
-/** `{items, total, next_cursor?, …}` of `item`, as the component `name`. */
-export function listBody<T extends Schema>(name: string, item: T) {
-  return component(name, {
-    items: array(item),
-    total: integer({ minimum: 0, description: 'Size of the whole filtered set.' }),
-    total_capped: optional(boolean({ description: 'True: there may be more than `total`.' })),
-    next_cursor: optional(string({ description: 'Present if and only if there may be more.' })),
-    partial: optional(boolean({ description: 'True: some source could not be read.' })),
-    partial_errors: optional(array(string(), { description: '`<source>: <message>`, one per failure.' })),
-  })
-}
+/** `{items, total, next_cursor?, …}` of `item`: what every list says. */
+export const listFields = <T extends Schema>(item: T) => ({
+  items: array(item),
+  total: integer({ minimum: 0, description: 'Size of the whole filtered set.' }),
+  total_capped: optional(boolean({ description: 'True: there may be more than `total`.' })),
+  next_cursor: optional(string({ description: 'Present if and only if there may be more.' })),
+  partial: optional(boolean({ description: 'True: some source could not be read.' })),
+  partial_errors: optional(array(string(), { description: '`<source>: <message>`, one per failure.' })),
+})
+
+/** A list of `item`, as the component `name`. */
+export const listBody = <T extends Schema>(name: string, item: T) => component(name, listFields(item))

@@ -1,4 +1,5 @@
 /** The decisions of a city's life: pure, data in and data out (sheet 01 §4.2, decisions 19–21). */
+import { CITY_NAME_PATTERN, MAX_CITY_NAME } from '../../contract/base/names.ts'
 import { CITY_PHASES, type CityPhase, type CityState } from '../../contract/cities.ts'
 
 /** What the registry wants of a city; `gone`: it was unregistered. */
@@ -39,6 +40,6 @@ export function phasesCompleted(state: CityState): CityPhase[] | undefined {
   return at < 0 ? undefined : CITY_PHASES.slice(0, at)
 }
 
-const CITY_NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/
+const CITY_NAME = new RegExp(CITY_NAME_PATTERN)
 
-export const isCityName = (name: string): boolean => CITY_NAME.test(name)
+export const isCityName = (name: string): boolean => name.length <= MAX_CITY_NAME && CITY_NAME.test(name)

@@ -6,5 +6,6 @@ import { createEventHandlers, type EventCity } from './handlers.ts'
 export const events = defineFamily({
   operations: eventOperations,
   handlers: createEventHandlers,
+  traits: { 'emit-event': { quiet: true, keepsJson: true } },
   open: (city: EventCity) => city,
 })
