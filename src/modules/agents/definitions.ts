@@ -9,7 +9,7 @@ import {
   type TreePath,
   tablesAt,
   unmaskEnv,
-} from '../../kernel/configuration.ts'
+} from '../../files/configuration.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import { unknownName } from '../../kernel/near-names.ts'
 import { problem } from '../../kernel/problem.ts'

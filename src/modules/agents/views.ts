@@ -1,7 +1,7 @@
 /** What an agent looks like from outside: its definition and what its sessions do (sheet 04 §1.5). */
 import type { AgentResponse } from '../../contract/agents.ts'
 import type { SessionResponse } from '../../contract/session-model.ts'
-import { maskEnv } from '../../kernel/configuration.ts'
+import { maskEnv } from '../../files/configuration.ts'
 import { type AgentFiles, type AgentsView, type AgentView, agentRevision } from './definitions.ts'
 
 /** After this long without output, work in progress is `waiting`. */

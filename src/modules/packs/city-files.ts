@@ -1,9 +1,9 @@
 /** The files of a city that packs are about: its imports, its lock, and where in them an import stands. */
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import type { TextFiles } from '../../files/configuration.ts'
 import { diskFiles, readable } from '../../files/files.ts'
 import { asCaller } from '../../kernel/file-modes.ts'
-import type { EditedFiles } from './city.ts'
 import { type RootImports, rootImports, type Scope } from './imports.ts'
 import { formatLock, LOCK_FILE, LockError, type Pin, parseLock, samePin, sortPins } from './lock.ts'
 import { parseConstraint } from './version.ts'
@@ -71,7 +71,7 @@ const rigNames = (text: string): readonly string[] =>
   rootImports((path) => (path === 'city.toml' ? text : undefined)).rigs
 
 /** The file that declares the rig: `city.toml`, else the fragment that does. */
-function rigFile(files: EditedFiles, scope: Scope): string {
+function rigFile(files: TextFiles, scope: Scope): string {
   const { texts } = rootImports((path) => files.get(path))
   const rig = scope.slice('rig:'.length)
   return (
@@ -82,7 +82,7 @@ function rigFile(files: EditedFiles, scope: Scope): string {
 }
 
 /** The file for a new import: `pack.toml` for the city's own, else where the rig is declared. */
-export function fileFor(files: EditedFiles, scope: Scope): string {
+export function fileFor(files: TextFiles, scope: Scope): string {
   if (scope === 'city' && files.get('pack.toml') !== undefined) return 'pack.toml'
   return scope.startsWith('rig:') ? rigFile(files, scope) : 'city.toml'
 }

@@ -1,20 +1,14 @@
 /** What packs need of a running city; made by the wiring. */
 import type { ErrorDetail } from '../../contract/base/problems.ts'
+import type { TextFiles } from '../../files/configuration.ts'
 import type { EventDraft } from '../../kernel/event-log.ts'
 import type { Jobs } from '../../kernel/jobs.ts'
-
-/** The files of a city inside an edit. */
-export interface EditedFiles {
-  get(path: string): string | undefined
-  set(path: string, text: string): void
-  delete(path: string): void
-}
 
 export interface PackEdit<T> {
   readonly actor: string
   readonly ifMatch?: string | undefined
   readonly etag?: () => string
-  readonly change: (files: EditedFiles) => T
+  readonly change: (files: TextFiles) => T
   readonly events: (result: T) => readonly EventDraft[]
   /** Also where the files on disk are refused as they are: for edits that mend them. */
   readonly mends?: boolean

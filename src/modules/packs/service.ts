@@ -7,12 +7,13 @@
  * P4  Nothing here repeats a source that may hold a password.
  */
 import type { Pack } from '../../contract/packs.ts'
+import type { TextFiles } from '../../files/configuration.ts'
 import type { EventDraft } from '../../kernel/event-log.ts'
 import { JobFailure } from '../../kernel/jobs.ts'
 import type { Logger } from '../../kernel/log.ts'
 import { Problem, problem } from '../../kernel/problem.ts'
 import type { AddInput } from './admission.ts'
-import type { EditedFiles, PackCity, TomlEditor } from './city.ts'
+import type { PackCity, TomlEditor } from './city.ts'
 import { fileFor, lockTextFor, pathOf, readLock, readRoot, tablePath, tryLock, writeLock } from './city-files.ts'
 import { Stale, toFailure } from './failures.ts'
 import { closureOf, type Declared, type RootImports, rootImports, type Scope, scopeOf } from './imports.ts'
@@ -239,7 +240,7 @@ export class Packs {
     return reloaded.revision
   }
 
-  #declare(files: EditedFiles, { name, scope, source, version }: AddInput): void {
+  #declare(files: TextFiles, { name, scope, source, version }: AddInput): void {
     const file = fileFor(files, scope)
     const text = files.get(file)
     const path = text === undefined ? undefined : tablePath(text, scope, name)
@@ -248,7 +249,7 @@ export class Packs {
   }
 
   /** Takes pins out of the lock that nobody asks for any more; as long as something is missing nobody can tell. */
-  #dropUnneeded(city: PackCity, files: EditedFiles): void {
+  #dropUnneeded(city: PackCity, files: TextFiles): void {
     const lockText = files.get(LOCK_FILE)
     const { pins, error } = tryLock(lockText)
     const { entries } = rootImports((path) => files.get(path))
@@ -273,7 +274,7 @@ export class Packs {
 
 interface Plan {
   readonly entries: (declared: readonly Declared[]) => readonly Declared[]
-  readonly write: (files: EditedFiles, declared: readonly Declared[]) => void
+  readonly write: (files: TextFiles, declared: readonly Declared[]) => void
   readonly events: (
     declared: readonly Declared[],
     pins: readonly Pin[],

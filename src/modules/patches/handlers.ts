@@ -1,7 +1,6 @@
 /** Handlers of the patches family (sheet 07 §§8.2, 8.3): one entry per target, kept in `city.toml` unless it is elsewhere already. */
 import type { PatchBody } from '../../contract/base/merge-patch.ts'
 import type { PatchFields, PatchItem, PatchKind, patchOperations } from '../../contract/patches.ts'
-import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import {
   type Configuration,
   maskEnv,
@@ -13,7 +12,8 @@ import {
   type TreeFiles,
   tablesAt,
   unmaskEnv,
-} from '../../kernel/configuration.ts'
+} from '../../files/configuration.ts'
+import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'

@@ -1,6 +1,5 @@
 /** Handlers of the providers family (sheet 07 §8.4). */
 import type { ProviderInfo, ProviderSpec, PublicProvider, providerOperations } from '../../contract/providers.ts'
-import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import {
   type Configuration,
   isTable,
@@ -13,7 +12,8 @@ import {
   type TextFiles,
   type TreeFiles,
   unmaskEnv,
-} from '../../kernel/configuration.ts'
+} from '../../files/configuration.ts'
+import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import { unknownName } from '../../kernel/near-names.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'

@@ -8,7 +8,7 @@ import {
   type TreeFiles,
   type TreePath,
   tablesAt,
-} from '../../kernel/configuration.ts'
+} from '../../files/configuration.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { RigPlace } from './place.ts'
 

@@ -1,6 +1,5 @@
 /** What the rigs family needs of its surroundings, and what a rig looks like from outside. */
 import type { RigGit, RigInfo } from '../../contract/rigs.ts'
-import { isoTime } from '../../kernel/clock.ts'
 import type {
   Configuration,
   PlainTable,
@@ -8,7 +7,8 @@ import type {
   Referrer,
   TextFiles,
   TreeFiles,
-} from '../../kernel/configuration.ts'
+} from '../../files/configuration.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import type { Jobs } from '../../kernel/jobs.ts'
 import { unknownName } from '../../kernel/near-names.ts'

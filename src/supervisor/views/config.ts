@@ -1,8 +1,8 @@
 /** How the families of configured things look into the configuration: what a file says of one, where, and how to edit it. */
 import type { PatchKind } from '../../contract/patches.ts'
+import type { PlainTable, TextFiles, TreeFiles } from '../../files/configuration.ts'
 import { elementsOf, emptyTable, plainOf, type TableNode, tableOf, textOf } from '../../files/toml.ts'
 import { addElement, addTable, readPlain, removeTable, setValue } from '../../files/toml-edit.ts'
-import type { PlainTable, TextFiles, TreeFiles } from '../../kernel/configuration.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { AgentDeclaration } from '../../modules/agents/definitions.ts'
 import { draftIdentity } from '../../modules/config/compose/drafts.ts'

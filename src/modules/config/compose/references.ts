@@ -1,5 +1,6 @@
 /** Who in the city's files names an object: what an API answers when something is still in use. */
 
+import type { Referrer } from '../../../files/configuration.ts'
 import type { Place } from '../../../files/issues.ts'
 import {
   type ConfigNode,
@@ -10,7 +11,6 @@ import {
   tableOf,
   textOf,
 } from '../../../files/toml.ts'
-import type { Referrer } from '../../../kernel/configuration.ts'
 import { draftIdentity, localName } from './drafts.ts'
 import type { EffectiveConfig } from './effective.ts'
 import { originsOf } from './effective.ts'

@@ -1,17 +1,12 @@
 /** What is known of a city's configuration, and how it is changed: the face that `service.ts` has for everybody else. */
 
+import type { Edit, Edited } from '../../../files/configuration.ts'
 import type { ConfigFiles } from '../../../files/files.ts'
 import type { ConfigIssue } from '../../../files/issues.ts'
-import type { Reply } from '../../../kernel/call.ts'
 import { isoTime } from '../../../kernel/clock.ts'
-import type { Tx } from '../../../kernel/database.ts'
-import type { EventDraft } from '../../../kernel/event-log.ts'
-import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
 import type { DriftReport } from '../compose/drift.ts'
 import type { EffectiveConfig } from '../compose/effective.ts'
-import type { Referrer } from '../compose/references.ts'
 import type { ChangedNames } from './changes.ts'
-import type { CityEdit } from './edited-files.ts'
 
 export const CONFIG_SOURCES = ['start', 'watch', 'api', 'reload'] as const
 export type ConfigSource = (typeof CONFIG_SOURCES)[number]
@@ -33,39 +28,6 @@ export interface ConfigChange {
   readonly drift: ReadonlyMap<string, DriftReport>
   /** True: running sessions take the new configuration as theirs, without a restart. */
   readonly soft: boolean
-}
-
-export interface EditInput<T> {
-  /** Value of `If-Match`: anything but `etag` of what is stored now answers 412. */
-  readonly ifMatch?: string | undefined
-  /** Hash of the thing that is edited; the revision of the configuration where absent. May refuse what does not exist. */
-  readonly etag?: (config: EffectiveConfig, files: CityEdit) => string
-  /** Who does it: `api` for a request. */
-  readonly actor: string
-  /** Changes the files; refuses by throwing a Problem. Called once, with nothing in between. */
-  readonly change: (files: CityEdit) => T
-  /** Events of the caller's family, in the transaction of the change; not called where nothing changed. */
-  readonly events?: (outcome: EditOutcome<T>) => readonly EventDraft[]
-  /** Who names the thing that goes away: where they are why the result does not compose, the answer is 409 with them. */
-  readonly referrers?: (config: EffectiveConfig) => readonly Referrer[]
-  /** Idempotency-Key of the request, with the answer to keep for it; both or neither. */
-  readonly claim?: IdempotencyClaim | undefined
-  readonly reply?: (outcome: EditOutcome<T>) => Reply
-  /** Rows that change with the files. Not run again after a crash: for what can be made good at the next start. */
-  readonly alsoWrite?: (tx: Tx, outcome: EditOutcome<T>) => void
-  /** Only check: everything but the writing. */
-  readonly dryRun?: boolean
-  /** Works on the files as they are on disk, also where those are refused: for an edit that makes them valid. */
-  readonly mends?: boolean
-}
-
-export interface EditOutcome<T> {
-  readonly result: T
-  /** The configuration with the change; of a dry run too. */
-  readonly config: EffectiveConfig
-  readonly previous: EffectiveConfig
-  readonly changed: boolean
-  readonly warnings: readonly ConfigIssue[]
 }
 
 export interface ReloadOutcome {
@@ -98,7 +60,7 @@ export interface CityConfig {
   readonly files: ConfigFiles
   /** Called after the commit of each change, in order; returns the way to stop it. */
   onChange(listener: (change: ConfigChange) => void): () => void
-  edit<T>(input: EditInput<T>): Promise<EditOutcome<T>>
+  edit<T>(input: Edit<EffectiveConfig, T>): Promise<Edited<EffectiveConfig, T>>
   reload(source: ConfigSource, soft?: boolean): Promise<ReloadOutcome>
 }
 

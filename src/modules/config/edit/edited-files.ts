@@ -1,36 +1,21 @@
 /** The city's own files during an edit: their text as it is on disk, with the changes that are to be made. */
 import { dirname, join, relative, sep } from 'node:path'
+import type { TextFiles } from '../../../files/configuration.ts'
 import { diskFiles } from '../../../files/files.ts'
 import { EditError } from '../../../files/toml-edit.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
 import { reason } from '../compose/context.ts'
-import type { EffectiveConfig } from '../compose/effective.ts'
 import { hashOf, type OwnFiles, ownFileKind, safePath } from '../load/own-files.ts'
 import type { IntendedFile } from './transaction.ts'
 
-/** The city's own configuration files during an edit: `city.toml`, `pack.toml`, `packs.lock`, `.svc/site.toml`, `agents/<name>/agent.toml`, fragments. */
-export interface CityEdit {
-  /** What is in force; the text of the files is what it was loaded from. */
-  readonly config: EffectiveConfig
-  /** The text, with the changes of this edit; undefined where there is no such file. */
-  get(path: string): string | undefined
-  /** Creates or replaces a file. */
-  set(path: string, text: string): void
-  delete(path: string): void
-  /** Paths of the files that exist. */
-  list(): readonly string[]
-}
-
-export class EditedFiles implements CityEdit {
-  readonly config: EffectiveConfig
+export class EditedFiles implements TextFiles {
   readonly #dir: string
   readonly #before: OwnFiles
   readonly #after = new Map<string, string | null>()
   readonly #disk = diskFiles()
 
-  constructor(dir: string, config: EffectiveConfig, before: OwnFiles) {
+  constructor(dir: string, before: OwnFiles) {
     this.#dir = dir
-    this.config = config
     this.#before = before
   }
 

@@ -12,6 +12,7 @@
  */
 
 import { join, relative, sep } from 'node:path'
+import type { Edit, Edited } from '../../../files/configuration.ts'
 import { type ConfigFiles, diskFiles, overlayFiles } from '../../../files/files.ts'
 import type { ConfigIssue } from '../../../files/issues.ts'
 import type { Clock } from '../../../kernel/clock.ts'
@@ -40,16 +41,7 @@ import {
 import { type CityWatch, watchCity } from '../load/watch.ts'
 import { stillInUse, summarize, toDetail } from './answers.ts'
 import { type ChangedNames, type ContentFacts, changedNames, contentFacts } from './changes.ts'
-import type {
-  CheckOutcome,
-  CityConfig,
-  ConfigChange,
-  ConfigError,
-  ConfigSource,
-  EditInput,
-  EditOutcome,
-  ReloadOutcome,
-} from './city-config.ts'
+import type { CheckOutcome, CityConfig, ConfigChange, ConfigError, ConfigSource, ReloadOutcome } from './city-config.ts'
 import { changing, EditedFiles } from './edited-files.ts'
 import { EditJournal } from './journal.ts'
 
@@ -180,7 +172,7 @@ export class ConfigService implements CityConfig {
 
   /** The text of one of them, also of a fragment that nothing includes; 422 for a path that is none. */
   readText(path: string): string | undefined {
-    return new EditedFiles(this.#deps.dir, this.current(), this.readFiles()).get(path)
+    return new EditedFiles(this.#deps.dir, this.readFiles()).get(path)
   }
 
   onChange(listener: (change: ConfigChange) => void): () => void {
@@ -199,7 +191,7 @@ export class ConfigService implements CityConfig {
 
   // --- Changing ----------------------------------------------------------------------------------------------------
 
-  edit<T>(input: EditInput<T>): Promise<EditOutcome<T>> {
+  edit<T>(input: Edit<EffectiveConfig, T>): Promise<Edited<EffectiveConfig, T>> {
     return this.#locked(() => this.#edit(input))
   }
 
@@ -220,18 +212,18 @@ export class ConfigService implements CityConfig {
     }
   }
 
-  async #edit<T>(input: EditInput<T>): Promise<EditOutcome<T>> {
+  async #edit<T>(input: Edit<EffectiveConfig, T>): Promise<Edited<EffectiveConfig, T>> {
     await this.#finishIntent()
     if (input.mends !== true) await this.#refuseForeignState()
     const good = this.#loaded()
-    const files = new EditedFiles(this.#deps.dir, good.config, this.readFiles())
+    const files = new EditedFiles(this.#deps.dir, this.readFiles())
     const etag = input.etag?.(good.config, files) ?? good.config.revision
     checkPrecondition(input.ifMatch, etag)
     const result = changing(() => input.change(files))
     const edits = files.edits()
     if (edits.length === 0) return this.#nothing(input, good, result)
     const candidate = this.#compose(files.overlay(), input.referrers)
-    const outcome: EditOutcome<T> = {
+    const outcome: Edited<EffectiveConfig, T> = {
       result,
       config: candidate.config,
       previous: good.config,
@@ -258,8 +250,8 @@ export class ConfigService implements CityConfig {
   }
 
   /** The answer of an edit that changes nothing is kept for its key like any other. */
-  async #nothing<T>(input: EditInput<T>, good: Good, result: T): Promise<EditOutcome<T>> {
-    const outcome: EditOutcome<T> = {
+  async #nothing<T>(input: Edit<EffectiveConfig, T>, good: Good, result: T): Promise<Edited<EffectiveConfig, T>> {
+    const outcome: Edited<EffectiveConfig, T> = {
       result,
       config: good.config,
       previous: good.config,
@@ -273,7 +265,7 @@ export class ConfigService implements CityConfig {
     return outcome
   }
 
-  #compose(overlay: ReadonlyMap<string, string | null>, referrers: EditInput<unknown>['referrers']): Good {
+  #compose(overlay: ReadonlyMap<string, string | null>, referrers: Edit<EffectiveConfig, unknown>['referrers']): Good {
     const { dir } = this.#deps
     const candidate = this.#load(hideEmptyAgents(dir, overlayFiles(diskFiles(), overlay)))
     const issues = candidate.ok ? this.#refuseRename(candidate.config) : candidate.issues

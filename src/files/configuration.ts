@@ -5,20 +5,24 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { PatchBody, PatchValue } from '../contract/base/merge-patch.ts'
 import { MASK } from '../contract/base/merge-patch.ts'
-import type { Reply } from './call.ts'
-import type { Tx } from './database.ts'
-import type { EventDraft } from './event-log.ts'
-import type { IdempotencyClaim } from './idempotency.ts'
-import { invalidField } from './problem.ts'
+import type { Reply } from '../kernel/call.ts'
+import type { Tx } from '../kernel/database.ts'
+import type { EventDraft } from '../kernel/event-log.ts'
+import type { IdempotencyClaim } from '../kernel/idempotency.ts'
+import { invalidField } from '../kernel/problem.ts'
+import type { ConfigIssue } from './issues.ts'
 
 export type PlainValue = string | number | boolean | readonly PlainValue[] | PlainTable
 export type PlainTable = { readonly [key: string]: PlainValue }
 
-/** The files of an edit, by relative path. */
+/** The city's own configuration files during an edit, by relative path: their text, with the changes of this edit. */
 export interface TextFiles {
+  /** Undefined where there is no such file. */
   get(path: string): string | undefined
+  /** Creates or replaces a file. */
   set(path: string, text: string): void
   delete(path: string): void
+  /** Paths of the files that exist. */
   list(): readonly string[]
 }
 
@@ -55,25 +59,36 @@ export interface Referrer {
 }
 
 export interface Edit<View, T> {
+  /** Value of `If-Match`: anything but `etag` of what is stored now answers 412. */
   readonly ifMatch?: string | undefined
-  /** Hash of what is edited; refuses what does not exist. The configuration's revision where absent. */
-  readonly etag?: (config: View) => string
+  /** Hash of the thing that is edited; the revision of the configuration where absent. May refuse what does not exist. */
+  readonly etag?: (config: View, files: TextFiles) => string
+  /** Who does it: `api` for a request. */
   readonly actor: string
+  /** Changes the files; refuses by throwing a Problem. Called once, with nothing in between. */
   readonly change: (files: TextFiles) => T
+  /** Events of the caller's family, in the transaction of the change; not called where nothing changed. */
   readonly events?: (outcome: Edited<View, T>) => readonly EventDraft[]
-  /** Named in a 409 where the result does not compose. */
+  /** Who names the thing that goes away: where they are why the result does not compose, the answer is 409 with them. */
   readonly referrers?: (config: View) => readonly Referrer[]
+  /** Idempotency-Key of the request, with the answer to keep for it; both or neither. */
   readonly claim?: IdempotencyClaim | undefined
   readonly reply?: (outcome: Edited<View, T>) => Reply
-  /** Rows that change with the files; not where no file changes. */
+  /** Rows that change with the files. Not run again after a crash: for what can be made good at the next start. */
   readonly alsoWrite?: (tx: Tx, outcome: Edited<View, T>) => void
+  /** Only check: everything but the writing. */
+  readonly dryRun?: boolean
+  /** Works on the files as they are on disk, also where those are refused: for an edit that makes them valid. */
+  readonly mends?: boolean
 }
 
 export interface Edited<View, T> {
   readonly result: T
+  /** The configuration with the change; of a dry run too. */
   readonly config: View
   readonly previous: View
   readonly changed: boolean
+  readonly warnings: readonly ConfigIssue[]
 }
 
 /** One city's configuration, as far as `View` shows it; its files change only through `edit`. */
