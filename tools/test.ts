@@ -1,9 +1,10 @@
 // What `npm test` runs: every `*.test.ts` under src and test, by node's own test runner, with one summary at the end.
 //
-// A plain `node --test` will not do. The crash tests kill servers, those of runtimes and of hostile agents flood the
-// machine: all of them take it for themselves, so they come last and one at a time; two invocations would print two summaries, and people and machines read only the last. And node
-// waits for ever for a file whose tests are over but which still holds a socket or a child: one leak would hang the
-// whole run. So every file is a run of its own, with a deadline, and all report into one reporter.
+// A plain `node --test` will not do. Crash tests kill servers, those of runtimes start many processes: of each kind one
+// file at a time runs beside the others. What measures how others fare beside hostile agents has the machine to itself,
+// at the end. Two invocations would print two summaries, and people and machines read only the last. And node waits for
+// ever for a file whose tests are over but which still holds a socket or a child: one leak would hang the whole run. So
+// every file is a run of its own, with a deadline, and all report into one reporter.
 //
 //   npm test                      everything
 //   npm test -- events cursor     the files whose path contains one of the words
@@ -17,7 +18,6 @@ import { run } from 'node:test'
 import { spec, type TestEvent } from 'node:test/reporters'
 import { parseArgs } from 'node:util'
 
-const AT_ONCE = 2
 const FILE_DEADLINE_MS = 600_000
 const SOAK_DEADLINE_MS = 3_600_000
 const SLOWEST = 30
@@ -33,8 +33,8 @@ if (flags.soak) process.env['SVC_SOAK'] = '1'
 process.env['NODE_COMPILE_CACHE'] ??= join(root, 'tools', 'toolchain', '.compiled')
 
 const isCrashTest = (file: string) => file.startsWith('test/crash/')
-const isHeavy = (file: string) =>
-  isCrashTest(file) || file.startsWith('test/runtimes/') || file.endsWith('/hostile.test.ts')
+const isRuntimeTest = (file: string) => file.startsWith('test/runtimes/')
+const isAlone = (file: string) => file.endsWith('/hostile.test.ts')
 const files = globSync(['src/**/*.test.ts', 'test/**/*.test.ts'], { cwd: root })
   .filter((file) => !flags.soak || isCrashTest(file))
   .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
@@ -57,10 +57,13 @@ report.pipe(process.stdout)
 const interrupted = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => interrupted.abort())
 
-const apart = files.filter(isHeavy)
-const together = files.filter((file) => !isHeavy(file))
-await Promise.all(Array.from({ length: AT_ONCE }, () => runInTurn(together)))
-await runInTurn(apart)
+const crashing = files.filter(isCrashTest)
+const runtimes = files.filter(isRuntimeTest)
+const alone = files.filter(isAlone)
+const others = files.filter((file) => !isCrashTest(file) && !isRuntimeTest(file) && !isAlone(file))
+// Tests wait more than they work: two cores have room for a third.
+await Promise.all([runInTurn(crashing, others), runInTurn(runtimes, others), runInTurn(others)])
+await runInTurn(alone)
 
 for (const event of closingLines()) events.write(event)
 events.end()
@@ -68,11 +71,11 @@ await finished(report)
 // Not by running out of work: a file cut off at its deadline may have left a child behind that holds our pipes.
 process.stdout.write('', () => process.exit(success ? 0 : 1))
 
-/** One lane: takes the next file from `queue` until it is empty. */
-async function runInTurn(queue: string[]) {
-  for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
-    for (const event of await runFile(file)) events.write(event)
-  }
+/** One lane: takes the next file from the first queue that has one until all are empty. */
+async function runInTurn(...queues: string[][]) {
+  for (const queue of queues)
+    for (let file = queue.shift(); file !== undefined; file = queue.shift())
+      for (const event of await runFile(file)) events.write(event)
 }
 
 /** The events of one file, together, so that two files at once do not mix their lines. */

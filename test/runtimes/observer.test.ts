@@ -136,7 +136,7 @@ suite('what an agent does is seen by its screen', { skip: withoutTmux }, () => {
     await agent.typeKeys('you', soon())
     await until('idle', () => observer.activity === 'idle')
     await tell('')
-    await printed(spec, 'heard you')
+    await printed(spec, 'heard you\r')
     assert.equal((await outputOf(spec)).split('heard').length, 3)
     observer.close()
   })
