@@ -98,6 +98,29 @@ async function run(options: Options) {
   return { perSecond: (latencies.length * 1e6) / (until - from), ...spread(latencies), bad, count: latencies.length }
 }
 
+/** The same with a connection for each request, and its opening in the time. */
+async function short(options: Options) {
+  const url = new URL(text(options, 'url'))
+  const request = requestBytes(url, 'GET', '')
+  const from = machineMicros() + number(options, 'warmMs') * 1000
+  const until = from + number(options, 'ms') * 1000
+  const latencies: number[] = []
+  let bad = 0
+  const work = async () => {
+    for (let now = machineMicros(); now < until; ) {
+      const sentAt = now
+      const connection = await Connection.open(url)
+      const ok = await connection.exchange(request)
+      connection.close()
+      now = machineMicros()
+      if (!ok) bad++
+      else if (sentAt >= from && now <= until) latencies.push(now - sentAt)
+    }
+  }
+  await Promise.all(Array.from({ length: number(options, 'connections') }, work))
+  return { perSecond: (latencies.length * 1e6) / (until - from), ...spread(latencies), bad }
+}
+
 /** POSTs events at a steady rate; each carries the moment it was sent, for the readers to compare with. */
 async function emit(options: Options) {
   const url = new URL(text(options, 'url'))
@@ -220,4 +243,4 @@ async function claims(options: Options) {
   return { perSecond: (latencies.length * 1e6) / (machineMicros() - began), ...spread(latencies), bad }
 }
 
-serveCommands({ ask, run, emit, burst, times, claims })
+serveCommands({ ask, run, short, emit, burst, times, claims })

@@ -74,6 +74,7 @@ test(
     const readiness = await running.api.get('/v0/readiness')
     assert.equal(at(readiness.body, 'callers'), 'owner')
     assert.ok((await emit(running.api, 'alpha', 'owner.here')) > 0)
+    assert.equal(running.server.stderr(), '')
   },
 )
 
