@@ -141,6 +141,31 @@ test('pages walk every request once, newest first, whatever is accepted meanwhil
   store.db.close()
 })
 
+test('a ledger says how new its newest is and how many it has, without a look at the disk while nothing changes', async () => {
+  using directory = temporaryDirectory()
+  const clock = new ManualClock()
+  const store = open(directory.path, clock)
+  assert.equal(store.requests.newestAt, 0)
+  await accept(store, 1)
+  const first = clock.now()
+  assert.equal(store.requests.newestAt, first)
+  assert.deepEqual([store.requests.count({}), store.requests.count({ status: 'succeeded' })], [1, 0])
+  clock.step(5)
+  await accept(store, 2)
+  await succeed(store, 1)
+  assert.equal(store.requests.newestAt, first + 5)
+  assert.deepEqual([store.requests.count({}), store.requests.count({ status: 'succeeded' })], [2, 1])
+  let asked = 0
+  const get = store.db.get.bind(store.db)
+  store.db.get = (...given) => {
+    asked++
+    return get(...given)
+  }
+  assert.deepEqual([store.requests.count({}), store.requests.count({ status: 'succeeded' })], [2, 1])
+  assert.equal(asked, 0)
+  store.db.close()
+})
+
 test('what ended a month ago is forgotten, what has not ended never', async () => {
   using directory = temporaryDirectory()
   const clock = new ManualClock()

@@ -37,6 +37,7 @@ const KEPT_MS = 30 * 86_400_000
 const KEPT_ROWS = 100_000
 /** Requests of a city that are still found after it was unregistered. */
 const MAX_KEPT_ON = 1_000
+const MAX_KNOWN_COUNTS = 16
 
 export interface AcceptedRequest {
   readonly id: string
@@ -78,12 +79,21 @@ export class RequestLedger {
   readonly #log: EventLog
   readonly #clock: Clock
   #pending: number
+  #newestAt: number
+  /** Sizes of filtered sets, until something changes. */
+  readonly #counts = new Map<string, number>()
 
   constructor(db: Database, log: EventLog, clock: Clock) {
     this.#db = db
     this.#log = log
     this.#clock = clock
     this.#pending = this.unfinished().length
+    this.#newestAt = this.#readNewestAt()
+  }
+
+  /** No request is newer: a list need not look into a ledger whose newest is older than its last item. */
+  get newestAt(): number {
+    return this.#newestAt
   }
 
   /** How many have not ended. */
@@ -105,11 +115,13 @@ export class RequestLedger {
     )
     tx.afterCommit(() => {
       this.#pending++
+      this.#changed()
     })
   }
 
   markRunning(tx: Tx, id: string): void {
     tx.run("UPDATE requests SET status = 'running' WHERE id = ? AND status = 'accepted'", id)
+    tx.afterCommit(() => this.#changed())
   }
 
   /** Ends a request with its terminal event; false, and nothing happens, where it has ended before. */
@@ -130,6 +142,7 @@ export class RequestLedger {
     this.#log.append(tx, event)
     tx.afterCommit(() => {
       this.#pending--
+      this.#changed()
     })
     return true
   }
@@ -160,8 +173,14 @@ export class RequestLedger {
   }
 
   count(filter: RequestFilter): number {
+    const key = JSON.stringify([filter.operation, filter.status, filter.city])
+    const known = this.#counts.get(key)
+    if (known !== undefined) return known
     const { where, values } = filterSql(filter)
-    return Number(this.#db.get(`SELECT count(*) AS n FROM requests WHERE ${where}`, ...values)?.n ?? 0)
+    const count = Number(this.#db.get(`SELECT count(*) AS n FROM requests WHERE ${where}`, ...values)?.n ?? 0)
+    if (this.#counts.size >= MAX_KNOWN_COUNTS) this.#counts.clear()
+    this.#counts.set(key, count)
+    return count
   }
 
   /** What has ended, as it is stored, newest first: for a ledger that outlives this one. */
@@ -180,11 +199,13 @@ export class RequestLedger {
       const values = columns.split(', ').map((column) => sqlValue(row[column]))
       tx.run(`INSERT OR IGNORE INTO requests (${columns}) VALUES (${values.map(() => '?').join(', ')})`, ...values)
     }
+    tx.afterCommit(() => this.#changed())
   }
 
   /** Gives back what was taken over: the ledger it came from is read again. */
   giveBack(tx: Tx, ended: readonly Row[]): void {
     for (const { id } of ended) tx.run('DELETE FROM requests WHERE id = ? AND finished_at IS NOT NULL', String(id))
+    tx.afterCommit(() => this.#changed())
   }
 
   /** True where `prune` would find something: cheap, and writes nothing. */
@@ -203,6 +224,16 @@ export class RequestLedger {
        (SELECT created_at, id FROM requests ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET ?)`,
       KEPT_ROWS,
     )
+    tx.afterCommit(() => this.#changed())
+  }
+
+  #changed(): void {
+    this.#counts.clear()
+    this.#newestAt = this.#readNewestAt()
+  }
+
+  #readNewestAt(): number {
+    return Number(this.#db.get('SELECT max(created_at) AS at FROM requests')?.at ?? 0)
   }
 }
 

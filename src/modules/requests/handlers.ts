@@ -30,17 +30,13 @@ export function createRequestHandlers({ ledgers }: { readonly ledgers: () => rea
       const after = query.cursor === undefined ? undefined : keyOf(query.cursor)
       const limit = query.limit || DEFAULT_LIMIT
       const failures: string[] = []
-      const found: RequestInfo[] = []
-      let total = 0
+      const readable: RequestLedger[] = []
       for (const { name, requests } of ledgers()) {
-        if (requests === undefined) {
-          failures.push(`${name}: its store cannot be read at the moment`)
-          continue
-        }
-        found.push(...requests.page(filter, after, limit + 1))
-        total += requests.count(filter)
+        if (requests === undefined) failures.push(`${name}: its store cannot be read at the moment`)
+        else readable.push(requests)
       }
-      found.sort(newestFirst)
+      const found = newestOf(readable, filter, after, limit + 1)
+      const total = readable.reduce((sum, requests) => sum + requests.count(filter), 0)
       const items = found.slice(0, limit)
       const last = items.at(-1)
       return ok({
@@ -62,6 +58,22 @@ export function createRequestHandlers({ ledgers }: { readonly ledgers: () => rea
       throw problem('request-not-found', `no such request: ${params.request_id}`)
     },
   })
+}
+
+/** The newest of all ledgers. Those that have nothing so new are not looked into: most cities have been quiet for long. */
+export function newestOf(
+  ledgers: readonly RequestLedger[],
+  filter: RequestFilter,
+  after: RequestKey | undefined,
+  limit: number,
+): RequestInfo[] {
+  let found: RequestInfo[] = []
+  for (const requests of [...ledgers].sort((a, b) => b.newestAt - a.newestAt)) {
+    const last = found[limit - 1]
+    if (last !== undefined && Date.parse(last.created_at) > requests.newestAt) break
+    found = [...found, ...requests.page(filter, after, limit)].sort(newestFirst).slice(0, limit)
+  }
+  return found
 }
 
 function newestFirst(a: RequestInfo, b: RequestInfo): number {
