@@ -171,84 +171,6 @@ export const getAgent = agent.get('get-agent', '', {
   description: 'Also an instance of one, by its own name while its session is open.',
 })
 
-export const replaceAgent = edit.put('replace-agent', '', {
-  summary: 'Replace the definition of an agent',
-  description: 'What the body does not name is no longer set. Written to the files of the city and applied at once.',
-  body: AgentDefinition,
-  emits: ['agent.updated', 'config.reloaded'],
-})
-
-export const patchAgent = edit.patch('patch-agent', '', {
-  summary: 'Change the definition of an agent',
-  description:
-    'JSON Merge Patch: `null` removes a field, an absent one stays. Written to the files of the city and applied at once.',
-  body: AgentPatchRequest,
-  emits: ['agent.updated', 'config.reloaded'],
-})
-
-export const deleteAgent = edit.delete('delete-agent', '', {
-  summary: 'Remove the definition of an agent',
-  description: 'Its sessions are closed.',
-  replies: { 200: DeletedAgent },
-  problems: ['still-referenced'],
-  emits: ['agent.deleted', 'session.closed', 'config.reloaded'],
-})
-
-export const suspendAgent = hold.post('suspend-agent', '/suspend', {
-  summary: 'Suspend an agent: its sessions finish and no new one starts',
-  emits: ['agent.suspended', 'config.reloaded'],
-})
-
-export const resumeAgent = hold.post('resume-agent', '/resume', {
-  summary: 'Let a suspended agent work again',
-  emits: ['agent.resumed', 'config.reloaded'],
-})
-
-export const getAgentOutput = output.get('get-agent-output', '', {
-  summary: 'Read what an agent said and did',
-  description: 'Of its session that runs, else of its last one.',
-  query: object({
-    limit: optional(
-      integer({ minimum: 0, maximum: 1000, default: 100, description: 'Entries of the page; 0 means the default.' }),
-    ),
-    before: optional(string({ maxLength: 256, description: 'Turns before this entry.' })),
-    after: optional(string({ maxLength: 256, description: 'Turns after this entry; not with `before`.' })),
-  }),
-  replies: { 200: AgentOutputResponse },
-  problems: ['transcript-cursor-invalidated'],
-})
-
-export const streamAgentOutput = output.get('stream-agent-output', '/stream', {
-  summary: 'Follow an agent',
-  description:
-    'Server-sent events: what there is, then what comes, over the sessions of the agent one after the other. With `SVC-Agent-Status: stopped` nothing runs and the transcript is replayed; the stream goes on when it starts.',
-  query: object({
-    after_cursor: optional(string({ maxLength: 2048, description: '`id:` of the last frame received.' })),
-  }),
-  headers: ['Last-Event-ID'],
-  replies: {},
-  replyHeaders: ['SVC-Agent-Status'],
-  frames: [
-    { event: 'turn', data: AgentOutputResponse, id: 'place in the transcript', description: 'Turns.' },
-    { event: 'activity', data: SessionActivityFrame, description: 'A turn began or ended.' },
-    {
-      event: 'pending',
-      data: PendingInteraction,
-      id: 'place in the transcript, and the question',
-      description: 'It waits for an answer. Who resumes behind it is told again, or that it no longer waits.',
-    },
-    {
-      event: 'pending_cleared',
-      data: SessionPendingClearedFrame,
-      id: 'place in the transcript',
-      description: 'It no longer waits.',
-    },
-    { event: 'ended', data: StreamEndedFrame, description: 'A session of it ended; the stream goes on.' },
-    HEARTBEAT,
-  ],
-  problems: ['invalid-cursor'],
-})
-
 const AgentPayload = component('AgentPayload', {
   agent: string({ description: 'Qualified name.' }),
   changed: array(string(), { description: 'Fields of its definition; empty where it came or went.' }),
@@ -267,8 +189,83 @@ export const AGENT_EVENT_TYPES = {
 export const agentOperations = [
   listAgents,
   createAgent,
-  ...qualified('agent', QualifiedName, [getAgent, replaceAgent, patchAgent, deleteAgent, suspendAgent, resumeAgent]),
+  ...qualified('agent', QualifiedName, [
+    getAgent,
+    edit.put('replace-agent', '', {
+      summary: 'Replace the definition of an agent',
+      description:
+        'What the body does not name is no longer set. Written to the files of the city and applied at once.',
+      body: AgentDefinition,
+      emits: ['agent.updated', 'config.reloaded'],
+    }),
+    edit.patch('patch-agent', '', {
+      summary: 'Change the definition of an agent',
+      description:
+        'JSON Merge Patch: `null` removes a field, an absent one stays. Written to the files of the city and applied at once.',
+      body: AgentPatchRequest,
+      emits: ['agent.updated', 'config.reloaded'],
+    }),
+    edit.delete('delete-agent', '', {
+      summary: 'Remove the definition of an agent',
+      description: 'Its sessions are closed.',
+      replies: { 200: DeletedAgent },
+      problems: ['still-referenced'],
+      emits: ['agent.deleted', 'session.closed', 'config.reloaded'],
+    }),
+    hold.post('suspend-agent', '/suspend', {
+      summary: 'Suspend an agent: its sessions finish and no new one starts',
+      emits: ['agent.suspended', 'config.reloaded'],
+    }),
+    hold.post('resume-agent', '/resume', {
+      summary: 'Let a suspended agent work again',
+      emits: ['agent.resumed', 'config.reloaded'],
+    }),
+  ]),
 ] as const
 
 /** What agents say; sessions answer these. */
-export const agentOutputOperations = qualified('agent', QualifiedName, [getAgentOutput, streamAgentOutput])
+export const agentOutputOperations = qualified('agent', QualifiedName, [
+  output.get('get-agent-output', '', {
+    summary: 'Read what an agent said and did',
+    description: 'Of its session that runs, else of its last one.',
+    query: object({
+      limit: optional(
+        integer({ minimum: 0, maximum: 1000, default: 100, description: 'Entries of the page; 0 means the default.' }),
+      ),
+      before: optional(string({ maxLength: 256, description: 'Turns before this entry.' })),
+      after: optional(string({ maxLength: 256, description: 'Turns after this entry; not with `before`.' })),
+    }),
+    replies: { 200: AgentOutputResponse },
+    problems: ['transcript-cursor-invalidated'],
+  }),
+  output.get('stream-agent-output', '/stream', {
+    summary: 'Follow an agent',
+    description:
+      'Server-sent events: what there is, then what comes, over the sessions of the agent one after the other. With `SVC-Agent-Status: stopped` nothing runs and the transcript is replayed; the stream goes on when it starts.',
+    query: object({
+      after_cursor: optional(string({ maxLength: 2048, description: '`id:` of the last frame received.' })),
+    }),
+    headers: ['Last-Event-ID'],
+    replies: {},
+    replyHeaders: ['SVC-Agent-Status'],
+    frames: [
+      { event: 'turn', data: AgentOutputResponse, id: 'place in the transcript', description: 'Turns.' },
+      { event: 'activity', data: SessionActivityFrame, description: 'A turn began or ended.' },
+      {
+        event: 'pending',
+        data: PendingInteraction,
+        id: 'place in the transcript, and the question',
+        description: 'It waits for an answer. Who resumes behind it is told again, or that it no longer waits.',
+      },
+      {
+        event: 'pending_cleared',
+        data: SessionPendingClearedFrame,
+        id: 'place in the transcript',
+        description: 'It no longer waits.',
+      },
+      { event: 'ended', data: StreamEndedFrame, description: 'A session of it ended; the stream goes on.' },
+      HEARTBEAT,
+    ],
+    problems: ['invalid-cursor'],
+  }),
+])

@@ -496,21 +496,6 @@ export const listReadyBeads = beads.get('list-ready-beads', '/ready', {
   problems: ['invalid-cursor', 'rig-not-found'],
 })
 
-export const queryBeads = beads.get('query-beads', '/query', {
-  summary: 'Query beads',
-  description:
-    'Beads that satisfy an expression such as `status=open AND priority<2 AND (label:ui OR "cache")`; newest first. Without a word about the status closed beads are left out unless `all`.',
-  query: object({
-    q: string({ minLength: 1, maxLength: 4_096, description: 'The expression.' }),
-    all: optional(boolean({ description: 'Closed beads too.' })),
-    ...BlockingQuery,
-    ...PageQuery,
-    ...OrderQuery,
-  }),
-  replies: { 200: ListBodyBead },
-  problems: ['invalid-cursor'],
-})
-
 export const listHook = beads.get('list-hook', '/hook', {
   summary: 'List what is on a hook',
   description:
@@ -529,16 +514,6 @@ export const claimHook = beads.post('claim-hook', '/hook/claim', {
   body: HookClaimRequest,
   replies: { 200: HookClaimResponse },
   emits: ['bead.claimed', 'bead.updated', 'bead.claim_rejected'],
-})
-
-export const createBeadBatch = beads.post('create-bead-batch', '/batch', {
-  summary: 'Create many beads and their edges',
-  description: 'All or nothing. Nodes name each other by key.',
-  body: BeadBatchRequest,
-  headers: ['Idempotency-Key'],
-  replies: { 201: BeadBatchResponse },
-  problems: ['rig-not-found', 'bead-not-found', 'dependency-cycle'],
-  emits: ['bead.created', 'bead.updated'],
 })
 
 export const importBeads = beads.post('import-beads', '/import', {
@@ -577,96 +552,11 @@ export const exportBeads = beads.get('export-beads', '/export', {
   problems: ['rig-not-found'],
 })
 
-export const getBeadGraph = beads.get('get-bead-graph', '/graph/{rootID}', {
-  summary: 'Get a graph of beads',
-  description: 'A root, what belongs to it (see `membership`), and the edges between them.',
-  replies: { 200: BeadGraphResponse },
-  problems: ['bead-not-found'],
-})
-
 export const getBead = bead.get('get-bead', '', {
   summary: 'Get a bead',
   description: 'The ETag is its `revision`, for `If-Match`.',
   replies: { 200: Bead },
   replyHeaders: ['ETag'],
-})
-
-export const patchBead = change.patch('patch-bead', '', {
-  summary: 'Change a bead',
-  description: 'JSON Merge Patch. `status` follows the same rules as closing and reopening.',
-  body: BeadPatchRequest,
-  problems: ['conflict-wrong-state', 'dependency-cycle'],
-  emits: ['bead.updated', 'bead.closed', 'bead.reopened'],
-})
-
-export const deleteBead = bead.delete('delete-bead', '', {
-  summary: 'Delete a bead',
-  description: 'For good, with its edges and comments. Refused while open beads, children or convoys refer to it.',
-  query: object({ cascade: optional(boolean({ description: 'Delete its children too, and drop edges to them.' })) }),
-  headers: ['If-Match'],
-  replies: { 200: DeletedBead },
-  problems: ['still-referenced'],
-  emits: ['bead.deleted', 'bead.updated'],
-})
-
-export const closeBead = change.post('close-bead', '/close', {
-  summary: 'Close a bead',
-  description: 'A bead that is closed stays as it is.',
-  body: BeadCloseRequest,
-  bodyOptional: true,
-  emits: ['bead.closed', 'bead.updated'],
-})
-
-export const reopenBead = change.post('reopen-bead', '/reopen', {
-  summary: 'Reopen a bead',
-  description: 'Open again and nobody’s; what depends on it is blocked again.',
-  problems: ['conflict-wrong-state'],
-  emits: ['bead.updated', 'bead.reopened'],
-})
-
-export const assignBead = change.post('assign-bead', '/assign', {
-  summary: 'Assign a bead',
-  description: 'Its status stays. With `expected_assignee` it is a hand-over, which fails where somebody else has it.',
-  body: BeadAssignRequest,
-  problems: ['conflict-assignee'],
-  emits: UPDATED,
-})
-
-export const routeBead = edit.post('route-bead', '/route', {
-  summary: 'Route a bead to an agent or pool',
-  description:
-    'Sets `svc.routed_to`, which `hook` looks at; `null` takes it away. A target that is not configured is a warning, no refusal.',
-  body: BeadRouteRequest,
-  replies: { 200: RoutedBead },
-  emits: UPDATED,
-})
-
-export const claimBead = edit.post('claim-bead', '/claim', {
-  summary: 'Claim a bead',
-  description:
-    'Takes it if nobody has it, for as long as the lease is renewed; for who has it already it renews the lease. Sessions that share a name, such as that of their pool, take nothing from each other.',
-  body: BeadClaimRequest,
-  replies: { 200: BeadClaimResponse },
-  problems: ['conflict-claimed', 'conflict-wrong-state'],
-  emits: ['bead.claimed', 'bead.updated', 'bead.claim_rejected'],
-})
-
-export const heartbeatBead = change.post('heartbeat-bead', '/heartbeat', {
-  summary: 'Renew the lease of a claim',
-  description: 'Changes nothing but `lease_expires_at`, and tells nobody.',
-  body: BeadHeartbeatRequest,
-  bodyOptional: true,
-  problems: ['conflict-claimed', 'conflict-wrong-state'],
-})
-
-export const releaseBead = edit.post('release-bead', '/release', {
-  summary: 'Give a claimed bead back',
-  description: 'It is open and unassigned again. With `assignee`, only if that one holds it.',
-  body: BeadReleaseRequest,
-  bodyOptional: true,
-  replies: { 200: BeadReleaseResponse },
-  problems: ['conflict-claimed', 'conflict-wrong-state'],
-  emits: ['bead.released', 'bead.updated'],
 })
 
 export const listBeadDeps = bead.get('list-bead-deps', '/deps', {
@@ -681,77 +571,152 @@ export const listBeadDeps = bead.get('list-bead-deps', '/deps', {
   replies: { 200: BeadDepsResponse },
 })
 
-export const addBeadDep = change.post('add-bead-dep', '/deps', {
-  summary: 'Add a dependency',
-  description:
-    'The bead depends on another. Between two beads there is one edge, whose type this replaces, and a `parent-child` edge beside it.',
-  body: BeadDepRequest,
-  problems: ['dependency-cycle'],
-  emits: UPDATED,
-})
-
-export const removeBeadDep = change.delete('remove-bead-dep', '/deps/{dependsOnId}', {
-  summary: 'Remove a dependency',
-  description: 'Of one type, or of all types. One that is not there is no failure.',
-  query: object({ type: optional(DepType) }),
-  emits: UPDATED,
-})
-
-export const addBeadLabel = change.put('add-bead-label', '/labels/{label}', {
-  summary: 'Put a label on a bead',
-  description: 'One that it has already is no change, and no event.',
-  emits: UPDATED,
-})
-
-export const removeBeadLabel = change.delete('remove-bead-label', '/labels/{label}', {
-  summary: 'Take a label off a bead',
-  description: 'One that it does not have is no change, and no event.',
-  emits: UPDATED,
-})
-
-export const listBeadComments = bead.get('list-bead-comments', '/comments', {
-  summary: 'List the comments of a bead',
-  description: 'Oldest first.',
-  query: object({ ...PageQuery }),
-  replies: { 200: listBody('ListBodyBeadComment', BeadComment) },
-  problems: ['invalid-cursor'],
-})
-
-export const addBeadComment = bead.post('add-bead-comment', '/comments', {
-  summary: 'Comment on a bead',
-  description: 'Emits `bead.updated` with `changed: ["comments"]`.',
-  body: BeadCommentRequest,
-  headers: ['Idempotency-Key'],
-  replies: { 201: BeadComment },
-  emits: UPDATED,
-})
-
 export const beadOperations = [
   listBeads,
   createBead,
   listReadyBeads,
-  queryBeads,
+  beads.get('query-beads', '/query', {
+    summary: 'Query beads',
+    description:
+      'Beads that satisfy an expression such as `status=open AND priority<2 AND (label:ui OR "cache")`; newest first. Without a word about the status closed beads are left out unless `all`.',
+    query: object({
+      q: string({ minLength: 1, maxLength: 4_096, description: 'The expression.' }),
+      all: optional(boolean({ description: 'Closed beads too.' })),
+      ...BlockingQuery,
+      ...PageQuery,
+      ...OrderQuery,
+    }),
+    replies: { 200: ListBodyBead },
+    problems: ['invalid-cursor'],
+  }),
   listHook,
   claimHook,
-  createBeadBatch,
+  beads.post('create-bead-batch', '/batch', {
+    summary: 'Create many beads and their edges',
+    description: 'All or nothing. Nodes name each other by key.',
+    body: BeadBatchRequest,
+    headers: ['Idempotency-Key'],
+    replies: { 201: BeadBatchResponse },
+    problems: ['rig-not-found', 'bead-not-found', 'dependency-cycle'],
+    emits: ['bead.created', 'bead.updated'],
+  }),
   importBeads,
   exportBeads,
-  getBeadGraph,
+  beads.get('get-bead-graph', '/graph/{rootID}', {
+    summary: 'Get a graph of beads',
+    description: 'A root, what belongs to it (see `membership`), and the edges between them.',
+    replies: { 200: BeadGraphResponse },
+    problems: ['bead-not-found'],
+  }),
   getBead,
-  patchBead,
-  deleteBead,
-  closeBead,
-  reopenBead,
-  assignBead,
-  routeBead,
-  claimBead,
-  heartbeatBead,
-  releaseBead,
+  change.patch('patch-bead', '', {
+    summary: 'Change a bead',
+    description: 'JSON Merge Patch. `status` follows the same rules as closing and reopening.',
+    body: BeadPatchRequest,
+    problems: ['conflict-wrong-state', 'dependency-cycle'],
+    emits: ['bead.updated', 'bead.closed', 'bead.reopened'],
+  }),
+  bead.delete('delete-bead', '', {
+    summary: 'Delete a bead',
+    description: 'For good, with its edges and comments. Refused while open beads, children or convoys refer to it.',
+    query: object({ cascade: optional(boolean({ description: 'Delete its children too, and drop edges to them.' })) }),
+    headers: ['If-Match'],
+    replies: { 200: DeletedBead },
+    problems: ['still-referenced'],
+    emits: ['bead.deleted', 'bead.updated'],
+  }),
+  change.post('close-bead', '/close', {
+    summary: 'Close a bead',
+    description: 'A bead that is closed stays as it is.',
+    body: BeadCloseRequest,
+    bodyOptional: true,
+    emits: ['bead.closed', 'bead.updated'],
+  }),
+  change.post('reopen-bead', '/reopen', {
+    summary: 'Reopen a bead',
+    description: 'Open again and nobody’s; what depends on it is blocked again.',
+    problems: ['conflict-wrong-state'],
+    emits: ['bead.updated', 'bead.reopened'],
+  }),
+  change.post('assign-bead', '/assign', {
+    summary: 'Assign a bead',
+    description:
+      'Its status stays. With `expected_assignee` it is a hand-over, which fails where somebody else has it.',
+    body: BeadAssignRequest,
+    problems: ['conflict-assignee'],
+    emits: UPDATED,
+  }),
+  edit.post('route-bead', '/route', {
+    summary: 'Route a bead to an agent or pool',
+    description:
+      'Sets `svc.routed_to`, which `hook` looks at; `null` takes it away. A target that is not configured is a warning, no refusal.',
+    body: BeadRouteRequest,
+    replies: { 200: RoutedBead },
+    emits: UPDATED,
+  }),
+  edit.post('claim-bead', '/claim', {
+    summary: 'Claim a bead',
+    description:
+      'Takes it if nobody has it, for as long as the lease is renewed; for who has it already it renews the lease. Sessions that share a name, such as that of their pool, take nothing from each other.',
+    body: BeadClaimRequest,
+    replies: { 200: BeadClaimResponse },
+    problems: ['conflict-claimed', 'conflict-wrong-state'],
+    emits: ['bead.claimed', 'bead.updated', 'bead.claim_rejected'],
+  }),
+  change.post('heartbeat-bead', '/heartbeat', {
+    summary: 'Renew the lease of a claim',
+    description: 'Changes nothing but `lease_expires_at`, and tells nobody.',
+    body: BeadHeartbeatRequest,
+    bodyOptional: true,
+    problems: ['conflict-claimed', 'conflict-wrong-state'],
+  }),
+  edit.post('release-bead', '/release', {
+    summary: 'Give a claimed bead back',
+    description: 'It is open and unassigned again. With `assignee`, only if that one holds it.',
+    body: BeadReleaseRequest,
+    bodyOptional: true,
+    replies: { 200: BeadReleaseResponse },
+    problems: ['conflict-claimed', 'conflict-wrong-state'],
+    emits: ['bead.released', 'bead.updated'],
+  }),
   listBeadDeps,
-  addBeadDep,
-  removeBeadDep,
-  addBeadLabel,
-  removeBeadLabel,
-  listBeadComments,
-  addBeadComment,
+  change.post('add-bead-dep', '/deps', {
+    summary: 'Add a dependency',
+    description:
+      'The bead depends on another. Between two beads there is one edge, whose type this replaces, and a `parent-child` edge beside it.',
+    body: BeadDepRequest,
+    problems: ['dependency-cycle'],
+    emits: UPDATED,
+  }),
+  change.delete('remove-bead-dep', '/deps/{dependsOnId}', {
+    summary: 'Remove a dependency',
+    description: 'Of one type, or of all types. One that is not there is no failure.',
+    query: object({ type: optional(DepType) }),
+    emits: UPDATED,
+  }),
+  change.put('add-bead-label', '/labels/{label}', {
+    summary: 'Put a label on a bead',
+    description: 'One that it has already is no change, and no event.',
+    emits: UPDATED,
+  }),
+  change.delete('remove-bead-label', '/labels/{label}', {
+    summary: 'Take a label off a bead',
+    description: 'One that it does not have is no change, and no event.',
+    emits: UPDATED,
+  }),
+  bead.get('list-bead-comments', '/comments', {
+    summary: 'List the comments of a bead',
+    description: 'Oldest first.',
+    query: object({ ...PageQuery }),
+    replies: { 200: listBody('ListBodyBeadComment', BeadComment) },
+    problems: ['invalid-cursor'],
+  }),
+  bead.post('add-bead-comment', '/comments', {
+    summary: 'Comment on a bead',
+    description: 'Emits `bead.updated` with `changed: ["comments"]`.',
+    body: BeadCommentRequest,
+    headers: ['Idempotency-Key'],
+    replies: { 201: BeadComment },
+    emits: UPDATED,
+  }),
 ] as const

@@ -263,12 +263,6 @@ export const getCityStatus = city.get('get-city-status', '/status', {
   replyHeaders: ['X-SVC-Index'],
 })
 
-export const getCityHealth = city.get('get-city-health', '/health', {
-  summary: 'Is the city alive',
-  description: 'How long it has run and whether its store takes writes; needs no provider.',
-  replies: { 200: CityHealth },
-})
-
 export const startCity = request.post('start-city', '/start', {
   summary: 'Start a city',
   description: 'Ends in `request.result.city.start` or `request.failed`; at once where it is running already.',
@@ -407,7 +401,11 @@ export const cityOperations = [
   getCity,
   patchCity,
   getCityStatus,
-  getCityHealth,
+  city.get('get-city-health', '/health', {
+    summary: 'Is the city alive',
+    description: 'How long it has run and whether its store takes writes; needs no provider.',
+    replies: { 200: CityHealth },
+  }),
   startCity,
   stopCity,
   restartCity,

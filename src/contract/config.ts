@@ -246,93 +246,12 @@ const config = family(
 /** What shows how far the log of the city is. */
 const seen = config.with({ replyHeaders: ['X-SVC-Index'] })
 
-export const getConfig = seen.get('get-config', '/config', {
-  summary: 'Configuration in force',
-  description:
-    'What the city runs on; `last_error` tells where the files on disk are not that. `view=raw` shows what each file says by itself.',
-  query: object({ view: optional(choice(['effective', 'raw'], { description: '`effective` where absent.' })) }),
-  replies: { 200: union([EffectiveConfigBody, RawConfigBody]) },
-  replyHeaders: ['ETag'],
-})
-
-export const explainConfig = seen.get('explain-config', '/config/explain', {
-  summary: 'Where every value comes from',
-  description: 'By field: value, file, line, layer. With a filter only what it names.',
-  query: object({
-    agent: optional(string({ minLength: 1, description: 'Identity of an agent.' })),
-    rig: optional(string({ minLength: 1, description: 'Of this rig.' })),
-    provider: optional(string({ minLength: 1, description: 'Of this provider.' })),
-  }),
-  replies: { 200: ConfigExplanation },
-  replyHeaders: ['ETag'],
-  problems: ['config-item-not-found'],
-})
-
-export const validateConfig = seen.get('validate-config', '/config/validate', {
-  summary: 'Check the files on disk',
-  description: 'Reads them again; changes nothing, also not what is in force.',
-  replies: { 200: ConfigCheckResult },
-})
-
-export const checkConfig = seen.post('check-config', '/config/validate', {
-  summary: 'Check given files',
-  description: 'The files on disk with those of the body in their place. Writes nothing.',
-  body: ConfigCheckRequest,
-  replies: { 200: ConfigCheckResult },
-})
-
-export const reloadConfig = config.post('reload-config', '/config/reload', {
-  summary: 'Load the files on disk',
-  description:
-    'Ends in `request.result.config.reload`, or in `request.failed` with `config_invalid` where the files are not valid.',
-  body: ConfigReloadRequest,
-  bodyOptional: true,
-  headers: ['Idempotency-Key'],
-  replies: { 202: AsyncAcceptedResponse },
-  accepts: 'config.reload',
-  emits: ['config.reloaded', 'config.rejected'],
-})
-
-export const getConfigDefaults = config.get('get-config-defaults', '/config/defaults', {
-  summary: 'The configuration of a city whose files say nothing',
-  description: 'Derived prefix, built-in providers, default settings; no agents and rigs.',
-  replies: { 200: EffectiveConfigBody },
-})
-
-export const listConfigFiles = seen.get('list-config-files', '/config/files', {
-  summary: "List the city's own configuration files",
-  description:
-    'By path: `city.toml`, `pack.toml`, `packs.lock`, `.svc/site.toml`, fragments, `agents/<name>/agent.toml`.',
-  replies: { 200: listBody('ListBodyConfigFileInfo', ConfigFileInfo) },
-  replyHeaders: ['ETag'],
-})
-
 export const getConfigFile = seen.get('get-config-file', '/config/files/{path}', {
   summary: 'Read a configuration file',
   description: 'As it stands on disk, byte for byte, nothing masked.',
   replies: { 200: ConfigFile },
   replyHeaders: ['ETag'],
   problems: ['config-file-not-found', 'conflict-config'],
-})
-
-export const putConfigFile = seen.put('put-config-file', '/config/files/{path}', {
-  summary: 'Create or replace a configuration file',
-  description:
-    'The whole configuration is checked with it before anything is written: 422 names every issue. It is in force when the answer comes. Answers 201 for a new file; with `If-Match` 412 for one that is not there. While the files on disk are not valid, or not loaded yet, every edit answers 409, but this one with the `If-Match` of the file as it is on disk: so it can be mended.',
-  query: object({ dry_run: optional(boolean({ description: 'Only check.' })) }),
-  body: component('ConfigFilePutRequest', { text: FileText }),
-  headers: ['If-Match'],
-  replies: { 200: ConfigFilePutResult, 201: ConfigFilePutResult },
-  replyHeaders: ['ETag'],
-  problems: ['conflict-config', 'invalid-config'],
-  emits: ['config.reloaded'],
-})
-
-export const getAgentPrompt = seen.get('get-agent-prompt', '/agents/{agent}/prompt', {
-  summary: "Preview an agent's prompt",
-  description: 'Rendered as the next session would get it.',
-  replies: { 200: AgentPrompt },
-  problems: ['agent-not-found', 'invalid-config'],
 })
 
 const CONFIG_SOURCES = ['start', 'watch', 'api', 'reload'] as const
@@ -396,14 +315,79 @@ export const CONFIG_EVENT_TYPES = {
 } as const satisfies EventTypes
 
 export const configOperations = [
-  getConfig,
-  explainConfig,
-  validateConfig,
-  checkConfig,
-  reloadConfig,
-  getConfigDefaults,
-  listConfigFiles,
+  seen.get('get-config', '/config', {
+    summary: 'Configuration in force',
+    description:
+      'What the city runs on; `last_error` tells where the files on disk are not that. `view=raw` shows what each file says by itself.',
+    query: object({ view: optional(choice(['effective', 'raw'], { description: '`effective` where absent.' })) }),
+    replies: { 200: union([EffectiveConfigBody, RawConfigBody]) },
+    replyHeaders: ['ETag'],
+  }),
+  seen.get('explain-config', '/config/explain', {
+    summary: 'Where every value comes from',
+    description: 'By field: value, file, line, layer. With a filter only what it names.',
+    query: object({
+      agent: optional(string({ minLength: 1, description: 'Identity of an agent.' })),
+      rig: optional(string({ minLength: 1, description: 'Of this rig.' })),
+      provider: optional(string({ minLength: 1, description: 'Of this provider.' })),
+    }),
+    replies: { 200: ConfigExplanation },
+    replyHeaders: ['ETag'],
+    problems: ['config-item-not-found'],
+  }),
+  seen.get('validate-config', '/config/validate', {
+    summary: 'Check the files on disk',
+    description: 'Reads them again; changes nothing, also not what is in force.',
+    replies: { 200: ConfigCheckResult },
+  }),
+  seen.post('check-config', '/config/validate', {
+    summary: 'Check given files',
+    description: 'The files on disk with those of the body in their place. Writes nothing.',
+    body: ConfigCheckRequest,
+    replies: { 200: ConfigCheckResult },
+  }),
+  config.post('reload-config', '/config/reload', {
+    summary: 'Load the files on disk',
+    description:
+      'Ends in `request.result.config.reload`, or in `request.failed` with `config_invalid` where the files are not valid.',
+    body: ConfigReloadRequest,
+    bodyOptional: true,
+    headers: ['Idempotency-Key'],
+    replies: { 202: AsyncAcceptedResponse },
+    accepts: 'config.reload',
+    emits: ['config.reloaded', 'config.rejected'],
+  }),
+  config.get('get-config-defaults', '/config/defaults', {
+    summary: 'The configuration of a city whose files say nothing',
+    description: 'Derived prefix, built-in providers, default settings; no agents and rigs.',
+    replies: { 200: EffectiveConfigBody },
+  }),
+  seen.get('list-config-files', '/config/files', {
+    summary: "List the city's own configuration files",
+    description:
+      'By path: `city.toml`, `pack.toml`, `packs.lock`, `.svc/site.toml`, fragments, `agents/<name>/agent.toml`.',
+    replies: { 200: listBody('ListBodyConfigFileInfo', ConfigFileInfo) },
+    replyHeaders: ['ETag'],
+  }),
   getConfigFile,
-  putConfigFile,
-  ...qualified('agent', QualifiedName, [getAgentPrompt]),
+  seen.put('put-config-file', '/config/files/{path}', {
+    summary: 'Create or replace a configuration file',
+    description:
+      'The whole configuration is checked with it before anything is written: 422 names every issue. It is in force when the answer comes. Answers 201 for a new file; with `If-Match` 412 for one that is not there. While the files on disk are not valid, or not loaded yet, every edit answers 409, but this one with the `If-Match` of the file as it is on disk: so it can be mended.',
+    query: object({ dry_run: optional(boolean({ description: 'Only check.' })) }),
+    body: component('ConfigFilePutRequest', { text: FileText }),
+    headers: ['If-Match'],
+    replies: { 200: ConfigFilePutResult, 201: ConfigFilePutResult },
+    replyHeaders: ['ETag'],
+    problems: ['conflict-config', 'invalid-config'],
+    emits: ['config.reloaded'],
+  }),
+  ...qualified('agent', QualifiedName, [
+    seen.get('get-agent-prompt', '/agents/{agent}/prompt', {
+      summary: "Preview an agent's prompt",
+      description: 'Rendered as the next session would get it.',
+      replies: { 200: AgentPrompt },
+      problems: ['agent-not-found', 'invalid-config'],
+    }),
+  ]),
 ] as const

@@ -231,51 +231,10 @@ export const getConvoy = convoy.get('get-convoy', '', {
   problems: ['invalid-cursor'],
 })
 
-export const patchConvoy = change.patch('patch-convoy', '', {
-  summary: 'Change a convoy',
-  description: 'JSON Merge Patch: `null` removes a field, an absent one stays.',
-  body: ConvoyPatchRequest,
-  emits: ['bead.updated'],
-})
-
-export const deleteConvoy = convoy.delete('delete-convoy', '', {
-  summary: 'Delete a convoy',
-  description: 'Only the convoy: its members stay. Refused with their names while others depend on it or track it.',
-  headers: ['If-Match'],
-  replies: { 200: DeletedConvoy },
-  problems: ['still-referenced'],
-  emits: ['bead.deleted'],
-})
-
 export const checkConvoy = convoy.get('check-convoy', '/check', {
   summary: 'Tell whether a convoy is complete',
   description: 'Says so and changes nothing; `POST /convoys/check` closes those that are.',
   replies: { 200: ConvoyCheck },
-})
-
-export const addToConvoy = change.post('add-to-convoy', '/add', {
-  summary: 'Add members to a convoy',
-  description: 'All of them or none. One that is a member already is no failure.',
-  body: ConvoyItemsRequest,
-  problems: ['bead-not-found', 'conflict-wrong-state'],
-  emits: ['bead.updated', 'convoy.updated'],
-})
-
-export const removeFromConvoy = change.post('remove-from-convoy', '/remove', {
-  summary: 'Remove members from a convoy',
-  description:
-    'All of them or none; a child of the convoy is its child no more. Without its last open member the convoy is complete, and closes.',
-  body: ConvoyItemsRequest,
-  problems: ['bead-not-found'],
-  emits: ['bead.updated', 'convoy.updated', ...CLOSES],
-})
-
-export const closeConvoy = change.post('close-convoy', '/close', {
-  summary: 'Close a convoy',
-  description: 'Whatever the state of its members, which it leaves alone. Closed already: nothing happens.',
-  body: ConvoyCloseRequest,
-  bodyOptional: true,
-  emits: CLOSES,
 })
 
 export const landConvoy = convoy.post('land-convoy', '/land', {
@@ -296,11 +255,42 @@ export const convoyOperations = [
   listStranded,
   checkConvoys,
   getConvoy,
-  patchConvoy,
-  deleteConvoy,
+  change.patch('patch-convoy', '', {
+    summary: 'Change a convoy',
+    description: 'JSON Merge Patch: `null` removes a field, an absent one stays.',
+    body: ConvoyPatchRequest,
+    emits: ['bead.updated'],
+  }),
+  convoy.delete('delete-convoy', '', {
+    summary: 'Delete a convoy',
+    description: 'Only the convoy: its members stay. Refused with their names while others depend on it or track it.',
+    headers: ['If-Match'],
+    replies: { 200: DeletedConvoy },
+    problems: ['still-referenced'],
+    emits: ['bead.deleted'],
+  }),
   checkConvoy,
-  addToConvoy,
-  removeFromConvoy,
-  closeConvoy,
+  change.post('add-to-convoy', '/add', {
+    summary: 'Add members to a convoy',
+    description: 'All of them or none. One that is a member already is no failure.',
+    body: ConvoyItemsRequest,
+    problems: ['bead-not-found', 'conflict-wrong-state'],
+    emits: ['bead.updated', 'convoy.updated'],
+  }),
+  change.post('remove-from-convoy', '/remove', {
+    summary: 'Remove members from a convoy',
+    description:
+      'All of them or none; a child of the convoy is its child no more. Without its last open member the convoy is complete, and closes.',
+    body: ConvoyItemsRequest,
+    problems: ['bead-not-found'],
+    emits: ['bead.updated', 'convoy.updated', ...CLOSES],
+  }),
+  change.post('close-convoy', '/close', {
+    summary: 'Close a convoy',
+    description: 'Whatever the state of its members, which it leaves alone. Closed already: nothing happens.',
+    body: ConvoyCloseRequest,
+    bodyOptional: true,
+    emits: CLOSES,
+  }),
   landConvoy,
 ] as const

@@ -11,32 +11,29 @@ const documents = family(
   {},
 )
 
-export const getOpenapi = documents.get('get-openapi', '/openapi.json', {
-  summary: 'This contract: OpenAPI 3.1',
-  description: 'As the server that answers speaks it.',
-  replies: { 200: JsonObject },
-})
-
-export const getEventSchema = documents.get('get-event-schema', '/events.json', {
-  summary: 'JSON Schema of one line of `svcctl events`',
-  description: 'References into `/openapi.json`, its sibling.',
-  replies: { 200: JsonObject },
-})
-
-export const getDocs = documents.get('get-docs', '/docs', {
-  summary: 'This contract as a page for people',
-  description: 'Swagger UI, made from `/openapi.json`.',
-  replies: { 200: string() },
-  mediaType: 'text/html',
-})
-
-export const getDocsAsset = documents.get('get-docs-asset', '/docs/{asset}', {
-  summary: 'A file that the page needs',
-  description: 'Served from the package; nothing is fetched from elsewhere.',
-  replies: { 200: string() },
-  // Scripts and a style sheet, each with a type of its own.
-  mediaType: '*/*',
-  problems: ['route-not-found'],
-})
-
-export const documentOperations = [getOpenapi, getEventSchema, getDocs, getDocsAsset] as const
+export const documentOperations = [
+  documents.get('get-openapi', '/openapi.json', {
+    summary: 'This contract: OpenAPI 3.1',
+    description: 'As the server that answers speaks it.',
+    replies: { 200: JsonObject },
+  }),
+  documents.get('get-event-schema', '/events.json', {
+    summary: 'JSON Schema of one line of `svcctl events`',
+    description: 'References into `/openapi.json`, its sibling.',
+    replies: { 200: JsonObject },
+  }),
+  documents.get('get-docs', '/docs', {
+    summary: 'This contract as a page for people',
+    description: 'Swagger UI, made from `/openapi.json`.',
+    replies: { 200: string() },
+    mediaType: 'text/html',
+  }),
+  documents.get('get-docs-asset', '/docs/{asset}', {
+    summary: 'A file that the page needs',
+    description: 'Served from the package; nothing is fetched from elsewhere.',
+    replies: { 200: string() },
+    // Scripts and a style sheet, each with a type of its own.
+    mediaType: '*/*',
+    problems: ['route-not-found'],
+  }),
+] as const

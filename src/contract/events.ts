@@ -190,28 +190,6 @@ export const listEvents = events.get('list-events', '/events', {
   problems: ['invalid-cursor', 'cursor-expired', 'unavailable'],
 })
 
-export const streamEvents = events.get('stream-events', '/events/stream', {
-  summary: 'Stream events of all cities',
-  description:
-    'Server-sent events. Without a cursor the stream starts at the head; `0` replays everything retained. Cities that come later are included.',
-  query: object({
-    ...FilterQuery,
-    after_cursor: optional(string({ description: 'Composite cursor: `event_cursor` or a frame’s `id:`.' })),
-  }),
-  headers: ['Last-Event-ID'],
-  replies: {},
-  frames: [
-    {
-      event: 'tagged_event',
-      data: TaggedEventStreamEnvelope,
-      id: 'composite cursor after this event',
-      description: 'One event.',
-    },
-    HEARTBEAT,
-  ],
-  problems: ['invalid-cursor', 'cursor-expired', 'no-event-providers', 'unavailable'],
-})
-
 export const listCityEvents = cityEvents.get('list-city-events', '', {
   summary: "List a city's events",
   description: 'Newest first.',
@@ -233,17 +211,44 @@ export const emitEvent = cityEvents.post('emit-event', '', {
   replies: { 201: EventEmitOutputBody },
 })
 
-export const streamCityEvents = cityEvents.get('stream-city-events', '/stream', {
-  summary: "Stream a city's events",
-  description: 'Server-sent events. Ends when the city stops running, after everything in its log was sent.',
-  query: object({
-    ...FilterQuery,
-    after_seq: optional(string({ description: 'Sequence number; `0` replays everything retained.' })),
+export const eventOperations = [
+  listEvents,
+  events.get('stream-events', '/events/stream', {
+    summary: 'Stream events of all cities',
+    description:
+      'Server-sent events. Without a cursor the stream starts at the head; `0` replays everything retained. Cities that come later are included.',
+    query: object({
+      ...FilterQuery,
+      after_cursor: optional(string({ description: 'Composite cursor: `event_cursor` or a frame’s `id:`.' })),
+    }),
+    headers: ['Last-Event-ID'],
+    replies: {},
+    frames: [
+      {
+        event: 'tagged_event',
+        data: TaggedEventStreamEnvelope,
+        id: 'composite cursor after this event',
+        description: 'One event.',
+      },
+      HEARTBEAT,
+    ],
+    problems: ['invalid-cursor', 'cursor-expired', 'no-event-providers', 'unavailable'],
   }),
-  headers: ['Last-Event-ID'],
-  replies: {},
-  frames: [{ event: 'event', data: EventStreamEnvelope, id: 'sequence number', description: 'One event.' }, HEARTBEAT],
-  problems: ['invalid-cursor', 'cursor-expired'],
-})
-
-export const eventOperations = [listEvents, streamEvents, listCityEvents, emitEvent, streamCityEvents] as const
+  listCityEvents,
+  emitEvent,
+  cityEvents.get('stream-city-events', '/stream', {
+    summary: "Stream a city's events",
+    description: 'Server-sent events. Ends when the city stops running, after everything in its log was sent.',
+    query: object({
+      ...FilterQuery,
+      after_seq: optional(string({ description: 'Sequence number; `0` replays everything retained.' })),
+    }),
+    headers: ['Last-Event-ID'],
+    replies: {},
+    frames: [
+      { event: 'event', data: EventStreamEnvelope, id: 'sequence number', description: 'One event.' },
+      HEARTBEAT,
+    ],
+    problems: ['invalid-cursor', 'cursor-expired'],
+  }),
+] as const

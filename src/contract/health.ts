@@ -136,15 +136,6 @@ export const getCityReadiness = readiness.get('get-city-readiness', '/v0/city/{c
   description: 'The same items and parameters; 404 while the city does not run.',
 })
 
-export const getCityProviderReadiness = providerReadiness.get(
-  'get-city-provider-readiness',
-  '/v0/city/{cityName}/provider-readiness',
-  {
-    summary: 'As /v0/provider-readiness, for a running city',
-    description: 'The same items and parameters; 404 while the city does not run.',
-  },
-)
-
 export const getMetrics = health.get('get-metrics', '/metrics', {
   summary: 'Metrics in Prometheus text format',
   description:
@@ -158,6 +149,9 @@ export const healthOperations = [
   getReadiness,
   getProviderReadiness,
   getCityReadiness,
-  getCityProviderReadiness,
+  providerReadiness.get('get-city-provider-readiness', '/v0/city/{cityName}/provider-readiness', {
+    summary: 'As /v0/provider-readiness, for a running city',
+    description: 'The same items and parameters; 404 while the city does not run.',
+  }),
   getMetrics,
 ] as const

@@ -164,64 +164,6 @@ const pack = packs.at('/{name}', {
   problems: ['pack-not-found', 'ambiguous-pack'],
 })
 
-export const listPacks = packs.get('list-packs', '', {
-  summary: 'List the imports of a city',
-  description: 'What the files of the city and its rigs import themselves, by name; not what packs import in turn.',
-  replies: { 200: listBody('ListBodyPack', Pack) },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-})
-
-export const getPack = pack.get('get-pack', '', {
-  summary: 'Get an import',
-  description: 'As it is in the list: what it is imported from, and whether what is installed fits the lock file.',
-  replies: { 200: Pack },
-  replyHeaders: ['X-SVC-Index', 'ETag'],
-})
-
-export const addPack = request.post('add-pack', '', {
-  summary: 'Import a pack',
-  description:
-    'Resolves and fetches the pack and all that it imports, then changes the files of the city at once or not at all. Ends in `request.result.pack.add` or `request.failed` on the city’s stream.',
-  body: PackAddRequest,
-  problems: ['pack-exists'],
-  accepts: 'pack.add',
-  emits: ['pack.added', 'config.reloaded'],
-})
-
-export const removePack = pack.delete('remove-pack', '', {
-  summary: 'Remove an import',
-  description:
-    'Refused while something in the files of the city names what it brings. Of two files with the same import only the stronger one’s goes.',
-  headers: ['If-Match'],
-  replies: { 200: DeletedPack },
-  problems: ['still-referenced', 'conflict-config', 'invalid-config'],
-  emits: ['pack.removed', 'config.reloaded'],
-})
-
-export const installPacks = request.post('install-packs', '/install', {
-  summary: 'Install what is imported',
-  description:
-    'Pins what is not pinned, fetches what is missing or changed, and writes the lock. Pins that fit stay. Also repairs a configuration that is refused for packs that are not there.',
-  accepts: 'pack.install',
-  emits: ['config.reloaded'],
-})
-
-export const upgradePacks = request.post('upgrade-packs', '/upgrade', {
-  summary: 'Choose versions anew',
-  description: 'Within the constraints, for all packs from git or for those that are named.',
-  body: PackUpgradeRequest,
-  bodyOptional: true,
-  problems: ['pack-not-found'],
-  accepts: 'pack.upgrade',
-  emits: ['pack.upgraded', 'config.reloaded'],
-})
-
-export const checkPacks = packs.post('check-packs', '/check', {
-  summary: 'Compare imports, lock and cache',
-  description: 'Changes nothing and uses no network.',
-  replies: { 200: PackCheckResult },
-})
-
 const packFields = {
   name: string({ description: 'Binding; from the outermost inwards, joined by dots.' }),
   scope: string({ description: '`city`, `rig:<name>` or `default-rig`.' }),
@@ -298,4 +240,56 @@ export const PACK_EVENT_TYPES = {
   },
 } as const satisfies EventTypes
 
-export const packOperations = [listPacks, getPack, addPack, removePack, installPacks, upgradePacks, checkPacks] as const
+export const packOperations = [
+  packs.get('list-packs', '', {
+    summary: 'List the imports of a city',
+    description: 'What the files of the city and its rigs import themselves, by name; not what packs import in turn.',
+    replies: { 200: listBody('ListBodyPack', Pack) },
+    replyHeaders: ['X-SVC-Index', 'ETag'],
+  }),
+  pack.get('get-pack', '', {
+    summary: 'Get an import',
+    description: 'As it is in the list: what it is imported from, and whether what is installed fits the lock file.',
+    replies: { 200: Pack },
+    replyHeaders: ['X-SVC-Index', 'ETag'],
+  }),
+  request.post('add-pack', '', {
+    summary: 'Import a pack',
+    description:
+      'Resolves and fetches the pack and all that it imports, then changes the files of the city at once or not at all. Ends in `request.result.pack.add` or `request.failed` on the city’s stream.',
+    body: PackAddRequest,
+    problems: ['pack-exists'],
+    accepts: 'pack.add',
+    emits: ['pack.added', 'config.reloaded'],
+  }),
+  pack.delete('remove-pack', '', {
+    summary: 'Remove an import',
+    description:
+      'Refused while something in the files of the city names what it brings. Of two files with the same import only the stronger one’s goes.',
+    headers: ['If-Match'],
+    replies: { 200: DeletedPack },
+    problems: ['still-referenced', 'conflict-config', 'invalid-config'],
+    emits: ['pack.removed', 'config.reloaded'],
+  }),
+  request.post('install-packs', '/install', {
+    summary: 'Install what is imported',
+    description:
+      'Pins what is not pinned, fetches what is missing or changed, and writes the lock. Pins that fit stay. Also repairs a configuration that is refused for packs that are not there.',
+    accepts: 'pack.install',
+    emits: ['config.reloaded'],
+  }),
+  request.post('upgrade-packs', '/upgrade', {
+    summary: 'Choose versions anew',
+    description: 'Within the constraints, for all packs from git or for those that are named.',
+    body: PackUpgradeRequest,
+    bodyOptional: true,
+    problems: ['pack-not-found'],
+    accepts: 'pack.upgrade',
+    emits: ['pack.upgraded', 'config.reloaded'],
+  }),
+  packs.post('check-packs', '/check', {
+    summary: 'Compare imports, lock and cache',
+    description: 'Changes nothing and uses no network.',
+    replies: { 200: PackCheckResult },
+  }),
+] as const

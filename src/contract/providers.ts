@@ -178,18 +178,16 @@ export const patchProvider = change.patch('patch-provider', '', {
   problems: ['invalid-config'],
 })
 
-export const deleteProvider = change.delete('delete-provider', '', {
-  summary: 'Remove a declared provider',
-  description: 'Refused while an agent, a session or another provider refers to it; what is built in stays.',
-  replies: { 200: DeletedProvider },
-  problems: ['still-referenced'],
-})
-
 export const providerOperations = [
   listProviders,
   listPublicProviders,
   createProvider,
   getProvider,
   patchProvider,
-  deleteProvider,
+  change.delete('delete-provider', '', {
+    summary: 'Remove a declared provider',
+    description: 'Refused while an agent, a session or another provider refers to it; what is built in stays.',
+    replies: { 200: DeletedProvider },
+    problems: ['still-referenced'],
+  }),
 ] as const

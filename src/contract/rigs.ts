@@ -131,18 +131,6 @@ export const listRigs = rigs.get('list-rigs', '', {
   replies: { 200: listBody('ListBodyRigInfo', RigInfo) },
 })
 
-export const createRig = rigs.post('create-rig', '', {
-  summary: 'Add a rig',
-  description:
-    'Adds `[[rigs]]` with the imports of `[defaults.rig.imports]`. With `git_url` the repository is cloned first: 202, then exactly one of `request.result.rig.create` and `request.failed` in the log of the city.',
-  body: RigCreateRequest,
-  headers: ['Idempotency-Key', 'If-Match'],
-  replies: { 201: RigInfo, 202: AsyncAcceptedResponse },
-  problems: ['name-taken', 'operation-in-progress', 'conflict-config', 'invalid-config'],
-  accepts: 'rig.create',
-  emits: ['rig.created', 'config.reloaded', 'rig.provision.progress'],
-})
-
 export const getRig = rig.get('get-rig', '', {
   summary: 'Get a rig',
   description: 'Its definition, patches included, and facts about its directory with `observed_at`.',
@@ -158,31 +146,6 @@ export const patchRig = change.patch('patch-rig', '', {
   replies: { 200: RigInfo },
   problems: ['conflict-config', 'invalid-config'],
   emits: ['rig.updated', 'rig.suspended', 'rig.resumed', 'config.reloaded'],
-})
-
-export const deleteRig = change.delete('delete-rig', '', {
-  summary: 'Remove a rig',
-  description:
-    'Its directory stays, and so do its beads. Refused with their names while agents, patches or others refer to it, or beads of it are not closed.',
-  query: object({
-    cascade: optional(
-      boolean({
-        description: 'Remove what refers to it too: its agents, patches, named sessions and overrides of orders.',
-      }),
-    ),
-  }),
-  replies: { 200: DeletedRig },
-  problems: ['still-referenced', 'conflict-config', 'invalid-config'],
-  emits: ['rig.deleted', 'config.reloaded'],
-})
-
-export const actOnRig = change.post('act-on-rig', '/{action}', {
-  summary: 'Suspend, resume or restart a rig',
-  description:
-    '`suspend` and `resume` override what the files say, until the other one or until `PATCH` with `suspended: null`. `restart` ends the sessions of its agents, which start again. Answers the rig; 504 names the sessions that could not be ended.',
-  replies: { 200: RigInfo },
-  problems: ['gateway-timeout'],
-  emits: ['rig.suspended', 'rig.resumed'],
 })
 
 export const RigPayload = component('RigPayload', {
@@ -227,4 +190,42 @@ export const RIG_EVENT_TYPES = {
   },
 } as const satisfies EventTypes
 
-export const rigOperations = [listRigs, createRig, getRig, patchRig, deleteRig, actOnRig] as const
+export const rigOperations = [
+  listRigs,
+  rigs.post('create-rig', '', {
+    summary: 'Add a rig',
+    description:
+      'Adds `[[rigs]]` with the imports of `[defaults.rig.imports]`. With `git_url` the repository is cloned first: 202, then exactly one of `request.result.rig.create` and `request.failed` in the log of the city.',
+    body: RigCreateRequest,
+    headers: ['Idempotency-Key', 'If-Match'],
+    replies: { 201: RigInfo, 202: AsyncAcceptedResponse },
+    problems: ['name-taken', 'operation-in-progress', 'conflict-config', 'invalid-config'],
+    accepts: 'rig.create',
+    emits: ['rig.created', 'config.reloaded', 'rig.provision.progress'],
+  }),
+  getRig,
+  patchRig,
+  change.delete('delete-rig', '', {
+    summary: 'Remove a rig',
+    description:
+      'Its directory stays, and so do its beads. Refused with their names while agents, patches or others refer to it, or beads of it are not closed.',
+    query: object({
+      cascade: optional(
+        boolean({
+          description: 'Remove what refers to it too: its agents, patches, named sessions and overrides of orders.',
+        }),
+      ),
+    }),
+    replies: { 200: DeletedRig },
+    problems: ['still-referenced', 'conflict-config', 'invalid-config'],
+    emits: ['rig.deleted', 'config.reloaded'],
+  }),
+  change.post('act-on-rig', '/{action}', {
+    summary: 'Suspend, resume or restart a rig',
+    description:
+      '`suspend` and `resume` override what the files say, until the other one or until `PATCH` with `suspended: null`. `restart` ends the sessions of its agents, which start again. Answers the rig; 504 names the sessions that could not be ended.',
+    replies: { 200: RigInfo },
+    problems: ['gateway-timeout'],
+    emits: ['rig.suspended', 'rig.resumed'],
+  }),
+] as const

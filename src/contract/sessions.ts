@@ -214,23 +214,6 @@ const send = say.with({
   problems: ['pending-interaction', 'conflict-config'],
 })
 
-export const listSessions = sessions.get('list-sessions', '/sessions', {
-  summary: 'List sessions',
-  description: 'Newest first.',
-  query: object({
-    state: optional(states),
-    template: optional(string({ minLength: 1, description: 'Sessions of this agent or provider.' })),
-    rig: optional(string({ minLength: 1, description: 'Sessions of agents of this rig.' })),
-    ...peek,
-    ...PageQuery,
-    ...OrderQuery,
-    ...BlockingQuery,
-  }),
-  replies: { 200: listBody('ListBodySessionResponse', SessionResponse) },
-  replyHeaders: ['X-SVC-Index'],
-  problems: ['invalid-cursor'],
-})
-
 export const createSession = sessions.post('create-session', '/sessions', {
   summary: 'Start a session',
   description:
@@ -252,14 +235,6 @@ export const createSession = sessions.post('create-session', '/sessions', {
   emits: ['session.created', 'session.starting', 'session.woke', 'session.start_failed', 'session.delivery'],
 })
 
-export const pruneSessions = sessions.post('prune-sessions', '/sessions/prune', {
-  summary: 'Delete closed sessions',
-  description: 'Those that were closed longer ago than `closed_before`, with their transcripts.',
-  body: component('SessionPruneRequest', { closed_before: durationSchema('Closed at least this long ago.') }),
-  replies: { 200: SessionPruneBody },
-  emits: ['session.deleted'],
-})
-
 export const getSession = change.get('get-session', '', {
   summary: 'Get a session',
   description: '`{id}` is an id, an alias, or the name of a configured session.',
@@ -267,39 +242,13 @@ export const getSession = change.get('get-session', '', {
   replyHeaders: ['X-SVC-Index'],
 })
 
-export const patchSession = change.patch('patch-session', '', {
-  summary: 'Change the title, alias or metadata of a session',
-  description: 'JSON Merge Patch; an empty object changes nothing.',
-  body: SessionPatchRequest,
-  headers: ['If-Match'],
-  problems: ['forbidden'],
-  emits: ['session.updated'],
-})
-
 /** What ends with a session (decision 71). */
 const closing = ['session.closed', 'session.delivery', 'session.stranded', 'wait.canceled', 'bead.released'] as const
-
-export const deleteSession = session.delete('delete-session', '', {
-  summary: 'Close a session and delete its record',
-  description: 'Its process is ended, its deliveries fail, its waits are cancelled, its leases are released.',
-  headers: ['If-Match'],
-  replies: { 200: DeletedSession },
-  problems: ['session-conflict'],
-  emits: [...closing, 'session.deleted'],
-})
 
 export const sendSessionMessage = send.post('send-session-message', '/messages', {
   summary: 'Say something to a session',
   description:
     'Wakes it where it sleeps. Ends in `request.result.session.message` when the message was typed or queued.',
-  body: SessionMessageRequest,
-  accepts: 'session.message',
-  emits: ['session.delivery', 'session.waking'],
-})
-
-export const promptSession = send.post('prompt-session', '/prompt', {
-  summary: 'Say something to a session (as `messages`)',
-  description: 'The same as `POST /sessions/{id}/messages`, under another name.',
   body: SessionMessageRequest,
   accepts: 'session.message',
   emits: ['session.delivery', 'session.waking'],
@@ -315,14 +264,6 @@ export const submitSession = send.post('submit-session', '/submit', {
   emits: ['session.delivery', 'session.waking'],
 })
 
-export const nudgeSession = say.post('nudge-session', '/nudge', {
-  summary: 'Remind a session of something',
-  description: 'A message that nobody waits for: answers with its delivery. It wakes no session that was suspended.',
-  body: SessionNudgeRequest,
-  replies: { 201: DeliveryInfo },
-  emits: ['session.delivery', 'session.waking'],
-})
-
 export const listSessionDeliveries = session.get('list-session-deliveries', '/deliveries', {
   summary: 'List what was and will be said to a session',
   description: 'Newest first.',
@@ -330,133 +271,6 @@ export const listSessionDeliveries = session.get('list-session-deliveries', '/de
   replies: { 200: listBody('ListBodyDeliveryInfo', DeliveryInfo) },
   replyHeaders: ['X-SVC-Index'],
   problems: ['invalid-cursor'],
-})
-
-export const cancelSessionDelivery = session.delete('cancel-session-delivery', '/deliveries/{deliveryId}', {
-  summary: 'Cancel a queued delivery',
-  description: 'One that is being typed, or was, is not taken back.',
-  replies: { 200: DeliveryInfo },
-  problems: ['delivery-not-found', 'conflict-wrong-state'],
-  emits: ['session.delivery'],
-})
-
-export const stopSession = session.post('stop-session', '/stop', {
-  summary: 'Interrupt the turn of a session',
-  description: 'The process stays; nothing happens where none runs.',
-  replies: { 200: SessionStopBody },
-  problems: ['unsupported', 'gateway-timeout'],
-})
-
-export const killSession = change.post('kill-session', '/kill', {
-  summary: 'End the processes of a session by force',
-  headers: ['Idempotency-Key'],
-  description: 'The record stays: the reconciler starts it again. Use `suspend` to stop for good.',
-  problems: ['session-conflict', 'gateway-timeout'],
-  emits: ['session.killed'],
-})
-
-export const suspendSession = change.post('suspend-session', '/suspend', {
-  summary: 'Stop a session until a person wakes it',
-  description: 'Held until a caller wakes it, or says something to it; nudges, mail and work do not.',
-  problems: ['illegal-transition'],
-  emits: ['session.suspended'],
-})
-
-export const wakeSession = wake.post('wake-session', '/wake', {
-  summary: 'Wake a session',
-})
-export const resumeSession = wake.post('resume-session', '/resume', {
-  summary: 'Wake a session (as `wake`)',
-})
-
-export const closeSession = change.post('close-session', '/close', {
-  summary: 'End a session for good',
-  description:
-    'Ends its process, its streams, deliveries and waits, and gives its work back. The record stays until it is pruned or deleted.',
-  query: object({ delete: optional(boolean({ description: 'Also delete its record.' })) }),
-  problems: ['session-conflict'],
-  emits: closing,
-})
-
-export const renameSession = change.post('rename-session', '/rename', {
-  summary: 'Give a session another title',
-  description: 'Its id, alias and name at the runtime stay.',
-  body: component('SessionRenameRequest', { title }),
-  emits: ['session.updated'],
-})
-
-export const setSessionPermissionMode = change.post('set-session-permission-mode', '/permission-mode', {
-  summary: 'Choose the permission mode of a session',
-  description: 'While it does not run; the next start uses it.',
-  body: SessionPermissionRequest,
-  problems: ['session-conflict', 'unsupported'],
-  emits: ['session.updated'],
-})
-
-export const pinSession = change.post('pin-session', '/pin', {
-  summary: 'Keep a session awake',
-  description: 'It does not fall asleep when it is idle, until it is unpinned.',
-  problems: ['session-conflict'],
-  emits: ['session.updated'],
-})
-export const unpinSession = change.post('unpin-session', '/unpin', {
-  summary: 'No longer keep a session awake',
-  description: 'It may fall asleep when it is idle.',
-  emits: ['session.updated'],
-})
-
-export const resetSession = change.post('reset-session', '/reset', {
-  summary: 'Restart a session with a fresh conversation',
-  headers: ['Idempotency-Key'],
-  description: 'Its process ends and is started with a conversation of its own, under a new `continuation_epoch`.',
-  problems: ['session-conflict'],
-  emits: ['session.draining', 'session.reset'],
-})
-
-export const requestSessionRestart = change.post('request-session-restart', '/request-restart', {
-  summary: 'Restart a session once its turn has ended',
-  headers: ['Idempotency-Key'],
-  description: 'For agents themselves; the conversation goes on.',
-  problems: ['session-conflict'],
-  emits: ['session.draining', 'session.killed'],
-})
-
-export const heartbeatSession = change.post('heartbeat-session', '/heartbeat', {
-  summary: 'Say that a session is at work',
-  description: 'Renews the leases of what it has claimed.',
-  problems: ['session-conflict'],
-})
-
-export const drainSession = change.post('drain-session', '/drain', {
-  summary: 'Ask a session to finish and sleep',
-  description:
-    'It ends what it is doing; its process ends when it says that it has finished, or when the time for that is over.',
-  problems: ['illegal-transition'],
-  emits: ['session.draining'],
-})
-export const undrainSession = change.post('undrain-session', '/undrain', {
-  summary: 'Take a drain back',
-  description: 'Only while it is draining: it goes on as before.',
-  problems: ['illegal-transition'],
-  emits: ['session.undrained'],
-})
-export const ackSessionDrain = change.post('ack-session-drain', '/drain-ack', {
-  summary: 'Say that a draining session has finished',
-  description: 'Its process is ended now instead of after the time-out of the drain.',
-  problems: ['illegal-transition'],
-  emits: ['session.stopped'],
-})
-export const getSessionDrain = session.get('get-session-drain', '/drain', {
-  summary: 'See whether a session is asked to finish',
-  description: 'For the agent to ask, too: whether it is draining, why, and until when.',
-  replies: { 200: SessionDrainBody },
-})
-
-export const releaseSessionName = change.post('release-session-name', '/release-name', {
-  summary: 'Free the alias of a closed session',
-  description: 'So that another session can take it.',
-  problems: ['session-conflict'],
-  emits: ['session.updated'],
 })
 
 export const getSessionPending = session.get('get-session-pending', '/pending', {
@@ -481,21 +295,6 @@ export const listPending = sessions.get('list-pending', '/pending', {
   query: object(BlockingQuery),
   replies: { 200: listBody('ListBodyPendingItem', PendingItem) },
   replyHeaders: ['X-SVC-Index'],
-})
-
-export const peekSession = session.get('peek-session', '/peek', {
-  summary: 'See the screen of a session',
-  description: 'From memory, with the time it was observed.',
-  query: object({ lines: optional(integer({ minimum: 0, maximum: 10_000, description: '0 or absent: the screen.' })) }),
-  replies: { 200: SessionPeekBody },
-  problems: ['unsupported', 'session-conflict'],
-})
-
-export const attachSession = session.get('attach-session', '/attach', {
-  summary: 'How a person gets to the terminal of a session',
-  description: 'A command to run on the host of the supervisor.',
-  replies: { 200: SessionAttachBody },
-  problems: ['unsupported', 'session-conflict'],
 })
 
 const transcriptQuery = {
@@ -529,68 +328,6 @@ export const getSessionTranscript = session.get('get-session-transcript', '/tran
   problems: ['transcript-cursor-invalidated'],
 })
 
-export const streamSession = session.get('stream-session', '/stream', {
-  summary: 'Follow a session',
-  description:
-    'Server-sent events: what there is, then what comes; ends with an `ended` frame when the session is closed. Resumable in every format.',
-  query: object({
-    ...transcriptQuery,
-    after_cursor: optional(string({ maxLength: 2048, description: '`id:` of the last frame received.' })),
-    attended: optional(boolean({ description: 'A person is watching: the session is not restarted without consent.' })),
-  }),
-  headers: ['Last-Event-ID'],
-  replies: {},
-  replyHeaders: ['SVC-Session-State', 'SVC-Session-Status'],
-  frames: [
-    {
-      event: 'turn',
-      data: SessionTranscriptResponse,
-      id: 'place in the transcript',
-      description: 'Turns, with `format=conversation`.',
-    },
-    {
-      event: 'message',
-      data: SessionTranscriptResponse,
-      id: 'place in the transcript',
-      description: 'Lines of the log of the program, with `format=raw`.',
-    },
-    {
-      event: 'structured',
-      data: SessionTranscriptResponse,
-      id: 'place in the transcript',
-      description: 'Messages, with `format=structured`; `upsert` replaces by id.',
-    },
-    { event: 'activity', data: SessionActivityFrame, description: 'A turn began or ended.' },
-    {
-      event: 'pending',
-      data: PendingInteraction,
-      id: 'place in the transcript, and the question',
-      description: 'It waits for an answer. Who resumes behind it is told again, or that it no longer waits.',
-    },
-    {
-      event: 'pending_cleared',
-      data: SessionPendingClearedFrame,
-      id: 'place in the transcript',
-      description: 'It no longer waits.',
-    },
-    { event: 'ended', data: StreamEndedFrame, description: 'The session is closed; nothing more comes.' },
-    HEARTBEAT,
-  ],
-  problems: ['invalid-cursor'],
-})
-
-export const listSessionAgents = session.get('list-session-agents', '/agents', {
-  summary: 'List the sub-agents of a session',
-  description: 'Found in the logs that its harness writes; empty where it writes none.',
-  replies: { 200: SubAgentListBody },
-})
-export const getSessionAgent = session.get('get-session-agent', '/agents/{agentId}', {
-  summary: 'Read the transcript of a sub-agent',
-  description: 'As its harness wrote it.',
-  replies: { 200: SubAgentTranscript },
-  problems: ['agent-not-found'],
-})
-
 const waits = family(
   SESSIONS,
   '/v0/city/{cityName}/waits',
@@ -599,86 +336,294 @@ const waits = family(
 )
 const wait = waits.at('/{id}', { replies: { 200: WaitInfo }, problems: ['wait-not-found'] })
 
-export const listWaits = waits.get('list-waits', '', {
-  summary: 'List waits',
-  description: 'Newest first.',
-  query: object({
-    state: optional(WaitState),
-    session: optional(string({ minLength: 1, description: 'Waits of this session: its id or alias.' })),
-    ...PageQuery,
-    ...OrderQuery,
-  }),
-  replies: { 200: listBody('ListBodyWaitInfo', WaitInfo) },
-  replyHeaders: ['X-SVC-Index'],
-  problems: ['session-not-found', 'ambiguous-session', 'name-taken', 'invalid-cursor'],
-})
-export const getWait = wait.get('get-wait', '', {
-  summary: 'Get a wait',
-  description: 'Also one that has ended, until its session is deleted.',
-})
-export const cancelWait = wait.delete('cancel-wait', '', {
-  summary: 'Cancel a wait',
-  description: 'Only one that is pending; its session is not told.',
-  problems: ['conflict-wrong-state'],
-  emits: ['wait.canceled'],
-})
-export const createSessionWait = session.post('create-session-wait', '/waits', {
-  summary: 'Park a session until beads are closed',
-  description: 'It may sleep meanwhile; when the wait is over it is woken and told.',
-  body: component('SessionWaitRequest', {
-    dep_ids: array(string({ minLength: 1 }), { minItems: 1, maxItems: 1000 }),
-    dep_mode: optional(choice(['all', 'any'], { default: 'all' })),
-    note: optional(string({ maxLength: 16_384 })),
-    timeout: optional(durationSchema('After this long it is over anyway; 24h where absent.')),
-  }),
-  headers: ['Idempotency-Key'],
-  replies: { 201: WaitInfo },
-  problems: ['bead-not-found', 'session-conflict'],
-  emits: ['wait.created'],
-})
-
 export const sessionOperations = [
-  listSessions,
+  sessions.get('list-sessions', '/sessions', {
+    summary: 'List sessions',
+    description: 'Newest first.',
+    query: object({
+      state: optional(states),
+      template: optional(string({ minLength: 1, description: 'Sessions of this agent or provider.' })),
+      rig: optional(string({ minLength: 1, description: 'Sessions of agents of this rig.' })),
+      ...peek,
+      ...PageQuery,
+      ...OrderQuery,
+      ...BlockingQuery,
+    }),
+    replies: { 200: listBody('ListBodySessionResponse', SessionResponse) },
+    replyHeaders: ['X-SVC-Index'],
+    problems: ['invalid-cursor'],
+  }),
   createSession,
-  pruneSessions,
+  sessions.post('prune-sessions', '/sessions/prune', {
+    summary: 'Delete closed sessions',
+    description: 'Those that were closed longer ago than `closed_before`, with their transcripts.',
+    body: component('SessionPruneRequest', { closed_before: durationSchema('Closed at least this long ago.') }),
+    replies: { 200: SessionPruneBody },
+    emits: ['session.deleted'],
+  }),
   getSession,
-  patchSession,
-  deleteSession,
+  change.patch('patch-session', '', {
+    summary: 'Change the title, alias or metadata of a session',
+    description: 'JSON Merge Patch; an empty object changes nothing.',
+    body: SessionPatchRequest,
+    headers: ['If-Match'],
+    problems: ['forbidden'],
+    emits: ['session.updated'],
+  }),
+  session.delete('delete-session', '', {
+    summary: 'Close a session and delete its record',
+    description: 'Its process is ended, its deliveries fail, its waits are cancelled, its leases are released.',
+    headers: ['If-Match'],
+    replies: { 200: DeletedSession },
+    problems: ['session-conflict'],
+    emits: [...closing, 'session.deleted'],
+  }),
   sendSessionMessage,
-  promptSession,
+  send.post('prompt-session', '/prompt', {
+    summary: 'Say something to a session (as `messages`)',
+    description: 'The same as `POST /sessions/{id}/messages`, under another name.',
+    body: SessionMessageRequest,
+    accepts: 'session.message',
+    emits: ['session.delivery', 'session.waking'],
+  }),
   submitSession,
-  nudgeSession,
+  say.post('nudge-session', '/nudge', {
+    summary: 'Remind a session of something',
+    description: 'A message that nobody waits for: answers with its delivery. It wakes no session that was suspended.',
+    body: SessionNudgeRequest,
+    replies: { 201: DeliveryInfo },
+    emits: ['session.delivery', 'session.waking'],
+  }),
   listSessionDeliveries,
-  cancelSessionDelivery,
-  stopSession,
-  killSession,
-  suspendSession,
-  wakeSession,
-  resumeSession,
-  closeSession,
-  renameSession,
-  setSessionPermissionMode,
-  pinSession,
-  unpinSession,
-  resetSession,
-  requestSessionRestart,
-  heartbeatSession,
-  drainSession,
-  undrainSession,
-  ackSessionDrain,
-  getSessionDrain,
-  releaseSessionName,
+  session.delete('cancel-session-delivery', '/deliveries/{deliveryId}', {
+    summary: 'Cancel a queued delivery',
+    description: 'One that is being typed, or was, is not taken back.',
+    replies: { 200: DeliveryInfo },
+    problems: ['delivery-not-found', 'conflict-wrong-state'],
+    emits: ['session.delivery'],
+  }),
+  session.post('stop-session', '/stop', {
+    summary: 'Interrupt the turn of a session',
+    description: 'The process stays; nothing happens where none runs.',
+    replies: { 200: SessionStopBody },
+    problems: ['unsupported', 'gateway-timeout'],
+  }),
+  change.post('kill-session', '/kill', {
+    summary: 'End the processes of a session by force',
+    headers: ['Idempotency-Key'],
+    description: 'The record stays: the reconciler starts it again. Use `suspend` to stop for good.',
+    problems: ['session-conflict', 'gateway-timeout'],
+    emits: ['session.killed'],
+  }),
+  change.post('suspend-session', '/suspend', {
+    summary: 'Stop a session until a person wakes it',
+    description: 'Held until a caller wakes it, or says something to it; nudges, mail and work do not.',
+    problems: ['illegal-transition'],
+    emits: ['session.suspended'],
+  }),
+  wake.post('wake-session', '/wake', {
+    summary: 'Wake a session',
+  }),
+  wake.post('resume-session', '/resume', {
+    summary: 'Wake a session (as `wake`)',
+  }),
+  change.post('close-session', '/close', {
+    summary: 'End a session for good',
+    description:
+      'Ends its process, its streams, deliveries and waits, and gives its work back. The record stays until it is pruned or deleted.',
+    query: object({ delete: optional(boolean({ description: 'Also delete its record.' })) }),
+    problems: ['session-conflict'],
+    emits: closing,
+  }),
+  change.post('rename-session', '/rename', {
+    summary: 'Give a session another title',
+    description: 'Its id, alias and name at the runtime stay.',
+    body: component('SessionRenameRequest', { title }),
+    emits: ['session.updated'],
+  }),
+  change.post('set-session-permission-mode', '/permission-mode', {
+    summary: 'Choose the permission mode of a session',
+    description: 'While it does not run; the next start uses it.',
+    body: SessionPermissionRequest,
+    problems: ['session-conflict', 'unsupported'],
+    emits: ['session.updated'],
+  }),
+  change.post('pin-session', '/pin', {
+    summary: 'Keep a session awake',
+    description: 'It does not fall asleep when it is idle, until it is unpinned.',
+    problems: ['session-conflict'],
+    emits: ['session.updated'],
+  }),
+  change.post('unpin-session', '/unpin', {
+    summary: 'No longer keep a session awake',
+    description: 'It may fall asleep when it is idle.',
+    emits: ['session.updated'],
+  }),
+  change.post('reset-session', '/reset', {
+    summary: 'Restart a session with a fresh conversation',
+    headers: ['Idempotency-Key'],
+    description: 'Its process ends and is started with a conversation of its own, under a new `continuation_epoch`.',
+    problems: ['session-conflict'],
+    emits: ['session.draining', 'session.reset'],
+  }),
+  change.post('request-session-restart', '/request-restart', {
+    summary: 'Restart a session once its turn has ended',
+    headers: ['Idempotency-Key'],
+    description: 'For agents themselves; the conversation goes on.',
+    problems: ['session-conflict'],
+    emits: ['session.draining', 'session.killed'],
+  }),
+  change.post('heartbeat-session', '/heartbeat', {
+    summary: 'Say that a session is at work',
+    description: 'Renews the leases of what it has claimed.',
+    problems: ['session-conflict'],
+  }),
+  change.post('drain-session', '/drain', {
+    summary: 'Ask a session to finish and sleep',
+    description:
+      'It ends what it is doing; its process ends when it says that it has finished, or when the time for that is over.',
+    problems: ['illegal-transition'],
+    emits: ['session.draining'],
+  }),
+  change.post('undrain-session', '/undrain', {
+    summary: 'Take a drain back',
+    description: 'Only while it is draining: it goes on as before.',
+    problems: ['illegal-transition'],
+    emits: ['session.undrained'],
+  }),
+  change.post('ack-session-drain', '/drain-ack', {
+    summary: 'Say that a draining session has finished',
+    description: 'Its process is ended now instead of after the time-out of the drain.',
+    problems: ['illegal-transition'],
+    emits: ['session.stopped'],
+  }),
+  session.get('get-session-drain', '/drain', {
+    summary: 'See whether a session is asked to finish',
+    description: 'For the agent to ask, too: whether it is draining, why, and until when.',
+    replies: { 200: SessionDrainBody },
+  }),
+  change.post('release-session-name', '/release-name', {
+    summary: 'Free the alias of a closed session',
+    description: 'So that another session can take it.',
+    problems: ['session-conflict'],
+    emits: ['session.updated'],
+  }),
   getSessionPending,
   respondSession,
   listPending,
-  peekSession,
-  attachSession,
+  session.get('peek-session', '/peek', {
+    summary: 'See the screen of a session',
+    description: 'From memory, with the time it was observed.',
+    query: object({
+      lines: optional(integer({ minimum: 0, maximum: 10_000, description: '0 or absent: the screen.' })),
+    }),
+    replies: { 200: SessionPeekBody },
+    problems: ['unsupported', 'session-conflict'],
+  }),
+  session.get('attach-session', '/attach', {
+    summary: 'How a person gets to the terminal of a session',
+    description: 'A command to run on the host of the supervisor.',
+    replies: { 200: SessionAttachBody },
+    problems: ['unsupported', 'session-conflict'],
+  }),
   getSessionTranscript,
-  streamSession,
-  listSessionAgents,
-  getSessionAgent,
-  listWaits,
-  getWait,
-  cancelWait,
-  createSessionWait,
+  session.get('stream-session', '/stream', {
+    summary: 'Follow a session',
+    description:
+      'Server-sent events: what there is, then what comes; ends with an `ended` frame when the session is closed. Resumable in every format.',
+    query: object({
+      ...transcriptQuery,
+      after_cursor: optional(string({ maxLength: 2048, description: '`id:` of the last frame received.' })),
+      attended: optional(
+        boolean({ description: 'A person is watching: the session is not restarted without consent.' }),
+      ),
+    }),
+    headers: ['Last-Event-ID'],
+    replies: {},
+    replyHeaders: ['SVC-Session-State', 'SVC-Session-Status'],
+    frames: [
+      {
+        event: 'turn',
+        data: SessionTranscriptResponse,
+        id: 'place in the transcript',
+        description: 'Turns, with `format=conversation`.',
+      },
+      {
+        event: 'message',
+        data: SessionTranscriptResponse,
+        id: 'place in the transcript',
+        description: 'Lines of the log of the program, with `format=raw`.',
+      },
+      {
+        event: 'structured',
+        data: SessionTranscriptResponse,
+        id: 'place in the transcript',
+        description: 'Messages, with `format=structured`; `upsert` replaces by id.',
+      },
+      { event: 'activity', data: SessionActivityFrame, description: 'A turn began or ended.' },
+      {
+        event: 'pending',
+        data: PendingInteraction,
+        id: 'place in the transcript, and the question',
+        description: 'It waits for an answer. Who resumes behind it is told again, or that it no longer waits.',
+      },
+      {
+        event: 'pending_cleared',
+        data: SessionPendingClearedFrame,
+        id: 'place in the transcript',
+        description: 'It no longer waits.',
+      },
+      { event: 'ended', data: StreamEndedFrame, description: 'The session is closed; nothing more comes.' },
+      HEARTBEAT,
+    ],
+    problems: ['invalid-cursor'],
+  }),
+  session.get('list-session-agents', '/agents', {
+    summary: 'List the sub-agents of a session',
+    description: 'Found in the logs that its harness writes; empty where it writes none.',
+    replies: { 200: SubAgentListBody },
+  }),
+  session.get('get-session-agent', '/agents/{agentId}', {
+    summary: 'Read the transcript of a sub-agent',
+    description: 'As its harness wrote it.',
+    replies: { 200: SubAgentTranscript },
+    problems: ['agent-not-found'],
+  }),
+  waits.get('list-waits', '', {
+    summary: 'List waits',
+    description: 'Newest first.',
+    query: object({
+      state: optional(WaitState),
+      session: optional(string({ minLength: 1, description: 'Waits of this session: its id or alias.' })),
+      ...PageQuery,
+      ...OrderQuery,
+    }),
+    replies: { 200: listBody('ListBodyWaitInfo', WaitInfo) },
+    replyHeaders: ['X-SVC-Index'],
+    problems: ['session-not-found', 'ambiguous-session', 'name-taken', 'invalid-cursor'],
+  }),
+  wait.get('get-wait', '', {
+    summary: 'Get a wait',
+    description: 'Also one that has ended, until its session is deleted.',
+  }),
+  wait.delete('cancel-wait', '', {
+    summary: 'Cancel a wait',
+    description: 'Only one that is pending; its session is not told.',
+    problems: ['conflict-wrong-state'],
+    emits: ['wait.canceled'],
+  }),
+  session.post('create-session-wait', '/waits', {
+    summary: 'Park a session until beads are closed',
+    description: 'It may sleep meanwhile; when the wait is over it is woken and told.',
+    body: component('SessionWaitRequest', {
+      dep_ids: array(string({ minLength: 1 }), { minItems: 1, maxItems: 1000 }),
+      dep_mode: optional(choice(['all', 'any'], { default: 'all' })),
+      note: optional(string({ maxLength: 16_384 })),
+      timeout: optional(durationSchema('After this long it is over anyway; 24h where absent.')),
+    }),
+    headers: ['Idempotency-Key'],
+    replies: { 201: WaitInfo },
+    problems: ['bead-not-found', 'session-conflict'],
+    emits: ['wait.created'],
+  }),
 ] as const

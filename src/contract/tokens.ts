@@ -62,18 +62,20 @@ export const createToken = tokens.post('create-token', '', {
   emits: ['token.created'],
 })
 
-export const deleteToken = tokens.delete('delete-token', '/{id}', {
-  summary: 'Revoke a token',
-  description: 'From the next request on; streams that were opened with it end.',
-  replies: { 200: component('DeletedToken', { status: literal('deleted'), id: INFO.id, name }) },
-  problems: ['token-not-found'],
-  emits: ['token.deleted'],
-})
-
 const tokensLog = { payload: TokenPayload, log: 'supervisor', emittedBy: 'tokens' } as const
 export const TOKEN_EVENT_TYPES = {
   'token.created': { ...tokensLog, when: 'a token was made' },
   'token.deleted': { ...tokensLog, when: 'a token was revoked' },
 } as const satisfies EventTypes
 
-export const tokenOperations = [listTokens, createToken, deleteToken] as const
+export const tokenOperations = [
+  listTokens,
+  createToken,
+  tokens.delete('delete-token', '/{id}', {
+    summary: 'Revoke a token',
+    description: 'From the next request on; streams that were opened with it end.',
+    replies: { 200: component('DeletedToken', { status: literal('deleted'), id: INFO.id, name }) },
+    problems: ['token-not-found'],
+    emits: ['token.deleted'],
+  }),
+] as const
