@@ -17,6 +17,8 @@ export class Exchange implements GateInput, Subject {
   readonly target: Target
   /** When its head was read. */
   readonly since: number
+  /** Of the signal of its call, where somebody asked for that. */
+  controller: AbortController | undefined
   /** Where its body is still to come. */
   arriving: ArrivingBody | undefined
   operation: Operation | undefined

@@ -1,5 +1,4 @@
 /** Binds every operation of the contract to its handler; the server does not start where the two disagree. */
-import type { ServerResponse } from 'node:http'
 import { REQUEST_HEADERS, type RequestHeader } from '../contract/base/headers.ts'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import type { Call, Reply, Traits } from '../kernel/call.ts'
@@ -78,19 +77,23 @@ export class CallSignals {
   readonly #open = new Set<AbortController>()
   #ended = false
 
-  of(response: ServerResponse): AbortSignal {
+  of(exchange: Exchange): AbortSignal {
     const controller = new AbortController()
-    if (this.#ended || response.destroyed) {
+    if (this.#ended || exchange.answer.destroyed) {
       controller.abort()
       return controller.signal
     }
     this.#open.add(controller)
-    response.on('close', () => {
-      this.#open.delete(controller)
-      // After an answer nobody looks any more, and an abort is dear.
-      if (!response.writableFinished) controller.abort()
-    })
+    exchange.controller = controller
     return controller.signal
+  }
+
+  /** The answer has left, or there is nobody to take it. */
+  closed({ controller, answer }: Exchange): void {
+    if (controller === undefined) return
+    this.#open.delete(controller)
+    // After an answer nobody looks any more, and an abort is dear.
+    if (!answer.writableFinished) controller.abort()
   }
 
   end(): void {
@@ -147,7 +150,7 @@ class HttpCall implements Call {
 
   // Made when first asked for: most calls answer at once and never look at it.
   get signal(): AbortSignal {
-    this.#signal ??= this.#signals.of(this.#exchange.answer)
+    this.#signal ??= this.#signals.of(this.#exchange)
     return this.#signal
   }
 }

@@ -46,9 +46,10 @@ export class Outbox {
       answer.end(body)
       return
     }
-    if (this.#ready.length === 0) this.#heldSince = this.#clock.monotonic()
+    const now = this.#clock.monotonic()
+    if (this.#ready.length === 0) this.#heldSince = now
     this.#ready.push({ answer, body })
-    if (this.#clock.monotonic() - this.#heldSince > MAX_HELD_MS) this.#send()
+    if (now - this.#heldSince > MAX_HELD_MS) this.#send()
   }
 
   #send(): void {

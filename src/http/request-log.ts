@@ -48,9 +48,11 @@ export class RequestLog {
     )
   }
 
-  answered(subject: Subject, status: number, ms: number, worthALine: boolean): void {
+  /** `since` is when its head was read. */
+  answered(subject: Subject, status: number, since: number, worthALine: boolean): void {
     const level = worthALine ? 'info' : 'debug'
     if (!this.#log.isLevelEnabled(level)) return
+    const ms = this.#clock.monotonic() - since
     this.#log[level]({ ...fieldsOf(subject), status, ms: Math.round(ms * 10) / 10 }, 'http request')
   }
 

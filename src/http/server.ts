@@ -192,10 +192,11 @@ export class HttpServer {
     this.#inFlight--
     if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve()
     if (exchange.arriving !== undefined) this.#bodies.forget(exchange.arriving)
+    this.#signals.closed(exchange)
     if (exchange.refused !== undefined) return
     const { method, answer, since } = exchange
     const worthALine = isMutation(method) && !answer.quiet
-    this.#log.answered(exchange, answer.statusCode, this.#deps.clock.monotonic() - since, worthALine)
+    this.#log.answered(exchange, answer.statusCode, since, worthALine)
   }
 
   #enter(exchange: Exchange): void {

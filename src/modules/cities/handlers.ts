@@ -124,9 +124,10 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
     },
 
     'get-city-status': (call) => {
-      const { query, signal, city } = call
+      const { query, city } = call
       if (!isBlocking(query)) return statusOf(city)
-      return waitForChange(city.store.log, query, clock, signal, () => true).then(() => statusOf(call.city))
+      // Only who waits asks for the signal: making one costs as much as the answer.
+      return waitForChange(city.store.log, query, clock, call.signal, () => true).then(() => statusOf(call.city))
     },
 
     'get-city-health': ({ city: { record, store } }) => {
