@@ -642,6 +642,23 @@ describe('http', { concurrency: 4 }, () => {
     assert.match(second, /\r\n\r\n[0-9a-f]+\r\nid: 1\nevent: event\n/)
   })
 
+  test('a client that asked for a stream behind a request that waits, and went, leaves none open', async () => {
+    await using own = await run()
+    await newCity(own.api, own.work, 'alpha')
+    const streams = async () => /^svc_sse_streams (\d+)$/m.exec((await own.api.get('/metrics')).text)?.[1]
+    {
+      const one = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+      using _ = await new RawConnection(own.api.url).send(
+        one(`${EVENTS}?wait=60s&index=1000000`) + one('/v0/city/alpha/events/stream?after_seq=0'),
+      )
+      await eventually('the stream is open', async () => ((await streams()) === '1' ? true : undefined))
+    }
+    await eventually('it is gone', async () => ((await streams()) === '0' ? true : undefined))
+    const began = performance.now()
+    assert.equal(await own.server.kill('SIGTERM'), 0)
+    assert.ok(performance.now() - began < 2_500, 'nothing is waited for')
+  })
+
   test('a connection that never asked is closed without an answer, a head that does not end is 408', async () => {
     using silent = new RawConnection(api().url)
     using half = await new RawConnection(api().url).send('GET /health HTTP/1.1\r\nHost: loc')
