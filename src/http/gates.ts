@@ -8,7 +8,7 @@
  */
 import type { Socket } from 'node:net'
 import { isMutation, needsRunningCity, type Operation } from '../contract/base/operation.ts'
-import { type Caller, OWNER, refusalElsewhere, refusalOf, STRANGER } from '../kernel/caller.ts'
+import { type Caller, mayUseServices, OWNER, refusalElsewhere, refusalOf, STRANGER } from '../kernel/caller.ts'
 import type { PeerUsers } from '../kernel/peers/peer-users.ts'
 import { cityNotRunning, problem } from '../kernel/problem.ts'
 import type { Routes } from './router.ts'
@@ -184,12 +184,17 @@ function checkRights({ caller, operation, path }: GateInput): void {
       ? refusalElsewhere(caller, { city })
       : refusalOf(caller, { operation, city, id: segmentOf(path, operation.path, '{id}') })
   if (refused !== undefined) throw refused
+  if (operation === undefined && isProxied(path) && !mayUseServices(caller))
+    throw problem('forbidden', 'services of a city need the right "city"')
 }
 
 function segmentOf(path: string, pattern: string, name: string): string | undefined {
   const at = pattern.split('/').indexOf(name)
   return at < 0 ? undefined : decodeName(path.split('/')[at] ?? '')
 }
+
+const PROXIED = /^\/v0\/city\/[^/]+\/svc(?:\/|$)/
+const isProxied = (path: string): boolean => PROXIED.test(path)
 
 /** The city that a path is under, whether there is one or not. */
 function cityIn(path: string): string | undefined {

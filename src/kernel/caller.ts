@@ -61,6 +61,11 @@ const MAY: Readonly<Record<AgentApi | TokenHolder['role'], ReadonlySet<Access>>>
   admin: new Set(['any', 'read', 'self', 'work', 'city', 'answer']),
 }
 
+/** Whether a caller may do what is no operation: what services of a city let do, nobody knows. */
+export const mayUseServices = (caller: Caller): boolean =>
+  caller.kind === 'owner' ||
+  (caller.kind !== 'stranger' && MAY[caller.kind === 'agent' ? caller.api : caller.role].has('city'))
+
 /** What a request is about. */
 export interface Target {
   readonly operation: Operation

@@ -148,7 +148,11 @@ test('an agent works in its city, and is nobody else there or anywhere', { timeo
   assert.equal(at(said, 'author'), (await city.get(worker.id)).agent)
   const { items: told } = await city.done('GET', `/events?type=bead.created&subject=${bead}`)
   assert.equal(at(told, 0, 'actor'), (await city.get(worker.id)).agent)
-  await may(worker, 'POST', `${alpha}/sessions/${reader.id}/messages`, { message: 'true' })
+  const sent = await may(worker, 'POST', `${alpha}/sessions/${reader.id}/messages`, { message: 'true' })
+  await may(worker, 'GET', `/v0/requests/${at(sent, 'request_id')}`)
+  const elsewhere = (await running.api.get('/v0/requests?city=beta')).body
+  const hidden = await worker.api.get(`/v0/requests/${at(elsewhere, 'items', 0, 'request_id')}`)
+  assert.equal(hidden.status, 404)
   await refused(reader, 'POST', `${alpha}/sessions/${worker.id}/messages`, { message: 'true' })
   for (const [method, path, body] of [
     ['POST', `/sessions/${reader.id}/kill`, {}],
