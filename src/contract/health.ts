@@ -11,7 +11,7 @@ import {
   number,
   object,
   optional,
-  raw,
+  record,
   type Static,
   string,
 } from './base/schema.ts'
@@ -65,7 +65,7 @@ export const ReadinessResponse = component('ReadinessResponse', {
     description:
       'Who may use this API. `owner`: the user who runs it, root, and `allowed_uids`; `token`: whoever has a token; `machine`: every user of this machine, because its system does not tell them apart: start it with `--auth`.',
   }),
-  items: raw<{ [name: string]: ReadinessItem }>({ type: 'object', additionalProperties: ReadinessItem }),
+  items: record(ReadinessItem),
 })
 
 export const ProviderReadiness = component('ProviderReadiness', {
@@ -75,10 +75,7 @@ export const ProviderReadiness = component('ProviderReadiness', {
   observed_at: optional(Timestamp),
 })
 export const ProviderReadinessResponse = component('ProviderReadinessResponse', {
-  providers: raw<{ [name: string]: Static<typeof ProviderReadiness> }>({
-    type: 'object',
-    additionalProperties: ProviderReadiness,
-  }),
+  providers: record(ProviderReadiness),
 })
 
 const fresh = optional(boolean({ description: 'Wait for a new probe instead of the last one (at most 5 s).' }))

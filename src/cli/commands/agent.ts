@@ -18,7 +18,7 @@ import {
   type View,
 } from '../base/in-city.ts'
 import { pageFlags } from '../base/paged.ts'
-import { isForPeople, type LiveOptions, printLive, printTranscript } from '../views/live.ts'
+import { isForPeople, printLive, printTranscript } from '../views/live.ts'
 
 const AGENT: View<AgentResponse> = {
   columns: [
@@ -60,22 +60,8 @@ function partsOf(name: string): { readonly dir: string | undefined; readonly bas
   return { dir: at < 0 ? undefined : name.slice(0, at), base: name.slice(at + 1) }
 }
 
-interface Plain {
-  readonly cityName: string
-  readonly agent: string
-}
-interface Qualified {
-  readonly cityName: string
-  readonly dir: string
-  readonly base: string
-}
-
-/** An agent of a rig has operations of its own. */
-function pick<T>({ cityName, input }: InCity, plain: (params: Plain) => T, qualified: (params: Qualified) => T): T {
-  const agent = input.required('agent')
-  const { dir, base } = partsOf(agent)
-  return dir === undefined ? plain({ cityName, agent }) : qualified({ cityName, dir, base })
-}
+/** One of a rig is `RIG/NAME`, its slash percent-encoded on the way. */
+const paramsOf = ({ cityName, input }: InCity) => ({ cityName, agent: input.required('agent') })
 
 const listFilters: readonly FieldFlag[] = [
   { flags: '--rig <rig>', description: 'Of this rig.' },
@@ -94,11 +80,7 @@ const list = printsPages(
 
 const get = printsItem(AGENT, (city) => {
   const { client, options } = city
-  return pick(
-    city,
-    (params) => client.call('get-agent', { params, ...options }),
-    (params) => client.call('get-agent-qualified', { params, ...options }),
-  )
+  return client.call('get-agent', { params: paramsOf(city), ...options })
 })
 
 const createFlags: readonly FieldFlag[] = [
@@ -124,11 +106,7 @@ const update = printsItem(
   (city, fields) => {
     const { client, options } = city
     const body = bodyOf<PatchBody>(fields)
-    return pick(
-      city,
-      (params) => client.call('patch-agent', { params, body, ...options }),
-      (params) => client.call('patch-agent-qualified', { params, body, ...options }),
-    )
+    return client.call('patch-agent', { params: paramsOf(city), body, ...options })
   },
   fieldsOver(),
 )
@@ -138,11 +116,7 @@ const replace = printsItem(
   (city, fields) => {
     const { client, options } = city
     const body = bodyOf<AgentDefinition>(fields)
-    return pick(
-      city,
-      (params) => client.call('replace-agent', { params, body, ...options }),
-      (params) => client.call('replace-agent-qualified', { params, body, ...options }),
-    )
+    return client.call('replace-agent', { params: paramsOf(city), body, ...options })
   },
   fieldsOver(),
 )
@@ -151,22 +125,14 @@ const remove = asking(
   (input) => `Remove agent ${input.required('agent')} and close its sessions?`,
   printsItem(DELETED, (city) => {
     const { client, options } = city
-    return pick(
-      city,
-      (params) => client.call('delete-agent', { params, ...options }),
-      (params) => client.call('delete-agent-qualified', { params, ...options }),
-    )
+    return client.call('delete-agent', { params: paramsOf(city), ...options })
   }),
 )
 
 const act = (action: 'suspend' | 'resume') =>
   printsItem(AGENT, (city) => {
     const { client, options } = city
-    return pick(
-      city,
-      (params) => client.call(`${action}-agent`, { params, ...options }),
-      (params) => client.call(`${action}-agent-qualified`, { params, ...options }),
-    )
+    return client.call(`${action}-agent`, { params: paramsOf(city), ...options })
   })
 
 const entryFlags: readonly FieldFlag[] = [
@@ -180,11 +146,7 @@ async function logs(context: Context, input: Input): Promise<number> {
   const query = bodyOf<QueryFor<'get-agent-output'>>(await fieldsFrom(context, input, entryFlags))
   const { body, text } = await inCity(context, input, (city) => {
     const { client, options } = city
-    return pick(
-      city,
-      (params) => client.call('get-agent-output', { params, query, ...options }),
-      (params) => client.call('get-agent-output-qualified', { params, query, ...options }),
-    )
+    return client.call('get-agent-output', { params: paramsOf(city), query, ...options })
   })
   if (isForPeople(context)) await printTranscript(context, body)
   else await context.print.item({ item: body, columns: [], name: ({ agent }) => agent, json: text })
@@ -192,25 +154,16 @@ async function logs(context: Context, input: Input): Promise<number> {
 }
 
 async function followAgent(context: Context, input: Input): Promise<number> {
-  const place = await inCity(context, input, async (city) =>
-    pick<Pick<LiveOptions, 'operation' | 'params'>>(
-      city,
-      (params) => ({ operation: 'stream-agent-output', params }),
-      (params) => ({ operation: 'stream-agent-output-qualified', params }),
-    ),
-  )
-  await printLive(context, await context.client(), { ...place, query: {}, signal: context.io.signal })
+  const params = await inCity(context, input, async (city) => paramsOf(city))
+  const client = await context.client()
+  await printLive(context, client, { operation: 'stream-agent-output', params, query: {}, signal: context.io.signal })
   return EXIT.ok
 }
 
 async function prompt(context: Context, input: Input): Promise<number> {
   const { body, text } = await inCity(context, input, (city) => {
     const { client, options } = city
-    return pick(
-      city,
-      (params) => client.call('get-agent-prompt', { params, ...options }),
-      (params) => client.call('get-agent-prompt-qualified', { params, ...options }),
-    )
+    return client.call('get-agent-prompt', { params: paramsOf(city), ...options })
   })
   await context.print.lines([context.print.format === 'json' ? text.trimEnd() : body.text.trimEnd()])
   return EXIT.ok
@@ -232,7 +185,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ['agent', 'get'],
-    operations: ['get-agent', 'get-agent-qualified'],
+    operations: ['get-agent'],
     arguments: [agent],
     examples: [{ line: 'svcctl agent get shop/worker', does: 'an agent of a rig' }],
     run: get,
@@ -250,7 +203,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ['agent', 'update'],
-    operations: ['patch-agent', 'patch-agent-qualified'],
+    operations: ['patch-agent'],
     arguments: [agent],
     flags: [...setFlags, unsetFlag, ifMatchFlag],
     examples: [{ line: 'svcctl agent update worker --set provider=codex', does: 'change a field' }],
@@ -258,7 +211,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ['agent', 'replace'],
-    operations: ['replace-agent', 'replace-agent-qualified'],
+    operations: ['replace-agent'],
     arguments: [agent],
     flags: [...setFlags, ifMatchFlag],
     examples: [
@@ -271,7 +224,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ['agent', 'delete'],
-    operations: ['delete-agent', 'delete-agent-qualified'],
+    operations: ['delete-agent'],
     arguments: [agent],
     flags: [yesFlag, ifMatchFlag],
     examples: [{ line: 'svcctl agent delete worker --yes', does: 'remove it and close its sessions' }],
@@ -279,14 +232,14 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ['agent', 'suspend'],
-    operations: ['suspend-agent', 'suspend-agent-qualified'],
+    operations: ['suspend-agent'],
     arguments: [agent],
     examples: [{ line: 'svcctl agent suspend worker', does: 'let it finish, and start no more' }],
     run: act('suspend'),
   },
   {
     path: ['agent', 'resume'],
-    operations: ['resume-agent', 'resume-agent-qualified'],
+    operations: ['resume-agent'],
     arguments: [agent],
     examples: [{ line: 'svcctl agent resume worker', does: 'let it work again' }],
     run: act('resume'),
@@ -302,7 +255,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ['agent', 'prompt'],
-    operations: ['get-agent-prompt', 'get-agent-prompt-qualified'],
+    operations: ['get-agent-prompt'],
     arguments: [agent],
     examples: [{ line: 'svcctl agent prompt worker', does: 'what its next session would be told' }],
     run: prompt,

@@ -55,21 +55,17 @@ async function targetOf(context: Context, input: Input, signal: AbortSignal) {
   const kind = KINDS.find((known) => known === input.text('kind'))
   if (kind === undefined) throw usageError(`the kind is one of ${KINDS.join(', ')}`)
   const target = input.required('target')
-  const slash = target.indexOf('/')
-  const dir = kind === 'agent' && slash >= 0 ? target.slice(0, slash) : undefined
-  const name = dir === undefined ? target : target.slice(slash + 1)
-  return { kind, dir, name, cityName: await context.needCity(undefined, signal), client: await context.client() }
+  return { kind, name: target, cityName: await context.needCity(undefined, signal), client: await context.client() }
 }
 
 async function get(context: Context, input: Input): Promise<number> {
   using limit = context.within()
   const { signal } = limit
-  const { kind, dir, name, cityName, client } = await targetOf(context, input, signal)
+  const { kind, name, cityName, client } = await targetOf(context, input, signal)
   const ask = () => {
     if (kind === 'rig') return client.call('get-rig-patch', { params: { cityName, name }, signal })
     if (kind === 'provider') return client.call('get-provider-patch', { params: { cityName, name }, signal })
-    if (dir === undefined) return client.call('get-agent-patch', { params: { cityName, base: name }, signal })
-    return client.call('get-agent-patch-qualified', { params: { cityName, dir, base: name }, signal })
+    return client.call('get-agent-patch', { params: { cityName, base: name }, signal })
   }
   const { body, text } = await ask()
   return show(context, body, text)
@@ -93,29 +89,26 @@ interface Call {
   readonly signal: AbortSignal
 }
 
-function replaceOf({ kind, dir, name, cityName, client }: Target, body: Partial<PatchFields>, call: Call) {
+function replaceOf({ kind, name, cityName, client }: Target, body: Partial<PatchFields>, call: Call) {
   if (kind === 'rig') return client.call('replace-rig-patch', { params: { cityName, name }, body, ...call })
   if (kind === 'provider') return client.call('replace-provider-patch', { params: { cityName, name }, body, ...call })
-  if (dir === undefined) return client.call('replace-agent-patch', { params: { cityName, base: name }, body, ...call })
-  return client.call('replace-agent-patch-qualified', { params: { cityName, dir, base: name }, body, ...call })
+  return client.call('replace-agent-patch', { params: { cityName, base: name }, body, ...call })
 }
 
-function mergeOf({ kind, dir, name, cityName, client }: Target, body: PatchBody, call: Call) {
+function mergeOf({ kind, name, cityName, client }: Target, body: PatchBody, call: Call) {
   if (kind === 'rig') return client.call('merge-rig-patch', { params: { cityName, name }, body, ...call })
   if (kind === 'provider') return client.call('merge-provider-patch', { params: { cityName, name }, body, ...call })
-  if (dir === undefined) return client.call('merge-agent-patch', { params: { cityName, base: name }, body, ...call })
-  return client.call('merge-agent-patch-qualified', { params: { cityName, dir, base: name }, body, ...call })
+  return client.call('merge-agent-patch', { params: { cityName, base: name }, body, ...call })
 }
 
 async function remove(context: Context, input: Input): Promise<number> {
   using limit = context.within()
-  const { kind, dir, name, cityName, client } = await targetOf(context, input, limit.signal)
+  const { kind, name, cityName, client } = await targetOf(context, input, limit.signal)
   const call = { headers: preconditionOf(input), signal: limit.signal }
   const ask = () => {
     if (kind === 'rig') return client.call('delete-rig-patch', { params: { cityName, name }, ...call })
     if (kind === 'provider') return client.call('delete-provider-patch', { params: { cityName, name }, ...call })
-    if (dir === undefined) return client.call('delete-agent-patch', { params: { cityName, base: name }, ...call })
-    return client.call('delete-agent-patch-qualified', { params: { cityName, dir, base: name }, ...call })
+    return client.call('delete-agent-patch', { params: { cityName, base: name }, ...call })
   }
   const { body, text } = await ask()
   await context.print.item({
@@ -162,7 +155,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ['patch', 'get'],
-    operations: ['get-agent-patch', 'get-agent-patch-qualified', 'get-rig-patch', 'get-provider-patch'],
+    operations: ['get-agent-patch', 'get-rig-patch', 'get-provider-patch'],
     summary: 'Get a patch',
     arguments: what,
     examples: [{ line: 'svcctl patch get agent shop/core.worker', does: 'the patch of an agent of a rig' }],
@@ -172,11 +165,9 @@ export const commands: readonly CommandSpec[] = [
     path: ['patch', 'put'],
     operations: [
       'replace-agent-patch',
-      'replace-agent-patch-qualified',
       'replace-rig-patch',
       'replace-provider-patch',
       'merge-agent-patch',
-      'merge-agent-patch-qualified',
       'merge-rig-patch',
       'merge-provider-patch',
     ],
@@ -197,7 +188,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ['patch', 'delete'],
-    operations: ['delete-agent-patch', 'delete-agent-patch-qualified', 'delete-rig-patch', 'delete-provider-patch'],
+    operations: ['delete-agent-patch', 'delete-rig-patch', 'delete-provider-patch'],
     summary: 'Remove a patch',
     arguments: what,
     flags: [ifMatchFlag],

@@ -29,7 +29,7 @@ interface Transcript {
 }
 
 export interface LiveOptions {
-  readonly operation: 'stream-session' | 'stream-agent-output' | 'stream-agent-output-qualified'
+  readonly operation: 'stream-session' | 'stream-agent-output'
   readonly params: { readonly cityName: string; readonly id?: string }
   readonly query: object
   readonly signal: AbortSignal
