@@ -6,10 +6,10 @@ import { actorOf, spokenBy } from '../kernel/caller.ts'
 import type { Feed } from '../kernel/feed.ts'
 import { fingerprintOf, type IdempotencyClaim } from '../kernel/idempotency.ts'
 import { problem } from '../kernel/problem.ts'
-import { parseJson } from './body.ts'
 import type { Exchange } from './exchange.ts'
-import { noLines, RequestLines } from './lines.ts'
-import { parseQuery, validate } from './validation.ts'
+import { parseJson } from './input/body.ts'
+import { noLines, RequestLines } from './input/lines.ts'
+import { parseQuery, validate } from './input/validation.ts'
 
 type RunReply = (call: Call) => Reply | Promise<Reply>
 type RunStream = (call: Call) => Feed | Promise<Feed>

@@ -4,11 +4,9 @@
  * S1  Every response carries X-SVC-Request-Id, also those that no handler ever saw.
  * S2  Every refusal is Problem Details, also those of the parser and the router.
  * S3  Nothing of a stream is sent before everything that can fail has succeeded.
- * S4  Answers leave a connection in the order of its requests, also that to bytes which are no request.
  */
 import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import type { ProblemCode } from '../contract/base/problems.ts'
 import { type Call, RawBody, type Reply, StreamBody, type Traits } from '../kernel/call.ts'
@@ -20,15 +18,16 @@ import type { Logger } from '../kernel/log.ts'
 import type { PeerUsers } from '../kernel/peers/peer-users.ts'
 import { type Problem, problem, toProblem } from '../kernel/problem.ts'
 import { Answer, asAnswer } from './answer.ts'
-import { Bodies, refuseDeclared } from './body.ts'
+import { Connections, HEADERS_TIMEOUT_MS, MAX_HEADER_BYTES } from './connections.ts'
 import { Exchange } from './exchange.ts'
 import { type CityGate, GATES, type GateDeps, PREFLIGHT_GATES, type Security } from './gates.ts'
-import { RequestLines } from './lines.ts'
+import { Bodies, refuseDeclared } from './input/body.ts'
+import { RequestLines } from './input/lines.ts'
+import { checkMediaType } from './input/media-type.ts'
 import { type Listening, listenOn } from './listen.ts'
-import { checkMediaType } from './media-type.ts'
 import { type Bound, bindHandlers, CallSignals, readInput } from './operations.ts'
 import { Outbox } from './outbox.ts'
-import { sendJson, sendPieces, sendProblem, sendProblemOnSocket, sendRedirect, sendText } from './replies.ts'
+import { sendJson, sendPieces, sendProblem, sendRedirect, sendText } from './replies.ts'
 import { RequestLog, type Subject } from './request-log.ts'
 import { type Found, Router, refuseUndecodable } from './router.ts'
 import { type OpenStream, serveStream } from './sse.ts'
@@ -36,15 +35,10 @@ import { StreamSlots } from './stream-slots.ts'
 
 // Not by `import`: that reads every export of the module, and one of them (WebSocket) loads all of undici.
 const http = process.getBuiltinModule('node:http')
-const net = process.getBuiltinModule('node:net')
 
 const DEFAULT_BODY_LIMIT = 1024 * 1024
-const MAX_HEADER_BYTES = 64 * 1024
-const HEADERS_TIMEOUT_MS = 10_000
 const IDLE_TIMEOUT_MS = 75_000
 const DRAIN_MS = 3_000
-/** How long a connection that was answered and closed waits for the other end. */
-const LINGER_MS = 2_000
 /** Methods that may be asked of any path; others are refused before anything else is looked at. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
 const ALLOWED_METHODS = 'DELETE, GET, PATCH, POST, PUT'
@@ -94,10 +88,7 @@ export class HttpServer {
   readonly #outbox: Outbox
   readonly #slots: StreamSlots
   readonly #bodies: Bodies
-  /** The answer to the newest request of each connection. */
-  readonly #newest = new WeakMap<Duplex, Answer>()
-  /** Connections whose bytes are no requests any more. */
-  readonly #givenUp = new WeakSet<Duplex>()
+  readonly #connections: Connections
   #listening: Listening | undefined
   #inFlight = 0
   #stopping = false
@@ -108,6 +99,7 @@ export class HttpServer {
     this.#outbox = new Outbox(deps.clock)
     this.#slots = new StreamSlots(deps.maxStreams)
     this.#bodies = new Bodies(deps.clock)
+    this.#connections = new Connections(deps.clock, (subject, refused) => this.#note(subject, refused))
     this.#router = new Router(servedBy(deps), MAX_HEADER_BYTES)
     this.#gateDeps = {
       security: deps.security,
@@ -165,9 +157,9 @@ export class HttpServer {
       asAnswer(response).holdsBodyBack = true
       server.emit('request', request, response)
     })
-    server.on('clientError', (error, socket) => this.#refuseUnparsed(error, socket))
+    server.on('clientError', (error, socket) => this.#connections.refuseUnparsed(error, socket))
     server.on('connect', (_request, socket) =>
-      this.#refuseConnection(socket, problem('method-not-allowed', 'CONNECT is not a method of this API')),
+      this.#connections.refuse(socket, problem('method-not-allowed', 'CONNECT is not a method of this API')),
     )
     return server
   }
@@ -175,7 +167,7 @@ export class HttpServer {
   #accept(request: IncomingMessage, answer: Answer): void {
     this.#inFlight++
     this.#outbox.expect()
-    this.#newest.set(request.socket, answer)
+    this.#connections.asked(request.socket, answer)
     answer.outbox = this.#outbox
     answer.identify(httpRequestId())
     const exchange = new Exchange(request, answer, this.#deps.clock.monotonic())
@@ -330,53 +322,7 @@ export class HttpServer {
     this.#deps.metrics.refused(refused.code)
     this.#log.refused(subject, refused)
   }
-
-  #refuseUnparsed(error: Error & { code?: string }, socket: Duplex): void {
-    // Who connects in advance and never asks would take an answer for that to his first request.
-    const silent = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket instanceof net.Socket && socket.bytesRead === 0
-    if (silent || error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy()
-      return
-    }
-    const refused =
-      PARSER_PROBLEMS.get(error.code ?? '') ?? problem('invalid-request', 'the request is not well-formed HTTP')
-    this.#refuseConnection(socket, refused)
-  }
-
-  /** Answers what is no request, after those that came before it on the connection, and closes (S4). */
-  #refuseConnection(socket: Duplex, refused: Problem): void {
-    if (this.#givenUp.has(socket)) return
-    this.#givenUp.add(socket)
-    const end = () => this.#deps.clock.after(LINGER_MS, () => socket.destroy())
-    const refuse = () => {
-      const requestId = httpRequestId()
-      this.#note({ requestId }, refused)
-      sendProblemOnSocket(socket, refused, requestId)
-      end()
-    }
-    const newest = this.#newest.get(socket)
-    if (newest === undefined) refuse()
-    // The bytes stand behind a whole request: they are a request of their own.
-    else if (newest.req.complete) whenClosed(newest, refuse)
-    // The bytes are the rest of a request that has its answer.
-    else if (newest.headersSent) whenClosed(newest, end)
-    // The bytes are the rest of a request that has none: this is its answer, when it is its turn.
-    else if (newest.socket === null) newest.once('socket', refuse)
-    else refuse()
-  }
 }
-
-const PARSER_PROBLEMS: ReadonlyMap<string, Problem> = new Map([
-  [
-    'HPE_HEADER_OVERFLOW',
-    problem('headers-too-large', `the request line and headers are larger than ${MAX_HEADER_BYTES} bytes`),
-  ],
-  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', problem('payload-too-large', 'the chunk extensions are too large')],
-  [
-    'ERR_HTTP_REQUEST_TIMEOUT',
-    problem('request-timeout', `the headers did not arrive within ${HEADERS_TIMEOUT_MS / 1000} s`),
-  ],
-])
 
 const SERVER_OPTIONS = {
   ServerResponse: Answer,
@@ -391,11 +337,6 @@ const SERVER_OPTIONS = {
   noDelay: true,
   // What has no body has nothing to read either.
   optimizeEmptyRequests: true,
-}
-
-function whenClosed(answer: Answer, then: () => void): void {
-  if (answer.writableFinished) then()
-  else answer.once('close', then)
 }
 
 /** Every operation with what answers and what counts it. */

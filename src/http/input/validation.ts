@@ -1,10 +1,10 @@
 /** Input against its schema: query strings become typed values, every violation becomes a 422 that names the field. */
 import { createRequire } from 'node:module'
 import type { ErrorObject, ValidateFunction } from 'ajv'
-import type { ErrorDetail } from '../contract/base/problems.ts'
-import type { Schema } from '../contract/base/schema.ts'
-import { lazily } from '../kernel/lazy.ts'
-import { type Problem, problem } from '../kernel/problem.ts'
+import type { ErrorDetail } from '../../contract/base/problems.ts'
+import type { Schema } from '../../contract/base/schema.ts'
+import { lazily } from '../../kernel/lazy.ts'
+import { type Problem, problem } from '../../kernel/problem.ts'
 
 const MAX_ERRORS = 20
 const MAX_QUOTED = 200

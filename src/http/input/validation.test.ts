@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { array, boolean, integer, nullable, object, optional, record, string } from '../contract/base/schema.ts'
-import { Problem } from '../kernel/problem.ts'
+import { array, boolean, integer, nullable, object, optional, record, string } from '../../contract/base/schema.ts'
+import { Problem } from '../../kernel/problem.ts'
 import { parseQuery, validate } from './validation.ts'
 
 const SCHEMA = object({

@@ -1,9 +1,9 @@
 /** Reading request bodies: bounded in bytes and in time (sheet 01 §1.4). */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { type Clock, nextTurn } from '../kernel/clock.ts'
-import { isTooDeep, TOO_DEEP } from '../kernel/json.ts'
-import { problem } from '../kernel/problem.ts'
+import { type Clock, nextTurn } from '../../kernel/clock.ts'
+import { isTooDeep, TOO_DEEP } from '../../kernel/json.ts'
+import { problem } from '../../kernel/problem.ts'
 import { refuseHalfPairs } from './well-formed.ts'
 
 const BODY_READ_MS = 5_000

@@ -8,9 +8,9 @@
  */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import type { BodyLine, BodyLines } from '../kernel/call.ts'
-import { type Clock, nextTurn } from '../kernel/clock.ts'
-import { problem } from '../kernel/problem.ts'
+import type { BodyLine, BodyLines } from '../../kernel/call.ts'
+import { type Clock, nextTurn } from '../../kernel/clock.ts'
+import { problem } from '../../kernel/problem.ts'
 import { discard, tooLarge } from './body.ts'
 
 export const MAX_LINE_BYTES = 1024 * 1024

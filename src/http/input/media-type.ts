@@ -1,6 +1,6 @@
 /** Which bodies an operation takes, by what their headers say. */
-import { isMutation, LINES_TYPE, type Operation } from '../contract/base/operation.ts'
-import { problem } from '../kernel/problem.ts'
+import { isMutation, LINES_TYPE, type Operation } from '../../contract/base/operation.ts'
+import { problem } from '../../kernel/problem.ts'
 
 const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+[ \t]*(?:;|$)/
 
