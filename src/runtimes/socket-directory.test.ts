@@ -14,7 +14,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { openSocketDirectory } from './socket-directory.ts'
+import { openSocketDirectory, squatterOf } from './socket-directory.ts'
 
 const NOBODY = 65_534
 /** Making something that is somebody else's takes root. */
@@ -46,6 +46,7 @@ test('the sockets of a city are in a directory that only its owner can use, also
   using at = place()
   const { path, instead } = openSocketDirectory('/cities/alpha', at)
   assert.equal(instead, undefined)
+  assert.equal(squatterOf(at), undefined)
   assert.equal(dirname(dirname(path)), at.env.XDG_RUNTIME_DIR)
   for (const one of [path, dirname(path)]) assert.equal(statSync(one).mode & 0o777, 0o700)
   chmodSync(dirname(path), 0o755)
@@ -58,6 +59,7 @@ test('a socket directory that somebody else made first stops no session', asRoot
   const squatted = join(at.env.XDG_RUNTIME_DIR, 'svc')
   mkdirSync(squatted, { mode: 0o777 })
   chownSync(squatted, NOBODY, NOBODY)
+  assert.match(squatterOf(at) ?? '', /belongs to uid 65534, mode 755/)
   const { path, instead } = openSocketDirectory('/cities/alpha', at)
   assert.ok(realpathSync(path).startsWith(join(realpathSync(at.home), 'run')), path)
   assert.match(

@@ -7,7 +7,7 @@
  *     link where its path is too long: a squatted name stops no session.
  */
 import { createHash } from 'node:crypto'
-import { lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readFileSync, readlinkSync, type Stats, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { keepPrivate } from '../kernel/file-modes.ts'
 import { randomHex } from '../kernel/ids.ts'
@@ -44,6 +44,13 @@ export function openSocketDirectory(cityPath: string, places: SocketPlaces): Soc
   }
 }
 
+/** Why the usual place will not do, without making anything; undefined where it will. */
+export function squatterOf({ env }: Pick<SocketPlaces, 'env'>): string | undefined {
+  const parent = usualParent(env, 'x'.repeat(16))
+  const found = lstatSync(parent, { throwIfNoEntry: false })
+  return found === undefined || (found.isDirectory() && found.uid === ownUid()) ? undefined : notOurs(parent, found)
+}
+
 function usualParent(env: Environment, hash: string): string {
   const runtimeDir = env['XDG_RUNTIME_DIR'] ?? ''
   const own = join(runtimeDir, 'svc')
@@ -67,9 +74,11 @@ function assertPrivate(path: string): void {
   if (lstatSync(path).uid === ownUid()) keepPrivate(path)
   const found = lstatSync(path)
   if (found.isDirectory() && found.uid === ownUid() && (found.mode & 0o077) === 0) return
-  const mode = (found.mode & 0o7777).toString(8)
-  throw new Error(`${path} must be a directory that is ours alone; it belongs to uid ${found.uid}, mode ${mode}`)
+  throw new Error(notOurs(path, found))
 }
+
+const notOurs = (path: string, { uid, mode }: Stats): string =>
+  `${path} must be a directory that is ours alone; it belongs to uid ${uid}, mode ${(mode & 0o7777).toString(8)}`
 
 /** S2. */
 function openedAtHome(home: string, hash: string): string {

@@ -38,6 +38,7 @@ import { checkHost } from './views/host-check.ts'
 import type { Service } from './views/running.ts'
 import { agentWith } from './views/sessions.ts'
 import { nameFromFiles } from './views/settings.ts'
+import { socketsProbe } from './views/sockets-probe.ts'
 
 export interface SupervisorDeps {
   readonly settings: Settings
@@ -99,7 +100,8 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     knownHead: 0,
     previousUid: undefined,
   })
-  const readiness = createReadiness({ clock, probes: deps.probes ?? createProbes(probeTargets(env), { env }) })
+  const probes = deps.probes ?? [...createProbes(probeTargets(env), { env }), socketsProbe(env)]
+  const readiness = createReadiness({ clock, probes })
   const host = openHost(
     {
       settings,

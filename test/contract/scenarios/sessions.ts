@@ -116,7 +116,8 @@ class Stage {
       const id = await this.city.start({ name: 'harness' })
       await eventually('its sub-agent is on disk', async () => {
         const { body } = await this.send('GET', `${sessionPath(id)}/agents`)
-        return at(body, 'agents', 0) === undefined ? undefined : true
+        const agents = at(body, 'agents')
+        return Array.isArray(agents) && agents.length > 0 ? true : undefined
       })
       return id
     })
