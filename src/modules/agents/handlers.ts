@@ -54,6 +54,7 @@ interface AgentCall<View, B = unknown> {
   readonly city: AgentCity<View>
   readonly body: B
   readonly header: (name: string) => string | undefined
+  readonly actor: string
 }
 
 /** What a blocking read of agents waits for. */
@@ -90,7 +91,7 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
   }
 
   const edit = async (
-    { params, city, header }: AgentCall<View>,
+    { params, city, header, actor }: AgentCall<View>,
     change: (edited: TextFiles, config: View, identity: string) => void,
     events: (outcome: Edited<View, void>, identity: string) => readonly EventDraft[],
   ): Promise<Reply<AgentResponse>> => {
@@ -98,7 +99,7 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
     const outcome = await city.config.edit({
       ifMatch: header('if-match'),
       etag: (config) => agentRevision(files, config, identity),
-      actor: 'api',
+      actor,
       change: (edited) => change(edited, city.config.current(), identity),
       events: (result) => events(result, identity),
     })
@@ -138,13 +139,13 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
     )
   }
 
-  const remove = async ({ params, city, header }: AgentCall<View>) => {
+  const remove = async ({ params, city, header, actor }: AgentCall<View>) => {
     const identity = params.agent
     let closed: readonly string[] = []
     const { config } = await city.config.edit({
       ifMatch: header('if-match'),
       etag: (current) => agentRevision(files, current, identity),
-      actor: 'api',
+      actor,
       referrers: (current) => files.referrers(current, identity),
       change: (edited) => removeAgent(files, city.config.current(), edited, identity),
       events: () => [agentEvent('agent.deleted', identity)],
@@ -178,7 +179,7 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
       return ok({ ...pageOf(items, query.cursor, query.limit || DEFAULT_LIMIT), total: items.length }, headers)
     },
 
-    'create-agent': async ({ body, header, claim, city }) => {
+    'create-agent': async ({ body, header, claim, city, actor }) => {
       const { name, dir = '', ...fields } = body
       const identity = identityOf({ name, dir })
       if (body.scope === 'rig' && dir === '' && city.config.current().rigs.length === 0)
@@ -190,7 +191,7 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
         let reply: Reply<AgentResponse> | undefined
         const { config } = await city.config.edit({
           ifMatch: header('if-match'),
-          actor: 'api',
+          actor,
           claim,
           reply: (outcome) => {
             reply = answer(city, outcome.config, made(outcome.config)?.identity ?? identity, 201)

@@ -101,7 +101,7 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
 
     'get-city': ({ city }) => detail(city),
 
-    'patch-city': async ({ body, header, city }) => {
+    'patch-city': async ({ body, header, city, actor }) => {
       const { store, record } = city
       await store.db.write((tx) => {
         // What is stored, not what is remembered: an edit of the same group commit may have come before.
@@ -114,7 +114,7 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
         if (suspended === before) return
         store.log.append(tx, {
           type: suspended ? 'city.suspended' : 'city.resumed',
-          actor: 'api',
+          actor,
           subject: record.name,
           payload: {},
         })

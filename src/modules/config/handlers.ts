@@ -142,12 +142,12 @@ export function createConfigHandlers({ clock, loadOptions, apiUrl }: ConfigHandl
       return ok(body, { ...headers, ETag: `"${body.revision}"` })
     },
 
-    'put-config-file': async ({ params: { path }, query, body, header, city }) => {
+    'put-config-file': async ({ params: { path }, query, body, header, city, actor }) => {
       const service = city.config
       const ifMatch = header('if-match')
       const dryRun = query.dry_run === true
       const outcome = await service.edit({
-        actor: 'api',
+        actor,
         ifMatch,
         dryRun,
         // Who names the file as it is on disk has seen what is wrong with it.

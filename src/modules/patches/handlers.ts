@@ -84,13 +84,14 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
     target: Target,
     body: Partial<PatchFields>,
     ifMatch: string | undefined,
+    actor: string,
   ) => {
     const { config } = city
     const { name: _name, dir: _dir, ...fields } = plainTable(body)
     const outcome = await config.edit({
       ifMatch,
       etag: (current) => revisionOf(find(current, target)),
-      actor: 'api',
+      actor,
       change: (files) => {
         const edited = tree(files)
         const at = locate(edited, find(config.current(), target), target)
@@ -107,12 +108,18 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
     return answer(city, outcome.config, target, outcome.result ? 201 : 200)
   }
 
-  const merge = async (city: PatchCity<View>, target: Target, body: PatchBody, ifMatch: string | undefined) => {
+  const merge = async (
+    city: PatchCity<View>,
+    target: Target,
+    body: PatchBody,
+    ifMatch: string | undefined,
+    actor: string,
+  ) => {
     const { config } = city
     const outcome = await config.edit({
       ifMatch,
       etag: (current) => revisionOf(need(current, target)),
-      actor: 'api',
+      actor,
       change: (files) => {
         const edited = tree(files)
         const at = located(edited, need(config.current(), target), target)
@@ -122,13 +129,13 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
     return answer(city, outcome.config, target)
   }
 
-  const remove = async (city: PatchCity<View>, target: Target, ifMatch: string | undefined) => {
+  const remove = async (city: PatchCity<View>, target: Target, ifMatch: string | undefined, actor: string) => {
     const { store, config } = city
     const { kind, name, dir } = target
     const outcome = await config.edit({
       ifMatch,
       etag: (current) => revisionOf(need(current, target)),
-      actor: 'api',
+      actor,
       change: (files) => {
         const edited = tree(files)
         const at = located(edited, need(config.current(), target), target)
@@ -142,26 +149,30 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
 
   return defineHandlers<typeof patchOperations, PatchCity<View>>({
     'list-agent-patches': ({ city }) => list(city, 'agents'),
-    'put-agent-patch': ({ body, header, city }) => put(city, agentOf(body), body, header('if-match')),
+    'put-agent-patch': ({ body, header, city, actor }) => put(city, agentOf(body), body, header('if-match'), actor),
     'get-agent-patch': ({ params, city }) => get(city, agent(params)),
-    'replace-agent-patch': ({ params, body, header, city }) =>
-      put(city, sameTarget(agent(params), body), body, header('if-match')),
-    'merge-agent-patch': ({ params, body, header, city }) => merge(city, agent(params), body, header('if-match')),
-    'delete-agent-patch': ({ params, header, city }) => remove(city, agent(params), header('if-match')),
+    'replace-agent-patch': ({ params, body, header, city, actor }) =>
+      put(city, sameTarget(agent(params), body), body, header('if-match'), actor),
+    'merge-agent-patch': ({ params, body, header, city, actor }) =>
+      merge(city, agent(params), body, header('if-match'), actor),
+    'delete-agent-patch': ({ params, header, city, actor }) => remove(city, agent(params), header('if-match'), actor),
     'list-rig-patches': ({ city }) => list(city, 'rigs'),
-    'put-rig-patch': ({ body, header, city }) => put(city, rig(body), body, header('if-match')),
+    'put-rig-patch': ({ body, header, city, actor }) => put(city, rig(body), body, header('if-match'), actor),
     'get-rig-patch': ({ params, city }) => get(city, rig(params)),
-    'replace-rig-patch': ({ params, body, header, city }) =>
-      put(city, sameTarget(rig(params), body), body, header('if-match')),
-    'merge-rig-patch': ({ params, body, header, city }) => merge(city, rig(params), body, header('if-match')),
-    'delete-rig-patch': ({ params, header, city }) => remove(city, rig(params), header('if-match')),
+    'replace-rig-patch': ({ params, body, header, city, actor }) =>
+      put(city, sameTarget(rig(params), body), body, header('if-match'), actor),
+    'merge-rig-patch': ({ params, body, header, city, actor }) =>
+      merge(city, rig(params), body, header('if-match'), actor),
+    'delete-rig-patch': ({ params, header, city, actor }) => remove(city, rig(params), header('if-match'), actor),
     'list-provider-patches': ({ city }) => list(city, 'providers'),
-    'put-provider-patch': ({ body, header, city }) => put(city, provider(body), body, header('if-match')),
+    'put-provider-patch': ({ body, header, city, actor }) => put(city, provider(body), body, header('if-match'), actor),
     'get-provider-patch': ({ params, city }) => get(city, provider(params)),
-    'replace-provider-patch': ({ params, body, header, city }) =>
-      put(city, sameTarget(provider(params), body), body, header('if-match')),
-    'merge-provider-patch': ({ params, body, header, city }) => merge(city, provider(params), body, header('if-match')),
-    'delete-provider-patch': ({ params, header, city }) => remove(city, provider(params), header('if-match')),
+    'replace-provider-patch': ({ params, body, header, city, actor }) =>
+      put(city, sameTarget(provider(params), body), body, header('if-match'), actor),
+    'merge-provider-patch': ({ params, body, header, city, actor }) =>
+      merge(city, provider(params), body, header('if-match'), actor),
+    'delete-provider-patch': ({ params, header, city, actor }) =>
+      remove(city, provider(params), header('if-match'), actor),
   })
 }
 

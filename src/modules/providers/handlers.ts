@@ -148,7 +148,7 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
       return answer(city, info(city.config.current(), params.name))
     },
 
-    'create-provider': async ({ body, header, claim, city }) => {
+    'create-provider': async ({ body, header, claim, city, actor }) => {
       const { name, ...fields } = body
       const created = await city.store.keys.once(claim, async () => {
         const values = unmaskEnv({}, plainTable(fields))
@@ -157,7 +157,7 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
         }
         const outcome = await city.config.edit({
           ifMatch: header('if-match'),
-          actor: 'api',
+          actor,
           claim,
           reply: ({ config }) => answer(city, info(config, name), 201),
           change: (files) => {
@@ -174,12 +174,12 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
       return answer(city, created.body, created.status)
     },
 
-    'patch-provider': async ({ params, body, header, city }) => {
+    'patch-provider': async ({ params, body, header, city, actor }) => {
       const { name } = params
       const outcome = await city.config.edit({
         ifMatch: header('if-match'),
         etag: (config) => revisionOf(config, name),
-        actor: 'api',
+        actor,
         change: (files) => {
           const { file } = editable(city.config.current(), name)
           const edited = tree(files)
@@ -190,12 +190,12 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
       return answer(city, info(outcome.config, name))
     },
 
-    'delete-provider': async ({ params, header, city }) => {
+    'delete-provider': async ({ params, header, city, actor }) => {
       const { name } = params
       const { config } = await city.config.edit({
         ifMatch: header('if-match'),
         etag: (current) => revisionOf(current, name),
-        actor: 'api',
+        actor,
         referrers: (current) => deps.referrers(current, name),
         change: (files) => tree(files).remove(editable(city.config.current(), name).file, ['providers', name]),
       })

@@ -61,6 +61,7 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
     { name, path, git_url: _url, ...fields }: RigCreateRequest,
     ifMatch: string | undefined,
     claim: IdempotencyClaim | undefined,
+    actor: string,
   ): Promise<Reply<RigInfo>> => {
     if (path === undefined) throw invalidField('body.path', 'is required without `git_url`')
     refuseTaken(city.config.current(), name)
@@ -71,7 +72,7 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
       const branch = observed === undefined || observed.branch === '' ? {} : { default_branch: observed.branch }
       const outcome = await city.config.edit({
         ifMatch,
-        actor: 'api',
+        actor,
         claim,
         reply: ({ config }) => answer(city, info(city, config, name), 201),
         change: (files) => {
@@ -79,7 +80,7 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
           refuseTaken(current, name)
           addRig(deps.tree(files), name, place, plainTable({ ...branch, ...fields }), current.default_rig_imports)
         },
-        events: () => [{ type: 'rig.created', actor: 'api', subject: name, payload: { rig: name, changed: [] } }],
+        events: () => [{ type: 'rig.created', actor, subject: name, payload: { rig: name, changed: [] } }],
         // Of a rig of this name that somebody removed from the files by hand.
         alsoWrite: (tx) => writeOverride(tx, name, undefined, clock.now()),
       })
@@ -117,7 +118,14 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
   }
 
   /** An event only where it makes a difference; the override is kept either way. */
-  const setSuspended = (tx: Tx, { store }: City, config: View, name: string, override: boolean | undefined): void => {
+  const setSuspended = (
+    tx: Tx,
+    { store }: City,
+    config: View,
+    name: string,
+    override: boolean | undefined,
+    actor: string,
+  ): void => {
     const { suspended_on_start: otherwise } = needRig(config, name)
     const before = readOverride(tx, name) ?? otherwise
     const after = override ?? otherwise
@@ -125,7 +133,7 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
     if (before === after) return
     store.log.append(tx, {
       type: after ? 'rig.suspended' : 'rig.resumed',
-      actor: 'api',
+      actor,
       subject: name,
       payload: { rig: name, changed: ['suspended'] },
     })
@@ -148,12 +156,12 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
 
     'get-rig': ({ params, query, city }) => answer(city, info(city, city.config.current(), params.name, query.git)),
 
-    'create-rig': ({ body, header, claim, city }) => {
+    'create-rig': ({ body, header, claim, city, actor }) => {
       const { git_url: url } = body
       if (url === undefined)
         return tagged(
           city,
-          city.store.keys.once(claim, () => createHere(city, body, header('if-match'), claim)),
+          city.store.keys.once(claim, () => createHere(city, body, header('if-match'), claim, actor)),
         )
       if (body.path !== undefined)
         throw invalidField('body.path', 'is not taken with `git_url`: the clone goes to `rigs/<name>`', body.path)
@@ -175,23 +183,23 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
       return tagged(city, launched)
     },
 
-    'patch-rig': async ({ params, body, header, city }) => {
+    'patch-rig': async ({ params, body, header, city, actor }) => {
       const { name } = params
       const { suspended, path, ...fields } = body
       const override = suspended === null ? undefined : suspended === undefined ? undefined : suspended === true
       const place = placeOf(city, path)
       const takeBack = place == null || place.inCity === undefined ? () => {} : makeDirectory(place.directory)
       const writeSuspension = (tx: Tx, config: View) => {
-        if (suspended !== undefined) setSuspended(tx, city, config, name, override)
+        if (suspended !== undefined) setSuspended(tx, city, config, name, override, actor)
       }
       try {
         const outcome = await city.config.edit({
           ifMatch: header('if-match'),
           etag: (config) => revision(city, config, name),
-          actor: 'api',
+          actor,
           change: (files) => changeIn(city, files, name, fields, place),
           events: ({ result }) => [
-            { type: 'rig.updated', actor: 'api', subject: name, payload: { rig: name, changed: [...result] } },
+            { type: 'rig.updated', actor, subject: name, payload: { rig: name, changed: [...result] } },
           ],
           alsoWrite: (tx, { config }) => writeSuspension(tx, config),
         })
@@ -204,19 +212,19 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
       }
     },
 
-    'delete-rig': async ({ params, query, header, city }) => {
+    'delete-rig': async ({ params, query, header, city, actor }) => {
       const { name } = params
       const outcome = await city.config.edit({
         ifMatch: header('if-match'),
         etag: (config) => revision(city, config, name),
-        actor: 'api',
+        actor,
         change: (files) => {
           const tree = deps.tree(files)
           const removed = query.cascade === true ? removeReferrers(tree, name) : refuseReferred(city, name)
           removeRig(tree, name)
           return removed
         },
-        events: () => [{ type: 'rig.deleted', actor: 'api', subject: name, payload: { rig: name, changed: [] } }],
+        events: () => [{ type: 'rig.deleted', actor, subject: name, payload: { rig: name, changed: [] } }],
         alsoWrite: (tx) => writeOverride(tx, name, undefined, clock.now()),
       })
       const { config, result } = outcome
@@ -226,12 +234,12 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
       )
     },
 
-    'act-on-rig': async ({ params, header, city }) => {
+    'act-on-rig': async ({ params, header, city, actor }) => {
       const { name, action } = params
       await city.store.db.write((tx) => {
         const current = city.config.current()
         checkPrecondition(header('if-match'), revision(city, current, name))
-        if (action !== 'restart') setSuspended(tx, city, current, name, action === 'suspend')
+        if (action !== 'restart') setSuspended(tx, city, current, name, action === 'suspend', actor)
       })
       const left = action === 'restart' ? await city.sessions.restart(name) : []
       if (left.length > 0)

@@ -173,4 +173,6 @@ test('an agent works in its city, and is nobody else there or anywhere', { timeo
   await may(mayor, 'POST', `${alpha}/sessions/other/respond`, { request_id: question.request_id, action: 'allow' })
   await may(mayor, 'POST', `${alpha}/sessions/other/close`, {})
   await may(mayor, 'POST', `${alpha}/agents`, { name: 'helper' })
+  const { items: changes } = await city.done('GET', '/events?type=agent.created&subject=helper')
+  assert.equal(at(changes, 0, 'actor'), (await city.get(mayor.id)).agent)
 })

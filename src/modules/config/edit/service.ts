@@ -239,7 +239,8 @@ export class ConfigService implements CityConfig {
       actor: input.actor,
       restarted,
     })
-    const events = [...(input.events?.(outcome) ?? []), ...(reloaded === undefined ? [] : [reloaded])]
+    const told = (input.events?.(outcome) ?? []).map((event) => ({ ...event, actor: input.actor }))
+    const events = [...told, ...(reloaded === undefined ? [] : [reloaded])]
     const { claim, reply } = input
     const answer = claim === undefined || reply === undefined ? {} : { answer: { claim, reply: reply(outcome) } }
     await this.#journal.commit({ files: edits, events, ...answer }, (tx) => {
