@@ -29,6 +29,7 @@ export const ROUTES: Readonly<Record<OperationId, Route>> = {
   'list-packs': { id: 'list-packs', method: 'GET', path: '/v0/city/{cityName}/packs' },
   'get-pack': { id: 'get-pack', method: 'GET', path: '/v0/city/{cityName}/packs/{name}' },
   'add-pack': { id: 'add-pack', method: 'POST', path: '/v0/city/{cityName}/packs', headers: ['Idempotency-Key'] },
+  'trust-pack': { id: 'trust-pack', method: 'POST', path: '/v0/city/{cityName}/packs/{name}/trust' },
   'remove-pack': { id: 'remove-pack', method: 'DELETE', path: '/v0/city/{cityName}/packs/{name}' },
   'install-packs': { id: 'install-packs', method: 'POST', path: '/v0/city/{cityName}/packs/install', headers: ['Idempotency-Key'] },
   'upgrade-packs': { id: 'upgrade-packs', method: 'POST', path: '/v0/city/{cityName}/packs/upgrade', headers: ['Idempotency-Key'] },

@@ -59,7 +59,9 @@ export const AgentResponse = component('AgentResponse', {
   }),
   observed_at: Timestamp,
   available: boolean({ description: 'Neither suspended nor without its program.' }),
-  unavailable_reason: optional(string()),
+  unavailable_reason: optional(
+    string({ description: '`untrusted_pack` where a pack with a say in it is not trusted.' }),
+  ),
   session: optional(
     object({
       id: string(),

@@ -92,6 +92,9 @@ export type ConfigIssue = Static<typeof ConfigIssue>
 export const CityConfigStatus = component('CityConfigStatus', {
   revision: string({ description: 'Of the configuration in force.' }),
   loaded_at: Timestamp,
+  untrusted_packs: optional(
+    array(string(), { description: 'Imports of which nothing is started until they are trusted.' }),
+  ),
   last_error: optional(
     component(
       'ConfigLastError',

@@ -100,6 +100,9 @@ export const EffectiveConfigBody = component('EffectiveConfigBody', {
     rig_count: integer({ minimum: 0 }),
     provider_count: integer({ minimum: 0 }),
   }),
+  untrusted_packs: optional(
+    array(string(), { description: 'Imports of which nothing is started until they are trusted.' }),
+  ),
   settings: raw<{ [key: string]: unknown }>({
     type: 'object',
     description: 'The plain tables (`daemon`, `session`, `events`, …) with their defaults; secrets masked.',

@@ -20,6 +20,8 @@ import {
 
 export const PACK_NAME_PATTERN = '^[a-z0-9][a-z0-9_-]{0,63}$'
 /** Paths of their own, so no import can have these names. */
+/** What a commit is named by. */
+const COMMIT_PATTERN = '^[0-9a-f]{40,64}$'
 export const RESERVED_PACK_NAMES = ['install', 'upgrade', 'check'] as const
 const PACK_KINDS = ['builtin', 'local', 'git'] as const
 const PACK_STATES = ['installed', 'missing', 'stale', 'drifted'] as const
@@ -50,6 +52,17 @@ const PackProvides = component(
   },
 )
 
+const PackRun = component(
+  'PackRun',
+  {
+    file: string({ description: 'Relative to the pack.' }),
+    key: string({ description: 'Dotted path in the file; empty for an executable file.' }),
+    command: string({ description: 'At most 500 characters.' }),
+  },
+  { description: 'Something that a pack would have started: a command in its files, or an executable file.' },
+)
+export type PackRun = Static<typeof PackRun>
+
 export const Pack = component('Pack', {
   name: string({ description: 'Binding: what the importer calls it.' }),
   scope: PackScope,
@@ -63,6 +76,11 @@ export const Pack = component('Pack', {
       '`missing`: not in the lock or the cache; `stale`: the lock does not fit the constraint; `drifted`: the cached content was changed, as a check, an install or the start of the city has found.',
   }),
   provides: PackProvides,
+  trusted: boolean({
+    description:
+      'False: what it and its imports bring is shown and not started, until their commits are trusted. Packs of the city and built-in ones are.',
+  }),
+  runs: optional(array(PackRun, { description: 'What it and the packs it imports would run. Of single reads only.' })),
   revision: Revision,
 })
 export type Pack = Static<typeof Pack>
@@ -89,6 +107,11 @@ export const PackAddRequest = component('PackAddRequest', {
     }),
   ),
   scope: optional(PackScope),
+  trust: optional(
+    boolean({
+      description: 'What it brings, and what that imports, may be started: as `trust-pack` of what is fetched.',
+    }),
+  ),
 })
 export type PackAddRequest = Static<typeof PackAddRequest>
 
@@ -100,6 +123,14 @@ const PackUpgradeRequest = component('PackUpgradeRequest', {
       description: 'Imports to choose anew; all where absent.',
     }),
   ),
+})
+
+const PackTrustRequest = component('PackTrustRequest', {
+  commit: string({
+    pattern: COMMIT_PATTERN,
+    description: 'The commit that was looked at: `pin.commit` of the pack.',
+    examples: ['0123456789abcdef0123456789abcdef01234567'],
+  }),
 })
 
 const DeletedPack = component('DeletedPack', {
@@ -174,6 +205,8 @@ const packFields = {
 
 const PackPayload = component('PackPayload', packFields)
 
+const PackTrustedPayload = component('PackTrustedPayload', { ...packFields, commit: string() })
+
 const PackUpgradedPayload = component('PackUpgradedPayload', {
   ...packFields,
   previous_version: string(),
@@ -214,6 +247,11 @@ const inLog = { log: 'city', emittedBy: 'packs' } as const
 
 export const PACK_EVENT_TYPES = {
   'pack.added': { payload: PackPayload, ...inLog, when: 'an import was added; with the files that say so' },
+  'pack.trusted': {
+    payload: PackTrustedPayload,
+    ...inLog,
+    when: 'somebody let a pack start what it brings; also when it was added so',
+  },
   'pack.removed': { payload: PackPayload, ...inLog, when: 'an import was removed; with the files that say so' },
   'pack.upgraded': {
     payload: PackUpgradedPayload,
@@ -261,6 +299,16 @@ export const packOperations = [
     problems: ['pack-exists'],
     accepts: 'pack.add',
     emits: ['pack.added', 'config.reloaded'],
+  }),
+  pack.post('trust-pack', '/trust', {
+    summary: 'Let a pack start what it brings',
+    description:
+      'Of a pack from git, and of those that it imports, at the commits that are pinned now: until then their agents, commands, hooks and services are off. Another commit is asked about again unless it would run the same. Kept by the supervisor, in no file of the city. What is not from git is trusted, and nothing changes.',
+    body: PackTrustRequest,
+    replies: { 200: Pack },
+    replyHeaders: ['X-SVC-Index', 'ETag'],
+    problems: ['pack-changed'],
+    emits: ['pack.trusted', 'config.reloaded'],
   }),
   pack.delete('remove-pack', '', {
     summary: 'Remove an import',

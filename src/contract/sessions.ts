@@ -227,6 +227,7 @@ export const createSession = sessions.post('create-session', '/sessions', {
     'provider-not-found',
     'name-taken',
     'conflict-config',
+    'untrusted-pack',
     'missing-dependency',
     'unsupported',
     'too-many-sessions',

@@ -52,14 +52,31 @@ export function contentHash(files: ConfigFiles, dir: string, root: string): stri
   }
 }
 
+/** The regular files of a checkout, in the order of their paths, with pauses for others. */
+export async function treeFiles(dir: string, pause: () => Promise<void>): Promise<TreeFile[]> {
+  const files = diskFiles()
+  const tree: Tree = { files, dir, root: dir, limits: PACK_LIMITS, accepts: () => true, strict: false }
+  const found = await inTurns(walkSteps(tree), pause)
+  return found.map(({ path }) => ({ path, executable: files.isExecutable(join(dir, path)) }))
+}
+
+export interface TreeFile {
+  /** Relative to the tree. */
+  readonly path: string
+  readonly executable: boolean
+}
+
 /** `sha256:` over names, kinds, executable bits and bytes of all that is below `dir` on disk, with pauses for others. */
 export async function wholeHash(dir: string, pause: () => Promise<void>): Promise<string> {
   const tree: Tree = { files: diskFiles(), dir, root: dir, limits: PACK_LIMITS, accepts: () => true, strict: true }
-  const steps = hashSteps(tree)
+  return `sha256:${await inTurns(hashSteps(tree), pause)}`
+}
+
+async function inTurns<T>(steps: Generator<undefined, T>, pause: () => Promise<void>): Promise<T> {
   let began = performance.now()
   for (;;) {
     const { done, value } = steps.next()
-    if (done === true) return `sha256:${value}`
+    if (done === true) return value
     if (performance.now() - began < TURN_MS) continue
     await pause()
     began = performance.now()

@@ -114,6 +114,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       random: deps.random,
       ids: createIds(hostId),
     },
+    store,
     deps.lookup,
   )
   const { ids } = host

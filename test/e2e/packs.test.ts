@@ -481,7 +481,7 @@ test('the command line adds, lists, checks, upgrades and removes', async () => {
   const added = await svcctl('add', source, '--name', 'mine', '--version', '=1.0.0', '--wait')
   assert.equal(added.code, 0, added.err)
   assert.match(added.out, /mine/)
-  assert.match((await svcctl('list')).out, /^core\t.*\nmine\tcity\tgit\tinstalled\t=1\.0\.0\tv1\.0\.0\t/m)
+  assert.match((await svcctl('list')).out, /^core\t.*\nmine\tcity\tgit\tinstalled\tno\t=1\.0\.0\tv1\.0\.0\t/m)
   assert.equal(at(JSON.parse((await svcctl('get', 'mine', '--json')).out), 'pin', 'version'), 'v1.0.0')
   assert.equal((await svcctl('check')).code, 0)
   assert.equal((await svcctl('upgrade', 'mine', '--wait')).code, 0)

@@ -112,10 +112,18 @@ export class Context {
   /** Asks before something that is hard to undo. */
   async confirm(question: string, yes: boolean): Promise<void> {
     if (yes) return
-    const { stdin, stderr } = this.io
-    if (!stdin.isTerminal || !stderr.isTerminal) throw usageError('this needs --yes where nobody can be asked')
-    await stderr.write(`${printable(question)} [y/N] `)
-    const answer = await stdin.readLine()
-    if (!/^y(es)?$/i.test(answer.trim())) throw new Failure(EXIT.failure, 'not done')
+    if (!this.canAsk) throw usageError('this needs --yes where nobody can be asked')
+    if (!(await this.agrees(question))) throw new Failure(EXIT.failure, 'not done')
+  }
+
+  /** Somebody is there to be asked. */
+  get canAsk(): boolean {
+    return this.io.stdin.isTerminal && this.io.stderr.isTerminal
+  }
+
+  /** Whether whoever is there says yes. */
+  async agrees(question: string): Promise<boolean> {
+    await this.io.stderr.write(`${printable(question)} [y/N] `)
+    return /^y(es)?$/i.test((await this.io.stdin.readLine()).trim())
   }
 }

@@ -1,18 +1,29 @@
 /** `svcctl pack …`: what a city imports. */
 import type { Pack, PackAddRequest, PackIssue } from '../../contract/packs.ts'
 import { waitFlags } from '../base/accepted.ts'
-import { type CommandSpec, type FlagSpec, type Input, keyFlag } from '../base/command.ts'
+import { type CommandSpec, type FlagSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
-import { EXIT } from '../base/failure.ts'
+import { EXIT, usageError } from '../base/failure.ts'
 import { bodyOf } from '../base/fields.ts'
-import { type AnswerOf, type InCity, inCity, printsItem, printsList, starts, type View } from '../base/in-city.ts'
+import {
+  type AnswerOf,
+  allColumns,
+  type InCity,
+  inCity,
+  printsItem,
+  printsList,
+  starts,
+  type View,
+} from '../base/in-city.ts'
 import type { Column } from '../base/output.ts'
+import { offerTrust, packOf, question, sayUntrusted, showRuns, trust } from '../views/pack-trust.ts'
 
 const COLUMNS: readonly Column<Pack>[] = [
   { header: 'NAME', value: (pack) => pack.name },
   { header: 'SCOPE', value: (pack) => pack.scope },
   { header: 'KIND', value: (pack) => pack.kind },
   { header: 'STATE', value: (pack) => pack.state, kind: 'state' },
+  { header: 'TRUSTED', value: (pack) => (pack.trusted ? 'yes' : 'no') },
   { header: 'VERSION', value: (pack) => pack.version },
   { header: 'PINNED', value: (pack) => pack.pin?.version },
   { header: 'SOURCE', value: (pack) => pack.source },
@@ -57,7 +68,7 @@ const remove = printsItem(DELETED, (city) =>
   city.client.call('remove-pack', { params: itemParams(city), query: scopeQuery(city), ...city.options }),
 )
 
-const add = starts('pack.add', ({ client, cityName, input, options }) =>
+const starting = starts('pack.add', ({ client, cityName, input, options }) =>
   client.call('add-pack', {
     params: { cityName },
     body: bodyOf<PackAddRequest>({
@@ -65,20 +76,55 @@ const add = starts('pack.add', ({ client, cityName, input, options }) =>
       name: input.text('name'),
       version: input.text('version'),
       scope: input.text('scope'),
+      trust: input.on('trust') ? true : undefined,
     }),
     ...options,
   }),
 )
 
+/** What was fetched is asked about once it is there. */
+const asksTrust =
+  (run: CommandSpec['run']): CommandSpec['run'] =>
+  async (context, input) => {
+    const code = await run(context, input)
+    if (input.on('trust')) return code
+    const waited = input.choice('wait') ?? context.io.stdout.isTerminal
+    if (waited) await offerTrust(context, input)
+    else if (!/^(?:builtin:|[./])/.test(input.text('source') ?? '')) await sayUntrusted(context)
+    return code
+  }
+
+async function trustOne(context: Context, input: Input): Promise<number> {
+  const item = await packOf(context, input, input.required('name'), input.text('scope'))
+  const seen = input.text('commit')
+  if (seen === undefined && !item.trusted) {
+    await showRuns(context, item)
+    await context.confirm(question(item), input.on('yes'))
+  }
+  const commit = seen ?? item.pin?.commit
+  if (commit === undefined && item.kind === 'git')
+    throw usageError(`${item.name} is not installed`, 'run `svcctl pack install`')
+  const { body, text } = await trust(context, input, item, commit ?? NO_COMMIT)
+  await context.print.item({ item: body, ...allColumns(PACK), json: text })
+  return EXIT.ok
+}
+
+/** What is not from git has none, and is trusted. */
+const NO_COMMIT = '0'.repeat(40)
+
+const add = asksTrust(starting)
+
 const install = starts('pack.install', ({ client, cityName, options }) =>
   client.call('install-packs', { params: { cityName }, ...options }),
 )
 
-const upgrade = starts('pack.upgrade', ({ client, cityName, input, options }) => {
+const upgrading = starts('pack.upgrade', ({ client, cityName, input, options }) => {
   const names = input.texts('names')
   const body = names.length === 0 ? {} : { names: [...names] }
   return client.call('upgrade-packs', { params: { cityName }, body, ...options })
 })
+
+const upgrade = asksTrust(upgrading)
 
 async function check(context: Context, input: Input): Promise<number> {
   const { body, text } = await inCity(context, input, ({ client, cityName, options }) =>
@@ -116,6 +162,7 @@ export const commands: readonly CommandSpec[] = [
     flags: [
       { flags: '--name <name>', description: 'What to call it; from the source where absent.' },
       { flags: '--version <version>', description: '`^1.4`, `~1.4`, `>=1,<2`, an exact one or `sha:<commit>`.' },
+      { flags: '--trust', description: 'Let it start what it brings, unseen.' },
       scopeFlag,
       ...waitFlags,
       keyFlag,
@@ -125,6 +172,18 @@ export const commands: readonly CommandSpec[] = [
       { line: 'svcctl pack add https://git.example.org/teams/packs.git//review', does: 'the highest release from git' },
     ],
     run: add,
+  },
+  {
+    path: ['pack', 'trust'],
+    operations: ['trust-pack'],
+    arguments: [pack],
+    flags: [
+      scopeFlag,
+      { flags: '--commit <commit>', description: 'The commit that was looked at; asks, where absent.' },
+      yesFlag,
+    ],
+    examples: [{ line: 'svcctl pack trust review', does: 'shows what it would run, and asks' }],
+    run: trustOne,
   },
   {
     path: ['pack', 'remove'],

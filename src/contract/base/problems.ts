@@ -50,6 +50,12 @@ export const PROBLEMS = {
     title: 'A built-in provider: declare one of its name to change it',
   },
   'pack-derived': { status: 409, prefix: 'conflict', title: 'It belongs to a pack: patch it instead' },
+  'untrusted-pack': {
+    status: 409,
+    prefix: 'untrusted_pack',
+    title: 'Its commit is to be trusted before anything of it is started',
+  },
+  'pack-changed': { status: 409, prefix: 'conflict', title: 'The pack is at another commit now' },
   'pack-exists': { status: 409, prefix: 'conflict', title: 'Something is imported under this name' },
   'ambiguous-pack': { status: 409, prefix: 'ambiguous', title: 'Several rigs import something under this name' },
   'conflict-config': { status: 409, prefix: 'conflict', title: 'The files of the city do not allow it as they are' },

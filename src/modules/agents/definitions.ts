@@ -33,6 +33,7 @@ export interface AgentView {
   readonly base_name: string
   readonly dir: string
   readonly suspended: boolean
+  readonly untrusted_pack?: string
   readonly provider: string
   readonly description?: string
   readonly start_command?: string

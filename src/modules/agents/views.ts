@@ -137,6 +137,7 @@ export function stateOf(
 
 function unavailable<View extends AgentsView>(around: Surroundings<View>, agent: AgentView): string | undefined {
   if (agent.suspended) return 'suspended'
+  if (agent.untrusted_pack !== undefined) return 'untrusted_pack'
   const resolved = around.config.providers[agent.provider]?.resolved
   const command = resolved?.path_check ?? resolved?.command
   // A command of its own is a line for a shell, and a variable is only known at the start.

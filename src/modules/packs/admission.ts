@@ -20,6 +20,8 @@ export interface AddInput {
   readonly scope: Scope
   readonly source: string
   readonly version: string
+  /** What it brings may be started. */
+  readonly trust: boolean
 }
 
 /** What the job of an add gets; refuses what can be told to be wrong without the network. */
@@ -40,7 +42,13 @@ export function prepareAdd({ fence, builtins }: AdmissionDeps, city: PackCity, b
   if (source.kind === 'builtin' && !builtins.has(source.name))
     throw invalidField('body.source', `there is no built-in pack \`${source.name.slice(0, 64)}\``)
   if (source.kind === 'local') refuseMissing(city.dir, source.path)
-  return { name, scope: toScope(body.scope, readRoot(city.dir)), source: source.source, version }
+  return {
+    name,
+    scope: toScope(body.scope, readRoot(city.dir)),
+    source: source.source,
+    version,
+    trust: body.trust === true,
+  }
 }
 
 /** Refuses a name that something is imported under. */

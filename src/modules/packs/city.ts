@@ -23,6 +23,8 @@ export interface PackCity {
   /** Newest event of its log. */
   readonly head: () => number
   edit<T>(edit: PackEdit<T>): Promise<{ readonly result: T; readonly revision: string }>
+  /** Puts an event into its log that no edit of its files brings. */
+  append(event: EventDraft): Promise<void>
   /** Loads what is on disk; the sentence says why it is refused. */
   reload(): Promise<{ readonly revision: string; readonly refused: string | undefined }>
   /** What in files names something that the import brings. */

@@ -5,6 +5,7 @@ import type { PackCity } from './city.ts'
 import { createPackHandlers } from './handlers.ts'
 import { packJobs } from './jobs.ts'
 import type { Packs } from './service.ts'
+import { PACK_TRUST_SCHEMA } from './trust.ts'
 
 export interface PackRoom extends PackCity {
   readonly packs: Packs
@@ -14,6 +15,7 @@ export interface PackRoom extends PackCity {
 
 export const packs = defineFamily({
   operations: packOperations,
+  supervisorSchema: [PACK_TRUST_SCHEMA],
   handlers: createPackHandlers,
   open: (city: PackRoom) => city,
   phases: { resolving_formulas: (city) => city.stage() },

@@ -3,16 +3,25 @@ import type { packOperations } from '../../contract/packs.ts'
 import { defineHandlers, ok } from '../../kernel/call.ts'
 import { type AdmissionDeps, prepareAdd, refuseTaken, refuseUnknown } from './admission.ts'
 import type { PackCity } from './city.ts'
+import type { Consent } from './consent.ts'
 import type { PackInventory } from './inventory.ts'
 import type { Packs } from './service.ts'
 
 export interface PackHandlersDeps {
   readonly packs: Packs
   readonly inventory: PackInventory
+  readonly consent: Consent
   readonly admission: AdmissionDeps
 }
 
-export function createPackHandlers({ packs, inventory, admission }: PackHandlersDeps) {
+export function createPackHandlers({ packs, inventory, consent, admission }: PackHandlersDeps) {
+  const whole = async (city: PackCity, name: string, scope: string | undefined) => {
+    const index = String(city.head())
+    const item = inventory.find(city, name, scope)
+    const entry = inventory.declared(city, item)
+    const runs = entry === undefined ? [] : await consent.runs(city.dir, entry)
+    return ok({ ...item, runs }, { ETag: `"${item.revision}"`, 'X-SVC-Index': index })
+  }
   return defineHandlers<typeof packOperations, PackCity>({
     'list-packs': ({ city }) => {
       const index = String(city.head())
@@ -24,10 +33,11 @@ export function createPackHandlers({ packs, inventory, admission }: PackHandlers
       )
     },
 
-    'get-pack': ({ params, query, city }) => {
-      const index = String(city.head())
-      const item = inventory.find(city, params.name, query.scope)
-      return ok(item, { ETag: `"${item.revision}"`, 'X-SVC-Index': index })
+    'get-pack': ({ params, query, city }) => whole(city, params.name, query.scope),
+
+    'trust-pack': async ({ params, query, body, city }) => {
+      await packs.trust(city, params.name, query.scope, body.commit)
+      return whole(city, params.name, query.scope)
     },
 
     'add-pack': ({ body, claim, city }) => {

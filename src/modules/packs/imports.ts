@@ -121,6 +121,8 @@ export type CheckoutOf = (demand: Demand) => string | undefined
 
 export interface Closure {
   readonly demands: readonly Demand[]
+  /** Directories of the packs that were found, each with what it must not reach out of. */
+  readonly homes: readonly Home[]
   readonly complaints: readonly Complaint[]
 }
 
@@ -130,6 +132,7 @@ const MAX_DEPTH = 40
 export function closureOf(city: string, entries: readonly Declared[], checkoutOf: CheckoutOf): Closure {
   const demands: Demand[] = []
   const complaints: Complaint[] = []
+  const homes: Home[] = []
   const seen = new Set<string>()
   const follow = (home: Home, entry: Declared, binding: string, depth: number): void => {
     const at = { binding, scope: entry.scope }
@@ -156,6 +159,7 @@ export function closureOf(city: string, entries: readonly Declared[], checkoutOf
     }
     if (seen.has(key)) return
     seen.add(key)
+    homes.push(next)
     const imports = importsOf(
       recordOf(tableOf(text, `${binding}: pack.toml`, complaints)['imports']),
       entry.scope,
@@ -170,11 +174,11 @@ export function closureOf(city: string, entries: readonly Declared[], checkoutOf
     return root === undefined ? undefined : { dir: join(root, demand.remote.subpath), root }
   }
   for (const entry of effectiveImports(entries)) follow({ dir: city, root: city }, entry, entry.name, 0)
-  return { demands, complaints }
+  return { demands, homes, complaints }
 }
 
 /** A directory of files, and what they must not reach out of. */
-interface Home {
+export interface Home {
   readonly dir: string
   readonly root: string
 }

@@ -182,7 +182,7 @@ export function checkoutDir(
 }
 
 /** As `pinFor`; nothing fits a version that cannot be read. */
-function fittingPin(pins: readonly Pin[], source: string, constraint: string): Pin | undefined {
+export function fittingPin(pins: readonly Pin[], source: string, constraint: string): Pin | undefined {
   try {
     return pinFor(pins, source, constraint)
   } catch (error) {

@@ -5,6 +5,7 @@ import { definitionHash } from '../../kernel/etag.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { PackCity } from './city.ts'
 import { hasConstraint, isPack, readLock, readRoot, tryLock } from './city-files.ts'
+import type { Consent } from './consent.ts'
 import { closureOf, type Declared, type Demand, effectiveImports } from './imports.ts'
 import { checkoutDir, type InstallerDeps, neededPins } from './installer.ts'
 import type { Pin } from './lock.ts'
@@ -13,6 +14,7 @@ import { stateOf } from './resolver.ts'
 import { type PackSource, tryParse } from './source.ts'
 
 export interface InventoryDeps extends Pick<InstallerDeps, 'cache' | 'fence'> {
+  readonly consent: Consent
   readonly builtins: ReadonlyMap<string, string>
 }
 
@@ -44,6 +46,11 @@ export class PackInventory {
     )
   }
 
+  /** The entry of the files behind an item. */
+  declared(city: PackCity, { name, scope }: Pack): Declared | undefined {
+    return effectiveImports(readRoot(city.dir).entries).find((entry) => entry.name === name && entry.scope === scope)
+  }
+
   #item(dir: string, entry: Declared, pins: readonly Pin[]): Pack {
     const { name, scope, version, file } = entry
     const source = tryParse(entry.source)
@@ -69,8 +76,19 @@ export class PackInventory {
             },
           }),
       provides: { ...providesOf(at) },
+      trusted: this.#isTrusted(dir, entry, rest, pins),
       revision: definitionHash(definition),
     }
+  }
+
+  /** A pack from git that is not there has nothing that could be trusted. */
+  #isTrusted(
+    dir: string,
+    entry: Declared,
+    { kind, state }: Pick<Pack, 'kind' | 'state'>,
+    pins: readonly Pin[],
+  ): boolean {
+    return (kind !== 'git' || state === 'installed') && this.#deps.consent.isTrusted(dir, entry, pins)
   }
 
   #facts(

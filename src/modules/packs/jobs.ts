@@ -67,5 +67,6 @@ export function packJobs(packs: Packs, city: () => PackCity): readonly Job[] {
 /** What `prepareAdd` stored, out of the ledger. */
 function readInput(input: Readonly<Record<string, unknown>>): AddInput {
   const text = (key: string): string => String(input[key] ?? '')
-  return { name: text('name'), scope: scopeOf(text('scope')), source: text('source'), version: text('version') }
+  const trust = input['trust'] === true
+  return { name: text('name'), scope: scopeOf(text('scope')), source: text('source'), version: text('version'), trust }
 }

@@ -5,6 +5,7 @@ import compare from 'semver/functions/compare.js'
 import type { PackCache } from './cache.ts'
 import { LockError, type Pin, parseLock } from './lock.ts'
 import { parseSource, SourceError } from './source.ts'
+import type { PackTrust } from './trust.ts'
 import { parseConstraint, satisfies, tagVersion, VersionError } from './version.ts'
 
 export interface PackQuestion {
@@ -12,6 +13,8 @@ export interface PackQuestion {
   readonly version: string
   /** Text of the city's `packs.lock`; undefined where there is none. */
   readonly lock: string | undefined
+  /** Directory of the city that asks. */
+  readonly city: string
 }
 
 export type PackAnswer =
@@ -22,6 +25,7 @@ export type PackAnswer =
       readonly commit: string
       readonly version: string
       readonly contentHash: string
+      readonly untrusted?: true
     }
   | { readonly ok: false; readonly message: string; readonly hint?: string }
 
@@ -40,7 +44,7 @@ function byVersion(a: Pin, b: Pin): number {
   return left === undefined || right === undefined ? 0 : compare(right, left)
 }
 
-export function createResolver(cache: PackCache): (question: PackQuestion) => PackAnswer {
+export function createResolver(cache: PackCache, trust: PackTrust): (question: PackQuestion) => PackAnswer {
   // A load asks once per import, always with the same lock.
   let last: { readonly text: string | undefined; readonly pins: readonly Pin[] } | undefined
   const pinsOf = (text: string | undefined): readonly Pin[] => {
@@ -49,7 +53,7 @@ export function createResolver(cache: PackCache): (question: PackQuestion) => Pa
   }
   return (question) => {
     try {
-      return answer(cache, question, pinsOf(question.lock))
+      return answer({ cache, trust }, question, pinsOf(question.lock))
     } catch (error) {
       if (error instanceof SourceError || error instanceof VersionError)
         return { ok: false, message: error.message, hint: '' }
@@ -64,7 +68,11 @@ export function createResolver(cache: PackCache): (question: PackQuestion) => Pa
   }
 }
 
-function answer(cache: PackCache, { source, version, lock }: PackQuestion, pins: readonly Pin[]): PackAnswer {
+function answer(
+  { cache, trust }: { cache: PackCache; trust: PackTrust },
+  { source, version, lock, city }: PackQuestion,
+  pins: readonly Pin[],
+): PackAnswer {
   const remote = parseSource(source)
   if (remote.kind !== 'git') return { ok: false, message: 'not a pack from git', hint: '' }
   const pin = pinFor(pins, remote.source, version)
@@ -99,7 +107,9 @@ function answer(cache: PackCache, { source, version, lock }: PackQuestion, pins:
       message: 'the repository has no `pack.toml` there',
       hint: 'give the directory of the pack after `//`',
     }
-  return { ok: true, dir, root: found.dir, commit: pin.commit, version: pin.version, contentHash: pin.contentHash }
+  const { commit, contentHash } = pin
+  const held = trust.has(city, { repository: remote.repository, commit }) ? {} : { untrusted: true as const }
+  return { ok: true, dir, root: found.dir, commit, version: pin.version, contentHash, ...held }
 }
 
 /** What has become of an import, for lists. */

@@ -15,6 +15,7 @@ import { Problem, problem } from '../../kernel/problem.ts'
 import type { AddInput } from './admission.ts'
 import type { PackCity, TomlEditor } from './city.ts'
 import { fileFor, lockTextFor, pathOf, readLock, readRoot, tablePath, tryLock, writeLock } from './city-files.ts'
+import type { Consent } from './consent.ts'
 import { Stale, toFailure } from './failures.ts'
 import { closureOf, type Declared, type RootImports, rootImports, type Scope, scopeOf } from './imports.ts'
 import { checkoutDir, Installation, type InstallerDeps, neededPins } from './installer.ts'
@@ -24,6 +25,7 @@ import { pinFor } from './resolver.ts'
 import { type PackSource, parseSource, tryParse } from './source.ts'
 
 export interface PacksDeps extends InstallerDeps {
+  readonly consent: Consent
   readonly toml: TomlEditor
   readonly inventory: PackInventory
   readonly log: Logger
@@ -56,8 +58,13 @@ export class Packs {
         write: (files, declared) => {
           if (!isThere(declared, entry)) this.#declare(files, entry)
         },
-        events: (before, after) =>
-          isThere(before, entry) ? [] : [packEvent('pack.added', entry, pinOf(source, version, after))],
+        trusts: input.trust ? [{ ...entry, file: '' }] : [],
+        events: (before, after) => {
+          const pin = pinOf(source, version, after)
+          if (isThere(before, entry)) return []
+          const trusted = input.trust && pin !== undefined ? [trustedEvent(entry, pin)] : []
+          return [packEvent('pack.added', entry, pin), ...trusted]
+        },
       })
       const pin = pinOf(source, version, pins)
       return { ...entry, commit: pin?.commit, pinned: pin?.version, revision }
@@ -160,6 +167,24 @@ export class Packs {
     return { item, revision }
   }
 
+  /** Lets an import start what it brings, at the commit that somebody has looked at. */
+  async trust(city: PackCity, name: string, scope: string | undefined, commit: string): Promise<void> {
+    const { inventory, consent } = this.#deps
+    const item = inventory.find(city, name, scope)
+    const entry = inventory.declared(city, item)
+    if (item.kind !== 'git' || entry === undefined) return
+    if (item.pin?.commit !== commit || item.state !== 'installed')
+      throw problem(
+        'pack-changed',
+        `${name} is ${item.pin === undefined ? 'not installed' : `at ${item.pin.commit} and ${item.state}`}: look again`,
+      )
+    if (item.trusted) return
+    await consent.give(city.dir, [entry], tryLock(readLock(city.dir)).pins)
+    const { version } = item.pin
+    await city.append(trustedEvent({ name, scope: entry.scope, source: item.source }, { version, commit }))
+    await city.reload()
+  }
+
   /** Before a city is loaded for its start: what somebody has changed in the cache since is not used. */
   async verifyOnce(dir: string): Promise<void> {
     for (const { repository, commit } of gitPins(dir)) await this.#deps.cache.verifyOnce(repository, commit)
@@ -181,6 +206,7 @@ export class Packs {
       const { demands } = installation.closure(root.entries, pins)
       if (demands.every((demand) => checkoutDir(this.#deps.cache, pins, demand) !== undefined)) return false
       const settled = await installation.pins(root.entries, pins)
+      await this.#deps.consent.carryOver(dir, root.entries, settled)
       const text = lockTextFor(settled, pins, lockText)
       signal.throwIfAborted()
       if (readLock(dir) !== lockText) return false
@@ -203,7 +229,11 @@ export class Packs {
       const lockText = readLock(city.dir)
       const before = lockText === undefined ? [] : parseLock(lockText)
       if (root.complaints[0] !== undefined) throw new JobFailure('invalid_config', root.complaints[0].message)
-      const pins = await installation.pins(plan.entries(root.entries), before)
+      const entries = plan.entries(root.entries)
+      const pins = await installation.pins(entries, before)
+      // Before the files change: whoever loads them asks what may be started.
+      await this.#deps.consent.give(city.dir, plan.trusts ?? [], pins)
+      await this.#deps.consent.carryOver(city.dir, entries, pins)
       signal.throwIfAborted()
       try {
         return { pins, before, revision: await this.#write(city, { root, lockText, before, pins }, plan) }
@@ -273,6 +303,8 @@ export class Packs {
 }
 
 interface Plan {
+  /** What is trusted with it. */
+  readonly trusts?: readonly Declared[]
   readonly entries: (declared: readonly Declared[]) => readonly Declared[]
   readonly write: (files: TextFiles, declared: readonly Declared[]) => void
   readonly events: (
@@ -332,12 +364,22 @@ function upgradedPins(before: readonly Pin[], after: readonly Pin[]): Upgraded[]
 
 function packEvent(
   type: 'pack.added' | 'pack.removed',
-  { name, scope, source }: { name: string; scope: Scope; source: string },
-  pin: Pin | undefined,
+  { name, scope, source }: Named,
+  pin: Pinned | undefined,
 ): EventDraft {
   const pinned = pin === undefined ? {} : { version: pin.version, commit: pin.commit }
   return { type, actor: 'api', subject: name, payload: { name, scope, source, ...pinned } }
 }
+
+const trustedEvent = ({ name, scope, source }: Named, { version, commit }: Pinned): EventDraft => ({
+  type: 'pack.trusted',
+  actor: 'api',
+  subject: name,
+  payload: { name, scope, source, version, commit },
+})
+
+type Named = { readonly name: string; readonly scope: Scope; readonly source: string }
+type Pinned = Pick<Pin, 'version' | 'commit'>
 
 function upgradeEvent({ pin, previous }: Upgraded, named: { name: string; scope: Scope } | undefined): EventDraft {
   const { name, scope } = named ?? { name: pin.source, scope: 'city' }

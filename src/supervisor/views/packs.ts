@@ -3,12 +3,15 @@ import { join } from 'node:path'
 import { type ConfigFiles, readable } from '../../files/files.ts'
 import { addTable, removeTable } from '../../files/toml-edit.ts'
 import { delay } from '../../kernel/clock.ts'
+import type { Store } from '../../kernel/store.ts'
 import type { LoadOptions } from '../../modules/config/compose/context.ts'
+import type { EffectiveConfig } from '../../modules/config/compose/effective.ts'
 import { referrersOfImport } from '../../modules/config/compose/references.ts'
 import { referrerDetail, summarize } from '../../modules/config/edit/answers.ts'
 import { config as configuration } from '../../modules/config/family.ts'
 import type { AdmissionDeps } from '../../modules/packs/admission.ts'
 import { PackCache } from '../../modules/packs/cache.ts'
+import { Consent } from '../../modules/packs/consent.ts'
 import { createLogins } from '../../modules/packs/credentials.ts'
 import type { PackRoom } from '../../modules/packs/family.ts'
 import { createFence, type Lookup } from '../../modules/packs/fence.ts'
@@ -18,6 +21,7 @@ import { LOCK_FILE } from '../../modules/packs/lock.ts'
 import { createResolver } from '../../modules/packs/resolver.ts'
 import { Packs } from '../../modules/packs/service.ts'
 import { Staging } from '../../modules/packs/staging.ts'
+import { PackTrust } from '../../modules/packs/trust.ts'
 import type { Host, Running } from './running.ts'
 
 export const BUILTIN_PACKS = new Map([['core', join(import.meta.dirname, '..', '..', 'modules', 'packs', 'core')]])
@@ -26,6 +30,7 @@ const START_MS = 60_000
 export interface PackHost {
   readonly packs: Packs
   readonly inventory: PackInventory
+  readonly consent: Consent
   readonly admission: AdmissionDeps
   /** Answers the loader from the lock among `files` and the cache; no network. */
   resolver(files: ConfigFiles, dir: string): NonNullable<LoadOptions['resolvePack']>
@@ -39,14 +44,17 @@ export interface PackHost {
 
 export function openPackHost(
   { settings, env, clock, log }: Pick<Host, 'settings' | 'env' | 'clock' | 'log'>,
+  store: Store,
   lookup: Lookup | undefined,
 ): PackHost {
   const { home, allowedPackHosts } = settings
   const cache = new PackCache(home, () => delay(clock, 0))
   cache.sweep()
-  const resolve = createResolver(cache)
+  const trust = new PackTrust(store)
+  const consent = new Consent({ cache, trust, clock })
+  const resolve = createResolver(cache, trust)
   const fence = createFence(allowedPackHosts, lookup)
-  const inventory = new PackInventory({ cache, fence, builtins: BUILTIN_PACKS })
+  const inventory = new PackInventory({ cache, fence, builtins: BUILTIN_PACKS, consent })
   const packs = new Packs({
     cache,
     fence,
@@ -55,16 +63,18 @@ export function openPackHost(
     git: new Git({ env, clock }),
     logins: createLogins({ home, env }),
     inventory,
+    consent,
     toml: { addTable, removeTable },
   })
   const closing = new AbortController()
   return {
     packs,
     inventory,
+    consent,
     admission: { fence, builtins: BUILTIN_PACKS },
     resolver: (files, dir) => {
       const lock = readable(files, join(dir, LOCK_FILE), dir)?.toString('utf8')
-      return ({ source, version }) => resolve({ source, version, lock })
+      return ({ source, version }) => resolve({ source, version, lock, city: dir })
     },
     async prepareStart(dir, signal) {
       const late = new AbortController()
@@ -80,12 +90,18 @@ export function openPackHost(
   }
 }
 
+/** Settings, skills and servers of a pack reach every agent of the city: those of one that is not trusted reach none. */
+const withoutUntrusted = (config: EffectiveConfig): EffectiveConfig => ({
+  ...config,
+  packs: config.packs.filter(({ trusted }) => trusted),
+})
+
 export function packRoom(city: Running): PackRoom {
   const { name, launch, host } = city
   const { packs, pause } = host.packs
   const { config } = configuration.of(city)
   const staging = new Staging({ city: name, log: host.log, pause })
-  config.onChange((change) => staging.follow(change.config))
+  config.onChange((change) => staging.follow(withoutUntrusted(change.config)))
   return {
     packs,
     name,
@@ -108,12 +124,13 @@ export function packRoom(city: Running): PackRoom {
       await staging.settled()
       return { result, revision: now.revision }
     },
+    append: (event) => city.store.db.write((tx) => void city.store.log.append(tx, event)),
     async reload() {
       const { outcome, revision, issues } = await config.reload('reload')
       return { revision, refused: outcome === 'rejected' ? summarize(issues) : undefined }
     },
     referrers: (binding, rig) => referrersOfImport(config.current(), binding, rig).map(referrerDetail),
     foreignFiles: () => staging.foreign,
-    stage: () => staging.run(config.current()),
+    stage: () => staging.run(withoutUntrusted(config.current())),
   }
 }

@@ -5,6 +5,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import type { Retention } from '../../kernel/event-log.ts'
 import type { CitySettings } from '../../modules/cities/city.ts'
 import type { LoadOptions } from '../../modules/config/compose/context.ts'
+import { untrustedPacks } from '../../modules/config/compose/effective.ts'
 import { type ConfigChange, errorView } from '../../modules/config/edit/city-config.ts'
 import type { ConfigService } from '../../modules/config/edit/service.ts'
 import type { ConfigContext } from '../../modules/config/family.ts'
@@ -79,6 +80,7 @@ function settingsOf(service: ConfigService, retention: Retention): CitySettings 
     config: {
       revision: config.revision,
       loaded_at: isoTime(service.loadedAt),
+      ...untrustedPacks(config),
       ...(lastError === undefined ? {} : { last_error: errorView(lastError) }),
     },
   }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { OperationId } from '../../../src/contract/index.ts'
+import { importCached } from '../../support/cached-pack.ts'
 import { at } from '../../support/document.ts'
 import { type Answer, assertProblem, eventually } from '../../support/http.ts'
 import { newCity, outcome } from '../../support/running.ts'
@@ -12,25 +13,25 @@ import { type Scenario, scenario, type World } from './scenario.ts'
 class OwnCity {
   readonly base: string
   readonly #world: World
-  readonly #dir: string
+  readonly dir: string
 
   constructor(world: World, name: string, dir: string) {
     this.#world = world
     this.base = `/v0/city/${name}`
-    this.#dir = dir
+    this.dir = dir
   }
 
   /** Puts files there and loads them. */
   async write(files: Readonly<Record<string, string>>): Promise<void> {
     for (const [path, text] of Object.entries(files)) {
-      mkdirSync(dirname(join(this.#dir, path)), { recursive: true })
-      writeFileSync(join(this.#dir, path), text)
+      mkdirSync(dirname(join(this.dir, path)), { recursive: true })
+      writeFileSync(join(this.dir, path), text)
     }
     const reload = await this.#world.main.api.post(`${this.base}/config/reload`)
     await outcome(this.#world.main.api, String(at(reload.body, 'request_id')))
   }
 
-  read = (path: string): string => readFileSync(join(this.#dir, path), 'utf8')
+  read = (path: string): string => readFileSync(join(this.dir, path), 'utf8')
 }
 
 /** A running city that nobody else looks at, with the local packs `mine` and `other`, of which it imports the first. */
@@ -49,6 +50,11 @@ const packFiles = (name: string) => ({
   [`packs/${name}/pack.toml`]: `[pack]\nname = "${name}"\nschema = 2\n`,
   [`packs/${name}/agents/lead/agent.toml`]: 'provider = "shell"\n',
 })
+const TOOLS = {
+  name: 'tools',
+  commit: 'c'.repeat(40),
+  files: { 'pack.toml': '[pack]\nname = "tools"\nschema = 2\n' },
+}
 const RIGS = ['shop', 'barn'].map(
   (rig) => `[[rigs]]\nname = "${rig}"\npath = "."\n[rigs.imports.twin]\nsource = "packs/mine"\n`,
 )
@@ -64,7 +70,7 @@ const accepted = (id: OperationId, send: (world: World, city: OwnCity) => Promis
 
 const refused = (
   id: OperationId,
-  code: 'pack-not-found' | 'pack-exists' | 'still-referenced' | 'precondition-failed',
+  code: 'pack-not-found' | 'pack-exists' | 'pack-changed' | 'still-referenced' | 'precondition-failed',
   send: (world: World, city: OwnCity) => Promise<Answer>,
 ): Scenario =>
   scenario(id, code, async (world) => {
@@ -113,6 +119,38 @@ export const packScenarios: readonly Scenario[] = [
       { headers: { 'idempotency-key': key } },
     ),
   ),
+  scenario('trust-pack', 200, async (world) => {
+    const city = await ownCity(world)
+    await importCached(world.main.server.home, city.dir, TOOLS)
+    await city.write({})
+    const answer = await world.main.api.post(`${city.base}/packs/tools/trust`, { commit: TOOLS.commit })
+    assert.equal(at(answer.body, 'trusted'), true)
+    return answer
+  }),
+  refused('trust-pack', 'pack-not-found', ({ main }, { base }) =>
+    main.api.post(`${base}/packs/none/trust`, { commit: TOOLS.commit }),
+  ),
+  refused('trust-pack', 'pack-changed', async ({ main }, city) => {
+    await importCached(main.server.home, city.dir, TOOLS)
+    return main.api.post(`${city.base}/packs/tools/trust`, { commit: '0'.repeat(40) })
+  }),
+  scenario('trust-pack', 'ambiguous-pack', async (world) => {
+    const city = await ownCity(world)
+    await city.write({ 'city.toml': CITY + RIGS.join('') })
+    const answer = await world.main.api.post(`${city.base}/packs/twin/trust`, { commit: TOOLS.commit })
+    assertProblem(answer, 'ambiguous-pack', /rig:barn, rig:shop/)
+    return answer
+  }),
+  scenario('create-session', 'untrusted-pack', async (world) => {
+    const city = await ownCity(world)
+    const files = { ...TOOLS.files, 'agents/lead/agent.toml': 'provider = "shell"\n' }
+    await importCached(world.main.server.home, city.dir, { ...TOOLS, commit: 'd'.repeat(40), files })
+    await city.write({})
+    const body = { kind: 'agent', name: 'tools.lead' }
+    const answer = await world.main.api.post(`${city.base}/sessions`, body)
+    assertProblem(answer, 'untrusted-pack', /the pack tools is not trusted/)
+    return answer
+  }),
   scenario('remove-pack', 200, async (world) => {
     const answer = await remove(world, await ownCity(world))
     assert.equal(at(answer.body, 'status'), 'deleted')

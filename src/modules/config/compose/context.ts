@@ -18,6 +18,8 @@ export type PackResolution =
       readonly root: string
       readonly commit: string
       readonly version?: string
+      /** Nobody has said yet that what it brings may be started. */
+      readonly untrusted?: true
       /** Hash of the pack's content, when it is known and checked; the loader hashes otherwise. */
       readonly contentHash?: string
     }
@@ -50,6 +52,8 @@ export class LoadContext {
   readonly sources = new Map<string, Buffer>()
   /** Absolute paths of those files that belong to the city itself. */
   readonly cityPaths = new Set<string>()
+  /** Checkouts of packs that nobody has trusted yet. */
+  readonly untrusted = new Set<string>()
   readonly #imports = new Map<string, Map<string, Home>>()
   #broken = false
   readonly #homes = new Map<string, Home>()

@@ -30,6 +30,8 @@ import type { Composed, FinishedAgent, FinishedSession, PlacedPack } from './com
 import { existingDir } from './compose.ts'
 import type { LoadContext } from './context.ts'
 import { draftIdentity, localName } from './drafts.ts'
+import type { ResolvedDraft } from './providers.ts'
+import type { Untrusted } from './trust.ts'
 import type { Facts } from './validate.ts'
 
 /** Fields that always have a value in the effective configuration, by default if nowhere else. */
@@ -70,6 +72,8 @@ export type EffectiveAgent = DeepReadonly<
   readonly global_live: readonly { readonly command: string; readonly config_dir: string }[]
   /** Absolute paths of its files, by the field that names them. */
   readonly paths: Readonly<Record<string, string>>
+  /** The import that has a say in it and is not trusted yet: it is not started. */
+  readonly untrusted_pack?: string
 }
 
 export type EffectiveRig = DeepReadonly<RigSettings> & {
@@ -88,6 +92,8 @@ export type EffectiveProvider = {
   readonly chain: readonly string[]
   /** The whole chain as one definition; `args_append` is folded into `args`. */
   readonly resolved: DeepReadonly<ProviderSpec>
+  /** As of an agent. */
+  readonly untrusted_pack?: string
 }
 
 export type EffectiveSession = {
@@ -114,6 +120,8 @@ export type EffectivePack = {
   readonly root: string
   /** Imported by the root or a rig itself, not by another pack. */
   readonly direct: boolean
+  /** False: nothing that it brings is started. */
+  readonly trusted: boolean
   readonly version?: string
   readonly commit?: string
 }
@@ -171,6 +179,12 @@ export function originsOf(config: EffectiveConfig): Origins {
   return found
 }
 
+/** Imports of which nothing is started, as answers name them; nothing to name where there are none. */
+export function untrustedPacks({ packs }: Pick<EffectiveConfig, 'packs'>): { untrusted_packs?: string[] } {
+  const names = packs.filter(({ trusted }) => !trusted).map(({ binding }) => binding.split('.')[0] ?? binding)
+  return names.length === 0 ? {} : { untrusted_packs: [...new Set(names)].sort() }
+}
+
 /** What the file at `path` must not lead out of: the city or the pack, by its checkout, that it is written in. */
 export function rootOf(
   { dir, packs }: { readonly dir: string; readonly packs: readonly { readonly root: string }[] },
@@ -181,7 +195,11 @@ export function rootOf(
 }
 
 /** The effective configuration of a composed city without errors. */
-export function buildConfig(context: LoadContext, composed: Composed, facts: Facts, revision: string): EffectiveConfig {
+export function buildConfig(
+  context: LoadContext,
+  composed: Composed,
+  { facts, revision, untrusted }: { facts: Facts; revision: string; untrusted: Untrusted },
+): EffectiveConfig {
   const settings = settingsWithDefaults(composed)
   const rigTables = new Map(composed.rigs.map((rig) => [rig.name, rigWithDefaults(rig.fields)]))
   const parts = {
@@ -189,18 +207,22 @@ export function buildConfig(context: LoadContext, composed: Composed, facts: Fac
     name: facts.name,
     prefix: facts.prefix,
     dir: context.city.dir,
-    agents: composed.agents.map((agent) => buildAgent(agent, facts)),
+    agents: composed.agents.map((agent) => buildAgent(agent, facts, composed, untrusted)),
     rigs: composed.rigs.map((rig) => buildRig(rig.name, rigTables.get(rig.name) ?? rig.fields, facts)),
-    named_sessions: composed.sessions.map(buildSession),
-    providers: Object.fromEntries([...composed.providers].map(([name, draft]) => [name, buildProvider(draft)])),
+    named_sessions: composed.sessions.map((session) => buildSession(session, untrusted)),
+    providers: Object.fromEntries(
+      [...composed.providers].map(([name, draft]) => [name, buildProvider(draft, untrusted)]),
+    ),
     upstreams: Object.fromEntries([...composed.upstreams].map(([name, node]) => [name, plainOf(node)])),
-    services: composed.services.map(({ fields, home, binding }) => ({
-      ...asRecord(plainOf(withDefaults(fields, Service))),
-      config_dir: home.dir,
-      binding,
-    })),
+    services: composed.services
+      .filter(({ home }) => untrusted.at(home.root) === undefined)
+      .map(({ fields, home, binding }) => ({
+        ...asRecord(plainOf(withDefaults(fields, Service))),
+        config_dir: home.dir,
+        binding,
+      })),
     pricing: composed.pricing.map(plainOf),
-    packs: composed.packs.map(buildPack),
+    packs: composed.packs.map((pack) => buildPack(pack, untrusted)),
     formula_layers: formulaLayers(context, composed),
     patches: buildPatches(composed),
     default_rig_imports: asRecord(
@@ -248,8 +270,11 @@ function rigWithDefaults(fields: TableNode): TableNode {
     : withEntry(visible, 'suspended_on_start', nodeOf(false, NOWHERE))
 }
 
-function buildAgent(agent: FinishedAgent, facts: Facts): EffectiveAgent {
+function buildAgent(agent: FinishedAgent, facts: Facts, composed: Composed, untrusted: Untrusted): EffectiveAgent {
   const { draft, fields, fragments, globals } = agent
+  const provider = composed.providers.get(textOf(fields, 'provider') ?? '')
+  const upstream = composed.upstreams.get(textOf(fields, 'upstream') ?? '')
+  const pack = untrusted.at(draft.home.root) ?? untrusted.of(fields, provider?.resolved, upstream)
   const identity = draftIdentity(draft)
   return {
     ...(plainOf(fields) as unknown as EffectiveAgent),
@@ -263,8 +288,11 @@ function buildAgent(agent: FinishedAgent, facts: Facts): EffectiveAgent {
     fragments: fragments.map((fragment) => fragment.name),
     scales: isPool(draft.fields, fields),
     dependencies: facts.dependencies.get(identity) ?? [],
-    global_live: globals.flatMap((live) => live.commands.map((command) => ({ command, config_dir: live.dir }))),
+    global_live: globals
+      .filter(({ root }) => untrusted.at(root) === undefined)
+      .flatMap((live) => live.commands.map((command) => ({ command, config_dir: live.dir }))),
     paths: facts.paths.get(identity) ?? {},
+    ...(pack === undefined ? {} : { untrusted_pack: pack }),
   }
 }
 
@@ -289,28 +317,25 @@ function buildRig(name: string, fields: TableNode, facts: Facts): EffectiveRig {
   }
 }
 
-function buildSession(session: FinishedSession): EffectiveSession {
+function buildSession(session: FinishedSession, untrusted: Untrusted): EffectiveSession {
   const agent = session.agent === undefined ? {} : { agent: draftIdentity(session.agent) }
   return {
     identity: session.identity,
     rig: session.rig,
     template: textOf(session.fields, 'template') ?? '',
     mode: textOf(session.fields, 'mode') === 'always' ? 'always' : 'on_demand',
-    disabled: session.agent === undefined,
+    disabled: session.agent === undefined || untrusted.of(session.fields) !== undefined,
     ...agent,
   }
 }
 
-function buildProvider(draft: {
-  name: string
-  raw: TableNode
-  chain: readonly string[]
-  resolved: TableNode
-}): unknown {
-  return { name: draft.name, raw: plainOf(draft.raw), chain: draft.chain, resolved: plainOf(draft.resolved) }
+function buildProvider({ name, raw, chain, resolved }: ResolvedDraft, untrusted: Untrusted): unknown {
+  const pack = untrusted.of(raw, resolved)
+  const held = pack === undefined ? {} : { untrusted_pack: pack }
+  return { name, raw: plainOf(raw), chain, resolved: plainOf(resolved), ...held }
 }
 
-function buildPack({ rig, binding, entry }: PlacedPack): EffectivePack {
+function buildPack({ rig, binding, entry }: PlacedPack, untrusted: Untrusted): EffectivePack {
   const { pack } = entry
   return {
     binding,
@@ -322,6 +347,7 @@ function buildPack({ rig, binding, entry }: PlacedPack): EffectivePack {
     dir: pack.dir,
     root: pack.root,
     direct: !binding.includes('.'),
+    trusted: untrusted.at(pack.root) === undefined,
     ...(pack.version === undefined ? {} : { version: pack.version }),
     ...(pack.commit === undefined ? {} : { commit: pack.commit }),
   }

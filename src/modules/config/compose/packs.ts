@@ -44,7 +44,12 @@ export type PackImport = {
 }
 
 export type SessionDraft = { readonly binding: string; readonly rig: string; readonly fields: TableNode }
-export type GlobalLive = { readonly pack: string; readonly dir: string; readonly commands: readonly string[] }
+export type GlobalLive = {
+  readonly pack: string
+  readonly dir: string
+  readonly root: string
+  readonly commands: readonly string[]
+}
 export type Requirement = { readonly scope: string; readonly agent: string; readonly pack: string; readonly at: Place }
 export type BoundPack = { readonly binding: string; readonly entry: PackImport }
 
@@ -189,6 +194,7 @@ export class PackLoader {
       return undefined
     }
     const { dir, root, commit, contentHash } = found
+    if (found.untrusted === true) this.#context.untrusted.add(root)
     return { dir, root, label: source, kind: 'git', commit, version: found.version, contentHash }
   }
 
@@ -372,7 +378,7 @@ function ownPart(context: LoadContext, pack: Pack): Expansion {
     upstreams: new Map(tablesOf(manifest, 'upstreams')),
     services: elementsOf(manifest, 'service').map((fields) => ({ fields, home: pack, binding: '' })),
     pricing: elementsOf(manifest, 'pricing'),
-    globals: commands.length === 0 ? [] : [{ pack: pack.name, dir: pack.dir, commands }],
+    globals: commands.length === 0 ? [] : [{ pack: pack.name, dir: pack.dir, root: pack.root, commands }],
     requires: elementsOf(tableOf(manifest, 'pack') ?? emptyTable(), 'requires').map((entry) => ({
       scope: textOf(entry, 'scope') ?? 'city',
       agent: textOf(entry, 'agent') ?? '',

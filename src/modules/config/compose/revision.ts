@@ -39,6 +39,7 @@ export function revisionOf(context: LoadContext, composed: Composed): string {
   const trees = new Map<string, string>()
   for (const { entry } of composed.packs) {
     const { pack } = entry
+    if (context.untrusted.has(pack.root)) trees.set(`untrusted ${pack.label}`, pack.commit ?? '')
     if (!trees.has(pack.label))
       trees.set(pack.label, pack.contentHash ?? treeHash(context, pack.dir, pack.root, pack.label))
   }

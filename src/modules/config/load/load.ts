@@ -7,6 +7,7 @@ import { type Composed, composeCity } from '../compose/compose.ts'
 import { LoadContext, type LoadOptions } from '../compose/context.ts'
 import { buildConfig, type EffectiveConfig } from '../compose/effective.ts'
 import { CONVENTION_DIRS, revisionOf } from '../compose/revision.ts'
+import { untrustedIn, warnUntrusted } from '../compose/trust.ts'
 import { validateCity } from '../compose/validate.ts'
 import { checkPrompts, checkTemplateFields } from '../prompt/prompt.ts'
 
@@ -48,7 +49,9 @@ export function loadCity(dir: string, options: LoadOptions, files: ConfigFiles =
   if (context.issues.errors.length > 0) return failed(context, composed)
   const revision = revisionOf(context, composed)
   if (context.issues.errors.length > 0) return failed(context, composed)
-  const config = buildConfig(context, composed, facts, revision)
+  const untrusted = untrustedIn(context, composed)
+  warnUntrusted(context, composed, untrusted)
+  const config = buildConfig(context, composed, { facts, revision, untrusted })
   return { ok: true, config, warnings: sortIssues(context.issues.warnings), files: filesOf(context, composed) }
 }
 

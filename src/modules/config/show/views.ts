@@ -13,7 +13,7 @@ import { IssueList } from '../../../files/issues.ts'
 import { type PlainTable, type PlainValue, plainOf, readToml } from '../../../files/toml.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { problem } from '../../../kernel/problem.ts'
-import type { EffectiveConfig, EffectiveProvider } from '../compose/effective.ts'
+import { type EffectiveConfig, type EffectiveProvider, untrustedPacks } from '../compose/effective.ts'
 import { issueText } from '../edit/answers.ts'
 import { type CheckOutcome, errorView } from '../edit/city-config.ts'
 import type { ConfigService } from '../edit/service.ts'
@@ -46,6 +46,7 @@ export function effectiveView(
   return {
     view: 'effective',
     ...statusFields(config.revision, status),
+    ...untrustedPacks(config),
     ...(lastError === undefined ? {} : { pending_revision: lastError.revision }),
     workspace: present({
       name: config.name,

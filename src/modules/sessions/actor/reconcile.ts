@@ -89,7 +89,7 @@ const STICKY_DRAINS: ReadonlySet<string> = new Set([
   'reset',
 ])
 /** Drains for a hold, which may be lifted. */
-const HOLDS: ReadonlySet<string> = new Set(['orphaned', 'suspended', 'missing-config'])
+const HOLDS: ReadonlySet<string> = new Set(['orphaned', 'suspended', 'missing-config', 'untrusted-pack'])
 /** Drains that a caller has asked for. */
 const CALLERS_DRAINS: ReadonlySet<string> = new Set(['requested', 'restart-requested', 'reset'])
 /** Idle for this long: the turn in which it asked for its restart is over. */
@@ -242,6 +242,7 @@ const LIFTED: { readonly [reason: string]: string } = {
   suspended: 'resumed',
   orphaned: 'resumed',
   'missing-config': 'resumed',
+  'untrusted-pack': 'resumed',
   'city-stop': 'city-start',
 }
 

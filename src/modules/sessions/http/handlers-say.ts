@@ -15,7 +15,7 @@ import type { NewSession } from '../launch/new-session.ts'
 import { checkOptions } from '../launch/options.ts'
 import { canInterrupt } from '../plan/views.ts'
 import { checkMessage, type DeliveryDraft, type DeliveryRecord } from '../queue/deliveries.ts'
-import { type AgentView, findAgent, isUnbound, type ProviderView } from '../record/config-view.ts'
+import { type AgentView, findAgent, isUnbound, type ProviderView, untrusted } from '../record/config-view.ts'
 import { checkAlias } from '../record/names.ts'
 import type { SessionRecord } from '../record/record.ts'
 import { refuseHeld, refuseOver, type SessionCity, wakeUp } from './handlers.ts'
@@ -200,6 +200,8 @@ function template({ deps }: SessionCity, kind: SessionCreateRequest['kind'], nam
   if (agent?.suspended === true) throw problem('conflict-config', `the agent ${name} is suspended`)
   if (agent !== undefined && isUnbound(config, agent))
     throw problem('conflict-config', `the rig ${agent.dir} has no directory on this machine`)
+  const pack = untrusted(agent ?? config.providers[name])
+  if (pack !== undefined) throw problem('untrusted-pack', pack)
   const provider = deps.provider(agent?.provider ?? name)
   if (provider === undefined) throw problem('provider-not-found', `there is no provider ${agent?.provider ?? name}`)
   return { agent, provider: provider.spec }

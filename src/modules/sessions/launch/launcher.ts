@@ -9,7 +9,7 @@ import { asCaller } from '../../../kernel/file-modes.ts'
 import type { Logger } from '../../../kernel/log.ts'
 import { findBinary, runBriefly } from '../../../kernel/processes.ts'
 import type { AgentProcess, Identity, Runtime } from '../../../runtimes/process/runtime.ts'
-import { type AgentView, findAgent, isUnbound } from '../record/config-view.ts'
+import { type AgentView, findAgent, isUnbound, untrusted } from '../record/config-view.ts'
 import { policyOf } from '../record/policy.ts'
 import type { SessionsDeps } from '../record/ports.ts'
 import type { Fingerprints, SessionRecord } from '../record/record.ts'
@@ -174,13 +174,19 @@ export class Launcher {
   }
 
   #agentOf(session: SessionRecord, needed = true): AgentView | undefined {
-    if (session.kind === 'provider') return undefined
     const config = this.#deps.config()
+    if (session.kind === 'provider') {
+      const pack = untrusted(config.providers[session.provider])
+      if (needed && pack !== undefined) throw new StartError('untrusted-pack', pack, true)
+      return undefined
+    }
     const agent = findAgent(config, session.template)
     if (agent === undefined) {
       if (needed) throw new StartError('missing-config', `there is no agent ${session.template}`, true)
       return undefined
     }
+    const pack = untrusted(agent)
+    if (needed && pack !== undefined) throw new StartError('untrusted-pack', pack, true)
     if (needed && isUnbound(config, agent))
       throw new StartError('missing-config', `the rig ${agent.dir} has no directory on this machine`, true)
     return agent

@@ -14,6 +14,7 @@ import {
   type NamedView,
   rigOf,
   type SessionsView,
+  untrusted,
 } from '../record/config-view.ts'
 import { countsTowardCaps } from '../record/lifecycle.ts'
 import type { SessionRecord } from '../record/record.ts'
@@ -93,7 +94,7 @@ export function depths(config: SessionsView): (identity: string) => number {
 
 /** Why a session may not run, whatever is wanted of it. */
 export interface Hold {
-  readonly reason: 'suspended' | 'orphaned' | 'missing-config'
+  readonly reason: 'suspended' | 'orphaned' | 'missing-config' | 'untrusted-pack'
   readonly end: 'asleep' | 'closed'
   /** For people. */
   readonly says: string
@@ -104,6 +105,8 @@ type HoldInput = Pick<DesireInput, 'config' | 'citySuspended' | 'rigSuspended'>
 export function holdOf(session: SessionRecord, { config, citySuspended, rigSuspended }: HoldInput): Hold | undefined {
   const held = (reason: Hold['reason'], says: string, end: Hold['end'] = 'asleep'): Hold => ({ reason, says, end })
   if (citySuspended) return held('suspended', 'the city is suspended')
+  const pack = untrusted(session.kind === 'provider' ? config.providers[session.provider] : undefined)
+  if (pack !== undefined) return held('untrusted-pack', pack)
   if (session.kind === 'provider') return undefined
   const { template, named } = session
   const agent = findAgent(config, template)
@@ -111,6 +114,8 @@ export function holdOf(session: SessionRecord, { config, citySuspended, rigSuspe
   if (agent === undefined) return held('orphaned', `there is no agent ${template} any more`, gone)
   if (named !== undefined && !config.named_sessions.some((one) => one.identity === named && !one.disabled))
     return held('orphaned', `${named} is no configured session any more`)
+  const brought = untrusted(agent)
+  if (brought !== undefined) return held('untrusted-pack', brought)
   if (agent.suspended) return held('suspended', `the agent ${template} is suspended`)
   if (agent.dir !== '' && rigSuspended(agent.dir)) return held('suspended', `the rig ${agent.dir} is suspended`)
   if (!isUnbound(config, agent)) return undefined
@@ -118,7 +123,7 @@ export function holdOf(session: SessionRecord, { config, citySuspended, rigSuspe
 }
 
 function mayRun(agent: AgentView, { config, citySuspended, rigSuspended }: DesireInput): boolean {
-  if (citySuspended || agent.suspended || isUnbound(config, agent)) return false
+  if (citySuspended || agent.suspended || untrusted(agent) !== undefined || isUnbound(config, agent)) return false
   return agent.dir === '' || !rigSuspended(agent.dir)
 }
 

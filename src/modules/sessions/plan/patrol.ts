@@ -11,7 +11,7 @@ import { readRegular } from '../../../files/read.ts'
 import { runBriefly } from '../../../kernel/processes.ts'
 import { inheritedEnvironment } from '../launch/inherited.ts'
 import { pathValues } from '../launch/launch.ts'
-import type { AgentView } from '../record/config-view.ts'
+import { type AgentView, untrusted } from '../record/config-view.ts'
 import type { Policy } from '../record/policy.ts'
 import type { SessionsDeps } from '../record/ports.ts'
 import type { SessionRecord } from '../record/record.ts'
@@ -198,7 +198,13 @@ export class Patrol {
     const { config, policy } = this.#deps
     for (const agent of config().agents) {
       if (this.#scaling.size >= policy().probesAtOnce) return
-      if (agent.scale_check === undefined || agent.suspended || this.#scaling.has(agent.identity)) continue
+      if (
+        agent.scale_check === undefined ||
+        agent.suspended ||
+        untrusted(agent) !== undefined ||
+        this.#scaling.has(agent.identity)
+      )
+        continue
       this.#scaling.add(agent.identity)
       void this.#scaleOne(agent, agent.scale_check).finally(() => this.#scaling.delete(agent.identity))
     }
@@ -217,7 +223,7 @@ export class Patrol {
   }
 
   #onBoot(agent: AgentView): void {
-    if (agent.on_boot === undefined || agent.on_boot === '') return
+    if (agent.on_boot === undefined || agent.on_boot === '' || untrusted(agent) !== undefined) return
     void this.#command(agent, agent.on_boot, HOOK_TIMEOUT_MS)
   }
 

@@ -29,6 +29,8 @@ export type AgentView = Deep<Omit<AgentSettings, Filled | 'scope'> & Required<Pi
   readonly dependencies: readonly string[]
   readonly global_live: readonly { readonly command: string; readonly config_dir: string }[]
   readonly paths: Readonly<Record<string, string>>
+  /** The import that has a say in it and is not trusted: it is not started. */
+  readonly untrusted_pack?: string
 }
 
 export type ProviderView = Deep<ProviderSpec>
@@ -56,7 +58,7 @@ export interface SessionsView {
   readonly agents: readonly AgentView[]
   readonly rigs: readonly RigView[]
   readonly named_sessions: readonly NamedView[]
-  readonly providers: Readonly<Record<string, { readonly resolved: ProviderView }>>
+  readonly providers: Readonly<Record<string, { readonly resolved: ProviderView; readonly untrusted_pack?: string }>>
   readonly upstreams: Readonly<Record<string, Deep<Upstream>>>
   readonly workspace: Deep<Settings['workspace']>
   readonly session: Deep<Settings['session']>
@@ -70,6 +72,12 @@ export const findAgent = (config: SessionsView, identity: string): AgentView | u
 
 export const rigOf = (config: SessionsView, name: string | undefined): RigView | undefined =>
   config.rigs.find((rig) => rig.name === name)
+
+/** Why nothing may be started that an untrusted pack has a say in; undefined: it may. */
+export const untrusted = (thing: { readonly untrusted_pack?: string } | undefined): string | undefined =>
+  thing?.untrusted_pack === undefined
+    ? undefined
+    : `the pack ${thing.untrusted_pack} is not trusted: look at what it runs, then trust its commit`
 
 /** No agent of a rig without a directory on this machine can run. */
 export const isUnbound = (config: SessionsView, agent: AgentView): boolean =>

@@ -1,0 +1,110 @@
+/** What a pack would run: shown to whoever is asked to trust it, and hashed, so that an upgrade that runs the same is not asked about. */
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import type { PackRun } from '../../contract/packs.ts'
+import { diskFiles, listable, readable } from '../../files/files.ts'
+import { IssueList } from '../../files/issues.ts'
+import { ASSET_BYTES } from '../../files/read.ts'
+import { type ConfigNode, type ListNode, readToml, type TableNode, tableOf } from '../../files/toml.ts'
+import { type TreeFile, treeFiles } from '../../files/tree.ts'
+
+const files = diskFiles()
+/** Longest text of one command that is shown. */
+const MAX_SHOWN = 500
+/** Fields that are command lines, or name programs, in the files of packs. */
+const COMMANDS: ReadonlySet<string> = new Set([
+  'start_command',
+  'command',
+  'acp_command',
+  'resume_command',
+  'path_check',
+  'pre_start',
+  'session_setup',
+  'session_setup_script',
+  'session_live',
+  'scale_check',
+  'on_boot',
+  'on_death',
+  'exec',
+  'script',
+  'fix',
+])
+
+/** The commands of a pack's own files, and its executable files, by where they stand. */
+export async function runsOf(dir: string, root: string, pause: () => Promise<void>): Promise<PackRun[]> {
+  const agents = listable(files, join(dir, 'agents'), root).filter(({ directory }) => directory)
+  const declared = [
+    'pack.toml',
+    ...agents.map(({ name }) => `agents/${name}/agent.toml`),
+    ...tomlBelow(dir, root, 'mcp'),
+    ...tomlBelow(dir, root, 'orders'),
+  ]
+  const commands = declared.flatMap((file) => commandsIn(dir, root, file))
+  const programs = (await treeFiles(dir, pause))
+    .filter(({ executable }) => executable)
+    .map(({ path }) => ({ file: path, key: '', command: path }))
+  return [...commands, ...programs]
+}
+
+const tomlBelow = (dir: string, root: string, name: string): string[] =>
+  listable(files, join(dir, name), root)
+    .filter((entry) => !entry.directory && entry.name.endsWith('.toml'))
+    .map((entry) => `${name}/${entry.name}`)
+
+function commandsIn(dir: string, root: string, file: string): PackRun[] {
+  const text = readable(files, join(dir, file), root)?.toString('utf8')
+  const table = text === undefined ? undefined : readToml(text, file, 'pack', new IssueList())
+  if (table === undefined) return []
+  const runs: PackRun[] = []
+  const walk = (node: ConfigNode, path: string, key: string): void => {
+    if (node.kind === 'table')
+      for (const [name, child] of node.entries) walk(child, path === '' ? name : `${path}.${name}`, name)
+    else if (node.kind === 'list' && key === 'command')
+      runs.push({ file, key: path, command: textsOf(node).join(' ').slice(0, MAX_SHOWN) })
+    else if (node.kind === 'list') for (const child of node.items) walk(child, path, key)
+    else if (COMMANDS.has(key) && typeof node.value === 'string' && node.value !== '')
+      runs.push({ file, key: path, command: whole(node.value, key, table, path) })
+  }
+  walk(table, '', '')
+  return runs
+}
+
+/** A program with the arguments beside it. */
+function whole(command: string, key: string, table: TableNode, path: string): string {
+  const owner = path
+    .split('.')
+    .slice(0, -1)
+    .reduce<TableNode | undefined>((at, name) => (at === undefined ? at : tableOf(at, name)), table)
+  const args = owner?.entries.get(key === 'acp_command' ? 'acp_args' : 'args')
+  return [command, ...(args?.kind === 'list' ? textsOf(args) : [])].join(' ').slice(0, MAX_SHOWN)
+}
+
+const textsOf = ({ items }: ListNode): string[] =>
+  items.map((item) => (item.kind === 'scalar' ? String(item.value) : ''))
+
+/**
+ * Hash over all of a checkout that can be run or decides what is: everything but plain Markdown. A Markdown file counts
+ * where a file that counts names it, for a shell runs any file that it is given.
+ */
+export async function runsHash(dir: string, pause: () => Promise<void>): Promise<string> {
+  const all = await treeFiles(dir, pause)
+  const isProse = ({ path, executable }: TreeFile): boolean => !executable && proseName(path) !== undefined
+  const named = new Set<string>()
+  const hash = createHash('sha256')
+  const bytesOf = async ({ path, executable }: TreeFile): Promise<Buffer> => {
+    await pause()
+    const bytes = files.read(join(dir, path), dir, ASSET_BYTES) ?? Buffer.alloc(0)
+    hash.update(`${path}\0${executable ? 'x' : '-'}\0${bytes.length}\0`).update(bytes)
+    return bytes
+  }
+  for (const file of all.filter((one) => !isProse(one))) {
+    for (const [name] of (await bytesOf(file)).toString('latin1').matchAll(PROSE)) named.add(name.toLowerCase())
+  }
+  for (const file of all.filter(isProse)) if (named.has(proseName(file.path) ?? '')) await bytesOf(file)
+  return `sha256:${hash.digest('hex')}`
+}
+
+const PROSE = /[\w.@+-]+\.md\b/gi
+
+/** The last word of the name of a Markdown file; undefined of any other. */
+const proseName = (path: string): string | undefined => /[\w.@+-]+\.md$/i.exec(path)?.[0].toLowerCase()
