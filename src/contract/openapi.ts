@@ -25,9 +25,9 @@ const DESCRIPTION = `The control plane of a supervisor that manages cities: work
 
 **Refusals** are RFC 9457 Problem Details (\`application/problem+json\`, schema \`ErrorModel\`). \`detail\` starts with a short prefix and a colon, \`code\` and \`type\` say which problem it is, \`errors\` names the fields that failed. \`x-svc-problems\` lists all of them; each operation lists the ones that it can answer.
 
-**Every response**, whatever its status, carries \`X-SVC-Request-Id\`, which is also in the server's log.
+**Every response**, whatever its status, carries \`X-SVC-Request-Id\`. The server's log has it for refused requests (at most ten a second of a code) and for mutations that no record of their own tells of; at level \`debug\` for every request.
 
-**Anything unknown is refused**: a path is 404 \`not_found:\`, a method 405 \`method_not_allowed:\` with \`Allow\`, a query parameter or body field 422 \`validation_failed:\`. Bodies are at most 1 MiB where an operation does not say otherwise.
+**Anything unknown is refused**: a path is 404 \`not_found:\`, a method 405 \`method_not_allowed:\` with \`Allow\`, a query parameter or body field 422 \`validation_failed:\`. Bodies are at most 1 MiB where an operation does not say otherwise, and lists and objects in them lie in each other at most 64 times (400 \`invalid:\`).
 
 **Cities.** Paths below \`/v0/city/{cityName}/\` exist while the city is running (\`running\` in \`GET /v0/cities\`); before that, they answer 404 \`not_found: city not found or not running: <cityName>\`.
 

@@ -28,7 +28,7 @@ export const RESPONSE_HEADERS = {
   'X-SVC-Request-Id': {
     schema: string({ minLength: 1 }),
     description:
-      'Opaque id of this request, on every response. The server log has it for refused requests (at most 10 in a second and code) and for mutations; for every request at level `debug`.',
+      'Opaque id of this request, on every response. The server log has it for refused requests (at most ten a second of a code) and for mutations that no record of their own tells of; at level `debug` for every request.',
   },
   'X-SVC-Index': {
     schema: string({ pattern: '^[0-9]+$' }),
