@@ -45,10 +45,12 @@ export async function main(argv: readonly string[], io: ServeIo): Promise<number
   } catch (error) {
     return explain(error, io)
   }
+  // Who waits for the line may send a signal at once: it must be an orderly end already.
+  const end = stopped(supervisor, io)
   io.stdout.write(`listening on ${supervisor.url}\n`)
   // Now and not at the exit: a supervisor that is killed would compile everything again at every start.
   flushCompileCache()
-  return stopped(supervisor, io)
+  return end
 }
 
 /** The first signal stops, a second one ends the process at once. */

@@ -1,12 +1,12 @@
 /** The end of a supervisor, and starts that are refused (sheet 01 §5.5). */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { RawConnection } from '../support/http.ts'
-import { emit, homeWith, newCity, run } from '../support/running.ts'
+import { emit, homeWith, newCity, run, runAgain } from '../support/running.ts'
 import { openStream } from '../support/sse.ts'
 
 const MAIN = resolve(import.meta.dirname, '..', '..', 'src', 'main.ts')
@@ -56,6 +56,16 @@ for (const signal of ['SIGTERM', 'SIGHUP'] as const) {
     assert.ok(!own.events.some(({ envelope }) => envelope.type === 'city.stopped'), 'a city is not stopped by it')
   })
 }
+
+test('a supervisor that is stopped as soon as it says that it listens leaves no endpoint.json behind', async () => {
+  await using running = await run()
+  const file = join(running.server.home, 'endpoint.json')
+  for (let round = 0; round < 3; round++) {
+    await using again = await (round === 0 ? undefined : runAgain(running.server.home))
+    assert.equal(await (again ?? running).server.kill('SIGTERM'), 0)
+    assert.equal(existsSync(file), false)
+  }
+})
 
 test('a second SIGINT ends it at once', async () => {
   await using running = await run()
