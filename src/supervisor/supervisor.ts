@@ -128,6 +128,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     ids,
     random: deps.random,
     home: deps.userHome,
+    stateHome: settings.home,
     hostId,
     retention: settings.retention,
     migrations: CITY_SCHEMA,

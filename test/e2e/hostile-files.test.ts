@@ -86,3 +86,22 @@ async function fails(url: string): Promise<void> {
   })
   api.close()
 }
+
+test('a city in or around the home of the supervisor is refused; one inside another city is warned of', async () => {
+  await using supervisor = await startSupervisor()
+  const api = new Api(supervisor.url)
+  for (const dir of [supervisor.home, join(supervisor.home, 'alpha'), supervisor.work]) {
+    assertProblem(await api.post('/v0/city', { dir, name: 'alpha' }), 'validation-failed', /body\.dir: must not be/)
+    assertProblem(await api.post('/v0/cities', { path: dir }), 'validation-failed', /body\.path: must not be/)
+  }
+  const outer = await createCity(supervisor, 'outer')
+  const inner = await createCity(supervisor, 'outer/inner', 'inner')
+  assert.doesNotMatch((await outer.get('/config')).text, /lies inside another/)
+  assert.match((await inner.get('/config')).text, /this city lies inside another one, at .*outer/)
+})
+
+test('a city whose name has a dot is created and runs', async () => {
+  await using supervisor = await startSupervisor()
+  const city = await createCity(supervisor, 'a.b')
+  assert.equal((await city.config()).workspace.name, 'a.b')
+})

@@ -91,9 +91,9 @@ export interface Event {
 const isEffective = (body: unknown): body is EffectiveConfigBody => isMap(body) && body.view === 'effective'
 
 /** Creates a city and waits until it runs. */
-export async function createCity(supervisor: RunningSupervisor, name: string): Promise<ConfigCity> {
+export async function createCity(supervisor: RunningSupervisor, path: string, name = path): Promise<ConfigCity> {
   const api = new Api(supervisor.url)
-  const dir = join(supervisor.work, name)
+  const dir = join(supervisor.work, path)
   const created = await api.post('/v0/city', { dir, provider: 'shell' })
   assert.equal(created.status, 202, created.text)
   await running(api, name)

@@ -11,6 +11,7 @@ import {
   holdsCity,
   noteOf,
   planScaffold,
+  refuseHome,
   removeLeftover,
   removeMade,
   resolveDirectory,
@@ -202,4 +203,21 @@ test('whatever the start command is, the file says exactly that', () => {
       assert.equal(Object(Object(getStaticTOMLValue(parseTOML(text))).workspace).start_command, command.toWellFormed())
     }),
   )
+})
+
+test('a city whose name has dots gets a pack whose name has none', () => {
+  using directory = temporaryDirectory()
+  const { files } = planScaffold(join(directory.path, 'a.b'), { ...INPUT, name: 'a.b' }, 'one')
+  assert.match(files.find(({ path }) => path.endsWith('pack.toml'))?.text ?? '', /^name = "a-b"$/m)
+  assert.match(files.find(({ path }) => path.endsWith('site.toml'))?.text ?? '', /^workspace_name = "a\.b"$/m)
+})
+
+test('no directory in or around the home of the supervisor becomes a city, by whatever name', () => {
+  using directory = temporaryDirectory()
+  const root = realpathSync(directory.path)
+  mkdirSync(join(root, 'state'))
+  symlinkSync(join(root, 'state'), join(root, 'home'))
+  for (const path of [root, join(root, 'state'), join(root, 'state', 'alpha'), '/'])
+    assert.throws(() => refuseHome(path, join(root, 'home'), 'body.dir'), { code: 'validation-failed' }, path)
+  for (const path of [join(root, 'alpha'), join(root, 'state-2')]) refuseHome(path, join(root, 'home'), 'body.dir')
 })

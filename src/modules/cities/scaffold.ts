@@ -18,7 +18,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, isAbsolute, join, normalize, resolve, sep } from 'node:path'
-import { contains, FileRefused, readRegular } from '../../files/read.ts'
+import { contains, FileRefused, readRegular, realPath } from '../../files/read.ts'
 import { asCaller } from '../../kernel/file-modes.ts'
 import { invalidField } from '../../kernel/problem.ts'
 import { cityDatabasePath } from './city-store.ts'
@@ -74,6 +74,13 @@ export function resolveDirectory(text: string, home: string, location: string): 
   const real = realPathOf(path.length > 1 && path.endsWith(sep) ? path.slice(0, -1) : path, location)
   refuseTooLong(real, location)
   return real
+}
+
+/** What agents of a city may write, and a person may delete with it, is kept apart from the supervisor's own state. */
+export function refuseHome(path: string, home: string, location: string): void {
+  const own = realPath(home)
+  if (contains(own, path)) throw invalidField(location, 'must not be inside the home of the supervisor', path)
+  if (contains(path, own)) throw invalidField(location, 'must not be around the home of the supervisor', path)
 }
 
 /** The longest path that a city needs must be one that the system can take. */
@@ -235,10 +242,13 @@ function cityToml({ provider, startCommand }: ScaffoldInput): string {
   return `# How this city is deployed. What it is made of stands in pack.toml; what is particular to this machine in .svc/site.toml.\n\n${workspace}`
 }
 
+/** A dot separates the bindings of packs, so that no pack has one in its name. */
+const packName = (name: string): string => name.replaceAll('.', '-')
+
 const packToml = (name: string): string => `# What this city is made of; the same on every machine.
 
 [pack]
-name = ${quoted(name)}
+name = ${quoted(packName(name))}
 schema = 2
 
 [imports.core]

@@ -35,6 +35,7 @@ import {
   isDirectory,
   noteOf,
   planScaffold,
+  refuseHome,
   removeLeftover,
   removeMade,
   resolveDirectory,
@@ -57,6 +58,8 @@ export interface CitiesDeps<Run extends CityRun> {
   readonly random: () => number
   /** Home of the user, for relative directories. */
   readonly home: string
+  /** Where the supervisor keeps its own state: no city lies in it or around it. */
+  readonly stateHome: string
   readonly hostId: string
   readonly retention: Retention
   readonly migrations: Migrations
@@ -201,6 +204,7 @@ export class Cities<Run extends CityRun = CityRun> {
       throw invalidField('body.start_command', 'cannot be combined with provider', startCommand)
     }
     const path = resolveDirectory(input.dir, this.#deps.home, 'body.dir')
+    refuseHome(path, this.#deps.stateHome, 'body.dir')
     const name = nameFor(input.name, path)
     return this.#claiming(name, path, async () => {
       const unfinished = this.#deps.registry.unfinishedScaffold(path)
@@ -221,6 +225,7 @@ export class Cities<Run extends CityRun = CityRun> {
     const path = resolveDirectory(input.path, this.#deps.home, 'body.path')
     const registered = this.#atPath(path)
     if (registered !== undefined && registered.wanted !== 'gone') return this.#alreadyRegistered(registered, input.name)
+    refuseHome(path, this.#deps.stateHome, 'body.path')
     if (!isDirectory(path) || !holdsCity(path)) throw problem('directory-not-found', `no city at ${path}`)
     const name = nameFor(input.name ?? this.#deps.nameFromFiles(path), path)
     return this.#claiming(name, path, async () => {

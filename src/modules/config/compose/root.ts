@@ -1,5 +1,5 @@
 /** The city's own files: `city.toml`, the root `pack.toml`, the fragments, and this machine's `site.toml`, as one table. */
-import { isAbsolute } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 import { CityFile, FragmentFile, PackFile, RootFiles, SiteFile } from '../../../contract/config-schema.ts'
 import { fileStart, nearestHint, placeText } from '../../../files/issues.ts'
 import {
@@ -35,6 +35,7 @@ export function readRoot(context: LoadContext): Root | undefined {
     return undefined
   }
   const file = read ?? emptyTable(fileStart('city.toml'))
+  warnInside(context)
   const pack = context.readFile(city, 'pack.toml', PackFile, 'root_pack')
   if (pack !== undefined) checkManifest(context, pack)
   const fragments = readFragments(context, file)
@@ -58,6 +59,20 @@ export function readRoot(context: LoadContext): Root | undefined {
   const site =
     context.readFile(city, '.svc/site.toml', SiteFile, 'site') ?? emptyTable(fileStart('.svc/site.toml', 'site'))
   return { merged: bindRigs(context, merged, site), site, fragments: fragments.map((fragment) => fragment.path) }
+}
+
+/** Two cities would watch, stage and edit the same files. */
+function warnInside({ files, issues, city }: LoadContext): void {
+  for (let dir = dirname(city.dir); dir !== dirname(dir); dir = dirname(dir)) {
+    if (files.kind(join(dir, 'city.toml')) === undefined) continue
+    issues.warn(
+      fileStart('city.toml'),
+      '',
+      `this city lies inside another one, at ${dir}`,
+      'move one of them elsewhere',
+    )
+    return
+  }
 }
 
 function readFragments(context: LoadContext, file: TableNode): { path: string; table: TableNode }[] {
