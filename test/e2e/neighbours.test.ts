@@ -1,8 +1,11 @@
 /** Other users of the machine on a loopback address: a real second user against a real supervisor (decision 210). */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
 import { test } from 'node:test'
 import { at } from '../support/document.ts'
+import { Api } from '../support/http.ts'
 import { emit, newCity, run } from '../support/running.ts'
 
 const NOBODY = 65_534
@@ -104,4 +107,21 @@ test('with a token it does not matter which user has it', asRoot, async () => {
   for (const check of JSON.parse(health.text).checks) assert.deepEqual(Object.keys(check), ['name', 'status'])
   const known: unknown = at((await running.api.get('/health')).body, 'checks')
   assert.ok(Array.isArray(known) && known.some((check) => 'value' in check))
+})
+
+test('a forward of the owner, as ssh makes one, goes on', { timeout: 30_000 }, async () => {
+  await using running = await run()
+  const { port } = new URL(running.server.url)
+  const forward = createServer((near) => {
+    const far = connect(Number(port), '127.0.0.1')
+    for (const socket of [near, far]) socket.on('error', () => undefined)
+    near.pipe(far).pipe(near)
+  }).listen(0, '127.0.0.1')
+  await once(forward, 'listening')
+  using _ = { [Symbol.dispose]: () => forward.close() }
+  const address = forward.address()
+  assert.ok(typeof address === 'object' && address !== null)
+  const there = new Api(`http://127.0.0.1:${address.port}`)
+  for (let round = 0; round < 20; round++) assert.equal((await there.get('/v0/cities', { alone: true })).status, 200)
+  there.close()
 })
