@@ -220,6 +220,16 @@ export const agentScenarios: readonly Scenario[] = [
     (city) => city.send('POST', '/agents', { name: 'new', dir: 'shop', provider: 'shell' }),
     ({ body }) => assert.equal(at(body, 'name'), 'shop/new'),
   ),
+  on(
+    'create-agent',
+    'validation-failed',
+    (city) => city.send('POST', '/agents', { name: 'output', provider: 'shell' }),
+    ({ body }) =>
+      assert.equal(
+        at(body, 'detail'),
+        'validation_failed: body.name: must not be one of ["output","suspend","resume","prompt"]: they are reserved',
+      ),
+  ),
   on('create-agent', 'name-taken', (city) => city.send('POST', '/agents', { name: 'lead', provider: 'shell' })),
   on('create-agent', 'rig-not-found', (city) => city.send('POST', '/agents', { name: 'new', dir: 'none' })),
   on('create-agent', 'precondition-failed', (city) =>
