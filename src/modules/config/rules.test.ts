@@ -64,6 +64,24 @@ const CASES: Case[] = [
     says: /not allowed/,
   },
   {
+    name: 'inherited variables that are neither all nor a list',
+    files: { 'city.toml': '[session]\ninherit_env = "some"\n' },
+    at: 'city.toml:2:15 session.inherit_env',
+    says: /`some` is not allowed here: `all`, or a list of names/,
+  },
+  {
+    name: 'inherited variables as a number',
+    files: { 'city.toml': '[session]\ninherit_env = 1\n' },
+    at: 'city.toml:2:15 session.inherit_env',
+    says: /must be a list or text, not 1/,
+  },
+  {
+    name: 'a denied variable that is no name',
+    files: { 'city.toml': '[session]\nenv_deny = ["AWS_*", "A-B"]\n' },
+    at: 'city.toml:2:22 session.env_deny[1]',
+    says: /`A-B` is not allowed here: the name of a variable/,
+  },
+  {
     name: 'a duplicate agent',
     files: { 'city.toml': '[[agent]]\nname = "a"\n[[agent]]\nname = "a"\n' },
     at: 'city.toml:3:3 agent[1]',
