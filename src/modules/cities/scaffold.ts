@@ -7,9 +7,11 @@
  */
 import { createHash } from 'node:crypto'
 import {
+  closeSync,
   existsSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
   realpathSync,
   rmdirSync,
@@ -145,10 +147,23 @@ export function writeScaffold({ id, directory, directories, files }: ScaffoldPla
   }
   asCaller(() => {
     for (const path of directories.filter((path) => contains(path, state))) step(path, () => mkdirSync(path))
-    step(markPath(directory), () => writeFileSync(markPath(directory), id, { flag: 'wx' }))
+    step(markPath(directory), () => writeNew(markPath(directory), id))
     for (const path of directories.filter((path) => !contains(path, state))) step(path, () => mkdirSync(path))
-    for (const { path, text } of files) step(path, () => writeFileSync(path, text, { flag: 'wx' }))
+    for (const { path, text } of files) step(path, () => writeNew(path, text))
   })
+}
+
+/** A full disk takes the name of a file and refuses its bytes: then the name goes again. */
+function writeNew(path: string, text: string): void {
+  const file = openSync(path, 'wx')
+  try {
+    writeFileSync(file, text)
+  } catch (error) {
+    rmSync(path, { force: true })
+    throw error
+  } finally {
+    closeSync(file)
+  }
 }
 
 /** The city is registered, by whomever: nothing in its directory is a scaffold's any more. */
