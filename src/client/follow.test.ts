@@ -202,7 +202,7 @@ suite('resuming', () => {
       signal: new AbortController().signal,
     })
     await stream.next()
-    await new Promise((resolve) => setTimeout(resolve, 600))
+    await new Promise((resolve) => setTimeout(resolve, 2_500))
     assert.equal((await stream.next()).value?.id, '2')
     assert.equal(run.server.closed.length, 0)
     await stream.return(undefined)
