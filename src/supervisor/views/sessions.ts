@@ -34,7 +34,7 @@ import { insightsOf, saidIn } from './transcripts.ts'
 /** Harnesses that die of Ctrl-C, or take it for "leave": their turns end with Escape (sheet 04 §4.4). */
 const ESCAPED: ReadonlySet<string> = new Set(['codex', 'gemini', 'kimi'])
 /** `svcctl` of the package that runs here: `bin` of its package.json, or the script of a checkout. */
-const BIN = join(import.meta.dirname, '..', '..')
+const BIN = join(import.meta.dirname, '..', '..', '..')
 
 /** Why there is no tmux on this host; looked at once, for all cities. */
 const withoutTmux = new WeakMap<Host, Promise<string | undefined>>()
