@@ -1,17 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { MASK } from '../contract/base/merge-patch.ts'
-import {
-  maskEnv,
-  mergePatch,
-  type PlainTable,
-  plainTable,
-  rewriteTable,
-  type TreeFiles,
-  tablesAt,
-  unmaskEnv,
-} from './configuration.ts'
+import { mergePatch, plainTable, rewriteTable, type TreeFiles, tablesAt } from './configuration.ts'
+import type { PlainTable } from './toml.ts'
 
 const MERGES: readonly (readonly [string, PlainTable, Parameters<typeof mergePatch>[1], PlainTable])[] = [
   ['a field is set', { a: 1 }, { b: 2 }, { a: 1, b: 2 }],
@@ -31,15 +22,6 @@ test('a key called __proto__ is a key like any other', () => {
   const merged = mergePatch({}, JSON.parse('{"env":{"__proto__":"x"}}'))
   assert.equal(JSON.stringify(merged), '{"env":{"__proto__":"x"}}')
   assert.equal(Object.getPrototypeOf(merged['env']), Object.prototype)
-})
-
-test('a masked value stands for the stored one, and only where there is one', () => {
-  const stored = { command: 'x', env: { KEY: 'secret', FROM: '$OUTER' } }
-  const masked = maskEnv(stored)
-  assert.deepEqual(masked.env, { KEY: MASK, FROM: '$OUTER' })
-  assert.deepEqual(unmaskEnv(stored, masked), stored)
-  assert.throws(() => unmaskEnv(stored, { env: { OTHER: MASK } }), /body\.env\.OTHER/)
-  assert.deepEqual(unmaskEnv({}, { command: 'y' }), { command: 'y' })
 })
 
 /** A file as the plain tree that it says, with a count of edits. */

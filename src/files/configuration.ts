@@ -4,16 +4,12 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { PatchBody, PatchValue } from '../contract/base/merge-patch.ts'
-import { MASK } from '../contract/base/merge-patch.ts'
 import type { Reply } from '../kernel/call.ts'
 import type { Tx } from '../kernel/database.ts'
 import type { EventDraft } from '../kernel/event-log.ts'
 import type { IdempotencyClaim } from '../kernel/idempotency.ts'
-import { invalidField } from '../kernel/problem.ts'
 import type { ConfigIssue } from './issues.ts'
-
-export type PlainValue = string | number | boolean | readonly PlainValue[] | PlainTable
-export type PlainTable = { readonly [key: string]: PlainValue }
+import type { PlainTable, PlainValue } from './toml.ts'
 
 /** The city's own configuration files during an edit, by relative path: their text, with the changes of this edit. */
 export interface TextFiles {
@@ -142,32 +138,6 @@ export function rewriteTable(
 /** A body as a table for a file: fields that are absent, and tables without content, are left out. */
 export function plainTable(body: object): PlainTable {
   return mergePatch({}, JSON.parse(JSON.stringify(body)))
-}
-
-/** References to variables are no secrets: they name where the secret is. */
-const isReference = (value: unknown): boolean => /^\$\{?[A-Z_][A-Z0-9_]*\}?$/.test(String(value))
-
-/** A copy in which every value of the table `env` is masked. */
-export function maskEnv<T extends object>(spec: T): T {
-  const copy: T & { env?: Record<string, unknown> } = JSON.parse(JSON.stringify(spec))
-  if (copy.env === undefined) return copy
-  const masked = Object.entries(copy.env).map(([key, value]) => [key, isReference(value) ? value : MASK])
-  return { ...copy, env: Object.fromEntries(masked) }
-}
-
-/** `wanted` with the stored value wherever its `env` says the mask: so what was read can be sent back. */
-export function unmaskEnv(stored: PlainTable, wanted: PlainTable): PlainTable {
-  const { env } = wanted
-  if (!isTable(env)) return wanted
-  const known = isTable(stored.env) ? stored.env : {}
-  const values = Object.entries(env).map(([key, value]) => {
-    if (value !== MASK) return [key, value] as const
-    const old = Object.hasOwn(known, key) ? known[key] : undefined
-    if (old === undefined)
-      throw invalidField(`body.env.${key}`, 'the mask stands for a stored value, and there is none', MASK)
-    return [key, old] as const
-  })
-  return { ...wanted, env: Object.fromEntries(values) }
 }
 
 export const isTable = (value: PlainValue | undefined): value is PlainTable =>

@@ -146,7 +146,7 @@ export function placeOf(node: TableNode, key: string): Place {
   return node.entries.get(key)?.at ?? node.at
 }
 
-function isPlainList(value: PlainValue): value is readonly PlainValue[] {
+export function isPlainList(value: PlainValue): value is readonly PlainValue[] {
   return Array.isArray(value)
 }
 

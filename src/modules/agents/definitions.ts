@@ -1,15 +1,16 @@
 /** Agents in the files of a city: where each is declared, and how an edit of it is made (sheet 04 §1; decisions 30, 69). */
+import { AgentFile } from '../../contract/config-schema.ts'
 import {
   mergePatch,
-  type PlainTable,
   type Referrer,
   rewriteTable,
   type TextFiles,
   type TreeFiles,
   type TreePath,
   tablesAt,
-  unmaskEnv,
 } from '../../files/configuration.ts'
+import { unmasked } from '../../files/mask.ts'
+import type { PlainTable } from '../../files/toml.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import { unknownName } from '../../kernel/near-names.ts'
 import { problem } from '../../kernel/problem.ts'
@@ -115,7 +116,7 @@ export function addAgent<View extends AgentsView>(
     throw problem('name-taken', `there is an agent ${identity} already`)
   if (agent.dir !== '' && !config.rigs.some(({ name }) => name === agent.dir))
     throw problem('rig-not-found', `there is no rig ${agent.dir}`)
-  const values = unmaskEnv({}, fields)
+  const values = unmasked({}, fields, AgentFile)
   const tree = files.tree(edited)
   if (agent.dir !== '') {
     tree.addElement(HOME, ['agent'], { name: agent.name, dir: agent.dir, ...values })
@@ -139,7 +140,7 @@ export function rewriteAgent<View extends AgentsView>(
   const { file, path, fields } = located(tree, editable(files, config, identity), agent)
   const { name, dir, ...before } = fields
   const keys = { ...(name === undefined ? {} : { name }), ...(dir === undefined ? {} : { dir }) }
-  const wanted = unmaskEnv(before, change(before))
+  const wanted = unmasked(before, change(before), AgentFile)
   if (tree.list().includes(file)) rewriteTable(tree, file, path, fields, { ...keys, ...wanted })
   else {
     // An agent that is a prompt and nothing else has no file yet.

@@ -1,7 +1,8 @@
 /** What an agent looks like from outside: its definition and what its sessions do (sheet 04 §1.5). */
 import type { AgentResponse } from '../../contract/agents.ts'
+import { AgentFile } from '../../contract/config-schema.ts'
 import type { SessionResponse } from '../../contract/session-model.ts'
-import { maskEnv } from '../../files/configuration.ts'
+import { maskedCopy } from '../../files/mask.ts'
 import { type AgentFiles, type AgentsView, type AgentView, agentRevision } from './definitions.ts'
 
 /** After this long without output, work in progress is `waiting`. */
@@ -90,7 +91,7 @@ export function agentDetail<View extends AgentsView>(around: Surroundings<View>,
   const own = around.sessions.filter(({ template }) => template === agent.identity)
   const row = agentRow(around, agent, own, own.length === 1 ? own[0] : undefined)
   const declared = around.files.declaration(around.config, agent.identity)
-  const definition: AgentResponse['definition'] = maskEnv(declared?.fields ?? {})
+  const definition: AgentResponse['definition'] = maskedCopy(declared?.fields ?? {}, AgentFile)
   return { ...row, ...(definition === undefined ? {} : { definition }) }
 }
 

@@ -1,18 +1,20 @@
 /** Handlers of the patches family (sheet 07 §§8.2, 8.3): one entry per target, kept in `city.toml` unless it is elsewhere already. */
+
 import type { PatchBody } from '../../contract/base/merge-patch.ts'
+import type { Schema } from '../../contract/base/schema.ts'
+import { AgentPatch, ProviderPatch, RigPatch } from '../../contract/config-schema.ts'
 import type { PatchFields, PatchItem, PatchKind, patchOperations } from '../../contract/patches.ts'
 import {
   type Configuration,
-  maskEnv,
   mergePatch,
-  type PlainTable,
   plainTable,
   rewriteTable,
   type TextFiles,
   type TreeFiles,
   tablesAt,
-  unmaskEnv,
 } from '../../files/configuration.ts'
+import { maskedCopy, unmasked } from '../../files/mask.ts'
+import type { PlainTable } from '../../files/toml.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
@@ -45,6 +47,10 @@ interface Target {
 
 const HOME = 'city.toml'
 /** Key of each kind in files. */
+const SCHEMAS = { agents: AgentPatch, rigs: RigPatch, providers: ProviderPatch } as const satisfies Record<
+  PatchKind,
+  Schema
+>
 const TABLES = { agents: 'agent', rigs: 'rigs', providers: 'providers' } as const satisfies Record<PatchKind, string>
 
 export function createPatchHandlers<View extends { readonly revision: string }>(deps: PatchHandlersDeps<View>) {
@@ -61,7 +67,7 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
   }
 
   const answer = (city: PatchCity<View>, config: View, target: Target, status = 200): Reply<PatchItem> => {
-    const body = itemOf(need(config, target))
+    const body = itemOf(need(config, target), target.kind)
     return {
       status,
       body,
@@ -72,7 +78,7 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
   const list = (city: PatchCity<View>, kind: PatchKind) => {
     const { store, config } = city
     const current = config.current()
-    const items = deps.patches(current, kind).map(itemOf)
+    const items = deps.patches(current, kind).map((stored) => itemOf(stored, kind))
     return ok({ items, total: items.length }, { ETag: `"${current.revision}"`, 'X-SVC-Index': String(store.log.head) })
   }
 
@@ -96,12 +102,18 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
         const edited = tree(files)
         const at = locate(edited, find(config.current(), target), target)
         if (at === undefined) {
-          edited.addElement(HOME, ['patches', TABLES[target.kind]], { ...keysOf(target), ...unmaskEnv({}, fields) })
+          edited.addElement(HOME, ['patches', TABLES[target.kind]], {
+            ...keysOf(target),
+            ...unmasked({}, fields, SCHEMAS[target.kind]),
+          })
           return true
         }
         const { name, dir, ...before } = at.fields
         const keys = { ...(name === undefined ? {} : { name }), ...(dir === undefined ? {} : { dir }) }
-        rewriteTable(edited, at.file, at.path, at.fields, { ...keys, ...unmaskEnv(before, fields) })
+        rewriteTable(edited, at.file, at.path, at.fields, {
+          ...keys,
+          ...unmasked(before, fields, SCHEMAS[target.kind]),
+        })
         return false
       },
     })
@@ -123,7 +135,13 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
       change: (files) => {
         const edited = tree(files)
         const at = located(edited, need(config.current(), target), target)
-        rewriteTable(edited, at.file, at.path, at.fields, unmaskEnv(at.fields, mergePatch(at.fields, body)))
+        rewriteTable(
+          edited,
+          at.file,
+          at.path,
+          at.fields,
+          unmasked(at.fields, mergePatch(at.fields, body), SCHEMAS[target.kind]),
+        )
       },
     })
     return answer(city, outcome.config, target)
@@ -204,8 +222,8 @@ const isFor = ({ name, dir = '' }: PlainTable, target: Target): boolean => name 
 const revisionOf = (stored: StoredPatch | undefined): string =>
   stored === undefined ? definitionHash({}) : definitionHash({ file: stored.file, fields: stored.fields })
 
-function itemOf(stored: StoredPatch): PatchItem {
-  const { name, ...fields } = maskEnv(stored.fields)
+function itemOf(stored: StoredPatch, kind: PatchKind): PatchItem {
+  const { name, ...fields } = maskedCopy(stored.fields, SCHEMAS[kind])
   return { ...fields, name: String(name), file: stored.file, line: stored.line, revision: revisionOf(stored) }
 }
 

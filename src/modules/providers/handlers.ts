@@ -1,18 +1,18 @@
 /** Handlers of the providers family (sheet 07 §8.4). */
+import { Provider } from '../../contract/config-schema.ts'
 import type { ProviderInfo, ProviderSpec, PublicProvider, providerOperations } from '../../contract/providers.ts'
 import {
   type Configuration,
   isTable,
-  maskEnv,
   mergePatch,
-  type PlainTable,
   plainTable,
   type Referrer,
   rewriteTable,
   type TextFiles,
   type TreeFiles,
-  unmaskEnv,
 } from '../../files/configuration.ts'
+import { maskedCopy, unmasked } from '../../files/mask.ts'
+import type { PlainTable } from '../../files/toml.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import { unknownName } from '../../kernel/near-names.ts'
@@ -151,7 +151,7 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
     'create-provider': async ({ body, header, claim, city, actor }) => {
       const { name, ...fields } = body
       const created = await city.store.keys.once(claim, async () => {
-        const values = unmaskEnv({}, plainTable(fields))
+        const values = unmasked({}, plainTable(fields), Provider)
         if (values['command'] === undefined && values['base'] === undefined) {
           throw invalidField('body.command', '`command` or `base` is required')
         }
@@ -184,7 +184,7 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
           const { file } = editable(city.config.current(), name)
           const edited = tree(files)
           const before = declaredIn(edited, file, name)
-          rewriteTable(edited, file, ['providers', name], before, unmaskEnv(before, mergePatch(before, body)))
+          rewriteTable(edited, file, ['providers', name], before, unmasked(before, mergePatch(before, body), Provider))
         },
       })
       return answer(city, info(outcome.config, name))
@@ -207,7 +207,7 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
 
 /** A copy of a checked definition, with its secrets masked: the one place that gives it its type. */
 function specOf(definition: object): ProviderSpec {
-  const spec: ProviderSpec = maskEnv(definition)
+  const spec: ProviderSpec = maskedCopy(definition, Provider)
   return spec
 }
 

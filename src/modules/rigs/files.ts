@@ -2,13 +2,12 @@
 import {
   isTable,
   mergePatch,
-  type PlainTable,
-  type PlainValue,
   rewriteTable,
   type TreeFiles,
   type TreePath,
   tablesAt,
 } from '../../files/configuration.ts'
+import type { PlainTable, PlainValue } from '../../files/toml.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { RigPlace } from './place.ts'
 

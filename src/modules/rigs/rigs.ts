@@ -1,13 +1,7 @@
 /** What the rigs family needs of its surroundings, and what a rig looks like from outside. */
 import type { RigGit, RigInfo } from '../../contract/rigs.ts'
-import type {
-  Configuration,
-  PlainTable,
-  PlainValue,
-  Referrer,
-  TextFiles,
-  TreeFiles,
-} from '../../files/configuration.ts'
+import type { Configuration, Referrer, TextFiles, TreeFiles } from '../../files/configuration.ts'
+import type { PlainTable, PlainValue } from '../../files/toml.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import type { Jobs } from '../../kernel/jobs.ts'

@@ -1,6 +1,7 @@
 /** How the families of configured things look into the configuration: what a file says of one, where, and how to edit it. */
 import type { PatchKind } from '../../contract/patches.ts'
-import type { PlainTable, TextFiles, TreeFiles } from '../../files/configuration.ts'
+import type { TextFiles, TreeFiles } from '../../files/configuration.ts'
+import type { PlainTable } from '../../files/toml.ts'
 import { elementsOf, emptyTable, plainOf, type TableNode, tableOf, textOf } from '../../files/toml.ts'
 import { addElement, addTable, readPlain, removeTable, setValue } from '../../files/toml-edit.ts'
 import { problem } from '../../kernel/problem.ts'

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { MASK } from '../../../contract/base/merge-patch.ts'
 import { loadCity } from '../load/load.ts'
-import { OPTIONS, temporaryCity, writeFiles } from '../testing.ts'
-import { explain, MASK } from './explain.ts'
+import { loadFiles, OPTIONS, temporaryCity, writeFiles } from '../testing.ts'
+import { explain } from './explain.ts'
 
 const FIXTURES = join(import.meta.dirname, '../../../../test/fixtures/config')
 const GOLDEN = join(FIXTURES, 'explain.json')
@@ -143,4 +144,22 @@ test('the effective configuration is deeply frozen, and its revision follows eve
     assert.notEqual(again.config.revision, config.revision, path)
     writeFileSync(file, before)
   }
+})
+
+test('no secret is shown, however deep it stands', () => {
+  const city = `[workspace]
+provider = "own"
+[providers.own]
+command = "sh"
+env = { A = "top-secret-1" }
+[[providers.own.options_schema]]
+key = "mode"
+choices = [{ value = "a", env = { TOKEN = "top-secret-2" } }]
+[orders]
+overrides = [{ name = "sweep", env = { TOKEN = "top-secret-3" } }]
+`
+  const loaded = loadFiles({ 'city.toml': city, 'pack.toml': '[pack]\nname = "x"\nschema = 2\n' })
+  assert.ok(loaded.ok, JSON.stringify(loaded.ok ? '' : loaded.issues))
+  assert.doesNotMatch(JSON.stringify(explain(loaded.config)), /top-secret/)
+  assert.match(JSON.stringify(explain(loaded.config, { reveal: true })), /top-secret-1.*top-secret-2|top-secret-3/)
 })

@@ -1,9 +1,11 @@
 /** Where every value of the effective configuration comes from: value, file, line, layer. */
 
 import { shapeOf } from '../../../contract/base/config-shape.ts'
+import { MASK } from '../../../contract/base/merge-patch.ts'
 import type { Schema } from '../../../contract/base/schema.ts'
 import { AGENT_FIELDS, Provider, SETTINGS, Service } from '../../../contract/config-schema.ts'
 import type { Layer, Place } from '../../../files/issues.ts'
+import { masked } from '../../../files/mask.ts'
 import { type ConfigNode, type PlainValue, plainOf, type TableNode } from '../../../files/toml.ts'
 import { draftIdentity } from '../compose/drafts.ts'
 import { type EffectiveConfig, originsOf } from '../compose/effective.ts'
@@ -34,9 +36,6 @@ export type Explanation = {
   }[]
   readonly services: readonly { readonly name: string; readonly fields: ExplainedFields }[]
 }
-
-/** What a value that must not be shown is replaced by. */
-export const MASK = '***'
 
 /** Explains a configuration that this process has loaded. Environment values and credentials are masked unless `reveal`. */
 export function explain(config: EffectiveConfig, options: { reveal?: boolean } = {}): Explanation {
@@ -84,30 +83,25 @@ function flatten(
   into: Record<string, ExplainedValue>,
 ): void {
   const shape = schema === undefined ? undefined : shapeOf(schema)
-  const secret = !reveal && shape?.annotation.secret === true
-  if (node.kind === 'table' && node.entries.size > 0) {
-    for (const [name, child] of node.entries) {
-      const childSchema = shape?.properties[name] ?? shape?.item
-      if (secret) into[`${key}.${name}`] = explained(child, true)
-      else flatten(`${key}.${name}`, child, childSchema, reveal, into)
-    }
+  const secret = shape?.annotation.secret === true
+  if (node.kind !== 'table' || node.entries.size === 0) {
+    into[key] = explained(node, schema, reveal)
     return
   }
-  into[key] = explained(node, secret)
+  for (const [name, child] of node.entries) {
+    // A table that is secret as a whole is so in each of its values.
+    if (secret) into[`${key}.${name}`] = explained(child, schema, reveal)
+    else flatten(`${key}.${name}`, child, shape?.properties[name] ?? shape?.item, reveal, into)
+  }
 }
 
-function explained(node: ConfigNode, secret: boolean): ExplainedValue {
-  // A reference to a variable is no secret: it names where the secret is.
-  const empty = node.kind !== 'scalar' && plainLength(node) === 0
-  const hidden = secret && !empty && !(node.kind === 'scalar' && /^\$\{?[A-Z_][A-Z0-9_]*\}?$/.test(String(node.value)))
-  const value: PlainValue = hidden ? MASK : plainOf(node)
-  const base = { value, ...origin(node.at) }
+function explained(node: ConfigNode, schema: Schema | undefined, reveal: boolean): ExplainedValue {
+  const plain = plainOf(node)
+  const base = { value: reveal ? plain : masked(plain, schema), ...origin(node.at) }
   if (node.kind !== 'list' || !isMixed(node.items, node.at)) return base
-  return { ...base, items: node.items.map((item) => explained(item, secret)) }
+  const item = schema === undefined ? undefined : shapeOf(schema).item
+  return { ...base, items: node.items.map((child) => explained(child, item, reveal)) }
 }
-
-const plainLength = (node: Exclude<ConfigNode, { kind: 'scalar' }>): number =>
-  node.kind === 'table' ? node.entries.size : node.items.length
 
 function isMixed(items: readonly ConfigNode[], at: Place): boolean {
   return items.some((item) => item.at.file !== at.file || item.at.layer !== at.layer)

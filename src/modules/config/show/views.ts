@@ -1,6 +1,5 @@
 /** Configuration as the API shows it: secrets masked, nothing that is not declared. */
 
-import { shapeOf } from '../../../contract/base/config-shape.ts'
 import type { Schema } from '../../../contract/base/schema.ts'
 import type {
   ConfigCheckResult,
@@ -10,6 +9,7 @@ import type {
 } from '../../../contract/config.ts'
 import { AgentFile, CityFile, FragmentFile, PackFile, SETTINGS, SiteFile } from '../../../contract/config-schema.ts'
 import { IssueList } from '../../../files/issues.ts'
+import { masked } from '../../../files/mask.ts'
 import { type PlainTable, type PlainValue, plainOf, readToml } from '../../../files/toml.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { problem } from '../../../kernel/problem.ts'
@@ -18,7 +18,7 @@ import { issueText } from '../edit/answers.ts'
 import { type CheckOutcome, errorView } from '../edit/city-config.ts'
 import type { ConfigService } from '../edit/service.ts'
 import { hashOf, type OwnFileKind, type OwnFiles, ownFileKind } from '../load/own-files.ts'
-import { type ExplainedFields, type Explanation, explain, MASK, maskValues } from './explain.ts'
+import { type ExplainedFields, type Explanation, explain, maskValues } from './explain.ts'
 
 type Status = Pick<ConfigService, 'loadedAt' | 'lastError'>
 
@@ -152,24 +152,6 @@ function valuesOf(
     return { error: first === undefined ? 'it cannot be read' : issueText(first) }
   return { values: { ...Object(masked(plainOf(table), schema)) } }
 }
-
-/** A reference to a variable is no secret: it names where the secret is. */
-const isReference = (value: PlainValue): boolean => /^\$\{?[A-Z_][A-Z0-9_]*\}?$/.test(String(value))
-
-/** `value` with everything masked that its schema calls secret; keys called `env` too where the schema says nothing. */
-function masked(value: PlainValue, schema: Schema | undefined, hide = false): PlainValue {
-  const shape = schema === undefined ? undefined : shapeOf(schema)
-  const secret = hide || shape?.annotation.secret === true
-  if (typeof value !== 'object') return secret && !isReference(value) ? MASK : value
-  if (isList(value)) return value.map((item) => masked(item, shape?.item, secret))
-  const entries = Object.entries(value).map(([key, child]) => {
-    const known = shape?.properties[key] ?? (shape?.type === 'map' ? shape.item : undefined)
-    return [key, masked(child, known, secret || (known === undefined && key === 'env'))] as const
-  })
-  return Object.fromEntries(entries)
-}
-
-const isList = (value: PlainValue): value is readonly PlainValue[] => Array.isArray(value)
 
 export const fileRevision = (bytes: Buffer | string): string => hashOf(bytes).slice(0, 32)
 
