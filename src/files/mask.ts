@@ -6,7 +6,7 @@ import { invalidField } from '../kernel/problem.ts'
 import { isPlainList, type PlainTable, type PlainValue } from './toml.ts'
 
 /** A reference to a variable is no secret: it names where the secret is. */
-export const isReference = (value: unknown): boolean => /^\$\{?[A-Z_][A-Z0-9_]*\}?$/.test(String(value))
+const isReference = (value: unknown): boolean => /^\$\{?[A-Z_][A-Z0-9_]*\}?$/.test(String(value))
 
 /** `value` with everything masked, at any depth, that its schema calls secret; keys called `env` too where it says nothing. */
 export function masked(value: PlainValue, schema: Schema | undefined): PlainValue {
