@@ -38,6 +38,12 @@ const CASES: readonly [string, () => Server, RegExp, number][] = [
     1,
   ],
   [
+    'JSON of another program',
+    () => page(200, '{"hello":1}', 'application/json'),
+    /got the JSON of another program: is http:\/\/.* a svcctl server\?/,
+    1,
+  ],
+  [
     'no web server at all',
     banner,
     /^error: cannot reach http:\/\/127.*: what listens there does not speak HTTP\nhint: another program/,

@@ -295,7 +295,8 @@ suite('output', () => {
 
   test('-o json is the body as it came; jsonl and name are its items', async () => {
     const body = '{ "items": [ {"name":"a","n":1.0,"status":"running"} ], "total": 1 }'
-    const raw: Script = (_, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end(body)
+    const headers = { 'content-type': 'application/json', 'x-svc-request-id': 'rid-200' }
+    const raw: Script = (_, response) => void response.writeHead(200, headers).end(body)
     assert.equal((await against(raw, ['city', 'list', '-o', 'json'])).out, `${body}\n`)
     assert.equal((await against(raw, ['city', 'list', '-o', 'jsonl'])).out, '{"name":"a","n":1,"status":"running"}\n')
     assert.equal((await against(raw, ['city', 'list', '-o', 'name'])).out, 'a\n')

@@ -331,6 +331,9 @@ function parseReply(response: Answer, text: string): unknown {
       `expected JSON, got ${response.headers.get('content-type') ?? 'no media type'}: is ${response.url} a svcctl server?`,
     )
   }
+  // Every answer of ours has its id.
+  if (response.headers.get('x-svc-request-id') === null)
+    throw new DecodeError(`got the JSON of another program: is ${response.url} a svcctl server?`)
   try {
     return JSON.parse(text)
   } catch {
