@@ -161,8 +161,8 @@ suite('what is sent', () => {
       'POST /v0/city/alpha/agents',
       { name: 'worker', dir: 'shop', provider: 'p', max_active_sessions: 3 },
     ],
-    [['agent', 'update', 'shop/worker', '--set', 'x=1'], 'PATCH /v0/city/alpha/agents/shop/worker', { x: 1 }],
-    [['agent', 'replace', 'shop/worker', '--set', 'x=1'], 'PUT /v0/city/alpha/agents/shop/worker', { x: 1 }],
+    [['agent', 'update', 'shop/worker', '--set', 'x=1'], 'PATCH /v0/city/alpha/agents/shop%2Fworker', { x: 1 }],
+    [['agent', 'replace', 'shop/worker', '--set', 'x=1'], 'PUT /v0/city/alpha/agents/shop%2Fworker', { x: 1 }],
   ]
   for (const [words, route, body, input] of bodies)
     test(words.join(' '), async () => {
