@@ -12,7 +12,7 @@
 import type { Clock } from '../clock.ts'
 import { type EventFilter, eventMatches, type StoredEvent } from '../event-log.ts'
 import type { Attachment, Feed, Sink } from '../feed.ts'
-import { type Replay, type SharedPage, SharedPages, startReplay, stopReplay } from './replays.ts'
+import { othersReplay, type Replay, type SharedPage, SharedPages, startReplay, stopReplay } from './replays.ts'
 
 /** One event at one scope, with the id that a client resumes from. */
 export interface ScopedEvent {
@@ -221,8 +221,8 @@ export class Channel {
     const known = this.#pages.get(place)
     if (known !== undefined && backlog.follow(known.page)) return known
     const page = backlog.read()
-    const shared = { page, batch: this.#encodePage(page.events) }
-    this.#pages.keep(place, shared)
+    const shared = { page: { ...page, events: [] }, batch: this.#encodePage(page.events) }
+    if (othersReplay()) this.#pages.keep(place, shared)
     return shared
   }
 

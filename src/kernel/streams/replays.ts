@@ -20,7 +20,7 @@ export interface SharedPage<Page> {
 }
 
 const TURN_MS = 10
-const MAX_KEPT_BYTES = 8 * 1024 * 1024
+const MAX_KEPT_BYTES = 4 * 1024 * 1024
 
 const newcomers = new Set<Replay>()
 const others = new Set<Replay>()
@@ -38,6 +38,9 @@ export function stopReplay(replay: Replay): void {
   newcomers.delete(replay)
   others.delete(replay)
 }
+
+/** True while somebody else waits for its turn, and may come to the same place. */
+export const othersReplay = (): boolean => newcomers.size + others.size > 0
 
 function schedule(): void {
   if (scheduled) return
