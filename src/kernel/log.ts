@@ -48,6 +48,9 @@ export function openLog(
     minLength: 0,
     maxLength: MAX_BUFFERED_BYTES,
   })
+  const flush = destination.flushSync.bind(destination)
+  // Called at the end of the process too. It tries for ever on a disk that is full, and nobody could stop the process.
+  destination.flushSync = () => (failing || !hasRoomBeside(file) ? destination.destroy() : flush())
   let failing = false
   destination.on('error', () => {
     failing = true
@@ -75,15 +78,16 @@ export function openLog(
   return {
     logger,
     close() {
-      // It tries for ever to write to a disk that is full, and nobody could stop the process.
-      if (!failing && hasRoomBeside(file)) {
-        try {
-          destination.flushSync()
-        } catch {
-          // Not ready or not writable: nothing more to save.
-        }
+      try {
+        destination.flushSync()
+      } catch {
+        // Not ready or not writable: nothing more to save.
       }
-      destination.end()
+      try {
+        destination.end()
+      } catch {
+        // Given up, because its disk is full.
+      }
     },
   }
 }

@@ -114,7 +114,7 @@ async function steer({ url, promises }: LoadDeps, city: string, verb: string): P
   const answer = await tryCall(url(), 'POST', `/v0/city/${city}/${verb}`)
   if (answer === undefined) return
   promises.answered()
-  const allowed = verb === 'stop' ? [200, 404] : [202, 404, 409]
+  const allowed = verb === 'stop' ? [200, 404, 409] : [202, 404, 409]
   assert.ok(allowed.includes(answer.status), `${verb} ${city}: ${JSON.stringify(answer)}`)
   if (answer.status === 202) promises.accept(`city.${verb}`, city, answer.body)
 }
