@@ -1,4 +1,4 @@
-/** One city of this host: its registry entry, its store, and what is observed of it. Changed by its worker only. */
+/** One city of this host: its registry entry, its store, and what is observed of it. */
 
 import type { ErrorDetail } from '../../contract/base/problems.ts'
 import type { CityConfigStatus, CityGetResponse, CityInfo, CityState } from '../../contract/cities.ts'
@@ -25,32 +25,35 @@ export interface City {
   readonly registeredAt: number
   readonly startHead: number
   readonly previousUid: string | undefined
-  uid: string
-  knownHead: number
+  readonly uid: string
+  readonly knownHead: number
   /** Undefined while its directory or its database cannot be used. */
-  store: CityStore | undefined
+  readonly store: CityStore | undefined
   /** Feeds the city's own event streams; there whenever the store is. */
-  stream: LogStream | undefined
-  settings: CitySettings | undefined
-  suspended: boolean
-  wanted: Wanted
-  state: CityState
+  readonly stream: LogStream | undefined
+  readonly settings: CitySettings | undefined
+  readonly suspended: boolean
+  readonly wanted: Wanted
+  readonly state: CityState
   /** When the state was entered. */
-  since: number
+  readonly since: number
   /** Set while running. */
-  runningSince: number | undefined
-  restart: boolean
+  readonly runningSince: number | undefined
+  readonly restart: boolean
   /** Name of the request that unregisters it, once it is leaving. */
-  departure: string | undefined
-  attempts: number
-  retryAt: number | undefined
-  error: string | undefined
-  issues: readonly ErrorDetail[] | undefined
+  readonly departure: string | undefined
+  readonly attempts: number
+  readonly retryAt: number | undefined
+  readonly error: string | undefined
+  readonly issues: readonly ErrorDetail[] | undefined
   /** Modification time of city.toml at the last failure: a changed file is tried at once. */
-  failedWith: number | undefined
+  readonly failedWith: number | undefined
 }
 
-export function cityFromRow(row: CityRow, now: number): City {
+/** The same for its worker, which alone changes it. */
+export type CityRecord = { -readonly [K in keyof City]: City[K] }
+
+export function cityFromRow(row: CityRow, now: number): CityRecord {
   return {
     name: row.name,
     path: row.path,

@@ -11,7 +11,7 @@ import { StartFailure } from '../../kernel/family.ts'
 import { problem } from '../../kernel/problem.ts'
 import { openStore, STORE_SCHEMA, type Store } from '../../kernel/store.ts'
 import { LogStream } from '../../kernel/streams/log-stream.ts'
-import { type City, cityFromRow } from './city.ts'
+import { type CityRecord, cityFromRow } from './city.ts'
 import { CITY_MIGRATIONS, openCityStore } from './city-store.ts'
 import { REGISTRY_SCHEMA, Registry } from './registry.ts'
 import { CityWorker, type PhaseHook } from './worker.ts'
@@ -21,7 +21,7 @@ const framing = { frame: () => '', batch: () => Buffer.alloc(0) }
 
 interface World extends AsyncDisposable {
   readonly clock: ManualClock
-  readonly city: City
+  readonly city: CityRecord
   readonly worker: CityWorker
   readonly supervisor: Store
   readonly states: string[]
@@ -64,8 +64,12 @@ async function world(hooks: readonly PhaseHook[], desired: 'running' | 'stopped'
     log: silent,
     supervisor,
     registry,
-    hooks,
-    open: () => ({ hooks: [], agentsEnded: 0, leave: () => Promise.resolve() }),
+    stores: {
+      open: () => assert.fail('the store is open'),
+      stream: () => assert.fail('the stream is there'),
+      announce: () => {},
+    },
+    open: () => ({ hooks, agentsEnded: 0, leave: () => Promise.resolve() }),
     random: () => 0,
     changed: ({ state }) => states.push(state),
     departed: ({ name }) => departed.push(name),

@@ -16,9 +16,12 @@ import type { Logger } from '../../kernel/log.ts'
 import { Problem } from '../../kernel/problem.ts'
 import type { UnfinishedRequest } from '../../kernel/requests.ts'
 import type { Store } from '../../kernel/store.ts'
-import type { City } from './city.ts'
+import type { City, CityRecord, CitySettings } from './city.ts'
+import { type CityStore, readSuspension } from './city-store.ts'
 import { nextStep, retryDelayMs, type Step } from './lifecycle.ts'
 import type { Registry } from './registry.ts'
+import { isDirectory } from './scaffold.ts'
+import type { CityStores } from './stores.ts'
 
 /** A part of a city's start-up or stop that a family brings. Idempotent; throws `StartFailure` or a Problem. */
 export interface PhaseHook {
@@ -46,8 +49,8 @@ export interface WorkerDeps<Run extends CityRun> {
   readonly log: Logger
   readonly supervisor: Store
   readonly registry: Registry
-  /** What comes before the hooks of each run. */
-  readonly hooks: readonly PhaseHook[]
+  readonly stores: Pick<CityStores, 'open' | 'stream' | 'announce'>
+  /** Begins a run. */
   readonly open: (city: City) => Run
   readonly random: () => number
   /** The city's state changed. */
@@ -57,17 +60,19 @@ export interface WorkerDeps<Run extends CityRun> {
   readonly configTime: (city: City) => number | undefined
 }
 
+const [FIRST_PHASE] = CITY_PHASES
 const START_DEADLINE_MS = 600_000
 const STOP_DEADLINE_MS = 30_000
 type StopReason = PayloadOf<'city.stopped'>['reason']
 type StartOperation = 'city.create' | 'city.start' | 'city.restart'
 
 export class CityWorker<Run extends CityRun = CityRun> {
-  readonly city: City
+  readonly #city: CityRecord
   readonly #deps: WorkerDeps<Run>
   readonly #waiters: { readonly done: (city: City) => boolean; readonly resolve: () => void }[] = []
   /** The run that goes on, or the last one. */
   #run: Run | undefined
+  #agentsEnded = 0
   /** Stops that took too long and go on: the next run begins after them. */
   readonly #unfinished = new Set<Promise<unknown>>()
   #aborter: AbortController | undefined
@@ -82,14 +87,89 @@ export class CityWorker<Run extends CityRun = CityRun> {
   /** What being running means is recorded in the registry and the ledger. */
   #settled = false
 
-  constructor(city: City, deps: WorkerDeps<Run>) {
-    this.city = city
+  constructor(city: CityRecord, deps: WorkerDeps<Run>) {
+    this.#city = city
     this.#deps = deps
+  }
+
+  get city(): City {
+    return this.#city
   }
 
   get run(): Run | undefined {
     return this.#run
   }
+
+  /** How many agents the last stop ended. */
+  get agentsEnded(): number {
+    return this.#agentsEnded
+  }
+
+  // --- What is changed from outside --------------------------------------------------------------------------------
+
+  /** What the registry wants has changed; a restart that was asked for before a stop is off. */
+  want(wanted: 'running' | 'stopped'): void {
+    this.#city.wanted = wanted
+    if (wanted === 'stopped') this.#city.restart = false
+  }
+
+  /** Where it runs, it stops first and starts again. */
+  restart(): void {
+    if (this.#city.state === 'running') this.#city.restart = true
+  }
+
+  /** It was unregistered by this request. */
+  leave(requestId: string): void {
+    this.#city.wanted = 'gone'
+    this.#city.departure = requestId
+  }
+
+  suspend(suspended: boolean): void {
+    this.#city.suspended = suspended
+  }
+
+  /** What is in force in the files of the city. */
+  observe(settings: CitySettings): void {
+    const { store } = this.#city
+    this.#city.settings = settings
+    if (store?.db.inPlace === true) this.#city.suspended = readSuspension(store.db) ?? settings.suspendedOnStart
+  }
+
+  /** The store, opened where it is not, or is that of a directory that was taken away. */
+  async ensureStore(): Promise<CityStore> {
+    const city = this.#city
+    if (city.store?.db.inPlace === true) return city.store
+    this.dropStore()
+    const store = await this.#deps.stores.open(city.path, city.name)
+    if (store.uid !== city.uid) {
+      store.db.close()
+      throw new StartFailure(
+        'city_replaced',
+        `the directory holds another city (${store.uid}, not ${city.uid}): unregister "${city.name}" and adopt the directory`,
+      )
+    }
+    this.takeStore(store)
+    return store
+  }
+
+  takeStore(store: CityStore): void {
+    this.#city.store = store
+    this.#city.stream = this.#deps.stores.stream(store)
+    this.#deps.stores.announce(this.#city)
+  }
+
+  dropStore(): void {
+    const city = this.#city
+    if (city.store === undefined) return
+    city.knownHead = city.store.log.head
+    city.stream?.close()
+    city.store.db.close()
+    city.store = undefined
+    city.stream = undefined
+    this.#deps.stores.announce(city)
+  }
+
+  // --- What it does ------------------------------------------------------------------------------------------------
 
   /** Looks at the situation now; calls while a step runs are looked at after it. */
   poke(): void {
@@ -116,7 +196,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
 
   /** Tries now whatever the back-off says. */
   retryNow(): void {
-    this.city.retryAt = undefined
+    this.#city.retryAt = undefined
     this.poke()
   }
 
@@ -171,7 +251,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
   }
 
   #next(): Step | 'settle' {
-    const { city } = this
+    const city = this.#city
     if (this.#left) return 'wait'
     if (city.state === 'running') {
       if (this.#lostDirectory) return 'stop'
@@ -211,8 +291,8 @@ export class CityWorker<Run extends CityRun = CityRun> {
   }
 
   #enter(state: CityState): void {
-    this.city.state = state
-    this.city.since = this.#deps.clock.now()
+    this.#city.state = state
+    this.#city.since = this.#deps.clock.now()
     this.#deps.changed(this.city)
     for (const waiter of [...this.#waiters]) {
       if (!waiter.done(this.city)) continue
@@ -224,8 +304,8 @@ export class CityWorker<Run extends CityRun = CityRun> {
   async #start(): Promise<void> {
     const aborter = new AbortController()
     this.#aborter = aborter
-    this.city.restart = false
-    this.city.retryAt = undefined
+    this.#city.restart = false
+    this.#city.retryAt = undefined
     this.#lostDirectory = false
     const cancelDeadline = this.#deps.clock.after(START_DEADLINE_MS, () =>
       aborter.abort(
@@ -250,6 +330,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
 
   async #runPhase(phase: CityPhase, signal: AbortSignal): Promise<void> {
     this.#enter(phase)
+    if (phase === FIRST_PHASE) await Promise.race([this.#openStore(), rejectionOf(signal)])
     for (const hook of this.#hooks) {
       if (hook.phase !== phase) continue
       signal.throwIfAborted()
@@ -257,14 +338,21 @@ export class CityWorker<Run extends CityRun = CityRun> {
     }
   }
 
+  /** Before everything else: the last good configuration is in the store. */
+  async #openStore(): Promise<void> {
+    const { path } = this.#city
+    if (!isDirectory(path)) throw new StartFailure('city_directory_missing', `city directory is missing: ${path}`)
+    await this.ensureStore()
+  }
+
   get #hooks(): readonly PhaseHook[] {
     // A city that never ran here may have left something behind all the same.
     this.#run ??= this.#deps.open(this.city)
-    return [...this.#deps.hooks, ...this.#run.hooks]
+    return this.#run.hooks
   }
 
   async #announce(): Promise<void> {
-    const { city } = this
+    const city = this.#city
     const store = city.store
     // Its directory was gone when it stopped, so its log could not say so then.
     if (this.#announced) await this.#appendStopped('directory_missing')
@@ -280,7 +368,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
   }
 
   #started(): void {
-    const { city } = this
+    const city = this.#city
     city.attempts = 0
     city.error = undefined
     city.issues = undefined
@@ -290,7 +378,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
 
   /** Running came before this: who sees the terminal event can use the city at once. */
   async #settle(): Promise<void> {
-    const { city } = this
+    const city = this.#city
     await this.#deps.supervisor.db.write((tx) => {
       this.#deps.registry.started(tx, city.name, city.store?.log.head ?? city.knownHead)
       for (const request of this.#pendingStarts()) this.#deps.supervisor.requests.finish(tx, succeeded(request, city))
@@ -299,7 +387,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
   }
 
   async #startFailed(error: unknown): Promise<void> {
-    const { city } = this
+    const city = this.#city
     const failure = toFailure(error)
     // Not a failure of the city: what is wanted changed, and the next step says what becomes of its requests.
     if (this.#closed || failure.code === 'preempted') {
@@ -324,7 +412,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
   }
 
   async #noteFailure(failure: StartFailure): Promise<void> {
-    const { city } = this
+    const city = this.#city
     await this.#deps.supervisor.db.write((tx) => {
       this.#deps.registry.startFailed(tx, city.name, {
         attempts: city.attempts,
@@ -356,7 +444,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
   }
 
   async #stop(): Promise<void> {
-    const { city } = this
+    const city = this.#city
     const lost = this.#lostDirectory
     this.#lostDirectory = false
     city.runningSince = undefined
@@ -390,7 +478,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
 
   async #appendStopped(reason: StopReason): Promise<void> {
     this.#announced = false
-    const { city } = this
+    const city = this.#city
     const store = city.store
     await store?.db
       .write((tx) => {
@@ -420,6 +508,8 @@ export class CityWorker<Run extends CityRun = CityRun> {
       }
     }
     cancel()
+    this.#agentsEnded = this.#run?.agentsEnded ?? 0
+    this.#run = undefined
     return clean
   }
 
@@ -431,7 +521,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
   }
 
   async #depart(): Promise<void> {
-    const { city } = this
+    const city = this.#city
     const requestId = city.departure ?? ''
     this.#enter('stopping')
     const clean = await this.#stopHooks()
@@ -488,7 +578,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
 
   async #failRequests(requests: readonly UnfinishedRequest[], failure: StartFailure, retrying: boolean): Promise<void> {
     if (requests.length === 0) return
-    const { city } = this
+    const city = this.#city
     await this.#deps.supervisor.db.write((tx) => {
       for (const { id, operation } of requests) {
         this.#deps.supervisor.requests.finish(tx, {

@@ -1,0 +1,94 @@
+/** The safety net under the cities: lost directories, changed files, retention. */
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { SUPERVISOR_SOURCE } from '../../contract/base/names.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Retention } from '../../kernel/event-log.ts'
+import type { Logger } from '../../kernel/log.ts'
+import { probeWrites, type Store, tidy } from '../../kernel/store.ts'
+import type { City } from './city.ts'
+import { isDirectory } from './scaffold.ts'
+import type { CityRun, CityWorker } from './worker.ts'
+
+const PATROL_MS = 10_000
+
+export interface PatrolDeps<Run extends CityRun> {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly supervisor: Store
+  readonly retention: Retention
+  readonly workers: () => Iterable<CityWorker<Run>>
+  /** A look at files that a watch may have missed. */
+  readonly inspect: (run: Run) => void
+}
+
+export class CityPatrol<Run extends CityRun> {
+  readonly #deps: PatrolDeps<Run>
+  #cancel: (() => void) | undefined
+  #last: number
+  #closed = false
+
+  constructor(deps: PatrolDeps<Run>) {
+    this.#deps = deps
+    this.#last = deps.clock.monotonic()
+  }
+
+  /** Milliseconds since it last looked at every city. */
+  get ageMs(): number {
+    return this.#deps.clock.monotonic() - this.#last
+  }
+
+  start(): void {
+    if (this.#closed) return
+    this.#cancel = this.#deps.clock.after(PATROL_MS, () => {
+      this.#round()
+        .catch((error: unknown) => this.#deps.log.error({ err: error }, 'patrol failed'))
+        .finally(() => this.start())
+    })
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#cancel?.()
+  }
+
+  async #round(): Promise<void> {
+    const { clock, supervisor, retention, workers } = this.#deps
+    this.#last = clock.monotonic()
+    for (const worker of workers()) this.#inspect(worker)
+    await this.#tend(SUPERVISOR_SOURCE, supervisor, retention)
+    for (const { city } of workers()) {
+      const { name, store, settings } = city
+      if (store?.db.inPlace === true) await this.#tend(name, store, settings?.retention ?? retention)
+    }
+  }
+
+  async #tend(name: string, store: Store, retention: Retention): Promise<void> {
+    try {
+      if (store.db.failure !== undefined) await probeWrites(store, this.#deps.clock)
+      await tidy(store, retention)
+    } catch (error) {
+      this.#deps.log.warn({ store: name, err: error }, 'store not tended')
+    }
+  }
+
+  #inspect(worker: CityWorker<Run>): void {
+    const { city, run } = worker
+    const lost = city.wanted !== 'gone' && city.store?.db.inPlace === false
+    if (lost) worker.dropStore()
+    if (lost && city.state === 'running') worker.directoryLost()
+    else if (city.state === 'init_failed' && configTime(city) !== city.failedWith) worker.retryNow()
+    else worker.poke()
+    if (city.state === 'running' && run !== undefined) this.#deps.inspect(run)
+    // The log of a stopped city is read too; its directory may be back.
+    if (city.state === 'stopped' && city.store === undefined && isDirectory(city.path)) {
+      worker
+        .ensureStore()
+        .catch((error: unknown) => this.#deps.log.warn({ city: city.name, err: error }, 'city store not opened'))
+    }
+  }
+}
+
+/** When `city.toml` was changed. */
+export const configTime = ({ path }: City): number | undefined =>
+  statSync(join(path, 'city.toml'), { throwIfNoEntry: false })?.mtimeMs
