@@ -9,7 +9,7 @@ import type { Tx } from '../kernel/database.ts'
 import type { EventDraft } from '../kernel/event-log.ts'
 import type { IdempotencyClaim } from '../kernel/idempotency.ts'
 import type { ConfigIssue } from './issues.ts'
-import type { PlainTable, PlainValue } from './toml.ts'
+import { isPlainTable, type PlainTable, type PlainValue } from './toml.ts'
 
 /** The city's own configuration files during an edit, by relative path: their text, with the changes of this edit. */
 export interface TextFiles {
@@ -108,7 +108,7 @@ function mergedValue(before: PlainValue | undefined, value: PatchValue): PlainVa
   if (value === null) return undefined
   if (isPatchList(value)) return value.flatMap((item) => mergedValue(undefined, item) ?? [])
   if (typeof value !== 'object') return value
-  const table = mergePatch(isTable(before) ? before : {}, value)
+  const table = mergePatch(isPlainTable(before) ? before : {}, value)
   return Object.keys(table).length === 0 ? undefined : table
 }
 
@@ -125,7 +125,7 @@ export function rewriteTable(
     const old = Object.hasOwn(before, key) ? before[key] : undefined
     if (isDeepStrictEqual(old, value)) continue
     const at = [...path, key]
-    if (isTable(old) && isTable(value)) {
+    if (isPlainTable(old) && isPlainTable(value)) {
       rewriteTable(tree, file, at, old, value)
       continue
     }
@@ -140,13 +140,11 @@ export function plainTable(body: object): PlainTable {
   return mergePatch({}, JSON.parse(JSON.stringify(body)))
 }
 
-export const isTable = (value: PlainValue | undefined): value is PlainTable =>
-  typeof value === 'object' && !Array.isArray(value)
 const isPatchList = (value: PatchValue): value is readonly PatchValue[] => Array.isArray(value)
 
 /** The tables of the list at `path`; empty where it is not there, or is no list. */
 export function tablesAt(table: PlainTable, ...path: readonly string[]): readonly PlainTable[] {
   let found: PlainValue | undefined = table
-  for (const key of path) found = isTable(found) && Object.hasOwn(found, key) ? found[key] : undefined
-  return Array.isArray(found) ? found.filter(isTable) : []
+  for (const key of path) found = isPlainTable(found) && Object.hasOwn(found, key) ? found[key] : undefined
+  return Array.isArray(found) ? found.filter(isPlainTable) : []
 }

@@ -5,7 +5,7 @@
  * carries the ranges that `edit.ts` needs.
  */
 import { type AST, parseTOML } from 'toml-eslint-parser'
-import { fileStart, type IssueList, type Layer, NOWHERE, type Place } from './issues.ts'
+import { fileStart, IssueList, type Layer, NOWHERE, type Place } from './issues.ts'
 
 export type Scalar = string | number | boolean
 
@@ -50,6 +50,25 @@ export function readToml(text: string, file: string, layer: Layer, issues: Issue
     return undefined
   }
 }
+
+/** Text that is no TOML. The message repeats nothing of it: it may hold a secret. */
+export class TomlError extends Error {
+  constructor(line: number) {
+    super(`not valid TOML (line ${line})`)
+  }
+}
+
+/** The plain values of a text of which places do not matter; throws `TomlError`. */
+export function readPlainToml(text: string): PlainTable {
+  const issues = new IssueList()
+  const tree = readToml(text, '', 'city', issues)
+  if (tree === undefined) throw new TomlError(issues.errors[0]?.line ?? 1)
+  const plain = plainOf(tree)
+  return isPlainTable(plain) ? plain : {}
+}
+
+export const isPlainTable = (value: PlainValue | undefined): value is PlainTable =>
+  typeof value === 'object' && !Array.isArray(value)
 
 /** The syntax tree of TOML 1.0 text; throws the parser's error. */
 export function parseSyntax(text: string): AST.TOMLProgram {

@@ -7,10 +7,10 @@
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import { FileRefused, openRegular, TEXT_BYTES } from '../../files/read.ts'
+import { type PlainTable, readPlainToml } from '../../files/toml.ts'
 import { type Environment, minimalEnvironment, runBriefly } from '../../kernel/processes.ts'
 import { addressKind } from './fence.ts'
 import type { RemoteSource } from './source.ts'
-import { parseToml, type TomlTable } from './toml.ts'
 
 export type GitLogin =
   | { readonly kind: 'basic'; readonly username: string; readonly secret: string }
@@ -56,9 +56,9 @@ export function createLogins({ home, env }: CredentialDeps): Logins {
 async function readCredentials(path: string): Promise<readonly Credential[]> {
   const text = await privateText(path, true)
   if (text === undefined) return []
-  let top: TomlTable
+  let top: PlainTable
   try {
-    top = parseToml(text)
+    top = readPlainToml(text)
   } catch {
     throw new CredentialError(`${FILE} is not valid TOML`)
   }

@@ -1,8 +1,8 @@
 /** What a city imports: the entries of its own files, and everything that their packs import in turn. */
 import { join } from 'node:path'
 import { diskFiles, readable } from '../../files/files.ts'
+import { isPlainList, isPlainTable, type PlainTable, type PlainValue, readPlainToml } from '../../files/toml.ts'
 import { type PackSource, parseSource, type RemoteSource, SourceError } from './source.ts'
-import { isTable, parseToml, type TomlTable } from './toml.ts'
 
 /** Who imports: the city, one rig, or every rig of the future. */
 export type Scope = 'city' | 'default-rig' | `rig:${string}`
@@ -53,7 +53,7 @@ export interface RootImports {
 export function rootImports(read: ReadCityFile): RootImports {
   const texts = new Map<string, string | undefined>()
   const complaints: Complaint[] = []
-  const table = (path: string): TomlTable => {
+  const table = (path: string): PlainTable => {
     const text = read(path)
     texts.set(path, text)
     return text === undefined ? {} : tableOf(text, path, complaints)
@@ -76,7 +76,7 @@ export function effectiveImports(entries: readonly Declared[]): Declared[] {
   return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.scope < b.scope ? -1 : 1))
 }
 
-function entriesOf(file: string, top: TomlTable): Declared[] {
+function entriesOf(file: string, top: PlainTable): Declared[] {
   const defaults = recordOf(recordOf(recordOf(top['defaults'])['rig'])['imports'])
   return [
     ...importsOf(recordOf(top['imports']), 'city', file),
@@ -85,7 +85,7 @@ function entriesOf(file: string, top: TomlTable): Declared[] {
   ]
 }
 
-function rigsOf(top: TomlTable): { name: string; fields: TomlTable }[] {
+function rigsOf(top: PlainTable): { name: string; fields: PlainTable }[] {
   return listOf(top['rigs'])
     .map(recordOf)
     .flatMap((fields) => {
@@ -94,7 +94,7 @@ function rigsOf(top: TomlTable): { name: string; fields: TomlTable }[] {
     })
 }
 
-function importsOf(table: TomlTable, scope: Scope, file: string): Declared[] {
+function importsOf(table: PlainTable, scope: Scope, file: string): Declared[] {
   return Object.entries(table).flatMap(([name, value]) => {
     const { source, version } = recordOf(value)
     return typeof source === 'string'
@@ -103,9 +103,9 @@ function importsOf(table: TomlTable, scope: Scope, file: string): Declared[] {
   })
 }
 
-function tableOf(text: string, path: string, complaints: Complaint[]): TomlTable {
+function tableOf(text: string, path: string, complaints: Complaint[]): PlainTable {
   try {
-    return parseToml(text)
+    return readPlainToml(text)
   } catch {
     // The loader says where; here it matters only that the file says nothing.
     complaints.push({ code: 'invalid-file', message: `${path} is not valid TOML` })
@@ -113,8 +113,9 @@ function tableOf(text: string, path: string, complaints: Complaint[]): TomlTable
   }
 }
 
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
-const recordOf = (value: unknown): TomlTable => (isTable(value) ? value : {})
+const listOf = (value: PlainValue | undefined): readonly PlainValue[] =>
+  value !== undefined && isPlainList(value) ? value : []
+const recordOf = (value: PlainValue | undefined): PlainTable => (isPlainTable(value) ? value : {})
 
 /** The checkout that a demand has at the moment; undefined while it has none. */
 export type CheckoutOf = (demand: Demand) => string | undefined

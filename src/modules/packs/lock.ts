@@ -1,5 +1,12 @@
 /** `packs.lock`: the exact commit and content of every pack from git. Written by us, kept in version control. */
-import { isTable, parseToml, TomlError, type TomlTable } from './toml.ts'
+import {
+  isPlainList,
+  isPlainTable,
+  type PlainTable,
+  type PlainValue,
+  readPlainToml,
+  TomlError,
+} from '../../files/toml.ts'
 
 /** What one source is pinned to. */
 export interface Pin {
@@ -28,23 +35,23 @@ export function parseLock(text: string): readonly Pin[] {
   if (top.schema !== SCHEMA)
     throw new LockError(`packs.lock has schema ${String(top.schema)}, this version reads ${SCHEMA}`)
   const packs = top.packs ?? {}
-  if (!isTable(packs)) throw new LockError('packs.lock: `packs` is not a table')
+  if (!isPlainTable(packs)) throw new LockError('packs.lock: `packs` is not a table')
   return Object.entries(packs).flatMap(([source, value]) =>
-    (Array.isArray(value) ? value : [value]).map((entry) => toPin(source, entry)),
+    (isPlainList(value) ? value : [value]).map((entry) => toPin(source, entry)),
   )
 }
 
-function readToml(text: string): TomlTable {
+function readToml(text: string): PlainTable {
   try {
-    return parseToml(text)
+    return readPlainToml(text)
   } catch (error) {
     if (error instanceof TomlError) throw new LockError(`packs.lock is ${error.message}`)
     throw error
   }
 }
 
-function toPin(source: string, entry: unknown): Pin {
-  if (!isTable(entry)) throw new LockError('packs.lock: an entry is not a table')
+function toPin(source: string, entry: PlainValue): Pin {
+  if (!isPlainTable(entry)) throw new LockError('packs.lock: an entry is not a table')
   const text = (key: string): string => {
     const value = entry[key]
     if (typeof value === 'string') return value

@@ -3,7 +3,6 @@ import { Provider } from '../../contract/config-schema.ts'
 import type { ProviderInfo, ProviderSpec, PublicProvider, providerOperations } from '../../contract/providers.ts'
 import {
   type Configuration,
-  isTable,
   mergePatch,
   plainTable,
   type Referrer,
@@ -13,6 +12,7 @@ import {
 } from '../../files/configuration.ts'
 import { maskedCopy, unmasked } from '../../files/mask.ts'
 import type { PlainTable } from '../../files/toml.ts'
+import { isPlainTable } from '../../files/toml.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import { unknownName } from '../../kernel/near-names.ts'
@@ -213,8 +213,8 @@ function specOf(definition: object): ProviderSpec {
 
 function declaredIn(tree: TreeFiles, file: string, name: string): PlainTable {
   const { providers } = tree.read(file)
-  const found = isTable(providers) && Object.hasOwn(providers, name) ? providers[name] : undefined
-  if (!isTable(found))
+  const found = isPlainTable(providers) && Object.hasOwn(providers, name) ? providers[name] : undefined
+  if (!isPlainTable(found))
     throw problem('conflict-config', `${file} does not declare the provider ${name} in a way that can be edited`)
   return found
 }

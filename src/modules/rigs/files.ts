@@ -1,13 +1,7 @@
 /** Rigs in the city's files: adding, changing and removing them, and what names them. */
-import {
-  isTable,
-  mergePatch,
-  rewriteTable,
-  type TreeFiles,
-  type TreePath,
-  tablesAt,
-} from '../../files/configuration.ts'
+import { mergePatch, rewriteTable, type TreeFiles, type TreePath, tablesAt } from '../../files/configuration.ts'
 import type { PlainTable, PlainValue } from '../../files/toml.ts'
+import { isPlainTable } from '../../files/toml.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { RigPlace } from './place.ts'
 
@@ -110,8 +104,8 @@ function withPath(fields: PlainTable, place: RigPlace | null): PlainTable {
 
 const bound = (tree: TreeFiles, name: string): PlainValue | undefined => {
   const { rigs } = tree.read(SITE)
-  const entry = isTable(rigs) && Object.hasOwn(rigs, name) ? rigs[name] : undefined
-  return isTable(entry) ? entry['path'] : undefined
+  const entry = isPlainTable(rigs) && Object.hasOwn(rigs, name) ? rigs[name] : undefined
+  return isPlainTable(entry) ? entry['path'] : undefined
 }
 
 function bind(tree: TreeFiles, name: string, directory: string): void {

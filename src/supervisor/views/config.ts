@@ -2,7 +2,7 @@
 import type { PatchKind } from '../../contract/patches.ts'
 import type { TextFiles, TreeFiles } from '../../files/configuration.ts'
 import type { PlainTable } from '../../files/toml.ts'
-import { elementsOf, emptyTable, plainOf, type TableNode, tableOf, textOf } from '../../files/toml.ts'
+import { elementsOf, emptyTable, isPlainTable, plainOf, type TableNode, tableOf, textOf } from '../../files/toml.ts'
 import { addElement, addTable, readPlain, removeTable, setValue } from '../../files/toml-edit.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { AgentDeclaration } from '../../modules/agents/definitions.ts'
@@ -78,9 +78,6 @@ export function storedPatches(config: EffectiveConfig, kind: PatchKind): readonl
 const plainTable = (node: TableNode): PlainTable => asTable(plainOf(node))
 
 function asTable(value: ReturnType<typeof plainOf>): PlainTable {
-  if (isTable(value)) return value
+  if (isPlainTable(value)) return value
   throw problem('conflict-config', 'the file is not a table')
 }
-
-const isTable = (value: ReturnType<typeof plainOf>): value is PlainTable =>
-  typeof value === 'object' && !Array.isArray(value)
