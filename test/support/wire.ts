@@ -60,47 +60,24 @@ export function exchange(base: string, { method, target, headers, body }: WireRe
   })
 }
 
-const GREETING = 'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'
-
-/**
- * Writes bytes on a socket of their own, says that nothing follows, and returns all that came back. A plain request goes
- * before them: who ends his side at once is refused, for nobody can tell then whose the connection is.
- */
+/** Writes bytes on a socket of their own, says that nothing follows, and returns all that came back. */
 export function exchangeBytes(base: string, bytes: Buffer): Promise<Buffer> {
   const { hostname, port } = new URL(base)
   return new Promise((done, fail) => {
-    let received = Buffer.alloc(0)
-    let greeted = false
+    const chunks: Buffer[] = []
     const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
     const timer = setTimeout(() => {
       socket.destroy()
       fail(new Error(`the connection was still open after ${ANSWER_DEADLINE_MS} ms`))
     }, ANSWER_DEADLINE_MS)
-    socket.on('data', (chunk: Buffer) => {
-      received = Buffer.concat([received, chunk])
-      const end = greeted ? -1 : endOfAnswer(received)
-      if (end < 0) return
-      greeted = true
-      received = received.subarray(end)
-      socket.end(bytes)
-    })
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk))
     // A reset is a way of closing; what was sent before it is lost to us.
     socket.on('error', () => {})
     socket.on('close', () => {
       clearTimeout(timer)
-      if (greeted) done(received)
-      else fail(new Error('the connection was closed before the plain request was answered'))
+      done(Buffer.concat(chunks))
     })
     socket.on('end', () => socket.end())
-    socket.write(GREETING)
+    socket.end(bytes)
   })
-}
-
-/** Where the first answer ends; negative while it is not whole. */
-function endOfAnswer(bytes: Buffer): number {
-  const head = bytes.indexOf('\r\n\r\n')
-  if (head < 0) return -1
-  const length = /^content-length: (\d+)$/im.exec(bytes.subarray(0, head).toString('latin1'))?.[1]
-  const end = head + 4 + Number(length)
-  return bytes.length < end ? -1 : end
 }

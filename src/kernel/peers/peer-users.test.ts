@@ -13,7 +13,7 @@ import { addressBytes, type Holder, type SocketTable } from './sockets.ts'
 
 const ANN = 1001
 const BOB = 1002
-const open = (uid: number): Holder => ({ uid, inode: 7, established: true })
+const open = (uid: number): Holder => ({ uid, inode: 7, open: true })
 
 /** What each look in turn finds at the other end; ours is open, unless it says otherwise. */
 function looks(...found: readonly (Holder | undefined)[]): SocketTable & { count: () => number } {
@@ -46,13 +46,9 @@ for (const [name, table, expected, allowed] of [
     /^forbidden: this API is for uid 1001, who runs it, and not for uid 1002; .*allowed_uids/,
   ],
   ['another user who is let in', looks(open(BOB)), 'passes', [BOB]],
-  ['a closed socket, which shows uid 0', looks({ uid: 0, inode: 0, established: true }), CLOSED],
-  [
-    'a socket that was shut down',
-    looks({ ...open(ANN), established: false }, { ...open(ANN), established: false }),
-    CLOSED,
-  ],
-  ['one that closes between two looks', looks(open(0), { uid: 0, inode: 0, established: true }), CLOSED],
+  ['a closed socket, which shows uid 0', looks({ uid: 0, inode: 0, open: true }), CLOSED],
+  ['a socket that is open no more', looks({ ...open(ANN), open: false }, { ...open(ANN), open: false }), CLOSED],
+  ['one that closes between two looks', looks(open(0), { uid: 0, inode: 0, open: true }), CLOSED],
   ['one that turns to root from nothing', looks(undefined, open(0)), CLOSED],
   ['one that is found at the second look', looks(undefined, open(ANN)), 'passes'],
   ['one that is not in the table', looks(undefined, undefined), CLOSED],
@@ -66,7 +62,7 @@ for (const [name, table, expected, allowed] of [
 
 test('a connection whose own side has ended is nobody’s, whoever has its port by now', () => {
   assert.match(ask({ holders: () => [open(ANN), undefined] }), CLOSED)
-  assert.match(ask({ holders: () => [open(ANN), { uid: 0, inode: 0, established: true }] }), CLOSED)
+  assert.match(ask({ holders: () => [open(ANN), { uid: 0, inode: 0, open: true }] }), CLOSED)
 })
 
 test('all connections of a turn take one look', () => {
@@ -140,7 +136,7 @@ for (const [name, table] of [
         ])
         for (const holder of [theirs, ours]) {
           assert.equal(holder?.uid, process.getuid?.())
-          assert.equal(holder?.established, true)
+          assert.equal(holder?.open, true)
           assert.notEqual(holder?.inode, 0)
         }
         assert.equal(nobodys, undefined)
@@ -153,17 +149,21 @@ for (const [name, table] of [
       assert.equal(table.holders([pair.theirs])[0]?.uid, process.getuid?.())
     })
 
-    test('a peer that has closed, or said that it is done, is not established', async () => {
+    test('who has said that nothing follows still holds his side; who has closed it does not', async () => {
       assert.ok(table)
-      await using shut = await connected('127.0.0.1')
+      await using shut = await connected('127.0.0.1', '127.0.0.1', true)
       shut.client.end()
       await once(shut.server, 'end')
-      assert.notEqual(table.holders([shut.theirs])[0]?.established, true)
+      for (const holder of table.holders([shut.theirs, shut.ours])) {
+        assert.equal(holder?.uid, process.getuid?.())
+        assert.equal(holder?.open, true)
+        assert.notEqual(holder?.inode, 0)
+      }
       await using closed = await connected('127.0.0.1')
       closed.client.destroy()
       await once(closed.server, 'end')
       const [holder] = table.holders([closed.theirs])
-      assert.ok(holder === undefined || (holder.inode === 0 && !holder.established), JSON.stringify(holder))
+      assert.ok(holder === undefined || holder.inode === 0, JSON.stringify(holder))
     })
 
     test('another user is seen as himself', asRoot, async () => {
@@ -183,10 +183,10 @@ interface Pair extends AsyncDisposable {
   readonly ours: Pair['theirs']
 }
 
-async function connected(host: string, to = host): Promise<Pair & { readonly client: Socket }> {
+async function connected(host: string, to = host, allowHalfOpen = false): Promise<Pair & { readonly client: Socket }> {
   const listener = createServer({ allowHalfOpen: true }).listen(0, host)
   await once(listener, 'listening')
-  const client = connect({ host: to, port: portOf(listener) })
+  const client = connect({ host: to, port: portOf(listener), allowHalfOpen })
   client.on('error', () => undefined)
   const pair = await accepted(listener, () => client.destroy())
   return { ...pair, client }

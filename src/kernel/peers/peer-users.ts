@@ -101,7 +101,7 @@ function sidesOf({ remoteAddress = '', remotePort = 0, localAddress = '', localP
   ]
 }
 
-const isOpen = (holder: Holder | undefined): holder is Holder => holder?.established === true && holder.inode !== 0
+const isOpen = (holder: Holder | undefined): holder is Holder => holder?.open === true && holder.inode !== 0
 const isUnsure = (uid: number | undefined): boolean => uid === undefined || uid === ROOT
 const agreed = (first: number | undefined, second: number | undefined): number | undefined =>
   (first === ROOT) === (second === ROOT) ? second : undefined

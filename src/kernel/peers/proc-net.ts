@@ -1,7 +1,7 @@
 /** Sockets out of /proc/net/tcp and tcp6: the whole table in one read, which takes milliseconds. */
 import { openSync, readSync } from 'node:fs'
 import { endianness } from 'node:os'
-import { addressBytes, ESTABLISHED, type Holder, type Side, type SocketTable } from './sockets.ts'
+import { addressBytes, type Holder, isOpenState, type Side, type SocketTable } from './sockets.ts'
 
 const FILES = ['/proc/net/tcp', '/proc/net/tcp6'] as const
 const HEADER = /^\s*sl\s+local_address/
@@ -71,5 +71,5 @@ function rowOf(table: string, key: string): readonly Holder[] {
     .trim()
     .split(/\s+/)
   if (uid === undefined || inode === undefined) return []
-  return [{ uid: Number(uid), inode: Number(inode), established: Number.parseInt(state, 16) === ESTABLISHED }]
+  return [{ uid: Number(uid), inode: Number(inode), open: isOpenState(Number.parseInt(state, 16)) }]
 }

@@ -15,8 +15,8 @@ export interface Holder {
   readonly uid: number
   /** 0 where no process holds the socket: its `uid` says nothing then. */
   readonly inode: number
-  /** False from the first sign that its holder is done with it. */
-  readonly established: boolean
+  /** One end may have said that it sends no more; the connection is there until both have. */
+  readonly open: boolean
 }
 
 /** In the order that was asked; undefined for what is not there. */
@@ -24,7 +24,10 @@ export interface SocketTable {
   holders(sides: readonly Side[]): readonly (Holder | undefined)[]
 }
 
-export const ESTABLISHED = 1
+/** ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT of the kernel's states; in all others nobody holds the socket any more. */
+const OPEN_STATES: ReadonlySet<number> = new Set([1, 4, 5, 8])
+export const isOpenState = (state: number): boolean => OPEN_STATES.has(state)
+
 const MAPPED = '::ffff:'
 
 /** 4 or 16 bytes in network order; undefined for what is no address. One of IPv4 in IPv6 is one of IPv4. */
