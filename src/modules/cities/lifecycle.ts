@@ -36,7 +36,8 @@ export function retryDelayMs(attempts: number, random: number): number {
 
 /** Phases before the one that a city is in; undefined outside the start-up. */
 export function phasesCompleted(state: CityState): CityPhase[] | undefined {
-  const at = CITY_PHASES.findIndex((phase) => phase === state)
+  const phases: readonly CityState[] = CITY_PHASES
+  const at = phases.indexOf(state)
   return at < 0 ? undefined : CITY_PHASES.slice(0, at)
 }
 
