@@ -1,7 +1,9 @@
 /** The write path without HTTP, and the bare driver doing the same inserts in transactions of the same size. */
+
 import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { systemClock } from '../../src/kernel/clock.ts'
+import { migrationsOf } from '../../src/kernel/database.ts'
 import { openStore, STORE_SCHEMA } from '../../src/kernel/store.ts'
 import { number, type Options, serveCommands, text } from '../child.ts'
 
@@ -11,7 +13,7 @@ const OWNER = 'the benchmark'
 async function ours(options: Options) {
   const store = openStore({
     path: join(text(options, 'dir'), 'ours.db'),
-    migrations: [STORE_SCHEMA],
+    migrations: migrationsOf('store', STORE_SCHEMA),
     owner: OWNER,
     clock: systemClock,
   })

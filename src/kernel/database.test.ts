@@ -6,11 +6,12 @@ import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import fc from 'fast-check'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
-import { Database, type Tx } from './database.ts'
+import { Database, type Migrations, migrationsOf, type Tx } from './database.ts'
 import { Problem } from './problem.ts'
 
-const MIGRATIONS = ['CREATE TABLE items (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;']
-const open = (directory: string, migrations: readonly string[] = MIGRATIONS) =>
+const ITEMS = 'CREATE TABLE items (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;'
+const MIGRATIONS = migrationsOf('items', ITEMS)
+const open = (directory: string, migrations: Migrations = MIGRATIONS) =>
   Database.open({ path: join(directory, 'test.db'), migrations, owner: 'a test' })
 const insert = (tx: Tx, text: string) => tx.run('INSERT INTO items (text) VALUES (?)', text)
 const texts = (db: Database) => db.all('SELECT text FROM items ORDER BY id').map((row) => String(row.text))
@@ -317,7 +318,7 @@ test('a second process is refused while the first has the store open', () => {
   const db = open(directory.path)
   const script = `
     import { Database } from ${JSON.stringify(pathToFileURL(join(import.meta.dirname, 'database.ts')).href)}
-    try { Database.open({ path: ${JSON.stringify(join(directory.path, 'test.db'))}, migrations: ['SELECT 1'], owner: 'the second' }) }
+    try { Database.open({ path: ${JSON.stringify(join(directory.path, 'test.db'))}, migrations: [{ name: 'test/1', sql: 'SELECT 1' }], owner: 'the second' }) }
     catch (error) { console.log(error.code, error.message) }`
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })
   assert.match(stdout, /^unavailable the store of the second is not available: another process has it open/)
@@ -330,23 +331,46 @@ test('migrations run once each, all or nothing, and an older file is brought up 
   await first.write((tx) => insert(tx, 'old'))
   first.close()
   assert.throws(
-    () => open(directory.path, [...MIGRATIONS, 'CREATE TABLE extra (a); INSERT INTO nowhere VALUES (1)']),
+    () => open(directory.path, migrationsOf('items', ITEMS, 'CREATE TABLE extra (a); INSERT INTO nowhere VALUES (1)')),
     isUnavailable,
   )
-  const second = open(directory.path, [
-    ...MIGRATIONS,
-    "ALTER TABLE items ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'",
-    'CREATE TABLE extra (a)',
-  ])
+  const second = open(
+    directory.path,
+    migrationsOf(
+      'items',
+      ITEMS,
+      "ALTER TABLE items ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'",
+      'CREATE TABLE extra (a)',
+    ),
+  )
   assert.deepEqual(second.all('SELECT text, colour FROM items'), [{ text: 'old', colour: 'grey' }])
   assert.equal(second.get('PRAGMA user_version')?.user_version, 3)
   second.close()
 })
 
+test('a part that gets a table in the middle of the list disturbs no part after it', () => {
+  using directory = temporaryDirectory()
+  const notes = migrationsOf('notes', 'CREATE TABLE notes (text TEXT) STRICT')
+  open(directory.path, [...MIGRATIONS, ...notes]).close()
+  const colours = "ALTER TABLE items ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'"
+  const later = open(directory.path, [
+    ...migrationsOf('new', 'CREATE TABLE new (a)'),
+    ...migrationsOf('items', ITEMS, colours),
+    ...notes,
+  ])
+  const tables = later.all("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").map(({ name }) => name)
+  assert.deepEqual(tables, ['items', 'migrations', 'new', 'notes'])
+  assert.deepEqual(later.all('SELECT colour FROM items'), [])
+  later.close()
+})
+
 test('a file of a newer version, and one that is no database, are refused with a sentence that says so', () => {
   using directory = temporaryDirectory()
-  open(directory.path, [...MIGRATIONS, 'CREATE TABLE extra (a)']).close()
-  assert.throws(() => open(directory.path), /schema 2, this svcctl knows up to 1: it was written by a newer version/)
+  open(directory.path, migrationsOf('items', ITEMS, 'CREATE TABLE extra (a)')).close()
+  assert.throws(
+    () => open(directory.path),
+    /has items\/2, which this svcctl does not know: it was written by a newer version/,
+  )
   writeFileSync(join(directory.path, 'test.db'), 'no database'.repeat(1000))
   assert.throws(() => open(directory.path), isUnavailable)
 })

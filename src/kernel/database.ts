@@ -17,8 +17,18 @@ import { type Problem, problem } from './problem.ts'
 export type SqlValue = string | number | bigint | null | Buffer
 export type Row = { readonly [column: string]: unknown }
 
-/** Numbered from 1 by position; only ever appended to. */
-export type Migrations = readonly string[]
+/** One step of a part's tables. Its name is what a store remembers: a released one never changes, in name or text. */
+export interface Migration {
+  /** `beads/2`. */
+  readonly name: string
+  readonly sql: string
+}
+
+export type Migrations = readonly Migration[]
+
+/** The steps of one part in their order; new ones come at the end. Other parts may come and go before and after it. */
+export const migrationsOf = (part: string, ...steps: readonly string[]): Migrations =>
+  steps.map((sql, index) => ({ name: `${part}/${index + 1}`, sql }))
 
 /** What a write may do; valid only while its function runs. */
 export interface Tx {
@@ -452,24 +462,43 @@ function setUp(driver: BetterSqlite3.Database): void {
 }
 
 function migrate(driver: BetterSqlite3.Database, { migrations, path }: DatabaseOptions): void {
-  const at = Number(driver.pragma('user_version', { simple: true }))
-  if (at > migrations.length) {
-    throw new Error(
-      `${path} has schema ${at}, this svcctl knows up to ${migrations.length}: it was written by a newer version`,
-    )
+  const done = appliedTo(driver, migrations)
+  const unknown = [...done].filter((name) => !migrations.some((known) => known.name === name))
+  const version = Number(driver.pragma('user_version', { simple: true }))
+  if (unknown.length > 0 || version > migrations.length) {
+    const has = unknown.length > 0 ? unknown.join(', ') : `schema ${version}`
+    throw new Error(`${path} has ${has}, which this svcctl does not know: it was written by a newer version`)
   }
-  for (let version = at; version < migrations.length; version++) {
+  for (const { name, sql } of migrations) {
+    if (done.has(name)) continue
     driver.transaction(() => {
-      driver.exec(migrations[version] ?? '')
-      driver.pragma(`user_version = ${version + 1}`)
+      driver.exec(sql)
+      driver.prepare('INSERT INTO migrations (name) VALUES (?)').run(name)
+      done.add(name)
+      // How many there are: what looks only at this number still tells a newer store.
+      driver.pragma(`user_version = ${done.size}`)
     })()
   }
+}
+
+/** Names of the migrations that a store has had. Before names were kept, the place in the list said which. */
+function appliedTo(driver: BetterSqlite3.Database, migrations: Migrations): Set<string> {
+  const names = () => new Set(driver.prepare('SELECT name FROM migrations').pluck().all().map(String))
+  if (driver.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'").get() !== undefined) return names()
+  const version = Number(driver.pragma('user_version', { simple: true }))
+  driver.transaction(() => {
+    driver.exec('CREATE TABLE migrations (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID')
+    const insert = driver.prepare('INSERT INTO migrations (name) VALUES (?)')
+    for (const { name } of migrations.slice(0, version)) insert.run(name)
+  })()
+  return names()
 }
 
 /** A store that lacks tables would be found out by its first caller, in words that help nobody. */
 function refuseMutilated(driver: BetterSqlite3.Database, { migrations, path }: DatabaseOptions): void {
   const wanted = new Set<string>()
-  for (const [, made, gone, from, to] of migrations.join(';').matchAll(TABLE_CHANGES)) {
+  const text = migrations.map(({ sql }) => sql).join(';')
+  for (const [, made, gone, from, to] of text.matchAll(TABLE_CHANGES)) {
     if (made !== undefined) wanted.add(made)
     wanted.delete(gone ?? from ?? '')
     if (to !== undefined) wanted.add(to)

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
+import { migrationsOf } from './database.ts'
 import {
   type CustomEventDraft,
   type EventFilter,
@@ -16,7 +17,12 @@ import {
 import { openStore, STORE_SCHEMA, type Store, tidy } from './store.ts'
 
 const open = (directory: string, clock = new ManualClock()): Store =>
-  openStore({ path: join(directory, 'log.db'), migrations: [STORE_SCHEMA], owner: 'a test', clock })
+  openStore({
+    path: join(directory, 'log.db'),
+    migrations: migrationsOf('store', STORE_SCHEMA),
+    owner: 'a test',
+    clock,
+  })
 
 const append = (store: Store, ...drafts: readonly Partial<CustomEventDraft>[]): Promise<readonly number[]> =>
   store.db.write((tx) =>

@@ -41,7 +41,7 @@ export interface Stopping {
 
 export interface FamilyParts<Operations extends readonly Operation[], Host, Context, City> {
   readonly operations: Operations
-  /** Its tables in the store of each city: the next migrations of it. */
+  /** Its tables in the store of each city. */
   readonly schema?: Migrations
   /** Its tables in the store of the supervisor. */
   readonly supervisorSchema?: Migrations

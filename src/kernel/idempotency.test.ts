@@ -3,12 +3,18 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
+import { migrationsOf } from './database.ts'
 import { fingerprintOf } from './idempotency.ts'
 import { openStore, STORE_SCHEMA, type Store } from './store.ts'
 
 const claim = (body: unknown, key = 'k', scope = 'POST /v0/city') => ({ scope, key, fingerprint: fingerprintOf(body) })
 const open = (directory: string, clock = new ManualClock()): Store =>
-  openStore({ path: join(directory, 'keys.db'), migrations: [STORE_SCHEMA], owner: 'a test', clock })
+  openStore({
+    path: join(directory, 'keys.db'),
+    migrations: migrationsOf('store', STORE_SCHEMA),
+    owner: 'a test',
+    clock,
+  })
 
 /** Creates something, and says how many there are. */
 function creator(store: Store) {

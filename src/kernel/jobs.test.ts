@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
 import { REQUEST_OPERATIONS } from '../contract/event-types.ts'
+import { migrationsOf } from './database.ts'
 import { createIds } from './ids.ts'
 import { allJobs, type Job, Jobs } from './jobs.ts'
 import type { Logger } from './log.ts'
@@ -13,7 +14,7 @@ test('a request whose store was closed under it is not tried to be ended again a
   using directory = temporaryDirectory()
   const clock = new ManualClock()
   const path = join(directory.path, 'city.db')
-  const store = openStore({ path, migrations: [STORE_SCHEMA], owner: 'a test', clock })
+  const store = openStore({ path, migrations: migrationsOf('store', STORE_SCHEMA), owner: 'a test', clock })
   const errors: string[] = []
   const log: Logger = {
     error: (_, message) => errors.push(message),

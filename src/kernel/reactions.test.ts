@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { ManualClock, settled } from '../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
 import type { Tx } from './database.ts'
+import { migrationsOf } from './database.ts'
 import type { StoredEvent } from './event-log.ts'
 import type { Logger } from './log.ts'
 import { REACTIONS_SCHEMA, type Reaction, Reactions } from './reactions.ts'
@@ -28,7 +29,7 @@ class World implements AsyncDisposable {
       },
       hookFailed: (error: unknown) => assert.fail(String(error)),
     }
-    return openStore({ path, migrations: [SCHEMA], owner: 'a test', clock: this.clock, watch })
+    return openStore({ path, migrations: migrationsOf('test', SCHEMA), owner: 'a test', clock: this.clock, watch })
   }
 
   async start(...reactions: readonly Reaction[]): Promise<void> {

@@ -4,10 +4,16 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
+import { migrationsOf } from './database.ts'
 import { openStore, STORE_SCHEMA, type Store, tidy } from './store.ts'
 
 const open = (directory: string, clock = new ManualClock()): Store =>
-  openStore({ path: join(directory, 'ledger.db'), migrations: [STORE_SCHEMA], owner: 'a test', clock })
+  openStore({
+    path: join(directory, 'ledger.db'),
+    migrations: migrationsOf('store', STORE_SCHEMA),
+    owner: 'a test',
+    clock,
+  })
 const idOf = (number: number) => `req-${String(number).padStart(24, '0')}`
 const accept = (store: Store, number: number, city = 'alpha') =>
   store.db.write((tx) =>

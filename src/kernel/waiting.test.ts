@@ -3,13 +3,19 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { ManualClock, settled } from '../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
+import { migrationsOf } from './database.ts'
 import { openStore, STORE_SCHEMA } from './store.ts'
 import { type BlockingInput, waitForChange } from './waiting.ts'
 
 function world() {
   const directory = temporaryDirectory()
   const clock = new ManualClock()
-  const store = openStore({ path: join(directory.path, 'log.db'), migrations: [STORE_SCHEMA], owner: 'a test', clock })
+  const store = openStore({
+    path: join(directory.path, 'log.db'),
+    migrations: migrationsOf('store', STORE_SCHEMA),
+    owner: 'a test',
+    clock,
+  })
   const caller = new AbortController()
   return {
     clock,

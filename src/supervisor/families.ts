@@ -1,9 +1,8 @@
 /**
- * The families of this service. A new one is its folder, its contract, its commands, and one line in the list: at the end,
- * for the place in the list is the number of its migration.
+ * The families of this service. A new one is its folder, its contract, its commands, and one line in the list.
  */
 import { documents } from '../http/documents.ts'
-import type { Migrations } from '../kernel/database.ts'
+import { type Migrations, migrationsOf } from '../kernel/database.ts'
 import { type Joined, join } from '../kernel/family.ts'
 import { STORE_SCHEMA } from '../kernel/store.ts'
 import { agentFamily } from '../modules/agents/family.ts'
@@ -62,6 +61,6 @@ export const FAMILIES: readonly Joined<Service, Running>[] = [
 
 export const CITY_SCHEMA: Migrations = [...CITY_MIGRATIONS, ...FAMILIES.flatMap(({ schema }) => schema)]
 export const SUPERVISOR_MIGRATIONS: Migrations = [
-  `${STORE_SCHEMA}${REGISTRY_SCHEMA}`,
+  ...migrationsOf('supervisor', `${STORE_SCHEMA}${REGISTRY_SCHEMA}`),
   ...FAMILIES.flatMap(({ supervisorSchema }) => supervisorSchema),
 ]

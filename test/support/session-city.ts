@@ -1,10 +1,12 @@
 /** The sessions of a city without a supervisor: a real store, real runtimes, a configuration of the test's own. */
+
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { RuntimeName } from '../../src/contract/session-model.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
+import { migrationsOf } from '../../src/kernel/database.ts'
 import { createIds, randomHex } from '../../src/kernel/ids.ts'
 import { openLog } from '../../src/kernel/log.ts'
 import { openStore, STORE_SCHEMA, type Store } from '../../src/kernel/store.ts'
@@ -149,7 +151,7 @@ export class SessionCity {
     const clock = this.#options.clock ?? systemClock
     const store = openStore({
       path: join(this.path, '.svc', 'city.db'),
-      migrations: [STORE_SCHEMA, SESSIONS_SCHEMA],
+      migrations: migrationsOf('test', STORE_SCHEMA, SESSIONS_SCHEMA),
       owner: 'city "alpha"',
       clock,
     })

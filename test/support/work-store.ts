@@ -1,5 +1,7 @@
 /** The beads of a city in a real file, without a supervisor around them. */
+
 import { join } from 'node:path'
+import { migrationsOf } from '../../src/kernel/database.ts'
 import { openStore, STORE_SCHEMA, type Store } from '../../src/kernel/store.ts'
 import { BEADS_SCHEMA } from '../../src/modules/beads/store/schema.ts'
 import { BeadStore } from '../../src/modules/beads/store/store.ts'
@@ -35,7 +37,7 @@ export function openWorkStore(
   const directory = temporaryDirectory()
   const clock = new ManualClock()
   const path = join(directory.path, 'city.db')
-  const migrations = [STORE_SCHEMA, BEADS_SCHEMA]
+  const migrations = migrationsOf('test', STORE_SCHEMA, BEADS_SCHEMA)
   const store = openStore({ path, migrations, owner: 'a test', clock })
   const beads = new BeadStore({ db: store.db, log: store.log, clock })
   const alone = (name: string) => [name]

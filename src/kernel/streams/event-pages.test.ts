@@ -4,12 +4,13 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
+import { migrationsOf } from '../database.ts'
 import { type EventFilter, type EventLog, eventMatches, type StoredEvent } from '../event-log.ts'
 import { openStore, STORE_SCHEMA, type Store } from '../store.ts'
 import { EventPages, type ListedLog, type PageKey, type PageQuery } from './event-pages.ts'
 
 const open = (path: string, clock: ManualClock): Store =>
-  openStore({ path, migrations: [STORE_SCHEMA], owner: 'a test', clock })
+  openStore({ path, migrations: migrationsOf('store', STORE_SCHEMA), owner: 'a test', clock })
 
 const append = (store: Store, actor: string, payload: object = {}) =>
   store.db.write((tx) => store.log.appendCustom(tx, { type: 'a.one', actor, payload }))

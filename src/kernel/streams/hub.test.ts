@@ -1,4 +1,5 @@
 /** Streams against a naive model: whatever commits, joins, leaves, blocks and drains, each subscriber gets exactly its events. */
+
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -8,6 +9,7 @@ import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import { SUPERVISOR_SOURCE } from '../../contract/base/names.ts'
 import type { Clock } from '../clock.ts'
 import { parseComposite } from '../cursor.ts'
+import { migrationsOf } from '../database.ts'
 import { type EventFilter, eventMatches, type StoredEvent } from '../event-log.ts'
 import type { Attachment, Feed, Sink } from '../feed.ts'
 import { openStore, STORE_SCHEMA, type Store } from '../store.ts'
@@ -86,7 +88,12 @@ const methodsOf = (clock: ManualClock): Clock => ({
 })
 
 const open = (directory: string, name: string): Store =>
-  openStore({ path: join(directory, `${name}.db`), migrations: [STORE_SCHEMA], owner: name, clock: new ManualClock() })
+  openStore({
+    path: join(directory, `${name}.db`),
+    migrations: migrationsOf('store', STORE_SCHEMA),
+    owner: name,
+    clock: new ManualClock(),
+  })
 
 const TYPES = ['a.one', 'a.two', 'b.one']
 const append = (store: Store, count: number, from: number, size = 0): Promise<void> =>

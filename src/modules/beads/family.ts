@@ -1,7 +1,9 @@
 /** Work, as the supervisor joins it: the beads of each running city, and their leases. */
+
 import { parseDurationMs } from '../../contract/base/durations.ts'
 import { beadOperations } from '../../contract/beads.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { migrationsOf } from '../../kernel/database.ts'
 import { defineFamily } from '../../kernel/family.ts'
 import type { Logger } from '../../kernel/log.ts'
 import type { Store } from '../../kernel/store.ts'
@@ -32,7 +34,7 @@ const DEFAULT_LEASE = '15m'
 
 export const beads = defineFamily({
   operations: beadOperations,
-  schema: [BEADS_SCHEMA],
+  schema: migrationsOf('beads', BEADS_SCHEMA),
   handlers: (host: { readonly clock: Clock }) => ({
     ...createBeadHandlers(host),
     ...createBeadReadHandlers(host),

@@ -3,16 +3,17 @@ import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { requireOwnFile } from '../../files/read.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import type { Migrations, StoreWatch, Tx } from '../../kernel/database.ts'
+import { type Migrations, migrationsOf, type StoreWatch, type Tx } from '../../kernel/database.ts'
 import { keepPrivate } from '../../kernel/file-modes.ts'
 import { ulid } from '../../kernel/ids.ts'
 import { openStore, readMeta, STORE_SCHEMA, type Store } from '../../kernel/store.ts'
 
-export const CITY_MIGRATIONS: Migrations = [
+export const CITY_MIGRATIONS = migrationsOf(
+  'city',
   `${STORE_SCHEMA}
 CREATE TABLE overrides (key TEXT PRIMARY KEY, value TEXT NOT NULL, updated_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 `,
-]
+)
 
 export interface CityStore extends Store {
   readonly uid: string

@@ -1,4 +1,5 @@
 /** The actor of a city on a clock that stands still, with start-up work that hangs, fails and is preempted (W1–W4). */
+
 import assert from 'node:assert/strict'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,6 +8,7 @@ import fc from 'fast-check'
 import { ManualClock, settled } from '../../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import type { RequestOperation } from '../../contract/event-types.ts'
+import { migrationsOf } from '../../kernel/database.ts'
 import { StartFailure } from '../../kernel/family.ts'
 import { problem } from '../../kernel/problem.ts'
 import { openStore, STORE_SCHEMA, type Store } from '../../kernel/store.ts'
@@ -41,7 +43,7 @@ async function world(hooks: readonly PhaseHook[], desired: 'running' | 'stopped'
   const clock = new ManualClock()
   const supervisor = openStore({
     path: join(directory.path, 's.db'),
-    migrations: [`${STORE_SCHEMA}${REGISTRY_SCHEMA}`],
+    migrations: migrationsOf('supervisor', `${STORE_SCHEMA}${REGISTRY_SCHEMA}`),
     owner: 'test',
     clock,
   })

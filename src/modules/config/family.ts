@@ -1,5 +1,7 @@
 /** The configuration, as the supervisor joins it: one service per started city, before everything else. */
+
 import { configOperations } from '../../contract/config.ts'
+import { migrationsOf } from '../../kernel/database.ts'
 import { defineFamily, StartFailure } from '../../kernel/family.ts'
 import type { Jobs } from '../../kernel/jobs.ts'
 import { toDetail } from './edit/answers.ts'
@@ -21,7 +23,7 @@ export interface ConfigContext extends ServiceDeps {
 
 export const config = defineFamily({
   operations: configOperations,
-  schema: [CONFIG_SCHEMA],
+  schema: migrationsOf('config', CONFIG_SCHEMA),
   handlers: createConfigHandlers,
   opensIn: 'loading_config',
   open: async (context: ConfigContext, signal): Promise<ConfigCity> => {

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { ManualClock, settled } from '../../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import type { Tx } from '../../kernel/database.ts'
+import { migrationsOf } from '../../kernel/database.ts'
 import { REACTIONS_SCHEMA, Reactions } from '../../kernel/reactions.ts'
 import { openStore, STORE_SCHEMA } from '../../kernel/store.ts'
 import { convoyBeads } from '../../supervisor/views/convoys.ts'
@@ -18,7 +19,7 @@ class World implements AsyncDisposable {
   readonly #clock = new ManualClock()
   readonly store = openStore({
     path: join(this.#directory.path, 'city.db'),
-    migrations: [STORE_SCHEMA, BEADS_SCHEMA, CONVOYS_SCHEMA, REACTIONS_SCHEMA],
+    migrations: migrationsOf('test', STORE_SCHEMA, BEADS_SCHEMA, CONVOYS_SCHEMA, REACTIONS_SCHEMA),
     owner: 'a test',
     clock: this.#clock,
   })

@@ -1,5 +1,7 @@
 /** Convoys, as the supervisor joins them. */
+
 import { convoyOperations } from '../../contract/convoys.ts'
+import { migrationsOf } from '../../kernel/database.ts'
 import { defineFamily } from '../../kernel/family.ts'
 import { REACTIONS_SCHEMA } from '../../kernel/reactions.ts'
 import { convoyReaction } from './completion.ts'
@@ -9,7 +11,7 @@ import { CONVOYS_SCHEMA } from './schema.ts'
 export const convoys = defineFamily({
   operations: convoyOperations,
   // The first family that reacted brought the table of reactions with it.
-  schema: [CONVOYS_SCHEMA, REACTIONS_SCHEMA],
+  schema: [...migrationsOf('convoys', CONVOYS_SCHEMA), ...migrationsOf('reactions', REACTIONS_SCHEMA)],
   handlers: createConvoyHandlers,
   open: (city: ConvoyCity) => city,
   reactions: ({ store, beads }) => [convoyReaction({ db: store.db, log: store.log, beads })],

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import type { Tx } from '../../kernel/database.ts'
+import { migrationsOf } from '../../kernel/database.ts'
 import { openStore, STORE_SCHEMA, type Store } from '../../kernel/store.ts'
 import { CONVOYS_SCHEMA } from './schema.ts'
 
@@ -22,7 +23,7 @@ const type = (id: string) => (id.startsWith('c') ? 'convoy' : 'task')
 function open(directory: string): Store {
   return openStore({
     path: join(directory, 'city.db'),
-    migrations: [STORE_SCHEMA, BEADS, CONVOYS_SCHEMA],
+    migrations: migrationsOf('test', STORE_SCHEMA, BEADS, CONVOYS_SCHEMA),
     owner: 'a test',
     clock: new ManualClock(),
   })

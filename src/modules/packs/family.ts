@@ -1,5 +1,7 @@
 /** Packs, as the supervisor joins them. */
+
 import { packOperations } from '../../contract/packs.ts'
+import { migrationsOf } from '../../kernel/database.ts'
 import { defineFamily } from '../../kernel/family.ts'
 import type { PackCity } from './city.ts'
 import { createPackHandlers } from './handlers.ts'
@@ -15,7 +17,7 @@ export interface PackRoom extends PackCity {
 
 export const packs = defineFamily({
   operations: packOperations,
-  supervisorSchema: [PACK_TRUST_SCHEMA],
+  supervisorSchema: migrationsOf('packs', PACK_TRUST_SCHEMA),
   handlers: createPackHandlers,
   open: (city: PackRoom) => city,
   phases: { resolving_formulas: (city) => city.stage() },

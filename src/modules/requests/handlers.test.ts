@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
+import { migrationsOf } from '../../kernel/database.ts'
 import { openStore, STORE_SCHEMA } from '../../kernel/store.ts'
 import { newestOf } from './handlers.ts'
 
@@ -10,7 +11,12 @@ test('a page of requests over many cities holds the newest of all, and quiet cit
   using directory = temporaryDirectory()
   const clock = new ManualClock()
   const stores = Array.from({ length: 20 }, (_, index) =>
-    openStore({ path: join(directory.path, `c${index}.db`), migrations: [STORE_SCHEMA], owner: 'a test', clock }),
+    openStore({
+      path: join(directory.path, `c${index}.db`),
+      migrations: migrationsOf('store', STORE_SCHEMA),
+      owner: 'a test',
+      clock,
+    }),
   )
   let number = 0
   const accept = (index: number) =>

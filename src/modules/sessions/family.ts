@@ -1,7 +1,9 @@
 /** Sessions and what they say, as the supervisor joins them. */
+
 import { agentOutputOperations } from '../../contract/agents.ts'
 import { sessionOperations } from '../../contract/sessions.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { migrationsOf } from '../../kernel/database.ts'
 import { defineFamily } from '../../kernel/family.ts'
 import type { Jobs } from '../../kernel/jobs.ts'
 import type { Runtime } from '../../runtimes/process/runtime.ts'
@@ -29,7 +31,7 @@ type OpenCity = SessionCity & TranscriptCity & { readonly opened: readonly Runti
 
 export const sessions = defineFamily({
   operations: [...sessionOperations, ...agentOutputOperations],
-  schema: [SESSIONS_SCHEMA],
+  schema: migrationsOf('sessions', SESSIONS_SCHEMA),
   handlers: (host: { readonly clock: Clock }) => ({
     ...createSessionReadHandlers(host),
     ...createSessionSayHandlers(),

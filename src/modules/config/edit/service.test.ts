@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setValue } from '../../../files/toml-edit.ts'
 import { systemClock } from '../../../kernel/clock.ts'
+import { migrationsOf } from '../../../kernel/database.ts'
 import { openStore } from '../../../kernel/store.ts'
 import { CITY_MIGRATIONS } from '../../cities/city-store.ts'
 import { quietBell } from '../load/watch.ts'
@@ -224,7 +225,7 @@ async function openCity(t: TestContext) {
   const log = { error() {}, warn() {}, info() {}, debug() {}, isLevelEnabled: () => false }
   const store = openStore({
     path: join(city.dir, '.svc', 'city.db'),
-    migrations: [...CITY_MIGRATIONS, CONFIG_SCHEMA],
+    migrations: [...CITY_MIGRATIONS, ...migrationsOf('config', CONFIG_SCHEMA)],
     owner: 'a test',
     clock: systemClock,
   })
