@@ -69,17 +69,19 @@ export interface Statement {
 /**
  * The rows that the leading index gives, in order, at most `limit`; the envelope is null where the rest of the filter does
  * not hold, so that a row that is only passed by costs little. The engine merges the indexes of several types as it goes.
+ * Behind `seq` and the envelope come `columns`.
  */
 export function selectRows(
   plan: Plan,
   table: TypeTable,
+  columns: string,
   range: Range,
   order: 'asc' | 'desc',
   limit: number,
 ): Statement {
   const check = condition(plan.rest, table)
   const envelope = check.sql === '' ? 'envelope' : `CASE WHEN ${check.sql} THEN envelope END`
-  const { sql, values } = parts(plan, table, range, `seq, ${envelope}, type, at, actor, subject, city`, check.values)
+  const { sql, values } = parts(plan, table, range, `seq, ${envelope}, ${columns}`, check.values)
   return { sql: `${sql} ORDER BY 1 ${order} LIMIT ?`, values: [...values, limit] }
 }
 

@@ -7,6 +7,7 @@ import { object } from '../../src/contract/base/schema.ts'
 import { type HttpDeps, HttpServer } from '../../src/http/server.ts'
 import { cityFraming } from '../../src/http/sse.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
+import type { StoredEvent } from '../../src/kernel/event-log.ts'
 import { Channel, type ScopedEvent } from '../../src/kernel/streams/hub.ts'
 import { eventually } from '../support/http.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -37,7 +38,7 @@ async function serve(clock: Clock, { channel }: { readonly channel: Channel }, m
 
 /** A channel whose log is everything that was published. */
 function newChannel() {
-  const log: ScopedEvent[] = []
+  const log: ScopedEvent<StoredEvent>[] = []
   const channel: Channel = new Channel(
     cityFraming,
     0,
@@ -54,7 +55,7 @@ function newChannel() {
     }),
     systemClock,
   )
-  const publish = (event: ScopedEvent) => {
+  const publish = (event: ScopedEvent<StoredEvent>) => {
     log.push(event)
     channel.publish([event])
   }

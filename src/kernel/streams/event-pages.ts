@@ -6,7 +6,7 @@
  * P3  The stored bytes are the answer: nothing is parsed.
  */
 import { MAX_EXACT_TOTAL } from '../../contract/base/paging.ts'
-import type { EventFilter, EventLog, Range, StoredEvent } from '../event-log.ts'
+import type { EventFilter, EventLog, LoggedEvent, Range } from '../event-log.ts'
 
 /** Place of an event in the order of pages, or a place between two. */
 export interface PageKey {
@@ -35,7 +35,7 @@ export interface PageQuery {
 }
 
 export interface PagedEvent {
-  readonly event: StoredEvent
+  readonly event: LoggedEvent
   readonly source: string
 }
 
@@ -83,8 +83,10 @@ export class EventPages {
   step(): boolean {
     const until = this.#clock() + TURN_MS
     while (!this.#read) {
+      const looked = this.#rows
       this.#read = this.#readOn()
-      if (this.#clock() > until) return false
+      // Only a look at the disk takes time; what it brought is as good as in the page.
+      if (this.#rows > looked && this.#clock() > until) return false
     }
     for (let log = this.#uncounted.pop(); log !== undefined; log = this.#uncounted.pop()) {
       this.#count(log)
@@ -183,7 +185,7 @@ class Reader {
   /** Where nothing is fetched: everything before it was looked at. */
   #place: PageKey
   #range: Range | undefined
-  #fetched: readonly StoredEvent[] = []
+  #fetched: readonly LoggedEvent[] = []
   #taken = 0
   #size = FIRST_FETCH
 
@@ -195,7 +197,7 @@ class Reader {
     this.#place = earliestPlace(listed, query)
   }
 
-  get waiting(): StoredEvent | undefined {
+  get waiting(): LoggedEvent | undefined {
     return this.#fetched[this.#taken]
   }
 
@@ -220,7 +222,7 @@ class Reader {
     const range = this.#range ?? beyondKey(this.#listed, rangeOf(this.#listed, this.#query), this.#query)
     const size = this.#alone ? wanted : Math.min(this.#size, wanted)
     const characters = this.#alone ? MAX_PAGE_BYTES : MAX_FETCH_CHARACTERS
-    const { events, reached, reachedAt, complete, examined } = log.scan(filter, range, order, size, characters)
+    const { events, reached, reachedAt, complete, examined } = log.scanEnvelopes(filter, range, order, size, characters)
     this.#size *= 4
     this.#fetched = events
     this.#taken = 0

@@ -463,8 +463,8 @@ test('clients that left leave nothing behind', async () => {
 /** How often a log is read. */
 function countReads(store: Store): { reads: number } {
   const counted = { reads: 0 }
-  const scan = store.log.scan.bind(store.log)
-  store.log.scan = (...given) => {
+  const scan = store.log.scanEnvelopes.bind(store.log)
+  store.log.scanEnvelopes = (...given) => {
     counted.reads++
     return scan(...given)
   }

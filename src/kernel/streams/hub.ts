@@ -10,14 +10,14 @@
  * H6  Backlogs are read in the turns of `replays.ts`, which all streams of the process share.
  */
 import type { Clock } from '../clock.ts'
-import { type EventFilter, eventMatches, type StoredEvent } from '../event-log.ts'
+import { type EventFilter, eventMatches, type LoggedEvent, type StoredEvent } from '../event-log.ts'
 import type { Attachment, Feed, Sink } from '../feed.ts'
 import { othersReplay, type Replay, type SharedPage, SharedPages, startReplay, stopReplay } from './replays.ts'
 
 /** One event at one scope, with the id that a client resumes from. */
-export interface ScopedEvent {
+export interface ScopedEvent<E extends LoggedEvent = LoggedEvent> {
   readonly id: string
-  readonly event: StoredEvent
+  readonly event: E
   /** Tag at supervisor scope. */
   readonly city: string
 }
@@ -73,7 +73,7 @@ const MAX_BATCH_CHARACTERS = 1024 * 1024
 const MIN_PAUSED_MS = 1
 const MAX_PAUSE_MS = 20
 
-interface Entry extends ScopedEvent {
+interface Entry extends ScopedEvent<StoredEvent> {
   frame: string | undefined
 }
 
@@ -138,7 +138,7 @@ export class Channel {
   }
 
   /** Call once per commit, with the events in order. */
-  publish(events: readonly ScopedEvent[]): void {
+  publish(events: readonly ScopedEvent<StoredEvent>[]): void {
     const entries = events.map((scoped): Entry => ({ ...scoped, frame: undefined }))
     this.#head += entries.length
     this.#keep(entries)

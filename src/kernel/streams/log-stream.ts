@@ -73,7 +73,7 @@ class LogBacklog implements Backlog {
     // A reader so slow that retention overtook it: its stream ends, and its cursor answers 410.
     if (this.#position < this.#log.oldest - 1) throw new Error('what comes next is no longer retained')
     const range = { after: this.#position, upTo }
-    const scan = this.#log.scan(this.#filter, range, 'asc', this.#size, MAX_PAGE_CHARACTERS)
+    const scan = this.#log.scanEnvelopes(this.#filter, range, 'asc', this.#size, MAX_PAGE_CHARACTERS)
     this.#position = scan.complete ? upTo : scan.reached
     return {
       events: scan.events.map((event): ScopedEvent => ({ id: String(event.seq), event, city: '' })),

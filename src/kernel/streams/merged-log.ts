@@ -8,7 +8,7 @@
 import { SUPERVISOR_SOURCE } from '../../contract/base/names.ts'
 import type { Clock } from '../clock.ts'
 import { type Positions, parseComposite } from '../cursor.ts'
-import type { EventFilter, EventLog, StoredEvent } from '../event-log.ts'
+import type { EventFilter, EventLog, LoggedEvent, StoredEvent } from '../event-log.ts'
 import type { Feed } from '../feed.ts'
 import { problem } from '../problem.ts'
 import type { ListedLog } from './event-pages.ts'
@@ -143,7 +143,7 @@ export class MergedLog {
       this.#channel.skip(events.length)
       return
     }
-    const scoped = events.map((event): ScopedEvent => {
+    const scoped = events.map((event): ScopedEvent<StoredEvent> => {
       this.#parts[slot] = `${name}:${event.seq}`
       return { id: this.#parts.join(','), event, city: event.city ?? name }
     })
@@ -214,7 +214,7 @@ interface Reader {
   readonly log: EventLog
   readonly upTo: number
   position: number
-  buffer: readonly StoredEvent[]
+  buffer: readonly LoggedEvent[]
   taken: number
 }
 
@@ -305,7 +305,7 @@ class MergedBacklog implements Backlog {
     if (reader.position >= reader.upTo) return false
     // A reader so slow that retention overtook it: its stream ends, and its cursor answers 410.
     if (reader.position < reader.log.oldest - 1) throw new Error('what comes next is no longer retained')
-    const scan = reader.log.scan(
+    const scan = reader.log.scanEnvelopes(
       this.#filter,
       { after: reader.position, upTo: reader.upTo },
       'asc',
