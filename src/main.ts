@@ -8,7 +8,7 @@ const { XDG_CACHE_HOME, HOME } = process.env
 const caches = XDG_CACHE_HOME || (HOME ? join(HOME, '.cache') : undefined)
 if (caches !== undefined) enableCompileCache(join(caches, 'svcctl'))
 /** By then a supervisor has loaded itself and its cities. */
-const LOADED_AFTER_MS = 10_000
+const LOADED_AFTER_MS = 2_000
 const argv = process.argv.slice(2)
 
 if (argv[0] === 'serve') {
