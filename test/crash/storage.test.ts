@@ -289,6 +289,35 @@ test('a supervisor.db that was emptied or lost its tables is refused by name, no
   await running(again, 'kept')
 })
 
+test('a city.db that was emptied or removed is refused by name, not begun anew, and its backup brings the city back', {
+  timeout: 120_000,
+}, async () => {
+  await using server = await startSupervisor()
+  for (const name of ['emptied', 'removed']) await createCity(server, name, join(server.work, name))
+  await emit(server, 'emptied', 'kept')
+  assert.equal(await server.kill('SIGTERM'), 0)
+  const fileOf = (name: string) => join(server.work, name, '.svc', 'city.db')
+  const whole = readFileSync(fileOf('emptied'))
+  writeFileSync(fileOf('emptied'), '')
+  rmSync(fileOf('removed'))
+  await using again = await startSupervisor({ home: server.home })
+  for (const [name, what] of [
+    ['emptied', 'empty'],
+    ['removed', 'missing'],
+  ] as const) {
+    const city = await eventually(`${name} has failed`, async () =>
+      (await listAll(again.url, '/v0/cities')).find((one) => one['name'] === name && one['status'] === 'init_failed'),
+    )
+    assert.match(String(city['error']), new RegExp(`city\\.db is ${what}, though the city was in use: put a backup`))
+  }
+  assert.equal(readFileSync(fileOf('emptied')).length, 0, 'it is left as it is')
+  assert.ok(!existsSync(fileOf('removed')), 'none is made in its place')
+  writeFileSync(fileOf('emptied'), whole)
+  await call(again.url, 'POST', '/v0/city/emptied/restart')
+  await running(again, 'emptied')
+  assert.deepEqual(await markers(again, 'emptied'), ['kept'])
+})
+
 test('a damaged city.db, and one of a newer version, stop their own city only', { timeout: 120_000 }, async () => {
   await using server = await startSupervisor()
   for (const name of ['sound', 'damaged', 'newer']) await createCity(server, name, join(server.work, name))

@@ -6,7 +6,7 @@
  * W3  `running` is true only between the end of a start and the beginning of a stop; typed routes follow it.
  * W4  Every accepted request about the city ends here, with what it asked for visible before its terminal event.
  */
-
+import { statSync } from 'node:fs'
 import { CITY_PHASES, type CityPhase, type CityState } from '../../contract/cities.ts'
 import type { PayloadOf } from '../../contract/event-types.ts'
 import { type Clock, delay, isoTime } from '../../kernel/clock.ts'
@@ -17,7 +17,7 @@ import { Problem } from '../../kernel/problem.ts'
 import type { UnfinishedRequest } from '../../kernel/requests.ts'
 import type { Store } from '../../kernel/store.ts'
 import type { City, CityRecord, CitySettings } from './city.ts'
-import { type CityStore, readSuspension } from './city-store.ts'
+import { type CityStore, cityDatabasePath, readSuspension } from './city-store.ts'
 import { nextStep, retryDelayMs, type Step } from './lifecycle.ts'
 import type { Registry } from './registry.ts'
 import { isDirectory } from './scaffold.ts'
@@ -140,6 +140,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
     const city = this.#city
     if (city.store?.db.inPlace === true) return city.store
     this.dropStore()
+    refuseLostStore(city)
     const store = await this.#deps.stores.open(city.path, city.name)
     if (store.uid !== city.uid) {
       store.db.close()
@@ -612,6 +613,17 @@ function succeeded(request: UnfinishedRequest & { readonly operation: StartOpera
   if (request.operation === 'city.create') return { type: 'request.result.city.create', ...envelope } as const
   if (request.operation === 'city.start') return { type: 'request.result.city.start', ...envelope } as const
   return { type: 'request.result.city.restart', ...envelope } as const
+}
+
+/** A city that is registered has a store with something in it: another one would be its history begun anew. */
+function refuseLostStore({ name, path }: City): void {
+  const file = cityDatabasePath(path)
+  const size = statSync(file, { throwIfNoEntry: false })?.size
+  if (size !== undefined && size > 0) return
+  throw new StartFailure(
+    'city_store_lost',
+    `${file} is ${size === undefined ? 'missing' : 'empty'}, though the city was in use: put a backup of it in its place, or unregister "${name}" and adopt the directory to begin anew`,
+  )
 }
 
 function toFailure(error: unknown): StartFailure {
