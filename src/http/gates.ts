@@ -66,12 +66,14 @@ type Gate = (input: GateInput, deps: GateDeps) => void
 /** Of a preflight. */
 export const PREFLIGHT_GATES: readonly Gate[] = [checkUser, checkHost, applyCors]
 
+/** Looked at again where a stream opens: while it was made ready, the rights that it was asked with may have ended. */
+export const RIGHTS_GATES: readonly Gate[] = [authorize, checkRights]
+
 export const GATES: readonly Gate[] = [
   ...PREFLIGHT_GATES,
   refuseForeignPages,
   refuseWhileStopping,
-  authorize,
-  checkRights,
+  ...RIGHTS_GATES,
   requireMutationHeader,
   refuseReadOnly,
   resolveCity,

@@ -20,7 +20,7 @@ import { type Problem, problem, toProblem } from '../kernel/problem.ts'
 import { Answer, asAnswer } from './answer.ts'
 import { Connections, HEADERS_TIMEOUT_MS, MAX_HEADER_BYTES } from './connections.ts'
 import { Exchange } from './exchange.ts'
-import { type CityGate, GATES, type GateDeps, PREFLIGHT_GATES, type Security } from './gates.ts'
+import { type CityGate, GATES, type GateDeps, PREFLIGHT_GATES, RIGHTS_GATES, type Security } from './gates.ts'
 import { Bodies, refuseDeclared } from './input/body.ts'
 import { RequestLines } from './input/lines.ts'
 import { checkMediaType } from './input/media-type.ts'
@@ -121,8 +121,8 @@ export class HttpServer {
   }
 
   /** Ends what is followed with rights that somebody has no more. */
-  endStreamsOf(caller: Caller): void {
-    for (const [stream, who] of [...this.#streams]) if (who === caller) stream.end()
+  endStreamsOf(isMeant: (caller: Caller) => boolean): void {
+    for (const [stream, who] of [...this.#streams]) if (isMeant(who)) stream.end()
   }
 
   /** Ends streams, lets requests finish for a bounded time, closes everything. */
@@ -278,19 +278,21 @@ export class HttpServer {
     return reply instanceof Promise ? reply.then(sent) : sent(reply)
   }
 
-  async #open(bound: Extract<Bound, { kind: 'stream' }>, call: Call, { request, answer }: Exchange): Promise<void> {
+  async #open(bound: Extract<Bound, { kind: 'stream' }>, call: Call, exchange: Exchange): Promise<void> {
+    const { request, answer } = exchange
     const leave = this.#slots.take(request.socket.remoteAddress ?? '')
-    let feed: Feed
+    let feed: Feed | undefined
     try {
       feed = await bound.run(call)
+      for (const gate of RIGHTS_GATES) gate(exchange, this.#gateDeps)
     } catch (error) {
       leave()
+      if (feed !== undefined) discard(feed)
       throw error
     }
     if (answer.destroyed) {
       leave()
-      // Gone before the first byte: the subscription must not outlive its client.
-      feed.attach({ write: () => true, end: () => {} }).detach()
+      discard(feed)
       return
     }
     this.#deps.metrics.streamOpened()
@@ -362,6 +364,11 @@ function letBodyCome(answer: Answer): void {
   if (!answer.holdsBodyBack) return
   answer.holdsBodyBack = false
   answer.writeContinue()
+}
+
+/** Its subscription must not outlive a client that is gone, or is refused, before the first byte. */
+function discard(feed: Feed): void {
+  feed.attach({ write: () => true, end: () => {} }).detach()
 }
 
 /** A promise only where the body is made while it is sent. */

@@ -35,7 +35,7 @@ import { openHome, refuseEmptiedStore } from './home.ts'
 import { openHost } from './host.ts'
 import type { Settings } from './settings.ts'
 import { checkHost } from './views/host-check.ts'
-import type { Service } from './views/running.ts'
+import type { Host, Service } from './views/running.ts'
 import { agentWith } from './views/sessions.ts'
 import { nameFromFiles } from './views/settings.ts'
 import { socketsProbe } from './views/sockets-probe.ts'
@@ -102,8 +102,10 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   })
   const probes = deps.probes ?? [...createProbes(probeTargets(env), { env }), socketsProbe(env)]
   const readiness = createReadiness({ clock, probes })
+  const revoked: Host['revoked'] = (isMeant) => http.endStreamsOf(isMeant)
   const host = openHost(
     {
+      revoked,
       settings,
       clock,
       env,
@@ -144,7 +146,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   const startedAt = clock.monotonic()
   let draining = false
   const users = settings.auth ? undefined : peerUsers(settings, deps.sockets)
-  const tokens = new Tokens({ store, clock, random: randomHex, revoked: (holder) => http.endStreamsOf(holder) })
+  const tokens = new Tokens({ store, clock, random: randomHex, revoked })
   const service: Service = {
     ...host,
     store,

@@ -6,6 +6,7 @@ import { family } from '../../src/contract/base/family.ts'
 import { object } from '../../src/contract/base/schema.ts'
 import { type HttpDeps, HttpServer } from '../../src/http/server.ts'
 import { cityFraming } from '../../src/http/sse.ts'
+import type { TokenHolder } from '../../src/kernel/caller.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import type { StoredEvent } from '../../src/kernel/event-log.ts'
 import { Channel, type ScopedEvent } from '../../src/kernel/streams/hub.ts'
@@ -108,6 +109,38 @@ test('one stream too many is 429 with Retry-After, and there is room again when 
   await eventually('one stream less', () => (server.http.streams === 1 ? true : undefined))
   using third = await listener(server.url)
   assert.match(third.state.text, /^HTTP\/1\.1 200 /)
+})
+
+test('a stream whose token is revoked while it is being opened is refused, and leaves nothing behind', async () => {
+  const { channel } = newChannel()
+  const holder: TokenHolder = { kind: 'token', role: 'admin', city: undefined }
+  const secret = 'a'.repeat(64)
+  let holds = true
+  let goOn = () => {}
+  const handler = async () => {
+    await new Promise<void>((resolve) => {
+      goOn = resolve
+    })
+    return channel.subscribe({}, '0', undefined)
+  }
+  await using server = await serve(systemClock, newChannel(), {
+    handlers: { 'stream-things': handler },
+    security: {
+      allowedHosts: [],
+      allowedOrigins: [],
+      token: 'b'.repeat(64),
+      holderOf: (given) => (holds && given === secret ? holder : undefined),
+      readOnly: false,
+    },
+  })
+  const answer = fetch(`${server.url}/things`, { headers: { authorization: `Bearer ${secret}` } })
+  await eventually('it is being opened', () => (server.http.streams === 1 ? true : undefined))
+  holds = false
+  server.http.endStreamsOf((caller) => caller === holder)
+  goOn()
+  assert.equal((await answer).status, 401)
+  assert.equal(server.http.streams, 0)
+  assert.equal(channel.subscribers, 0)
 })
 
 test('a heartbeat comes every 15 s, without an id, also while events come', async () => {

@@ -190,6 +190,7 @@ export class SessionCity {
       terminal: (process, session, facts) => observeTerminal(process, session, facts, systemClock),
       work: { ...NO_WORK, ...this.#options.work },
       suspended: { city: () => false, rig: () => false },
+      accessEnded: () => {},
       orphans: {
         list: async () =>
           listTokens()

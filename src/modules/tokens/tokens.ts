@@ -1,7 +1,7 @@
 /** Durable tokens: their hashes in the supervisor's store, all of them in memory, for every request asks. */
 import { createHash } from 'node:crypto'
 import type { Token } from '../../contract/tokens.ts'
-import type { TokenHolder } from '../../kernel/caller.ts'
+import type { Caller, TokenHolder } from '../../kernel/caller.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Row, Tx } from '../../kernel/database.ts'
 import { problem } from '../../kernel/problem.ts'
@@ -34,7 +34,7 @@ export interface TokensDeps {
   readonly clock: Clock
   readonly random: (bytes: number) => string
   /** What is open with it is to end. */
-  readonly revoked: (holder: TokenHolder) => void
+  readonly revoked: (isMeant: (caller: Caller) => boolean) => void
 }
 
 type Draft = Pick<TokenRow, 'name' | 'role' | 'city'>
@@ -104,7 +104,7 @@ export class Tokens {
   #forget(hash: string): void {
     const holder = this.#byHash.get(hash)
     this.#byHash.delete(hash)
-    if (holder !== undefined) this.#deps.revoked(holder)
+    if (holder !== undefined) this.#deps.revoked((caller) => caller === holder)
   }
 
   #say(tx: Tx, type: 'token.created' | 'token.deleted', { id, name, role, city }: TokenRow): void {

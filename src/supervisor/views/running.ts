@@ -1,4 +1,5 @@
 /** What views have to work with: what the cities of this supervisor share, and one of them while it runs. */
+import type { Caller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Retention } from '../../kernel/event-log.ts'
 import type { Ids } from '../../kernel/ids.ts'
@@ -35,6 +36,8 @@ export interface Host {
   readonly random: () => number
   readonly log: Logger
   readonly ids: Ids
+  /** Ends what those follow whose rights have ended. */
+  readonly revoked: (isMeant: (caller: Caller) => boolean) => void
   readonly metrics: Metrics
   readonly packs: PackHost
   readonly clones: RigClones

@@ -65,6 +65,7 @@ export async function sessionContext(city: Running): Promise<SessionContext> {
     home,
     bin: BIN,
     auth,
+    accessEnded: (id) => host.revoked((one) => one.kind === 'agent' && one.city === name && one.session === id),
     config: () => config.current(),
     provider: (provider) => providerOf(config, provider),
     interruptKey: (family): LaunchSpec['interruptKey'] => (ESCAPED.has(family) ? 'escape' : 'ctrl-c'),

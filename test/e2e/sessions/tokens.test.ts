@@ -7,6 +7,7 @@ import { at } from '../../support/document.ts'
 import { Api, eventually } from '../../support/http.ts'
 import { cityIs, run, runAgain } from '../../support/running.ts'
 import { newSessionCity, SessionApi } from '../../support/session-api.ts'
+import { openStream } from '../../support/sse.ts'
 
 /** What its process has, as the process itself tells it. */
 async function tokenOf(city: SessionApi, id: string): Promise<string> {
@@ -32,8 +33,13 @@ test('an agent of a server with a token speaks with one of its own, while it run
   assert.notEqual(token, JSON.parse(readFileSync(join(home, 'endpoint.json'), 'utf8')).token)
   assert.equal(await statusWith(url, token), 200)
 
+  const follower = new Api(url, token)
+  await using stream = await openStream(follower, '/v0/city/alpha/events/stream')
   await city.done('POST', `/sessions/${id}/kill`)
   assert.equal(await statusWith(url, token), 401)
+  // What is followed with it ends too.
+  await stream.ended
+  follower.close()
   await city.until(id, 'runs again', ({ generation, running }) => generation === 2 && running)
   assert.equal(await statusWith(url, token), 401)
 

@@ -452,6 +452,7 @@ export class Sessions {
 
   #recordChanged(record: SessionRecord | undefined, id: string): void {
     this.#open = undefined
+    if (record?.process !== true) this.#deps.accessEnded(id)
     if (this.#closed) return
     const over = record === undefined || (record.state === 'closed' && !record.process)
     const actor = this.#actors.get(id)

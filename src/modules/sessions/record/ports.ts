@@ -79,6 +79,8 @@ export interface SessionsDeps {
   readonly bin: string
   /** The API asks for a token: every process gets one of its own. */
   readonly auth: boolean
+  /** The process of a session is gone, and its token with it. */
+  readonly accessEnded: (id: string) => void
   readonly config: () => SessionsView
   readonly provider: (name: string) => { readonly spec: ProviderView; readonly family: string } | undefined
   readonly interruptKey: (family: string) => LaunchSpec['interruptKey']
