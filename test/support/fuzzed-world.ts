@@ -15,7 +15,10 @@ import { CITY, ensureCity } from './fuzzed-city.ts'
 type PathValues = { readonly [parameter: string]: string }
 
 const RIG = 'shop'
-const CAP = 7
+/** A few more than its own. */
+const CAP = 10
+/** What runs of its own sessions. */
+const RUNNING = 5
 const PROGRAMS = `
 [session]
 provider = "subprocess"
@@ -124,6 +127,7 @@ const SESSIONS: readonly object[] = [
 const FEWEST_BEADS = 10
 const FEWEST_CONVOYS = 3
 const FEWEST_WAITS = 2
+const FEWEST_TOKENS = 3
 const FEWEST_CLAIMED = 2
 /** Holds them. */
 const HOLDER = 'worker'
@@ -141,6 +145,7 @@ interface Held {
   readonly rigs: readonly string[]
   readonly providers: readonly string[]
   readonly packs: readonly string[]
+  readonly tokens: readonly string[]
 }
 const NOTHING: Held = {
   beads: [],
@@ -152,6 +157,7 @@ const NOTHING: Held = {
   rigs: [],
   providers: [],
   packs: [],
+  tokens: [],
 }
 
 export class FuzzedWorld {
@@ -173,7 +179,7 @@ export class FuzzedWorld {
     await eventually('the sessions of the fuzzed city run', async () => {
       await world.look()
       const states = world.#held.sessions.map(({ state }) => state)
-      return states.filter((state) => state === 'active').length >= CAP - 2 ? true : undefined
+      return states.filter((state) => state === 'active').length >= RUNNING ? true : undefined
     })
     await world.tend()
     return world
@@ -208,6 +214,7 @@ export class FuzzedWorld {
       rigs: ids(await this.#list('/rigs'), 'name') ?? before.rigs,
       providers: ids(await this.#list('/providers'), 'name') ?? before.providers,
       packs: ids(await this.#list('/packs'), 'name') ?? before.packs,
+      tokens: ids(await this.#items('/v0/tokens')) ?? before.tokens,
     }
   }
 
@@ -220,6 +227,8 @@ export class FuzzedWorld {
     await this.look()
     await this.#tendSessions()
     await this.#tendWork()
+    for (let made = this.#held.tokens.length; made < FEWEST_TOKENS; made++)
+      await tryCall(this.url, 'POST', '/v0/tokens', { body: { name: `made-${Math.random()}`, role: 'viewer' } })
     await this.look()
   }
 
@@ -295,8 +304,12 @@ export class FuzzedWorld {
       await this.#send('POST', '/sessions/f-reader/waits', { dep_ids: [first, second], timeout: '24h' })
   }
 
-  async #list(path: string): Promise<readonly Fields[] | undefined> {
-    const answer = await tryCall(this.url, 'GET', `/v0/city/${CITY}${path}`)
+  #list(path: string): Promise<readonly Fields[] | undefined> {
+    return this.#items(`/v0/city/${CITY}${path}`)
+  }
+
+  async #items(path: string): Promise<readonly Fields[] | undefined> {
+    const answer = await tryCall(this.url, 'GET', path)
     const items = answer?.status === 200 ? answer.body['items'] : undefined
     return Array.isArray(items) ? items.filter(isFields) : undefined
   }
@@ -437,6 +450,7 @@ const PLACES: readonly (readonly [string, (held: Held, requestId: string) => rea
   ['/rigs/{name}/{action}', ({ rigs }) => rigs.flatMap((name) => ACTIONS.map((action) => ({ name, action })))],
   ['/rigs/{name}', ({ rigs }) => each('name', rigs)],
   ['/providers/{name}', ({ providers }) => each('name', providers)],
+  ['/tokens/{id}', ({ tokens }) => each('id', tokens)],
   ['/packs/{name}', ({ packs }) => each('name', packs)],
   ['/files/{path}', () => each('path', Object.keys(FILES))],
   ['/requests/{request_id}', (_, requestId) => each('request_id', [requestId])],

@@ -263,7 +263,9 @@ export function rawFaults(received: Buffer): string[] {
     const answer = text.slice(start.index, starts[index + 1]?.index)
     if (status === 100) return []
     if (status >= 500) return [`a failure of the server: ${answer.slice(0, 300)}`]
-    if (status >= 300 && status < 400) return [`a redirect: ${answer.slice(0, 300)}`]
+    // The root leads to the documents, and nothing else leads anywhere.
+    if (status >= 300 && status < 400 && !/\r\nLocation: \/docs\r\n/.test(answer))
+      return [`a redirect: ${answer.slice(0, 300)}`]
     const idMissing = /\r\nX-SVC-Request-Id: [^\r\n]+\r\n/i.test(answer)
       ? []
       : [`no X-SVC-Request-Id: ${answer.slice(0, 300)}`]
