@@ -72,7 +72,8 @@ export async function wholeHash(dir: string, pause: () => Promise<void>): Promis
   return `sha256:${await inTurns(hashSteps(tree), pause)}`
 }
 
-async function inTurns<T>(steps: Generator<undefined, T>, pause: () => Promise<void>): Promise<T> {
+/** Goes through the steps; others have their turn between two of them. */
+export async function inTurns<T>(steps: Generator<undefined, T>, pause: () => Promise<void>): Promise<T> {
   let began = performance.now()
   for (;;) {
     const { done, value } = steps.next()

@@ -6,7 +6,7 @@ import { diskFiles, listable, readable } from '../../files/files.ts'
 import { IssueList } from '../../files/issues.ts'
 import { ASSET_BYTES } from '../../files/read.ts'
 import { type ConfigNode, type ListNode, readToml, type TableNode, tableOf } from '../../files/toml.ts'
-import { type TreeFile, treeFiles } from '../../files/tree.ts'
+import { inTurns, type TreeFile, treeFiles } from '../../files/tree.ts'
 
 const files = diskFiles()
 /** Longest text of one command that is shown. */
@@ -88,23 +88,61 @@ const textsOf = ({ items }: ListNode): string[] =>
  */
 export async function runsHash(dir: string, pause: () => Promise<void>): Promise<string> {
   const all = await treeFiles(dir, pause)
+  return `sha256:${await inTurns(hashSteps(dir, all), pause)}`
+}
+
+function* hashSteps(dir: string, all: readonly TreeFile[]): Generator<undefined, string> {
   const isProse = ({ path, executable }: TreeFile): boolean => !executable && proseName(path) !== undefined
   const named = new Set<string>()
   const hash = createHash('sha256')
-  const bytesOf = async ({ path, executable }: TreeFile): Promise<Buffer> => {
-    await pause()
+  const bytesOf = ({ path, executable }: TreeFile): Buffer => {
     const bytes = files.read(join(dir, path), dir, ASSET_BYTES) ?? Buffer.alloc(0)
     hash.update(`${path}\0${executable ? 'x' : '-'}\0${bytes.length}\0`).update(bytes)
     return bytes
   }
   for (const file of all.filter((one) => !isProse(one))) {
-    for (const [name] of (await bytesOf(file)).toString('latin1').matchAll(PROSE)) named.add(name.toLowerCase())
+    for (const name of proseNamedIn(bytesOf(file).toString('latin1'))) named.add(name)
+    yield
   }
-  for (const file of all.filter(isProse)) if (named.has(proseName(file.path) ?? '')) await bytesOf(file)
-  return `sha256:${hash.digest('hex')}`
+  for (const file of all.filter(isProse)) {
+    if (!named.has(proseName(file.path) ?? '')) continue
+    bytesOf(file)
+    yield
+  }
+  return hash.digest('hex')
 }
 
-const PROSE = /[\w.@+-]+\.md\b/gi
+const ENDING = '.md'
+/** No file has a longer name. */
+const MAX_NAME = 255
+const OF_NAMES = new Set(Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.@+-'))
+
+/**
+ * The names of Markdown files in a text, in lower case. Found by their endings, and every character is looked at once: an
+ * expression with the name in it would try each character of a long word as the beginning of one.
+ */
+export function* proseNamedIn(text: string): Generator<string> {
+  let start = 0
+  let passed = 0
+  for (const { index } of text.matchAll(/\.md\b/gi)) {
+    const own = nameStart(text, index, passed)
+    // What goes on where the last name ended is a longer name: `a.md.md`.
+    if (own > passed || passed === 0) start = own
+    passed = index + ENDING.length
+    if (index > start && passed - start <= MAX_NAME) yield text.slice(start, passed).toLowerCase()
+  }
+}
+
+/** Where the word begins that goes on at `end`, looking back no further than `limit`. */
+function nameStart(text: string, end: number, limit: number): number {
+  let at = end
+  while (at > limit && OF_NAMES.has(text.charCodeAt(at - 1))) at--
+  return at
+}
 
 /** The last word of the name of a Markdown file; undefined of any other. */
-const proseName = (path: string): string | undefined => /[\w.@+-]+\.md$/i.exec(path)?.[0].toLowerCase()
+function proseName(path: string): string | undefined {
+  if (!path.toLowerCase().endsWith(ENDING)) return undefined
+  const start = nameStart(path, path.length - ENDING.length, 0)
+  return start === path.length - ENDING.length ? undefined : path.slice(start).toLowerCase()
+}

@@ -1,0 +1,43 @@
+/** What of a pack counts as something that can be run. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { proseNamedIn } from './runs.ts'
+
+const PLAIN = /[\w.@+-]+\.md\b/gi
+
+test('a Markdown file is named wherever its name stands as a word', () => {
+  for (const [text, names] of [
+    ['sh agents/worker/NOTES.md && cat ./b+c@1.md.', ['notes.md', 'b+c@1.md']],
+    ['run a.md.md now', ['a.md', 'a.md.md']],
+    ['a.md-b.md', ['a.md', 'a.md-b.md']],
+    ['.md and x.mdx and x.md_', []],
+    ['a.md.md/b.md', ['a.md', 'a.md.md', 'b.md']],
+    [`${'x'.repeat(300)}.md y.md`, ['y.md']],
+  ] as const)
+    assert.deepEqual([...proseNamedIn(text)], names, text)
+})
+
+test('no name that a plain expression finds is missed', () => {
+  const texts = fc.string({
+    unit: fc.constantFrom('.md', '.MD', 'a', 'd', '.', '-', '@', '/', ' ', '_', '\u00e9'),
+    maxLength: 40,
+  })
+  fc.assert(
+    fc.property(texts, (text) => {
+      const found = new Set(proseNamedIn(text))
+      for (const [name] of text.matchAll(PLAIN)) assert.ok(found.has(name.toLowerCase()), JSON.stringify([text, name]))
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+test('a file of one endless word, or of endings alone, holds nobody up', () => {
+  for (const text of ['x'.repeat(16_000_000), '.md'.repeat(5_000_000), '.md '.repeat(4_000_000)]) {
+    const began = performance.now()
+    let count = 0
+    for (const name of proseNamedIn(text)) count += name.length
+    const took = performance.now() - began
+    assert.ok(took < 5_000, `${text.slice(0, 8)}…: ${took} ms, ${count}`)
+  }
+})
