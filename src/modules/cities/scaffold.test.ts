@@ -150,6 +150,27 @@ test('what somebody put into a new directory meanwhile stays when the scaffold i
   })
 })
 
+test('a crash between the name of a file and its bytes, or while the store is made, leaves nothing behind', () => {
+  for (let files = 0; files <= 4; files++) {
+    using directory = temporaryDirectory()
+    const target = join(directory.path, 'alpha')
+    const plan = planScaffold(target, INPUT, 'one')
+    writeScaffold({ ...plan, files: plan.files.slice(0, files) }, [])
+    const cut = plan.files[files]
+    if (cut !== undefined) writeFileSync(cut.path, '')
+    else for (const side of ['', '-journal']) writeFileSync(cityDatabasePath(target) + side, 'x')
+    removeLeftover(target, noteOf(plan))
+    assert.deepEqual(tree(directory.path), {}, `after ${files} files`)
+  }
+  using directory = temporaryDirectory()
+  const target = join(directory.path, 'alpha')
+  const plan = planScaffold(target, INPUT, 'one')
+  mkdirSync(join(target, '.svc'), { recursive: true })
+  writeFileSync(join(target, '.svc', 'scaffold'), '')
+  removeLeftover(target, noteOf(plan))
+  assert.deepEqual(tree(directory.path), {}, 'after the name of the mark')
+})
+
 test('a city that is registered is nobody’s left-over', () => {
   using directory = temporaryDirectory()
   const target = join(directory.path, 'alpha')

@@ -178,12 +178,12 @@ export function removeMade(
 ): void {
   const database = cityDatabasePath(directory)
   const hashes = new Map(files.map(({ path, sha256 }) => [path, sha256]))
-  const stores = made.includes(markPath(directory)) ? [database, `${database}-wal`, `${database}-shm`] : []
+  const stores = made.includes(markPath(directory)) ? SIDES.map((side) => database + side) : []
   for (const path of [...made, ...stores].reverse()) {
     const stat = lstatSync(path, { throwIfNoEntry: false })
     if (stat === undefined) continue
     if (stat.isDirectory()) removeEmpty(path)
-    else if (!hashes.has(path) || hashOnDisk(path) === hashes.get(path)) rmSync(path, { force: true })
+    else if (!hashes.has(path) || isAsMade(hashOnDisk(path), hashes.get(path))) rmSync(path, { force: true })
   }
 }
 
@@ -191,22 +191,30 @@ export function removeMade(
 export function removeLeftover(directory: string, note: ScaffoldNote): void {
   const mark = markPath(directory)
   const state = dirname(mark)
-  if (readText(mark) !== note.id) {
-    // It came no further than the way to its mark.
+  const marked = readText(mark)
+  if (marked !== note.id) {
+    // It came no further than the way to its mark, or to the mark's first byte.
     const above = note.directories.filter((path) => contains(path, state))
-    removeMade({ ...note, directory }, above)
+    removeMade({ ...note, directory }, marked === '' ? [...above, mark] : above)
     return
   }
   const city = note.files.find(({ path }) => basename(path) === 'city.toml')
   const there = city === undefined ? undefined : hashOnDisk(city.path)
   // Somebody has made a city here by hand: all but our mark may be of use to him.
-  if (there !== undefined && there !== city?.sha256) forgetScaffold(directory)
+  if (there !== undefined && !isAsMade(there, city?.sha256)) forgetScaffold(directory)
   else removeMade({ ...note, directory }, [...note.directories, ...note.files.map(({ path }) => path), mark])
 }
 
 function removeEmpty(path: string): void {
   if (readdirSync(path).length === 0) rmdirSync(path)
 }
+
+/** The files of a store; it is made with a journal, and has a log from then on. */
+const SIDES = ['', '-journal', '-wal', '-shm']
+
+/** A crash between the name of a file and its bytes leaves it empty: nobody loses anything with it. */
+const isAsMade = (there: string | undefined, made: string | undefined): boolean =>
+  there === made || there === hashOf('')
 
 const hashOf = (bytes: string | Buffer): string => createHash('sha256').update(bytes).digest('hex')
 

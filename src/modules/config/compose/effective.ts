@@ -223,7 +223,7 @@ export function buildConfig(
       })),
     pricing: composed.pricing.map(plainOf),
     packs: composed.packs.map((pack) => buildPack(pack, untrusted)),
-    formula_layers: formulaLayers(context, composed),
+    formula_layers: formulaLayers(context, composed, untrusted),
     patches: buildPatches(composed),
     default_rig_imports: asRecord(
       plainOf(
@@ -274,8 +274,12 @@ function buildAgent(agent: FinishedAgent, facts: Facts, composed: Composed, untr
   const { draft, fields, fragments, globals } = agent
   const provider = composed.providers.get(textOf(fields, 'provider') ?? '')
   const upstream = composed.upstreams.get(textOf(fields, 'upstream') ?? '')
-  const pack = untrusted.at(draft.home.root) ?? untrusted.of(fields, provider?.resolved, upstream)
   const identity = draftIdentity(draft)
+  const paths = facts.paths.get(identity) ?? {}
+  const pack =
+    untrusted.at(draft.home.root) ??
+    untrusted.of(fields, provider?.resolved, upstream) ??
+    untrusted.holding(Object.values(paths))
   return {
     ...(plainOf(fields) as unknown as EffectiveAgent),
     name: localName(draft),
@@ -291,7 +295,7 @@ function buildAgent(agent: FinishedAgent, facts: Facts, composed: Composed, untr
     global_live: globals
       .filter(({ root }) => untrusted.at(root) === undefined)
       .flatMap((live) => live.commands.map((command) => ({ command, config_dir: live.dir }))),
-    paths: facts.paths.get(identity) ?? {},
+    paths,
     ...(pack === undefined ? {} : { untrusted_pack: pack }),
   }
 }
@@ -359,9 +363,14 @@ function buildPatches({ root }: Composed): EffectiveConfig['patches'] {
   return { agents: of('agent'), named_sessions: of('named_session'), rigs: of('rigs'), providers: of('providers') }
 }
 
-function formulaLayers(context: LoadContext, composed: Composed): EffectiveConfig['formula_layers'] {
+/** Those of packs that are not trusted are no formulas of the city yet. */
+function formulaLayers(
+  context: LoadContext,
+  composed: Composed,
+  untrusted: Untrusted,
+): EffectiveConfig['formula_layers'] {
   const of = (rig: string): string[] => {
-    const packs = composed.packs.filter((pack) => pack.rig === rig)
+    const packs = composed.packs.filter((pack) => pack.rig === rig && untrusted.at(pack.entry.pack.root) === undefined)
     return packs.flatMap(({ entry }) => existingDir(context, entry.pack.dir, 'formulas') ?? [])
   }
   const own = existingDir(context, context.city.dir, 'formulas')

@@ -2,6 +2,7 @@
  * What of a composed city is from packs that nobody has trusted yet (decision 216): it is shown like the rest, and it
  * starts nothing. A value counts by the file that it stands in, so that a patch or a default of such a pack counts too.
  */
+import { contains } from '../../../files/read.ts'
 import type { ConfigNode } from '../../../files/toml.ts'
 import type { Composed } from './compose.ts'
 import type { LoadContext } from './context.ts'
@@ -13,6 +14,8 @@ export interface Untrusted {
   of(...nodes: readonly (ConfigNode | undefined)[]): string | undefined
   /** The import that brings the pack with this root. */
   at(root: string): string | undefined
+  /** The import whose pack has one of these files. */
+  holding(paths: readonly string[]): string | undefined
 }
 
 export function untrustedIn(context: LoadContext, { packs }: Composed): Untrusted {
@@ -30,6 +33,7 @@ export function untrustedIn(context: LoadContext, { packs }: Composed): Untruste
     imports: new Set(names.values()),
     of: (...nodes) => (names.size === 0 ? undefined : first(nodes, (node) => (node === undefined ? node : from(node)))),
     at: (root) => names.get(root),
+    holding: (paths) => first(names, ([root, name]) => (paths.some((path) => contains(root, path)) ? name : undefined)),
   }
 }
 

@@ -45,11 +45,11 @@ export function loadCity(dir: string, options: LoadOptions, files: ConfigFiles =
   if (composed === undefined) return failed(context, composed)
   const facts = validateCity(context, composed, cityName(context, composed))
   checkTemplateFields(context, composed)
-  checkPrompts(context, composed, facts)
+  const untrusted = untrustedIn(context, composed)
+  checkPrompts(context, composed, facts, untrusted)
   if (context.issues.errors.length > 0) return failed(context, composed)
   const revision = revisionOf(context, composed)
   if (context.issues.errors.length > 0) return failed(context, composed)
-  const untrusted = untrustedIn(context, composed)
   warnUntrusted(context, composed, untrusted)
   const config = buildConfig(context, composed, { facts, revision, untrusted })
   return { ok: true, config, warnings: sortIssues(context.issues.warnings), files: filesOf(context, composed) }

@@ -10,6 +10,7 @@ import type { Composed, FinishedAgent } from '../compose/compose.ts'
 import { type LoadContext, reason } from '../compose/context.ts'
 import { draftIdentity } from '../compose/drafts.ts'
 import { type EffectiveAgent, type EffectiveConfig, rootOf } from '../compose/effective.ts'
+import type { Untrusted } from '../compose/trust.ts'
 import type { Facts } from '../compose/validate.ts'
 import { checkTemplate, type FilterFacts, renderTemplate, type TemplateProblem } from './templates.ts'
 
@@ -62,10 +63,30 @@ type PromptPlace = {
   /** What the file at a path must not lead out of. */
   readonly rootOf: (path: string) => string
   readonly packDirs: readonly string[]
+  /** Packs that are not trusted: what they say goes into no prompt but that of an agent which is not started either. */
+  readonly held: readonly PromptPack[]
   readonly homeDir: string
   readonly cityDir: string
   readonly agentName: string
   readonly promptPath: string | undefined
+}
+
+interface PromptPack {
+  readonly dir: string
+  readonly root: string
+  /** The import that brings it, where nobody has trusted that yet. */
+  readonly untrusted: string | undefined
+}
+
+type AgentPlace = Pick<PromptPlace, 'homeDir' | 'agentName' | 'promptPath'>
+
+function placeOf(cityDir: string, packs: readonly PromptPack[], agent: AgentPlace): PromptPlace {
+  const rootAt = (path: string): string => rootOf({ dir: cityDir, packs }, path)
+  const home = rootAt(agent.homeDir)
+  const isHeldItself = packs.some(({ root, untrusted }) => root === home && untrusted !== undefined)
+  const held = isHeldItself ? [] : packs.filter(({ untrusted }) => untrusted !== undefined)
+  const packDirs = packs.filter((pack) => !held.includes(pack)).map(({ dir }) => dir)
+  return { ...agent, cityDir, rootOf: rootAt, packDirs, held }
 }
 
 /** The prompt of `agent` as its session would get it. Throws with file, line and column when that is impossible. */
@@ -77,16 +98,23 @@ export function renderPrompt(
   files: ConfigFiles,
 ): RenderedPrompt {
   const promptPath = agent.paths['prompt_template']
-  const place: PromptPlace = {
-    rootOf: (path) => rootOf(config, path),
-    packDirs: config.packs.map((pack) => pack.dir),
+  const packs = config.packs.map(({ dir, root, trusted, binding }) => ({
+    dir,
+    root,
+    untrusted: trusted ? undefined : binding,
+  }))
+  const place = placeOf(config.dir, packs, {
     homeDir: agent.config_dir,
-    cityDir: config.dir,
     agentName: agent.base_name,
     promptPath,
-  }
+  })
   const paths = findFragments(files, place)
-  const texts = new Map([...paths].map(([name, path]) => [name, splitFrontmatter(readText(files, path, place)).body]))
+  const held = heldFragments(place, paths, (dir) => listFragments(files, dir, place))
+  const texts = new Map([
+    ...[...held.keys()].map((name) => [name, ''] as const),
+    ...[...paths].map(([name, path]) => [name, splitFrontmatter(readText(files, path, place)).body] as const),
+  ])
+  const appended = agent.fragments.filter((name) => !held.has(name))
   const values = { ...agent.env, ...data }
   const {
     body: own,
@@ -98,7 +126,7 @@ export function renderPrompt(
   const rendered = [
     promptPath === undefined || !isTemplate(promptPath) ? body : renderNamed(promptPath, body, values, texts, filters),
   ]
-  for (const name of agent.fragments) {
+  for (const name of appended) {
     const text = texts.get(name)
     if (text === undefined) throw new Error(`there is no fragment \`${name}\``)
     rendered.push(renderNamed(paths.get(name) ?? name, text, values, texts, filters))
@@ -107,25 +135,21 @@ export function renderPrompt(
     .map((part) => part.trim())
     .filter((part) => part !== '')
     .join('\n\n')
-  return { text, version, sha256: createHash('sha256').update(text).digest('hex'), fragments: agent.fragments }
+  return { text, version, sha256: createHash('sha256').update(text).digest('hex'), fragments: appended }
 }
 
 /** Checks every prompt, fragment by fragment, and the fragments that agents append. */
-export function checkPrompts(context: LoadContext, composed: Composed, facts: Facts): void {
+export function checkPrompts(context: LoadContext, composed: Composed, facts: Facts, untrusted: Untrusted): void {
   const checker = new PromptChecker(context)
-  const packs = composed.packs.map(({ entry }) => entry.pack)
-  const packDirs = packs.map(({ dir }) => dir)
-  const { dir } = context.city
+  const packs = composed.packs.map(({ entry: { pack } }) => ({
+    dir: pack.dir,
+    root: pack.root,
+    untrusted: untrusted.at(pack.root),
+  }))
   for (const agent of composed.agents) {
     const promptPath = facts.paths.get(draftIdentity(agent.draft))?.['prompt_template']
-    checker.check(agent, {
-      rootOf: (path) => rootOf({ dir, packs }, path),
-      packDirs,
-      homeDir: agent.draft.home.dir,
-      cityDir: dir,
-      agentName: agent.draft.name,
-      promptPath,
-    })
+    const { home, name } = agent.draft
+    checker.check(agent, placeOf(context.city.dir, packs, { homeDir: home.dir, agentName: name, promptPath }))
   }
 }
 
@@ -170,6 +194,8 @@ const TEMPLATE_FIELDS: readonly (readonly [string, TemplateKind])[] = Object.ent
 interface PromptScope {
   readonly variables: ReadonlySet<string>
   readonly fragments: ReadonlyMap<string, string>
+  /** Names of fragments that are left out, with the import whose trust they wait for. */
+  readonly held: ReadonlyMap<string, string>
   readonly place: PromptPlace
 }
 
@@ -187,18 +213,21 @@ class PromptChecker {
   check(agent: FinishedAgent, place: PromptPlace): void {
     const fragments = this.#fragmentsOf(place)
     const variables = new Set([...PROMPT_VARIABLES, ...(tableOf(agent.fields, 'env')?.entries.keys() ?? [])])
-    if (place.promptPath !== undefined && isTemplate(place.promptPath))
-      this.#checkFile(place.promptPath, { variables, fragments, place }, [])
+    const held = heldFragments(place, fragments, (dir) => this.#list(dir, place))
+    const scope: PromptScope = { variables, fragments, held, place }
+    if (place.promptPath !== undefined && isTemplate(place.promptPath)) this.#checkFile(place.promptPath, scope, [])
     for (const { name, node } of agent.fragments) {
       const path = fragments.get(name)
-      if (path !== undefined) this.#checkFile(path, { variables, fragments, place }, [])
+      const pack = held.get(name)
+      if (path !== undefined) this.#checkFile(path, scope, [])
+      else if (pack !== undefined) this.#warnHeld(node.at, name, pack)
       else
         this.#context.issues.error(node.at, 'append_fragments', `there is no fragment \`${name}\``, nearest(fragments))
     }
   }
 
   #checkFile(path: string, scope: PromptScope, stack: readonly string[]): void {
-    const { variables, fragments, place } = scope
+    const { variables, fragments, held, place } = scope
     const extra = [...variables].filter((name) => !STANDARD.has(name)).sort()
     const id = JSON.stringify([path, extra, fragmentId(fragments)])
     if (this.#checked.has(id)) return
@@ -206,10 +235,12 @@ class PromptChecker {
     const text = this.#text(path, place)
     if (text === undefined) return
     const { body, skippedLines } = splitFrontmatter(text)
-    const { problems, uses } = checkTemplate(body, { variables, fragments })
+    const { problems, uses } = checkTemplate(body, { variables, fragments: new Map([...held, ...fragments]) })
     for (const problem of problems) this.#report(path, problem, skippedLines)
     for (const use of uses) {
       const target = fragments.get(use.name)
+      const pack = held.get(use.name)
+      if (pack !== undefined) this.#warnHeld(this.#placeAt(path, use, skippedLines), use.name, pack)
       if (target === undefined) continue
       if (target === path || stack.includes(target)) {
         this.#report(path, { ...use, message: `fragment \`${use.name}\` contains itself` }, skippedLines)
@@ -220,12 +251,20 @@ class PromptChecker {
   }
 
   #report(path: string, problem: TemplateProblem, skippedLines: number): void {
-    const at: Place = {
-      ...fileStart(this.#context.display(path)),
-      line: problem.line + skippedLines,
-      column: problem.column,
-    }
-    this.#context.issues.error(at, '', problem.message, problem.hint)
+    this.#context.issues.error(this.#placeAt(path, problem, skippedLines), '', problem.message, problem.hint)
+  }
+
+  #placeAt(path: string, { line, column }: Pick<TemplateProblem, 'line' | 'column'>, skippedLines: number): Place {
+    return { ...fileStart(this.#context.display(path)), line: line + skippedLines, column }
+  }
+
+  #warnHeld(at: Place, name: string, pack: string): void {
+    this.#context.issues.warn(
+      at,
+      '',
+      `the fragment \`${name}\` is left out: the pack \`${pack}\` is not trusted yet`,
+      `look at it, then run \`svcctl pack trust ${pack}\``,
+    )
   }
 
   #text(path: string, place: PromptPlace): string | undefined {
@@ -280,12 +319,25 @@ function findFragments(files: ConfigFiles, place: PromptPlace): Map<string, stri
   return collect([...sharedDirs(place), ...ownDirs(place)], (dir) => listFragments(files, dir, place))
 }
 
+/** Those that only packs have which are not trusted, by name. */
+function heldFragments(
+  { held }: PromptPlace,
+  fragments: ReadonlyMap<string, string>,
+  list: (dir: string) => ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
+  const found = held.flatMap(({ dir, untrusted = '' }) =>
+    fragmentDirs(dir).flatMap((one) => [...list(one).keys()].map((name) => [name, untrusted] as const)),
+  )
+  return new Map(found.filter(([name]) => !fragments.has(name)))
+}
+
 /** Weakest first: packs in their order, the prompt's own pack, the city. */
 function sharedDirs(place: PromptPlace): string[] {
-  return [...place.packDirs, place.homeDir, place.cityDir].flatMap((dir) => [
-    join(dir, 'prompts', 'shared'),
-    join(dir, 'template-fragments'),
-  ])
+  return [...place.packDirs, place.homeDir, place.cityDir].flatMap(fragmentDirs)
+}
+
+function fragmentDirs(dir: string): string[] {
+  return [join(dir, 'prompts', 'shared'), join(dir, 'template-fragments')]
 }
 
 function ownDirs(place: PromptPlace): string[] {
