@@ -40,8 +40,16 @@ type OpenList = { kind: 'list'; items: ConfigNode[]; at: Place; keyAt: Place }
 export type PlainValue = Scalar | readonly PlainValue[] | PlainTable
 export type PlainTable = { readonly [key: string]: PlainValue }
 
+/** The parser needs up to four seconds for 1 MiB, and everybody waits for it. */
+const MAX_TOML = 256 * 1024
+
 /** Reads `text`; a syntax error becomes an issue, and the answer is then undefined. */
 export function readToml(text: string, file: string, layer: Layer, issues: IssueList): TableNode | undefined {
+  if (text.length > MAX_TOML) {
+    const size = `${Math.ceil(text.length / 1024)} KiB`
+    issues.error(fileStart(file, layer), '', `is too large: it has ${size}, and ${MAX_TOML / 1024} KiB are the limit`)
+    return undefined
+  }
   try {
     return buildTree(parseSyntax(text), file, layer)
   } catch (error) {

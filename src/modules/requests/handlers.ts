@@ -37,12 +37,12 @@ export function createRequestHandlers({ ledgers }: { readonly ledgers: () => rea
       }
       const found = newestOf(readable, filter, after, limit + 1)
       const total = readable.reduce((sum, requests) => sum + requests.count(filter), 0)
-      const items = found.slice(0, limit)
+      const items = withinBytes(found.slice(0, limit))
       const last = items.at(-1)
       return ok({
         items,
         total,
-        ...(found.length > limit && last !== undefined
+        ...(found.length > items.length && last !== undefined
           ? { next_cursor: formatPageToken('request', [Date.parse(last.created_at), last.request_id]) }
           : {}),
         ...(failures.length === 0 ? {} : { partial: true, partial_errors: failures }),
@@ -58,6 +58,19 @@ export function createRequestHandlers({ ledgers }: { readonly ledgers: () => rea
       throw problem('request-not-found', `no such request: ${params.request_id}`)
     },
   })
+}
+
+/** A page ends before it has more bytes of JSON, as one of events does. */
+const MAX_PAGE_BYTES = 8 * 1024 * 1024
+
+/** As many as fit, and one at least: its cursor goes on behind it. */
+export function withinBytes(found: readonly RequestInfo[]): RequestInfo[] {
+  let room = MAX_PAGE_BYTES
+  const end = found.findIndex((item, index) => {
+    room -= Buffer.byteLength(JSON.stringify(item))
+    return room < 0 && index > 0
+  })
+  return end < 0 ? [...found] : found.slice(0, end)
 }
 
 /** The newest of all ledgers. Those that have nothing so new are not looked into: most cities have been quiet for long. */

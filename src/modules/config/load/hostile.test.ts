@@ -78,3 +78,12 @@ test('links in a circle and special files among the assets hinder nobody, and do
   assert.ok(onDisk.ok && overlaid.ok)
   assert.equal(overlaid.config.revision, onDisk.config.revision)
 })
+
+test('a TOML file that would hold everybody up is refused with its size and the limit', () => {
+  const most = '# x\n'.repeat(64 * 1024)
+  using city = temporaryCity({ ...FILES, 'review/pack.toml': `${FILES['review/pack.toml']}${most}` })
+  const loaded = loadCity(city.dir, OPTIONS)
+  assert.deepEqual(loaded.ok ? [] : loaded.issues.map(({ file, message }) => `${file} ${message}`), [
+    'review/pack.toml is too large: it has 257 KiB, and 256 KiB are the limit',
+  ])
+})
