@@ -17,6 +17,7 @@ import { httpRequestId } from '../kernel/ids.ts'
 import type { Logger } from '../kernel/log.ts'
 import type { PeerUsers } from '../kernel/peers/peer-users.ts'
 import { type Problem, problem, toProblem } from '../kernel/problem.ts'
+import { noteConnection } from '../kernel/streams/replays.ts'
 import { Answer, asAnswer } from './answer.ts'
 import { Connections, HEADERS_TIMEOUT_MS, MAX_HEADER_BYTES } from './connections.ts'
 import { Exchange } from './exchange.ts'
@@ -150,6 +151,7 @@ export class HttpServer {
   #makeServer(): Server {
     const server = http.createServer(SERVER_OPTIONS)
     const { users } = this.#deps.security
+    server.on('connection', noteConnection)
     if (users !== undefined) server.on('connection', (socket) => users.admit(socket))
     server.on('request', (request, response) => this.#accept(request, asAnswer(response)))
     server.on('checkExpectation', (request, response) => server.emit('request', request, response))

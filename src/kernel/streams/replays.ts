@@ -2,6 +2,8 @@
  * The turns of everybody who reads a backlog: all streams of the process share one event loop, and so they share this.
  *
  * T1  However many replays there are, they take about TURN_MS of a turn of the loop together; each page is one reader's turn.
+ *     While connections come replays stand back, within reason: the loop accepts one in each turn, so that fifty who come
+ *     together would wait for fifty turns.
  * T2  Who has not been given anything yet is first, because its first page is small.
  * T3  A page that is read and encoded is there for everybody who comes to the same place while replays go on: a herd of
  *     readers that starts again costs as much reading as one.
@@ -19,13 +21,16 @@ export interface SharedPage<Page> {
   readonly batch: Buffer | undefined
 }
 
-const TURN_MS = 10
+const TURN_MS = 5
+/** That replays wait at most while connections come. */
+const MAX_PAUSE_MS = 10
 const MAX_KEPT_BYTES = 4 * 1024 * 1024
 
 const newcomers = new Set<Replay>()
 const others = new Set<Replay>()
 const forgetting = new Set<() => void>()
 let scheduled = false
+let connections = 0
 
 /** `replay` is given pages until it says that it can take no more. */
 export function startReplay(replay: Replay, isNew: boolean): void {
@@ -42,13 +47,27 @@ export function stopReplay(replay: Replay): void {
 /** True while somebody else waits for its turn, and may come to the same place. */
 export const othersReplay = (): boolean => newcomers.size + others.size > 0
 
+/** Somebody has connected: as a rule not alone. */
+export function noteConnection(): void {
+  connections++
+}
+
 function schedule(): void {
   if (scheduled) return
   scheduled = true
-  setImmediate(() => {
-    scheduled = false
-    takeTurn()
-  })
+  const until = performance.now() + MAX_PAUSE_MS
+  let seen = connections
+  const pause = () =>
+    setImmediate(() => {
+      if (connections !== seen && performance.now() < until) {
+        seen = connections
+        pause()
+        return
+      }
+      scheduled = false
+      takeTurn()
+    })
+  pause()
 }
 
 function takeTurn(): void {
