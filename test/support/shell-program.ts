@@ -18,7 +18,8 @@ const BASH = { command: 'bash', args: ['--norc', '--noprofile'] }
 export const terminalShell: ConformingProgram = {
   ...SHELL,
   launch: { ...BASH, io: 'pty' },
-  busy: `${say('busy')}; sleep 600`,
+  // Said by the program that is to be interrupted: bash itself loses an interrupt that comes while it starts one.
+  busy: `sh -c "${say('busy')}; exec sleep 600"`,
 }
 
 export const pipedShell: ConformingProgram = { ...SHELL, launch: { ...BASH, io: 'pipes' } }
