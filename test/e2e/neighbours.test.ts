@@ -1,27 +1,18 @@
 /** Other users of the machine on a loopback address: a real second user against a real supervisor (decision 210). */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { test } from 'node:test'
 import { at } from '../support/document.ts'
 import { Api } from '../support/http.ts'
+import { asRoot, NOBODY, spawnAsNobody } from '../support/other-user.ts'
 import { emit, newCity, run } from '../support/running.ts'
-
-const NOBODY = 65_534
-const asRoot = { skip: process.platform !== 'linux' || process.getuid?.() !== 0, timeout: 60_000 }
 
 /** Runs a program as nobody; answers with what it wrote. */
 async function asNobody(program: string, ...args: readonly string[]): Promise<string> {
-  const child = spawn(process.execPath, ['-e', program, ...args], {
-    uid: NOBODY,
-    gid: NOBODY,
-    cwd: '/',
-    env: {},
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const child = spawnAsNobody(program, args, ['ignore', 'pipe', 'inherit'])
   let text = ''
-  for await (const chunk of child.stdout.setEncoding('utf8')) text += chunk
+  for await (const chunk of child.stdout?.setEncoding('utf8') ?? []) text += chunk
   return text
 }
 

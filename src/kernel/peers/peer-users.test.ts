@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Server, Socket } from 'node:net'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
+import { asRoot, NOBODY, spawnAsNobody } from '../../../test/support/other-user.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import { openNetlinkTable } from './netlink.ts'
 import { PeerUsers } from './peer-users.ts'
@@ -118,7 +118,6 @@ test('a table that is none, or is not there, is not used', () => {
 })
 
 const onLinux = { skip: process.platform !== 'linux' }
-const asRoot = { skip: process.platform !== 'linux' || process.getuid?.() !== 0 }
 
 for (const [name, table] of [
   ['/proc/net/tcp', openProcTable()],
@@ -168,8 +167,8 @@ for (const [name, table] of [
 
     test('another user is seen as himself', asRoot, async () => {
       assert.ok(table)
-      await using pair = await fromUser(65_534)
-      assert.equal(table.holders([pair.theirs])[0]?.uid, 65_534)
+      await using pair = await fromNobody()
+      assert.equal(table.holders([pair.theirs])[0]?.uid, NOBODY)
     })
   })
 }
@@ -192,17 +191,17 @@ async function connected(host: string, to = host, allowHalfOpen = false): Promis
   return { ...pair, client }
 }
 
-/** A connection of a process that has dropped to this user. */
-async function fromUser(uid: number): Promise<Pair> {
+/** A connection of another user's process. */
+async function fromNobody(): Promise<Pair> {
   const listener = createServer().listen(0, '127.0.0.1')
   await once(listener, 'listening')
   const program = `require('node:net').connect(${portOf(listener)}, '127.0.0.1').resume()`
-  const child: ChildProcess = spawn(process.execPath, ['-e', program], { uid, gid: uid, stdio: 'ignore', cwd: '/' })
+  const child = spawnAsNobody(program, [], 'ignore')
   return accepted(listener, () => child.kill('SIGKILL'))
 }
 
 async function accepted(listener: Server, end: () => unknown): Promise<Pair> {
-  const [server]: Socket[] = await once(listener, 'connection')
+  const [server]: Socket[] = await once(listener, 'connection', { signal: AbortSignal.timeout(20_000) })
   assert.ok(server)
   server.resume().on('error', () => undefined)
   const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = server

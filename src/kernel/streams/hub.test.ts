@@ -13,9 +13,10 @@ import { migrationsOf } from '../database.ts'
 import { type EventFilter, eventMatches, type StoredEvent } from '../event-log.ts'
 import type { Attachment, Feed, Sink } from '../feed.ts'
 import { openStore, STORE_SCHEMA, type Store } from '../store.ts'
-import type { Framing } from './hub.ts'
+import { type Backlog, Channel, type Framing } from './hub.ts'
 import { LogStream } from './log-stream.ts'
 import { type LogSource, MergedLog } from './merged-log.ts'
+import { startReplay, stopReplay } from './replays.ts'
 
 interface Delivered {
   readonly id: string
@@ -141,8 +142,11 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('turn' as const) }) },
 )
 
+/** Until nobody is given anything more for a while; how many turns of the loop that takes is nobody's business. */
 async function drainAll(clients: readonly Client[]): Promise<void> {
-  for (let round = 0; round < 40; round++) {
+  const given = () => clients.reduce((sum, { got }) => sum + got.length, 0)
+  for (let [round, last] = [0, -1]; round < 20; round++) {
+    if (given() !== last) [round, last] = [0, given()]
     for (const client of clients) client.drain(1_000)
     await settled()
   }
@@ -204,6 +208,46 @@ interface Member {
   readonly source: LogSource
   readonly store: Store
 }
+
+test('a reader whose next page was kept before a flood reads on, and does not take that page for ever', async () => {
+  using directory = temporaryDirectory()
+  const store = open(directory.path, 'kept')
+  const log = store.log
+  await append(store, 10, 0)
+  let reads = 0
+  // As a log whose place before and behind its last page is the same: nothing in it matched.
+  const kept = (): Backlog => ({
+    place: 'here',
+    read: () => {
+      reads++
+      const at = channel.head + 1
+      return { events: [], resume: { at, id: String(at - 1) }, fence: at, positions: [], parts: [] }
+    },
+    follow: () => true,
+  })
+  const channel = new Channel(framing, log.head, () => kept(), new ManualClock())
+  // Somebody else replays all the time, so that pages are kept.
+  const other = { replayPage: () => true }
+  startReplay(other, false)
+  try {
+    new Client(channel.subscribe({}, '10', kept()), 1_000).leave()
+    const early = new Client(channel.subscribe({}, '10', kept()), 1_000)
+    await settled()
+    early.leave()
+    channel.skip(5_000)
+    const late = new Client(channel.subscribe({}, '10', kept()), 1_000)
+    for (let turn = 0; turn < 20; turn++) await settled()
+    channel.publish(
+      log.scan({}, { after: 9, upTo: 10 }, 'asc', 1).events.map((event) => ({ id: '10', event, city: '' })),
+    )
+    assert.equal(late.got.length, 1, 'it is live')
+    assert.ok(reads <= 4, `${reads} reads`)
+    late.leave()
+  } finally {
+    stopReplay(other)
+    store.db.close()
+  }
+})
 
 test('merged logs: each subscriber gets every event of every log once, in the order of its log, with ids that resume', {
   timeout: 120_000,

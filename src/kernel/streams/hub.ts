@@ -219,7 +219,9 @@ export class Channel {
   readPage(backlog: Backlog, filter: EventFilter): SharedPage<BacklogPage> {
     const place = `${filterKey(filter)} ${backlog.place}`
     const known = this.#pages.get(place)
-    if (known !== undefined && backlog.follow(known.page)) return known
+    // One that ends before what the ring still has leads back here, and would for ever.
+    const leadsOn = (known?.page.resume?.at ?? this.ringStart) >= this.ringStart
+    if (known !== undefined && leadsOn && backlog.follow(known.page)) return known
     const page = backlog.read()
     const shared = { page: { ...page, events: [] }, batch: this.#encodePage(page.events) }
     if (othersReplay()) this.#pages.keep(place, shared)

@@ -67,7 +67,7 @@ function schedule(): void {
       scheduled = false
       takeTurn()
     })
-  pause()
+  setImmediate(pause)
 }
 
 function takeTurn(): void {
