@@ -1,12 +1,12 @@
 /** What is refused about a pack before the 202: everything that can be told without the network. */
 import { join, relative } from 'node:path'
 import { PACK_NAME_PATTERN, type PackAddRequest, RESERVED_PACK_NAMES } from '../../contract/packs.ts'
+import { nameOf, type PackSource, SourceError, sourceOrError } from '../../files/pack-source.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import type { PackCity } from './city.ts'
 import { isPack, readRoot } from './city-files.ts'
 import type { Fence } from './fence.ts'
 import { type RootImports, type Scope, scopeOf } from './imports.ts'
-import { nameOf, type PackSource, parseSource, SourceError } from './source.ts'
 import { parseConstraint, VersionError } from './version.ts'
 
 export interface AdmissionDeps {
@@ -75,13 +75,10 @@ function refuseMissing(city: string, path: string): void {
 }
 
 function readSource(text: string): PackSource {
-  try {
-    return parseSource(text)
-  } catch (error) {
-    // Without the value: it may hold a password.
-    if (error instanceof SourceError) throw invalidField('body.source', error.message)
-    throw error
-  }
+  const source = sourceOrError(text)
+  // Without the value: it may hold a password.
+  if (source instanceof SourceError) throw invalidField('body.source', source.message)
+  return source
 }
 
 function readVersion(text: string): void {

@@ -4,8 +4,8 @@ import { chmodSync, chownSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
+import { parseSource } from '../../files/pack-source.ts'
 import { createLogins } from './credentials.ts'
-import { parseSource } from './source.ts'
 
 const { signal } = new AbortController()
 const remote = parseSource('https://git.example.org/x.git')

@@ -6,11 +6,11 @@
  */
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
+import type { RemoteSource } from '../../files/pack-source.ts'
 import { FileRefused, openRegular, TEXT_BYTES } from '../../files/read.ts'
 import { type PlainTable, readPlainToml } from '../../files/toml.ts'
 import { type Environment, minimalEnvironment, runBriefly } from '../../kernel/processes.ts'
 import { addressKind } from './fence.ts'
-import type { RemoteSource } from './source.ts'
 
 export type GitLogin =
   | { readonly kind: 'basic'; readonly username: string; readonly secret: string }

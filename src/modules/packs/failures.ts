@@ -1,5 +1,6 @@
 /** Failures of packs in the words of `request.failed`. */
 
+import { SourceError } from '../../files/pack-source.ts'
 import { TreeRefused } from '../../files/tree.ts'
 import { JobFailure } from '../../kernel/jobs.ts'
 import { CredentialError } from './credentials.ts'
@@ -7,7 +8,6 @@ import { BlockedHost, UnknownHost } from './fence.ts'
 import { GitError } from './git.ts'
 import { ConstraintConflict, UnusableImport } from './installer.ts'
 import { LockError } from './lock.ts'
-import { SourceError } from './source.ts'
 import { VersionError } from './version.ts'
 
 /** The files are not what a run looked at. */

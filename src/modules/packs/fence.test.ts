@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { parseSource, type RemoteSource } from '../../files/pack-source.ts'
 import { addressKind, BlockedHost, createFence, UnknownHost } from './fence.ts'
-import { parseSource, type RemoteSource } from './source.ts'
 
 const remote = (text: string): RemoteSource => {
   const source = parseSource(text)
@@ -46,6 +46,12 @@ const KINDS: readonly (readonly [address: string, kind: string | undefined])[] =
   ['64:ff9b::a00:1', 'private'],
   ['2002:7f00:1::', 'loopback'],
   ['2002:c0a8:101::1', 'private'],
+  ['::7f00:1', 'loopback'],
+  ['64:ff9b:1::1', 'reserved'],
+  ['2001::1', 'reserved'],
+  ['3fff::1', 'reserved'],
+  ['0177.0.0.1', 'malformed'],
+  ['0x7f.1', 'malformed'],
   ['nonsense', 'malformed'],
   ['1.2.3', 'malformed'],
   ['1.1.1.1', undefined],

@@ -6,8 +6,9 @@
  * F3  `allowed_pack_hosts` lifts the fence for the hosts it names, and for no other.
  */
 import { lookup } from 'node:dns/promises'
-import { BlockList, isIP, isIPv4 } from 'node:net'
-import type { RemoteSource } from './source.ts'
+import { isIP } from 'node:net'
+import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js'
+import type { RemoteSource } from '../../files/pack-source.ts'
 
 export type Lookup = (host: string) => Promise<readonly string[]>
 
@@ -92,76 +93,48 @@ function nameKind(host: string): string | undefined {
   return undefined
 }
 
-const KINDS: readonly (readonly [kind: string, v4: readonly string[], v6: readonly string[]])[] = [
-  [
-    'metadata',
-    ['169.254.169.254/32', '169.254.170.2/32', '100.100.100.200/32', '192.0.0.192/32'],
-    ['fd00:ec2::254/128'],
-  ],
-  ['unspecified', ['0.0.0.0/8'], ['::/128']],
-  ['loopback', ['127.0.0.0/8'], ['::1/128']],
-  ['link-local', ['169.254.0.0/16'], ['fe80::/10']],
-  ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10'], ['fec0::/10']],
-  ['unique-local', [], ['fc00::/7']],
-  ['multicast', ['224.0.0.0/4'], ['ff00::/8']],
-  [
-    'reserved',
-    [
-      '192.0.0.0/24',
-      '192.0.2.0/24',
-      '192.88.99.0/24',
-      '198.18.0.0/15',
-      '198.51.100.0/24',
-      '203.0.113.0/24',
-      '240.0.0.0/4',
-    ],
-    ['100::/64', '2001::/23', '2001:db8::/32', '64:ff9b:1::/48'],
-  ],
-]
-const LISTS = KINDS.map(([kind, v4, v6]) => [kind, blockList(v4, 'ipv4'), blockList(v6, 'ipv6')] as const)
-
-function blockList(subnets: readonly string[], family: 'ipv4' | 'ipv6'): BlockList {
-  const list = new BlockList()
-  for (const subnet of subnets) {
-    const [network = '', bits] = subnet.split('/')
-    list.addSubnet(network, Number(bits), family)
-  }
-  return list
+/** Where clouds tell a machine its secrets. */
+const METADATA = ['169.254.169.254', '169.254.170.2', '100.100.100.200', '192.0.0.192', 'fd00:ec2::254']
+/** What is said of a range; every other that is not for everybody is reserved. */
+const KINDS: Readonly<Record<string, string>> = {
+  unspecified: 'unspecified',
+  loopback: 'loopback',
+  linkLocal: 'link-local',
+  private: 'private',
+  carrierGradeNat: 'private',
+  deprecatedSiteLocal: 'private',
+  uniqueLocal: 'unique-local',
+  multicast: 'multicast',
 }
 
 /** What makes an address unfit; undefined for a public one. */
 export function addressKind(address: string): string | undefined {
-  const bare = address.replace(/%.*$/, '')
-  if (isIPv4(bare)) return LISTS.find(([, v4]) => v4.check(bare, 'ipv4'))?.[0]
-  if (isIP(bare) !== 6) return 'malformed'
-  const embedded = embeddedV4(bare)
-  const inside = embedded === undefined ? undefined : addressKind(embedded)
-  return inside ?? LISTS.find(([, , v6]) => v6.check(bare, 'ipv6'))?.[0]
+  // The parser also takes octal and hexadecimal parts, which programs read in different ways.
+  if (isIP(address.replace(/%.*$/, '')) === 0) return 'malformed'
+  return kindOf(ipaddr.parse(address.replace(/%.*$/, '')))
 }
 
-/** The IPv4 address that an IPv6 one stands for: mapped, compatible, NAT64 or 6to4. */
-function embeddedV4(address: string): string | undefined {
-  const words = wordsOf(address)
-  const tail = v4Of(words[6] ?? 0, words[7] ?? 0)
-  const zeros = (from: number, to: number): boolean => words.slice(from, to).every((word) => word === 0)
-  if (zeros(0, 5) && (words[5] === 0xffff || words[5] === 0))
-    return zeros(5, 7) && (words[7] ?? 0) <= 1 ? undefined : tail
-  if (zeros(0, 4) && words[4] === 0xffff && words[5] === 0) return tail
-  if (words[0] === 0x64 && words[1] === 0xff9b && zeros(2, 6)) return tail
-  if (words[0] === 0x2002) return v4Of(words[1] ?? 0, words[2] ?? 0)
-  return undefined
+function kindOf(address: IPv4 | IPv6): string | undefined {
+  if (METADATA.includes(address.toString())) return 'metadata'
+  const embedded = 'parts' in address ? embeddedV4(address) : undefined
+  if (embedded !== undefined) return kindOf(embedded)
+  const range = address.range()
+  return range === 'unicast' ? undefined : (KINDS[range] ?? 'reserved')
 }
 
-const v4Of = (high: number, low: number): string => [high >> 8, high & 255, low >> 8, low & 255].join('.')
+/** Network bits, and the byte at which the IPv4 address stands: mapped, compatible, translated, NAT64, 6to4. */
+const EMBEDDING = [
+  ['::ffff:0:0/96', 12],
+  ['::/96', 12],
+  ['::ffff:0:0:0/96', 12],
+  ['64:ff9b::/96', 12],
+  ['2002::/16', 2],
+] as const
 
-/** The eight 16-bit words of an IPv6 address. */
-function wordsOf(address: string): readonly number[] {
-  const plain = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a: string, b: string, c: string, d: string) =>
-    [(Number(a) << 8) | Number(b), (Number(c) << 8) | Number(d)].map((word) => word.toString(16)).join(':'),
-  )
-  const [left = '', right] = plain.split('::')
-  const parse = (part: string): number[] =>
-    part === '' ? [] : part.split(':').map((word) => Number.parseInt(word, 16))
-  const [head, tail] = [parse(left), parse(right ?? '')]
-  return [...head, ...Array.from({ length: Math.max(0, 8 - head.length - tail.length) }, () => 0), ...tail]
+/** The IPv4 address that an IPv6 one stands for. */
+function embeddedV4(address: IPv6): IPv4 | undefined {
+  // `::` and `::1` are no addresses of IPv4.
+  if (address.range() === 'unspecified' || address.range() === 'loopback') return undefined
+  const at = EMBEDDING.find(([network]) => address.match(ipaddr.IPv6.parseCIDR(network)))?.[1]
+  return at === undefined ? undefined : new ipaddr.IPv4(address.toByteArray().slice(at, at + 4))
 }

@@ -10,6 +10,7 @@
 import { lstat, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
+import type { RemoteSource } from '../../files/pack-source.ts'
 import { PACK_LIMITS, type TreeLimits } from '../../files/tree.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import {
@@ -20,7 +21,6 @@ import {
   runBriefly,
 } from '../../kernel/processes.ts'
 import type { GitLogin } from './credentials.ts'
-import type { RemoteSource } from './source.ts'
 import { tooMuch } from './tree-count.ts'
 import { type Tagged, tagVersion } from './version.ts'
 

@@ -1,8 +1,8 @@
 /** What a city imports: the entries of its own files, and everything that their packs import in turn. */
 import { join } from 'node:path'
 import { diskFiles, readable } from '../../files/files.ts'
+import { type RemoteSource, SourceError, sourceOrError } from '../../files/pack-source.ts'
 import { isPlainList, isPlainTable, type PlainTable, type PlainValue, readPlainToml } from '../../files/toml.ts'
-import { type PackSource, parseSource, type RemoteSource, SourceError } from './source.ts'
 
 /** Who imports: the city, one rig, or every rig of the future. */
 export type Scope = 'city' | 'default-rig' | `rig:${string}`
@@ -137,12 +137,9 @@ export function closureOf(city: string, entries: readonly Declared[], checkoutOf
   const seen = new Set<string>()
   const follow = (home: Home, entry: Declared, binding: string, depth: number): void => {
     const at = { binding, scope: entry.scope }
-    let source: PackSource
-    try {
-      source = parseSource(entry.source)
-    } catch (error) {
-      if (!(error instanceof SourceError)) throw error
-      complaints.push({ code: 'invalid-source', message: `${binding}: ${error.message}`, ...at })
+    const source = sourceOrError(entry.source)
+    if (source instanceof SourceError) {
+      complaints.push({ code: 'invalid-source', message: `${binding}: ${source.message}`, ...at })
       return
     }
     if (source.kind === 'builtin') return

@@ -6,6 +6,8 @@
  *     the same commit.
  * N3  Nothing of the city is written here.
  */
+
+import type { RemoteSource } from '../../files/pack-source.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Checkout, PackCache } from './cache.ts'
 import type { Logins } from './credentials.ts'
@@ -14,7 +16,6 @@ import { type Git, type GitAccess, GitError, type RemoteRefs } from './git.ts'
 import { type Closure, closureOf, type Declared, type Demand } from './imports.ts'
 import { type Pin, samePin, sortPins } from './lock.ts'
 import { pinFor } from './resolver.ts'
-import type { RemoteSource } from './source.ts'
 import { type Constraint, caretOf, highest, parseConstraint, satisfies, VersionError } from './version.ts'
 
 export interface InstallerDeps {

@@ -1,6 +1,7 @@
 /** What a city imports and what has become of it: lists and checks. Reads files, lock and cache; no network, no writing. */
 import { join } from 'node:path'
 import type { Pack, PackCheckResult, PackIssue } from '../../contract/packs.ts'
+import { type PackSource, tryParse } from '../../files/pack-source.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { PackCity } from './city.ts'
@@ -11,7 +12,6 @@ import { checkoutDir, type InstallerDeps, neededPins } from './installer.ts'
 import type { Pin } from './lock.ts'
 import { providesOf } from './provides.ts'
 import { stateOf } from './resolver.ts'
-import { type PackSource, tryParse } from './source.ts'
 
 export interface InventoryDeps extends Pick<InstallerDeps, 'cache' | 'fence'> {
   readonly consent: Consent

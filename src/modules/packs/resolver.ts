@@ -2,14 +2,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import compare from 'semver/functions/compare.js'
+import type { RemoteSource } from '../../files/pack-source.ts'
 import type { PackCache } from './cache.ts'
 import { LockError, type Pin, parseLock } from './lock.ts'
-import { parseSource, SourceError } from './source.ts'
 import type { PackTrust } from './trust.ts'
 import { parseConstraint, satisfies, tagVersion, VersionError } from './version.ts'
 
 export interface PackQuestion {
-  readonly source: string
+  readonly remote: RemoteSource
   readonly version: string
   /** Text of the city's `packs.lock`; undefined where there is none. */
   readonly lock: string | undefined
@@ -55,8 +55,7 @@ export function createResolver(cache: PackCache, trust: PackTrust): (question: P
     try {
       return answer({ cache, trust }, question, pinsOf(question.lock))
     } catch (error) {
-      if (error instanceof SourceError || error instanceof VersionError)
-        return { ok: false, message: error.message, hint: '' }
+      if (error instanceof VersionError) return { ok: false, message: error.message, hint: '' }
       if (error instanceof LockError)
         return {
           ok: false,
@@ -70,11 +69,9 @@ export function createResolver(cache: PackCache, trust: PackTrust): (question: P
 
 function answer(
   { cache, trust }: { cache: PackCache; trust: PackTrust },
-  { source, version, lock, city }: PackQuestion,
+  { remote, version, lock, city }: PackQuestion,
   pins: readonly Pin[],
 ): PackAnswer {
-  const remote = parseSource(source)
-  if (remote.kind !== 'git') return { ok: false, message: 'not a pack from git', hint: '' }
   const pin = pinFor(pins, remote.source, version)
   if (pin === undefined) {
     const stale = pins.some((one) => one.source === remote.source)

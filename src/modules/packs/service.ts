@@ -8,6 +8,7 @@
  */
 import type { Pack } from '../../contract/packs.ts'
 import type { TextFiles } from '../../files/configuration.ts'
+import { type PackSource, parseSource, tryParse } from '../../files/pack-source.ts'
 import type { EventDraft } from '../../kernel/event-log.ts'
 import { JobFailure } from '../../kernel/jobs.ts'
 import type { Logger } from '../../kernel/log.ts'
@@ -22,7 +23,6 @@ import { checkoutDir, Installation, type InstallerDeps, neededPins } from './ins
 import type { PackInventory } from './inventory.ts'
 import { LOCK_FILE, type Pin, parseLock, samePin } from './lock.ts'
 import { pinFor } from './resolver.ts'
-import { type PackSource, parseSource, tryParse } from './source.ts'
 
 export interface PacksDeps extends InstallerDeps {
   readonly consent: Consent

@@ -74,7 +74,7 @@ export function openPackHost(
     admission: { fence, builtins: BUILTIN_PACKS },
     resolver: (files, dir) => {
       const lock = readable(files, join(dir, LOCK_FILE), dir)?.toString('utf8')
-      return ({ source, version }) => resolve({ source, version, lock, city: dir })
+      return ({ remote, version }) => resolve({ remote, version, lock, city: dir })
     },
     async prepareStart(dir, signal) {
       const late = new AbortController()

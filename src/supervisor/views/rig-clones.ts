@@ -1,11 +1,11 @@
 /** Where rigs that start as a clone meet the packs family: the same fence, the same logins, the same way to run git. */
 
+import { type RemoteSource, SourceError, sourceOrError } from '../../files/pack-source.ts'
 import { JobFailure } from '../../kernel/jobs.ts'
 import { invalidField } from '../../kernel/problem.ts'
 import { CredentialError, createLogins, type Logins } from '../../modules/packs/credentials.ts'
 import { BlockedHost, createFence, type Fence, UnknownHost } from '../../modules/packs/fence.ts'
 import { Git, GitError } from '../../modules/packs/git.ts'
-import { parseSource, type RemoteSource, SourceError } from '../../modules/packs/source.ts'
 import type { Host } from './running.ts'
 
 export interface RigClonesDeps {
@@ -50,13 +50,9 @@ export function createRigClones({ fence, git, logins }: RigClonesDeps) {
 }
 
 function remoteOf(url: string): RemoteSource {
-  try {
-    const source = parseSource(url)
-    if (source.kind === 'git' && source.subpath === '') return source
-  } catch (error) {
-    if (error instanceof SourceError) throw invalidField('body.git_url', forRigs(error.message))
-    throw error
-  }
+  const source = sourceOrError(url)
+  if (source instanceof SourceError) throw invalidField('body.git_url', forRigs(source.message))
+  if (source.kind === 'git' && source.subpath === '') return source
   throw invalidField('body.git_url', 'must be the URL of a git repository, with https, http or ssh')
 }
 

@@ -4,12 +4,13 @@ import type { Schema } from '../../../contract/base/schema.ts'
 import type { ProviderSpec } from '../../../contract/config-schema.ts'
 import { type ConfigFiles, isInside } from '../../../files/files.ts'
 import { fileStart, IssueList, type Layer, nearestHint, type Place } from '../../../files/issues.ts'
+import type { RemoteSource } from '../../../files/pack-source.ts'
 import { readToml, type TableNode } from '../../../files/toml.ts'
 import { checkTable } from './check.ts'
 import type { DeepReadonly } from './effective.ts'
 
 /** What the loader asks for a pack in git. It must not use the network: it looks into the lock and the cache. */
-export type PackRequest = { readonly source: string; readonly version: string }
+export type PackRequest = { readonly remote: RemoteSource; readonly version: string }
 export type PackResolution =
   | {
       readonly ok: true

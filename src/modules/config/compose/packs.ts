@@ -3,6 +3,7 @@ import { join, relative } from 'node:path'
 import { AgentFile, BINDING, PackFile } from '../../../contract/config-schema.ts'
 import { isInside } from '../../../files/files.ts'
 import { compareText, fileStart, type Layer, nearestHint, type Place } from '../../../files/issues.ts'
+import { type LocalSource, SourceError, sourceOrError } from '../../../files/pack-source.ts'
 import {
   elementsOf,
   emptyTable,
@@ -19,7 +20,6 @@ import { fileLabel, type Home, type LoadContext } from './context.ts'
 import { type AgentDraft, draftIdentity } from './drafts.ts'
 import { refuseDuplicates } from './duplicates.ts'
 import { patchAgents } from './patches.ts'
-import { parsePackSource } from './sources.ts'
 
 /** A pack as read, before any binding. */
 export type Pack = Home & {
@@ -161,9 +161,9 @@ export class PackLoader {
   #locate(source: string, version: string, home: Home, entry: TableNode, key: string): Located | undefined {
     const { issues, options } = this.#context
     const at = entry.entries.get('source')?.at ?? entry.at
-    const parsed = parsePackSource(source)
-    if (parsed.kind === 'refused') {
-      issues.error(at, `${key}.source`, parsed.message, parsed.hint)
+    const parsed = sourceOrError(source)
+    if (parsed instanceof SourceError) {
+      issues.error(at, `${key}.source`, parsed.message)
       return undefined
     }
     if (parsed.kind !== 'git' && version !== '') {
@@ -185,7 +185,7 @@ export class PackLoader {
       )
       return undefined
     }
-    const found = options.resolvePack?.({ source: parsed.source, version }) ?? {
+    const found = options.resolvePack?.({ remote: parsed, version }) ?? {
       ok: false as const,
       message: 'packs in git are not available here',
     }
@@ -198,12 +198,7 @@ export class PackLoader {
     return { dir, root, label: source, kind: 'git', commit, version: found.version, contentHash }
   }
 
-  #locateLocal(
-    source: { path: string; base: 'pack' | 'city' },
-    home: Home,
-    at: Place,
-    key: string,
-  ): Located | undefined {
+  #locateLocal(source: LocalSource, home: Home, at: Place, key: string): Located | undefined {
     const base = source.base === 'city' ? this.#context.city : home
     const dir = join(base.dir, source.path)
     if (!isInside(this.#context.files, base.root, dir)) {

@@ -23,7 +23,7 @@ function fixtureCity() {
   })
   const loaded = loadCity(dir, {
     ...OPTIONS,
-    resolvePack: ({ source, version }) =>
+    resolvePack: ({ remote: { source }, version }) =>
       source === TOOLS && version === '^1.4'
         ? {
             ok: true,

@@ -65,13 +65,20 @@ export function parseSource(text: string): PackSource {
   return parseLocal(text)
 }
 
-/** As `parseSource`; undefined for what cannot be used. */
-export function tryParse(text: string): PackSource | undefined {
+/** As `parseSource`, with the reason for what cannot be used as the answer. */
+export function sourceOrError(text: string): PackSource | SourceError {
   try {
     return parseSource(text)
-  } catch {
-    return undefined
+  } catch (error) {
+    if (error instanceof SourceError) return error
+    throw error
   }
+}
+
+/** As `parseSource`; undefined for what cannot be used. */
+export function tryParse(text: string): PackSource | undefined {
+  const source = sourceOrError(text)
+  return source instanceof SourceError ? undefined : source
 }
 
 /** The name a pack gets where its importer gives none; undefined where the source does not suggest one. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { nameOf, parseSource, SourceError } from './source.ts'
+import { nameOf, parseSource, SourceError } from './pack-source.ts'
 
 const NORMAL: readonly (readonly [written: string, normal: string])[] = [
   ['https://git.example.org/teams/packs.git//review', 'https://git.example.org/teams/packs.git//review'],
