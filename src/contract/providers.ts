@@ -40,8 +40,10 @@ export const ProviderInfo = component(
     display_name,
     builtin: boolean({ description: 'There is a built-in provider of this name.' }),
     city_level: boolean({
-      description: 'Declared in files; what is not can be read, and declared under its name.',
+      description:
+        'Declared in files. A built-in one that is not works as it stands, and can be declared under its name.',
     }),
+    used: boolean({ description: 'The workspace, the defaults, an agent or another provider names it.' }),
     base,
     chain: array(string(), {
       description: '`provider:<name>` and `builtin:<name>`, from itself to the last base.',
@@ -144,7 +146,8 @@ const change = provider.with({
 
 export const listProviders = providers.get('list-providers', '', {
   summary: 'List providers',
-  description: 'The declared ones by name, then the other built-in ones.',
+  description:
+    'The declared ones by name, then the other built-in ones, which need no declaration. `used` says what the city has of them.',
   replies: { 200: listBody('ListBodyProviderInfo', ProviderInfo) },
 })
 
@@ -186,7 +189,8 @@ export const providerOperations = [
   patchProvider,
   change.delete('delete-provider', '', {
     summary: 'Remove a declared provider',
-    description: 'Refused while an agent, a session or another provider refers to it; what is built in stays.',
+    description:
+      'Refused while an agent, a session or another provider refers to it. Who refers to a built-in one by its name goes on with that as it is built in.',
     replies: { 200: DeletedProvider },
     problems: ['still-referenced'],
   }),

@@ -267,15 +267,18 @@ test('refusals say what is wrong, and change nothing', async (t) => {
     assertProblem(await send('DELETE', 'claude'), 'provider-builtin')
   })
   await t.test('still referenced', async () => {
+    await create({ name: 'parent', command: 'cat' })
+    await create({ name: 'child', base: 'parent' })
     const { errors } = assertProblem(
-      await send('DELETE', 'shell'),
+      await send('DELETE', 'parent'),
       'still-referenced',
-      /workspace workspace \(city\.toml:\d+\)/,
+      /provider child \(city\.toml:\d+\)/,
     )
     assert.deepEqual(
       errors?.map(({ message }) => message),
-      ['workspace workspace names it as provider'],
+      ['provider child names it as base'],
     )
+    for (const name of ['child', 'parent']) assert.equal((await send('DELETE', name)).status, 200)
   })
   await t.test('a base that does not exist, a circle, an option without such a choice', async () => {
     assertProblem(await create({ name: 'x', base: 'provider:nobody' }), 'invalid-config', /there is no provider/)
@@ -322,5 +325,46 @@ test('a provider of a pack is read, refuses changes, and can be declared over', 
   )
   assert.equal((await send('DELETE', 'packed')).status, 200)
   assert.equal((await get('packed')).command, 'cat')
+  assert.equal(city.read('city.toml'), before)
+})
+
+test('a built-in provider works by its name alone, and its list, its agent and explain say where it comes from', async () => {
+  const before = city.read('city.toml')
+  await save(before.replace(/provider = "\w+"\n[\s\S]*$/, 'provider = "claude"\n'))
+  assert.deepEqual((await city.config()).last_error, undefined)
+  const made = await city.post('/agents', { name: 'coder', provider: 'codex' })
+  assert.equal(made.status, 201, made.text)
+  const [event] = (await city.events('config.reloaded')).slice(-1)
+  assert.deepEqual(at(event?.payload, 'changed', 'providers'), [], 'what is built in has not changed')
+  const patched = await city.api.call('PUT', `${city.base}/patches/providers`, {
+    body: { name: 'kimi', display_name: 'Ours' },
+  })
+  assert.equal(patched.status, 201, patched.text)
+  const { items } = await city.api.ask(listProviders, path())
+  const used = items.filter((provider) => provider.used).map(({ name, city_level }) => [name, city_level])
+  assert.deepEqual(used, [
+    ['claude', false],
+    ['codex', false],
+  ])
+  assert.equal((await get('kimi')).display_name, 'Ours')
+  const { body } = await city.get('/config/explain?provider=codex')
+  assert.deepEqual(at(body, 'providers', 0, 'origin'), 'builtin')
+  assert.deepEqual(at(body, 'providers', 0, 'chain'), ['builtin:codex'])
+  assert.equal(at(body, 'providers', 0, 'fields', 'command', 'layer'), 'builtin')
+  await city.api.call('DELETE', `${city.base}/patches/providers/kimi`)
+  await city.api.call('DELETE', `${city.base}/agents/coder`)
+  await save(before)
+})
+
+test('a built-in provider declared with changes is as built in again once that is deleted', async () => {
+  const before = city.read('city.toml')
+  await create({ name: 'claude', base: 'claude', display_name: 'Careful' })
+  await city.post('/agents', { name: 'coder', provider: 'claude' })
+  assert.equal((await get('claude')).display_name, 'Careful')
+  assert.equal((await send('DELETE', 'claude')).status, 200)
+  const claude = await get('claude')
+  assert.deepEqual([claude.city_level, claude.used, claude.chain], [false, true, ['builtin:claude']])
+  assert.notEqual(claude.display_name, 'Careful')
+  await city.api.call('DELETE', `${city.base}/agents/coder`)
   assert.equal(city.read('city.toml'), before)
 })

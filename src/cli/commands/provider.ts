@@ -14,6 +14,7 @@ const COLUMNS: readonly Column<ProviderInfo>[] = [
   { header: 'DISPLAY_NAME', value: (provider) => provider.display_name },
   { header: 'BUILTIN', value: (provider) => provider.builtin },
   { header: 'DECLARED', value: (provider) => provider.city_level },
+  { header: 'USED', value: (provider) => provider.used },
   { header: 'COMMAND', value: (provider) => provider.command },
   { header: 'CHAIN', value: (provider) => provider.chain.join(' < ') },
   { header: 'ARGS', value: (provider) => provider.args?.join(' '), wide: true },
@@ -135,7 +136,10 @@ export const commands: readonly CommandSpec[] = [
       keyFlag,
     ],
     examples: [
-      { line: 'svcctl provider create claude --base builtin:claude', does: 'let the city use a built-in one' },
+      {
+        line: 'svcctl provider create claude --base builtin:claude',
+        does: 'a built-in one with changes of this city; as it is it needs none',
+      },
       {
         line: `svcctl provider create careful --base claude --set option_defaults.permission_mode=plan`,
         does: 'derive one',

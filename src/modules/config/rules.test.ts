@@ -257,11 +257,11 @@ const CASES: Case[] = [
     hint: /codex/,
   },
   {
-    name: 'a built-in that is not declared',
-    files: { 'city.toml': '[[agent]]\nname = "a"\nprovider = "claude"\n' },
+    name: 'nearly a built-in, which needs no declaration',
+    files: { 'city.toml': '[[agent]]\nname = "a"\nprovider = "cluade"\n' },
     at: 'city.toml:3:12 provider',
-    says: /no provider `claude`/,
-    hint: /base = "builtin:claude"/,
+    says: /no provider `cluade`/,
+    hint: /claude/,
   },
   {
     name: 'an unknown base',
@@ -688,9 +688,9 @@ const CASES: Case[] = [
   },
   {
     name: 'a provider patch without a target',
-    files: { 'city.toml': '[[patches.providers]]\nname = "codex"\ncommand = "x"\n' },
+    files: { 'city.toml': '[[patches.providers]]\nname = "mine"\ncommand = "x"\n' },
     at: 'city.toml:2:8 patches.providers',
-    says: /no provider `codex`/,
+    says: /no provider `mine`/,
     hint: /declare it/,
   },
   {

@@ -31,6 +31,7 @@ export interface Declaration {
 
 export interface ProvidersView {
   readonly revision: string
+  readonly agents: readonly { readonly provider: string }[]
   readonly providers: Readonly<Record<string, { readonly chain: readonly string[]; readonly resolved: object }>>
 }
 
@@ -86,6 +87,7 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
       name,
       builtin: preset !== undefined,
       city_level: declared !== undefined,
+      used: isUsed(config, name),
       chain: [...(composed?.chain ?? [`builtin:${name}`])],
       ...present(shown),
       raw,
@@ -94,6 +96,10 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
       revision: revisionOf(config, name),
     }
   }
+
+  const isUsed = (config: View, name: string): boolean =>
+    config.agents.some((agent) => agent.provider === name) ||
+    deps.referrers(config, name).some(({ kind }) => kind !== 'patch')
 
   const revisionOf = (config: View, name: string): string => {
     const declared = deps.declaration(config, name)

@@ -37,6 +37,8 @@ export function declaredProvider(config: EffectiveConfig, name: string): Declara
   const node = own ?? composed.providers.get(name)?.raw
   if (node === undefined) return undefined
   const { file, line } = node.keyAt ?? node.at
+  // A built-in one that is used, or patched, as it is.
+  if (line === 0) return undefined
   return { raw: plainTable(node), file, line, pack: own === undefined ? file : undefined }
 }
 

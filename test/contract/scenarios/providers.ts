@@ -78,7 +78,10 @@ export const providerScenarios: readonly Scenario[] = [
   on('delete-provider', 'provider-not-found', (city) => city.send('DELETE', '/providers/none')),
   on('delete-provider', 'provider-builtin', (city) => city.send('DELETE', '/providers/claude')),
   on('delete-provider', 'pack-derived', (city) => withPack(city, 'DELETE')),
-  on('delete-provider', 'still-referenced', (city) => city.send('DELETE', '/providers/shell')),
+  on('delete-provider', 'still-referenced', async (city) => {
+    await city.send('POST', '/providers', { name: 'heir', base: 'provider:mine' })
+    return city.send('DELETE', '/providers/mine')
+  }),
   on('delete-provider', 'precondition-failed', (city) => city.send('DELETE', '/providers/mine', undefined, STALE)),
   on('delete-provider', 'conflict-config', (city) => {
     city.spoil()

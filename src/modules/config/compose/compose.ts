@@ -32,7 +32,7 @@ import {
   type SessionDraft,
 } from './packs.ts'
 import { patchAgents, patchNamed, patchRigAgents } from './patches.ts'
-import { presetNodes, type ResolvedDraft, resolveProviders } from './providers.ts'
+import { builtinProvider, presetNodes, type ResolvedDraft, resolveProviders } from './providers.ts'
 import { type Root, readRoot } from './root.ts'
 
 /** A city put together, every value still with its place. */
@@ -89,14 +89,13 @@ export function composeCity(context: LoadContext): Composed | undefined {
   const placed = placeAgents(context, own, brought, rigs)
   const patched = patchEverywhere(context, root, placed, rigs)
   const all = [...brought, ...rigs.flatMap((rig) => rig.brought)]
-  const declared = declaredProviders(context, root, all, patched)
-  const providers = resolveProviders(declared, presetNodes(context.options.presets, context.issues), context.issues)
+  const agents = patched.map((draft) => finishAgent(draft, root, rigs, brought))
   const composed: Composed = {
     root,
     rigs,
-    agents: patched.map((draft) => finishAgent(draft, root, rigs, brought)),
+    agents,
     sessions: placeSessions(context, root, brought, rigs, patched),
-    providers,
+    providers: placeProviders(context, root, all, agents),
     upstreams: firstWins([tablesOf(root.merged, 'upstreams'), ...all.map((part) => [...part.upstreams])]),
     services: placeServices(context, root, brought, rigs),
     pricing: placePricing(root, all),
@@ -392,24 +391,37 @@ function patchSessions(context: LoadContext, root: Root, sessions: readonly Fini
 
 // ---- providers, services, packs -------------------------------------------------------------------------------------
 
-function declaredProviders(
+/** Those that files declare, and of the built-in ones those that somebody names: they need no declaration (decision 242). */
+function placeProviders(
   context: LoadContext,
   root: Root,
   parts: readonly Expansion[],
-  agents: readonly AgentDraft[],
-): Map<string, TableNode> {
+  agents: readonly FinishedAgent[],
+): Map<string, ResolvedDraft> {
+  const { issues, options } = context
+  const presets = presetNodes(options.presets, issues)
   const declared = firstWins([tablesOf(root.merged, 'providers'), ...parts.map((part) => [...part.providers])])
   const patches = elementsOf(tableOf(root.merged, 'patches') ?? emptyTable(), 'providers')
-  const patched = patchNamed(context, declared, patches, 'providers')
-  const workspace = tableOf(root.merged, 'workspace') ?? emptyTable()
-  const defaults = tableOf(root.merged, 'agent_defaults') ?? emptyTable()
-  const named = [textOf(workspace, 'provider'), textOf(defaults, 'provider')].some((name) => name !== undefined)
-  const needed = !named && agents.some((draft) => textOf(draft.fields, 'provider') === undefined)
-  if (needed && !patched.has(DEFAULT_PROVIDER) && context.options.presets[DEFAULT_PROVIDER] !== undefined) {
-    const shell = nodeOf({ base: `builtin:${DEFAULT_PROVIDER}` }, NOWHERE)
-    if (shell.kind === 'table') patched.set(DEFAULT_PROVIDER, shell)
+  for (const name of patches.map((patch) => textOf(patch, 'name') ?? ''))
+    if (presets.has(name) && !declared.has(name)) declared.set(name, derivedFrom(name))
+  const providers = resolveProviders(patchNamed(context, declared, patches, 'providers'), presets, issues)
+  for (const name of namedProviders(root, agents)) {
+    const preset = presets.get(name)
+    if (preset !== undefined && !providers.has(name)) providers.set(name, builtinProvider(name, preset))
   }
-  return patched
+  return providers
+}
+
+/** What a patch of a built-in provider changes. */
+const derivedFrom = (name: string): TableNode => ({
+  ...emptyTable(NOWHERE),
+  entries: new Map([['base', nodeOf(`builtin:${name}`, NOWHERE)]]),
+})
+
+function namedProviders(root: Root, agents: readonly FinishedAgent[]): Set<string> {
+  const defaults = ['workspace', 'agent_defaults'].map((key) => tableOf(root.merged, key) ?? emptyTable())
+  const names = [...defaults, ...agents.map(({ fields }) => fields)].map((table) => textOf(table, 'provider'))
+  return new Set(names.filter((name) => name !== undefined))
 }
 
 function placeServices(

@@ -85,12 +85,13 @@ export function patchNamed(
     const name = textOf(patch, 'name') ?? ''
     const target = patched.get(name)
     if (target === undefined) {
+      const known = [...patched.keys(), ...(kind === 'providers' ? Object.keys(context.options.presets) : [])]
       const declare = kind === 'providers' ? `declare it: [providers.${name}]` : undefined
       context.issues.error(
         placeOf(patch, 'name'),
         `patches.${kind}`,
         `there is no ${noun} \`${name}\` to patch`,
-        nearestHint(name, patched.keys()) ?? declare,
+        nearestHint(name, known) ?? declare,
       )
       continue
     }

@@ -56,6 +56,14 @@ export function resolveProviders(
   return resolved
 }
 
+/** A built-in provider that no file declares or changes. */
+export const builtinProvider = (name: string, preset: TableNode): ResolvedDraft => ({
+  name,
+  raw: preset,
+  chain: [`builtin:${name}`],
+  resolved: flatten([preset]),
+})
+
 /** `option` as chosen under `key`, if the provider has such an option with such a choice; else the problem. */
 export function checkOptionChoices(
   chosen: TableNode | undefined,

@@ -14,7 +14,6 @@ import {
   tableOf,
   textOf,
 } from '../../../files/toml.ts'
-import { nearestName } from '../../../kernel/near-names.ts'
 import type { Composed, FinishedAgent, FinishedSession, ServiceDraft } from './compose.ts'
 import type { LoadContext } from './context.ts'
 import { draftIdentity, draftsNamed, localName } from './drafts.ts'
@@ -187,11 +186,7 @@ function checkProviderName(
   known: readonly string[],
 ): void {
   if (!isScalar(node)) return
-  const name = String(node.value)
-  if (known.includes(name)) return
-  const builtin = nearestName(name, Object.keys(context.options.presets))
-  const declare = builtin === undefined ? undefined : `declare it: [providers.${builtin}] base = "builtin:${builtin}"`
-  context.issues.error(node.at, key, `there is no provider \`${name}\``, nearestHint(name, known) ?? declare)
+  reportMissing(context, node, key, 'provider', [...known, ...Object.keys(context.options.presets)])
 }
 
 function isScalar(node: unknown): node is ScalarNode {

@@ -54,12 +54,16 @@ export function changedNames(
       before.config.rigs.map((rig) => [rig.name, rig]),
       after.config.rigs.map((rig) => [rig.name, rig]),
     ),
-    providers: differences(Object.entries(before.config.providers), Object.entries(after.config.providers)),
+    providers: differences(declaredProviders(before.config), declaredProviders(after.config)),
     orders: differences([...before.facts.orders], [...after.facts.orders]),
     formulas: differences([...before.facts.formulas], [...after.facts.formulas]),
     packs: differences(packs(before), packs(after)),
   }
 }
+
+// A built-in provider does not change because somebody begins to use it.
+const declaredProviders = ({ providers }: EffectiveConfig): Named =>
+  Object.entries(providers).filter(([name, { chain }]) => chain[0] !== `builtin:${name}`)
 
 type Named = readonly (readonly [string, unknown])[]
 

@@ -104,7 +104,7 @@ test('a fresh city that imports the core pack has no warning', () => {
 test('an empty city.toml is a city, whose agents run in the shell', () => {
   const config = effective({ 'city.toml': '[[agent]]\nname = "a"\n' })
   assert.equal(config.agents[0]?.provider, 'shell')
-  assert.deepEqual(config.providers['shell']?.chain, ['provider:shell', 'builtin:shell'])
+  assert.deepEqual(config.providers['shell']?.chain, ['builtin:shell'])
 })
 
 test('a candidate in memory is loaded in place of what is on disk', () => {

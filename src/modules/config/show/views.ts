@@ -161,6 +161,11 @@ export interface ExplainFilter {
   readonly provider?: string
 }
 
+function originOf(name: string, chain: readonly string[]): 'builtin' | 'builtin+city' | 'city' {
+  if (chain[0] === `builtin:${name}`) return 'builtin'
+  return chain.some((link) => link.startsWith('builtin:')) ? 'builtin+city' : 'city'
+}
+
 /** `builtins` explains the presets, for providers that the city does not declare. */
 export function explanationView(
   config: EffectiveConfig,
@@ -172,7 +177,7 @@ export function explanationView(
     name,
     chain: [...chain],
     fields: fieldsView(fields),
-    origin: chain.some((link) => link.startsWith('builtin:')) ? ('builtin+city' as const) : ('city' as const),
+    origin: originOf(name, chain),
   }))
   const others = builtins.providers
     .filter(({ name }) => !declared.some((provider) => provider.name === name))
