@@ -20,7 +20,7 @@ export const config: Group = async ({ quick, dir, say }) => {
     writeFileSync(join(dir, path), text)
   }
   const toml = [...files].filter(([path]) => path.endsWith('.toml')).map(([, text]) => text)
-  const options = { builtinPacks: new Map([['core', CORE]]), presets: PRESETS }
+  const options = { version: '0.0.0', builtinPacks: new Map([['core', CORE]]), presets: PRESETS }
   const load = () => {
     const loaded = loadCity(dir, options)
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.issues[0]))

@@ -155,6 +155,7 @@ const PACK_ISSUE_CODES = [
   'cache-drifted',
   'missing-cached-pack',
   'missing-local-pack',
+  'needs-newer',
   'foreign-file',
 ] as const
 export const PackIssue = component('PackIssue', {

@@ -2,7 +2,7 @@
 import { findBinary } from '../kernel/processes.ts'
 import type { Store } from '../kernel/store.ts'
 import { Programs } from '../modules/agents/programs.ts'
-import type { Lookup } from '../modules/packs/fence.ts'
+import type { Lookup } from '../modules/packs/remote/fence.ts'
 import { GitFacts } from '../modules/rigs/git-facts.ts'
 import { openPackHost } from './views/packs.ts'
 import { openRigClones } from './views/rig-clones.ts'

@@ -463,6 +463,24 @@ test('a city on a new machine, without the cache, fetches what its lock pins whe
   assert.equal((await again.config()).last_error, undefined)
 })
 
+test('a pack that needs a newer svcctl is refused with what it needs and what this is, and changes nothing', async () => {
+  const omicron = await city('omicron')
+  const before = omicron.read('pack.toml')
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
+  const needs = new RegExp(`needs svcctl >=99, and this is ${version}`)
+  const { source } = git.repository('newer', pack('newer', 'requires_svc = ">=99"\n'))
+  const ended = await omicron.outcome(await omicron.post('/packs', { source }))
+  assert.equal(ended.payload.error_code, 'invalid_config', JSON.stringify(ended.payload))
+  assert.match(String(ended.payload.error_message), needs)
+  assert.equal(omicron.read('pack.toml'), before)
+  const inside = { source: './packs/newer' }
+  omicron.write('packs/newer/pack.toml', manifest('newer', 'requires_svc = ">=99"\n'))
+  const local = await omicron.outcome(await omicron.post('/packs', inside))
+  assert.match(String(local.payload.error_message), needs)
+  omicron.write('pack.toml', `${before}\n[imports.newer]\nsource = "./packs/newer"\n`)
+  assert.deepEqual(await codes(omicron), ['needs-newer'])
+})
+
 test('what is written by hand and cannot be read is named by the check', async () => {
   const pi = await city('pi')
   pi.write('packs.lock', 'schema = 9\n')

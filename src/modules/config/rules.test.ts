@@ -634,6 +634,23 @@ const CASES: Case[] = [
     says: /not a binding name/,
   },
   {
+    name: 'a pack that needs a newer svcctl',
+    files: {
+      'city.toml': '',
+      'pack.toml': `${PACK}[imports.x]\nsource = "./x"\n`,
+      'x/pack.toml': '[pack]\nname = "x"\nschema = 2\nrequires_svc = ">=0.3"\n',
+    },
+    at: 'x/pack.toml:4:16 pack.requires_svc',
+    says: /needs svcctl >=0\.3, and this is 0\.2\.0/,
+    hint: /upgrade svcctl/,
+  },
+  {
+    name: 'a need of svcctl that is no version',
+    files: { 'city.toml': '', 'pack.toml': '[pack]\nname = "x"\nschema = 2\nrequires_svc = "new"\n' },
+    at: 'pack.toml:4:16 pack.requires_svc',
+    says: /is a version of svcctl/,
+  },
+  {
     name: 'a wrong pack schema',
     files: { 'city.toml': '', 'pack.toml': '[pack]\nname = "x"\nschema = 3\n' },
     at: 'pack.toml:3:10 pack.schema',

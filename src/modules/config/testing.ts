@@ -29,7 +29,7 @@ const PRESETS: Readonly<Record<string, ProviderSpec>> = {
   shell: { command: 'sh', prompt_mode: 'omit' },
 }
 
-export const OPTIONS: LoadOptions = { builtinPacks: new Map([['core', CORE_DIR]]), presets: PRESETS }
+export const OPTIONS: LoadOptions = { version: '0.2.0', builtinPacks: new Map([['core', CORE_DIR]]), presets: PRESETS }
 
 /** A temporary directory with `files`; gone when disposed of. */
 export function temporaryCity(files: Readonly<Record<string, string>>): { dir: string } & Disposable {

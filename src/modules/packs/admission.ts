@@ -2,12 +2,12 @@
 import { join, relative } from 'node:path'
 import { PACK_NAME_PATTERN, type PackAddRequest, RESERVED_PACK_NAMES } from '../../contract/packs.ts'
 import { nameOf, type PackSource, SourceError, sourceOrError } from '../../files/pack-source.ts'
+import { parseConstraint, VersionError } from '../../files/pack-version.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import type { PackCity } from './city.ts'
 import { isPack, readRoot } from './city-files.ts'
-import type { Fence } from './fence.ts'
 import { type RootImports, type Scope, scopeOf } from './imports.ts'
-import { parseConstraint, VersionError } from './version.ts'
+import type { Fence } from './remote/fence.ts'
 
 export interface AdmissionDeps {
   readonly fence: Fence

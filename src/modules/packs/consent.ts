@@ -4,8 +4,8 @@ import type { PackRun } from '../../contract/packs.ts'
 import { type Clock, delay } from '../../kernel/clock.ts'
 import type { PackCache } from './cache.ts'
 import { readLock, tryLock } from './city-files.ts'
-import { closureOf, type Declared } from './imports.ts'
-import { checkoutDir, fittingPin } from './installer.ts'
+import type { Declared } from './imports.ts'
+import { closureIn, fittingPin } from './installer.ts'
 import type { Pin } from './lock.ts'
 import { runsHash, runsOf } from './runs.ts'
 import type { PackTrust } from './trust.ts'
@@ -54,7 +54,7 @@ export class Consent {
   async runs(city: string, entry: Declared): Promise<PackRun[]> {
     const { cache } = this.#deps
     const { pins } = tryLock(readLock(city))
-    const { homes } = closureOf(city, [entry], (demand) => checkoutDir(cache, pins, demand))
+    const { homes } = closureIn(cache, city, [entry], pins)
     const runs: PackRun[] = []
     for (const { dir, root } of homes) runs.push(...(await runsOf(dir, root, this.#pause)))
     return runs.slice(0, MAX_RUNS)
@@ -75,7 +75,7 @@ export class Consent {
 
   #things(city: string, entries: readonly Declared[], pins: readonly Pin[]): readonly Thing[] {
     const { cache } = this.#deps
-    const { demands } = closureOf(city, entries, (demand) => checkoutDir(cache, pins, demand))
+    const { demands } = closureIn(cache, city, entries, pins)
     const found = new Map<string, Thing>()
     for (const { remote, constraint } of demands) {
       const commit = fittingPin(pins, remote.source, constraint)?.commit

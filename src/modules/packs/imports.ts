@@ -1,8 +1,24 @@
 /** What a city imports: the entries of its own files, and everything that their packs import in turn. */
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { diskFiles, readable } from '../../files/files.ts'
-import { type RemoteSource, SourceError, sourceOrError } from '../../files/pack-source.ts'
-import { isPlainList, isPlainTable, type PlainTable, type PlainValue, readPlainToml } from '../../files/toml.ts'
+import { IssueList } from '../../files/issues.ts'
+import {
+  type LocalSource,
+  type PackSource,
+  type RemoteSource,
+  SourceError,
+  sourceOrError,
+} from '../../files/pack-source.ts'
+import {
+  elementsOf,
+  emptyTable,
+  listOf,
+  readToml,
+  type TableNode,
+  tableOf,
+  tablesOf,
+  textOf,
+} from '../../files/toml.ts'
 
 /** Who imports: the city, one rig, or every rig of the future. */
 export type Scope = 'city' | 'default-rig' | `rig:${string}`
@@ -17,8 +33,9 @@ export interface Declared {
   readonly scope: Scope
   readonly source: string
   readonly version: string
-  /** Relative to the city. */
+  /** Relative to the city; of a pack from git its source in front. */
   readonly file: string
+  readonly line: number
 }
 
 /** A pack in git that somebody needs. */
@@ -53,21 +70,17 @@ export interface RootImports {
 export function rootImports(read: ReadCityFile): RootImports {
   const texts = new Map<string, string | undefined>()
   const complaints: Complaint[] = []
-  const table = (path: string): PlainTable => {
+  const table = (path: string): TableNode => {
     const text = read(path)
     texts.set(path, text)
-    return text === undefined ? {} : tableOf(text, path, complaints)
+    return text === undefined ? emptyTable() : parsed(text, path, complaints)
   }
   const pack = table('pack.toml')
   const city = table('city.toml')
-  const included = listOf(city['include']).filter((path) => typeof path === 'string')
-  const files = [
-    ['pack.toml', pack],
-    ['city.toml', city],
-    ...included.map((path) => [path, table(path)] as const),
-  ] as const
-  const rigs = [...new Set(files.flatMap(([, top]) => rigsOf(top).map(({ name }) => name)))]
-  return { entries: files.flatMap(([file, top]) => entriesOf(file, top)), rigs, complaints, texts }
+  const included = listOf(city, 'include').flatMap(({ value }) => (typeof value === 'string' ? [table(value)] : []))
+  const tables = [pack, city, ...included]
+  const rigs = [...new Set(tables.flatMap((top) => rigsOf(top).map(({ name }) => name)))]
+  return { entries: tables.flatMap(entriesOf), rigs, complaints, texts }
 }
 
 /** The entries that count: of two with one name in one scope the stronger file's. */
@@ -76,55 +89,72 @@ export function effectiveImports(entries: readonly Declared[]): Declared[] {
   return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.scope < b.scope ? -1 : 1))
 }
 
-function entriesOf(file: string, top: PlainTable): Declared[] {
-  const defaults = recordOf(recordOf(recordOf(top['defaults'])['rig'])['imports'])
+function entriesOf(top: TableNode): Declared[] {
+  const defaults = tableOf(tableOf(top, 'defaults') ?? emptyTable(), 'rig') ?? emptyTable()
   return [
-    ...importsOf(recordOf(top['imports']), 'city', file),
-    ...importsOf(defaults, 'default-rig', file),
-    ...rigsOf(top).flatMap(({ name, fields }) => importsOf(recordOf(fields['imports']), `rig:${name}`, file)),
+    ...importsOf(top, 'city'),
+    ...importsOf(defaults, 'default-rig'),
+    ...rigsOf(top).flatMap(({ name, fields }) => importsOf(fields, `rig:${name}`)),
   ]
 }
 
-function rigsOf(top: PlainTable): { name: string; fields: PlainTable }[] {
-  return listOf(top['rigs'])
-    .map(recordOf)
-    .flatMap((fields) => {
-      const name = fields['name']
-      return typeof name === 'string' ? [{ name, fields }] : []
-    })
-}
-
-function importsOf(table: PlainTable, scope: Scope, file: string): Declared[] {
-  return Object.entries(table).flatMap(([name, value]) => {
-    const { source, version } = recordOf(value)
-    return typeof source === 'string'
-      ? [{ name, scope, source, version: typeof version === 'string' ? version : '', file }]
-      : []
+function rigsOf(top: TableNode): { name: string; fields: TableNode }[] {
+  return elementsOf(top, 'rigs').flatMap((fields) => {
+    const name = textOf(fields, 'name')
+    return name === undefined ? [] : [{ name, fields }]
   })
 }
 
-function tableOf(text: string, path: string, complaints: Complaint[]): PlainTable {
-  try {
-    return readPlainToml(text)
-  } catch {
-    // The loader says where; here it matters only that the file says nothing.
-    complaints.push({ code: 'invalid-file', message: `${path} is not valid TOML` })
-    return {}
-  }
+function importsOf(table: TableNode, scope: Scope): Declared[] {
+  return tablesOf(table, 'imports').flatMap(([name, entry]) => {
+    const source = textOf(entry, 'source')
+    const { file, line } = entry.keyAt ?? entry.at
+    return source === undefined ? [] : [{ name, scope, source, version: textOf(entry, 'version') ?? '', file, line }]
+  })
 }
 
-const listOf = (value: PlainValue | undefined): readonly PlainValue[] =>
-  value !== undefined && isPlainList(value) ? value : []
-const recordOf = (value: PlainValue | undefined): PlainTable => (isPlainTable(value) ? value : {})
+/** The loader says where a file is wrong; here it matters only that it says nothing. */
+function parsed(text: string, file: string, complaints: Complaint[]): TableNode {
+  const table = readToml(text, file, 'city', new IssueList())
+  if (table === undefined) complaints.push({ code: 'invalid-file', message: `${file} is not valid TOML` })
+  return table ?? emptyTable()
+}
 
 /** The checkout that a demand has at the moment; undefined while it has none. */
 export type CheckoutOf = (demand: Demand) => string | undefined
 
+/** One import, of the city or of a pack. */
+export interface Link {
+  /** Bindings from the outermost inwards, joined by dots; of several ways to the importing pack the first. */
+  readonly binding: string
+  readonly entry: Declared
+  /** Undefined where it cannot be read. */
+  readonly source: PackSource | undefined
+  /** The pack that imports; undefined for the city. */
+  readonly from: Home | undefined
+  /** Undefined while the pack is not there, and of a built-in one. */
+  readonly to: Home | undefined
+}
+
 export interface Closure {
   readonly demands: readonly Demand[]
-  /** Directories of the packs that were found, each with what it must not reach out of. */
+  /** Every import that was found, outer ones before what they lead to. */
+  readonly links: readonly Link[]
+  /** The packs that were found. */
   readonly homes: readonly Home[]
   readonly complaints: readonly Complaint[]
+}
+
+/** The directory of a pack. */
+export interface Home {
+  readonly dir: string
+  /** What it must not reach out of. */
+  readonly root: string
+  /** How its files are named: its path in the city, or its source. */
+  readonly label: string
+  /** Of `[pack]`: what it calls itself, and which svcctl it needs. */
+  readonly name: string | undefined
+  readonly requiresSvc: string | undefined
 }
 
 const MAX_DEPTH = 40
@@ -133,60 +163,56 @@ const MAX_DEPTH = 40
 export function closureOf(city: string, entries: readonly Declared[], checkoutOf: CheckoutOf): Closure {
   const demands: Demand[] = []
   const complaints: Complaint[] = []
-  const homes: Home[] = []
-  const seen = new Set<string>()
-  const follow = (home: Home, entry: Declared, binding: string, depth: number): void => {
+  const links: Link[] = []
+  const homes = new Map<string, Home>()
+  const follow = (from: Home | undefined, entry: Declared, binding: string, depth: number): void => {
     const at = { binding, scope: entry.scope }
     const source = sourceOrError(entry.source)
     if (source instanceof SourceError) {
       complaints.push({ code: 'invalid-source', message: `${binding}: ${source.message}`, ...at })
+      links.push({ binding, entry, source: undefined, from, to: undefined })
       return
     }
-    if (source.kind === 'builtin') return
-    const next =
-      source.kind === 'local'
-        ? localHome(city, home, source)
-        : gitHome({ remote: source, constraint: entry.version, scope: entry.scope, binding })
-    if (next === undefined || depth > MAX_DEPTH) return
-    const key = `${entry.scope} ${next.dir}`
-    const missing = source.kind === 'local' ? 'missing-local-pack' : 'missing-cached-pack'
-    const text = textAt(next)
-    if (text === undefined) {
-      complaints.push({ code: missing, message: `${binding}: there is no \`pack.toml\` at its source`, ...at })
+    const place = depth > MAX_DEPTH ? undefined : placeOf(source, from, binding, entry)
+    const known = place === undefined ? undefined : homes.get(`${entry.scope} ${place.dir}`)
+    const text = place === undefined || known !== undefined ? undefined : textAt(place)
+    if (place === undefined || known !== undefined || text === undefined) {
+      links.push({ binding, entry, source, from, to: known })
+      if (place === undefined || known !== undefined) return
+      const code = source.kind === 'local' ? 'missing-local-pack' : 'missing-cached-pack'
+      complaints.push({ code, message: `${binding}: there is no \`pack.toml\` at its source`, ...at })
       return
     }
-    if (seen.has(key)) return
-    seen.add(key)
-    homes.push(next)
-    const imports = importsOf(
-      recordOf(tableOf(text, `${binding}: pack.toml`, complaints)['imports']),
-      entry.scope,
-      'pack.toml',
-    )
-    for (const inner of imports.sort((a, b) => (a.name < b.name ? -1 : 1)))
-      follow(next, inner, `${binding}.${inner.name}`, depth + 1)
+    const manifest = parsed(text, `${place.label}/pack.toml`, complaints)
+    const header = tableOf(manifest, 'pack') ?? emptyTable()
+    const to = { ...place, name: textOf(header, 'name'), requiresSvc: textOf(header, 'requires_svc') }
+    homes.set(`${entry.scope} ${to.dir}`, to)
+    links.push({ binding, entry, source, from, to })
+    for (const inner of importsOf(manifest, entry.scope).sort((a, b) => (a.name < b.name ? -1 : 1)))
+      follow(to, inner, `${binding}.${inner.name}`, depth + 1)
   }
-  const gitHome = (demand: Demand): Home | undefined => {
+  const placeOf = (source: PackSource, from: Home | undefined, binding: string, entry: Declared): Place | undefined => {
+    if (source.kind === 'builtin') return undefined
+    if (source.kind === 'local') return localPlace(city, from, source)
+    const demand = { remote: source, constraint: entry.version, scope: entry.scope, binding }
     demands.push(demand)
     const root = checkoutOf(demand)
-    return root === undefined ? undefined : { dir: join(root, demand.remote.subpath), root }
+    return root === undefined ? undefined : { dir: join(root, source.subpath), root, label: source.source }
   }
-  for (const entry of effectiveImports(entries)) follow({ dir: city, root: city }, entry, entry.name, 0)
-  return { demands, homes, complaints }
+  for (const entry of effectiveImports(entries)) follow(undefined, entry, entry.name, 0)
+  return { demands, links, homes: [...homes.values()], complaints }
 }
 
-/** A directory of files, and what they must not reach out of. */
-export interface Home {
-  readonly dir: string
-  readonly root: string
+type Place = Pick<Home, 'dir' | 'root' | 'label'>
+
+function localPlace(city: string, from: Home | undefined, { base, path }: LocalSource): Place {
+  const outer = base === 'city' ? undefined : from
+  const dir = join(outer?.dir ?? city, path)
+  const root = outer?.root ?? city
+  const inside = relative(root, dir)
+  return { dir, root, label: outer === undefined || root === city ? inside : `${outer.label}/${path}` }
 }
 
-function localHome(city: string, home: Home, source: { readonly base: 'pack' | 'city'; readonly path: string }): Home {
-  return source.base === 'city'
-    ? { dir: join(city, source.path), root: city }
-    : { dir: join(home.dir, source.path), root: home.root }
-}
-
-function textAt({ dir, root }: Home): string | undefined {
+function textAt({ dir, root }: Place): string | undefined {
   return readable(diskFiles(), join(dir, 'pack.toml'), root)?.toString('utf8')
 }

@@ -8,15 +8,23 @@
  */
 
 import type { RemoteSource } from '../../files/pack-source.ts'
+import {
+  type Constraint,
+  caretOf,
+  highest,
+  parseConstraint,
+  satisfies,
+  unfitSvc,
+  VersionError,
+} from '../../files/pack-version.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Checkout, PackCache } from './cache.ts'
-import type { Logins } from './credentials.ts'
-import type { Fence } from './fence.ts'
-import { type Git, type GitAccess, GitError, type RemoteRefs } from './git.ts'
 import { type Closure, closureOf, type Declared, type Demand } from './imports.ts'
 import { type Pin, samePin, sortPins } from './lock.ts'
+import type { Logins } from './remote/credentials.ts'
+import type { Fence } from './remote/fence.ts'
+import { type Git, type GitAccess, GitError, type RemoteRefs } from './remote/git.ts'
 import { pinFor } from './resolver.ts'
-import { type Constraint, caretOf, highest, parseConstraint, satisfies, VersionError } from './version.ts'
 
 export interface InstallerDeps {
   readonly cache: PackCache
@@ -24,6 +32,8 @@ export interface InstallerDeps {
   readonly git: Git
   readonly logins: Logins
   readonly clock: Clock
+  /** Of this svcctl. */
+  readonly version: string
 }
 
 export class ConstraintConflict extends Error {}
@@ -56,7 +66,7 @@ export class Installation {
     let pins: readonly Pin[] = locked.filter(({ source }) => this.#keep(source))
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const closure = this.closure(entries, pins)
-      refuseUnusable(closure)
+      refuseUnusable(closure, this.#deps.version)
       const next: Pin[] = []
       for (const demands of bySource(closure.demands)) next.push(...(await this.#choose(demands, pins)))
       const settled = next.length === pins.length && next.every((pin) => pins.some((other) => samePin(pin, other)))
@@ -68,7 +78,7 @@ export class Installation {
   }
 
   closure(entries: readonly Declared[], pins: readonly Pin[]): Closure {
-    return closureOf(this.#city, entries, (demand) => checkoutDir(this.#deps.cache, pins, demand))
+    return closureIn(this.#deps.cache, this.#city, entries, pins)
   }
 
   /** What `add` writes where nobody said a version: the highest release's series, or the commit of the default branch. */
@@ -171,6 +181,14 @@ export class Installation {
   }
 }
 
+/** What the entries of a city lead to, as far as the cache has it. */
+export const closureIn = (
+  cache: PackCache,
+  city: string,
+  entries: readonly Declared[],
+  pins: readonly Pin[],
+): Closure => closureOf(city, entries, (demand) => checkoutDir(cache, pins, demand))
+
 /** Directory of the checkout that a demand means, if it is there and unchanged. */
 export function checkoutDir(
   cache: PackCache,
@@ -198,10 +216,17 @@ export function neededPins(demands: readonly Demand[], pins: readonly Pin[]): re
   return pins.filter((pin) => needed.has(pin))
 }
 
-function refuseUnusable({ complaints }: Closure): void {
-  const [first] = complaints
-  if (first !== undefined) throw new UnusableImport(first.message)
+function refuseUnusable(closure: Closure, version: string): void {
+  const [first] = [...closure.complaints.map(({ message }) => message), ...unfitHomes(closure, version)]
+  if (first !== undefined) throw new UnusableImport(first)
 }
+
+/** What is said of packs that need another svcctl. */
+export const unfitHomes = ({ homes }: Closure, version: string): readonly string[] =>
+  homes.flatMap(({ label, requiresSvc }) => {
+    const unfit = requiresSvc === undefined ? undefined : unfitSvc(requiresSvc, version)
+    return unfit === undefined ? [] : [`${label}: ${unfit}`]
+  })
 
 function noVersion(demands: readonly Demand[]): Error {
   const asked = demands

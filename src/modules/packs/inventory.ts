@@ -7,13 +7,13 @@ import { problem } from '../../kernel/problem.ts'
 import type { PackCity } from './city.ts'
 import { hasConstraint, isPack, readLock, readRoot, tryLock } from './city-files.ts'
 import type { Consent } from './consent.ts'
-import { closureOf, type Declared, type Demand, effectiveImports } from './imports.ts'
-import { checkoutDir, type InstallerDeps, neededPins } from './installer.ts'
+import { type Declared, type Demand, effectiveImports } from './imports.ts'
+import { closureIn, type InstallerDeps, neededPins, unfitHomes } from './installer.ts'
 import type { Pin } from './lock.ts'
 import { providesOf } from './provides.ts'
 import { stateOf } from './resolver.ts'
 
-export interface InventoryDeps extends Pick<InstallerDeps, 'cache' | 'fence'> {
+export interface InventoryDeps extends Pick<InstallerDeps, 'cache' | 'fence' | 'version'> {
   readonly consent: Consent
   readonly builtins: ReadonlyMap<string, string>
 }
@@ -129,7 +129,7 @@ export class PackInventory {
         message: error,
         hint: 'restore it from version control, or remove it and install',
       })
-    const closure = closureOf(city.dir, root.entries, (demand) => checkoutDir(this.#deps.cache, pins, demand))
+    const closure = closureIn(this.#deps.cache, city.dir, root.entries, pins)
     for (const { code, message, binding, scope } of [...root.complaints, ...closure.complaints]) {
       issues.push({
         code,
@@ -139,6 +139,13 @@ export class PackInventory {
         ...(scope === undefined ? {} : { scope }),
       })
     }
+    for (const message of unfitHomes(closure, this.#deps.version))
+      issues.push({
+        code: 'needs-newer',
+        severity: 'error',
+        message,
+        hint: 'upgrade svcctl, or import an older version',
+      })
     for (const demand of closure.demands)
       issues.push(...this.#demandIssues(demand, pins, lockText !== undefined, error !== undefined))
     if (error === undefined) issues.push(...staleEntries(pins, neededPins(closure.demands, pins)))

@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import compare from 'semver/functions/compare.js'
 import type { RemoteSource } from '../../files/pack-source.ts'
+import { parseConstraint, satisfies, tagVersion, VersionError } from '../../files/pack-version.ts'
 import type { PackCache } from './cache.ts'
 import { LockError, type Pin, parseLock } from './lock.ts'
 import type { PackTrust } from './trust.ts'
-import { parseConstraint, satisfies, tagVersion, VersionError } from './version.ts'
 
 export interface PackQuestion {
   readonly remote: RemoteSource

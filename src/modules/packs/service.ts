@@ -18,8 +18,8 @@ import type { PackCity, TomlEditor } from './city.ts'
 import { fileFor, lockTextFor, pathOf, readLock, readRoot, tablePath, tryLock, writeLock } from './city-files.ts'
 import type { Consent } from './consent.ts'
 import { Stale, toFailure } from './failures.ts'
-import { closureOf, type Declared, type RootImports, rootImports, type Scope, scopeOf } from './imports.ts'
-import { checkoutDir, Installation, type InstallerDeps, neededPins } from './installer.ts'
+import { type Declared, type RootImports, rootImports, type Scope, scopeOf } from './imports.ts'
+import { checkoutDir, closureIn, Installation, type InstallerDeps, neededPins } from './installer.ts'
 import type { PackInventory } from './inventory.ts'
 import { LOCK_FILE, type Pin, parseLock, samePin } from './lock.ts'
 import { pinFor } from './resolver.ts'
@@ -54,11 +54,11 @@ export class Packs {
         source.kind === 'git' && input.version === '' ? await installation.defaultVersion(source) : input.version
       const entry = { ...input, version }
       const { pins, revision } = await this.#settle(city, installation, signal, {
-        entries: (declared) => (isThere(declared, entry) ? declared : [...declared, { ...entry, file: '' }]),
+        entries: (declared) => (isThere(declared, entry) ? declared : [...declared, { ...entry, file: '', line: 0 }]),
         write: (files, declared) => {
           if (!isThere(declared, entry)) this.#declare(files, entry)
         },
-        trusts: input.trust ? [{ ...entry, file: '' }] : [],
+        trusts: input.trust ? [{ ...entry, file: '', line: 0 }] : [],
         events: (before, after) => {
           const pin = pinOf(source, version, after)
           if (isThere(before, entry)) return []
@@ -285,7 +285,7 @@ export class Packs {
     const { entries } = rootImports((path) => files.get(path))
     if (lockText === undefined || error !== undefined) return
     const { cache } = this.#deps
-    const { demands } = closureOf(city.dir, entries, (demand) => checkoutDir(cache, pins, demand))
+    const { demands } = closureIn(cache, city.dir, entries, pins)
     if (demands.some((demand) => checkoutDir(cache, pins, demand) === undefined)) return
     const next = lockTextFor(neededPins(demands, pins), pins, lockText)
     if (next === undefined) files.delete(LOCK_FILE)

@@ -12,12 +12,12 @@ import { config as configuration } from '../../modules/config/family.ts'
 import type { AdmissionDeps } from '../../modules/packs/admission.ts'
 import { PackCache } from '../../modules/packs/cache.ts'
 import { Consent } from '../../modules/packs/consent.ts'
-import { createLogins } from '../../modules/packs/credentials.ts'
 import type { PackRoom } from '../../modules/packs/family.ts'
-import { createFence, type Lookup } from '../../modules/packs/fence.ts'
-import { Git } from '../../modules/packs/git.ts'
 import { PackInventory } from '../../modules/packs/inventory.ts'
 import { LOCK_FILE } from '../../modules/packs/lock.ts'
+import { createLogins } from '../../modules/packs/remote/credentials.ts'
+import { createFence, type Lookup } from '../../modules/packs/remote/fence.ts'
+import { Git } from '../../modules/packs/remote/git.ts'
 import { createResolver } from '../../modules/packs/resolver.ts'
 import { Packs } from '../../modules/packs/service.ts'
 import { Staging } from '../../modules/packs/staging.ts'
@@ -28,6 +28,7 @@ export const BUILTIN_PACKS = new Map([['core', join(import.meta.dirname, '..', '
 const START_MS = 60_000
 
 export interface PackHost {
+  readonly version: string
   readonly packs: Packs
   readonly inventory: PackInventory
   readonly consent: Consent
@@ -43,7 +44,7 @@ export interface PackHost {
 }
 
 export function openPackHost(
-  { settings, env, clock, log }: Pick<Host, 'settings' | 'env' | 'clock' | 'log'>,
+  { settings, env, clock, log, version }: Pick<Host, 'settings' | 'env' | 'clock' | 'log' | 'version'>,
   store: Store,
   lookup: Lookup | undefined,
 ): PackHost {
@@ -54,11 +55,12 @@ export function openPackHost(
   const consent = new Consent({ cache, trust, clock })
   const resolve = createResolver(cache, trust)
   const fence = createFence(allowedPackHosts, lookup)
-  const inventory = new PackInventory({ cache, fence, builtins: BUILTIN_PACKS, consent })
+  const inventory = new PackInventory({ cache, fence, version, builtins: BUILTIN_PACKS, consent })
   const packs = new Packs({
     cache,
     fence,
     clock,
+    version,
     log,
     git: new Git({ env, clock }),
     logins: createLogins({ home, env }),
@@ -68,6 +70,7 @@ export function openPackHost(
   })
   const closing = new AbortController()
   return {
+    version,
     packs,
     inventory,
     consent,

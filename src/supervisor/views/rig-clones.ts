@@ -3,9 +3,9 @@
 import { type RemoteSource, SourceError, sourceOrError } from '../../files/pack-source.ts'
 import { JobFailure } from '../../kernel/jobs.ts'
 import { invalidField } from '../../kernel/problem.ts'
-import { CredentialError, createLogins, type Logins } from '../../modules/packs/credentials.ts'
-import { BlockedHost, createFence, type Fence, UnknownHost } from '../../modules/packs/fence.ts'
-import { Git, GitError } from '../../modules/packs/git.ts'
+import { CredentialError, createLogins, type Logins } from '../../modules/packs/remote/credentials.ts'
+import { BlockedHost, createFence, type Fence, UnknownHost } from '../../modules/packs/remote/fence.ts'
+import { Git, GitError } from '../../modules/packs/remote/git.ts'
 import type { Host } from './running.ts'
 
 export interface RigClonesDeps {

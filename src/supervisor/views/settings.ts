@@ -49,6 +49,7 @@ export async function configContext(city: Running): Promise<ConfigContext> {
 const loadOptions =
   (packs: PackHost) =>
   (files: ConfigFiles, dir: string): LoadOptions => ({
+    version: packs.version,
     builtinPacks: BUILTIN_PACKS,
     presets: PRESETS,
     resolvePack: packs.resolver(files, dir),

@@ -27,6 +27,8 @@ export type PackResolution =
   | { readonly ok: false; readonly message: string; readonly hint?: string }
 
 export type LoadOptions = {
+  /** Of this svcctl: packs may need a newer one. */
+  readonly version: string
   /** Directory of each built-in pack by name: `builtin:core` is `core`. */
   readonly builtinPacks: ReadonlyMap<string, string>
   /** Built-in provider presets, in the order of the API. */

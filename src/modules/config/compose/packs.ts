@@ -4,12 +4,14 @@ import { AgentFile, BINDING, PackFile } from '../../../contract/config-schema.ts
 import { isInside } from '../../../files/files.ts'
 import { compareText, fileStart, type Layer, nearestHint, type Place } from '../../../files/issues.ts'
 import { type LocalSource, SourceError, sourceOrError } from '../../../files/pack-source.ts'
+import { unfitSvc } from '../../../files/pack-version.ts'
 import {
   elementsOf,
   emptyTable,
   listOf,
   nodeOf,
   numberOf,
+  placeOf,
   type TableNode,
   tableOf,
   tablesOf,
@@ -315,17 +317,25 @@ function withConventions(context: LoadContext, home: Home, dir: string, fields: 
 }
 
 /** Rules of `pack.toml` that are no matter of its shape; the root pack obeys them too. */
-export function checkManifest(context: LoadContext, manifest: TableNode): void {
+export function checkManifest({ issues, options }: LoadContext, manifest: TableNode): void {
   const header = tableOf(manifest, 'pack')
   if (header === undefined) return
   const schema = numberOf(header, 'schema')
-  if (schema === undefined || schema === PACK_SCHEMA) return
-  const at = header.entries.get('schema')?.at ?? header.at
-  context.issues.error(
-    at,
-    'pack.schema',
-    `pack schema ${schema} is not supported: this version reads schema ${PACK_SCHEMA}`,
-  )
+  if (schema !== undefined && schema !== PACK_SCHEMA)
+    issues.error(
+      placeOf(header, 'schema'),
+      'pack.schema',
+      `pack schema ${schema} is not supported: this version reads schema ${PACK_SCHEMA}`,
+    )
+  const requires = textOf(header, 'requires_svc')
+  const unfit = requires === undefined ? undefined : unfitSvc(requires, options.version)
+  if (unfit !== undefined)
+    issues.error(
+      placeOf(header, 'requires_svc'),
+      'pack.requires_svc',
+      unfit,
+      'upgrade svcctl, or import an older version',
+    )
 }
 
 const EMPTY: Expansion = {

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { caretOf, highest, parseConstraint, satisfies, type Tagged, tagVersion, VersionError } from './version.ts'
+import {
+  caretOf,
+  highest,
+  parseConstraint,
+  satisfies,
+  type Tagged,
+  tagVersion,
+  unfitSvc,
+  VersionError,
+} from './pack-version.ts'
 
 const COMMIT = 'a'.repeat(40)
 const tags = (...names: string[]): Tagged[] =>
@@ -85,4 +94,14 @@ test('a pin fits by its version, or by its commit where one was asked for', () =
 
 test('an add writes the series of the release', () => {
   assert.deepEqual(tags('v1.4.2', 'v0.3.1', 'v2.0.0-rc.1').map(caretOf), ['^1.4', '^0.3', '^2.0.0-rc.1'])
+})
+
+test('a pack is refused where svcctl is older or newer than it says, with both versions', () => {
+  assert.equal(unfitSvc('>=0.1', '0.1.0'), undefined)
+  assert.equal(unfitSvc('^0.1', '0.1.9'), undefined)
+  assert.equal(unfitSvc('>=0.1', '0.2.0-dev.3'), undefined)
+  assert.match(unfitSvc('>=0.2', '0.1.0') ?? '', /needs svcctl >=0\.2, and this is 0\.1\.0/)
+  assert.match(unfitSvc('>=1,<2', '2.0.0') ?? '', /this is 2\.0\.0/)
+  for (const text of ['', 'newest', `sha:${'a'.repeat(40)}`])
+    assert.match(unfitSvc(text, '1.0.0') ?? '', /is a version/)
 })

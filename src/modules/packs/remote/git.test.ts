@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { temporaryDirectory } from '../../../test/support/temporary.ts'
-import { parseSource } from '../../files/pack-source.ts'
-import { systemClock } from '../../kernel/clock.ts'
+import { temporaryDirectory } from '../../../../test/support/temporary.ts'
+import { parseSource } from '../../../files/pack-source.ts'
+import { systemClock } from '../../../kernel/clock.ts'
 import { Git, GitError } from './git.ts'
 
 const access = { addresses: ['192.0.2.1'], login: undefined, signal: new AbortController().signal }

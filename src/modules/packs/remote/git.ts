@@ -10,19 +10,19 @@
 import { lstat, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
-import type { RemoteSource } from '../../files/pack-source.ts'
-import { PACK_LIMITS, type TreeLimits } from '../../files/tree.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import type { RemoteSource } from '../../../files/pack-source.ts'
+import { type Tagged, tagVersion } from '../../../files/pack-version.ts'
+import { PACK_LIMITS, type TreeLimits } from '../../../files/tree.ts'
+import type { Clock } from '../../../kernel/clock.ts'
 import {
   type BriefResult,
   type Environment,
   findBinary,
   minimalEnvironment,
   runBriefly,
-} from '../../kernel/processes.ts'
+} from '../../../kernel/processes.ts'
 import type { GitLogin } from './credentials.ts'
 import { tooMuch } from './tree-count.ts'
-import { type Tagged, tagVersion } from './version.ts'
 
 export interface GitAccess {
   readonly addresses: readonly string[]

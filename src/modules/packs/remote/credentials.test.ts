@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { temporaryDirectory } from '../../../test/support/temporary.ts'
-import { parseSource } from '../../files/pack-source.ts'
+import { temporaryDirectory } from '../../../../test/support/temporary.ts'
+import { parseSource } from '../../../files/pack-source.ts'
 import { createLogins } from './credentials.ts'
 
 const { signal } = new AbortController()

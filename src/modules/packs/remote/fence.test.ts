@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { parseSource, type RemoteSource } from '../../files/pack-source.ts'
+import { parseSource, type RemoteSource } from '../../../files/pack-source.ts'
 import { addressKind, BlockedHost, createFence, UnknownHost } from './fence.ts'
 
 const remote = (text: string): RemoteSource => {

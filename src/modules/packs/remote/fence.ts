@@ -8,7 +8,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js'
-import type { RemoteSource } from '../../files/pack-source.ts'
+import type { RemoteSource } from '../../../files/pack-source.ts'
 
 export type Lookup = (host: string) => Promise<readonly string[]>
 

@@ -6,10 +6,10 @@
  */
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
-import type { RemoteSource } from '../../files/pack-source.ts'
-import { FileRefused, openRegular, TEXT_BYTES } from '../../files/read.ts'
-import { type PlainTable, readPlainToml } from '../../files/toml.ts'
-import { type Environment, minimalEnvironment, runBriefly } from '../../kernel/processes.ts'
+import type { RemoteSource } from '../../../files/pack-source.ts'
+import { FileRefused, openRegular, TEXT_BYTES } from '../../../files/read.ts'
+import { type PlainTable, readPlainToml } from '../../../files/toml.ts'
+import { type Environment, minimalEnvironment, runBriefly } from '../../../kernel/processes.ts'
 import { addressKind } from './fence.ts'
 
 export type GitLogin =

@@ -84,3 +84,20 @@ export function highest(tags: readonly Tagged[], constraints: readonly Constrain
 export function caretOf({ version }: Tagged): string {
   return version.prerelease.length > 0 ? `^${version.version}` : `^${version.major}.${version.minor}`
 }
+
+/** Why this svcctl is none for a pack with that `requires_svc`; undefined where it is. */
+export function unfitSvc(requires: string, version: string): string | undefined {
+  const range = rangeOf(requires)
+  if (range === undefined) return '`requires_svc` is a version of svcctl: `>=1.2`, `^1.4`, `>=1.2,<2`'
+  return range.test(version) ? undefined : `needs svcctl ${requires}, and this is ${version}`
+}
+
+function rangeOf(text: string): Range | undefined {
+  try {
+    const constraint = parseConstraint(text)
+    return constraint.kind === 'range' ? new Range(constraint.range.raw, { includePrerelease: true }) : undefined
+  } catch (error) {
+    if (error instanceof VersionError) return undefined
+    throw error
+  }
+}

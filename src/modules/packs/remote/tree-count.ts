@@ -1,6 +1,6 @@
 /** How much a commit would write, as `git ls-tree -r -l -z` lists it: counted before anything of it is on disk. */
-import { ASSET_BYTES } from '../../files/read.ts'
-import type { TreeLimits } from '../../files/tree.ts'
+import { ASSET_BYTES } from '../../../files/read.ts'
+import type { TreeLimits } from '../../../files/tree.ts'
 
 const MIB = 1024 * 1024
 
