@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { isatty } from 'node:tty'
 import { BrokenPipe, Interrupted, type Io, type Sink, type Source } from './base/io.ts'
 import { forTerminal } from './base/terminal-text.ts'
+import { processTerminal } from './process-terminal.ts'
 
 const DEFAULT_COLUMNS = 80
 /** Signals that end a command, and their numbers. */
@@ -10,7 +11,8 @@ const SIGNALS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
 
 export function createProcessIo(): Io {
   const { env } = process
-  const signal = interruptions()
+  const terminal = processTerminal(env)
+  const signal = interruptions(() => terminal?.isLent === true)
   return {
     env,
     cwd: process.cwd(),
@@ -18,6 +20,7 @@ export function createProcessIo(): Io {
     stdin: createSource(signal),
     stdout: createSink(process.stdout),
     stderr: createSink(process.stderr),
+    terminal,
     clock: {
       now: () => Date.now(),
       after(ms, work) {
@@ -32,10 +35,17 @@ export function createProcessIo(): Io {
   }
 }
 
-function interruptions(): AbortSignal {
+/** Ctrl-C is meant for the program that has the terminal: where it is lent, that is not this one. */
+function interruptions(isLent: () => boolean): AbortSignal {
   const controller = new AbortController()
   for (const [name, number] of Object.entries(SIGNALS)) {
-    process.once(name, () => controller.abort(new Interrupted(128 + number)))
+    const interrupt = () => {
+      if (name === 'SIGINT' && isLent()) return
+      // A second one ends the process by force.
+      process.removeListener(name, interrupt)
+      controller.abort(new Interrupted(128 + number))
+    }
+    process.on(name, interrupt)
   }
   return controller.signal
 }

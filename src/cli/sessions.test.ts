@@ -147,16 +147,6 @@ suite('what is sent', () => {
       { message: 'stop', intent: 'interrupt_now' },
     ],
     [
-      ['session', 'respond', 'a', 'approve-always'],
-      'POST /v0/city/alpha/sessions/a/respond',
-      { action: 'approve_always' },
-    ],
-    [
-      ['session', 'respond', 'a', 'Blue', '--request', 'r1'],
-      'POST /v0/city/alpha/sessions/a/respond',
-      { action: 'option', option_id: 'Blue', request_id: 'r1' },
-    ],
-    [
       ['agent', 'create', 'shop/worker', '--provider', 'p', '--set', 'max_active_sessions=3'],
       'POST /v0/city/alpha/agents',
       { name: 'worker', dir: 'shop', provider: 'p', max_active_sessions: 3 },
@@ -177,6 +167,26 @@ suite('what is sent', () => {
       assert.equal(code, 0, err)
       assert.deepEqual(requests.map(bodyOf), [body])
     })
+
+  test('an answer names the question that was seen', async () => {
+    const pending = { request_id: 'r1', kind: 'approval', options: ['Blue', 'Red'], option_ids: ['b', 'r'] }
+    const routes = {
+      '/v0/city/alpha/sessions/a/pending': { supported: true, pending },
+      'POST /v0/city/alpha/sessions/a/respond': session(),
+    }
+    for (const [words, reply] of [
+      [['Blue'], { action: 'option', option_id: 'b' }],
+      [['2'], { action: 'option', option_id: 'r' }],
+      [['approve-always'], { action: 'approve_always' }],
+      [['deny', '--text', 'no'], { action: 'deny', text: 'no' }],
+    ] as const) {
+      const { code, err, requests } = await against(routes, ['session', 'respond', 'a', ...words])
+      assert.equal(code, 0, err)
+      assert.deepEqual(bodyOf(requests.at(-1) ?? assert.fail()), { ...reply, request_id: 'r1' })
+    }
+    const { requests } = await against(routes, ['session', 'respond', 'a', 'deny', '--request', 'r0'])
+    assert.deepEqual(bodyOf(requests.at(-1) ?? assert.fail()), { action: 'deny', request_id: 'r0' })
+  })
 
   test('nothing to say is a usage error', async () => {
     const { code, err } = await against({}, ['session', 'message', 'a'])

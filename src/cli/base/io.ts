@@ -19,6 +19,33 @@ export interface Source {
   chunks(signal: AbortSignal): AsyncIterable<Uint8Array<ArrayBuffer>>
 }
 
+/** What happens on a terminal that was taken. */
+export interface TerminalEvents {
+  onBytes(bytes: Uint8Array): void
+  onResize(): void
+  /** It was somebody else's for a while: whatever stood there is gone. */
+  onReturn(): void
+}
+
+export interface TakenTerminal {
+  /** Ctrl-Z: gives the terminal back to the shell until the job goes on. */
+  suspend(): void
+  /** Gives it to another program while the work lasts. */
+  lend<T>(work: () => Promise<T>): Promise<T>
+  /** As it was before. */
+  release(): void
+}
+
+/** A terminal to draw on, with a keyboard that is read key by key. */
+export interface Terminal {
+  readonly columns: number
+  readonly rows: number
+  /** As it is: what others wrote has to be filtered before. */
+  write(text: string): Promise<void>
+  /** `fullScreen`: what stands there is kept and comes back. */
+  take(fullScreen: boolean, events: TerminalEvents): TakenTerminal
+}
+
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cwd: string
@@ -27,6 +54,8 @@ export interface Io {
   readonly stdin: Source
   readonly stdout: Sink
   readonly stderr: Sink
+  /** Absent where nobody can be drawn for: a pipe, or a terminal that cannot move its cursor. */
+  readonly terminal?: Terminal | undefined
   readonly clock: Clock
   readonly random: () => number
   /** A new unguessable key. */

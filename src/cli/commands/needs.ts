@@ -2,6 +2,7 @@
 import type { CommandSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT } from '../base/failure.ts'
+import { askNeeds } from '../live/ask-needs.ts'
 import { isForPeople } from '../views/live.ts'
 import { NEED, type Need, needsInScope } from '../views/needs.ts'
 import { watchNeeds } from '../views/watch-needs.ts'
@@ -17,6 +18,11 @@ async function needs(context: Context, input: Input): Promise<number> {
     const city = await context.city(limit.signal)
     const redraws = context.io.stdout.isTerminal && isForPeople(context)
     return await watchNeeds(context, city, redraws ? (all) => draw(context, all) : printsNew(context))
+  }
+  const { terminal } = context.io
+  if (terminal !== undefined && items.length > 0 && isForPeople(context)) {
+    await askNeeds(context, terminal)
+    return EXIT.ok
   }
   await context.print.list({ items, ...NEED, json: JSON.stringify({ items, total: items.length }) })
   if (items.length === 0) await context.note(NOTHING)
@@ -50,10 +56,10 @@ export const commands: readonly CommandSpec[] = [
     operations: ['list-pending', 'list-cities'],
     summary: 'Everything that waits for a person',
     description:
-      'Questions of agents, oldest first; answer with `svcctl session respond`. With --watch it goes on: a terminal shows what waits now, elsewhere each one is a line when it comes.',
+      'Questions of agents, oldest first. In a terminal they are answered in place, by number; elsewhere with `svcctl session respond`. With --watch it goes on: a terminal shows what waits now, elsewhere each one is a line when it comes.',
     flags: [{ flags: '-w, --watch', description: 'Go on until stopped.' }],
     examples: [
-      { line: 'svcctl needs', does: 'in the city in scope, else in all' },
+      { line: 'svcctl needs', does: 'see and answer them: in the city in scope, else in all' },
       { line: 'svcctl needs --all-cities', does: 'in all cities' },
       { line: 'svcctl needs --watch', does: 'keep an eye on it' },
     ],

@@ -8,7 +8,7 @@ import type { Context } from '../base/context.ts'
 import { readWords } from '../base/data.ts'
 import { EXIT, usageError } from '../base/failure.ts'
 import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/field-flags.ts'
-import { bodyOf, type Fields, ifMatchFlag } from '../base/fields.ts'
+import { bodyOf, ifMatchFlag } from '../base/fields.ts'
 import {
   asking,
   type FieldsOf,
@@ -21,7 +21,8 @@ import {
   starts,
 } from '../base/in-city.ts'
 import { pageFlags } from '../base/paged.ts'
-import { converse } from '../views/attach.ts'
+import { converse } from '../live/attach.ts'
+import { answerFields, respondTo } from '../live/respond.ts'
 import { isForPeople, printLive, printTranscript } from '../views/live.ts'
 import { DELETED, DELIVERY, DRAIN, PENDING, PRUNED, SESSION, STOPPED, SUB_AGENT, WAIT } from '../views/session-views.ts'
 import { printableLines } from '../views/turn-text.ts'
@@ -241,30 +242,11 @@ const pending = printsItem(PENDING, (city) =>
   city.client.call('get-session-pending', { params: itemParams(city), ...city.options }),
 )
 
-const ANSWERS = ['approve', 'allow', 'approve_always', 'approve_accept_edits', 'deny', 'option', 'cancel'] as const
-
 const respondFlags: readonly FieldFlag[] = [
   { flags: '--request <id>', field: 'request_id', description: 'Only where this one is pending.' },
   { flags: '--text <text>' },
 ]
-const respond = printsItem(
-  SESSION,
-  (city, fields) =>
-    city.client.call('respond-session', {
-      params: itemParams(city),
-      body: bodyOf<{ action: 'approve' }>(fields),
-      ...city.options,
-    }),
-  async (context, input): Promise<Fields> => {
-    const given = input.required('answer')
-    const action = ANSWERS.find((known) => known === given.replaceAll('-', '_'))
-    return {
-      // A word that is no action is one of the options.
-      ...(action === undefined ? { action: 'option', option_id: given } : { action }),
-      ...(await fieldsFrom(context, input, respondFlags)),
-    }
-  },
-)
+const respond = printsItem(SESSION, respondTo, answerFields)
 
 const formatFlags: readonly FieldFlag[] = [
   { flags: '--format <format>' },
@@ -592,10 +574,22 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ['session', 'respond'],
-    operations: ['respond-session'],
-    arguments: [session, { name: '<answer>', description: 'approve, approve-always, deny, cancel, or an option.' }],
+    operations: ['respond-session', 'get-session-pending'],
+    arguments: [
+      session,
+      {
+        name: '[choice]',
+        description:
+          'Number, label or id of a choice; or approve, approve-always, deny, cancel. Asked for in a terminal where absent.',
+        complete: 'none',
+      },
+    ],
     flags: respondFlags,
-    examples: [{ line: 'svcctl session respond helper approve', does: 'let it go on' }],
+    examples: [
+      { line: 'svcctl session respond helper', does: 'see what it asks, and choose' },
+      { line: 'svcctl session respond helper 1', does: 'the first choice' },
+      { line: 'svcctl session respond helper deny', does: 'say no' },
+    ],
     run: respond,
   },
   {

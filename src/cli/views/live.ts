@@ -2,6 +2,7 @@
 import type { Client } from '../../client/client.ts'
 import { follow } from '../../client/follow.ts'
 import { ApiProblem, isRecord } from '../../client/problems.ts'
+import type { PendingInteraction } from '../../contract/session-model.ts'
 import type { OutputTurn } from '../../contract/session-transcript.ts'
 import type { Context } from '../base/context.ts'
 import { isRegistered } from '../base/discovery.ts'
@@ -35,6 +36,8 @@ export interface LiveOptions {
   readonly signal: AbortSignal
   /** Where lines are typed in between. */
   readonly text?: TurnText
+  /** Takes the question that is open, and that none is: who can answer it here shows it in another way. */
+  readonly onQuestion?: (question: PendingInteraction | undefined) => Promise<void>
 }
 
 /** Text on its way to a terminal or a pipe. */
@@ -42,7 +45,7 @@ export const liveText = ({ io }: Context): TurnText => new TurnText(io.stdout.is
 
 /** Prints a stream of turns until it ends; what waits for an answer is said on stderr. */
 export async function printLive(context: Context, client: Client, options: LiveOptions): Promise<void> {
-  const { operation, text = liveText(context), ...where } = options
+  const { operation, text = liveText(context), onQuestion, ...where } = options
   const { print, io } = context
   // In a terminal both streams share the line.
   const note = async (sentence: string): Promise<void> => {
@@ -67,7 +70,9 @@ export async function printLive(context: Context, client: Client, options: LiveO
         await print.lines([`{"event":${JSON.stringify(event)},"data":${data}}`])
       else await print.raw(shownOf(event, said, text))
       // Told again after every reconnection, said once.
-      if (event === 'pending' && said['request_id'] !== asked) await note(pendingText(said, where.params.id))
+      if (event === 'pending' && said['request_id'] !== asked)
+        await (onQuestion?.(questionOf(said)) ?? note(pendingText(said, where.params.id)))
+      if (event === 'pending_cleared') await onQuestion?.(undefined)
       if (event.startsWith('pending')) asked = event === 'pending' ? said['request_id'] : undefined
       if (event !== 'ended') continue
       await note(`the session ended: ${String(said['state'])} (${String(said['reason'])})`)
@@ -121,6 +126,22 @@ const isTurn = (value: unknown): value is OutputTurn =>
   ROLES.includes(value['role'])
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+/** A frame as the question that it is, as far as it is one. */
+export function questionOf(said: Json): PendingInteraction {
+  const { request_id: id, kind, prompt, options, option_ids: ids, metadata } = said
+  const texts = (value: unknown) => listOf(value).map(String)
+  return {
+    request_id: String(id),
+    kind: kind === 'question' ? kind : 'approval',
+    options: texts(options),
+    option_ids: texts(ids),
+    ...(typeof prompt === 'string' ? { prompt } : {}),
+    ...(isRecord(metadata)
+      ? { metadata: Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key, String(value)])) }
+      : {}),
+  }
+}
 
 /** `session`: the one that is followed, where it is one. */
 function pendingText(said: Json, session: string | undefined): string {

@@ -62,6 +62,7 @@ interface AcpPermissionRecord {
   readonly options?: readonly { readonly id: string; readonly label: string; readonly kind?: string }[]
   /** What was chosen, once `resolved`. */
   readonly option_id?: string
+  readonly option_label?: string
 }
 
 /** How every line of the host begins; the host sees to it that no line of an agent does. */
@@ -128,6 +129,7 @@ function permissionRecord(value: Json, offset: number): AcpRecord | undefined {
     ...optional('title', text(value['title'])),
     ...optional('options', list(value['options'], permissionOption)),
     ...optional('option_id', text(value['option_id'])),
+    ...optional('option_label', text(value['option_label'])),
   }
 }
 

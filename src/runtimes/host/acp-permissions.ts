@@ -82,7 +82,7 @@ export class Permissions {
     if (open === undefined) return
     const shown = this.#first() === open
     this.#open.delete(requestId)
-    const chosen = outcome.outcome === 'selected' ? { state: 'resolved', option_id: outcome.optionId } : DISMISSED
+    const chosen = outcome.outcome === 'selected' ? resolved(open.pending, outcome.optionId) : DISMISSED
     this.#events.record({ ...recorded(open.pending), ...chosen })
     open.settle(outcome)
     if (!shown) return
@@ -93,6 +93,13 @@ export class Permissions {
 }
 
 const DISMISSED = { state: 'dismissed' } as const
+
+/** With the label: whoever reads the transcript later has not seen the choices. */
+const resolved = ({ options }: Pending, optionId: string) => ({
+  state: 'resolved',
+  option_id: optionId,
+  option_label: options.find(({ id }) => id === optionId)?.label,
+})
 
 function describe(requestId: string, request: RequestPermissionRequest, known: KnownTool): Pending {
   const { toolCallId, name, kind, title } = request.toolCall

@@ -103,6 +103,7 @@ function interaction(record: Extract<AcpRecord, { kind: 'permission' }>) {
       prompt: record.title,
       options: record.options?.map(({ label }) => label),
       action: record.option_id,
+      answer: record.option_label,
     }),
   }
 }

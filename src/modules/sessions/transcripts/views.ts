@@ -74,7 +74,9 @@ function blockText(block: TranscriptBlock, thinking: boolean, goesOn: boolean): 
     case 'tool_result':
       return `[result] ${block.content.slice(0, MAX_RESULT)}`
     case 'interaction':
-      return `[${block.kind} ${block.state}] ${block.prompt ?? ''}`.trimEnd()
+      return [`[${block.kind} ${block.state}] ${block.prompt ?? ''}`.trimEnd(), block.answer ?? block.action]
+        .filter((part) => part !== undefined)
+        .join(': ')
     case 'image':
       return '[image]'
     case 'unknown':

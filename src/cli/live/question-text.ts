@@ -1,0 +1,34 @@
+/** A question of an agent as lines for people (pure). */
+import { relativeTime } from '../base/output.ts'
+import type { Need } from '../views/needs.ts'
+import { printableLines } from '../views/turn-text.ts'
+import { choicesOf, promptOf, type Question, takesText } from './choices.ts'
+
+/** Who asks. */
+export const askerOf = ({ alias, session_id }: Pick<Need, 'alias' | 'session_id'>): string => alias ?? session_id
+
+/** All of it: who asks since when, what, about what, and the choices with their numbers. */
+export function wholeQuestion(need: Need, now: number): readonly string[] {
+  const { city, template, kind, since } = need
+  return [
+    `${city}: ${askerOf(need)} (${template}) ${kind === 'approval' ? 'asks for approval' : 'asks'}, ${relativeTime(since, now)}`,
+    ...questionLines(need),
+  ].map(printableLines)
+}
+
+export function questionLines(question: Question): readonly string[] {
+  const prompt = promptOf(question)
+  return [
+    ...printableLines(prompt).split('\n'),
+    ...details(question, prompt).map((line) => `  ${line}`),
+    ...choicesOf(question).map(({ label }, at) => `  ${at + 1}) ${printableLines(label)}`),
+    ...(takesText(question) ? ['  or an answer in your own words'] : []),
+  ]
+}
+
+/** What the harness says besides, without what is said already or names things for programs. */
+function details({ metadata = {} }: Question, prompt: string): readonly string[] {
+  return Object.entries(metadata)
+    .filter(([key, value]) => !key.endsWith('_id') && value !== prompt)
+    .map(([key, value]) => `${key.replaceAll('_', ' ')}: ${printableLines(value)}`)
+}

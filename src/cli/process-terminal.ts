@@ -1,0 +1,114 @@
+/**
+ * The terminal of this process: taken over, given back.
+ *
+ * However the process ends, the terminal is as it was: its own screen, its cursor, its echo. Only `kill -9` leaves it.
+ */
+import { writeSync } from 'node:fs'
+import { isatty } from 'node:tty'
+import { BrokenPipe, type Io, type TakenTerminal, type Terminal, type TerminalEvents } from './base/io.ts'
+
+interface ProcessTerminal extends Terminal {
+  /** Another program has it. */
+  readonly isLent: boolean
+}
+
+const ESC = '\u001b'
+/** Another screen, no cursor, no wrapping: a line that is too wide must not move those below it. */
+const FULL_SCREEN = { on: `${ESC}[?1049h${ESC}[?25l${ESC}[?7l`, off: `${ESC}[?7h${ESC}[?25h${ESC}[?1049l` }
+/** Pasted text comes in brackets, so that it can be told from keys. */
+const PASTE = { on: `${ESC}[?2004h`, off: `${ESC}[?2004l` }
+
+/** Undefined: there is none, or it can do nothing but print. */
+export function processTerminal(env: Io['env']): ProcessTerminal | undefined {
+  if (!isatty(0) || !isatty(1) || env['TERM'] === 'dumb') return undefined
+  let isLent = false
+  return {
+    get isLent() {
+      return isLent
+    },
+    get columns() {
+      return process.stdout.columns || 80
+    },
+    get rows() {
+      return process.stdout.rows || 24
+    },
+    write: (text) =>
+      new Promise((resolve, reject) => {
+        process.stdout.write(text, (error) => (error ? reject(new BrokenPipe()) : resolve()))
+      }),
+    take(fullScreen, events) {
+      const taken = take(fullScreen, events)
+      return {
+        ...taken,
+        async lend(work) {
+          isLent = true
+          try {
+            return await taken.lend(work)
+          } finally {
+            isLent = false
+          }
+        },
+      }
+    },
+  }
+}
+
+function take(fullScreen: boolean, { onBytes, onResize, onReturn }: TerminalEvents): TakenTerminal {
+  const { stdin, stdout } = process
+  const modes = fullScreen ? [FULL_SCREEN, PASTE] : [PASTE]
+  let isOurs = false
+  const enter = () => {
+    if (isOurs) return
+    isOurs = true
+    stdin.setRawMode(true)
+    stdin.on('data', onBytes).resume()
+    // Written at once, whatever else waits to be: the process may be about to stop or end.
+    writeSync(1, modes.map(({ on }) => on).join(''))
+  }
+  const leave = () => {
+    if (!isOurs) return
+    isOurs = false
+    stdin.off('data', onBytes).pause()
+    try {
+      stdin.setRawMode(false)
+      writeSync(1, modes.map(({ off }) => off).join(''))
+    } catch {
+      // The terminal itself is gone.
+    }
+  }
+  const suspend = () => {
+    leave()
+    process.off('SIGTSTP', suspend)
+    // The whole job, as the shell would: a program that waits for this one must not keep the terminal.
+    process.kill(0, 'SIGTSTP')
+  }
+  const goOn = () => {
+    if (isOurs) return
+    process.off('SIGTSTP', suspend).on('SIGTSTP', suspend)
+    enter()
+    onReturn()
+  }
+  enter()
+  process.on('exit', leave).on('SIGTSTP', suspend).on('SIGCONT', goOn)
+  stdout.on('resize', onResize)
+  return {
+    suspend,
+    async lend(work) {
+      // The other program stops and goes on by itself.
+      process.off('SIGTSTP', suspend).off('SIGCONT', goOn)
+      leave()
+      try {
+        return await work()
+      } finally {
+        process.on('SIGTSTP', suspend).on('SIGCONT', goOn)
+        enter()
+        onReturn()
+      }
+    },
+    release() {
+      stdout.off('resize', onResize)
+      process.off('exit', leave).off('SIGTSTP', suspend).off('SIGCONT', goOn)
+      leave()
+    },
+  }
+}
