@@ -382,11 +382,11 @@ suite('needs', () => {
     }
   }
 
-  async function watching(words: readonly string[], until: (out: string) => boolean, terminal = false) {
+  async function watching(words: readonly string[], until: (out: string) => boolean) {
     const stop = new AbortController()
     const out: string[] = []
     const stdout = {
-      isTerminal: terminal,
+      isTerminal: false,
       columns: 100,
       async write(text: string | Uint8Array) {
         out.push(String(text))
@@ -394,7 +394,6 @@ suite('needs', () => {
       },
     }
     const { code, requests } = await against(changing(), words, {
-      terminal,
       io: { stdout, signal: stop.signal, clock: fastClock() },
     })
     return { out: out.join(''), code, requests }
@@ -407,15 +406,6 @@ suite('needs', () => {
     assert.deepEqual(
       lines.map((line) => JSON.parse(line).request_id),
       ['r1', 'r2'],
-    )
-  })
-
-  test('--watch in a terminal draws what waits now', async () => {
-    const { out } = await watching(['needs', '-w', '--no-color'], (text) => text.includes('nothing waits'), true)
-    const screens = out.split('\u001b[H\u001b[2J').slice(1)
-    assert.deepEqual(
-      screens.map((screen) => screen.match(/r\d(?=\?)/g) ?? []),
-      [['r1'], ['r1', 'r2'], []],
     )
   })
 

@@ -53,6 +53,11 @@ export class Printer {
     return this.#style.format
   }
 
+  /** The same way to print, to somewhere else. */
+  to(sink: Sink): Printer {
+    return new Printer(sink, this.#style)
+  }
+
   /** Data as it is. */
   async raw(text: string | Uint8Array): Promise<void> {
     if (text.length > 0) await this.#sink.write(text)

@@ -3,23 +3,25 @@ import type { CommandSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT } from '../base/failure.ts'
 import { askNeeds } from '../live/ask-needs.ts'
+import { watchOnScreen } from '../live/watch-screen.ts'
 import { isForPeople } from '../views/live.ts'
 import { NEED, type Need, needsInScope } from '../views/needs.ts'
 import { watchNeeds } from '../views/watch-needs.ts'
 
 const NOTHING = 'nothing waits for you'
-const CLEAR_SCREEN = '\u001b[H\u001b[2J'
 
 async function needs(context: Context, input: Input): Promise<number> {
   using limit = context.within()
   // Also before watching: what is wrong with the server or the city is said at once.
   const items = await needsInScope(context, limit.signal)
+  const { terminal } = context.io
   if (input.on('watch')) {
     const city = await context.city(limit.signal)
-    const redraws = context.io.stdout.isTerminal && isForPeople(context)
-    return await watchNeeds(context, city, redraws ? (all) => draw(context, all) : printsNew(context))
+    if (terminal === undefined || !isForPeople(context)) return await watchNeeds(context, city, printsNew(context))
+    return await watchOnScreen<Need>(context, terminal, (show) =>
+      watchNeeds(context, city, (all) => show({ items: all, ...NEED }, NOTHING)),
+    )
   }
-  const { terminal } = context.io
   if (terminal !== undefined && items.length > 0 && isForPeople(context)) {
     await askNeeds(context, terminal)
     return EXIT.ok
@@ -27,13 +29,6 @@ async function needs(context: Context, input: Input): Promise<number> {
   await context.print.list({ items, ...NEED, json: JSON.stringify({ items, total: items.length }) })
   if (items.length === 0) await context.note(NOTHING)
   return EXIT.ok
-}
-
-/** The whole list again, in the place of the one before. */
-async function draw(context: Context, items: readonly Need[]): Promise<void> {
-  await context.print.raw(CLEAR_SCREEN)
-  if (items.length === 0) await context.print.lines([NOTHING])
-  await context.print.list({ items, ...NEED, json: '' })
 }
 
 /** A line for each one as it comes. */

@@ -86,7 +86,7 @@ async function send(context: Context, client: Client, need: Need, reply: Reply):
 }
 
 /** What became of an answer, in a sentence. */
-export function outcomeText(outcome: Outcome, need: Need): string {
+function outcomeText(outcome: Outcome, need: Need): string {
   if (outcome === 'answered') return `${askerOf(need)} has the answer`
   if (outcome === 'gone')
     return `${askerOf(need)} asks that no longer: somebody else has answered it, or it was taken back`

@@ -43,14 +43,14 @@ export async function askLine(io: Io, terminal: Terminal, question: string): Pro
 }
 
 /** The question and the line, in one row: of a line that is too long, the part around the cursor. */
-export function lineText(question: string, line: Line, columns: number): string {
+function lineText(question: string, line: Line, columns: number): string {
   const label = cutTo(forTerminal(question), Math.floor(columns / 2))
   const { text, cursor } = windowOf(line, columns - widthOf(label) - 1)
   return `\r\u001b[K${label}${text}\r\u001b[${widthOf(label) + cursor}C`
 }
 
 /** As much of a line as fits, with the column of the cursor in it. */
-export function windowOf({ letters, at }: Line, width: number): { readonly text: string; readonly cursor: number } {
+function windowOf({ letters, at }: Line, width: number): { readonly text: string; readonly cursor: number } {
   let from = at
   let cursor = 0
   for (; from > 0; from -= 1) {

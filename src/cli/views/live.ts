@@ -128,7 +128,7 @@ const isTurn = (value: unknown): value is OutputTurn =>
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 /** A frame as the question that it is, as far as it is one. */
-export function questionOf(said: Json): PendingInteraction {
+function questionOf(said: Json): PendingInteraction {
   const { request_id: id, kind, prompt, options, option_ids: ids, metadata } = said
   const texts = (value: unknown) => listOf(value).map(String)
   return {

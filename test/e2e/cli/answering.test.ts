@@ -59,6 +59,19 @@ suite('needs in a terminal', { timeout: 120_000 }, () => {
     for (const alias of ['left', 'right']) await city.does('session', 'respond', alias, 'deny')
   })
 
+  test('--watch shows what waits now on a screen of its own, and gives the terminal back', async () => {
+    await using terminal = city.terminal(['needs', '--watch'], { columns: 100 })
+    await terminal.shows(/nothing waits for you/)
+    assert.equal(terminal.isFullScreen, true)
+    await city.asks('watched', 'Bash')
+    await terminal.shows(/CITY .*\nalpha +watched .*Use Bash/)
+    await city.does('session', 'respond', 'watched', 'deny')
+    await terminal.shows(/^nothing waits for you$/)
+    terminal.type('q')
+    assert.equal(await terminal.ends(), 0)
+    assert.equal(terminal.isFullScreen, false)
+  })
+
   test('piped, needs stays a list', async () => {
     await city.asks('piped', 'Bash')
     assert.match(await city.does('needs'), /^alpha\tpiped\tscripted\t/)
