@@ -16,10 +16,11 @@ import { Context, globalOptions } from './base/context.ts'
 import { listCities } from './base/discovery.ts'
 import { printable } from './base/failure.ts'
 import type { Io } from './base/io.ts'
-import { cutTo } from './base/text-width.ts'
 import { NOUNS, SERVE_SUMMARY } from './nouns.ts'
 import { EVENT_TYPES } from './operation-help.ts'
 import { flagsOf, nextWords } from './parse.ts'
+import { OUTPUT_FORMATS } from './print/format.ts'
+import { cutTo } from './print/text-width.ts'
 
 const BUDGET_MS = 300
 const MOST_SESSIONS = 200
@@ -41,6 +42,7 @@ async function candidatesFor(before: readonly string[], current: string, io: Io)
   const { spec, depth, specs } = await named(noun, before.slice(nounAt + 1))
   const flags = [...(spec === undefined ? [] : flagsOf(spec)), ...GLOBAL_FLAGS]
   const open = flags.find((flag) => takesValue(flag.flags) && flagWords(flag.flags).includes(before.at(-1) ?? ''))
+  if (open?.complete === 'field') return fieldNames(spec, current)
   if (open !== undefined) return valuesOf(open, { before, current, io })
   if (current.startsWith('-'))
     return flags.flatMap((flag) =>
@@ -90,6 +92,14 @@ interface Words {
 
 async function valuesOf(flag: FlagSpec, words: Words): Promise<readonly string[]> {
   return flag.choices ?? lookUp(flag.complete ?? 'none', words)
+}
+
+/** Of the last one in a list with commas. */
+async function fieldNames(spec: CommandSpec | undefined, current: string): Promise<readonly string[]> {
+  const { knownFields } = await import('./print/known-fields.ts')
+  const said = current.slice(0, current.lastIndexOf(',') + 1)
+  const sign = /^[-+]/.exec(current.slice(said.length))?.[0] ?? ''
+  return (await knownFields(spec?.operations[0])).map((field) => `${said}${sign}${field}`)
 }
 
 async function argumentValues(spec: CommandSpec, flags: readonly FlagSpec[], words: Words): Promise<readonly string[]> {
@@ -165,6 +175,7 @@ const inCity = async ({ context, signal }: Look) => ({ cityName: await context.n
 
 async function lookUp(what: Completed, { before, current, io }: Words): Promise<readonly string[]> {
   if (what === 'event-type') return EVENT_TYPES
+  if (what === 'output') return OUTPUT_FORMATS.map(({ name, does }) => tab(name, does))
   const ask = LOOK_UPS[what]
   if (ask === undefined) return []
   const context = new Context(io, globalOptions(new Input(givenScope(before))))

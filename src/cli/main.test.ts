@@ -91,7 +91,9 @@ suite('words', () => {
     [['city', 'list', '--outptu', 'json'], "unknown option '--outptu'", 'did you mean --output?'],
     [['city', 'list', 'extra'], 'too many arguments', 'see: svcctl city list --help'],
     [['city', 'create'], "missing required argument 'dir'", 'see: svcctl city create --help'],
-    [['city', 'list', '-o', 'yaml'], "argument 'yaml' is invalid", 'see: svcctl city list --help'],
+    [['city', 'list', '-o', 'xml'], 'there is no output format "xml"', 'formats are table, wide, json, jsonl, yaml'],
+    [['city', 'list', '-o', 'jsonpath={.items['], 'a brace or a quote is not closed', ''],
+    [['city', 'list', '-o', 'json', '--columns', 'name'], '--columns is of tables', '-o jsonpath=…'],
     [['city', 'get', '--city'], "option '-c, --city <city>' argument missing", 'see: svcctl city get --help'],
     [['schema', 'nonsense'], "value 'nonsense' is invalid for argument 'document'", 'see: svcctl schema --help'],
     [['city', 'list', '--city', 'a', '--all-cities'], '--city and --all-cities are mutually exclusive', ''],
@@ -736,9 +738,12 @@ suite('completion', () => {
     assert.deepEqual(await complete('ev'), ['events', 'event'])
     assert.deepEqual(await complete('city', 'st'), ['start', 'stop', 'status'])
     assert.deepEqual(await complete('events', '--f'), ['--follow'])
-    assert.deepEqual(await complete('city', 'list', '-o', 'j'), ['json', 'jsonl'])
+    assert.deepEqual(await complete('city', 'list', '-o', 'j'), ['json', 'jsonl', 'jsonpath='])
     assert.deepEqual(await complete('city', 'stop', ''), ['alpha', 'beta'])
     assert.deepEqual(await complete('events', '--city', 'a'), ['alpha'])
+    assert.deepEqual(await complete('city', 'list', '-o', 'y'), ['yaml'])
+    assert.deepEqual(await complete('city', 'list', '--sort', 'nam'), ['name'])
+    assert.deepEqual(await complete('city', 'list', '--sort', 'path,-nam'), ['path,-name'])
     assert.deepEqual(await complete('schema', ''), ['openapi', 'events'])
     assert.deepEqual(await complete('city', 'stop', 'alpha', ''), [])
     assert.ok((await complete('events', '--type', 'city.')).includes('city.created'))

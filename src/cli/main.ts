@@ -1,10 +1,11 @@
 /** The command line: words in, exit code out (style R16). */
-import type { Input } from './base/command.ts'
+import { EXIT_CODES } from '../contract/base/exit-codes.ts'
 import { Context, globalOptions } from './base/context.ts'
 import { EXIT, type ReportStyle, report } from './base/failure.ts'
 import type { Io } from './base/io.ts'
 import { saidAs } from './field-words.ts'
 import { parseWords } from './parse.ts'
+import type { OutputFormat } from './print/format.ts'
 
 /** Runs one command; never throws. `argv` is without the program's name. */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
@@ -12,6 +13,10 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
   let style: ReportStyle = { prefix: events ? 'svcctl events: ' : '', json: !events && asksForJson(argv) }
   try {
     if (argv[0] === '__complete') return await complete(argv.slice(1), io)
+    if (argv[0] === 'help' && argv[1] === 'exit-codes') {
+      await io.stdout.write(exitCodesText())
+      return EXIT.ok
+    }
     const words = argv[0] === '--version' || argv[0] === '-V' ? ['version', ...argv.slice(1)] : argv
     const parsed = await parseWords(words, io.stdout.columns)
     if (parsed.kind === 'help') {
@@ -19,19 +24,30 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
       return EXIT.ok
     }
     const { command, input } = parsed
+    const options = globalOptions(input)
     const fieldNames = (location: string) => saidAs(location, command, input)
     style = {
       prefix: command.errorPrefix ?? '',
-      json: command.errorPrefix === undefined && wantsJson(input),
+      json: command.errorPrefix === undefined && isJson(options.format.kind),
       fieldNames,
     }
-    return await command.run(new Context(io, globalOptions(input)), input)
+    const context = new Context(io, options, command.operations[0])
+    await context.print.prepare()
+    return await command.run(context, input)
   } catch (error) {
     return report(error, io, style)
   }
 }
 
-const wantsJson = (input: Input): boolean => ['json', 'jsonl'].includes(globalOptions(input).format)
+/** `svcctl help exit-codes` */
+function exitCodesText(): string {
+  const rows = EXIT_CODES.map(
+    ({ code, name, meaning }) => `${String(code).padStart(5)}  ${name.padEnd(16)}  ${meaning}`,
+  )
+  return `Exit codes of svcctl:\n\n${rows.join('\n')}\n`
+}
+
+const isJson = (format: OutputFormat): boolean => format === 'json' || format === 'jsonl'
 
 // Before the words are parsed, for errors in the words themselves.
 const asksForJson = (argv: readonly string[]): boolean =>

@@ -2,7 +2,7 @@
 import { homedir } from 'node:os'
 import { isatty } from 'node:tty'
 import { BrokenPipe, Interrupted, type Io, type Sink, type Source } from './base/io.ts'
-import { forTerminal } from './base/terminal-text.ts'
+import { forTerminal } from './print/terminal-text.ts'
 import { processTerminal } from './process-terminal.ts'
 
 const DEFAULT_COLUMNS = 80
@@ -63,7 +63,9 @@ function createSink(stream: NodeJS.WriteStream): Sink {
   return {
     isTerminal,
     get columns() {
-      return stream.columns ?? DEFAULT_COLUMNS
+      if (!isTerminal) return DEFAULT_COLUMNS
+      // One that reports none has no width: nothing is cut for it.
+      return stream.columns > 0 ? stream.columns : Number.POSITIVE_INFINITY
     },
     write(text) {
       if (broken) return Promise.reject(new BrokenPipe())

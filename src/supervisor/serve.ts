@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { EXIT } from '../contract/base/exit-codes.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { restrictUmask } from '../kernel/file-modes.ts'
 import { Problem } from '../kernel/problem.ts'
@@ -15,11 +16,6 @@ export interface ServeIo {
   readonly stderr: { write(text: string): unknown }
 }
 
-const EXIT_FAILED = 1
-const EXIT_USAGE = 2
-const EXIT_PORT_TAKEN = 3
-const EXIT_HOME_TAKEN = 4
-const EXIT_INTERRUPTED = 130
 const STOP_DEADLINE_MS = 4_800
 
 /** Runs until a signal; resolves with the exit code. */
@@ -59,7 +55,7 @@ function stopped(supervisor: Supervisor, io: ServeIo): Promise<number> {
     let stopping = false
     const onSignal = (signal: NodeJS.Signals) => {
       if (stopping) {
-        if (signal === 'SIGINT') process.exit(EXIT_INTERRUPTED)
+        if (signal === 'SIGINT') process.exit(EXIT.interrupted)
         return
       }
       stopping = true
@@ -69,7 +65,7 @@ function stopped(supervisor: Supervisor, io: ServeIo): Promise<number> {
         () => resolve(0),
         (error: unknown) => {
           io.stderr.write(`error: stopping failed: ${error instanceof Error ? error.message : String(error)}\n`)
-          resolve(EXIT_FAILED)
+          resolve(EXIT.failure)
         },
       )
     }
@@ -80,26 +76,26 @@ function stopped(supervisor: Supervisor, io: ServeIo): Promise<number> {
 function explain(error: unknown, io: ServeIo): number {
   if (error instanceof SettingsError) {
     io.stderr.write(`error: ${error.message}\nhint: svcctl serve --help\n`)
-    return EXIT_USAGE
+    return EXIT.usage
   }
   if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
     io.stderr.write(
       `error: ${error.message}\nhint: another program has the port; choose one with --port, or 0 for any free one\n`,
     )
-    return EXIT_PORT_TAKEN
+    return EXIT.conflict
   }
   if (isDiskFull(error)) {
     io.stderr.write(`error: ${messageOf(error)}\nhint: make room on that disk and start again; nothing was lost\n`)
-    return EXIT_FAILED
+    return EXIT.failure
   }
   if (error instanceof Problem && error.code === 'unavailable') {
     io.stderr.write(
       `error: ${error.message}\nhint: another supervisor runs on this home, or its supervisor.db is broken; --home chooses another\n`,
     )
-    return EXIT_HOME_TAKEN
+    return EXIT.conflict
   }
   io.stderr.write(`error: ${messageOf(error)}\n`)
-  return EXIT_FAILED
+  return EXIT.failure
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -86,17 +86,17 @@ test('a second SIGINT ends it at once', async () => {
   await slow.closed
 })
 
-test('a port that is taken is exit 3, a home that is taken exit 4, one that cannot be made exit 1, and all say why', async () => {
+test('a port or a home that is taken is exit 5, one that cannot be made exit 1, and all say why', async () => {
   await using running = await run()
   const { port } = new URL(running.server.url)
   const other = mkdtempSync(join(tmpdir(), 'svc-test-'))
   try {
     const taken = await serve(['--port', port, '--home', join(other, 'home')])
-    assert.equal(taken.code, 3)
+    assert.equal(taken.code, 5)
     assert.match(taken.err, /EADDRINUSE[\s\S]*\nhint: .*--port/)
     assert.equal(taken.out, '')
     const home = await serve(['--port', '0', '--home', running.server.home])
-    assert.equal(home.code, 4)
+    assert.equal(home.code, 5)
     assert.match(home.err, /another process has it open\nhint: .*--home/)
     const nowhere = await serve(['--port', '0', '--home', '/proc/nobody/makes-this'])
     assert.equal(nowhere.code, 1)

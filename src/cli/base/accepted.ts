@@ -2,11 +2,11 @@
 import { TimedOut } from '../../client/clock.ts'
 import { type RequestOutcome, waitForRequest } from '../../client/requests.ts'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
+import { type Cell, type Column, cellOf } from '../print/columns.ts'
 import type { FlagSpec, Input } from './command.ts'
 import type { Context } from './context.ts'
 import { EXIT, Failure, usageError } from './failure.ts'
 import { Interrupted } from './io.ts'
-import type { Cell, Column } from './output.ts'
 
 /** How long a wait lasts where nothing was asked for. */
 const WAIT_TIMEOUT_MS = 5 * 60_000
@@ -98,7 +98,7 @@ export async function printOutcome(context: Context, what: string, outcome: Requ
   }
   const columns: Column<typeof payload>[] = Object.keys(payload).map((key) => ({
     header: key.toUpperCase(),
-    value: (item) => cellOf(item[key]),
+    value: (item) => shortCell(item[key]),
   }))
   const name = (item: typeof payload) => String(item['name'] ?? outcome.requestId)
   await context.print.item({ item: payload, columns, name, json: JSON.stringify(payload) })
@@ -106,9 +106,7 @@ export async function printOutcome(context: Context, what: string, outcome: Requ
 }
 
 /** Of an object its id: all of it is one command, or `-o json`, away. */
-function cellOf(value: unknown): Cell {
-  if (value === undefined || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
-    return value
-  const hasId = typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string'
-  return hasId ? String(value.id) : JSON.stringify(value)
-}
+const shortCell = (value: unknown): Cell =>
+  typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string'
+    ? value.id
+    : cellOf(value)

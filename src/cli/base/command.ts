@@ -20,8 +20,10 @@ export type Completed =
   | 'closed-bead'
   | 'convoy'
   | 'event-type'
+  | 'field'
   | 'file'
   | 'none'
+  | 'output'
   | 'rig'
   | 'session'
 
@@ -116,9 +118,6 @@ export class Input {
   }
 }
 
-export const OUTPUT_FORMATS = ['table', 'wide', 'json', 'jsonl', 'name'] as const
-export type OutputFormat = (typeof OUTPUT_FORMATS)[number]
-
 /** Every command takes these, in any position. */
 export const GLOBAL_FLAGS: readonly FlagSpec[] = [
   { flags: '--api <url>', description: 'Server; SVC_API, else the running supervisor, where absent.' },
@@ -129,8 +128,23 @@ export const GLOBAL_FLAGS: readonly FlagSpec[] = [
     complete: 'city',
   },
   { flags: '-A, --all-cities', description: 'All cities, also inside the directory of one.' },
-  { flags: '-o, --output <format>', description: 'How to print.', choices: OUTPUT_FORMATS },
+  {
+    flags: '-o, --output <format>',
+    description: 'How to print: table, wide, json, jsonl, yaml, name, jsonpath=PATH or template=TEXT.',
+    complete: 'output',
+  },
   { flags: '--json', description: 'Same as -o json.' },
+  {
+    flags: '--sort <fields>',
+    description: 'Order of what a list shows: fields or columns, with commas between; -FIELD from the greatest.',
+    complete: 'field',
+  },
+  {
+    flags: '--columns <fields>',
+    description:
+      'What a table shows: columns, or any field by its path (git.branch); +FIELD adds to what it shows anyway.',
+    complete: 'field',
+  },
   { flags: '--no-color', description: 'No colours; so does NO_COLOR.' },
   { flags: '-q, --quiet', description: 'No progress and no notes on stderr.' },
   { flags: '--debug', description: 'Tell stderr about every request.' },

@@ -2,7 +2,9 @@
 
 import { type CallReport, Client } from '../../client/client.ts'
 import { type Deadline, deadline } from '../../client/clock.ts'
-import type { Input, OutputFormat } from './command.ts'
+import type { OperationId } from '../../contract/index.ts'
+import { type Format, parseFormat } from '../print/format.ts'
+import type { Input } from './command.ts'
 import { cityOfDirectory, discoverEndpoint, resolveCity } from './discovery.ts'
 import { EXIT, Failure, printable, usageError } from './failure.ts'
 import type { Io } from './io.ts'
@@ -17,21 +19,23 @@ export interface GlobalOptions {
   readonly token: string | undefined
   readonly city: string | undefined
   readonly allCities: boolean
-  readonly format: OutputFormat
+  readonly format: Format
+  readonly sort: string | undefined
+  readonly columns: string | undefined
   readonly color: boolean
   readonly quiet: boolean
   readonly debug: boolean
 }
 
 export function globalOptions(input: Input): GlobalOptions {
-  const given = input.text('output')
-  const format = input.on('json') ? 'json' : given
   return {
     api: input.text('api'),
     token: input.text('token'),
     city: input.text('city'),
     allCities: input.on('allCities'),
-    format: format === 'wide' || format === 'json' || format === 'jsonl' || format === 'name' ? format : 'table',
+    format: parseFormat(input.on('json') ? 'json' : (input.text('output') ?? 'table')),
+    sort: input.text('sort'),
+    columns: input.text('columns'),
     color: input.choice('color') !== false,
     quiet: input.on('quiet'),
     debug: input.on('debug'),
@@ -44,13 +48,23 @@ export class Context {
   readonly print: Printer
   #client: Promise<Client> | undefined
 
-  constructor(io: Io, options: GlobalOptions) {
+  /** `operation` is what the command is about: its answer says which fields there are. */
+  constructor(io: Io, options: GlobalOptions, operation?: OperationId) {
     this.io = io
     this.options = options
-    const color = options.color && io.stdout.isTerminal && !io.env['NO_COLOR']
-    this.print = new Printer(io.stdout, { format: options.format, color, now: () => io.clock.now() })
+    const { format, sort, columns } = options
+    const color = options.color && io.stdout.isTerminal && !io.env['NO_COLOR'] && !this.isDumb
+    const fields = async () => (await import('../print/known-fields.ts')).knownFields(operation)
+    this.print = new Printer(io.stdout, { format, sort, columns, color, now: () => io.clock.now(), fields })
+    if (columns !== undefined && !this.print.isForPeople)
+      throw usageError('--columns is of tables', 'for other formats take parts: -o jsonpath=… or -o template=…')
     if (options.city !== undefined && options.allCities)
       throw usageError('--city and --all-cities are mutually exclusive')
+  }
+
+  /** A terminal that knows no escape codes: nothing can be coloured, and nothing drawn over. */
+  get isDumb(): boolean {
+    return this.io.env['TERM'] === 'dumb'
   }
 
   /** The client of the discovered server. */

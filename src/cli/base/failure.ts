@@ -1,22 +1,11 @@
 /** How commands fail: what people and scripts see, and with which exit code (sheet 08 §4.4, §4.5). */
 import { TimedOut } from '../../client/clock.ts'
 import { ApiProblem, BadParameter, DecodeError, Unreachable } from '../../client/problems.ts'
+import { EXIT } from '../../contract/base/exit-codes.ts'
+import { LayoutError } from '../print/format.ts'
 import { BrokenPipe, Interrupted, type Io } from './io.ts'
 
-export const EXIT = {
-  ok: 0,
-  failure: 1,
-  usage: 2,
-  notFound: 3,
-  denied: 4,
-  conflict: 5,
-  rejected: 6,
-  unavailable: 7,
-  timedOut: 8,
-  operationFailed: 9,
-  cursorExpired: 10,
-  interrupted: 130,
-} as const
+export { EXIT } from '../../contract/base/exit-codes.ts'
 
 interface FailureOptions {
   readonly hint?: string | undefined
@@ -67,6 +56,7 @@ export type FieldNames = (location: string) => string
 export function toFailure(thrown: unknown, fieldNames: FieldNames = (location) => location): Failure {
   if (thrown instanceof Failure) return thrown
   if (thrown instanceof ApiProblem) return problemFailure(thrown, fieldNames)
+  if (thrown instanceof LayoutError) return new Failure(EXIT.usage, thrown.message, { hint: thrown.hint })
   if (thrown instanceof BadParameter) {
     return new Failure(EXIT.usage, `${fieldNames(`path.${thrown.parameter}`)} ${thrown.why}`, { cause: thrown })
   }

@@ -77,7 +77,12 @@ suite('tables of a terminal', () => {
       },
     }
     const cell = (header: string, at: 0 | 1 | 2) => ({ header, value: (row: readonly string[]) => row[at] })
-    await new Printer(sink, { format: 'table', color: false, now: () => 0 }).list({
+    await new Printer(sink, {
+      format: { kind: 'table', expression: '' },
+      color: false,
+      now: () => 0,
+      fields: async () => [],
+    }).list({
       items: rows,
       columns: [cell('ID', 0), cell('TITLE', 1), cell('OWNER', 2)],
       name: ([id]) => id,
@@ -89,7 +94,7 @@ suite('tables of a terminal', () => {
   test('a name is never cut, whatever the width: it is what people go on with', async () => {
     const id = 's-0123456789abcdef'
     const [, row = ''] = await table(20, [id, 'a title that is much too long', 'somebody'])
-    assert.equal(row, `${id}  a title…  somebody`)
+    assert.equal(row, `${id}  a title…`)
   })
 
   test('columns that are too wide share the room', async () => {
@@ -103,7 +108,29 @@ suite('tables of a terminal', () => {
   test('letters that are two columns wide, or none, keep the columns where they are', async () => {
     const [, ...rows] = await table(80, ['a', '日本語', 'x'], ['b', 'e\u0301te\u0301', 'x'], ['c', 'plain', 'x'])
     assert.deepEqual(rows.slice(0, 3), ['a   日本語  x', 'b   été     x'.normalize('NFD'), 'c   plain   x'])
-    const [, cut = ''] = await table(14, ['a', '日本語日本語', 'x'])
+    const [, cut = ''] = await table(19, ['a', '日本語日本語', 'x'])
     assert.equal(cut, 'a   日本語…   x')
+  })
+
+  test('a column that holds nothing takes no room, also of its header', async () => {
+    const [header, row] = await table(80, ['al-1', '', 'ann'])
+    assert.deepEqual([header, row], ['ID    OWNER', 'al-1  ann'])
+  })
+
+  test('no line is longer than the terminal is wide, and the title stays', async () => {
+    for (const columns of [24, 40, 80, 200]) {
+      const lines = await table(columns, [
+        'al-1',
+        'a title that is much too long for that',
+        'somebody/with/a/very/long/name',
+      ])
+      for (const line of lines) assert.ok(line.length <= columns, `${columns}: ${line}`)
+      assert.match(lines[1] ?? '', /^al-1 {2}a title/)
+    }
+  })
+
+  test('where the width is not known nothing is cut', async () => {
+    const title = 'a title that is much too long for that'.repeat(20)
+    assert.equal((await table(Number.POSITIVE_INFINITY, ['al-1', title, 'x']))[1], `al-1  ${title}  x`)
   })
 })

@@ -2,22 +2,16 @@
  * stdout: data and nothing else (sheet 08 §4.4). A table for a terminal, the same columns separated by tabs for a pipe,
  * the API's own JSON, one object a line, or bare names.
  */
-import type { OutputFormat } from './command.ts'
+import { chosenColumns, type KnownFields, sortItems } from '../print/arrange.ts'
+import { type Cell, type Column, columnName } from '../print/columns.ts'
+import { jsonPathRender, type Render, templateRender, yamlRender } from '../print/expressions.ts'
+import type { Format, OutputFormat } from '../print/format.ts'
+import { layOut, rowCells } from '../print/table.ts'
+import { forTerminal } from '../print/terminal-text.ts'
 import { printable } from './failure.ts'
 import type { Sink } from './io.ts'
-import { forTerminal } from './terminal-text.ts'
-import { cutTo, padTo, widthOf } from './text-width.ts'
 
-export type Cell = string | number | boolean | undefined
-
-export interface Column<T> {
-  readonly header: string
-  readonly value: (item: T) => Cell
-  /** `time`: relative in a terminal, absolute elsewhere. `state`: coloured. */
-  readonly kind?: 'time' | 'state'
-  /** Only with `-o wide`. */
-  readonly wide?: boolean
-}
+export type { Cell, Column } from '../print/columns.ts'
 
 export interface ListOutput<T> {
   readonly items: readonly T[]
@@ -34,15 +28,27 @@ export interface ItemOutput<T> {
   readonly json: string
 }
 
-interface Style {
-  readonly format: OutputFormat
+/** Text that is read as it is, such as a prompt or a file; programs get it as JSON. */
+export interface TextOutput {
+  readonly text: string | Uint8Array
+  readonly json: string
+}
+
+export interface Style {
+  readonly format: Format
+  /** As `--sort` and `--columns` say it. */
+  readonly sort?: string | undefined
+  readonly columns?: string | undefined
   readonly color: boolean
   readonly now: () => number
+  /** Fields that the things of this command can have. */
+  readonly fields: () => Promise<KnownFields>
 }
 
 export class Printer {
   readonly #sink: Sink
   readonly #style: Style
+  #render: Render | undefined
 
   constructor(sink: Sink, style: Style) {
     this.#sink = sink
@@ -50,7 +56,20 @@ export class Printer {
   }
 
   get format(): OutputFormat {
-    return this.#style.format
+    return this.#style.format.kind
+  }
+
+  /** A person reads it, and not a program. */
+  get isForPeople(): boolean {
+    return this.format === 'table' || this.format === 'wide'
+  }
+
+  /** Before a command does anything: an expression that is wrong must not be found out afterwards. */
+  async prepare(): Promise<void> {
+    const { kind, expression } = this.#style.format
+    if (kind === 'yaml') this.#render = await yamlRender()
+    if (kind === 'jsonpath') this.#render = await jsonPathRender(expression)
+    if (kind === 'template') this.#render = await templateRender(expression)
   }
 
   /** The same way to print, to somewhere else. */
@@ -67,12 +86,30 @@ export class Printer {
     if (lines.length > 0) await this.#sink.write(`${lines.join('\n')}\n`)
   }
 
-  async list<T>({ items, columns, name, json }: ListOutput<T>): Promise<void> {
-    const { format } = this.#style
-    if (format === 'json') return this.lines([json.trimEnd()])
-    if (format === 'jsonl') return this.lines(items.map((item) => jsonLine(item)))
-    if (format === 'name') return this.lines(items.map((item) => printable(name(item))))
-    const shown = columns.filter((column) => format === 'wide' || column.wide !== true)
+  async text({ text, json }: TextOutput): Promise<void> {
+    if (this.isForPeople || this.format === 'name') return this.raw(text)
+    if (this.#render !== undefined) return this.#rendered([JSON.parse(json)])
+    await this.lines([this.format === 'json' ? json.trimEnd() : oneLine(json.trimEnd())])
+  }
+
+  /** Of a stream: a JSON object a line, whichever way JSON was asked for, or what the format makes of each. */
+  async records(objects: readonly string[]): Promise<void> {
+    if (this.#render === undefined) return this.lines(objects.map(oneLine))
+    for (const json of objects) {
+      const start = this.format === 'yaml' ? '---\n' : ''
+      await this.#write(`${start}${this.#render(JSON.parse(json))}`)
+    }
+  }
+
+  async list<T>(list: ListOutput<T>): Promise<void> {
+    const { columns, name } = list
+    const items = await this.#sorted(list)
+    const json = items === list.items ? list.json : withItems(list.json, items)
+    if (this.format === 'json') return this.lines([json.trimEnd()])
+    if (this.format === 'jsonl') return this.lines(items.map((item) => jsonLine(item)))
+    if (this.format === 'name') return this.lines(items.map((item) => printable(name(item))))
+    if (this.#render !== undefined) return this.#rendered(this.format === 'template' ? items : [JSON.parse(json)])
+    const shown = await this.#shown(items, columns)
     if (!this.#sink.isTerminal)
       return this.lines(items.map((item) => shown.map((column) => tabCell(column.value(item))).join('\t')))
     if (items.length > 0) await this.lines(this.#table(items, shown))
@@ -80,40 +117,56 @@ export class Printer {
 
   /** One object: a line per field. */
   async item<T>({ item, columns, name, json }: ItemOutput<T>): Promise<void> {
-    const { format } = this.#style
-    if (format === 'json') return this.lines([json.trimEnd()])
-    if (format === 'jsonl') return this.lines([jsonLine(item)])
-    if (format === 'name') return this.lines([printable(name(item))])
-    const shown = columns.filter(
-      (column) => (format === 'wide' || column.wide !== true) && column.value(item) !== undefined,
-    )
+    if (this.format === 'json') return this.lines([json.trimEnd()])
+    if (this.format === 'jsonl') return this.lines([jsonLine(item)])
+    if (this.format === 'name') return this.lines([printable(name(item))])
+    if (this.#render !== undefined) return this.#rendered([JSON.parse(json)])
+    const shown = (await this.#shown([item], columns)).filter((column) => column.value(item) !== undefined)
     if (!this.#sink.isTerminal)
-      return this.lines(shown.map((column) => `${fieldName(column)}\t${tabCell(column.value(item))}`))
+      return this.lines(shown.map((column) => `${columnName(column)}\t${tabCell(column.value(item))}`))
     const width = Math.max(0, ...shown.map((column) => column.header.length))
     await this.lines(
-      shown.map((column) => `${this.#dim(`${fieldName(column)}:`.padEnd(width + 2))}${this.#cell(column, item)}`),
+      shown.map((column) => `${this.#dim(`${columnName(column)}:`.padEnd(width + 2))}${this.#cell(column, item)}`),
     )
   }
 
+  async #rendered(all: readonly unknown[]): Promise<void> {
+    for (const one of all) await this.#write(this.#render?.(one) ?? '')
+  }
+
+  /** With its end of line, which templates and paths seldom have. */
+  async #write(text: string): Promise<void> {
+    await this.raw(text === '' || text.endsWith('\n') ? text : `${text}\n`)
+  }
+
+  async #sorted<T>({ items, columns }: ListOutput<T>): Promise<readonly T[]> {
+    const { sort, fields } = this.#style
+    return sort === undefined ? items : sortItems(sort, { items, columns, known: await fields() })
+  }
+
+  async #shown<T>(items: readonly T[], columns: readonly Column<T>[]): Promise<readonly Column<T>[]> {
+    const { columns: chosen, fields } = this.#style
+    if (chosen !== undefined) return chosenColumns(chosen, { items, columns, known: await fields() })
+    return columns.filter((column) => this.format === 'wide' || column.wide !== true)
+  }
+
   #table<T>(items: readonly T[], columns: readonly Column<T>[]): string[] {
+    const headers = columns.map(({ header }) => header)
     const rows = items.map((item) => columns.map((column) => this.#plainCell(column, item)))
-    const widths = fit(
-      columns.map((column, index) => Math.max(column.header.length, ...rows.map((row) => widthOf(row[index] ?? '')))),
-      this.#sink.columns,
-    )
-    const header = columns
-      .map((column, index) => pad(column.header, widths[index], index === columns.length - 1))
-      .join('  ')
+    const asked = this.#style.columns !== undefined
+    const layout = layOut({ headers, rows, available: this.#sink.columns, asked })
+    const more = layout.left > 0 ? ' …' : ''
+    const header = rowCells(headers, layout).join('  ').trimEnd() + more
     const body = rows.map((row) =>
-      row
-        .map((text, index) => {
-          const padded = pad(text, widths[index], index === row.length - 1)
-          return columns[index]?.kind === 'state' ? this.paint(text, padded) : padded
+      rowCells(row, layout)
+        .map((cell, index) => {
+          const at = layout.shown[index] ?? 0
+          return columns[at]?.kind === 'state' ? this.paint(row[at] ?? '', cell) : cell
         })
         .join('  ')
         .trimEnd(),
     )
-    return [this.#dim(header.trimEnd()), ...body]
+    return [this.#dim(header), ...body]
   }
 
   #plainCell<T>(column: Column<T>, item: T): string {
@@ -138,6 +191,12 @@ export class Printer {
     const code = STATE_COLORS[state]
     return this.#style.color && code !== undefined ? `\u001b[${code}m${text}\u001b[39m` : text
   }
+}
+
+/** The same body with its items in another order. */
+function withItems(json: string, items: readonly unknown[]): string {
+  const body: unknown = JSON.parse(json)
+  return JSON.stringify(Array.isArray(body) ? items : { ...Object(body), items })
 }
 
 const [GREEN, YELLOW, RED] = [32, 33, 31]
@@ -172,7 +231,6 @@ const STATE_COLORS: Readonly<Record<string, number>> = {
   closed: GREEN,
 }
 
-const fieldName = (column: { readonly header: string }): string => column.header.toLowerCase()
 const yesNo = (value: Exclude<Cell, undefined>): string =>
   typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value)
 
@@ -180,27 +238,6 @@ const yesNo = (value: Exclude<Cell, undefined>): string =>
 function tabCell(value: Cell): string {
   if (value === undefined) return ''
   return printable(String(value).replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n'))
-}
-
-const NARROWEST = 8
-
-/**
- * Cuts the widest columns, all to the same width, until the row fits; never the first: it is the name by which people go
- * on. What does not divide is for the columns that were the widest.
- */
-function fit([first = 0, ...widths]: readonly number[], available: number): readonly number[] {
-  const room = available - first - 2 * widths.length
-  const total = (widest: number) => widths.reduce((sum, width) => sum + Math.min(width, widest), 0)
-  let widest = Math.max(NARROWEST, ...widths)
-  while (widest > NARROWEST && total(widest) > room) widest -= 1
-  const left = Math.max(0, room - total(widest))
-  const fullest = Math.max(...widths)
-  return [first, ...widths.map((width) => Math.min(width, widest + (width === fullest ? left : 0)))]
-}
-
-function pad(text: string, width = 0, isLast = false): string {
-  const cut = cutTo(text, width)
-  return isLast ? cut : padTo(cut, width)
 }
 
 const UNITS = [

@@ -1,6 +1,7 @@
 /** A line on stderr that is drawn over and over while something goes on; nothing where nobody watches. */
+
+import { cutTo } from '../print/text-width.ts'
 import type { Context } from './context.ts'
-import { cutTo } from './text-width.ts'
 
 const EVERY_MS = 100
 const BAR = 24
@@ -17,7 +18,7 @@ export class Progress {
   constructor(context: Context, total: number | undefined) {
     this.#context = context
     this.#total = total
-    this.#shown = context.io.stderr.isTerminal && !context.options.quiet
+    this.#shown = context.io.stderr.isTerminal && !context.options.quiet && !context.isDumb
   }
 
   async add(bytes: number, lines: number): Promise<void> {

@@ -165,7 +165,7 @@ async function prompt(context: Context, input: Input): Promise<number> {
     const { client, options } = city
     return client.call('get-agent-prompt', { params: paramsOf(city), ...options })
   })
-  await context.print.lines([context.print.format === 'json' ? text.trimEnd() : body.text.trimEnd()])
+  await context.print.text({ text: `${body.text.trimEnd()}\n`, json: text })
   return EXIT.ok
 }
 

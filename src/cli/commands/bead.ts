@@ -135,7 +135,12 @@ const readyOnly: readonly FieldFlag[] = [
   tierFilter,
   { flags: '--exclude-type <type>', repeatable: true, description: 'None of these types.' },
   { flags: '--exclude-label <label>', repeatable: true, description: 'None of these labels.' },
-  { flags: '--sort <sort>', choices: ['ready', 'oldest'], description: 'By priority, then age; or by age only.' },
+  {
+    flags: '--order <order>',
+    field: 'sort',
+    choices: ['ready', 'oldest'],
+    description: 'By priority, then age; or by age only.',
+  },
 ]
 const exportFilters: readonly FieldFlag[] = [
   ...closedFilters,

@@ -50,7 +50,7 @@ async function get(context: Context, input: Input): Promise<number> {
   const path = input.text('path')
   if (path !== undefined) {
     const { body, text } = await client.call('get-config-file', { params: { cityName, path }, signal: limit.signal })
-    await context.print.raw(context.print.format === 'json' ? `${text}\n` : body.text)
+    await context.print.text({ text: body.text, json: text })
     return EXIT.ok
   }
   const view = input.on('raw') ? ('raw' as const) : undefined

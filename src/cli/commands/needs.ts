@@ -37,9 +37,9 @@ function printsNew(context: Context): (items: readonly Need[]) => Promise<void> 
   return async (items) => {
     const fresh = items.filter((item) => !known.has(keyOf(item)))
     known = new Set(items.map(keyOf))
-    // A stream is a JSON object a line, whichever way JSON was asked for (sheet 08 §4.4).
-    if (context.print.format === 'json') await context.print.lines(fresh.map((item) => JSON.stringify(item)))
-    else await context.print.list({ items: fresh, ...NEED, json: '' })
+    if (isForPeople(context) || context.print.format === 'name')
+      await context.print.list({ items: fresh, ...NEED, json: '' })
+    else await context.print.records(fresh.map((item) => JSON.stringify(item)))
   }
 }
 

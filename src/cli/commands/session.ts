@@ -309,7 +309,7 @@ async function attach(context: Context, input: Input): Promise<number> {
     city.client.call('attach-session', { params: itemParams(city), ...city.options }),
   )
   const line = [body.command, ...body.args].map(shellWord).join(' ')
-  await context.print.lines([context.print.format === 'json' ? text.trimEnd() : line])
+  await context.print.text({ text: `${line}\n`, json: text })
   return EXIT.ok
 }
 

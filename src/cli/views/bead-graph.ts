@@ -1,7 +1,7 @@
 /** A graph of beads as a tree: what contains what by nesting, what waits for what beside it. */
 import type { Bead, BeadGraphEdge, BeadGraphResponse, BLOCKING_TYPES } from '../../contract/beads.ts'
 import { printable } from '../base/failure.ts'
-import { cutTo } from '../base/text-width.ts'
+import { cutTo } from '../print/text-width.ts'
 
 /** Typed by the contract's list, whose module would bring the weight of its schemas. */
 const BLOCKING: Readonly<Record<(typeof BLOCKING_TYPES)[number], true>> = {

@@ -16,7 +16,6 @@ import { matchesPayload, type PayloadMatch } from '../../contract/base/payload-m
 import type { Context } from '../base/context.ts'
 import { isRegistered } from '../base/discovery.ts'
 import { EXIT, Failure, printable, usageError } from '../base/failure.ts'
-import { jsonLine, oneLine } from '../base/output.ts'
 
 export interface EventQuestion {
   readonly mode: 'list' | 'watch' | 'follow' | 'seq'
@@ -263,12 +262,14 @@ const matchesType = (type: string, wanted: readonly string[]): boolean =>
   wanted.length === 0 || wanted.some((one) => (one.endsWith('.*') ? type.startsWith(one.slice(0, -1)) : type === one))
 
 async function print({ context, question }: Run, events: readonly AnyEvent[]): Promise<void> {
-  await context.print.lines(events.map((event) => (question.pretty ? prettyLine(event) : jsonLine(event))))
+  if (question.pretty) await context.print.lines(events.map(prettyLine))
+  else await context.print.records(events.map((event) => JSON.stringify(event)))
 }
 
 /** The frame's own text, so that nothing that the server sent is lost in a round trip. */
 async function printFrame({ context, question }: Run, event: AnyEvent, data: string): Promise<void> {
-  await context.print.lines([question.pretty ? prettyLine(event) : oneLine(data)])
+  if (question.pretty) await context.print.lines([prettyLine(event)])
+  else await context.print.records([data])
 }
 
 function prettyLine({ ts, city, type, subject, message, actor, payload }: AnyEvent): string {

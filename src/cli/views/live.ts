@@ -10,7 +10,7 @@ import { jsonLine } from '../base/output.ts'
 import { TurnText } from './turn-text.ts'
 
 /** For people, and not for a program. */
-export const isForPeople = ({ print }: Context): boolean => print.format === 'table' || print.format === 'wide'
+export const isForPeople = ({ print }: Context): boolean => print.isForPeople
 
 /** A page of a transcript: turns, or a JSON text a line in the formats that programs read. */
 export async function printTranscript(
@@ -66,8 +66,8 @@ export async function printLive(context: Context, client: Client, options: LiveO
     for await (const { event, data } of frames) {
       followed = true
       const said = parseFrame(data)
-      if (print.format === 'json' || print.format === 'jsonl')
-        await print.lines([`{"event":${JSON.stringify(event)},"data":${data}}`])
+      if (!print.isForPeople && print.format !== 'name')
+        await print.records([`{"event":${JSON.stringify(event)},"data":${data}}`])
       else await print.raw(shownOf(event, said, text))
       // Told again after every reconnection, said once.
       if (event === 'pending' && said['request_id'] !== asked)
