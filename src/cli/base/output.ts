@@ -104,11 +104,11 @@ export class Printer {
   async list<T>(list: ListOutput<T>): Promise<void> {
     const { columns, name } = list
     const items = await this.#sorted(list)
-    const json = items === list.items ? list.json : withItems(list.json, items)
-    if (this.format === 'json') return this.lines([json.trimEnd()])
+    const json = () => (items === list.items ? list.json : withItems(list.json, items))
+    if (this.format === 'json') return this.lines([json().trimEnd()])
     if (this.format === 'jsonl') return this.lines(items.map((item) => jsonLine(item)))
     if (this.format === 'name') return this.lines(items.map((item) => printable(name(item))))
-    if (this.#render !== undefined) return this.#rendered(this.format === 'template' ? items : [JSON.parse(json)])
+    if (this.#render !== undefined) return this.#rendered(this.format === 'template' ? items : [JSON.parse(json())])
     const shown = await this.#shown(items, columns)
     if (!this.#sink.isTerminal)
       return this.lines(items.map((item) => shown.map((column) => tabCell(column.value(item))).join('\t')))

@@ -1,8 +1,8 @@
 /** A line of input below what was printed: typed key by key, so that the end of the input is not an empty line. */
 
 import { Interrupted, type Io, type TakenTerminal, type Terminal } from '../base/io.ts'
-import { forTerminal } from '../base/terminal-text.ts'
-import { cutTo, widthOf } from '../base/text-width.ts'
+import { forTerminal } from '../print/terminal-text.ts'
+import { cutTo, widthOf } from '../print/text-width.ts'
 import { EMPTY_LINE, type Key, type Line, textOf, typed } from './keys.ts'
 import { keyHandler } from './screen.ts'
 

@@ -3,7 +3,7 @@ import type { Context } from '../base/context.ts'
 import { EXIT } from '../base/failure.ts'
 import { Interrupted, type Terminal } from '../base/io.ts'
 import type { ListOutput } from '../base/output.ts'
-import { cutTo } from '../base/text-width.ts'
+import { cutTo } from '../print/text-width.ts'
 import { keyHandler, Screen } from './screen.ts'
 
 /** Shows what `watch` says, until it ends, or `q` or Ctrl-C is pressed. */
