@@ -136,6 +136,7 @@ const agents = family(
 const defined = agents.with({ replies: { 200: AgentResponse }, replyHeaders: ['X-SVC-Index', 'ETag'] })
 const agent = defined.at('/{agent}', { problems: ['agent-not-found'] })
 const edit = agent.with({ headers: ['If-Match'], problems: ['pack-derived', 'conflict-config', 'invalid-config'] })
+const rewrite = edit.with({ replyHeaders: ['X-SVC-Config-Rejected'] })
 const hold = agent.with({
   description: 'Written into the files: an agent of a pack gets a patch.',
   problems: ['conflict-config'],
@@ -163,6 +164,7 @@ export const createAgent = defined.post('create-agent', '', {
   description: 'Writes `agents/<name>/agent.toml`, or `[[agent]]` of the rig.',
   body: AgentCreateRequest,
   headers: ['Idempotency-Key', 'If-Match'],
+  replyHeaders: ['X-SVC-Config-Rejected'],
   replies: { 201: AgentResponse },
   problems: ['name-taken', 'rig-not-found', 'conflict-config', 'invalid-config'],
   emits: ['agent.created', 'config.reloaded'],
@@ -193,14 +195,14 @@ export const agentOperations = [
   createAgent,
   ...qualified('agent', QualifiedName, [
     getAgent,
-    edit.put('replace-agent', '', {
+    rewrite.put('replace-agent', '', {
       summary: 'Replace the definition of an agent',
       description:
         'What the body does not name is no longer set. Written to the files of the city and applied at once.',
       body: AgentDefinition,
       emits: ['agent.updated', 'config.reloaded'],
     }),
-    edit.patch('patch-agent', '', {
+    rewrite.patch('patch-agent', '', {
       summary: 'Change the definition of an agent',
       description:
         'JSON Merge Patch: `null` removes a field, an absent one stays. Written to the files of the city and applied at once.',

@@ -11,6 +11,7 @@ import {
   boolean,
   choice,
   component,
+  described,
   integer,
   literal,
   object,
@@ -101,6 +102,10 @@ export const CityConfigStatus = component('CityConfigStatus', {
       {
         revision: string({ description: 'Hash of the files that were refused.' }),
         at: Timestamp,
+        since: described(
+          Timestamp,
+          'When the files ceased to be in force; earlier than `at` where they were refused again.',
+        ),
         issues: array(ConfigIssue),
       },
       {

@@ -200,7 +200,9 @@ export const ConfigFile = component('ConfigFile', {
   kind: ConfigFileKind,
   revision: Revision,
   text: string({ description: 'As it is on disk, nothing masked: it is to be edited.' }),
-  config_revision: string({ description: 'Of the whole configuration, with this text.' }),
+  config_revision: string({
+    description: 'Of the whole configuration, with this text; of what is in force while that is `rejected`.',
+  }),
 })
 export type ConfigFile = Static<typeof ConfigFile>
 
@@ -209,6 +211,12 @@ export const ConfigFilePutResult = component('ConfigFilePutResult', {
   changed: boolean(),
   dry_run: boolean({ description: 'True: checked only, nothing was written.' }),
   warnings: array(ConfigIssue),
+  rejected: optional(
+    array(ConfigIssue, {
+      minItems: 1,
+      description: 'What is still wrong with the files: the text is written, what was in force before stays so.',
+    }),
+  ),
 })
 export type ConfigFilePutResult = Static<typeof ConfigFilePutResult>
 
@@ -376,12 +384,12 @@ export const configOperations = [
   seen.put('put-config-file', '/config/files/{path}', {
     summary: 'Create or replace a configuration file',
     description:
-      'The whole configuration is checked with it before anything is written: 422 names every issue. It is in force when the answer comes. Answers 201 for a new file; with `If-Match` 412 for one that is not there. While the files on disk are not valid, or not loaded yet, every edit answers 409, but this one with the `If-Match` of the file as it is on disk: so it can be mended.',
+      'The whole configuration is checked with it before anything is written: 422 names every issue. It is in force when the answer comes. Answers 201 for a new file; with `If-Match` 412 for one that is not there. Files that are not valid already take an edit that adds no error to them: `rejected` says what is left, and 422 what is new. Files that somebody has changed just now are looked at first: 409, and the next try is for what is there; with the `If-Match` of the file as it is on disk there is none.',
     query: object({ dry_run: optional(boolean({ description: 'Only check.' })) }),
     body: component('ConfigFilePutRequest', { text: FileText }),
     headers: ['If-Match'],
     replies: { 200: ConfigFilePutResult, 201: ConfigFilePutResult },
-    replyHeaders: ['ETag'],
+    replyHeaders: ['ETag', 'X-SVC-Config-Rejected'],
     problems: ['conflict-config', 'invalid-config'],
     emits: ['config.reloaded'],
   }),

@@ -87,6 +87,7 @@ function patchesOf<
   const one = all.at(at, { replies: { 200: of.item }, problems: ['patch-not-found'] })
   const written = {
     headers: ['If-Match'],
+    replyHeaders: ['X-SVC-Config-Rejected'],
     problems: ['conflict-config', 'invalid-config'],
     emits: ['config.reloaded'],
   } as const

@@ -140,6 +140,7 @@ const providers = family(
 const provider = providers.at('/{name}', { problems: ['provider-not-found'] })
 const change = provider.with({
   headers: ['If-Match'],
+  replyHeaders: ['X-SVC-Config-Rejected'],
   problems: ['provider-builtin', 'pack-derived', 'conflict-config'],
   emits: ['config.reloaded'],
 })
@@ -162,6 +163,7 @@ export const createProvider = providers.post('create-provider', '', {
   description: 'Adds `[providers.<name>]` to `city.toml`.',
   body: ProviderCreateRequest,
   headers: ['Idempotency-Key', 'If-Match'],
+  replyHeaders: ['X-SVC-Config-Rejected'],
   replies: { 201: ProviderInfo },
   problems: ['name-taken', 'conflict-config', 'invalid-config'],
   emits: ['config.reloaded'],

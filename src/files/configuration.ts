@@ -74,17 +74,31 @@ export interface Edit<View, T> {
   readonly alsoWrite?: (tx: Tx, outcome: Edited<View, T>) => void
   /** Only check: everything but the writing. */
   readonly dryRun?: boolean
-  /** Works on the files as they are on disk, also where those are refused: for an edit that makes them valid. */
+  /** Works on the files as they are on disk, also where nobody has looked at them since they changed: its caller has. */
   readonly mends?: boolean
+  /**
+   * May be written while the files stay rejected for what else is wrong with them: it is in force once they are not.
+   * `drafted`: only where all can be read, so that `config` shows it; `text`: also where it is that which cannot be.
+   */
+  readonly waits?: 'drafted' | 'text'
 }
 
 export interface Edited<View, T> {
   readonly result: T
-  /** The configuration with the change; of a dry run too. */
+  /** The configuration with the change; of a dry run too, and of one that waits. */
   readonly config: View
+  /** What is still wrong with the files: the change has been written and waits, what was in force stays so. */
+  readonly rejected: readonly ConfigIssue[]
   readonly previous: View
   readonly changed: boolean
   readonly warnings: readonly ConfigIssue[]
+}
+
+/** What an answer says of a change that waits. */
+export function waitingHeader([first]: readonly ConfigIssue[]): Record<string, string> {
+  if (first === undefined) return {}
+  const text = `${first.file}:${first.line}:${first.column}: ${first.message}`
+  return { 'X-SVC-Config-Rejected': text.replace(/[^\x20-\x7e]/g, '?') }
 }
 
 /** One city's configuration, as far as `View` shows it; its files change only through `edit`. */

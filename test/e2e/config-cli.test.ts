@@ -65,6 +65,39 @@ test('config validate ends with 6 and names what is wrong with a draft', async (
   assert.equal((await cli('config', 'validate', '--file', 'city.toml')).code, 2)
 })
 
+test('config explain of a key answers that key alone, as JSON too, and without one no unused built-in', async () => {
+  const { settings, agents, providers } = JSON.parse((await cli('config', 'explain', 'workspace', '-o', 'json')).out)
+  assert.ok('workspace.provider' in settings)
+  assert.deepEqual(
+    Object.keys(settings).filter((key) => !key.startsWith('workspace.')),
+    [],
+  )
+  assert.deepEqual([agents, providers], [[], []])
+  const all = (await cli('config', 'explain')).out
+  assert.match(all, /^provider shell\t/m)
+  assert.doesNotMatch(all, /^provider kimi\t/m)
+  assert.match(
+    (await cli('config', 'explain', '--provider', 'kimi')).out,
+    /^provider kimi\tcommand\tkimi\t.*\tbuiltin$/m,
+  )
+})
+
+test('config edit mends one of two errors, and says what is left', async () => {
+  const sound = city.read('city.toml')
+  city.write('city.toml', `${sound}[oops]\n[ouch]\n`)
+  const half = await editing(`grep -v oops "$1" > "$1.x"; mv "$1.x" "$1"`, ['y'])
+  assert.equal(half.code, 0, half.err)
+  assert.match(half.err, /still wrong: city\.toml:\d+:2: unknown key `ouch`/)
+  const made = await cli('provider', 'create', 'fresh', '--command', 'cat')
+  assert.equal(made.code, 0, made.err)
+  assert.match(made.err, /written, not in force yet: the configuration is rejected: city\.toml:\d+:2: unknown key/)
+  const whole = await editing(`grep -v ouch "$1" > "$1.x"; mv "$1.x" "$1"`, ['y'])
+  assert.equal(whole.code, 0, whole.err)
+  assert.equal((await cli('config', 'validate')).code, 0)
+  assert.equal((await cli('provider', 'delete', 'fresh')).code, 0)
+  assert.equal(city.read('city.toml'), sound)
+})
+
 test('config reload waits for its end', async () => {
   const done = await cli('config', 'reload', '--wait', '-o', 'json')
   assert.equal(done.code, 0, done.err)

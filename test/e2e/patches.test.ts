@@ -199,7 +199,7 @@ test('refusals say what is wrong, and change nothing', async (t) => {
       'invalid-config',
       /there is no rig `nowhere` to patch/,
     )
-    const undeclared = assertProblem(await send('PUT', 'providers/claude', { command: 'x' }), 'invalid-config')
+    const undeclared = assertProblem(await send('PUT', 'providers/nobody', { command: 'x' }), 'invalid-config')
     assert.match(undeclared.errors?.[0]?.message ?? '', /declare it/)
     assert.match(undeclared.errors?.[0]?.location ?? '', /^city\.toml:\d+:\d+$/)
   })

@@ -90,6 +90,8 @@ export function printsItem<T>(
     const body = await fields(context, input)
     const reply = await inCity(context, input, (city) => call(city, body))
     await context.print.item({ item: reply.body, columns, name, json: reply.text })
+    const waitsFor = reply.headers.get('x-svc-config-rejected')
+    if (waitsFor !== null) await context.note(`written, not in force yet: the configuration is rejected: ${waitsFor}`)
     return EXIT.ok
   }
 }

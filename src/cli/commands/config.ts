@@ -119,10 +119,43 @@ async function explain(context: Context, input: Input): Promise<number> {
   const query = { agent: input.text('agent'), rig: input.text('rig'), provider: input.text('provider') }
   const { body, text } = await client.call('explain-config', { params: { cityName }, query, signal: limit.signal })
   const prefix = input.text('key')
-  const items = rowsOf(body).filter(({ key }) => prefix === undefined || key === prefix || key.startsWith(`${prefix}.`))
+  const shown = prefix === undefined ? body : onlyKey(body, prefix)
+  const items = rowsOf(prefix === undefined && query.provider === undefined ? withoutUnused(body) : shown)
   if (prefix !== undefined && items.length === 0) throw new Failure(EXIT.notFound, `nothing has a key ${prefix}`)
-  await context.print.list({ items, columns: EXPLAIN_COLUMNS, name: ({ item, key }) => `${item} ${key}`, json: text })
+  await context.print.list({
+    items,
+    columns: EXPLAIN_COLUMNS,
+    name: ({ item, key }) => `${item} ${key}`,
+    json: prefix === undefined ? text : JSON.stringify(shown),
+  })
   return EXIT.ok
+}
+
+/** What is said of one key and what is below it. */
+function onlyKey(explanation: ConfigExplanation, prefix: string): ConfigExplanation {
+  const fieldsOf = (fields: ConfigExplanation['settings']): ConfigExplanation['settings'] =>
+    Object.fromEntries(Object.entries(fields).filter(([key]) => key === prefix || key.startsWith(`${prefix}.`)))
+  const itemsOf = <T extends { readonly fields: ConfigExplanation['settings'] }>(items: readonly T[]): T[] =>
+    items.map((item) => ({ ...item, fields: fieldsOf(item.fields) })).filter(({ fields }) => hasAny(fields))
+  const { settings, agents, rigs, named_sessions, providers, services } = explanation
+  return {
+    ...explanation,
+    settings: fieldsOf(settings),
+    agents: itemsOf(agents),
+    rigs: itemsOf(rigs),
+    named_sessions: itemsOf(named_sessions),
+    providers: itemsOf(providers),
+    services: itemsOf(services),
+  }
+}
+
+const hasAny = (fields: object): boolean => Object.keys(fields).length > 0
+
+/** Without the built-in providers that no agent runs on. */
+function withoutUnused(explanation: ConfigExplanation): ConfigExplanation {
+  const used = new Set(explanation.agents.map(({ fields }) => fields['provider']?.value))
+  const providers = explanation.providers.filter(({ name, origin }) => origin !== 'builtin' || used.has(name))
+  return { ...explanation, providers }
 }
 
 function rowsOf(explanation: ConfigExplanation): Row[] {
@@ -253,6 +286,7 @@ async function editUntilValid(
     try {
       const { body } = await put(context, target, text, true)
       for (const warning of body.warnings) await context.note(`warning: ${sentence(warning)}`)
+      for (const issue of body.rejected ?? []) await context.note(`still wrong: ${sentence(issue)}`)
       return text
     } catch (error) {
       if (!(error instanceof ApiProblem) || error.code !== 'invalid-config' || !target.canAsk) throw error

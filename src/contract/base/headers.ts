@@ -35,6 +35,10 @@ export const RESPONSE_HEADERS = {
     description: "Head of the city's event log, taken before the read.",
   },
   ETag: { schema: string(), description: "Hash of the item's stored definition, quoted." },
+  'X-SVC-Config-Rejected': {
+    schema: string(),
+    description: 'The change is written and waits: the first of the errors that keep the files from being in force.',
+  },
   'SVC-Session-State': { schema: string(), description: 'State of the session when the stream was opened.' },
   'SVC-Session-Status': {
     schema: literal('stopped'),

@@ -3,7 +3,14 @@ import type { AgentResponse, agentOperations } from '../../contract/agents.ts'
 import type { PatchBody } from '../../contract/base/merge-patch.ts'
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import type { SessionResponse } from '../../contract/session-model.ts'
-import { type Configuration, type Edited, plainTable, type TextFiles } from '../../files/configuration.ts'
+import {
+  type Configuration,
+  type Edited,
+  plainTable,
+  type TextFiles,
+  waitingHeader,
+} from '../../files/configuration.ts'
+import type { ConfigIssue } from '../../files/issues.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { formatPageToken, parsePageToken } from '../../kernel/cursor.ts'
@@ -74,9 +81,15 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
     observedAt: isoTime(clock.now()),
   })
 
-  const answer = (city: AgentCity<View>, config: View, identity: string, status = 200): Reply<AgentResponse> => {
+  const answer = (
+    city: AgentCity<View>,
+    config: View,
+    identity: string,
+    status = 200,
+    rejected: readonly ConfigIssue[] = [],
+  ): Reply<AgentResponse> => {
     const body = agentDetail(around(city, config), needAgent(config, identity))
-    return { status, body, headers: headers(city, body.revision) }
+    return { status, body, headers: { ...headers(city, body.revision), ...waitingHeader(rejected) } }
   }
   const headers = ({ store }: AgentCity<View>, tag: string) => ({
     ETag: `"${tag}"`,
@@ -94,6 +107,7 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
     { params, city, header, actor }: AgentCall<View>,
     change: (edited: TextFiles, config: View, identity: string) => void,
     events: (outcome: Edited<View, void>, identity: string) => readonly EventDraft[],
+    waits?: 'drafted',
   ): Promise<Reply<AgentResponse>> => {
     const identity = params.agent
     const outcome = await city.config.edit({
@@ -102,8 +116,9 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
       actor,
       change: (edited) => change(edited, city.config.current(), identity),
       events: (result) => events(result, identity),
+      ...(waits === undefined ? {} : { waits }),
     })
-    return answer(city, outcome.config, identity)
+    return answer(city, outcome.config, identity, 200, outcome.rejected)
   }
 
   const updated = ({ config, previous }: Edited<View, void>, identity: string): readonly EventDraft[] => {
@@ -119,10 +134,16 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
       call,
       (edited, config, identity) => rewriteAgent(files, config, edited, identity, replacement(plainTable(call.body))),
       updated,
+      'drafted',
     )
 
   const patch = (call: AgentCall<View, PatchBody>) =>
-    edit(call, (edited, config, identity) => rewriteAgent(files, config, edited, identity, merged(call.body)), updated)
+    edit(
+      call,
+      (edited, config, identity) => rewriteAgent(files, config, edited, identity, merged(call.body)),
+      updated,
+      'drafted',
+    )
 
   const setSuspended = async (call: AgentCall<View>, suspended: boolean) => {
     const { city } = call
@@ -186,10 +207,12 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
         throw invalidField('body.scope', 'the city has no rig that it could be in', 'rig')
       const made = (config: View) =>
         config.agents.find((agent) => agent.base_name === name && placed(agent, dir, body.scope))
+      let rejected: readonly ConfigIssue[] = []
       const created = await city.store.keys.once(claim, async () => {
         // Who repeats the request gets this very answer, with the time at which it was true.
         let reply: Reply<AgentResponse> | undefined
-        const { config } = await city.config.edit({
+        const { config, rejected: left } = await city.config.edit({
+          waits: 'drafted',
           ifMatch: header('if-match'),
           actor,
           claim,
@@ -200,10 +223,15 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
           change: (edited) => addAgent(files, city.config.current(), edited, { name, dir }, plainTable(fields)),
           events: (outcome) => [agentEvent('agent.created', made(outcome.config)?.identity ?? identity)],
         })
+        rejected = left
         return reply ?? answer(city, config, made(config)?.identity ?? identity, 201)
       })
       // A stored answer is a body without its headers.
-      return { status: created.status, body: created.body, headers: headers(city, created.body.revision) }
+      return {
+        status: created.status,
+        body: created.body,
+        headers: { ...headers(city, created.body.revision), ...waitingHeader(rejected) },
+      }
     },
 
     'get-agent': get,

@@ -1,6 +1,7 @@
 /** Handlers of the configuration family: one small function per operation. */
 import type { AgentPrompt, ConfigFile, ConfigFilePutResult, configOperations } from '../../contract/config.ts'
 import { FragmentFile } from '../../contract/config-schema.ts'
+import { waitingHeader } from '../../files/configuration.ts'
 import { diskFiles } from '../../files/files.ts'
 import { IssueList } from '../../files/issues.ts'
 import { readToml } from '../../files/toml.ts'
@@ -152,6 +153,7 @@ export function createConfigHandlers({ clock, loadOptions, apiUrl }: ConfigHandl
         dryRun,
         // Who names the file as it is on disk has seen what is wrong with it.
         mends: ifMatch !== undefined && ifMatch.trim() !== '*',
+        waits: 'text',
         etag: (_, edit) => {
           const text = edit.get(path)
           if (text === undefined && ifMatch !== undefined) throw problem('precondition-failed', `there is no ${path}`)
@@ -165,18 +167,19 @@ export function createConfigHandlers({ clock, loadOptions, apiUrl }: ConfigHandl
           return created
         },
       })
-      const { result: created, changed, warnings } = outcome
+      const { result: created, changed, warnings, rejected } = outcome
       const view = fileView(path, body.text, outcome.config.revision)
       const reply: ConfigFilePutResult = {
         ...view,
         changed,
         dry_run: dryRun,
         warnings: warnings.map((issue) => ({ ...issue })),
+        ...(rejected.length === 0 ? {} : { rejected: rejected.map((issue) => ({ ...issue })) }),
       }
       return {
         status: created && !dryRun ? 201 : 200,
         body: reply,
-        headers: { ...index(city), ETag: `"${view.revision}"` },
+        headers: { ...index(city), ETag: `"${view.revision}"`, ...waitingHeader(rejected) },
       }
     },
 

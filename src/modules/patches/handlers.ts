@@ -12,7 +12,9 @@ import {
   type TextFiles,
   type TreeFiles,
   tablesAt,
+  waitingHeader,
 } from '../../files/configuration.ts'
+import type { ConfigIssue } from '../../files/issues.ts'
 import { maskedCopy, unmasked } from '../../files/mask.ts'
 import type { PlainTable } from '../../files/toml.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
@@ -66,12 +68,18 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
     return found
   }
 
-  const answer = (city: PatchCity<View>, config: View, target: Target, status = 200): Reply<PatchItem> => {
+  const answer = (
+    city: PatchCity<View>,
+    config: View,
+    target: Target,
+    status = 200,
+    rejected: readonly ConfigIssue[] = [],
+  ): Reply<PatchItem> => {
     const body = itemOf(need(config, target), target.kind)
     return {
       status,
       body,
-      headers: { ETag: `"${body.revision}"`, 'X-SVC-Index': String(city.store.log.head) },
+      headers: { ETag: `"${body.revision}"`, 'X-SVC-Index': String(city.store.log.head), ...waitingHeader(rejected) },
     }
   }
 
@@ -95,6 +103,7 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
     const { config } = city
     const { name: _name, dir: _dir, ...fields } = plainTable(body)
     const outcome = await config.edit({
+      waits: 'drafted',
       ifMatch,
       etag: (current) => revisionOf(find(current, target)),
       actor,
@@ -117,7 +126,7 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
         return false
       },
     })
-    return answer(city, outcome.config, target, outcome.result ? 201 : 200)
+    return answer(city, outcome.config, target, outcome.result ? 201 : 200, outcome.rejected)
   }
 
   const merge = async (
@@ -129,6 +138,7 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
   ) => {
     const { config } = city
     const outcome = await config.edit({
+      waits: 'drafted',
       ifMatch,
       etag: (current) => revisionOf(need(current, target)),
       actor,
@@ -144,13 +154,14 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
         )
       },
     })
-    return answer(city, outcome.config, target)
+    return answer(city, outcome.config, target, 200, outcome.rejected)
   }
 
   const remove = async (city: PatchCity<View>, target: Target, ifMatch: string | undefined, actor: string) => {
     const { store, config } = city
     const { kind, name, dir } = target
     const outcome = await config.edit({
+      waits: 'drafted',
       ifMatch,
       etag: (current) => revisionOf(need(current, target)),
       actor,
@@ -162,7 +173,11 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
     })
     const { revision } = outcome.config
     const body = { status: 'deleted' as const, kind, name, ...(dir === '' ? {} : { dir }), revision }
-    return ok(body, { ETag: `"${revision}"`, 'X-SVC-Index': String(store.log.head) })
+    return ok(body, {
+      ETag: `"${revision}"`,
+      'X-SVC-Index': String(store.log.head),
+      ...waitingHeader(outcome.rejected),
+    })
   }
 
   return defineHandlers<typeof patchOperations, PatchCity<View>>({

@@ -9,7 +9,9 @@ import {
   rewriteTable,
   type TextFiles,
   type TreeFiles,
+  waitingHeader,
 } from '../../files/configuration.ts'
+import type { ConfigIssue } from '../../files/issues.ts'
 import { maskedCopy, unmasked } from '../../files/mask.ts'
 import type { PlainTable } from '../../files/toml.ts'
 import { isPlainTable } from '../../files/toml.ts'
@@ -108,10 +110,15 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
     return definitionHash({ name, file: declared?.file, spec })
   }
 
-  const answer = ({ store }: ProviderCity<View>, item: ProviderInfo, status = 200): Reply<ProviderInfo> => ({
+  const answer = (
+    { store }: ProviderCity<View>,
+    item: ProviderInfo,
+    status = 200,
+    rejected: readonly ConfigIssue[] = [],
+  ): Reply<ProviderInfo> => ({
     status,
     body: item,
-    headers: { ETag: `"${item.revision}"`, 'X-SVC-Index': String(store.log.head) },
+    headers: { ETag: `"${item.revision}"`, 'X-SVC-Index': String(store.log.head), ...waitingHeader(rejected) },
   })
 
   /** The declaration in a file of the city, which is the only kind that can be changed. */
@@ -156,12 +163,14 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
 
     'create-provider': async ({ body, header, claim, city, actor }) => {
       const { name, ...fields } = body
+      let rejected: readonly ConfigIssue[] = []
       const created = await city.store.keys.once(claim, async () => {
         const values = unmasked({}, plainTable(fields), Provider)
         if (values['command'] === undefined && values['base'] === undefined) {
           throw invalidField('body.command', '`command` or `base` is required')
         }
         const outcome = await city.config.edit({
+          waits: 'drafted',
           ifMatch: header('if-match'),
           actor,
           claim,
@@ -174,15 +183,17 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
             tree(files).addTable(HOME, ['providers', name], values)
           },
         })
+        rejected = outcome.rejected
         return answer(city, info(outcome.config, name), 201)
       })
       // A stored answer is a body without its headers.
-      return answer(city, created.body, created.status)
+      return answer(city, created.body, created.status, rejected)
     },
 
     'patch-provider': async ({ params, body, header, city, actor }) => {
       const { name } = params
       const outcome = await city.config.edit({
+        waits: 'drafted',
         ifMatch: header('if-match'),
         etag: (config) => revisionOf(config, name),
         actor,
@@ -193,19 +204,21 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
           rewriteTable(edited, file, ['providers', name], before, unmasked(before, mergePatch(before, body), Provider))
         },
       })
-      return answer(city, info(outcome.config, name))
+      return answer(city, info(outcome.config, name), 200, outcome.rejected)
     },
 
     'delete-provider': async ({ params, header, city, actor }) => {
       const { name } = params
-      const { config } = await city.config.edit({
+      const { config, rejected } = await city.config.edit({
+        waits: 'drafted',
         ifMatch: header('if-match'),
         etag: (current) => revisionOf(current, name),
         actor,
         referrers: (current) => deps.referrers(current, name),
         change: (files) => tree(files).remove(editable(city.config.current(), name).file, ['providers', name]),
       })
-      const headers = { ETag: `"${config.revision}"`, 'X-SVC-Index': String(city.store.log.head) }
+      const index = String(city.store.log.head)
+      const headers = { ETag: `"${config.revision}"`, 'X-SVC-Index': index, ...waitingHeader(rejected) }
       return ok({ status: 'deleted', name, revision: config.revision }, headers)
     },
   })

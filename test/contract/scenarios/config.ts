@@ -141,13 +141,9 @@ export const configScenarios: readonly Scenario[] = [
   ),
   scenario('put-config-file', 'conflict-config', async (world) => {
     const { base, dir } = await ownCity(world)
-    write(dir, 'city.toml', '[x]\n')
-    const answer = await world.main.api.call('PUT', file(base, 'loose.toml'), { body: { text: '' } })
-    assertProblem(
-      answer,
-      'conflict-config',
-      'conflict: the files on disk are not valid, mend them first: city.toml:1:2: unknown key `x`',
-    )
+    write(dir, 'more', '')
+    const answer = await world.main.api.call('PUT', file(base, 'more/loose.toml'), { body: { text: '' } })
+    assertProblem(answer, 'conflict-config', 'conflict: more/loose.toml cannot be written: more is no directory')
     return answer
   }),
   ...prompts('get-agent-prompt', (agent) => agent),

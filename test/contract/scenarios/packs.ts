@@ -167,7 +167,7 @@ export const packScenarios: readonly Scenario[] = [
     const city = await ownCity(world)
     await city.write({ 'city.toml': `${CITY}nonsense = 1\n` })
     const answer = await remove(world, city)
-    assertProblem(answer, 'conflict-config', /mend them first/)
+    assertProblem(answer, 'conflict-config', /not valid/)
     return answer
   }),
   scenario('remove-pack', 'invalid-config', async (world) => {

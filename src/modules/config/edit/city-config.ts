@@ -16,6 +16,8 @@ export interface ConfigError {
   /** Hash of the files that were refused. */
   readonly revision: string
   readonly at: number
+  /** When what is on disk ceased to be in force; earlier than `at` where it was refused again since. */
+  readonly since: number
   readonly issues: readonly ConfigIssue[]
 }
 
@@ -65,8 +67,9 @@ export interface CityConfig {
 }
 
 /** Times and places of the last refusal, as the API shows them. */
-export const errorView = ({ revision, at, issues }: ConfigError) => ({
+export const errorView = ({ revision, at, since, issues }: ConfigError) => ({
   revision,
   at: isoTime(at),
+  since: isoTime(since),
   issues: issues.map((issue) => ({ ...issue })),
 })

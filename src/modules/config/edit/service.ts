@@ -7,12 +7,13 @@
  *
  * S1  What `current()` answers was valid as a whole, and the store has it as the last good configuration.
  * S2  One load, edit or reload at a time; whoever waited sees the outcome of the one before.
- * S3  A file that differs from what was loaded is never written over: 409 until it is loaded.
+ * S3  A file that differs from what was last looked at is never written over: 409 once, and it has been looked at then.
+ *     Files that are not valid can be edited as they are, by an edit that adds nothing to what is wrong with them.
  * S4  An event only where something changed; a bad state is reported once.
  */
 
 import { join, relative, sep } from 'node:path'
-import type { Edit, Edited } from '../../../files/configuration.ts'
+import type { Edit, Edited, Referrer } from '../../../files/configuration.ts'
 import { type ConfigFiles, diskFiles, overlayFiles } from '../../../files/files.ts'
 import type { ConfigIssue } from '../../../files/issues.ts'
 import type { Clock } from '../../../kernel/clock.ts'
@@ -44,6 +45,8 @@ import { type ChangedNames, type ContentFacts, changedNames, contentFacts } from
 import type { CheckOutcome, CityConfig, ConfigChange, ConfigError, ConfigSource, ReloadOutcome } from './city-config.ts'
 import { changing, EditedFiles } from './edited-files.ts'
 import { EditJournal } from './journal.ts'
+import type { IntendedFile } from './transaction.ts'
+import { addedIssues } from './worse.ts'
 
 export interface ConfigServiceDeps {
   readonly name: string
@@ -71,6 +74,7 @@ interface Good {
 
 interface Bad {
   readonly issues: readonly ConfigIssue[]
+  readonly draft: EffectiveConfig | undefined
   readonly warnings: readonly ConfigIssue[]
   readonly own: OwnFiles
 }
@@ -184,9 +188,9 @@ export class ConfigService implements CityConfig {
   check(changes: ReadonlyMap<string, string | null> = new Map()): CheckOutcome {
     const edits = new Map([...changes].map(([path, text]) => [join(this.#deps.dir, path), text]))
     const loaded = this.#load(overlayFiles(diskFiles(), edits))
-    const issues = [...(loaded.ok ? this.#refuseRename(loaded.config) : loaded.issues)]
+    const issues = loaded.ok ? [] : loaded.issues
     const revision = loaded.ok ? loaded.config.revision : undefined
-    return { valid: issues.length === 0, revision, issues, warnings: loaded.warnings, read: new Set(loaded.own.keys()) }
+    return { valid: loaded.ok, revision, issues, warnings: loaded.warnings, read: new Set(loaded.own.keys()) }
   }
 
   // --- Changing ----------------------------------------------------------------------------------------------------
@@ -214,7 +218,7 @@ export class ConfigService implements CityConfig {
 
   async #edit<T>(input: Edit<EffectiveConfig, T>): Promise<Edited<EffectiveConfig, T>> {
     await this.#finishIntent()
-    if (input.mends !== true) await this.#refuseForeignState()
+    if (input.mends !== true) await this.#refuseUnseen()
     const good = this.#loaded()
     const files = new EditedFiles(this.#deps.dir, this.readFiles())
     const etag = input.etag?.(good.config, files) ?? good.config.revision
@@ -222,10 +226,12 @@ export class ConfigService implements CityConfig {
     const result = changing(() => input.change(files))
     const edits = files.edits()
     if (edits.length === 0) return this.#nothing(input, good, result)
-    const candidate = this.#compose(files.overlay(), input.referrers)
+    const candidate = this.#compose(files.overlay())
+    if (!candidate.ok) return this.#wait(input, result, edits, candidate)
     const outcome: Edited<EffectiveConfig, T> = {
       result,
       config: candidate.config,
+      rejected: [],
       previous: good.config,
       changed: true,
       warnings: candidate.warnings,
@@ -241,13 +247,58 @@ export class ConfigService implements CityConfig {
     })
     const told = (input.events?.(outcome) ?? []).map((event) => ({ ...event, actor: input.actor }))
     const events = [...told, ...(reloaded === undefined ? [] : [reloaded])]
-    const { claim, reply } = input
-    const answer = claim === undefined || reply === undefined ? {} : { answer: { claim, reply: reply(outcome) } }
-    await this.#journal.commit({ files: edits, events, ...answer }, (tx) => {
+    await this.#journal.commit({ files: edits, events, ...answerOf(input, outcome) }, (tx) => {
       input.alsoWrite?.(tx, outcome)
       this.#apply(tx, candidate, { source: 'api', soft: false, changed })
     })
     return outcome
+  }
+
+  /** An edit that leaves the files rejected is refused where it made them so, and else written where it may wait. */
+  async #wait<T>(
+    input: Edit<EffectiveConfig, T>,
+    result: T,
+    edits: readonly IntendedFile[],
+    bad: Bad,
+  ): Promise<Edited<EffectiveConfig, T>> {
+    const good = this.#loaded()
+    this.#refuseWorse(input.referrers, edits, bad)
+    const config = bad.draft ?? (input.waits === 'text' ? good.config : undefined)
+    if (input.waits === undefined || config === undefined)
+      throw problem('conflict-config', `the files on disk are not valid, mend them first: ${summarize(bad.issues)}`, {
+        errors: bad.issues.map(toDetail),
+      })
+    const outcome = {
+      result,
+      config,
+      rejected: bad.issues,
+      previous: good.config,
+      changed: true,
+      warnings: bad.warnings,
+    }
+    if (input.dryRun === true) return outcome
+    const rejection = this.#rejection(bad, 'api', input.actor)
+    await this.#journal.commit({ files: edits, events: [rejection.event], ...answerOf(input, outcome) }, (tx) =>
+      tx.afterCommit(() => {
+        this.#seen = bad.own
+        this.#reported = rejection.state
+        this.#show(rejection.error)
+      }),
+    )
+    return outcome
+  }
+
+  #refuseWorse(
+    referrers: ((config: EffectiveConfig) => readonly Referrer[]) | undefined,
+    edits: readonly IntendedFile[],
+    bad: Bad,
+  ): void {
+    const disk = this.#loadDisk()
+    const added = addedIssues(disk.ok ? [] : disk.issues, bad.issues, new Set(edits.map(({ path }) => path)))
+    if (added.length === 0) return
+    const blamed = referrers?.(this.current()) ?? []
+    if (blamed.length > 0) throw stillInUse(blamed)
+    throw problem('invalid-config', summarize(added), { errors: added.map(toDetail) })
   }
 
   /** The answer of an edit that changes nothing is kept for its key like any other. */
@@ -255,6 +306,7 @@ export class ConfigService implements CityConfig {
     const outcome: Edited<EffectiveConfig, T> = {
       result,
       config: good.config,
+      rejected: [],
       previous: good.config,
       changed: false,
       warnings: good.warnings,
@@ -266,33 +318,21 @@ export class ConfigService implements CityConfig {
     return outcome
   }
 
-  #compose(overlay: ReadonlyMap<string, string | null>, referrers: Edit<EffectiveConfig, unknown>['referrers']): Good {
+  #compose(overlay: ReadonlyMap<string, string | null>): Loaded {
     const { dir } = this.#deps
-    const candidate = this.#load(hideEmptyAgents(dir, overlayFiles(diskFiles(), overlay)))
-    const issues = candidate.ok ? this.#refuseRename(candidate.config) : candidate.issues
-    if (candidate.ok && issues.length === 0) return candidate
-    const blamed = referrers?.(this.current()) ?? []
-    if (blamed.length > 0) throw stillInUse(blamed)
-    throw problem('invalid-config', summarize(issues), { errors: issues.map(toDetail) })
+    return this.#load(hideEmptyAgents(dir, overlayFiles(diskFiles(), overlay)))
   }
 
-  /** Files that are not what was loaded are loaded first; the edit is refused either way, for it was meant for others. */
-  async #refuseForeignState(): Promise<void> {
-    if (this.#lastError === undefined && differing(this.readFiles(), this.#loaded().own).length === 0) return
+  /** Files that nobody has looked at are looked at first; the edit is refused either way, for it was meant for others. */
+  async #refuseUnseen(): Promise<void> {
+    if (differing(this.readFiles(), this.#seen).length === 0) return
     const { outcome, issues } = await this.#reload('watch', false)
-    if (outcome === 'rejected') {
-      const errors = issues.map(toDetail)
-      throw problem('conflict-config', `the files on disk are not valid, mend them first: ${summarize(issues)}`, {
-        errors,
-      })
-    }
-    if (outcome === 'applied') {
-      throw problem(
-        'conflict-config',
-        'the files on disk were changed meanwhile and have been loaded now: look again, then repeat',
-        { retryAfterSec: 1 },
-      )
-    }
+    if (outcome === 'no_change') return
+    const state = outcome === 'applied' ? 'have been loaded now' : `are not valid: ${summarize(issues)}`
+    throw problem('conflict-config', `the files on disk were changed meanwhile and ${state}: look again, then repeat`, {
+      errors: issues.map(toDetail),
+      retryAfterSec: 1,
+    })
   }
 
   /** Ends an edit that was interrupted. Its event is in the log then: what it changed becomes current without another. */
@@ -307,10 +347,9 @@ export class ConfigService implements CityConfig {
   async #reload(source: ConfigSource, soft: boolean): Promise<ReloadOutcome> {
     const good = this.#loaded()
     const loaded = this.#loadDisk()
-    const issues = loaded.ok ? this.#refuseRename(loaded.config) : loaded.issues
-    if (!loaded.ok || issues.length > 0) {
-      await this.#reject({ ...loaded, issues }, source)
-      return { outcome: 'rejected', revision: good.config.revision, warnings: loaded.warnings, issues }
+    if (!loaded.ok) {
+      await this.#reject(loaded, source)
+      return { outcome: 'rejected', revision: good.config.revision, warnings: loaded.warnings, issues: loaded.issues }
     }
     const { revision } = loaded.config
     if (revision === good.config.revision) {
@@ -385,16 +424,25 @@ export class ConfigService implements CityConfig {
   }
 
   async #reject(bad: Bad, source: ConfigSource): Promise<void> {
-    const { store, clock } = this.#deps
-    const revision = ownHash(bad.own)
-    const state = hashOf(JSON.stringify([revision, bad.issues]))
-    if (state === this.#reported) return
-    this.#lastError = { revision, at: clock.now(), issues: bad.issues }
-    this.#deps.onStatus?.()
+    const { store } = this.#deps
+    const rejection = this.#rejection(bad, source, source === 'reload' ? 'api' : 'supervisor')
+    if (rejection.state === this.#reported) return
+    this.#show(rejection.error)
     await store.db.write((tx) => {
-      store.log.append(tx, {
+      store.log.append(tx, rejection.event)
+    })
+    this.#reported = rejection.state
+  }
+
+  #rejection(bad: Bad, source: ConfigSource, actor: string): Rejection {
+    const revision = ownHash(bad.own)
+    const at = this.#deps.clock.now()
+    return {
+      state: hashOf(JSON.stringify([revision, bad.issues])),
+      error: { revision, at, since: this.#lastError?.since ?? at, issues: bad.issues },
+      event: {
         type: 'config.rejected',
-        actor: source === 'reload' ? 'api' : 'supervisor',
+        actor,
         subject: this.#deps.name,
         payload: {
           attempted_revision: revision,
@@ -402,9 +450,13 @@ export class ConfigService implements CityConfig {
           source,
           issues: bad.issues.slice(0, EVENT_ISSUES).map((issue) => ({ ...issue })),
         },
-      })
-    })
-    this.#reported = state
+      },
+    }
+  }
+
+  #show(error: ConfigError): void {
+    this.#lastError = error
+    this.#deps.onStatus?.()
   }
 
   #loadDisk(): Loaded {
@@ -421,8 +473,10 @@ export class ConfigService implements CityConfig {
     const watched = [...loaded.files.read]
     const own = readOwnFiles(dir, files, watched)
     const { warnings } = loaded
-    if (!loaded.ok) return { ok: false, issues: loaded.issues, warnings, own }
+    if (!loaded.ok) return { ok: false, issues: loaded.issues, draft: loaded.draft, warnings, own }
     const { config } = loaded
+    const renamed = this.#refuseRename(config)
+    if (renamed.length > 0) return { ok: false, issues: renamed, draft: config, warnings, own }
     return { ok: true, config, warnings, files, own, watched, facts: contentFacts(config, files) }
   }
 
@@ -487,6 +541,19 @@ export class ConfigService implements CityConfig {
     this.#lock = turn.catch(() => {})
     return turn
   }
+}
+
+/** Files that are refused: what is shown of them, and what is told. */
+interface Rejection {
+  /** The files and what is wrong with them: told once. */
+  readonly state: string
+  readonly error: ConfigError
+  readonly event: EventDraft
+}
+
+/** The answer that is kept for the key of the request. */
+function answerOf<T>({ claim, reply }: Edit<EffectiveConfig, T>, outcome: Edited<EffectiveConfig, T>) {
+  return claim === undefined || reply === undefined ? {} : { answer: { claim, reply: reply(outcome) } }
 }
 
 interface Occasion {

@@ -21,6 +21,8 @@ export type LoadedCity =
   | {
       readonly ok: false
       readonly issues: readonly ConfigIssue[]
+      /** What the files come to without what is wrong with them, to show and never to run; undefined where one cannot be read. */
+      readonly draft: EffectiveConfig | undefined
       readonly warnings: readonly ConfigIssue[]
       readonly files: CityFiles
     }
@@ -42,22 +44,27 @@ export type CityFiles = {
 export function loadCity(dir: string, options: LoadOptions, files: ConfigFiles = diskFiles()): LoadedCity {
   const context = new LoadContext(resolve(dir), files, options)
   const composed = composeCity(context)
-  if (composed === undefined) return failed(context, composed)
+  if (composed === undefined) return failed(context, composed, undefined)
   const facts = validateCity(context, composed, cityName(context, composed))
   checkTemplateFields(context, composed)
   const untrusted = untrustedIn(context, composed)
   checkPrompts(context, composed, facts, untrusted)
-  if (context.issues.errors.length > 0) return failed(context, composed)
   const revision = revisionOf(context, composed)
-  if (context.issues.errors.length > 0) return failed(context, composed)
-  warnUntrusted(context, composed, untrusted)
   const config = buildConfig(context, composed, { facts, revision, untrusted })
+  if (context.issues.errors.length > 0) return failed(context, composed, config)
+  warnUntrusted(context, composed, untrusted)
   return { ok: true, config, warnings: sortIssues(context.issues.warnings), files: filesOf(context, composed) }
 }
 
-function failed(context: LoadContext, composed: Composed | undefined): LoadedCity {
+function failed(context: LoadContext, composed: Composed | undefined, draft: EffectiveConfig | undefined): LoadedCity {
   const { errors, warnings } = context.issues
-  return { ok: false, issues: sortIssues(errors), warnings: sortIssues(warnings), files: filesOf(context, composed) }
+  return {
+    ok: false,
+    issues: sortIssues(errors),
+    draft,
+    warnings: sortIssues(warnings),
+    files: filesOf(context, composed),
+  }
 }
 
 function cityName(context: LoadContext, { root }: Composed): string {
