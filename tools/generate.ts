@@ -2,42 +2,68 @@
  * Writes what derives from the contract: `openapi.json`, `events.json` and the tables of `docs/reference/`. With
  * `--check` it writes nothing, names the files that are stale and exits 1 (style R18).
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { type DescribedCommand, describedCommands } from '../src/cli/describe.ts'
 import { generatedTables } from '../src/cli/generate-tables.ts'
 import { emitsOf, type Operation, problemsOf } from '../src/contract/base/operation.ts'
 import { PROBLEM_CODES, PROBLEMS, problemUrn } from '../src/contract/base/problems.ts'
+import { agentSchema, citySchema } from '../src/contract/config-fields.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPES, RESERVED_PREFIXES } from '../src/contract/event-types.ts'
 import { OPERATIONS } from '../src/contract/index.ts'
 import { eventSchemaDocument, type Json, type JsonMap, openapiDocument } from '../src/contract/openapi.ts'
-
 import { SESSION_SIGNALS, STATES } from '../src/modules/sessions/record/lifecycle.ts'
+import { commandsPage, exitCodesPage } from './reference/commands.ts'
+import { configurationPage } from './reference/configuration.ts'
+import { manuals } from './reference/manual.ts'
+import { codeList, page, table } from './reference/markdown.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
 /** Every generated file by its path from the root. */
-export function generatedFiles(): ReadonlyMap<string, string> {
+export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
+  const commands = await describedCommands()
+  const manualFiles = manuals(commands, packageVersion())
   return new Map([
+    ['package.json', manifestWith(manualFiles.keys())],
     ['openapi.json', documentText(openapiDocument(OPERATIONS, packageVersion()))],
     ['events.json', documentText(eventSchemaDocument())],
+    ['city.schema.json', documentText(citySchema())],
+    ['agent.schema.json', documentText(agentSchema())],
+    ['commands.json', commandsText(commands)],
+    ['docs/reference/commands.md', commandsPage(commands)],
+    ['docs/reference/exit-codes.md', exitCodesPage()],
+    ['docs/reference/configuration.md', configurationPage()],
     ['docs/reference/operations.md', operationsPage()],
     ['docs/reference/problems.md', problemsPage()],
     ['docs/reference/events.md', eventsPage()],
     ['docs/reference/sessions.md', sessionsPage()],
+    ...manualFiles,
     ...generatedTables().map(({ url, text }): [string, string] => [relative(root, fileURLToPath(url)), text]),
   ])
 }
 
 /** Paths of the files that are not what the contract gives. */
-export function staleFiles(): readonly string[] {
-  return [...generatedFiles()].filter(([path, text]) => storedText(path) !== text).map(([path]) => path)
+export async function staleFiles(): Promise<readonly string[]> {
+  const files = await generatedFiles()
+  const stale = [...files].filter(([path, text]) => storedText(path) !== text).map(([path]) => path)
+  return [...stale, ...leftOver(files)]
+}
+
+/** Manuals of commands and files that are gone. */
+function leftOver(files: ReadonlyMap<string, string>): readonly string[] {
+  return globSync('man/*', { cwd: root }).filter((path) => !files.has(path))
 }
 
 function storedText(path: string): string | undefined {
   const file = join(root, path)
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
+
+/** A line for each command. */
+const commandsText = (commands: readonly DescribedCommand[]): string =>
+  `[\n${commands.map((command) => JSON.stringify(command)).join(',\n')}\n]\n`
 
 /** A line for each operation and each component, so that the files are small and a change shows where it is. */
 function documentText(document: JsonMap): string {
@@ -60,17 +86,16 @@ function spread(value: Json, levels: number): string {
 }
 
 function packageVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  if (
-    typeof manifest === 'object' &&
-    manifest !== null &&
-    'version' in manifest &&
-    typeof manifest.version === 'string'
-  ) {
-    return manifest.version
-  }
+  const { version } = manifest()
+  if (typeof version === 'string') return version
   throw new Error('package.json has no version')
 }
+
+const manifest = (): Readonly<Record<string, unknown>> => JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+
+/** npm installs the manuals that are named one by one. */
+const manifestWith = (paths: Iterable<string>): string =>
+  `${JSON.stringify({ ...manifest(), man: [...paths] }, undefined, 2)}\n`
 
 /** Problems that every operation can answer: said once, not in every row. */
 const EVERYWHERE = PROBLEM_CODES.filter((code) => OPERATIONS.every((operation) => problemsOf(operation).includes(code)))
@@ -143,36 +168,24 @@ function eventsPage(): string {
 const payloadName = (schema: object): string =>
   '$id' in schema && typeof schema.$id === 'string' ? schema.$id : 'object'
 
-function codeList(codes: readonly string[]): string {
-  return codes.map((code) => `\`${code}\``).join(', ')
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
-  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
-}
-
-function page(title: string, intro: string, sections: readonly string[]): string {
-  const note = '<!-- Made by `npm run generate`. -->'
-  return `${[note, `# ${title}`, intro, ...sections].join('\n\n')}\n`
-}
-
-function write(): void {
-  for (const [path, text] of generatedFiles()) {
+async function write(): Promise<void> {
+  const files = await generatedFiles()
+  for (const path of leftOver(files)) rmSync(join(root, path))
+  for (const [path, text] of files) {
     const file = join(root, path)
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, text)
   }
 }
 
-function main(args: readonly string[]): number {
+async function main(args: readonly string[]): Promise<number> {
   if (!args.includes('--check')) {
-    write()
+    await write()
     return 0
   }
-  const stale = staleFiles()
+  const stale = await staleFiles()
   for (const path of stale) process.stderr.write(`stale: ${path} (run npm run generate)\n`)
   return stale.length === 0 ? 0 : 1
 }
 
-if (import.meta.main) process.exitCode = main(process.argv.slice(2))
+if (import.meta.main) process.exitCode = await main(process.argv.slice(2))

@@ -95,7 +95,7 @@ suite('words', () => {
     [['city', 'list', '-o', 'jsonpath={.items['], 'a brace or a quote is not closed', ''],
     [['city', 'list', '-o', 'json', '--columns', 'name'], '--columns is of tables', '-o jsonpath=…'],
     [['city', 'get', '--city'], "option '-c, --city <city>' argument missing", 'see: svcctl city get --help'],
-    [['schema', 'nonsense'], "value 'nonsense' is invalid for argument 'document'", 'see: svcctl schema --help'],
+    [['schema', 'nonsense'], "unknown command 'nonsense'", 'see: svcctl schema --help'],
     [['city', 'list', '--city', 'a', '--all-cities'], '--city and --all-cities are mutually exclusive', ''],
   ]
   for (const [words, message, hint] of usage) {
@@ -744,7 +744,7 @@ suite('completion', () => {
     assert.deepEqual(await complete('city', 'list', '-o', 'y'), ['yaml'])
     assert.deepEqual(await complete('city', 'list', '--sort', 'nam'), ['name'])
     assert.deepEqual(await complete('city', 'list', '--sort', 'path,-nam'), ['path,-name'])
-    assert.deepEqual(await complete('schema', ''), ['openapi', 'events'])
+    assert.deepEqual(await complete('schema', ''), ['openapi', 'events', 'city', 'agent', 'command'])
     assert.deepEqual(await complete('city', 'stop', 'alpha', ''), [])
     assert.ok((await complete('events', '--type', 'city.')).includes('city.created'))
   })

@@ -186,6 +186,8 @@ export const OPERATION_HELP: Readonly<Record<OperationId, OperationHelp>> = {
   'delete-token': {"summary":"Revoke a token","description":"From the next request on; streams that were opened with it end.","fields":{"id":{"description":"Id or name."}}},
   'get-openapi': {"summary":"This contract: OpenAPI 3.1","description":"As the server that answers speaks it."},
   'get-event-schema': {"summary":"JSON Schema of one line of `svcctl events`","description":"References into `/openapi.json`, its sibling."},
+  'get-city-schema': {"summary":"JSON Schema of `city.toml`","description":"For editors: every key with its meaning, its values and its default."},
+  'get-agent-schema': {"summary":"JSON Schema of `agents/<name>/agent.toml`","description":"For editors: every key with its meaning, its values and its default."},
   'get-docs': {"summary":"This contract as a page for people","description":"Swagger UI, made from `/openapi.json`."},
   'get-docs-asset': {"summary":"A file that the page needs","description":"Served from the package; nothing is fetched from elsewhere.","fields":{"asset":{"description":"Name of the file."}}},
 }

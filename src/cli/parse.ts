@@ -200,7 +200,7 @@ function operationHelp(spec: CommandSpec): OperationHelp | undefined {
   return operation === undefined ? undefined : OPERATION_HELP[operation]
 }
 
-const fieldHelp = (spec: CommandSpec, field: string) => operationHelp(spec)?.fields?.[field] ?? {}
+export const fieldHelp = (spec: CommandSpec, field: string) => operationHelp(spec)?.fields?.[field] ?? {}
 
 /** The flags of a command, with what its operation says of the fields of the same names. */
 export const flagsOf = (spec: CommandSpec): readonly FlagSpec[] =>
@@ -216,9 +216,9 @@ function withFieldHelp(spec: CommandSpec, flag: FlagSpec): FlagSpec {
   }
 }
 
-const summaryOf = (spec: CommandSpec): string => spec.summary ?? operationHelp(spec)?.summary ?? ''
+export const summaryOf = (spec: CommandSpec): string => spec.summary ?? operationHelp(spec)?.summary ?? ''
 
-function descriptionOf(spec: CommandSpec): string {
+export function descriptionOf(spec: CommandSpec): string {
   const description = spec.description ?? operationHelp(spec)?.description
   return description === undefined ? `${summaryOf(spec)}.` : `${summaryOf(spec)}.\n\n${description}`
 }

@@ -186,6 +186,8 @@ export const ROUTES: Readonly<Record<OperationId, Route>> = {
   'delete-token': { id: 'delete-token', method: 'DELETE', path: '/v0/tokens/{id}' },
   'get-openapi': { id: 'get-openapi', method: 'GET', path: '/openapi.json' },
   'get-event-schema': { id: 'get-event-schema', method: 'GET', path: '/events.json' },
+  'get-city-schema': { id: 'get-city-schema', method: 'GET', path: '/city.schema.json' },
+  'get-agent-schema': { id: 'get-agent-schema', method: 'GET', path: '/agent.schema.json' },
   'get-docs': { id: 'get-docs', method: 'GET', path: '/docs', mediaType: 'text/html' },
   'get-docs-asset': { id: 'get-docs-asset', method: 'GET', path: '/docs/{asset}', mediaType: '*/*' },
 }

@@ -41,6 +41,8 @@ const BY_OPERATION: { readonly [id in OperationId]?: Access } = {
   'get-request': 'any',
   'get-openapi': 'any',
   'get-event-schema': 'any',
+  'get-city-schema': 'any',
+  'get-agent-schema': 'any',
   'get-docs': 'any',
   'get-docs-asset': 'any',
   'list-tokens': 'tokens',

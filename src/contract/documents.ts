@@ -22,6 +22,16 @@ export const documentOperations = [
     description: 'References into `/openapi.json`, its sibling.',
     replies: { 200: JsonObject },
   }),
+  documents.get('get-city-schema', '/city.schema.json', {
+    summary: 'JSON Schema of `city.toml`',
+    description: 'For editors: every key with its meaning, its values and its default.',
+    replies: { 200: JsonObject },
+  }),
+  documents.get('get-agent-schema', '/agent.schema.json', {
+    summary: 'JSON Schema of `agents/<name>/agent.toml`',
+    description: 'For editors: every key with its meaning, its values and its default.',
+    replies: { 200: JsonObject },
+  }),
   documents.get('get-docs', '/docs', {
     summary: 'This contract as a page for people',
     description: 'Swagger UI, made from `/openapi.json`.',

@@ -1,5 +1,5 @@
 /**
- * The contract for readers: `/docs` (Swagger UI), and the text of `openapi.json` and `events.json`. The page asks our
+ * The contract for readers: `/docs` (Swagger UI), and the text of `openapi.json`, `events.json` and the schemas of files. The page asks our
  * own server for everything: no font, script, validator or badge comes from elsewhere.
  *
  * The bundle is that of `swagger-ui-dist`, of which `npm run build` copies the files that the page needs: the package
@@ -73,14 +73,16 @@ export function docsAsset(name: string): DocsAsset | undefined {
   return asset
 }
 
-/** Text of `openapi.json` as it is checked in and shipped. */
-export function openapiText(): string {
-  return shippedText('openapi.json')
-}
+/** What a service says of itself, as it is checked in and shipped. */
+export type ShippedDocument = 'openapi.json' | 'events.json' | 'city.schema.json' | 'agent.schema.json'
 
-/** Text of `events.json` as it is checked in and shipped. */
-export function eventSchemaText(): string {
-  return shippedText('events.json')
+/** The text of a document, kept after the first read. */
+export function documentText(name: ShippedDocument): string {
+  const known = texts.get(name)
+  if (known !== undefined) return known
+  const text = readFileSync(join(packageRoot(), name), 'utf8')
+  texts.set(name, text)
+  return text
 }
 
 /** Beside the built program, or in a checkout in the package that the build copies it from. */
@@ -88,14 +90,6 @@ function bundleFile(name: string): string {
   const shipped = join(import.meta.dirname, 'swagger-ui', name)
   if (existsSync(shipped)) return shipped
   return fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))
-}
-
-function shippedText(name: string): string {
-  const known = texts.get(name)
-  if (known !== undefined) return known
-  const text = readFileSync(join(packageRoot(), name), 'utf8')
-  texts.set(name, text)
-  return text
 }
 
 /** The nearest directory above with a package.json: the same from `src/`, from `dist/` and when installed. */

@@ -3,7 +3,7 @@ import { documentOperations } from '../contract/documents.ts'
 import { defineHandlers, ok, RawBody } from '../kernel/call.ts'
 import { defineFamily } from '../kernel/family.ts'
 import { problem } from '../kernel/problem.ts'
-import { docsAsset, docsPage, eventSchemaText, openapiText } from './docs.ts'
+import { docsAsset, docsPage, documentText, type ShippedDocument } from './docs.ts'
 import { JSON_TYPE } from './replies.ts'
 
 /**
@@ -16,11 +16,14 @@ const PAGE_HEADERS = {
   'X-Frame-Options': 'DENY',
 }
 
+const shipped = (name: ShippedDocument) => ok(new RawBody(documentText(name), JSON_TYPE))
+
 const handlers = () =>
   defineHandlers<typeof documentOperations>({
-    'get-openapi': () => ok(new RawBody(openapiText(), JSON_TYPE)),
-
-    'get-event-schema': () => ok(new RawBody(eventSchemaText(), JSON_TYPE)),
+    'get-openapi': () => shipped('openapi.json'),
+    'get-event-schema': () => shipped('events.json'),
+    'get-city-schema': () => shipped('city.schema.json'),
+    'get-agent-schema': () => shipped('agent.schema.json'),
 
     'get-docs': () => ok(new RawBody(docsPage(), 'text/html; charset=utf-8'), PAGE_HEADERS),
 

@@ -31,6 +31,16 @@ export class SettingsError extends Error {}
 
 const DEFAULT_PORT = 8372
 const DEFAULT_RETENTION: Retention = { maxAgeMs: 90 * 86_400_000, maxBytes: 1024 ** 3 }
+/** For readers; as they are written in the file. */
+export const SUPERVISOR_DEFAULTS: Readonly<Record<string, string>> = {
+  bind: '`"127.0.0.1"`',
+  port: `\`${DEFAULT_PORT}\``,
+  log_level: '`"info"`',
+  auth: '`false`',
+  allow_mutations: '`true`',
+  max_age: '`"90d"`',
+  max_bytes: `\`${DEFAULT_RETENTION.maxBytes}\``,
+}
 const FILE = 'supervisor.toml'
 const ANY_LOCAL_PORT = 'http://localhost:*'
 
@@ -151,7 +161,7 @@ interface FileSettings {
 }
 
 type Kind = 'text' | 'number' | 'boolean' | 'texts' | 'numbers' | 'origins' | 'duration'
-const SUPERVISOR_KEYS = {
+export const SUPERVISOR_KEYS = {
   bind: 'text',
   port: 'number',
   log_level: 'text',
@@ -162,7 +172,7 @@ const SUPERVISOR_KEYS = {
   allowed_uids: 'numbers',
   allowed_pack_hosts: 'texts',
 } as const satisfies Record<string, Kind>
-const RETENTION_KEYS = { max_age: 'duration', max_bytes: 'number' } as const satisfies Record<string, Kind>
+export const RETENTION_KEYS = { max_age: 'duration', max_bytes: 'number' } as const satisfies Record<string, Kind>
 
 /** A pipe or a device that somebody put there would hold up the start for ever. */
 function readBounded(path: string): Buffer | undefined {

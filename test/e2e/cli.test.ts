@@ -352,6 +352,15 @@ suite('the rest', () => {
     assertValid('ProviderReadinessResponse', await w.ok('provider-readiness', 'shell', '--json'))
     assert.deepEqual(JSON.parse(await w.ok('schema', 'openapi')), readJson('openapi.json'))
     assert.equal(JSON.parse(await w.ok('schema', 'events')).title, readJson('events.json').title)
+    for (const name of ['city', 'agent'])
+      assert.deepEqual(JSON.parse(await w.ok('schema', name)), readJson(`${name}.schema.json`))
+    const created = JSON.parse(await w.ok('schema', 'command', 'bead', 'create'))
+    assert.equal(created.command, 'svcctl bead create')
+    assert.ok(
+      created.flags.some(({ words }: { words: string[] }) => words.includes('--priority')),
+      JSON.stringify(created),
+    )
+    assert.deepEqual(created.operations, ['create-bead'])
     assert.deepEqual(JSON.parse(await w.ok('api', 'GET', '/v0/cities')), { items: [], total: 0 })
     const refused = await w.cli(['api', 'GET', '/nope', '--json'])
     assert.equal(refused.code, 3)

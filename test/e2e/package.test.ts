@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -47,6 +47,21 @@ test('the tarball holds the program and the contract, and neither sources nor te
     paths.filter((path) => /\.tsx?$|\.test\.|^(src|test|tools|bench)\//.test(path)),
     [],
   )
+})
+
+test('the manuals are installed beside the program, and name every file that there is', () => {
+  const manuals = readdirSync(join(root, 'man'))
+  assert.ok(manuals.includes('svcctl.1') && manuals.includes('svcctl-city.toml.5'), manuals.join(', '))
+  for (const name of manuals)
+    assert.ok(existsSync(join(prefix, 'share', 'man', `man${name.at(-1)}`, name)), `${name} is not installed`)
+})
+
+test('what needs no server is printed by the installed program without one', () => {
+  for (const words of [['openapi'], ['events'], ['city'], ['agent'], ['command', 'bead', 'create']]) {
+    const run = spawnSync(svcctl, ['schema', ...words], { cwd: scratch, env, encoding: 'utf8' })
+    assert.equal(run.status, 0, run.stderr)
+    assert.equal(typeof JSON.parse(run.stdout), 'object')
+  }
 })
 
 test('svcctl version prints the version of the package', () => {

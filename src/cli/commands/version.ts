@@ -1,9 +1,8 @@
 /** `svcctl version`: no network unless JSON is asked for, so that it answers at once. */
-import { readFile } from 'node:fs/promises'
-import { isRecord } from '../../client/problems.ts'
 import type { CommandSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT } from '../base/failure.ts'
+import { packageVersion } from '../base/package-files.ts'
 
 /** How long the server may take to tell its version. */
 const SERVER_PATIENCE_MS = 1_000
@@ -40,16 +39,6 @@ async function serverVersion(context: Context): Promise<string | undefined> {
   } catch {
     context.io.signal.throwIfAborted()
     return undefined
-  }
-}
-
-/** Of the nearest `package.json` above this file: the checkout's, or the installed package's. */
-async function packageVersion(): Promise<string> {
-  for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
-    const text = await readFile(new URL('package.json', folder), 'utf8').catch(() => undefined)
-    const file: unknown = text === undefined ? undefined : JSON.parse(text)
-    if (isRecord(file) && file['name'] === 'svcctl') return String(file['version'])
-    if (folder.pathname === '/') return 'unknown'
   }
 }
 

@@ -11,6 +11,8 @@ export const documentScenarios: readonly Scenario[] = [
     return answer
   }),
   scenario('get-event-schema', 200, ({ main }) => main.api.get('/events.json')),
+  scenario('get-city-schema', 200, ({ main }) => main.api.get('/city.schema.json')),
+  scenario('get-agent-schema', 200, ({ main }) => main.api.get('/agent.schema.json')),
   scenario('get-docs', 200, async ({ main }) => {
     const answer = await main.api.get('/docs')
     assert.match(String(answer.headers['content-security-policy']), /default-src 'self'/)

@@ -1,0 +1,172 @@
+/** The configuration, file by file and table by table, as data for its page and its manual. */
+import { shapeOf } from '../../src/contract/base/config-shape.ts'
+import { type ConfigField, type ConfigTable, configTables, kindOf } from '../../src/contract/config-fields.ts'
+import { CONFIG_WORDS, LOCK_WORDS, SUPERVISOR_WORDS, type TableWords } from '../../src/contract/config-words.ts'
+import { RETENTION_KEYS, SUPERVISOR_DEFAULTS, SUPERVISOR_KEYS } from '../../src/supervisor/settings.ts'
+import { anchor, page, table } from './markdown.ts'
+
+export interface DocumentedKey {
+  readonly name: string
+  readonly kind: string
+  readonly preset: string
+  readonly words: string
+}
+
+export interface DocumentedTable {
+  readonly title: string
+  readonly places: readonly string[]
+  readonly words: string
+  readonly keys: readonly DocumentedKey[]
+}
+
+export interface DocumentedFile {
+  readonly file: string
+  /** What it holds. */
+  readonly about: string
+  readonly tables: readonly DocumentedTable[]
+}
+
+const ABOUT: Readonly<Record<string, string>> = {
+  'city.toml':
+    'How a city is deployed: its providers, rigs, settings and changes of what packs bring. Its presence makes a directory a city. A file that it `include`s takes the same keys but `include`.',
+  'pack.toml':
+    'What a city, or a pack, is made of: its name, its imports, its agents’ defaults. Belongs into version control, as `city.toml` does.',
+  'agents/<name>/agent.toml':
+    'An agent of the city or of a pack; the name of the directory is the name of the agent. Beside it stand its prompt and its own `template-fragments/`.',
+  '.svc/site.toml':
+    'What differs from machine to machine; never in version control. Written by `svcctl city create` and `svcctl rig`.',
+}
+
+/** Every file, each table under the first file in which it may stand. */
+export function documentedFiles(): readonly DocumentedFile[] {
+  const tables = configTables()
+  const own = Object.entries(ABOUT).map(([file, about]) => ({
+    file,
+    about,
+    tables: tables.filter(({ places }) => belongsTo(file, places)).map(documentedTable),
+  }))
+  return [...own, lockFile(), supervisorFile()]
+}
+
+/** `agent.toml` is where an agent is looked for, though it may stand in `city.toml` too. */
+function belongsTo(file: string, places: readonly string[]): boolean {
+  const home = places.find((place) => place === '`agents/<name>/agent.toml`') ?? places[0] ?? ''
+  return home.startsWith(`\`${file}\``)
+}
+
+function documentedTable({ id, places, words, fields, changes }: ConfigTable): DocumentedTable {
+  const keys = fields.filter((field) => changes === undefined || isOwn(id, field)).map(documentedKey)
+  return { title: titleOf(places[0] ?? id), places, words: `${words}${changeWords(fields, id, changes)}`, keys }
+}
+
+const titleOf = (place: string): string => {
+  const [, file = place, header] = /^`([^`]+)`(?: `(.+)`)?$/.exec(place) ?? []
+  return header ?? `The top of \`${file}\``
+}
+
+const isOwn = (id: string, { name }: ConfigField): boolean => Object.hasOwn(CONFIG_WORDS[id] ?? {}, name)
+
+/** What may be changed has the keys of what is changed: they are not said twice. */
+function changeWords(fields: readonly ConfigField[], id: string, changes: string | undefined): string {
+  if (changes === undefined) return ''
+  const names = fields.filter((field) => !isOwn(id, field)).map(({ name }) => name)
+  const ending = (end: string) =>
+    names.filter((name) => name.endsWith(end) && names.includes(name.slice(0, -end.length)))
+  const [appended, removed] = [ending('_append'), ending('_remove')]
+  const plain = names.filter((name) => !appended.includes(name) && !removed.includes(name))
+  const list = (some: readonly string[]) => some.map((name) => `\`${name}\``).join(', ')
+  return ` Keys of it: ${list(plain)}. Put behind what is there: ${list(appended)}. Keys to take out of maps: ${list(removed)}.`
+}
+
+function documentedKey({ name, schema, required, words, missing }: ConfigField): DocumentedKey {
+  const { preset, annotation } = shapeOf(schema)
+  const notes = [
+    ...(annotation.secret === true ? ['Shown masked.'] : []),
+    ...(missing.length === 0 ? [] : [`Not in ${missing.join(', ')}.`]),
+  ]
+  return {
+    name,
+    kind: kindOf(schema),
+    preset: required ? 'needed' : presetText(preset),
+    words: [words, ...notes].join(' '),
+  }
+}
+
+const presetText = (preset: unknown): string => (preset === undefined ? '' : `\`${JSON.stringify(preset)}\``)
+
+function lockFile(): DocumentedFile {
+  const title = '[packs."<source>"]'
+  const { '': about = '' } = LOCK_WORDS
+  const keys = wordsOf(LOCK_WORDS).map(([name, words]) => ({ name, kind: 'text', preset: 'needed', words }))
+  return {
+    file: 'packs.lock',
+    about,
+    tables: [
+      {
+        title,
+        places: [`\`packs.lock\` \`${title}\``],
+        words: 'One pin; a list of tables where rigs pin a source apart.',
+        keys,
+      },
+    ],
+  }
+}
+
+const wordsOf = (words: TableWords) => Object.entries(words).filter(([name]) => name !== '')
+
+const KINDS: Readonly<Record<string, string>> = {
+  text: 'text',
+  number: 'whole number; at least 0',
+  boolean: '`true` or `false`',
+  texts: 'list of texts',
+  numbers: 'list of whole numbers',
+  origins: 'list of origins',
+  duration: 'duration',
+}
+
+function supervisorFile(): DocumentedFile {
+  const tables = [supervisorTable('supervisor', SUPERVISOR_KEYS), supervisorTable('events.retention', RETENTION_KEYS)]
+  const about =
+    'Settings of the supervisor, in its state directory (`$SVC_HOME`, `~/.svc` where that is not set). Flags of `svcctl serve` and the environment come first.'
+  return { file: 'supervisor.toml', about, tables }
+}
+
+function supervisorTable(name: string, kinds: Readonly<Record<string, string>>): DocumentedTable {
+  const { '': words = '', ...own } = SUPERVISOR_WORDS[name] ?? {}
+  const idle = Object.keys(own).find((key) => !Object.hasOwn(kinds, key))
+  if (idle !== undefined)
+    throw new Error(`src/contract/config-words.ts speaks of ${name}: ${idle}, which does not exist`)
+  const keys = Object.entries(kinds).map(([key, kind]) => {
+    const said = own[key]
+    if (said === undefined) throw new Error(`src/contract/config-words.ts has no words for ${name}: ${key}`)
+    return { name: key, kind: KINDS[kind] ?? kind, preset: SUPERVISOR_DEFAULTS[key] ?? '', words: said }
+  })
+  return { title: `[${name}]`, places: [`\`supervisor.toml\` \`[${name}]\``], words, keys }
+}
+
+// ---- the page -------------------------------------------------------------------------------------------------------
+
+const INTRO = `Every file and every key. What is not listed here is refused, with the nearest name. \`svcctl config explain\` says where each value of a city comes from, \`svcctl config validate\` what is wrong; the [guide](../guide/configuration.md) says how the files work together.
+
+Durations are texts such as \`500ms\`, \`30s\`, \`1h30m\` or \`7d\`; an empty text is the default. Files of TOML have at most 256 KiB. Editors check and complete by [\`city.schema.json\`](../../city.schema.json) and [\`agent.schema.json\`](../../agent.schema.json), which a server has at \`/city.schema.json\` and \`/agent.schema.json\`, and \`svcctl schema city\` and \`svcctl schema agent\` print.`
+
+export function configurationPage(): string {
+  const files = documentedFiles()
+  const contents = files.map(({ file }) => `- [\`${file}\`](${anchor(file)})`).join('\n')
+  return page('Configuration', INTRO, [contents, ...files.map(fileSection)])
+}
+
+function fileSection({ file, about, tables }: DocumentedFile): string {
+  return [`## \`${file}\``, about, ...tables.map(tableSection)].join('\n\n')
+}
+
+function tableSection({ title, places, words, keys }: DocumentedTable): string {
+  const where = places.length > 1 ? [`Stands in ${places.join(', ')}.`] : []
+  const rows = keys.map(({ name, kind, preset, words: said }) => [`\`${name}\``, kind, preset, said])
+  return [
+    `### ${title.startsWith('[') ? `\`${title}\`` : title}`,
+    ...(words === '' ? [] : [words]),
+    ...where,
+    ...(rows.length === 0 ? [] : [table(['Key', 'Value', 'Default', 'Meaning'], rows)]),
+  ].join('\n\n')
+}
