@@ -17,10 +17,10 @@ import { listCities } from './base/discovery.ts'
 import { printable } from './base/failure.ts'
 import type { Io } from './base/io.ts'
 import { NOUNS, SERVE_SUMMARY } from './nouns.ts'
-import { EVENT_TYPES } from './operation-help.ts'
 import { flagsOf, nextWords } from './parse.ts'
 import { OUTPUT_FORMATS } from './print/format.ts'
 import { cutTo } from './print/text-width.ts'
+import { EVENT_TYPES } from './tables/event-types.ts'
 
 const BUDGET_MS = 300
 const MOST_SESSIONS = 200

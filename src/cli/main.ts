@@ -2,8 +2,8 @@
 import { EXIT_CODES } from '../contract/base/exit-codes.ts'
 import { Context, globalOptions } from './base/context.ts'
 import { EXIT, type ReportStyle, report } from './base/failure.ts'
+import { saidAs } from './base/field-words.ts'
 import type { Io } from './base/io.ts'
-import { saidAs } from './field-words.ts'
 import { parseWords } from './parse.ts'
 import type { OutputFormat } from './print/format.ts'
 
@@ -33,7 +33,9 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     }
     const context = new Context(io, options, command.operations[0])
     await context.print.prepare()
-    return await command.run(context, input)
+    if (command.isWatched !== true || !input.on('watch')) return await command.run(context, input)
+    const { watchCommand } = await import('./live/watch-command.ts')
+    return await watchCommand(context, command, input)
   } catch (error) {
     return report(error, io, style)
   }

@@ -1,10 +1,12 @@
 /** Words of the command line → the command they name and its parsed input; commander does the parsing. */
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import {
+  type ArgumentSpec,
   argumentName,
   type CommandSpec,
   type FlagSpec,
   fieldName,
+  flagName,
   flagWords,
   GLOBAL_FLAGS,
   Input,
@@ -44,12 +46,22 @@ function parseBelow(
   if (leaf !== undefined) return parseLeaf(leaf, words, columns)
   const next = new Set(commands.flatMap((command) => command.path[depth] ?? []))
   const at = findWord(words, next, [...GLOBAL_FLAGS, ...commands.flatMap((command) => command.flags ?? [])])
-  const word = at === undefined ? undefined : words[at]
-  if (at === undefined || word === undefined || !next.has(word))
-    return parseGroup(commandGroup(path, commands, columns), words)
+  const word = at === undefined ? undefined : meant(words[at] ?? '', next)
+  if (at === undefined || word === undefined) return parseGroup(commandGroup(path, commands, columns), words)
   const below = commands.filter((command) => command.path[depth] === word)
   return parseBelow([...path, word], below, words.toSpliced(at, 1), columns)
 }
+
+/** What other programs call things. */
+const ALIASES: Readonly<Record<string, readonly string[]>> = {
+  ls: ['list'],
+  rm: ['delete', 'remove', 'unregister'],
+  show: ['get'],
+}
+
+/** The word, or the one that it stands for. */
+const meant = (word: string, known: ReadonlySet<string>): string | undefined =>
+  [word, ...(ALIASES[word] ?? [])].find((one) => known.has(one))
 
 /**
  * Position of the first word that is no flag and no flag's value. Of a flag that is not known yet, the next word is taken
@@ -69,7 +81,7 @@ function findWord(
     const next = words[at + 1]
     const unknownValue =
       !known.has(word) && word.startsWith('--') && !word.includes('=') && !isHelp(word) && next !== undefined
-    if (valued.has(word) || (unknownValue && !next.startsWith('-') && !wanted.has(next))) at += 1
+    if (valued.has(word) || (unknownValue && !next.startsWith('-') && meant(next, wanted) === undefined)) at += 1
   }
   return undefined
 }
@@ -138,35 +150,81 @@ function parseGroup(group: Command, words: readonly string[]): Parsed {
 
 function parseLeaf(spec: CommandSpec, words: readonly string[], columns: number): Parsed {
   const command = leafCommand(spec, columns)
-  const values: [string, unknown][] = []
+  const values: (readonly [string, unknown])[] = []
   command.action(() => {
     for (const [name, value] of Object.entries(command.opts())) values.push([name, value])
-    for (const [index, argument] of (spec.arguments ?? []).entries()) {
-      values.push([argumentName(argument.name), command.processedArgs[index]])
-    }
+    values.push(...operandsOf(spec.arguments ?? [], command))
   })
   const outcome = tryParse(command, words)
-  if (outcome === undefined) return { kind: 'run', command: spec, input: new Input(values) }
-  if (outcome.code === 'commander.helpDisplayed') return { kind: 'help', text: helpText(command) }
-  throw commanderFailure(outcome, command)
+  if (outcome?.code === 'commander.helpDisplayed') return { kind: 'help', text: helpText(command) }
+  if (outcome !== undefined) throw commanderFailure(outcome, command)
+  const input = new Input(values)
+  if (input.on('allCities') && !input.has('city') && spec.isFleet !== true)
+    throw usageError('--all-cities is for lists', 'name the city with --city')
+  return { kind: 'run', command: spec, input }
+}
+
+/** Several words in the midst of others: all but those that the others need. */
+const isSplit = (operands: readonly ArgumentSpec[]): boolean =>
+  operands.slice(0, -1).some(({ name }) => name.includes('...'))
+
+function operandsOf(operands: readonly ArgumentSpec[], command: Command): readonly (readonly [string, unknown])[] {
+  if (!isSplit(operands)) return operands.map(({ name }, at) => [argumentName(name), command.processedArgs[at]])
+  const words = command.args
+  const lacking = operands[words.length]
+  const [several, ...others] = operands
+  if (several === undefined || words.length < others.length + (several.name.startsWith('<') ? 1 : 0))
+    throw usageError(`missing required argument '${argumentName((lacking ?? operands[0])?.name ?? '')}'`)
+  const count = words.length - others.length
+  return [
+    [argumentName(several.name), words.slice(0, count)],
+    ...others.map(({ name }, at) => [argumentName(name), words[count + at]] as const),
+  ]
 }
 
 /** The command in commander's terms; also what completion reads. */
 function leafCommand(spec: CommandSpec, columns: number): Command {
   const command = quietCommand(`svcctl ${spec.path.join(' ')}`, columns).description(descriptionOf(spec))
-  for (const argument of spec.arguments ?? []) {
-    const described = argument.description ?? fieldHelp(spec, argumentName(argument.name)).description ?? ''
-    command.addArgument(command.createArgument(argument.name, described))
-    const added = command.registeredArguments.at(-1)
-    if (argument.choices !== undefined) added?.choices([...argument.choices])
-  }
-  addFlags(command, flagsOf(spec), 'Options:')
-  addFlags(command, GLOBAL_FLAGS, 'Global options:')
+  addOperands(command, spec)
+  const flags = flagsOf(spec)
+  addFlags(command, flags, 'Options:')
+  addFlags(command, globalFlagsOf(spec), 'Global options:')
   const calls =
     spec.operations.length === 0 ? '' : `\nOperations: ${spec.operations.join(', ')} (svcctl schema openapi)\n`
   command.addHelpText('after', `${examplesText(spec.examples)}${calls}`)
   return command
 }
+
+function addOperands(command: Command, spec: CommandSpec): void {
+  const operands = (spec.arguments ?? []).map(({ name, description, choices }) => {
+    const operand = new Argument(name, description ?? fieldHelp(spec, argumentName(name)).description ?? '')
+    return choices === undefined ? operand : operand.choices([...choices])
+  })
+  if (!isSplit(spec.arguments ?? [])) {
+    for (const operand of operands) command.addArgument(operand)
+    return
+  }
+  // Commander knows several words only at the end.
+  command.argument('[words...]').usage(`[options] ${spec.arguments?.map(({ name }) => name).join(' ')}`)
+  command.configureHelp({ ...command.configureHelp(), visibleArguments: () => operands })
+}
+
+/** Understood by every command, so that a script need not know which of them ask or wait. */
+const EVERYWHERE: readonly FlagSpec[] = [
+  { flags: '-y, --yes', hidden: true },
+  { flags: '--wait', hidden: true },
+  { flags: '--no-wait', hidden: true },
+]
+
+/** What is there besides the flags of the command, which win. */
+function globalFlagsOf(spec: CommandSpec): readonly FlagSpec[] {
+  const own = new Set(flagsOf(spec).map(({ flags }) => flagName(flags)))
+  const all = spec.isFleet === true ? GLOBAL_FLAGS : GLOBAL_FLAGS.map(hiddenCities)
+  return [...all, ...EVERYWHERE].filter(({ flags }) => !own.has(flagName(flags)))
+}
+
+const hiddenCities = (flag: FlagSpec): FlagSpec =>
+  flagName(flag.flags) === 'allCities' ? { ...flag, hidden: true } : flag
 
 function quietCommand(name: string, columns: number): Command {
   const width = Math.min(Math.max(columns, 60), 120)
@@ -182,6 +240,7 @@ function addFlags(command: Command, flags: readonly FlagSpec[], group: string): 
   for (const flag of flags) {
     const option = new Option(flag.flags, flag.description ?? '').helpGroup(group)
     if (flag.choices !== undefined) option.choices([...flag.choices])
+    if (flag.hidden === true) option.hideHelp()
     if (flag.repeatable === true) option.argParser(oneMore(flag.choices))
     command.addOption(option)
   }

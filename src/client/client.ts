@@ -74,7 +74,7 @@ export interface LinesReply {
   readonly lines: AsyncIterable<string>
 }
 
-interface AnyInput extends CallOptions {
+export interface AnyInput extends CallOptions {
   readonly params?: object | undefined
   readonly query?: object | undefined
   readonly body?: unknown
@@ -160,15 +160,20 @@ export class Client {
   ): Promise<Reply<ReplyOf<OperationById<Id>>>>
   async call(operation: OperationRef<OperationId>, input: AnyInput = {}): Promise<Reply<unknown>> {
     const route = routeOf(operation)
+    if (route.mediaType === undefined) return this.request(route, input)
+    const { response, text } = await this.#textOf(route, input)
+    return replyOf(response, text, text)
+  }
+
+  /** As `call`, with what was put together at run time: the server checks it, and who asks knows what is answered. */
+  async request<T>(operation: OperationRef<OperationId>, input: AnyInput): Promise<Reply<T>> {
+    const { response, text } = await this.#textOf(routeOf(operation), input)
+    return replyOf(response, text, parseReply<T>(response, text))
+  }
+
+  async #textOf(route: Route, input: AnyInput): Promise<{ readonly response: Answer; readonly text: string }> {
     const response = await this.#sendWithRetries(this.#prepare(route, input), input, isRepeatable(route))
-    const text = await readText(response, this.baseUrl)
-    return {
-      status: response.status,
-      body: route.mediaType === undefined ? parseReply(response, text) : text,
-      text,
-      headers: response.headers,
-      requestId: response.headers.get('x-svc-request-id') ?? undefined,
-    }
+    return { response, text: await readText(response, this.baseUrl) }
   }
 
   /** Calls an operation that answers with lines; they are read as they come. Throws as `call`. */
@@ -324,8 +329,16 @@ async function readText(response: Answer, url: string): Promise<string> {
   }
 }
 
+const replyOf = <T>({ status, headers }: Answer, text: string, body: T): Reply<T> => ({
+  status,
+  body,
+  text,
+  headers,
+  requestId: headers.get('x-svc-request-id') ?? undefined,
+})
+
 /** The one place where text becomes a typed body: the server's tests hold it to the contract's schemas. */
-function parseReply(response: Answer, text: string): unknown {
+function parseReply<T>(response: Answer, text: string): T {
   if (!isJson(response.headers)) {
     throw new DecodeError(
       `expected JSON, got ${response.headers.get('content-type') ?? 'no media type'}: is ${response.url} a svcctl server?`,

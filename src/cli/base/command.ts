@@ -5,13 +5,6 @@
 import type { OperationId } from '../../contract/index.ts'
 import type { Context } from './context.ts'
 
-/** What the help says about an operation; a generated table of these stands in for the contract. */
-export interface OperationHelp {
-  readonly summary: string
-  readonly description?: string
-  readonly fields?: Readonly<Record<string, { readonly description?: string; readonly choices?: readonly string[] }>>
-}
-
 /** Values that completion can look up. */
 export type Completed =
   | 'agent'
@@ -27,16 +20,24 @@ export type Completed =
   | 'rig'
   | 'session'
 
+/** What the help says about an operation. */
+export interface OperationHelp {
+  readonly summary: string
+  readonly description?: string
+  readonly fields?: Readonly<Record<string, { readonly description?: string; readonly choices?: readonly string[] }>>
+}
+
 export interface FlagSpec {
   /** As commander writes it: `-n, --name <name>`. */
   readonly flags: string
-  /** Description; where absent, that of the operation's field of the same name. */
   readonly description?: string
   readonly choices?: readonly string[]
   readonly repeatable?: boolean
   readonly complete?: Completed
   /** Field of the body or the query that it says; its name in snake case where absent. */
   readonly field?: string
+  /** Understood, and not worth a line of help. */
+  readonly hidden?: true
 }
 
 export interface ArgumentSpec {
@@ -63,6 +64,12 @@ export interface CommandSpec {
   readonly description?: string
   readonly arguments?: readonly ArgumentSpec[]
   readonly flags?: readonly FlagSpec[]
+  /** Fields of its operation that it does not have, and why. */
+  readonly leaves?: ReadonlyMap<string, string>
+  /** With `-A` it asks all cities. */
+  readonly isFleet?: boolean
+  /** With `--watch` it is done again whenever something happens. */
+  readonly isWatched?: boolean
   readonly examples: readonly Example[]
   /** Stands before its error messages, which are then text for people, whatever the output is (spec §6). */
   readonly errorPrefix?: string
@@ -127,7 +134,7 @@ export const GLOBAL_FLAGS: readonly FlagSpec[] = [
     description: 'City, by name or path; SVC_CITY, else that of the working directory, where absent.',
     complete: 'city',
   },
-  { flags: '-A, --all-cities', description: 'All cities, also inside the directory of one.' },
+  { flags: '-A, --all-cities', description: 'All cities that run, also inside the directory of one.' },
   {
     flags: '-o, --output <format>',
     description: 'How to print: table, wide, json, jsonl, yaml, name, jsonpath=PATH or template=TEXT.',
@@ -157,6 +164,8 @@ export const keyFlag: FlagSpec = {
 
 /** Of commands that ask before they do it (`asking`). */
 export const yesFlag: FlagSpec = { flags: '-y, --yes', description: 'Do not ask.' }
+
+export const watchFlag: FlagSpec = { flags: '-w, --watch', description: 'Go on until stopped, and show every change.' }
 
 /** camel case of a long flag: `--after-cursor <c>` → `afterCursor`. */
 export function flagName(flags: string): string {

@@ -4,27 +4,22 @@
  */
 import type { CallOptions, Client, Reply } from '../../client/client.ts'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
-import type { QueryOf, ReplyOf } from '../../contract/base/operation.ts'
+import type { QueryOf } from '../../contract/base/operation.ts'
 import type { OperationById, OperationId } from '../../contract/index.ts'
 import { settle } from './accepted.ts'
 import type { CommandSpec, Input } from './command.ts'
 import { type Context, REQUEST_TIMEOUT_MS } from './context.ts'
+import { type AnswerOf, allColumns, type View, viewOf } from './declaration.ts'
 import { EXIT } from './failure.ts'
 import { type Fields, preconditionOf, readFields } from './fields.ts'
-import type { Column } from './output.ts'
 import { listAll, mostOf, type Page, pageSize } from './paged.ts'
+
+export type { AnswerOf, View }
+export { allColumns, viewOf }
 
 type Run = CommandSpec['run']
 
-/** What an operation answers. */
-export type AnswerOf<Id extends OperationId> = ReplyOf<OperationById<Id>>
 export type QueryFor<Id extends OperationId> = QueryOf<OperationById<Id>>
-
-/** How things of a kind are shown. */
-export interface View<T> {
-  readonly columns: readonly Column<T>[]
-  readonly name: (item: T) => string
-}
 
 export interface InCity {
   readonly context: Context
@@ -56,18 +51,6 @@ export async function inCity<T>(
     },
   })
 }
-
-/** Every column, also those that a list shows only with `-o wide`. */
-export const allColumns = <T>(view: View<T>): View<T> => ({
-  ...view,
-  columns: view.columns.map((column) => ({ ...column, wide: false })),
-})
-
-/** The view of what an answer holds one level down. */
-export const viewOf = <T, U>({ columns, name }: View<T>, pick: (whole: U) => T): View<U> => ({
-  columns: columns.map((column) => ({ ...column, value: (whole: U) => column.value(pick(whole)) })),
-  name: (whole) => name(pick(whole)),
-})
 
 /** What a command line says of a body or a query. */
 export type FieldsOf = (context: Context, input: Input) => Promise<Fields>

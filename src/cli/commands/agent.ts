@@ -4,7 +4,6 @@ import type { PatchBody } from '../../contract/base/merge-patch.ts'
 import { type ArgumentSpec, type CommandSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT } from '../base/failure.ts'
-import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/field-flags.ts'
 import { bodyOf, ifMatchFlag, setFlags, unsetFlag } from '../base/fields.ts'
 import {
   type AnswerOf,
@@ -18,6 +17,7 @@ import {
   type View,
 } from '../base/in-city.ts'
 import { pageFlags } from '../base/paged.ts'
+import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/said-flags.ts'
 import { isForPeople, printLive, printTranscript } from '../views/live.ts'
 
 const AGENT: View<AgentResponse> = {

@@ -16,7 +16,6 @@ import { type CommandSpec, type Input, keyFlag, yesFlag } from '../base/command.
 import type { Context } from '../base/context.ts'
 import { readData, readWords } from '../base/data.ts'
 import { EXIT, usageError } from '../base/failure.ts'
-import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/field-flags.ts'
 import { bodyOf, type Fields, ifMatchFlag, setFlags, unsetFlag } from '../base/fields.ts'
 import {
   type AnswerOf,
@@ -31,6 +30,7 @@ import {
   viewOf,
 } from '../base/in-city.ts'
 import { pageFlags } from '../base/paged.ts'
+import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/said-flags.ts'
 import { graphLines } from '../views/bead-graph.ts'
 import { exportFile, importFile, transferTimeout } from '../views/bead-transfer.ts'
 import { BEAD, BEADS, COMMENT, DEPS, depRows, printPage } from '../views/bead-views.ts'

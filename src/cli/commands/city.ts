@@ -223,6 +223,7 @@ export const commands: readonly CommandSpec[] = [
       { line: 'svcctl city list', does: 'all cities and their states' },
       { line: 'svcctl city list -o name', does: 'their names, for scripts' },
     ],
+    isFleet: true,
     run: list,
   },
   {

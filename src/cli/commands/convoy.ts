@@ -1,33 +1,14 @@
 /** `svcctl convoy …`: groups of work, and how far they are. */
 import type { Reply } from '../../client/client.ts'
-import type {
-  Convoy,
-  ConvoyCreateRequest,
-  ConvoyPatchRequest,
-  MERGE_STRATEGIES,
-  StrandedBead,
-} from '../../contract/convoys.ts'
-import { type CommandSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
-import type { Context } from '../base/context.ts'
+import type { Convoy, StrandedBead } from '../../contract/convoys.ts'
+import type { CommandSpec } from '../base/command.ts'
+import { type AnswerOf, allColumns, type Call, type View } from '../base/declaration.ts'
+import { commandsOf } from '../base/declare.ts'
 import { EXIT } from '../base/failure.ts'
-import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/field-flags.ts'
-import { bodyOf, ifMatchFlag, setFlags, unsetFlag } from '../base/fields.ts'
-import {
-  type AnswerOf,
-  allColumns,
-  asking,
-  fieldsOver,
-  type InCity,
-  inCity,
-  printsItem,
-  printsPages,
-  type QueryFor,
-  type View,
-} from '../base/in-city.ts'
-import { listAll, mostOf, pageFlags, pageSize } from '../base/paged.ts'
+import { listAll, mostOf, pageSize } from '../base/paged.ts'
+import { printItem } from '../base/run.ts'
+import { CONVOYS as TABLE } from '../tables/convoys.ts'
 import { BEADS } from '../views/bead-views.ts'
-
-const STRATEGIES = ['direct', 'mr', 'local'] as const satisfies typeof MERGE_STRATEGIES
 
 /** A row each. */
 const CONVOYS: View<Convoy> = {
@@ -72,101 +53,6 @@ const STRANDED: View<StrandedBead> = {
   columns: [...BEADS.columns, { header: 'CONVOYS', value: ({ convoys }) => convoys.join(', ') }],
   name: BEADS.name,
 }
-
-const settingFlags: readonly FieldFlag[] = [
-  { flags: '-d, --description <text>', as: 'data', description: 'More about it; @FILE or - to read it.' },
-  { flags: '--owner <name>', description: 'Who looks after it.' },
-  { flags: '--notify <name>', description: 'Who is told when it is closed.' },
-  { flags: '--merge <strategy>', choices: STRATEGIES, description: 'How the work of its members is merged.' },
-  { flags: '--target <branch>', description: 'Branch that the work of its members goes to.' },
-  { flags: '--molecule <id>', description: 'Molecule that works on it.' },
-  { flags: '--owned', description: 'It never closes by itself, and may be landed.' },
-]
-const createFlags: readonly FieldFlag[] = [
-  {
-    flags: '--item <id>',
-    field: 'items',
-    repeatable: true,
-    description: 'A bead that becomes a member.',
-    complete: 'bead',
-  },
-  { flags: '--rig <rig>', description: 'Rig that it belongs to; the city itself where absent.', complete: 'rig' },
-  ...settingFlags,
-]
-const updateFlags: readonly FieldFlag[] = [
-  { flags: '--title <title>', description: 'What it is about.' },
-  ...settingFlags,
-]
-const listFilters: readonly FieldFlag[] = [
-  {
-    flags: '-s, --status <status>',
-    repeatable: true,
-    choices: ['open', 'in_progress', 'closed'],
-    description: 'Any of these.',
-  },
-  { flags: '--all', description: 'Closed convoys too.' },
-  { flags: '--order <order>', choices: ['asc', 'desc'], description: 'Oldest or newest first.' },
-]
-
-const itemParams = ({ cityName, input }: InCity) => ({ cityName, id: input.required('id') })
-
-const list = printsPages(
-  CONVOYS,
-  ({ client, cityName, options }, page, filters) => {
-    const query = { ...bodyOf<QueryFor<'list-convoys'>>(filters), ...page }
-    return client.call('list-convoys', { params: { cityName }, query, ...options })
-  },
-  { fields: fieldsOf(listFilters) },
-)
-
-/** The convoy, then its members: as JSON one object, with as many of them as were asked for. */
-async function get(context: Context, input: Input): Promise<number> {
-  const most = mostOf(input)
-  const { first, members } = await inCity(context, input, async (city) => {
-    let first: Reply<AnswerOf<'get-convoy'>> | undefined
-    const members = await listAll(async (cursor) => {
-      const query = { limit: pageSize(most), cursor }
-      const reply = await city.client.call('get-convoy', { params: itemParams(city), query, ...city.options })
-      first ??= reply
-      const { children, next_cursor: next } = reply.body
-      return { ...reply, body: { items: children, ...(next === undefined ? {} : { next_cursor: next }) } }
-    }, most)
-    return { first, members }
-  })
-  if (first === undefined) throw new TypeError('a list without a first page')
-  const whole = members.items.length === first.body.children.length
-  const { next_cursor: _, ...view } = first.body
-  const json = whole ? first.text : JSON.stringify({ ...view, children: members.items })
-  await context.print.item({ item: first.body.convoy, ...allColumns(CONVOY), json })
-  if (context.print.format === 'table' || context.print.format === 'wide') {
-    if (members.items.length > 0) await context.print.lines([''])
-    await context.print.list({ items: members.items, ...MEMBER, json })
-  }
-  if (members.more) await context.note(`showing the first ${members.items.length} members; --paginate gets all`)
-  return EXIT.ok
-}
-
-const create = printsItem(
-  CONVOY,
-  ({ client, cityName, options }, fields) =>
-    client.call('create-convoy', { params: { cityName }, body: bodyOf<ConvoyCreateRequest>(fields), ...options }),
-  fieldsOver(async (context, input) => ({
-    title: input.texts('title').join(' '),
-    ...(await fieldsFrom(context, input, createFlags)),
-  })),
-)
-
-const update = printsItem(
-  CONVOY,
-  (city, fields) =>
-    city.client.call('patch-convoy', {
-      params: itemParams(city),
-      body: bodyOf<ConvoyPatchRequest>(fields),
-      ...city.options,
-    }),
-  fieldsOver(fieldsOf(updateFlags)),
-)
-
 const DELETED: View<AnswerOf<'delete-convoy'>> = {
   columns: [
     { header: 'STATUS', value: ({ status }) => status },
@@ -174,11 +60,6 @@ const DELETED: View<AnswerOf<'delete-convoy'>> = {
   ],
   name: ({ id }) => id,
 }
-const remove = asking(
-  (input) => `Delete convoy ${input.required('id')}? Its members stay.`,
-  printsItem(DELETED, (city) => city.client.call('delete-convoy', { params: itemParams(city), ...city.options })),
-)
-
 const CHECKED: View<AnswerOf<'check-convoy'>> = {
   columns: [
     { header: 'CONVOY_ID', value: (check) => check.convoy_id },
@@ -196,39 +77,6 @@ const SWEPT: View<AnswerOf<'check-convoys'>> = {
   ],
   name: ({ closed }) => closed.join('\n'),
 }
-const checkOne = printsItem(CHECKED, (city) =>
-  city.client.call('check-convoy', { params: itemParams(city), ...city.options }),
-)
-const checkAll = printsItem(SWEPT, ({ client, cityName, options }) =>
-  client.call('check-convoys', { params: { cityName }, ...options }),
-)
-const check = (context: Context, input: Input): Promise<number> =>
-  input.text('id') === undefined ? checkAll(context, input) : checkOne(context, input)
-
-const stranded = printsPages(STRANDED, ({ client, cityName, options }, page) =>
-  client.call('list-stranded', { params: { cityName }, query: page, ...options }),
-)
-
-const changeMembers = (operation: 'add-to-convoy' | 'remove-from-convoy') =>
-  printsItem(
-    CONVOY,
-    (city): Promise<Reply<Convoy>> =>
-      city.client.call(operation, {
-        params: itemParams(city),
-        body: { items: [...city.input.texts('items')] },
-        ...city.options,
-      }),
-  )
-
-const close = printsItem(CONVOY, (city) => {
-  const reason = city.input.text('reason')
-  return city.client.call('close-convoy', {
-    params: itemParams(city),
-    body: reason === undefined ? {} : { reason },
-    ...city.options,
-  })
-})
-
 const LANDED: View<AnswerOf<'land-convoy'>> = {
   columns: [
     { header: 'LANDED', value: (landing) => landing.landed },
@@ -239,111 +87,133 @@ const LANDED: View<AnswerOf<'land-convoy'>> = {
   ],
   name: ({ convoy }) => convoy.id,
 }
-const land = printsItem(LANDED, (city) =>
-  city.client.call('land-convoy', {
-    params: itemParams(city),
-    body: {
-      ...(city.input.on('force') ? { force: true } : {}),
-      ...(city.input.on('dryRun') ? { dry_run: true } : {}),
-    },
-    ...city.options,
-  }),
-)
 
-const convoy = { name: '<id>', description: 'Id of the convoy.', complete: 'convoy' } as const
-const items = { name: '<items...>', description: 'Ids of beads.', complete: 'bead' } as const
+/** The convoy, then its members: as JSON one object, with as many of them as were asked for. */
+async function showWithMembers({ context, input, send }: Call<'get-convoy'>): Promise<number> {
+  const most = mostOf(input)
+  let first: Reply<AnswerOf<'get-convoy'>> | undefined
+  const members = await listAll(async (cursor) => {
+    const reply = await send({ limit: pageSize(most), cursor })
+    first ??= reply
+    const { children, next_cursor: next } = reply.body
+    return { ...reply, body: { items: children, ...(next === undefined ? {} : { next_cursor: next }) } }
+  }, most)
+  if (first === undefined) throw new TypeError('a list without a first page')
+  const whole = members.items.length === first.body.children.length
+  const { next_cursor: _, ...view } = first.body
+  const json = whole ? first.text : JSON.stringify({ ...view, children: members.items })
+  await context.print.item({ item: first.body.convoy, ...allColumns(CONVOY), json })
+  if (context.print.format === 'table' || context.print.format === 'wide') {
+    if (members.items.length > 0) await context.print.lines([''])
+    await context.print.list({ items: members.items, ...MEMBER, json })
+  }
+  if (members.more) await context.note(`showing the first ${members.items.length} members; --paginate gets all`)
+  return EXIT.ok
+}
+
+const command = commandsOf(TABLE)
+const ID = { completes: { id: 'convoy' } } as const
+const SETTINGS = { description: 'More about it.' } as const
+const MEMBERS = { says: { items: 'Ids of beads.' }, completes: { id: 'convoy', items: 'bead' } } as const
 
 export const commands: readonly CommandSpec[] = [
-  {
+  command({
     path: ['convoy', 'list'],
-    operations: ['list-convoys'],
-    flags: [...listFilters, ...pageFlags],
-    examples: [{ line: 'svcctl convoy list', does: 'open convoys, and how far they are' }],
-    run: list,
-  },
-  {
+    operation: 'list-convoys',
+    flags: { status: '-s' },
+    view: CONVOYS,
+    examples: { 'svcctl convoy list': 'open convoys, and how far they are' },
+  }),
+  command({
+    ...ID,
     path: ['convoy', 'get'],
-    operations: ['get-convoy'],
-    arguments: [convoy],
-    flags: pageFlags,
-    examples: [{ line: 'svcctl convoy get al-c0n', does: 'a convoy with its members' }],
-    run: get,
-  },
-  {
+    operation: 'get-convoy',
+    arguments: ['<id...>'],
+    run: showWithMembers,
+    examples: { 'svcctl convoy get al-c0n': 'a convoy with its members' },
+  }),
+  command({
     path: ['convoy', 'create'],
-    operations: ['create-convoy'],
-    arguments: [{ name: '<title...>', description: 'What it is about.' }],
-    flags: [...createFlags, ...setFlags, keyFlag],
-    examples: [
-      { line: 'svcctl convoy create "New login" --item al-x1y --item al-z9k --notify mayor', does: 'group two beads' },
-    ],
-    run: create,
-  },
-  {
+    operation: 'create-convoy',
+    arguments: ['<title...>'],
+    flags: { items: '--item', description: '-d' },
+    says: { ...SETTINGS, items: 'A bead that becomes a member.' },
+    completes: { items: 'bead' },
+    json: true,
+    view: CONVOY,
+    examples: { 'svcctl convoy create "New login" --item al-x1y --item al-z9k --notify mayor': 'group two beads' },
+  }),
+  command({
+    ...ID,
     path: ['convoy', 'update'],
-    operations: ['patch-convoy'],
-    arguments: [convoy],
-    flags: [...updateFlags, ...setFlags, unsetFlag, ifMatchFlag],
-    examples: [{ line: 'svcctl convoy update al-c0n --target release --set owned=false', does: 'change two settings' }],
-    run: update,
-  },
-  {
+    operation: 'patch-convoy',
+    arguments: ['<id...>'],
+    flags: { description: '-d' },
+    says: SETTINGS,
+    json: true,
+    view: CONVOY,
+    examples: { 'svcctl convoy update al-c0n --target release --no-owned': 'change two settings' },
+  }),
+  command({
+    ...ID,
     path: ['convoy', 'delete'],
-    operations: ['delete-convoy'],
-    arguments: [convoy],
-    flags: [yesFlag, ifMatchFlag],
-    examples: [{ line: 'svcctl convoy delete al-c0n --yes', does: 'ungroup its members, which stay' }],
-    run: remove,
-  },
-  {
+    operation: 'delete-convoy',
+    arguments: ['<id...>'],
+    asks: (names) => `Delete convoy ${names}? Its members stay.`,
+    view: DELETED,
+    examples: { 'svcctl convoy delete al-c0n --yes': 'ungroup its members, which stay' },
+  }),
+  command({
+    ...ID,
     path: ['convoy', 'check'],
-    operations: ['check-convoy', 'check-convoys'],
+    operation: 'check-convoy',
+    also: ['check-convoys'],
     summary: 'Tell whether a convoy is complete, or close all that are',
     description: 'With an id it only tells. Without one it closes every convoy that is complete.',
-    arguments: [{ ...convoy, name: '[id]' }],
-    examples: [
-      { line: 'svcctl convoy check al-c0n', does: 'is it complete' },
-      { line: 'svcctl convoy check', does: 'close what is' },
-    ],
-    run: check,
-  },
-  {
+    arguments: ['[id]'],
+    run: async ({ context, input, client, cityName, options, send }) => {
+      if (input.text('id') !== undefined) return printItem(context, CHECKED, await send())
+      return printItem(context, SWEPT, await client.call('check-convoys', { params: { cityName }, ...options }))
+    },
+    examples: { 'svcctl convoy check al-c0n': 'is it complete', 'svcctl convoy check': 'close what is' },
+  }),
+  command({
     path: ['convoy', 'stranded'],
-    operations: ['list-stranded'],
-    flags: pageFlags,
-    examples: [{ line: 'svcctl convoy stranded', does: 'what would keep convoys open for ever' }],
-    run: stranded,
-  },
-  {
+    operation: 'list-stranded',
+    view: STRANDED,
+    examples: { 'svcctl convoy stranded': 'what would keep convoys open for ever' },
+  }),
+  command({
+    ...MEMBERS,
     path: ['convoy', 'add'],
-    operations: ['add-to-convoy'],
-    arguments: [convoy, items],
-    flags: [ifMatchFlag],
-    examples: [{ line: 'svcctl convoy add al-c0n al-x1y al-z9k', does: 'two more members' }],
-    run: changeMembers('add-to-convoy'),
-  },
-  {
+    operation: 'add-to-convoy',
+    arguments: ['<id>', '<items...>'],
+    view: CONVOY,
+    examples: { 'svcctl convoy add al-c0n al-x1y al-z9k': 'two more members' },
+  }),
+  command({
+    ...MEMBERS,
     path: ['convoy', 'remove'],
-    operations: ['remove-from-convoy'],
-    arguments: [convoy, items],
-    flags: [ifMatchFlag],
-    examples: [{ line: 'svcctl convoy remove al-c0n al-x1y', does: 'it does not belong to it any more' }],
-    run: changeMembers('remove-from-convoy'),
-  },
-  {
+    operation: 'remove-from-convoy',
+    arguments: ['<id>', '<items...>'],
+    view: CONVOY,
+    examples: { 'svcctl convoy remove al-c0n al-x1y': 'it does not belong to it any more' },
+  }),
+  command({
+    ...ID,
     path: ['convoy', 'close'],
-    operations: ['close-convoy'],
-    arguments: [convoy],
-    flags: [{ flags: '-r, --reason <text>', description: 'Why it is done.' }, ifMatchFlag],
-    examples: [{ line: 'svcctl convoy close al-c0n -r "enough for now"', does: 'whatever its members are' }],
-    run: close,
-  },
-  {
+    operation: 'close-convoy',
+    arguments: ['<id...>'],
+    flags: { reason: '-r' },
+    view: CONVOY,
+    examples: { 'svcctl convoy close al-c0n -r "enough for now"': 'whatever its members are' },
+  }),
+  command({
+    ...ID,
     path: ['convoy', 'land'],
-    operations: ['land-convoy'],
-    arguments: [convoy],
-    flags: [{ flags: '--force' }, { flags: '--dry-run' }, ifMatchFlag],
-    examples: [{ line: 'svcctl convoy land al-c0n --dry-run', does: 'what is still open' }],
-    run: land,
-  },
+    operation: 'land-convoy',
+    arguments: ['<id...>'],
+    view: LANDED,
+    examples: { 'svcctl convoy land al-c0n --dry-run': 'what is still open' },
+  }),
 ]

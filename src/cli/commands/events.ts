@@ -132,6 +132,7 @@ export const commands: readonly CommandSpec[] = [
         does: 'miss nothing',
       },
     ],
+    isFleet: true,
     errorPrefix: 'svcctl events: ',
     run,
   },

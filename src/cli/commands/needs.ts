@@ -58,6 +58,7 @@ export const commands: readonly CommandSpec[] = [
       { line: 'svcctl needs --all-cities', does: 'in all cities' },
       { line: 'svcctl needs --watch', does: 'keep an eye on it' },
     ],
+    isFleet: true,
     run: needs,
   },
 ]

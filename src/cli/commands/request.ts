@@ -96,6 +96,7 @@ export const commands: readonly CommandSpec[] = [
       limitFlag,
     ],
     examples: [{ line: 'svcctl request list --status failed', does: 'what went wrong lately' }],
+    isFleet: true,
     run: list,
   },
   {

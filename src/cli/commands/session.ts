@@ -7,7 +7,6 @@ import { type ArgumentSpec, type CommandSpec, type FlagSpec, type Input, keyFlag
 import type { Context } from '../base/context.ts'
 import { readWords } from '../base/data.ts'
 import { EXIT, usageError } from '../base/failure.ts'
-import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/field-flags.ts'
 import { bodyOf, ifMatchFlag } from '../base/fields.ts'
 import {
   asking,
@@ -21,6 +20,7 @@ import {
   starts,
 } from '../base/in-city.ts'
 import { pageFlags } from '../base/paged.ts'
+import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/said-flags.ts'
 import { converse } from '../live/attach.ts'
 import { answerFields, respondTo } from '../live/respond.ts'
 import { isForPeople, printLive, printTranscript } from '../views/live.ts'

@@ -100,6 +100,7 @@ export const commands: readonly CommandSpec[] = [
       { line: 'svcctl status', does: 'the city in scope, else all' },
       { line: 'svcctl status --all-cities', does: 'all cities' },
     ],
+    isFleet: true,
     run: status,
   },
 ]

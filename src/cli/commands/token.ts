@@ -63,6 +63,7 @@ export const commands: readonly CommandSpec[] = [
     path: ['token', 'list'],
     operations: ['list-tokens'],
     examples: [{ line: 'svcctl token list', does: 'who else is let in' }],
+    isFleet: true,
     run: list,
   },
   {

@@ -8,10 +8,10 @@ import { parseTimeout } from '../base/accepted.ts'
 import type { FlagSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT, Failure, printable, usageError } from '../base/failure.ts'
-import { type FieldFlag, fieldsFrom } from '../base/field-flags.ts'
 import { bodyOf } from '../base/fields.ts'
 import { inCity, type QueryFor, type View } from '../base/in-city.ts'
 import { Progress } from '../base/progress.ts'
+import { type FieldFlag, fieldsFrom } from '../base/said-flags.ts'
 
 const TIMEOUT_MS = 10 * 60_000
 /** Lines of an export are written in pieces of about this size. */

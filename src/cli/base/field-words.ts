@@ -9,13 +9,17 @@ import {
   flagWords,
   type Input,
   snakeCase,
-} from './base/command.ts'
+} from './command.ts'
 
 /**
  * `body.priority` → `--priority` where that was given, `body.metadata.a` → `--meta a`, `path.id` → `<id>`; else as the API
  * names it.
  */
-export function saidAs(location: string, { flags = [], arguments: operands = [] }: CommandSpec, input: Input): string {
+export function saidAs(
+  location: string,
+  { flags = [], arguments: operands = [] }: Pick<CommandSpec, 'flags' | 'arguments'>,
+  input: Input,
+): string {
   const [, field, inside = ''] = /^(?:body|path|query)\.(\w+)(.*)$/s.exec(location) ?? []
   if (field === undefined) return location
   const word = flagWord(field, flags, input) ?? operandWord(field, operands)

@@ -1,0 +1,101 @@
+/**
+ * What a command declares: its operation, its positionals, its view, its examples, and then only what differs from the
+ * contract. The compiler holds every name of a field to the operation's path, query and body.
+ */
+import type { CallOptions, Client, Reply } from '../../client/client.ts'
+import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
+import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../../contract/base/operation.ts'
+import type { OperationById, OperationId } from '../../contract/index.ts'
+import type { CommandSpec, Completed, FlagSpec, Input } from './command.ts'
+import type { Context } from './context.ts'
+import type { Column } from './output.ts'
+
+/** How things of a kind are shown. */
+export interface View<T> {
+  readonly columns: readonly Column<T>[]
+  readonly name: (item: T) => string
+}
+
+/** Every column, also those that a list shows only with `-o wide`. */
+export const allColumns = <T>(view: View<T>): View<T> => ({
+  ...view,
+  columns: view.columns.map((column) => ({ ...column, wide: false })),
+})
+
+/** The view of what an answer holds one level down. */
+export const viewOf = <T, U>({ columns, name }: View<T>, pick: (whole: U) => T): View<U> => ({
+  columns: columns.map((column) => ({ ...column, value: (whole: U) => column.value(pick(whole)) })),
+  name: (whole) => name(pick(whole)),
+})
+
+/** What an operation answers. */
+export type AnswerOf<Id extends OperationId> = ReplyOf<OperationById<Id>>
+type Params<Id extends OperationId> = ParamsOf<OperationById<Id>>
+type Query<Id extends OperationId> = QueryOf<OperationById<Id>>
+type Body<Id extends OperationId> = [BodyOf<OperationById<Id>>] extends [undefined]
+  ? Record<never, never>
+  : NonNullable<BodyOf<OperationById<Id>>>
+type Name<T> = Extract<keyof T, string>
+type FieldOf<Id extends OperationId> = Name<Params<Id>> | Name<Query<Id>> | Name<Body<Id>>
+type In<T, F> = F extends keyof T ? T[F] : never
+/** Some fields of an operation, with values as it takes them. */
+export type SaidOf<Id extends OperationId> = {
+  readonly [F in FieldOf<Id>]?: In<Params<Id>, F> | In<Query<Id>, F> | In<Body<Id>, F> | undefined
+}
+type PerField<Id extends OperationId, T> = { readonly [F in FieldOf<Id>]?: T }
+
+/** What a command shows: an item of a list, else the answer, unless that only says what was accepted. */
+type Shown<Answer> = Answer extends { readonly items: readonly (infer Item)[] } ? Item : Answer
+export type ShownOf<Id extends OperationId> = Extract<Shown<Exclude<AnswerOf<Id>, AsyncAcceptedResponse>>, object>
+
+type Positional<F extends string> = `<${F}>` | `[${F}]` | `<${F}...>` | `[${F}...]`
+
+/** A command at work: what was said, and the way to send it. */
+export interface Call<Id extends OperationId> {
+  readonly context: Context
+  readonly input: Input
+  readonly client: Client
+  /** Empty where the operation is of no city. */
+  readonly cityName: string
+  readonly said: SaidOf<Id>
+  /** For further calls: the time limit. */
+  readonly options: CallOptions & { readonly signal: AbortSignal }
+  /** Calls the operation with what was said; `more` wins. */
+  send(more?: SaidOf<Id>): Promise<Reply<AnswerOf<Id>>>
+}
+
+export interface Declaration<Id extends OperationId> {
+  readonly path: CommandSpec['path']
+  /** Whose fields the flags are. */
+  readonly operation: Id
+  /** What it calls besides. */
+  readonly also?: readonly OperationId[]
+  readonly summary?: string
+  readonly description?: string
+  /** A path parameter with `...` takes several: each is a call of its own. */
+  readonly arguments?: readonly Positional<FieldOf<Id>>[]
+  /** How a field is spelled where its name does not do: `-t --type`, `-d`, `--no-git`. */
+  readonly flags?: PerField<Id, string>
+  /** What the help says of a field, where the contract's words are not for people. */
+  readonly says?: PerField<Id, string>
+  readonly completes?: PerField<Id, Completed>
+  /** Fields that the command line does not have, and why. */
+  readonly leaves?: PerField<Id, string>
+  /** Flags that are no fields. */
+  readonly more?: readonly FlagSpec[]
+  /** Fields may be given as JSON too. */
+  readonly json?: true
+  /** What each line does. */
+  readonly examples: Readonly<Record<string, string>>
+  /** Fields that nobody needs to say; what is said wins. */
+  readonly fill?: (context: Context, input: Input) => SaidOf<Id> | Promise<SaidOf<Id>>
+  /** What to ask before it is done; nothing where it need not be. */
+  readonly asks?: (names: string, input: Input) => string | undefined
+  /** Milliseconds that the answer may take beyond an ordinary request's. */
+  readonly patienceMs?: (input: Input) => Promise<number>
+  readonly view?: View<ShownOf<Id>>
+  /** Where the answer is not shown by its view. */
+  readonly print?: (context: Context, reply: Reply<AnswerOf<Id>>, input: Input) => Promise<unknown>
+  /** Where it is more than one call. */
+  readonly run?: (call: Call<Id>) => Promise<number>
+}
