@@ -3,9 +3,8 @@
 export const GRAPH_SIZE = 1_000
 const BEGAN = Date.parse('2026-01-01T00:00:00Z')
 const TYPES = ['task', 'bug', 'feature', 'chore'] as const
-const DESCRIPTION = 'What is to be done, in a few sentences of ordinary length: where to look, what to change. '.repeat(
-  3,
-)
+export const BEAD_TEXT =
+  'What is to be done, in a few sentences of ordinary length: where to look, what to change. '.repeat(3)
 
 export interface BenchEdge {
   readonly target: string
@@ -37,7 +36,7 @@ export function benchBead(at: number): BenchBead {
   return {
     id: idOf(at),
     title: `Number ${at} of the things that are to be done in ${TYPES[at % 4]}`,
-    description: DESCRIPTION,
+    description: BEAD_TEXT,
     closed,
     priority: (at >> 3) % 5,
     issue_type: at === 0 ? 'epic' : (TYPES[(at >> 2) % 4] ?? 'task'),

@@ -3,10 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { finished } from 'node:stream/promises'
 import BetterSqlite3 from 'better-sqlite3'
-import type { SqlValue, Tx } from '../../src/kernel/database.ts'
+import type { Participant, SqlValue, Tx } from '../../src/kernel/database.ts'
 import { STORE_SCHEMA } from '../../src/kernel/store.ts'
-import { type BeadColumns, RECORD_SQL } from '../../src/modules/beads/store/record.ts'
-import { EMPTY_COLUMNS, insertRows } from '../../src/modules/beads/store/rows.ts'
+import { type BeadColumns, EMPTY_COLUMNS } from '../../src/modules/beads/store/columns.ts'
+import { hasLabel } from '../../src/modules/beads/store/labels.ts'
+import { READY_SOURCES } from '../../src/modules/beads/store/ready.ts'
+import { RECORD_SQL } from '../../src/modules/beads/store/record.ts'
+import { BeadRows } from '../../src/modules/beads/store/rows.ts'
 import { BEADS_SCHEMA } from '../../src/modules/beads/store/schema.ts'
 import { number, type Options, serveCommands, text } from '../child.ts'
 import { machineMicros, percentile } from '../numbers.ts'
@@ -47,6 +50,9 @@ async function fill(options: Options) {
 interface Bare {
   readonly db: BetterSqlite3.Database
   readonly tx: Tx
+  readonly rows: BeadRows
+  /** What every commit writes beside the rows of its changes. */
+  readonly finish: () => void
   seq: number
 }
 let open: Bare | undefined
@@ -60,7 +66,7 @@ function openBare(path: string): Bare {
   const db = new BetterSqlite3(path)
   for (const pragma of ['locking_mode = EXCLUSIVE', 'journal_mode = WAL', 'synchronous = FULL']) db.pragma(pragma)
   db.exec(STORE_SCHEMA)
-  db.exec(BEADS_SCHEMA)
+  for (const step of BEADS_SCHEMA) db.exec(step)
   const statements = new Map<string, BetterSqlite3.Statement<SqlValue[], Record<string, SqlValue>>>()
   const prepared = (sql: string) => {
     const found = statements.get(sql) ?? db.prepare<SqlValue[], Record<string, SqlValue>>(sql)
@@ -73,7 +79,14 @@ function openBare(path: string): Bare {
     all: (sql, ...values) => prepared(sql).all(...values),
     afterCommit: () => undefined,
   }
-  return { db, tx, seq: 0 }
+  const participants: Participant[] = []
+  const write = () => Promise.reject(new Error('the floor has no queue of writes'))
+  const rows = new BeadRows({ get: tx.get, write, join: (one) => void participants.push(one) })
+  const finish = () => {
+    for (const one of participants) one.beforeCommit(tx)
+    for (const one of participants) one.committed()
+  }
+  return { db, tx, rows, finish, seq: 0 }
 }
 
 /** The rows that the import of `beads` beads leaves, events included. */
@@ -83,6 +96,7 @@ function make(options: Options) {
   const began = performance.now()
   const write = open.db.transaction((from: number) => {
     for (let at = from; at < Math.min(beads, from + PER_WRITE); at++) insertBead(bare(), benchBead(at))
+    bare().finish()
   })
   for (let from = 0; from < beads; from += PER_WRITE) write(from)
   return { perSecond: (beads * 1000) / (performance.now() - began) }
@@ -103,7 +117,7 @@ function insertBead(to: Bare, bead: BenchBead): void {
   }
   const taken = to.tx.get(`${RECORD_SQL} WHERE b.id = ?`, id)
   if (taken !== undefined) throw new Error(`${id} is there already`)
-  insertRows(to.tx, id, columns, labels, {})
+  to.rows.insert(to.tx, id, columns, labels, {}, created_at)
   for (const { target, type } of edges) {
     to.tx.get('SELECT status FROM beads WHERE id = ?', target)
     to.tx.run(
@@ -145,6 +159,7 @@ function create(options: Options) {
       const id = `al-x${randomBytes(6).toString('hex')}`
       insertBead(to, { ...benchBead(1), id, closed: false, edges: [], created_at: Date.now() })
     }
+    to.finish()
   })
   const began = performance.now()
   let made = 0
@@ -182,9 +197,8 @@ function claim(options: Options) {
 
 const LOAD = `${RECORD_SQL} WHERE b.id IN (SELECT value FROM json_each(?))`
 const LIVE = `FROM beads b INDEXED BY beads_live WHERE b.status <> 'closed'`
-const READY = `FROM beads b INDEXED BY beads_ready WHERE b.status = 'open' AND b.blockers = 0 AND b.workable = 1 AND b.defer_until IS NULL`
-const URGENT = `${LIVE} AND b.priority IS NOT NULL AND b.priority < 2
-  AND instr(b.labels, '"area-0"') > 0 AND EXISTS (SELECT 1 FROM bead_labels WHERE label = 'area-0' AND n = b.n)`
+const READY = `FROM ${READY_SOURCES[0].replace('?', `${Date.now()}`)}`
+const URGENT = `${LIVE} AND b.priority IS NOT NULL AND b.priority < 2 AND ${hasLabel('area-0')}`
 const FACTS = 'FROM beads b INDEXED BY beads_facts'
 const COUNTS = 'SELECT sum(beads) AS n FROM bead_counts'
 const NEWEST = 'ORDER BY b.created_at DESC, b.id DESC LIMIT 101'

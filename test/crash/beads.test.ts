@@ -1,12 +1,13 @@
 /**
  * `kill -9` under a load of every kind of edit: what was acknowledged is there, the log and the beads tell the same story,
- * and what is kept beside the beads (blockers, parents, labels, words) fits them.
+ * and what is kept beside the beads (blockers, parents, counts, words and how far they are indexed) fits them.
  *
  *   SVC_SEED=123 n26 --test test/crash/beads.test.ts     the same choices again
  */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import BetterSqlite3 from 'better-sqlite3'
 import { type ConfigCity, cityAgain, createCity } from '../support/config-city.ts'
 import { asMap, at, type Fields } from '../support/document.ts'
@@ -70,6 +71,20 @@ function nextEdit(random: Random, ledger: Ledger): Edit {
     ['POST', `/${id}/comments`, { text: 'well' }],
   ]
   return random.pick(edits) ?? create
+}
+
+/** Looks for words until the connection breaks: each time what is behind is indexed, so that kills meet that too. */
+async function search(city: ConfigCity, random: Random): Promise<void> {
+  for (;;) {
+    try {
+      const answer = await city.api.call('GET', `${city.base}/beads?all=true&limit=1000&q=work`)
+      assert.equal(answer.status, 200)
+    } catch (error) {
+      if (error instanceof assert.AssertionError) throw error
+      return
+    }
+    await sleep(random.between(1, 20))
+  }
 }
 
 /** Edits until the connection breaks. */
@@ -141,6 +156,22 @@ async function allBeads(city: ConfigCity): Promise<ReadonlyMap<string, Fields>> 
   }
 }
 
+const titlesOf = (beads: ReadonlyMap<string, Fields>, word: string): readonly string[] =>
+  [...beads].flatMap(([id, { title }]) => (String(title).startsWith(`${word} `) ? [id] : [])).sort()
+
+/** Ids of the beads with a word in their title, as a search finds them. */
+async function titled(city: ConfigCity, word: string): Promise<readonly string[]> {
+  const ids: string[] = []
+  for (let cursor = ''; ; ) {
+    const { body } = await city.get(`/beads/query?all=true&limit=1000&q=title~${word}${cursor}`)
+    const { items, next_cursor: next } = asMap(body)
+    assert.ok(Array.isArray(items))
+    ids.push(...items.map((item) => String(at(item, 'id'))))
+    if (next === undefined) return ids.sort()
+    cursor = `&cursor=${encodeURIComponent(String(next))}`
+  }
+}
+
 const MISFITS = {
   blockers: `SELECT b.id FROM beads b WHERE b.blockers <> (SELECT count(*) FROM bead_deps d LEFT JOIN beads t
     ON t.id = d.depends_on_id WHERE d.issue_id = b.id AND d.type IN ('blocks', 'waits-for', 'conditional-blocks')
@@ -149,17 +180,20 @@ const MISFITS = {
     WHERE d.issue_id = b.id AND d.type = 'parent-child')`,
   'edges of nobody': 'SELECT issue_id FROM bead_deps WHERE issue_id NOT IN (SELECT id FROM beads)',
   'edges to nobody': 'SELECT issue_id FROM bead_deps WHERE depends_on_id NOT IN (SELECT id FROM beads)',
-  'labels of nobody': 'SELECT n FROM bead_labels WHERE n NOT IN (SELECT n FROM beads)',
-  'labels in the row': `SELECT b.n FROM beads b WHERE b.labels <> (SELECT json_group_array(label) FROM (SELECT label
-    FROM bead_labels WHERE n = b.n ORDER BY label))`,
   counts: `SELECT * FROM (SELECT status, issue_type, rig, priority, count(*) AS beads FROM beads GROUP BY 1, 2, 3, 4
     EXCEPT SELECT * FROM bead_counts)`,
   'counts of nothing': `SELECT * FROM (SELECT * FROM bead_counts EXCEPT
     SELECT status, issue_type, rig, priority, count(*) FROM beads GROUP BY 1, 2, 3, 4)`,
   'metadata of nobody': 'SELECT bead FROM bead_metadata WHERE bead NOT IN (SELECT id FROM beads)',
   'comments of nobody': 'SELECT bead FROM bead_comments WHERE bead NOT IN (SELECT id FROM beads)',
-  words: 'SELECT n FROM beads WHERE n NOT IN (SELECT rowid FROM bead_words)',
+  'words not indexed':
+    'SELECT n FROM beads WHERE n <= (SELECT n FROM bead_words_upto) AND n NOT IN (SELECT rowid FROM bead_words)',
   'words of nobody': 'SELECT rowid FROM bead_words WHERE rowid NOT IN (SELECT n FROM beads)',
+  'words indexed before their turn': 'SELECT rowid FROM bead_words WHERE rowid > (SELECT n FROM bead_words_upto)',
+  'labels not found': `SELECT b.n FROM beads b, json_each(b.labels) l WHERE b.n <= (SELECT n FROM bead_words_upto)
+    AND b.n NOT IN (SELECT rowid FROM bead_words WHERE bead_words MATCH 'labels : "' || hex(l.value) || '"')`,
+  'titles not found': `SELECT b.n FROM beads b WHERE b.n <= (SELECT n FROM bead_words_upto)
+    AND b.n NOT IN (SELECT rowid FROM bead_words WHERE bead_words MATCH '{title} : "' || b.title || '"')`,
 }
 
 /** The file itself, while nobody has it open. */
@@ -185,7 +219,10 @@ test('edits of beads survive kills: none that was acknowledged is lost, and noth
   try {
     for (let kill = 1; kill <= KILLS; kill++) {
       const enough = ledger.answers + random.between(150, 400)
-      const editing = Promise.all(Array.from({ length: EDITORS }, () => edit(city, random, ledger)))
+      const editing = Promise.all([
+        search(city, random),
+        ...Array.from({ length: EDITORS }, () => edit(city, random, ledger)),
+      ])
       const failed = editing.then(
         () => false,
         () => true,
@@ -199,6 +236,7 @@ test('edits of beads survive kills: none that was acknowledged is lost, and noth
       city = await cityAgain(server, 'alpha')
       await story.follow(city)
       const beads = await allBeads(city)
+      assert.deepEqual(await titled(city, 'work'), titlesOf(beads, 'work'))
       const plain = (all: ReadonlyMap<string, Fields>) =>
         Object.fromEntries([...all].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, bead]) => [id, told(bead)]))
       assert.deepEqual(plain(beads), plain(story.beads))

@@ -37,7 +37,7 @@ export function openWorkStore(
   const directory = temporaryDirectory()
   const clock = new ManualClock()
   const path = join(directory.path, 'city.db')
-  const migrations = migrationsOf('test', STORE_SCHEMA, BEADS_SCHEMA)
+  const migrations = migrationsOf('test', STORE_SCHEMA, ...BEADS_SCHEMA)
   const store = openStore({ path, migrations, owner: 'a test', clock })
   const beads = new BeadStore({ db: store.db, log: store.log, clock })
   const alone = (name: string) => [name]

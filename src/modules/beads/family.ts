@@ -11,6 +11,7 @@ import { createBeadHandlers } from './handlers.ts'
 import { createInterchangeHandlers } from './interchange-handlers.ts'
 import { createBeadReadHandlers } from './read-handlers.ts'
 import { KeptCounts } from './store/counts.ts'
+import { Deferrals } from './store/deferrals.ts'
 import { BEADS_SCHEMA } from './store/schema.ts'
 import { BeadStore } from './store/store.ts'
 import type { WorkCity, WorkConfig, WorkPeople } from './work/city.ts'
@@ -34,7 +35,7 @@ const DEFAULT_LEASE = '15m'
 
 export const beads = defineFamily({
   operations: beadOperations,
-  schema: migrationsOf('beads', BEADS_SCHEMA),
+  schema: migrationsOf('beads', ...BEADS_SCHEMA),
   handlers: (host: { readonly clock: Clock }) => ({
     ...createBeadHandlers(host),
     ...createBeadReadHandlers(host),
@@ -42,7 +43,9 @@ export const beads = defineFamily({
   }),
   open: async (context: WorkContext) => {
     const { store, clock, log, lives } = context
-    const beads = new BeadStore({ db: store.db, log: store.log, clock })
+    const deferrals = new Deferrals({ db: store.db, clock, log })
+    const deferred = (until: number) => deferrals.noticed(until)
+    const beads = new BeadStore({ db: store.db, log: store.log, clock, deferred })
     const claims = new Claims({
       ...context,
       beads,
@@ -55,8 +58,14 @@ export const beads = defineFamily({
     const leases = new LeaseTimer({ db: store.db, claims, clock, log })
     // Before anybody works: leases that nobody could renew while the city was down begin anew.
     await leases.start()
+    deferrals.start()
+    // After a crash, or a migration; whoever looks for words before it is done waits for it.
+    beads.words.settle().catch((error: unknown) => log.warn({ err: error }, 'words of beads are not indexed yet'))
     const work: WorkCity = { ...context, beads, claims }
-    return { ...work, leases, counts: new KeptCounts(store) }
+    return { ...work, leases, deferrals, counts: new KeptCounts(store) }
   },
-  close: ({ leases }) => leases.stop(),
+  close: ({ leases, deferrals }) => {
+    leases.stop()
+    deferrals.stop()
+  },
 })

@@ -5,7 +5,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { type BlockingInput, isBlocking, waitForChange } from '../../kernel/waiting.ts'
 import { listQuery, readyQuery, spokenQuery } from './query/filters.ts'
 import { type Order, type PageOf, READY, type RecordPage, readRecords } from './query/pages.ts'
-import { allOf, type Query } from './query/query.ts'
+import { allOf, asksForWords, type Query } from './query/query.ts'
 import { wireBead } from './store/record.ts'
 import type { WorkCity } from './work/city.ts'
 import { candidates, claimNext } from './work/hook.ts'
@@ -20,6 +20,8 @@ export function createBeadReadHandlers({ clock }: { readonly clock: Clock }) {
   /** Waits where that is asked for, then answers with one page; what is asked is checked before the wait. */
   const answer = async (call: ReadCall, order: Order, queryOf: (city: WorkCity) => Query) => {
     const asked = queryOf(call.city)
+    const { words } = call.city.beads
+    const looksForWords = asksForWords(asked)
     const read = () => {
       // The city may have been stopped meanwhile.
       const { city } = call
@@ -29,8 +31,11 @@ export function createBeadReadHandlers({ clock }: { readonly clock: Clock }) {
     if (isBlocking(call.query)) {
       const { log } = call.city.store
       const version = () => versionOf(read().page)
+      using _following = looksForWords ? words.follow() : undefined
+      if (looksForWords) await words.settle()
       await waitForChange(log, call.query, clock, call.signal, ({ type }) => type.startsWith('bead.'), version)
     }
+    if (looksForWords) await words.settle()
     const { index, page } = read()
     const { records, ...found } = page
     return ok({ items: records.map(wireBead), ...found }, index)

@@ -19,7 +19,7 @@ class World implements AsyncDisposable {
   readonly #clock = new ManualClock()
   readonly store = openStore({
     path: join(this.#directory.path, 'city.db'),
-    migrations: migrationsOf('test', STORE_SCHEMA, BEADS_SCHEMA, CONVOYS_SCHEMA, REACTIONS_SCHEMA),
+    migrations: migrationsOf('test', STORE_SCHEMA, ...BEADS_SCHEMA, CONVOYS_SCHEMA, REACTIONS_SCHEMA),
     owner: 'a test',
     clock: this.#clock,
   })

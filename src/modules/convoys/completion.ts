@@ -27,7 +27,7 @@ const ALL_CLOSED = 'all children closed'
 const SWEEP_BATCH = 50
 
 const CAN_CLOSE = `b.issue_type = '${CONVOY_TYPE}' AND b.status <> 'closed' AND c.total > 0 AND c.closed = c.total
-  AND NOT EXISTS (SELECT 1 FROM bead_labels WHERE n = b.n AND label = '${OWNED_LABEL}')`
+  AND NOT EXISTS (SELECT 1 FROM json_each(b.labels) WHERE value = '${OWNED_LABEL}')`
 /** Convoys that have become complete and are still open. */
 const ALL_DUE = `SELECT c.id FROM convoys AS c CROSS JOIN beads AS b ON b.id = c.id WHERE c.due = 1 AND ${CAN_CLOSE}`
 /** The bead itself and those that it is a member of, as far as they are due. */

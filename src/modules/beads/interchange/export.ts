@@ -11,6 +11,7 @@ import type { exportBeads } from '../../../contract/beads.ts'
 import { type Clock, nextTurn } from '../../../kernel/clock.ts'
 import type { Database } from '../../../kernel/database.ts'
 import { listQuery, type Sql, whereOf } from '../query/filters.ts'
+import { asksForWords } from '../query/query.ts'
 import { BLOCKING_SQL, isBlocking } from '../store/edges.ts'
 import { type BeadRecord, parseRecord, RECORD_SQL } from '../store/record.ts'
 import type { WorkCity } from '../work/city.ts'
@@ -26,12 +27,14 @@ export function exportLines(city: WorkCity, query: QueryOf<typeof exportBeads>, 
   const { rigs } = city.config()
   const hasRig = (name: string) => rigs.some((rig) => rig.name === name)
   const asked = listQuery({ ...filters, ...tier, all: true }, hasRig)
+  const settled = asksForWords(asked) ? () => city.beads.words.settle() : () => Promise.resolve()
   const where = whereOf(asked, { now: clock.now(), identities: (name) => city.people.identities(name) })
-  return walk(city.store.db, where)
+  return walk(city.store.db, where, settled)
 }
 
-async function* walk(db: Database, where: Sql): AsyncGenerator<string> {
+async function* walk(db: Database, where: Sql, settled: () => Promise<void>): AsyncGenerator<string> {
   for (let after = ''; ; ) {
+    await settled()
     const upTo = endOfSlice(db, after)
     if (upTo === undefined) return
     const lines = sliceLines(db, where, after, upTo)

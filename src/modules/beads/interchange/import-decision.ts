@@ -1,7 +1,8 @@
 /** What becomes of a line, given what is there already (I3, I4 of import.ts). */
 import type { Row, Tx } from '../../../kernel/database.ts'
+import { sqlValue } from '../store/columns.ts'
 import { cycleThrough, type Edge, type Neighbours, type Relation, relationOf } from '../store/edges.ts'
-import { type BeadRecord, sqlValue } from '../store/record.ts'
+import type { BeadRecord } from '../store/record.ts'
 import type { WorkCity } from '../work/city.ts'
 import { inGivenOrder, withCommentId } from './interchange.ts'
 import { byComment, type LineBead, type LineColumns, type LineComment, type LineEdge } from './line.ts'

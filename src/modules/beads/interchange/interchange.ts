@@ -17,7 +17,7 @@ import {
   PARENT_CHILD,
 } from '../../../contract/beads.ts'
 import { isTooDeep, TOO_DEEP } from '../../../kernel/json.ts'
-import { MIRRORED_COLUMNS } from '../store/record.ts'
+import { MIRRORED_COLUMNS } from '../store/columns.ts'
 import { isList, isObject, type Json, type JsonObject, own, parseExact } from './exact-json.ts'
 import { compact, differences, type Leftover, leftoverOf } from './leftover.ts'
 import {

@@ -1,6 +1,6 @@
 /** A bead as it goes out in a line: keys in bd's order, what came in wherever it is still the same. Pure. */
 
-import { type BeadColumns, MIRRORED_COLUMNS } from '../store/record.ts'
+import { type BeadColumns, MIRRORED_COLUMNS } from '../store/columns.ts'
 import type { Json, JsonObject } from './exact-json.ts'
 import { compareText, type Leftover, leftoverOf, restored } from './leftover.ts'
 

@@ -4,14 +4,18 @@ import type { QueryOf } from '../../../contract/base/operation.ts'
 import type { listBeads, listReadyBeads } from '../../../contract/beads.ts'
 import type { SqlValue } from '../../../kernel/database.ts'
 import { invalidField, timeMs } from '../../../kernel/problem.ts'
+import { MIRRORED_COLUMNS } from '../store/columns.ts'
 import { BLOCKING_SQL } from '../store/edges.ts'
+import { labelTest } from '../store/labels.ts'
 import { IS_READY } from '../store/ready.ts'
-import { MIRRORED_COLUMNS } from '../store/record.ts'
+import { segmented } from '../store/words.ts'
 import { noRig } from '../work/drafts.ts'
+import { patternOf } from './pattern.ts'
 import {
   allOf,
   anyOf,
   conditions,
+  MAX_WORDS,
   type Moment,
   not,
   type Query,
@@ -19,9 +23,10 @@ import {
   statusIs,
   type TextField,
   type TimeField,
+  wordsAsked,
   wordsIn,
 } from './query.ts'
-import { MAX_WORDS, parseQuery } from './query-language.ts'
+import { parseQuery } from './query-language.ts'
 
 type ReadyFilters = Omit<QueryOf<typeof listReadyBeads>, 'index' | 'wait' | 'limit' | 'cursor' | 'sort'>
 type SharedFilters = Omit<ReadyFilters, 'exclude_type' | 'exclude_label'>
@@ -133,7 +138,7 @@ function searched(text: string): readonly Query[] {
     .map(([whole, phrase]) => ({ text: phrase ?? whole, quoted: phrase !== undefined }))
     .filter((piece) => wordsIn(piece.text).length > 0)
   if (pieces.length === 0) throw invalidField('query.q', 'must have a word with a letter or a digit', text.slice(0, 80))
-  if (wordsIn(text).length > MAX_WORDS) throw invalidField('query.q', `must have at most ${MAX_WORDS} words`)
+  if (wordsAsked(text) > MAX_WORDS) throw invalidField('query.q', `must have at most ${MAX_WORDS} words`)
   const last = pieces.length - 1
   return pieces.map((piece, index) => ({
     kind: 'words',
@@ -156,7 +161,7 @@ export function whereOf(query: Query, meaning: Meaning): Sql {
     case 'one-of':
       return oneOf(query, meaning)
     case 'contains':
-      return within(query.field, `b."${query.field}" IS NOT NULL AND b."${query.field}" ${LIKE}`, [like(query.text)])
+      return containsSql(query.field, query.text)
     case 'number':
       return sql(`b.${query.field} IS NOT NULL AND b.${query.field} ${query.op} ?`, query.value)
     case 'time':
@@ -164,7 +169,7 @@ export function whereOf(query: Query, meaning: Meaning): Sql {
     case 'has':
       return hasSql(query.what)
     case 'label':
-      return labelSql(query.label)
+      return labelTest(query.label)
     case 'metadata':
     case 'metadata-contains':
     case 'has-metadata':
@@ -195,7 +200,9 @@ function joined(kind: 'and' | 'or', parts: readonly Query[], meaning: Meaning): 
 
 const NEVER_NULL: ReadonlySet<TextField> = new Set(['id', 'title', 'status', 'issue_type', 'rig'])
 
-function oneOf({ field, values: named }: Extract<Query, { readonly kind: 'one-of' }>, meaning: Meaning): Sql {
+type OneOf = Extract<Query, { readonly kind: 'one-of' }>
+
+function oneOf({ field, values: named }: OneOf, meaning: Meaning): Sql {
   const values = field === 'assignee' ? named.flatMap(meaning.identities) : named
   const column = `b."${field}"`
   const among = sql(
@@ -203,11 +210,18 @@ function oneOf({ field, values: named }: Extract<Query, { readonly kind: 'one-of
     ...values,
   )
   if (field !== 'title' && field !== 'description') return within(field, among.text, among.values)
-  // No index has these texts; that of their words leaves few to be compared.
-  const phrases = values.map((text) => ({ kind: 'words', field, text, open: false }) as const)
-  if (phrases.some(({ text }) => wordsIn(text).length === 0)) return among
-  const narrowed = wordsSql(phrases.map((phrase) => `(${match(phrase)})`).join(' OR '), meaning)
+  // No index has these texts; that of their words leaves few to be compared, where they are not few already.
+  const expression = meaning.words === 'each' ? undefined : wordsOfTexts({ field, values })
+  if (expression === undefined) return among
+  const narrowed = wordsSql(expression, meaning)
   return { text: `${narrowed.text} AND ${among.text}`, values: [...narrowed.values, ...among.values] }
+}
+
+/** The words of some texts, for the index of words; undefined where one has none. */
+export function wordsOfTexts({ field, values }: Pick<OneOf, 'field' | 'values'>): string | undefined {
+  if (field !== 'title' && field !== 'description') return undefined
+  const phrases = values.map((text) => match({ field, text: wordsIn(text).slice(0, MAX_WORDS).join(' '), open: false }))
+  return values.some((text) => wordsIn(text).length === 0) ? undefined : phrases.map((one) => `(${one})`).join(' OR ')
 }
 
 /** Reasons are not in the indexes that lists read, and have one of their own. */
@@ -216,8 +230,10 @@ function within(field: TextField, text: string, values: readonly SqlValue[]): Sq
   return { text: `b.n IN (SELECT n FROM beads b INDEXED BY beads_reason WHERE ${text})`, values }
 }
 
-const LIKE = `LIKE ? ESCAPE '\\'`
-const like = (text: string): string => `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
+function containsSql(field: TextField, text: string): Sql {
+  const { operator, pattern } = patternOf(text)
+  return within(field, `b."${field}" IS NOT NULL AND b."${field}" ${operator}`, [pattern])
+}
 
 const DAY_MS = 86_400_000
 function timeSql(field: TimeField, op: string, moment: Moment, now: number): Sql {
@@ -247,16 +263,6 @@ function hasSql(what: TextField | TimeField | 'priority' | 'attempt' | 'label'):
   return sql(`b."${what}" IS NOT NULL`)
 }
 
-/**
- * The labels in the row are looked through first. That may find what is none (a comma stands between any two of them), so
- * each that is found is looked up; what stands there in another form is only looked up.
- */
-function labelSql(label: string): Sql {
-  const has = sql('EXISTS (SELECT 1 FROM bead_labels WHERE label = ? AND n = b.n)', label)
-  const quoted = JSON.stringify(label)
-  return quoted.includes('\\') ? has : sql(`instr(b.labels, ?) > 0 AND ${has.text}`, quoted, label)
-}
-
 type OfMetadata = Extract<Query, { readonly kind: 'metadata' | 'metadata-contains' | 'has-metadata' }>
 
 function metadataSql(query: OfMetadata): Sql {
@@ -272,7 +278,10 @@ function metadataSql(query: OfMetadata): Sql {
 
 function valueTest(query: OfMetadata, value: string): Sql {
   if (query.kind === 'has-metadata') return sql(`${value} <> ''`)
-  if (query.kind === 'metadata-contains') return sql(`${value} ${LIKE}`, like(query.text))
+  if (query.kind === 'metadata-contains') {
+    const { operator, pattern } = patternOf(query.text)
+    return sql(`${value} ${operator}`, pattern)
+  }
   return sql(`${value} IN (${marks(query.values)})`, ...query.values)
 }
 
@@ -310,9 +319,10 @@ function wordsSql(expression: string, { words }: Meaning): Sql {
 const SHORTEST_BEGINNING = 3
 
 /** The expression of the text index for some words; quoting makes it a text and nothing else. */
-export function match({ field, text, open }: Extract<Query, { readonly kind: 'words' }>): string {
+export function match({ field, text, open }: Pick<Words, 'field' | 'text' | 'open'>): string {
   const last = wordsIn(text).at(-1) ?? ''
-  const phrase = `"${text.replaceAll('\0', ' ').replaceAll('"', '""')}"`
+  const phrase = `"${segmented(text).replaceAll('\0', ' ').replaceAll('"', '""')}"`
   const beginning = open && [...last].length >= SHORTEST_BEGINNING ? ' *' : ''
-  return `${field === 'text' ? '' : `{${field}} : `}${phrase}${beginning}`
+  return `{${field === 'text' ? 'title description' : field}} : ${phrase}${beginning}`
 }
+type Words = Extract<Query, { readonly kind: 'words' }>

@@ -16,7 +16,7 @@ import { countReady, READY_SOURCES } from '../store/ready.ts'
 import type { BeadRecord } from '../store/record.ts'
 import type { WorkCity } from '../work/city.ts'
 import type { Meaning, Sql } from './filters.ts'
-import { type NumberRange, type Plan, planOf } from './plan.ts'
+import { type Bounds, type NumberRange, type Plan, planOf } from './plan.ts'
 import type { Query } from './query.ts'
 import { formatQuery } from './query-language.ts'
 
@@ -48,13 +48,20 @@ const ORDERS: Record<Order, { readonly columns: readonly string[]; readonly way:
   ready: { columns: ['coalesce(b.priority, 2)', 'b.created_at', 'b.id'], way: 'ASC' },
 }
 /** One page of the beads that a query means. */
-export function readPage(db: Database, query: Query, order: Order, page: PageOf, meaning: Meaning): BeadPage {
+export function readPage(
+  db: Database,
+  query: Query,
+  order: Order,
+  page: PageOf,
+  meaning: Meaning,
+  bounds?: Bounds,
+): BeadPage {
   const fingerprint = fingerprintOf(query, order)
   const walk = page.cursor === undefined ? undefined : parseWalk(fingerprint, order, page.cursor)
   const limit = page.limit || DEFAULT_LIMIT
   const found = isAllReady(query, order)
     ? lookUpReady(db, limit, walk, meaning.now)
-    : lookUp(db, planOf(db, query, meaning), order, limit, walk)
+    : lookUp(db, planOf(db, query, meaning, bounds), order, limit, walk)
   const keys = found.keys.slice(0, limit)
   const next = found.keys.length > limit ? keys.at(-1) : found.reached
   return {
@@ -121,36 +128,38 @@ interface Found extends Total {
 }
 
 function lookUp(db: Database, plan: Plan, order: Order, limit: number, walk: Walk | undefined): Found {
-  const read = (count: number) => readWindow(db, plan, order, count, walk?.after)
-  if (walk !== undefined) return { ...walk, ...read(limit + 1) }
-  const total = plan.count?.()
+  const after = walk?.after
+  const counts = walk === undefined && plan.total === undefined
   // Behind the last one there is none to be looked for.
-  if (total !== undefined) return { total, capped: false, ...read(Math.min(limit + 1, total)) }
-  // To look at each bead once is enough for the page and its total.
-  const { keys, reached } = read(Math.max(limit, plan.cap) + 1)
-  return {
-    total: Math.min(keys.length, plan.cap),
-    capped: reached !== undefined || keys.length > plan.cap,
-    keys,
-    reached,
-  }
-}
-
-/** What of the window belongs, at most `count`; a small part of it first where that may do. */
-function readWindow(db: Database, plan: Plan, order: Order, count: number, after: Key | undefined) {
+  const wanted = walk === undefined ? Math.min(limit + 1, plan.total ?? limit + 1) : limit + 1
   const whole = order === 'ready' ? undefined : plan.window
-  const few = count * PART_OF_WINDOW
-  const part = plan.wordy && whole !== undefined && few <= whole / LEAST_SAVING ? few : whole
-  for (let window = part; ; window = whole) {
-    const { reached, numbers } = endOfWindow(db, plan, order, after, window)
-    const keys = readKeys(db, plan, order, count, after, reached, numbers)
-    if (window === whole || keys.length >= count) return { keys, reached }
-  }
+  // A page of what is frequent is soon full; where it is not, or all have to be counted, the whole window is looked at.
+  const first = counts || whole === undefined ? whole : Math.min(FIRST_WINDOW, whole)
+  let { keys, end } = lookAt(db, plan, order, wanted, after, first)
+  if (first !== whole && keys.length < wanted && end.reached !== undefined)
+    ({ keys, end } = lookAt(db, plan, order, wanted, after, whole))
+  const reached = keys.length < wanted ? end.reached : undefined
+  if (walk !== undefined) return { ...walk, keys, reached }
+  if (plan.total !== undefined) return { total: plan.total, capped: false, keys, reached }
+  const counted = countUpTo(db, plan, order, plan.cap + 1, end)
+  const capped = end.reached !== undefined || counted > plan.cap
+  return { total: Math.min(counted, plan.cap), capped, keys, reached }
 }
 
-/** Entries of the first try for each that is wanted; there is one only where it looks at so much less than the whole. */
-const PART_OF_WINDOW = 16
-const LEAST_SAVING = 4
+const FIRST_WINDOW = 500
+
+/** What of a window belongs, at most `count`. */
+function lookAt(
+  db: Database,
+  plan: Plan,
+  order: Order,
+  count: number,
+  after: Key | undefined,
+  window: number | undefined,
+): { readonly keys: readonly Key[]; readonly end: Window } {
+  const end = endOfWindow(db, plan, order, after, window)
+  return { keys: readKeys(db, plan, order, count, after, end), end }
+}
 
 interface Window {
   /** The key of the last entry that this page looks at; undefined where that is the last one there is. */
@@ -184,23 +193,28 @@ function readKeys(
   order: Order,
   limit: number,
   after: Key | undefined,
-  upTo: Key | undefined,
-  numbers: NumberRange | undefined,
+  end: Window,
 ): readonly Key[] {
-  const { from, always } = plan
+  const { columns } = ORDERS[order]
+  const { text, values } = entriesOf(plan, order, after, end)
+  return db.rows(`SELECT ${columns.join(', ')} ${text} ${orderSql(order)} LIMIT ?`, ...values, limit).map(parseKey)
+}
+
+/** How many of a window belong, or `most`. */
+function countUpTo(db: Database, plan: Plan, order: Order, most: number, end: Window): number {
+  const { text, values } = entriesOf(plan, order, undefined, end)
+  return Number(db.rows(`SELECT count(*) FROM (SELECT 1 ${text} LIMIT ?)`, ...values, most)[0]?.[0] ?? 0)
+}
+
+function entriesOf(plan: Plan, order: Order, after: Key | undefined, { reached, numbers }: Window): Sql {
   const where = plan.where(numbers)
   const { columns, way } = ORDERS[order]
   const beyond = boundSql(columns, way === 'ASC' ? '>' : '<', after)
-  const end = boundSql(columns, way === 'ASC' ? '<=' : '>=', upTo)
-  const rows = db.rows(
-    `SELECT ${columns.join(', ')} FROM ${from} WHERE ${always}${beyond.text}${end.text} AND (${where.text})
-      ${orderSql(order)} LIMIT ?`,
-    ...beyond.values,
-    ...end.values,
-    ...where.values,
-    limit,
-  )
-  return rows.map(parseKey)
+  const end = boundSql(columns, way === 'ASC' ? '<=' : '>=', reached)
+  return {
+    text: `FROM ${plan.from} WHERE ${plan.always}${beyond.text}${end.text} AND (${where.text})`,
+    values: [...beyond.values, ...end.values, ...where.values],
+  }
 }
 
 function orderSql(order: Order): string {
@@ -217,10 +231,10 @@ function boundSql(columns: readonly string[], op: '<' | '<=' | '>' | '>=', key: 
 function lookUpReady(db: Database, limit: number, walk: Walk | undefined, now: number): Found {
   const { columns } = ORDERS.ready
   const beyond = boundSql(columns, '>', walk?.after)
-  const keys = READY_SOURCES.flatMap(({ from, condition, takesTime }) =>
+  const keys = READY_SOURCES.flatMap((source) =>
     db.rows(
-      `SELECT ${columns.join(', ')} FROM ${from} WHERE ${condition}${beyond.text} ${orderSql('ready')} LIMIT ?`,
-      ...(takesTime ? [now] : []),
+      `SELECT ${columns.join(', ')} FROM ${source}${beyond.text} ${orderSql('ready')} LIMIT ?`,
+      now,
       ...beyond.values,
       limit + 1,
     ),

@@ -1,17 +1,23 @@
 /**
- * Which index a list reads. The engine keeps no statistics here and would guess; this counts, up to a bound, and compares.
+ * Which index a list reads, by three rules. The engine keeps no statistics here and would guess.
  *
- * I1  `beads_facts` (all beads) and `beads_live` (those not closed) hold, in the order of lists, every column that filters
- *     look at: reading one from end to end touches no row.
- * I2  Instead a condition with an index of its own may lead: its beads are collected first and looked at one by one.
- * I3  A plan changes what is read and never what is found.
+ * R1  A list walks `beads_live` where it cannot want closed beads, else `beads_facts`: both are in the order of lists and
+ *     hold every column that filters look at, so that no row is touched. It walks so far as `looks` allows; a cursor
+ *     goes on from there.
+ * R2  A condition with an index of its own leads instead where that index has few beads: those are fetched and compared
+ *     with the rest.
+ * R3  A total that nobody keeps is counted as far as the page looks, and of closed beads only up to a cap.
+ *
+ * A plan changes what is read and never what is found.
  */
 import { MAX_EXACT_TOTAL } from '../../../contract/base/paging.ts'
 import type { Database, SqlValue } from '../../../kernel/database.ts'
+import type { ColumnName } from '../store/columns.ts'
 import { BLOCKING_SQL } from '../store/edges.ts'
-import { COUNTED } from '../store/schema.ts'
-import { type Meaning, match, type Sql, type WordLookup, whereOf } from './filters.ts'
-import { allOf, conditions, type Edge, type Query, type TextField, type TimeField } from './query.ts'
+import { COUNTED } from '../store/tallies.ts'
+import { labelWord } from '../store/words.ts'
+import { type Meaning, match, type Sql, type WordLookup, whereOf, wordsOfTexts } from './filters.ts'
+import { allOf, asksForWords, conditions, type Edge, type Query } from './query.ts'
 
 export interface Plan {
   /** The table and how it is read. */
@@ -20,11 +26,11 @@ export interface Plan {
   readonly always: string
   /** Of the beads with these numbers only, where that is known of them: words are looked up for no others. */
   readonly where: (numbers?: NumberRange) => Sql
-  /** Counts all that belongs to it at a bearable cost; absent where there is no such way. */
-  readonly count?: () => number
-  /** Without `count`: how many are counted at most. */
+  /** How many belong to it, where that is kept. */
+  readonly total?: number
+  /** How many are counted at most. */
   readonly cap: number
-  /** At most so many entries are looked at for one page; absent: as many as there are. */
+  /** So many entries are looked at for one page at most; absent: there are not more. */
   readonly window?: number
   /** It is worth knowing which numbers the beads of a window have. */
   readonly wordy: boolean
@@ -35,70 +41,51 @@ export interface NumberRange {
   readonly to: number
 }
 
-/** What an index of its own says about one condition. */
-interface Lead {
+/** What an index of its own says about some conditions. */
+interface Leader {
+  readonly conditions: readonly Query[]
   /** A row for each bead, from the index alone. */
   readonly entries: Sql
   /** Their numbers. */
   readonly numbers: Sql
 }
-interface Leader extends Lead {
-  readonly condition: Query
-}
-interface Sized {
-  readonly leader: Leader
-  readonly size: number
-}
 
-/** Microseconds, on a machine of moderate speed: only their proportions matter. */
-const COST = { fact: 0.06, seek: 1.4, probe: 0.4, word: 0.25, wordOfOne: 20 }
-/** A scan this cheap is not worth a count. */
-const CHEAP_MICROSECONDS = 1_500
-/** A page costs no more than about this. */
-const MAX_MICROSECONDS = 15_000
-/** Counting stops here: what has more does not lead, and words that have more are taken to be in all beads. */
-const MAX_LED = Math.ceil(MAX_MICROSECONDS / COST.seek)
-/** What one comparison leaves: a guess. */
-const SELECTIVITY = 0.3
-/** `total` of what is laborious to count is exact up to here where closed beads are among it. */
-const LABORIOUS_CAP = 1_000
+/** How much one page looks at: it takes a few milliseconds. */
+export interface Bounds {
+  /** One for each entry and condition, some for what is not in the index. */
+  readonly looks: number
+  /** Beads that a leader has at most. */
+  readonly led: number
+}
+const BOUNDS: Bounds = { looks: 40_000, led: 2_000 }
+const LOOKS_ELSEWHERE = 4
+/** For a bead by itself; a window looks words up together. */
+const LOOKS_FOR_WORDS = 128
+/** `total` is exact up to here where closed beads are among it. */
+const CLOSED_CAP = 1_000
 
-export function planOf(db: Database, query: Query, meaning: Meaning): Plan {
+export function planOf(db: Database, query: Query, meaning: Meaning, bounds = BOUNDS): Plan {
   const parts = conjuncts(query)
   const live = parts.some(excludesClosed)
   const size = sizeOf(db, live)
-  const where = (words?: WordLookup) => whereOf(allOf(parts), words === undefined ? meaning : { ...meaning, words })
-  const scan = { ...(live ? LIVE_INDEX : FACTS_INDEX), where, wordy: false, cap: MAX_EXACT_TOTAL }
-  const looks = size * (COST.fact + probesPerBead(parts) * COST.probe)
+  const window = Math.ceil(bounds.looks / looksOf(parts))
+  const led = size <= bounds.led ? undefined : ledPlan(db, parts, meaning, bounds)
+  if (led !== undefined) return led
   const total = totalOf(db, query, meaning)
-  // Alone it is counted in its own index.
-  const [alone] = parts.length === 1 ? leaders(parts, meaning) : []
-  const countAlone = () => (alone === undefined ? countOf(db, scan) : countRows(db, alone.entries))
-  const exact = { ...scan, count: () => total ?? countAlone() }
-  const counts = new Counts(db)
-  const laborious = [...conditions(query)].some((one) => isLaborious(one, looks))
-  // A page of what is frequent is soon full.
-  const untilFull = total === undefined ? looks : looks * Math.min(1, PAGE / total)
-  if (!laborious && untilFull <= CHEAP_MICROSECONDS) return exact
-  const best = cheapest(counts, leaders(parts, meaning))
-  if (best !== undefined && ledCost(best.size, Number.POSITIVE_INFINITY) <= CHEAP_MICROSECONDS)
-    return ledPlan(best, Number.POSITIVE_INFINITY, parts, meaning)
-  const words = wordCost(db, counts, query)
-  if (best !== undefined && ledCost(best.size, words) < Math.min(looks + words, MAX_MICROSECONDS))
-    return ledPlan(best, words, parts, meaning)
-  if (!laborious) return exact
-  const fits = looks + words <= MAX_MICROSECONDS
   return {
-    ...scan,
-    ...(alone === undefined ? {} : { count: countAlone }),
-    cap: fits && live ? MAX_EXACT_TOTAL : LABORIOUS_CAP,
-    ...(fits ? {} : { window: Math.ceil((size * MAX_MICROSECONDS) / (looks + words)), wordy: words > 0 }),
+    ...(live ? LIVE_INDEX : FACTS_INDEX),
+    where: (words?: WordLookup) => whereOf(allOf(parts), words === undefined ? meaning : { ...meaning, words }),
+    cap: live ? MAX_EXACT_TOTAL : CLOSED_CAP,
+    wordy: asksForWords(query),
+    ...(total === undefined ? {} : { total }),
+    ...(size <= window ? {} : { window }),
   }
 }
 
-/** Items of an ordinary page. */
-const PAGE = 100
+const LIVE_INDEX = { from: 'beads b INDEXED BY beads_live', always: `b.status <> 'closed'` }
+const FACTS_INDEX = { from: 'beads b INDEXED BY beads_facts', always: '1' }
 const SIZE = 'SELECT coalesce(sum(beads), 0) FROM bead_counts'
+
 const firstNumber = ([row]: readonly (readonly unknown[])[]): number => Number(row?.[0] ?? 0)
 const sizeOf = (db: Database, live: boolean): number =>
   firstNumber(db.rows(live ? `${SIZE} WHERE status <> 'closed'` : SIZE))
@@ -132,32 +119,6 @@ function isCounted(query: Query): boolean {
 /** What must hold, each by itself. */
 const conjuncts = (query: Query): readonly Query[] => (query.kind === 'and' ? query.parts.flatMap(conjuncts) : [query])
 
-const LIVE_INDEX = { from: 'beads b INDEXED BY beads_live', always: `b.status <> 'closed'` }
-const FACTS_INDEX = { from: 'beads b INDEXED BY beads_facts', always: '1' }
-
-function countOf(db: Database, { from, always, where }: Pick<Plan, 'from' | 'always' | 'where'>): number {
-  const { text, values } = where()
-  return firstNumber(db.rows(`SELECT count(*) FROM ${from} WHERE ${always} AND (${text})`, ...values))
-}
-
-const countRows = (db: Database, { text, values }: Sql): number =>
-  firstNumber(db.rows(`SELECT count(*) FROM (${text})`, ...values))
-
-/** Each bead of the leader is fetched; words are looked up once, or for each of the few. */
-const ledCost = (size: number, words: number): number => size * COST.seek + Math.min(words, size * COST.wordOfOne)
-
-/** The beads of the leader, each compared with the rest of the query. */
-function ledPlan({ leader, size }: Sized, words: number, parts: readonly Query[], meaning: Meaning): Plan {
-  const { condition, numbers } = leader
-  const rest = allOf(parts.filter((part) => part !== condition))
-  const others = whereOf(rest, size * COST.wordOfOne < words ? { ...meaning, words: 'each' } : meaning)
-  const where = {
-    text: `b.n IN (${numbers.text}) AND (${others.text})`,
-    values: [...numbers.values, ...others.values],
-  }
-  return { from: 'beads b NOT INDEXED', always: '1', where: () => where, cap: MAX_EXACT_TOTAL, wordy: false }
-}
-
 function excludesClosed(query: Query): boolean {
   if (query.kind === 'one-of') return query.field === 'status' && !query.values.includes('closed')
   if (query.kind === 'state') return query.state === 'ready' || query.state === 'claimed'
@@ -169,122 +130,85 @@ function excludesClosed(query: Query): boolean {
   )
 }
 
-/** Columns that the indexes of lists do not have; those of these that are text are found through an index of their own. */
-const ROW_FIELDS: ReadonlySet<string> = new Set(['title', 'description', 'close_reason'])
-/** A look into the row costs as much as so many looks for one entry. */
-const DEAR_PROBE = 3
-/** A look through the labels that an index has. */
-const CHEAP_PROBE = 0.25
+/** Columns that the indexes of lists do not have. */
+const ROW_FIELDS: ReadonlySet<string> = new Set<ColumnName>(['title', 'description', 'close_reason'])
 
-/** Looks into other places that tell whether a bead belongs; undefined where the indexes of lists say so themselves. */
-function probesOf(query: Query): number | undefined {
+/** What one bead costs, in looks. */
+const looksOf = (parts: readonly Query[]): number =>
+  parts.flatMap((part) => [...conditions(part)]).reduce((sum, one) => sum + (isElsewhere(one) ? LOOKS_ELSEWHERE : 1), 1)
+
+function isElsewhere(query: Query): boolean {
   switch (query.kind) {
-    case 'words':
-      return 0
-    case 'label':
-      return CHEAP_PROBE
     case 'metadata':
     case 'metadata-contains':
     case 'has-metadata':
-      return query.key.startsWith('svc.') ? DEAR_PROBE : 1
     case 'edge':
-      return query.edge === 'child-of' ? undefined : 1
+    case 'words':
+      return true
     case 'has':
-      return ROW_FIELDS.has(query.what) ? DEAR_PROBE : undefined
+      return ROW_FIELDS.has(query.what)
     case 'one-of':
     case 'contains':
-      return ROW_FIELDS.has(query.field) ? 0 : undefined
+      return ROW_FIELDS.has(query.field)
     default:
-      return undefined
+      return false
   }
 }
 
-/** True for what is not to be looked at in every bead just for the total; `looks` is what that costs. */
-const isLaborious = (query: Query, looks: number): boolean =>
-  probesOf(query) !== undefined && (query.kind !== 'label' || looks > MAX_MICROSECONDS)
-
-/** Comparisons come first and leave fewer beads to look for. */
-function probesPerBead(parts: readonly Query[]): number {
-  const comparisons = parts.filter(
-    (part) => [...conditions(part)].every((one) => probesOf(one) === undefined) && !excludesClosed(part),
-  )
-  const probes = parts.flatMap((part) => [...conditions(part)]).reduce((sum, one) => sum + (probesOf(one) ?? 0), 0)
-  return probes * SELECTIVITY ** comparisons.length
+/** The beads of the smallest leader, each compared with the rest of the query; undefined where none is small (R2). */
+function ledPlan(db: Database, parts: readonly Query[], meaning: Meaning, bounds: Bounds): Plan | undefined {
+  let best: { readonly leader: Leader; readonly rest: readonly Query[]; readonly size: number } | undefined
+  for (const leader of leaders(parts, meaning)) {
+    const rest = parts.filter((part) => !leader.conditions.includes(part))
+    const words = rest.flatMap((part) => [...conditions(part)]).filter(({ kind }) => kind === 'words').length
+    const most = Math.min(bounds.led, Math.ceil(bounds.looks / (looksOf(rest) + words * LOOKS_FOR_WORDS)))
+    const least = Math.min(most, best?.size ?? most)
+    const size = countUpTo(db, leader.entries, least + 1)
+    if (size <= most && size < (best?.size ?? Number.POSITIVE_INFINITY)) best = { leader, rest, size }
+  }
+  if (best === undefined) return undefined
+  const { numbers } = best.leader
+  const others = whereOf(allOf(best.rest), { ...meaning, words: 'each' })
+  const where = { text: `b.n IN (${numbers.text}) AND (${others.text})`, values: [...numbers.values, ...others.values] }
+  return { from: 'beads b NOT INDEXED', always: '1', where: () => where, cap: MAX_EXACT_TOTAL, wordy: false }
 }
 
-/** The words of a query are looked up before the first bead is looked at. */
-function wordCost(db: Database, counts: Counts, query: Query): number {
-  let beads = 0
-  for (const one of conditions(query)) {
-    if (one.kind !== 'words') continue
-    const found = counts.upTo(searched(match(one)), MAX_LED)
-    beads += found < MAX_LED ? found : sizeOf(db, false)
-  }
-  return beads * COST.word
-}
-
-function cheapest(counts: Counts, all: readonly Leader[]): Sized | undefined {
-  let best: Sized | undefined
-  for (const leader of all) {
-    const most = best?.size ?? MAX_LED
-    const size = counts.upTo(leader.entries, most)
-    if (size < most) best = { leader, size }
-  }
-  return best
-}
-
-/** What one plan has counted: beads that have a word are asked for as a leader, and for what looking them up costs. */
-class Counts {
-  readonly #db: Database
-  readonly #known = new Map<string, { readonly found: number; readonly most: number }>()
-
-  constructor(db: Database) {
-    this.#db = db
-  }
-
-  /** How many there are, or `most`. */
-  upTo({ text, values }: Sql, most: number): number {
-    const key = [text, ...values].join('\0')
-    const known = this.#known.get(key)
-    // What stopped at a lower bound does not say whether there are more.
-    if (known !== undefined && (known.found < known.most || most <= known.most)) return Math.min(known.found, most)
-    const found = countRows(this.#db, { text: `${text} LIMIT ?`, values: [...values, most] })
-    this.#known.set(key, { found, most })
-    return found
-  }
-}
+const countUpTo = (db: Database, { text, values }: Sql, most: number): number =>
+  firstNumber(db.rows(`SELECT count(*) FROM (${text} LIMIT ?)`, ...values, most))
 
 function leaders(parts: readonly Query[], meaning: Meaning): readonly Leader[] {
-  return parts.flatMap((condition) => {
-    const lead = leadOf(condition, meaning)
-    return lead === undefined ? [] : [{ condition, ...lead }]
-  })
+  const words = parts.filter((part) => part.kind === 'words')
+  const searched = words.length === 0 ? [] : [ofWords(words, words.map((part) => `(${match(part)})`).join(' AND '))]
+  return [...searched, ...parts.flatMap((part) => leaderOf(part, meaning) ?? [])]
 }
 
-const INDEX_OF_TEXT: Partial<Record<TextField, string>> = {
+const INDEX_OF: { readonly [Name in ColumnName]?: string } = {
   assignee: 'beads_assignee',
   issue_type: 'beads_type',
   parent: 'beads_parent',
   root_bead_id: 'beads_root',
+  updated_at: 'beads_updated',
+  closed_at: 'beads_closed',
 }
-const INDEX_OF_TIME: Partial<Record<TimeField, string>> = { updated_at: 'beads_updated', closed_at: 'beads_closed' }
 
-function leadOf(condition: Query, meaning: Meaning): Lead | undefined {
+function leaderOf(condition: Query, meaning: Meaning): Leader | undefined {
   switch (condition.kind) {
-    case 'one-of': {
-      const index = INDEX_OF_TEXT[condition.field]
-      if (condition.field === 'id') return ofColumn('', whereOf(condition, meaning))
-      return index === undefined ? undefined : ofColumn(`INDEXED BY ${index}`, whereOf(condition, meaning))
-    }
+    case 'one-of':
+      if (condition.field === 'id') return ofColumn('', condition, meaning)
+      if (condition.field === 'title' || condition.field === 'description') return ofTexts(condition)
+      return INDEX_OF[condition.field] === undefined
+        ? undefined
+        : ofColumn(`INDEXED BY ${INDEX_OF[condition.field]}`, condition, meaning)
     case 'time': {
-      const index = INDEX_OF_TIME[condition.field]
-      return index === undefined ? undefined : ofColumn(`INDEXED BY ${index}`, whereOf(condition, meaning))
+      const index = INDEX_OF[condition.field]
+      return index === undefined ? undefined : ofColumn(`INDEXED BY ${index}`, condition, meaning)
     }
     case 'label':
-      return ofLabel(condition.label)
+      return ofLabel(condition)
     case 'metadata':
       if (condition.key.startsWith('svc.')) return undefined
       return ofTable(
+        condition,
         'bead_metadata',
         'bead',
         `o.key = ? AND o.value IN (${condition.values.map(() => '?').join(', ')})`,
@@ -293,44 +217,54 @@ function leadOf(condition: Query, meaning: Meaning): Lead | undefined {
       )
     case 'has-metadata':
       if (condition.key.startsWith('svc.')) return undefined
-      return ofTable('bead_metadata', 'bead', `o.key = ? AND o.value <> ''`, condition.key)
+      return ofTable(condition, 'bead_metadata', 'bead', `o.key = ? AND o.value <> ''`, condition.key)
     case 'edge':
-      return ofEdge(condition.edge, condition.id, meaning)
-    case 'words': {
-      const entries = searched(match(condition))
-      return { entries, numbers: entries }
-    }
+      return ofEdge(condition, condition.edge, condition.id, meaning)
     default:
       return undefined
   }
 }
 
-const searched = (expression: string): Sql => ({
-  text: 'SELECT rowid FROM bead_words WHERE bead_words MATCH ?',
-  values: [expression],
-})
+const MATCHING = 'SELECT rowid FROM bead_words WHERE bead_words MATCH ?'
 
-function ofColumn(indexed: string, { text, values }: Sql): Lead {
+function ofWords(led: readonly Query[], expression: string): Leader {
+  const entries = { text: MATCHING, values: [expression] }
+  return { conditions: led, entries, numbers: entries }
+}
+
+/** Those whose words are the same; the text itself is still compared. */
+function ofTexts(condition: Extract<Query, { readonly kind: 'one-of' }>): Leader | undefined {
+  const expression = wordsOfTexts(condition)
+  return expression === undefined ? undefined : ofWords([], expression)
+}
+
+/** Those that the index of words has, and those that it does not have yet: the label itself is still looked for. */
+function ofLabel(condition: Extract<Query, { readonly kind: 'label' }>): Leader {
+  const numbers = {
+    text: `${MATCHING} UNION ALL SELECT n FROM beads WHERE n > (SELECT n FROM bead_words_upto)`,
+    values: [`labels : "${labelWord(condition.label)}"`],
+  }
+  return { conditions: [], entries: numbers, numbers }
+}
+
+function ofColumn(indexed: string, condition: Query, meaning: Meaning): Leader {
+  const { text, values } = whereOf(condition, meaning)
   const numbers = { text: `SELECT b.n FROM beads b ${indexed} WHERE ${text}`, values }
-  return { entries: numbers, numbers }
+  return { conditions: [condition], entries: numbers, numbers }
 }
 
-function ofLabel(label: string): Lead {
-  const numbers = { text: 'SELECT o.n FROM bead_labels o WHERE o.label = ?', values: [label] }
-  return { entries: numbers, numbers }
-}
-
-function ofTable(table: string, bead: string, where: string, ...values: readonly SqlValue[]): Lead {
+function ofTable(condition: Query, table: string, bead: string, where: string, ...values: readonly SqlValue[]): Leader {
   return {
+    conditions: [condition],
     entries: { text: `SELECT 1 FROM ${table} o WHERE ${where}`, values },
     numbers: { text: `SELECT b.n FROM ${table} o CROSS JOIN beads b ON b.id = o.${bead} WHERE ${where}`, values },
   }
 }
 
-function ofEdge(edge: Edge, id: string, meaning: Meaning): Lead {
-  if (edge === 'child-of') return ofColumn('INDEXED BY beads_parent', whereOf({ kind: 'edge', edge, id }, meaning))
+function ofEdge(condition: Query, edge: Edge, id: string, meaning: Meaning): Leader {
+  if (edge === 'child-of') return ofColumn('INDEXED BY beads_parent', condition, meaning)
   const [own, other] = edge === 'blocked-by' ? ['issue_id', 'depends_on_id'] : ['depends_on_id', 'issue_id']
-  const { numbers } = ofTable('bead_deps', own, `o.${other} = ? AND ${BLOCKING_SQL}`, id)
+  const { numbers } = ofTable(condition, 'bead_deps', own, `o.${other} = ? AND ${BLOCKING_SQL}`, id)
   // Edges may lead to beads that are not there: only those that are count.
-  return { entries: numbers, numbers }
+  return { conditions: [condition], entries: numbers, numbers }
 }

@@ -4,6 +4,7 @@ import { parseDurationMs } from '../../../contract/base/durations.ts'
 import { BEAD_STATUSES } from '../../../contract/beads.ts'
 import { parseDay, parseTime } from '../../../kernel/clock.ts'
 import { invalidField, type Problem } from '../../../kernel/problem.ts'
+import { COLUMN_NAMES, COLUMNS, type ColumnName, namesAsked } from '../store/columns.ts'
 import {
   anyOf,
   type Comparison,
@@ -29,42 +30,33 @@ export type Field =
   | { readonly type: 'metadata'; readonly key: string }
   | { readonly type: 'label' | 'has' | 'is' }
 
-const text = (column: TextField): Field => ({ type: 'text', column })
-const words = (column: WordField): Field => ({ type: 'words', column })
-const number = (column: NumberField): Field => ({ type: 'number', column })
-const time = (column: TimeField): Field => ({ type: 'time', column })
 const edge = (name: Edge): Field => ({ type: 'edge', edge: name })
 
+/** What a column is asked for as; titles and texts are looked for by their words, and whole. */
+const isWords = (name: ColumnName): name is 'title' | 'description' => name === 'title' || name === 'description'
+const isText = (name: ColumnName): name is Exclude<TextField, 'id'> =>
+  namesAsked(name).length > 0 && ['text', 'status'].includes(COLUMNS[name].kind)
+const isNumber = (name: ColumnName): name is NumberField =>
+  namesAsked(name).length > 0 && COLUMNS[name].kind === 'number'
+const isTime = (name: ColumnName): name is TimeField => namesAsked(name).length > 0 && COLUMNS[name].kind === 'time'
+
+function fieldOf(column: ColumnName): Field | undefined {
+  if (isWords(column)) return { type: 'words', column }
+  if (isText(column)) return { type: 'text', column }
+  if (isNumber(column)) return { type: 'number', column }
+  return isTime(column) ? { type: 'time', column } : undefined
+}
+
+/** Of the columns, by each of their names. */
+const COLUMN_FIELDS = COLUMN_NAMES.flatMap((name) => {
+  const field = fieldOf(name)
+  return field === undefined ? [] : namesAsked(name).map((asked): [string, Field] => [asked, field])
+})
+
 export const FIELDS: ReadonlyMap<string, Field> = new Map([
-  ['id', text('id')],
-  ['title', words('title')],
-  ['description', words('description')],
-  ['text', words('text')],
-  ['status', text('status')],
-  ['type', text('issue_type')],
-  ['issue_type', text('issue_type')],
-  ['priority', number('priority')],
-  ['attempt', number('attempt')],
-  ['created', time('created_at')],
-  ['created_at', time('created_at')],
-  ['updated', time('updated_at')],
-  ['updated_at', time('updated_at')],
-  ['closed', time('closed_at')],
-  ['closed_at', time('closed_at')],
-  ['defer_until', time('defer_until')],
-  ['assignee', text('assignee')],
-  ['from', text('from')],
-  ['parent', text('parent')],
-  ['ref', text('ref')],
-  ['rig', text('rig')],
-  ['routed_to', text('routed_to')],
-  ['root', text('root_bead_id')],
-  ['root_bead_id', text('root_bead_id')],
-  ['outcome', text('outcome')],
-  ['session', text('session_id')],
-  ['session_id', text('session_id')],
-  ['reason', text('close_reason')],
-  ['close_reason', text('close_reason')],
+  ...COLUMN_FIELDS,
+  ['id', { type: 'text', column: 'id' }],
+  ['text', { type: 'words', column: 'text' }],
   ['label', { type: 'label' }],
   ['blocked-by', edge('blocked-by')],
   ['blocks', edge('blocks')],

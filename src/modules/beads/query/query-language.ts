@@ -9,7 +9,7 @@
  */
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Problem } from '../../../kernel/problem.ts'
-import { allOf, anyOf, type Moment, not, type Query, type WordField, wordsIn } from './query.ts'
+import { allOf, anyOf, MAX_WORDS, type Moment, not, type Query, type WordField, wordsAsked } from './query.ts'
 import {
   allow,
   type Condition,
@@ -24,8 +24,6 @@ import {
 const MAX_QUERY_CHARACTERS = 4_096
 const MAX_TERMS = 100
 const MAX_DEPTH = 20
-/** Words of the text index that one query may look for: each can be in every bead. */
-export const MAX_WORDS = 32
 
 /** The query that a text stands for, or 422 with the column of the mistake and what was expected there. */
 export function parseQuery(source: string): Query {
@@ -146,7 +144,7 @@ class Parser {
   }
 
   #look(field: WordField, sought: string, open: boolean, column: number): Query {
-    const count = wordsIn(sought).length
+    const count = wordsAsked(sought)
     if (count === 0) throw mistake(column, 'a word with a letter or a digit')
     this.#words += count
     if (this.#words > MAX_WORDS) throw mistake(column, `at most ${MAX_WORDS} words to look for`)

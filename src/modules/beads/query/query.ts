@@ -1,25 +1,12 @@
 /** What a list of beads asks for, as data: the query language and the parameters of lists both become this. */
 import type { BeadStatus } from '../../../contract/beads.ts'
+import type { AskedColumn } from '../store/columns.ts'
+import { isUnspaced, segmented } from '../store/words.ts'
 
 /** Columns that hold text. */
-export type TextField =
-  | 'id'
-  | 'title'
-  | 'status'
-  | 'issue_type'
-  | 'assignee'
-  | 'from'
-  | 'parent'
-  | 'ref'
-  | 'rig'
-  | 'description'
-  | 'routed_to'
-  | 'root_bead_id'
-  | 'outcome'
-  | 'session_id'
-  | 'close_reason'
-export type NumberField = 'priority' | 'attempt'
-export type TimeField = 'created_at' | 'updated_at' | 'closed_at' | 'defer_until'
+export type TextField = 'id' | AskedColumn<'text' | 'status'>
+export type NumberField = AskedColumn<'number'>
+export type TimeField = AskedColumn<'time'>
 export type Comparison = '=' | '<' | '<=' | '>' | '>='
 export type Edge = 'blocked-by' | 'blocks' | 'child-of'
 export type State = 'blocked' | 'ready' | 'claimed' | 'deferred' | 'ephemeral'
@@ -68,5 +55,23 @@ export function* conditions(query: Query): Generator<Query> {
   if (query.kind === 'and' || query.kind === 'or') for (const part of query.parts) yield* conditions(part)
 }
 
-/** Words as the text index sees them: runs of letters and digits. */
-export const wordsIn = (text: string): readonly string[] => text.match(/[\p{L}\p{N}\p{Co}]+/gu) ?? []
+/** Words as the text index sees them: runs of letters and digits, and single letters where scripts have no spaces. */
+export const wordsIn = (text: string): readonly string[] => segmented(text).match(/[\p{L}\p{N}\p{Co}]+/gu) ?? []
+
+/** Words that one query may look for: each can be in every bead. */
+export const MAX_WORDS = 32
+/** A word of a script without spaces has about so many letters, each of which is a word of the index. */
+const LETTERS_OF_WORD = 4
+
+/** How many words somebody looks for; those of a script without spaces are estimated. */
+export function wordsAsked(text: string): number {
+  const words = wordsIn(text)
+  const letters = words.filter(isUnspaced).length
+  return words.length - letters + Math.ceil(letters / LETTERS_OF_WORD)
+}
+
+/** True where the index of words is looked into; whole titles and texts are found by their words too. */
+export const asksForWords = (query: Query): boolean =>
+  [...conditions(query)].some(
+    (one) => one.kind === 'words' || (one.kind === 'one-of' && (one.field === 'title' || one.field === 'description')),
+  )

@@ -3,8 +3,9 @@
 import type { QueryOf } from '../../../contract/base/operation.ts'
 import { type BeadDepsResponse, type BeadDepView, type listBeadDeps, MAX_LISTED_DEPS } from '../../../contract/beads.ts'
 import type { Row } from '../../../kernel/database.ts'
+import { parseStatus } from './columns.ts'
 import type { Reader } from './edges.ts'
-import { parseStatus, wireBead } from './record.ts'
+import { wireBead } from './record.ts'
 import type { BeadStore } from './store.ts'
 
 /** Edges from one end, with the title and status of the other. */

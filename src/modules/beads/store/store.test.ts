@@ -203,17 +203,37 @@ test('a bead that open ones refer to is not deleted, and the refusal names them'
 
 test('an id is never given out twice, not even one that only an edge names', async () => {
   using city = openWorkStore()
-  const sequence = ['aaa', 'aaa', 'bbb', 'aaa', 'bbb', 'ccc', 'aaaa', 'aaaa', 'ddd', 'ddd', 'ddd', 'zzzzz']
-  const ids = new BeadIds(() => sequence.shift() ?? 'end')
+  const heads = ['a', 'a', 'b', 'b', 'b', 'aa', 'w']
+  // Tails in their order: no draw moves any.
+  const ids = new BeadIds(
+    () => heads.shift() ?? 'end',
+    (limit) => limit - 1,
+  )
   const beads = new BeadStore({ db: city.store.db, log: city.store.log, clock: city.clock, ids })
   const make = (more = {}) =>
     city.store.db.write((tx) => beads.insert(tx, { title: 'x', prefix: 'al', ...more }, 'test').id)
-  await city.bead('al-x', { edges: [{ depends_on_id: 'al-ccc', type: 'blocks' }] })
-  assert.equal(await make(), 'al-aaa')
-  assert.equal(await make(), 'al-bbb')
-  await city.store.db.write((tx) => beads.remove(tx, 'al-aaa', 'test', false))
-  assert.equal(await make(), 'al-aaaa', 'three that are taken: the next is longer')
-  assert.match(await make({ ephemeral: true }), /^al-wisp-/)
+  await city.bead('al-x', { edges: [{ depends_on_id: 'al-a02', type: 'blocks' }] })
+  assert.equal(await make(), 'al-a00')
+  assert.equal(await make(), 'al-a01')
+  await city.store.db.write((tx) => beads.remove(tx, 'al-a00', 'test', false))
+  assert.equal(await make(), 'al-a03', 'after the one that an edge waits for')
+  for (const id of ['al-a04', 'al-a05', 'al-a06', 'al-b00', 'al-b01', 'al-b02']) await city.bead(id)
+  assert.equal(await make(), 'al-aa00', 'three heads whose ids an import has taken: the next is longer')
+  assert.equal(await make({ ephemeral: true }), 'al-wisp-w00')
+})
+
+test('a city that starts again, and one that needs very many ids, gives each out once and keeps them short', async () => {
+  using city = openWorkStore()
+  const { db, log } = city.store
+  const made = new Set<string>()
+  for (let start = 0; start < 4; start++) {
+    const beads = new BeadStore({ db, log, clock: city.clock })
+    await db.write((tx) => {
+      for (let n = 0; n < 1_500; n++) made.add(beads.insert(tx, { title: 'x', prefix: 'al' }, 'test').id)
+    })
+  }
+  assert.equal(made.size, 6_000)
+  assert.ok([...made].every((id) => id.length <= 'al-'.length + 4))
 })
 
 test('an event is never too large for the log, however large the bead', async () => {
@@ -226,17 +246,67 @@ test('an event is never too large for the log, however large the bead', async ()
   assert.equal(JSON.parse(events[0]?.envelope ?? '').payload.bead.title, 'al-1')
 })
 
-test('the words of a bead follow its title and text', async () => {
+/** Ids of the beads that have a word, as the index of words says. */
+const withWord = (city: WorkStore, word: string): readonly string[] =>
+  city.store.db
+    .all('SELECT b.id FROM bead_words w JOIN beads b ON b.n = w.rowid WHERE bead_words MATCH ? ORDER BY b.n', word)
+    .map(({ id }) => String(id))
+
+test('the words of a bead follow its title, text and labels, also where another takes its number', async () => {
   using city = openWorkStore()
-  await city.bead('al-1', { description: 'pears' })
-  const found = (word: string) =>
-    city.store.db.all('SELECT b.id FROM bead_words w JOIN beads b ON b.n = w.rowid WHERE bead_words MATCH ?', word)
-      .length
-  assert.equal(found('pears'), 1)
-  await change(city, 'al-1', { description: 'plums' })
-  assert.deepEqual([found('pears'), found('plums')], [0, 1])
+  const { words } = city.beads
+  await city.bead('al-1', { description: 'pears', labels: ['a'] })
+  await change(city, 'al-1', { title: 'early' })
+  await words.settle()
+  assert.deepEqual([withWord(city, 'pears'), withWord(city, 'early')], [['al-1'], ['al-1']])
+  await change(city, 'al-1', { description: 'plums', labels: ['b'] })
+  assert.deepEqual([withWord(city, 'pears'), withWord(city, 'plums')], [[], ['al-1']])
+  assert.deepEqual([withWord(city, 'labels : "61"'), withWord(city, 'labels : "62"')], [[], ['al-1']])
   await remove(city, 'al-1')
-  assert.equal(found('plums'), 0)
+  await city.bead('al-2', { description: 'figs' })
+  await words.settle()
+  assert.deepEqual([withWord(city, 'plums'), withWord(city, 'figs')], [[], ['al-2']])
+})
+
+test('words are indexed in batches, and while somebody waits for some with every commit', async () => {
+  using city = openWorkStore()
+  const { words } = city.beads
+  await city.bead('al-1', { description: 'pears' })
+  assert.deepEqual(withWord(city, 'pears'), [], 'it can wait')
+  {
+    using _ = words.follow()
+    await city.bead('al-2', { description: 'plums' })
+    assert.deepEqual([withWord(city, 'pears'), withWord(city, 'plums')], [['al-1'], ['al-2']])
+  }
+  await city.bead('al-3', { description: 'figs' })
+  assert.deepEqual(withWord(city, 'figs'), [])
+  const { db, log } = city.store
+  await assert.rejects(
+    db.write((tx) => {
+      city.beads.insert(tx, { id: 'al-4', title: 'undone' }, 'test')
+      throw new Error('no')
+    }),
+  )
+  const again = new BeadStore({ db, log, clock: city.clock })
+  await again.words.settle()
+  assert.deepEqual([withWord(city, 'figs'), withWord(city, 'undone')], [['al-3'], []])
+})
+
+test('beads of a write that is undone are not counted, those beside it are', async () => {
+  using city = openWorkStore()
+  const { db } = city.store
+  const write = (id: string, fails: boolean) =>
+    db.write((tx) => {
+      city.beads.insert(tx, { id, title: id }, 'test')
+      city.beads.change(tx, id, { status: 'closed' }, 'test')
+      if (fails) throw new Error('no')
+    })
+  const results = await Promise.allSettled([write('al-1', false), write('al-2', true), write('al-3', false)])
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  )
+  assert.deepEqual(db.rows('SELECT status, issue_type, beads FROM bead_counts'), [['closed', 'task', 2]])
 })
 
 /** What the counters must be, from nothing but edges and statuses. */

@@ -11,25 +11,18 @@
  */
 import { PARENT_CHILD } from '../../../contract/beads.ts'
 import type { Clock } from '../../../kernel/clock.ts'
-import type { Row, Tx } from '../../../kernel/database.ts'
+import type { Database, Row, Tx } from '../../../kernel/database.ts'
 import type { EventDraft, EventLog } from '../../../kernel/event-log.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
+import { type BeadColumns, COLUMN_NAMES, type ColumnName, EMPTY_COLUMNS, sqlValue } from './columns.ts'
 import { namesOfDifferences } from './differences.ts'
-import {
-  BLOCKING_SQL,
-  cycleOf,
-  cycleProblem,
-  dropEdges,
-  type EdgeDraft,
-  type EdgeEffect,
-  putEdge,
-  type Reader,
-} from './edges.ts'
+import { BLOCKING_SQL, cycleOf, cycleProblem, dropEdges, type EdgeDraft, type EdgeEffect, putEdge } from './edges.ts'
 import { BeadIds } from './ids.ts'
-import { type BeadColumns, type BeadRecord, parseRecord, RECORD_SQL, sqlValue } from './record.ts'
-import { COLUMNS, deleteRows, EMPTY_COLUMNS, insertRows, updateRows } from './rows.ts'
+import { type BeadRecord, parseRecord, RECORD_SQL } from './record.ts'
+import { BeadRows } from './rows.ts'
 import { eventSnapshot, lengthOf } from './snapshot.ts'
 import { consequences } from './transitions.ts'
+import type { WordIndex } from './words.ts'
 
 export type BeadDraft = Partial<BeadColumns> & {
   readonly title: string
@@ -64,10 +57,12 @@ export interface ChangeOptions {
 }
 
 export interface BeadStoreDeps {
-  readonly db: Reader
+  readonly db: Pick<Database, 'get' | 'all' | 'write' | 'join'>
   readonly log: Pick<EventLog, 'append'>
   readonly clock: Clock
   readonly ids?: BeadIds
+  /** Called after the commit that makes a bead wait for a date. */
+  readonly deferred?: (until: number) => void
 }
 
 /** Put together once: a statement is found by its text. */
@@ -85,10 +80,17 @@ const MAX_CASCADE = 10_000
 export class BeadStore {
   readonly #deps: BeadStoreDeps
   readonly #ids: BeadIds
+  readonly #rows: BeadRows
 
   constructor(deps: BeadStoreDeps) {
     this.#deps = deps
     this.#ids = deps.ids ?? new BeadIds()
+    this.#rows = new BeadRows(deps.db)
+  }
+
+  /** The index of their words: who looks for some waits until it is settled. */
+  get words(): WordIndex {
+    return this.#rows.words
   }
 
   find(id: string): BeadRecord | undefined {
@@ -153,13 +155,14 @@ export class BeadStore {
     const id = given ?? this.#ids.next(tx, prefix, own.ephemeral === true)
     const created_at = own.created_at ?? now
     const columns: BeadColumns = { ...EMPTY_COLUMNS, ...own, created_at, updated_at: own.updated_at ?? created_at }
-    const n = insertRows(tx, id, columns, labels, metadata)
+    const n = this.#rows.insert(tx, id, columns, labels, metadata, now)
+    this.#notice(tx, columns, now)
     const parent = columns.parent === null ? [] : [{ depends_on_id: columns.parent, type: PARENT_CHILD }]
     const effect = this.#putEdges(tx, id, [...parent, ...edges], now)
     if (effect.changed)
       tx.run('UPDATE beads SET blockers = ?, parent = ? WHERE id = ?', effect.blockers, effect.parent ?? null, id)
     const written = { ...columns, n, id, revision: 1, blockers: 0, labels, metadata, dependencies: [] }
-    const made = !effect.changed && isKeptAsIs(written, COLUMNS) ? written : this.need(id)
+    const made = !effect.changed && isKeptAsIs(written, COLUMN_NAMES) ? written : this.need(id)
     // Edges that dangled until now: a closed target is one that is done.
     if (made.status === 'closed') this.#shiftDependents(tx, id, -1, actor)
     this.#append(tx, { type: 'bead.created', actor, subject: id, payload: { bead: eventSnapshot(made) } })
@@ -188,17 +191,18 @@ export class BeadStore {
       metadata: metadata ?? before.metadata,
       blockers: before.blockers + edges.blockers,
     }
-    const differing = COLUMNS.filter((name) => sqlValue(before[name]) !== sqlValue(wanted[name]))
+    const differing = COLUMN_NAMES.filter((name) => sqlValue(before[name]) !== sqlValue(wanted[name]))
     const changed = [...new Set([...namesOfDifferences(before, wanted, differing, edges.changed), ...touched])]
     if (changed.length === 0) {
-      if (differing.length > 0) updateRows(tx, before, wanted, differing)
+      if (differing.length > 0) this.#rows.update(tx, before, wanted, differing, now)
       return differing.length > 0 ? wanted : before
     }
     assertSizes(wanted.labels, wanted.metadata)
     const updated_at = columns.updated_at ?? Math.max(now, before.updated_at)
-    const named = new Set<keyof BeadColumns>([...differing, 'updated_at'])
+    const named = new Set<ColumnName>([...differing, 'updated_at'])
     const written = { ...wanted, updated_at, revision: before.revision + 1 }
-    updateRows(tx, before, written, [...named])
+    this.#rows.update(tx, before, written, [...named], now)
+    if (differing.includes('defer_until')) this.#notice(tx, written, now)
     const after = !edges.changed && isKeptAsIs(written, differing) ? written : this.need(id)
     this.#tell(tx, before, after, changed, actor, options)
     if ((before.status === 'closed') !== (after.status === 'closed'))
@@ -279,6 +283,10 @@ export class BeadStore {
     this.#append(tx, { type: 'bead.updated', actor, subject: id, payload })
   }
 
+  #notice(tx: Tx, { defer_until: until }: BeadColumns, now: number): void {
+    if (until !== null && until > now) tx.afterCommit(() => this.#deps.deferred?.(until))
+  }
+
   #append(tx: Tx, draft: EventDraft): void {
     this.#deps.log.append(tx, draft)
   }
@@ -323,7 +331,7 @@ export class BeadStore {
       if (going.has(dependent)) continue
       this.change(tx, dependent, { remove_edges: [{ depends_on_id: id }] }, actor)
     }
-    deleteRows(tx, bead)
+    this.#rows.remove(tx, bead)
     this.#append(tx, { type: 'bead.deleted', actor, subject: id, payload: { bead: eventSnapshot(bead) } })
   }
 }
@@ -336,7 +344,7 @@ const referenceOf = (type: string): string =>
       : `depends on it (${type})`
 
 /** False where what is read is another text than what was written: halves of surrogate pairs are replaced. */
-const isKeptAsIs = (record: BeadRecord, columns: readonly (keyof BeadColumns)[]): boolean =>
+const isKeptAsIs = (record: BeadRecord, columns: readonly ColumnName[]): boolean =>
   columns.every((name) => {
     const value = record[name]
     return typeof value !== 'string' || value.isWellFormed()

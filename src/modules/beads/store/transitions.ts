@@ -1,6 +1,7 @@
 /** Which status follows which, and what goes along with it (sheet 03 §1.4). Pure. */
 import type { BeadStatus } from '../../../contract/beads.ts'
-import type { BeadColumns, BeadRecord } from './record.ts'
+import type { BeadColumns } from './columns.ts'
+import type { BeadRecord } from './record.ts'
 
 type Consequences = Partial<BeadColumns>
 

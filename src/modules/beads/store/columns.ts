@@ -1,0 +1,214 @@
+/**
+ * The columns of a bead, each said once: what its value is, how it is stored and read, what a bead has of which nothing
+ * is said, how it looks on the wire, and by which names queries ask for it. The rest is derived from this record.
+ */
+import { BEAD_STATUSES, type Bead, type BeadStatus } from '../../../contract/beads.ts'
+import { isoTime } from '../../../kernel/clock.ts'
+import type { Row, SqlValue } from '../../../kernel/database.ts'
+
+interface Column<T, Kind extends string> {
+  readonly kind: Kind
+  /** As `CREATE TABLE` has it. */
+  readonly sql: string
+  /** What a bead has of which nothing is said; undefined where it must be said. */
+  readonly empty: T | undefined
+  readonly parse: (value: unknown) => T
+  /** Puts it on the wire; absent where it has no field of its own. */
+  readonly show?: (bead: Bead, value: T) => void
+  /** It shows as metadata `svc.<column>` too (sheet 03 §14 no. 9). */
+  readonly mirrored?: true
+  /** Names under which the query language knows it. */
+  readonly asked?: readonly string[]
+}
+type Values = {
+  text: string
+  number: number
+  time: number
+  flag: boolean
+  texts: readonly string[]
+  status: BeadStatus
+}
+
+const required = <Kind extends keyof Values>(kind: Kind, sql: string, parse: (value: unknown) => Values[Kind]) =>
+  ({ kind, sql: `${sql} NOT NULL`, empty: undefined, parse }) satisfies Column<Values[Kind], Kind>
+const nullable = <Kind extends keyof Values>(kind: Kind, sql: string, parse: (value: unknown) => Values[Kind]) =>
+  ({ kind, sql, empty: null, parse: (value: unknown) => (value == null ? null : parse(value)) }) satisfies Column<
+    Values[Kind] | null,
+    Kind
+  >
+
+const TEXT = nullable('text', 'TEXT', String)
+const NUMBER = nullable('number', 'INTEGER', Number)
+const TIME = nullable('time', 'INTEGER', Number)
+const FLAG = {
+  ...required('flag', 'INTEGER', (value) => value === 1),
+  sql: 'INTEGER NOT NULL DEFAULT 0',
+  empty: false,
+} as const satisfies Column<boolean, 'flag'>
+
+/** As a field of the bead on the wire; null is left out. */
+const shown = <Name extends keyof Bead, T>(name: Name, wire: (value: T & {}) => Bead[Name]) => ({
+  show: (bead: Bead, value: T | null) => {
+    if (value !== null && value !== undefined) bead[name] = wire(value)
+  },
+})
+const itself = <T>(value: T): T => value
+const shownIf = <Name extends 'ephemeral' | 'no_history'>(name: Name) => ({
+  show: (bead: Bead, value: boolean) => {
+    if (value) bead[name] = true
+  },
+})
+const MIRRORED = { ...TEXT, mirrored: true } as const
+
+/** In the order of the wire. */
+export const COLUMNS = {
+  title: { ...required('text', 'TEXT', String), ...shown('title', itself<string>), asked: ['title'] },
+  status: {
+    ...required('status', 'TEXT', parseStatus),
+    empty: 'open',
+    ...shown('status', itself<BeadStatus>),
+    asked: ['status'],
+  },
+  issue_type: {
+    ...required('text', 'TEXT', String),
+    empty: 'task',
+    ...shown('issue_type', itself<string>),
+    asked: ['type', 'issue_type'],
+  },
+  created_at: {
+    ...required('time', 'INTEGER', Number),
+    ...shown('created_at', isoTime),
+    asked: ['created', 'created_at'],
+  },
+  updated_at: {
+    ...required('time', 'INTEGER', Number),
+    ...shown('updated_at', isoTime),
+    asked: ['updated', 'updated_at'],
+  },
+  priority: { ...NUMBER, ...shown('priority', itself<number>), asked: ['priority'] },
+  closed_at: { ...TIME, ...shown('closed_at', isoTime), asked: ['closed', 'closed_at'] },
+  close_reason: { ...TEXT, ...shown('close_reason', itself<string>), asked: ['reason', 'close_reason'] },
+  assignee: { ...TEXT, ...shown('assignee', itself<string>), asked: ['assignee'] },
+  from: { ...TEXT, ...shown('from', itself<string>), asked: ['from'] },
+  parent: { ...TEXT, ...shown('parent', itself<string>), asked: ['parent'] },
+  ref: { ...TEXT, ...shown('ref', itself<string>), asked: ['ref'] },
+  /** Empty: of the city itself. */
+  rig: {
+    ...required('text', 'TEXT', String),
+    sql: "TEXT NOT NULL DEFAULT ''",
+    empty: '',
+    ...shown('rig', (name: string) => name || undefined),
+    asked: ['rig'],
+  },
+  /** As it was created with. */
+  needs: {
+    ...nullable('texts', 'TEXT', (value): readonly string[] => JSON.parse(String(value))),
+    ...shown('needs', (needs: readonly string[]) => [...needs]),
+  },
+  description: { ...TEXT, ...shown('description', itself<string>), asked: ['description'] },
+  ephemeral: { ...FLAG, ...shownIf('ephemeral') },
+  no_history: { ...FLAG, ...shownIf('no_history') },
+  defer_until: { ...TIME, ...shown('defer_until', isoTime), asked: ['defer_until'] },
+  routed_to: { ...MIRRORED, ...shown('routed_to', itself<string>), asked: ['routed_to'] },
+  root_bead_id: { ...MIRRORED, ...shown('root_bead_id', itself<string>), asked: ['root', 'root_bead_id'] },
+  outcome: { ...MIRRORED, ...shown('outcome', itself<string>), asked: ['outcome'] },
+  output_json: MIRRORED,
+  failure_class: MIRRORED,
+  failure_reason: MIRRORED,
+  attempt: { ...NUMBER, mirrored: true, ...shown('attempt', itself<number>), asked: ['attempt'] },
+  session_id: { ...MIRRORED, ...shown('session_id', itself<string>), asked: ['session', 'session_id'] },
+  session_name: MIRRORED,
+  work_branch: MIRRORED,
+  work_commit: MIRRORED,
+  lease_ms: NUMBER,
+  lease_expires_at: { ...TIME, ...shown('lease_expires_at', isoTime) },
+  /** JSON of what only the interchange knows. */
+  interchange: TEXT,
+} as const
+
+type Columns = typeof COLUMNS
+export type ColumnName = keyof Columns
+
+/** What can be set on a bead; names are those of the columns. Times are milliseconds. */
+export type BeadColumns = { readonly [Name in ColumnName]: ReturnType<Columns[Name]['parse']> }
+
+/** Names of the columns of some kind that queries ask for. */
+export type AskedColumn<Kind extends keyof Values> = {
+  [Name in ColumnName]: Columns[Name] extends { readonly kind: Kind; readonly asked: readonly string[] } ? Name : never
+}[ColumnName]
+
+type Mirrored = {
+  [Name in ColumnName]: Columns[Name] extends { readonly mirrored: true } ? Name : never
+}[ColumnName]
+
+const isColumn = (name: string): name is ColumnName => Object.hasOwn(COLUMNS, name)
+export const COLUMN_NAMES: readonly ColumnName[] = Object.keys(COLUMNS).filter(isColumn)
+
+const isMirrored = (name: ColumnName): name is Mirrored => 'mirrored' in COLUMNS[name]
+export const MIRRORED_COLUMNS: readonly Mirrored[] = COLUMN_NAMES.filter(isMirrored)
+
+/** Each with the type of its own value, for whoever goes through them. */
+const BY_NAME: { readonly [Name in ColumnName]: Column<BeadColumns[Name], string> } = COLUMNS
+
+/** Names under which queries ask for a column. */
+export const namesAsked = (name: ColumnName): readonly string[] => BY_NAME[name].asked ?? []
+
+type MustBeSaid = {
+  [Name in ColumnName]: Columns[Name]['empty'] extends undefined ? Name : never
+}[ColumnName]
+type EmptyColumns = Omit<BeadColumns, MustBeSaid>
+
+const saysAll = (columns: object): columns is EmptyColumns =>
+  COLUMN_NAMES.every((name) => name in columns || COLUMNS[name].empty === undefined)
+
+function emptyColumns(): EmptyColumns {
+  const columns = Object.fromEntries(
+    COLUMN_NAMES.map((name) => [name, COLUMNS[name].empty] as const).filter(([, empty]) => empty !== undefined),
+  )
+  if (!saysAll(columns)) throw new Error('a column of beads has no value')
+  return columns
+}
+
+/** What a bead has of which nothing is said. */
+export const EMPTY_COLUMNS = emptyColumns()
+
+/** The columns of a row; a copy of one object, so that all records have one shape. */
+export function parseColumns(row: Row): BeadColumns {
+  const columns: { -readonly [Name in ColumnName]: BeadColumns[Name] } = {
+    title: '',
+    created_at: 0,
+    updated_at: 0,
+    ...EMPTY_COLUMNS,
+  }
+  for (const name of COLUMN_NAMES) parseInto(columns, name, row)
+  return columns
+}
+
+function parseInto<Name extends ColumnName>(
+  columns: { -readonly [N in ColumnName]: BeadColumns[N] },
+  name: Name,
+  row: Row,
+): void {
+  columns[name] = BY_NAME[name].parse(row[name])
+}
+
+/** Puts the columns on the wire that have a field there. */
+export function showColumns(bead: Bead, columns: BeadColumns): void {
+  for (const name of COLUMN_NAMES) showColumn(bead, columns, name)
+}
+
+function showColumn<Name extends ColumnName>(bead: Bead, columns: BeadColumns, name: Name): void {
+  BY_NAME[name].show?.(bead, columns[name])
+}
+
+/** The value of a column as the database takes it. */
+export function sqlValue(value: BeadColumns[ColumnName]): SqlValue {
+  if (value === null || typeof value === 'string' || typeof value === 'number') return value
+  return typeof value === 'boolean' ? Number(value) : JSON.stringify(value)
+}
+
+export function parseStatus(value: unknown): BeadStatus {
+  const status = BEAD_STATUSES.find((known) => known === value)
+  if (status === undefined) throw new Error(`no status of a bead: ${String(value)}`)
+  return status
+}
