@@ -44,6 +44,17 @@ export const CITY_STATES = [
 export const CityState = choice(CITY_STATES, { $id: 'CityState' })
 export type CityState = Static<typeof CityState>
 
+export const ConfigRejection = component(
+  'ConfigRejection',
+  {
+    since: Timestamp,
+    error: string({ description: 'The first error: file, line, column, and what is wrong there.' }),
+    count: integer({ minimum: 1, description: 'Of all errors.' }),
+  },
+  { description: 'The files on disk are not valid: the configuration before them stays in force.' },
+)
+export type ConfigRejection = Static<typeof ConfigRejection>
+
 export const CityInfo = component('CityInfo', {
   name: string(),
   uid: string({
@@ -54,6 +65,7 @@ export const CityInfo = component('CityInfo', {
   status: CityState,
   error: optional(string({ description: 'Text of the last failed start.' })),
   issues: optional(array(ErrorDetail, { description: 'What is wrong in the files of a city that cannot start.' })),
+  config_rejected: optional(ConfigRejection),
   phases_completed: optional(array(choice(CITY_PHASES), { description: 'While starting.' })),
   attempts: optional(integer({ minimum: 0, description: 'Consecutive failed starts.' })),
   retry_at: optional(Timestamp),
@@ -75,6 +87,7 @@ export const CityGetResponse = component('CityGetResponse', {
   session_template: optional(string()),
   agent_count: integer({ minimum: 0 }),
   rig_count: integer({ minimum: 0 }),
+  config_rejected: optional(ConfigRejection),
   revision: Revision,
 })
 export type CityGetResponse = Static<typeof CityGetResponse>
@@ -133,6 +146,7 @@ export const StatusBody = component('StatusBody', {
     bytes: count('Retained.'),
   }),
   config: CityConfigStatus,
+  config_rejected: optional(ConfigRejection),
   observed_at: Timestamp,
 })
 export type StatusBody = Static<typeof StatusBody>
@@ -143,6 +157,7 @@ export const CityHealth = component('CityHealth', {
   version: string(),
   city: string(),
   uptime_sec: count(),
+  config_rejected: optional(ConfigRejection),
 })
 
 export const BOOTSTRAP_PROFILES = ['k8s-cell', 'kubernetes', 'kubernetes-cell', 'single-host-compat'] as const
@@ -312,12 +327,13 @@ export const NoPayload = component('NoPayload', {})
 
 export const CityLifecyclePayload = component('CityLifecyclePayload', { name: string(), path: string() })
 
-const cityResult = (id: string) => component(id, { request_id: RequestId, name: string(), path: string() })
+const result = { request_id: RequestId, name: string(), path: string() }
+const started = (id: string) => component(id, { ...result, config_rejected: optional(ConfigRejection) })
 
-export const CityCreateSucceededPayload = cityResult('CityCreateSucceededPayload')
-export const CityUnregisterSucceededPayload = cityResult('CityUnregisterSucceededPayload')
-export const CityStartSucceededPayload = cityResult('CityStartSucceededPayload')
-export const CityRestartSucceededPayload = cityResult('CityRestartSucceededPayload')
+export const CityCreateSucceededPayload = started('CityCreateSucceededPayload')
+export const CityUnregisterSucceededPayload = component('CityUnregisterSucceededPayload', result)
+export const CityStartSucceededPayload = started('CityStartSucceededPayload')
+export const CityRestartSucceededPayload = started('CityRestartSucceededPayload')
 
 export const CityStartFailedPayload = component('CityStartFailedPayload', {
   name: string(),

@@ -32,6 +32,10 @@ export const HealthBody = component('HealthBody', {
   cities_total: integer({ minimum: 0 }),
   cities_running: integer({ minimum: 0 }),
   cities_failed: integer({ minimum: 0 }),
+  cities_rejected: integer({
+    minimum: 0,
+    description: 'Running on another configuration than their files have now, which is not valid.',
+  }),
   checks: array(HealthCheck),
 })
 export type HealthBody = Static<typeof HealthBody>

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { createProvider } from '../../src/contract/providers.ts'
-import { type ConfigCity, createCity } from '../support/config-city.ts'
+import { cli as run } from '../support/cli.ts'
+import { type ConfigCity, cityAgain, createCity } from '../support/config-city.ts'
 import { at } from '../support/document.ts'
 import { assertProblem, eventually } from '../support/http.ts'
 import { type RunningSupervisor, startSupervisor } from '../support/supervisor.ts'
@@ -106,4 +107,46 @@ test('an edit whose effect cannot wait is refused while the files stay rejected'
     /not valid, mend them first: city\.toml:\d+:\d+: /,
   )
   assert.equal(city.read('city.toml'), before)
+})
+
+test('a rejected configuration shows wherever one looks at the city, also after a restart on it', async () => {
+  const { city, sound } = await rejected('seen')
+  const cli = (...args: readonly string[]) =>
+    run([...args], { env: { SVC_API: supervisor.url, SVC_CITY: 'seen', SVC_HOME: supervisor.home } })
+  const first = /city\.toml:\d+:\d+: there is no provider `ours`/
+  const look = async () => {
+    const of = (body: unknown) => at(body, 'config_rejected')
+    const { body } = await city.api.get('/v0/cities')
+    const items = at(body, 'items')
+    assert.ok(Array.isArray(items))
+    const shown = [
+      of(items.find((item) => at(item, 'name') === 'seen')),
+      of((await city.get('')).body),
+      of((await city.get('/status')).body),
+      of((await city.get('/health')).body),
+    ]
+    for (const one of shown) assert.deepEqual(one, shown[0])
+    assert.match(String(at(shown[0], 'error')), first)
+    assert.equal(at(shown[0], 'count'), 2)
+    assert.ok(Number(at((await city.api.get('/health')).body, 'cities_rejected')) >= 1)
+    const told = new RegExp(
+      `rejected since ${String(at(shown[0], 'since'))}: city\\.toml:\\d+:\\d+: .*\\(and 1 more\\)`,
+    )
+    for (const command of [['status'], ['city', 'list'], ['city', 'get'], ['city', 'status'], ['city', 'health']]) {
+      const { out } = await cli(...command)
+      assert.match(out, told, command.join(' '))
+    }
+    assert.match((await cli('health')).out, /\d+ with a rejected configuration/)
+  }
+  await look()
+  const restarted = await cli('city', 'restart', 'seen', '--wait')
+  assert.equal(restarted.code, 0, restarted.err)
+  assert.match(restarted.out, first)
+  await cityAgain(supervisor, 'seen')
+  await look()
+  assert.equal((await cli('city', 'start', 'seen', '--wait', '-o', 'json')).code, 0)
+  assert.equal((await city.put('city.toml', sound)).status, 200)
+  assert.equal((await city.get('')).status, 200)
+  for (const path of ['', '/status', '/health'])
+    assert.ok(!Object.hasOwn(Object((await city.get(path)).body), 'config_rejected'), path)
 })

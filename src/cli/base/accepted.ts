@@ -105,8 +105,9 @@ export async function printOutcome(context: Context, what: string, outcome: Requ
   return EXIT.ok
 }
 
-/** Of an object its id: all of it is one command, or `-o json`, away. */
-const shortCell = (value: unknown): Cell =>
-  typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string'
-    ? value.id
-    : cellOf(value)
+/** Of an object its id, or what is wrong: all of it is one command, or `-o json`, away. */
+function shortCell(value: unknown): Cell {
+  if (typeof value !== 'object' || value === null) return cellOf(value)
+  if ('id' in value && typeof value.id === 'string') return value.id
+  return 'error' in value && typeof value.error === 'string' ? value.error : cellOf(value)
+}

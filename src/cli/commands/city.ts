@@ -8,14 +8,14 @@ import { resolveCity } from '../base/discovery.ts'
 import { EXIT, usageError } from '../base/failure.ts'
 import type { Column } from '../base/output.ts'
 import { listAll } from '../base/paged.ts'
-import { CITY_STATUS } from '../views/city-status.ts'
+import { CITY_STATUS, rejectedText } from '../views/city-status.ts'
 
 const LIST_COLUMNS: readonly Column<CityInfo>[] = [
   { header: 'NAME', value: (city) => city.name },
   { header: 'STATUS', value: (city) => city.status, kind: 'state' },
   { header: 'RUNNING', value: (city) => city.running, kind: 'state' },
   { header: 'PATH', value: (city) => city.path },
-  { header: 'ERROR', value: (city) => city.error },
+  { header: 'ERROR', value: (city) => city.error ?? rejectedText(city.config_rejected) },
   { header: 'ATTEMPTS', value: (city) => city.attempts, wide: true },
   { header: 'RETRY_AT', value: (city) => city.retry_at, kind: 'time', wide: true },
   { header: 'UID', value: (city) => city.uid, wide: true },
@@ -34,6 +34,7 @@ const CITY_COLUMNS: readonly Column<CityGetResponse>[] = [
   { header: 'AGENTS', value: (city) => city.agent_count },
   { header: 'RIGS', value: (city) => city.rig_count },
   { header: 'VERSION', value: (city) => city.version },
+  { header: 'ERROR', value: (city) => rejectedText(city.config_rejected) },
   { header: 'UID', value: (city) => city.uid, wide: true },
   { header: 'REVISION', value: (city) => city.revision, wide: true },
 ]
@@ -80,6 +81,7 @@ async function health(context: Context, input: Input): Promise<number> {
       { header: 'STATUS', value: (city) => city.status, kind: 'state' },
       { header: 'UPTIME_SEC', value: (city) => city.uptime_sec },
       { header: 'VERSION', value: (city) => city.version },
+      { header: 'ERROR', value: (city) => rejectedText(city.config_rejected) },
     ],
     name: (item) => item.city,
     json: text,

@@ -17,7 +17,8 @@ async function health(context: Context): Promise<number> {
       { header: 'UPTIME_SEC', value: (item) => item.uptime_sec },
       {
         header: 'CITIES',
-        value: (item) => `${item.cities_running} of ${item.cities_total} running, ${item.cities_failed} failed`,
+        value: (item) =>
+          `${item.cities_running} of ${item.cities_total} running, ${item.cities_failed} failed${item.cities_rejected === 0 ? '' : `, ${item.cities_rejected} with a rejected configuration`}`,
       },
       ...body.checks.map(({ name, status, value, unit, detail }) => ({
         header: name.toUpperCase(),

@@ -6,13 +6,13 @@ import type { Context } from '../base/context.ts'
 import { listCities } from '../base/discovery.ts'
 import { EXIT } from '../base/failure.ts'
 import type { View } from '../base/in-city.ts'
-import { CITY_STATUS } from '../views/city-status.ts'
+import { CITY_STATUS, rejectedText } from '../views/city-status.ts'
 import { isForPeople } from '../views/live.ts'
 import { askEach, inOrder, NEED, type Need, needsOf } from '../views/needs.ts'
 
 /** A city in a line; what only a city that runs can tell is absent of the others. */
 interface Row
-  extends Pick<CityInfo, 'name' | 'path' | 'status' | 'error'>,
+  extends Pick<CityInfo, 'name' | 'path' | 'status' | 'error' | 'config_rejected'>,
     Partial<Pick<StatusBody, 'running' | 'work'>> {
   readonly needs?: number
 }
@@ -26,7 +26,7 @@ const ROW: View<Row> = {
     { header: 'IN_PROGRESS', value: ({ work }) => work?.in_progress },
     { header: 'READY', value: ({ work }) => work?.ready },
     { header: 'NEEDS', value: (row) => row.needs },
-    { header: 'ERROR', value: (row) => row.error },
+    { header: 'ERROR', value: (row) => row.error ?? rejectedText(row.config_rejected) },
     { header: 'PATH', value: (row) => row.path, wide: true },
   ],
   name: ({ name }) => name,
@@ -57,13 +57,14 @@ async function allCities(context: Context, client: Client, signal: AbortSignal):
     ({ name }) => factsOf(client, name, signal),
   )
   const known = new Map(facts.map((one) => [one.name, one]))
-  const items = cities.map(({ name, path, status, error }): Row => {
+  const items = cities.map(({ name, path, status, error, config_rejected }): Row => {
     const found = known.get(name)
     return {
       name,
       path,
       status,
       ...(error === undefined ? {} : { error }),
+      ...(config_rejected === undefined ? {} : { config_rejected }),
       ...(found === undefined ? {} : { running: found.running, work: found.work, needs: found.needs.length }),
     }
   })

@@ -1,6 +1,12 @@
 /** How a city is, in a few lines. */
-import type { StatusBody } from '../../contract/cities.ts'
+import type { ConfigRejection, StatusBody } from '../../contract/cities.ts'
 import type { View } from '../base/in-city.ts'
+
+/** Where everything else looks as it should: that the files of the city are not what it runs on. */
+export const rejectedText = (rejection: ConfigRejection | undefined): string | undefined =>
+  rejection === undefined
+    ? undefined
+    : `config: rejected since ${rejection.since}: ${rejection.error}${rejection.count === 1 ? '' : ` (and ${rejection.count - 1} more)`}`
 
 export const CITY_STATUS: View<StatusBody> = {
   columns: [
@@ -22,6 +28,7 @@ export const CITY_STATUS: View<StatusBody> = {
       value: ({ events }) => `head ${events.head_seq}, oldest ${events.oldest_seq}, ${events.bytes} bytes`,
     },
     { header: 'OBSERVED_AT', value: (status) => status.observed_at, kind: 'time' },
+    { header: 'ERROR', value: (status) => rejectedText(status.config_rejected) },
   ],
   name: ({ name }) => name,
 }

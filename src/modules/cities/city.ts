@@ -1,7 +1,7 @@
 /** One city of this host: its registry entry, its store, and what is observed of it. */
 
 import type { ErrorDetail } from '../../contract/base/problems.ts'
-import type { CityConfigStatus, CityGetResponse, CityInfo, CityState } from '../../contract/cities.ts'
+import type { CityConfigStatus, CityGetResponse, CityInfo, CityState, ConfigRejection } from '../../contract/cities.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { LogStream } from '../../kernel/streams/log-stream.ts'
 import type { CityStore } from './city-store.ts'
@@ -92,7 +92,7 @@ export function cityInfo(city: City, host: string, now: number): CityInfo {
     observed_at: isoTime(now),
   }
   if (phases !== undefined) info.phases_completed = phases
-  if (city.state === 'running') return info
+  if (city.state === 'running') return { ...info, ...configRejection(city) }
   if (city.error !== undefined) info.error = city.error
   if (city.issues !== undefined) info.issues = [...city.issues]
   if (city.attempts === 0) return info
@@ -107,6 +107,14 @@ export const isStarting = ({ state, wanted }: City): boolean =>
 
 export const uptimeSeconds = (city: City, now: number): number =>
   city.runningSince === undefined ? 0 : Math.max(0, Math.floor((now - city.runningSince) / 1000))
+
+/** Wherever a city shows: that its files are not what is in force. */
+export function configRejection({ settings }: City): { config_rejected?: ConfigRejection } {
+  const { since, issues: [first] = [], issues = [] } = settings?.config.last_error ?? {}
+  if (since === undefined || first === undefined) return {}
+  const error = `${first.file}:${first.line}:${first.column}: ${first.message}`
+  return { config_rejected: { since, error, count: issues.length } }
+}
 
 export function cityDetail(city: City, version: string, revision: string, now: number): CityGetResponse {
   const { settings } = city
@@ -123,6 +131,7 @@ export function cityDetail(city: City, version: string, revision: string, now: n
     ...(settings?.sessionTemplate === undefined ? {} : { session_template: settings.sessionTemplate }),
     agent_count: settings?.agentCount ?? 0,
     rig_count: settings?.rigCount ?? 0,
+    ...configRejection(city),
     revision,
   }
 }

@@ -10,7 +10,7 @@ import { checkPrecondition, definitionHash } from '../../kernel/etag.ts'
 import { durationMs, invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { isBlocking, waitForChange } from '../../kernel/waiting.ts'
-import { type City, cityDetail, uptimeSeconds } from './city.ts'
+import { type City, cityDetail, configRejection, uptimeSeconds } from './city.ts'
 import { readSuspension, writeSuspension } from './city-store.ts'
 import type { Cities } from './service.ts'
 
@@ -75,6 +75,7 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
         mail: { total: 0, unread: 0 },
         events: { head_seq: log.head, oldest_seq: log.oldest, bytes: log.bytes },
         config: city.settings?.config ?? { revision: '', loaded_at: isoTime(now) },
+        ...configRejection(city),
         observed_at: isoTime(now),
       },
       { 'X-SVC-Index': String(log.head) },
@@ -138,6 +139,7 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
         version,
         city: record.name,
         uptime_sec: uptimeSeconds(record, clock.now()),
+        ...configRejection(record),
       })
     },
 

@@ -16,7 +16,7 @@ import type { Logger } from '../../kernel/log.ts'
 import { Problem } from '../../kernel/problem.ts'
 import type { UnfinishedRequest } from '../../kernel/requests.ts'
 import type { Store } from '../../kernel/store.ts'
-import type { City, CityRecord, CitySettings } from './city.ts'
+import { type City, type CityRecord, type CitySettings, configRejection } from './city.ts'
 import { type CityStore, cityDatabasePath, readSuspension } from './city-store.ts'
 import { nextStep, retryDelayMs, type Step } from './lifecycle.ts'
 import type { Registry } from './registry.ts'
@@ -608,7 +608,7 @@ function isStart(request: UnfinishedRequest): request is UnfinishedRequest & { r
 }
 
 function succeeded(request: UnfinishedRequest & { readonly operation: StartOperation }, city: City) {
-  const payload = { request_id: request.id, name: city.name, path: city.path }
+  const payload = { request_id: request.id, name: city.name, path: city.path, ...configRejection(city) }
   const envelope = { actor: 'supervisor', subject: city.name, city: city.name, payload } as const
   if (request.operation === 'city.create') return { type: 'request.result.city.create', ...envelope } as const
   if (request.operation === 'city.start') return { type: 'request.result.city.start', ...envelope } as const

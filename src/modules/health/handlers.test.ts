@@ -40,7 +40,7 @@ function handlers(change: Partial<HealthDeps> = {}) {
     readiness: createReadiness({ clock, probes }),
     metrics: createMetrics({ citiesByStatus: () => ({ running: 1 }), requestsPending: () => 0, heads: () => ({}) }),
     vitals: { eventLoopMs: () => 1, reconcilerAgeMs: () => 1, logLagMs: () => 0, storageFault: () => undefined },
-    cities: { counts: () => ({ total: 3, running: 1, failed: 1 }) },
+    cities: { counts: () => ({ total: 3, running: 1, failed: 1, rejected: 1 }) },
     draining: () => false,
     callers: 'owner',
     ...change,
@@ -70,8 +70,8 @@ test('health tells version, whole seconds of uptime, cities and checks', async (
   const body = valid(HealthBody, reply)
   assert.equal(reply.status, 200)
   assert.deepEqual(
-    [body.status, body.version, body.uptime_sec, body.cities_total, body.cities_failed],
-    ['ok', '1.2.3', 12, 3, 1],
+    [body.status, body.version, body.uptime_sec, body.cities_total, body.cities_failed, body.cities_rejected],
+    ['ok', '1.2.3', 12, 3, 1, 1],
   )
   assert.deepEqual(
     body.checks.map((check) => check.name),

@@ -16,9 +16,16 @@ export interface HealthDeps {
   readonly readiness: Pick<Readiness, 'items' | 'providers' | 'read' | 'refresh'>
   readonly metrics: Pick<Metrics, 'scrape' | 'contentType'>
   readonly vitals: VitalReadings
-  readonly cities: { counts(): { readonly total: number; readonly running: number; readonly failed: number } }
+  readonly cities: { counts(): CityCounts }
   readonly draining: () => boolean
   readonly callers: (typeof CALLERS)[number]
+}
+
+interface CityCounts {
+  readonly total: number
+  readonly running: number
+  readonly failed: number
+  readonly rejected: number
 }
 
 interface Asked<Q> {
@@ -65,7 +72,7 @@ const knowsAll = (caller: Caller): boolean => caller.kind !== 'stranger' && city
 function health({ clock, version, startedAtMonotonic, vitals, cities, draining }: HealthDeps, all: boolean) {
   if (draining()) throw problem('unavailable', 'the supervisor is shutting down')
   const checks = vitalChecks(vitals)
-  const { total, running, failed } = cities.counts()
+  const { total, running, failed, rejected } = cities.counts()
   const uptimeMs = clock.monotonic() - startedAtMonotonic
   return ok({
     status: overallStatus(checks),
@@ -74,6 +81,7 @@ function health({ clock, version, startedAtMonotonic, vitals, cities, draining }
     cities_total: total,
     cities_running: running,
     cities_failed: failed,
+    cities_rejected: rejected,
     checks: all ? checks : checks.map(({ name, status }) => ({ name, status })),
   })
 }

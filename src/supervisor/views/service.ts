@@ -1,5 +1,6 @@
 /** What the supervisor shows of itself and of all its cities. */
 import { SUPERVISOR_SOURCE } from '../../contract/base/names.ts'
+import type { City } from '../../modules/cities/city.ts'
 import type { HealthDeps } from '../../modules/health/handlers.ts'
 import type { Ledger } from '../../modules/requests/handlers.ts'
 import type { Service } from './running.ts'
@@ -39,10 +40,12 @@ function storageFault({ store, cities }: Service): string | undefined {
 }
 
 function countCities({ cities }: Service) {
-  const states = cities.all().map(({ state }) => state)
+  const all = cities.all()
+  const count = (of: (city: City) => boolean): number => all.filter(of).length
   return {
-    total: states.length,
-    running: states.filter((state) => state === 'running').length,
-    failed: states.filter((state) => state === 'init_failed').length,
+    total: all.length,
+    running: count(({ state }) => state === 'running'),
+    failed: count(({ state }) => state === 'init_failed'),
+    rejected: count((city) => city.state === 'running' && city.settings?.config.last_error !== undefined),
   }
 }
