@@ -417,7 +417,7 @@ suite('import and export', () => {
     const { code, err } = await against((_, response) => void response.destroy(), ['bead', 'import', '-'], {
       input: '{}',
     })
-    assert.equal(code, 7)
+    assert.equal(code, 12)
     assert.match(err, /^error: the import broke off: cannot reach .+\nhint: do it again: what was imported stays/)
   })
 

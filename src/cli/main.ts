@@ -1,11 +1,13 @@
 /** The command line: words in, exit code out (style R16). */
 import { EXIT_CODES } from '../contract/base/exit-codes.ts'
+import type { CommandSpec } from './base/command.ts'
 import { Context, globalOptions } from './base/context.ts'
 import { EXIT, type ReportStyle, report } from './base/failure.ts'
 import { saidAs } from './base/field-words.ts'
 import type { Io } from './base/io.ts'
-import { parseWords } from './parse.ts'
+import { flagsOf, parseWords } from './parse.ts'
 import type { OutputFormat } from './print/format.ts'
+import { shellWord } from './print/shell-word.ts'
 
 /** Runs one command; never throws. `argv` is without the program's name. */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
@@ -25,11 +27,11 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     }
     const { command, input } = parsed
     const options = globalOptions(input)
-    const fieldNames = (location: string) => saidAs(location, command, input)
     style = {
       prefix: command.errorPrefix ?? '',
       json: command.errorPrefix === undefined && isJson(options.format.kind),
-      fieldNames,
+      fieldNames: (location) => saidAs(location, command, input),
+      again: (key) => (takesKey(command) ? sameCommand(argv, key) : undefined),
     }
     const context = new Context(io, options, command.operations[0])
     await context.print.prepare()
@@ -39,6 +41,14 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     return report(error, io, style)
   }
+}
+
+const KEY_FLAG = '--idempotency-key'
+const takesKey = (command: CommandSpec): boolean => flagsOf(command).some(({ flags }) => flags.startsWith(KEY_FLAG))
+
+function sameCommand(argv: readonly string[], key: string): string {
+  const words = argv.some((word) => word.startsWith(KEY_FLAG)) ? argv : [...argv, KEY_FLAG, key]
+  return ['svcctl', ...words].map(shellWord).join(' ')
 }
 
 /** `svcctl help exit-codes` */

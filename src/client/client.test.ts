@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { answerJson, answerProblem, fastClock, scriptedServer } from '../../test/support/cli-server.ts'
 import { listCities } from '../contract/cities.ts'
 import { OPERATIONS } from '../contract/index.ts'
-import { Client, type ClientOptions, pathOf } from './client.ts'
+import { Client, type ClientOptions, type Place, pathOf } from './client.ts'
 import { ApiProblem, DecodeError, Unreachable } from './problems.ts'
 import { ROUTES } from './routes.ts'
 
@@ -167,10 +167,68 @@ suite('tries', () => {
     assert.equal(server.requests.at(-1)?.headers['idempotency-key'], 'mine')
   })
 
-  test('a POST without a key is sent once', async () => {
+  test('a POST without a key is sent once; that its answer was lost says that nobody knows whether it was done', async () => {
     await using server = await scriptedServer((_, response) => void response.socket?.resetAndDestroy())
-    await assert.rejects(clientOf(server.url).call('stop-city', { params: { cityName: 'a' } }), Unreachable)
+    await assert.rejects(clientOf(server.url).call('stop-city', { params: { cityName: 'a' } }), {
+      name: 'LostReply',
+      message: 'POST /v0/city/a/stop was sent and no answer came (connection reset): whether it was done is not known',
+    })
     assert.equal(server.requests.length, 1)
+  })
+
+  test('a change is in doubt from its first lost answer until the server answers about it', async () => {
+    await using gone = await scriptedServer((_, response, count) => {
+      if (count === 0) return void response.socket?.resetAndDestroy()
+      answerProblem(response, 404, 'city-not-found', 'not_found: city not found or not running: a')
+    })
+    const create = (url: string) =>
+      clientOf(url).call('create-bead', { params: { cityName: 'a' }, body: { title: 'x' }, idempotencyKey: 'mine' })
+    await assert.rejects(create(gone.url), {
+      name: 'LostReply',
+      request: { key: 'mine', method: 'POST', path: '/v0/city/a/beads' },
+    })
+    await using refusing = await scriptedServer((_, response, count) => {
+      if (count === 0) return void response.socket?.resetAndDestroy()
+      answerProblem(response, 422, 'validation-failed', 'invalid: no')
+    })
+    await assert.rejects(create(refusing.url), { status: 422 })
+  })
+
+  test('what never reached a server is no doubt, nor is a question without an answer', async () => {
+    const free = await scriptedServer(() => undefined)
+    await free[Symbol.asyncDispose]()
+    await assert.rejects(clientOf(free.url).call('stop-city', { params: { cityName: 'a' } }), Unreachable)
+    await using server = await scriptedServer((_, response) => void response.socket?.resetAndDestroy())
+    await assert.rejects(clientOf(server.url).call('list-cities'), Unreachable)
+  })
+})
+
+suite('a server that moves', () => {
+  const moving = (places: readonly (Place | undefined)[], baseUrl: string) => {
+    const left = [...places]
+    return new Client({ baseUrl, clock: fastClock(), random: () => 1, newKey: () => 'key', locate: () => left.shift() })
+  }
+
+  test('is looked for again after a lost connection, and nothing is sent while it is nowhere', async () => {
+    await using before = await scriptedServer((_, response) => void response.socket?.resetAndDestroy())
+    await using after = await scriptedServer((_, response) => answerJson(response, 200, { items: [], total: 0 }))
+    const client = moving([undefined, { baseUrl: after.url, token: 'new' }], before.url)
+    await assert.rejects(client.call('list-cities'), { message: `cannot reach ${before.url}: that server has ended` })
+    assert.equal(before.requests.length, 1)
+    await client.call('list-cities')
+    assert.equal(after.requests[0]?.headers.authorization, 'Bearer new')
+  })
+
+  test('that has another token by now is asked with that', async () => {
+    await using server = await scriptedServer((request, response) =>
+      request.headers.authorization === 'Bearer new'
+        ? answerJson(response, 200, { items: [], total: 0 })
+        : answerProblem(response, 401, 'unauthorized', 'unauthorized: no'),
+    )
+    const place = { baseUrl: server.url, token: 'new' }
+    await moving([place], server.url).call('list-cities')
+    await assert.rejects(moving([{ baseUrl: server.url }], server.url).call('list-cities'), { status: 401 })
+    assert.equal(server.requests.length, 3)
   })
 
   test('a refusal is not tried again, nor a server that wants a long pause', async () => {

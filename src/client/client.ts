@@ -7,9 +7,17 @@ import type { BodyOf, Method, Operation, ParamsOf, QueryOf, ReplyOf } from '../c
 import { LINES_TYPE } from '../contract/base/operation.ts'
 import type { OperationById, OperationId } from '../contract/index.ts'
 import { backoffMs } from './backoff.ts'
-import { type Clock, delay } from './clock.ts'
+import { type Clock, delay, TimedOut } from './clock.ts'
 import { readLines } from './lines.ts'
-import { ApiProblem, BadParameter, DecodeError, Unreachable } from './problems.ts'
+import {
+  ApiProblem,
+  BadParameter,
+  DecodeError,
+  LostReply,
+  type SentRequest,
+  serverGone,
+  Unreachable,
+} from './problems.ts'
 import { ROUTES } from './routes.ts'
 
 /** What a call needs to know of an operation at run time; every operation of the contract is one. */
@@ -121,10 +129,16 @@ export interface CallReport {
   readonly requestId: string | undefined
 }
 
-export interface ClientOptions {
+/** Where a server is, and what it lets us in for. */
+export interface Place {
   /** Without a trailing slash. */
   readonly baseUrl: string
   readonly token?: string | undefined
+}
+
+export interface ClientOptions extends Place {
+  /** Asked after a connection was lost: a server that starts again may be elsewhere. Undefined where it is nowhere. */
+  readonly locate?: () => Place | undefined
   readonly clock: Clock
   readonly random: () => number
   /** A new unguessable key, for Idempotency-Key. */
@@ -141,19 +155,39 @@ const NEVER = new AbortController().signal
 const LONGEST_PATIENCE_SEC = 5
 
 export class Client {
-  readonly baseUrl: string
   readonly clock: Clock
   readonly random: () => number
   readonly #options: ClientOptions
+  #place: Place
+  #isLost = false
 
   constructor(options: ClientOptions) {
     this.#options = options
-    this.baseUrl = options.baseUrl
+    this.#place = options
     this.clock = options.clock
     this.random = options.random
   }
 
-  /** Calls an operation; throws `ApiProblem`, `Unreachable` or `DecodeError`. */
+  get baseUrl(): string {
+    return this.#place.baseUrl
+  }
+
+  /** The connection is gone: before the next request the server is looked for again. */
+  lost(): void {
+    this.#isLost = true
+  }
+
+  #find(): Place {
+    const { locate } = this.#options
+    if (!this.#isLost || locate === undefined) return this.#place
+    const found = locate()
+    if (found === undefined) throw serverGone(this.baseUrl)
+    this.#isLost = false
+    this.#place = found
+    return found
+  }
+
+  /** Calls an operation; throws `ApiProblem`, `Unreachable`, `LostReply` or `DecodeError`. */
   call<Id extends OperationId>(
     operation: OperationRef<Id>,
     ...input: CallArguments<NoInfer<Id>>
@@ -172,8 +206,12 @@ export class Client {
   }
 
   async #textOf(route: Route, input: AnyInput): Promise<{ readonly response: Answer; readonly text: string }> {
-    const response = await this.#sendWithRetries(this.#prepare(route, input), input, isRepeatable(route))
-    return { response, text: await readText(response, this.baseUrl) }
+    const request = this.#prepare(route, input)
+    const response = await this.#sendWithRetries(request, input, isRepeatable(route))
+    const text = await this.#readText(response).catch((error: unknown) => {
+      throw isChange(request) && !(error instanceof DecodeError) ? new LostReply(sentAs(request), error) : error
+    })
+    return { response, text }
   }
 
   /** Calls an operation that answers with lines; they are read as they come. Throws as `call`. */
@@ -193,15 +231,39 @@ export class Client {
     }
   }
 
-  /** One request with credentials and X-SVC-Request, whatever it answers; throws only `Unreachable` or the signal's reason. */
+  /**
+   * One request with credentials and X-SVC-Request, whatever it answers; throws only `Unreachable`, `LostReply` or the
+   * signal's reason.
+   */
   async send(request: RawRequest): Promise<Answer> {
+    try {
+      return await this.#sendOnce(request)
+    } catch (error) {
+      const inDoubt = isChange(request) && error instanceof Unreachable && !error.unsent
+      throw inDoubt ? new LostReply(sentAs(request), error) : error
+    }
+  }
+
+  async #sendOnce(request: RawRequest): Promise<Answer> {
+    const place = this.#find()
+    const response = await this.#exchange(request, place)
+    if (response.status !== 401 || isPieces(request.body)) return response
+    // A server that has started again since has a token of its own.
+    const now = this.#options.locate?.()
+    if (now === undefined || now.token === place.token) return response
+    await response.text()
+    this.#place = now
+    return this.#exchange(request, now)
+  }
+
+  async #exchange(request: RawRequest, { baseUrl, token }: Place): Promise<Answer> {
     const { signal } = request
     const started = this.clock.now()
     const send = this.#options.transport ?? fetchTransport
     try {
-      const response = await send(`${this.baseUrl}${request.path}`, {
+      const response = await send(`${baseUrl}${request.path}`, {
         method: request.method,
-        headers: this.#headers(request),
+        headers: headersOf(request, token),
         ...(request.body === undefined ? {} : { body: request.body }),
         ...(signal === undefined ? {} : { signal }),
       })
@@ -215,17 +277,8 @@ export class Client {
       return response
     } catch (error) {
       if (signal?.aborted) throw signal.reason
-      throw new Unreachable(this.baseUrl, error)
-    }
-  }
-
-  #headers(request: RawRequest): Record<string, string> {
-    const { token } = this.#options
-    const mutation = request.method !== 'GET' && request.method !== 'HEAD'
-    return {
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      ...(mutation ? { 'x-svc-request': '1' } : {}),
-      ...request.headers,
+      this.lost()
+      throw new Unreachable(baseUrl, error)
     }
   }
 
@@ -248,28 +301,66 @@ export class Client {
 
   async #sendWithRetries(request: RawRequest, input: CallOptions, repeatable: boolean): Promise<Answer> {
     const retries = repeatable ? (input.retries ?? DEFAULT_RETRIES) : 0
-    for (let attempt = 0; ; attempt += 1) {
-      const outcome = await this.#attempt(request)
-      if (!(outcome instanceof Error)) return outcome
-      if (attempt >= retries || !isPassing(outcome)) throw outcome
-      // A person is waiting: a quarter of the patience of a stream, but never less than the server asked for.
-      const asked = outcome instanceof ApiProblem ? (outcome.retryAfterSec ?? 0) * 1000 : 0
-      const pause = Math.max(asked, backoffMs(attempt, this.random()) / 4)
-      await delay(this.clock, pause, request.signal ?? NEVER)
+    let isInDoubt = false
+    try {
+      for (let attempt = 0; ; attempt += 1) {
+        const outcome = await this.#attempt(request)
+        if (!(outcome instanceof Error)) return outcome
+        isInDoubt ||= outcome instanceof Unreachable && !outcome.unsent
+        if (attempt >= retries || !isPassing(outcome)) throw outcome
+        // A person is waiting: a quarter of the patience of a stream, but never less than the server asked for.
+        const asked = outcome instanceof ApiProblem ? (outcome.retryAfterSec ?? 0) * 1000 : 0
+        const pause = Math.max(asked, backoffMs(attempt, this.random()) / 4)
+        await delay(this.clock, pause, request.signal ?? NEVER)
+      }
+    } catch (error) {
+      // What was sent without an answer is known only when the server says what became of it.
+      const silent = error instanceof TimedOut || (isInDoubt && !tellsOutcome(error))
+      throw silent && isChange(request) ? new LostReply(sentAs(request), error) : error
     }
   }
 
   async #attempt(request: RawRequest): Promise<Answer | ApiProblem | Unreachable> {
     try {
-      const response = await this.send(request)
+      const response = await this.#sendOnce(request)
       if (response.ok) return response
-      return new ApiProblem(response.status, response.headers, await readText(response, this.baseUrl))
+      return new ApiProblem(response.status, response.headers, await this.#readText(response))
     } catch (error) {
       if (error instanceof Unreachable) return error
       throw error
     }
   }
+
+  async #readText(response: Answer): Promise<string> {
+    try {
+      return await response.text()
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error
+      this.lost()
+      throw new Unreachable(this.baseUrl, error)
+    }
+  }
 }
+
+function headersOf(request: RawRequest, token: string | undefined): Record<string, string> {
+  return {
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    ...(isChange(request) ? { 'x-svc-request': '1' } : {}),
+    ...request.headers,
+  }
+}
+
+const isChange = ({ method }: RawRequest): boolean => method !== 'GET' && method !== 'HEAD'
+
+const sentAs = ({ method, path, headers }: RawRequest): SentRequest => ({
+  method,
+  path,
+  key: headers?.['idempotency-key'],
+})
+
+/** A server that starts again may not have the city yet, or no time; any other answer is about the request. */
+const tellsOutcome = (error: unknown): boolean =>
+  error instanceof ApiProblem && error.status < 500 && error.status !== 429 && error.code !== 'city-not-found'
 
 export const routeOf = (operation: OperationRef<OperationId>): Route =>
   typeof operation === 'string' ? ROUTES[operation] : operation
@@ -318,15 +409,6 @@ export function pathOf(template: string, params: object, query: object): string 
     for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined) search.append(name, String(one))
   }
   return search.size === 0 ? path : `${path}?${search}`
-}
-
-async function readText(response: Answer, url: string): Promise<string> {
-  try {
-    return await response.text()
-  } catch (error) {
-    if (error instanceof TypeError) throw new Unreachable(url, error)
-    throw error
-  }
 }
 
 const replyOf = <T>({ status, headers }: Answer, text: string, body: T): Reply<T> => ({

@@ -71,6 +71,8 @@ export async function* follow(
       lost = await judge(error, opened, options)
     }
     signal.throwIfAborted()
+    // Also after an orderly end: a server that starts again has another token, and maybe another port.
+    client.lost()
     if (!reconnect) return
     const delayMs = backoffMs(failures, client.random(), lost.retryAfterSec)
     failures += 1

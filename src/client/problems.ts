@@ -58,26 +58,59 @@ export class Unreachable extends Error {
   readonly url: string
   /** In words, for example `connection refused`. */
   readonly reason: string
-  /** Nothing listens there: the request cannot have had an effect. */
+  /** Nothing listens there. */
   readonly refused: boolean
+  /** No connection came about: the request cannot have had an effect. */
+  readonly unsent: boolean
 
   constructor(url: string, cause: unknown) {
     const { code, reason } = explain(cause)
     super(`cannot reach ${url}: ${reason}`, { cause })
     this.url = url
     this.reason = reason
-    this.refused = code === 'ECONNREFUSED' || code === 'ENOTFOUND'
+    this.refused = code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === GONE
+    this.unsent = this.refused || (code !== undefined && UNCONNECTED.includes(code))
   }
 }
+
+/** What is sent and how often it may be: enough to ask what became of it. */
+export interface SentRequest {
+  readonly method: string
+  readonly path: string
+  /** Its Idempotency-Key, where it has one. */
+  readonly key: string | undefined
+}
+
+/** A change was sent and no answer came: it may have been done. */
+export class LostReply extends Error {
+  override readonly name = 'LostReply'
+  readonly request: SentRequest
+
+  constructor(request: SentRequest, cause: unknown) {
+    const why = cause instanceof Unreachable ? cause.reason : cause instanceof Error ? cause.message : 'no answer'
+    super(`${request.method} ${request.path} was sent and no answer came (${why}): whether it was done is not known`, {
+      cause,
+    })
+    this.request = request
+  }
+}
+
+/** A server that is known to have ended; what listens there now is another program. */
+export const serverGone = (url: string): Unreachable =>
+  new Unreachable(url, Object.assign(new Error(REASONS[GONE]), { code: GONE }))
 
 /** The answer is not what the contract says: broken JSON, a frame without its fields, another media type. */
 export class DecodeError extends Error {
   override readonly name = 'DecodeError'
 }
 
+const GONE = 'ESRCH'
+const UNCONNECTED: readonly string[] = ['EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']
+
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
   ECONNRESET: 'connection reset',
+  [GONE]: 'that server has ended',
   ENOTFOUND: 'no such host',
   EAI_AGAIN: 'name look-up failed',
   EHOSTUNREACH: 'no route to the host',

@@ -114,6 +114,31 @@ test('a server that is being restarted is waited out', async () => {
   assert.deepEqual(outcome.payload, done.payload)
 })
 
+test('a wait goes on at a server that has started again elsewhere', async () => {
+  await using before = await scriptedServer((_, response) => {
+    openStream(response)
+    response.write(frame('__supervisor__:2', event(2, 'city.created', {}), 'tagged_event'), () =>
+      response.socket?.resetAndDestroy(),
+    )
+  })
+  await using after = await scriptedServer((request, response) => {
+    if (request.url.startsWith('/v0/requests/')) return answerJson(response, 200, info('running'))
+    openStream(response)
+    response.write(frame('__supervisor__:3', done, 'tagged_event'))
+  })
+  const client = new Client({
+    baseUrl: before.url,
+    clock: fastClock(),
+    random: () => 0,
+    newKey: () => 'key',
+    locate: () => ({ baseUrl: after.url }),
+  })
+  const { signal } = new AbortController()
+  const outcome = await waitForRequest(client, { requestId: ID, eventCursor: '__supervisor__:1', signal })
+  assert.equal(outcome.succeeded, true)
+  assert.equal(after.requests.at(-1)?.headers['last-event-id'], '__supervisor__:2')
+})
+
 test('a request that nobody knows is an error', async () => {
   await assert.rejects(
     wait((request, response) => {

@@ -5,7 +5,7 @@ import { type Deadline, deadline } from '../../client/clock.ts'
 import type { OperationId } from '../../contract/index.ts'
 import { type Format, parseFormat } from '../print/format.ts'
 import type { Input } from './command.ts'
-import { cityOfDirectory, discoverEndpoint, resolveCity } from './discovery.ts'
+import { cityOfDirectory, discoverAgain, discoverEndpoint, resolveCity } from './discovery.ts'
 import { EXIT, Failure, printable, usageError } from './failure.ts'
 import type { Io } from './io.ts'
 import { Printer } from './output.ts'
@@ -75,11 +75,12 @@ export class Context {
 
   async #connect(): Promise<Client> {
     const { io, options } = this
-    const { url, token, source } = discoverEndpoint(io, options)
-    if (options.debug) await io.stderr.write(`debug: server ${url} (${source})\n`)
+    const found = discoverEndpoint(io, options)
+    if (options.debug) await io.stderr.write(`debug: server ${found.url} (${found.source})\n`)
     return new Client({
-      baseUrl: url,
-      token,
+      baseUrl: found.url,
+      token: found.token,
+      locate: () => discoverAgain(io, options, found),
       clock: io.clock,
       random: io.random,
       newKey: io.newKey,

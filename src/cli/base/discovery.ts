@@ -1,7 +1,7 @@
 /** Which server, with which token, about which city (architecture §5, decision 27). */
 import { realpathSync } from 'node:fs'
 import { resolve, sep } from 'node:path'
-import type { Client } from '../../client/client.ts'
+import type { Client, Place } from '../../client/client.ts'
 import type { CityInfo } from '../../contract/cities.ts'
 import { type EndpointFile, readEndpointFile } from './endpoint-file.ts'
 import { EXIT, Failure, usageError } from './failure.ts'
@@ -35,6 +35,24 @@ export function discoverEndpoint(
   const file = token === undefined ? trustedFile(world) : undefined
   const ours = file !== undefined && isSameServer(file.url, url)
   return { url, token: token ?? (ours ? file.token : undefined), source: api === undefined ? 'SVC_API' : '--api' }
+}
+
+/**
+ * Where the server is that was at `before`, after a connection to it was lost. Undefined: it is between two lives. What
+ * listens on a port that it has left may be anybody's, and the default port is not where it went.
+ */
+export function discoverAgain(
+  world: World,
+  given: { readonly api: string | undefined; readonly token: string | undefined },
+  before: Endpoint,
+): Place | undefined {
+  try {
+    const { url, token, source } = discoverEndpoint(world, given)
+    const isSame = source === before.source || before.source === 'default'
+    return isSame ? { baseUrl: url, token } : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** A server that is named needs no file: one that cannot be believed has no token for it. */

@@ -1,6 +1,6 @@
 /** How commands fail: what people and scripts see, and with which exit code (sheet 08 §4.4, §4.5). */
 import { TimedOut } from '../../client/clock.ts'
-import { ApiProblem, BadParameter, DecodeError, Unreachable } from '../../client/problems.ts'
+import { ApiProblem, BadParameter, DecodeError, LostReply, Unreachable } from '../../client/problems.ts'
 import { EXIT } from '../../contract/base/exit-codes.ts'
 import { LayoutError } from '../print/format.ts'
 import { BrokenPipe, Interrupted, type Io } from './io.ts'
@@ -50,10 +50,22 @@ const CODE_BY_STATUS: Readonly<Record<number, number>> = {
 export const exitCodeOf = (status: number): number => CODE_BY_STATUS[status] ?? EXIT.failure
 
 /** What a person calls a field that a problem names, such as `body.priority`. */
-export type FieldNames = (location: string) => string
+type FieldNames = (location: string) => string
+
+/** How the person who gave the command speaks of things. */
+interface Wording {
+  readonly fieldNames: FieldNames
+  /** The same command line with this Idempotency-Key; undefined where it takes none. */
+  readonly again: (key: string) => string | undefined
+}
+
+const asSent: FieldNames = (location) => location
 
 /** Whatever was thrown, as a failure with its exit code. */
-export function toFailure(thrown: unknown, fieldNames: FieldNames = (location) => location): Failure {
+export function toFailure(
+  thrown: unknown,
+  { fieldNames = asSent, again = () => undefined }: Partial<Wording> = {},
+): Failure {
   if (thrown instanceof Failure) return thrown
   if (thrown instanceof ApiProblem) return problemFailure(thrown, fieldNames)
   if (thrown instanceof LayoutError) return new Failure(EXIT.usage, thrown.message, { hint: thrown.hint })
@@ -64,6 +76,7 @@ export function toFailure(thrown: unknown, fieldNames: FieldNames = (location) =
     const hint = thrown.refused ? 'start it with: svcctl serve' : FOREIGN_HINT
     return new Failure(EXIT.unavailable, thrown.message, { hint, cause: thrown })
   }
+  if (thrown instanceof LostReply) return lostFailure(thrown, again)
   if (thrown instanceof TimedOut) return new Failure(EXIT.unavailable, thrown.message, { cause: thrown })
   if (thrown instanceof DecodeError) return new Failure(EXIT.failure, `decode: ${thrown.message}`, { cause: thrown })
   return new Failure(EXIT.failure, thrown instanceof Error ? thrown.message : String(thrown), { cause: thrown })
@@ -77,6 +90,17 @@ function problemFailure(problem: ApiProblem, fieldNames: FieldNames): Failure {
     body: problem.body,
     cause: problem,
   })
+}
+
+function lostFailure(lost: LostReply, again: Wording['again']): Failure {
+  const { key } = lost.request
+  const same = key === undefined ? undefined : again(key)
+  const hint =
+    same === undefined
+      ? 'look at it before you say it again; what was accepted is in: svcctl request list'
+      : `say the same again, it is done once only: ${same}\nhint: or see what was accepted: svcctl request list`
+  const body = { detail: lost.message, exit_code: EXIT.outcomeUnknown, idempotency_key: key }
+  return new Failure(EXIT.outcomeUnknown, lost.message, { hint, body, cause: lost })
 }
 
 const FOREIGN_HINT = 'another program may have the port of the server; --debug says where it was looked for'
@@ -93,19 +117,18 @@ function hintFor(problem: ApiProblem): string | undefined {
   return undefined
 }
 
-export interface ReportStyle {
+export interface ReportStyle extends Partial<Wording> {
   /** Before every sentence, for example `svcctl events: `. */
   readonly prefix: string
   /** One JSON object instead of sentences. */
   readonly json: boolean
-  readonly fieldNames?: FieldNames
 }
 
 /** Tells stderr what went wrong and returns the exit code. */
 export async function report(thrown: unknown, io: Io, style: ReportStyle): Promise<number> {
   if (thrown instanceof BrokenPipe) return EXIT.ok
   if (thrown instanceof Interrupted) return thrown.exitCode
-  const failure = toFailure(thrown, style.fieldNames)
+  const failure = toFailure(thrown, style)
   await io.stderr.write(style.json ? jsonReport(failure) : textReport(failure, style.prefix)).catch(() => undefined)
   return failure.exitCode
 }

@@ -23,6 +23,7 @@ import { pageFlags } from '../base/paged.ts'
 import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/said-flags.ts'
 import { converse } from '../live/attach.ts'
 import { answerFields, respondTo } from '../live/respond.ts'
+import { shellWord } from '../print/shell-word.ts'
 import { isForPeople, printLive, printTranscript } from '../views/live.ts'
 import { DELETED, DELIVERY, DRAIN, PENDING, PRUNED, SESSION, STOPPED, SUB_AGENT, WAIT } from '../views/session-views.ts'
 import { printableLines } from '../views/turn-text.ts'
@@ -312,9 +313,6 @@ async function attach(context: Context, input: Input): Promise<number> {
   await context.print.text({ text: `${line}\n`, json: text })
   return EXIT.ok
 }
-
-const shellWord = (word: string): string =>
-  /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 
 const prune = printsItem(PRUNED, ({ client, cityName, input, options }) =>
   client.call('prune-sessions', {

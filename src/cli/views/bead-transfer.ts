@@ -2,7 +2,7 @@
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { TimedOut } from '../../client/clock.ts'
-import { Unreachable } from '../../client/problems.ts'
+import { LostReply, Unreachable } from '../../client/problems.ts'
 import type { BeadImportIssue, BeadImportResponse } from '../../contract/beads.ts'
 import { parseTimeout } from '../base/accepted.ts'
 import type { FlagSpec, Input } from '../base/command.ts'
@@ -167,12 +167,17 @@ async function withoutHaste<T>(timeoutMs: number, what: string, work: () => Prom
   try {
     return await work()
   } catch (error) {
-    if (error instanceof Unreachable && !error.refused)
-      throw new Failure(EXIT.unavailable, `${what} broke off: ${error.message}`, {
-        hint: 'do it again: what was imported stays, and is not imported twice',
-        cause: error,
-      })
-    if (!(error instanceof TimedOut)) throw error
+    const cause = error instanceof LostReply ? error.cause : error
+    if (cause instanceof Unreachable && !cause.refused)
+      throw new Failure(
+        error === cause ? EXIT.unavailable : EXIT.outcomeUnknown,
+        `${what} broke off: ${cause.message}`,
+        {
+          hint: 'do it again: what was imported stays, and is not imported twice',
+          cause: error,
+        },
+      )
+    if (!(cause instanceof TimedOut)) throw error
     throw new Failure(EXIT.timedOut, `${what} took longer than ${timeoutMs / 1000} s`, {
       hint: 'ask for more time with --timeout; what was imported stays',
       cause: error,
