@@ -3,13 +3,14 @@
 import { AsyncAcceptedResponse } from './base/accepted.ts'
 import type { EventTypes } from './base/event-type.ts'
 import { family } from './base/family.ts'
-import { CityNameParam, RequestId, Revision, Timestamp } from './base/names.ts'
-import { listBody } from './base/paging.ts'
+import { CityNameParam, durationSchema, RequestId, Revision, Timestamp } from './base/names.ts'
+import { listBody, listFields } from './base/paging.ts'
 import {
   array,
   boolean,
   choice,
   component,
+  described,
   integer,
   literal,
   object,
@@ -19,9 +20,9 @@ import {
 } from './base/schema.ts'
 
 export const PACK_NAME_PATTERN = '^[a-z0-9][a-z0-9_-]{0,63}$'
-/** Paths of their own, so no import can have these names. */
 /** What a commit is named by. */
 const COMMIT_PATTERN = '^[0-9a-f]{40,64}$'
+/** Paths of their own, so no import can have these names. */
 export const RESERVED_PACK_NAMES = ['install', 'upgrade', 'check'] as const
 const PACK_KINDS = ['builtin', 'local', 'git'] as const
 const PACK_STATES = ['installed', 'missing', 'stale', 'drifted'] as const
@@ -46,7 +47,16 @@ const PackPin = component(
 const names = array(string())
 const PackProvides = component(
   'PackProvides',
-  { agents: names, formulas: names, orders: names, skills: names, mcp: names, commands: names, doctor: names },
+  {
+    agents: names,
+    formulas: names,
+    orders: names,
+    skills: names,
+    mcp: names,
+    commands: names,
+    doctor: names,
+    overlays: array(string(), { description: 'Files that are laid into work directories; at most 500.' }),
+  },
   {
     description: 'Names of what it brings, by the conventions of its directories.',
   },
@@ -168,14 +178,117 @@ export const PackIssue = component('PackIssue', {
 })
 export type PackIssue = Static<typeof PackIssue>
 
+const PackRelease = component('PackRelease', { version: string(), commit: string() })
+
+/** Of an import: where in files it stands. */
+const declared = {
+  source: string(),
+  version: optional(string({ description: 'Constraint, as declared.' })),
+  file: string({
+    description: 'File that says so: of the city, or of the pack whose path or source stands before it.',
+  }),
+  line: integer({ minimum: 0 }),
+} as const
+
+const PackStatus = component(
+  'PackStatus',
+  {
+    name: string({ description: 'Bindings from the outermost inwards, joined by dots.' }),
+    scope: PackScope,
+    kind: choice(PACK_KINDS),
+    ...declared,
+    pin: optional(PackPin),
+    state: choice(PACK_STATES),
+    trusted: boolean(),
+    bytes: optional(integer({ minimum: 0, description: 'Of its checkout in the cache, shared by all who import it.' })),
+    upgrade: optional(described(PackRelease, 'The highest release that fits, where it is not what is pinned.')),
+    newest: optional(described(PackRelease, 'The highest release of all, where it does not fit.')),
+    remote_error: optional(string({ description: 'Why its repository could not be asked.' })),
+  },
+  { description: 'An import of the city, or of a pack that it imports.' },
+)
+export type PackStatus = Static<typeof PackStatus>
+
+const PackCheckRequest = component('PackCheckRequest', {
+  remote: optional(boolean({ description: 'Asks the repositories for newer releases; for 20 seconds at most.' })),
+})
+
 export const PackCheckResult = component('PackCheckResult', {
   ok: boolean({ description: 'True: no errors; there may be warnings.' }),
   issues: array(PackIssue),
+  packs: array(PackStatus, { description: 'Every import, those of packs too.' }),
+})
+
+const PackReason = component(
+  'PackReason',
+  {
+    label: string({ description: 'Its source, or its path in the city.' }),
+    kind: choice(PACK_KINDS),
+    title: optional(string({ description: 'What it calls itself.' })),
+    pin: optional(PackPin),
+    state: choice(PACK_STATES),
+    trusted: boolean(),
+    ways: array(
+      object({
+        scope: PackScope,
+        steps: array(object({ name: string({ description: 'Binding.' }), ...declared })),
+      }),
+      { description: 'From the city down, one import after the other; at most 100.' },
+    ),
+    provides: PackProvides,
+    runs: array(PackRun, { description: 'What it would run.' }),
+  },
+  { description: 'A pack, and what it is there for.' },
+)
+export type PackReason = Static<typeof PackReason>
+
+const PackWhy = component('PackWhy', {
+  name: string(),
+  packs: array(PackReason, { description: 'Of several packs of the name each.' }),
+})
+
+const CachedPack = component(
+  'CachedPack',
+  {
+    id: string({ description: 'Directory in the cache.' }),
+    repository: optional(string({ description: 'Absent of what an earlier version has fetched.' })),
+    commit: optional(string()),
+    bytes: integer({ minimum: 0 }),
+    last_used_at: { ...Timestamp, description: 'When a city was last loaded with it; to within an hour.' },
+    cities: array(string(), { description: 'Cities whose lock or configuration in force needs it.' }),
+  },
+  { description: 'A checkout in the cache of this machine.' },
+)
+export type CachedPack = Static<typeof CachedPack>
+
+const PackPruneRequest = component('PackPruneRequest', {
+  dry_run: optional(boolean({ description: 'Says what would go, and removes nothing.' })),
+  max_age: optional(
+    durationSchema('What no city needs goes where it was last used longer ago than this; 7d where absent.'),
+  ),
+  max_bytes: optional(
+    integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description:
+        'Younger ones go too, those first that were used longest ago, until the cache has no more than this.',
+    }),
+  ),
+})
+export type PackPruneRequest = Static<typeof PackPruneRequest>
+
+const PackPruneResult = component('PackPruneResult', {
+  dry_run: boolean(),
+  removed: array(CachedPack),
+  removed_bytes: integer({ minimum: 0 }),
+  kept: integer({ minimum: 0 }),
+  kept_bytes: integer({ minimum: 0 }),
 })
 export type PackCheckResult = Static<typeof PackCheckResult>
 
+const FAMILY = { name: 'Packs', about: 'Bundles of agents, formulas and other configuration that a city imports.' }
 const packs = family(
-  { name: 'Packs', about: 'Bundles of agents, formulas and other configuration that a city imports.' },
+  FAMILY,
   '/v0/city/{cityName}/packs',
   {
     cityName: CityNameParam,
@@ -195,6 +308,8 @@ const pack = packs.at('/{name}', {
   }),
   problems: ['pack-not-found', 'ambiguous-pack'],
 })
+
+const cache = family(FAMILY, '/v0/pack-cache', {}, {})
 
 const packFields = {
   name: string({ description: 'Binding; from the outermost inwards, joined by dots.' }),
@@ -338,7 +453,32 @@ export const packOperations = [
   }),
   packs.post('check-packs', '/check', {
     summary: 'Compare imports, lock and cache',
-    description: 'Changes nothing and uses no network.',
+    description:
+      'Every import with its constraint, the commit it is pinned to and what has become of it, and what is wrong. Changes nothing, and uses the network only where `remote` is asked for.',
+    body: PackCheckRequest,
+    bodyOptional: true,
     replies: { 200: PackCheckResult },
+  }),
+  packs.get('explain-pack', '/{name}/why', {
+    summary: 'Tell why a pack is there',
+    description:
+      'The imports that lead to it, from the city down: what each asks for, and in which file and line. The name is that of an import at any depth, whole or its last part, or what the pack calls itself.',
+    replies: { 200: PackWhy },
+    replyHeaders: ['X-SVC-Index'],
+    problems: ['pack-not-found'],
+  }),
+  cache.get('list-pack-cache', '', {
+    summary: 'List the cached packs',
+    description: 'Checkouts of packs from git, which all cities of this machine share: largest first.',
+    replies: { 200: component('ListBodyCachedPack', { ...listFields(CachedPack), bytes: integer({ minimum: 0 }) }) },
+  }),
+  cache.post('prune-pack-cache', '/prune', {
+    summary: 'Remove cached packs that nobody needs',
+    description:
+      'What the lock or the configuration in force of a registered city needs stays, and what an install is at work on. A lock that cannot be read is refused: nobody can tell what it needs.',
+    body: PackPruneRequest,
+    bodyOptional: true,
+    replies: { 200: PackPruneResult },
+    problems: ['unreadable-lock'],
   }),
 ] as const

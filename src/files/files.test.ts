@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
 import { diskFiles, overlayFiles } from './files.ts'
 import { FileRefused, openRegular, readInside, readRegularLater, TEXT_BYTES } from './read.ts'
-import { contentHash, TreeRefused, wholeHash } from './tree.ts'
+import { contentHash, measureTree, TreeRefused } from './tree.ts'
 
 const disk = diskFiles()
 const noPause = async (): Promise<void> => {}
@@ -92,7 +92,7 @@ test('a tree that is too much is refused, and the place in it is named', async (
   truncateSync(place.at('large/deep/file'), 17 * 1024 * 1024)
   const names = (path: string) => (error: unknown) => error instanceof TreeRefused && error.path === path
   assert.throws(() => contentHash(disk, place.at('large'), place.root), names('deep/file'))
-  await assert.rejects(wholeHash(place.at('large'), noPause), names('deep/file'))
+  await assert.rejects(measureTree(place.at('large'), noPause), names('deep/file'))
   const deep = Array.from({ length: 900 }, () => 'd').join('/')
   mkdirSync(place.at(`nested/${deep}`), { recursive: true })
   assert.throws(() => contentHash(disk, place.at('nested'), place.root), /more than 64 levels/)
@@ -107,14 +107,14 @@ test('the hash of a checkout sees what was slipped in, also links and executable
   using place = city()
   for (let n = 0; n < 40; n++) place.write(`pack/${n}`, 'x'.repeat(1_000_000))
   let pauses = 0
-  const hash = await wholeHash(place.at('pack'), async () => {
+  const { hash } = await measureTree(place.at('pack'), async () => {
     pauses++
   })
   assert.ok(pauses > 0)
   assert.match(hash, /^sha256:[0-9a-f]{64}$/)
   symlinkSync('/etc/passwd', place.at('pack/link'))
-  const linked = await wholeHash(place.at('pack'), noPause)
+  const { hash: linked } = await measureTree(place.at('pack'), noPause)
   assert.notEqual(linked, hash)
   execFileSync('chmod', ['+x', place.at('pack/1')])
-  assert.notEqual(await wholeHash(place.at('pack'), noPause), linked)
+  assert.notEqual((await measureTree(place.at('pack'), noPause)).hash, linked)
 })

@@ -48,7 +48,7 @@ export function contentHash(files: ConfigFiles, dir: string, root: string): stri
   const steps = hashSteps(tree)
   for (;;) {
     const { done, value } = steps.next()
-    if (done === true) return value
+    if (done === true) return value.hash
   }
 }
 
@@ -66,10 +66,16 @@ export interface TreeFile {
   readonly executable: boolean
 }
 
+export interface Measured {
+  readonly hash: string
+  readonly bytes: number
+}
+
 /** `sha256:` over names, kinds, executable bits and bytes of all that is below `dir` on disk, with pauses for others. */
-export async function wholeHash(dir: string, pause: () => Promise<void>): Promise<string> {
+export async function measureTree(dir: string, pause: () => Promise<void>): Promise<Measured> {
   const tree: Tree = { files: diskFiles(), dir, root: dir, limits: PACK_LIMITS, accepts: () => true, strict: true }
-  return `sha256:${await inTurns(hashSteps(tree), pause)}`
+  const { hash, bytes } = await inTurns(hashSteps(tree), pause)
+  return { hash: `sha256:${hash}`, bytes }
 }
 
 /** Goes through the steps; others have their turn between two of them. */
@@ -105,7 +111,7 @@ interface Found {
 const LETTERS: Readonly<Record<Kind, string>> = { file: '-', executable: 'x', link: 'l', special: 's' }
 
 /** Yields wherever a pause is possible. */
-function* hashSteps(tree: Tree): Generator<undefined, string> {
+function* hashSteps(tree: Tree): Generator<undefined, Measured> {
   const found = yield* walkSteps(tree)
   const hash = createHash('sha256')
   let room = tree.limits.bytes
@@ -114,7 +120,7 @@ function* hashSteps(tree: Tree): Generator<undefined, string> {
     if (room < 0) throw new TreeRefused('', `it holds more than ${tree.limits.bytes / MIB} MiB`)
     yield
   }
-  return hash.digest('hex')
+  return { hash: hash.digest('hex'), bytes: tree.limits.bytes - room }
 }
 
 function* walkSteps({ files, dir, root, limits, accepts, strict }: Tree): Generator<undefined, Found[]> {

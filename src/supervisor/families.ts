@@ -25,7 +25,7 @@ import { tokens } from '../modules/tokens/family.ts'
 import { agentCity, agentHost } from './views/agents.ts'
 import { cityHost, cityRoom } from './views/cities.ts'
 import { configured, patchHost, providerHost, rigContext, rigHost } from './views/objects.ts'
-import { packRoom } from './views/packs.ts'
+import { packRoom, packService } from './views/packs.ts'
 import type { Running, Service } from './views/running.ts'
 import { healthHost, ledgersOf } from './views/service.ts'
 import { sessionContext } from './views/sessions.ts'
@@ -48,7 +48,7 @@ export const FAMILIES: readonly Joined<Service, Running>[] = [
   join(requests, ledgersOf, nothing),
   join(events, itself<Service>, itself<Running>),
   join(cities, cityHost, cityRoom),
-  join(packs, (service: Service) => service.packs, packRoom),
+  join(packs, packService, packRoom),
   join(beads, itself<Service>, workContext),
   join(convoys, itself<Service>, convoyCity),
   join(providers, providerHost, configured),

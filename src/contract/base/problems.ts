@@ -56,6 +56,7 @@ export const PROBLEMS = {
     title: 'Its commit is to be trusted before anything of it is started',
   },
   'pack-changed': { status: 409, prefix: 'conflict', title: 'The pack is at another commit now' },
+  'unreadable-lock': { status: 409, prefix: 'conflict', title: 'The lock of a city cannot be read' },
   'pack-exists': { status: 409, prefix: 'conflict', title: 'Something is imported under this name' },
   'ambiguous-pack': { status: 409, prefix: 'ambiguous', title: 'Several rigs import something under this name' },
   'conflict-config': { status: 409, prefix: 'conflict', title: 'The files of the city do not allow it as they are' },

@@ -32,11 +32,6 @@ export class Consent {
     this.#deps = deps
   }
 
-  /** Nothing that it leads to waits to be trusted; also of what is not from git. */
-  isTrusted(city: string, entry: Declared, pins: readonly Pin[]): boolean {
-    return this.#things(city, [entry], pins).every((thing) => this.#deps.trust.has(city, thing))
-  }
-
   /** Trusts what the entries lead to now. */
   async give(city: string, entries: readonly Declared[], pins: readonly Pin[]): Promise<void> {
     await this.#add(city, this.#things(city, entries, pins), () => true)

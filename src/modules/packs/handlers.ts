@@ -5,16 +5,23 @@ import { type AdmissionDeps, prepareAdd, refuseTaken, refuseUnknown } from './ad
 import type { PackCity } from './city.ts'
 import type { Consent } from './consent.ts'
 import type { PackInventory } from './inventory.ts'
+import type { Pruning } from './pruning.ts'
 import type { Packs } from './service.ts'
+import { reasonsFor } from './why.ts'
 
 export interface PackHandlersDeps {
   readonly packs: Packs
   readonly inventory: PackInventory
   readonly consent: Consent
   readonly admission: AdmissionDeps
+  readonly pruning: Pruning
+  /** Gives way to others for a moment. */
+  readonly pause: () => Promise<void>
+  /** Does some work for as long as a request may take. */
+  readonly within: <T>(signal: AbortSignal, work: (limit: AbortSignal) => Promise<T>) => Promise<T>
 }
 
-export function createPackHandlers({ packs, inventory, consent, admission }: PackHandlersDeps) {
+export function createPackHandlers({ packs, inventory, consent, admission, pruning, pause, within }: PackHandlersDeps) {
   const whole = async (city: PackCity, name: string, scope: string | undefined) => {
     const index = String(city.head())
     const item = inventory.find(city, name, scope)
@@ -68,9 +75,25 @@ export function createPackHandlers({ packs, inventory, consent, admission }: Pac
       return ok({ status: 'deleted' as const, name: item.name, scope: item.scope, source: item.source, revision })
     },
 
-    'check-packs': async ({ city }) => {
+    'check-packs': async ({ city, body, signal }) => {
       await packs.verify(city.dir)
-      return ok(inventory.check(city))
+      const found = inventory.check(city)
+      return ok(body?.remote === true ? await within(signal, (limit) => packs.withReleases(city, found, limit)) : found)
     },
+
+    'explain-pack': async ({ params, city }) => {
+      const index = String(city.head())
+      const reasons = await reasonsFor(inventory, city.dir, params.name, pause)
+      return ok({ name: params.name, packs: reasons }, { 'X-SVC-Index': index })
+    },
+
+    'list-pack-cache': async () => {
+      const { items, errors } = await pruning.list()
+      const partial = errors.length === 0 ? {} : { partial: true, partial_errors: [...errors] }
+      const bytes = items.reduce((sum, item) => sum + item.bytes, 0)
+      return ok({ items: [...items], total: items.length, bytes, ...partial })
+    },
+
+    'prune-pack-cache': async ({ body }) => ok(await pruning.prune(body ?? {})),
   })
 }

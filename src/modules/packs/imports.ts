@@ -203,6 +203,18 @@ export function closureOf(city: string, entries: readonly Declared[], checkoutOf
   return { demands, links, homes: [...homes.values()], complaints }
 }
 
+/** Everything that an import leads to. */
+export function linksBelow({ links }: Closure, link: Link): readonly Link[] {
+  const seen = new Set<Home>()
+  const open = link.to === undefined ? [] : [link.to]
+  for (let home = open.pop(); home !== undefined; home = open.pop()) {
+    if (seen.has(home)) continue
+    seen.add(home)
+    for (const { from, to } of links) if (from === home && to !== undefined) open.push(to)
+  }
+  return links.filter(({ from }) => from !== undefined && seen.has(from))
+}
+
 type Place = Pick<Home, 'dir' | 'root' | 'label'>
 
 function localPlace(city: string, from: Home | undefined, { base, path }: LocalSource): Place {

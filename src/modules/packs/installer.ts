@@ -14,6 +14,7 @@ import {
   highest,
   parseConstraint,
   satisfies,
+  type Tagged,
   unfitSvc,
   VersionError,
 } from '../../files/pack-version.ts'
@@ -88,6 +89,16 @@ export class Installation {
     if (best !== undefined) return caretOf(best)
     if (head === undefined) throw new GitError('not_found', 'the repository is empty')
     return `sha:${head}`
+  }
+
+  /** What an upgrade would pin, and the highest release of all; of a repository without releases its newest commit. */
+  async releases(remote: RemoteSource, constraint: string): Promise<{ fitting?: Release; newest?: Release }> {
+    const wanted = parseConstraint(constraint)
+    const { head, tags } = await this.#refsOf(remote)
+    const commit = head === undefined || tags.length > 0 ? undefined : { version: `sha:${head}`, commit: head }
+    const fitting = wanted.kind === 'commit' ? undefined : (releaseOf(highest(tags, [wanted])) ?? commit)
+    const newest = releaseOf(highest(tags, [])) ?? commit
+    return { ...(fitting === undefined ? {} : { fitting }), ...(newest === undefined ? {} : { newest }) }
   }
 
   /** One pin for all who ask; where their constraints exclude each other, one for each scope. */
@@ -180,6 +191,11 @@ export class Installation {
     })
   }
 }
+
+type Release = Pick<Pin, 'version' | 'commit'>
+
+const releaseOf = (tagged: Tagged | undefined): Release | undefined =>
+  tagged === undefined ? undefined : { version: tagged.tag, commit: tagged.commit }
 
 /** What the entries of a city lead to, as far as the cache has it. */
 export const closureIn = (

@@ -1,21 +1,47 @@
 /** What a city imports and what has become of it: lists and checks. Reads files, lock and cache; no network, no writing. */
-import { join } from 'node:path'
-import type { Pack, PackCheckResult, PackIssue } from '../../contract/packs.ts'
-import { type PackSource, tryParse } from '../../files/pack-source.ts'
+import type { Pack, PackCheckResult, PackIssue, PackStatus } from '../../contract/packs.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { PackCity } from './city.ts'
 import { hasConstraint, isPack, readLock, readRoot, tryLock } from './city-files.ts'
-import type { Consent } from './consent.ts'
-import { type Declared, type Demand, effectiveImports } from './imports.ts'
+import {
+  type Closure,
+  type Declared,
+  type Demand,
+  effectiveImports,
+  type Home,
+  type Link,
+  linksBelow,
+  type RootImports,
+} from './imports.ts'
 import { closureIn, type InstallerDeps, neededPins, unfitHomes } from './installer.ts'
 import type { Pin } from './lock.ts'
 import { providesOf } from './provides.ts'
 import { stateOf } from './resolver.ts'
+import type { PackTrust } from './trust.ts'
 
 export interface InventoryDeps extends Pick<InstallerDeps, 'cache' | 'fence' | 'version'> {
-  readonly consent: Consent
+  readonly trust: PackTrust
   readonly builtins: ReadonlyMap<string, string>
+}
+
+/** What the files, the lock and the cache say of a city at one moment. */
+export interface Look {
+  readonly dir: string
+  readonly root: RootImports
+  readonly lockText: string | undefined
+  readonly lockError: string | undefined
+  readonly pins: readonly Pin[]
+  readonly closure: Closure
+}
+
+/** What has become of an import. */
+export interface Facts {
+  readonly kind: Pack['kind']
+  readonly state: Pack['state']
+  readonly pin: Pin | undefined
+  /** Where it is; undefined while it is not there. */
+  readonly home: Pick<Home, 'dir' | 'root'> | undefined
 }
 
 export class PackInventory {
@@ -25,11 +51,20 @@ export class PackInventory {
     this.#deps = deps
   }
 
+  look(dir: string): Look {
+    const root = readRoot(dir)
+    const lockText = readLock(dir)
+    const { pins, error } = tryLock(lockText)
+    const closure = closureIn(this.#deps.cache, dir, root.entries, pins)
+    return { dir, root, lockText, lockError: error, pins, closure }
+  }
+
   list(city: PackCity): { readonly items: readonly Pack[]; readonly errors: readonly string[] } {
-    const root = readRoot(city.dir)
-    const { pins, error } = tryLock(readLock(city.dir))
-    const errors = [...root.complaints.map(({ message }) => message), ...(error === undefined ? [] : [error])]
-    return { items: effectiveImports(root.entries).map((entry) => this.#item(city.dir, entry, pins)), errors }
+    const look = this.look(city.dir)
+    const { root, lockError, closure } = look
+    const errors = [...root.complaints.map(({ message }) => message), ...(lockError === undefined ? [] : [lockError])]
+    const own = closure.links.filter(({ from }) => from === undefined)
+    return { items: own.map((link) => this.#item(look, link)), errors }
   }
 
   find(city: PackCity, name: string, scope: string | undefined): Pack {
@@ -51,85 +86,77 @@ export class PackInventory {
     return effectiveImports(readRoot(city.dir).entries).find((entry) => entry.name === name && entry.scope === scope)
   }
 
-  #item(dir: string, entry: Declared, pins: readonly Pin[]): Pack {
-    const { name, scope, version, file } = entry
-    const source = tryParse(entry.source)
-    const facts =
-      source === undefined
-        ? { kind: 'git' as const, state: 'missing' as const }
-        : this.#facts(dir, source, version, pins)
-    const { pin, at, ...rest } = { pin: undefined, at: undefined, ...facts }
-    const shown = source?.kind === 'git' ? source.source : redacted(entry.source)
-    const definition = { name, scope, source: shown, ...(version === '' ? {} : { version }), file }
+  #item(look: Look, link: Link): Pack {
+    const { name, scope, version, file } = link.entry
+    const facts = this.factsOf(look, link)
+    const definition = { name, scope, source: shownSource(link), ...(version === '' ? {} : { version }), file }
     return {
       ...definition,
-      ...rest,
-      ...(pin === undefined
-        ? {}
-        : {
-            pin: {
-              version: pin.version,
-              commit: pin.commit,
-              content_hash: pin.contentHash,
-              subpath: pin.subpath,
-              fetched: pin.fetched,
-            },
-          }),
-      provides: { ...providesOf(at) },
-      trusted: this.#isTrusted(dir, entry, rest, pins),
+      kind: facts.kind,
+      state: facts.state,
+      ...pinOf(facts),
+      provides: { ...providesOf(facts.home) },
+      trusted: this.isTrusted(look, link, facts),
       revision: definitionHash(definition),
     }
   }
 
-  /** A pack from git that is not there has nothing that could be trusted. */
-  #isTrusted(
-    dir: string,
-    entry: Declared,
-    { kind, state }: Pick<Pack, 'kind' | 'state'>,
-    pins: readonly Pin[],
-  ): boolean {
-    return (kind !== 'git' || state === 'installed') && this.#deps.consent.isTrusted(dir, entry, pins)
+  /** Nothing that it leads to waits to be trusted. A pack from git that is not there has nothing that could be. */
+  isTrusted({ dir, closure, pins }: Look, link: Link, { kind, state }: Facts): boolean {
+    if (kind === 'git' && state !== 'installed') return false
+    return [link, ...linksBelow(closure, link)].every(({ source, entry, to }) => {
+      if (source?.kind !== 'git' || to === undefined) return true
+      const commit = stateOf(this.#deps.cache, pins, source, entry.version).pin?.commit
+      return commit === undefined || this.#deps.trust.has(dir, { repository: source.repository, commit })
+    })
   }
 
-  #facts(
-    dir: string,
-    source: PackSource,
-    version: string,
-    pins: readonly Pin[],
-  ): { kind: Pack['kind']; state: Pack['state']; pin?: Pin; at?: string } {
+  factsOf({ pins }: Look, { source, entry, to }: Link): Facts {
+    if (source === undefined) return { kind: 'git', state: 'missing', pin: undefined, home: undefined }
     if (source.kind === 'git') {
-      const { state, pin } = stateOf(this.#deps.cache, pins, source, version)
-      const found =
-        state === 'installed' && pin !== undefined
-          ? this.#deps.cache.find(source.repository, pin.commit)?.dir
-          : undefined
-      return {
-        kind: 'git',
-        state,
-        ...(pin === undefined ? {} : { pin }),
-        ...(found === undefined ? {} : { at: join(found, source.subpath) }),
-      }
+      const { state, pin } = stateOf(this.#deps.cache, pins, source, entry.version)
+      return { kind: 'git', state, pin, home: state === 'installed' ? to : undefined }
     }
-    const at = source.kind === 'builtin' ? this.#deps.builtins.get(source.name) : join(dir, source.path)
-    return at !== undefined && isPack(at)
-      ? { kind: source.kind, state: 'installed', at }
-      : { kind: source.kind, state: 'missing' }
+    const builtin = source.kind === 'builtin' ? this.#deps.builtins.get(source.name) : undefined
+    const home = builtin !== undefined && isPack(builtin) ? { dir: builtin, root: builtin } : to
+    return { kind: source.kind, state: home === undefined ? 'missing' : 'installed', pin: undefined, home }
+  }
+
+  #status(look: Look, link: Link): PackStatus {
+    const { scope, version, file, line } = link.entry
+    const facts = this.factsOf(look, link)
+    const { source } = link
+    const bytes =
+      source?.kind === 'git' && facts.pin !== undefined
+        ? this.#deps.cache.bytesOf(source.repository, facts.pin.commit)
+        : undefined
+    return {
+      name: link.binding,
+      scope,
+      kind: facts.kind,
+      source: shownSource(link),
+      ...(version === '' ? {} : { version }),
+      file,
+      line,
+      ...pinOf(facts),
+      state: facts.state,
+      trusted: this.isTrusted(look, link, facts),
+      ...(bytes === undefined ? {} : { bytes }),
+    }
   }
 
   /** Compares imports, lock and cache; no network, no writing. */
   check(city: PackCity): PackCheckResult {
-    const root = readRoot(city.dir)
-    const lockText = readLock(city.dir)
-    const { pins, error } = tryLock(lockText)
+    const look = this.look(city.dir)
+    const { root, lockText, lockError, pins, closure } = look
     const issues: PackIssue[] = []
-    if (error !== undefined)
+    if (lockError !== undefined)
       issues.push({
         code: 'invalid-lockfile',
         severity: 'error',
-        message: error,
+        message: lockError,
         hint: 'restore it from version control, or remove it and install',
       })
-    const closure = closureIn(this.#deps.cache, city.dir, root.entries, pins)
     for (const { code, message, binding, scope } of [...root.complaints, ...closure.complaints]) {
       issues.push({
         code,
@@ -147,11 +174,12 @@ export class PackInventory {
         hint: 'upgrade svcctl, or import an older version',
       })
     for (const demand of closure.demands)
-      issues.push(...this.#demandIssues(demand, pins, lockText !== undefined, error !== undefined))
-    if (error === undefined) issues.push(...staleEntries(pins, neededPins(closure.demands, pins)))
+      issues.push(...this.#demandIssues(demand, pins, lockText !== undefined, lockError !== undefined))
+    if (lockError === undefined) issues.push(...staleEntries(pins, neededPins(closure.demands, pins)))
     for (const path of city.foreignFiles())
       issues.push({ code: 'foreign-file', severity: 'warning', message: `${path} is somebody else's: left as it is` })
-    return { ok: issues.every(({ severity }) => severity !== 'error'), issues }
+    const packs = closure.links.map((link) => this.#status(look, link))
+    return { ok: issues.every(({ severity }) => severity !== 'error'), issues, packs }
   }
 
   #demandIssues(
@@ -189,6 +217,24 @@ export class PackInventory {
     ]
   }
 }
+
+/** As pins are shown. */
+export const pinOf = ({ pin }: Pick<Facts, 'pin'>): Pick<Pack, 'pin'> =>
+  pin === undefined
+    ? {}
+    : {
+        pin: {
+          version: pin.version,
+          commit: pin.commit,
+          content_hash: pin.contentHash,
+          subpath: pin.subpath,
+          fetched: pin.fetched,
+        },
+      }
+
+/** In its normal form, where it has one. */
+export const shownSource = ({ source, entry }: Link): string =>
+  source?.kind === 'git' ? source.source : redacted(entry.source)
 
 /** A source as written, without anything that could be a password. */
 function redacted(source: string): string {

@@ -1,60 +1,57 @@
 /** What a pack brings, by the conventions of its directories (sheet 07 §5.2). */
-import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pack } from '../../contract/packs.ts'
+import { type DirEntry, diskFiles, listable } from '../../files/files.ts'
 
-const NOTHING: Pack['provides'] = {
-  agents: [],
-  formulas: [],
-  orders: [],
-  skills: [],
-  mcp: [],
-  commands: [],
-  doctor: [],
-}
+type Provides = Pack['provides']
 
-/** Names below the conventions; nothing for a directory that is not there. */
-export function providesOf(dir: string | undefined): Pack['provides'] {
-  if (dir === undefined) return NOTHING
-  return {
-    agents: directories(join(dir, 'agents')),
-    formulas: files(join(dir, 'formulas'), '.toml'),
-    orders: files(join(dir, 'orders'), '.toml'),
-    skills: directories(join(dir, 'skills')).filter((name) => existsSync(join(dir, 'skills', name, 'SKILL.md'))),
-    mcp: files(join(dir, 'mcp'), '.toml').map((name) => name.replace(/\.template$/, '')),
-    commands: commandsBelow(join(dir, 'commands')),
-    doctor: directories(join(dir, 'doctor')),
-  }
-}
+const MAX_WORDS = 4
+const MAX_DEPTH = 16
+const MAX_OVERLAYS = 500
 
-const isVisible = (name: string): boolean => !name.startsWith('.') && !name.startsWith('_')
-
-function list(dir: string) {
-  try {
-    return readdirSync(dir, { withFileTypes: true })
-      .filter(({ name }) => isVisible(name))
-      .sort((a, b) => (a.name < b.name ? -1 : 1))
-  } catch {
-    return []
-  }
-}
-
-const directories = (dir: string): string[] =>
-  list(dir)
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => name)
-const files = (dir: string, suffix: string): string[] =>
-  list(dir)
-    .filter((entry) => entry.isFile() && entry.name.endsWith(suffix))
-    .map(({ name }) => name.slice(0, -suffix.length))
-
-/** `commands/deploy/canary/run.sh` is `deploy canary`. */
-function commandsBelow(dir: string, words: readonly string[] = []): string[] {
-  if (words.length > 4) return []
-  return directories(join(dir, ...words)).flatMap((name) => {
-    const path = [...words, name]
+/** Names below the conventions; nothing for a pack that is not there. */
+export function providesOf(home: { readonly dir: string; readonly root: string } | undefined): Provides {
+  const at = (...path: readonly string[]): readonly DirEntry[] =>
+    home === undefined
+      ? []
+      : listable(diskFiles(), join(home.dir, ...path), home.root).filter(({ name }) => !/^[._]/.test(name))
+  const directories = (...path: readonly string[]): string[] =>
+    at(...path).flatMap(({ name, directory }) => (directory ? [name] : []))
+  const files = (...path: readonly string[]): string[] =>
+    at(...path).flatMap(({ name, directory }) => (directory ? [] : [name]))
+  const toml = (folder: string): string[] =>
+    files(folder).flatMap((name) => (name.endsWith('.toml') ? [name.slice(0, -'.toml'.length)] : []))
+  /** `commands/deploy/canary/run.sh` is `deploy canary`. */
+  const commands = (...words: readonly string[]): string[] => {
+    const inside = words.length >= MAX_WORDS ? [] : directories('commands', ...words)
     const own =
-      existsSync(join(dir, ...path, 'run.sh')) || existsSync(join(dir, ...path, 'command.toml')) ? [path.join(' ')] : []
-    return [...own, ...commandsBelow(dir, path)]
+      words.length > 0 && files('commands', ...words).some((name) => name === 'run.sh' || name === 'command.toml')
+    return [...(own ? [words.join(' ')] : []), ...inside.flatMap((word) => commands(...words, word))]
+  }
+  const agents = directories('agents')
+  return {
+    agents,
+    formulas: toml('formulas'),
+    orders: toml('orders'),
+    skills: directories('skills').filter((name) => files('skills', name).includes('SKILL.md')),
+    mcp: toml('mcp').map((name) => name.replace(/\.template$/, '')),
+    commands: commands(),
+    doctor: directories('doctor'),
+    overlays: ['overlay', ...agents.map((name) => `agents/${name}/overlay`)]
+      .flatMap((folder) => overlaid(home, folder))
+      .slice(0, MAX_OVERLAYS),
+  }
+}
+
+/** Overlays are for settings files, whose names begin with a dot; no link is followed. */
+function overlaid(
+  home: { readonly dir: string; readonly root: string } | undefined,
+  folder: string,
+  depth = 0,
+): readonly string[] {
+  if (home === undefined || depth > MAX_DEPTH) return []
+  return listable(diskFiles(), join(home.dir, folder), home.root).flatMap(({ name, directory, link, special }) => {
+    if (link === true || special === true) return []
+    return directory ? overlaid(home, `${folder}/${name}`, depth + 1) : [`${folder}/${name}`]
   })
 }

@@ -105,6 +105,7 @@ function answer(
       hint: 'give the directory of the pack after `//`',
     }
   const { commit, contentHash } = pin
+  cache.noteUse(remote.repository, commit)
   const held = trust.has(city, { repository: remote.repository, commit }) ? {} : { untrusted: true as const }
   return { ok: true, dir, root: found.dir, commit, version: pin.version, contentHash, ...held }
 }

@@ -6,7 +6,7 @@
  * P3  A job can run again from its start: an import that is there already as asked for counts as added.
  * P4  Nothing here repeats a source that may hold a password.
  */
-import type { Pack } from '../../contract/packs.ts'
+import type { Pack, PackCheckResult, PackStatus } from '../../contract/packs.ts'
 import type { TextFiles } from '../../files/configuration.ts'
 import { type PackSource, parseSource, tryParse } from '../../files/pack-source.ts'
 import type { EventDraft } from '../../kernel/event-log.ts'
@@ -195,6 +195,15 @@ export class Packs {
     for (const { repository, commit } of gitPins(dir)) await this.#deps.cache.verify(repository, commit)
   }
 
+  /** As a check found it, with the releases that the repositories have now; one that cannot be asked says why. */
+  async withReleases(city: PackCity, found: PackCheckResult, signal: AbortSignal): Promise<PackCheckResult> {
+    const installation = new Installation(this.#deps, city.dir, signal)
+    const packs = await Promise.all(
+      found.packs.map(async (item) => ({ ...item, ...(await newer(installation, item)) })),
+    )
+    return { ...found, packs }
+  }
+
   /** A city that cannot start: fetches what is missing. Failing is no matter here: the load says what is missing. */
   async prepareStart(dir: string, signal: AbortSignal): Promise<boolean> {
     const root = readRoot(dir)
@@ -202,6 +211,7 @@ export class Packs {
     const { pins, error } = tryLock(lockText)
     if (error !== undefined || root.complaints.length > 0) return false
     const installation = new Installation(this.#deps, dir, signal)
+    using _ = this.#deps.cache.hold()
     try {
       const { demands } = installation.closure(root.entries, pins)
       if (demands.every((demand) => checkoutDir(this.#deps.cache, pins, demand) !== undefined)) return false
@@ -293,12 +303,30 @@ export class Packs {
   }
 
   async #explained<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    using _ = this.#deps.cache.hold()
     try {
       return await work()
     } catch (error) {
       signal.throwIfAborted()
       throw toFailure(error)
     }
+  }
+}
+
+/** Releases of the repository of an import that are newer than what is pinned. */
+async function newer(
+  installation: Installation,
+  { source, version, pin }: PackStatus,
+): Promise<Pick<PackStatus, 'upgrade' | 'newest' | 'remote_error'>> {
+  const remote = tryParse(source)
+  if (remote?.kind !== 'git') return {}
+  try {
+    const { fitting, newest } = await installation.releases(remote, version ?? '')
+    const upgrade = fitting !== undefined && fitting.commit !== pin?.commit ? { upgrade: fitting } : {}
+    const beyond = newest !== undefined && ![pin?.commit, fitting?.commit].includes(newest.commit) ? { newest } : {}
+    return { ...upgrade, ...beyond }
+  } catch (error) {
+    return { remote_error: toFailure(error).message }
   }
 }
 

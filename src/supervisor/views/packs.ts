@@ -13,8 +13,10 @@ import type { AdmissionDeps } from '../../modules/packs/admission.ts'
 import { PackCache } from '../../modules/packs/cache.ts'
 import { Consent } from '../../modules/packs/consent.ts'
 import type { PackRoom } from '../../modules/packs/family.ts'
+import type { PackHandlersDeps } from '../../modules/packs/handlers.ts'
 import { PackInventory } from '../../modules/packs/inventory.ts'
 import { LOCK_FILE } from '../../modules/packs/lock.ts'
+import { type NeedyCity, Pruning } from '../../modules/packs/pruning.ts'
 import { createLogins } from '../../modules/packs/remote/credentials.ts'
 import { createFence, type Lookup } from '../../modules/packs/remote/fence.ts'
 import { Git } from '../../modules/packs/remote/git.ts'
@@ -22,10 +24,12 @@ import { createResolver } from '../../modules/packs/resolver.ts'
 import { Packs } from '../../modules/packs/service.ts'
 import { Staging } from '../../modules/packs/staging.ts'
 import { PackTrust } from '../../modules/packs/trust.ts'
-import type { Host, Running } from './running.ts'
+import type { Host, Running, Service } from './running.ts'
 
 export const BUILTIN_PACKS = new Map([['core', join(import.meta.dirname, '..', '..', 'modules', 'packs', 'core')]])
 const START_MS = 60_000
+/** How long a request may ask repositories. */
+const REMOTE_MS = 20_000
 
 export interface PackHost {
   readonly version: string
@@ -33,10 +37,13 @@ export interface PackHost {
   readonly inventory: PackInventory
   readonly consent: Consent
   readonly admission: AdmissionDeps
+  readonly cache: PackCache
   /** Answers the loader from the lock among `files` and the cache; no network. */
   resolver(files: ConfigFiles, dir: string): NonNullable<LoadOptions['resolvePack']>
   /** Fetches what the files of a city import and this machine lacks. True: another look may find more. */
   prepareStart(dir: string, signal: AbortSignal): Promise<boolean>
+  /** Does some work for as long as a request may take. */
+  within<T>(signal: AbortSignal, work: (limit: AbortSignal) => Promise<T>): Promise<T>
   /** Gives way to others for a moment; rejects where the supervisor ends. */
   pause(): Promise<void>
   /** The supervisor ends: downloads of starting cities are cut. */
@@ -49,13 +56,13 @@ export function openPackHost(
   lookup: Lookup | undefined,
 ): PackHost {
   const { home, allowedPackHosts } = settings
-  const cache = new PackCache(home, () => delay(clock, 0))
+  const cache = new PackCache(home, clock, () => delay(clock, 0))
   cache.sweep()
   const trust = new PackTrust(store)
   const consent = new Consent({ cache, trust, clock })
   const resolve = createResolver(cache, trust)
   const fence = createFence(allowedPackHosts, lookup)
-  const inventory = new PackInventory({ cache, fence, version, builtins: BUILTIN_PACKS, consent })
+  const inventory = new PackInventory({ cache, fence, version, builtins: BUILTIN_PACKS, trust })
   const packs = new Packs({
     cache,
     fence,
@@ -69,6 +76,15 @@ export function openPackHost(
     toml: { addTable, removeTable },
   })
   const closing = new AbortController()
+  const limited = async <T>(signal: AbortSignal, limitMs: number, work: (limit: AbortSignal) => Promise<T>) => {
+    const late = new AbortController()
+    const cancel = clock.after(limitMs, () => late.abort(new Error('it took too long')))
+    try {
+      return await work(AbortSignal.any([late.signal, closing.signal, signal]))
+    } finally {
+      cancel()
+    }
+  }
   return {
     version,
     packs,
@@ -79,18 +95,25 @@ export function openPackHost(
       const lock = readable(files, join(dir, LOCK_FILE), dir)?.toString('utf8')
       return ({ remote, version }) => resolve({ remote, version, lock, city: dir })
     },
-    async prepareStart(dir, signal) {
-      const late = new AbortController()
-      const cancel = clock.after(START_MS, () => late.abort(new Error('fetching packs took too long')))
-      try {
-        return await packs.prepareStart(dir, AbortSignal.any([late.signal, closing.signal, signal]))
-      } finally {
-        cancel()
-      }
-    },
+    cache,
+    prepareStart: (dir, signal) => limited(signal, START_MS, (limit) => packs.prepareStart(dir, limit)),
+    within: (signal, work) => limited(signal, REMOTE_MS, work),
     pause: () => delay(clock, 0, closing.signal),
     close: () => closing.abort(new Error('the supervisor is shutting down')),
   }
+}
+
+/** The packs family of the supervisor, which knows all cities. */
+export const packService = ({ packs, cities, clock }: Service): PackHandlersDeps => ({
+  ...packs,
+  pruning: new Pruning({ cache: packs.cache, clock, cities: () => needyCities(cities) }),
+})
+
+function needyCities(cities: Service['cities']): readonly NeedyCity[] {
+  const loaded = new Map(cities.runs().map((run) => [run.name, configuration.find(run)?.config.current().packs ?? []]))
+  return cities
+    .all()
+    .map(({ name, path }) => ({ name, dir: path, loaded: (loaded.get(name) ?? []).map(({ dir }) => dir) }))
 }
 
 /** Settings, skills and servers of a pack reach every agent of the city: those of one that is not trusted reach none. */
