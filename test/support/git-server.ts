@@ -13,8 +13,8 @@ export interface GitServer extends AsyncDisposable {
   readonly seen: { readonly url: string; readonly authorization: string | undefined }[]
   /** A repository `<name>.git` with these files in its first commit. */
   repository(name: string, files: Readonly<Record<string, string>>): GitRepository
-  /** Holds every pack request back until it is released. */
-  hold(): { readonly held: Promise<void>; release(): void }
+  /** Holds every request for objects below this path back until it is released. */
+  hold(path?: string): { readonly held: Promise<void>; release(): void }
   /** Answers requests below this path with a redirect. */
   redirect(path: string, to: string): void
   /** Wants this Authorization header; undefined: none. */
@@ -38,6 +38,7 @@ export async function startGitServer(dir: string): Promise<GitServer> {
   const seen: { url: string; authorization: string | undefined }[] = []
   const redirects = new Map<string, string>()
   let gate: Promise<void> | undefined
+  let gated = '/'
   let onHeld = () => {}
   let demanded: string | undefined
   const server = createServer((request, response) => {
@@ -53,8 +54,9 @@ export async function startGitServer(dir: string): Promise<GitServer> {
       response.writeHead(401, { 'www-authenticate': 'Basic realm="packs"' }).end()
       return
     }
-    if (gate !== undefined && request.method === 'POST') onHeld()
-    const wait = request.method === 'POST' ? (gate ?? Promise.resolve()) : Promise.resolve()
+    const waits = request.method === 'POST' && url.startsWith(gated) ? gate : undefined
+    if (waits !== undefined) onHeld()
+    const wait = waits ?? Promise.resolve()
     wait.then(() => backend(dir, request, response)).catch(() => response.destroy())
   })
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
@@ -66,7 +68,8 @@ export async function startGitServer(dir: string): Promise<GitServer> {
     host,
     seen,
     repository: (name, files) => makeRepository(dir, name, `http://${host}`, files),
-    hold() {
+    hold(path = '/') {
+      gated = path
       const { promise, resolve } = Promise.withResolvers<void>()
       const held = Promise.withResolvers<void>()
       gate = promise

@@ -46,5 +46,5 @@ export class Progress {
   }
 }
 
-const size = (bytes: number): string =>
+export const size = (bytes: number): string =>
   bytes < 1024 * 1024 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / (1024 * 1024)).toFixed(1)} MiB`

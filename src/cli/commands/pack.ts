@@ -1,9 +1,10 @@
 /** `svcctl pack …`: what a city imports. */
-import type { Pack, PackAddRequest, PackIssue } from '../../contract/packs.ts'
+import type { CachedPack, Pack, PackAddRequest, PackIssue, PackPruneRequest, PackStatus } from '../../contract/packs.ts'
 import { waitFlags } from '../base/accepted.ts'
 import { type CommandSpec, type FlagSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT, usageError } from '../base/failure.ts'
+import { type FieldFlag, fieldsFrom } from '../base/field-flags.ts'
 import { bodyOf } from '../base/fields.ts'
 import {
   type AnswerOf,
@@ -16,7 +17,9 @@ import {
   type View,
 } from '../base/in-city.ts'
 import type { Column } from '../base/output.ts'
+import { size } from '../base/progress.ts'
 import { offerTrust, packOf, question, sayUntrusted, showRuns, trust } from '../views/pack-trust.ts'
+import { whyText } from '../views/pack-why.ts'
 
 const COLUMNS: readonly Column<Pack>[] = [
   { header: 'NAME', value: (pack) => pack.name },
@@ -42,6 +45,31 @@ const ISSUE_COLUMNS: readonly Column<PackIssue>[] = [
   { header: 'MESSAGE', value: (issue) => issue.message },
   { header: 'HINT', value: (issue) => issue.hint },
 ]
+const STATUS_COLUMNS: readonly Column<PackStatus>[] = [
+  { header: 'NAME', value: ({ name }) => name },
+  { header: 'SCOPE', value: ({ scope }) => scope },
+  { header: 'STATE', value: ({ state }) => state, kind: 'state' },
+  { header: 'TRUSTED', value: ({ trusted }) => (trusted ? 'yes' : 'no') },
+  { header: 'VERSION', value: ({ version }) => version },
+  { header: 'PINNED', value: ({ pin }) => pin?.version },
+  { header: 'UPGRADE', value: ({ upgrade }) => upgrade?.version },
+  { header: 'NEWEST', value: ({ newest }) => newest?.version },
+  { header: 'SIZE', value: ({ bytes }) => (bytes === undefined ? undefined : size(bytes)) },
+  { header: 'SOURCE', value: ({ source }) => source },
+  { header: 'COMMIT', value: ({ pin }) => pin?.commit, wide: true },
+  { header: 'FILE', value: ({ file, line }) => `${file}:${line}`, wide: true },
+]
+const CACHED: View<CachedPack> = {
+  columns: [
+    { header: 'REPOSITORY', value: ({ repository, id }) => repository ?? id },
+    { header: 'COMMIT', value: ({ commit }) => commit?.slice(0, 12) },
+    { header: 'SIZE', value: ({ bytes }) => size(bytes) },
+    { header: 'LAST_USED', value: ({ last_used_at }) => last_used_at, kind: 'time' },
+    { header: 'CITIES', value: ({ cities }) => cities.join(', ') },
+    { header: 'ID', value: ({ id }) => id, wide: true },
+  ],
+  name: ({ id }) => id,
+}
 const PACK: View<Pack> = { columns: COLUMNS, name: ({ name }) => name }
 const DELETED: View<AnswerOf<'remove-pack'>> = {
   columns: [
@@ -134,6 +162,54 @@ async function check(context: Context, input: Input): Promise<number> {
   return body.ok ? EXIT.ok : EXIT.operationFailed
 }
 
+async function status(context: Context, input: Input): Promise<number> {
+  const body = { remote: input.on('remote') }
+  const { body: found, text } = await inCity(context, input, ({ client, cityName, options }) =>
+    client.call('check-packs', { params: { cityName }, body, ...options }),
+  )
+  await context.print.list({ items: found.packs, columns: STATUS_COLUMNS, name: ({ name }) => name, json: text })
+  for (const { name, remote_error } of found.packs)
+    if (remote_error !== undefined) await context.note(`warning: ${name}: ${remote_error}`)
+  const errors = found.issues.filter(({ severity }) => severity === 'error').length
+  if (errors > 0) await context.note(`${errors} of its packs cannot be used as they are: see \`svcctl pack check\``)
+  return EXIT.ok
+}
+
+async function why(context: Context, input: Input): Promise<number> {
+  const { body, text } = await inCity(context, input, (city) =>
+    city.client.call('explain-pack', { params: itemParams(city), ...city.options }),
+  )
+  await context.print.text({ text: whyText(body), json: text })
+  return EXIT.ok
+}
+
+async function cache(context: Context): Promise<number> {
+  using limit = context.within()
+  const client = await context.client()
+  const { body, text } = await client.call('list-pack-cache', { signal: limit.signal })
+  await context.print.list({ items: body.items, ...CACHED, json: text })
+  for (const failure of body.partial_errors ?? []) await context.note(`warning: ${failure}`)
+  if (context.print.isForPeople) await context.note(`${body.total} checkouts, ${size(body.bytes)}`)
+  return EXIT.ok
+}
+
+async function prune(context: Context, input: Input): Promise<number> {
+  using limit = context.within()
+  const client = await context.client()
+  const body = bodyOf<PackPruneRequest>(await fieldsFrom(context, input, PRUNE_FLAGS))
+  const { body: done, text } = await client.call('prune-pack-cache', { body, signal: limit.signal })
+  await context.print.list({ items: done.removed, ...CACHED, json: text })
+  const went = done.dry_run ? 'would go' : 'are gone'
+  await context.note(`${done.removed.length} checkouts ${went} (${size(done.removed_bytes)}), ${done.kept} stay`)
+  return EXIT.ok
+}
+
+const PRUNE_FLAGS: readonly FieldFlag[] = [
+  { flags: '--dry-run' },
+  { flags: '--max-age <duration>' },
+  { flags: '--max-bytes <bytes>', as: 'number' },
+]
+
 const pack = { name: '<name>', description: 'Name of the import.' } as const
 const scopeFlag: FlagSpec = {
   flags: '--scope <scope>',
@@ -214,5 +290,39 @@ export const commands: readonly CommandSpec[] = [
     description: 'Exit code 9 when something is wrong.',
     examples: [{ line: 'svcctl pack check', does: 'compare imports, lock and cache' }],
     run: check,
+  },
+  {
+    path: ['pack', 'status'],
+    operations: ['check-packs'],
+    summary: 'Every import, and what has become of it',
+    flags: [{ flags: '--remote', description: 'Asks the repositories for newer releases.' }],
+    examples: [
+      { line: 'svcctl pack status', does: 'pinned, there, trusted, changed on disk, how large' },
+      { line: 'svcctl pack status --remote', does: 'what an upgrade would bring' },
+    ],
+    run: status,
+  },
+  {
+    path: ['pack', 'why'],
+    operations: ['explain-pack'],
+    arguments: [{ name: '<name>', description: 'Of an import at any depth, or of the pack itself.' }],
+    examples: [{ line: 'svcctl pack why review', does: 'which import in which file leads to it, and what it brings' }],
+    run: why,
+  },
+  {
+    path: ['pack', 'cache'],
+    operations: ['list-pack-cache'],
+    examples: [{ line: 'svcctl pack cache', does: 'what lies on this machine, how large, and who needs it' }],
+    run: cache,
+  },
+  {
+    path: ['pack', 'prune'],
+    operations: ['prune-pack-cache'],
+    flags: PRUNE_FLAGS,
+    examples: [
+      { line: 'svcctl pack prune --dry-run', does: 'what no city needs and nobody used for a week' },
+      { line: 'svcctl pack prune --max-age 0s', does: 'everything that no city needs' },
+    ],
+    run: prune,
   },
 ]

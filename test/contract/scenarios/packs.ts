@@ -1,6 +1,6 @@
 /** Packs: each success and each refusal of its own. Git, the fence and crashes are in test/e2e/packs.test.ts. */
 import assert from 'node:assert/strict'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { OperationId } from '../../../src/contract/index.ts'
 import { importCached } from '../../support/cached-pack.ts'
@@ -70,7 +70,13 @@ const accepted = (id: OperationId, send: (world: World, city: OwnCity) => Promis
 
 const refused = (
   id: OperationId,
-  code: 'pack-not-found' | 'pack-exists' | 'pack-changed' | 'still-referenced' | 'precondition-failed',
+  code:
+    | 'unreadable-lock'
+    | 'pack-not-found'
+    | 'pack-exists'
+    | 'pack-changed'
+    | 'still-referenced'
+    | 'precondition-failed',
   send: (world: World, city: OwnCity) => Promise<Answer>,
 ): Scenario =>
   scenario(id, code, async (world) => {
@@ -212,6 +218,29 @@ export const packScenarios: readonly Scenario[] = [
   scenario('check-packs', 200, async ({ main }) => {
     const answer = await main.api.post('/v0/city/alpha/packs/check')
     assert.equal(at(answer.body, 'ok'), true)
+    return answer
+  }),
+  scenario('explain-pack', 200, async ({ main }) => {
+    const answer = await main.api.get('/v0/city/alpha/packs/core/why')
+    assert.equal(at(answer.body, 'packs', 0, 'label'), 'builtin:core')
+    return answer
+  }),
+  refused('explain-pack', 'pack-not-found', ({ main }, { base }) => main.api.get(`${base}/packs/none/why`)),
+  scenario('list-pack-cache', 200, async (world) => {
+    await importCached(world.main.server.home, (await ownCity(world)).dir, { ...TOOLS, commit: 'e'.repeat(40) })
+    const answer = await world.main.api.get('/v0/pack-cache')
+    assert.ok(Number(at(answer.body, 'total')) > 0)
+    return answer
+  }),
+  scenario('prune-pack-cache', 200, async ({ empty }) => {
+    const answer = await empty.api.post('/v0/pack-cache/prune', { dry_run: true })
+    assert.deepEqual(at(answer.body, 'removed'), [])
+    return answer
+  }),
+  refused('prune-pack-cache', 'unreadable-lock', async ({ main }, city) => {
+    writeFileSync(join(city.dir, 'packs.lock'), 'schema = 9\n')
+    const answer = await main.api.post('/v0/pack-cache/prune', { dry_run: true })
+    rmSync(join(city.dir, 'packs.lock'))
     return answer
   }),
 ]
