@@ -4,7 +4,6 @@ import { waitFlags } from '../base/accepted.ts'
 import { type CommandSpec, type FlagSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT, usageError } from '../base/failure.ts'
-import { type FieldFlag, fieldsFrom } from '../base/field-flags.ts'
 import { bodyOf } from '../base/fields.ts'
 import {
   type AnswerOf,
@@ -196,19 +195,20 @@ async function cache(context: Context): Promise<number> {
 async function prune(context: Context, input: Input): Promise<number> {
   using limit = context.within()
   const client = await context.client()
-  const body = bodyOf<PackPruneRequest>(await fieldsFrom(context, input, PRUNE_FLAGS))
+  const most = input.text('maxBytes')
+  if (most !== undefined && !/^\d{1,15}$/.test(most))
+    throw usageError(`invalid --max-bytes "${most}": expected a number of bytes`)
+  const body = bodyOf<PackPruneRequest>({
+    dry_run: input.on('dryRun') ? true : undefined,
+    max_age: input.text('maxAge'),
+    max_bytes: most === undefined ? undefined : Number(most),
+  })
   const { body: done, text } = await client.call('prune-pack-cache', { body, signal: limit.signal })
   await context.print.list({ items: done.removed, ...CACHED, json: text })
   const went = done.dry_run ? 'would go' : 'are gone'
   await context.note(`${done.removed.length} checkouts ${went} (${size(done.removed_bytes)}), ${done.kept} stay`)
   return EXIT.ok
 }
-
-const PRUNE_FLAGS: readonly FieldFlag[] = [
-  { flags: '--dry-run' },
-  { flags: '--max-age <duration>' },
-  { flags: '--max-bytes <bytes>', as: 'number' },
-]
 
 const pack = { name: '<name>', description: 'Name of the import.' } as const
 const scopeFlag: FlagSpec = {
@@ -312,13 +312,15 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ['pack', 'cache'],
     operations: ['list-pack-cache'],
+    isFleet: true,
     examples: [{ line: 'svcctl pack cache', does: 'what lies on this machine, how large, and who needs it' }],
     run: cache,
   },
   {
     path: ['pack', 'prune'],
     operations: ['prune-pack-cache'],
-    flags: PRUNE_FLAGS,
+    isFleet: true,
+    flags: [{ flags: '--dry-run' }, { flags: '--max-age <duration>' }, { flags: '--max-bytes <bytes>' }],
     examples: [
       { line: 'svcctl pack prune --dry-run', does: 'what no city needs and nobody used for a week' },
       { line: 'svcctl pack prune --max-age 0s', does: 'everything that no city needs' },
