@@ -1,24 +1,15 @@
-/** Entry: `serve` is the supervisor, everything else the command line. Only the one that is asked for is loaded. */
-import { enableCompileCache } from 'node:module'
-import { join } from 'node:path'
-import { setFlagsFromString } from 'node:v8'
+/**
+ * The first file of the program. It is written and loaded so that any Node understands it: one that is too old must say
+ * so, and not stumble over the first thing that it does not know.
+ */
+const OLDEST_NODE = 24
 
-// In a directory of the user's own: what lies in the one for temporary files may be somebody else's, and it would be run.
-const { XDG_CACHE_HOME, HOME } = process.env
-const caches = XDG_CACHE_HOME || (HOME ? join(HOME, '.cache') : undefined)
-if (caches !== undefined) enableCompileCache(join(caches, 'svcctl'))
-/** By then a supervisor has loaded itself and its cities. */
-const LOADED_AFTER_MS = 2_000
-const argv = process.argv.slice(2)
-
-if (argv[0] === 'serve') {
-  // What is loaded at the start stays, so the young generation would grow to 32 MiB with it, and an idle process keep them.
-  setFlagsFromString('--semi-space-growth-factor=1')
-  setTimeout(() => setFlagsFromString('--semi-space-growth-factor=2'), LOADED_AFTER_MS).unref()
-  const { main } = await import('./supervisor/serve.ts')
-  process.exitCode = await main(argv.slice(1), { env: process.env, stdout: process.stdout, stderr: process.stderr })
+if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) {
+  process.stderr.write(
+    `error: svcctl needs Node ${OLDEST_NODE} or newer; this is ${process.version} (${process.execPath})\n` +
+      'hint: newer ones are at https://nodejs.org, and in npm: npm install --global node@26\n',
+  )
+  process.exitCode = 1
 } else {
-  const [{ main }, { createProcessIo }] = await Promise.all([import('./cli/main.ts'), import('./cli/process-io.ts')])
-  // Every write was awaited; what may still be open (kept-alive sockets, stdin) is not worth waiting for.
-  process.exit(await main(argv, createProcessIo()))
+  await import('./start.ts')
 }

@@ -20,7 +20,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   modules: ['files', 'kernel', 'contract', 'runtimes/process/runtime.ts', 'runtimes/acp/transcript.ts'],
   http: ['kernel', 'contract'],
   supervisor: ['modules', 'files', 'http', 'runtimes', 'kernel', 'client', 'contract'],
-  'main.ts': ['cli', 'supervisor'],
+  'start.ts': ['cli', 'supervisor'],
+  'main.ts': ['start.ts'],
 }
 
 /** Layers that must also load in a browser, and the packages they may use there. */
@@ -41,7 +42,7 @@ const AMBIENT = [
   { what: 'setTimeout, setInterval and setImmediate', pattern: /(?<![\w.])set(?:Timeout|Interval|Immediate)\b/g },
   { what: 'process.env', pattern: /\bprocess\s*\.\s*env\b/g },
 ]
-const AMBIENT_HOMES = ['src/kernel/', 'src/cli/', 'src/main.ts', 'src/supervisor/serve.ts']
+const AMBIENT_HOMES = ['src/kernel/', 'src/cli/', 'src/start.ts', 'src/supervisor/serve.ts']
 
 interface Source {
   readonly file: string

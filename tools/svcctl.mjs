@@ -3,8 +3,8 @@
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 
-// As in src/main.ts, which comes too late for itself.
+// As in src/start.ts, which comes too late for itself.
 const { XDG_CACHE_HOME, HOME } = process.env
 const caches = XDG_CACHE_HOME || (HOME ? join(HOME, '.cache') : undefined)
 if (caches !== undefined) enableCompileCache(join(caches, 'svcctl'))
-await import('../src/main.ts')
+await import('../src/start.ts')

@@ -32,5 +32,5 @@ export const NOUNS: Readonly<Record<string, Noun>> = {
   version: { summary: 'Version of this program and of the server', load: () => import('./commands/version.ts') },
 }
 
-/** In the help only: `src/main.ts` sends it to the supervisor. */
+/** In the help only: `src/start.ts` sends it to the supervisor. */
 export const SERVE_SUMMARY = 'Run the supervisor'

@@ -21,6 +21,7 @@ const STOP_DEADLINE_MS = 4_800
 /** Runs until a signal; resolves with the exit code. */
 export async function main(argv: readonly string[], io: ServeIo): Promise<number> {
   let supervisor: Supervisor
+  let home: string
   try {
     const flags = parseFlags(argv)
     if (flags.help === true) {
@@ -28,6 +29,7 @@ export async function main(argv: readonly string[], io: ServeIo): Promise<number
       return 0
     }
     const settings = resolveSettings(flags, io.env, homedir(), process.cwd())
+    home = settings.home
     restrictUmask()
     supervisor = await startSupervisor({
       settings,
@@ -43,7 +45,7 @@ export async function main(argv: readonly string[], io: ServeIo): Promise<number
   }
   // Who waits for the line may send a signal at once: it must be an orderly end already.
   const end = stopped(supervisor, io)
-  io.stdout.write(`listening on ${supervisor.url}\n`)
+  io.stdout.write(`listening on ${supervisor.url}\nlog in ${join(home, 'supervisor.log')}\n`)
   // Now and not at the exit: a supervisor that is killed would compile everything again at every start.
   flushCompileCache()
   return end

@@ -69,7 +69,7 @@ const PASSED = [
     'src/client/a.ts',
     `import { createParser } from 'eventsource-parser'\nimport { c } from '../contract/c.ts'\nimport { b } from './b.ts'`,
   ],
-  ['src/main.ts', `const { serve } = await import('./supervisor/serve.ts')`],
+  ['src/start.ts', `const { serve } = await import('./supervisor/serve.ts')`],
   [
     'src/supervisor/city.ts',
     `import { a } from '../modules/beads/service.ts'\nimport type { C } from '../client/client.ts'`,

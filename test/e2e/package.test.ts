@@ -2,7 +2,7 @@
 // checkout cannot show: a file left out of the tarball, a dependency that is only a development one, a path that is right
 // only under src.
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -70,6 +70,23 @@ test('svcctl version prints the version of the package', () => {
   assert.match(run.stdout, new RegExp(`\\b${version.replaceAll('.', '\\.')}\\b`))
 })
 
+test('a Node that is too old is told which one is needed, and shows no stack', (t) => {
+  const old = oldNode()
+  if (old === undefined) return t.skip('no Node older than 24 is on PATH')
+  for (const words of [['version'], ['serve', '--port', '0']]) {
+    const run: SpawnSyncReturns<string> = spawnSync(old, [svcctl, ...words], { cwd: scratch, env, encoding: 'utf8' })
+    assert.equal(run.status, 1)
+    assert.equal(run.stdout, '')
+    assert.match(run.stderr, /^error: svcctl needs Node 24 or newer; this is v\d+\.\d+\.\d+ \(.*node\)\nhint: .*\n$/)
+  }
+})
+
+test('the Node that is needed is the one that the package asks for', () => {
+  const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const oldest = /OLDEST_NODE = (\d+)/.exec(readFileSync(join(root, 'src', 'main.ts'), 'utf8'))?.[1]
+  assert.equal(engines.node, `>=${oldest}`)
+})
+
 test('svcctl serve brings a city up over HTTP and stops cleanly', { timeout: 4 * READY_MS }, async () => {
   const args = ['serve', '--port', '0', '--home', home]
   const server = spawn(svcctl, args, { cwd: scratch, env, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -100,6 +117,15 @@ test('svcctl serve brings a city up over HTTP and stops cleanly', { timeout: 4 *
     server.kill('SIGKILL')
   }
 })
+
+/** The Node of some system, where one is installed that is too old for us. */
+function oldNode(): string | undefined {
+  const found = (process.env['PATH'] ?? '').split(':').map((folder) => join(folder, 'node'))
+  return found.find((node) => {
+    const { stdout = '' } = spawnSync(node, ['--version'], { encoding: 'utf8' })
+    return Number(/^v(\d+)\./.exec(stdout ?? '')?.[1] ?? Number.NaN) < 24
+  })
+}
 
 /** npm under this very Node, whatever Node npm would choose for itself. */
 function npm(...args: string[]): string {
@@ -137,9 +163,11 @@ function collect(server: ChildProcess): () => string {
 async function listening(server: ChildProcess, log: () => string): Promise<string> {
   assert.ok(server.stdout)
   const signal = AbortSignal.timeout(READY_MS)
+  let url: string | undefined
   for await (const line of createInterface({ input: server.stdout, signal })) {
-    const url = /^listening on (http:\/\/127\.0\.0\.1:\d+)$/.exec(line)?.[1]
-    if (url !== undefined) return url
+    url ??= /^listening on (http:\/\/127\.0\.0\.1:\d+)$/.exec(line)?.[1]
+    // The second line says where it tells what it does.
+    if (url !== undefined && line === `log in ${join(home, 'supervisor.log')}`) return url
   }
   return assert.fail(`the server did not say where it listens\n${log()}`)
 }

@@ -68,6 +68,17 @@ const eventually = (look: () => unknown) =>
 let last: Error | undefined
 const logs = (id: string) => does('session', 'logs', id)
 
+test('a session whose program ended says with which code, or by which signal', async () => {
+  await shell('ends')
+  await does('session', 'message', 'ends', 'exit 3')
+  await eventually(async () => assert.match(await does('session', 'get', 'ends'), /^last_exit\t\w+: exited with 3$/m))
+  await shell('dies')
+  await does('session', 'message', 'dies', 'kill -SEGV $$')
+  await eventually(async () =>
+    assert.match(await does('session', 'get', 'dies'), /^last_exit\tcrash: signalled .*by (SIG)?SEGV$/m),
+  )
+})
+
 test('a shell is started, spoken to, listened to, suspended, woken and closed by its alias', async () => {
   const created = await shell('sh')
   assert.equal(at(created, 'session', 'state'), 'active')

@@ -1,4 +1,4 @@
-/** The world as a command sees it; `src/main.ts` makes it from the process, tests from strings. */
+/** The world as a command sees it; `src/start.ts` makes it from the process, tests from strings. */
 import type { Clock } from '../../client/clock.ts'
 
 export interface Sink {

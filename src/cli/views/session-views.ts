@@ -1,5 +1,5 @@
 /** Sessions, and what waits for them or is said to them, as they are shown. */
-import type { DeliveryInfo, SessionResponse, WaitInfo } from '../../contract/session-model.ts'
+import type { DeliveryInfo, SessionExit, SessionResponse, WaitInfo } from '../../contract/session-model.ts'
 import type { AnswerOf, View } from '../base/in-city.ts'
 
 const id = (item: { readonly id: string }): string => item.id
@@ -26,7 +26,7 @@ export const SESSION: View<SessionResponse> = {
     { header: 'QUARANTINED_UNTIL', value: (session) => session.quarantined_until, kind: 'time', wide: true },
     {
       header: 'LAST_EXIT',
-      value: ({ last_exit: exit }) => exit && `${exit.classification}: ${exit.reason}`,
+      value: ({ last_exit: exit }) => exit && `${exit.classification}: ${howItEnded(exit)}`,
       wide: true,
     },
     { header: 'WORK_DIR', value: (session) => session.work_dir, wide: true },
@@ -114,4 +114,11 @@ export const SUB_AGENT: View<AnswerOf<'list-session-agents'>['agents'][number]> 
     { header: 'PARENT', value: ({ parent_tool_use_id }) => parent_tool_use_id },
   ],
   name: ({ agent_id }) => agent_id,
+}
+
+/** `exited with 3`, `signalled by SIGSEGV: last words`. */
+function howItEnded({ reason, code, signal, message }: SessionExit): string {
+  const number = code === undefined ? '' : ` with ${code}`
+  const by = signal === undefined ? '' : ` by ${signal}`
+  return `${reason}${number}${by}${message === undefined ? '' : `: ${message}`}`
 }

@@ -1,0 +1,24 @@
+/** `serve` is the supervisor, everything else the command line. Only the one that is asked for is loaded. */
+import { enableCompileCache } from 'node:module'
+import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+
+// In a directory of the user's own: what lies in the one for temporary files may be somebody else's, and it would be run.
+const { XDG_CACHE_HOME, HOME } = process.env
+const caches = XDG_CACHE_HOME || (HOME ? join(HOME, '.cache') : undefined)
+if (caches !== undefined) enableCompileCache(join(caches, 'svcctl'))
+/** By then a supervisor has loaded itself and its cities. */
+const LOADED_AFTER_MS = 2_000
+const argv = process.argv.slice(2)
+
+if (argv[0] === 'serve') {
+  // What is loaded at the start stays, so the young generation would grow to 32 MiB with it, and an idle process keep them.
+  setFlagsFromString('--semi-space-growth-factor=1')
+  setTimeout(() => setFlagsFromString('--semi-space-growth-factor=2'), LOADED_AFTER_MS).unref()
+  const { main } = await import('./supervisor/serve.ts')
+  process.exitCode = await main(argv.slice(1), { env: process.env, stdout: process.stdout, stderr: process.stderr })
+} else {
+  const [{ main }, { createProcessIo }] = await Promise.all([import('./cli/main.ts'), import('./cli/process-io.ts')])
+  // Every write was awaited; what may still be open (kept-alive sockets, stdin) is not worth waiting for.
+  process.exit(await main(argv, createProcessIo()))
+}
