@@ -90,7 +90,7 @@ export const ROUTES: Readonly<Record<OperationId, Route>> = {
   'get-bead-graph': { id: 'get-bead-graph', method: 'GET', path: '/v0/city/{cityName}/beads/graph/{rootID}' },
   'get-bead': { id: 'get-bead', method: 'GET', path: '/v0/city/{cityName}/beads/{id}' },
   'patch-bead': { id: 'patch-bead', method: 'PATCH', path: '/v0/city/{cityName}/beads/{id}' },
-  'delete-bead': { id: 'delete-bead', method: 'DELETE', path: '/v0/city/{cityName}/beads/{id}' },
+  'delete-bead': { id: 'delete-bead', method: 'DELETE', path: '/v0/city/{cityName}/beads/{id}', headers: ['Idempotency-Key'] },
   'close-bead': { id: 'close-bead', method: 'POST', path: '/v0/city/{cityName}/beads/{id}/close' },
   'reopen-bead': { id: 'reopen-bead', method: 'POST', path: '/v0/city/{cityName}/beads/{id}/reopen' },
   'assign-bead': { id: 'assign-bead', method: 'POST', path: '/v0/city/{cityName}/beads/{id}/assign' },

@@ -1,7 +1,9 @@
 /** Beads: units of work, their dependencies, who has them and what is ready (sheet 03 §§1–5; decisions 42–48). */
 
+import { AsyncAcceptedResponse } from './base/accepted.ts'
+import type { EventTypes } from './base/event-type.ts'
 import { family } from './base/family.ts'
-import { CityNameParam, Timestamp } from './base/names.ts'
+import { CityNameParam, RequestId, Timestamp } from './base/names.ts'
 import { LINES_TYPE } from './base/operation.ts'
 import { BlockingQuery, listBody, OrderQuery, PageQuery } from './base/paging.ts'
 import {
@@ -40,6 +42,8 @@ export const MAX_SHOWN_DEPENDENCIES = 100
 export const MAX_LISTED_DEPS = 2_000
 export const MAX_BATCH_NODES = 1_000
 export const MAX_BATCH_EDGES = 10_000
+/** A deletion that concerns more beads and edges is accepted, and goes on behind its 202. */
+export const MAX_REMOVED_AT_ONCE = 1_000
 /** A graph of more is cut, and says so. */
 export const MAX_GRAPH_BEADS = 10_000
 export const MAX_IMPORT_BYTES = 256 * 1024 * 1024
@@ -331,6 +335,7 @@ export const DeletedBead = component('DeletedBead', {
   id: string(),
   deleted: array(string(), { description: 'Ids of everything that went, itself included.' }),
 })
+export type DeletedBead = Static<typeof DeletedBead>
 
 export const HookClaimRequest = component('HookClaimRequest', {
   agent: text(MAX_PERSON, 'Who asks: agent, pool or person.'),
@@ -618,11 +623,12 @@ export const beadOperations = [
   }),
   bead.delete('delete-bead', '', {
     summary: 'Delete a bead',
-    description: 'For good, with its edges and comments. Refused while open beads, children or convoys refer to it.',
+    description: `For good, with its edges and comments. Refused while open beads, children or convoys refer to it. Where more than ${MAX_REMOVED_AT_ONCE} beads and edges are concerned: 202, then exactly one of \`request.result.bead.delete\` and \`request.failed\` in the log of the city. Children go before their parents, and what is put below it meanwhile goes too.`,
     query: object({ cascade: optional(boolean({ description: 'Delete its children too, and drop edges to them.' })) }),
-    headers: ['If-Match'],
-    replies: { 200: DeletedBead },
-    problems: ['still-referenced'],
+    headers: ['If-Match', 'Idempotency-Key'],
+    replies: { 200: DeletedBead, 202: AsyncAcceptedResponse },
+    accepts: 'bead.delete',
+    problems: ['still-referenced', 'operation-in-progress'],
     emits: ['bead.deleted', 'bead.updated'],
   }),
   change.post('close-bead', '/close', {
@@ -756,6 +762,12 @@ export const BeadClaimRejectedPayload = component('BeadClaimRejectedPayload', {
   attempted_claimant: string(),
 })
 
+export const BeadDeleteSucceededPayload = component('BeadDeleteSucceededPayload', {
+  request_id: RequestId,
+  bead_id,
+  deleted: integer({ minimum: 0, description: 'Beads that went, itself included.' }),
+})
+
 const inLog = { log: 'city', emittedBy: 'beads' } as const
 
 export const BEAD_EVENT_TYPES = {
@@ -776,4 +788,9 @@ export const BEAD_EVENT_TYPES = {
     when: 'nobody renewed a claim, and the bead is open again; beside bead.updated',
   },
   'bead.claim_rejected': { payload: BeadClaimRejectedPayload, ...inLog, when: 'a claim came too late' },
-} as const
+  'request.result.bead.delete': {
+    payload: BeadDeleteSucceededPayload,
+    ...inLog,
+    when: 'an accepted bead.delete is through: the bead and what was below it are gone',
+  },
+} as const satisfies EventTypes

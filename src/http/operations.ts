@@ -122,7 +122,7 @@ class HttpCall implements Call {
     this.params = Object(input.params)
     this.query = Object(input.query)
     this.body = asObject(input.body)
-    this.claim = claimOf(operation, exchange, input.body)
+    this.claim = claimOf(operation, exchange, input.body ?? asked(input.query))
     this.#signals = signals
     this.#exchange = exchange
   }
@@ -192,6 +192,9 @@ function validateEmpty(sent: Buffer): void {
     errors: [{ location: 'body', message: 'this operation takes no body' }],
   })
 }
+
+/** What a request without a body asks for. */
+const asked = (query: object): object | undefined => (Object.keys(query).length === 0 ? undefined : query)
 
 function claimOf(operation: Operation, { header, path }: Exchange, body: unknown): IdempotencyClaim | undefined {
   const key = operation.headers?.includes('Idempotency-Key') ? header('idempotency-key') : undefined

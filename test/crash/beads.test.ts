@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import BetterSqlite3 from 'better-sqlite3'
+import { LINES_TYPE } from '../../src/contract/base/operation.ts'
 import { type ConfigCity, cityAgain, createCity } from '../support/config-city.ts'
 import { asMap, at, type Fields } from '../support/document.ts'
 import { type Answer, eventually } from '../support/http.ts'
@@ -251,4 +252,78 @@ test('edits of beads survive kills: none that was acknowledged is lost, and noth
     city.api.close()
     await server.kill('SIGKILL')
   }
+})
+
+const TALL = 6_000
+
+async function importing(city: ConfigCity, lines: readonly object[]): Promise<void> {
+  const bytes = lines.map((line) => `${JSON.stringify({ title: 'one of many', ...line })}\n`).join('')
+  const headers = { 'content-type': LINES_TYPE }
+  const { body } = await city.api.call('POST', `${city.base}/beads/import`, { bytes, headers })
+  assert.equal(at(body, 'created'), lines.length)
+}
+
+async function countOf(city: ConfigCity, path: string): Promise<number> {
+  const { body } = await city.get(path)
+  return Number(at(body, 'total'))
+}
+
+test('a deletion of thousands that is killed goes on with the next start: one end, each bead told of once', {
+  timeout: 120_000,
+}, async () => {
+  await using first = await startSupervisor()
+  let city = await createCity(first, 'alpha')
+  const root = 'al-root'
+  const below = Array.from({ length: TALL }, (_, n) => ({ id: `al-t${n}`, parent: n < 60 ? root : `al-t${n % 60}` }))
+  await importing(city, [{ id: root }, ...below])
+  const gone = () => countOf(city, '/events?type=bead.deleted&limit=1')
+  const accepted = await city.api.call('DELETE', `${city.base}/beads/${root}?cascade=true`, {
+    headers: { 'idempotency-key': 'fell' },
+  })
+  assert.equal(accepted.status, 202, accepted.text)
+  await eventually('some are deleted', async () => ((await gone()) > 0 ? true : undefined))
+  await first.kill('SIGKILL')
+  city.api.close()
+  await using second = await startSupervisor({ home: first.home })
+  city = await cityAgain(second, 'alpha')
+  const again = await city.api.call('DELETE', `${city.base}/beads/${root}?cascade=true`, {
+    headers: { 'idempotency-key': 'fell' },
+  })
+  assert.deepEqual([again.status, again.body], [202, accepted.body])
+  const ends = () => city.get('/events?type=request.*')
+  const { body } = await eventually('the request ends', async () => {
+    const found = await ends()
+    return at(found.body, 'total') === 0 ? undefined : found
+  })
+  const { type, payload } = asMap(at(body, 'items', 0))
+  assert.equal(type, 'request.result.bead.delete')
+  assert.deepEqual(payload, { request_id: at(accepted.body, 'request_id'), bead_id: root, deleted: TALL + 1 })
+  assert.equal(at(body, 'total'), 1)
+  assert.equal(await gone(), TALL + 1)
+  assert.equal(await countOf(city, '/beads?all=true&limit=1'), 0)
+  await second.kill('SIGKILL')
+  city.api.close()
+  assertFits(city.dir)
+})
+
+test('what waits for a bead that closed before a kill is ready after it', { timeout: 120_000 }, async () => {
+  await using first = await startSupervisor()
+  let city = await createCity(first, 'alpha')
+  const gate = 'al-gate'
+  const edge = { depends_on_id: gate, type: 'blocks' }
+  await importing(city, [
+    { id: gate },
+    ...Array.from({ length: TALL }, (_, n) => ({ id: `al-t${n}`, dependencies: [edge] })),
+  ])
+  await city.api.call('POST', `${city.base}/beads/${gate}/close`)
+  await first.kill('SIGKILL')
+  city.api.close()
+  await using second = await startSupervisor({ home: first.home })
+  city = await cityAgain(second, 'alpha')
+  await eventually('all are ready', async () =>
+    (await countOf(city, '/beads/ready?limit=1')) === TALL ? true : undefined,
+  )
+  await second.kill('SIGKILL')
+  city.api.close()
+  assertFits(city.dir)
 })

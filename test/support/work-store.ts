@@ -60,6 +60,7 @@ export function openWorkStore(
     beads,
     claims,
     people,
+    launch: () => Promise.reject(new Error('nothing is launched here')),
     ended: () => false,
     config: () => CONFIG,
     async bead(id, more = {}) {

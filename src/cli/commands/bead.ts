@@ -7,11 +7,12 @@ import type {
   BeadCloseRequest,
   BeadCreateRequest,
   BeadPatchRequest,
+  DeletedBead,
   FAILURE_CLASSES,
   HookBead,
   OUTCOMES,
 } from '../../contract/beads.ts'
-import { parseTimeout } from '../base/accepted.ts'
+import { parseTimeout, settle, waitFlags } from '../base/accepted.ts'
 import { type CommandSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { readData, readWords } from '../base/data.ts'
@@ -249,7 +250,7 @@ const update = printsItem(
   fieldsOver(fieldsOf(updateFlags)),
 )
 
-const DELETED: View<AnswerOf<'delete-bead'>> = {
+const DELETED: View<DeletedBead> = {
   columns: [
     { header: 'STATUS', value: ({ status }) => status },
     { header: 'ID', value: ({ id }) => id },
@@ -259,13 +260,17 @@ const DELETED: View<AnswerOf<'delete-bead'>> = {
 }
 const remove = asking(
   (input) => `Delete ${input.required('id')}${input.on('cascade') ? ' and everything below it' : ''} for good?`,
-  printsItem(DELETED, (city) =>
-    city.client.call('delete-bead', {
-      params: itemParams(city),
-      query: { cascade: city.input.on('cascade') ? true : undefined },
-      ...city.options,
+  (context, input) =>
+    inCity(context, input, async (city) => {
+      const { body, text } = await city.client.call('delete-bead', {
+        params: itemParams(city),
+        query: { cascade: input.on('cascade') ? true : undefined },
+        ...city.options,
+      })
+      if ('request_id' in body) return settle(context, input, 'bead.delete', { ...body, city: city.cityName }, text)
+      await context.print.item({ item: body, ...DELETED, json: text })
+      return EXIT.ok
     }),
-  ),
 )
 
 const close = printsItem(
@@ -560,7 +565,12 @@ export const commands: readonly CommandSpec[] = [
     path: ['bead', 'delete'],
     operations: ['delete-bead'],
     arguments: [bead],
-    flags: [{ flags: '--cascade', description: 'Its children too, and edges to them.' }, yesFlag, ifMatchFlag],
+    flags: [
+      { flags: '--cascade', description: 'Its children too, and edges to them.' },
+      yesFlag,
+      ifMatchFlag,
+      ...waitFlags,
+    ],
     examples: [{ line: 'svcctl bead delete al-x1y --yes', does: 'remove it, where nothing refers to it' }],
     run: remove,
   },

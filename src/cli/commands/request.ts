@@ -19,6 +19,7 @@ const OPERATIONS = [
   'pack.install',
   'pack.upgrade',
   'rig.create',
+  'bead.delete',
   'session.create',
   'session.message',
   'session.submit',

@@ -109,7 +109,7 @@ export function commonProblems(operation: Operation): readonly ProblemCode[] {
   if (operation.headers?.includes('Idempotency-Key')) {
     codes.push('idempotency-in-flight')
     // Without a body there is nothing that could differ.
-    if (operation.body !== undefined) codes.push('idempotency-mismatch')
+    if (operation.body !== undefined || operation.query !== undefined) codes.push('idempotency-mismatch')
   }
   if (operation.headers?.includes('If-Match')) codes.push('precondition-failed')
   if (needsRunningCity(operation)) codes.push('city-not-found')

@@ -64,7 +64,11 @@ export const PROBLEMS = {
   'conflict-wrong-state': { status: 409, prefix: 'conflict', title: 'Its status does not allow it' },
   'conflict-claimed': { status: 409, prefix: 'conflict', title: 'Somebody else has it' },
   'conflict-assignee': { status: 409, prefix: 'conflict', title: 'Somebody else than expected has it' },
-  'dependency-cycle': { status: 409, prefix: 'conflict', title: 'Things would depend on each other in a circle' },
+  'dependency-cycle': {
+    status: 409,
+    prefix: 'conflict',
+    title: 'Things would depend on each other in a circle, or might',
+  },
   'ambiguous-session': { status: 409, prefix: 'ambiguous', title: 'Several sessions have this name' },
   'session-conflict': { status: 409, prefix: 'conflict', title: 'The session is not in a state for it' },
   'illegal-transition': { status: 409, prefix: 'illegal_transition', title: 'No such move from this state' },

@@ -5,6 +5,7 @@ import { beadOperations } from '../../contract/beads.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { migrationsOf } from '../../kernel/database.ts'
 import { defineFamily } from '../../kernel/family.ts'
+import type { Jobs } from '../../kernel/jobs.ts'
 import type { Logger } from '../../kernel/log.ts'
 import type { Store } from '../../kernel/store.ts'
 import { createBeadHandlers } from './handlers.ts'
@@ -17,13 +18,16 @@ import { BeadStore } from './store/store.ts'
 import type { WorkCity, WorkConfig, WorkPeople } from './work/city.ts'
 import { Claims } from './work/claim.ts'
 import { LeaseTimer } from './work/lease.ts'
+import { removalJob } from './work/removal.ts'
+import { Shifting } from './work/shifting.ts'
 
 export interface WorkContext {
   readonly name: string
-  readonly store: Pick<Store, 'db' | 'keys' | 'log'>
+  readonly store: Pick<Store, 'db' | 'keys' | 'log' | 'requests'>
   readonly clock: Clock
   readonly log: Logger
   readonly people: WorkPeople
+  readonly launch: Jobs['launch']
   config(): WorkConfig & { readonly work: { readonly lease_ttl?: string } }
   /** The session is known to have ended, or is to end: it gets no more work. */
   ended(sessionId: string): boolean
@@ -45,7 +49,9 @@ export const beads = defineFamily({
     const { store, clock, log, lives } = context
     const deferrals = new Deferrals({ db: store.db, clock, log })
     const deferred = (until: number) => deferrals.noticed(until)
-    const beads = new BeadStore({ db: store.db, log: store.log, clock, deferred })
+    const left = () => shifting.noticed()
+    const beads = new BeadStore({ db: store.db, log: store.log, clock, deferred, shifting: left })
+    const shifting = new Shifting({ db: store.db, beads, clock, log })
     const claims = new Claims({
       ...context,
       beads,
@@ -59,13 +65,16 @@ export const beads = defineFamily({
     // Before anybody works: leases that nobody could renew while the city was down begin anew.
     await leases.start()
     deferrals.start()
+    shifting.start()
     // After a crash, or a migration; whoever looks for words before it is done waits for it.
     beads.words.settle().catch((error: unknown) => log.warn({ err: error }, 'words of beads are not indexed yet'))
     const work: WorkCity = { ...context, beads, claims }
-    return { ...work, leases, deferrals, counts: new KeptCounts(store) }
+    return { ...work, leases, deferrals, shifting, counts: new KeptCounts(store) }
   },
-  close: ({ leases, deferrals }) => {
+  jobs: (city) => [removalJob(city)],
+  close: ({ leases, deferrals, shifting }) => {
     leases.stop()
     deferrals.stop()
+    shifting.stop()
   },
 })

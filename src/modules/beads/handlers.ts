@@ -1,7 +1,7 @@
 /** Handlers of the beads family: one small function per operation. Reading lists is in `read-handlers.ts`. */
 
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
-import type { beadOperations } from '../../contract/beads.ts'
+import { type beadOperations, type DeletedBead, MAX_REMOVED_AT_ONCE } from '../../contract/beads.ts'
 import { type Handlers, ok, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
@@ -15,6 +15,7 @@ import { type BeadRecord, wireBead } from './store/record.ts'
 import { createBatch } from './work/batch.ts'
 import type { WorkCity } from './work/city.ts'
 import { changeOfClose, changeOfPatch, draftOfCreate, namedByCreate, personOf } from './work/drafts.ts'
+import { type RemovalInput, refuseRemoving } from './work/removal.ts'
 
 /** The parts of a call that every edit of one bead has. */
 interface EditCall {
@@ -87,11 +88,36 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
         }),
       ),
 
-    'delete-bead': async (call) => {
-      const { city, result } = await edit(call, (tx, { beads }, { id }) =>
-        beads.remove(tx, id, call.actor, call.query.cascade === true),
-      )
-      return ok({ status: 'deleted', id: call.params.id, deleted: [...result] }, indexOf(city))
+    'delete-bead': async ({ params: { id }, query, header, claim, city, actor }) => {
+      const { beads, store } = city
+      const { cascade = false } = query
+      const check = () => {
+        const { revision } = beads.need(id)
+        checkPrecondition(header('if-match'), String(revision))
+      }
+      // One that is not there may have gone under this very key.
+      const isLong =
+        beads.find(id) !== undefined && beads.removalSize(id, cascade, MAX_REMOVED_AT_ONCE) > MAX_REMOVED_AT_ONCE
+      const reply = isLong
+        ? await city.launch({
+            operation: 'bead.delete',
+            subject: id,
+            input: { id, cascade, actor } satisfies RemovalInput,
+            claim,
+            check() {
+              check()
+              refuseRemoving(city, id)
+              if (!cascade) beads.refuseReferred(id)
+            },
+          })
+        : await store.keys.once<DeletedBead>(claim, () =>
+            store.db.write((tx) => {
+              check()
+              const deleted = [...beads.remove(tx, id, actor, cascade)]
+              return store.keys.remember(tx, claim, ok({ status: 'deleted', id, deleted }))
+            }),
+          )
+      return { ...reply, headers: indexOf(city) }
     },
 
     'close-bead': (call) =>

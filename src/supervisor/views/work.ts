@@ -12,13 +12,14 @@ import type { Running } from './running.ts'
 import { namesOf } from './sessions.ts'
 
 export function workContext(city: Running): WorkContext {
-  const { name, store, host } = city
+  const { name, store, launch, host } = city
   const { clock, log } = host
   return {
     name,
     store,
     clock,
     log,
+    launch,
     config: () => config.of(city).config.current(),
     people: peopleOf(city),
     ended: (id) => hasEnded(city, id),

@@ -1,5 +1,7 @@
 /** Beads: each success and each refusal of its own. Lists and hooks: `beads-reading.ts`; import and export: `beads-interchange.ts`. */
 import assert from 'node:assert/strict'
+import { LINES_TYPE } from '../../../src/contract/base/operation.ts'
+import { MAX_REMOVED_AT_ONCE } from '../../../src/contract/beads.ts'
 import { asMap, at } from '../../support/document.ts'
 import { type Answer, assertProblem } from '../../support/http.ts'
 import { STALE } from './edited-city.ts'
@@ -23,6 +25,18 @@ class Beads {
     const made = await this.send('POST', '', { title: this.world.unique('bead'), ...more })
     assert.equal(made.status, 201, made.text)
     return `/${String(at(made.body, 'id'))}`
+  }
+
+  /** One with more below it than a write deletes. */
+  async tall(): Promise<string> {
+    const path = await this.bead()
+    const below = Array.from({ length: MAX_REMOVED_AT_ONCE }, (_, n) => ({
+      id: `${idOf(path)}.${n}`,
+      parent: idOf(path),
+    }))
+    const bytes = below.map((line) => `${JSON.stringify({ ...line, title: 'below' })}\n`).join('')
+    await this.world.main.api.call('POST', `${BASE}/import`, { bytes, headers: { 'content-type': LINES_TYPE } })
+    return path
   }
 
   async closed(): Promise<string> {
@@ -153,7 +167,35 @@ export const beadScenarios: readonly Scenario[] = [
   }),
 
   on('delete-bead', 200, async (beads) => beads.send('DELETE', await beads.bead())),
+  on('delete-bead', 202, async (beads) => beads.send('DELETE', `${await beads.tall()}?cascade=true`)),
   ...edits('delete-bead', 'DELETE', ''),
+  on('delete-bead', 'operation-in-progress', async (beads) => {
+    const path = await beads.tall()
+    const answers = await Promise.all(Array.from({ length: 4 }, () => beads.send('DELETE', `${path}?cascade=true`)))
+    const accepted = answers.filter(({ status }) => status === 202)
+    assert.equal(accepted.length, 1)
+    const refused = answers.find(({ status }) => status === 409)
+    assert.ok(refused !== undefined)
+    assert.equal(at(refused.body, 'request_id'), at(accepted[0]?.body, 'request_id'))
+    return refused
+  }),
+  inFlight('delete-bead', async (world, key) => {
+    const beads = new Beads(world)
+    const path = await beads.bead()
+    return Promise.all(
+      Array.from({ length: 8 }, () => beads.send('DELETE', path, undefined, { 'idempotency-key': key })),
+    )
+  }),
+  scenario('delete-bead', 'idempotency-mismatch', async (world) => {
+    const beads = new Beads(world)
+    const path = await beads.bead()
+    const remove = (query: string) => beads.send('DELETE', `${path}${query}`, undefined, { 'idempotency-key': 'once' })
+    const first = await remove('')
+    assert.deepEqual((await remove('')).body, first.body, 'also where it is gone by then')
+    const other = await remove('?cascade=true')
+    assertProblem(other, 'idempotency-mismatch')
+    return other
+  }),
   on('delete-bead', 'still-referenced', async (beads) => {
     const path = await beads.bead()
     await beads.bead({ needs: [idOf(path)] })

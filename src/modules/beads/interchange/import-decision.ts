@@ -1,7 +1,8 @@
 /** What becomes of a line, given what is there already (I3, I4 of import.ts). */
 import type { Row, Tx } from '../../../kernel/database.ts'
+import { Problem } from '../../../kernel/problem.ts'
 import { sqlValue } from '../store/columns.ts'
-import { cycleThrough, type Edge, type Neighbours, type Relation, relationOf } from '../store/edges.ts'
+import { type Edge, relationOf } from '../store/edges.ts'
 import type { BeadRecord } from '../store/record.ts'
 import type { WorkCity } from '../work/city.ts'
 import { inGivenOrder, withCommentId } from './interchange.ts'
@@ -66,12 +67,7 @@ interface Decision {
   readonly comments: readonly LineComment[]
 }
 
-export function decide(
-  neighbours: (relation: Relation) => Neighbours,
-  item: Item,
-  there: Existing,
-  mode: 'upsert' | 'create' | undefined,
-): Decision {
+export function decide(cycleOf: CycleOf, item: Item, there: Existing, mode: 'upsert' | 'create' | undefined): Decision {
   const { bead } = item
   const record = there.record(bead.id)
   const outcome = (outcome: Verdict['outcome']): Decision => ({ outcome, edges: [], comments: [] })
@@ -84,7 +80,7 @@ export function decide(
   if (comments === undefined) return outcome({ fault: 'comments: another bead has one of their ids' })
   if (record !== undefined && isSame(record, bead) && sameRows(bead.edges, had) && comments.length === 0)
     return outcome('unchanged')
-  const cyclic = cycleFault(neighbours, bead.id, fresh)
+  const cyclic = cycleFault(cycleOf, bead.id, fresh)
   if (cyclic !== undefined) return outcome(cyclic)
   return {
     outcome: record === undefined ? 'created' : 'updated',
@@ -93,31 +89,25 @@ export function decide(
   }
 }
 
-/** Why edges of a bead cannot be, where one of them closes a cycle. */
+/** The cycle that an edge of a bead would close. */
+export type CycleOf = (id: string, edge: LineEdge) => readonly string[] | undefined
+
+/** Why edges of a bead cannot be, where one of them closes a cycle, or nobody can tell. */
 export function cycleFault(
-  neighbours: (relation: Relation) => Neighbours,
+  cycleOf: CycleOf,
   id: string,
   edges: readonly LineEdge[],
 ): { readonly fault: string } | undefined {
-  const cycle = cycleOf(neighbours, id, edges)
-  return cycle === undefined ? undefined : { fault: `dependency cycle: ${cycle.join(' -> ')}` }
-}
-
-/** A cycle that one of the edges closes; there is none where nothing depends on the bead. */
-function cycleOf(
-  neighbours: (relation: Relation) => Neighbours,
-  id: string,
-  edges: readonly LineEdge[],
-): readonly string[] | undefined {
-  for (const { type, depends_on_id } of edges) {
-    const relation = relationOf(type)
-    if (relation === undefined) continue
-    if (depends_on_id === id) return [id, id]
-    const around = neighbours(relation)
-    const cycle = around.isNeeded(id) ? cycleThrough(around, id, depends_on_id) : undefined
-    if (cycle !== undefined) return cycle
+  try {
+    for (const edge of edges) {
+      const cycle = relationOf(edge.type) === undefined ? undefined : cycleOf(id, edge)
+      if (cycle !== undefined) return { fault: `dependency cycle: ${cycle.join(' -> ')}` }
+    }
+    return undefined
+  } catch (error) {
+    if (error instanceof Problem) return { fault: error.detail }
+    throw error
   }
-  return undefined
 }
 
 const sameEnds = (a: LineEdge, b: LineEdge): boolean => a.depends_on_id === b.depends_on_id && a.type === b.type

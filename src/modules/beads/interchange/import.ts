@@ -13,10 +13,10 @@ import { type Clock, nextTurn } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import { Problem, problem } from '../../../kernel/problem.ts'
 import { insertComment } from '../store/comments.ts'
-import { type Edge, neighboursIn, type Relation } from '../store/edges.ts'
+import { cycleOf, type Edge } from '../store/edges.ts'
 import { assertSizes } from '../store/store.ts'
 import type { WorkCity } from '../work/city.ts'
-import { cycleFault, decide, Existing, exists, type Item, type Verdict } from './import-decision.ts'
+import { type CycleOf, cycleFault, decide, Existing, exists, type Item, type Verdict } from './import-decision.ts'
 import { remapped, type Scopes, scopeOf, scopesOf } from './import-scopes.ts'
 import { type ReadLine, readLine, toBead, withIds } from './interchange.ts'
 import type { LineComment } from './line.ts'
@@ -162,9 +162,9 @@ class Import {
 
   #write(tx: Tx, items: readonly Item[]): readonly Verdict[] {
     const there = new Existing(this.#city, tx, items)
-    const around = (relation: Relation) => neighboursIn(tx, relation)
+    const cycle: CycleOf = (id, edge) => cycleOf(tx, id, edge)
     return items.map((item) => {
-      const { outcome, edges, comments } = decide(around, item, there, this.#options.mode)
+      const { outcome, edges, comments } = decide(cycle, item, there, this.#options.mode)
       if (outcome === 'created') this.#create(tx, item, comments)
       else if (outcome === 'updated') this.#update(tx, item, edges, comments)
       return { item, outcome }
@@ -202,15 +202,15 @@ class Import {
   #rehearse(item: Item, there: Existing): Verdict['outcome'] {
     const { bead } = item
     const { mode } = this.#options
-    const around = (relation: Relation) => this.#plannedEdges.over(this.#city.store.db, relation)
+    const cycle: CycleOf = (id, edge) => this.#plannedEdges.cycleOf(this.#city.store.db, id, edge)
     const planned = new PlannedBead(bead)
     const earlier = this.#planned.get(bead.id)
     const outcome =
       earlier === undefined
-        ? decide(around, item, there, mode).outcome
+        ? decide(cycle, item, there, mode).outcome
         : mode === 'create'
           ? { fault: exists(bead.id) }
-          : (earlier.outcomeOf(planned) ?? cycleFault(around, bead.id, bead.edges) ?? 'updated')
+          : (earlier.outcomeOf(planned) ?? cycleFault(cycle, bead.id, bead.edges) ?? 'updated')
     if (outcome === 'created' || outcome === 'updated') {
       this.#planned.set(bead.id, planned)
       this.#plannedEdges.put(bead.id, bead.edges)

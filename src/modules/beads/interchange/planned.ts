@@ -1,7 +1,7 @@
 /** What a dry run of an import would have written so far, as far as the lines to come depend on it. */
 import { createHash } from 'node:crypto'
 import type { Tx } from '../../../kernel/database.ts'
-import { type Neighbours, neighboursIn, type Relation, relationOf } from '../store/edges.ts'
+import { MAX_WALKED, type Neighbours, neighboursIn, type Relation, relationOf, wayBack } from '../store/edges.ts'
 import { byEdge, type LineBead, type LineEdge } from './line.ts'
 
 /** Edges that are followed; a file with more is told of cycles through these. */
@@ -53,7 +53,23 @@ export class PlannedEdges {
     }
   }
 
-  over(reader: Pick<Tx, 'get' | 'all'>, relation: Relation): Neighbours {
+  /** The cycle that an edge closes, over both; as far as a write would look. */
+  cycleOf(reader: Pick<Tx, 'get' | 'all'>, id: string, { type, depends_on_id: target }: LineEdge): Path | undefined {
+    const relation = relationOf(type)
+    if (relation === undefined) return undefined
+    if (target === id) return [id, id]
+    const { down, up } = this.#over(reader, relation)
+    const fromTarget = walk(target, id, down)
+    const fromIssue = walk(id, target, up)
+    for (;;) {
+      const below = fromTarget.next()
+      if (below.done === true) return below.value === undefined ? undefined : [id, ...below.value]
+      const above = fromIssue.next()
+      if (above.done === true) return above.value === undefined ? undefined : [id, ...above.value.toReversed()]
+    }
+  }
+
+  #over(reader: Pick<Tx, 'get' | 'all'>, relation: Relation): Neighbours {
     const stored = neighboursIn(reader, relation)
     const down = (id: string) => {
       const planned = this.#down.get(id)
@@ -63,8 +79,29 @@ export class PlannedEdges {
       ...stored.up(id).filter((issue) => !this.#down.has(issue)),
       ...[...(this.#up.get(id) ?? [])].filter((issue) => down(issue).includes(id)),
     ]
-    return { down, up, isNeeded: (id) => this.#up.has(id) || stored.isNeeded(id) }
+    return { down, up }
   }
+}
+
+type Path = readonly string[]
+
+/** Breadth first; pauses after each bead; ends with the way from `start` to `goal`, or with undefined. */
+function* walk(
+  start: string,
+  goal: string,
+  next: (id: string) => readonly string[],
+): Generator<undefined, Path | undefined, undefined> {
+  const cameFrom = new Map<string, string>([[start, '']])
+  for (const id of cameFrom.keys()) {
+    if (cameFrom.size > MAX_WALKED) return undefined
+    for (const neighbour of next(id)) {
+      if (cameFrom.has(neighbour)) continue
+      cameFrom.set(neighbour, id)
+      if (neighbour === goal) return wayBack(cameFrom, goal)
+    }
+    yield undefined
+  }
+  return undefined
 }
 
 function targetsOf(edges: readonly LineEdge[]): ReadonlyMap<Relation, readonly string[]> {

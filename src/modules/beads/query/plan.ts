@@ -13,7 +13,7 @@
 import { MAX_EXACT_TOTAL } from '../../../contract/base/paging.ts'
 import type { Database, SqlValue } from '../../../kernel/database.ts'
 import type { ColumnName } from '../store/columns.ts'
-import { BLOCKING_SQL } from '../store/edges.ts'
+import { BLOCKING_SQL } from '../store/shifts.ts'
 import { COUNTED } from '../store/tallies.ts'
 import { labelWord } from '../store/words.ts'
 import { type Meaning, match, type Sql, type WordLookup, whereOf, wordsOfTexts } from './filters.ts'

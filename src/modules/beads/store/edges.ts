@@ -3,11 +3,13 @@
  *
  * E1  Between two beads there is at most one edge that is not `parent-child`, and one that is.
  * E2  A bead has one parent: `beads.parent` and its `parent-child` edge are the same.
- * E3  `beads.blockers` is the number of its blocking edges whose target is not closed or not there.
+ * E3  `beads.blockers` is the number of its blocking edges whose target is not closed or not there; where the target has
+ *     just closed or opened and very much depends on it, as store/shifts.ts says.
  */
 import { BLOCKING_TYPES, PARENT_CHILD } from '../../../contract/beads.ts'
 import type { Tx } from '../../../kernel/database.ts'
-import { problem } from '../../../kernel/problem.ts'
+import { type Problem, problem } from '../../../kernel/problem.ts'
+import { BLOCKING_SQL, counts } from './shifts.ts'
 
 export type Reader = Pick<Tx, 'get' | 'all'>
 
@@ -28,8 +30,6 @@ export interface EdgeDraft {
 }
 
 export const isBlocking = (type: string): boolean => BLOCKING_TYPES.some((blocking) => blocking === type)
-/** SQL: the type is one of those that block. */
-export const BLOCKING_SQL = `type IN (${BLOCKING_TYPES.map((type) => `'${type}'`).join(', ')})`
 
 /** `"id"` blocks, `"type:id"` is of that type. */
 export function parseNeed(need: string): EdgeDraft {
@@ -55,7 +55,7 @@ export function putEdge(tx: Tx, issueId: string, edge: EdgeDraft, now: number): 
   let blockers = 0
   for (const other of others) blockers -= deleteEdge(tx, other)
   const written = same === undefined ? insertEdge(tx, issueId, edge, now) : updateEdge(tx, same, edge)
-  if (same === undefined && blocks(tx, edge)) blockers++
+  if (same === undefined && blocks(tx, { ...edge, issue_id: issueId })) blockers++
   const changed = written || others.length > 0
   return edge.type === PARENT_CHILD ? { changed, blockers, parent: edge.depends_on_id } : { changed, blockers }
 }
@@ -137,10 +137,9 @@ function deleteEdge(tx: Tx, edge: Edge): number {
   return blocked
 }
 
-/** True where the edge keeps its bead from being ready now: the target is not closed, or not there. */
-function blocks(reader: Reader, edge: Pick<Edge, 'type' | 'depends_on_id'>): boolean {
-  if (!isBlocking(edge.type)) return false
-  return reader.get('SELECT status FROM beads WHERE id = ?', edge.depends_on_id)?.status !== 'closed'
+/** True where the edge is one of its bead's blockers (E3). */
+function blocks(reader: Reader, { issue_id, depends_on_id, type }: Edge): boolean {
+  return isBlocking(type) && counts(reader, issue_id, depends_on_id)
 }
 
 // ---- cycles ---------------------------------------------------------------------------------------------------------
@@ -156,99 +155,112 @@ export function relationOf(type: string): Relation | undefined {
   return isBlocking(type) ? 'blocking' : undefined
 }
 
-const STEPS: Readonly<Record<Relation, { readonly down: string; readonly up: string }>> = {
-  blocking: {
-    down: `SELECT depends_on_id AS id FROM bead_deps WHERE issue_id = ? AND ${BLOCKING_SQL}`,
-    up: `SELECT issue_id AS id FROM bead_deps WHERE depends_on_id = ? AND ${BLOCKING_SQL}`,
-  },
-  containment: {
-    down: `SELECT depends_on_id AS id FROM bead_deps WHERE issue_id = ? AND type = '${PARENT_CHILD}'`,
-    up: `SELECT issue_id AS id FROM bead_deps WHERE depends_on_id = ? AND type = '${PARENT_CHILD}'`,
-  },
+const TYPES: Readonly<Record<Relation, string>> = {
+  blocking: BLOCKING_SQL,
+  containment: `type = '${PARENT_CHILD}'`,
 }
+/** `down` is to what a bead depends on, or is in; `up` to what depends on it, or is in it. */
+const ENDS = {
+  down: { own: 'issue_id', other: 'depends_on_id' },
+  up: { own: 'depends_on_id', other: 'issue_id' },
+} as const
+type Way = keyof typeof ENDS
+const WAYS = ['up', 'down'] as const
+
+/** Beads that are looked at on one side of an edge: to look at more takes longer than a write may. */
+export const MAX_WALKED = 10_000
+/** Most cycles, and most places where none can be, are near. */
+const WALKS = [100, 1_000, MAX_WALKED] as const
+
+/** SQL: what can be reached, nearest first; takes the ids to start from as JSON, and how many at most. */
+const reachedSql = (relation: Relation, way: Way): string =>
+  `WITH RECURSIVE reached (id) AS (SELECT value FROM json_each(?) UNION SELECT d.${ENDS[way].other} FROM reached AS r
+    CROSS JOIN bead_deps AS d ON d.${ENDS[way].own} = r.id AND d.${TYPES[relation]} LIMIT ?)`
+const edgesSql = (relation: Relation, way: Way): string =>
+  `SELECT d.${ENDS[way].own} AS id, d.${ENDS[way].other} AS next FROM reached AS r
+    CROSS JOIN bead_deps AS d ON d.${ENDS[way].own} = r.id AND d.${TYPES[relation]}`
 
 /** Who is one step away from a bead, in one relation. */
 export interface Neighbours {
-  /** What it depends on, or is in. */
   readonly down: (id: string) => readonly string[]
-  /** What depends on it, or is in it. */
   readonly up: (id: string) => readonly string[]
-  /** False: nothing depends on it, nor is in it. */
-  readonly isNeeded: (id: string) => boolean
 }
 
 export function neighboursIn(reader: Reader, relation: Relation): Neighbours {
-  const { down, up } = STEPS[relation]
-  return {
-    down: steps(reader, down),
-    up: steps(reader, up),
-    isNeeded: (id) => reader.get('SELECT 1 FROM bead_deps WHERE depends_on_id = ? LIMIT 1', id) !== undefined,
+  const steps = (way: Way) => {
+    const { own, other } = ENDS[way]
+    const sql = `SELECT ${other} AS id FROM bead_deps WHERE ${own} = ? AND ${TYPES[relation]}`
+    return (id: string) => reader.all(sql, id).map((row) => String(row.id))
   }
-}
-
-const steps = (reader: Reader, sql: string) => (id: string) => reader.all(sql, id).map((row) => String(row.id))
-
-/** The cycle that an edge would close; of edges that order nothing only one from a bead to itself is one. */
-export function cycleOf(
-  reader: Reader,
-  issueId: string,
-  { depends_on_id: target, type }: EdgeDraft,
-): readonly string[] | undefined {
-  const relation = relationOf(type)
-  if (relation === undefined) return issueId === target ? [issueId, issueId] : undefined
-  return cycleThrough(neighboursIn(reader, relation), issueId, target)
+  return { down: steps('down'), up: steps('up') }
 }
 
 /**
- * The cycle that an edge from `issueId` to `dependsOnId` would close: `[issue, target, …, issue]`. Looks from both ends in
- * turn, so that it costs no more than twice what lies behind the smaller of them.
+ * The cycle `[issue, target, …, issue]` that an edge would close; of edges that order nothing only one from a bead to itself
+ * is one. Looks from both ends, a little further each time, so that it costs no more than what lies behind the smaller of
+ * them; refuses where there is too much behind both.
  */
-export function cycleThrough(
-  { down, up }: Neighbours,
+export function cycleOf(
+  reader: Reader,
   issueId: string,
-  dependsOnId: string,
+  { depends_on_id: target, type }: Pick<EdgeDraft, 'depends_on_id' | 'type'>,
 ): readonly string[] | undefined {
-  if (issueId === dependsOnId) return [issueId, issueId]
-  const fromTarget = walk(dependsOnId, issueId, down)
-  const fromIssue = walk(issueId, dependsOnId, up)
-  for (;;) {
-    const below = fromTarget.next()
-    if (below.done === true) return below.value === undefined ? undefined : [issueId, ...below.value]
-    const above = fromIssue.next()
-    if (above.done === true) return above.value === undefined ? undefined : [issueId, ...above.value.toReversed()]
-  }
-}
-
-/** Breadth first; pauses after each bead; ends with the way from `start` to `goal`, or with undefined. */
-function* walk(
-  start: string,
-  goal: string,
-  next: (id: string) => readonly string[],
-): Generator<undefined, readonly string[] | undefined, undefined> {
-  const cameFrom = new Map<string, string>([[start, '']])
-  for (const id of cameFrom.keys()) {
-    for (const neighbour of next(id)) {
-      if (cameFrom.has(neighbour)) continue
-      cameFrom.set(neighbour, id)
-      if (neighbour === goal) return wayBack(cameFrom, goal)
+  const relation = relationOf(type)
+  if (issueId === target) return [issueId, issueId]
+  if (relation === undefined) return undefined
+  for (const limit of WALKS) {
+    for (const way of WAYS) {
+      const [start, goal] = way === 'down' ? [target, issueId] : [issueId, target]
+      const sql = `${reachedSql(relation, way)} SELECT count(*) AS size, max(id = ?) AS met FROM reached`
+      const reached = reader.get(sql, JSON.stringify([start]), limit, goal)
+      if (reached?.met === 1) return [issueId, ...wayTo(reader, relation, way, start, goal)]
+      if (Number(reached?.size) < limit) return undefined
     }
-    yield undefined
   }
-  return undefined
+  throw tooFar(`${issueId} -> ${target}`)
 }
 
-function wayBack(cameFrom: ReadonlyMap<string, string>, goal: string): readonly string[] {
+/** From `target` to `issue`, whichever of them the walk started from. */
+function wayTo(reader: Reader, relation: Relation, way: Way, start: string, goal: string): readonly string[] {
+  const sql = `${reachedSql(relation, way)} ${edgesSql(relation, way)}`
+  const cameFrom = new Map([[start, '']])
+  for (const { id, next } of reader.all(sql, JSON.stringify([start]), MAX_WALKED)) {
+    if (!cameFrom.has(String(next))) cameFrom.set(String(next), String(id))
+  }
+  const found = wayBack(cameFrom, goal)
+  return way === 'down' ? found : found.toReversed()
+}
+
+export function wayBack(cameFrom: ReadonlyMap<string, string>, goal: string): readonly string[] {
   const way: string[] = []
   for (let at = goal; at !== ''; at = cameFrom.get(at) ?? '') way.push(at)
   return way.toReversed()
 }
 
-/** A cycle that can be reached from any of `starts`; each bead is looked at once, however many starts there are. */
-export function findCycle(reader: Reader, relation: Relation, starts: Iterable<string>): readonly string[] | undefined {
-  const next = steps(reader, STEPS[relation].down)
+/**
+ * A cycle that new edges of `starts` can have closed. Where nothing else depends on them (`alone`), only what is between
+ * them is looked at; else what lies below them, and more than a write can look at is refused.
+ */
+export function findCycle(
+  reader: Reader,
+  relation: Relation,
+  starts: readonly string[],
+  alone: boolean,
+): readonly string[] | undefined {
+  const limit = alone ? starts.length : Math.max(MAX_WALKED, starts.length + 1)
+  const sql = reachedSql(relation, 'down')
+  const ids = JSON.stringify(starts)
+  if (!alone && Number(reader.get(`${sql} SELECT count(*) AS size FROM reached`, ids, limit)?.size) >= limit)
+    throw tooFar('the batch')
+  const targets = new Map<string, string[]>()
+  for (const { id, next } of reader.all(`${sql} ${edgesSql(relation, 'down')}`, ids, limit)) {
+    const known = targets.get(String(id))
+    if (known === undefined) targets.set(String(id), [String(next)])
+    else known.push(String(next))
+  }
   const finished = new Set<string>()
   for (const start of starts) {
-    const cycle = finished.has(start) ? undefined : cycleFrom(start, next, finished)
+    const cycle = finished.has(start) ? undefined : cycleFrom(start, targets, finished)
     if (cycle !== undefined) return cycle
   }
   return undefined
@@ -257,10 +269,11 @@ export function findCycle(reader: Reader, relation: Relation, starts: Iterable<s
 /** Depth first without recursion: chains may be longer than the stack. */
 function cycleFrom(
   start: string,
-  next: (id: string) => readonly string[],
+  targets: ReadonlyMap<string, readonly string[]>,
   finished: Set<string>,
 ): readonly string[] | undefined {
-  const path: { readonly id: string; readonly rest: string[] }[] = [{ id: start, rest: [...next(start)] }]
+  const step = (id: string) => ({ id, rest: [...(targets.get(id) ?? [])] })
+  const path = [step(start)]
   const onPath = new Set([start])
   for (let at = path.at(-1); at !== undefined; at = path.at(-1)) {
     const id = at.rest.pop()
@@ -272,12 +285,19 @@ function cycleFrom(
       const ids = path.map((step) => step.id)
       return [...ids.slice(ids.indexOf(id)), id]
     } else if (!finished.has(id)) {
-      path.push({ id, rest: [...next(id)] })
+      path.push(step(id))
       onPath.add(id)
     }
   }
   return undefined
 }
+
+/** The refusal where nobody can tell in time. */
+const tooFar = (what: string): Problem =>
+  problem(
+    'dependency-cycle',
+    `whether ${what} closes a cycle cannot be told: that takes a look at more than ${MAX_WALKED} beads`,
+  )
 
 /** Beads of a cycle that a sentence names; all of them are in `errors`. */
 const MAX_NAMED = 50

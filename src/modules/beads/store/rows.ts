@@ -15,10 +15,12 @@ const INSERT = `INSERT OR FAIL INTO beads (id, workable, deferred, metadata, lab
   VALUES (?, ?, ?, ?, ?, ${COLUMN_NAMES.map(() => '?').join(', ')}) RETURNING n`
 
 const REMOVALS = [
-  'DELETE FROM beads WHERE id = ?',
-  'DELETE FROM bead_metadata WHERE bead = ?',
-  'DELETE FROM bead_comments WHERE bead = ?',
-  'DELETE FROM bead_deps WHERE issue_id = ?',
+  'DELETE FROM beads WHERE id IN (SELECT value FROM json_each(?))',
+  'DELETE FROM bead_metadata WHERE bead IN (SELECT value FROM json_each(?))',
+  'DELETE FROM bead_comments WHERE bead IN (SELECT value FROM json_each(?))',
+  'DELETE FROM bead_deps WHERE issue_id IN (SELECT value FROM json_each(?))',
+  'DELETE FROM bead_shifts WHERE bead IN (SELECT value FROM json_each(?))',
+  'INSERT OR IGNORE INTO bead_ids_gone (id) SELECT value FROM json_each(?)',
 ] as const
 
 export class BeadRows {
@@ -58,12 +60,15 @@ export class BeadRows {
     if (saysOther || after.labels !== before.labels) this.words.changed(tx, before.n, after)
   }
 
-  /** Deletes everything of a bead but the edges of others, and keeps its id from being used again. */
-  remove(tx: Tx, bead: BeadRecord): void {
-    for (const sql of REMOVALS) tx.run(sql, bead.id)
-    tx.run('INSERT OR IGNORE INTO bead_ids_gone (id) VALUES (?)', bead.id)
-    this.#tallies.went(bead)
-    this.words.went(tx, bead.n)
+  /** Deletes everything of some beads but the edges of others, and keeps their ids from being used again. */
+  remove(tx: Tx, beads: readonly BeadRecord[]): void {
+    const ids = JSON.stringify(beads.map(({ id }) => id))
+    for (const sql of REMOVALS) tx.run(sql, ids)
+    for (const bead of beads) this.#tallies.went(bead)
+    this.words.went(
+      tx,
+      beads.map(({ n }) => n),
+    )
   }
 }
 

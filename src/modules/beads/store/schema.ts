@@ -3,7 +3,7 @@
  * columns of `beads` are those of `columns.ts`, and some that are worked out (`rows.ts`).
  *
  * Q1  `beads.blockers` is the number of scheduling edges whose target is not closed, dangling ones included; it is kept in
- *     the write that changes an edge or a status, so that `ready` reads an index and nothing else. `workable` is 0 for types
+ *     the write that changes an edge or a status (but see shifts.ts), so that `ready` reads an index and nothing else. `workable` is 0 for types
  *     and labels that are never work (sheet 03 §1.3).
  *     `deferred` is 1 until its date has come: only such beads are compared with the time when work is looked for.
  * Q2  `beads.labels` is the set of its labels, sorted, as JSON: a bead is read, and a filter looks, without other rows.
@@ -189,5 +189,18 @@ CREATE TABLE bead_words_upto (n INTEGER NOT NULL) STRICT;
 INSERT INTO bead_words_upto VALUES (0);
 `
 
+/** What changes that take more than one write have still to do. */
+const THIRD = `
+-- Beads that closed or opened while some of what depends on them counts them as they were (shifts.ts).
+CREATE TABLE bead_shifts (
+  bead TEXT PRIMARY KEY,
+  opens INTEGER NOT NULL,
+  ranges TEXT NOT NULL,
+  actor TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+-- How many beads a request to delete has deleted so far (work/removal.ts).
+CREATE TABLE bead_removals (request TEXT PRIMARY KEY, deleted INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+`
+
 /** The steps of the store of beads; a released one stays as it is. */
-export const BEADS_SCHEMA = [FIRST, SECOND] as const
+export const BEADS_SCHEMA = [FIRST, SECOND, THIRD] as const

@@ -5,8 +5,8 @@
  * B2  The type of the event follows from the difference: to closed is `bead.closed`, whatever asked for it.
  * B3  `revision` is one more with every visible change of the bead itself. `is_blocked` and the lease are not: what
  *     others do, and what merely keeps a claim alive, spoils nobody's If-Match.
- * B4  `blockers` of dependents follows in the write that closes, reopens, deletes or creates what they depend on; each
- *     that becomes blocked or free by it gets a `bead.updated`.
+ * B4  `blockers` of dependents follows in the write that closes, reopens, deletes or creates what they depend on, where
+ *     they are not too many (shifts.ts); each that becomes blocked or free by it gets a `bead.updated`.
  * B5  An id is never given out twice.
  */
 import { PARENT_CHILD } from '../../../contract/beads.ts'
@@ -16,10 +16,11 @@ import type { EventDraft, EventLog } from '../../../kernel/event-log.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
 import { type BeadColumns, COLUMN_NAMES, type ColumnName, EMPTY_COLUMNS, sqlValue } from './columns.ts'
 import { namesOfDifferences } from './differences.ts'
-import { BLOCKING_SQL, cycleOf, cycleProblem, dropEdges, type EdgeDraft, type EdgeEffect, putEdge } from './edges.ts'
+import { cycleOf, cycleProblem, dropEdges, type EdgeDraft, type EdgeEffect, putEdge } from './edges.ts'
 import { BeadIds } from './ids.ts'
 import { type BeadRecord, parseRecord, RECORD_SQL } from './record.ts'
 import { BeadRows } from './rows.ts'
+import { BLOCKING_SQL, beginShift, type Shifted, shiftOn } from './shifts.ts'
 import { eventSnapshot, lengthOf } from './snapshot.ts'
 import { consequences } from './transitions.ts'
 import type { WordIndex } from './words.ts'
@@ -63,6 +64,8 @@ export interface BeadStoreDeps {
   readonly ids?: BeadIds
   /** Called after the commit that makes a bead wait for a date. */
   readonly deferred?: (until: number) => void
+  /** Called after a commit that left dependents to be told: `shiftOn` does it. */
+  readonly shifting?: () => void
 }
 
 /** Put together once: a statement is found by its text. */
@@ -75,7 +78,11 @@ const MAX_METADATA_CHARACTERS = 1_048_576
 export const MAX_ANSWER_CHARACTERS = 8_388_608
 const LOADED_AT_ONCE = 100
 const MAX_NAMED_REFERRERS = 100
-const MAX_CASCADE = 10_000
+/** As SQLite has it. */
+const NO_LIMIT = -1
+/** Edges that other beads have to some: takes these twice. */
+const FROM_OUTSIDE = `SELECT DISTINCT issue_id AS id, depends_on_id AS target FROM bead_deps
+  WHERE depends_on_id IN (SELECT value FROM json_each(?)) AND issue_id NOT IN (SELECT value FROM json_each(?))`
 
 export class BeadStore {
   readonly #deps: BeadStoreDeps
@@ -164,7 +171,7 @@ export class BeadStore {
     const written = { ...columns, n, id, revision: 1, blockers: 0, labels, metadata, dependencies: [] }
     const made = !effect.changed && isKeptAsIs(written, COLUMN_NAMES) ? written : this.need(id)
     // Edges that dangled until now: a closed target is one that is done.
-    if (made.status === 'closed') this.#shiftDependents(tx, id, -1, actor)
+    if (made.status === 'closed') this.#shiftDependents(tx, id, false, actor)
     this.#append(tx, { type: 'bead.created', actor, subject: id, payload: { bead: eventSnapshot(made) } })
     return made
   }
@@ -206,7 +213,7 @@ export class BeadStore {
     const after = !edges.changed && isKeptAsIs(written, differing) ? written : this.need(id)
     this.#tell(tx, before, after, changed, actor, options)
     if ((before.status === 'closed') !== (after.status === 'closed'))
-      this.#shiftDependents(tx, id, after.status === 'closed' ? -1 : 1, actor)
+      this.#shiftDependents(tx, id, after.status !== 'closed', actor)
     return after
   }
 
@@ -216,11 +223,41 @@ export class BeadStore {
    */
   remove(tx: Tx, id: string, actor: string, cascade: boolean): readonly string[] {
     this.need(id)
-    if (!cascade) this.#refuseReferred(id)
-    const going = cascade ? this.#withChildren(id) : [id]
-    const all = new Set(going)
-    for (const one of going.toReversed()) this.#removeOne(tx, this.need(one), actor, all)
+    if (!cascade) this.refuseReferred(id)
+    const going = cascade ? this.#below(id, NO_LIMIT) : [id]
+    this.removeSome(tx, this.load(going.toReversed()), actor, NO_LIMIT)
     return going
+  }
+
+  /**
+   * Deletes these, which have no other children, children before their parents; how many. First of all the edges that others
+   * have to them are dropped: where these are `most`, that is all.
+   */
+  removeSome(tx: Tx, records: readonly BeadRecord[], actor: string, most: number): number {
+    const ids = JSON.stringify(records.map(({ id }) => id))
+    const edges = tx.all(`${FROM_OUTSIDE} LIMIT ?`, ids, ids, most)
+    for (const [dependent, rows] of Map.groupBy(edges, ({ id }) => String(id)))
+      this.change(tx, dependent, { remove_edges: rows.map((row) => ({ depends_on_id: String(row.target) })) }, actor)
+    if (edges.length === most) return 0
+    this.#rows.remove(tx, records)
+    for (const bead of records)
+      this.#append(tx, { type: 'bead.deleted', actor, subject: bead.id, payload: { bead: eventSnapshot(bead) } })
+    return records.length
+  }
+
+  /** How many beads and edges of others a deletion is about, counted up to one more than `most`. */
+  removalSize(id: string, cascade: boolean, most: number): number {
+    const going = cascade ? this.#below(id, most + 1) : [id]
+    const ids = JSON.stringify(going)
+    const edges = this.#deps.db.get(`SELECT count(*) AS size FROM (${FROM_OUTSIDE} LIMIT ?)`, ids, ids, most + 1)
+    return going.length + Number(edges?.size)
+  }
+
+  /** It and what is below it, parents first. */
+  #below(id: string, most: number): readonly string[] {
+    const sql = `WITH RECURSIVE below (id) AS (SELECT ? UNION SELECT b.id FROM below
+      CROSS JOIN beads AS b ON b.parent = below.id LIMIT ?) SELECT id FROM below`
+    return this.#deps.db.all(sql, id, most).map((row) => String(row.id))
   }
 
   #changeEdges(tx: Tx, before: BeadRecord, change: BeadChange, now: number, options: ChangeOptions): EdgeEffect {
@@ -264,23 +301,22 @@ export class BeadStore {
     for (const draft of also?.(after) ?? []) this.#append(tx, draft)
   }
 
-  /** What depends on it has one blocker less or more (B4). */
-  #shiftDependents(tx: Tx, id: string, by: 1 | -1, actor: string): void {
-    const dependents = tx.all(
-      `SELECT b.id, b.blockers = ? AND b.status <> 'closed' AS flips FROM bead_deps d JOIN beads b ON b.id = d.issue_id
-        WHERE d.depends_on_id = ? AND d.${BLOCKING_SQL}`,
-      by < 0 ? 1 : 0,
-      id,
-    )
-    for (const row of dependents) tx.run('UPDATE beads SET blockers = blockers + ? WHERE id = ?', by, String(row.id))
-    const flipped = dependents.filter((row) => row.flips === 1)
-    for (const row of flipped) this.#tellFlip(tx, String(row.id), actor)
+  /** Tells more of those that do not know yet what has closed or opened; false where all do (B4). */
+  shiftOn(tx: Tx): boolean {
+    return this.#tellShifted(tx, shiftOn(tx))
   }
 
-  #tellFlip(tx: Tx, id: string, actor: string): void {
-    const bead = this.need(id)
-    const payload = { bead: eventSnapshot(bead), changed: ['is_blocked'], revision: bead.revision }
-    this.#append(tx, { type: 'bead.updated', actor, subject: id, payload })
+  /** What depends on it has one blocker less or more: those that one write can tell, and the others soon (B4). */
+  #shiftDependents(tx: Tx, id: string, opens: boolean, actor: string): void {
+    if (this.#tellShifted(tx, beginShift(tx, id, opens, actor))) tx.afterCommit(() => this.#deps.shifting?.())
+  }
+
+  #tellShifted(tx: Tx, { flipped, actor, isOver }: Shifted): boolean {
+    for (const bead of this.load(flipped)) {
+      const payload = { bead: eventSnapshot(bead), changed: ['is_blocked'], revision: bead.revision }
+      this.#append(tx, { type: 'bead.updated', actor, subject: bead.id, payload })
+    }
+    return !isOver
   }
 
   #notice(tx: Tx, { defer_until: until }: BeadColumns, now: number): void {
@@ -291,7 +327,8 @@ export class BeadStore {
     this.#deps.log.append(tx, draft)
   }
 
-  #refuseReferred(id: string): void {
+  /** Throws still-referenced, with their names, where open beads refer to it. */
+  refuseReferred(id: string): void {
     const rows = this.#deps.db.all(
       `SELECT d.issue_id, d.type FROM bead_deps d JOIN beads b ON b.id = d.issue_id
         WHERE d.depends_on_id = ? AND b.status <> 'closed' AND (d.${BLOCKING_SQL} OR d.type IN ('${PARENT_CHILD}', 'tracks'))
@@ -310,29 +347,6 @@ export class BeadStore {
         })),
       },
     )
-  }
-
-  /** It and everything below it, parents first. */
-  #withChildren(id: string): readonly string[] {
-    const found = new Set([id])
-    for (const parent of found) {
-      for (const row of this.#deps.db.all('SELECT id FROM beads WHERE parent = ?', parent)) found.add(String(row.id))
-      if (found.size > MAX_CASCADE)
-        throw problem('still-referenced', `more than ${MAX_CASCADE} beads would go: delete its children first`)
-    }
-    return [...found]
-  }
-
-  #removeOne(tx: Tx, bead: BeadRecord, actor: string, going: ReadonlySet<string>): void {
-    const { id } = bead
-    const dependents = tx.all('SELECT DISTINCT issue_id AS id FROM bead_deps WHERE depends_on_id = ?', id)
-    for (const row of dependents) {
-      const dependent = String(row.id)
-      if (going.has(dependent)) continue
-      this.change(tx, dependent, { remove_edges: [{ depends_on_id: id }] }, actor)
-    }
-    this.#rows.remove(tx, bead)
-    this.#append(tx, { type: 'bead.deleted', actor, subject: id, payload: { bead: eventSnapshot(bead) } })
   }
 }
 

@@ -22,7 +22,7 @@ export interface WordsOf {
 }
 
 const INSERT = 'INSERT INTO bead_words (rowid, title, description, labels) VALUES (?, ?, ?, ?)'
-const DELETE = 'DELETE FROM bead_words WHERE rowid = ?'
+const DELETE = 'DELETE FROM bead_words WHERE rowid IN (SELECT value FROM json_each(?))'
 const NEXT = `SELECT n, title, description, labels FROM beads WHERE n > ? ORDER BY n LIMIT ${SLICE}`
 const UPTO = 'SELECT n FROM bead_words_upto'
 
@@ -64,12 +64,13 @@ export class WordIndex implements Participant {
 
   changed(tx: Tx, n: number, bead: WordsOf): void {
     if (n > this.#upTo) return
-    tx.run(DELETE, n)
+    tx.run(DELETE, JSON.stringify([n]))
     insertWords(tx, n, bead)
   }
 
-  went(tx: Tx, n: number): void {
-    if (n <= this.#upTo) tx.run(DELETE, n)
+  went(tx: Tx, numbers: readonly number[]): void {
+    const indexed = numbers.filter((n) => n <= this.#upTo)
+    if (indexed.length > 0) tx.run(DELETE, JSON.stringify(indexed))
   }
 
   /** Resolves once every bead that is there is indexed. */

@@ -41,7 +41,7 @@ export function createBatch(tx: Tx, city: WorkCity, body: BeadBatchRequest, acto
     city.beads.change(tx, id, { add_edges: more.map(({ to }) => to) }, actor, { cyclesChecked: true })
   // One look at what the batch can have closed, once everything is there.
   for (const relation of ['blocking', 'containment'] as const) {
-    const cycle = findCycle(tx, relation, [...ids.values(), ...own.keys()])
+    const cycle = findCycle(tx, relation, [...ids.values(), ...own.keys()], own.size === 0)
     if (cycle !== undefined) throw refusedCycle(cycle, relation, { body, edges, ids })
   }
   return Object.fromEntries(ids)

@@ -1,4 +1,5 @@
 /** What the beads of a city need of their surroundings. */
+import type { Jobs } from '../../../kernel/jobs.ts'
 import type { Store } from '../../../kernel/store.ts'
 import type { BeadStore } from '../store/store.ts'
 import type { Claims } from './claim.ts'
@@ -25,10 +26,11 @@ export interface WorkPeople {
 /** One running city, for handlers. */
 export interface WorkCity {
   readonly name: string
-  readonly store: Pick<Store, 'db' | 'keys' | 'log'>
+  readonly store: Pick<Store, 'db' | 'keys' | 'log' | 'requests'>
   readonly beads: BeadStore
   readonly claims: Claims
   readonly people: WorkPeople
+  readonly launch: Jobs['launch']
   config(): WorkConfig
   /** True where a session has ended, or is to end: whatever asks in its name gets no work. */
   ended(sessionId: string): boolean
