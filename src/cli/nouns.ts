@@ -15,6 +15,7 @@ export const NOUNS: Readonly<Record<string, Noun>> = {
   convoy: { summary: 'Convoys: groups of work', load: () => import('./commands/convoy.ts') },
   session: { summary: 'Sessions: conversations with agents', load: () => import('./commands/session.ts') },
   status: { summary: 'How everything is, at a glance', load: () => import('./commands/status.ts') },
+  top: { summary: 'The fleet as it lives, on a screen', load: () => import('./commands/top.ts') },
   needs: { summary: 'Everything that waits for a person', load: () => import('./commands/needs.ts') },
   config: { summary: 'Configuration of a city: look, check, edit, reload', load: () => import('./commands/config.ts') },
   pack: { summary: 'Packs of a city: what it imports', load: () => import('./commands/pack.ts') },

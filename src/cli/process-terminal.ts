@@ -32,10 +32,6 @@ export function processTerminal(env: Io['env']): ProcessTerminal | undefined {
     get rows() {
       return process.stdout.rows || 24
     },
-    write: (text) =>
-      new Promise((resolve, reject) => {
-        process.stdout.write(text, (error) => (error ? reject(new BrokenPipe()) : resolve()))
-      }),
     take(fullScreen, events) {
       const taken = take(fullScreen, events)
       return {
@@ -92,6 +88,12 @@ function take(fullScreen: boolean, { onBytes, onResize, onReturn }: TerminalEven
   process.on('exit', leave).on('SIGTSTP', suspend).on('SIGCONT', goOn)
   stdout.on('resize', onResize)
   return {
+    async write(text) {
+      if (!isOurs) return
+      await new Promise<void>((resolve, reject) => {
+        stdout.write(text, (error) => (error ? reject(new BrokenPipe()) : resolve()))
+      })
+    },
     suspend,
     async lend(work) {
       // The other program stops and goes on by itself.

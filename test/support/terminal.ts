@@ -85,9 +85,11 @@ export class TestTerminal implements AsyncDisposable {
     }
   }
 
-  /** The exit code. */
-  ends(): Promise<number> {
-    return this.#ended
+  /** The exit code, once the screen shows all that was written. */
+  async ends(): Promise<number> {
+    const code = await this.#ended
+    await new Promise<void>((done) => this.#screen.write('', done))
+    return code
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

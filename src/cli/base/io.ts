@@ -28,6 +28,8 @@ export interface TerminalEvents {
 }
 
 export interface TakenTerminal {
+  /** As it is: what others wrote has to be filtered before. Nothing, while somebody else has the terminal. */
+  write(text: string): Promise<void>
   /** Ctrl-Z: gives the terminal back to the shell until the job goes on. */
   suspend(): void
   /** Gives it to another program while the work lasts. */
@@ -40,8 +42,6 @@ export interface TakenTerminal {
 export interface Terminal {
   readonly columns: number
   readonly rows: number
-  /** As it is: what others wrote has to be filtered before. */
-  write(text: string): Promise<void>
   /** `fullScreen`: what stands there is kept and comes back. */
   take(fullScreen: boolean, events: TerminalEvents): TakenTerminal
 }

@@ -72,6 +72,10 @@ export class Printer {
     if (kind === 'template') this.#render = await templateRender(expression)
   }
 
+  get color(): boolean {
+    return this.#style.color
+  }
+
   /** The same way to print, to somewhere else. */
   to(sink: Sink): Printer {
     return new Printer(sink, this.#style)
@@ -230,6 +234,9 @@ const STATE_COLORS: Readonly<Record<string, number>> = {
   blocked: RED,
   closed: GREEN,
 }
+
+/** Code of the colour of a state. */
+export const stateColor = (state: string): number | undefined => STATE_COLORS[state]
 
 const yesNo = (value: Exclude<Cell, undefined>): string =>
   typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value)

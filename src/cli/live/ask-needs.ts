@@ -4,9 +4,9 @@ import type { Context } from '../base/context.ts'
 import type { Terminal } from '../base/io.ts'
 import { NEED, type Need, needsInScope } from '../views/needs.ts'
 import { type Outcome, sendAnswer } from './answering.ts'
-import { possible, type Reply, replyTo } from './choices.ts'
+import { type Reply, replyTo } from './choices.ts'
 import { askLine } from './prompt.ts'
-import { askerOf, wholeQuestion } from './question-text.ts'
+import { outcomeText, wholeQuestion } from './question-text.ts'
 
 type Step = 'next' | 'leave'
 
@@ -83,12 +83,4 @@ async function askOne(context: Context, terminal: Terminal, need: Need, skipped:
 async function send(context: Context, client: Client, need: Need, reply: Reply): Promise<Outcome> {
   using limit = context.within()
   return await sendAnswer(client, { city: need.city, session: need.session_id, question: need }, reply, limit.signal)
-}
-
-/** What became of an answer, in a sentence. */
-function outcomeText(outcome: Outcome, need: Need): string {
-  if (outcome === 'answered') return `${askerOf(need)} has the answer`
-  if (outcome === 'gone')
-    return `${askerOf(need)} asks that no longer: somebody else has answered it, or it was taken back`
-  return `${askerOf(need)} has no such answer: ${possible(need)}`
 }

@@ -14,7 +14,7 @@ export async function askLine(io: Io, terminal: Terminal, question: string): Pro
   let line = EMPTY_LINE
   let drawn = Promise.resolve()
   const draw = () => {
-    drawn = drawn.then(() => terminal.write(lineText(question, line, terminal.columns))).catch(done.reject)
+    drawn = drawn.then(() => taken.write(lineText(question, line, terminal.columns))).catch(done.reject)
   }
   const onKey = (key: Key) => {
     if (key.key === 'enter') return done.resolve(textOf(line))
@@ -37,7 +37,7 @@ export async function askLine(io: Io, terminal: Terminal, question: string): Pro
   } finally {
     io.signal.removeEventListener('abort', stop)
     await drawn
-    await terminal.write('\r\n').catch(() => undefined)
+    await taken.write('\r\n').catch(() => undefined)
     taken.release()
   }
 }
@@ -50,7 +50,7 @@ function lineText(question: string, line: Line, columns: number): string {
 }
 
 /** As much of a line as fits, with the column of the cursor in it. */
-function windowOf({ letters, at }: Line, width: number): { readonly text: string; readonly cursor: number } {
+export function windowOf({ letters, at }: Line, width: number): { readonly text: string; readonly cursor: number } {
   let from = at
   let cursor = 0
   for (; from > 0; from -= 1) {

@@ -2,7 +2,8 @@
 import { relativeTime } from '../base/output.ts'
 import type { Need } from '../views/needs.ts'
 import { printableLines } from '../views/turn-text.ts'
-import { choicesOf, promptOf, type Question, takesText } from './choices.ts'
+import type { Outcome } from './answering.ts'
+import { choicesOf, possible, promptOf, type Question, takesText } from './choices.ts'
 
 /** Who asks. */
 export const askerOf = ({ alias, session_id }: Pick<Need, 'alias' | 'session_id'>): string => alias ?? session_id
@@ -31,4 +32,12 @@ function details({ metadata = {} }: Question, prompt: string): readonly string[]
   return Object.entries(metadata)
     .filter(([key, value]) => !key.endsWith('_id') && value !== prompt)
     .map(([key, value]) => `${key.replaceAll('_', ' ')}: ${printableLines(value)}`)
+}
+
+/** What became of an answer, in a sentence. */
+export function outcomeText(outcome: Outcome, need: Need): string {
+  if (outcome === 'answered') return `${askerOf(need)} has the answer`
+  if (outcome === 'gone')
+    return `${askerOf(need)} asks that no longer: somebody else has answered it, or it was taken back`
+  return `${askerOf(need)} has no such answer: ${possible(need)}`
 }

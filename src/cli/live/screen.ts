@@ -78,7 +78,7 @@ export class Screen implements Disposable {
       const text = changes(this.#shown, lines)
       this.#next = undefined
       this.#shown = lines
-      if (text !== '') await this.#terminal.write(text)
+      if (text !== '') await this.#taken.write(text)
     }
   }
 }

@@ -1,0 +1,325 @@
+/** The live view as lines: a pure function of what there is to show and of the size of the terminal. */
+import { printable } from '../base/failure.ts'
+import { relativeTime, stateColor } from '../base/output.ts'
+import { forTerminal } from '../print/terminal-text.ts'
+import { cutTo, padTo, widthOf } from '../print/text-width.ts'
+import type { Spot } from './feed.ts'
+import type { City } from './fleet.ts'
+import type { Line } from './keys.ts'
+import { windowOf } from './prompt.ts'
+import { askerOf, questionLines } from './question-text.ts'
+import { nameOf, needAt, PANES, type Row, rowsOf, selectedAt, spotAt, type View } from './rows.ts'
+import type { Size } from './screen.ts'
+
+export interface Drawn {
+  readonly lines: readonly string[]
+  /** Sessions that can be seen. */
+  readonly spots: readonly Spot[]
+}
+
+const HELP = [
+  'up down, j k     move                   page up, page down, home, end as well',
+  'enter, a         attach to the session: watch it, talk to it, answer it',
+  'm                send it a message',
+  '1 … 9            answer the question of the selected row by the number of the choice',
+  'r                answer it by typing: a number, a name, or text',
+  '/                show only what has these words; escape shows everything again',
+  'tab              sessions, needs, events',
+  'c                only the city of the selected row; again: all',
+  'ctrl-l           draw anew',
+  'q, ctrl-c        leave',
+]
+const KEYS = 'enter attach  m message  r answer  / filter  tab pane  c city  ? help  q leave'
+
+export function draw(view: View, size: Size): Drawn {
+  const { columns, rows: height } = size
+  const paint = painter(view.color)
+  const rows = rowsOf(view)
+  const at = selectedAt(rows, view.selected)
+  const head = [...headLines(view, columns, paint), tabs(view, columns, paint)]
+  const foot = footLine(view, columns, paint)
+  const room = Math.max(0, height - head.length - 1)
+  if (view.help)
+    return { lines: filled([...head, ...HELP.map((line) => cutTo(line, columns))], foot, height), spots: [] }
+  const detail = detailLines(rows[at], columns, Math.floor(room / 2), paint)
+  const space = Math.max(0, room - detail.length)
+  const from = Math.max(0, Math.min(at - Math.floor(space / 2), rows.length - space))
+  const shown = rows.slice(from, from + space)
+  const grid = gridOf(rows, columns)
+  const list = shown.map((row, index) => rowLine(row, view, { grid, columns, paint, isSelected: from + index === at }))
+  const body = list.length === 0 && space > 0 ? [cutTo(`  ${emptyText(view)}`, columns)] : list
+  const gap = Array.from({ length: Math.max(0, space - body.length) }, () => '')
+  return {
+    lines: filled([...head, ...body, ...gap, ...detail], foot, height),
+    spots: shown.flatMap((row) => (row.kind === 'session' && row.session.running ? (spotAt(row) ?? []) : [])),
+  }
+}
+
+/** As many lines as the terminal has rows; the last one is for the keys. */
+function filled(lines: readonly string[], foot: string, height: number): readonly string[] {
+  const above = lines.slice(0, Math.max(0, height - 1))
+  const gap = Array.from({ length: Math.max(0, height - 1 - above.length) }, () => '')
+  return [...above, ...gap, foot].slice(-height)
+}
+
+const [GREEN, YELLOW, RED] = [32, 33, 31]
+/** By name, or a colour by its code. */
+type Style = keyof typeof CODES | number
+type Paint = (text: string, style: Style | undefined) => string
+const CODES = { bold: [1, 22], dim: [2, 22], reverse: [7, 27] } as const
+
+const painter =
+  (color: boolean): Paint =>
+  (text, style) => {
+    if (style === undefined || text === '' || (typeof style === 'number' && !color)) return text
+    const [on, off] = typeof style === 'number' ? [style, 39] : CODES[style]
+    return `\u001b[${on}m${text}\u001b[${off}m`
+  }
+
+/** Text of others on one line. */
+const safe = (text: string): string => forTerminal(printable(text)).replaceAll(/[\t\n\r]+/g, ' ')
+
+interface Piece {
+  readonly text: string
+  readonly style?: Style | undefined
+}
+
+function headLines({ fleet, now, city }: View, columns: number, paint: Paint): readonly string[] {
+  const cities = fleet.cities.filter(({ info }) => city === undefined || info.name === city)
+  const sum = (count: (one: City) => number) => cities.reduce((total, one) => total + count(one), 0)
+  const work = (of: 'open' | 'ready' | 'in_progress') => sum(({ status }) => status?.work[of] ?? 0)
+  const states = Map.groupBy(
+    cities.flatMap(({ sessions }) => sessions),
+    ({ state }) => state,
+  )
+  const needs = sum((one) => one.needs.length)
+  const troubles = cities.filter((one) => problemOf(one, now) !== undefined).length
+  const title: readonly Piece[] = [
+    { text: 'svcctl top', style: 'bold' },
+    fleet.lost === undefined ? { text: fleet.url, style: 'dim' } : { text: safe(fleet.lost), style: RED },
+    { text: cities.length === 1 ? '1 city' : `${cities.length} cities` },
+    ...(troubles === 0 ? [] : [{ text: `${troubles} with a problem`, style: RED }]),
+  ]
+  const counts: readonly Piece[] = [
+    { text: `beads ${work('open')} open, ${work('ready')} ready, ${work('in_progress')} in progress` },
+    { text: `sessions ${[...states].map(([state, of]) => `${of.length} ${state}`).join(', ') || 'none'}` },
+    { text: `needs ${needs}`, style: needs > 0 ? YELLOW : undefined },
+    { text: `${fleet.eventsPerSecond.toFixed(1)} events/s` },
+  ]
+  return [...flow(title, columns, paint), ...flow(counts, columns, paint)]
+}
+
+const GAP = '   '
+
+/** Pieces one behind the other, in as many lines as it takes; one that is too wide is cut. */
+function flow(pieces: readonly Piece[], columns: number, paint: Paint): readonly string[] {
+  const lines: string[] = []
+  let [line, used] = ['', 0]
+  for (const { text, style } of pieces) {
+    const cut = cutTo(text, columns)
+    const width = widthOf(cut)
+    if (used > 0 && used + GAP.length + width > columns) {
+      lines.push(line)
+      line = ''
+      used = 0
+    }
+    line += `${used === 0 ? '' : GAP}${paint(cut, style)}`
+    used += width + (used === 0 ? 0 : GAP.length)
+  }
+  return [...lines, line]
+}
+
+function tabs({ fleet, pane, filter, city }: View, columns: number, paint: Paint): string {
+  const needs = fleet.cities.reduce((sum, one) => sum + one.needs.length, 0)
+  const name = (one: (typeof PANES)[number]) => (one === 'needs' && needs > 0 ? `${one} ${needs}` : one)
+  const pieces = PANES.map((one) => (one === pane ? `[${name(one)}]` : ` ${name(one)} `))
+  const asked = [...(city === undefined ? [] : [`city ${city}`]), ...(filter === '' ? [] : [`/${filter}`])]
+  return paint(padTo(cutTo(`${pieces.join(' ')}  ${safe(asked.join('  '))}`, columns), columns), 'reverse')
+}
+
+function footLine({ entry, note }: View, columns: number, paint: Paint): string {
+  if (entry !== undefined) return entryLine(entry.label, entry.line, columns, paint)
+  return note === undefined ? paint(cutTo(KEYS, columns), 'dim') : cutTo(safe(note), columns)
+}
+
+/** The cursor of the terminal is hidden: the letter under ours is reversed. */
+function entryLine(label: string, line: Line, columns: number, paint: Paint): string {
+  const shown = cutTo(safe(label), Math.floor(columns / 2))
+  const { text, cursor } = windowOf(line, columns - widthOf(shown) - 1)
+  let [before, width] = ['', 0]
+  for (const letter of text) {
+    if (width >= cursor) break
+    before += letter
+    width += widthOf(letter)
+  }
+  const [under = ' ', ...after] = [...text.slice(before.length)]
+  return `${shown}${before}${paint(under, 'reverse')}${after.join('')}`
+}
+
+const emptyText = ({ pane, filter }: View): string =>
+  filter === '' ? EMPTY[pane] : `nothing has "${safe(filter)}"; escape shows everything`
+const EMPTY = {
+  sessions: 'no city is registered; create one with: svcctl city create DIR',
+  needs: 'nothing waits for you',
+  events: 'no event since this began',
+}
+
+/** The question of the selected row, whole as far as there is room for it. */
+function detailLines(row: Row | undefined, columns: number, most: number, paint: Paint): readonly string[] {
+  const need = needAt(row)
+  if (need === undefined || most < 2) return []
+  const lines = questionLines(need).map((line) => cutTo(safe(line), columns))
+  const head = `${askerOf(need)} asks; answer by number`
+  // The choices come last, and are what must be seen.
+  const kept = lines.length < most ? lines : [lines[0] ?? '', ...lines.slice(lines.length - most + 2)]
+  return [paint(padTo(cutTo(safe(head), columns), columns), 'reverse'), ...kept]
+}
+
+interface Grid {
+  readonly name: number
+  readonly state: number
+  readonly bead: number
+  readonly since: number
+}
+
+const [STATE_WIDTH, SINCE_WIDTH] = [12, 4]
+
+/** Widths of columns, by what is in them; a narrow terminal has no room for all. */
+function gridOf(rows: readonly Row[], columns: number): Grid {
+  const widest = (texts: readonly string[], most: number) => Math.min(most, Math.max(4, ...texts.map(widthOf)))
+  const names = rows.flatMap(rowNames)
+  const beads = rows.flatMap((row) => (row.kind === 'session' ? [row.session.active_bead ?? ''] : []))
+  const isNarrow = columns < 60
+  return {
+    name: widest(names, Math.max(8, Math.floor(columns / (isNarrow ? 3 : 4)))),
+    state: STATE_WIDTH,
+    bead: isNarrow || beads.every((bead) => bead === '') ? 0 : widest(beads, 14),
+    since: isNarrow ? 0 : SINCE_WIDTH,
+  }
+}
+
+function rowNames(row: Row): readonly string[] {
+  if (row.kind === 'session') return [nameOf(row.session)]
+  if (row.kind === 'agent') return [row.agent.name]
+  return row.kind === 'need' ? [askerOf(row.need)] : []
+}
+
+interface RowStyle {
+  readonly grid: Grid
+  readonly columns: number
+  readonly paint: Paint
+  readonly isSelected: boolean
+}
+
+function rowLine(row: Row, view: View, style: RowStyle): string {
+  const { columns, paint, isSelected } = style
+  const mark = isSelected ? '> ' : '  '
+  const pieces = piecesOf(row, view, style)
+  let [line, used] = [mark, mark.length]
+  for (const { text, style: look } of pieces) {
+    const cut = cutTo(text, columns - used)
+    if (used >= columns) break
+    used += widthOf(cut)
+    line += isSelected ? cut : paint(cut, look)
+  }
+  return isSelected ? paint(`${line}${' '.repeat(Math.max(0, columns - used))}`, 'reverse') : line.trimEnd()
+}
+
+function piecesOf(row: Row, view: View, { grid, columns }: RowStyle): readonly Piece[] {
+  const { now } = view
+  const cell = (text: string | undefined, width: number, look?: Style): Piece =>
+    width === 0 ? { text: '' } : { text: `${padTo(cutTo(safe(text ?? ''), width), width)}  `, style: look }
+  switch (row.kind) {
+    case 'city':
+      return cityPieces(row.of, now)
+    case 'session': {
+      const { session, need } = row
+      const state = stateText(row.session, need !== undefined)
+      return [
+        cell(`  ${nameOf(session)}`, grid.name + 2),
+        cell(state, grid.state, lookOf(state)),
+        cell(session.active_bead, grid.bead),
+        cell(age(need?.since ?? session.state_since, now), grid.since, 'dim'),
+        need === undefined ? lastWords(row, view) : { text: safe(need.prompt ?? need.kind), style: YELLOW },
+      ]
+    }
+    case 'agent': {
+      const { name, state, available, unavailable_reason: why } = row.agent
+      return [
+        cell(`  ${name}`, grid.name + 2, 'dim'),
+        cell(state === 'suspended' ? state : 'no session', grid.state, 'dim'),
+        { text: available ? '' : safe(why ?? 'not available'), style: RED },
+      ]
+    }
+    case 'need': {
+      const { need, city } = row
+      return [
+        cell(city, Math.min(16, Math.floor(columns / 5))),
+        cell(askerOf(need), grid.name),
+        cell(age(need.since, now), SINCE_WIDTH, 'dim'),
+        { text: safe(need.prompt ?? need.kind) },
+        { text: `  ${safe((need.options ?? []).map((option, at) => `${at + 1} ${option}`).join(', '))}`, style: 'dim' },
+      ]
+    }
+    case 'event': {
+      const { ts, city = '', type, subject = '', actor, message = '' } = row.event
+      return [
+        cell(ts.slice(11, 19), 8, 'dim'),
+        cell(city, Math.min(16, Math.floor(columns / 5))),
+        cell(type, columns < 60 ? 18 : 26),
+        { text: safe([subject, message === '' ? actor : message].join(' ')), style: 'dim' },
+      ]
+    }
+  }
+}
+
+function cityPieces(of: City, now: number): readonly Piece[] {
+  const { info, status, sessions } = of
+  const problem = problemOf(of, now)
+  return [
+    { text: safe(info.name), style: 'bold' },
+    { text: `  ${info.status}`, style: lookOf(info.status) },
+    ...(status === undefined ? [] : [{ text: `  ${counted(sessions.length, 'session')}`, style: 'dim' as const }]),
+    ...(problem === undefined ? [] : [{ text: `  ${safe(problem)}`, style: RED }]),
+  ]
+}
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
+
+/** What somebody should look after. */
+function problemOf({ info, status, trouble }: City, now: number): string | undefined {
+  if (trouble !== undefined) return trouble
+  if (info.error !== undefined && !info.running) return info.error
+  const rejected = status?.config.last_error
+  if (rejected !== undefined) {
+    const [issue] = rejected.issues
+    const where =
+      issue === undefined ? '' : `: ${issue.file}${issue.line > 0 ? `:${issue.line}` : ''}: ${issue.message}`
+    return `configuration rejected ${relativeTime(rejected.since, now)}${where}`
+  }
+  const untrusted = status?.config.untrusted_packs ?? []
+  if (untrusted.length > 0) return `not trusted: ${untrusted.join(', ')}`
+  return status?.suspended === true ? 'suspended' : undefined
+}
+
+function stateText({ state, activity }: { readonly state: string; readonly activity?: string }, asks: boolean): string {
+  if (asks) return 'needs answer'
+  if (state !== 'active') return state
+  return activity === 'in-turn' ? 'in turn' : (activity ?? state)
+}
+
+/** What it said last; of one that does not run, why. */
+function lastWords(row: Row & { readonly kind: 'session' }, { fleet }: View): Piece {
+  const { session, key } = row
+  if (!session.running) return { text: safe(session.reason ?? ''), style: 'dim' }
+  const said = fleet.outputs
+    .get(key)
+    ?.split('\n')
+    .findLast((line) => /\S/.test(line))
+  return { text: safe((said ?? '').trim()), style: 'dim' }
+}
+
+const age = (since: string, now: number): string => relativeTime(since, now).replace(' ago', '')
+
+const LOOKS: Readonly<Record<string, Style>> = { 'in turn': GREEN, idle: 'dim', asleep: 'dim', 'needs answer': YELLOW }
+const lookOf = (state: string): Style | undefined => LOOKS[state] ?? stateColor(state)

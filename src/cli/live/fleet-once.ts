@@ -1,0 +1,74 @@
+/** The fleet as it is now, for whoever reads no screen: a table, or JSON. */
+import type { Context } from '../base/context.ts'
+import { EXIT } from '../base/failure.ts'
+import type { View } from '../base/in-city.ts'
+import { Feed } from './feed.ts'
+import type { City } from './fleet.ts'
+import { nameOf } from './rows.ts'
+
+interface Line {
+  readonly city: string
+  readonly status: string
+  readonly session?: string
+  readonly id?: string
+  readonly state?: string
+  readonly bead?: string | undefined
+  readonly since?: string
+  readonly needs?: string | undefined
+  readonly last_output?: string | undefined
+}
+
+const LINE: View<Line> = {
+  columns: [
+    { header: 'CITY', value: ({ city }) => city },
+    { header: 'STATUS', value: ({ status }) => status, kind: 'state' },
+    { header: 'SESSION', value: ({ session }) => session },
+    { header: 'STATE', value: ({ state }) => state, kind: 'state' },
+    { header: 'BEAD', value: ({ bead }) => bead },
+    { header: 'SINCE', value: ({ since }) => since, kind: 'time' },
+    { header: 'NEEDS', value: ({ needs }) => needs },
+    { header: 'LAST_OUTPUT', value: ({ last_output: output }) => output },
+    { header: 'ID', value: ({ id }) => id, wide: true },
+  ],
+  name: ({ id, city }) => id ?? city,
+}
+
+/** Cities and their sessions. */
+export async function printFleet(context: Context, city: string | undefined): Promise<number> {
+  const feed = new Feed(context, await context.client(), context.io.signal, () => undefined)
+  await feed.load()
+  const wanted = () => feed.fleet.cities.filter(({ info }) => city === undefined || info.name === city)
+  await feed.peekOnce(
+    wanted().flatMap(({ info, sessions }) =>
+      sessions.flatMap(({ id, running }) => (running ? [{ city: info.name, id }] : [])),
+    ),
+  )
+  const cities = wanted()
+  const { outputs } = feed.fleet
+  const items = cities.flatMap((one) => linesOf(one, outputs))
+  const json = JSON.stringify({
+    items,
+    total: items.length,
+    cities: cities.map(({ info, status, needs }) => ({ ...info, ...(status && { summary: status }), needs })),
+  })
+  await context.print.list({ items, ...LINE, json })
+  for (const { info, trouble } of cities)
+    if (trouble !== undefined) await context.note(`warning: ${info.name}: ${trouble}`)
+  return EXIT.ok
+}
+
+function linesOf({ info, sessions, needs }: City, outputs: ReadonlyMap<string, string>): readonly Line[] {
+  const { name: city, status } = info
+  const asked = new Map(needs.map(({ session_id, prompt, kind }) => [session_id, prompt ?? kind]))
+  if (sessions.length === 0) return [{ city, status }]
+  return sessions.map((session) => ({
+    ...{ city, status, session: nameOf(session), id: session.id, state: session.state, bead: session.active_bead },
+    ...{
+      since: session.state_since,
+      needs: asked.get(session.id),
+      last_output: lastLine(outputs.get(`${city} ${session.id}`)),
+    },
+  }))
+}
+
+const lastLine = (output = ''): string | undefined => output.split('\n').findLast((line) => /\S/.test(line))

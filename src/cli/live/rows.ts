@@ -1,0 +1,144 @@
+/** What the panes of the live view list, and which of it is selected (pure). */
+import type { AnyEvent } from '../../client/events.ts'
+import type { AgentResponse } from '../../contract/agents.ts'
+import type { SessionResponse } from '../../contract/session-model.ts'
+import type { Need } from '../views/needs.ts'
+import type { Spot } from './feed.ts'
+import { type City, type Fleet, keyOf } from './fleet.ts'
+import type { Line } from './keys.ts'
+
+export const PANES = ['sessions', 'needs', 'events'] as const
+export type Pane = (typeof PANES)[number]
+
+/** What is being typed into the last line, and for what. */
+export interface Entry {
+  readonly label: string
+  readonly line: Line
+  readonly purpose:
+    | { readonly kind: 'filter' }
+    | { readonly kind: 'say'; readonly spot: Spot }
+    | { readonly kind: 'answer'; readonly need: Need }
+}
+
+/** What whoever sits there has chosen to see. */
+export interface Choosing {
+  readonly pane: Pane
+  /** Key of the row, and its place: where a row is gone, the one in its place is selected. */
+  readonly selected: { readonly key: string; readonly at: number }
+  readonly filter: string
+  /** Only this one. */
+  readonly city: string | undefined
+  readonly entry: Entry | undefined
+  readonly help: boolean
+  /** What became of the last thing that was done. */
+  readonly note: string | undefined
+}
+
+/** Everything that is on the screen. */
+export interface View extends Choosing {
+  readonly fleet: Fleet
+  readonly now: number
+  readonly color: boolean
+}
+
+export type Row = { readonly key: string; readonly city: string } & (
+  | { readonly kind: 'city'; readonly of: City }
+  | { readonly kind: 'session'; readonly session: SessionResponse; readonly need: Need | undefined }
+  | { readonly kind: 'agent'; readonly agent: AgentResponse }
+  | { readonly kind: 'need'; readonly need: Need }
+  | { readonly kind: 'event'; readonly event: AnyEvent }
+)
+
+/** Rows of the pane that is shown, as far as the filter lets them through. */
+export function rowsOf({ fleet, pane, filter, city }: View): readonly Row[] {
+  const cities = fleet.cities.filter(({ info }) => city === undefined || info.name === city)
+  if (pane === 'sessions') return cities.flatMap((one) => cityRows(one, filter))
+  const rows =
+    pane === 'needs'
+      ? cities.flatMap(({ needs }) => needs.map(needRow)).toSorted((a, b) => (a.need.since < b.need.since ? -1 : 1))
+      : fleet.events.filter((event) => city === undefined || event.city === city).map(eventRow)
+  return rows.filter((row) => passes(row, filter))
+}
+
+/** The city, its sessions, then agents that have none. A city of which nothing passes is not there. */
+function cityRows(of: City, filter: string): readonly Row[] {
+  const { info, sessions, agents, needs } = of
+  const city = info.name
+  const needOf = new Map(needs.map((need) => [need.session_id, need]))
+  const busy = new Set(sessions.map(({ template }) => template))
+  const head: Row = { kind: 'city', key: city, city, of }
+  const below: readonly Row[] = [
+    ...sessions
+      .map((session) => ({
+        ...{ kind: 'session' as const, key: keyOf({ city, id: session.id }), city },
+        ...{ session, need: needOf.get(session.id) },
+      }))
+      .toSorted((a, b) => compare(nameOf(a.session), nameOf(b.session))),
+    ...agents
+      .filter(({ name, pool }) => pool === undefined && !busy.has(name))
+      .map((agent) => ({ kind: 'agent' as const, key: `${city} agent ${agent.name}`, city, agent })),
+  ]
+  if (passes(head, filter)) return [head, ...below]
+  const passing = below.filter((row) => passes(row, filter))
+  return passing.length === 0 ? [] : [head, ...passing]
+}
+
+const needRow = (need: Need) => ({
+  kind: 'need' as const,
+  key: `${need.city} need ${need.session_id} ${need.request_id}`,
+  city: need.city,
+  need,
+})
+
+const eventRow = (event: AnyEvent): Row => {
+  const city = event.city ?? ''
+  return { kind: 'event', key: `${city} event ${event.seq}`, city, event }
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+/** What people call a session. */
+export const nameOf = ({ alias, agent, template, id }: SessionResponse): string => alias ?? (agent || template || id)
+
+function passes(row: Row, filter: string): boolean {
+  if (filter === '') return true
+  const wanted = filter.toLowerCase()
+  return wordsOf(row).some((word) => word?.toLowerCase().includes(wanted))
+}
+
+function wordsOf(row: Row): readonly (string | undefined)[] {
+  switch (row.kind) {
+    case 'city':
+      return [row.city]
+    case 'session': {
+      const { session, need } = row
+      const { id, alias, agent, template, title, state, activity, active_bead: bead } = session
+      return [id, alias, agent, template, title, state, activity, bead, need?.prompt]
+    }
+    case 'agent':
+      return [row.agent.name, row.agent.state]
+    case 'need':
+      return [row.city, row.need.alias, row.need.session_id, row.need.template, row.need.prompt]
+    case 'event':
+      return [row.city, row.event.type, row.event.actor, row.event.subject, row.event.message]
+  }
+}
+
+/** Where the selection is; -1 where there are no rows. */
+export function selectedAt(rows: readonly Row[], { key, at }: Choosing['selected']): number {
+  const found = rows.findIndex((row) => row.key === key)
+  return found >= 0 ? found : Math.min(Math.max(at, 0), rows.length - 1)
+}
+
+/** The question that an answer would be for. */
+export function needAt(row: Row | undefined): Need | undefined {
+  return row?.kind === 'need' || row?.kind === 'session' ? row.need : undefined
+}
+
+/** The session that would be attached to, or spoken to. */
+export function spotAt(row: Row | undefined): (Spot & { readonly name: string }) | undefined {
+  if (row?.kind === 'session') return { city: row.city, id: row.session.id, name: nameOf(row.session) }
+  if (row?.kind === 'need')
+    return { city: row.city, id: row.need.session_id, name: row.need.alias ?? row.need.session_id }
+  return undefined
+}
