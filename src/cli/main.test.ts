@@ -108,6 +108,18 @@ suite('words', () => {
     })
   }
 
+  test('what is wrong with the words of events is text, also where JSON is asked for', async () => {
+    for (const words of [
+      ['events', '--json', '--follow', '--seq'],
+      ['-q', 'events', '--json', '--nonsense'],
+      ['--city', 'a', 'events', '-o', 'json', '--after', 'x'],
+    ]) {
+      const { err, code } = await cliHere(words)
+      assert.equal(code, 2)
+      assert.match(err, /^error: svcctl events: /, words.join(' '))
+    }
+  })
+
   test('flags may stand anywhere', async () => {
     for (const words of [
       ['-o', 'name', 'city', 'list'],

@@ -5,13 +5,15 @@ import { Context, globalOptions } from './base/context.ts'
 import { EXIT, type ReportStyle, report } from './base/failure.ts'
 import { saidAs } from './base/field-words.ts'
 import type { Io } from './base/io.ts'
+import { NOUNS } from './nouns.ts'
 import { flagsOf, parseWords } from './parse.ts'
 import type { OutputFormat } from './print/format.ts'
 import { shellWord } from './print/shell-word.ts'
 
 /** Runs one command; never throws. `argv` is without the program's name. */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
-  const events = argv[0] === 'events'
+  // Its failures are text, whatever its output is (spec §6).
+  const events = argv.find((word) => Object.hasOwn(NOUNS, word)) === 'events'
   let style: ReportStyle = { prefix: events ? 'svcctl events: ' : '', json: !events && asksForJson(argv) }
   try {
     if (argv[0] === '__complete') return await complete(argv.slice(1), io)

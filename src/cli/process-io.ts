@@ -1,4 +1,6 @@
 /** The command's world, made from the process. */
+import { spawn } from 'node:child_process'
+import { fstatSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isatty } from 'node:tty'
 import { BrokenPipe, Interrupted, type Io, type Sink, type Source } from './base/io.ts'
@@ -32,7 +34,26 @@ export function createProcessIo(): Io {
     random: () => Math.random(),
     newKey: () => crypto.randomUUID(),
     signal,
+    reading: () => AbortSignal.any([signal, readerGone()]),
   }
+}
+
+/**
+ * Aborted when nobody reads the pipe any more that stdout is. The kernel tells that only to those who write or poll, and
+ * Node does not poll what it only writes to; `tail -f` of GNU does, and dies of it. Where there is none, or stdout is no
+ * pipe, the next write finds out.
+ */
+function readerGone(): AbortSignal {
+  const gone = new AbortController()
+  if (!fstatSync(1).isFIFO()) return gone.signal
+  const lookout = spawn('tail', ['-f', `--pid=${process.pid}`, '/dev/null'], { stdio: ['ignore', 'inherit', 'ignore'] })
+  lookout.on('error', () => undefined)
+  lookout.on('exit', (_code, signal) => {
+    if (signal === 'SIGPIPE') gone.abort(new BrokenPipe())
+  })
+  lookout.unref()
+  process.once('exit', () => lookout.kill())
+  return gone.signal
 }
 
 /** Ctrl-C is meant for the program that has the terminal: where it is lent, that is not this one. */

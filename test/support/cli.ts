@@ -106,6 +106,7 @@ export async function cliHere(args: readonly string[], options: WorldOptions = {
     random: () => 0.5,
     newKey: () => crypto.randomUUID(),
     signal: new AbortController().signal,
+    reading: () => options.io?.signal ?? new AbortController().signal,
     ...options.io,
   })
   return { out: out.join(''), err: err.join(''), code }

@@ -62,6 +62,11 @@ export interface Io {
   readonly newKey: () => string
   /** Aborted with `Interrupted` by a signal to the process. */
   readonly signal: AbortSignal
+  /**
+   * For commands that go on until somebody has enough: as `signal`, and aborted with `BrokenPipe` when whoever reads
+   * stdout is gone, also while there is nothing to write.
+   */
+  reading(): AbortSignal
 }
 
 /** The reader of our output went away (`svcctl events | head`): a quiet end, not a failure. */

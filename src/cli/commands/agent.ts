@@ -156,7 +156,12 @@ async function logs(context: Context, input: Input): Promise<number> {
 async function followAgent(context: Context, input: Input): Promise<number> {
   const params = await inCity(context, input, async (city) => paramsOf(city))
   const client = await context.client()
-  await printLive(context, client, { operation: 'stream-agent-output', params, query: {}, signal: context.io.signal })
+  await printLive(context, client, {
+    operation: 'stream-agent-output',
+    params,
+    query: {},
+    signal: context.io.reading(),
+  })
   return EXIT.ok
 }
 

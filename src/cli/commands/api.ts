@@ -87,10 +87,19 @@ async function perform(context: Context, call: Call, include: boolean, timeoutMs
   if (include) await context.print.raw(headText(response))
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
   // A stream may take as long as it likes; only its beginning was waited for.
-  if (isStream) limit[Symbol.dispose]()
+  if (isStream) {
+    limit[Symbol.dispose]()
+    const reading = context.io.reading()
+    reading.addEventListener('abort', () => stopped.abort(reading.reason), { once: true })
+  }
   if (!response.ok && !include) throw new ApiProblem(response.status, response.headers, await response.text())
   if (isStream || !isJson(response.headers)) {
-    for await (const chunk of response.body ?? []) await context.print.raw(chunk)
+    try {
+      for await (const chunk of response.body ?? []) await context.print.raw(chunk)
+    } catch (error) {
+      signal.throwIfAborted()
+      throw error
+    }
     return { exitCode: response.ok ? EXIT.ok : exitCodeOf(response.status), nextCursor: undefined }
   }
   const text = await response.text()

@@ -277,7 +277,7 @@ async function transcript(context: Context, input: Input): Promise<number> {
 async function followSession(context: Context, input: Input): Promise<number> {
   const { params, client } = await placeOf(context, input)
   const query = await fieldsFrom(context, input, formatFlags)
-  await printLive(context, client, { operation: 'stream-session', params, query, signal: context.io.signal })
+  await printLive(context, client, { operation: 'stream-session', params, query, signal: context.io.reading() })
   return EXIT.ok
 }
 

@@ -73,7 +73,7 @@ class Signal {
 async function redoing(context: Context, again: Signal, work: () => Promise<void>): Promise<never> {
   const client = await context.client()
   const ending = new AbortController()
-  const signal = AbortSignal.any([context.io.signal, ending.signal])
+  const signal = AbortSignal.any([context.io.reading(), ending.signal])
   const { city, head } = await whereNow(context)
   const listening = listen(context, { city, head, signal, onChange: () => again.give() })
   const repeating = (async (): Promise<never> => {

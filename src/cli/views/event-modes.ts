@@ -51,12 +51,18 @@ interface Run {
 export async function runEvents(context: Context, question: EventQuestion): Promise<number> {
   using limit: Deadline | undefined = question.mode === 'watch' ? context.within(question.timeoutMs) : undefined
   try {
-    return await MODES[question.mode](await prepare(context, question, limit?.signal ?? context.io.signal))
+    return await MODES[question.mode](await prepare(context, question, wholeSignal(context, question.mode, limit)))
   } catch (error) {
     // No match in time is an answer, whatever was going on at that moment (spec §6).
     if (error instanceof TimedOut && limit?.signal.reason === error) return EXIT.ok
     throw error
   }
+}
+
+/** Those that go on also end with their reader. */
+function wholeSignal({ io }: Context, mode: EventQuestion['mode'], limit: Deadline | undefined): AbortSignal {
+  if (mode === 'list' || mode === 'seq') return io.signal
+  return limit === undefined ? io.reading() : AbortSignal.any([limit.signal, io.reading()])
 }
 
 const MODES: Readonly<Record<EventQuestion['mode'], (run: Run) => Promise<number>>> = {

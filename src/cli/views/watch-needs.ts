@@ -29,7 +29,7 @@ export async function watchNeeds(
 ): Promise<never> {
   const client = await context.client()
   const ending = new AbortController()
-  const signal = AbortSignal.any([context.io.signal, ending.signal])
+  const signal = AbortSignal.any([context.io.reading(), ending.signal])
   const watch = new NeedsWatch(context, client, cityName, signal)
   const work = [watch.followCities(), watch.showChanges(show)]
   try {
