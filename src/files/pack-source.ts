@@ -173,7 +173,7 @@ function refuseUserInfo(authority: string, scheme: string): void {
 const userInfo = () =>
   new SourceError(
     'user_info',
-    'a pack source must not contain a user name or password: put a pointer to the credential into `.svc/credentials.toml`',
+    'a pack source must not contain a user name or password: put a pointer to the credential into `credentials.toml` of the supervisor',
   )
 
 function refuseExtras(rest: string): void {

@@ -168,3 +168,10 @@ test('an abort ends it, before or after the start', async () => {
   assert.equal((await running).outcome, 'aborted')
   while (isRunning(pid)) await new Promise(setImmediate)
 })
+
+test('what a program reads from its input, and from descriptor 3 through another program, is what it is given', async () => {
+  const read = await runBriefly('/bin/sh', ['-c', 'cat; sh -c "cat <&3"'], { ...patient, input: 'one ', secret: 'two' })
+  assert.deepEqual([read.outcome, read.stdout], ['exited', 'one two'])
+  const deaf = await runBriefly('/bin/sh', ['-c', 'exit 0'], { ...patient, input: 'x'.repeat(1_000_000), secret: 'y' })
+  assert.equal(deaf.outcome, 'exited')
+})

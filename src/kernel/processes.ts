@@ -5,11 +5,11 @@
  * I2  `runBriefly` settles by its deadline, even when a stray grandchild keeps the output open.
  * I3  at most `maxBytes` of each output stream are kept; the rest is read and dropped, so that no writer blocks.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
-import type { Readable } from 'node:stream'
+import { type Readable, Writable } from 'node:stream'
 import { type Clock, systemClock } from './clock.ts'
 import { asCaller } from './file-modes.ts'
 
@@ -96,6 +96,10 @@ export interface BriefOptions {
   readonly endAtMax?: boolean
   readonly cwd?: string
   readonly clock?: Clock
+  /** What it reads from its standard input; nothing where absent. */
+  readonly input?: string
+  /** What it, or a program that it starts, reads from descriptor 3: it stands in no file, argument or environment. */
+  readonly secret?: string
 }
 
 export interface BriefResult {
@@ -115,9 +119,13 @@ export async function runBriefly(file: string, args: readonly string[], options:
   if (options.signal?.aborted) return { ...SILENT, outcome: 'aborted' }
   try {
     // `detached` makes it the leader of a group of its own, so that one signal reaches whatever it starts.
-    const { env, cwd = '/' } = options
-    const start = () => spawn(file, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
-    return await watched(asCaller(start), options)
+    const { env, cwd = '/', input, secret } = options
+    const pipeFor = (text: string | undefined): 'pipe' | 'ignore' => (text === undefined ? 'ignore' : 'pipe')
+    const stdio: StdioOptions = [pipeFor(input), 'pipe', 'pipe', ...(secret === undefined ? [] : ['pipe' as const])]
+    const child = asCaller(() => spawn(file, args, { env, cwd, detached: true, stdio }))
+    feed(child.stdin, input)
+    feed(child.stdio[3], secret)
+    return await watched(child, options)
   } catch (error) {
     // Not every failure to start comes as an event: E2BIG and bytes that argv cannot hold are thrown.
     return { ...SILENT, outcome: 'failed', error: error instanceof Error ? error.message : String(error) }
@@ -150,6 +158,13 @@ function watched(child: ChildProcess, options: BriefOptions): Promise<BriefResul
     child.once('exit', () => killGroup(child))
     child.once('close', (code) => settle('exited', code === null ? {} : { code }))
   })
+}
+
+/** One that has ended, or does not read, gets nothing. */
+function feed(pipe: unknown, text: string | undefined): void {
+  if (!(pipe instanceof Writable) || text === undefined) return
+  pipe.on('error', () => {})
+  pipe.end(text)
 }
 
 function killGroup(child: ChildProcess): void {

@@ -361,7 +361,7 @@ test('a token file logs in, and its token is in no file, event, answer or log', 
   try {
     assert.equal(await refused(mu, await mu.post('/packs', { source })), 'pack_credential_required')
     writeFileSync(join(running.work, 'token'), 't0ken-0f-mine\n', { mode: 0o600 })
-    const credentials = join(mu.dir, '.svc', 'credentials.toml')
+    const credentials = join(running.server.home, 'credentials.toml')
     writeFileSync(
       credentials,
       `[[credential]]\nmatch = "${git.host}"\ntoken_file = "${join(running.work, 'token')}"\n`,

@@ -4,7 +4,8 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { dirname, join } from 'node:path'
 
-const { createServer } = process.getBuiltinModule('node:http')
+const http = process.getBuiltinModule('node:http')
+const https = process.getBuiltinModule('node:https')
 
 export interface GitServer extends AsyncDisposable {
   readonly url: string
@@ -32,8 +33,11 @@ export interface GitRepository {
   readonly source: string
 }
 
-/** Serves repositories of `dir` until disposed. */
-export async function startGitServer(dir: string): Promise<GitServer> {
+/** Serves repositories of `dir` until disposed; with a certificate over https. */
+export async function startGitServer(
+  dir: string,
+  tls?: { readonly key: string; readonly cert: string },
+): Promise<GitServer> {
   mkdirSync(dir, { recursive: true })
   const seen: { url: string; authorization: string | undefined }[] = []
   const redirects = new Map<string, string>()
@@ -41,7 +45,7 @@ export async function startGitServer(dir: string): Promise<GitServer> {
   let gated = '/'
   let onHeld = () => {}
   let demanded: string | undefined
-  const server = createServer((request, response) => {
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
     const url = request.url ?? ''
     const { authorization } = request.headers
     seen.push({ url, authorization })
@@ -58,16 +62,18 @@ export async function startGitServer(dir: string): Promise<GitServer> {
     if (waits !== undefined) onHeld()
     const wait = waits ?? Promise.resolve()
     wait.then(() => backend(dir, request, response)).catch(() => response.destroy())
-  })
+  }
+  const server = tls === undefined ? http.createServer(answer) : https.createServer(tls, answer)
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('no port')
   const host = `127.0.0.1:${address.port}`
+  const base = `${tls === undefined ? 'http' : 'https'}://${host}`
   return {
-    url: `http://${host}`,
+    url: base,
     host,
     seen,
-    repository: (name, files) => makeRepository(dir, name, `http://${host}`, files),
+    repository: (name, files) => makeRepository(dir, name, base, files),
     hold(path = '/') {
       gated = path
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -135,7 +141,8 @@ function backend(root: string, request: IncomingMessage, response: ServerRespons
   })
 }
 
-function makeRepository(
+/** A repository below `root` that is reached below `url`. */
+export function makeRepository(
   root: string,
   name: string,
   url: string,

@@ -16,6 +16,7 @@ export class Stale extends Error {}
 const GIT_CODES: Readonly<Record<GitError['reason'], string>> = {
   missing: 'missing_dependency',
   credentials: 'pack_credential_required',
+  untrusted_host: 'untrusted_host',
   not_found: 'clone_failed',
   timeout: 'timeout',
   too_large: 'clone_failed',

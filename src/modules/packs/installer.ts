@@ -187,7 +187,7 @@ export class Installation {
   #accessTo(remote: RemoteSource): Promise<GitAccess> {
     return once(this.#access, remote.repository, async () => {
       const addresses = await this.#deps.fence.vet(remote, this.#signal)
-      return { addresses, login: await this.#deps.logins(this.#city, remote, this.#signal), signal: this.#signal }
+      return { ...(await this.#deps.logins(remote, this.#signal)), addresses, signal: this.#signal }
     })
   }
 }

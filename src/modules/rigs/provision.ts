@@ -45,7 +45,7 @@ export interface ProvisionDeps<View> extends RigFiles<View> {
   readonly clock: Clock
   readonly git: Pick<GitFacts, 'observe'>
   /** Clones into `directory`, which is empty; throws JobFailure `blocked_host` or `clone_failed`. */
-  readonly clone: (source: string, directory: string, city: RigCity<View>, signal: AbortSignal) => Promise<void>
+  readonly clone: (source: string, directory: string, signal: AbortSignal) => Promise<void>
 }
 
 export function rigCreateJob<View extends RigsView>(deps: ProvisionDeps<View>, city: RigCity<View>): Job<'rig.create'> {
@@ -102,7 +102,7 @@ class Provision<View extends RigsView> {
     await this.#progress('clone', source)
     rmSync(this.#staging, { recursive: true, force: true })
     asCaller(() => mkdirSync(this.#staging, { recursive: true }))
-    await this.#deps.clone(source, this.#staging, this.#city, this.#signal)
+    await this.#deps.clone(source, this.#staging, this.#signal)
     this.#signal.throwIfAborted()
     writeFileSync(join(this.#staging, MARK), this.#request.id)
     if (existsSync(this.#target)) throw new JobFailure('already_exists', `${CLONES}/${this.#name} is there already`)

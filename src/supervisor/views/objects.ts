@@ -42,7 +42,7 @@ export function rigContext(city: Running): RigContext<EffectiveConfig> {
     ...RIG_FILES,
     clock: host.clock,
     git: host.git,
-    clone: (source, directory, { directory: of }, signal) => host.clones.clone(source, directory, of, signal),
+    clone: (source, directory, signal) => host.clones.clone(source, directory, signal),
     onChange: (listener) => config.onChange((change) => listener(change.config)),
     city: {
       name,

@@ -70,7 +70,7 @@ export function openPackHost(
     version,
     log,
     git: new Git({ env, clock }),
-    logins: createLogins({ home, env }),
+    logins: createLogins({ home, env, clock }),
     inventory,
     consent,
     toml: { addTable, removeTable },

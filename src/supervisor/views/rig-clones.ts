@@ -21,7 +21,7 @@ export function openRigClones({ settings, env, clock }: Pick<Host, 'settings' | 
   return createRigClones({
     fence: createFence(settings.allowedPackHosts),
     git: new Git({ env, clock, maxBytes: MAX_CLONE_BYTES }),
-    logins: createLogins({ home: settings.home, env }),
+    logins: createLogins({ home: settings.home, env, clock }),
   })
 }
 
@@ -36,12 +36,11 @@ export function createRigClones({ fence, git, logins }: RigClonesDeps) {
       if (refused !== undefined) throw invalidField('body.git_url', forRigs(refused))
       return remote.source
     },
-    async clone(source: string, directory: string, city: string, signal: AbortSignal): Promise<void> {
+    async clone(source: string, directory: string, signal: AbortSignal): Promise<void> {
       try {
         const remote = remoteOf(source)
         const addresses = await fence.vet(remote, signal)
-        const login = await logins(city, remote, signal)
-        await git.clone(remote, directory, { addresses, login, signal })
+        await git.clone(remote, directory, { ...(await logins(remote, signal)), addresses, signal })
       } catch (error) {
         throw toFailure(error)
       }

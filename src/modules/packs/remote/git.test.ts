@@ -7,7 +7,7 @@ import { parseSource } from '../../../files/pack-source.ts'
 import { systemClock } from '../../../kernel/clock.ts'
 import { Git, GitError } from './git.ts'
 
-const access = { addresses: ['192.0.2.1'], login: undefined, signal: new AbortController().signal }
+const access = { addresses: ['192.0.2.1'], signal: new AbortController().signal }
 
 for (const [version, isRefused] of [
   ['1.9.5', true],

@@ -21,12 +21,11 @@ import {
   minimalEnvironment,
   runBriefly,
 } from '../../../kernel/processes.ts'
-import type { GitLogin } from './credentials.ts'
+import type { HostAccess } from './credentials.ts'
 import { tooMuch } from './tree-count.ts'
 
-export interface GitAccess {
+export interface GitAccess extends HostAccess {
   readonly addresses: readonly string[]
-  readonly login: GitLogin | undefined
   readonly signal: AbortSignal
 }
 
@@ -38,7 +37,7 @@ export interface RemoteRefs {
 
 /** Why git failed, in words without anything secret. */
 export class GitError extends Error {
-  readonly reason: 'missing' | 'credentials' | 'not_found' | 'timeout' | 'too_large' | 'failed'
+  readonly reason: 'missing' | 'credentials' | 'untrusted_host' | 'not_found' | 'timeout' | 'too_large' | 'failed'
 
   constructor(reason: GitError['reason'], message: string) {
     super(message)
@@ -160,7 +159,7 @@ export class Git {
 
   async #refuseTooMuch(commit: string, dir: string, signal: AbortSignal): Promise<void> {
     const args = ['ls-tree', '-r', '-l', '-z', '--full-tree', commit]
-    const listed = await this.#run(args, dir, {}, LOCAL_MS, signal, MAX_LISTING)
+    const listed = await this.#run(args, dir, {}, LOCAL_MS, signal, { endAt: MAX_LISTING })
     const { limits = PACK_LIMITS } = this.#deps
     const why = listed.truncated
       ? `the pack has more than ${limits.entries} files, or endlessly nested ones`
@@ -185,12 +184,12 @@ export class Git {
     dir?: string,
   ): Promise<BriefResult> {
     if (remote.transport !== 'ssh') await this.#refuseOld(access.signal)
-    const { env, config } = remoteSettings(remote, access)
+    const { env, config, secret } = remoteSettings(remote, access)
     const size = this.#watchSize(dir, access.signal)
     try {
-      const result = await this.#run([...config, ...args], dir ?? '/', env, timeoutMs, size.signal)
+      const result = await this.#run([...config, ...args], dir ?? '/', env, timeoutMs, size.signal, { secret })
       if (size.exceeded()) throw new GitError('too_large', 'the repository is too large for a pack')
-      return succeeded(result, access.signal)
+      return succeeded(result, access.signal, (stderr) => classified(stderr, remote, access))
     } finally {
       size.stop()
     }
@@ -212,7 +211,7 @@ export class Git {
     env: Readonly<Record<string, string>>,
     timeoutMs: number,
     signal: AbortSignal,
-    endAt?: number,
+    { endAt, secret }: { readonly endAt?: number; readonly secret?: string | undefined } = {},
   ): Promise<BriefResult> {
     const git = await findBinary('git', this.#deps.env)
     if (git === undefined) throw new GitError('missing', 'the program `git` is not installed')
@@ -224,6 +223,7 @@ export class Git {
       signal,
       maxBytes: endAt ?? MAX_OUTPUT,
       ...(endAt === undefined ? {} : { endAtMax: true }),
+      ...(secret === undefined ? {} : { secret }),
       clock: this.#deps.clock,
     })
   }
@@ -281,31 +281,53 @@ const QUIET = {
   LC_ALL: 'C',
 } as const
 
-/** What pins a connection to the vetted addresses, and what logs in. Secrets go through the environment, never argv. */
-function remoteSettings({ transport, host, port }: RemoteSource, { addresses, login }: GitAccess) {
-  if (transport === 'ssh')
-    return { env: { GIT_SSH_COMMAND: sshCommand(host, addresses, login), GIT_SSH_VARIANT: 'ssh' }, config: [] }
-  const shown = addresses.map((address) => (address.includes(':') ? `[${address}]` : address)).join(',')
-  // A literal address is its own pin.
-  const config = isIP(host) === 0 ? ['-c', `http.curloptResolve=${host}:${port}:${shown}`] : []
-  if (login?.kind !== 'basic') return { env: {}, config }
-  const header = `Authorization: Basic ${Buffer.from(`${login.username}:${login.secret}`).toString('base64')}`
-  return { env: { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'http.extraHeader', GIT_CONFIG_VALUE_0: header }, config }
+interface RemoteSettings {
+  readonly env: Readonly<Record<string, string>>
+  readonly config: readonly string[]
+  readonly secret?: string
 }
 
-function sshCommand(host: string, addresses: readonly string[], login: GitLogin | undefined): string {
+/** What pins a connection to the vetted addresses, and what logs in. */
+function remoteSettings({ transport, host, port }: RemoteSource, access: GitAccess): RemoteSettings {
+  const { addresses, login, caFile } = access
+  if (transport === 'ssh')
+    return { env: { GIT_SSH_COMMAND: sshCommand(host, port, access), GIT_SSH_VARIANT: 'ssh' }, config: [] }
+  const shown = addresses.map((address) => (address.includes(':') ? `[${address}]` : address)).join(',')
+  const config = [
+    // A literal address is its own pin.
+    ...(isIP(host) === 0 ? [`http.curloptResolve=${host}:${port}:${shown}`] : []),
+    ...(caFile === undefined ? [] : [`http.sslCAInfo=${caFile}`]),
+    ...(login?.kind === 'basic' ? [`credential.helper=${FROM_PIPE}`] : []),
+  ].flatMap((setting) => ['-c', setting])
+  if (login?.kind !== 'basic') return { env: {}, config }
+  return { env: {}, config, secret: `username=${login.username}\npassword=${login.secret}\n` }
+}
+
+/**
+ * Git asks a helper once the server wants a login, and the helper reads it from a pipe that it has from us: arguments and
+ * environments can be read in /proc, and files are left behind by a crash.
+ */
+const FROM_PIPE = '!f() { test "$1" = get && cat <&3; }; f'
+
+function sshCommand(host: string, port: number, { addresses, login, knownHostsFile }: GitAccess): string {
   const options = [
     'BatchMode=yes',
     'StrictHostKeyChecking=yes',
+    'UpdateHostKeys=no',
     'ClearAllForwardings=yes',
     'ProxyCommand=none',
     'ConnectTimeout=20',
     `HostName=${addresses[0] ?? host}`,
-    `HostKeyAlias=${host}`,
+    // As known_hosts names it: the alias is taken as it is, and knows no port of its own.
+    `HostKeyAlias=${port === SSH_PORT ? host : `[${host}]:${port}`}`,
+    ...(knownHostsFile === undefined ? [] : [`UserKnownHostsFile="${knownHostsFile}"`]),
   ]
-  const key = login?.kind === 'ssh_key' ? ['-o', 'IdentitiesOnly=yes', '-i', login.file] : []
+  const user = login?.kind === 'ssh_key' && login.username !== undefined ? ['-o', `User=${login.username}`] : []
+  const key = login?.kind === 'ssh_key' ? [...user, '-o', 'IdentitiesOnly=yes', '-i', login.file] : []
   return ['ssh', '-F', 'none', ...options.flatMap((option) => ['-o', option]), ...key].map(shellQuoted).join(' ')
 }
+
+const SSH_PORT = 22
 
 const shellQuoted = (text: string): string =>
   /^[\w=./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
@@ -327,38 +349,77 @@ function readRefs(text: string): RemoteRefs {
   return { head, tags }
 }
 
-function succeeded(result: BriefResult, signal: AbortSignal): BriefResult {
+function succeeded(
+  result: BriefResult,
+  signal: AbortSignal,
+  explain: (stderr: string) => GitError = () => new GitError('failed', 'git could not read the repository'),
+): BriefResult {
   signal.throwIfAborted()
   if (result.outcome === 'exited' && result.code === 0) return result
   if (result.outcome === 'timed_out') throw new GitError('timeout', 'git took too long')
   if (result.outcome === 'failed') throw new GitError('failed', 'git could not be started')
-  throw classified(result.stderr)
+  throw explain(result.stderr)
 }
 
-const SIGNS: readonly (readonly [pattern: RegExp, reason: GitError['reason'], message: string])[] = [
+type Say = (remote: RemoteSource, access: GitAccess) => string
+
+const IN_FILE = '`credentials.toml` of the supervisor'
+const lookedUp = ({ host, port }: RemoteSource): string =>
+  `compare what \`ssh-keyscan ${port === SSH_PORT ? '' : `-p ${port} `}${host}\` prints with what its owner says`
+
+const SIGNS: readonly (readonly [pattern: RegExp, reason: GitError['reason'], say: Say])[] = [
+  [
+    /REMOTE HOST IDENTIFICATION HAS CHANGED|Offending .* key in/i,
+    'untrusted_host',
+    (remote, { knownHostsFile }) =>
+      `the ssh key of ${remote.host} is another than the known one: somebody may be in between; ${lookedUp(remote)}, then replace it in ${knownHostsFile === undefined ? '~/.ssh/known_hosts' : '`known_hosts_file`'}`,
+  ],
+  [
+    /Host key verification failed/i,
+    'untrusted_host',
+    (remote, { knownHostsFile }) =>
+      `the ssh key of ${remote.host} is not known: ${lookedUp(remote)}, then add it to ${knownHostsFile === undefined ? `~/.ssh/known_hosts, or name a \`known_hosts_file\` in ${IN_FILE}` : '`known_hosts_file`'}`,
+  ],
   [
     /could not read (?:Username|Password)|Authentication failed|terminal prompts disabled|Permission denied|HTTP 40[13]|error: 40[13]/i,
     'credentials',
-    'the repository asks for credentials, or refuses those given',
+    ({ host, transport }, { login }) =>
+      login === undefined
+        ? `${host} asks for credentials: put a [[credential]] with \`match = "${host}"\` and \`${transport === 'ssh' ? 'ssh_key_file' : 'token_file'}\` into ${IN_FILE}`
+        : `${host} refuses the credentials that ${IN_FILE} names for it`,
   ],
-  [/Host key verification failed/i, 'credentials', 'the key of the ssh host is not known'],
   [
     /not found|does not exist|error: 404|does not appear to be a git repository/i,
     'not_found',
-    'there is no such repository',
+    () => 'there is no such repository',
   ],
-  [/redirect|error: 30\d/i, 'failed', 'the server redirects elsewhere, which is not followed'],
-  [/Could not resolve host/i, 'failed', 'the host cannot be resolved'],
-  [/Connection refused|Failed to connect|timed? ?out|unreachable/i, 'failed', 'the host cannot be reached'],
-  [/SSL|certificate/i, 'failed', 'the certificate of the host is not accepted'],
+  [/redirect|error: 30\d/i, 'failed', () => 'the server redirects elsewhere, which is not followed'],
+  [/Could not resolve host/i, 'failed', () => 'the host cannot be resolved'],
+  [
+    /does not match target host ?name|no alternative certificate subject name/i,
+    'untrusted_host',
+    ({ host }) => `the certificate of ${host} is for another name: use the name that it is for`,
+  ],
+  [
+    /certificate has expired|expired certificate/i,
+    'untrusted_host',
+    ({ host }) => `the certificate of ${host} has expired`,
+  ],
+  [
+    /certificate|SSL|TLS/i,
+    'untrusted_host',
+    ({ host }, { caFile }) =>
+      `the certificate of ${host} is not accepted: ${caFile === undefined ? `where its issuer is one of your own, name it as \`ca_file\` of a [[credential]] in ${IN_FILE}` : 'it is not of those who `ca_file` names, or has expired'}`,
+  ],
+  [/Connection refused|Failed to connect|timed? ?out|unreachable/i, 'failed', () => 'the host cannot be reached'],
 ]
 
 /** What git says may quote the URL or an answer of the server: only what we recognise is passed on, in our words. */
-function classified(stderr: string): GitError {
+function classified(stderr: string, remote: RemoteSource, access: GitAccess): GitError {
   const found = SIGNS.find(([pattern]) => pattern.test(stderr))
   return found === undefined
     ? new GitError('failed', 'git could not read the repository')
-    : new GitError(found[1], found[2])
+    : new GitError(found[1], found[2](remote, access))
 }
 
 /** No attribute of the repository turns its files into others, or into more: what is written is what was counted. */
