@@ -1,0 +1,55 @@
+/** What the README and the guides show is what one sees who types it. */
+import assert from 'node:assert/strict'
+import { globSync, existsSync, readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { suite, test } from 'node:test'
+import { Comparison, partsOf, Reader } from '../support/guide.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const GUIDES = ['README.md', ...globSync('docs/guide/*.md', { cwd: root }).sort()]
+
+suite('examples', { concurrency: 2 }, () => {
+  for (const guide of GUIDES) {
+    test(`the examples of ${guide} do what it says`, { timeout: 300_000 }, async (t) => {
+      const hasSome = partsOf(readFileSync(join(root, guide), 'utf8')).some(
+        (part) => part.kind === 'first' || part.fence.language === 'console',
+      )
+      if (!hasSome) return
+      await using reader = await Reader.start()
+      const { ran, skipped } = await reader.follow(guide)
+      t.diagnostic(`${guide}: ${ran.length} run, ${skipped.length} skipped`)
+      for (const line of skipped) t.diagnostic(line)
+    })
+  }
+})
+
+test('every link between our documents leads somewhere', () => {
+  const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...globSync('docs/**/*.md', { cwd: root })]
+  const broken = pages.flatMap((page) => {
+    const text = readFileSync(join(root, page), 'utf8').replaceAll(/```[\s\S]*?```/g, '')
+    return [...text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
+      .map(([, target = '']) => target)
+      .filter((target) => !existsSync(join(root, dirname(page), target)))
+      .map((target) => `${page}: ${target}`)
+  })
+  assert.deepEqual(broken, [])
+})
+
+suite('comparing', () => {
+  test('ids, times and widths may differ, words may not', () => {
+    const comparison = new Comparison()
+    const shown = ['ID      TITLE          AGE', 'de-dpg  Fix the login  5s ago']
+    assert.ok(comparison.matches(shown, 'ID     TITLE           AGE\nde-x1   Fix the login   2m ago\n') === false)
+    assert.ok(comparison.matches(shown, 'ID     TITLE           AGE\nde-x1y   Fix the login   2m ago\n'))
+    assert.equal(comparison.actual('svcctl bead get de-dpg'), 'svcctl bead get de-x1y')
+    assert.ok(!comparison.matches(['de-dpg'], 'de-zzz'))
+    assert.ok(!comparison.matches(['Fix the login'], 'Fix the logout'))
+  })
+
+  test('dots stand for anything', () => {
+    const comparison = new Comparison()
+    assert.ok(comparison.matches(['a', '…', 'z'], 'a\nb\nc\nz'))
+    assert.ok(comparison.matches(['a … z'], 'a b c z'))
+    assert.ok(!comparison.matches(['a', '…', 'z'], 'a\nb'))
+  })
+})

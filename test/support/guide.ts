@@ -1,0 +1,305 @@
+/**
+ * Runs the examples of a guide as a reader would type them: in a terminal, in order, in a home of their own, against a
+ * real supervisor; and compares what comes with what the guide shows.
+ *
+ * Only fences of `console` are run: lines with `$ ` are typed, what follows is what is to be seen. `…` stands for
+ * anything, on a line of its own for any lines. Ids, times, ages, ports and the reader's home are as they come; an id that
+ * was shown stands for the same one further down. A comment before a fence says what is special about it:
+ *
+ *   <!-- run: skip: it needs an account -->        not run, with the reason
+ *   <!-- run: exit 3 -->                            its last command ends with 3
+ *   <!-- run: wait -->                              repeated until it shows that
+ *   <!-- run: follow -->                            goes on for ever: Ctrl-C once it has shown that
+ *   <!-- run: write demo/agents/ana/prompt.md -->   what a person would put into that file; `append` adds to it
+ *   <!-- run: with opencode -->                     only where that stands ready (test/agents); also behind the others
+ *
+ * With SVC_SHOW_EXAMPLES=1 it tells what came, to be copied into the guide. `<!-- run: first`, then lines of shell, is what only the test needs.
+ */
+import assert from 'node:assert/strict'
+import { appendFileSync, chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join, resolve } from 'node:path'
+import { spawn } from '@lydell/node-pty'
+import { endProcessesOf } from './city-processes.ts'
+import { type RunningSupervisor, startSupervisor } from './supervisor.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const COMMAND_MS = 60_000
+const POLL_MS = 200
+const COLUMNS = 160
+/** What guides write for the reader's home, and for the address of the server. */
+const SHOWN_HOME = '/home/ana'
+const SHOWN_ADDRESS = '127.0.0.1:8372'
+
+// ---- what stands in a guide -----------------------------------------------------------------------------------------
+
+export interface Fence {
+  readonly line: number
+  readonly language: string
+  readonly mark: string
+  readonly lines: readonly string[]
+}
+
+type Part = { readonly kind: 'fence'; readonly fence: Fence } | { readonly kind: 'first'; readonly script: string }
+
+/** Fences with the marks before them, and scripts that only the test needs, in order. */
+export function partsOf(text: string): readonly Part[] {
+  const lines = text.split('\n')
+  const parts: Part[] = []
+  let mark = ''
+  for (let at = 0; at < lines.length; at += 1) {
+    const line = lines[at] ?? ''
+    const first = /^<!-- run: first$/.test(line)
+    if (first) {
+      const end = lines.indexOf('-->', at)
+      parts.push({ kind: 'first', script: lines.slice(at + 1, end).join('\n') })
+      at = end
+      continue
+    }
+    mark = /^<!-- run: (.+) -->$/.exec(line)?.[1] ?? mark
+    const language = /^```(\w*)$/.exec(line)?.[1]
+    if (language === undefined) continue
+    const end = lines.indexOf('```', at + 1)
+    assert.notEqual(end, -1, `line ${at + 1}: the fence does not end`)
+    parts.push({ kind: 'fence', fence: { line: at + 1, language, mark, lines: lines.slice(at + 1, end) } })
+    mark = ''
+    at = end
+  }
+  return parts
+}
+
+interface Typed {
+  readonly line: number
+  readonly command: string
+  readonly shown: readonly string[]
+}
+
+/** What is typed; a backslash at the end goes on in the next line. */
+export function typedIn({ line, lines }: Fence): readonly Typed[] {
+  const typed: { line: number; command: string; shown: string[] }[] = []
+  let open = false
+  for (const [at, text] of lines.entries()) {
+    const last = typed.at(-1)
+    if (open && last !== undefined) last.command += `\n${text}`
+    else if (text.startsWith('$ ')) typed.push({ line: line + at + 1, command: text.slice(2), shown: [] })
+    else if (last === undefined) assert.fail(`line ${line + at + 1}: nothing was typed before this`)
+    else last.shown.push(text)
+    open = text.endsWith('\\')
+  }
+  return typed.map((one) => ({ ...one, shown: one.shown.at(-1) === '' ? one.shown.slice(0, -1) : one.shown }))
+}
+
+// ---- comparing ------------------------------------------------------------------------------------------------------
+
+/** What differs from run to run, and what an example of it looks like. The first ones are remembered. */
+const IDS = [/req-[0-9a-f]{24}/, /\b(?:s|dlv)-[0-9a-f]{16}\b/, /\b(?:de|sh)-[0-9a-z]{3,10}\b/]
+const VARYING = [
+  /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/,
+  /\b\d+(?:ms|s|m|h|d) ago\b|\bnow\b/,
+  /\b[0-9a-f]{40}\b/,
+  /"pid":\d+/,
+  /\b\d+\.\d+\.\d+\b/,
+]
+const TOKEN = new RegExp([...IDS, ...VARYING, /…/, /\s+/].map(({ source }) => `(?:${source})`).join('|'), 'g')
+
+/** Compares what came with what is shown, and learns which ids stand for which. */
+export class Comparison {
+  readonly #known = new Map<string, string>()
+
+  /** A command with the ids that were seen for those that the guide shows. */
+  actual(command: string): string {
+    return [...this.#known].reduce((text, [shown, seen]) => text.replaceAll(shown, seen), command)
+  }
+
+  matches(shown: readonly string[], output: string): boolean {
+    if (shown.length === 0) return true
+    const ids: string[] = []
+    const pattern = shown.map((line) => (line.trim() === '…' ? '(?:.*\\n)*?' : `${this.#pattern(line.trimEnd(), ids)}[ \\t]*\\n`))
+    const text = `${output.replaceAll(/[ \t]+$/gm, '').trim()}\n`
+    const found = new RegExp(`^${pattern.join('')}$`).exec(text)
+    if (found === null) return false
+    for (const [at, id] of ids.entries()) this.#known.set(id, found[at + 1] ?? id)
+    return true
+  }
+
+  /** Of one line; ids that are new are captured, in order. */
+  #pattern(line: string, ids: string[]): string {
+    let pattern = ''
+    let from = 0
+    for (const match of line.matchAll(TOKEN)) {
+      pattern += RegExp.escape(line.slice(from, match.index)) + this.#token(match[0], ids)
+      from = match.index + match[0].length
+    }
+    return pattern + RegExp.escape(line.slice(from))
+  }
+
+  #token(token: string, ids: string[]): string {
+    if (token === '…') return '.*'
+    if (/^\s+$/.test(token)) return '\\s+'
+    const id = IDS.find((one) => one.test(token))
+    if (id === undefined) return `(?:${VARYING.find((one) => one.test(token))?.source})`
+    const known = this.#known.get(token)
+    if (known !== undefined) return RegExp.escape(known)
+    if (ids.includes(token)) return `\\${ids.indexOf(token) + 1}`
+    ids.push(token)
+    return `(${id.source})`
+  }
+}
+
+// ---- running --------------------------------------------------------------------------------------------------------
+
+export interface Told {
+  readonly ran: readonly string[]
+  readonly skipped: readonly string[]
+}
+
+export interface GuideOptions {
+  /** What stands ready beyond svcctl: fences that are `with` it are run, and no others. */
+  readonly only?: string
+  readonly env?: Readonly<Record<string, string>>
+  /** Directories of programs that readers have. */
+  readonly path?: readonly string[]
+}
+
+/** A reader's home with a supervisor; gone afterwards, with every process that was started in it. */
+export class Reader implements AsyncDisposable {
+  readonly home: string
+  readonly #server: RunningSupervisor
+  readonly #options: GuideOptions
+  readonly #comparison = new Comparison()
+  #directory: string
+
+  static async start(options: GuideOptions = {}): Promise<Reader> {
+    const home = mkdtempSync(join(tmpdir(), 'svc-guide-'))
+    return new Reader(home, await startSupervisor({ home: join(home, '.svc'), env: environment(home, options) }), options)
+  }
+
+  private constructor(home: string, server: RunningSupervisor, options: GuideOptions) {
+    this.home = home
+    this.#directory = home
+    this.#server = server
+    this.#options = options
+    const bin = join(home, '.bin')
+    mkdirSync(bin)
+    writeFileSync(join(bin, 'svcctl'), `#!/bin/sh\nexec "${process.execPath}" "${join(ROOT, 'tools/svcctl.mjs')}" "$@"\n`)
+    chmodSync(join(bin, 'svcctl'), 0o755)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server[Symbol.asyncDispose]()
+    endProcessesOf(this.home)
+    rmSync(this.home, { recursive: true, force: true })
+  }
+
+  /** Everything in the guide that is to be run; throws where something else is to be seen. */
+  async follow(guide: string): Promise<Told> {
+    const ran: string[] = []
+    const skipped: string[] = []
+    for (const part of partsOf(readFileSync(join(ROOT, guide), 'utf8'))) {
+      if (part.kind === 'first') {
+        if (this.#options.only === undefined) await this.#run(part.script)
+        continue
+      }
+      const { fence } = part
+      const why = whyNot(fence, this.#options.only)
+      if (why === undefined) ran.push(...(await this.#do(guide, fence)))
+      else if (why !== '') skipped.push(`${guide}:${fence.line}: ${why}`)
+    }
+    return { ran, skipped }
+  }
+
+  async #do(guide: string, fence: Fence): Promise<readonly string[]> {
+    const [kind = '', name = ''] = fence.mark.split(' ')
+    if (kind === 'write' || kind === 'append') return [this.#put(kind, name, fence)]
+    const typed = typedIn(fence)
+    for (const [at, one] of typed.entries()) {
+      const code = kind === 'exit' && at === typed.length - 1 ? Number(name) : 0
+      await this.#type(`${guide}:${one.line}`, one, kind, code)
+    }
+    return typed.map(({ line, command }) => `${guide}:${line}: ${command}`)
+  }
+
+  #put(kind: 'write' | 'append', name: string, { line, lines }: Fence): string {
+    const path = join(this.home, name)
+    mkdirSync(dirname(path), { recursive: true })
+    const text = this.#actual(`${lines.join('\n')}\n`)
+    if (kind === 'write') writeFileSync(path, text)
+    else appendFileSync(path, `\n${text}`)
+    return `line ${line}: ${kind} ${name}`
+  }
+
+  async #type(where: string, { command, shown }: Typed, kind: string, code: number): Promise<void> {
+    const deadline = performance.now() + COMMAND_MS
+    for (;;) {
+      const seen = (text: string) => this.#comparison.matches(shown, this.#shown(text))
+      const { output, exitCode } = await this.#run(this.#actual(command), kind === 'follow' ? seen : undefined)
+      if (process.env['SVC_SHOW_EXAMPLES'] === '1') process.stderr.write(`$ ${command}\n${this.#shown(output)}`)
+      const right = seen(output) && (kind === 'follow' || exitCode === code)
+      if (right) return
+      if (kind !== 'wait' || performance.now() > deadline) {
+        assert.fail(
+          `${where}: $ ${command}\nexit code ${exitCode}, not ${code}, or not what is shown:\n${this.#shown(output)}\nshown is:\n${shown.join('\n')}`,
+        )
+      }
+      await new Promise((later) => setTimeout(later, POLL_MS))
+    }
+  }
+
+  #actual(text: string): string {
+    return this.#comparison
+      .actual(text)
+      .replaceAll(SHOWN_HOME, this.home)
+      .replaceAll(SHOWN_ADDRESS, new URL(this.#server.url).host)
+  }
+
+  #shown(text: string): string {
+    return text.replaceAll(this.home, SHOWN_HOME).replaceAll(new URL(this.#server.url).host, SHOWN_ADDRESS)
+  }
+
+  /** In a terminal, in the directory that the last command ended in. */
+  #run(command: string, until?: (output: string) => boolean): Promise<{ output: string; exitCode: number }> {
+    const place = join(this.home, '.bin', 'pwd')
+    const script = `cd "${this.#directory}"\n${command}\ncode=$?\npwd > "${place}"\nexit $code`
+    const env = environment(this.home, this.#options)
+    const terminal = spawn('bash', ['--norc', '--noprofile', '-c', script], { cols: COLUMNS, rows: 50, env })
+    let output = ''
+    const timer = setTimeout(() => terminal.kill('SIGKILL'), COMMAND_MS)
+    terminal.onData((data) => {
+      output += data.replaceAll('\r', '')
+      if (until?.(output) === true) terminal.write('\x03')
+    })
+    return new Promise((done) => {
+      terminal.onExit(({ exitCode }) => {
+        clearTimeout(timer)
+        if (existsSync(place)) this.#directory = readFileSync(place, 'utf8').trim()
+        done({ output, exitCode })
+      })
+    })
+  }
+}
+
+/** Undefined: it is run. Empty: it is nothing that could be run. */
+function whyNot({ language, mark, line }: Fence, only: string | undefined): string | undefined {
+  const companion = /\bwith (\w+)$/.exec(mark)?.[1]
+  if (only !== undefined) return companion === only ? undefined : ''
+  if (companion !== undefined) return `with ${companion}: in test/agents`
+  if (mark.startsWith('skip: ')) return mark.slice('skip: '.length)
+  if (/^(?:write|append) /.test(mark)) return undefined
+  if (language === 'console') return undefined
+  assert.notEqual(language, 'sh', `line ${line}: what is typed stands in a fence of console, which is run`)
+  return ''
+}
+
+function environment(home: string, { env, path = [] }: GuideOptions): Record<string, string> {
+  const { PATH = '', LANG = 'C.UTF-8' } = process.env
+  return {
+    HOME: home,
+    PATH: [join(home, '.bin'), ...path, PATH].join(delimiter),
+    LANG,
+    TERM: 'dumb',
+    SHELL: '/bin/bash',
+    XDG_RUNTIME_DIR: join(home, 'run'),
+    XDG_CACHE_HOME: join(home, '.cache'),
+    ...env,
+  }
+}
