@@ -11,7 +11,8 @@
  *   <!-- run: wait -->                              repeated until it shows that
  *   <!-- run: follow -->                            goes on for ever: Ctrl-C once it has shown that
  *   <!-- run: write demo/agents/ana/prompt.md -->   what a person would put into that file; `append` adds to it
- *   <!-- run: with opencode -->                     only where that stands ready (test/agents); also behind the others
+ *   <!-- run: needs curl -->                        only where that program is
+ *   <!-- run: with opencode -->                     only where that stands ready (test/agents); behind others too
  *
  * With SVC_SHOW_EXAMPLES=1 it tells what came, to be copied into the guide. `<!-- run: first`, then lines of shell, is what only the test needs.
  */
@@ -97,6 +98,7 @@ const VARYING = [
   /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/,
   /\b\d+(?:ms|s|m|h|d) ago\b|\bnow\b/,
   /\b[0-9a-f]{40}\b/,
+  /-adhoc-[0-9a-f]{10}\b/,
   /"pid":\d+/,
   /\b\d+\.\d+\.\d+\b/,
 ]
@@ -283,12 +285,17 @@ function whyNot({ language, mark, line }: Fence, only: string | undefined): stri
   const companion = /\bwith (\w+)$/.exec(mark)?.[1]
   if (only !== undefined) return companion === only ? undefined : ''
   if (companion !== undefined) return `with ${companion}: in test/agents`
+  const program = /\bneeds (\S+)$/.exec(mark)?.[1]
+  if (program !== undefined && !isInstalled(program)) return `needs ${program}`
   if (mark.startsWith('skip: ')) return mark.slice('skip: '.length)
   if (/^(?:write|append) /.test(mark)) return undefined
   if (language === 'console') return undefined
   assert.notEqual(language, 'sh', `line ${line}: what is typed stands in a fence of console, which is run`)
   return ''
 }
+
+const isInstalled = (program: string): boolean =>
+  (process.env['PATH'] ?? '').split(delimiter).some((directory) => existsSync(join(directory, program)))
 
 function environment(home: string, { env, path = [] }: GuideOptions): Record<string, string> {
   const { PATH = '', LANG = 'C.UTF-8' } = process.env
