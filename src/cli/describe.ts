@@ -1,5 +1,13 @@
 /** What each command takes, as data: `commands.json`, the reference and the manuals are made of it. */
-import { argumentName, type CommandSpec, type FlagSpec, flagWords, takesValue } from './base/command.ts'
+import {
+  argumentName,
+  type CommandSpec,
+  type FlagSpec,
+  flagName,
+  flagWords,
+  GLOBAL_FLAGS,
+  takesValue,
+} from './base/command.ts'
 import { NOUNS } from './nouns.ts'
 import { descriptionOf, fieldHelp, flagsOf, summaryOf } from './parse.ts'
 
@@ -49,13 +57,25 @@ function describedCommand(spec: CommandSpec): DescribedCommand {
       description: description ?? fieldHelp(spec, argumentName(name)).description ?? '',
       ...(choices === undefined ? {} : { choices }),
     })),
-    flags: flagsOf(spec).map(describedFlag),
+    flags: flagsOfAll(spec),
     examples: spec.examples,
     operations: spec.operations,
   }
 }
 
-export const describedFlag = ({ flags, description = '', choices, repeatable = false }: FlagSpec): DescribedFlag => ({
+const isOfFleets = ({ flags }: FlagSpec): boolean => flagName(flags) === 'allCities'
+
+/** Its own, and `-A` where it can be asked of all cities. */
+function flagsOfAll(spec: CommandSpec): readonly DescribedFlag[] {
+  const ofFleets = spec.isFleet === true ? GLOBAL_FLAGS.filter(isOfFleets) : []
+  return [...flagsOf(spec), ...ofFleets].filter(({ hidden }) => hidden !== true).map(describedFlag)
+}
+
+/** What every command takes. */
+export const globalFlags = (): readonly DescribedFlag[] =>
+  GLOBAL_FLAGS.filter((flag) => !isOfFleets(flag)).map(describedFlag)
+
+const describedFlag = ({ flags, description = '', choices, repeatable = false }: FlagSpec): DescribedFlag => ({
   as: flags,
   words: flagWords(flags),
   takes_value: takesValue(flags),

@@ -1,6 +1,6 @@
 /** What the README and the guides show is what one sees who types it. */
 import assert from 'node:assert/strict'
-import { globSync, existsSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { suite, test } from 'node:test'
 import { Comparison, partsOf, Reader } from '../support/guide.ts'
@@ -24,7 +24,13 @@ suite('examples', { concurrency: 2 }, () => {
 })
 
 test('every link between our documents leads somewhere', () => {
-  const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...globSync('docs/**/*.md', { cwd: root })]
+  const pages = [
+    'README.md',
+    'ARCHITECTURE.md',
+    'CONTRIBUTING.md',
+    'CHANGELOG.md',
+    ...globSync('docs/**/*.md', { cwd: root }),
+  ]
   const broken = pages.flatMap((page) => {
     const text = readFileSync(join(root, page), 'utf8').replaceAll(/```[\s\S]*?```/g, '')
     return [...text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]

@@ -17,7 +17,16 @@
  * With SVC_SHOW_EXAMPLES=1 it tells what came, to be copied into the guide. `<!-- run: first`, then lines of shell, is what only the test needs.
  */
 import assert from 'node:assert/strict'
-import { appendFileSync, chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { spawn } from '@lydell/node-pty'
@@ -76,7 +85,7 @@ interface Typed {
 }
 
 /** What is typed; a backslash at the end goes on in the next line. */
-export function typedIn({ line, lines }: Fence): readonly Typed[] {
+function typedIn({ line, lines }: Fence): readonly Typed[] {
   const typed: { line: number; command: string; shown: string[] }[] = []
   let open = false
   for (const [at, text] of lines.entries()) {
@@ -116,7 +125,9 @@ export class Comparison {
   matches(shown: readonly string[], output: string): boolean {
     if (shown.length === 0) return true
     const ids: string[] = []
-    const pattern = shown.map((line) => (line.trim() === '…' ? '(?:.*\\n)*?' : `${this.#pattern(line.trimEnd(), ids)}[ \\t]*\\n`))
+    const pattern = shown.map((line) =>
+      line.trim() === '…' ? '(?:.*\\n)*?' : `${this.#pattern(line.trimEnd(), ids)}[ \\t]*\\n`,
+    )
     const text = `${output.replaceAll(/[ \t]+$/gm, '').trim()}\n`
     const found = new RegExp(`^${pattern.join('')}$`).exec(text)
     if (found === null) return false
@@ -173,7 +184,11 @@ export class Reader implements AsyncDisposable {
 
   static async start(options: GuideOptions = {}): Promise<Reader> {
     const home = mkdtempSync(join(tmpdir(), 'svc-guide-'))
-    return new Reader(home, await startSupervisor({ home: join(home, '.svc'), env: environment(home, options) }), options)
+    return new Reader(
+      home,
+      await startSupervisor({ home: join(home, '.svc'), env: environment(home, options) }),
+      options,
+    )
   }
 
   private constructor(home: string, server: RunningSupervisor, options: GuideOptions) {
@@ -183,7 +198,10 @@ export class Reader implements AsyncDisposable {
     this.#options = options
     const bin = join(home, '.bin')
     mkdirSync(bin)
-    writeFileSync(join(bin, 'svcctl'), `#!/bin/sh\nexec "${process.execPath}" "${join(ROOT, 'tools/svcctl.mjs')}" "$@"\n`)
+    writeFileSync(
+      join(bin, 'svcctl'),
+      `#!/bin/sh\nexec "${process.execPath}" "${join(ROOT, 'tools/svcctl.mjs')}" "$@"\n`,
+    )
     chmodSync(join(bin, 'svcctl'), 0o755)
   }
 

@@ -1,12 +1,9 @@
 /** The pages about the command line, and the data that its manuals are made of. */
-import { GLOBAL_FLAGS } from '../../src/cli/base/command.ts'
-import { type DescribedCommand, type DescribedFlag, type DescribedWord, describedFlag } from '../../src/cli/describe.ts'
+import { type DescribedCommand, type DescribedFlag, type DescribedWord, globalFlags } from '../../src/cli/describe.ts'
 import { NOUNS } from '../../src/cli/nouns.ts'
 import { EXIT_CODES } from '../../src/contract/base/exit-codes.ts'
 import { SERVE_HELP } from '../../src/supervisor/settings.ts'
 import { anchor, codeList, page, table } from './markdown.ts'
-
-export const globalFlags = (): readonly DescribedFlag[] => GLOBAL_FLAGS.map(describedFlag)
 
 /** First words with their commands, in the order of the help. */
 export function commandsByNoun(commands: readonly DescribedCommand[]) {

@@ -1,9 +1,9 @@
 /** The manuals: `svcctl(1)`, one for each first word, and one for each file of the configuration. */
-import type { DescribedCommand, DescribedFlag, DescribedWord } from '../../src/cli/describe.ts'
+import { type DescribedCommand, type DescribedFlag, type DescribedWord, globalFlags } from '../../src/cli/describe.ts'
 import { SERVE_SUMMARY } from '../../src/cli/nouns.ts'
 import { EXIT_CODES } from '../../src/contract/base/exit-codes.ts'
 import { SERVE_HELP } from '../../src/supervisor/settings.ts'
-import { commandsByNoun, globalFlags, meaningOf, usageOf } from './commands.ts'
+import { commandsByNoun, meaningOf, usageOf } from './commands.ts'
 import { type DocumentedFile, type DocumentedKey, type DocumentedTable, documentedFiles } from './configuration.ts'
 import { bold, line, manual, paragraph, section, subsection, tagged, verbatim } from './roff.ts'
 

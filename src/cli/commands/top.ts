@@ -37,6 +37,7 @@ export const commands: readonly CommandSpec[] = [
       { line: 'svcctl top -A', does: 'all cities' },
       { line: 'svcctl top -o json', does: 'once, for a program' },
     ],
+    isFleet: true,
     run: top,
   },
 ]
