@@ -19,6 +19,8 @@ export interface BenchBead {
   readonly priority: number
   readonly issue_type: string
   readonly labels: readonly string[]
+  readonly assignee: string
+  readonly metadata: Readonly<Record<string, string>>
   readonly created_at: number
   readonly edges: readonly BenchEdge[]
   /** Its target is open. */
@@ -41,6 +43,8 @@ export function benchBead(at: number): BenchBead {
     priority: (at >> 3) % 5,
     issue_type: at === 0 ? 'epic' : (TYPES[(at >> 2) % 4] ?? 'task'),
     labels: [`area-${at % 7}`, `label-${(at >> 4) % 50}`],
+    assignee: `worker-${(at >> 2) % 20}`,
+    metadata: { team: `team-${(at >> 5) % 13}` },
     created_at: BEGAN + at * 1_000,
     edges: [
       ...(blocks === undefined ? [] : [{ target: idOf(blocks), type: 'blocks' } as const]),
@@ -52,7 +56,8 @@ export function benchBead(at: number): BenchBead {
 
 /** As a line of the interchange. */
 export function benchLine(at: number): string {
-  const { id, title, description, closed, priority, issue_type, labels, created_at, edges } = benchBead(at)
+  const { id, title, description, closed, priority, issue_type, labels, assignee, metadata, created_at, edges } =
+    benchBead(at)
   const created = new Date(created_at).toISOString()
   return `${JSON.stringify({
     _type: 'issue',
@@ -66,6 +71,8 @@ export function benchLine(at: number): string {
     updated_at: created,
     ...(closed ? { closed_at: created, close_reason: 'done' } : {}),
     labels,
+    assignee,
+    metadata,
     dependencies: edges.map(({ target, type }) => ({
       issue_id: id,
       depends_on_id: target,

@@ -3,10 +3,13 @@ import { statSync } from 'node:fs'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { migrationsOf } from '../../src/kernel/database.ts'
 import { openStore, STORE_SCHEMA, type Store } from '../../src/kernel/store.ts'
+import { spokenQuery } from '../../src/modules/beads/query/filters.ts'
+import { READY, readPage } from '../../src/modules/beads/query/pages.ts'
 import { BEADS_SCHEMA } from '../../src/modules/beads/store/schema.ts'
 import { BeadStore } from '../../src/modules/beads/store/store.ts'
 import { CONVOYS_SCHEMA } from '../../src/modules/convoys/schema.ts'
 import { number, type Options, serveCommands, text } from '../child.ts'
+import { machineMicros, percentile } from '../numbers.ts'
 import { BEAD_TEXT, benchBead } from '../work-data.ts'
 
 const FRAME_BYTES = 4_096 + 24
@@ -86,4 +89,30 @@ async function create(options: Options) {
 
 const walBytes = (path: string): number => statSync(`${path}-wal`).size
 
-serveCommands({ make, create })
+/** One query over and over, as the handler asks it, without the beads of its page. */
+async function query(options: Options) {
+  if (opened === undefined) throw new Error('make the store first')
+  const { store, beads } = opened
+  await beads.words.settle()
+  const meaning = { now: Date.now(), identities: (name: string) => [name] }
+  const asked = text(options, 'q') === '' ? READY : spokenQuery(text(options, 'q'), false)
+  const order = text(options, 'q') === '' ? 'ready' : 'newest'
+  const until = performance.now() + number(options, 'ms')
+  const micros: number[] = []
+  let found = 0
+  const before = process.cpuUsage()
+  while (performance.now() < until) {
+    const start = machineMicros()
+    found = readPage(store.db, asked, order, { limit: 100 }, meaning).ids.length
+    micros.push(machineMicros() - start)
+  }
+  const { user, system } = process.cpuUsage(before)
+  return {
+    p50: percentile(micros, 50) / 1_000,
+    p99: percentile(micros, 99) / 1_000,
+    cpuMs: (user + system) / 1_000 / micros.length,
+    found,
+  }
+}
+
+serveCommands({ make, create, query })

@@ -103,13 +103,14 @@ function make(options: Options) {
 }
 
 function insertBead(to: Bare, bead: BenchBead): void {
-  const { id, title, description, closed, priority, issue_type, labels, created_at, edges } = bead
+  const { id, title, description, closed, priority, issue_type, labels, assignee, metadata, created_at, edges } = bead
   const columns: BeadColumns = {
     ...EMPTY_COLUMNS,
     title,
     description,
     priority,
     issue_type,
+    assignee,
     created_at,
     updated_at: created_at,
     status: closed ? 'closed' : 'open',
@@ -117,7 +118,7 @@ function insertBead(to: Bare, bead: BenchBead): void {
   }
   const taken = to.tx.get(`${RECORD_SQL} WHERE b.id = ?`, id)
   if (taken !== undefined) throw new Error(`${id} is there already`)
-  to.rows.insert(to.tx, id, columns, labels, {}, created_at)
+  to.rows.insert(to.tx, id, columns, labels, metadata, created_at)
   for (const { target, type } of edges) {
     to.tx.get('SELECT status FROM beads WHERE id = ?', target)
     to.tx.run(

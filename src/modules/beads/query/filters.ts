@@ -43,12 +43,12 @@ export interface Meaning {
   readonly now: number
   /** Every name of somebody. */
   readonly identities: (name: string) => readonly string[]
-  /** How words are looked up, where not once for all beads. */
-  readonly words?: WordLookup
+  /** Words are looked up among some beads only; among all where absent. */
+  readonly among?: WordsAmong
 }
 
-/** For beads with these numbers only, or for each bead by itself: what is found is the same. */
-export type WordLookup = 'each' | { readonly from: number; readonly to: number }
+/** The numbers of those of some beads that have words. */
+export type WordsAmong = (expression: string) => readonly number[]
 
 /** What `list-beads` and `export-beads` ask for; 404 for a rig that the city does not have. */
 export function listQuery(filters: ListFilters, hasRig: (name: string) => boolean): Query {
@@ -210,8 +210,8 @@ function oneOf({ field, values: named }: OneOf, meaning: Meaning): Sql {
     ...values,
   )
   if (field !== 'title' && field !== 'description') return within(field, among.text, among.values)
-  // No index has these texts; that of their words leaves few to be compared, where they are not few already.
-  const expression = meaning.words === 'each' ? undefined : wordsOfTexts({ field, values })
+  // No index has these texts; that of their words leaves few to be compared.
+  const expression = wordsOfTexts({ field, values })
   if (expression === undefined) return among
   const narrowed = wordsSql(expression, meaning)
   return { text: `${narrowed.text} AND ${among.text}`, values: [...narrowed.values, ...among.values] }
@@ -306,15 +306,12 @@ function stateSql(state: State, now: number): Sql {
   }
 }
 
-function wordsSql(expression: string, { words }: Meaning): Sql {
-  if (words === 'each')
-    return sql('EXISTS (SELECT 1 FROM bead_words WHERE bead_words MATCH ? AND rowid = b.n)', expression)
-  const all = 'SELECT rowid FROM bead_words WHERE bead_words MATCH ?'
-  if (words === undefined) return sql(`b.n IN (${all})`, expression)
-  // The index of words goes straight to a number that is an integer; the driver binds numbers as others, which it ignores.
-  const between = 'rowid BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER)'
-  return sql(`b.n IN (${all} AND ${between})`, expression, words.from, words.to)
+function wordsSql(expression: string, { among }: Meaning): Sql {
+  return among === undefined
+    ? sql('b.n IN (SELECT rowid FROM bead_words WHERE bead_words MATCH ?)', expression)
+    : sql('b.n IN (SELECT value FROM json_each(?))', JSON.stringify(among(expression)))
 }
+
 /** Beginnings that are shorter are in everything; they are taken as whole words. */
 const SHORTEST_BEGINNING = 3
 

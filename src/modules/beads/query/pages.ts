@@ -15,8 +15,8 @@ import type { Database } from '../../../kernel/database.ts'
 import { countReady, READY_SOURCES } from '../store/ready.ts'
 import type { BeadRecord } from '../store/record.ts'
 import type { WorkCity } from '../work/city.ts'
-import type { Meaning, Sql } from './filters.ts'
-import { type Bounds, type NumberRange, type Plan, planOf } from './plan.ts'
+import type { Meaning, Sql, WordsAmong } from './filters.ts'
+import { type Bounds, type Plan, planOf, wordsAmong } from './plan.ts'
 import type { Query } from './query.ts'
 import { formatQuery } from './query-language.ts'
 
@@ -164,10 +164,10 @@ function lookAt(
 interface Window {
   /** The key of the last entry that this page looks at; undefined where that is the last one there is. */
   readonly reached: Key | undefined
-  /** Between which numbers those of its beads are. */
-  readonly numbers: NumberRange | undefined
+  /** Looks words up among its beads, where there are any to look up. */
+  readonly among: WordsAmong | undefined
 }
-const NO_WINDOW: Window = { reached: undefined, numbers: undefined }
+const NO_WINDOW: Window = { reached: undefined, among: undefined }
 
 function endOfWindow(
   db: Database,
@@ -182,9 +182,9 @@ function endOfWindow(
   const entries = `FROM ${from} WHERE ${always}${beyond.text} ${orderSql(order)}`
   const [last] = db.rows(`SELECT ${columns.join(', ')} ${entries} LIMIT 1 OFFSET ?`, ...beyond.values, window)
   const reached = last === undefined ? undefined : parseKey(last)
-  if (!wordy) return { reached, numbers: undefined }
-  const [ends] = db.rows(`SELECT min(n), max(n) FROM (SELECT b.n ${entries} LIMIT ?)`, ...beyond.values, window + 1)
-  return { reached, numbers: { from: Number(ends?.[0] ?? 0), to: Number(ends?.[1] ?? 0) } }
+  if (!wordy) return { reached, among: undefined }
+  const numbers = db.rows(`SELECT b.n ${entries} LIMIT ?`, ...beyond.values, window + 1).map(([n]) => Number(n))
+  return { reached, among: wordsAmong(db, numbers) }
 }
 
 function readKeys(
@@ -206,8 +206,8 @@ function countUpTo(db: Database, plan: Plan, order: Order, most: number, end: Wi
   return Number(db.rows(`SELECT count(*) FROM (SELECT 1 ${text} LIMIT ?)`, ...values, most)[0]?.[0] ?? 0)
 }
 
-function entriesOf(plan: Plan, order: Order, after: Key | undefined, { reached, numbers }: Window): Sql {
-  const where = plan.where(numbers)
+function entriesOf(plan: Plan, order: Order, after: Key | undefined, { reached, among }: Window): Sql {
+  const where = plan.where(among)
   const { columns, way } = ORDERS[order]
   const beyond = boundSql(columns, way === 'ASC' ? '>' : '<', after)
   const end = boundSql(columns, way === 'ASC' ? '<=' : '>=', reached)

@@ -11,21 +11,21 @@
  * A plan changes what is read and never what is found.
  */
 import { MAX_EXACT_TOTAL } from '../../../contract/base/paging.ts'
-import type { Database, SqlValue } from '../../../kernel/database.ts'
+import type { Database } from '../../../kernel/database.ts'
 import type { ColumnName } from '../store/columns.ts'
 import { BLOCKING_SQL } from '../store/shifts.ts'
 import { COUNTED } from '../store/tallies.ts'
 import { labelWord } from '../store/words.ts'
-import { type Meaning, match, type Sql, type WordLookup, whereOf, wordsOfTexts } from './filters.ts'
-import { allOf, asksForWords, conditions, type Edge, type Query } from './query.ts'
+import { type Meaning, match, type Sql, type WordsAmong, whereOf, wordsOfTexts } from './filters.ts'
+import { allOf, asksForWords, conditions, type Query } from './query.ts'
 
 export interface Plan {
   /** The table and how it is read. */
   readonly from: string
   /** What holds for every entry of that index. */
   readonly always: string
-  /** Of the beads with these numbers only, where that is known of them: words are looked up for no others. */
-  readonly where: (numbers?: NumberRange) => Sql
+  /** With words that are looked up among the beads only that are looked at, where those are known. */
+  readonly where: (among?: WordsAmong) => Sql
   /** How many belong to it, where that is kept. */
   readonly total?: number
   /** How many are counted at most. */
@@ -36,18 +36,11 @@ export interface Plan {
   readonly wordy: boolean
 }
 
-export interface NumberRange {
-  readonly from: number
-  readonly to: number
-}
-
 /** What an index of its own says about some conditions. */
 interface Leader {
   readonly conditions: readonly Query[]
-  /** A row for each bead, from the index alone. */
-  readonly entries: Sql
-  /** Their numbers. */
-  readonly numbers: Sql
+  /** The numbers of its beads, where these are not more than `most` and soon found. */
+  readonly find: (most: number) => readonly number[] | undefined
 }
 
 /** How much one page looks at: it takes a few milliseconds. */
@@ -59,8 +52,8 @@ export interface Bounds {
 }
 const BOUNDS: Bounds = { looks: 40_000, led: 2_000 }
 const LOOKS_ELSEWHERE = 4
-/** For a bead by itself; a window looks words up together. */
-const LOOKS_FOR_WORDS = 128
+/** Words are looked up for all numbers between those of a window, which lie apart where it has few of all beads. */
+const LOOKS_FOR_WORDS = 16
 /** `total` is exact up to here where closed beads are among it. */
 const CLOSED_CAP = 1_000
 
@@ -74,7 +67,7 @@ export function planOf(db: Database, query: Query, meaning: Meaning, bounds = BO
   const total = totalOf(db, query, meaning)
   return {
     ...(live ? LIVE_INDEX : FACTS_INDEX),
-    where: (words?: WordLookup) => whereOf(allOf(parts), words === undefined ? meaning : { ...meaning, words }),
+    where: (among) => whereOf(allOf(parts), among === undefined ? meaning : { ...meaning, among }),
     cap: live ? MAX_EXACT_TOTAL : CLOSED_CAP,
     wordy: asksForWords(query),
     ...(total === undefined ? {} : { total }),
@@ -135,51 +128,51 @@ const ROW_FIELDS: ReadonlySet<string> = new Set<ColumnName>(['title', 'descripti
 
 /** What one bead costs, in looks. */
 const looksOf = (parts: readonly Query[]): number =>
-  parts.flatMap((part) => [...conditions(part)]).reduce((sum, one) => sum + (isElsewhere(one) ? LOOKS_ELSEWHERE : 1), 1)
+  parts.flatMap((part) => [...conditions(part)]).reduce((sum, one) => sum + looksOfOne(one), 1)
 
-function isElsewhere(query: Query): boolean {
+function looksOfOne(query: Query): number {
   switch (query.kind) {
+    case 'words':
+      return LOOKS_FOR_WORDS
     case 'metadata':
     case 'metadata-contains':
     case 'has-metadata':
     case 'edge':
-    case 'words':
-      return true
+      return LOOKS_ELSEWHERE
     case 'has':
-      return ROW_FIELDS.has(query.what)
+      return ROW_FIELDS.has(query.what) ? LOOKS_ELSEWHERE : 1
     case 'one-of':
     case 'contains':
-      return ROW_FIELDS.has(query.field)
+      return ROW_FIELDS.has(query.field) ? LOOKS_FOR_WORDS : 1
     default:
-      return false
+      return 1
   }
 }
 
 /** The beads of the smallest leader, each compared with the rest of the query; undefined where none is small (R2). */
-function ledPlan(db: Database, parts: readonly Query[], meaning: Meaning, bounds: Bounds): Plan | undefined {
-  let best: { readonly leader: Leader; readonly rest: readonly Query[]; readonly size: number } | undefined
-  for (const leader of leaders(parts, meaning)) {
-    const rest = parts.filter((part) => !leader.conditions.includes(part))
-    const words = rest.flatMap((part) => [...conditions(part)]).filter(({ kind }) => kind === 'words').length
-    const most = Math.min(bounds.led, Math.ceil(bounds.looks / (looksOf(rest) + words * LOOKS_FOR_WORDS)))
-    const least = Math.min(most, best?.size ?? most)
-    const size = countUpTo(db, leader.entries, least + 1)
-    if (size <= most && size < (best?.size ?? Number.POSITIVE_INFINITY)) best = { leader, rest, size }
+function ledPlan(db: Database, parts: readonly Query[], meaning: Meaning, { looks, led }: Bounds): Plan | undefined {
+  let best: { readonly rest: readonly Query[]; readonly numbers: readonly number[] } | undefined
+  for (const { conditions: own, find } of leaders(db, parts, meaning)) {
+    const rest = parts.filter((part) => !own.includes(part))
+    const most = Math.min(led, Math.ceil(looks / looksOf(rest)), (best?.numbers.length ?? led + 1) - 1)
+    const numbers = find(most)
+    if (numbers !== undefined) best = { rest, numbers }
   }
   if (best === undefined) return undefined
-  const { numbers } = best.leader
-  const others = whereOf(allOf(best.rest), { ...meaning, words: 'each' })
-  const where = { text: `b.n IN (${numbers.text}) AND (${others.text})`, values: [...numbers.values, ...others.values] }
+  const { rest, numbers } = best
+  const others = whereOf(allOf(rest), { ...meaning, among: wordsAmong(db, numbers) })
+  const where = {
+    text: `b.n IN (SELECT value FROM json_each(?)) AND (${others.text})`,
+    values: [JSON.stringify(numbers), ...others.values],
+  }
   return { from: 'beads b NOT INDEXED', always: '1', where: () => where, cap: MAX_EXACT_TOTAL, wordy: false }
 }
 
-const countUpTo = (db: Database, { text, values }: Sql, most: number): number =>
-  firstNumber(db.rows(`SELECT count(*) FROM (${text} LIMIT ?)`, ...values, most))
-
-function leaders(parts: readonly Query[], meaning: Meaning): readonly Leader[] {
+function leaders(db: Database, parts: readonly Query[], meaning: Meaning): readonly Leader[] {
   const words = parts.filter((part) => part.kind === 'words')
-  const searched = words.length === 0 ? [] : [ofWords(words, words.map((part) => `(${match(part)})`).join(' AND '))]
-  return [...searched, ...parts.flatMap((part) => leaderOf(part, meaning) ?? [])]
+  const searched = words.length === 0 ? [] : [ofWords(db, words, words.map((part) => `(${match(part)})`).join(' AND '))]
+  // Words come last: what others leave tells how far it is worth to look for them.
+  return [...parts.flatMap((part) => leaderOf(db, part, meaning) ?? []), ...searched]
 }
 
 const INDEX_OF: { readonly [Name in ColumnName]?: string } = {
@@ -191,80 +184,110 @@ const INDEX_OF: { readonly [Name in ColumnName]?: string } = {
   closed_at: 'beads_closed',
 }
 
-function leaderOf(condition: Query, meaning: Meaning): Leader | undefined {
+function leaderOf(db: Database, condition: Query, meaning: Meaning): Leader | undefined {
   switch (condition.kind) {
     case 'one-of':
-      if (condition.field === 'id') return ofColumn('', condition, meaning)
-      if (condition.field === 'title' || condition.field === 'description') return ofTexts(condition)
-      return INDEX_OF[condition.field] === undefined
-        ? undefined
-        : ofColumn(`INDEXED BY ${INDEX_OF[condition.field]}`, condition, meaning)
-    case 'time': {
-      const index = INDEX_OF[condition.field]
-      return index === undefined ? undefined : ofColumn(`INDEXED BY ${index}`, condition, meaning)
-    }
+      if (condition.field === 'title' || condition.field === 'description') return ofTexts(db, condition)
+      return ofColumn(db, condition.field === 'id' ? '' : INDEX_OF[condition.field], condition, meaning)
+    case 'time':
+      return ofColumn(db, INDEX_OF[condition.field], condition, meaning)
     case 'label':
-      return ofLabel(condition)
+      return ofLabel(db, condition)
     case 'metadata':
-      if (condition.key.startsWith('svc.')) return undefined
-      return ofTable(
-        condition,
-        'bead_metadata',
-        'bead',
-        `o.key = ? AND o.value IN (${condition.values.map(() => '?').join(', ')})`,
-        condition.key,
-        ...condition.values,
-      )
+      return ofMetadata(db, condition, `o.value IN (${condition.values.map(() => '?').join(', ')})`, condition.values)
     case 'has-metadata':
-      if (condition.key.startsWith('svc.')) return undefined
-      return ofTable(condition, 'bead_metadata', 'bead', `o.key = ? AND o.value <> ''`, condition.key)
+      return ofMetadata(db, condition, `o.value <> ''`, [])
     case 'edge':
-      return ofEdge(condition, condition.edge, condition.id, meaning)
+      return ofEdge(db, condition, meaning)
     default:
       return undefined
   }
 }
 
+/** Rows of `text`, each with the number of a bead; `entries` are as many, and cheaper. */
+function ofRows(db: Database, own: readonly Query[], { text, values }: Sql, entries = text): Leader {
+  return {
+    conditions: own,
+    find(most) {
+      const [row] = db.rows(`SELECT count(*) FROM (${entries} LIMIT ?)`, ...values, most + 1)
+      return Number(row?.[0]) > most ? undefined : db.rows(text, ...values).map(([n]) => Number(n))
+    },
+  }
+}
+
+function ofWords(db: Database, own: readonly Query[], expression: string): Leader {
+  return { conditions: own, find: (most) => findWords(db, expression, most) }
+}
+
 const MATCHING = 'SELECT rowid FROM bead_words WHERE bead_words MATCH ?'
 
-function ofWords(led: readonly Query[], expression: string): Leader {
-  const entries = { text: MATCHING, values: [expression] }
-  return { conditions: led, entries, numbers: entries }
+/** At most one more than `most`: of what is frequent the first ones are soon found. */
+function findWords(db: Database, expression: string, most: number): readonly number[] | undefined {
+  const found = db.rows(`${MATCHING} LIMIT ?`, expression, most + 1).map(([n]) => Number(n))
+  return found.length > most ? undefined : found
+}
+
+/** Looks words up among these beads, each expression once. */
+export function wordsAmong(db: Database, numbers: readonly number[]): WordsAmong {
+  const known = new Map<string, readonly number[]>()
+  const least = numbers.reduce((one, other) => Math.min(one, other), Number.MAX_SAFE_INTEGER)
+  const greatest = numbers.reduce((one, other) => Math.max(one, other), 0)
+  // The index of words goes straight to a number that is an integer; the driver binds numbers as others, which it ignores.
+  const among = `${MATCHING} AND rowid BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER)
+    AND +rowid IN (SELECT value FROM json_each(?))`
+  return (expression) => {
+    const found =
+      known.get(expression) ??
+      db.rows(among, expression, least, greatest, JSON.stringify(numbers)).map(([n]) => Number(n))
+    known.set(expression, found)
+    return found
+  }
 }
 
 /** Those whose words are the same; the text itself is still compared. */
-function ofTexts(condition: Extract<Query, { readonly kind: 'one-of' }>): Leader | undefined {
+function ofTexts(db: Database, condition: Extract<Query, { readonly kind: 'one-of' }>): Leader | undefined {
   const expression = wordsOfTexts(condition)
-  return expression === undefined ? undefined : ofWords([], expression)
+  return expression === undefined ? undefined : ofWords(db, [], expression)
 }
 
 /** Those that the index of words has, and those that it does not have yet: the label itself is still looked for. */
-function ofLabel(condition: Extract<Query, { readonly kind: 'label' }>): Leader {
-  const numbers = {
-    text: `${MATCHING} UNION ALL SELECT n FROM beads WHERE n > (SELECT n FROM bead_words_upto)`,
-    values: [`labels : "${labelWord(condition.label)}"`],
-  }
-  return { conditions: [], entries: numbers, numbers }
+function ofLabel(db: Database, { label }: Extract<Query, { readonly kind: 'label' }>): Leader {
+  return ofRows(db, [], {
+    text: `${MATCHING}
+      UNION ALL SELECT n FROM beads WHERE n > (SELECT n FROM bead_words_upto)`,
+    values: [`labels : "${labelWord(label)}"`],
+  })
 }
 
-function ofColumn(indexed: string, condition: Query, meaning: Meaning): Leader {
+function ofColumn(db: Database, index: string | undefined, condition: Query, meaning: Meaning): Leader | undefined {
+  if (index === undefined) return undefined
   const { text, values } = whereOf(condition, meaning)
-  const numbers = { text: `SELECT b.n FROM beads b ${indexed} WHERE ${text}`, values }
-  return { conditions: [condition], entries: numbers, numbers }
+  const indexed = index === '' ? '' : `INDEXED BY ${index}`
+  return ofRows(db, [condition], { text: `SELECT b.n FROM beads b ${indexed} WHERE ${text}`, values })
 }
 
-function ofTable(condition: Query, table: string, bead: string, where: string, ...values: readonly SqlValue[]): Leader {
-  return {
-    conditions: [condition],
-    entries: { text: `SELECT 1 FROM ${table} o WHERE ${where}`, values },
-    numbers: { text: `SELECT b.n FROM ${table} o CROSS JOIN beads b ON b.id = o.${bead} WHERE ${where}`, values },
-  }
+function ofMetadata(
+  db: Database,
+  condition: Extract<Query, { readonly kind: 'metadata' | 'has-metadata' }>,
+  test: string,
+  named: readonly string[],
+): Leader | undefined {
+  if (condition.key.startsWith('svc.')) return undefined
+  const where = `WHERE o.key = ? AND ${test}`
+  const values = [condition.key, ...named]
+  const text = `SELECT b.n FROM bead_metadata o CROSS JOIN beads b ON b.id = o.bead ${where}`
+  return ofRows(db, [condition], { text, values }, `SELECT 1 FROM bead_metadata o ${where}`)
 }
 
-function ofEdge(condition: Query, edge: Edge, id: string, meaning: Meaning): Leader {
-  if (edge === 'child-of') return ofColumn('INDEXED BY beads_parent', condition, meaning)
+function ofEdge(
+  db: Database,
+  condition: Extract<Query, { readonly kind: 'edge' }>,
+  meaning: Meaning,
+): Leader | undefined {
+  const { edge, id } = condition
+  if (edge === 'child-of') return ofColumn(db, 'beads_parent', condition, meaning)
   const [own, other] = edge === 'blocked-by' ? ['issue_id', 'depends_on_id'] : ['depends_on_id', 'issue_id']
-  const { numbers } = ofTable(condition, 'bead_deps', own, `o.${other} = ? AND ${BLOCKING_SQL}`, id)
   // Edges may lead to beads that are not there: only those that are count.
-  return { conditions: [condition], entries: numbers, numbers }
+  const text = `SELECT b.n FROM bead_deps o CROSS JOIN beads b ON b.id = o.${own} WHERE o.${other} = ? AND ${BLOCKING_SQL}`
+  return ofRows(db, [condition], { text, values: [id] })
 }

@@ -1,8 +1,18 @@
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { ManualClock } from '../../../../test/support/manual-clock.ts'
+import { temporaryDirectory } from '../../../../test/support/temporary.ts'
 import { openWorkStore } from '../../../../test/support/work-store.ts'
+import { migrationsOf } from '../../../kernel/database.ts'
+import { openStore, STORE_SCHEMA } from '../../../kernel/store.ts'
+import { type ListFilters, listQuery } from '../query/filters.ts'
+import { READY, readPage } from '../query/pages.ts'
+import type { Query } from '../query/query.ts'
 import { KeptCounts } from './counts.ts'
+import { BEADS_SCHEMA } from './schema.ts'
+import { BeadStore } from './store.ts'
 
 test('labels come back as a sorted set whatever their letters', async () => {
   using city = openWorkStore()
@@ -62,4 +72,62 @@ test('the counts of a city follow its work, and the dates that it waits for', as
   assert.equal(read().ready, 2)
   await city.store.db.write((tx) => city.claims.claim(tx, 'al-1', { assignee: 'ann' }))
   assert.deepEqual(read(), { open: 1, in_progress: 1, ready: 1 })
+})
+
+/** A store of the first form, with what its triggers and its code kept beside the beads. */
+async function firstStore(path: string): Promise<void> {
+  const migrations = [...migrationsOf('store', STORE_SCHEMA), ...migrationsOf('beads', BEADS_SCHEMA[0])]
+  const { db } = openStore({ path, migrations, owner: 'an old city', clock: new ManualClock() })
+  const beads = [
+    ['al-1', '東京の天気', 'open', '["天気","ui"]', null],
+    ['al-2', 'pears', 'open', '[]', 4_000_000_000_000],
+    ['al-3', 'plums', 'open', '["ui"]', 1],
+    ['al-4', 'pears', 'closed', '["ui"]', null],
+  ] as const
+  await db.write((tx) => {
+    for (const [n, [id, title, status, labels, defer_until]] of beads.entries()) {
+      tx.run(
+        `INSERT INTO beads (n, id, title, status, issue_type, created_at, updated_at, labels, defer_until)
+          VALUES (?, ?, ?, ?, 'task', ?, ?, ?, ?)`,
+        n + 1,
+        id,
+        title,
+        status,
+        n + 1,
+        n + 1,
+        labels,
+        defer_until,
+      )
+      tx.run('INSERT INTO bead_words (rowid, title) VALUES (?, ?)', n + 1, title)
+      tx.run('INSERT INTO bead_labels (label, n) SELECT value, ? FROM json_each(?)', n + 1, labels)
+    }
+  })
+  db.close()
+}
+
+test('a store of the first form keeps every bead, and is searched like a new one', async () => {
+  using directory = temporaryDirectory()
+  const path = join(directory.path, 'city.db')
+  await firstStore(path)
+  const migrations = [...migrationsOf('store', STORE_SCHEMA), ...migrationsOf('beads', ...BEADS_SCHEMA)]
+  const clock = new ManualClock()
+  const { db, log } = openStore({ path, migrations, owner: 'a city', clock })
+  const beads = new BeadStore({ db, log, clock })
+  await beads.words.settle()
+  const meaning = { now: clock.now(), identities: (name: string) => [name] }
+  const found = (query: Query) => readPage(db, query, 'oldest', {}, meaning).ids.join()
+  const listed = (filters: ListFilters) => found(listQuery(filters, () => false))
+  assert.equal(listed({ all: true }), 'al-1,al-2,al-3,al-4')
+  assert.equal(listed({ q: 'pears' }), 'al-2')
+  assert.equal(listed({ q: '天気' }), 'al-1')
+  assert.equal(listed({ label: ['ui'] }), 'al-1,al-3')
+  assert.equal(listed({ label: ['天気'], all: true }), 'al-1')
+  assert.equal(found(READY), 'al-1,al-3')
+  assert.deepEqual(db.rows('SELECT id FROM beads WHERE deferred = 1'), [['al-2']])
+  await db.write((tx) => beads.change(tx, 'al-1', { status: 'closed' }, 'test'))
+  assert.deepEqual(db.rows('SELECT status, beads FROM bead_counts ORDER BY status'), [
+    ['closed', 2],
+    ['open', 2],
+  ])
+  db.close()
 })
