@@ -45,6 +45,7 @@ const CHANGES = `SELECT n, member, came FROM convoy_changes WHERE convoy = ? ORD
 const SAYS_CONVOY = `"issue_type":"${CONVOY_TYPE}"`
 /** Almost always none, and that is cheaper to know than whom a bead is tracked by. */
 const ANY_DUE = 'SELECT 1 FROM convoys WHERE due = 1 LIMIT 1'
+const ANY_CHANGE = 'SELECT 1 FROM convoy_changes LIMIT 1'
 
 /** Closes what an event about a bead has completed, and says what became of convoys in other ways than through theirs. */
 export function convoyReaction(deps: CompletionDeps): Reaction {
@@ -54,7 +55,7 @@ export function convoyReaction(deps: CompletionDeps): Reaction {
     types: ['bead.created', 'bead.updated', 'bead.closed', 'bead.deleted'],
     since: 'start',
     concerns: (event) =>
-      changedBy(db, event).length > 0 ||
+      (db.get(ANY_CHANGE) !== undefined && changedBy(db, event).length > 0) ||
       (event.envelope.includes(SAYS_CONVOY) && db.get(UNANNOUNCED, event.subject ?? '') !== undefined) ||
       (db.get(ANY_DUE) !== undefined && dueBy(db, event).length > 0),
     react(tx, event) {

@@ -175,7 +175,7 @@ DROP TABLE bead_labels;
 CREATE INDEX beads_facts ON beads (${FACTS});
 CREATE INDEX beads_live ON beads (${FACTS}) WHERE status <> 'closed';
 CREATE INDEX beads_type ON beads (issue_type, created_at, id);
-CREATE INDEX beads_assignee ON beads (assignee, created_at, id) WHERE assignee IS NOT NULL;
+CREATE INDEX beads_assignee ON beads (assignee) WHERE assignee IS NOT NULL;
 -- Ready, as far as no date is in its way; the date is looked at because clocks can be set back.
 CREATE INDEX beads_ready ON beads (coalesce(priority, 2), created_at, id, defer_until)
   WHERE status = 'open' AND blockers = 0 AND workable = 1 AND deferred = 0;
