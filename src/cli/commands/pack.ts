@@ -114,7 +114,7 @@ const asksTrust =
   (run: CommandSpec['run']): CommandSpec['run'] =>
   async (context, input) => {
     const code = await run(context, input)
-    if (input.on('trust')) return code
+    if (code !== EXIT.ok || input.on('trust')) return code
     const waited = input.choice('wait') ?? context.io.stdout.isTerminal
     if (waited) await offerTrust(context, input)
     else if (!/^(?:builtin:|[./])/.test(input.text('source') ?? '')) await sayUntrusted(context)

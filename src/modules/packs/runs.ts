@@ -11,6 +11,8 @@ import { inTurns, type TreeFile, treeFiles } from '../../files/tree.ts'
 const files = diskFiles()
 /** Longest text of one command that is shown. */
 const MAX_SHOWN = 500
+/** For the words about what is left out. */
+const ROOM = 40
 /** Fields that are command lines, or name programs, in the files of packs. */
 const COMMANDS: ReadonlySet<string> = new Set([
   'start_command',
@@ -60,7 +62,7 @@ function commandsIn(dir: string, root: string, file: string): PackRun[] {
     if (node.kind === 'table')
       for (const [name, child] of node.entries) walk(child, path === '' ? name : `${path}.${name}`, name)
     else if (node.kind === 'list' && key === 'command')
-      runs.push({ file, key: path, command: textsOf(node).join(' ').slice(0, MAX_SHOWN) })
+      runs.push({ file, key: path, command: shown(textsOf(node).join(' ')) })
     else if (node.kind === 'list') for (const child of node.items) walk(child, path, key)
     else if (COMMANDS.has(key) && typeof node.value === 'string' && node.value !== '')
       runs.push({ file, key: path, command: whole(node.value, key, table, path) })
@@ -76,7 +78,14 @@ function whole(command: string, key: string, table: TableNode, path: string): st
     .slice(0, -1)
     .reduce<TableNode | undefined>((at, name) => (at === undefined ? at : tableOf(at, name)), table)
   const args = owner?.entries.get(key === 'acp_command' ? 'acp_args' : 'args')
-  return [command, ...(args?.kind === 'list' ? textsOf(args) : [])].join(' ').slice(0, MAX_SHOWN)
+  return shown([command, ...(args?.kind === 'list' ? textsOf(args) : [])].join(' '))
+}
+
+/** What is left out is said: it is what somebody would hide there. */
+function shown(command: string): string {
+  if (command.length <= MAX_SHOWN) return command
+  const kept = command.slice(0, MAX_SHOWN - ROOM)
+  return `${kept} … and ${command.length - kept.length} more characters`
 }
 
 const textsOf = ({ items }: ListNode): string[] =>
