@@ -107,7 +107,7 @@ function parseLocal(text: string): LocalSource {
   if (path.startsWith('/') || path.startsWith('~'))
     throw new SourceError(
       'invalid',
-      'a local pack must be inside the city: write a relative path, or `//path` from its directory',
+      'a local pack must be inside the city: write a relative path, or `//path` from its directory; a worktree of git can stand there',
     )
   return { kind: 'local', source: text, base: city ? 'city' : 'pack', path }
 }
@@ -115,7 +115,10 @@ function parseLocal(text: string): LocalSource {
 function parseUrl(text: string): RemoteSource {
   const scheme = SCHEME.exec(text)?.[1]?.toLowerCase() ?? ''
   if (scheme === 'file')
-    throw new SourceError('file', '`file:` sources are not allowed: put the pack into the city and give its path')
+    throw new SourceError(
+      'file',
+      '`file:` sources are not allowed: put the pack, or a worktree of git with it, into the city and give its path',
+    )
   if (scheme !== 'https' && scheme !== 'http' && scheme !== 'ssh') {
     throw new SourceError('invalid', 'a pack source is a path, `builtin:<name>`, or a git URL with https, http or ssh')
   }
