@@ -21,7 +21,7 @@ import { Paced } from './paced.ts'
 import { type Found, NOTHING, readCity } from './read-city.ts'
 
 /** Between two reads of the same. */
-const PACE_MS = 500
+const PACE_MS = 1_000
 const PEEK_EVERY_MS = 2_000
 /** Lines that are asked for: the last ones are often empty, or a frame. */
 const PEEK_LINES = 4

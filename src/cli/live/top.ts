@@ -14,8 +14,8 @@ import { type Choosing, needAt, rowsOf, selectedAt, type View } from './rows.ts'
 import { runSelf } from './run-self.ts'
 import { keyHandler, Screen } from './screen.ts'
 
-/** No more than ten pictures a second: nobody reads faster. */
-const DRAW_EVERY_MS = 100
+/** No more than four pictures a second of what comes by itself: nobody reads faster. What a key does shows at once. */
+const DRAW_EVERY_MS = 250
 /** Times such as `12s` go on. */
 const TICK_MS = 1_000
 /** A key that was meant for the question before must not answer the one that has just taken its place. */
