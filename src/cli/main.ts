@@ -1,5 +1,6 @@
 /** The command line: words in, exit code out (style R16). */
 import { EXIT_CODES } from '../contract/base/exit-codes.ts'
+import { explainCity } from './base/city-problem.ts'
 import type { CommandSpec } from './base/command.ts'
 import { Context, globalOptions } from './base/context.ts'
 import { EXIT, type ReportStyle, report } from './base/failure.ts'
@@ -15,6 +16,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
   // Its failures are text, whatever its output is (spec §6).
   const events = argv.find((word) => Object.hasOwn(NOUNS, word)) === 'events'
   let style: ReportStyle = { prefix: events ? 'svcctl events: ' : '', json: !events && asksForJson(argv) }
+  let context: Context | undefined
   try {
     if (argv[0] === '__complete') return await complete(argv.slice(1), io)
     if (argv[0] === 'help' && argv[1] === 'exit-codes') {
@@ -35,13 +37,13 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
       fieldNames: (location) => saidAs(location, command, input),
       again: (key) => (takesKey(command) ? sameCommand(argv, key) : undefined),
     }
-    const context = new Context(io, options, command.operations[0])
+    context = new Context(io, options, command.operations[0])
     await context.print.prepare()
     if (command.isWatched !== true || !input.on('watch')) return await command.run(context, input)
     const { watchCommand } = await import('./live/watch-command.ts')
     return await watchCommand(context, command, input)
   } catch (error) {
-    return report(error, io, style)
+    return report(await explainCity(error, context), io, style)
   }
 }
 

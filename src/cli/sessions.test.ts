@@ -12,7 +12,6 @@ import {
   type SeenRequest,
   scriptedServer,
 } from '../../test/support/cli-server.ts'
-import { Interrupted } from './base/io.ts'
 
 const AT = '2026-05-01T10:00:00.000Z'
 const ID = 's-0123456789abcdef'
@@ -339,7 +338,7 @@ suite('status', () => {
 
   test('without a city: a line each, and a warning where one cannot tell', async () => {
     const { out, err, code } = await against(routes, ['status', '-A'])
-    assert.equal(code, 0, err)
+    assert.equal(code, 1, err)
     assert.equal(out, 'alpha\trunning\t2\t7\t2\t3\t1\t\nbeta\tstopped\t\t\t\t\t\t\ngamma\trunning\t\t\t\t\t\t\n')
     assert.match(err, /^warning: gamma: internal: broken\n$/)
   })
@@ -361,62 +360,6 @@ suite('status', () => {
     assert.match(out, /^alpha\ts-0123456789abcdef\tworker\t.*Use r1\?\tAllow \| Reject$/m)
     const gone = await against(routes, ['status', '-c', 'nowhere'])
     assert.deepEqual([gone.code, gone.out], [3, ''])
-  })
-})
-
-suite('needs', () => {
-  /** `alpha` needs one thing, then two, then nothing; every read after that waits for ever. */
-  const changing = () => {
-    const states = [[need('r1')], [need('r1'), need('r2', { alias: 'helper' })], []]
-    let reads = 0
-    return {
-      '/v0/cities': listOf([city('alpha')]),
-      '/v0/city/alpha/pending': (request: SeenRequest, response: ServerResponse) => {
-        // The first read is of the command itself, before it watches.
-        const items = states[Math.max(0, reads - 1)]
-        reads += 1
-        if (items === undefined) return
-        if (reads > 2) assert.match(request.url, /index=\d+&wait=60000ms/)
-        answerJson(response, 200, listOf(items), { 'x-svc-index': String(reads) })
-      },
-    }
-  }
-
-  async function watching(words: readonly string[], until: (out: string) => boolean) {
-    const stop = new AbortController()
-    const out: string[] = []
-    const stdout = {
-      isTerminal: false,
-      columns: 100,
-      async write(text: string | Uint8Array) {
-        out.push(String(text))
-        if (until(out.join(''))) stop.abort(new Interrupted(130))
-      },
-    }
-    const { code, requests } = await against(changing(), words, {
-      io: { stdout, signal: stop.signal, clock: fastClock() },
-    })
-    return { out: out.join(''), code, requests }
-  }
-
-  test('--watch says each one once, when it comes', async () => {
-    const { out, code } = await watching(['needs', '-w', '-o', 'jsonl'], (text) => text.includes('"r2"'))
-    assert.equal(code, 130)
-    const lines = out.trimEnd().split('\n')
-    assert.deepEqual(
-      lines.map((line) => JSON.parse(line).request_id),
-      ['r1', 'r2'],
-    )
-  })
-
-  test('a city that is not there is said at once, also when watching', async () => {
-    for (const words of [
-      ['needs', '-c', 'nowhere'],
-      ['needs', '-w', '-c', 'nowhere'],
-    ]) {
-      const { code, out } = await against(changing(), words)
-      assert.deepEqual([code, out], [3, ''])
-    }
   })
 })
 

@@ -181,7 +181,7 @@ test('attach shows what is said and takes lines; the end of the input ends nothi
 test('an agent is defined, changed, suspended, resumed and removed', async () => {
   const before = city.read('city.toml')
   await does('agent', 'create', 'worker', '--provider', 'shell', '--description', 'Works')
-  assert.match(await does('agent', 'list'), /^worker\tstopped\t0\tshell\t/m)
+  assert.match(await does('agent', 'list'), /^worker\tagent\tstopped\t0\tshell\t/m)
   await does('agent', 'update', 'worker', '--set', 'max_active_sessions=2')
   assert.equal(at(await json('agent', 'get', 'worker'), 'max_active_sessions'), 2)
   const definition = JSON.stringify({ provider: 'shell', description: 'Works on' })

@@ -7,7 +7,9 @@ import { EXIT, printable, toFailure } from './failure.ts'
 /** A server is not asked about more cities at a time. */
 const AT_A_TIME = 16
 
-const isGone = (error: unknown): boolean => error instanceof ApiProblem && error.code === 'city-not-found'
+/** The city does not run, or there is none of that name. */
+export const isCityGone = (error: unknown): error is ApiProblem =>
+  error instanceof ApiProblem && error.code === 'city-not-found'
 
 export interface CityAnswers<T> {
   readonly answers: readonly T[]
@@ -29,7 +31,7 @@ export async function askEach<T>(
     for (const [index, result] of settled.entries()) {
       if (result.status === 'fulfilled') answers.push(result.value)
       // It may have stopped since it was listed.
-      else if (!isGone(result.reason)) {
+      else if (!isCityGone(result.reason)) {
         const failure = toFailure(result.reason)
         exitCode = exitCode === EXIT.ok ? failure.exitCode : exitCode
         await context.io.stderr.write(printable(`warning: ${some[index]?.name ?? ''}: ${failure.message}\n`))

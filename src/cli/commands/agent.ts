@@ -23,14 +23,15 @@ import { isForPeople, printLive, printTranscript } from '../views/live.ts'
 const AGENT: View<AgentResponse> = {
   columns: [
     { header: 'NAME', value: ({ name }) => name },
+    // One that is defined, or one of several that work under its definition: only the former count as agents.
+    { header: 'KIND', value: ({ pool }) => (pool === undefined ? 'agent' : `instance of ${pool}`) },
     { header: 'STATE', value: ({ state }) => state, kind: 'state' },
-    { header: 'SESSIONS', value: ({ sessions }) => sessions },
+    { header: 'SESSIONS', value: ({ sessions, pool }) => (pool === undefined ? sessions : undefined) },
     { header: 'PROVIDER', value: ({ provider }) => provider },
     { header: 'BEAD', value: ({ active_bead: bead }) => bead },
     { header: 'AVAILABLE', value: ({ available, unavailable_reason: why }) => (available ? 'yes' : (why ?? 'no')) },
     { header: 'LAST_ACTIVITY', value: ({ session }) => session?.last_activity, kind: 'time' },
     { header: 'RIG', value: ({ rig }) => rig, wide: true },
-    { header: 'POOL', value: ({ pool }) => pool, wide: true },
     { header: 'MIN', value: ({ min_active_sessions: min }) => min, wide: true },
     { header: 'MAX', value: ({ max_active_sessions: max }) => (max < 0 ? 'no limit' : max), wide: true },
     { header: 'DEMAND', value: ({ demand }) => demand, wide: true },

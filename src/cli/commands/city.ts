@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import type { CityGetResponse, CityInfo } from '../../contract/cities.ts'
 import { parseTimeout, settle, waitFlags } from '../base/accepted.ts'
+import { listedCity } from '../base/city-problem.ts'
 import { type CommandSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
 import { type Context, REQUEST_TIMEOUT_MS } from '../base/context.ts'
 import { resolveCity } from '../base/discovery.ts'
@@ -55,8 +56,13 @@ async function get(context: Context, input: Input): Promise<number> {
   using limit = context.within()
   const cityName = await context.needCity(input.text('city_name'), limit.signal)
   const client = await context.client()
-  const { body, text } = await client.call('get-city', { params: { cityName }, signal: limit.signal })
-  await context.print.item({ item: body, columns: CITY_COLUMNS, name, json: text })
+  try {
+    const { body, text } = await client.call('get-city', { params: { cityName }, signal: limit.signal })
+    await context.print.item({ item: body, columns: CITY_COLUMNS, name, json: text })
+  } catch (error) {
+    const city = await listedCity(error, client, cityName, limit.signal)
+    await context.print.item({ item: city, columns: LIST_COLUMNS, name, json: JSON.stringify(city) })
+  }
   return EXIT.ok
 }
 
@@ -232,7 +238,7 @@ export const commands: readonly CommandSpec[] = [
     path: ['city', 'get'],
     operations: ['get-city'],
     arguments: [city],
-    examples: [{ line: 'svcctl city get alpha', does: 'one running city' }],
+    examples: [{ line: 'svcctl city get alpha', does: 'one city; of one that does not run, what is known of it' }],
     run: get,
   },
   {

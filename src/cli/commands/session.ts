@@ -25,7 +25,18 @@ import { converse } from '../live/attach.ts'
 import { answerFields, respondTo } from '../live/respond.ts'
 import { shellWord } from '../print/shell-word.ts'
 import { isForPeople, printLive, printTranscript } from '../views/live.ts'
-import { DELETED, DELIVERY, DRAIN, PENDING, PRUNED, SESSION, STOPPED, SUB_AGENT, WAIT } from '../views/session-views.ts'
+import {
+  DELETED,
+  DELIVERY,
+  DRAIN,
+  endOf,
+  PENDING,
+  PRUNED,
+  SESSION,
+  STOPPED,
+  SUB_AGENT,
+  WAIT,
+} from '../views/session-views.ts'
 import { printableLines } from '../views/turn-text.ts'
 
 type Run = CommandSpec['run']
@@ -269,9 +280,20 @@ async function transcript(context: Context, input: Input): Promise<number> {
       ...city.options,
     }),
   )
-  if (isForPeople(context)) await printTranscript(context, body)
-  else await context.print.item({ item: body, columns: [], name: ({ id }) => id, json: text })
+  if (isForPeople(context)) {
+    await printTranscript(context, body)
+    await noteEnd(context, input)
+  } else await context.print.item({ item: body, columns: [], name: ({ id }) => id, json: text })
   return EXIT.ok
+}
+
+/** Whoever waits for more of it learns that no more comes. */
+async function noteEnd(context: Context, input: Input): Promise<void> {
+  const session = await inCity(context, input, (city) =>
+    city.client.call('get-session', { params: itemParams(city), ...city.options }),
+  ).catch(() => undefined)
+  const end = session === undefined ? undefined : endOf(session.body, context.io.clock.now())
+  if (end !== undefined) await context.note(end)
 }
 
 async function followSession(context: Context, input: Input): Promise<number> {

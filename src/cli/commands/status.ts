@@ -1,14 +1,15 @@
 /** `svcctl status`: how everything is, at a glance. Answers from what the server has at hand. */
 import type { Client } from '../../client/client.ts'
 import type { CityInfo, StatusBody } from '../../contract/cities.ts'
-import type { CommandSpec, Input } from '../base/command.ts'
+import { type CommandSpec, type Input, watchFlag } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { listCities } from '../base/discovery.ts'
+import { askEach } from '../base/each-city.ts'
 import { EXIT } from '../base/failure.ts'
 import type { View } from '../base/in-city.ts'
 import { CITY_STATUS, rejectedText } from '../views/city-status.ts'
 import { isForPeople } from '../views/live.ts'
-import { askEach, inOrder, NEED, type Need, needsOf } from '../views/needs.ts'
+import { inOrder, NEED, type Need, needsOf } from '../views/needs.ts'
 
 /** A city in a line; what only a city that runs can tell is absent of the others. */
 interface Row
@@ -51,7 +52,7 @@ async function status(context: Context, _input: Input): Promise<number> {
 
 async function allCities(context: Context, client: Client, signal: AbortSignal): Promise<number> {
   const cities = await listCities(client, signal)
-  const facts = await askEach(
+  const { answers: facts, exitCode } = await askEach(
     context,
     cities.filter(({ running }) => running),
     ({ name }) => factsOf(client, name, signal),
@@ -70,7 +71,7 @@ async function allCities(context: Context, client: Client, signal: AbortSignal):
   })
   await context.print.list({ items, ...ROW, json: JSON.stringify({ items, total: items.length }) })
   if (items.length === 0) await context.note('no city is registered; create one with: svcctl city create DIR')
-  return EXIT.ok
+  return exitCode
 }
 
 async function oneCity(context: Context, client: Client, cityName: string, signal: AbortSignal): Promise<number> {
@@ -102,6 +103,8 @@ export const commands: readonly CommandSpec[] = [
       { line: 'svcctl status --all-cities', does: 'all cities' },
     ],
     isFleet: true,
+    flags: [watchFlag],
+    isWatched: true,
     run: status,
   },
 ]

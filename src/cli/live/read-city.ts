@@ -1,6 +1,6 @@
 /** The parts of a city, as the server has them now. */
 import type { Client } from '../../client/client.ts'
-import { ApiProblem } from '../../client/problems.ts'
+import { isCityGone } from '../base/each-city.ts'
 import { toFailure } from '../base/failure.ts'
 import { listAll } from '../base/paged.ts'
 import { needsOf } from '../views/needs.ts'
@@ -23,9 +23,7 @@ export async function readCity(
     return Object.assign({ trouble: undefined }, ...found)
   } catch (error) {
     signal.throwIfAborted()
-    return error instanceof ApiProblem && error.code === 'city-not-found'
-      ? NOTHING
-      : { trouble: toFailure(error).message }
+    return isCityGone(error) ? NOTHING : { trouble: toFailure(error).message }
   }
 }
 

@@ -18,7 +18,7 @@ export const CITY_STATUS: View<StatusBody> = {
     {
       header: 'AGENTS',
       value: ({ agents }) =>
-        `${agents.running} of ${agents.total} running, ${agents.suspended} suspended, ${agents.quarantined} quarantined`,
+        `${agents.running} of ${agents.total} defined run, ${agents.suspended} suspended, ${agents.quarantined} quarantined`,
     },
     { header: 'RIGS', value: ({ rigs }) => `${rigs.total}, ${rigs.suspended} suspended` },
     { header: 'WORK', value: ({ work }) => `${work.ready} ready, ${work.in_progress} in progress, ${work.open} open` },

@@ -1,6 +1,7 @@
 /** Sessions, and what waits for them or is said to them, as they are shown. */
 import type { DeliveryInfo, SessionExit, SessionResponse, WaitInfo } from '../../contract/session-model.ts'
 import type { AnswerOf, View } from '../base/in-city.ts'
+import { relativeTime } from '../base/output.ts'
 
 const id = (item: { readonly id: string }): string => item.id
 
@@ -121,4 +122,12 @@ function howItEnded({ reason, code, signal, message }: SessionExit): string {
   const number = code === undefined ? '' : ` with ${code}`
   const by = signal === undefined ? '' : ` by ${signal}`
   return `${reason}${number}${by}${message === undefined ? '' : `: ${message}`}`
+}
+
+/** That it does not run, and why, for whoever reads what it said; undefined: it runs. */
+export function endOf(session: SessionResponse, now: number): string | undefined {
+  if (session.running) return undefined
+  const { state, state_since: since, last_exit: exit, reason } = session
+  const why = exit === undefined ? reason : howItEnded(exit)
+  return `the session does not run: ${state}, ${relativeTime(since, now)}${why === undefined ? '' : ` (${why})`}`
 }

@@ -61,12 +61,12 @@ suite('needs in a terminal', { timeout: 120_000 }, () => {
 
   test('--watch shows what waits now on a screen of its own, and gives the terminal back', async () => {
     await using terminal = city.terminal(['needs', '--watch'], { columns: 100 })
-    await terminal.shows(/nothing waits for you/)
+    await terminal.shows(/nothing to show/)
     assert.equal(terminal.isFullScreen, true)
     await city.asks('watched', 'Bash')
     await terminal.shows(/CITY .*\nalpha +watched .*Use Bash/)
     await city.does('session', 'respond', 'watched', 'deny')
-    await terminal.shows(/^nothing waits for you$/)
+    await terminal.shows(/^nothing to show$/)
     terminal.type('q')
     assert.equal(await terminal.ends(), 0)
     assert.equal(terminal.isFullScreen, false)
