@@ -1,8 +1,8 @@
 /** What may come next on a command line. Quick or silent: a slow server must not hold up a keystroke (sheet 08 §4.6). */
-import type { Client } from '../client/client.ts'
-import type { Bead } from '../contract/beads.ts'
-import type { SessionResponse } from '../contract/session-model.ts'
+import { SERVE_FLAGS } from '../contract/base/serve-flags.ts'
 import {
+  type ArgumentSpec,
+  argumentName,
   type CommandSpec,
   type Completed,
   type FlagSpec,
@@ -13,49 +13,63 @@ import {
   takesValue,
 } from './base/command.ts'
 import { Context, globalOptions } from './base/context.ts'
-import { listCities } from './base/discovery.ts'
-import { printable } from './base/failure.ts'
 import type { Io } from './base/io.ts'
+import { remembered } from './completion/cache.ts'
+import { LOOK_UPS, tab } from './completion/look-ups.ts'
 import { NOUNS, SERVE_SUMMARY } from './nouns.ts'
-import { flagsOf, nextWords } from './parse.ts'
+import { flagsOf, meant, nextWords } from './parse.ts'
 import { OUTPUT_FORMATS } from './print/format.ts'
-import { cutTo } from './print/text-width.ts'
 import { EVENT_TYPES } from './tables/event-types.ts'
 
 const BUDGET_MS = 300
-const MOST_SESSIONS = 200
-const MOST_BEADS = 50
-/** Of a title beside an id. */
-const MOST_COLUMNS = 60
+/** Instead of candidates: what comes here is the path of a file, which shells know best. */
+const FILES = ':files'
 
 /** Candidates as `word` or `word<tab>description`; `words` are those after the program's name, the last one unfinished. */
 export async function completions(words: readonly string[], io: Io): Promise<readonly string[]> {
   const before = words.slice(0, -1)
   const current = words.at(-1) ?? ''
   const candidates = await candidatesFor(before, current, io)
-  return candidates.filter((candidate) => candidate.startsWith(current))
+  return candidates.filter((candidate) => candidate === FILES || candidate.startsWith(current))
 }
 
 async function candidatesFor(before: readonly string[], current: string, io: Io): Promise<readonly string[]> {
-  const nounAt = before.findIndex((word) => Object.hasOwn(NOUNS, word))
-  const noun = before[nounAt]
-  const { spec, depth, specs } = await named(noun, before.slice(nounAt + 1))
-  const flags = [...(spec === undefined ? [] : flagsOf(spec)), ...GLOBAL_FLAGS]
-  const open = flags.find((flag) => takesValue(flag.flags) && flagWords(flag.flags).includes(before.at(-1) ?? ''))
+  // A value in the same word as its flag is the same value.
+  const [, flag, inside] = /^(--[a-z-]+)=(.*)$/s.exec(current) ?? []
+  if (flag !== undefined && inside !== undefined) {
+    const values = await candidatesFor([...before, flag], inside, io)
+    return values.map((value) => (value === FILES ? value : `${flag}=${value}`))
+  }
+  const words = before[0] === 'help' ? before.slice(1) : before
+  const nounAt = words.findIndex((word) => Object.hasOwn(NOUNS, word) || word === 'serve')
+  const noun = words[nounAt]
+  if (noun === 'serve') return serveWords(words.at(-1) ?? '', current)
+  const { spec, depth, specs } = await named(noun, words.slice(nounAt + 1))
+  const flags = [...(spec === undefined ? [] : flagsOf(spec)), ...GLOBAL_FLAGS].filter(({ hidden }) => hidden !== true)
+  const open = flags.find((one) => takesValue(one.flags) && flagWords(one.flags).includes(words.at(-1) ?? ''))
   if (open?.complete === 'field') return fieldNames(spec, current)
-  if (open !== undefined) return valuesOf(open, { before, current, io })
+  if (open !== undefined) return valuesOf(open, { before: words, current, io })
   if (current.startsWith('-'))
-    return flags.flatMap((flag) =>
-      flagWords(flag.flags)
+    return flags.flatMap((one) =>
+      flagWords(one.flags)
         .filter((word) => word.startsWith('--'))
-        .map((word) => tab(word, flag.description)),
+        .map((word) => tab(word, one.description)),
     )
-  if (noun === undefined)
-    return ['serve', ...Object.keys(NOUNS)].map((word) =>
-      tab(word, word === 'serve' ? SERVE_SUMMARY : NOUNS[word]?.summary),
-    )
+  if (noun === undefined) return firstWords(before[0] === 'help')
   if (spec === undefined) return nextWords(depth, specs).map(({ word, summary }) => tab(word, summary))
-  return argumentValues(spec, flags, { before, current, io })
+  return argumentValues(spec, flags, { before: words, current, io })
+}
+
+const firstWords = (isHelp: boolean): readonly string[] => [
+  tab('serve', SERVE_SUMMARY),
+  ...Object.entries(NOUNS).map(([word, { summary }]) => tab(word, summary)),
+  isHelp ? tab('exit-codes', 'What the numbers mean that commands end with') : tab('help', 'All about a command'),
+]
+
+function serveWords(last: string, current: string): readonly string[] {
+  const open = SERVE_FLAGS.find(({ flag, value }) => flag === last && value !== undefined)
+  if (open !== undefined) return open.value === 'DIR' ? [FILES] : (open.choices ?? [])
+  return current.startsWith('-') ? SERVE_FLAGS.map(({ flag, does }) => tab(flag, does)) : []
 }
 
 interface Named {
@@ -71,17 +85,15 @@ async function named(noun: string | undefined, words: readonly string[]): Promis
   const commands = noun === undefined ? [] : ((await NOUNS[noun]?.load())?.commands ?? [])
   let specs = commands.filter(({ path }) => path[0] === noun)
   let depth = 1
-  for (const word of ['', ...words]) {
-    const below = specs.filter(({ path }) => path[depth] === word)
+  for (const said of ['', ...words]) {
+    const word = meant(said, new Set(specs.map(({ path }) => path[depth] ?? '')))
+    const below = specs.filter(({ path }) => word !== undefined && path[depth] === word)
     if (below.length > 0) [specs, depth] = [below, depth + 1]
     const spec = specs.find(({ path }) => path.length === depth)
     if (spec !== undefined) return { spec, specs, depth }
   }
   return { specs, depth }
 }
-
-const tab = (word: string, description: string | undefined): string =>
-  description === undefined || description === '' ? word : `${word}\t${printable(description.replaceAll(/\s+/g, ' '))}`
 
 interface Words {
   readonly before: readonly string[]
@@ -91,7 +103,7 @@ interface Words {
 }
 
 async function valuesOf(flag: FlagSpec, words: Words): Promise<readonly string[]> {
-  return flag.choices ?? lookUp(flag.complete ?? 'none', words)
+  return flag.choices ?? lookUp(flag.complete ?? CALLED[flagName(flag.flags)] ?? 'none', words)
 }
 
 /** Of the last one in a list with commas. */
@@ -102,11 +114,50 @@ async function fieldNames(spec: CommandSpec | undefined, current: string): Promi
   return (await knownFields(spec?.operations[0])).map((field) => `${said}${sign}${field}`)
 }
 
+/** Where a declaration does not say what a value is: by what it is called. */
+const CALLED: Readonly<Record<string, Completed>> = {
+  agent: 'agent',
+  assignee: 'agent',
+  base: 'provider-base',
+  cityName: 'city',
+  city_name: 'city',
+  file: 'file',
+  key: 'config-key',
+  provider: 'provider',
+  request_id: 'request',
+  rig: 'rig',
+  session: 'session',
+  template: 'agent',
+}
+/** And by what it is of: `rig get <name>`. */
+const OF_NOUN: Readonly<Record<string, Completed>> = {
+  agent: 'agent',
+  bead: 'bead',
+  city: 'city',
+  convoy: 'convoy',
+  pack: 'pack',
+  provider: 'provider',
+  request: 'request',
+  rig: 'rig',
+  session: 'session',
+  token: 'token',
+}
+const MAKES_NEW = ['create', 'add', 'adopt', 'put']
+
+function completedBy({ path: [noun, verb] }: CommandSpec, { name, complete }: ArgumentSpec): Completed {
+  const called = argumentName(name)
+  if (complete !== undefined) return complete
+  if (noun === 'config' && called === 'path') return 'config-file'
+  if (verb !== undefined && MAKES_NEW.includes(verb)) return 'none'
+  const isItself = ['id', 'name', 'names', noun].includes(called)
+  return (isItself ? OF_NOUN[noun] : CALLED[called]) ?? 'none'
+}
+
 async function argumentValues(spec: CommandSpec, flags: readonly FlagSpec[], words: Words): Promise<readonly string[]> {
   const given = operands(words.before, flags).length - spec.path.length
   const argument = spec.arguments?.[given] ?? spec.arguments?.findLast(({ name }) => name.includes('...'))
   if (argument === undefined) return []
-  return argument.choices ?? lookUp(argument.complete ?? 'none', words)
+  return argument.choices ?? lookUp(completedBy(spec, argument), words)
 }
 
 function operands(words: readonly string[], flags: readonly FlagSpec[]): readonly string[] {
@@ -114,73 +165,21 @@ function operands(words: readonly string[], flags: readonly FlagSpec[]): readonl
   return words.filter((word, at) => !word.startsWith('-') && !valued.has(words[at - 1] ?? ''))
 }
 
-const LOOK_UPS: Partial<Readonly<Record<Completed, (look: Look) => Promise<readonly string[]>>>> = {
-  city: async ({ client, signal }) => (await listCities(client, signal)).map(({ name, status }) => tab(name, status)),
-  agent: async (look) => {
-    const { body } = await look.client.call('list-agents', {
-      params: await inCity(look),
-      query: { limit: 1000 },
-      signal: look.signal,
-    })
-    return body.items.map(({ name, state }) => tab(name, state))
-  },
-  bead: async (look) => {
-    const [{ client, current, signal }, params] = [look, await inCity(look)]
-    // What is typed may be that of an old one: then it is looked for, and not only among the newest.
-    const { body } =
-      current === ''
-        ? await client.call('list-beads', { params, query: { limit: MOST_BEADS }, signal })
-        : await client.call('query-beads', {
-            params,
-            query: { q: `id~${JSON.stringify(current)}`, limit: MOST_BEADS },
-            signal,
-          })
-    return body.items.map(aboutBead)
-  },
-  'closed-bead': async (look) => {
-    const query = { status: ['closed' as const], limit: MOST_BEADS }
-    const { body } = await look.client.call('list-beads', { params: await inCity(look), query, signal: look.signal })
-    return body.items.map(aboutBead)
-  },
-  convoy: async (look) => {
-    const query = { limit: MOST_BEADS }
-    const { body } = await look.client.call('list-convoys', { params: await inCity(look), query, signal: look.signal })
-    return body.items.map(({ id, progress, title }) =>
-      tab(id, `${progress.closed} of ${progress.total}: ${cutTo(title, MOST_COLUMNS)}`),
-    )
-  },
-  rig: async (look) => {
-    const { body } = await look.client.call('list-rigs', { params: await inCity(look), signal: look.signal })
-    return body.items.map(({ name, path }) => tab(name, path))
-  },
-  session: async (look) => {
-    const query = { limit: MOST_SESSIONS }
-    const { body } = await look.client.call('list-sessions', { params: await inCity(look), query, signal: look.signal })
-    const about = ({ template, state, title }: SessionResponse) => `${template}, ${state}: ${title}`
-    const named = body.items.flatMap((one) => (one.alias === undefined ? [] : tab(one.alias, about(one))))
-    return [...named, ...body.items.map((one) => tab(one.id, about(one)))]
-  },
-}
-
-const aboutBead = ({ id, status, title }: Bead): string => tab(id, `${status}: ${cutTo(title, MOST_COLUMNS)}`)
-
-interface Look {
-  readonly current: string
-  readonly context: Context
-  readonly client: Client
-  readonly signal: AbortSignal
-}
-
-const inCity = async ({ context, signal }: Look) => ({ cityName: await context.needCity(undefined, signal) })
-
 async function lookUp(what: Completed, { before, current, io }: Words): Promise<readonly string[]> {
+  if (what === 'file') return [FILES]
   if (what === 'event-type') return EVENT_TYPES
   if (what === 'output') return OUTPUT_FORMATS.map(({ name, does }) => tab(name, does))
   const ask = LOOK_UPS[what]
   if (ask === undefined) return []
-  const context = new Context(io, globalOptions(new Input(givenScope(before))))
-  using limit = context.within(BUDGET_MS)
-  return await ask({ current, context, client: await context.client(), signal: limit.signal })
+  const scope = givenScope(before)
+  const { SVC_API, SVC_CITY, SVC_HOME, SVC_TOKEN } = io.env
+  // Of beads there are too many for one answer, so what is typed is part of the question.
+  const typed = what === 'bead' ? current : ''
+  return remembered(io, [what, typed, scope, io.cwd, SVC_API, SVC_CITY, SVC_HOME, SVC_TOKEN], async () => {
+    const context = new Context(io, globalOptions(new Input(scope)))
+    using limit = context.within(BUDGET_MS)
+    return await ask({ current: typed, context, client: await context.client(), signal: limit.signal })
+  })
 }
 
 /** The server and the city that the words before name, as `--flag value` or `--flag=value`. */

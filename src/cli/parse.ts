@@ -60,7 +60,7 @@ const ALIASES: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** The word, or the one that it stands for. */
-const meant = (word: string, known: ReadonlySet<string>): string | undefined =>
+export const meant = (word: string, known: ReadonlySet<string>): string | undefined =>
   [word, ...(ALIASES[word] ?? [])].find((one) => known.has(one))
 
 /**

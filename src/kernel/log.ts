@@ -2,6 +2,7 @@
 import { renameSync, rmSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import pino from 'pino'
+import type { LOG_LEVELS } from '../contract/base/serve-flags.ts'
 import { keepPrivate } from './file-modes.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -14,7 +15,6 @@ export interface Logger {
   isLevelEnabled(level: LogLevel): boolean
 }
 
-export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
 /** Lines that wait for the disk; what comes on top is dropped. */

@@ -2,11 +2,12 @@
 import { isAbsolute, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parseDurationMs } from '../contract/base/durations.ts'
+import { DEFAULT_PORT, LOG_LEVELS, SERVE_FLAGS } from '../contract/base/serve-flags.ts'
 import { IssueList, nearestHint } from '../files/issues.ts'
 import { readRegular } from '../files/read.ts'
 import { type ConfigNode, emptyTable, placeOf, plainOf, readToml, type TableNode, tableOf } from '../files/toml.ts'
 import type { Retention } from '../kernel/event-log.ts'
-import { LOG_LEVELS, type LogLevel } from '../kernel/log.ts'
+import type { LogLevel } from '../kernel/log.ts'
 
 export interface Settings {
   readonly home: string
@@ -29,7 +30,6 @@ export interface Settings {
 /** A setting that cannot be used; the message names it, its value and what is allowed. */
 export class SettingsError extends Error {}
 
-const DEFAULT_PORT = 8372
 const DEFAULT_RETENTION: Retention = { maxAgeMs: 90 * 86_400_000, maxBytes: 1024 ** 3 }
 /** For readers; as they are written in the file. */
 export const SUPERVISOR_DEFAULTS: Readonly<Record<string, string>> = {
@@ -49,11 +49,7 @@ export const SERVE_HELP = `Usage: svcctl serve [options]
 Runs the supervisor: cities, agents, events, and the HTTP API over them.
 
 Options:
-  --home DIR         where it keeps its state (SVC_HOME, default ~/.svc)
-  --bind ADDRESS     address to listen on (SVC_BIND, default 127.0.0.1)
-  --port PORT        port to listen on, 0 for any free one (SVC_PORT, default ${DEFAULT_PORT})
-  --log-level LEVEL  ${LOG_LEVELS.join(', ')} (SVC_LOG_LEVEL, default info)
-  --auth             ask for a bearer token on a loopback address too (SVC_AUTH=true)
+${SERVE_FLAGS.map(({ flag, value = '', does }) => `  ${`${flag} ${value}`.padEnd(19)}${does}`).join('\n')}
   -h, --help         this text
 
 Examples:

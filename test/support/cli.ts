@@ -96,7 +96,8 @@ export async function cliHere(args: readonly string[], options: WorldOptions = {
     },
   })
   const code = await main(args, {
-    env: { SVC_HOME: '/nonexistent/svc-home', ...options.env },
+    // Nothing is kept from one test for the next.
+    env: { SVC_HOME: '/nonexistent/svc-home', XDG_CACHE_HOME: '/dev/null', ...options.env },
     cwd: options.cwd ?? '/nonexistent',
     home: '/home/nobody',
     stdin: sourceOf(options.input ?? '', { isTerminal: terminal }),

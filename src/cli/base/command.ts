@@ -11,14 +11,21 @@ export type Completed =
   | 'bead'
   | 'city'
   | 'closed-bead'
+  | 'config-file'
+  | 'config-key'
   | 'convoy'
   | 'event-type'
   | 'field'
   | 'file'
   | 'none'
   | 'output'
+  | 'pack'
+  | 'provider'
+  | 'provider-base'
+  | 'request'
   | 'rig'
   | 'session'
+  | 'token'
 
 /** What the help says about an operation. */
 export interface OperationHelp {
