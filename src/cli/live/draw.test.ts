@@ -160,13 +160,27 @@ suite('the live view', () => {
 
   test('the question of the selected row is shown with its choices', () => {
     const lines = drawn(60, 20, { selected: { key: 'alpha s-asker', at: 0 } })
-    assert.deepEqual(lines.slice(-5), [
+    assert.deepEqual(lines.slice(-4), [
       'asker asks; answer by number',
       'Run rm -rf build',
-      '  1) Allow',
-      '  2) Reject',
+      '1 Allow   2 Reject',
       'enter attach  m message  r answer  / filter  tab pane  c ci…',
     ])
+  })
+
+  test('of a long question every choice is shown, and the list as well', () => {
+    const asked = {
+      ...need('alpha', 'asker'),
+      prompt: 'x'.repeat(900),
+      options: ['Allow', 'Always allow', 'Reject', 'Never'],
+    }
+    const fleet = { ...view().fleet, cities: [{ ...ALPHA, needs: [asked] }] }
+    const lines = drawn(40, 16, { fleet, selected: { key: 'alpha s-asker', at: 0 } })
+    assert.ok(lines.includes('1 Allow   2 Always allow   3 Reject') && lines.includes('4 Never'), lines.join('\n'))
+    assert.ok(
+      lines.some((line) => line.startsWith('>   asker')),
+      lines.join('\n'),
+    )
   })
 
   test('needs, events and help have panes of their own', () => {

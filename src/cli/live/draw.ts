@@ -2,12 +2,13 @@
 import { printable } from '../base/failure.ts'
 import { relativeTime, stateColor } from '../base/output.ts'
 import { forTerminal } from '../print/terminal-text.ts'
-import { cutTo, padTo, widthOf } from '../print/text-width.ts'
+import { cutTo, padTo, widthOf, wrapTo } from '../print/text-width.ts'
+import { choicesOf, takesText } from './choices.ts'
 import type { Spot } from './feed.ts'
 import type { City } from './fleet.ts'
 import type { Line } from './keys.ts'
 import { windowOf } from './prompt.ts'
-import { askerOf, questionLines } from './question-text.ts'
+import { askedLines, askerOf } from './question-text.ts'
 import { nameOf, needAt, PANES, type Row, rowsOf, selectedAt, spotAt, type View } from './rows.ts'
 import type { Size } from './screen.ts'
 
@@ -41,7 +42,7 @@ export function draw(view: View, size: Size): Drawn {
   const room = Math.max(0, height - head.length - 1)
   if (view.help)
     return { lines: filled([...head, ...HELP.map((line) => cutTo(line, columns))], foot, height), spots: [] }
-  const detail = detailLines(rows[at], columns, Math.floor(room / 2), paint)
+  const detail = detailLines(rows[at], columns, room, paint)
   const space = Math.max(0, room - detail.length)
   const from = Math.max(0, Math.min(at - Math.floor(space / 2), rows.length - space))
   const shown = rows.slice(from, from + space)
@@ -164,15 +165,19 @@ const EMPTY = {
   events: 'no event since this began',
 }
 
-/** The question of the selected row, whole as far as there is room for it. */
-function detailLines(row: Row | undefined, columns: number, most: number, paint: Paint): readonly string[] {
+/** The question of the selected row: every choice, and of what is asked as much as there is room for. */
+function detailLines(row: Row | undefined, columns: number, room: number, paint: Paint): readonly string[] {
   const need = needAt(row)
-  if (need === undefined || most < 2) return []
-  const lines = questionLines(need).map((line) => cutTo(safe(line), columns))
-  const head = `${askerOf(need)} asks; answer by number`
-  // The choices come last, and are what must be seen.
-  const kept = lines.length < most ? lines : [lines[0] ?? '', ...lines.slice(lines.length - most + 2)]
-  return [paint(padTo(cutTo(safe(head), columns), columns), 'reverse'), ...kept]
+  if (need === undefined) return []
+  const how = takesText(need) ? 'answer by number, or r for words of your own' : 'answer by number'
+  const head = paint(padTo(cutTo(safe(`${askerOf(need)} asks; ${how}`), columns), columns), 'reverse')
+  const choices = choicesOf(need).map(({ label }, at): Piece => ({ text: `${at + 1} ${safe(label)}`, style: YELLOW }))
+  const answers = choices.length === 0 ? [] : flow(choices, columns, paint)
+  const asked = askedLines(need).flatMap((line) => wrapTo(safe(line), columns))
+  // The list must not vanish behind a long question.
+  const most = Math.max(1, Math.floor(room / 2) - answers.length - 1)
+  const shown = asked.length <= most ? asked : [...asked.slice(0, most - 1), '…']
+  return [head, ...shown, ...answers].slice(0, Math.max(0, room - 1))
 }
 
 interface Grid {

@@ -17,11 +17,15 @@ export function wholeQuestion(need: Need, now: number): readonly string[] {
   ].map(printableLines)
 }
 
-export function questionLines(question: Question): readonly string[] {
+/** What is asked, and about what. */
+export function askedLines(question: Question): readonly string[] {
   const prompt = promptOf(question)
+  return [...printableLines(prompt).split('\n'), ...details(question, prompt).map((line) => `  ${line}`)]
+}
+
+export function questionLines(question: Question): readonly string[] {
   return [
-    ...printableLines(prompt).split('\n'),
-    ...details(question, prompt).map((line) => `  ${line}`),
+    ...askedLines(question),
     ...choicesOf(question).map(({ label }, at) => `  ${at + 1}) ${printableLines(label)}`),
     ...(takesText(question) ? ['  or an answer in your own words'] : []),
   ]

@@ -34,3 +34,23 @@ export function cutTo(text: string, width: number): string {
 
 /** Text that takes exactly `width` columns where it is shorter. */
 export const padTo = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - widthOf(text)))
+
+/** Text in lines that fit into `width` columns; nothing is lost but a letter that is wider than a line: it is `…`. */
+export function wrapTo(text: string, width: number): readonly string[] {
+  if (widthOf(text) <= width) return [text]
+  letters ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+  const lines: string[] = []
+  let [line, used] = ['', 0]
+  for (const { segment } of letters.segment(text)) {
+    const fits = widthOf(segment) <= width
+    const wide = fits ? widthOf(segment) : 1
+    if (used + wide > width && line !== '') {
+      lines.push(line)
+      line = ''
+      used = 0
+    }
+    line += fits ? segment : '…'
+    used += wide
+  }
+  return [...lines, line]
+}
