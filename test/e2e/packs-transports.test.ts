@@ -190,6 +190,23 @@ describe('over https', () => {
     assert.ok(!places.includes(TOKEN) && !places.includes(BASIC))
   })
 
+  test('a rig is cloned with the same issuer and login as a pack', async () => {
+    const { source } = git.repository('project', { 'README.md': '# Project\n' })
+    git.demand(`Basic ${BASIC}`)
+    try {
+      credentials({ match: git.host, ca_file: authority.file })
+      const refused = await city.outcome(await city.post('/rigs', { name: 'project', git_url: source }))
+      assert.match(JSON.stringify(refused.payload), /clone_failed.*asks for credentials/)
+      credentials({ match: git.host, ca_file: authority.file, token_env: 'SVC_PACKS_TOKEN' })
+      const made = await city.outcome(await city.post('/rigs', { name: 'project', git_url: source }))
+      assert.equal(made.type, 'request.result.rig.create', JSON.stringify(made.payload))
+      const config = readFileSync(join(city.dir, 'rigs/project/.git/config'), 'utf8')
+      assert.ok(!config.includes(TOKEN) && !config.includes('credential'), config)
+    } finally {
+      git.demand(undefined)
+    }
+  })
+
   test('what is too much for a pack is refused before it is written', async () => {
     const { source } = git.repository('heavy', { ...manifest('heavy'), 'zeros.bin': '\0'.repeat(17 * 1024 * 1024) })
     credentials({ match: git.host, ca_file: authority.file })

@@ -111,7 +111,7 @@ export class PackCache {
     const now = this.#clock.now()
     if (now - (this.#used.get(entry) ?? 0) < USE_MS) return
     this.#used.set(entry, now)
-    touch(entry, now)
+    note(() => utimesSync(join(entry, SEAL), now / 1000, now / 1000))
   }
 
   /** As `find`, after reading the whole tree again. */
@@ -198,6 +198,8 @@ export class PackCache {
     if (label !== undefined) return { path, id, lastUsed: lastUsed ?? 0, ...label }
     if (!existsSync(path)) return undefined
     const { bytes } = await this.#measured(join(path, 'checkout'))
+    // Measured once: it was fetched by a version that wrote no label.
+    note(() => writeFileSync(join(path, LABEL), JSON.stringify({ bytes })))
     return { path, id, lastUsed: lastUsed ?? 0, bytes }
   }
 
@@ -220,10 +222,10 @@ async function discard(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true }).catch(() => {})
 }
 
-/** A time that cannot be noted is an older one: the checkout is used all the same. */
-function touch(entry: string, now: number): void {
+/** What cannot be noted is not known: the checkout is used all the same. */
+function note(write: () => void): void {
   try {
-    utimesSync(join(entry, SEAL), now / 1000, now / 1000)
+    write()
   } catch {
     // Somebody has removed it, or the disk is read-only.
   }
@@ -242,9 +244,12 @@ type Label = Pick<CacheEntry, 'repository' | 'commit' | 'bytes'>
 function labelOf(entry: string): Label | undefined {
   try {
     const found: unknown = JSON.parse(String(readRegular(join(entry, LABEL))))
-    if (typeof found !== 'object' || found === null) return undefined
-    if (!('repository' in found && 'commit' in found && 'bytes' in found)) return undefined
-    return { repository: String(found.repository), commit: String(found.commit), bytes: Number(found.bytes) }
+    if (typeof found !== 'object' || found === null || !('bytes' in found)) return undefined
+    const of =
+      'repository' in found && 'commit' in found
+        ? { repository: String(found.repository), commit: String(found.commit) }
+        : {}
+    return { ...of, bytes: Number(found.bytes) || 0 }
   } catch {
     return undefined
   }

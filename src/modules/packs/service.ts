@@ -38,6 +38,8 @@ export interface Added extends AddInput {
 }
 
 const MAX_ATTEMPTS = 5
+/** Repositories that are asked for their releases at the same time. */
+const ASKED_AT_ONCE = 4
 
 export class Packs {
   readonly #deps: PacksDeps
@@ -198,9 +200,12 @@ export class Packs {
   /** As a check found it, with the releases that the repositories have now; one that cannot be asked says why. */
   async withReleases(city: PackCity, found: PackCheckResult, signal: AbortSignal): Promise<PackCheckResult> {
     const installation = new Installation(this.#deps, city.dir, signal)
-    const packs = await Promise.all(
-      found.packs.map(async (item) => ({ ...item, ...(await newer(installation, item)) })),
-    )
+    const packs: PackStatus[] = []
+    const queue = found.packs.entries()
+    const ask = async (): Promise<void> => {
+      for (const [index, item] of queue) packs[index] = { ...item, ...(await newer(installation, item)) }
+    }
+    await Promise.all(Array.from({ length: ASKED_AT_ONCE }, ask))
     return { ...found, packs }
   }
 
