@@ -2,6 +2,8 @@
  * Sources of packs: their spelling, their one normal form, and what none may contain. A refusal never repeats what was
  * written, because it may hold a password.
  */
+import { join, relative } from 'node:path'
+
 export type PackSource = BuiltinSource | LocalSource | RemoteSource
 
 export interface BuiltinSource {
@@ -32,6 +34,29 @@ export interface RemoteSource {
   readonly path: string
   /** Directory of the pack inside the repository; empty for the whole. */
   readonly subpath: string
+}
+
+/** A directory whose files are read together: a city, or a pack. Relative paths of its files are relative to it. */
+export interface PackPlace {
+  readonly dir: string
+  /** What nothing declared here may reach out of. */
+  readonly root: string
+  /** How its files are named: `label/path`, or just the path where it is empty. */
+  readonly label: string
+}
+
+/** Where a local source of an importer leads. Whether that is inside its root is for whoever opens it to see. */
+export function localPlace(city: PackPlace, importer: PackPlace, { base, path }: LocalSource): PackPlace {
+  const from = base === 'city' ? city : importer
+  const dir = join(from.dir, path)
+  const inside = relative(from.root, dir) || '.'
+  return { dir, root: from.root, label: from.root === city.root ? inside : `${rootLabel(from)}//${inside}` }
+}
+
+/** `https://host/repo.git//sub` → `https://host/repo.git`. */
+function rootLabel({ dir, root, label }: PackPlace): string {
+  const inner = relative(root, dir)
+  return inner !== '' && label.endsWith(`//${inner}`) ? label.slice(0, -inner.length - 2) : label
 }
 
 /** Why a source cannot be used; the text never holds the source. */

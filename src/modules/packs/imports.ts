@@ -1,9 +1,10 @@
 /** What a city imports: the entries of its own files, and everything that their packs import in turn. */
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { diskFiles, readable } from '../../files/files.ts'
 import { IssueList } from '../../files/issues.ts'
 import {
-  type LocalSource,
+  localPlace,
+  type PackPlace,
   type PackSource,
   type RemoteSource,
   SourceError,
@@ -145,13 +146,8 @@ export interface Closure {
   readonly complaints: readonly Complaint[]
 }
 
-/** The directory of a pack. */
-export interface Home {
-  readonly dir: string
-  /** What it must not reach out of. */
-  readonly root: string
-  /** How its files are named: its path in the city, or its source. */
-  readonly label: string
+/** A pack that was found. */
+export interface Home extends PackPlace {
   /** Of `[pack]`: what it calls itself, and which svcctl it needs. */
   readonly name: string | undefined
   readonly requiresSvc: string | undefined
@@ -161,6 +157,7 @@ const MAX_DEPTH = 40
 
 /** Follows every import as far as checkouts are there. Reads local packs from disk, through links only inside the city. */
 export function closureOf(city: string, entries: readonly Declared[], checkoutOf: CheckoutOf): Closure {
+  const home: PackPlace = { dir: city, root: city, label: '' }
   const demands: Demand[] = []
   const complaints: Complaint[] = []
   const links: Link[] = []
@@ -191,9 +188,14 @@ export function closureOf(city: string, entries: readonly Declared[], checkoutOf
     for (const inner of importsOf(manifest, entry.scope).sort((a, b) => (a.name < b.name ? -1 : 1)))
       follow(to, inner, `${binding}.${inner.name}`, depth + 1)
   }
-  const placeOf = (source: PackSource, from: Home | undefined, binding: string, entry: Declared): Place | undefined => {
+  const placeOf = (
+    source: PackSource,
+    from: Home | undefined,
+    binding: string,
+    entry: Declared,
+  ): PackPlace | undefined => {
     if (source.kind === 'builtin') return undefined
-    if (source.kind === 'local') return localPlace(city, from, source)
+    if (source.kind === 'local') return localPlace(home, from ?? home, source)
     const demand = { remote: source, constraint: entry.version, scope: entry.scope, binding }
     demands.push(demand)
     const root = checkoutOf(demand)
@@ -215,16 +217,6 @@ export function linksBelow({ links }: Closure, link: Link): readonly Link[] {
   return links.filter(({ from }) => from !== undefined && seen.has(from))
 }
 
-type Place = Pick<Home, 'dir' | 'root' | 'label'>
-
-function localPlace(city: string, from: Home | undefined, { base, path }: LocalSource): Place {
-  const outer = base === 'city' ? undefined : from
-  const dir = join(outer?.dir ?? city, path)
-  const root = outer?.root ?? city
-  const inside = relative(root, dir)
-  return { dir, root, label: outer === undefined || root === city ? inside : `${outer.label}/${path}` }
-}
-
-function textAt({ dir, root }: Place): string | undefined {
+function textAt({ dir, root }: PackPlace): string | undefined {
   return readable(diskFiles(), join(dir, 'pack.toml'), root)?.toString('utf8')
 }

@@ -4,7 +4,7 @@ import type { Schema } from '../../../contract/base/schema.ts'
 import type { ProviderSpec } from '../../../contract/config-schema.ts'
 import { type ConfigFiles, isInside } from '../../../files/files.ts'
 import { fileStart, IssueList, type Layer, nearestHint, type Place } from '../../../files/issues.ts'
-import type { RemoteSource } from '../../../files/pack-source.ts'
+import type { PackPlace, RemoteSource } from '../../../files/pack-source.ts'
 import { readToml, type TableNode } from '../../../files/toml.ts'
 import { checkTable } from './check.ts'
 import type { DeepReadonly } from './effective.ts'
@@ -37,14 +37,8 @@ export type LoadOptions = {
   readonly resolvePack?: (request: PackRequest) => PackResolution
 }
 
-/** A directory whose files are read together: the city, or a pack. Relative paths of its files are relative to it. */
-export type Home = {
-  readonly dir: string
-  /** What nothing declared here may reach out of. */
-  readonly root: string
-  /** How its files are named in issues: `label/path`, or just the path when empty. */
-  readonly label: string
-}
+/** The city, or a pack. */
+export type Home = PackPlace
 
 export class LoadContext {
   readonly files: ConfigFiles

@@ -1,9 +1,8 @@
 /** Packs: reading one from its directory, following imports, and what a pack brings once it stands under a binding. */
-import { join, relative } from 'node:path'
 import { AgentFile, BINDING, PackFile } from '../../../contract/config-schema.ts'
 import { isInside } from '../../../files/files.ts'
 import { compareText, fileStart, type Layer, nearestHint, type Place } from '../../../files/issues.ts'
-import { type LocalSource, SourceError, sourceOrError } from '../../../files/pack-source.ts'
+import { type LocalSource, localPlace, SourceError, sourceOrError } from '../../../files/pack-source.ts'
 import { unfitSvc } from '../../../files/pack-version.ts'
 import {
   elementsOf,
@@ -201,14 +200,12 @@ export class PackLoader {
   }
 
   #locateLocal(source: LocalSource, home: Home, at: Place, key: string): Located | undefined {
-    const base = source.base === 'city' ? this.#context.city : home
-    const dir = join(base.dir, source.path)
-    if (!isInside(this.#context.files, base.root, dir)) {
-      const outside = base === this.#context.city ? 'the city' : 'the pack that imports it'
-      this.#context.issues.error(at, `${key}.source`, `a local pack must be inside ${outside}`)
-      return undefined
-    }
-    return { dir, root: base.root, label: localLabel(this.#context.city, base, dir), kind: 'local' }
+    const { city, files, issues } = this.#context
+    const place = localPlace(city, home, source)
+    if (isInside(files, place.root, place.dir)) return { ...place, kind: 'local' }
+    const outside = place.root === city.root ? 'the city' : 'the pack that imports it'
+    issues.error(at, `${key}.source`, `a local pack must be inside ${outside}`)
+    return undefined
   }
 
   #read(place: Located, at: Place, key: string, stack: readonly string[]): Pack | undefined {
@@ -454,15 +451,4 @@ function firstOf(maps: readonly ReadonlyMap<string, TableNode>[]): Map<string, T
 function isTrue(table: TableNode, key: string): boolean {
   const node = table.entries.get(key)
   return node?.kind === 'scalar' && node.value === true
-}
-
-function localLabel(city: Home, base: Home, dir: string): string {
-  const local = relative(base.root, dir) || '.'
-  return base.root === city.root ? local : `${rootLabel(base)}//${local}`
-}
-
-// `https://host/repo.git//sub` -> `https://host/repo.git`
-function rootLabel(home: Home): string {
-  const inner = relative(home.root, home.dir)
-  return inner !== '' && home.label.endsWith(`//${inner}`) ? home.label.slice(0, -inner.length - 2) : home.label
 }
