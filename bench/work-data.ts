@@ -19,9 +19,11 @@ export interface BenchBead {
   readonly priority: number
   readonly issue_type: string
   readonly labels: readonly string[]
-  readonly assignee: string
+  /** Of those that are done. */
+  readonly assignee?: string
   readonly metadata: Readonly<Record<string, string>>
   readonly created_at: number
+  readonly defer_until?: number
   readonly edges: readonly BenchEdge[]
   /** Its target is open. */
   readonly blocked: boolean
@@ -29,6 +31,9 @@ export interface BenchBead {
 
 const idOf = (at: number): string => `al-${at.toString(36).padStart(5, '0')}`
 export const ROOT = idOf(0)
+/** Numbers of a tree begin here: a root, and its children. */
+const TREE = 1_000_000
+export const TREE_ROOT = idOf(TREE)
 
 export function benchBead(at: number): BenchBead {
   const closed = at % 20 !== 0
@@ -43,7 +48,7 @@ export function benchBead(at: number): BenchBead {
     priority: (at >> 3) % 5,
     issue_type: at === 0 ? 'epic' : (TYPES[(at >> 2) % 4] ?? 'task'),
     labels: [`area-${at % 7}`, `label-${(at >> 4) % 50}`],
-    assignee: `worker-${(at >> 2) % 20}`,
+    ...(closed ? { assignee: `worker-${(at >> 2) % 20}` } : {}),
     metadata: { team: `team-${(at >> 5) % 13}` },
     created_at: BEGAN + at * 1_000,
     edges: [
@@ -54,25 +59,34 @@ export function benchBead(at: number): BenchBead {
   }
 }
 
+/** What an import brings. */
+export const LINES: Readonly<Record<string, (at: number) => string>> = {
+  work: (at) => lineOf(benchBead(at)),
+  deferred: (at) => lineOf({ ...openBead(at), defer_until: BEGAN }),
+  tree: (at) => {
+    const edges = at === 0 ? [] : [{ target: TREE_ROOT, type: 'parent-child' } as const]
+    return lineOf({ ...openBead(TREE + at), edges })
+  },
+}
+
+function openBead(at: number): BenchBead {
+  const { assignee: _, ...bead } = benchBead(at)
+  return { ...bead, closed: false, blocked: false, edges: [] }
+}
+
 /** As a line of the interchange. */
-export function benchLine(at: number): string {
-  const { id, title, description, closed, priority, issue_type, labels, assignee, metadata, created_at, edges } =
-    benchBead(at)
-  const created = new Date(created_at).toISOString()
+function lineOf(bead: BenchBead): string {
+  const { id, closed, blocked: _, created_at, defer_until, edges, ...said } = bead
+  const created = isoOf(created_at)
   return `${JSON.stringify({
     _type: 'issue',
     id,
-    title,
-    description,
+    ...said,
     status: closed ? 'closed' : 'open',
-    priority,
-    issue_type,
     created_at: created,
     updated_at: created,
     ...(closed ? { closed_at: created, close_reason: 'done' } : {}),
-    labels,
-    assignee,
-    metadata,
+    ...(defer_until === undefined ? {} : { defer_until: isoOf(defer_until) }),
     dependencies: edges.map(({ target, type }) => ({
       issue_id: id,
       depends_on_id: target,
@@ -81,3 +95,5 @@ export function benchLine(at: number): string {
     })),
   })}\n`
 }
+
+const isoOf = (ms: number): string => new Date(ms).toISOString()

@@ -13,15 +13,17 @@ import { BeadRows } from '../../src/modules/beads/store/rows.ts'
 import { BEADS_SCHEMA } from '../../src/modules/beads/store/schema.ts'
 import { number, type Options, serveCommands, text } from '../child.ts'
 import { machineMicros, percentile } from '../numbers.ts'
-import { type BenchBead, benchBead, benchLine, ROOT } from '../work-data.ts'
+import { type BenchBead, benchBead, LINES, ROOT } from '../work-data.ts'
 
 /** Lines that an import takes into one transaction. */
 const PER_WRITE = 200
 const PIECE_LINES = 100
 
-/** Streams `beads` lines into the import at `url`. */
+/** Streams `beads` lines of a kind into the import at `url`. */
 async function fill(options: Options) {
   const beads = number(options, 'beads')
+  const lineOf = LINES[text(options, 'kind')]
+  if (lineOf === undefined) throw new Error('no such kind of lines')
   const began = performance.now()
   const upload = request(text(options, 'url'), {
     method: 'POST',
@@ -37,7 +39,7 @@ async function fill(options: Options) {
     })
   })
   for (let at = 0; at < beads; at += PIECE_LINES) {
-    const lines = Array.from({ length: Math.min(PIECE_LINES, beads - at) }, (_, one) => benchLine(at + one))
+    const lines = Array.from({ length: Math.min(PIECE_LINES, beads - at) }, (_, one) => lineOf(at + one))
     if (!upload.write(lines.join(''))) await new Promise((resolve) => upload.once('drain', resolve))
   }
   upload.end()
@@ -110,7 +112,7 @@ function insertBead(to: Bare, bead: BenchBead): void {
     description,
     priority,
     issue_type,
-    assignee,
+    assignee: assignee ?? null,
     created_at,
     updated_at: created_at,
     status: closed ? 'closed' : 'open',
