@@ -8,6 +8,7 @@ import { jsonPathRender, type Render, templateRender, yamlRender } from '../prin
 import type { Format, OutputFormat } from '../print/format.ts'
 import { layOut, rowCells } from '../print/table.ts'
 import { forTerminal } from '../print/terminal-text.ts'
+import { widthOf } from '../print/text-width.ts'
 import { printable } from './failure.ts'
 import type { Sink } from './io.ts'
 
@@ -158,9 +159,10 @@ export class Printer {
     const headers = columns.map(({ header }) => header)
     const rows = items.map((item) => columns.map((column) => this.#plainCell(column, item)))
     const asked = this.#style.columns !== undefined
-    const layout = layOut({ headers, rows, available: this.#sink.columns, asked })
-    const more = layout.left > 0 ? ' …' : ''
-    const header = rowCells(headers, layout).join('  ').trimEnd() + more
+    const layout = layOut({ columns, rows, available: this.#sink.columns, asked })
+    const names = rowCells(headers, layout).join('  ').trimEnd()
+    const isMore = layout.left > 0 && widthOf(names) + 2 <= this.#sink.columns
+    const header = isMore ? `${names} …` : names
     const body = rows.map((row) =>
       rowCells(row, layout)
         .map((cell, index) => {

@@ -1,14 +1,15 @@
 /** Rows of text under headers, in the width that there is. Pure. */
+import type { Column } from './columns.ts'
 import { cutTo, padTo, widthOf } from './text-width.ts'
 
 /** Between two columns. */
 const GAP = 2
 const NARROWEST = 8
-/** So much of a row has to be seen, or the last columns are left out. */
+/** So much of a row has to be seen. */
 const FEWEST_COLUMNS = 2
 
 export interface TableText {
-  readonly headers: readonly string[]
+  readonly columns: readonly Pick<Column<never>, 'header' | 'kind'>[]
   readonly rows: readonly (readonly string[])[]
   /** In columns of the terminal. */
   readonly available: number
@@ -27,23 +28,20 @@ interface TableLayout {
 
 /**
  * Columns that hold nothing are not there. The widest are cut, all to the same width, until a row fits, but never the
- * first: it is the name by which people go on. Where that is not enough, the last ones are left out, but never the widest,
- * which is what a row says. Those that were asked for all stay.
+ * first: it is the name by which people go on. Where that is not enough, some are left out (`dispensable`). Those that
+ * were asked for all stay.
  */
-export function layOut({ headers, rows, available, asked }: TableText): TableLayout {
-  const all = headers.map((header, at) => {
+export function layOut({ columns, rows, available, asked }: TableText): TableLayout {
+  const all = columns.map(({ header, kind }, at) => {
     const fullest = Math.max(0, ...rows.map((row) => widthOf(row[at] ?? '')))
-    return { at, fullest, width: Math.max(widthOf(header), fullest) }
+    return { at, kind, fullest, width: Math.max(widthOf(header), fullest) }
   })
   let kept = all.filter(({ at, fullest }) => asked || at === 0 || fullest > 0)
   const filled = kept.length
-  const [first] = kept
-  const said = kept.slice(1).reduce((a, b) => (b.width > a.width ? b : a), { at: -1, fullest: 0, width: 0 })
-  while (!asked && kept.length > FEWEST_COLUMNS && narrowest(kept.map(({ width }) => width)) > available)
-    kept = kept.toSpliced(
-      kept.findLastIndex((column) => column !== first && column !== said),
-      1,
-    )
+  while (!asked && kept.length > FEWEST_COLUMNS && narrowest(kept.map(({ width }) => width)) > available) {
+    const least = dispensable(kept)
+    kept = kept.filter((column) => column !== least)
+  }
   return {
     shown: kept.map(({ at }) => at),
     widths: fit(
@@ -52,6 +50,27 @@ export function layOut({ headers, rows, available, asked }: TableText): TableLay
     ),
     left: filled - kept.length,
   }
+}
+
+interface Measured {
+  readonly at: number
+  readonly kind?: Column<never>['kind']
+  readonly fullest: number
+  readonly width: number
+}
+
+/** Times go first, then what stands last; the fullest, which is what a row says, goes late, states go last. */
+function dispensable([, ...rest]: readonly Measured[]): Measured | undefined {
+  const said = rest.reduce<Measured | undefined>(
+    (a, b) => (a !== undefined && a.fullest >= b.fullest ? a : b),
+    undefined,
+  )
+  return (
+    rest.findLast(({ kind }) => kind === 'time') ??
+    rest.findLast((column) => column.kind !== 'state' && column !== said) ??
+    rest.findLast(({ kind }) => kind !== 'state') ??
+    rest.at(-1)
+  )
 }
 
 const narrowest = ([first = 0, ...widths]: readonly number[]): number =>
