@@ -53,8 +53,9 @@ function take(fullScreen: boolean, { onBytes, onResize, onReturn }: TerminalEven
   const { stdin, stdout } = process
   const modes = fullScreen ? [FULL_SCREEN, PASTE] : [PASTE]
   let isOurs = false
+  let isReleased = false
   const enter = () => {
-    if (isOurs) return
+    if (isOurs || isReleased) return
     isOurs = true
     stdin.setRawMode(true)
     stdin.on('data', onBytes).resume()
@@ -102,12 +103,16 @@ function take(fullScreen: boolean, { onBytes, onResize, onReturn }: TerminalEven
       try {
         return await work()
       } finally {
-        process.on('SIGTSTP', suspend).on('SIGCONT', goOn)
-        enter()
-        onReturn()
+        // The process may be about to end, and only wait for the other.
+        if (!isReleased) {
+          process.on('SIGTSTP', suspend).on('SIGCONT', goOn)
+          enter()
+          onReturn()
+        }
       }
     },
     release() {
+      isReleased = true
       stdout.off('resize', onResize)
       process.off('exit', leave).off('SIGTSTP', suspend).off('SIGCONT', goOn)
       leave()

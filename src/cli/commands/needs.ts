@@ -8,7 +8,7 @@ import { NEED, needsInScope } from '../views/needs.ts'
 
 async function needs(context: Context, input: Input): Promise<number> {
   using limit = context.within()
-  const items = await needsInScope(context, limit.signal)
+  const { items, exitCode } = await needsInScope(context, limit.signal)
   const { terminal } = context.io
   if (terminal !== undefined && items.length > 0 && isForPeople(context) && !input.on('watch')) {
     await askNeeds(context, terminal)
@@ -16,7 +16,7 @@ async function needs(context: Context, input: Input): Promise<number> {
   }
   await context.print.list({ items, ...NEED, json: JSON.stringify({ items, total: items.length }) })
   if (items.length === 0) await context.note('nothing waits for you')
-  return EXIT.ok
+  return exitCode
 }
 
 export const commands: readonly CommandSpec[] = [

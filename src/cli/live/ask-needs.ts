@@ -41,7 +41,7 @@ const keyOf = ({ city, session_id, request_id }: Need): string => `${city} ${ses
 
 async function lookUp(context: Context): Promise<readonly Need[]> {
   using limit = context.within()
-  return await needsInScope(context, limit.signal)
+  return (await needsInScope(context, limit.signal)).items
 }
 
 async function which(

@@ -9,7 +9,7 @@ import type { City } from './fleet.ts'
 import type { Line } from './keys.ts'
 import { windowOf } from './prompt.ts'
 import { askedLines, askerOf } from './question-text.ts'
-import { nameOf, needAt, PANES, type Row, rowsOf, selectedAt, spotAt, type View } from './rows.ts'
+import { inView, nameOf, needAt, PANES, type Row, rowsOf, selectedAt, spotAt, type View } from './rows.ts'
 import type { Size } from './screen.ts'
 
 export interface Drawn {
@@ -86,7 +86,7 @@ interface Piece {
 }
 
 function headLines({ fleet, now, city }: View, columns: number, paint: Paint): readonly string[] {
-  const cities = fleet.cities.filter(({ info }) => city === undefined || info.name === city)
+  const cities = inView({ fleet, city })
   const sum = (count: (one: City) => number) => cities.reduce((total, one) => total + count(one), 0)
   const work = (of: 'open' | 'ready' | 'in_progress') => sum(({ status }) => status?.work[of] ?? 0)
   const states = Map.groupBy(
@@ -131,7 +131,7 @@ function flow(pieces: readonly Piece[], columns: number, paint: Paint): readonly
 }
 
 function tabs({ fleet, pane, filter, city }: View, columns: number, paint: Paint): string {
-  const needs = fleet.cities.reduce((sum, one) => sum + one.needs.length, 0)
+  const needs = inView({ fleet, city }).reduce((sum, one) => sum + one.needs.length, 0)
   const name = (one: (typeof PANES)[number]) => (one === 'needs' && needs > 0 ? `${one} ${needs}` : one)
   const pieces = PANES.map((one) => (one === pane ? `[${name(one)}]` : ` ${name(one)} `))
   const asked = [...(city === undefined ? [] : [`city ${city}`]), ...(filter === '' ? [] : [`/${filter}`])]

@@ -42,7 +42,8 @@ async function replyOf(context: Context, input: Input, question: Question): Prom
   if (word !== undefined) return understood(replyTo(question, word, { seesNumbers: false }))
   if (input.text('text') !== undefined && takesText(question)) return { action: 'approve' }
   const { terminal } = context.io
-  if (terminal === undefined) throw usageError('which choice is missing', possible(question))
+  if (terminal === undefined || !context.print.isForPeople)
+    throw usageError('which choice is missing', possible(question))
   await context.print.lines(questionLines(question))
   const said = (await askLine(context.io, terminal, 'Answer: '))?.trim()
   if (said === undefined || said === '') throw new Failure(EXIT.failure, 'not answered')

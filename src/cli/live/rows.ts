@@ -49,9 +49,13 @@ export type Row = { readonly key: string; readonly city: string } & (
   | { readonly kind: 'event'; readonly event: AnyEvent }
 )
 
+/** Those of the cities that are not left out. */
+export const inView = ({ fleet, city }: Pick<View, 'fleet' | 'city'>): readonly City[] =>
+  fleet.cities.filter(({ info }) => city === undefined || info.name === city)
+
 /** Rows of the pane that is shown, as far as the filter lets them through. */
 export function rowsOf({ fleet, pane, filter, city }: View): readonly Row[] {
-  const cities = fleet.cities.filter(({ info }) => city === undefined || info.name === city)
+  const cities = inView({ fleet, city })
   if (pane === 'sessions') return cities.flatMap((one) => cityRows(one, filter))
   const rows =
     pane === 'needs'

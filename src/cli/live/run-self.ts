@@ -8,7 +8,9 @@ export function runSelf({ io, options }: Context, words: readonly string[]): Pro
   // Everybody on the machine can read the arguments of a process.
   const env = { ...io.env, ...(options.token === undefined ? {} : { SVC_TOKEN: options.token }) }
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [...process.execArgv, entry, ...words, ...server], { stdio: 'inherit', env })
+    const all = [...process.execArgv, entry, ...words, ...server]
+    // It ends with this one: nobody would give the terminal back from it.
+    const child = spawn(process.execPath, all, { stdio: 'inherit', env, signal: io.signal })
     child.once('error', reject)
     child.once('exit', () => resolve())
   })

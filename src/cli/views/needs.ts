@@ -4,6 +4,7 @@ import type { PendingItem } from '../../contract/sessions.ts'
 import type { Context } from '../base/context.ts'
 import { listCities } from '../base/discovery.ts'
 import { askEach } from '../base/each-city.ts'
+import { EXIT } from '../base/failure.ts'
 import type { View } from '../base/in-city.ts'
 
 export type Need = PendingItem & { readonly city: string }
@@ -35,12 +36,15 @@ export async function needsOf(client: Client, cityName: string, signal: AbortSig
   return body.items.map(needOf(cityName))
 }
 
-/** Needs of the city in scope, else of all that run. */
-export async function needsInScope(context: Context, signal: AbortSignal): Promise<readonly Need[]> {
+/** Needs of the city in scope, else of all that run; not 0 where one of them could not be asked. */
+export async function needsInScope(
+  context: Context,
+  signal: AbortSignal,
+): Promise<{ readonly items: readonly Need[]; readonly exitCode: number }> {
   const client = await context.client()
   const one = await context.city(signal)
-  if (one !== undefined) return inOrder(await needsOf(client, one, signal))
+  if (one !== undefined) return { items: inOrder(await needsOf(client, one, signal)), exitCode: EXIT.ok }
   const cities = (await listCities(client, signal)).filter(({ running }) => running)
-  const { answers } = await askEach(context, cities, ({ name }) => needsOf(client, name, signal))
-  return inOrder(answers.flat())
+  const { answers, exitCode } = await askEach(context, cities, ({ name }) => needsOf(client, name, signal))
+  return { items: inOrder(answers.flat()), exitCode }
 }

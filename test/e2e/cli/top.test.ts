@@ -119,6 +119,17 @@ suite('top', { timeout: 240_000 }, () => {
     assert.ok(terminal.raw.includes('\u001b[?25h'), 'the cursor is shown again')
   })
 
+  test('SIGTERM also ends a session that is attached to, and gives the terminal back', async () => {
+    await city.create('held')
+    await using terminal = city.terminal(['top'], wide)
+    await terminal.shows(/held +idle/)
+    terminal.type('/held\rj\r')
+    await terminal.shows((text) => !text.includes('svcctl top'))
+    terminal.kill('SIGTERM')
+    assert.equal(await terminal.ends(), 143)
+    assert.equal(terminal.isFullScreen, false)
+  })
+
   test('where nobody looks at a screen it prints what is, once', async () => {
     await city.create('printed')
     assert.match(await city.does('top'), /^alpha\trunning\tprinted\tactive\t/m)
