@@ -446,6 +446,21 @@ export const SUPERVISOR_WORDS: Readonly<Record<string, TableWords>> = {
   },
 }
 
+/** Each `[[credential]]` of `$SVC_HOME/credentials.toml`. */
+export const CREDENTIAL_WORDS: TableWords = {
+  '': 'How hosts are reached that packs and clones come from and that not everybody may read, in the state directory of the supervisor; `SVC_CREDENTIALS` names a file that is looked at before it. It must be its owner’s alone (mode 600).',
+  match:
+    'Host, with a port and the beginning of a path where wanted: `git.example.org/teams`. The longest that says a thing wins. Needed.',
+  username: 'Name to log in with: `git` over ssh and `x-access-token` over https where absent.',
+  helper: 'Command of a credential helper of git, which gets `get` as its last argument.',
+  token_file: 'File with a token, which only its owner can read.',
+  token_env:
+    'Variable of the supervisor’s environment with a token. Agents have those that do not begin with `SVC_`, too.',
+  ssh_key_file: 'File with a private key that has no pass phrase.',
+  ca_file: 'Certificates that vouch for the host, instead of the system’s.',
+  known_hosts_file: 'Keys of ssh hosts, instead of `~/.ssh/known_hosts`.',
+}
+
 /** Each entry of `packs.lock`, which `svcctl pack` writes. */
 export const LOCK_WORDS: TableWords = {
   '': 'What a pack from git is pinned to. Written by `svcctl pack add`, `upgrade` and `install`; keep the file in version control.',

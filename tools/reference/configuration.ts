@@ -1,7 +1,14 @@
 /** The configuration, file by file and table by table, as data for its page and its manual. */
 import { shapeOf } from '../../src/contract/base/config-shape.ts'
 import { type ConfigField, type ConfigTable, configTables, kindOf } from '../../src/contract/config-fields.ts'
-import { CONFIG_WORDS, LOCK_WORDS, SUPERVISOR_WORDS, type TableWords } from '../../src/contract/config-words.ts'
+import {
+  CONFIG_WORDS,
+  CREDENTIAL_WORDS,
+  LOCK_WORDS,
+  SUPERVISOR_WORDS,
+  type TableWords,
+} from '../../src/contract/config-words.ts'
+import { CREDENTIAL_KEYS } from '../../src/modules/packs/remote/credentials.ts'
 import { RETENTION_KEYS, SUPERVISOR_DEFAULTS, SUPERVISOR_KEYS } from '../../src/supervisor/settings.ts'
 import { anchor, page, table } from './markdown.ts'
 
@@ -45,7 +52,7 @@ export function documentedFiles(): readonly DocumentedFile[] {
     about,
     tables: tables.filter(({ places }) => belongsTo(file, places)).map(documentedTable),
   }))
-  return [...own, lockFile(), supervisorFile()]
+  return [...own, lockFile(), supervisorFile(), credentialsFile()]
 }
 
 /** `agent.toml` is where an agent is looked for, though it may stand in `city.toml` too. */
@@ -129,6 +136,21 @@ function supervisorFile(): DocumentedFile {
   const about =
     'Settings of the supervisor, in its state directory (`$SVC_HOME`, `~/.svc` where that is not set). Flags of `svcctl serve` and the environment come first.'
   return { file: 'supervisor.toml', about, tables }
+}
+
+function credentialsFile(): DocumentedFile {
+  const { '': about = '', ...own } = CREDENTIAL_WORDS
+  const keys = CREDENTIAL_KEYS.map((name) => {
+    const words = own[name]
+    if (words === undefined) throw new Error(`src/contract/config-words.ts has no words for credential: ${name}`)
+    return { name, kind: 'text', preset: '', words }
+  })
+  const idle = Object.keys(own).find((key) => !CREDENTIAL_KEYS.includes(key))
+  if (idle !== undefined)
+    throw new Error(`src/contract/config-words.ts speaks of credential: ${idle}, which does not exist`)
+  const words = 'One of `helper`, `token_file`, `token_env` and `ssh_key_file`, or only whom to believe.'
+  const tables = [{ title: '[[credential]]', places: ['`credentials.toml` `[[credential]]`'], words, keys }]
+  return { file: 'credentials.toml', about, tables }
 }
 
 function supervisorTable(name: string, kinds: Readonly<Record<string, string>>): DocumentedTable {

@@ -34,7 +34,7 @@ export class CredentialError extends Error {}
 
 const WAYS = ['helper', 'token_file', 'token_env', 'ssh_key_file'] as const
 const FILES = ['ca_file', 'known_hosts_file'] as const
-const KNOWN: ReadonlySet<string> = new Set(['match', 'username', ...WAYS, ...FILES])
+export const CREDENTIAL_KEYS: readonly string[] = ['match', 'username', ...WAYS, ...FILES]
 
 interface Credential {
   readonly match: string
@@ -98,9 +98,9 @@ function toCredential(entry: unknown): Credential {
   }
   const match = text('match')
   if (match === undefined) throw new CredentialError(`${FILE}: a credential needs \`match = "host[/prefix]"\``)
-  const unknown = [...fields.keys()].find((key) => !KNOWN.has(key))
+  const unknown = [...fields.keys()].find((key) => !CREDENTIAL_KEYS.includes(key))
   if (unknown !== undefined)
-    throw new CredentialError(`${FILE}: a credential has ${[...KNOWN].join(', ')}, and nothing else`)
+    throw new CredentialError(`${FILE}: a credential has ${CREDENTIAL_KEYS.join(', ')}, and nothing else`)
   const ways = WAYS.flatMap((by) => {
     const value = text(by)
     return value === undefined ? [] : [{ by, value }]
