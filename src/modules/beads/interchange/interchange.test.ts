@@ -400,3 +400,31 @@ describe('what lines mean here', () => {
     assert.equal(moved.id, 'mc-1')
   })
 })
+
+describe('a bead without a priority', () => {
+  const made = bead(WHOLE)
+  const ours: LineBead = { ...made, columns: { ...made.columns, interchange: null } }
+  const line = JSON.parse(toLine(ours, COUNTS))
+
+  test('goes out as 2, for bd takes what is left out for the most urgent, and comes back without one', () => {
+    assert.deepEqual([line.priority, line.metadata], [2, { 'svc.priority': 'none' }])
+    const back = bead(line)
+    assert.deepEqual([back.columns.priority, back.metadata, back.columns.interchange], [null, {}, null])
+    assert.deepEqual(again(back), line)
+  })
+
+  test('has the one that it was given elsewhere, and no mark from then on', () => {
+    const back = bead({ ...line, priority: 1 })
+    assert.equal(back.columns.priority, 1)
+    const later: LineBead = { ...back, columns: { ...back.columns, priority: 2 } }
+    const { priority, metadata } = JSON.parse(toLine(later, COUNTS))
+    assert.deepEqual([priority, metadata], [2, undefined])
+    assert.equal(bead(JSON.parse(toLine(later, COUNTS))).columns.priority, 2)
+  })
+
+  test('that came in without one goes out as it came', () => {
+    assert.deepEqual(without(again(bead(WHOLE)) as JsonObject), WHOLE)
+    const given: LineBead = { ...made, columns: { ...made.columns, priority: 4 } }
+    assert.equal(JSON.parse(toLine(given, COUNTS)).priority, 4)
+  })
+})

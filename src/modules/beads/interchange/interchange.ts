@@ -32,6 +32,7 @@ import {
   type LineEdge,
   MIRRORED_KEYS,
   ownLine,
+  UNSET_PRIORITY,
 } from './line.ts'
 import { flagAt, LineFault, numberOf, objectsAt, quote, textAt, textsAt, timeAt, wellFormed } from './line-values.ts'
 
@@ -119,7 +120,8 @@ function withNames(object: JsonObject) {
     older.set(theirs, ours)
   }
   const entries = Object.entries(object).filter(([key]) => !OUTPUT_ONLY.some((one) => one === key))
-  return { named: Object.fromEntries(entries.map(([key, value]) => [older.get(key) ?? key, value])), names }
+  const named = Object.fromEntries(entries.map(([key, value]) => [older.get(key) ?? key, value]))
+  return { named: readPriority(named) === null ? named : withoutMark(named), names }
 }
 
 function readColumns(
@@ -178,9 +180,23 @@ function readTitle(line: JsonObject): string {
 
 function readPriority(line: JsonObject): number | null {
   const value = numberOf(own(line, 'priority'))
-  if (value == null) return null
+  if (value == null || (value === UNSET_PRIORITY.written && isMarkedUnset(line))) return null
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 4) return value
   throw new LineFault('priority: must be a whole number from 0 to 4')
+}
+
+/** Metadata of another form is refused where it is read. */
+function isMarkedUnset(line: JsonObject): boolean {
+  const metadata = own(line, 'metadata')
+  return isObject(metadata) && own(metadata, UNSET_PRIORITY.key) === UNSET_PRIORITY.mark
+}
+
+/** The line without the mark that it has no priority, where it was given one since. */
+function withoutMark(line: JsonObject): JsonObject {
+  const { metadata, ...others } = line
+  if (!isMarkedUnset(line) || !isObject(metadata)) return line
+  const { [UNSET_PRIORITY.key]: _mark, ...rest } = metadata
+  return Object.keys(rest).length === 0 ? others : { ...others, metadata: rest }
 }
 
 function readLabels(line: JsonObject): readonly string[] {
@@ -215,7 +231,7 @@ function readMetadata(line: JsonObject): ReadMetadata {
     if (renamed) gc.push(alias)
     named.push([name, value])
     const column = COLUMN_BY_KEY.get(name)
-    const text = metadataText(value)
+    const text = name === UNSET_PRIORITY.key && value === UNSET_PRIORITY.mark ? undefined : metadataText(value)
     if (column !== undefined) {
       if (text !== '' && text !== undefined && fits(column, text)) columns.set(column, text)
     } else if (text !== undefined && !isMirror(name)) {
@@ -223,8 +239,11 @@ function readMetadata(line: JsonObject): ReadMetadata {
     }
   }
   const read = { columns, texts: Object.fromEntries(texts) }
+  const unset: readonly [string, Json][] =
+    readPriority(line) === null ? [[UNSET_PRIORITY.key, UNSET_PRIORITY.mark]] : []
   const ours = Object.fromEntries<Json>([
     ...texts,
+    ...unset,
     ...[...columns].map(([column, text]): [string, Json] => [`svc.${column}`, text]),
   ])
   return { ...read, leftover: { metadata: differences(Object.fromEntries(named), ours), gc: gc.sort() } }

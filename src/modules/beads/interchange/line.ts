@@ -82,6 +82,12 @@ export const MIRRORED_KEYS = [
 ] as const
 export const isMirror = (key: string): boolean => MIRRORED_KEYS.some((one) => key === `bd.${one}`)
 
+/**
+ * A bead without a priority: bd takes an absent one for the most urgent, so the default of both is written, and metadata says
+ * that it is nobody's word.
+ */
+export const UNSET_PRIORITY = { written: 2, key: 'svc.priority', mark: 'none' } as const
+
 /** The line of a bead, without its line feed. */
 export function toLine(bead: LineBead, counts: LineCounts): string {
   const leftover = leftoverOf(bead.columns.interchange)
@@ -105,7 +111,7 @@ export function ownLine({ id, columns, labels, metadata, edges, comments }: Line
     ['title', columns.title],
     ['description', columns.description ?? undefined],
     ['status', columns.status],
-    ['priority', columns.priority ?? undefined],
+    ['priority', columns.priority ?? UNSET_PRIORITY.written],
     ['issue_type', columns.issue_type],
     ['assignee', columns.assignee ?? undefined],
     ['created_at', lineTime(columns.created_at)],
@@ -141,6 +147,7 @@ function metadataJson(
   for (const column of MIRRORED_COLUMNS) {
     if (columns[column] !== null) entries.push([`svc.${column}`, String(columns[column])])
   }
+  if (columns.priority === null) entries.push([UNSET_PRIORITY.key, UNSET_PRIORITY.mark])
   const gc = new Set(leftover.gc)
   const whole = Object.entries(restored(Object.fromEntries(entries), leftover.metadata ?? {}))
     .map(([key, value]): [string, Json] => [gc.has(key) ? `gc.${key.slice('svc.'.length)}` : key, value])
