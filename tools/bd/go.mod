@@ -1,0 +1,5 @@
+module svcctl/tools/bd
+
+go 1.24.0
+
+require github.com/steveyegge/beads v0.20.1
