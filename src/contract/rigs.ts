@@ -141,10 +141,10 @@ export const getRig = rig.get('get-rig', '', {
 export const patchRig = change.patch('patch-rig', '', {
   summary: 'Change a rig',
   description:
-    'JSON Merge Patch: `null` removes a field, an absent one stays. Written to the files of the city and applied at once.',
+    'JSON Merge Patch: `null` removes a field, an absent one stays. Written to the files of the city and applied at once. A rig that has beads keeps its prefix.',
   body: RigPatchRequest,
   replies: { 200: RigInfo },
-  problems: ['conflict-config', 'invalid-config'],
+  problems: ['still-referenced', 'conflict-config', 'invalid-config'],
   emits: ['rig.updated', 'rig.suspended', 'rig.resumed', 'config.reloaded'],
 })
 

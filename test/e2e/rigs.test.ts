@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { LINES_TYPE } from '../../src/contract/base/operation.ts'
 import { getRig, listRigs, patchRig } from '../../src/contract/rigs.ts'
 import { type ConfigCity, createCity } from '../support/config-city.ts'
 import { asMap, at } from '../support/document.ts'
@@ -254,6 +255,35 @@ test('a change goes where the rig is written, keeps what stands around it, and i
   assert.equal((await city.events('rig.*', 'config.*')).length, count)
   await send('DELETE', 'mine')
   await save(before)
+})
+
+test('a rig that has beads keeps its prefix, over the API and in the files; what was exported before is taken in again', async () => {
+  const before = city.read('city.toml')
+  const pair = (one: string, other: string) =>
+    `${before}\n[[rigs]]\nname = "left"\npath = "left"\nprefix = "${one}"\n[[rigs]]\nname = "right"\npath = "right"\nprefix = "${other}"\n`
+  await save(pair('le', 'ri'))
+  const { id } = asMap((await city.post('/beads', { title: 'of the left', rig: 'left' })).body)
+  const exported = (await city.get('/beads/export?rig=left')).text
+  const refused = assertProblem(await send('PATCH', 'left', { prefix: 'new' }), 'still-referenced')
+  assert.match(refused.detail, /left has 1 beads? whose ids begin with le-/)
+  assert.equal((await send('PATCH', 'left', { prefix: 'le', default_branch: 'main' })).status, 200)
+  assert.equal((await send('PATCH', 'right', { prefix: 'new' })).status, 200, 'it has none')
+  city.write('city.toml', pair('ri', 'le'))
+  const { type, payload } = await city.outcome(await city.post('/config/reload', {}))
+  assert.equal(type, 'request.failed')
+  assert.match(String(payload['error_message']), /its prefix cannot become/)
+  assert.equal((await get('left')).prefix, 'le')
+  // Gone from the files with its beads still there: they are known by themselves.
+  await save(before)
+  const { body } = await city.api.call('POST', `${city.base}/beads/import`, {
+    bytes: exported
+      .replace('of the left', 'another title')
+      .replace(/"updated_at":"[^"]*"/, '"updated_at":"2099-01-01T00:00:00Z"'),
+    headers: { 'content-type': LINES_TYPE },
+  })
+  assert.deepEqual([at(body, 'updated'), at(body, 'failed')], [1, 0])
+  assert.equal(at((await city.get(`/beads/${String(id)}`)).body, 'title'), 'another title')
+  await city.api.call('DELETE', `${city.base}/beads/${String(id)}`)
 })
 
 test('a rig moves: into the city, out of it, and to nowhere', async () => {

@@ -2,4 +2,4 @@ module svcctl/tools/bd
 
 go 1.24.0
 
-require github.com/steveyegge/beads v0.20.1
+require github.com/steveyegge/beads v0.47.1

@@ -16,7 +16,16 @@ import type { GitFacts } from './git-facts.ts'
 import { readOverride, writeOverride } from './overrides.ts'
 import { isThere, makeDirectory, placeRig, type RigPlace } from './place.ts'
 import { CLONES, cloneInput } from './provision.ts'
-import { findRig, needRig, type RigCity, type RigFiles, type RigsView, rigInfo, rigRevision } from './rigs.ts'
+import {
+  findRig,
+  needRig,
+  type RigCity,
+  type RigFiles,
+  type RigsView,
+  type RigView,
+  rigInfo,
+  rigRevision,
+} from './rigs.ts'
 
 export interface RigHandlersDeps<View> extends RigFiles<View> {
   readonly clock: Clock
@@ -197,7 +206,10 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
           ifMatch: header('if-match'),
           etag: (config) => revision(city, config, name),
           actor,
-          change: (files) => changeIn(city, files, name, fields, place),
+          change: (files) => {
+            refuseNewPrefix(city, needRig(city.config.current(), name), fields['prefix'])
+            return changeIn(city, files, name, fields, place)
+          },
           events: ({ result }) => [
             { type: 'rig.updated', actor, subject: name, payload: { rig: name, changed: [...result] } },
           ],
@@ -248,6 +260,21 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
         })
       return answer(city, info(city, city.config.current(), name))
     },
+  })
+}
+
+/** Ids of its beads begin with it: under another one their export would be taken in by nobody. */
+function refuseNewPrefix(
+  city: Pick<RigCity<unknown>, 'beads'>,
+  rig: RigView,
+  wanted: PatchBody[string] | undefined,
+): void {
+  if (typeof wanted !== 'string' || wanted === rig.prefix) return
+  const beads = city.beads(rig.name)
+  if (beads === 0) return
+  const detail = `the rig ${rig.name} has ${beads} beads whose ids begin with ${rig.prefix}-: it keeps that prefix; make another rig for work under ${wanted}-`
+  throw problem('still-referenced', detail, {
+    errors: [{ location: 'body.prefix', message: `${beads} beads have the prefix ${rig.prefix}`, value: wanted }],
   })
 }
 

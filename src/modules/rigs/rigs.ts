@@ -47,6 +47,8 @@ export interface RigCity<View> {
   readonly sessions: RigSessions
   /** Beads of a rig that are not closed, some of them where there are many. */
   openBeads(rig: string): readonly string[]
+  /** How many beads it has, closed ones included. */
+  beads(rig: string): number
   readonly launch: Jobs['launch']
 }
 

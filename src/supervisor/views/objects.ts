@@ -1,6 +1,6 @@
 /** Where providers, rigs and patches meet configuration, sessions and work. */
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
-import { openBeadsOfRig } from '../../modules/beads/store/counts.ts'
+import { beadsOfRig, openBeadsOfRig } from '../../modules/beads/store/counts.ts'
 import type { EffectiveConfig } from '../../modules/config/compose/effective.ts'
 import { referrersOfProvider, referrersOfRig } from '../../modules/config/compose/references.ts'
 import { config as configuration } from '../../modules/config/family.ts'
@@ -51,6 +51,7 @@ export function rigContext(city: Running): RigContext<EffectiveConfig> {
       config,
       sessions: sessionsOfRigs(city),
       openBeads: (rig) => openBeadsOfRig(store.db, rig, DEFAULT_LIMIT),
+      beads: (rig) => beadsOfRig(store.db, rig),
       launch,
     },
   }

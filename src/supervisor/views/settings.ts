@@ -3,6 +3,7 @@ import { parseDurationMs } from '../../contract/base/durations.ts'
 import { type ConfigFiles, diskFiles } from '../../files/files.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { Retention } from '../../kernel/event-log.ts'
+import { beadsOfRig } from '../../modules/beads/store/counts.ts'
 import type { CitySettings } from '../../modules/cities/city.ts'
 import type { LoadOptions } from '../../modules/config/compose/context.ts'
 import { untrustedPacks } from '../../modules/config/compose/effective.ts'
@@ -39,6 +40,7 @@ export async function configContext(city: Running): Promise<ConfigContext> {
     launch,
     loadOptions: loadOptions(packs),
     restarts: (drift) => restarted(city, drift),
+    beadsOfRig: (rig) => beadsOfRig(city.store.db, rig),
     suspended: () => record.suspended,
     prepare: (signal) => packs.prepareStart(path, signal),
     onStatus: (service) => city.observe(settingsOf(service, settings.retention)),

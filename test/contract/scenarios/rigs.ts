@@ -79,6 +79,10 @@ export const rigScenarios: readonly Scenario[] = [
   on('patch-rig', 'rig-not-found', (city) => city.send('PATCH', '/rigs/none', {})),
   on('patch-rig', 'precondition-failed', (city) => city.send('PATCH', '/rigs/shop', {}, STALE)),
   on('patch-rig', 'invalid-config', (city) => city.send('PATCH', '/rigs/shop', { default_sling_target: 'nobody' })),
+  on('patch-rig', 'still-referenced', async (city) => {
+    await city.send('POST', '/beads', { title: 'of the shop', rig: 'shop' })
+    return city.send('PATCH', '/rigs/shop', { prefix: 'other' })
+  }),
   on('patch-rig', 'conflict-config', (city) => {
     city.spoil()
     return city.send('PATCH', '/rigs/shop', { default_branch: 'main' })

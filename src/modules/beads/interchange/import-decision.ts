@@ -138,7 +138,8 @@ const sameEdge = (a: LineEdge, b: LineEdge): boolean =>
 /** Comments are only ever added: what was said here stays. Undefined where an id is in use elsewhere. */
 function newComments(bead: LineBead, there: Existing): readonly LineComment[] | undefined {
   if (bead.comments.length === 0) return []
-  const had = new Map(there.comments(bead.id).map((comment) => [comment.id, comment]))
+  const said = there.comments(bead.id)
+  const had = new Map(said.map((comment) => [comment.id, comment]))
   const own: LineComment[] = []
   for (const comment of bead.comments) {
     const one = ownComment(comment, bead.id, there)
@@ -146,7 +147,11 @@ function newComments(bead: LineBead, there: Existing): readonly LineComment[] | 
     own.push(one)
   }
   // Under other ids they may be in another order.
-  return inGivenOrder(own, byComment).filter((one) => !isSaid(had.get(one.id), one))
+  return inGivenOrder(own, byComment).filter((one) => {
+    const known = had.get(one.id)
+    // It was elsewhere, where comments have other ids.
+    return known === undefined ? !said.some((other) => isSameWord(other, one)) : !isSaid(known, one)
+  })
 }
 
 const withBead = (bead: string, comment: string): string => `${bead}:${comment}`
@@ -159,8 +164,14 @@ function ownComment(comment: LineComment, bead: string, there: Existing): LineCo
   return id === comment.id ? comment : withCommentId(comment, id)
 }
 
-const isSaid = (known: LineComment | undefined, comment: LineComment): boolean =>
-  known?.text === comment.text &&
+/** bd keeps times of comments to the second. */
+const isSameWord = (one: LineComment, other: LineComment): boolean =>
+  one.text === other.text &&
+  one.author === other.author &&
+  (one.created_at === other.created_at || one.created_at - (one.created_at % 1_000) === other.created_at)
+
+const isSaid = (known: LineComment, comment: LineComment): boolean =>
+  known.text === comment.text &&
   known.author === comment.author &&
   known.created_at === comment.created_at &&
   known.interchange === comment.interchange

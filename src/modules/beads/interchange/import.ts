@@ -18,7 +18,7 @@ import { assertSizes } from '../store/store.ts'
 import type { WorkCity } from '../work/city.ts'
 import { type CycleOf, cycleFault, decide, Existing, exists, type Item, type Verdict } from './import-decision.ts'
 import { remapped, type Scopes, scopeOf, scopesOf } from './import-scopes.ts'
-import { type ReadLine, readLine, toBead, withIds } from './interchange.ts'
+import { markedUnset, type ReadLine, readLine, toBead, withIds } from './interchange.ts'
 import type { LineComment } from './line.ts'
 import { LineFault } from './line-values.ts'
 import { PlannedBead, PlannedEdges } from './planned.ts'
@@ -106,7 +106,8 @@ class Import {
       }
       id = read.id
       const placed = this.#place(read)
-      const bead = toBead(placed.read, () => this.#createdAt(placed.read.id))
+      const said = this.#isUnset(placed.read.id) ? markedUnset(placed.read) : placed.read
+      const bead = toBead(said, () => this.#createdAt(said.id))
       assertSizes(bead.labels, bead.metadata)
       return { line: line.line, rig: placed.rig, bead }
     } catch (error) {
@@ -117,15 +118,28 @@ class Import {
 
   #place(read: ReadLine): { readonly read: ReadLine; readonly rig: string } {
     const { allowed, target } = this.#scopes
-    const scope = scopeOf(read.id, allowed)
+    const scope = scopeOf(read.id, allowed) ?? this.#keptIn(read.id)
     if (this.#options.remap === true) {
-      const rename = (id: string) => (scopeOf(id, allowed) === undefined ? remapped(id, target.prefix) : id)
+      const isOurs = (id: string) => scopeOf(id, allowed) !== undefined || this.#keptIn(id) !== undefined
+      const rename = (id: string) => (isOurs(id) ? id : remapped(id, target.prefix))
       return { read: withIds(read, rename), rig: (scope ?? target).rig }
     }
     if (scope !== undefined) return { read, rig: scope.rig }
     throw new LineFault(
       `the prefix of ${read.id} is not ${allowed.map(({ prefix }) => prefix).join(' or ')}; \`remap\` gives it a new id`,
     )
+  }
+
+  /** Where a bead is that has a prefix which is nobody's any more: what was exported here is taken in here. */
+  #keptIn(id: string): { readonly rig: string } | undefined {
+    const rig = this.#city.store.db.get('SELECT rig FROM beads WHERE id = ?', id)?.rig
+    if (rig === undefined || (this.#options.rig !== undefined && rig !== this.#options.rig)) return undefined
+    return { rig: String(rig) }
+  }
+
+  /** True where the bead has no priority here: elsewhere the one that was written for it is its own. */
+  #isUnset(id: string): boolean {
+    return this.#city.store.db.get('SELECT 1 FROM beads WHERE id = ? AND priority IS NULL', id) !== undefined
   }
 
   /** For a line that does not say: what the bead has, so that the same line twice is the same. */

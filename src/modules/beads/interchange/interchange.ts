@@ -191,6 +191,13 @@ function isMarkedUnset(line: JsonObject): boolean {
   return isObject(metadata) && own(metadata, UNSET_PRIORITY.key) === UNSET_PRIORITY.mark
 }
 
+/** The line of a bead that has no priority here, with the mark of that, where it has the one that is written for it. */
+export function markedUnset({ object, ...read }: ReadLine): ReadLine {
+  const metadata = own(object, 'metadata') ?? {}
+  if (numberOf(own(object, 'priority')) !== UNSET_PRIORITY.written || !isObject(metadata)) return { object, ...read }
+  return { ...read, object: { ...object, metadata: { ...metadata, [UNSET_PRIORITY.key]: UNSET_PRIORITY.mark } } }
+}
+
 /** The line without the mark that it has no priority, where it was given one since. */
 function withoutMark(line: JsonObject): JsonObject {
   const { metadata, ...others } = line

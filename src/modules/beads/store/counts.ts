@@ -37,6 +37,10 @@ function countWork(reader: Reader, now: number): WorkCounts {
   return { open: Number(row?.open), in_progress: Number(row?.in_progress), ready: countReady(reader, now) }
 }
 
+/** How many beads belong to a rig, closed ones included. */
+export const beadsOfRig = (reader: Reader, rig: string): number =>
+  Number(reader.get('SELECT coalesce(sum(beads), 0) AS beads FROM bead_counts WHERE rig = ?', rig)?.beads)
+
 const OF_RIG = `SELECT b.id FROM beads b INDEXED BY beads_live WHERE b.status <> 'closed' AND b.rig = ?
   ORDER BY b.created_at DESC, b.id DESC LIMIT ?`
 

@@ -58,6 +58,8 @@ export interface ConfigServiceDeps {
   readonly loadOptions: (files: ConfigFiles, dir: string) => LoadOptions
   /** Ids of the sessions that are restarted where so many agents, by identity, have drifted. */
   readonly restarts?: (drift: ConfigChange['drift']) => readonly string[]
+  /** How many beads belong to a rig: with any it keeps its prefix. */
+  readonly beadsOfRig?: (rig: string) => number
   /** What is in force, or what is wrong, has changed. */
   readonly onStatus?: () => void
 }
@@ -475,8 +477,8 @@ export class ConfigService implements CityConfig {
     const { warnings } = loaded
     if (!loaded.ok) return { ok: false, issues: loaded.issues, draft: loaded.draft, warnings, own }
     const { config } = loaded
-    const renamed = this.#refuseRename(config)
-    if (renamed.length > 0) return { ok: false, issues: renamed, draft: config, warnings, own }
+    const refused = [...this.#refuseRename(config), ...this.#refuseNewPrefixes(config, own)]
+    if (refused.length > 0) return { ok: false, issues: refused, draft: config, warnings, own }
     return { ok: true, config, warnings, files, own, watched, facts: contentFacts(config, files) }
   }
 
@@ -495,6 +497,19 @@ export class ConfigService implements CityConfig {
         hint: 'stop the city, change the name, start it',
       },
     ]
+  }
+
+  /** Ids begin with the prefix of their rig: under another one nobody would know whose they are. */
+  #refuseNewPrefixes({ rigs }: EffectiveConfig, own: OwnFiles): readonly ConfigIssue[] {
+    const now = new Map(this.#good?.config.rigs.map(({ name, prefix }) => [name, prefix]))
+    return rigs.flatMap(({ name, prefix }): readonly ConfigIssue[] => {
+      const before = now.get(name)
+      const beads = before === undefined || before === prefix ? 0 : (this.#deps.beadsOfRig?.(name) ?? 0)
+      if (beads === 0) return []
+      const file = own.has('city.toml') ? 'city.toml' : ''
+      const message = `the rig ${name} has ${beads} beads whose ids begin with \`${before}-\`: its prefix cannot become \`${prefix}\``
+      return [{ file, line: 1, column: 1, key: `rigs.${name}.prefix`, message, hint: `keep prefix = "${before}"` }]
+    })
   }
 
   #startWatch(): void {
