@@ -18,7 +18,7 @@ import {
 } from '../base/in-city.ts'
 import { pageFlags } from '../base/paged.ts'
 import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/said-flags.ts'
-import { isForPeople, printLive, printTranscript } from '../views/live.ts'
+import { printLive, printTranscript } from '../views/live.ts'
 
 const AGENT: View<AgentResponse> = {
   columns: [
@@ -149,7 +149,7 @@ async function logs(context: Context, input: Input): Promise<number> {
     const { client, options } = city
     return client.call('get-agent-output', { params: paramsOf(city), query, ...options })
   })
-  if (isForPeople(context)) await printTranscript(context, body)
+  if (context.print.isForPeople) await printTranscript(context, body)
   else await context.print.item({ item: body, columns: [], name: ({ agent }) => agent, json: text })
   return EXIT.ok
 }

@@ -3,14 +3,13 @@ import { type CommandSpec, type Input, watchFlag } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT } from '../base/failure.ts'
 import { askNeeds } from '../live/ask-needs.ts'
-import { isForPeople } from '../views/live.ts'
 import { NEED, needsInScope } from '../views/needs.ts'
 
 async function needs(context: Context, input: Input): Promise<number> {
   using limit = context.within()
   const { items, exitCode } = await needsInScope(context, limit.signal)
   const { terminal } = context.io
-  if (terminal !== undefined && items.length > 0 && isForPeople(context) && !input.on('watch')) {
+  if (terminal !== undefined && items.length > 0 && context.print.isForPeople && !input.on('watch')) {
     await askNeeds(context, terminal)
     return EXIT.ok
   }

@@ -24,7 +24,7 @@ import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/said-flags.ts'
 import { converse } from '../live/attach.ts'
 import { answerFields, respondTo } from '../live/respond.ts'
 import { shellWord } from '../print/shell-word.ts'
-import { isForPeople, printLive, printTranscript } from '../views/live.ts'
+import { printLive, printTranscript } from '../views/live.ts'
 import {
   DELETED,
   DELIVERY,
@@ -84,7 +84,7 @@ async function getWithScreen(context: Context, input: Input): Promise<number> {
     screen = reply.body.last_output
     return reply
   })(context, input)
-  if (screen !== undefined && isForPeople(context)) await context.print.lines(['', printableLines(screen)])
+  if (screen !== undefined && context.print.isForPeople) await context.print.lines(['', printableLines(screen)])
   return code
 }
 const get: Run = (context, input) => (input.on('peek') ? getWithScreen : getItem)(context, input)
@@ -280,7 +280,7 @@ async function transcript(context: Context, input: Input): Promise<number> {
       ...city.options,
     }),
   )
-  if (isForPeople(context)) {
+  if (context.print.isForPeople) {
     await printTranscript(context, body)
     await noteEnd(context, input)
   } else await context.print.item({ item: body, columns: [], name: ({ id }) => id, json: text })
@@ -316,7 +316,7 @@ async function peek(context: Context, input: Input): Promise<number> {
       ...city.options,
     }),
   )
-  if (isForPeople(context)) await context.print.lines(body.lines.map(printableLines))
+  if (context.print.isForPeople) await context.print.lines(body.lines.map(printableLines))
   else await context.print.item({ item: body, columns: [], name: ({ session_id }) => session_id, json: text })
   return EXIT.ok
 }
@@ -356,7 +356,7 @@ async function showSubAgent(context: Context, input: Input): Promise<number> {
       ...city.options,
     }),
   )
-  if (isForPeople(context)) await printTranscript(context, body)
+  if (context.print.isForPeople) await printTranscript(context, body)
   else await context.print.item({ item: body, columns: [], name: ({ status }) => status, json: text })
   return EXIT.ok
 }

@@ -8,7 +8,6 @@ import { askEach } from '../base/each-city.ts'
 import { EXIT } from '../base/failure.ts'
 import type { View } from '../base/in-city.ts'
 import { CITY_STATUS, rejectedText } from '../views/city-status.ts'
-import { isForPeople } from '../views/live.ts'
 import { inOrder, NEED, type Need, needsOf } from '../views/needs.ts'
 
 /** A city in a line; what only a city that runs can tell is absent of the others. */
@@ -77,7 +76,7 @@ async function allCities(context: Context, client: Client, signal: AbortSignal):
 async function oneCity(context: Context, client: Client, cityName: string, signal: AbortSignal): Promise<number> {
   const item = await factsOf(client, cityName, signal)
   await context.print.item({ item, ...SUMMARY, json: JSON.stringify(item) })
-  if (item.needs.length > 0 && isForPeople(context)) {
+  if (item.needs.length > 0 && context.print.isForPeople) {
     await context.print.lines([''])
     await context.print.list({ items: item.needs, ...NEED, json: '' })
   }

@@ -3,13 +3,12 @@ import type { CommandSpec } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { printFleet } from '../live/fleet-once.ts'
 import { showFleet } from '../live/top.ts'
-import { isForPeople } from '../views/live.ts'
 
 async function top(context: Context): Promise<number> {
   using limit = context.within()
   const city = await context.city(limit.signal)
   const { terminal } = context.io
-  return terminal !== undefined && isForPeople(context)
+  return terminal !== undefined && context.print.isForPeople
     ? await showFleet(context, terminal, city)
     : await printFleet(context, city)
 }

@@ -9,9 +9,6 @@ import { isRegistered } from '../base/discovery.ts'
 import { jsonLine } from '../base/output.ts'
 import { TurnText } from './turn-text.ts'
 
-/** For people, and not for a program. */
-export const isForPeople = ({ print }: Context): boolean => print.isForPeople
-
 /** A page of a transcript: turns, or a JSON text a line in the formats that programs read. */
 export async function printTranscript(
   context: Context,
@@ -83,7 +80,7 @@ export async function printLive(context: Context, client: Client, options: LiveO
     if (!followed || !(error instanceof ApiProblem) || error.code !== 'agent-not-found') throw error
     await note('the agent is gone')
   } finally {
-    if (isForPeople(context)) await print.raw(text.breakLine())
+    if (context.print.isForPeople) await print.raw(text.breakLine())
   }
 }
 
