@@ -63,7 +63,9 @@ async function candidatesFor(before: readonly string[], current: string, io: Io)
 const firstWords = (isHelp: boolean): readonly string[] => [
   tab('serve', SERVE_SUMMARY),
   ...Object.entries(NOUNS).map(([word, { summary }]) => tab(word, summary)),
-  isHelp ? tab('exit-codes', 'What the numbers mean that commands end with') : tab('help', 'All about a command'),
+  ...(isHelp
+    ? [tab('exit-codes', 'What the numbers mean that commands end with'), tab('output', 'Formats, order and columns')]
+    : [tab('help', 'All about a command')]),
 ]
 
 function serveWords(last: string, current: string): readonly string[] {

@@ -1,11 +1,11 @@
 /** The command line: words in, exit code out (style R16). */
-import { EXIT_CODES } from '../contract/base/exit-codes.ts'
 import { explainCity } from './base/city-problem.ts'
 import type { CommandSpec } from './base/command.ts'
 import { Context, globalOptions } from './base/context.ts'
 import { EXIT, type ReportStyle, report } from './base/failure.ts'
 import { saidAs } from './base/field-words.ts'
 import type { Io } from './base/io.ts'
+import { TOPICS } from './help-topics.ts'
 import { NOUNS } from './nouns.ts'
 import { flagsOf, parseWords } from './parse.ts'
 import type { OutputFormat } from './print/format.ts'
@@ -19,8 +19,9 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
   let context: Context | undefined
   try {
     if (argv[0] === '__complete') return await complete(argv.slice(1), io)
-    if (argv[0] === 'help' && argv[1] === 'exit-codes') {
-      await io.stdout.write(exitCodesText())
+    const topic = argv[0] === 'help' ? TOPICS[argv[1] ?? ''] : undefined
+    if (topic !== undefined) {
+      await io.stdout.write(topic())
       return EXIT.ok
     }
     const words = argv[0] === '--version' || argv[0] === '-V' ? ['version', ...argv.slice(1)] : argv
@@ -53,14 +54,6 @@ const takesKey = (command: CommandSpec): boolean => flagsOf(command).some(({ fla
 function sameCommand(argv: readonly string[], key: string): string {
   const words = argv.some((word) => word.startsWith(KEY_FLAG)) ? argv : [...argv, KEY_FLAG, key]
   return ['svcctl', ...words].map(shellWord).join(' ')
-}
-
-/** `svcctl help exit-codes` */
-function exitCodesText(): string {
-  const rows = EXIT_CODES.map(
-    ({ code, name, meaning }) => `${String(code).padStart(5)}  ${name.padEnd(16)}  ${meaning}`,
-  )
-  return `Exit codes of svcctl:\n\n${rows.join('\n')}\n`
 }
 
 const isJson = (format: OutputFormat): boolean => format === 'json' || format === 'jsonl'

@@ -103,6 +103,7 @@ function rootGroup(columns: number): Command {
       { line: 'svcctl city create ./demo', does: 'create a city and wait until it runs' },
       { line: 'svcctl events --follow', does: 'follow all events' },
       { line: 'svcctl help city create', does: 'everything about a command' },
+      { line: 'svcctl help output', does: 'formats, order and columns; help exit-codes for scripts' },
     ]),
   )
   return root

@@ -103,7 +103,7 @@ async function perform(context: Context, call: Call, include: boolean, timeoutMs
     return { exitCode: response.ok ? EXIT.ok : exitCodeOf(response.status), nextCursor: undefined }
   }
   const text = await response.text()
-  await context.print.lines([text.trimEnd()])
+  await context.print.text({ text: `${text.trimEnd()}\n`, json: text })
   return { exitCode: response.ok ? EXIT.ok : exitCodeOf(response.status), nextCursor: nextCursorOf(text) }
 }
 

@@ -8,7 +8,8 @@ import { type ShippedFile, shippedText } from '../base/package-files.ts'
 const printing =
   (file: ShippedFile) =>
   async (context: Context): Promise<number> => {
-    await context.print.lines([(await shippedText(file)).trimEnd()])
+    const text = await shippedText(file)
+    await context.print.text({ text: `${text.trimEnd()}\n`, json: text })
     return EXIT.ok
   }
 
@@ -20,7 +21,8 @@ async function printCommand(context: Context, input: Input): Promise<number> {
     (one: unknown) => isRecord(one) && `${String(one['command'])} `.startsWith(`${wanted} `),
   )
   if (found.length === 0) throw usageError(`there is no command \`${wanted}\``, 'see: svcctl --help')
-  await context.print.lines([JSON.stringify(found.length === 1 ? found[0] : found, undefined, 2)])
+  const text = JSON.stringify(found.length === 1 ? found[0] : found, undefined, 2)
+  await context.print.text({ text: `${text}\n`, json: text })
   return EXIT.ok
 }
 
