@@ -13,7 +13,7 @@ interface Column<T, Kind extends string> {
   /** What a bead has of which nothing is said; undefined where it must be said. */
   readonly empty: T | undefined
   readonly parse: (value: unknown) => T
-  /** Puts it on the wire; absent where it has no field of its own. */
+  /** Puts it on the wire, where it is not empty; absent where it has no field of its own, or one that is always there. */
   readonly show?: (bead: Bead, value: T) => void
   /** It shows as metadata `svc.<column>` too (sheet 03 §14 no. 9). */
   readonly mirrored?: true
@@ -54,35 +54,31 @@ const shown = <Name extends keyof Bead, T>(name: Name, wire: (value: T & {}) => 
 })
 const itself = <T>(value: T): T => value
 const shownIf = <Name extends 'ephemeral' | 'no_history'>(name: Name) => ({
-  show: (bead: Bead, value: boolean) => {
-    if (value) bead[name] = true
+  show: (bead: Bead) => {
+    bead[name] = true
   },
 })
 const MIRRORED = { ...TEXT, mirrored: true } as const
 
 /** In the order of the wire. */
 export const COLUMNS = {
-  title: { ...required('text', 'TEXT', String), ...shown('title', itself<string>), asked: ['title'] },
+  title: { ...required('text', 'TEXT', String), asked: ['title'] },
   status: {
     ...required('status', 'TEXT', parseStatus),
     empty: 'open',
-    ...shown('status', itself<BeadStatus>),
     asked: ['status'],
   },
   issue_type: {
     ...required('text', 'TEXT', String),
     empty: 'task',
-    ...shown('issue_type', itself<string>),
     asked: ['type', 'issue_type'],
   },
   created_at: {
     ...required('time', 'INTEGER', Number),
-    ...shown('created_at', isoTime),
     asked: ['created', 'created_at'],
   },
   updated_at: {
     ...required('time', 'INTEGER', Number),
-    ...shown('updated_at', isoTime),
     asked: ['updated', 'updated_at'],
   },
   priority: { ...NUMBER, ...shown('priority', itself<number>), asked: ['priority'] },
@@ -172,33 +168,43 @@ function emptyColumns(): EmptyColumns {
 /** What a bead has of which nothing is said. */
 export const EMPTY_COLUMNS = emptyColumns()
 
+type Mutable = { -readonly [Name in ColumnName]: BeadColumns[Name] }
+
+/** Puts the value of a row where it belongs. */
+const PARSERS = COLUMN_NAMES.map(parserOf)
+
+function parserOf<Name extends ColumnName>(name: Name) {
+  const { parse } = BY_NAME[name]
+  return (columns: Mutable, row: Row): void => {
+    const value = row[name]
+    if (value !== null) columns[name] = parse(value)
+  }
+}
+
 /** The columns of a row; a copy of one object, so that all records have one shape. */
 export function parseColumns(row: Row): BeadColumns {
-  const columns: { -readonly [Name in ColumnName]: BeadColumns[Name] } = {
-    title: '',
-    created_at: 0,
-    updated_at: 0,
-    ...EMPTY_COLUMNS,
-  }
-  for (const name of COLUMN_NAMES) parseInto(columns, name, row)
+  const columns: Mutable = { title: '', created_at: 0, updated_at: 0, ...EMPTY_COLUMNS }
+  for (const parse of PARSERS) parse(columns, row)
   return columns
 }
 
-function parseInto<Name extends ColumnName>(
-  columns: { -readonly [N in ColumnName]: BeadColumns[N] },
-  name: Name,
-  row: Row,
-): void {
-  columns[name] = BY_NAME[name].parse(row[name])
+/** Puts what a bead has on the wire. */
+const SHOWERS = COLUMN_NAMES.flatMap(showerOf)
+
+function showerOf<Name extends ColumnName>(name: Name) {
+  const { show, empty } = BY_NAME[name]
+  if (show === undefined) return []
+  return [
+    (bead: Bead, columns: BeadColumns): void => {
+      const value = columns[name]
+      if (value !== empty) show(bead, value)
+    },
+  ]
 }
 
-/** Puts the columns on the wire that have a field there. */
+/** Puts the columns on the wire that have a field there, and are not empty. */
 export function showColumns(bead: Bead, columns: BeadColumns): void {
-  for (const name of COLUMN_NAMES) showColumn(bead, columns, name)
-}
-
-function showColumn<Name extends ColumnName>(bead: Bead, columns: BeadColumns, name: Name): void {
-  BY_NAME[name].show?.(bead, columns[name])
+  for (const show of SHOWERS) show(bead, columns)
 }
 
 /** The value of a column as the database takes it. */

@@ -292,6 +292,34 @@ test('words are indexed in batches, and while somebody waits for some with every
   assert.deepEqual([withWord(city, 'figs'), withWord(city, 'undone')], [['al-3'], []])
 })
 
+test('a commit that the disk refuses leaves neither counts nor words behind, and the next one has its own', async () => {
+  using city = openWorkStore()
+  const { db } = city.store
+  const { words } = city.beads
+  const full = { is: false }
+  db.join({
+    mark: () => 0,
+    undo: () => undefined,
+    beforeCommit: () => {
+      if (full.is) throw new Error('the disk is full')
+    },
+    committed: () => undefined,
+  })
+  using _ = words.follow()
+  await city.bead('al-1', { description: 'pears' })
+  full.is = true
+  await assert.rejects(city.bead('al-2', { description: 'plums' }))
+  await assert.rejects(change(city, 'al-1', { status: 'closed', description: 'figs' }))
+  full.is = false
+  await city.bead('al-3', { description: 'dates' })
+  assert.deepEqual(
+    ['pears', 'plums', 'figs', 'dates'].map((word) => withWord(city, word)),
+    [['al-1'], [], [], ['al-3']],
+  )
+  assert.deepEqual(db.rows('SELECT status, beads FROM bead_counts'), [['open', 2]])
+  assert.deepEqual(db.rows('SELECT n FROM bead_words_upto'), [[2]])
+})
+
 test('beads of a write that is undone are not counted, those beside it are', async () => {
   using city = openWorkStore()
   const { db } = city.store
