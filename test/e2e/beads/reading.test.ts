@@ -202,6 +202,17 @@ test('a read that waits answers when what it shows changes, and not for anything
   assertProblem(await send('GET', '?index=1&wait=3m'), 'validation-failed', /query\.wait/)
 })
 
+test('a search that waits is woken by the words of a new bead, and finds it', async () => {
+  const began = performance.now()
+  const head = Number((await send('GET', '?q=heliotrope')).headers['x-svc-index'])
+  const waiting = send('GET', `?q=heliotrope&index=${head}&wait=60s`)
+  await city.post('/events', { type: 'custom.noise', actor: 'test' })
+  const { id } = await bead({ title: 'A field of heliotrope' })
+  const { body } = await waiting
+  assert.deepEqual([at(body, 'total'), at(body, 'items', 0, 'id')], [1, id])
+  assert.ok(performance.now() - began < 60_000, 'by the bead, not by the end of its time')
+})
+
 const hook = async (agent: string, more = '') => {
   const { items, total } = await city.api.ask(
     listHook,
