@@ -137,15 +137,7 @@ export function rewriteTable(
   for (const key of Object.keys(before)) if (!Object.hasOwn(wanted, key)) tree.remove(file, [...path, key])
   for (const [key, value] of Object.entries(wanted)) {
     const old = Object.hasOwn(before, key) ? before[key] : undefined
-    if (isDeepStrictEqual(old, value)) continue
-    const at = [...path, key]
-    if (isPlainTable(old) && isPlainTable(value)) {
-      rewriteTable(tree, file, at, old, value)
-      continue
-    }
-    // Tables in a list may have headers of their own, which no single value can take the place of.
-    if (typeof old === 'object' && JSON.stringify(old).includes('{')) tree.remove(file, at)
-    tree.set(file, at, value)
+    if (!isDeepStrictEqual(old, value)) tree.set(file, [...path, key], value)
   }
 }
 

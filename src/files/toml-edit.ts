@@ -1,7 +1,8 @@
 /**
  * Edits of TOML text that leave every other byte alone: comments, order, blank lines, quoting.
  *
- * E1  An edit changes exactly one value, table or element; the result is parsed again and compared.
+ * E1  An edit changes exactly one value, table or element; the result is parsed again and compared, and every comment
+ *     outside what went is still there (W1 in `toml-rewrite.ts`). An edit that cannot do so is refused.
  * E2  Byte for byte: add then remove, and set of a new key then unset, give the text back. So does set to another value
  *     and back, as far as the value's old spelling follows from its new one (quotes and layout do, `1_000` does not).
  *
@@ -11,8 +12,22 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { AST } from 'toml-eslint-parser'
+import { align, byPosition, isInOrder } from './align.ts'
 import { IssueList } from './issues.ts'
-import { keyName, type PlainTable, type PlainValue, parseSyntax, plainOf, readToml, syntaxError } from './toml.ts'
+import {
+  buildTree,
+  isPlainTable,
+  keyName,
+  MAX_TOML,
+  type PlainTable,
+  type PlainValue,
+  parseSyntax,
+  plainOf,
+  readToml,
+  syntaxError,
+} from './toml.ts'
+import { dotted, formatKey, formatValue } from './toml-format.ts'
+import { afterComment, commaAfter, type Range, rewriteValue, withoutPart } from './toml-rewrite.ts'
 
 /** Keys and list positions from the top of the file. */
 export type EditPath = readonly (string | number)[]
@@ -20,18 +35,53 @@ export type EditPath = readonly (string | number)[]
 /** Thrown when the text is laid out in a way that this edit cannot follow. Nothing has been changed then. */
 export class EditError extends Error {}
 
-/** `text` with `path` set to `value`; tables on the way are made when missing. */
+/** `text` with `path` set to `value`; tables on the way are made when missing. What stays of a list or table is not touched. */
 export function setValue(text: string, path: EditPath, value: PlainValue): string {
   const doc = openDocument(text)
+  const old = valueAt(doc.plain, path)
+  if (old !== undefined && isDeepStrictEqual(old, value)) return text
   const found = locate(doc, path)
-  const before = readPlain(text)
-  if (found !== undefined) {
-    const old = found.kind === 'pair' ? found.pair.value : found.element
-    if (isDeepStrictEqual(valueAt(before, path), value)) return text
-    return verified(text, path, value, splice(text, old.range[0], old.range[1], formatLike(text, old, value)))
+  if (found !== undefined && old !== undefined) {
+    const node = found.kind === 'pair' ? found.pair.value : found.element
+    const { text: written, gone } = rewriteValue(text, node, old, value)
+    return verified(doc, path, value, splice(text, node.range[0], node.range[1], written), gone)
   }
-  if (valueAt(before, path) !== undefined) throw new EditError(`${pathText(path)} is a table: set its keys one by one`)
-  return verified(text, path, value, insertPair(doc, path, value))
+  if (old === undefined) return verified(doc, path, value, insertPair(doc, path, value), [])
+  const around = valueAround(doc, path)
+  if (around !== undefined) return setValue(text, around, valueAt(changed(doc.plain, path, value), around) ?? {})
+  return setTables(text, path, old, value)
+}
+
+/** The innermost value that has what stands at `path` in it, where that has no value of its own: `{ a.b = 1 }` has no `a`. */
+function valueAround(doc: Document, path: EditPath): EditPath | undefined {
+  const prefixes = path.map((_, index) => path.slice(0, index)).reverse()
+  return prefixes.find((prefix) => prefix.length > 0 && locate(doc, prefix) !== undefined)
+}
+
+/** A table, or a list of tables, with headers or dotted keys of its own: member by member. */
+function setTables(text: string, path: EditPath, old: PlainValue, value: PlainValue): string {
+  if (isPlainTable(old) && isPlainTable(value)) return setMembers(text, path, old, value)
+  if (!Array.isArray(old) || !Array.isArray(value) || !value.every(isPlainTable))
+    return setValue(removeTable(text, path), path, value)
+  let result = text
+  // From the end, so that the positions of what is still to be changed stay right.
+  let next = old.length
+  const steps = align(old, value)
+  for (const { before, after } of [...(isInOrder(steps) ? steps : byPosition(old, value))].reverse()) {
+    const fresh = value[after ?? -1]
+    next = before ?? next
+    if (before === undefined && isPlainTable(fresh)) result = insertBlock(result, path, next, fresh)
+    else if (before !== undefined && fresh === undefined) result = removeTable(result, [...path, before])
+    else if (before !== undefined && isPlainTable(fresh)) result = setValue(result, [...path, before], fresh)
+  }
+  return result
+}
+
+function setMembers(text: string, path: EditPath, old: PlainTable, value: PlainTable): string {
+  let result = text
+  for (const [key, member] of Object.entries(value)) result = setValue(result, [...path, key], member)
+  for (const key of Object.keys(old)) if (!Object.hasOwn(value, key)) result = removeTable(result, [...path, key])
+  return result
 }
 
 /** `text` without the key or list element at `path`; unchanged when it is not there. */
@@ -39,21 +89,17 @@ export function unsetValue(text: string, path: EditPath): string {
   const doc = openDocument(text)
   const found = locate(doc, path)
   if (found === undefined) return text
-  if (found.kind === 'element') return verified(text, path, undefined, removeListElement(doc, found, path))
-  if (found.inline !== undefined)
-    return verified(
-      text,
-      path,
-      undefined,
-      removeSeparated(text, found.inline.body, found.inline.body.indexOf(found.pair), found.inline.range, false),
-    )
-  return verified(text, path, undefined, removePair(doc, found))
+  const { text: after, gone } =
+    found.kind === 'element' ? removeListElement(doc, found, path) : removeAnyPair(doc, found)
+  return verified(doc, path, undefined, after, gone)
 }
 
 /** `text` with a new `[path]` table at its end. */
 export function addTable(text: string, path: EditPath, values: PlainTable): string {
-  if (valueAt(readPlain(text), path) !== undefined) throw new EditError(`${pathText(path)} exists already`)
-  return verified(text, path, values, appendBlock(text, text.length, blockText(text, `[${headerText(path)}]`, values)))
+  const doc = openDocument(text)
+  if (valueAt(doc.plain, path) !== undefined) throw new EditError(`${pathText(path)} exists already`)
+  const after = appendBlock(text, text.length, blockText(text, `[${headerText(path)}]`, values))
+  return verified(doc, path, values, after, [])
 }
 
 /** `text` without the table at `path` and everything below it, however it is written. */
@@ -61,40 +107,45 @@ export function removeTable(text: string, path: EditPath): string {
   const doc = openDocument(text)
   const found = locate(doc, path)
   if (found !== undefined) return unsetValue(text, path)
-  let result = text
-  // From the end, so that the ranges of what is still to be removed stay right.
-  for (const block of [...doc.blocks].reverse()) {
-    if (block.node === undefined) continue
-    if (startsWith(block.path, path)) result = removeBlock(result, block.node)
-    else
-      for (const pair of [...block.pairs].reverse())
-        if (startsWith(pair.path, path)) result = removeLines(result, pair.node.range)
-  }
-  for (const pair of [...(doc.blocks[0]?.pairs ?? [])].reverse())
-    if (startsWith(pair.path, path)) result = removeLines(result, pair.node.range)
-  return verified(text, path, undefined, result)
+  const around = valueAround(doc, path)
+  if (around !== undefined) return setValue(text, around, valueAt(changed(doc.plain, path, undefined), around) ?? {})
+  const ranges = doc.blocks.flatMap(({ path: at, node, pairs }): Range[] => {
+    if (node !== undefined && startsWith(at, path)) return [blockLines(text, node)]
+    return pairs.filter((pair) => startsWith(pair.path, path)).map((pair) => wholeLines(text, pair.node.range))
+  })
+  return verified(doc, path, undefined, without(text, ranges), ranges)
 }
 
 /** `text` with one more element in the list at `path`: as the list is written, else as `[[path]]` at the end. */
 export function addElement(text: string, path: EditPath, values: PlainTable): string {
   const doc = openDocument(text)
-  const before = valueAt(readPlain(text), path)
+  const before = valueAt(doc.plain, path)
   const list = Array.isArray(before) ? before : []
   const found = locate(doc, path)
   if (found?.kind === 'pair' && found.pair.value.type === 'TOMLArray') {
-    return verified(text, path, [...list, values], insertListElement(text, found.pair.value, formatValue(values)))
+    return verified(doc, path, [...list, values], insertListElement(text, found.pair.value, formatValue(values)), [])
   }
   if (before !== undefined && list.length === 0) throw new EditError(`${pathText(path)} is no list`)
   const inside = path.some((part) => typeof part === 'number')
-  if (inside && list.length === 0) return verified(text, path, [values], insertPair(doc, path, [values]))
+  if (inside && list.length === 0) return verified(doc, path, [values], insertPair(doc, path, [values]), [])
   const last = doc.blocks.filter((block) => startsWith(block.path, path)).at(-1)
   const at = inside && last?.node !== undefined ? lineEnd(text, last.node.range[1]) : text.length
-  return verified(
-    text,
-    path,
-    [...list, values],
-    appendBlock(text, at, blockText(text, `[[${headerText(path)}]]`, values)),
-  )
+  const after = appendBlock(text, at, blockText(text, `[[${headerText(path)}]]`, values))
+  return verified(doc, path, [...list, values], after, [])
+}
+
+/** `text` with one more `[[path]]`, as element `index` of those that are there. */
+function insertBlock(text: string, path: EditPath, index: number, values: PlainTable): string {
+  const doc = openDocument(text)
+  const before = valueAt(doc.plain, path)
+  const list = Array.isArray(before) ? before : []
+  const previous = doc.blocks.filter(({ path: at }) => startsWith(at, [...path, index - 1])).at(-1)
+  const next = doc.blocks.find(({ path: at }) => startsWith(at, [...path, index]))
+  const block = blockText(text, `[[${headerText(path)}]]`, values)
+  const nl = newline(text)
+  const at = previous?.node === undefined ? lineStart(text, next?.node?.range[0] ?? 0) : blockEnd(text, previous.node)
+  const after = previous === undefined ? splice(text, at, at, block + nl + nl) : appendBlock(text, at, block)
+  return verified(doc, path, list.toSpliced(index, 0, values), after, [])
 }
 
 /** `text` without element `index` of the list at `path`. */
@@ -106,13 +157,15 @@ export function removeElement(text: string, path: EditPath, index: number): stri
 
 type Pair = { path: EditPath; node: AST.TOMLKeyValue }
 type Block = { path: EditPath; node: AST.TOMLTable | undefined; pairs: Pair[] }
-type Document = { text: string; blocks: Block[] }
+type Document = { text: string; plain: PlainValue; blocks: Block[]; comments: readonly AST.Comment[] }
 type Found =
   | { kind: 'pair'; pair: AST.TOMLKeyValue; block: Block; inline: AST.TOMLInlineTable | undefined }
   | { kind: 'element'; element: AST.TOMLContentNode; list: AST.TOMLArray; index: number }
 
 function openDocument(text: string): Document {
-  const top = parseForEdit(text)
+  const program = parseForEdit(text)
+  const { body, comments } = program
+  const [top] = body
   const root: Block = { path: [], node: undefined, pairs: [] }
   const blocks = [root]
   for (const part of top.body) {
@@ -122,12 +175,13 @@ function openDocument(text: string): Document {
       blocks.push({ path: part.resolvedKey, node: part, pairs })
     }
   }
-  return { text, blocks }
+  return { text, plain: plainOf(buildTree(program, '', 'city')), blocks, comments }
 }
 
-function parseForEdit(text: string): AST.TOMLTopLevelTable {
+function parseForEdit(text: string): AST.TOMLProgram {
+  if (text.length > MAX_TOML) throw new EditError('it is too large')
   try {
-    return parseSyntax(text).body[0]
+    return parseSyntax(text)
   } catch (error) {
     const { line, message } = syntaxError(error, text)
     throw new EditError(`line ${line}: ${message}`, { cause: error })
@@ -285,15 +339,32 @@ function blockText(text: string, header: string, values: PlainTable): string {
 
 // ---- removing -------------------------------------------------------------------------------------------------------
 
-function removePair(doc: Document, { pair, block }: Extract<Found, { kind: 'pair' }>): string {
+interface Removal {
+  readonly text: string
+  readonly gone: readonly Range[]
+}
+
+const removal = (text: string, range: Range): Removal => ({ text: without(text, [range]), gone: [range] })
+
+function removeAnyPair(doc: Document, found: Extract<Found, { kind: 'pair' }>): Removal {
+  const { pair, inline } = found
+  return inline === undefined ? removePair(doc, found) : removePart(doc.text, inline, inline.body.indexOf(pair))
+}
+
+function removePart(text: string, outer: AST.TOMLArray | AST.TOMLInlineTable, index: number): Removal {
+  const { text: written, gone } = withoutPart(text, outer, index)
+  return { text: splice(text, outer.range[0], outer.range[1], written), gone }
+}
+
+function removePair(doc: Document, { pair, block }: Extract<Found, { kind: 'pair' }>): Removal {
   const { text } = doc
   const sole = block.node !== undefined && block.pairs.length === 1
-  if (!sole || block.node === undefined) return removeLines(text, pair.range)
+  if (!sole || block.node === undefined) return removal(text, wholeLines(text, pair.range))
   const between = text.slice(lineEnd(text, headerEnd(block.node)), lineStart(text, pair.range[0]))
   if (between === '' && isRemovable(doc, block) && !hasComment(text, pair.range[1]))
-    return removeBlock(text, block.node)
+    return removal(text, blockLines(text, block.node))
   const blank = between === newline(text) ? between.length : 0
-  return removeLines(text, [lineStart(text, pair.range[0]) - blank, pair.range[1]])
+  return removal(text, wholeLines(text, [lineStart(text, pair.range[0]) - blank, pair.range[1]]))
 }
 
 // Such a header may be one that `setValue` made: nothing but its keys would miss it.
@@ -305,64 +376,34 @@ function isRemovable(doc: Document, block: Block): boolean {
   return start === 0 || isBlankLineBefore(doc.text, start)
 }
 
-function removeListElement(doc: Document, found: Extract<Found, { kind: 'element' }>, path: EditPath): string {
+function removeListElement(doc: Document, found: Extract<Found, { kind: 'element' }>, path: EditPath): Removal {
   const { list, index } = found
   const trailing = commaAfter(doc.text, found.element.range[1]) !== undefined
   const whole = locate(doc, path.slice(0, -1))
-  if (list.elements.length === 1 && !trailing && whole?.kind === 'pair' && whole.inline === undefined)
-    return removePair(doc, whole)
-  if (list.elements.length === 1 && !trailing && whole?.kind === 'pair' && whole.inline !== undefined) {
-    return removeSeparated(
-      doc.text,
-      whole.inline.body,
-      whole.inline.body.indexOf(whole.pair),
-      whole.inline.range,
-      false,
-    )
-  }
-  return removeSeparated(doc.text, list.elements, index, list.range, true)
+  const lines: Range = [list.range[0], lineEnd(doc.text, list.range[1])]
+  const only = list.elements.length === 1 && !trailing && !doc.comments.some(({ range }) => isWithin(range, lines))
+  return only && whole?.kind === 'pair' ? removeAnyPair(doc, whole) : removePart(doc.text, list, index)
 }
 
-/** Removes one of several comma-separated parts with the comma that belongs to it. */
-function removeSeparated(
-  text: string,
-  parts: readonly AST.TOMLNode[],
-  index: number,
-  outer: readonly [number, number],
-  list: boolean,
-): string {
-  const part = parts[index]
-  if (part === undefined) return text
-  const previous = parts[index - 1]
-  const comma = commaAfter(text, part.range[1])
-  if (previous !== undefined) {
-    const previousComma = commaAfter(text, previous.range[1]) ?? previous.range[1]
-    const isLast = index === parts.length - 1
-    // Behind the last part: from its predecessor's end when it has no comma, else from its predecessor's comma.
-    if (isLast && comma !== undefined) return splice(text, afterComment(text, previousComma + 1), comma + 1, '')
-    if (isLast) return splice(text, previous.range[1], part.range[1], '')
-    return splice(text, previousComma + 1, (comma ?? part.range[1] - 1) + 1, '')
-  }
-  const next = parts[index + 1]
-  if (next !== undefined) return splice(text, part.range[0], next.range[0], '')
-  if (list) return splice(text, part.range[0], (comma ?? part.range[1] - 1) + 1, '')
-  const before = text.slice(outer[0] + 1, part.range[0])
-  return splice(text, outer[0] + 1, outer[1] - 1, before)
-}
-
-/** Removes a table's lines, and the blank line in front of it. */
-function removeBlock(text: string, node: AST.TOMLTable): string {
+/** A table's lines, and the blank line in front of it. */
+function blockLines(text: string, node: AST.TOMLTable): Range {
   const start = lineStart(text, node.range[0])
   const from = isBlankLineBefore(text, start) ? start - newline(text).length : start
-  return removeLines(text, [from, Math.max(node.range[1], headerEnd(node))])
+  return wholeLines(text, [from, Math.max(node.range[1], headerEnd(node))])
 }
 
-/** Removes whole lines. The last line of a file without a final newline goes with the newline in front of it. */
-function removeLines(text: string, range: readonly [number, number]): string {
-  const from = lineStart(text, range[0])
-  const end = lineEnd(text, range[1])
-  if (end === text.length && !text.endsWith('\n') && from > 0) return text.slice(0, from - newline(text).length)
-  return splice(text, from, end, '')
+const blockEnd = (text: string, node: AST.TOMLTable): number => lineEnd(text, Math.max(node.range[1], headerEnd(node)))
+
+const wholeLines = (text: string, range: Range): Range => [lineStart(text, range[0]), lineEnd(text, range[1])]
+
+/** The last line of a file without a final newline goes with the newline in front of it. */
+function without(text: string, lines: readonly Range[]): string {
+  let result = text
+  for (const [from, end] of [...lines].sort((a, b) => b[0] - a[0])) {
+    const open = end === result.length && !result.endsWith('\n') && from > 0
+    result = open ? result.slice(0, from - newline(result).length) : splice(result, from, end, '')
+  }
+  return result
 }
 
 // ---- text -----------------------------------------------------------------------------------------------------------
@@ -404,21 +445,6 @@ function indentOf(text: string, node: AST.TOMLKeyValue): string {
   return text.slice(lineStart(text, node.range[0]), node.range[0])
 }
 
-/** The comma that follows `offset` behind nothing but blanks and comments. */
-function commaAfter(text: string, offset: number): number | undefined {
-  const skipped = /^(?:[ \t\r\n]|#[^\n]*\n)*/.exec(text.slice(offset))?.[0].length ?? 0
-  return text[offset + skipped] === ',' ? offset + skipped : undefined
-}
-
-/** `offset`, or the end of a comment that stands behind it on its line. */
-function afterComment(text: string, offset: number): number {
-  return offset + (/^[ \t]*#[^\r\n]*/.exec(text.slice(offset))?.[0].length ?? 0)
-}
-
-function dotted(path: EditPath): string {
-  return path.map((part) => formatKey(String(part))).join('.')
-}
-
 // A header names the last element of every list on its way by itself.
 function headerText(path: EditPath): string {
   return dotted(path.filter((part) => typeof part === 'string'))
@@ -432,67 +458,41 @@ function samePath(a: EditPath, b: EditPath): boolean {
   return a.length === b.length && startsWith(a, b)
 }
 
-/** A key as TOML: bare where that is possible. */
-function formatKey(key: string): string {
-  return /^[A-Za-z0-9_-]+$/.test(key) ? key : quote(key)
-}
-
-/** A value as TOML, on one line. */
-function formatValue(value: PlainValue): string {
-  if (typeof value === 'string') return quote(value)
-  if (typeof value !== 'object') return String(value)
-  if (Array.isArray(value)) return `[${value.map((item: PlainValue) => formatValue(item)).join(', ')}]`
-  const pairs = Object.entries(value).map(([key, child]) => `${formatKey(key)} = ${formatValue(child)}`)
-  return pairs.length === 0 ? '{}' : `{ ${pairs.join(', ')} }`
-}
-
-function quote(text: string): string {
-  // JSON's escapes are TOML's, except for DEL, which TOML wants escaped.
-  return JSON.stringify(text).replaceAll('\u007f', '\\u007f')
-}
-
-/** The new value in the spelling of the old: its quotes, its point, its lines. */
-function formatLike(text: string, old: AST.TOMLContentNode, value: PlainValue): string {
-  const written = text.slice(old.range[0], old.range[1])
-  const literal = written.startsWith("'") && !written.startsWith("'''")
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: a literal string cannot hold control characters
-  if (literal && typeof value === 'string' && !/['\u0000-\u001f\u007f]/.test(value)) return `'${value}'`
-  if (old.type === 'TOMLValue' && old.kind === 'float' && Number.isInteger(value)) return `${String(value)}.0`
-  if (
-    old.type === 'TOMLArray' &&
-    Array.isArray(value) &&
-    value.length > 0 &&
-    old.elements.length > 0 &&
-    written.includes('\n')
-  ) {
-    return formatLines(text, old, value)
-  }
-  return formatValue(value)
-}
-
-function formatLines(text: string, old: AST.TOMLArray, value: readonly PlainValue[]): string {
-  const lead = leadOf(text, old)
-  const last = old.elements.at(-1)
-  const comma = last !== undefined && commaAfter(text, last.range[1]) !== undefined
-  const tail = /\s*$/.exec(text.slice(old.range[0], old.range[1] - 1))?.[0] ?? ''
-  return `[${value.map((item) => lead + formatValue(item)).join(',')}${comma ? ',' : ''}${tail}]`
-}
-
 // ---- E1 -------------------------------------------------------------------------------------------------------------
 
-function verified(before: string, path: EditPath, value: PlainValue | undefined, after: string): string {
-  const wanted = changed(readPlain(before), path, value)
-  let got: PlainValue
+function verified(
+  doc: Document,
+  path: EditPath,
+  value: PlainValue | undefined,
+  after: string,
+  gone: readonly Range[],
+): string {
+  const refused = (cause?: unknown) =>
+    new EditError(`${pathText(path)} cannot be edited in this file as it is written`, { cause })
+  let got: Document
   try {
-    got = readPlain(after)
+    got = openDocument(after)
   } catch (error) {
-    throw new EditError(`${pathText(path)} cannot be edited in this file as it is written`, { cause: error })
+    throw refused(error)
   }
-  if (!isDeepStrictEqual(withoutEmpty(got), withoutEmpty(wanted))) {
-    throw new EditError(`${pathText(path)} cannot be edited in this file as it is written`)
-  }
+  if (!isDeepStrictEqual(withoutEmpty(got.plain), withoutEmpty(changed(doc.plain, path, value)))) throw refused()
+  if (!keepsComments(doc, gone, got)) throw refused()
   return after
 }
+
+/** Whether every comment outside of what is gone is there still; one moves with what it belongs to. */
+function keepsComments(before: Document, gone: readonly Range[], after: Document): boolean {
+  const there = new Map<string, number>()
+  for (const { value } of after.comments) there.set(value, (there.get(value) ?? 0) + 1)
+  return before.comments.every(({ value, range }) => {
+    if (gone.some((lost) => isWithin(range, lost))) return true
+    const left = there.get(value) ?? 0
+    there.set(value, left - 1)
+    return left > 0
+  })
+}
+
+const isWithin = (range: Range, outer: Range): boolean => range[0] >= outer[0] && range[1] <= outer[1]
 
 /** The plain value of TOML text; throws `EditError` for what is no TOML. */
 export function readPlain(text: string): PlainValue {

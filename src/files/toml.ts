@@ -41,7 +41,7 @@ export type PlainValue = Scalar | readonly PlainValue[] | PlainTable
 export type PlainTable = { readonly [key: string]: PlainValue }
 
 /** The parser needs up to four seconds for 1 MiB, and everybody waits for it. */
-const MAX_TOML = 256 * 1024
+export const MAX_TOML = 256 * 1024
 
 /** Reads `text`; a syntax error becomes an issue, and the answer is then undefined. */
 export function readToml(text: string, file: string, layer: Layer, issues: IssueList): TableNode | undefined {
@@ -177,7 +177,8 @@ export function isPlainList(value: PlainValue): value is readonly PlainValue[] {
   return Array.isArray(value)
 }
 
-function buildTree(program: AST.TOMLProgram, file: string, layer: Layer): TableNode {
+/** The tree of text that has been parsed already. */
+export function buildTree(program: AST.TOMLProgram, file: string, layer: Layer): TableNode {
   const place = (node: AST.TOMLNode): Place => ({
     file,
     line: node.loc.start.line,
