@@ -1,9 +1,13 @@
 /** What the README and the guides show is what one sees who types it. */
 import assert from 'node:assert/strict'
-import { existsSync, globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { suite, test } from 'node:test'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { readPlainToml } from '../../src/files/toml.ts'
+import { resolveSettings } from '../../src/supervisor/settings.ts'
 import { Comparison, partsOf, Reader } from '../support/guide.ts'
+import { temporaryDirectory } from '../support/temporary.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const GUIDES = ['README.md', ...globSync('docs/guide/*.md', { cwd: root }).sort()]
@@ -59,3 +63,29 @@ suite('comparing', () => {
     assert.ok(!comparison.matches(['a', '…', 'z'], 'a\nb'))
   })
 })
+
+test('files that the guides show are files that are taken', () => {
+  const ajv = new Ajv2020({ allErrors: true, allowUnionTypes: true })
+  const validators = ['city', 'agent'].map((kind) =>
+    ajv.compile(JSON.parse(readFileSync(join(root, `${kind}.schema.json`), 'utf8'))),
+  )
+  const refused = GUIDES.flatMap((guide) =>
+    partsOf(readFileSync(join(root, guide), 'utf8')).flatMap((part) => {
+      if (part.kind === 'first' || part.fence.language !== 'toml' || part.fence.mark.endsWith(' wrong')) return []
+      const text = part.fence.lines.join('\n')
+      const isTaken = validators.some((validate) => validate(readPlainToml(text))) || isOfServer(text)
+      return isTaken ? [] : [`${guide}:${part.fence.line}`]
+    }),
+  )
+  assert.deepEqual(refused, [])
+})
+
+function isOfServer(text: string): boolean {
+  using place = temporaryDirectory()
+  writeFileSync(join(place.path, 'supervisor.toml'), text)
+  try {
+    return resolveSettings({ home: place.path }, {}, place.path, place.path).home === place.path
+  } catch {
+    return false
+  }
+}

@@ -10,11 +10,14 @@
  *   <!-- run: exit 3 -->                            its last command ends with 3
  *   <!-- run: wait -->                              repeated until it shows that
  *   <!-- run: follow -->                            goes on for ever: Ctrl-C once it has shown that
- *   <!-- run: write demo/agents/ana/prompt.md -->   what a person would put into that file; `append` adds to it
+ *   <!-- run: types - 1 -->                         answers these, each with Enter, when it is asked (`-`: Enter alone)
+ *   <!-- run: write demo/agents/ana/prompt.md -->   what a person would put into that file; `append` adds to it.
+ *                                                   `wrong` behind it: it is refused
  *   <!-- run: needs curl -->                        only where that program is
  *   <!-- run: with opencode -->                     only where that stands ready (test/agents); behind others too
  *
- * With SVC_SHOW_EXAMPLES=1 it tells what came, to be copied into the guide. `<!-- run: first`, then lines of shell, is what only the test needs.
+ * With SVC_SHOW_EXAMPLES=1 it tells what came, to be copied into the guide. `<!-- run: first`, then lines of shell, is what
+ * only the test needs.
  */
 import assert from 'node:assert/strict'
 import {
@@ -37,6 +40,11 @@ const ROOT = resolve(import.meta.dirname, '../..')
 const COMMAND_MS = 60_000
 const POLL_MS = 200
 const COLUMNS = 160
+const ESCAPE = '\u001b'
+/** A line that is drawn anew, with what stood there. */
+const REDRAWN = new RegExp(`[^\\n]*\\r${ESCAPE}\\[K`, 'g')
+const CONTROLS = new RegExp(`\\r|${ESCAPE}\\[[0-9;?]*[A-Za-z]`, 'g')
+const SHOWS = process.env['SVC_SHOW_EXAMPLES'] === '1'
 /** What guides write for the reader's home, and for the address of the server. */
 const SHOWN_HOME = '/home/ana'
 const SHOWN_ADDRESS = '127.0.0.1:8372'
@@ -50,7 +58,9 @@ export interface Fence {
   readonly lines: readonly string[]
 }
 
-type Part = { readonly kind: 'fence'; readonly fence: Fence } | { readonly kind: 'first'; readonly script: string }
+type Part =
+  | { readonly kind: 'fence'; readonly fence: Fence }
+  | { readonly kind: 'first'; readonly script: string; readonly companion: string | undefined }
 
 /** Fences with the marks before them, and scripts that only the test needs, in order. */
 export function partsOf(text: string): readonly Part[] {
@@ -59,10 +69,10 @@ export function partsOf(text: string): readonly Part[] {
   let mark = ''
   for (let at = 0; at < lines.length; at += 1) {
     const line = lines[at] ?? ''
-    const first = /^<!-- run: first$/.test(line)
-    if (first) {
+    const first = /^<!-- run: first(?: with (\w+))?$/.exec(line)
+    if (first !== null) {
       const end = lines.indexOf('-->', at)
-      parts.push({ kind: 'first', script: lines.slice(at + 1, end).join('\n') })
+      parts.push({ kind: 'first', script: lines.slice(at + 1, end).join('\n'), companion: first[1] })
       at = end
       continue
     }
@@ -217,7 +227,7 @@ export class Reader implements AsyncDisposable {
     const skipped: string[] = []
     for (const part of partsOf(readFileSync(join(ROOT, guide), 'utf8'))) {
       if (part.kind === 'first') {
-        if (this.#options.only === undefined) await this.#run(part.script)
+        if (part.companion === this.#options.only) await this.#run(part.script)
         continue
       }
       const { fence } = part
@@ -234,7 +244,7 @@ export class Reader implements AsyncDisposable {
     const typed = typedIn(fence)
     for (const [at, one] of typed.entries()) {
       const code = kind === 'exit' && at === typed.length - 1 ? Number(name) : 0
-      await this.#type(`${guide}:${one.line}`, one, kind, code)
+      await this.#type(`${guide}:${one.line}`, one, fence.mark, code)
     }
     return typed.map(({ line, command }) => `${guide}:${line}: ${command}`)
   }
@@ -248,15 +258,20 @@ export class Reader implements AsyncDisposable {
     return `line ${line}: ${kind} ${name}`
   }
 
-  async #type(where: string, { command, shown }: Typed, kind: string, code: number): Promise<void> {
+  async #type(where: string, { command, shown }: Typed, mark: string, code: number): Promise<void> {
+    const [kind] = mark.split(' ')
     const deadline = performance.now() + COMMAND_MS
     for (;;) {
       const seen = (text: string) => this.#comparison.matches(shown, this.#shown(text))
-      const { output, exitCode } = await this.#run(this.#actual(command), kind === 'follow' ? seen : undefined)
-      if (process.env['SVC_SHOW_EXAMPLES'] === '1') process.stderr.write(`$ ${command}\n${this.#shown(output)}`)
+      const { output, exitCode } = await this.#run(this.#actual(command), {
+        ...(kind === 'follow' ? { until: seen } : {}),
+        answers: kind === 'types' ? answersIn(mark) : [],
+      })
       const right = seen(output) && (kind === 'follow' || exitCode === code)
+      const isLast = right || kind !== 'wait' || performance.now() > deadline
+      if (isLast && SHOWS) process.stderr.write(`$ ${command}\n${this.#shown(output)}`)
       if (right) return
-      if (kind !== 'wait' || performance.now() > deadline) {
+      if (isLast) {
         assert.fail(
           `${where}: $ ${command}\nexit code ${exitCode}, not ${code}, or not what is shown:\n${this.#shown(output)}\nshown is:\n${shown.join('\n')}`,
         )
@@ -277,16 +292,21 @@ export class Reader implements AsyncDisposable {
   }
 
   /** In a terminal, in the directory that the last command ended in. */
-  #run(command: string, until?: (output: string) => boolean): Promise<{ output: string; exitCode: number }> {
+  #run(command: string, { until, answers = [] }: Handling = {}): Promise<{ output: string; exitCode: number }> {
+    const left = [...answers]
     const place = join(this.home, '.bin', 'pwd')
     const script = `cd "${this.#directory}"\n${command}\ncode=$?\npwd > "${place}"\nexit $code`
-    const env = environment(this.home, this.#options)
+    // Questions are asked only where a terminal can do more than print.
+    const TERM = answers.length > 0 ? 'xterm' : 'dumb'
+    const env = { ...environment(this.home, this.#options), TERM, NO_COLOR: '1' }
     const terminal = spawn('bash', ['--norc', '--noprofile', '-c', script], { cols: COLUMNS, rows: 50, env })
-    let output = ''
+    let [raw, output] = ['', '']
     const timer = setTimeout(() => terminal.kill('SIGKILL'), COMMAND_MS)
     terminal.onData((data) => {
-      output += data.replaceAll('\r', '')
+      raw += data
+      output = raw.replaceAll(REDRAWN, '').replaceAll(CONTROLS, '')
       if (until?.(output) === true) terminal.write('\x03')
+      if (left.length > 0 && output.endsWith(': ')) terminal.write(`${left.shift()}\r`)
     })
     return new Promise((done) => {
       terminal.onExit(({ exitCode }) => {
@@ -298,8 +318,21 @@ export class Reader implements AsyncDisposable {
   }
 }
 
+/** What a person does while a command runs. */
+interface Handling {
+  /** Then Ctrl-C. */
+  readonly until?: (output: string) => boolean
+  readonly answers?: readonly string[]
+}
+
+const answersIn = (mark: string): readonly string[] =>
+  mark
+    .replace(/^types | with \w+$/g, '')
+    .split(' ')
+    .map((answer) => (answer === '-' ? '' : answer))
+
 /** Undefined: it is run. Empty: it is nothing that could be run. */
-function whyNot({ language, mark, line }: Fence, only: string | undefined): string | undefined {
+function whyNot({ language, mark, line, lines }: Fence, only: string | undefined): string | undefined {
   const companion = /\bwith (\w+)$/.exec(mark)?.[1]
   if (only !== undefined) return companion === only ? undefined : ''
   if (companion !== undefined) return `with ${companion}: in test/agents`
@@ -308,7 +341,8 @@ function whyNot({ language, mark, line }: Fence, only: string | undefined): stri
   if (mark.startsWith('skip: ')) return mark.slice('skip: '.length)
   if (/^(?:write|append) /.test(mark)) return undefined
   if (language === 'console') return undefined
-  assert.notEqual(language, 'sh', `line ${line}: what is typed stands in a fence of console, which is run`)
+const typed = lines.some((text) => /^(?:\$ |svcctl )/.test(text))
+  assert.ok(!typed, `line ${line}: what is typed stands in a fence of console, which is run`)
   return ''
 }
 
@@ -321,7 +355,6 @@ function environment(home: string, { env, path = [] }: GuideOptions): Record<str
     HOME: home,
     PATH: [join(home, '.bin'), ...path, PATH].join(delimiter),
     LANG,
-    TERM: 'dumb',
     SHELL: '/bin/bash',
     XDG_RUNTIME_DIR: join(home, 'run'),
     XDG_CACHE_HOME: join(home, '.cache'),
