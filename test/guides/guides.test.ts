@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import { suite, test } from 'node:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { readPlainToml } from '../../src/files/toml.ts'
+import { CREDENTIAL_KEYS } from '../../src/modules/packs/remote/credentials.ts'
 import { resolveSettings } from '../../src/supervisor/settings.ts'
 import { Comparison, partsOf, Reader } from '../support/guide.ts'
 import { temporaryDirectory } from '../support/temporary.ts'
@@ -73,12 +74,20 @@ test('files that the guides show are files that are taken', () => {
     partsOf(readFileSync(join(root, guide), 'utf8')).flatMap((part) => {
       if (part.kind === 'first' || part.fence.language !== 'toml' || part.fence.mark.endsWith(' wrong')) return []
       const text = part.fence.lines.join('\n')
-      const isTaken = validators.some((validate) => validate(readPlainToml(text))) || isOfServer(text)
+      const isTaken = validators.some((validate) => validate(readPlainToml(text))) || isOfServer(text) || isOfGit(text)
       return isTaken ? [] : [`${guide}:${part.fence.line}`]
     }),
   )
   assert.deepEqual(refused, [])
 })
+
+/** `credentials.toml` */
+function isOfGit(text: string): boolean {
+  const { credential, ...others } = readPlainToml(text)
+  const entries = Array.isArray(credential) ? credential : []
+  const keys = entries.flatMap((entry) => Object.keys(Object(entry)))
+  return entries.length > 0 && keys.every((key) => CREDENTIAL_KEYS.includes(key)) && Object.keys(others).length === 0
+}
 
 function isOfServer(text: string): boolean {
   using place = temporaryDirectory()

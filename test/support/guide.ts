@@ -341,7 +341,7 @@ function whyNot({ language, mark, line, lines }: Fence, only: string | undefined
   if (mark.startsWith('skip: ')) return mark.slice('skip: '.length)
   if (/^(?:write|append) /.test(mark)) return undefined
   if (language === 'console') return undefined
-const typed = lines.some((text) => /^(?:\$ |svcctl )/.test(text))
+  const typed = lines.some((text) => /^(?:\$ |svcctl )/.test(text))
   assert.ok(!typed, `line ${line}: what is typed stands in a fence of console, which is run`)
   return ''
 }

@@ -8,6 +8,8 @@ import {
   SUPERVISOR_WORDS,
   type TableWords,
 } from '../../src/contract/config-words.ts'
+import { readPlainToml } from '../../src/files/toml.ts'
+import { formatLock } from '../../src/modules/packs/lock.ts'
 import { CREDENTIAL_KEYS } from '../../src/modules/packs/remote/credentials.ts'
 import { RETENTION_KEYS, SUPERVISOR_DEFAULTS, SUPERVISOR_KEYS } from '../../src/supervisor/settings.ts'
 import { anchor, page, table } from './markdown.ts'
@@ -104,22 +106,29 @@ const presetText = (preset: unknown): string => (preset === undefined ? '' : `\`
 function lockFile(): DocumentedFile {
   const title = '[packs."<source>"]'
   const { '': about = '' } = LOCK_WORDS
-  const keys = wordsOf(LOCK_WORDS).map(([name, words]) => ({ name, kind: 'text', preset: 'needed', words }))
-  return {
-    file: 'packs.lock',
-    about,
-    tables: [
-      {
-        title,
-        places: [`\`packs.lock\` \`${title}\``],
-        words: 'One pin; a list of tables where rigs pin a source apart.',
-        keys,
-      },
-    ],
-  }
+  const keys = saidOf('packs.lock', LOCK_WORDS, lockKeys()).map((key) => ({ ...key, kind: 'text', preset: 'needed' }))
+  const words = 'One pin; a list of tables where rigs pin a source apart.'
+  return { file: 'packs.lock', about, tables: [{ title, places: [`\`packs.lock\` \`${title}\``], words, keys }] }
 }
 
-const wordsOf = (words: TableWords) => Object.entries(words).filter(([name]) => name !== '')
+/** As a lock has them that is written now. */
+function lockKeys(): readonly string[] {
+  const pin = { source: 'x', version: 'x', commit: 'x', contentHash: 'x', subpath: 'x', fetched: 'x' }
+  const { packs } = readPlainToml(formatLock([pin]) ?? '')
+  return Object.keys(Object(Object(packs).x))
+}
+
+/** The words of these keys; throws where words are missing or left over. */
+function saidOf(table: string, words: TableWords, keys: readonly string[]) {
+  const idle = Object.keys(words).find((key) => key !== '' && !keys.includes(key))
+  if (idle !== undefined)
+    throw new Error(`src/contract/config-words.ts speaks of ${table}: ${idle}, which does not exist`)
+  return keys.map((name) => {
+    const said = words[name]
+    if (said === undefined) throw new Error(`src/contract/config-words.ts has no words for ${table}: ${name}`)
+    return { name, words: said }
+  })
+}
 
 const KINDS: Readonly<Record<string, string>> = {
   text: 'text',
@@ -139,31 +148,24 @@ function supervisorFile(): DocumentedFile {
 }
 
 function credentialsFile(): DocumentedFile {
-  const { '': about = '', ...own } = CREDENTIAL_WORDS
-  const keys = CREDENTIAL_KEYS.map((name) => {
-    const words = own[name]
-    if (words === undefined) throw new Error(`src/contract/config-words.ts has no words for credential: ${name}`)
-    return { name, kind: 'text', preset: '', words }
-  })
-  const idle = Object.keys(own).find((key) => !CREDENTIAL_KEYS.includes(key))
-  if (idle !== undefined)
-    throw new Error(`src/contract/config-words.ts speaks of credential: ${idle}, which does not exist`)
+  const keys = saidOf('credentials.toml', CREDENTIAL_WORDS, CREDENTIAL_KEYS).map((key) => ({
+    ...key,
+    kind: 'text',
+    preset: key.name === 'match' ? 'needed' : '',
+  }))
   const words = 'One of `helper`, `token_file`, `token_env` and `ssh_key_file`, or only whom to believe.'
   const tables = [{ title: '[[credential]]', places: ['`credentials.toml` `[[credential]]`'], words, keys }]
-  return { file: 'credentials.toml', about, tables }
+  return { file: 'credentials.toml', about: CREDENTIAL_WORDS[''] ?? '', tables }
 }
 
 function supervisorTable(name: string, kinds: Readonly<Record<string, string>>): DocumentedTable {
-  const { '': words = '', ...own } = SUPERVISOR_WORDS[name] ?? {}
-  const idle = Object.keys(own).find((key) => !Object.hasOwn(kinds, key))
-  if (idle !== undefined)
-    throw new Error(`src/contract/config-words.ts speaks of ${name}: ${idle}, which does not exist`)
-  const keys = Object.entries(kinds).map(([key, kind]) => {
-    const said = own[key]
-    if (said === undefined) throw new Error(`src/contract/config-words.ts has no words for ${name}: ${key}`)
-    return { name: key, kind: KINDS[kind] ?? kind, preset: SUPERVISOR_DEFAULTS[key] ?? '', words: said }
-  })
-  return { title: `[${name}]`, places: [`\`supervisor.toml\` \`[${name}]\``], words, keys }
+  const words = SUPERVISOR_WORDS[name] ?? {}
+  const keys = saidOf(name, words, Object.keys(kinds)).map((key) => ({
+    ...key,
+    kind: KINDS[kinds[key.name] ?? ''] ?? '',
+    preset: SUPERVISOR_DEFAULTS[key.name] ?? '',
+  }))
+  return { title: `[${name}]`, places: [`\`supervisor.toml\` \`[${name}]\``], words: words[''] ?? '', keys }
 }
 
 // ---- the page -------------------------------------------------------------------------------------------------------
