@@ -289,21 +289,25 @@ suite('--watch', () => {
     })
   }
 
-  test('the end of the stream before a match is a failure', async () => {
-    const ending: Answer = (response) => {
-      openStream(response)
-      response.end(HEARTBEAT)
-    }
-    const reset: Answer = (response) => {
-      openStream(response)
-      response.write(HEARTBEAT, () => response.socket?.resetAndDestroy())
-    }
-    for (const stream of [ending, reset]) {
-      const { out, err, code } = await events({ list: allPage([], 'a:1'), stream }, ['--watch'])
-      assert.deepEqual(
-        [out, err, code],
-        ['', 'error: svcctl events: stream ended before a matching event arrived\n', 1],
-      )
+  test('a stream that ends before a match is opened again where it was', async () => {
+    for (const reset of [false, true]) {
+      const stream: Answer = (response, request, count) => {
+        openStream(response)
+        if (count > 0) {
+          assert.equal(request.headers['last-event-id'], 'a:2')
+          return void response.write(frame('a:3', event(3, { type: 'x.y' }), 'tagged_event'))
+        }
+        const first = frame('a:2', event(2), 'tagged_event')
+        if (reset) response.write(first, () => response.socket?.resetAndDestroy())
+        else response.end(first)
+      }
+      const { out, err, code } = await events({ list: allPage([], 'a:1'), stream }, [
+        '--watch',
+        '--payload-match',
+        'n=3',
+      ])
+      assert.deepEqual([out, code], [lines(event(3, { type: 'x.y' })), 0])
+      assert.match(err, /^svcctl events: .*; retrying in .* s\n$/)
     }
   })
 

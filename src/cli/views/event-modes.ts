@@ -11,11 +11,11 @@ import {
   parseEvent,
   streamOf,
 } from '../../client/events.ts'
-import { follow } from '../../client/follow.ts'
+import { type Frame, follow } from '../../client/follow.ts'
 import { matchesPayload, type PayloadMatch } from '../../contract/base/payload-match.ts'
 import type { Context } from '../base/context.ts'
 import { isRegistered } from '../base/discovery.ts'
-import { EXIT, Failure, printable, usageError } from '../base/failure.ts'
+import { EXIT, printable, usageError } from '../base/failure.ts'
 
 export interface EventQuestion {
   readonly mode: 'list' | 'watch' | 'follow' | 'seq'
@@ -199,8 +199,7 @@ function remember(seen: Set<string>, key: string): void {
 const keyOf = (event: AnyEvent): string => `${event.city ?? ''} ${event.seq} ${event.type} ${event.ts}`
 
 async function followEvents(run: Run): Promise<number> {
-  const { context, client, scope, after } = run
-  let start = after
+  let start = run.after
   let seen: ReadonlySet<string> = new Set()
   if (start === undefined && run.question.since !== undefined) {
     const backlog = await readBacklog(run, (events) => print(run, events))
@@ -209,21 +208,26 @@ async function followEvents(run: Run): Promise<number> {
   }
   // An explicit start, so that a connection lost before its first frame loses nothing.
   start ??= await head(run)
-  const stream = streamOf(scope, { type: run.question.types, after: start })
-  const frames = follow(client, stream.operation, {
+  for await (const frame of framesFrom(run, start)) {
+    const event = parseEvent(frame.data)
+    if (matches(run, event) && !seen.has(keyOf(event))) await printFrame(run, event, frame.data)
+  }
+  return EXIT.ok
+}
+
+/** Over as many connections as it takes; that of a server that starts again is another one. */
+function framesFrom(run: Run, start: string): AsyncGenerator<Frame> {
+  const { context, client, scope, question, signal } = run
+  const stream = streamOf(scope, { type: question.types, after: start })
+  return follow(client, stream.operation, {
     ...stream,
-    signal: run.signal,
+    signal,
     onRetry: ({ reason, delayMs }) =>
       void context
         .note(`svcctl events: ${reason}; retrying in ${(delayMs / 1000).toFixed(1)} s`)
         .catch(() => undefined),
     mayReturn: () => cityRemains(run),
   })
-  for await (const frame of frames) {
-    const event = parseEvent(frame.data)
-    if (matches(run, event) && !seen.has(keyOf(event))) await printFrame(run, event, frame.data)
-  }
-  return EXIT.ok
 }
 
 async function head({ context, client, scope, signal }: Run): Promise<string> {
@@ -237,7 +241,6 @@ async function cityRemains({ context, client, scope }: Run): Promise<boolean> {
 }
 
 async function watchEvents(run: Run): Promise<number> {
-  const { client, scope, signal } = run
   let start = run.after
   if (run.after !== undefined || run.question.since !== undefined) {
     const matching: AnyEvent[] = []
@@ -247,14 +250,13 @@ async function watchEvents(run: Run): Promise<number> {
     start = backlog.after
   }
   start ??= await head(run)
-  const stream = streamOf(scope, { type: run.question.types, after: start })
-  for await (const frame of follow(client, stream.operation, { ...stream, signal, reconnect: false })) {
+  for await (const frame of framesFrom(run, start)) {
     const event = parseEvent(frame.data)
     if (!matches(run, event)) continue
     await printFrame(run, event, frame.data)
     return EXIT.ok
   }
-  throw new Failure(EXIT.failure, 'stream ended before a matching event arrived')
+  return EXIT.ok
 }
 
 function matches({ question, notBefore }: Run, event: AnyEvent): boolean {

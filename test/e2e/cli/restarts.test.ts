@@ -64,6 +64,7 @@ test('events, logs and needs go on after a restart on another port, with the new
   )
   assert.equal(created.code, 0, created.err)
   await using events = follower(home, ['events', '--follow', '-c', 'alpha', '--type', 'demo.*'])
+  await using watch = follower(home, ['events', '--watch', '-c', 'alpha', '--type', 'demo.after', '--timeout', '2m'])
   await using logs = follower(home, ['session', 'logs', '-f', 'sh', '-c', 'alpha'])
   await using needs = follower(home, ['needs', '--watch', '-c', 'alpha', '--debug'])
   await eventually('the stream is attached', async () => {
@@ -89,6 +90,7 @@ test('events, logs and needs go on after a restart on another port, with the new
     assert.notEqual(second.server.url, first.server.url)
     await emit(second, 'demo.after')
     await shows(events, /demo\.after/)
+    await shows(watch, /demo\.after/)
     await cli(['session', 'message', 'sh', 'echo said-$((40+2))', '-c', 'alpha'], { env: { SVC_HOME: home } })
     await shows(logs, /said-42/)
     await shows(needs, /that server has ended[\s\S]*pending.* 200 /)
