@@ -7,6 +7,9 @@ import { writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { BrokenPipe, type Io, type TakenTerminal, type Terminal, type TerminalEvents } from './base/io.ts'
 
+/** A process that still runs after this long was not stopped; one that was hears of its going on. */
+const NOT_STOPPED_MS = 100
+
 interface ProcessTerminal extends Terminal {
   /** Another program has it. */
   readonly isLent: boolean
@@ -78,6 +81,8 @@ function take(fullScreen: boolean, { onBytes, onResize, onReturn }: TerminalEven
     process.off('SIGTSTP', suspend)
     // The whole job, as the shell would: a program that waits for this one must not keep the terminal.
     process.kill(0, 'SIGTSTP')
+    // Where there is no shell that could let the job go on, the system does not stop it.
+    setTimeout(goOn, NOT_STOPPED_MS)
   }
   const goOn = () => {
     if (isOurs) return

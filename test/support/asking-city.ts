@@ -6,7 +6,7 @@ import { type ConfigCity, createCity } from './config-city.ts'
 import { at } from './document.ts'
 import { eventually } from './http.ts'
 import { type Running, run as runSupervisor } from './running.ts'
-import { TestTerminal } from './terminal.ts'
+import { type TerminalOptions, TestTerminal } from './terminal.ts'
 
 const ACP_AGENT = join(import.meta.dirname, 'acp-agent.ts')
 
@@ -47,8 +47,8 @@ export class AskingCity implements AsyncDisposable {
     return out
   }
 
-  terminal(words: readonly string[], size: { readonly columns?: number; readonly rows?: number } = {}): TestTerminal {
-    return new TestTerminal(words, { env: this.env, ...size })
+  terminal(words: readonly string[], options: Omit<TerminalOptions, 'env'> = {}): TestTerminal {
+    return new TestTerminal(words, { env: this.env, ...options })
   }
 
   /** A session of the scripted agent; its id. */

@@ -10,6 +10,8 @@ export interface TerminalOptions {
   readonly env: Readonly<Record<string, string>>
   readonly columns?: number
   readonly rows?: number
+  /** A shell, to which the program is a job. */
+  readonly inShell?: boolean
 }
 
 export class TestTerminal implements AsyncDisposable {
@@ -19,19 +21,22 @@ export class TestTerminal implements AsyncDisposable {
   /** Everything that was written, escape codes and all. */
   raw = ''
 
-  constructor(words: readonly string[], { env, columns = 80, rows = 24 }: TerminalOptions) {
-    const { SVC_API: _1, SVC_CITY: _2, SVC_TOKEN: _3, NO_COLOR: _4, ...rest } = process.env
+  constructor(words: readonly string[], { env, columns = 80, rows = 24, inShell = false }: TerminalOptions) {
+    const { SVC_API: _1, SVC_CITY: _2, SVC_TOKEN: _3, NO_COLOR: _4, ...others } = process.env
     this.#screen = new xterm.Terminal({ cols: columns, rows, allowProposedApi: true })
-    this.#pty = spawnPty(process.execPath, [ENTRY, ...words], {
+    const command = [process.execPath, ENTRY, ...words]
+    const [program = '', ...rest] = inShell ? ['bash', '--norc', '--noprofile', '-i'] : command
+    this.#pty = spawnPty(program, rest, {
       cols: columns,
       rows,
-      env: { ...rest, TERM: 'xterm-256color', ...env },
+      env: { ...others, TERM: 'xterm-256color', ...env },
     })
     this.#pty.onData((data) => {
       this.raw += data
       this.#screen.write(data)
     })
     this.#screen.onData((answer) => this.#pty.write(answer))
+    if (inShell) this.#pty.write(`${command.join(' ')}\r`)
     this.#ended = new Promise((done) => this.#pty.onExit(({ exitCode }) => done(exitCode)))
   }
 

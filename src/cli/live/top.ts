@@ -64,8 +64,8 @@ class Top implements Disposable {
       note: undefined,
     }
     this.#seen = this.#view()
-    const onBytes = keyHandler(context.io.clock, (key) => this.#press(key))
-    this.#screen = new Screen(terminal, onBytes, () => this.#draw())
+    const onBytes = keyHandler(context.io.clock, (key) => this.#guarded(() => this.#press(key)))
+    this.#screen = new Screen(terminal, onBytes, () => this.#guarded(() => this.#draw()))
     this.#draw()
   }
 
@@ -80,7 +80,7 @@ class Top implements Disposable {
   }
 
   drawSoon(): void {
-    this.#cancelDraw ??= this.#context.io.clock.after(DRAW_EVERY_MS, () => this.#draw())
+    this.#cancelDraw ??= this.#context.io.clock.after(DRAW_EVERY_MS, () => this.#guarded(() => this.#draw()))
   }
 
   async tick(signal: AbortSignal): Promise<never> {
@@ -93,6 +93,15 @@ class Top implements Disposable {
   [Symbol.dispose](): void {
     this.#cancelDraw?.()
     this.#screen[Symbol.dispose]()
+  }
+
+  /** What breaks is told when the terminal is given back: on this screen nobody could read it. */
+  #guarded(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#left.reject(error)
+    }
   }
 
   #view(): View {

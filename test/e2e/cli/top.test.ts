@@ -103,20 +103,42 @@ suite('top', { timeout: 240_000 }, () => {
     await city.does('session', 'respond', 'sized', 'deny')
   })
 
-  test('the terminal is given back on SIGTERM, and on Ctrl-Z until the job goes on', async () => {
+  test('the terminal is given back on SIGTERM', async () => {
     await using terminal = city.terminal(['top'], wide)
     await terminal.shows(/svcctl top/)
-    for (const stop of [() => terminal.type('\u001a'), () => terminal.kill('SIGTSTP')]) {
-      stop()
-      await eventually('the screen is given back', () => !terminal.isFullScreen || undefined)
-      terminal.kill('SIGCONT')
-      await terminal.shows(/svcctl top/)
-      assert.equal(terminal.isFullScreen, true)
-    }
     terminal.kill('SIGTERM')
     assert.equal(await terminal.ends(), 143)
     assert.equal(terminal.isFullScreen, false)
     assert.ok(terminal.raw.includes('\u001b[?25h'), 'the cursor is shown again')
+  })
+
+  test('Ctrl-Z gives the terminal to the shell until the job goes on', async () => {
+    await using terminal = city.terminal(['top'], { ...wide, inShell: true })
+    await terminal.shows(/svcctl top {3}/)
+    for (let times = 0; times < 2; times += 1) {
+      terminal.type('\u001a')
+      await terminal.shows(/\[1\]\+ +Stopped/)
+      assert.equal(terminal.isFullScreen, false)
+      terminal.type('echo in the $((40+2)) shell\r')
+      await terminal.shows(/^in the 42 shell$/m)
+      terminal.type('clear; fg\r')
+      await terminal.shows(/svcctl top {3}/)
+      assert.equal(terminal.isFullScreen, true)
+    }
+    terminal.type('q')
+    await terminal.shows((text) => !text.includes('svcctl top   '))
+    terminal.type('exit\r')
+    assert.equal(await terminal.ends(), 0)
+  })
+
+  test('where nothing could let it go on, Ctrl-Z does not take it away', async () => {
+    await using terminal = city.terminal(['top'], wide)
+    await terminal.shows(/svcctl top/)
+    terminal.type('\u001a')
+    await eventually('it is drawn again', () => terminal.raw.split('\u001b[?1049h').length > 2 || undefined)
+    await terminal.shows(/svcctl top/)
+    terminal.type('q')
+    assert.equal(await terminal.ends(), 0)
   })
 
   test('SIGTERM also ends a session that is attached to, and gives the terminal back', async () => {
