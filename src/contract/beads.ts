@@ -323,12 +323,16 @@ export type BeadClaimRequest = Static<typeof BeadClaimRequest>
 const holder = optional(text(MAX_PERSON, 'Only if this is who has it.'))
 export const BeadHeartbeatRequest = component('BeadHeartbeatRequest', { assignee: holder })
 export const BeadReleaseRequest = component('BeadReleaseRequest', { assignee: holder })
-export const BeadClaimResponse = component('BeadClaimResponse', { claimed: literal(true), bead: Bead })
+export const BeadClaimResponse = component('BeadClaimResponse', {
+  claimed: literal(true),
+  bead: Bead,
+  warnings: optional(array(string(), { description: 'Such as what it still waits for.' })),
+})
 export const BeadReleaseResponse = component('BeadReleaseResponse', { released: literal(true), bead: Bead })
 export const BeadDepRequest = component('BeadDepRequest', { depends_on_id: BeadId, type: optional(DepType) })
 export const BeadCommentRequest = component('BeadCommentRequest', {
   text: text(MAX_COMMENT, 'What is said.'),
-  author: optional(text(MAX_PERSON, 'Who says it.')),
+  author: optional(text(MAX_PERSON, 'Who says it; who asks, where a token says who that is.')),
 })
 export const DeletedBead = component('DeletedBead', {
   status: literal('deleted'),
@@ -633,9 +637,11 @@ export const beadOperations = [
   }),
   change.post('close-bead', '/close', {
     summary: 'Close a bead',
-    description: 'A bead that is closed stays as it is.',
+    description:
+      'A bead that is closed stays as it is. To close it with another outcome is refused: no outcome is `pass`.',
     body: BeadCloseRequest,
     bodyOptional: true,
+    problems: ['conflict-wrong-state'],
     emits: ['bead.closed', 'bead.updated'],
   }),
   change.post('reopen-bead', '/reopen', {
@@ -663,7 +669,7 @@ export const beadOperations = [
   edit.post('claim-bead', '/claim', {
     summary: 'Claim a bead',
     description:
-      'Takes it if nobody has it, for as long as the lease is renewed; for who has it already it renews the lease. Sessions that share a name, such as that of their pool, take nothing from each other.',
+      'Takes it if nobody has it, for as long as the lease is renewed; for who has it already it renews the lease. Sessions that share a name, such as that of their pool, take nothing from each other. What is blocked, or waits for a date, can be claimed by its id: `warnings` say so.',
     body: BeadClaimRequest,
     replies: { 200: BeadClaimResponse },
     problems: ['conflict-claimed', 'conflict-wrong-state'],

@@ -64,7 +64,10 @@ function pass({ method = 'GET', path = '/v0/cities', id, headers = {}, security 
 
 const AGENTS = { token: 't', holderOf: (token: string) => (token === 'a'.repeat(64) ? OWNER : undefined) }
 
-const VIEWER = { token: 't', holderOf: () => ({ kind: 'token', role: 'viewer', city: undefined }) as const }
+const VIEWER = {
+  token: 't',
+  holderOf: () => ({ kind: 'token', name: 'ann', role: 'viewer', city: undefined }) as const,
+}
 const EARLY = { token: 't', holderOf: () => null }
 
 const CASES: readonly (readonly [string, Request, string | RegExp])[] = [

@@ -18,7 +18,7 @@ const agent = (api: AgentApi): Agent => ({
   isSelf: (handle) => handle === SELF || handle === 'me',
   goesBy: (name) => name === 'worker' || name === 'me',
 })
-const token = (role: 'admin' | 'viewer', city?: string): Caller => ({ kind: 'token', role, city })
+const token = (role: 'admin' | 'viewer', city?: string): Caller => ({ kind: 'token', name: 'ann', role, city })
 
 const ROLES: Readonly<Record<string, Caller>> = {
   owner: OWNER,

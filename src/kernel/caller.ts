@@ -13,6 +13,7 @@ interface Stranger {
 }
 export interface TokenHolder {
   readonly kind: 'token'
+  readonly name: string
   readonly role: 'admin' | 'viewer'
   /** The only city that it is for. */
   readonly city: string | undefined
@@ -38,19 +39,24 @@ export const STRANGER: Stranger = { kind: 'stranger' }
 export const cityOf = (caller: Caller): string | undefined =>
   caller.kind === 'token' || caller.kind === 'agent' ? caller.city : undefined
 
-/** Who does what a request asks for, in events and on beads. */
-export const actorOf = (caller: Caller): string => (caller.kind === 'agent' ? caller.name : 'api')
+/** Who does what a request asks for, in events and on beads: a label, so that one can tell; `api` where nobody says. */
+export const actorOf = (caller: Caller): string =>
+  caller.kind === 'agent' ? caller.name : caller.kind === 'token' ? `token:${caller.name}` : 'api'
 
-/** A body as its caller may send it: an agent speaks for nobody else, and what it does not sign has its name. */
+/** A body as its caller may send it: an agent speaks for nobody else, and what is not signed has the name of its token. */
 export function spokenBy(caller: Caller, operation: Operation, body: unknown): unknown {
-  if (caller.kind !== 'agent' || typeof body !== 'object' || body === null) return body
+  if (caller.kind === 'owner' || caller.kind === 'stranger' || typeof body !== 'object' || body === null) return body
   const { fields, signed } = speakersOf(operation)
+  if (caller.kind === 'agent') refuseOthers(caller, fields, body)
+  return signed === undefined || signed in body ? body : { ...body, [signed]: caller.name }
+}
+
+function refuseOthers({ name, goesBy }: Agent, fields: readonly string[], body: object): void {
   for (const field of fields) {
     const said: unknown = Reflect.get(body, field)
-    if (typeof said === 'string' && !caller.goesBy(said))
-      throw problem('forbidden', `body.${field}: this token is that of ${caller.name}, who cannot speak as ${said}`)
+    if (typeof said === 'string' && !goesBy(said))
+      throw problem('forbidden', `body.${field}: this token is that of ${name}, who cannot speak as ${said}`)
   }
-  return signed === undefined || signed in body ? body : { ...body, [signed]: caller.name }
 }
 
 const MAY: Readonly<Record<AgentApi | TokenHolder['role'], ReadonlySet<Access>>> = {

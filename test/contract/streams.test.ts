@@ -113,7 +113,7 @@ test('one stream too many is 429 with Retry-After, and there is room again when 
 
 test('a stream whose token is revoked while it is being opened is refused, and leaves nothing behind', async () => {
   const { channel } = newChannel()
-  const holder: TokenHolder = { kind: 'token', role: 'admin', city: undefined }
+  const holder: TokenHolder = { kind: 'token', name: 'ann', role: 'admin', city: undefined }
   const secret = 'a'.repeat(64)
   let holds = true
   let goOn = () => {}

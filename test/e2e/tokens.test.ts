@@ -35,6 +35,12 @@ test('a token lets in who has it, to what its role and city say, until it is rev
   assert.equal((await emit(all, 'beta')).status, 201)
   assert.equal((await emit(only, 'alpha')).status, 201)
   assertProblem(await emit(only, 'beta'), 'forbidden', 'forbidden: this token is for the city alpha and no other')
+  // What is done with a token says whose it is, and so does what is said.
+  const bead = await only.post('/v0/city/alpha/beads', { title: 'by a token' })
+  const comment = await only.post(`/v0/city/alpha/beads/${String(at(bead.body, 'id'))}/comments`, { text: 'well' })
+  assert.equal(at(comment.body, 'author'), 'only')
+  const { body: told } = await only.get('/v0/city/alpha/events?type=bead.*&order=asc')
+  assert.deepEqual([at(told, 'items', 0, 'actor'), at(told, 'items', 1, 'actor')], ['token:only', 'only'])
   for (const api of [see, peek])
     assertProblem(await emit(api, 'alpha'), 'forbidden', /^forbidden: a token of a viewer may only read: emit-event/)
   assert.equal((await see.get('/v0/events?limit=1')).status, 200)

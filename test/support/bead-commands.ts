@@ -280,7 +280,12 @@ const close = step('close', fc.tuple(any.ref, any.closing, condition), async (wo
     world,
     'close-bead',
     { n, body, when },
-    () => [],
+    ({ status, outcome }) => [
+      status === 'closed' &&
+        body?.outcome !== undefined &&
+        body.outcome !== (outcome ?? 'pass') &&
+        'conflict-wrong-state',
+    ],
     ({ id, status }) => {
       if (status === 'closed') return
       model.change(id, (bead) => {

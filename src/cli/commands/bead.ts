@@ -315,12 +315,15 @@ async function route(context: Context, input: Input): Promise<number> {
 
 const claim = printsItem(
   viewOf(BEAD, ({ bead }: AnswerOf<'claim-bead'>) => bead),
-  (city, fields) =>
-    city.client.call('claim-bead', {
+  async (city, fields) => {
+    const reply = await city.client.call('claim-bead', {
       params: itemParams(city),
       body: bodyOf<{ assignee: string }>(fields),
       ...city.options,
-    }),
+    })
+    for (const warning of reply.body.warnings ?? []) await city.context.note(`warning: ${warning}`)
+    return reply
+  },
   async ({ io }, input) => {
     const given = input.text('assignee')
     const assignee = given ?? ownName(io)
@@ -451,7 +454,7 @@ const addComment = printsItem(
     }),
   async ({ io }, input) => ({
     text: await readWords(io, input.texts('text')),
-    author: input.text('author') ?? ownName(io),
+    author: input.text('author') ?? ownName(io) ?? (io.env['USER'] || io.env['LOGNAME'] || undefined),
   }),
 )
 
@@ -738,7 +741,10 @@ export const commands: readonly CommandSpec[] = [
     path: ['bead', 'comment', 'add'],
     operations: ['add-bead-comment'],
     arguments: [bead, { name: '<text...>', description: 'What is said; - for stdin.' }],
-    flags: [{ flags: '--author <name>', description: 'Who says it; whoever runs it, in a session.' }, keyFlag],
+    flags: [
+      { flags: '--author <name>', description: 'Who says it: the session, or the user who runs it, where absent.' },
+      keyFlag,
+    ],
     examples: [{ line: 'svcctl bead comment add al-x1y "see the log of yesterday"', does: 'say something about it' }],
     run: addComment,
   },

@@ -10,7 +10,7 @@ import { checkPrecondition } from '../../kernel/etag.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import { readGraph } from './query/graph.ts'
 import { type CommentKey, countComments, insertComment, listComments } from './store/comments.ts'
-import { listDeps } from './store/deps.ts'
+import { listDeps, waitsFor } from './store/deps.ts'
 import { type BeadRecord, wireBead } from './store/record.ts'
 import { createBatch } from './work/batch.ts'
 import type { WorkCity } from './work/city.ts'
@@ -122,9 +122,11 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
 
     'close-bead': (call) =>
       answer(
-        edit(call, (tx, { beads }, before) =>
-          before.status === 'closed' ? before : beads.change(tx, before, changeOfClose(call.body), call.actor),
-        ),
+        edit(call, (tx, { beads }, before) => {
+          if (before.status !== 'closed') return beads.change(tx, before, changeOfClose(call.body), call.actor)
+          refuseOtherOutcome(before, call.body?.outcome)
+          return before
+        }),
       ),
 
     'reopen-bead': (call) =>
@@ -162,7 +164,13 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
       const { city, result } = await edit(call, (tx, { claims }, before) => claims.claim(tx, before, call.body))
       // Only now: the event of a claim that came too late is in the log.
       if (!result.claimed) throw result.refusal
-      return ok({ claimed: true, bead: wireBead(result.bead) }, headersOf(city, result.bead))
+      const warnings = waitsFor(city.store.db, result.bead, clock.now())
+      const body = {
+        claimed: true,
+        bead: wireBead(result.bead),
+        ...(warnings.length === 0 ? {} : { warnings }),
+      } as const
+      return ok(body, headersOf(city, result.bead))
     },
 
     'heartbeat-bead': (call) =>
@@ -246,6 +254,15 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
       return { ...said, headers: indexOf(city) }
     },
   } satisfies Partial<Handlers<typeof beadOperations, WorkCity>>
+}
+
+/** Repeating how it ended is no failure; contradicting it is (decision 93). */
+function refuseOtherOutcome({ id, outcome }: BeadRecord, said: string | undefined): void {
+  const ended = outcome ?? 'pass'
+  if (said === undefined || said === ended) return
+  throw problem('conflict-wrong-state', `${id} is closed already, with the outcome ${ended}: reopen it first`, {
+    errors: [{ location: 'body.outcome', message: `is not how it ended: ${ended}`, value: said }],
+  })
 }
 
 function notWhoHasIt({ id, assignee }: BeadRecord) {

@@ -214,6 +214,9 @@ export const beadScenarios: readonly Scenario[] = [
     },
   ),
   ...edits('close-bead', 'POST', '/close'),
+  on('close-bead', 'conflict-wrong-state', async (beads) =>
+    beads.send('POST', `${await beads.closed()}/close`, { outcome: 'fail' }),
+  ),
   on('reopen-bead', 200, async (beads) => beads.send('POST', `${await beads.closed()}/reopen`)),
   ...edits('reopen-bead', 'POST', '/reopen'),
   on('reopen-bead', 'conflict-wrong-state', async (beads) => beads.send('POST', `${await beads.bead()}/reopen`)),

@@ -45,6 +45,37 @@ test('a claim takes a bead for a while, and says so in the log', async () => {
   assert.deepEqual(events[1]?.payload, { bead_id: id, assignee: 'ann', session_id: 's1', lease_expires_at })
 })
 
+test('what is blocked or deferred can be claimed by its id, and the answer says what it waits for', async () => {
+  const [blocker, other] = [await city.bead('first'), await city.bead('second')]
+  const id = await city.bead('waits', { needs: [blocker, other], defer_until: '2099-01-01T00:00:00Z' })
+  const { claimed, warnings } = await city.done('POST', `/${id}/claim`, { assignee: 'ann' })
+  assert.equal(claimed, true)
+  const named = [blocker, other].sort().map((one) => `${one} (open)`)
+  assert.deepEqual(warnings, [
+    `it is blocked: it waits for ${named.join(', ')}`,
+    'it is deferred until 2099-01-01T00:00:00.000Z',
+  ])
+  assert.equal((await city.done('POST', `/${blocker}/claim`, { assignee: 'ann' }))['warnings'], undefined)
+})
+
+test('closing again with the same outcome changes nothing, with another one it is refused', async () => {
+  const [plain, failed] = [await city.bead('plain'), await city.bead('failed')]
+  await city.done('POST', `/${plain}/close`)
+  await city.done('POST', `/${failed}/close`, { outcome: 'fail' })
+  const head = await city.head()
+  await city.done('POST', `/${plain}/close`, { outcome: 'pass', reason: 'again' })
+  await city.done('POST', `/${failed}/close`, { outcome: 'fail' })
+  await city.done('POST', `/${failed}/close`)
+  for (const [id, outcome] of [
+    [plain, 'fail'],
+    [failed, 'pass'],
+  ]) {
+    const refused = assertProblem(await city.send('POST', `/${id}/close`, { outcome }), 'conflict-wrong-state')
+    assert.equal(at(refused.errors, 0, 'location'), 'body.outcome')
+  }
+  assert.equal(await city.head(), head)
+})
+
 test('of many who claim the same bead at once one gets it, and every other is told who has it', async () => {
   const id = await city.bead('wanted')
   const head = await city.head()

@@ -2,10 +2,12 @@
 
 import type { QueryOf } from '../../../contract/base/operation.ts'
 import { type BeadDepsResponse, type BeadDepView, type listBeadDeps, MAX_LISTED_DEPS } from '../../../contract/beads.ts'
+import { isoTime } from '../../../kernel/clock.ts'
 import type { Row } from '../../../kernel/database.ts'
 import { parseStatus } from './columns.ts'
 import type { Reader } from './edges.ts'
-import { wireBead } from './record.ts'
+import { type BeadRecord, wireBead } from './record.ts'
+import { BLOCKING_SQL } from './shifts.ts'
 import type { BeadStore } from './store.ts'
 
 /** Edges from one end, with the title and status of the other. */
@@ -34,6 +36,21 @@ export function listDeps(
     dependents: up.slice(0, MAX_LISTED_DEPS).map(toView),
     ...(truncated ? { truncated } : {}),
   }
+}
+
+const MAX_NAMED = 5
+const BLOCKERS = `SELECT d.depends_on_id AS id, coalesce(b.status, 'unknown') AS status FROM bead_deps AS d
+  LEFT JOIN beads AS b ON b.id = d.depends_on_id
+  WHERE d.issue_id = ? AND d.${BLOCKING_SQL} AND b.status IS NOT 'closed' ORDER BY d.depends_on_id LIMIT ${MAX_NAMED + 1}`
+
+/** What a bead that somebody has waits for nevertheless, as sentences. */
+export function waitsFor(reader: Reader, { id, defer_until: until }: BeadRecord, now: number): string[] {
+  const blockers = reader.all(BLOCKERS, id).map((row) => `${String(row.id)} (${String(row.status)})`)
+  const named = blockers.length > MAX_NAMED ? [...blockers.slice(0, MAX_NAMED), 'others'] : blockers
+  return [
+    ...(named.length === 0 ? [] : [`it is blocked: it waits for ${named.join(', ')}`]),
+    ...(until === null || until <= now ? [] : [`it is deferred until ${isoTime(until)}`]),
+  ]
 }
 
 function toView(row: Row): BeadDepView {
