@@ -116,3 +116,15 @@ test('a pack of four thousand files is added and staged while others go on', asy
   assert.equal(type, 'request.result.pack.add', JSON.stringify(payload))
   t.diagnostic(`the slowest answer of /health took ${Math.round(await health.answers())} ms`)
 })
+
+test('a pack whose packs all import each other is refused with its reason, while others go on', async (t) => {
+  const imports = Array.from({ length: 400 }, (_, n) => `[imports.p${n}]\nsource = "../p${n}"\n`).join('')
+  const packs = Array.from({ length: 400 }, (_, n) => [`p${n}/pack.toml`, `${MANIFEST}${imports}`] as const)
+  const { source } = git.repository('tangle', Object.fromEntries(packs))
+  await health.answers()
+  const { type, payload } = await city.outcome(await city.post('/packs', { source: `${source}//p0`, name: 'tangle' }))
+  assert.equal(type, 'request.failed')
+  assert.equal(payload.error_code, 'invalid_config')
+  assert.match(String(payload.error_message), /lead to more than 2000 others/)
+  t.diagnostic(`the slowest answer of /health took ${Math.round(await health.answers())} ms`)
+})

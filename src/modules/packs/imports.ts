@@ -141,6 +141,8 @@ export interface Closure {
   readonly demands: readonly Demand[]
   /** Every import that was found, outer ones before what they lead to. */
   readonly links: readonly Link[]
+  /** The same by the pack that imports. */
+  readonly imports: ReadonlyMap<Home | undefined, readonly Link[]>
   /** The packs that were found. */
   readonly homes: readonly Home[]
   readonly complaints: readonly Complaint[]
@@ -154,6 +156,9 @@ export interface Home extends PackPlace {
 }
 
 const MAX_DEPTH = 40
+/** A set of packs with more imports, or more to read of them, is a mistake, and everybody waits while it is looked at. */
+const MAX_LINKS = 2_000
+const MAX_TEXT = 1024 * 1024
 
 /** Follows every import as far as checkouts are there. Reads local packs from disk, through links only inside the city. */
 export function closureOf(city: string, entries: readonly Declared[], checkoutOf: CheckoutOf): Closure {
@@ -162,7 +167,9 @@ export function closureOf(city: string, entries: readonly Declared[], checkoutOf
   const complaints: Complaint[] = []
   const links: Link[] = []
   const homes = new Map<string, Home>()
+  let room = MAX_TEXT
   const follow = (from: Home | undefined, entry: Declared, binding: string, depth: number): void => {
+    if (links.length > MAX_LINKS || room < 0) return
     const at = { binding, scope: entry.scope }
     const source = sourceOrError(entry.source)
     if (source instanceof SourceError) {
@@ -180,6 +187,7 @@ export function closureOf(city: string, entries: readonly Declared[], checkoutOf
       complaints.push({ code, message: `${binding}: there is no \`pack.toml\` at its source`, ...at })
       return
     }
+    room -= text.length
     const manifest = parsed(text, `${place.label}/pack.toml`, complaints)
     const header = tableOf(manifest, 'pack') ?? emptyTable()
     const to = { ...place, name: textOf(header, 'name'), requiresSvc: textOf(header, 'requires_svc') }
@@ -202,19 +210,29 @@ export function closureOf(city: string, entries: readonly Declared[], checkoutOf
     return root === undefined ? undefined : { dir: join(root, source.subpath), root, label: source.source }
   }
   for (const entry of effectiveImports(entries)) follow(undefined, entry, entry.name, 0)
-  return { demands, links, homes: [...homes.values()], complaints }
+  if (links.length > MAX_LINKS || room < 0)
+    complaints.push({
+      code: 'invalid-source',
+      message: `the imports lead to more than ${MAX_LINKS} others, or ${MAX_TEXT / 1024} KiB of \`pack.toml\``,
+    })
+  const imports = Map.groupBy(links, ({ from }) => from)
+  return { demands, links, imports, homes: [...homes.values()], complaints }
 }
 
 /** Everything that an import leads to. */
-export function linksBelow({ links }: Closure, link: Link): readonly Link[] {
+export function linksBelow({ imports }: Closure, link: Link): readonly Link[] {
   const seen = new Set<Home>()
-  const open = link.to === undefined ? [] : [link.to]
-  for (let home = open.pop(); home !== undefined; home = open.pop()) {
-    if (seen.has(home)) continue
+  const found: Link[] = []
+  const open = [link.to]
+  while (open.length > 0) {
+    const home = open.pop()
+    if (home === undefined || seen.has(home)) continue
     seen.add(home)
-    for (const { from, to } of links) if (from === home && to !== undefined) open.push(to)
+    const below = imports.get(home) ?? []
+    found.push(...below)
+    open.push(...below.map(({ to }) => to))
   }
-  return links.filter(({ from }) => from !== undefined && seen.has(from))
+  return found
 }
 
 function textAt({ dir, root }: PackPlace): string | undefined {

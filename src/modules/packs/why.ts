@@ -8,6 +8,7 @@ import { runsOf } from './runs.ts'
 
 /** Diamonds multiply the ways. */
 const MAX_WAYS = 100
+const MAX_TRIES = 10_000
 const MAX_RUNS = 500
 
 /** What is known of the packs that a name stands for; it throws where it stands for none. */
@@ -61,11 +62,13 @@ async function runsIn({ home }: Facts, pause: () => Promise<void>): Promise<Pack
 function waysTo(closure: Closure, key: string): PackReason['ways'] {
   const leading = leadingTo(closure, key)
   const ways: PackReason['ways'] = []
+  let tries = MAX_TRIES
   const walk = (from: Home | undefined, before: readonly Link[]): void => {
-    for (const link of closure.links) {
-      if (ways.length >= MAX_WAYS) return
+    for (const link of closure.imports.get(from) ?? []) {
+      tries -= 1
+      if (ways.length >= MAX_WAYS || tries < 0) return
       // Packs may import each other in a circle, which only the loader refuses.
-      if (link.from !== from || before.includes(link)) continue
+      if (before.includes(link)) continue
       const steps = [...before, link]
       if (keyOf(link) === key) ways.push({ scope: link.entry.scope, steps: steps.map(stepOf) })
       else if (leading.has(link.to)) walk(link.to, steps)
