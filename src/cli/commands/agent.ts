@@ -149,9 +149,19 @@ async function logs(context: Context, input: Input): Promise<number> {
     const { client, options } = city
     return client.call('get-agent-output', { params: paramsOf(city), query, ...options })
   })
-  if (context.print.isForPeople) await printTranscript(context, body)
-  else await context.print.item({ item: body, columns: [], name: ({ agent }) => agent, json: text })
+  if (context.print.isForPeople) {
+    await printTranscript(context, body)
+    await noteEnd(context, input)
+  } else await context.print.item({ item: body, columns: [], name: ({ agent }) => agent, json: text })
   return EXIT.ok
+}
+
+/** Whoever waits for more of it learns that no more comes for now. */
+async function noteEnd(context: Context, input: Input): Promise<void> {
+  const found = await inCity(context, input, (city) =>
+    city.client.call('get-agent', { params: paramsOf(city), ...city.options }),
+  ).catch(() => undefined)
+  if (found?.body.running === false) await context.note(`the agent does not run: ${found.body.state}`)
 }
 
 async function followAgent(context: Context, input: Input): Promise<number> {

@@ -56,4 +56,6 @@ test('agents are counted alike by status and list, and instances are told from a
     const status = await city.does('status')
     return status.includes(`agents\t${running.length} of ${agents.length} defined run`) || undefined
   })
+  for (const alias of ['left', 'right']) await city.does('session', 'close', alias)
+  assert.match((await city.run('agent', 'logs', 'pair')).err, /the agent does not run: stopped/)
 })
