@@ -44,6 +44,8 @@ const ESCAPE = '\u001b'
 /** A line that is drawn anew, with what stood there. */
 const REDRAWN = new RegExp(`[^\\n]*\\r${ESCAPE}\\[K`, 'g')
 const CONTROLS = new RegExp(`\\r|${ESCAPE}\\[[0-9;?]*[A-Za-z]`, 'g')
+const LAST_WORDS = '-- the example has ended:'
+const SAID_LAST = new RegExp(`\\n${LAST_WORDS} (\\d+) (.*)\\n$`)
 const SHOWS = process.env['SVC_SHOW_EXAMPLES'] === '1'
 /** What guides write for the reader's home, and for the address of the server. */
 const SHOWN_HOME = '/home/ana'
@@ -291,30 +293,36 @@ export class Reader implements AsyncDisposable {
     return text.replaceAll(this.home, SHOWN_HOME).replaceAll(new URL(this.#server.url).host, SHOWN_ADDRESS)
   }
 
-  /** In a terminal, in the directory that the last command ended in. */
+  /**
+   * In a terminal, in the directory that the last command ended in. The shell stays until its last words were read: what
+   * a terminal still holds when its last process ends can be lost.
+   */
   #run(command: string, { until, answers = [] }: Handling = {}): Promise<{ output: string; exitCode: number }> {
     const left = [...answers]
-    const place = join(this.home, '.bin', 'pwd')
-    const script = `cd "${this.#directory}"\n${command}\ncode=$?\npwd > "${place}"\nexit $code`
+    const script = `trap : INT\ncd "${this.#directory}"\n${command}\nprintf '\\n${LAST_WORDS} %s %s\\n' "$?" "$PWD"\nread -r _`
     // Questions are asked only where a terminal can do more than print.
     const TERM = answers.length > 0 ? 'xterm' : 'dumb'
     const env = { ...environment(this.home, this.#options), TERM, NO_COLOR: '1' }
     const terminal = spawn('bash', ['--norc', '--noprofile', '-c', script], { cols: COLUMNS, rows: 50, env })
-    let [raw, output] = ['', '']
+    const ended = Promise.withResolvers<{ output: string; exitCode: number }>()
     const timer = setTimeout(() => terminal.kill('SIGKILL'), COMMAND_MS)
+    let [raw, text] = ['', '']
     terminal.onData((data) => {
       raw += data
-      output = raw.replaceAll(REDRAWN, '').replaceAll(CONTROLS, '')
-      if (until?.(output) === true) terminal.write('\x03')
-      if (left.length > 0 && output.endsWith(': ')) terminal.write(`${left.shift()}\r`)
+      text = raw.replaceAll(REDRAWN, '').replaceAll(CONTROLS, '')
+      const [whole, code, directory = this.#directory] = SAID_LAST.exec(text) ?? []
+      if (whole !== undefined) {
+        this.#directory = directory
+        ended.resolve({ output: text.slice(0, -whole.length), exitCode: Number(code) })
+        terminal.write('\r')
+      } else if (until?.(text) === true) terminal.write('\x03')
+      else if (left.length > 0 && text.endsWith(': ')) terminal.write(`${left.shift()}\r`)
     })
-    return new Promise((done) => {
-      terminal.onExit(({ exitCode }) => {
-        clearTimeout(timer)
-        if (existsSync(place)) this.#directory = readFileSync(place, 'utf8').trim()
-        done({ output, exitCode })
-      })
+    terminal.onExit(({ exitCode }) => {
+      clearTimeout(timer)
+      ended.resolve({ output: text, exitCode })
     })
+    return ended.promise
   }
 }
 
