@@ -229,6 +229,7 @@ function findWords(db: Database, expression: string, most: number): readonly num
 
 /** Looks words up among these beads, each expression once. */
 export function wordsAmong(db: Database, numbers: readonly number[]): WordsAmong {
+  if (numbers.length === 0) return () => []
   const known = new Map<string, readonly number[]>()
   const least = numbers.reduce((one, other) => Math.min(one, other), Number.MAX_SAFE_INTEGER)
   const greatest = numbers.reduce((one, other) => Math.max(one, other), 0)
