@@ -17,7 +17,7 @@ import {
   PARENT_CHILD,
 } from '../../../contract/beads.ts'
 import { isTooDeep, TOO_DEEP } from '../../../kernel/json.ts'
-import { MIRRORED_COLUMNS } from '../store/columns.ts'
+import { MIRRORED_COLUMNS, parseMirrored } from '../store/columns.ts'
 import { isList, isObject, type Json, type JsonObject, own, parseExact } from './exact-json.ts'
 import { compact, differences, type Leftover, leftoverOf } from './leftover.ts'
 import {
@@ -133,6 +133,7 @@ function readColumns(
   const status = readStatus(line)
   const updated_at = timeAt(line, 'updated_at') ?? created_at
   return {
+    ...parseMirrored(columns),
     title: readTitle(line),
     status,
     issue_type: textAt(line, 'issue_type', MAX_TYPE) || DEFAULT_ISSUE_TYPE,
@@ -149,17 +150,6 @@ function readColumns(
     ephemeral: flagAt(line, 'ephemeral'),
     no_history: flagAt(line, 'no_history'),
     defer_until: timeAt(line, 'defer_until') ?? null,
-    routed_to: columns.get('routed_to') ?? null,
-    root_bead_id: columns.get('root_bead_id') ?? null,
-    outcome: columns.get('outcome') ?? null,
-    output_json: columns.get('output_json') ?? null,
-    failure_class: columns.get('failure_class') ?? null,
-    failure_reason: columns.get('failure_reason') ?? null,
-    attempt: columns.has('attempt') ? Number(columns.get('attempt')) : null,
-    session_id: columns.get('session_id') ?? null,
-    session_name: columns.get('session_name') ?? null,
-    work_branch: columns.get('work_branch') ?? null,
-    work_commit: columns.get('work_commit') ?? null,
     needs: readNeeds(line),
     interchange: null,
   }

@@ -1,6 +1,6 @@
 /** A bead as it goes out in a line: keys in bd's order, what came in wherever it is still the same. Pure. */
 
-import { type BeadColumns, MIRRORED_COLUMNS } from '../store/columns.ts'
+import { type BeadColumns, COLUMN_NAMES, COLUMNS, type ColumnName, MIRRORED_COLUMNS } from '../store/columns.ts'
 import type { Json, JsonObject } from './exact-json.ts'
 import { compareText, type Leftover, leftoverOf, restored } from './leftover.ts'
 
@@ -21,8 +21,16 @@ export interface LineComment {
   readonly interchange: string | null
 }
 
-/** What a line can say of a bead: not where it is kept, nor who holds it for how long. */
-export type LineColumns = Omit<BeadColumns, 'rig' | 'lease_ms' | 'lease_expires_at'>
+/** What a line does not say of a bead: where it is kept, and who holds it for how long. */
+const UNSAID = ['rig', 'lease_ms', 'lease_expires_at'] as const
+export type LineColumns = Omit<BeadColumns, (typeof UNSAID)[number]>
+/** Columns that are keys of a line under their own names. */
+const LINE_KEYS = COLUMN_NAMES.filter(isLineKey)
+
+function isLineKey(name: ColumnName): name is keyof LineColumns {
+  const others: readonly string[] = [...UNSAID, ...MIRRORED_COLUMNS, 'interchange']
+  return !others.includes(name)
+}
 
 export interface LineBead {
   readonly id: string
@@ -108,23 +116,8 @@ export function ownLine({ id, columns, labels, metadata, edges, comments }: Line
   const fields: readonly (readonly [string, Json | undefined])[] = [
     ['_type', 'issue'],
     ['id', id],
-    ['title', columns.title],
-    ['description', columns.description ?? undefined],
-    ['status', columns.status],
+    ...LINE_KEYS.map((name): [string, Json | undefined] => [name, lineValue(name, columns[name])]),
     ['priority', columns.priority ?? UNSET_PRIORITY.written],
-    ['issue_type', columns.issue_type],
-    ['assignee', columns.assignee ?? undefined],
-    ['created_at', lineTime(columns.created_at)],
-    ['updated_at', lineTime(columns.updated_at)],
-    ['closed_at', lineTime(columns.closed_at)],
-    ['close_reason', columns.close_reason ?? undefined],
-    ['defer_until', lineTime(columns.defer_until)],
-    ['from', columns.from ?? undefined],
-    ['parent', columns.parent ?? undefined],
-    ['ref', columns.ref ?? undefined],
-    ['needs', columns.needs ?? undefined],
-    ['ephemeral', columns.ephemeral || undefined],
-    ['no_history', columns.no_history || undefined],
     ...mirrored.map(([key, text]): [string, Json | undefined] => [key, mirroredValue(key, text)]),
     ['metadata', metadataJson(columns, metadata, leftover)],
     ['labels', labels.length === 0 ? undefined : [...labels].sort()],
@@ -132,6 +125,11 @@ export function ownLine({ id, columns, labels, metadata, edges, comments }: Line
     ['comments', elements(comments, byComment, (comment) => commentJson(id, comment))],
   ]
   return Object.fromEntries(fields.filter((field): field is [string, Json] => field[1] !== undefined))
+}
+
+function lineValue(name: keyof LineColumns, value: LineColumns[keyof LineColumns]): Json | undefined {
+  if (value === null || value === false) return undefined
+  return COLUMNS[name].kind === 'time' && typeof value === 'number' ? lineTime(value) : value
 }
 
 function mirroredValue(key: string, text: string | undefined): Json | undefined {
@@ -193,10 +191,7 @@ export const byComment = (a: LineComment, b: LineComment): number =>
   a.created_at - b.created_at || compareText(a.id, b.id)
 
 /** As bd writes it: without a fraction where there is none. */
-function lineTime(ms: number): string
-function lineTime(ms: number | null): string | undefined
-function lineTime(ms: number | null): string | undefined {
-  if (ms === null) return undefined
+function lineTime(ms: number): string {
   const text = new Date(ms).toISOString()
   return ms % 1000 === 0 ? `${text.slice(0, -5)}Z` : text
 }

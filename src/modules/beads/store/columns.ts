@@ -188,6 +188,17 @@ export function parseColumns(row: Row): BeadColumns {
   return columns
 }
 
+type MirroredColumns = Pick<BeadColumns, Mirrored>
+const isMirroredColumns = (columns: object): columns is MirroredColumns =>
+  MIRRORED_COLUMNS.every((name) => name in columns)
+
+/** The mirrored columns, from the texts that say some of them. */
+export function parseMirrored(texts: ReadonlyMap<string, string>): MirroredColumns {
+  const columns = Object.fromEntries(MIRRORED_COLUMNS.map((name) => [name, COLUMNS[name].parse(texts.get(name))]))
+  if (!isMirroredColumns(columns)) throw new Error('a mirrored column has no value')
+  return columns
+}
+
 /** Puts what a bead has on the wire. */
 const SHOWERS = COLUMN_NAMES.flatMap(showerOf)
 
