@@ -14,11 +14,13 @@ import {
 } from './base/command.ts'
 import { Context, globalOptions } from './base/context.ts'
 import type { Io } from './base/io.ts'
+import { shippedText } from './base/package-files.ts'
 import { remembered } from './completion/cache.ts'
 import { LOOK_UPS, tab } from './completion/look-ups.ts'
 import { NOUNS, SERVE_SUMMARY } from './nouns.ts'
 import { flagsOf, meant, nextWords } from './parse.ts'
 import { OUTPUT_FORMATS } from './print/format.ts'
+import { knownFields } from './print/known-fields.ts'
 import { EVENT_TYPES } from './tables/event-types.ts'
 
 const BUDGET_MS = 300
@@ -110,10 +112,9 @@ async function valuesOf(flag: FlagSpec, words: Words): Promise<readonly string[]
 
 /** Of the last one in a list with commas. */
 async function fieldNames(spec: CommandSpec | undefined, current: string): Promise<readonly string[]> {
-  const { knownFields } = await import('./print/known-fields.ts')
   const said = current.slice(0, current.lastIndexOf(',') + 1)
   const sign = /^[-+]/.exec(current.slice(said.length))?.[0] ?? ''
-  return (await knownFields(spec?.operations[0])).map((field) => `${said}${sign}${field}`)
+  return knownFields(spec?.operations[0], await shippedText('openapi.json')).map((field) => `${said}${sign}${field}`)
 }
 
 /** Where a declaration does not say what a value is: by what it is called. */

@@ -24,6 +24,7 @@ import {
   scriptedServer,
 } from '../../test/support/cli-server.ts'
 import { OPERATIONS } from '../contract/index.ts'
+import { flagName, GLOBAL_FLAGS } from './base/command.ts'
 import { generatedTables } from './generate-tables.ts'
 import { NOUNS } from './nouns.ts'
 import { OPERATION_HELP } from './operation-help.ts'
@@ -118,6 +119,13 @@ suite('words', () => {
       assert.equal(code, 2)
       assert.match(err, /^error: svcctl events: /, words.join(' '))
     }
+  })
+
+  test('no command has a flag of its own under the name of one that all have', async () => {
+    const everywhere = new Set(GLOBAL_FLAGS.map(({ flags }) => flagName(flags)))
+    for (const { load } of Object.values(NOUNS))
+      for (const { path, flags = [] } of (await load()).commands)
+        for (const one of flags) assert.ok(!everywhere.has(flagName(one.flags)), `${path.join(' ')} ${one.flags}`)
   })
 
   test('flags may stand anywhere', async () => {

@@ -16,7 +16,7 @@ export const waitFlags: readonly FlagSpec[] = [
   { flags: '--no-wait', description: 'Print request_id and event_cursor, and end; the default elsewhere.' },
   {
     flags: '--timeout <duration>',
-    description: 'How long to wait: 5m where absent. Exit code 8 when it was not enough.',
+    description: 'How long to wait (default: 5m); exit code 8 when it was not enough.',
   },
 ]
 

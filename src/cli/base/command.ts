@@ -134,11 +134,11 @@ export class Input {
 
 /** Every command takes these, in any position. */
 export const GLOBAL_FLAGS: readonly FlagSpec[] = [
-  { flags: '--api <url>', description: 'Server; SVC_API, else the running supervisor, where absent.' },
-  { flags: '--token <token>', description: 'Token; SVC_TOKEN, else that of the running supervisor, where absent.' },
+  { flags: '--api <url>', description: 'Server (default: SVC_API, else the running supervisor).' },
+  { flags: '--token <token>', description: 'Token (default: SVC_TOKEN, else that of the running supervisor).' },
   {
     flags: '-c, --city <city>',
-    description: 'City, by name or path; SVC_CITY, else that of the working directory, where absent.',
+    description: 'City, by name or path (default: SVC_CITY, else that of the working directory).',
     complete: 'city',
   },
   { flags: '-A, --all-cities', description: 'All cities that run, also inside the directory of one.' },
@@ -166,7 +166,7 @@ export const GLOBAL_FLAGS: readonly FlagSpec[] = [
 
 export const keyFlag: FlagSpec = {
   flags: '--idempotency-key <key>',
-  description: 'Same key and body within 24 h: done once, answered the same. A new one where absent.',
+  description: 'Same key and body within 24 h: done once, answered the same (default: a new one).',
 }
 
 /** Of commands that ask before they do it (`asking`). */

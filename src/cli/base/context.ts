@@ -4,11 +4,13 @@ import { type CallReport, Client } from '../../client/client.ts'
 import { type Deadline, deadline } from '../../client/clock.ts'
 import type { OperationId } from '../../contract/index.ts'
 import { type Format, parseFormat } from '../print/format.ts'
+import { knownFields } from '../print/known-fields.ts'
 import type { Input } from './command.ts'
 import { cityOfDirectory, discoverAgain, discoverEndpoint, resolveCity } from './discovery.ts'
 import { EXIT, Failure, printable, usageError } from './failure.ts'
 import type { Io } from './io.ts'
 import { Printer } from './output.ts'
+import { shippedText } from './package-files.ts'
 import { nodeTransport } from './transport.ts'
 
 /** How long an ordinary request may take. */
@@ -54,7 +56,7 @@ export class Context {
     this.options = options
     const { format, sort, columns } = options
     const color = options.color && io.stdout.isTerminal && !io.env['NO_COLOR'] && !this.isDumb
-    const fields = async () => (await import('../print/known-fields.ts')).knownFields(operation)
+    const fields = async () => knownFields(operation, await shippedText('openapi.json'))
     this.print = new Printer(io.stdout, { format, sort, columns, color, now: () => io.clock.now(), fields })
     if (columns !== undefined && !this.print.isForPeople)
       throw usageError('--columns is of tables', 'for other formats take parts: -o jsonpath=… or -o template=…')

@@ -117,7 +117,7 @@ export const commands: readonly CommandSpec[] = [
       { flags: '--since <duration>', description: 'Only events at most this old: 90s, 15m, 1h30m, 7d.' },
       { flags: '--after <seq>', description: 'Only events after this one, in a city.' },
       { flags: '--after-cursor <cursor>', description: 'Only events after this cursor, over all cities.' },
-      { flags: '--timeout <duration>', description: 'How long --watch waits: 30s where absent.' },
+      { flags: '--timeout <duration>', description: 'How long --watch waits (default: 30s).' },
       { flags: '--pretty', description: 'Lines for people instead of JSON.' },
     ],
     examples: [

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { shippedText } from '../base/package-files.ts'
 import { chosenColumns, sortItems, valueAt } from './arrange.ts'
 import type { Column } from './columns.ts'
 import { knownFields } from './known-fields.ts'
@@ -55,7 +56,7 @@ suite('--columns', () => {
   })
 
   test('that no item has but the contract knows are empty, and no error', async () => {
-    const known = await knownFields('list-beads')
+    const known = knownFields('list-beads', await shippedText('openapi.json'))
     for (const field of ['id', 'title', 'assignee', 'metadata.*', 'lease_expires_at'])
       assert.ok(known.includes(field), `${field}: ${known.join(', ')}`)
     assert.equal(chosenColumns('assignee,metadata.team', { items: [], columns, known }).length, 2)

@@ -1,16 +1,14 @@
-/** Which fields the answer of an operation can have, read from the document that comes with the program. */
-import { readFile } from 'node:fs/promises'
+/** Which fields the answer of an operation can have, read from the document of the API. Pure. */
 import { isRecord } from '../../client/problems.ts'
 import type { KnownFields } from './arrange.ts'
 
-const DOCUMENT = new URL('../../../openapi.json', import.meta.url)
 /** `git.branch`, and no deeper. */
 const DEEPEST = 2
 
-/** Of a list those of its items; empty where the document does not know. */
-export async function knownFields(operation: string | undefined): Promise<KnownFields> {
+/** Of a list those of its items; empty where the document does not know. `text` is that of `openapi.json`. */
+export function knownFields(operation: string | undefined, text: string): KnownFields {
   if (operation === undefined) return []
-  const document: unknown = JSON.parse(await readFile(DOCUMENT, 'utf8'))
+  const document: unknown = JSON.parse(text)
   const answer = answerOf(document, operation)
   const whole = propertiesOf(document, answer)
   const items = resolve(document, whole.get('items'))
