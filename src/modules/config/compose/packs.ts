@@ -79,6 +79,7 @@ export class PackLoader {
   readonly #known = new Map<string, Pack>()
   readonly #expansions = new Map<Pack, Expansion>()
   #bindings = 0
+  #imports = 0
 
   constructor(context: LoadContext) {
     this.#context = context
@@ -140,6 +141,7 @@ export class PackLoader {
     key: string,
     stack: readonly string[],
   ): Omit<PackImport, 'binding'> | undefined {
+    if (!this.#hasRoom(entry, key)) return undefined
     const source = textOf(entry, 'source')
     if (source === undefined) return undefined
     const at = entry.entries.get('source')?.at ?? entry.at
@@ -157,6 +159,14 @@ export class PackLoader {
     const pack = this.#read(place, at, key, [...stack, place.dir])
     if (pack === undefined) return undefined
     return { source, version, exported: isTrue(entry, 'export'), at, pack }
+  }
+
+  /** Packs that all import each other are read for as long as everybody would wait. */
+  #hasRoom(entry: TableNode, key: string): boolean {
+    this.#imports += 1
+    if (this.#imports === MAX_BINDINGS + 1)
+      this.#context.issues.error(entry.at, key, `the imports lead to more than ${MAX_BINDINGS} others`)
+    return this.#imports <= MAX_BINDINGS
   }
 
   #locate(source: string, version: string, home: Home, entry: TableNode, key: string): Located | undefined {

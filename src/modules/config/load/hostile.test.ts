@@ -87,3 +87,20 @@ test('a TOML file that would hold everybody up is refused with its size and the 
     'review/pack.toml is too large: it has 257 KiB, and 256 KiB are the limit',
   ])
 })
+
+test('packs of a city that all import each other end the load with a reason, before anybody waits for it', () => {
+  const imports = Array.from({ length: 400 }, (_, n) => `[imports.p${n}]\nsource = "../p${n}"\n`).join('')
+  const packs = Array.from({ length: 400 }, (_, n) => [
+    `packs/p${n}/pack.toml`,
+    `[pack]\nname = "p${n}"\nschema = 2\n${imports}`,
+  ])
+  const root = '[pack]\nname = "demo"\nschema = 2\n[imports.p0]\nsource = "./packs/p0"\n'
+  using city = temporaryCity({ 'city.toml': '', 'pack.toml': root, ...Object.fromEntries(packs) })
+  const began = performance.now()
+  const loaded = loadCity(city.dir, OPTIONS)
+  const took = performance.now() - began
+  const issues = loaded.ok ? [] : loaded.issues
+  assert.ok(issues.some(({ message }) => /lead to more than 2000 others/.test(message)))
+  assert.ok(issues.length < 3_000, `${issues.length} issues`)
+  assert.ok(took < 5_000, `it took ${took} ms`)
+})
