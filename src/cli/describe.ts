@@ -1,15 +1,7 @@
 /** What each command takes, as data: `commands.json`, the reference and the manuals are made of it. */
-import {
-  argumentName,
-  type CommandSpec,
-  type FlagSpec,
-  flagName,
-  flagWords,
-  GLOBAL_FLAGS,
-  takesValue,
-} from './base/command.ts'
+import { type CommandSpec, type FlagSpec, flagName, flagWords, GLOBAL_FLAGS, takesValue } from './base/command.ts'
 import { NOUNS } from './nouns.ts'
-import { descriptionOf, fieldHelp, flagsOf, summaryOf } from './parse.ts'
+import { descriptionOf, flagsOf, summaryOf } from './parse.ts'
 
 export interface DescribedWord {
   /** As it is written: `<id>`, `-p, --priority <n>`. */
@@ -52,9 +44,9 @@ function describedCommand(spec: CommandSpec): DescribedCommand {
     command: `svcctl ${spec.path.join(' ')}`,
     summary: summaryOf(spec),
     description: descriptionOf(spec).replace(/^.*\n*/, ''),
-    arguments: (spec.arguments ?? []).map(({ name, description, choices }) => ({
+    arguments: (spec.arguments ?? []).map(({ name, description = '', choices }) => ({
       as: name,
-      description: description ?? fieldHelp(spec, argumentName(name)).description ?? '',
+      description,
       ...(choices === undefined ? {} : { choices }),
     })),
     flags: flagsOfAll(spec),

@@ -9,7 +9,6 @@ import type { Operation } from '../contract/base/operation.ts'
 import type { ObjectSchema, Schema } from '../contract/base/schema.ts'
 import { EVENT_TYPE_NAMES } from '../contract/event-types.ts'
 import { OPERATIONS } from '../contract/index.ts'
-import type { OperationHelp } from './base/command.ts'
 import type { FieldKind, FieldRow, OperationRow } from './base/table.ts'
 
 interface GeneratedFile {
@@ -20,24 +19,22 @@ interface GeneratedFile {
 export function generatedTables(): readonly GeneratedFile[] {
   return [
     { url: new URL('../client/routes.ts', import.meta.url), text: routesText() },
-    { url: new URL('./operation-help.ts', import.meta.url), text: helpText() },
     { url: tableUrl('event-types'), text: eventTypesText() },
-    ...[...Map.groupBy(commandOperations(), tableName)]
-      .filter(([name]) => MOVED.includes(name))
-      .map(([name, operations]) => ({
-        url: tableUrl(name),
-        text: tableText(name, operations),
-      })),
+    ...[...Map.groupBy(commandOperations(), tableName)].map(([name, operations]) => ({
+      url: tableUrl(name),
+      text: tableText(name, operations),
+    })),
   ]
 }
 
-/** Families whose commands are made from the contract so far. */
-const MOVED = ['convoys']
 const tableUrl = (name: string) => new URL(`./tables/${name}.ts`, import.meta.url)
 const NOTE = '// biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit'
 
+/** Files for programs: `svcctl schema` prints them without a server. */
+const NO_COMMANDS = 'Documents'
 /** A name of two parts is one word on the command line, so that the twin of an operation is never called. */
-const commandOperations = (): readonly Operation[] => OPERATIONS.filter(({ twin }) => twin === undefined)
+const commandOperations = (): readonly Operation[] =>
+  OPERATIONS.filter(({ twin, family }) => twin === undefined && family.name !== NO_COMMANDS)
 
 /** Patches repeat the fields of agents, rigs and providers: commands about other configuration need not load them. */
 const tableName = ({ family, path }: Operation): string =>
@@ -75,7 +72,9 @@ function tableText(name: string, operations: readonly Operation[]): string {
   const ids = operations.map(({ id }) => `'${id}'`).join(' | ')
   const constant = name.toUpperCase().replaceAll('-', '_')
   const rows = operations.map((operation) => [operation.id, rowOf(operation)] as const)
-  const known = new Map(rows.flatMap(([, { fields }]) => Object.entries(fields)).filter(([, { says }]) => says))
+  const known = new Map(
+    rows.flatMap(([, { fields }]) => Object.entries(fields)).filter(([, { at, says }]) => at === 'body' && says),
+  )
   return [
     NOTE,
     "import type { Table } from '../base/table.ts'", // allowed: the file that is written lies one folder deeper
@@ -90,18 +89,19 @@ function tableText(name: string, operations: readonly Operation[]): string {
 /** What a field is about is often said where a thing is made, and not again where it is changed. */
 function saidOnce(row: OperationRow, known: ReadonlyMap<string, FieldRow>): OperationRow {
   const fields = Object.entries(row.fields).map(([name, field]): [string, FieldRow] => {
-    const says = field.says ?? (field.at === 'body' ? known.get(name)?.says : undefined)
+    const says = field.says ?? (field.at === 'body' ? known.get(name)?.says?.replace(/ ?\(default: .*/, '') : undefined)
     return [name, { ...field, ...(says === undefined ? {} : { says }) }]
   })
   return { ...row, fields: Object.fromEntries(fields) }
 }
 
 /** Fields that no command has as a flag or an argument of its own, and what says them instead. */
-const SAID_OTHERWISE: Readonly<Record<string, string>> = {
+export const SAID_OTHERWISE: Readonly<Record<string, string>> = {
   cityName: '--city',
   cursor: '--paginate goes on by itself',
   index: '--watch waits by itself',
   wait: '--watch waits by itself',
+  after_cursor: 'followers go on by themselves',
 }
 
 function rowOf(operation: Operation): OperationRow {
@@ -190,7 +190,8 @@ function kindOf(schema: Schema): FieldKind {
     if (pattern === DURATION_PATTERN.source) return 'duration'
     return typeof maxLength === 'number' && maxLength >= LONG ? 'words' : 'text'
   }
-  if (type !== 'object' || typeof additionalProperties !== 'object') return 'json'
+  if (type !== 'object') return 'json'
+  if (typeof additionalProperties !== 'object') return 'object'
   const [values] = listOf([additionalProperties])
   return values !== undefined && TEXTS.includes(kindOf(withoutNull(values).schema)) ? 'map' : 'values'
 }
@@ -204,61 +205,17 @@ function valuesOf({ enum: values, const: one }: Schema): readonly string[] | und
 function sentence(text: unknown, otherwise: unknown): string | undefined {
   const said = typeof text === 'string' ? text : ''
   const known = said
-    .replace(/^(\S[^;:.]*) where absent\./, '(default: $1)')
+    .replace(
+      /^(\S[^;:.]*) where absent\./,
+      (_, what: string) => `(default: ${what.replace(/^[A-Z]/, (letter) => letter.toLowerCase())})`,
+    )
+    .replace('RFC 3339, UTC.', '')
     .replace(/[;,:] ([^;,:.]+) where absent(?=\.|$)\.?/, ' (default: $1).')
     .replace(/ ?Null (?:or empty )?clears it\./, '')
     .replace(/; 0 or absent: (\d+)\./, ' (default: $1).')
   const isSaid = known.includes('(default:') || typeof otherwise === 'object' || otherwise === undefined
   const whole = isSaid ? known : `${known.replace(/\.$/, '')} (default: ${otherwise}).`.trimStart()
   return whole === '' ? undefined : whole
-}
-
-function helpText(): string {
-  const rows = OPERATIONS.map((operation) => `  '${operation.id}': ${JSON.stringify(helpOf(operation))},`)
-  return [
-    '// biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit',
-    "import type { OperationId } from '../contract/index.ts'",
-    "import type { OperationHelp } from './base/command.ts'",
-    '',
-    '/** What the help says about each operation and its fields. */',
-    'export const OPERATION_HELP: Readonly<Record<OperationId, OperationHelp>> = {',
-    ...rows,
-    '}',
-    '',
-  ].join('\n')
-}
-
-function helpOf(operation: Operation): OperationHelp {
-  const { summary, description } = operation
-  const fields = [operation.params, operation.query, asObject(operation.body)].flatMap(helpFieldsOf)
-  return {
-    summary,
-    ...(description === undefined ? {} : { description }),
-    ...(fields.length === 0 ? {} : { fields: Object.fromEntries(fields) }),
-  }
-}
-
-function asObject(schema: Schema | undefined): ObjectSchema | undefined {
-  const isObject = (candidate: Schema | undefined): candidate is ObjectSchema =>
-    candidate !== undefined && 'properties' in candidate
-  return isObject(schema) ? schema : undefined
-}
-
-function helpFieldsOf(schema: ObjectSchema | undefined): [string, NonNullable<OperationHelp['fields']>[string]][] {
-  return Object.entries(schema?.properties ?? {}).flatMap(([name, property]) => {
-    const { description, enum: choices } = readProperty(property)
-    if (description === undefined && choices === undefined) return []
-    return [
-      [name, { ...(description === undefined ? {} : { description }), ...(choices === undefined ? {} : { choices }) }],
-    ]
-  })
-}
-
-function readProperty(property: Schema): { description?: string; enum?: string[] } {
-  const description =
-    'description' in property && typeof property.description === 'string' ? property.description : undefined
-  const choices = 'enum' in property && Array.isArray(property.enum) ? property.enum.map(String) : undefined
-  return { ...(description === undefined ? {} : { description }), ...(choices === undefined ? {} : { enum: choices }) }
 }
 
 if (import.meta.main) for (const { url, text } of generatedTables()) writeFileSync(url, text)

@@ -5,17 +5,14 @@ import {
   argumentName,
   type CommandSpec,
   type FlagSpec,
-  fieldName,
   flagName,
   flagWords,
   GLOBAL_FLAGS,
   Input,
-  type OperationHelp,
   takesValue,
 } from './base/command.ts'
 import { usageError } from './base/failure.ts'
 import { NOUNS, SERVE_SUMMARY } from './nouns.ts'
-import { OPERATION_HELP } from './operation-help.ts'
 
 /** What the words ask for: a command with its input, or a text to print. */
 export type Parsed =
@@ -187,8 +184,7 @@ function operandsOf(operands: readonly ArgumentSpec[], command: Command): readon
 function leafCommand(spec: CommandSpec, columns: number): Command {
   const command = quietCommand(`svcctl ${spec.path.join(' ')}`, columns).description(descriptionOf(spec))
   addOperands(command, spec)
-  const flags = flagsOf(spec)
-  addFlags(command, flags, 'Options:')
+  addFlags(command, spec.flags ?? [], 'Options:')
   addFlags(command, globalFlagsOf(spec), 'Global options:')
   const calls =
     spec.operations.length === 0 ? '' : `\nOperations: ${spec.operations.join(', ')} (svcctl schema openapi)\n`
@@ -198,7 +194,7 @@ function leafCommand(spec: CommandSpec, columns: number): Command {
 
 function addOperands(command: Command, spec: CommandSpec): void {
   const operands = (spec.arguments ?? []).map(({ name, description, choices }) => {
-    const operand = new Argument(name, description ?? fieldHelp(spec, argumentName(name)).description ?? '')
+    const operand = new Argument(name, description ?? '')
     return choices === undefined ? operand : operand.choices([...choices])
   })
   if (!isSplit(spec.arguments ?? [])) {
@@ -219,7 +215,7 @@ const EVERYWHERE: readonly FlagSpec[] = [
 
 /** What is there besides the flags of the command, which win. */
 function globalFlagsOf(spec: CommandSpec): readonly FlagSpec[] {
-  const own = new Set(flagsOf(spec).map(({ flags }) => flagName(flags)))
+  const own = new Set(spec.flags?.map(({ flags }) => flagName(flags)))
   const all = spec.isFleet === true ? GLOBAL_FLAGS : GLOBAL_FLAGS.map(hiddenCities)
   return [...all, ...EVERYWHERE].filter(({ flags }) => !own.has(flagName(flags)))
 }
@@ -255,33 +251,14 @@ const oneMore =
     return [...(previous ?? []), value]
   }
 
-function operationHelp(spec: CommandSpec): OperationHelp | undefined {
-  const [operation] = spec.operations
-  return operation === undefined ? undefined : OPERATION_HELP[operation]
-}
+/** Those that the help knows. */
+export const flagsOf = ({ flags = [] }: CommandSpec): readonly FlagSpec[] =>
+  flags.filter(({ hidden }) => hidden !== true)
 
-export const fieldHelp = (spec: CommandSpec, field: string) => operationHelp(spec)?.fields?.[field] ?? {}
+export const summaryOf = (spec: CommandSpec): string => spec.summary ?? ''
 
-/** The flags of a command, with what its operation says of the fields of the same names. */
-export const flagsOf = (spec: CommandSpec): readonly FlagSpec[] =>
-  (spec.flags ?? []).map((flag) => withFieldHelp(spec, flag))
-
-function withFieldHelp(spec: CommandSpec, flag: FlagSpec): FlagSpec {
-  const field = fieldHelp(spec, fieldName({ flags: flag.flags }))
-  const choices = flag.choices ?? field.choices
-  return {
-    ...flag,
-    description: flag.description ?? field.description ?? '',
-    ...(choices === undefined ? {} : { choices }),
-  }
-}
-
-export const summaryOf = (spec: CommandSpec): string => spec.summary ?? operationHelp(spec)?.summary ?? ''
-
-export function descriptionOf(spec: CommandSpec): string {
-  const description = spec.description ?? operationHelp(spec)?.description
-  return description === undefined ? `${summaryOf(spec)}.` : `${summaryOf(spec)}.\n\n${description}`
-}
+export const descriptionOf = (spec: CommandSpec): string =>
+  spec.description === undefined ? `${summaryOf(spec)}.` : `${summaryOf(spec)}.\n\n${spec.description}`
 
 function examplesText(examples: CommandSpec['examples']): string {
   return ['\nExamples:', ...examples.flatMap(({ line, does }) => [`  # ${does}`, `  ${line}`]), ''].join('\n')

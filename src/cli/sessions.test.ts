@@ -190,7 +190,7 @@ suite('what is sent', () => {
   test('nothing to say is a usage error', async () => {
     const { code, err } = await against({}, ['session', 'message', 'a'])
     assert.equal(code, 2)
-    assert.match(err, /what to say is missing/)
+    assert.match(err, /missing required argument 'message'/)
   })
 })
 

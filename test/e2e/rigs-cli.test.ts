@@ -156,6 +156,6 @@ test('patches are put, merged, listed, shown and removed', async () => {
   await does('patch', 'delete', 'provider', 'shell')
   await fails(3, /no patch of the agent shop\/mason/, 'patch', 'get', 'agent', 'shop/mason')
   await fails(6, /nobody/, 'patch', 'put', 'rig', 'nobody', '--set', 'default_branch=x')
-  await fails(2, /kind/, 'patch', 'get', 'city', 'x')
+  await fails(2, /unknown command 'city'/, 'patch', 'get', 'city', 'x')
   assert.equal(city.read('city.toml'), before)
 })

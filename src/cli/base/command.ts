@@ -27,13 +27,6 @@ export type Completed =
   | 'session'
   | 'token'
 
-/** What the help says about an operation. */
-export interface OperationHelp {
-  readonly summary: string
-  readonly description?: string
-  readonly fields?: Readonly<Record<string, { readonly description?: string; readonly choices?: readonly string[] }>>
-}
-
 export interface FlagSpec {
   /** As commander writes it: `-n, --name <name>`. */
   readonly flags: string

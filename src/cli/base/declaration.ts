@@ -6,7 +6,7 @@ import type { CallOptions, Client, Reply } from '../../client/client.ts'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../../contract/base/operation.ts'
 import type { OperationById, OperationId } from '../../contract/index.ts'
-import type { CommandSpec, Completed, FlagSpec, Input } from './command.ts'
+import type { ArgumentSpec, CommandSpec, Completed, FlagSpec, Input } from './command.ts'
 import type { Context } from './context.ts'
 import type { Column } from './output.ts'
 
@@ -60,6 +60,8 @@ export interface Call<Id extends OperationId> {
   readonly said: SaidOf<Id>
   /** For further calls: the time limit. */
   readonly options: CallOptions & { readonly signal: AbortSignal }
+  /** What the command does by itself: calls the operation and shows the answer. */
+  show(): Promise<number>
   /** Calls the operation with what was said; `more` wins. */
   send(more?: SaidOf<Id>): Promise<Reply<AnswerOf<Id>>>
 }
@@ -74,6 +76,10 @@ export interface Declaration<Id extends OperationId> {
   readonly description?: string
   /** A path parameter with `...` takes several: each is a call of its own. */
   readonly arguments?: readonly Positional<FieldOf<Id>>[]
+  /** What an argument is called, where the name of its field does not do. */
+  readonly called?: PerField<Id, string>
+  /** Arguments that are no fields; they come last. */
+  readonly operands?: readonly ArgumentSpec[]
   /** How a field is spelled where its name does not do: `-t --type`, `-d`, `--no-git`. */
   readonly flags?: PerField<Id, string>
   /** What the help says of a field, where the contract's words are not for people. */
@@ -89,11 +95,19 @@ export interface Declaration<Id extends OperationId> {
   readonly examples: Readonly<Record<string, string>>
   /** Fields that nobody needs to say; what is said wins. */
   readonly fill?: (context: Context, input: Input) => SaidOf<Id> | Promise<SaidOf<Id>>
+  /** What follows from what was said. */
+  readonly change?: (said: SaidOf<Id>, context: Context) => SaidOf<Id>
   /** What to ask before it is done; nothing where it need not be. */
-  readonly asks?: (names: string, input: Input) => string | undefined
-  /** Milliseconds that the answer may take beyond an ordinary request's. */
-  readonly patienceMs?: (input: Input) => Promise<number>
+  readonly asks?: (names: string, input: Input, context: Context) => string | undefined | Promise<string | undefined>
+  /** All pages of a list, where nobody asks for fewer. */
+  readonly whole?: true
+  /** Milliseconds that it may take, where those of an ordinary request do not do. */
+  readonly timeoutMs?: (input: Input) => Promise<number>
+  /** Further tries after a connection that broke; as the client does where absent. */
+  readonly retries?: number
   readonly view?: View<ShownOf<Id>>
+  /** A row each, where the command is about several; its view where they are the same. */
+  readonly rows?: View<ShownOf<Id>>
   /** Where the answer is not shown by its view. */
   readonly print?: (context: Context, reply: Reply<AnswerOf<Id>>, input: Input) => Promise<unknown>
   /** Where it is more than one call. */

@@ -31,7 +31,7 @@ const queryFlag: FlagSpec = {
 function specOf<Id extends OperationId>(declared: Declaration<Id>, row: OperationRow): CommandSpec {
   const { path, operation, also = [], summary, description, more = [] } = declared
   const rows = new Map<string, FieldRow>(Object.entries(row.fields))
-  const positionals = (declared.arguments ?? []).map((name) => positionalOf(name, rows))
+  const positionals = (declared.arguments ?? []).map((name) => positionalOf(name, rows, declared.called ?? {}))
   const each = positionals.find((one) => one.isEach)
   const isQueried = path[0] === 'bead' && each?.field === 'id'
   const fields = fieldFlagsOf(declared, rows, positionals)
@@ -49,7 +49,7 @@ function specOf<Id extends OperationId>(declared: Declaration<Id>, row: Operatio
     ...(row.matches === true ? [ifMatchFlag] : []),
     ...(row.keyed === true ? [keyFlag] : []),
   ]
-  const operands = positionals.map((one) => argumentOf(declared, one, isQueried))
+  const operands = [...positionals.map((one) => argumentOf(declared, one, isQueried)), ...(declared.operands ?? [])]
   const spec = {
     path,
     operations: [operation, ...also],
@@ -97,12 +97,19 @@ function fieldFlagsOf<Id extends OperationId>(
     )
 }
 
-function positionalOf(name: string, rows: ReadonlyMap<string, FieldRow>): Positional {
+function positionalOf(name: string, rows: ReadonlyMap<string, FieldRow>, called: object): Positional {
   const field = name.replaceAll(/[<>[\].]/g, '')
   const row = rows.get(field)
   const isVariadic = name.includes('...')
   const isEach = isVariadic && (row === undefined || (row.at === 'params' && row.many !== true))
-  return { field, row, name: wordOf(field).replaceAll('-', '_'), isVariadic, isOptional: name.startsWith('['), isEach }
+  return {
+    field,
+    row,
+    name: new Map<string, string>(Object.entries(called)).get(field) ?? wordOf(field).replaceAll('-', '_'),
+    isVariadic,
+    isOptional: name.startsWith('['),
+    isEach,
+  }
 }
 
 function argumentOf<Id extends OperationId>(

@@ -1,4 +1,5 @@
 /** Fields of an operation as flags: how each is spelled, and how its text becomes a value. */
+import { isRecord } from '../../client/problems.ts'
 import { type Completed, type FlagSpec, flagName, type Input } from './command.ts'
 import type { Context } from './context.ts'
 import { readData } from './data.ts'
@@ -27,10 +28,12 @@ const VALUES: Partial<Readonly<Record<FieldKind, string>>> = {
   map: '<key=value>',
   values: '<key=value>',
   json: '<json>',
+  object: '<json>',
 }
 const HOW: Partial<Readonly<Record<FieldKind, string>>> = {
   words: '@FILE or - reads it.',
   json: 'JSON or text, @FILE or -.',
+  object: 'JSON, @FILE or -.',
   time: 'A time, or a duration from now: 7d.',
 }
 /** Fields of these names hold such values in every operation. */
@@ -70,7 +73,10 @@ export function flagsOfField(field: string, row: FieldRow, words: FieldWords): r
 
 /** `created_before` → `created-before`, `dependsOnId` → `depends-on-id`. */
 export const wordOf = (field: string): string =>
-  field.replaceAll(/[A-Z]+/g, (letters) => `-${letters.toLowerCase()}`).replaceAll('_', '-')
+  field
+    .replaceAll(/[A-Z]+/g, (letters) => `-${letters.toLowerCase()}`)
+    .replaceAll('_', '-')
+    .replace(/^-/, '')
 
 const isRepeated = ({ many, kind }: FieldRow): boolean => many === true || kind === 'map' || kind === 'values'
 
@@ -107,6 +113,7 @@ export async function parseValue(
 ): Promise<unknown> {
   if (kind === 'words') return readData(context.io, text, said)
   if (kind === 'json') return jsonOrText(await readData(context.io, text, said))
+  if (kind === 'object') return objectOf(said, await readData(context.io, text, said))
   if (kind === 'int') return parseNumber(said, text)
   // What is asked for lies behind, what is set lies ahead.
   if (kind === 'time') return parseTime(context, said, text, at === 'query' ? -1 : 1)
@@ -118,6 +125,12 @@ function pairOf(said: string, pair: string, isJson: boolean): [string, unknown] 
   if (equals <= 0) throw usageError(`invalid ${said} "${pair}": expected KEY=VALUE`)
   const value = pair.slice(equals + 1)
   return [pair.slice(0, equals), isJson ? jsonOrText(value) : value]
+}
+
+function objectOf(said: string, text: string): object {
+  const value = jsonOrText(text)
+  if (!isRecord(value)) throw usageError(`invalid ${said}: expected a JSON object, @FILE or -`)
+  return value
 }
 
 function parseNumber(said: string, text: string): number {

@@ -19,7 +19,7 @@ export interface WholeList<T> {
 const DEFAULT_MOST = 100
 const LARGEST_PAGE = 1000
 
-export const limitFlag: FlagSpec = { flags: '--limit <n>', description: 'At most so many (default: 100).' }
+const limitFlag: FlagSpec = { flags: '--limit <n>', description: 'At most so many (default: 100).' }
 export const pageFlags: readonly FlagSpec[] = [
   limitFlag,
   { flags: '--paginate', description: 'All there are, page by page.' },

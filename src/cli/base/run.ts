@@ -1,10 +1,11 @@
 /** What a declared command does: reads what was said, calls its operation once or for each of several, shows the answer. */
 import type { CallOptions, Reply } from '../../client/client.ts'
+import { isRecord } from '../../client/problems.ts'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import type { OperationId } from '../../contract/index.ts'
 import { settle } from './accepted.ts'
 import type { CommandSpec, Input } from './command.ts'
-import { type Context, REQUEST_TIMEOUT_MS } from './context.ts'
+import type { Context } from './context.ts'
 import { readWords } from './data.ts'
 import {
   type AnswerOf,
@@ -58,7 +59,8 @@ interface Which {
 export function planRun<Id extends OperationId>(plan: Plan<Id>): CommandSpec['run'] {
   return async (context, input) => {
     const names = await namesOf(plan, context, input)
-    const asked = plan.declared.asks?.(sentenceOf(names ?? []), input)
+    if (names?.length === 0) return EXIT.ok
+    const asked = await plan.declared.asks?.(sentenceOf(names ?? []), input, context)
     if (asked !== undefined) await context.confirm(asked, input.on('yes'))
     const { each } = plan
     if (each === undefined || names === undefined) return runOnce(plan, context, input, undefined)
@@ -118,18 +120,21 @@ async function runOnce<Id extends OperationId>(
   input: Input,
   which: Which | undefined,
 ): Promise<number> {
-  const { declared, row, isFleet } = plan
+  const { declared, isFleet } = plan
   const said = await saidOf(plan, context, input, which)
   if (isFleet && context.options.allCities) return listFleet(plan, context, input, said)
-  return withCall(plan, context, input, said, which, async (call) => {
-    if (declared.run !== undefined) return declared.run(call)
-    if (declared.print !== undefined) {
-      await declared.print(context, await call.send(), input)
-      return EXIT.ok
-    }
-    if (row.lists === true) return showList(context, declared.view, await listOf(plan, call))
-    return showItem(plan, call, await sent<Id, ShownOf<Id>>(plan, call, {}))
-  })
+  return withCall(plan, context, input, said, which, (call) => declared.run?.(call) ?? call.show())
+}
+
+async function showAnswer<Id extends OperationId>(plan: Plan<Id>, call: Call<Id>): Promise<number> {
+  const { context, input } = call
+  const { print, view } = plan.declared
+  if (print !== undefined) {
+    await print(context, await call.send(), input)
+    return EXIT.ok
+  }
+  if (plan.row.lists === true) return showList(context, view, await listOf(plan, call))
+  return showItem(plan, call, await sent<Id, ShownOf<Id>>(plan, call, {}))
 }
 
 /** Those that can be done are done; each that cannot is told of. */
@@ -140,37 +145,33 @@ async function runEach<Id extends OperationId>(
   all: readonly Which[],
 ): Promise<number> {
   const { declared, row, words } = plan
-  const isPlain = declared.run === undefined && declared.print === undefined && row.accepts === undefined
+  const view = declared.rows ?? declared.view
   const json = ['json', 'jsonl'].includes(context.print.format)
   const fieldNames = (location: string) => saidAs(location, words, input)
   const done: ShownOf<Id>[] = []
   let exitCode: number = EXIT.ok
   for (const which of all) {
     try {
-      if (isPlain) {
+      if (view === undefined) exitCode = worse(exitCode, await runOnce(plan, context, input, which))
+      else {
         const said = await saidOf(plan, context, input, which)
-        done.push(
-          await withCall(
-            plan,
-            context,
-            input,
-            said,
-            which,
-            async (call) => (await sent<Id, ShownOf<Id>>(plan, call, {})).body,
-          ),
-        )
-      } else exitCode = worse(exitCode, await runOnce(plan, context, input, which))
+        const ended = await withCall(plan, context, input, said, which, async (call) => {
+          const reply = await sent<Id, ShownOf<Id>>(plan, call, {})
+          if (row.accepts !== undefined && isAccepted(reply.body)) return showItem(plan, call, reply)
+          done.push(reply.body)
+          return EXIT.ok
+        })
+        exitCode = worse(exitCode, ended)
+      }
     } catch (error) {
       if (error instanceof BrokenPipe || error instanceof Interrupted) throw error
       exitCode = worse(exitCode, await report(error, context.io, { prefix: `${which.name}: `, json, fieldNames }))
     }
   }
-  if (isPlain && (done.length > 0 || exitCode === EXIT.ok))
-    await showList(context, declared.view, {
-      items: done,
-      json: JSON.stringify({ items: done, total: done.length }),
-      more: false,
-    })
+  if (view !== undefined && done.length > 0) {
+    const text = JSON.stringify({ items: done, total: done.length })
+    await showList(context, view, { items: done, json: text, more: false })
+  }
   return exitCode
 }
 
@@ -190,7 +191,8 @@ async function saidOf<Id extends OperationId>(
     ...(which === undefined ? {} : { [which.field]: which.name }),
   }
   const filled = { ...(await declared.fill?.(context, input)), ...given }
-  return declared.json === true ? readFields(context, input, filled) : filled
+  const changed = { ...filled, ...declared.change?.(bodyOf<SaidOf<Id>>(filled), context) }
+  return declared.json === true ? readFields(context, input, changed) : changed
 }
 
 async function operandsOf(context: Context, input: Input, positionals: readonly Positional[]): Promise<Fields> {
@@ -216,11 +218,11 @@ async function withCall<Id extends OperationId, T>(
   work: (call: Call<Id>) => Promise<T>,
 ): Promise<T> {
   const { declared, row } = plan
-  using limit = context.within(REQUEST_TIMEOUT_MS + ((await declared.patienceMs?.(input)) ?? 0))
+  using limit = context.within(await declared.timeoutMs?.(input))
   const { signal } = limit
   const named = which?.field === 'cityName' ? which.name : undefined
   const cityName = row.city === true ? await context.needCity(named, signal) : ''
-  return work(await callOf(plan, context, input, said, cityName, signal))
+  return await work(await callOf(plan, context, input, said, cityName, signal))
 }
 
 async function callOf<Id extends OperationId>(
@@ -235,6 +237,7 @@ async function callOf<Id extends OperationId>(
     signal,
     headers: preconditionOf(input),
     idempotencyKey: input.text('idempotencyKey'),
+    ...(plan.declared.retries === undefined ? {} : { retries: plan.declared.retries }),
   }
   const client = await context.client()
   const call: Call<Id> = {
@@ -244,13 +247,18 @@ async function callOf<Id extends OperationId>(
     cityName,
     said: bodyOf<SaidOf<Id>>(said),
     options,
+    show: () => showAnswer(plan, call),
     send: (more = {}) => sent<Id, AnswerOf<Id>>(plan, call, more),
   }
   return call
 }
 
 /** The operation, with every field at its place. */
-function sent<Id extends OperationId, T>({ declared, row }: Plan<Id>, call: Call<Id>, more: object): Promise<Reply<T>> {
+async function sent<Id extends OperationId, T>(
+  { declared, row }: Plan<Id>,
+  call: Call<Id>,
+  more: object,
+): Promise<Reply<T>> {
   const { client, cityName, said, options } = call
   const places = {
     params: new Map<string, unknown>(),
@@ -262,13 +270,22 @@ function sent<Id extends OperationId, T>({ declared, row }: Plan<Id>, call: Call
     if (field === 'cityName') continue
     places[row.fields[field]?.at ?? (hasBody(row) ? 'body' : 'query')].set(field, value)
   }
-  return client.request<T>(declared.operation, {
+  const reply = await client.request<T>(declared.operation, {
     ...options,
     params: Object.fromEntries(places.params),
     query: Object.fromEntries(places.query),
     ...(hasBody(row) ? { body: Object.fromEntries(places.body) } : {}),
   })
+  if (row.method !== 'GET') for (const warning of warningsOf(reply.body)) await call.context.note(`warning: ${warning}`)
+  const waitsFor = reply.headers.get('x-svc-config-rejected')
+  if (waitsFor !== null)
+    await call.context.note(`written, not in force yet: the configuration is rejected: ${waitsFor}`)
+  return reply
 }
+
+/** What is done all the same, and may not be what was meant. */
+const warningsOf = (body: unknown): readonly string[] =>
+  isRecord(body) && Array.isArray(body['warnings']) ? body['warnings'].filter((one) => typeof one === 'string') : []
 
 const hasBody = ({ fields }: OperationRow): boolean => Object.values(fields).some(({ at }) => at === 'body')
 
@@ -277,7 +294,7 @@ async function listOf<Id extends OperationId>(plan: Plan<Id>, call: Call<Id>): P
   const { context, input } = call
   type Answer = Page<ShownOf<Id>> & { readonly partial_errors?: readonly string[] }
   if (plan.row.paged === true) {
-    const most = mostOf(input)
+    const most = plan.declared.whole === true && !input.has('limit') ? Number.POSITIVE_INFINITY : mostOf(input)
     return listAll((cursor) => sent<Id, Answer>(plan, call, { limit: pageSize(most), cursor }), most)
   }
   const { body, text } = await sent<Id, Answer>(plan, call, {})

@@ -2,9 +2,9 @@
 
 /**
  * How text becomes a value. `words`: long text, itself, `@FILE` or `-`. `map`: KEY=VALUE, texts; `values`: KEY=VALUE, JSON
- * where it can be. `json`: JSON where it can be, `@FILE` or `-`.
+ * where it can be. `json`: JSON where it can be, `@FILE` or `-`. `object`: a JSON object, likewise.
  */
-export type FieldKind = 'text' | 'words' | 'bool' | 'int' | 'time' | 'duration' | 'map' | 'values' | 'json'
+export type FieldKind = 'text' | 'words' | 'bool' | 'int' | 'time' | 'duration' | 'map' | 'values' | 'json' | 'object'
 
 /** A field of the path, the query or the body. */
 export interface FieldRow {

@@ -143,7 +143,7 @@ export const commands: readonly CommandSpec[] = [
       { flags: '--paginate', description: 'Go on to the last page; one body a line.' },
       {
         flags: '--timeout <duration>',
-        description: 'How long an answer may take: 30s where absent; streams are not limited.',
+        description: 'How long an answer may take (default: 30s); streams are not limited.',
       },
     ],
     examples: [

@@ -1,255 +1,23 @@
 /** `svcctl bead …`: units of work, what they wait for and who has them. */
-import type { Reply } from '../../client/client.ts'
-import type {
-  BEAD_STATUSES,
-  Bead,
-  BeadBatchRequest,
-  BeadCloseRequest,
-  BeadCreateRequest,
-  BeadPatchRequest,
-  DeletedBead,
-  FAILURE_CLASSES,
-  HookBead,
-  OUTCOMES,
-} from '../../contract/beads.ts'
-import { parseTimeout, settle, waitFlags } from '../base/accepted.ts'
-import { type CommandSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
-import type { Context } from '../base/context.ts'
-import { readData, readWords } from '../base/data.ts'
+import type { Bead, BeadBatchRequest, DeletedBead, HookBead } from '../../contract/beads.ts'
+import { parseTimeout } from '../base/accepted.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
+import { type Context, REQUEST_TIMEOUT_MS } from '../base/context.ts'
+import { readData } from '../base/data.ts'
+import { type AnswerOf, type Call, type SaidOf, type View, viewOf } from '../base/declaration.ts'
+import { commandsOf } from '../base/declare.ts'
 import { EXIT, usageError } from '../base/failure.ts'
-import { bodyOf, type Fields, ifMatchFlag, setFlags, unsetFlag } from '../base/fields.ts'
-import {
-  type AnswerOf,
-  asking,
-  fieldsOver,
-  type InCity,
-  inCity,
-  printsItem,
-  printsPages,
-  type QueryFor,
-  type View,
-  viewOf,
-} from '../base/in-city.ts'
-import { pageFlags } from '../base/paged.ts'
-import { type FieldFlag, fieldsFrom, fieldsOf } from '../base/said-flags.ts'
+import { bodyOf, type Fields } from '../base/fields.ts'
+import { listAll, mostOf, pageSize } from '../base/paged.ts'
+import { printItem } from '../base/run.ts'
+import { BEADS as TABLE } from '../tables/beads.ts'
 import { graphLines } from '../views/bead-graph.ts'
-import { exportFile, importFile, transferTimeout } from '../views/bead-transfer.ts'
+import { exportFile, importFile, transferMs, transferTimeout } from '../views/bead-transfer.ts'
 import { BEAD, BEADS, COMMENT, DEPS, depRows, printPage } from '../views/bead-views.ts'
 
-const STATUSES = ['open', 'in_progress', 'closed'] as const satisfies typeof BEAD_STATUSES
-const RESULTS = ['pass', 'fail', 'skipped', 'canceled', 'missing_root'] as const satisfies typeof OUTCOMES
-const FAILURES = ['transient', 'hard'] as const satisfies typeof FAILURE_CLASSES
-const TYPE_HELP = 'Any word: task, bug, feature, chore, epic, …'
-const PRIORITY_HELP = '0 is the most urgent, 4 the least.'
-const TIME_HELP = 'A time, or how long ago: 7d.'
-
-/** Fields of a bead that can be said when it is made and when it is changed. */
-const bodyFlags: readonly FieldFlag[] = [
-  { flags: '-t, --type <type>', field: 'issue_type', description: TYPE_HELP },
-  { flags: '-p, --priority <n>', as: 'number', description: PRIORITY_HELP },
-  { flags: '-d, --description <text>', as: 'data', description: 'The instructions; @FILE or - to read them.' },
-  { flags: '-a, --assignee <name>', description: 'Who has it.' },
-  { flags: '-l, --label <label>', field: 'labels', repeatable: true, description: 'A label to put on it.' },
-  { flags: '--parent <id>', description: 'Bead that contains it.', complete: 'bead' },
-  { flags: '--meta <key=value>', field: 'metadata', repeatable: true, as: 'pairs', description: 'Metadata to set.' },
-  {
-    flags: '--defer-until <time>',
-    as: 'future',
-    description: 'Not ready before: a time, or a duration from now.',
-  },
-]
-const createFlags: readonly FieldFlag[] = [
-  ...bodyFlags,
-  {
-    flags: '--needs <id>',
-    field: 'needs',
-    repeatable: true,
-    description: 'What blocks it; TYPE:ID for another edge.',
-    complete: 'bead',
-  },
-  { flags: '--rig <rig>', description: 'Rig that it belongs to; the city itself where absent.', complete: 'rig' },
-  { flags: '--ephemeral', description: 'Swept some time after it is closed.' },
-  { flags: '--from <name>', description: 'Who sends it.' },
-  { flags: '--ref <ref>', description: 'What it is the bead of, elsewhere.' },
-]
-const updateFlags: readonly FieldFlag[] = [
-  { flags: '--title <title>', description: 'What it is about.' },
-  { flags: '-s, --status <status>', choices: STATUSES, description: 'As closing and reopening do.' },
-  ...bodyFlags,
-  { flags: '--remove-label <label>', field: 'remove_labels', repeatable: true, description: 'A label to take off.' },
-]
-const closeFlags: readonly FieldFlag[] = [
-  { flags: '-r, --reason <text>', description: 'Why it is done.' },
-  { flags: '--outcome <outcome>', choices: RESULTS, description: 'How it went.' },
-  {
-    flags: '--result <json>',
-    field: 'output',
-    as: 'json',
-    description: 'What came out of it: JSON or text, @FILE or -.',
-  },
-  { flags: '--failure-class <class>', choices: FAILURES, description: 'Is another try worth it.' },
-  { flags: '--failure-reason <text>', description: 'What went wrong.' },
-  { flags: '--commit <commit>', description: 'Commit that holds the work.' },
-]
-
-const readyFilters: readonly FieldFlag[] = [
-  { flags: '-t, --type <type>', field: 'type', repeatable: true, description: 'Any of these types.' },
-  { flags: '-l, --label <label>', field: 'label', repeatable: true, description: 'All of these labels.' },
-  { flags: '-a, --assignee <name>', description: 'Who has it, under any of their names.' },
-  { flags: '--unassigned', description: 'Nobody has it.' },
-  { flags: '--rig <rig>', description: 'Of this rig.', complete: 'rig' },
-  { flags: '--parent <id>', description: 'Children of this bead.', complete: 'bead' },
-  { flags: '-p, --priority <n>', as: 'number', description: PRIORITY_HELP },
-  { flags: '--routed-to <name>', description: 'Routed to this agent or pool.', complete: 'agent' },
-  { flags: '--root <id>', field: 'root_bead_id', description: 'Of the molecule with this root.' },
-  {
-    flags: '--meta <key=value>',
-    field: 'metadata',
-    repeatable: true,
-    description: 'With this metadata; KEY: any value.',
-  },
-  { flags: '--created-before <time>', as: 'past', description: TIME_HELP },
-  { flags: '--created-after <time>', as: 'past', description: TIME_HELP },
-  { flags: '--updated-before <time>', as: 'past', description: TIME_HELP },
-  { flags: '--updated-after <time>', as: 'past', description: TIME_HELP },
-  { flags: '--q <words>', field: 'q', description: 'Words of title and description.' },
-]
-const tierFilter: FieldFlag = {
-  flags: '--ephemeral <tier>',
-  choices: ['only', 'exclude'],
-  description: 'Both tiers where absent.',
-}
-const closedFilters: readonly FieldFlag[] = [
-  { flags: '-s, --status <status>', repeatable: true, choices: STATUSES, description: 'Any of these.' },
-  { flags: '--closed-before <time>', as: 'past', description: TIME_HELP },
-  { flags: '--closed-after <time>', as: 'past', description: TIME_HELP },
-]
-const allFlag: FieldFlag = { flags: '--all', description: 'Closed beads too.' }
-const orderFlag: FieldFlag = {
-  flags: '--order <order>',
-  choices: ['asc', 'desc'],
-  description: 'Oldest or newest first.',
-}
-const listFilters: readonly FieldFlag[] = [...closedFilters, allFlag, ...readyFilters, tierFilter, orderFlag]
-const readyOnly: readonly FieldFlag[] = [
-  ...readyFilters,
-  tierFilter,
-  { flags: '--exclude-type <type>', repeatable: true, description: 'None of these types.' },
-  { flags: '--exclude-label <label>', repeatable: true, description: 'None of these labels.' },
-  {
-    flags: '--order <order>',
-    field: 'sort',
-    choices: ['ready', 'oldest'],
-    description: 'By priority, then age; or by age only.',
-  },
-]
-const exportFilters: readonly FieldFlag[] = [
-  ...closedFilters,
-  ...readyFilters,
-  { flags: '--ephemeral <tier>', choices: ['only', 'include'], description: 'Left out where absent.' },
-]
-const importFlags: readonly FieldFlag[] = [
-  { flags: '--rig <rig>', description: 'Whose beads these are; by their prefixes where absent.', complete: 'rig' },
-  { flags: '--mode <mode>', choices: ['upsert', 'create'], description: '`create`: an id that exists is an error.' },
-  { flags: '--dry-run', description: 'Only say what would happen.' },
-  { flags: '--remap', description: 'New ids where the prefix is not one of the city.' },
-]
-
-const itemParams = ({ cityName, input }: InCity) => ({ cityName, id: input.required('id') })
-
-/** Who runs the command, where an agent does: the name that it holds work under. */
-const ownName = ({ env }: Context['io']): string | undefined =>
-  env['SVC_ALIAS'] || env['SVC_SESSION_NAME'] || env['SVC_AGENT'] || undefined
-
-/** The session that asks, unless the command speaks for somebody else. */
-const ownSession = ({ env }: Context['io'], input: Input, given: string | undefined): Fields => ({
-  session_id: input.text('sessionId') ?? (given === undefined ? env['SVC_SESSION_ID'] || undefined : undefined),
-  session_name: input.text('sessionName') ?? (given === undefined ? env['SVC_SESSION_NAME'] || undefined : undefined),
-})
-
-const list = printsPages(
-  BEADS,
-  ({ client, cityName, options }, page, filters) => {
-    const query = { ...bodyOf<QueryFor<'list-beads'>>(filters), ...page }
-    return client.call('list-beads', { params: { cityName }, query, ...options })
-  },
-  { fields: fieldsOf(listFilters) },
-)
-
-const query = printsPages(
-  BEADS,
-  ({ client, cityName, input, options }, page, fields) => {
-    const expression = { q: input.texts('expression').join(' '), ...bodyOf<object>(fields) }
-    return client.call('query-beads', { params: { cityName }, query: { ...expression, ...page }, ...options })
-  },
-  { fields: fieldsOf([allFlag, orderFlag]) },
-)
-
-/** The server holds one answer back no longer. */
-const LONGEST_WAIT_MS = 120_000
-const patienceMs = (input: Input): Promise<number> => parseTimeout(input, 0, 'wait')
-
-const ready = printsPages(
-  BEADS,
-  async ({ context, client, cityName, input, options }, page, filters) => {
-    const { clock } = context.io
-    const until = clock.now() + (await patienceMs(input))
-    const ask = (more: QueryFor<'list-ready-beads'>) => {
-      const query = { ...bodyOf<QueryFor<'list-ready-beads'>>(filters), ...page, ...more }
-      return client.call('list-ready-beads', { params: { cityName }, query, ...options })
-    }
-    let reply = await ask({})
-    while (page.cursor === undefined && reply.body.items.length === 0 && clock.now() < until) {
-      const wait = `${Math.ceil(Math.min(until - clock.now(), LONGEST_WAIT_MS))}ms`
-      reply = await ask({ index: Number(reply.headers.get('x-svc-index')), wait })
-    }
-    return reply
-  },
-  { fields: fieldsOf(readyOnly), patienceMs },
-)
-
-async function get(context: Context, input: Input): Promise<number> {
-  const { io, print } = context
-  const page = io.stdout.isTerminal && (print.format === 'table' || print.format === 'wide')
-  return page ? getPage(context, input) : getItem(context, input)
-}
-
-const getItem = printsItem(BEAD, (city) => city.client.call('get-bead', { params: itemParams(city), ...city.options }))
-
-async function getPage(context: Context, input: Input): Promise<number> {
-  const [bead, deps, comments] = await inCity(context, input, (city) => {
-    const [{ client, options }, params] = [city, itemParams(city)]
-    return Promise.all([
-      client.call('get-bead', { params, ...options }),
-      client.call('list-bead-deps', { params, ...options }),
-      client.call('list-bead-comments', { params, query: { limit: 1 }, ...options }),
-    ])
-  })
-  await printPage(context, { bead: bead.body, json: bead.text, deps: deps.body, comments: comments.body.total })
-  return EXIT.ok
-}
-
-const create = printsItem(
-  BEAD,
-  ({ client, cityName, options }, fields) =>
-    client.call('create-bead', { params: { cityName }, body: bodyOf<BeadCreateRequest>(fields), ...options }),
-  fieldsOver(async (context, input) => {
-    const title = input.texts('title').join(' ')
-    return { ...(title === '' ? {} : { title }), ...(await fieldsFrom(context, input, createFlags)) }
-  }),
-)
-
-const update = printsItem(
-  BEAD,
-  (city, fields) =>
-    city.client.call('patch-bead', {
-      params: itemParams(city),
-      body: bodyOf<BeadPatchRequest>(fields),
-      ...city.options,
-    }),
-  fieldsOver(fieldsOf(updateFlags)),
-)
-
+const SHOWN = { view: BEAD, rows: BEADS } as const
+const held = (view: View<Bead>) => viewOf(view, ({ bead }: { readonly bead: Bead }) => bead)
+const HELD = { view: held(BEAD), rows: held(BEADS) } as const
 const DELETED: View<DeletedBead> = {
   columns: [
     { header: 'STATUS', value: ({ status }) => status },
@@ -258,98 +26,6 @@ const DELETED: View<DeletedBead> = {
   ],
   name: ({ id }) => id,
 }
-const remove = asking(
-  (input) => `Delete ${input.required('id')}${input.on('cascade') ? ' and everything below it' : ''} for good?`,
-  (context, input) =>
-    inCity(context, input, async (city) => {
-      const { body, text } = await city.client.call('delete-bead', {
-        params: itemParams(city),
-        query: { cascade: input.on('cascade') ? true : undefined },
-        ...city.options,
-      })
-      if ('request_id' in body) return settle(context, input, 'bead.delete', { ...body, city: city.cityName }, text)
-      await context.print.item({ item: body, ...DELETED, json: text })
-      return EXIT.ok
-    }),
-)
-
-const close = printsItem(
-  BEAD,
-  (city, fields) =>
-    city.client.call('close-bead', {
-      params: itemParams(city),
-      body: bodyOf<BeadCloseRequest>(fields),
-      ...city.options,
-    }),
-  fieldsOf(closeFlags),
-)
-
-const reopen = printsItem(BEAD, (city) =>
-  city.client.call('reopen-bead', { params: itemParams(city), ...city.options }),
-)
-
-const assign = printsItem(BEAD, (city) => {
-  const expected = city.input.text('expectedAssignee')
-  return city.client.call('assign-bead', {
-    params: itemParams(city),
-    body: {
-      assignee: city.input.required('assignee'),
-      ...(expected === undefined ? {} : { expected_assignee: expected }),
-    },
-    ...city.options,
-  })
-})
-
-async function route(context: Context, input: Input): Promise<number> {
-  const { body, text } = await inCity(context, input, (city) =>
-    city.client.call('route-bead', {
-      params: itemParams(city),
-      body: { target: input.required('target') },
-      ...city.options,
-    }),
-  )
-  for (const warning of body.warnings ?? []) await context.note(`warning: ${warning}`)
-  await context.print.item({ item: body, ...BEAD, json: text })
-  return EXIT.ok
-}
-
-const claim = printsItem(
-  viewOf(BEAD, ({ bead }: AnswerOf<'claim-bead'>) => bead),
-  async (city, fields) => {
-    const reply = await city.client.call('claim-bead', {
-      params: itemParams(city),
-      body: bodyOf<{ assignee: string }>(fields),
-      ...city.options,
-    })
-    for (const warning of reply.body.warnings ?? []) await city.context.note(`warning: ${warning}`)
-    return reply
-  },
-  async ({ io }, input) => {
-    const given = input.text('assignee')
-    const assignee = given ?? ownName(io)
-    if (assignee === undefined) throw usageError('who claims it is missing', 'say --assignee NAME')
-    return { assignee, branch: input.text('branch'), ...ownSession(io, input, given) }
-  },
-)
-
-const holderFields = async ({ io }: Context, input: Input): Promise<Fields> => ({
-  assignee: input.text('assignee') ?? ownName(io),
-})
-
-const heartbeat = printsItem(
-  BEAD,
-  (city, fields) =>
-    city.client.call('heartbeat-bead', { params: itemParams(city), body: bodyOf<object>(fields), ...city.options }),
-  holderFields,
-)
-
-const release = printsItem(
-  viewOf(BEAD, ({ bead }: AnswerOf<'release-bead'>) => bead),
-  (city, fields) =>
-    city.client.call('release-bead', { params: itemParams(city), body: bodyOf<object>(fields), ...city.options }),
-  holderFields,
-)
-
 const ON_HOOK: View<HookBead> = {
   columns: [{ header: 'TIER', value: ({ tier }) => tier }, ...BEADS.columns],
   name: BEADS.name,
@@ -370,100 +46,91 @@ const CLAIMED: View<AnswerOf<'claim-hook'>> = {
   ],
   name: ({ bead_id: id, action }) => id ?? action,
 }
+const IDS: View<{ readonly key: string; readonly id: string }> = {
+  columns: [
+    { header: 'KEY', value: ({ key }) => key },
+    { header: 'ID', value: ({ id }) => id },
+  ],
+  name: ({ id }) => id,
+}
 
-const claimNext = printsItem(
-  CLAIMED,
-  ({ client, cityName, options }, fields) =>
-    client.call('claim-hook', { params: { cityName }, body: bodyOf<{ agent: string }>(fields), ...options }),
-  async (context, input) => ({ ...asker(context, input), drain_ack: input.on('drainAck') ? true : undefined }),
-)
+/** Who runs the command, where an agent does: the name that it holds work under. */
+const ownName = ({ env }: Context['io']): string | undefined =>
+  env['SVC_ALIAS'] || env['SVC_SESSION_NAME'] || env['SVC_AGENT'] || undefined
 
-async function hook(context: Context, input: Input): Promise<number> {
-  if (input.on('claim')) return claimNext(context, input)
+/** The session that asks, unless the command speaks for somebody else. */
+const ownSession = ({ env }: Context['io'], speaksForOther: boolean) => ({
+  session_id: speaksForOther ? undefined : env['SVC_SESSION_ID'] || undefined,
+  session_name: speaksForOther ? undefined : env['SVC_SESSION_NAME'] || undefined,
+})
+
+const holder = ({ io }: Context) => ({ assignee: ownName(io) })
+
+function claimant({ io }: Context, input: Input): SaidOf<'claim-bead'> {
+  const isOther = input.has('assignee')
+  const assignee = ownName(io)
+  if (assignee === undefined && !isOther) throw usageError('who claims it is missing', 'say --assignee NAME')
+  return { assignee, ...ownSession(io, isOther) }
+}
+
+function asker({ io }: Context, input: Input): SaidOf<'list-hook'> {
+  const isOther = input.has('agent')
+  const agent = io.env['SVC_AGENT'] || undefined
+  if (agent === undefined && !isOther)
+    throw usageError('whose hook is missing', 'name the agent: svcctl bead hook AGENT')
+  return { agent, ...ownSession(io, isOther) }
+}
+
+async function showHook({ context, input, client, cityName, said, options, send }: Call<'list-hook'>): Promise<number> {
+  if (input.on('claim')) {
+    const body = bodyOf<{ agent: string }>({ ...said, drain_ack: input.on('drainAck') ? true : undefined })
+    return printItem(context, CLAIMED, await client.call('claim-hook', { params: { cityName }, body, ...options }))
+  }
   if (input.on('drainAck')) throw usageError('--drain-ack goes with --claim')
-  const { body, text } = await inCity(context, input, ({ client, cityName, options }) =>
-    client.call('list-hook', {
-      params: { cityName },
-      query: bodyOf<QueryFor<'list-hook'>>(asker(context, input)),
-      ...options,
-    }),
-  )
+  const { body, text } = await send()
   await context.print.list({ items: body.items, ...ON_HOOK, json: text })
   return EXIT.ok
 }
 
-function asker({ io }: Context, input: Input): Fields & { readonly agent: string } {
-  const given = input.text('agent')
-  const agent = given ?? (io.env['SVC_AGENT'] || undefined)
-  if (agent === undefined) throw usageError('whose hook is missing', 'name the agent: svcctl bead hook AGENT')
-  return { agent, ...ownSession(io, input, given) }
-}
+/** The server holds one answer back no longer. */
+const LONGEST_WAIT_MS = 120_000
+const waitMs = (input: Input): Promise<number> => parseTimeout(input, 0, 'wait')
 
-async function listDeps(context: Context, input: Input): Promise<number> {
-  const fields = await fieldsFrom(context, input, depFilters)
-  const { body, text } = await inCity(context, input, (city) =>
-    city.client.call('list-bead-deps', {
-      params: itemParams(city),
-      query: bodyOf<QueryFor<'list-bead-deps'>>(fields),
-      ...city.options,
-    }),
-  )
-  await context.print.list({ items: depRows(body), ...DEPS, json: text })
-  if (body.truncated === true) await context.note('there are more: only the first are listed')
+async function showReady({ context, input, send }: Call<'list-ready-beads'>): Promise<number> {
+  const { clock } = context.io
+  const until = clock.now() + (await waitMs(input))
+  const most = mostOf(input)
+  const all = await listAll(async (cursor) => {
+    const page = { limit: pageSize(most), cursor }
+    let reply = await send(page)
+    while (cursor === undefined && reply.body.items.length === 0 && clock.now() < until) {
+      const wait = `${Math.ceil(Math.min(until - clock.now(), LONGEST_WAIT_MS))}ms`
+      reply = await send({ ...page, index: Number(reply.headers.get('x-svc-index')), wait })
+    }
+    return reply
+  }, most)
+  await context.print.list({ ...all, ...BEADS })
+  if (all.more) await context.note(`showing the first ${all.items.length}; --limit N or --paginate gets more`)
   return EXIT.ok
 }
 
-const addDep = printsItem(BEAD, (city) => {
-  const type = city.input.text('type')
-  return city.client.call('add-bead-dep', {
-    params: itemParams(city),
-    body: { depends_on_id: city.input.required('depends_on_id'), ...(type === undefined ? {} : { type }) },
-    ...city.options,
-  })
-})
+/** In a terminal with what it hangs together with. */
+async function showBead({ context, client, cityName, said, options, send }: Call<'get-bead'>): Promise<number> {
+  if (!context.io.stdout.isTerminal || !context.print.isForPeople) return printItem(context, BEAD, await send())
+  const params = { cityName, id: String(said.id) }
+  const [bead, deps, comments] = await Promise.all([
+    send(),
+    client.call('list-bead-deps', { params, ...options }),
+    client.call('list-bead-comments', { params, query: { limit: 1 }, ...options }),
+  ])
+  await printPage(context, { bead: bead.body, json: bead.text, deps: deps.body, comments: comments.body.total })
+  return EXIT.ok
+}
 
-const removeDep = printsItem(BEAD, (city) =>
-  city.client.call('remove-bead-dep', {
-    params: { ...itemParams(city), dependsOnId: city.input.required('depends_on_id') },
-    query: { type: city.input.text('type') },
-    ...city.options,
-  }),
-)
-
-const setLabel = (operation: 'add-bead-label' | 'remove-bead-label') =>
-  printsItem(
-    BEAD,
-    (city): Promise<Reply<Bead>> =>
-      city.client.call(operation, {
-        params: { ...itemParams(city), label: city.input.required('label') },
-        ...city.options,
-      }),
-  )
-
-const listComments = printsPages(COMMENT, (city, page) =>
-  city.client.call('list-bead-comments', { params: itemParams(city), query: page, ...city.options }),
-)
-
-const addComment = printsItem(
-  COMMENT,
-  (city, fields) =>
-    city.client.call('add-bead-comment', {
-      params: itemParams(city),
-      body: bodyOf<{ text: string }>(fields),
-      ...city.options,
-    }),
-  async ({ io }, input) => ({
-    text: await readWords(io, input.texts('text')),
-    author: input.text('author') ?? ownName(io) ?? (io.env['USER'] || io.env['LOGNAME'] || undefined),
-  }),
-)
-
-async function graph(context: Context, input: Input): Promise<number> {
-  const { body, text } = await inCity(context, input, ({ client, cityName, options }) =>
-    client.call('get-bead-graph', { params: { cityName, rootID: input.required('id') }, ...options }),
-  )
+async function showGraph({ context, send }: Call<'get-bead-graph'>): Promise<number> {
+  const { body, text } = await send()
   const { print, io } = context
-  if (print.format !== 'table' && print.format !== 'wide') {
+  if (!print.isForPeople) {
     await print.list({ items: body.beads, ...BEADS, json: text })
     return EXIT.ok
   }
@@ -473,23 +140,18 @@ async function graph(context: Context, input: Input): Promise<number> {
   return EXIT.ok
 }
 
-const IDS: View<{ readonly key: string; readonly id: string }> = {
-  columns: [
-    { header: 'KEY', value: ({ key }) => key },
-    { header: 'ID', value: ({ id }) => id },
-  ],
-  name: ({ id }) => id,
-}
-
-async function batch(context: Context, input: Input): Promise<number> {
+async function createBatch({
+  context,
+  input,
+  client,
+  cityName,
+  said,
+  options,
+}: Call<'create-bead-batch'>): Promise<number> {
   const file = input.required('file')
-  const body = bodyOf<BeadBatchRequest>({
-    ...jsonObject(await readData(context.io, file === '-' ? '-' : `@${file}`, 'file'), file),
-    rig: input.text('rig'),
-  })
-  const reply = await inCity(context, input, ({ client, cityName, options }) =>
-    client.call('create-bead-batch', { params: { cityName }, body, ...options }),
-  )
+  const plan = jsonObject(await readData(context.io, file === '-' ? '-' : `@${file}`, 'file'), file)
+  const body = bodyOf<BeadBatchRequest>({ ...plan, ...said })
+  const reply = await client.call('create-bead-batch', { params: { cityName }, body, ...options })
   const items = Object.entries(reply.body.ids).map(([key, id]) => ({ key, id }))
   await context.print.list({ items, ...IDS, json: reply.text })
   return EXIT.ok
@@ -503,285 +165,351 @@ function jsonObject(text: string, file: string): Fields {
   throw usageError(`${file} is no JSON object`, 'expected {"nodes": […], "edges": […]}')
 }
 
-const bead = { name: '<id>', description: 'Id of the bead.', complete: 'bead' } as const
-const holderFlag = {
-  flags: '-a, --assignee <name>',
-  description: 'Only if this is who has it; whoever runs it, in a session.',
-} as const
-const sessionFlags = [
-  { flags: '--session-id <id>', description: 'Session that works on it; SVC_SESSION_ID in a session.' },
-  { flags: '--session-name <name>', description: 'Its name; SVC_SESSION_NAME in a session.' },
-] as const
-const depType: FieldFlag = { flags: '-t, --type <type>', field: 'type', description: '`blocks` where absent.' }
-const depFilters: readonly FieldFlag[] = [
-  {
-    flags: '--direction <direction>',
-    choices: ['down', 'up', 'both'],
-    description: 'What it depends on, what depends on it, or both.',
+const command = commandsOf(TABLE)
+const ID = { completes: { id: 'bead' } } as const
+const FILTERS = {
+  flags: { type: '-t', label: '-l', assignee: '-a', priority: '-p', root_bead_id: '--root', metadata: '--meta' },
+  says: {
+    rig: 'Of this rig.',
+    parent: 'Children of this bead.',
+    priority: '0 is the most urgent, 4 the least.',
+    root_bead_id: 'Of the molecule with this root.',
+    routed_to: 'Routed to this agent or pool.',
+    metadata: 'With this metadata, KEY=VALUE; KEY: any value.',
   },
-  { flags: '-t, --type <type>', field: 'type', description: 'Only of this type.' },
-]
-const dependsOn = { name: '<depends_on_id>', description: 'Id of what it depends on.', complete: 'bead' } as const
+  completes: { routed_to: 'agent' },
+} as const
+const STATUS = { status: '-s' } as const
+const BODY = {
+  flags: {
+    ...{ issue_type: '-t --type', priority: '-p', description: '-d', assignee: '-a', labels: '-l --label' },
+    metadata: '--meta',
+  },
+  says: {
+    issue_type: 'Any word: task, bug, feature, chore, epic, …',
+    priority: '0 is the most urgent, 4 the least.',
+    description: 'The instructions.',
+    assignee: 'Who has it.',
+    labels: 'A label to put on it.',
+    parent: 'Bead that contains it.',
+    metadata: 'Metadata to set.',
+    defer_until: 'Not ready before.',
+  },
+  leaves: { type: 'it is the same as issue_type' },
+} as const
+const DEP = { flags: { type: '-t' }, completes: { id: 'bead', depends_on_id: 'bead' } } as const
+const SESSION = {
+  session_id: 'Session that works on it (default: SVC_SESSION_ID, in a session).',
+  session_name: 'Its name (default: SVC_SESSION_NAME, in a session).',
+} as const
+const HOLDER = {
+  fill: holder,
+  flags: { assignee: '-a' },
+  says: { assignee: 'Only if this is who has it (default: whoever runs it, in a session).' },
+} as const
 
 export const commands: readonly CommandSpec[] = [
-  {
+  command({
+    ...FILTERS,
     path: ['bead', 'list'],
-    operations: ['list-beads'],
-    flags: [...listFilters, ...pageFlags],
-    examples: [
-      { line: 'svcctl bead list', does: 'what is not closed, newest first' },
-      { line: 'svcctl bead list -s in_progress -a mayor', does: 'what somebody works on' },
-      { line: 'svcctl bead list --all --updated-after 1d --paginate -o jsonl', does: 'everything that changed today' },
-    ],
-    run: list,
-  },
-  {
+    operation: 'list-beads',
+    flags: { ...FILTERS.flags, ...STATUS },
+    view: BEADS,
+    examples: {
+      'svcctl bead list': 'what is not closed, newest first',
+      'svcctl bead list -s in_progress -a mayor': 'what somebody works on',
+      'svcctl bead list --all --updated-after 1d --paginate -o jsonl': 'everything that changed today',
+    },
+  }),
+  command({
+    ...ID,
+    ...SHOWN,
     path: ['bead', 'get'],
-    operations: ['get-bead', 'list-bead-deps', 'list-bead-comments'],
-    arguments: [bead],
-    examples: [{ line: 'svcctl bead get al-x1y', does: 'a bead, with what it waits for' }],
-    run: get,
-  },
-  {
+    operation: 'get-bead',
+    also: ['list-bead-deps', 'list-bead-comments'],
+    arguments: ['<id...>'],
+    run: showBead,
+    examples: { 'svcctl bead get al-x1y': 'a bead, with what it waits for' },
+  }),
+  command({
+    ...BODY,
     path: ['bead', 'create'],
-    operations: ['create-bead'],
-    arguments: [{ name: '[title...]', description: 'What it is about.' }],
-    flags: [...createFlags, ...setFlags, keyFlag],
-    examples: [
-      { line: 'svcctl bead create "Fix the login" -t bug -p 1 -l ui', does: 'file a bug' },
-      { line: 'svcctl bead create Release --needs al-x1y -d @notes.md', does: 'something that waits for something' },
-    ],
-    run: create,
-  },
-  {
+    operation: 'create-bead',
+    arguments: ['[title...]'],
+    says: {
+      ...BODY.says,
+      needs: 'What blocks it; TYPE:ID for another edge.',
+      from: 'Who sends it.',
+      ref: 'What it is the bead of, elsewhere.',
+      ephemeral: 'Swept some time after it is closed.',
+    },
+    json: true,
+    view: BEAD,
+    examples: {
+      'svcctl bead create "Fix the login" -t bug -p 1 -l ui': 'file a bug',
+      'svcctl bead create Release --needs al-x1y -d @notes.md': 'something that waits for something',
+    },
+  }),
+  command({
+    ...ID,
+    ...BODY,
+    ...SHOWN,
     path: ['bead', 'update'],
-    operations: ['patch-bead'],
-    arguments: [bead],
-    flags: [...updateFlags, ...setFlags, unsetFlag, ifMatchFlag],
-    examples: [
-      { line: 'svcctl bead update al-x1y -p 0 -l urgent', does: 'make it more urgent' },
-      { line: 'svcctl bead update al-x1y --unset defer_until --if-match 4', does: 'unless somebody was faster' },
-    ],
-    run: update,
-  },
-  {
+    operation: 'patch-bead',
+    arguments: ['<id...>'],
+    flags: { ...BODY.flags, ...STATUS, remove_labels: '--remove-label' },
+    says: { ...BODY.says, status: 'As closing and reopening do.', remove_labels: 'A label to take off.' },
+    json: true,
+    examples: {
+      'svcctl bead update al-x1y -p 0 -l urgent': 'make it more urgent',
+      'svcctl bead update al-x1y --unset defer_until --if-match 4': 'unless somebody was faster',
+      [`svcctl bead update --query 'label=ui AND priority>2' -p 2`]: 'all that an expression finds',
+    },
+  }),
+  command({
+    ...ID,
     path: ['bead', 'delete'],
-    operations: ['delete-bead'],
-    arguments: [bead],
-    flags: [
-      { flags: '--cascade', description: 'Its children too, and edges to them.' },
-      yesFlag,
-      ifMatchFlag,
-      ...waitFlags,
-    ],
-    examples: [{ line: 'svcctl bead delete al-x1y --yes', does: 'remove it, where nothing refers to it' }],
-    run: remove,
-  },
-  {
+    operation: 'delete-bead',
+    arguments: ['<id...>'],
+    asks: (names, input) => `Delete ${names}${input.on('cascade') ? ' and everything below' : ''} for good?`,
+    view: DELETED,
+    examples: { 'svcctl bead delete al-x1y --yes': 'remove it, where nothing refers to it' },
+  }),
+  command({
+    ...ID,
+    ...SHOWN,
     path: ['bead', 'close'],
-    operations: ['close-bead'],
-    arguments: [bead],
-    flags: [...closeFlags, ifMatchFlag],
-    examples: [
-      { line: 'svcctl bead close al-x1y -r "fixed in the parser" --commit 1a2b3c', does: 'it is done' },
-      { line: 'svcctl bead close al-x1y --outcome fail --failure-class hard', does: 'it cannot be done' },
-    ],
-    run: close,
-  },
-  {
+    operation: 'close-bead',
+    arguments: ['<id...>'],
+    flags: { reason: '-r', output: '--result' },
+    says: {
+      outcome: 'How it went.',
+      output: 'What came out of it.',
+      failure_class: 'Is another try worth it.',
+      failure_reason: 'What went wrong.',
+    },
+    examples: {
+      'svcctl bead close al-x1y -r "fixed in the parser" --commit 1a2b3c': 'it is done',
+      'svcctl bead close al-x1y --outcome fail --failure-class hard': 'it cannot be done',
+      'svcctl bead close al-x1y al-z9k': 'two of them',
+    },
+  }),
+  command({
+    ...SHOWN,
     path: ['bead', 'reopen'],
-    operations: ['reopen-bead'],
-    arguments: [{ ...bead, complete: 'closed-bead' }],
-    flags: [ifMatchFlag],
-    examples: [{ line: 'svcctl bead reopen al-x1y', does: 'it was not done after all' }],
-    run: reopen,
-  },
-  {
+    operation: 'reopen-bead',
+    arguments: ['<id...>'],
+    completes: { id: 'closed-bead' },
+    examples: { 'svcctl bead reopen al-x1y': 'it was not done after all' },
+  }),
+  command({
+    ...ID,
+    ...SHOWN,
     path: ['bead', 'assign'],
-    operations: ['assign-bead'],
-    arguments: [bead, { name: '<assignee>', description: 'Who gets it; "" for nobody.' }],
-    flags: [
-      { flags: '--expected-assignee <name>', description: 'Only if this is who has it now; "" for nobody.' },
-      ifMatchFlag,
-    ],
-    examples: [
-      { line: 'svcctl bead assign al-x1y mayor', does: 'give it to somebody' },
-      { line: 'svcctl bead assign al-x1y bob --expected-assignee amy', does: 'hand it over' },
-    ],
-    run: assign,
-  },
-  {
+    operation: 'assign-bead',
+    arguments: ['<id...>', '<assignee>'],
+    says: {
+      assignee: 'Who gets it; "" for nobody.',
+      expected_assignee: 'Only if this is who has it now; "" for nobody.',
+    },
+    examples: {
+      'svcctl bead assign al-x1y mayor': 'give it to somebody',
+      'svcctl bead assign al-x1y bob --expected-assignee amy': 'hand it over',
+    },
+  }),
+  command({
+    ...SHOWN,
     path: ['bead', 'route'],
-    operations: ['route-bead'],
-    arguments: [bead, { name: '<target>', description: 'Agent or pool; "" for none.', complete: 'agent' }],
-    flags: [ifMatchFlag],
-    examples: [{ line: 'svcctl bead route al-x1y shop/polecat', does: 'let a pool take it' }],
-    run: route,
-  },
-  {
+    operation: 'route-bead',
+    arguments: ['<id...>', '<target>'],
+    says: { target: 'Agent or pool; "" for none.' },
+    completes: { id: 'bead', target: 'agent' },
+    examples: { 'svcctl bead route al-x1y shop/polecat': 'let a pool take it' },
+  }),
+  command({
+    ...ID,
     path: ['bead', 'claim'],
-    operations: ['claim-bead'],
-    arguments: [bead],
-    flags: [
-      { flags: '-a, --assignee <name>', description: 'Who takes it; whoever runs it, in a session.' },
-      ...sessionFlags,
-      { flags: '--branch <branch>', description: 'Branch that the work is on.' },
-      ifMatchFlag,
-    ],
-    examples: [{ line: 'svcctl bead claim al-x1y -a amy', does: 'take it, if nobody has it; exit code 5 otherwise' }],
-    run: claim,
-  },
-  {
+    operation: 'claim-bead',
+    arguments: ['<id...>'],
+    flags: { assignee: '-a' },
+    says: { ...SESSION, assignee: 'Who takes it (default: whoever runs it, in a session).' },
+    fill: claimant,
+    ...HELD,
+    examples: { 'svcctl bead claim al-x1y -a amy': 'take it, if nobody has it; exit code 5 otherwise' },
+  }),
+  command({
+    ...ID,
+    ...HOLDER,
+    ...SHOWN,
     path: ['bead', 'heartbeat'],
-    operations: ['heartbeat-bead'],
-    arguments: [bead],
-    flags: [holderFlag, ifMatchFlag],
-    examples: [{ line: 'svcctl bead heartbeat al-x1y', does: 'keep a claim' }],
-    run: heartbeat,
-  },
-  {
+    operation: 'heartbeat-bead',
+    arguments: ['<id...>'],
+    examples: { 'svcctl bead heartbeat al-x1y': 'keep a claim' },
+  }),
+  command({
+    ...ID,
+    ...HOLDER,
     path: ['bead', 'release'],
-    operations: ['release-bead'],
-    arguments: [bead],
-    flags: [holderFlag, ifMatchFlag],
-    examples: [{ line: 'svcctl bead release al-x1y', does: 'give it back' }],
-    run: release,
-  },
-  {
+    operation: 'release-bead',
+    arguments: ['<id...>'],
+    ...HELD,
+    examples: { 'svcctl bead release al-x1y': 'give it back' },
+  }),
+  command({
+    ...FILTERS,
     path: ['bead', 'ready'],
-    operations: ['list-ready-beads'],
-    flags: [
-      ...readyOnly,
-      { flags: '--wait <duration>', description: 'Where nothing is ready, wait so long for something.' },
-      ...pageFlags,
-    ],
-    examples: [
-      { line: 'svcctl bead ready --unassigned', does: 'what could be started now' },
-      { line: 'svcctl bead ready --rig shop --wait 10m -o name', does: 'wait for work' },
-    ],
-    run: ready,
-  },
-  {
+    operation: 'list-ready-beads',
+    flags: { ...FILTERS.flags, sort: '--order' },
+    says: { ...FILTERS.says, sort: 'By priority, then age; or by age only.' },
+    more: [{ flags: '--wait <duration>', description: 'Where nothing is ready, wait so long for something.' }],
+    timeoutMs: async (input) => REQUEST_TIMEOUT_MS + (await waitMs(input)),
+    view: BEADS,
+    run: showReady,
+    examples: {
+      'svcctl bead ready --unassigned': 'what could be started now',
+      'svcctl bead ready --rig shop --wait 10m -o name': 'wait for work',
+    },
+  }),
+  command({
     path: ['bead', 'query'],
-    operations: ['query-beads'],
-    arguments: [
-      { name: '<expression...>', field: 'q', description: 'The expression; one word for the shell, or several.' },
-    ],
-    flags: [allFlag, orderFlag, ...pageFlags],
-    examples: [
-      { line: `svcctl bead query 'status=open AND (priority<2 OR label:urgent)'`, does: 'what is urgent' },
-      { line: `svcctl bead query 'updated<30d AND assignee=none'`, does: 'what nobody cares for' },
-    ],
-    run: query,
-  },
-  {
+    operation: 'query-beads',
+    arguments: ['<q...>'],
+    called: { q: 'expression' },
+    says: { q: 'The expression; one word for the shell, or several.' },
+    view: BEADS,
+    examples: {
+      [`svcctl bead query 'status=open AND (priority<2 OR label:urgent)'`]: 'what is urgent',
+      [`svcctl bead query 'updated<30d AND assignee=none'`]: 'what nobody cares for',
+    },
+  }),
+  command({
     path: ['bead', 'hook'],
-    operations: ['list-hook', 'claim-hook'],
-    arguments: [{ name: '[agent]', description: 'Agent, pool or person; SVC_AGENT where absent.', complete: 'agent' }],
-    flags: [
+    operation: 'list-hook',
+    also: ['claim-hook'],
+    arguments: ['[agent]'],
+    says: { ...SESSION, agent: 'Agent, pool or person (default: SVC_AGENT).' },
+    completes: { agent: 'agent' },
+    fill: asker,
+    more: [
       { flags: '--claim', description: 'Take the first that can be taken.' },
       { flags: '--drain-ack', description: 'With --claim: with nothing to do the session ends itself.' },
-      ...sessionFlags,
     ],
-    examples: [
-      { line: 'svcctl bead hook mayor', does: 'what it would be given' },
-      { line: 'svcctl bead hook --claim -o json', does: 'take the next work, in a session' },
-    ],
-    run: hook,
-  },
-  {
+    view: ON_HOOK,
+    run: showHook,
+    examples: {
+      'svcctl bead hook mayor': 'what it would be given',
+      'svcctl bead hook --claim -o json': 'take the next work, in a session',
+    },
+  }),
+  command({
+    ...ID,
     path: ['bead', 'dep', 'list'],
-    operations: ['list-bead-deps'],
-    arguments: [bead],
-    flags: depFilters,
-    examples: [{ line: 'svcctl bead dep list al-x1y', does: 'what it waits for, and what waits for it' }],
-    run: listDeps,
-  },
-  {
+    operation: 'list-bead-deps',
+    arguments: ['<id>'],
+    flags: { type: '-t' },
+    says: { direction: 'What it depends on, what depends on it, or both.', type: 'Only of this type.' },
+    print: async (context, { body, text }) => {
+      await context.print.list({ items: depRows(body), ...DEPS, json: text })
+      if (body.truncated === true) await context.note('there are more: only the first are listed')
+    },
+    examples: { 'svcctl bead dep list al-x1y': 'what it waits for, and what waits for it' },
+  }),
+  command({
+    ...DEP,
     path: ['bead', 'dep', 'add'],
-    operations: ['add-bead-dep'],
-    arguments: [bead, dependsOn],
-    flags: [depType, ifMatchFlag],
-    examples: [{ line: 'svcctl bead dep add al-x1y al-z9k', does: 'the first waits for the second' }],
-    run: addDep,
-  },
-  {
+    operation: 'add-bead-dep',
+    arguments: ['<id>', '<depends_on_id>'],
+    says: { depends_on_id: 'Id of what it depends on.' },
+    view: BEAD,
+    examples: { 'svcctl bead dep add al-x1y al-z9k': 'the first waits for the second' },
+  }),
+  command({
     path: ['bead', 'dep', 'remove'],
-    operations: ['remove-bead-dep'],
-    arguments: [bead, dependsOn],
-    flags: [{ flags: '-t, --type <type>', description: 'All types where absent.' }, ifMatchFlag],
-    examples: [{ line: 'svcctl bead dep remove al-x1y al-z9k', does: 'it need not wait any more' }],
-    run: removeDep,
-  },
-  {
+    operation: 'remove-bead-dep',
+    arguments: ['<id>', '<dependsOnId>'],
+    flags: { type: '-t' },
+    says: { type: 'Only of this type (default: all types).' },
+    completes: { id: 'bead', dependsOnId: 'bead' },
+    view: BEAD,
+    examples: { 'svcctl bead dep remove al-x1y al-z9k': 'it need not wait any more' },
+  }),
+  command({
+    ...ID,
+    ...SHOWN,
     path: ['bead', 'label', 'add'],
-    operations: ['add-bead-label'],
-    arguments: [bead, { name: '<label>' }],
-    flags: [ifMatchFlag],
-    examples: [{ line: 'svcctl bead label add al-x1y ui', does: 'put a label on it' }],
-    run: setLabel('add-bead-label'),
-  },
-  {
+    operation: 'add-bead-label',
+    arguments: ['<id...>', '<label>'],
+    examples: { 'svcctl bead label add al-x1y ui': 'put a label on it' },
+  }),
+  command({
+    ...ID,
+    ...SHOWN,
     path: ['bead', 'label', 'remove'],
-    operations: ['remove-bead-label'],
-    arguments: [bead, { name: '<label>' }],
-    flags: [ifMatchFlag],
-    examples: [{ line: 'svcctl bead label remove al-x1y ui', does: 'take it off again' }],
-    run: setLabel('remove-bead-label'),
-  },
-  {
+    operation: 'remove-bead-label',
+    arguments: ['<id...>', '<label>'],
+    examples: { 'svcctl bead label remove al-x1y ui': 'take it off again' },
+  }),
+  command({
+    ...ID,
     path: ['bead', 'comment', 'list'],
-    operations: ['list-bead-comments'],
-    arguments: [bead],
-    flags: pageFlags,
-    examples: [{ line: 'svcctl bead comment list al-x1y', does: 'what was said about it' }],
-    run: listComments,
-  },
-  {
+    operation: 'list-bead-comments',
+    arguments: ['<id>'],
+    view: COMMENT,
+    examples: { 'svcctl bead comment list al-x1y': 'what was said about it' },
+  }),
+  command({
+    ...ID,
     path: ['bead', 'comment', 'add'],
-    operations: ['add-bead-comment'],
-    arguments: [bead, { name: '<text...>', description: 'What is said; - for stdin.' }],
-    flags: [
-      { flags: '--author <name>', description: 'Who says it: the session, or the user who runs it, where absent.' },
-      keyFlag,
-    ],
-    examples: [{ line: 'svcctl bead comment add al-x1y "see the log of yesterday"', does: 'say something about it' }],
-    run: addComment,
-  },
-  {
+    operation: 'add-bead-comment',
+    arguments: ['<id>', '<text...>'],
+    says: {
+      text: 'What is said; - for stdin.',
+      author: 'Who says it (default: the session, or the user who runs it).',
+    },
+    fill: ({ io }) => ({ author: ownName(io) ?? (io.env['USER'] || io.env['LOGNAME'] || undefined) }),
+    view: COMMENT,
+    examples: { 'svcctl bead comment add al-x1y "see the log of yesterday"': 'say something about it' },
+  }),
+  command({
     path: ['bead', 'graph'],
-    operations: ['get-bead-graph'],
-    arguments: [{ name: '<id>', field: 'rootID', description: 'Id of its root.', complete: 'bead' }],
-    examples: [{ line: 'svcctl bead graph al-x1y', does: 'a tree: ✓ closed, ▶ in progress, ■ blocked, ○ open' }],
-    run: graph,
-  },
-  {
+    operation: 'get-bead-graph',
+    arguments: ['<rootID>'],
+    called: { rootID: 'id' },
+    completes: { rootID: 'bead' },
+    run: showGraph,
+    examples: { 'svcctl bead graph al-x1y': 'a tree: ✓ closed, ▶ in progress, ■ blocked, ○ open' },
+  }),
+  command({
     path: ['bead', 'import'],
-    operations: ['import-beads'],
+    operation: 'import-beads',
     description:
       'One JSON object a line, as the bd tool writes them. A bad line is told of on stderr and does not poison the rest; exit code 1 when there was one.',
-    arguments: [{ name: '<file>', description: 'The file; - for stdin.', complete: 'file' }],
-    flags: [...importFlags, transferTimeout],
-    examples: [
-      { line: 'svcctl bead import beads.jsonl --dry-run', does: 'see what would happen' },
-      { line: 'bd export | svcctl bead import - --remap', does: 'from another tracker' },
-    ],
-    run: importFile(importFlags),
-  },
-  {
+    operands: [{ name: '<file>', description: 'The file; - for stdin.', complete: 'file' }],
+    more: [transferTimeout],
+    timeoutMs: transferMs,
+    run: importFile,
+    examples: {
+      'svcctl bead import beads.jsonl --dry-run': 'see what would happen',
+      'bd export | svcctl bead import - --remap': 'from another tracker',
+    },
+  }),
+  command({
+    ...FILTERS,
     path: ['bead', 'export'],
-    operations: ['export-beads'],
-    arguments: [{ name: '[file]', description: 'Where to put it; stdout where absent.', complete: 'file' }],
-    flags: [...exportFilters, transferTimeout],
-    examples: [{ line: 'svcctl bead export beads.jsonl --rig shop', does: 'everything of a rig, sorted by id' }],
-    run: exportFile(exportFilters),
-  },
-  {
+    operation: 'export-beads',
+    flags: { ...FILTERS.flags, ...STATUS },
+    operands: [{ name: '[file]', description: 'Where to put it (default: stdout).', complete: 'file' }],
+    more: [transferTimeout],
+    timeoutMs: transferMs,
+    run: exportFile,
+    examples: { 'svcctl bead export beads.jsonl --rig shop': 'everything of a rig, sorted by id' },
+  }),
+  command({
     path: ['bead', 'batch'],
-    operations: ['create-bead-batch'],
-    arguments: [{ name: '<file>', description: 'JSON with nodes and edges; - for stdin.', complete: 'file' }],
-    flags: [{ flags: '--rig <rig>', description: 'Rig of the nodes that name none.', complete: 'rig' }, keyFlag],
-    examples: [{ line: 'svcctl bead batch plan.json', does: 'all of it or nothing' }],
-    run: batch,
-  },
+    operation: 'create-bead-batch',
+    operands: [{ name: '<file>', description: 'JSON with nodes and edges; - for stdin.', complete: 'file' }],
+    leaves: { nodes: 'they are in the file', edges: 'they are in the file' },
+    run: createBatch,
+    examples: { 'svcctl bead batch plan.json': 'all of it or nothing' },
+  }),
 ]

@@ -1,13 +1,15 @@
 /** `svcctl config …`. */
 import { ApiProblem } from '../../client/problems.ts'
 import type { ConfigCheckResult, ConfigExplanation, EffectiveConfigBody } from '../../contract/config.ts'
-import { waitFlags } from '../base/accepted.ts'
-import { type CommandSpec, type Input, keyFlag } from '../base/command.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
+import type { Call, View } from '../base/declaration.ts'
+import { commandsOf } from '../base/declare.ts'
 import { createDraft, type Draft } from '../base/editor.ts'
 import { EXIT, Failure, printable, usageError } from '../base/failure.ts'
-import { starts } from '../base/in-city.ts'
 import type { Cell, Column } from '../base/output.ts'
+import { printItem } from '../base/run.ts'
+import { CONFIG as TABLE } from '../tables/config.ts'
 
 const EFFECTIVE_COLUMNS: readonly Column<EffectiveConfigBody>[] = [
   { header: 'NAME', value: ({ workspace }) => workspace.name },
@@ -31,7 +33,10 @@ const EFFECTIVE_COLUMNS: readonly Column<EffectiveConfigBody>[] = [
 ]
 
 const list = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))
-const name = ({ workspace }: EffectiveConfigBody): string => workspace.name
+const EFFECTIVE: View<EffectiveConfigBody> = {
+  columns: EFFECTIVE_COLUMNS,
+  name: ({ workspace }) => workspace.name,
+}
 
 interface Issue {
   readonly file: string
@@ -43,27 +48,16 @@ interface Issue {
 const sentence = ({ file, line, column, message, hint }: Issue): string =>
   `${file}:${line}:${column}: ${message}${hint === undefined ? '' : ` (${hint})`}`
 
-async function get(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
+async function get({ context, input, client, cityName, options, send }: Call<'get-config'>): Promise<number> {
   const path = input.text('path')
   if (path !== undefined) {
-    const { body, text } = await client.call('get-config-file', { params: { cityName, path }, signal: limit.signal })
+    const { body, text } = await client.call('get-config-file', { params: { cityName, path }, ...options })
     await context.print.text({ text: body.text, json: text })
     return EXIT.ok
   }
-  const view = input.on('raw') ? ('raw' as const) : undefined
-  const { body, text } = await client.call('get-config', {
-    params: { cityName },
-    query: { view },
-    signal: limit.signal,
-  })
-  if (body.view === 'raw') {
-    await context.print.list({ items: body.files, columns: RAW_COLUMNS, name: (file) => file.path, json: text })
-    return EXIT.ok
-  }
-  await context.print.item({ item: body, columns: EFFECTIVE_COLUMNS, name, json: text })
+  const { body, text } = await send(input.on('raw') ? { view: 'raw' } : {})
+  if (body.view !== 'raw') return printItem(context, EFFECTIVE, { body, text })
+  await context.print.list({ items: body.files, columns: RAW_COLUMNS, name: (file) => file.path, json: text })
   return EXIT.ok
 }
 
@@ -78,15 +72,6 @@ const RAW_COLUMNS: readonly Column<{
   { header: 'REVISION', value: (file) => file.revision },
   { header: 'ERROR', value: (file) => file.error },
 ]
-
-async function defaults(context: Context): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const { body, text } = await client.call('get-config-defaults', { params: { cityName }, signal: limit.signal })
-  await context.print.item({ item: body, columns: EFFECTIVE_COLUMNS, name, json: text })
-  return EXIT.ok
-}
 
 interface Row {
   readonly item: string
@@ -112,15 +97,12 @@ function cellOf(value: unknown): Cell {
     : JSON.stringify(value)
 }
 
-async function explain(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const query = { agent: input.text('agent'), rig: input.text('rig'), provider: input.text('provider') }
-  const { body, text } = await client.call('explain-config', { params: { cityName }, query, signal: limit.signal })
+async function explain({ context, input, said, send }: Call<'explain-config'>): Promise<number> {
+  const { body, text } = await send()
   const prefix = input.text('key')
+  const isAll = input.on('all') || said.provider !== undefined
   const shown = prefix === undefined ? body : onlyKey(body, prefix)
-  const items = rowsOf(prefix === undefined && query.provider === undefined ? withoutUnused(body) : shown)
+  const items = rowsOf(prefix === undefined && !isAll ? withoutUnused(body) : shown)
   if (prefix !== undefined && items.length === 0) throw new Failure(EXIT.notFound, `nothing has a key ${prefix}`)
   await context.print.list({
     items,
@@ -179,16 +161,13 @@ const ISSUE_COLUMNS: readonly Column<ConfigCheckResult['issues'][number]>[] = [
   { header: 'HINT', value: (issue) => issue.hint },
 ]
 
-async function validate(context: Context, input: Input): Promise<number> {
-  const given = await readGiven(context, input.texts('file'))
-  using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const call = { params: { cityName }, signal: limit.signal }
+async function validate(call: Call<'validate-config'>): Promise<number> {
+  const { context, input, client, cityName, options, send } = call
+  const files = await readGiven(context, input.texts('file'))
   const { body, text } =
-    given === undefined
-      ? await client.call('validate-config', call)
-      : await client.call('check-config', { ...call, body: { files: given } })
+    files === undefined
+      ? await send()
+      : await client.call('check-config', { params: { cityName }, body: { files }, ...options })
   await context.print.list({ items: body.issues, columns: ISSUE_COLUMNS, name: sentence, json: text })
   if (body.valid) await context.note('the configuration is valid')
   return body.valid ? EXIT.ok : EXIT.rejected
@@ -212,10 +191,6 @@ async function readGiven(context: Context, files: readonly string[]): Promise<Re
   })
   return Object.fromEntries(await Promise.all(entries))
 }
-
-const reload = starts('config.reload', ({ client, cityName, input, options }) =>
-  client.call('reload-config', { params: { cityName }, body: input.on('soft') ? { soft: true } : {}, ...options }),
-)
 
 async function edit(context: Context, input: Input): Promise<number> {
   const path = input.text('path') ?? 'city.toml'
@@ -311,79 +286,76 @@ async function put(context: Context, { cityName, path, stored }: Target, text: s
   })
 }
 
-const file = (description: string) => ({ name: '[path]', description })
+const command = commandsOf(TABLE)
 
 export const commands: readonly CommandSpec[] = [
-  {
+  command({
     path: ['config', 'get'],
-    operations: ['get-config', 'get-config-file'],
-    arguments: [file('A configuration file, relative to the city: prints its text.')],
-    flags: [{ flags: '--raw', description: 'What each file says by itself.' }],
-    examples: [
-      { line: 'svcctl config get', does: 'what the city runs on' },
-      { line: 'svcctl config get city.toml', does: 'the text of a file' },
-      { line: 'svcctl config get --raw -o json', does: 'every file as JSON' },
+    operation: 'get-config',
+    also: ['get-config-file'],
+    operands: [
+      { name: '[path]', description: 'A configuration file, relative to the city: prints its text.', field: 'path' },
     ],
+    leaves: { view: '--raw says it' },
+    more: [{ flags: '--raw', description: 'What each file says by itself.' }],
     run: get,
-  },
-  {
+    examples: {
+      'svcctl config get': 'what the city runs on',
+      'svcctl config get city.toml': 'the text of a file',
+      'svcctl config get --raw -o json': 'every file as JSON',
+    },
+  }),
+  command({
     path: ['config', 'explain'],
-    operations: ['explain-config'],
-    arguments: [
-      { name: '[key]', description: 'Only this key and what is below it, for example `workspace.provider`.' },
-    ],
-    flags: [
-      { flags: '--agent <agent>' },
-      { flags: '--rig <rig>', description: 'Name of a rig.' },
-      { flags: '--provider <provider>', description: 'Name of a provider.' },
-    ],
-    examples: [
-      { line: 'svcctl config explain workspace.provider', does: 'which line of which file sets it' },
-      { line: 'svcctl config explain --agent core.worker', does: 'every field of an agent' },
-    ],
+    operation: 'explain-config',
+    operands: [{ name: '[key]', description: 'Only this key and what is below it, for example `workspace.provider`.' }],
+    says: { rig: 'Name of a rig.', provider: 'Name of a provider.' },
+    completes: { agent: 'agent', provider: 'provider' },
+    more: [{ flags: '--all', description: 'Built-in providers that no agent runs on, too.' }],
     run: explain,
-  },
-  {
+    examples: {
+      'svcctl config explain workspace.provider': 'which line of which file sets it',
+      'svcctl config explain --agent core.worker': 'every field of an agent',
+    },
+  }),
+  command({
     path: ['config', 'validate'],
-    operations: ['validate-config', 'check-config'],
+    operation: 'validate-config',
+    also: ['check-config'],
     description: 'Exit code 6 when something is wrong.',
-    flags: [
+    more: [
       {
         flags: '--file <path=local>',
+        field: 'files',
         description: 'Check this local file in place of the one of the city.',
         repeatable: true,
       },
     ],
-    examples: [
-      { line: 'svcctl config validate', does: 'check the files on disk' },
-      { line: 'svcctl config validate --file city.toml=draft.toml', does: 'check a draft' },
-    ],
     run: validate,
-  },
-  {
+    examples: {
+      'svcctl config validate': 'check the files on disk',
+      'svcctl config validate --file city.toml=draft.toml': 'check a draft',
+    },
+  }),
+  command({
     path: ['config', 'reload'],
-    operations: ['reload-config'],
-    flags: [
-      { flags: '--soft', description: 'Running sessions take it as theirs, without a restart.' },
-      ...waitFlags,
-      keyFlag,
-    ],
-    examples: [{ line: 'svcctl config reload --wait', does: 'load the files now, end when they are in force' }],
-    run: reload,
-  },
-  {
+    operation: 'reload-config',
+    says: { soft: 'Running sessions take it as theirs, without a restart.' },
+    examples: { 'svcctl config reload --wait': 'load the files now, end when they are in force' },
+  }),
+  command({
     path: ['config', 'defaults'],
-    operations: ['get-config-defaults'],
-    examples: [{ line: 'svcctl config defaults -o json', does: 'every default and every built-in provider' }],
-    run: defaults,
-  },
+    operation: 'get-config-defaults',
+    view: EFFECTIVE,
+    examples: { 'svcctl config defaults -o json': 'every default and every built-in provider' },
+  }),
   {
     path: ['config', 'edit'],
     operations: ['put-config-file', 'get-config-file'],
     summary: 'Edit a configuration file in $EDITOR',
     description:
       'Fetches the file, opens $VISUAL or $EDITOR, shows what is wrong with the result, and asks before it is applied. A file that somebody else changed meanwhile is not overwritten: exit code 5.',
-    arguments: [file('city.toml where absent; a new file is made.')],
+    arguments: [{ name: '[path]', description: 'The file; a new one is made (default: city.toml).' }],
     flags: [{ flags: '-y, --yes', description: 'Apply without asking.' }],
     examples: [
       { line: 'svcctl config edit', does: 'city.toml' },

@@ -100,7 +100,7 @@ export const commands: readonly CommandSpec[] = [
         flags: '--watch',
         description: 'Wait for a match, print it and end; silent, with exit code 0, when none came in time.',
       },
-      { flags: '--follow', description: 'Go on until stopped; survives restarts of the server and of the city.' },
+      { flags: '-f, --follow', description: 'Go on until stopped; survives restarts of the server and of the city.' },
       { flags: '--seq', description: 'Print the cursor of now, for --after (in a city) or --after-cursor, and end.' },
       {
         flags: '--type <type>',
@@ -132,6 +132,14 @@ export const commands: readonly CommandSpec[] = [
         does: 'miss nothing',
       },
     ],
+    leaves: new Map([
+      ...['actor', 'subject', 'until'].map(
+        (field) => [field, 'for `svcctl api`: filters of people are types and payloads'] as const,
+      ),
+      ...['limit', 'order'].map((field) => [field, 'a list is bounded by --since or a cursor, oldest first'] as const),
+      ['city', '--city says it'],
+      ['after_seq', '--after says it'],
+    ]),
     isFleet: true,
     errorPrefix: 'svcctl events: ',
     run,

@@ -1,15 +1,15 @@
 /** `svcctl health`, `readiness`, `provider-readiness`. */
 import type { ReadinessItem } from '../../contract/health.ts'
-import type { CommandSpec, Input } from '../base/command.ts'
+import type { CommandSpec } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
+import type { AnswerOf, Call } from '../base/declaration.ts'
+import { commandsOf } from '../base/declare.ts'
 import { EXIT } from '../base/failure.ts'
 import type { Column } from '../base/output.ts'
+import { HEALTH_AND_READINESS as TABLE } from '../tables/health-and-readiness.ts'
 
-async function health(context: Context): Promise<number> {
-  const client = await context.client()
-  using limit = context.within()
-  const { body, text } = await client.call('get-health', { signal: limit.signal, retries: 0 })
-  await context.print.item({
+function showHealth(context: Context, body: AnswerOf<'get-health'>, text: string): Promise<void> {
+  return context.print.item({
     item: body,
     columns: [
       { header: 'STATUS', value: (item) => item.status, kind: 'state' },
@@ -31,7 +31,6 @@ async function health(context: Context): Promise<number> {
     name: (item) => item.status,
     json: text,
   })
-  return EXIT.ok
 }
 
 type ProbeRow = Pick<ReadinessItem, 'name' | 'status' | 'detail' | 'observed_at'> & {
@@ -49,67 +48,69 @@ const COLUMNS: readonly Column<ProbeRow>[] = [
 ]
 const name = (row: ProbeRow): string => row.name
 
-/** Of this host, or of a city where one was named: every form is a list in the table and the API's own object in JSON. */
-async function readiness(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const client = await context.client()
-  const query = { items: wanted(input), fresh: input.on('fresh') ? true : undefined }
-  const cityName = context.options.city === undefined ? undefined : await context.needCity(undefined, limit.signal)
+/** Of a city where one was named, else of this host: a list in the table, and the API's own object in JSON. */
+const cityNamed = async (context: Context, signal: AbortSignal): Promise<string | undefined> =>
+  context.options.city === undefined ? undefined : context.needCity(undefined, signal)
+
+async function readiness({ context, client, said: query, options, send }: Call<'get-readiness'>): Promise<number> {
+  const cityName = await cityNamed(context, options.signal)
   const { body, text } =
     cityName === undefined
-      ? await client.call('get-readiness', { query, signal: limit.signal })
-      : await client.call('get-city-readiness', { params: { cityName }, query, signal: limit.signal })
+      ? await send()
+      : await client.call('get-city-readiness', { params: { cityName }, query, ...options })
   await context.print.list({ items: Object.values(body.items), columns: COLUMNS, name, json: text })
   if (body.callers === 'machine')
     await context.note('warning: every user of this machine may use the API; svcctl serve --auth asks for a token')
   return EXIT.ok
 }
 
-export async function providerReadiness(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const client = await context.client()
-  const query = { providers: wanted(input), fresh: input.on('fresh') ? true : undefined }
-  const cityName = context.options.city === undefined ? undefined : await context.needCity(undefined, limit.signal)
+async function ofProviders(call: Call<'get-provider-readiness'>): Promise<number> {
+  const { context, client, said: query, options, send } = call
+  const cityName = await cityNamed(context, options.signal)
   const { body, text } =
     cityName === undefined
-      ? await client.call('get-provider-readiness', { query, signal: limit.signal })
-      : await client.call('get-city-provider-readiness', { params: { cityName }, query, signal: limit.signal })
+      ? await send()
+      : await client.call('get-city-provider-readiness', { params: { cityName }, query, ...options })
   const items = Object.entries(body.providers).map(([provider, probe]) => ({ name: provider, ...probe }))
   await context.print.list({ items, columns: COLUMNS.filter((column) => column.header !== 'KIND'), name, json: text })
   return EXIT.ok
 }
 
-function wanted(input: Input): string | undefined {
-  const items = input.texts('items').flatMap((text) => text.split(','))
-  return items.length === 0 ? undefined : items.join(',')
-}
+const command = commandsOf(TABLE)
+/** The words of a command are one text with commas. */
+const commas = (words: string | undefined) => words?.trim().replaceAll(/[\s,]+/g, ',')
 
-const fresh = { flags: '--fresh' } as const
+export const providerReadiness = (path: CommandSpec['path']): CommandSpec =>
+  command({
+    path,
+    operation: 'get-provider-readiness',
+    also: ['get-city-provider-readiness'],
+    arguments: ['[providers...]'],
+    called: { providers: 'items' },
+    says: { providers: 'Providers (default: all).' },
+    completes: { providers: 'provider' },
+    change: ({ providers }) => ({ providers: commas(providers) }),
+    run: ofProviders,
+    examples: { [`svcctl ${path.join(' ')} claude --fresh`]: 'can it be used on this host, now' },
+  })
 
 export const commands: readonly CommandSpec[] = [
-  {
+  command({
     path: ['health'],
-    operations: ['get-health'],
-    examples: [
-      { line: 'svcctl health', does: 'is it well' },
-      { line: 'svcctl health -o json', does: 'for a monitor' },
-    ],
-    run: health,
-  },
-  {
+    operation: 'get-health',
+    retries: 0,
+    print: (context, { body, text }) => showHealth(context, body, text),
+    examples: { 'svcctl health': 'is it well', 'svcctl health -o json': 'for a monitor' },
+  }),
+  command({
     path: ['readiness'],
-    operations: ['get-readiness', 'get-city-readiness'],
-    arguments: [{ name: '[items...]', description: 'Providers and tools; all where absent.' }],
-    flags: [fresh],
-    examples: [{ line: 'svcctl readiness claude git --fresh', does: 'look again, now' }],
+    operation: 'get-readiness',
+    also: ['get-city-readiness'],
+    arguments: ['[items...]'],
+    says: { items: 'Providers and tools (default: all).' },
+    change: ({ items }) => ({ items: commas(items) }),
     run: readiness,
-  },
-  {
-    path: ['provider-readiness'],
-    operations: ['get-provider-readiness', 'get-city-provider-readiness'],
-    arguments: [{ name: '[items...]', description: 'Providers; all where absent.' }],
-    flags: [fresh],
-    examples: [{ line: 'svcctl provider-readiness claude shell', does: 'can these two be used' }],
-    run: providerReadiness,
-  },
+    examples: { 'svcctl readiness claude git --fresh': 'look again, now' },
+  }),
+  providerReadiness(['provider-readiness']),
 ]

@@ -1,23 +1,13 @@
 /** `svcctl pack …`: what a city imports. */
-import type { CachedPack, Pack, PackAddRequest, PackIssue, PackPruneRequest, PackStatus } from '../../contract/packs.ts'
-import { waitFlags } from '../base/accepted.ts'
-import { type CommandSpec, type FlagSpec, type Input, keyFlag, yesFlag } from '../base/command.ts'
-import type { Context } from '../base/context.ts'
+import type { CachedPack, Pack, PackIssue, PackStatus } from '../../contract/packs.ts'
+import type { CommandSpec } from '../base/command.ts'
+import type { AnswerOf, Call, SaidOf, View } from '../base/declaration.ts'
+import { commandsOf } from '../base/declare.ts'
 import { EXIT, usageError } from '../base/failure.ts'
-import { bodyOf } from '../base/fields.ts'
-import {
-  type AnswerOf,
-  allColumns,
-  type InCity,
-  inCity,
-  printsItem,
-  printsList,
-  starts,
-  type View,
-} from '../base/in-city.ts'
 import type { Column } from '../base/output.ts'
 import { size } from '../base/progress.ts'
-import { offerTrust, packOf, question, sayUntrusted, showRuns, trust } from '../views/pack-trust.ts'
+import { PACKS as TABLE } from '../tables/packs.ts'
+import { offerTrust, packOf, question, sayUntrusted, showRuns } from '../views/pack-trust.ts'
 import { whyText } from '../views/pack-why.ts'
 
 const COLUMNS: readonly Column<Pack>[] = [
@@ -80,92 +70,47 @@ const DELETED: View<AnswerOf<'remove-pack'>> = {
   name: ({ name }) => name,
 }
 
-const itemParams = ({ cityName, input }: InCity) => ({ cityName, name: input.required('name') })
-const scopeQuery = ({ input }: InCity) => ({ scope: input.text('scope') })
-
-const list = printsList(PACK, ({ client, cityName, options }) =>
-  client.call('list-packs', { params: { cityName }, ...options }),
-)
-
-const get = printsItem(PACK, (city) =>
-  city.client.call('get-pack', { params: itemParams(city), query: scopeQuery(city), ...city.options }),
-)
-
-const remove = printsItem(DELETED, (city) =>
-  city.client.call('remove-pack', { params: itemParams(city), query: scopeQuery(city), ...city.options }),
-)
-
-const starting = starts('pack.add', ({ client, cityName, input, options }) =>
-  client.call('add-pack', {
-    params: { cityName },
-    body: bodyOf<PackAddRequest>({
-      source: input.required('source'),
-      name: input.text('name'),
-      version: input.text('version'),
-      scope: input.text('scope'),
-      trust: input.on('trust') ? true : undefined,
-    }),
-    ...options,
-  }),
-)
-
 /** What was fetched is asked about once it is there. */
-const asksTrust =
-  (run: CommandSpec['run']): CommandSpec['run'] =>
-  async (context, input) => {
-    const code = await run(context, input)
-    if (code !== EXIT.ok || input.on('trust')) return code
-    const waited = input.choice('wait') ?? context.io.stdout.isTerminal
-    if (waited) await offerTrust(context, input)
-    else if (!/^(?:builtin:|[./])/.test(input.text('source') ?? '')) await sayUntrusted(context)
-    return code
-  }
-
-async function trustOne(context: Context, input: Input): Promise<number> {
-  const item = await packOf(context, input, input.required('name'), input.text('scope'))
-  const seen = input.text('commit')
-  if (seen === undefined && !item.trusted) {
-    await showRuns(context, item)
-    await context.confirm(question(item), input.on('yes'))
-  }
-  const commit = seen ?? item.pin?.commit
-  if (commit === undefined && item.kind === 'git')
-    throw usageError(`${item.name} is not installed`, 'run `svcctl pack install`')
-  const { body, text } = await trust(context, input, item, commit ?? NO_COMMIT)
-  await context.print.item({ item: body, ...allColumns(PACK), json: text })
-  return EXIT.ok
+async function asksTrust({
+  context,
+  input,
+  show,
+}: Pick<Call<'add-pack'>, 'context' | 'input' | 'show'>): Promise<number> {
+  const exitCode = await show()
+  if (exitCode !== EXIT.ok || input.on('trust')) return exitCode
+  const waited = input.choice('wait') ?? context.io.stdout.isTerminal
+  if (waited) await offerTrust(context, input)
+  else if (!/^(?:builtin:|[./])/.test(input.text('source') ?? '')) await sayUntrusted(context)
+  return exitCode
 }
 
 /** What is not from git has none, and is trusted. */
 const NO_COMMIT = '0'.repeat(40)
 
-const add = asksTrust(starting)
+/** Shown and asked about, unless the commit is named: then somebody has looked. */
+async function commitToTrust(
+  context: Call<'trust-pack'>['context'],
+  input: Call<'trust-pack'>['input'],
+): Promise<SaidOf<'trust-pack'>> {
+  if (input.has('commit')) return {}
+  const item = await packOf(context, input, input.required('name'), input.text('scope'))
+  if (!item.trusted) {
+    await showRuns(context, item)
+    await context.confirm(question(item), input.on('yes'))
+  }
+  if (item.pin === undefined && item.kind === 'git')
+    throw usageError(`${item.name} is not installed`, 'run `svcctl pack install`')
+  return { scope: item.scope, commit: item.pin?.commit ?? NO_COMMIT }
+}
 
-const install = starts('pack.install', ({ client, cityName, options }) =>
-  client.call('install-packs', { params: { cityName }, ...options }),
-)
-
-const upgrading = starts('pack.upgrade', ({ client, cityName, input, options }) => {
-  const names = input.texts('names')
-  const body = names.length === 0 ? {} : { names: [...names] }
-  return client.call('upgrade-packs', { params: { cityName }, body, ...options })
-})
-
-const upgrade = asksTrust(upgrading)
-
-async function check(context: Context, input: Input): Promise<number> {
-  const { body, text } = await inCity(context, input, ({ client, cityName, options }) =>
-    client.call('check-packs', { params: { cityName }, ...options }),
-  )
+async function check({ context, send }: Call<'check-packs'>): Promise<number> {
+  const { body, text } = await send()
   await context.print.list({ items: body.issues, columns: ISSUE_COLUMNS, name: ({ code }) => code, json: text })
   return body.ok ? EXIT.ok : EXIT.operationFailed
 }
 
-async function status(context: Context, input: Input): Promise<number> {
-  const body = { remote: input.on('remote') }
-  const { body: found, text } = await inCity(context, input, ({ client, cityName, options }) =>
-    client.call('check-packs', { params: { cityName }, body, ...options }),
-  )
+async function status({ context, send }: Call<'check-packs'>): Promise<number> {
+  const { body: found, text } = await send()
   await context.print.list({ items: found.packs, columns: STATUS_COLUMNS, name: ({ name }) => name, json: text })
   for (const { name, remote_error } of found.packs)
     if (remote_error !== undefined) await context.note(`warning: ${name}: ${remote_error}`)
@@ -174,157 +119,128 @@ async function status(context: Context, input: Input): Promise<number> {
   return EXIT.ok
 }
 
-async function why(context: Context, input: Input): Promise<number> {
-  const { body, text } = await inCity(context, input, (city) =>
-    city.client.call('explain-pack', { params: itemParams(city), ...city.options }),
-  )
-  await context.print.text({ text: whyText(body), json: text })
-  return EXIT.ok
-}
-
-async function cache(context: Context): Promise<number> {
-  using limit = context.within()
-  const client = await context.client()
-  const { body, text } = await client.call('list-pack-cache', { signal: limit.signal })
+async function cache({ context, send }: Call<'list-pack-cache'>): Promise<number> {
+  const { body, text } = await send()
   await context.print.list({ items: body.items, ...CACHED, json: text })
   for (const failure of body.partial_errors ?? []) await context.note(`warning: ${failure}`)
   if (context.print.isForPeople) await context.note(`${body.total} checkouts, ${size(body.bytes)}`)
   return EXIT.ok
 }
 
-async function prune(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const client = await context.client()
-  const most = input.text('maxBytes')
-  if (most !== undefined && !/^\d{1,15}$/.test(most))
-    throw usageError(`invalid --max-bytes "${most}": expected a number of bytes`)
-  const body = bodyOf<PackPruneRequest>({
-    dry_run: input.on('dryRun') ? true : undefined,
-    max_age: input.text('maxAge'),
-    max_bytes: most === undefined ? undefined : Number(most),
-  })
-  const { body: done, text } = await client.call('prune-pack-cache', { body, signal: limit.signal })
+async function prune({ context, send }: Call<'prune-pack-cache'>): Promise<number> {
+  const { body: done, text } = await send()
   await context.print.list({ items: done.removed, ...CACHED, json: text })
   const went = done.dry_run ? 'would go' : 'are gone'
   await context.note(`${done.removed.length} checkouts ${went} (${size(done.removed_bytes)}), ${done.kept} stay`)
   return EXIT.ok
 }
 
-const pack = { name: '<name>', description: 'Name of the import.' } as const
-const scopeFlag: FlagSpec = {
-  flags: '--scope <scope>',
-  description: '`city`, `rig:<name>` or `default-rig`; the city where absent.',
-}
+const command = commandsOf(TABLE)
+const NAME = {
+  says: { name: 'Name of the import.', scope: '`city`, `rig:<name>` or `default-rig` (default: the city).' },
+} as const
 
 export const commands: readonly CommandSpec[] = [
-  {
+  command({
     path: ['pack', 'list'],
-    operations: ['list-packs'],
-    examples: [{ line: 'svcctl pack list', does: 'what the city of this directory imports' }],
-    run: list,
-  },
-  {
+    operation: 'list-packs',
+    view: PACK,
+    examples: { 'svcctl pack list': 'what the city of this directory imports' },
+  }),
+  command({
+    ...NAME,
     path: ['pack', 'get'],
-    operations: ['get-pack'],
-    arguments: [pack],
-    flags: [scopeFlag],
-    examples: [{ line: 'svcctl pack get core', does: 'where it is from, and what it brings' }],
-    run: get,
-  },
-  {
+    operation: 'get-pack',
+    arguments: ['<name...>'],
+    view: PACK,
+    examples: { 'svcctl pack get core': 'where it is from, and what it brings' },
+  }),
+  command({
     path: ['pack', 'add'],
-    operations: ['add-pack'],
-    arguments: [{ name: '<source>' }],
-    flags: [
-      { flags: '--name <name>', description: 'What to call it; from the source where absent.' },
-      { flags: '--version <version>', description: '`^1.4`, `~1.4`, `>=1,<2`, an exact one or `sha:<commit>`.' },
-      { flags: '--trust', description: 'Let it start what it brings, unseen.' },
-      scopeFlag,
-      ...waitFlags,
-      keyFlag,
-    ],
-    examples: [
-      { line: 'svcctl pack add ./packs/review', does: 'a pack of this city' },
-      { line: 'svcctl pack add https://git.example.org/teams/packs.git//review', does: 'the highest release from git' },
-    ],
-    run: add,
-  },
-  {
+    operation: 'add-pack',
+    arguments: ['<source>'],
+    says: {
+      name: 'What to call it (default: from the source).',
+      trust: 'Let it start what it brings, unseen.',
+      scope: NAME.says.scope,
+    },
+    run: asksTrust,
+    examples: {
+      'svcctl pack add ./packs/review': 'a pack of this city',
+      'svcctl pack add https://git.example.org/teams/packs.git//review': 'the highest release from git',
+    },
+  }),
+  command({
     path: ['pack', 'trust'],
-    operations: ['trust-pack'],
-    arguments: [pack],
-    flags: [
-      scopeFlag,
-      { flags: '--commit <commit>', description: 'The commit that was looked at; asks, where absent.' },
-      yesFlag,
-    ],
-    examples: [{ line: 'svcctl pack trust review', does: 'shows what it would run, and asks' }],
-    run: trustOne,
-  },
-  {
+    operation: 'trust-pack',
+    arguments: ['<name>'],
+    says: { ...NAME.says, commit: 'The commit that was looked at (default: shows it and asks).' },
+    fill: commitToTrust,
+    view: PACK,
+    examples: { 'svcctl pack trust review': 'shows what it would run, and asks' },
+  }),
+  command({
+    ...NAME,
     path: ['pack', 'remove'],
-    operations: ['remove-pack'],
-    arguments: [pack],
-    flags: [scopeFlag],
-    examples: [{ line: 'svcctl pack remove review', does: 'unless something still names what it brings' }],
-    run: remove,
-  },
-  {
+    operation: 'remove-pack',
+    arguments: ['<name...>'],
+    view: DELETED,
+    examples: { 'svcctl pack remove review': 'unless something still names what it brings' },
+  }),
+  command({
     path: ['pack', 'install'],
-    operations: ['install-packs'],
-    flags: [...waitFlags, keyFlag],
-    examples: [{ line: 'svcctl pack install --wait', does: 'pin and fetch what is not there' }],
-    run: install,
-  },
-  {
+    operation: 'install-packs',
+    examples: { 'svcctl pack install --wait': 'pin and fetch what is not there' },
+  }),
+  command({
     path: ['pack', 'upgrade'],
-    operations: ['upgrade-packs'],
-    arguments: [{ name: '[names...]', description: 'Imports to upgrade; all where absent.' }],
-    flags: [...waitFlags, keyFlag],
-    examples: [{ line: 'svcctl pack upgrade review', does: 'the highest release that its version allows' }],
-    run: upgrade,
-  },
-  {
+    operation: 'upgrade-packs',
+    arguments: ['[names...]'],
+    says: { names: 'Imports to upgrade (default: all).' },
+    run: asksTrust,
+    examples: { 'svcctl pack upgrade review': 'the highest release that its version allows' },
+  }),
+  command({
     path: ['pack', 'check'],
-    operations: ['check-packs'],
+    operation: 'check-packs',
     description: 'Exit code 9 when something is wrong.',
-    examples: [{ line: 'svcctl pack check', does: 'compare imports, lock and cache' }],
+    leaves: { remote: '`svcctl pack status --remote` asks them' },
     run: check,
-  },
-  {
+    examples: { 'svcctl pack check': 'compare imports, lock and cache' },
+  }),
+  command({
     path: ['pack', 'status'],
-    operations: ['check-packs'],
+    operation: 'check-packs',
     summary: 'Every import, and what has become of it',
-    flags: [{ flags: '--remote', description: 'Asks the repositories for newer releases.' }],
-    examples: [
-      { line: 'svcctl pack status', does: 'pinned, there, trusted, changed on disk, how large' },
-      { line: 'svcctl pack status --remote', does: 'what an upgrade would bring' },
-    ],
+    says: { remote: 'Asks the repositories for newer releases.' },
     run: status,
-  },
-  {
+    examples: {
+      'svcctl pack status': 'pinned, there, trusted, changed on disk, how large',
+      'svcctl pack status --remote': 'what an upgrade would bring',
+    },
+  }),
+  command({
     path: ['pack', 'why'],
-    operations: ['explain-pack'],
-    arguments: [{ name: '<name>', description: 'Of an import at any depth, or of the pack itself.' }],
-    examples: [{ line: 'svcctl pack why review', does: 'which import in which file leads to it, and what it brings' }],
-    run: why,
-  },
-  {
+    operation: 'explain-pack',
+    arguments: ['<name>'],
+    says: { name: 'Of an import at any depth, or of the pack itself.' },
+    print: ({ print }, { body, text }) => print.text({ text: whyText(body), json: text }),
+    examples: { 'svcctl pack why review': 'which import in which file leads to it, and what it brings' },
+  }),
+  command({
     path: ['pack', 'cache'],
-    operations: ['list-pack-cache'],
-    isFleet: true,
-    examples: [{ line: 'svcctl pack cache', does: 'what lies on this machine, how large, and who needs it' }],
+    operation: 'list-pack-cache',
+    view: CACHED,
     run: cache,
-  },
-  {
+    examples: { 'svcctl pack cache': 'what lies on this machine, how large, and who needs it' },
+  }),
+  command({
     path: ['pack', 'prune'],
-    operations: ['prune-pack-cache'],
-    isFleet: true,
-    flags: [{ flags: '--dry-run' }, { flags: '--max-age <duration>' }, { flags: '--max-bytes <bytes>' }],
-    examples: [
-      { line: 'svcctl pack prune --dry-run', does: 'what no city needs and nobody used for a week' },
-      { line: 'svcctl pack prune --max-age 0s', does: 'everything that no city needs' },
-    ],
+    operation: 'prune-pack-cache',
     run: prune,
-  },
+    examples: {
+      'svcctl pack prune --dry-run': 'what no city needs and nobody used for a week',
+      'svcctl pack prune --max-age 0s': 'everything that no city needs',
+    },
+  }),
 ]

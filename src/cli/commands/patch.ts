@@ -1,198 +1,218 @@
 /** `svcctl patch …`: a city's edits of agents, rigs and providers that another layer defines. */
-import type { Client } from '../../client/client.ts'
-import type { PatchBody } from '../../contract/base/merge-patch.ts'
-import type { PatchFields, PatchItem } from '../../contract/patches.ts'
-import type { CommandSpec, Input } from '../base/command.ts'
+import type { Reply } from '../../client/client.ts'
+import type { PatchItem } from '../../contract/patches.ts'
+import { type CommandSpec, type FlagSpec, type Input, watchFlag } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
-import { EXIT, usageError } from '../base/failure.ts'
-import { bodyOf, ifMatchFlag, preconditionOf, readFields, setFlags, unsetFlag } from '../base/fields.ts'
-import type { Column } from '../base/output.ts'
+import type { AnswerOf, Call, View } from '../base/declaration.ts'
+import { commandsOf } from '../base/declare.ts'
+import { listCities } from '../base/discovery.ts'
+import { askEach } from '../base/each-city.ts'
+import { EXIT } from '../base/failure.ts'
+import { unsetFlag } from '../base/fields.ts'
+import { PATCHES as TABLE } from '../tables/patches.ts'
 
 const KINDS = ['agent', 'rig', 'provider'] as const
 type Kind = (typeof KINDS)[number]
-
-interface Row {
-  readonly kind: Kind
-  readonly patch: PatchItem
-}
 
 const titleOf = ({ name, dir }: { readonly name: string; readonly dir?: string }): string =>
   dir === undefined || dir === '' ? name : `${dir}/${name}`
 const fieldsOf = ({ name: _1, dir: _2, file: _3, line: _4, revision: _5, ...fields }: PatchItem) => fields
 
-const COLUMNS: readonly Column<Row>[] = [
-  { header: 'KIND', value: ({ kind }) => kind },
-  { header: 'TARGET', value: ({ patch }) => titleOf(patch) },
-  { header: 'FIELDS', value: ({ patch }) => Object.keys(fieldsOf(patch)).join(', ') },
-  { header: 'PLACE', value: ({ patch }) => `${patch.file}:${patch.line}` },
-  { header: 'REVISION', value: ({ patch }) => patch.revision, wide: true },
-]
+type Row = PatchItem & { readonly kind: Kind; readonly city: string }
+const ROWS: View<Row> = {
+  columns: [
+    { header: 'KIND', value: ({ kind }) => kind },
+    { header: 'TARGET', value: titleOf },
+    { header: 'FIELDS', value: ({ kind: _1, city: _2, ...patch }) => Object.keys(fieldsOf(patch)).join(', ') },
+    { header: 'PLACE', value: ({ file, line }) => `${file}:${line}` },
+    { header: 'REVISION', value: (patch) => patch.revision, wide: true },
+  ],
+  name: titleOf,
+}
+const DELETED: View<AnswerOf<'delete-rig-patch'>> = {
+  columns: [
+    { header: 'STATUS', value: (deleted) => deleted.status },
+    { header: 'TARGET', value: titleOf },
+    { header: 'REVISION', value: (deleted) => deleted.revision },
+  ],
+  name: titleOf,
+}
 
+/** Three lists as one; as JSON by kind, or with `-A` as items that say their city. */
 async function list(context: Context, input: Input): Promise<number> {
   using limit = context.within()
-  const cityName = await context.needCity(undefined, limit.signal)
-  const client = await context.client()
-  const kinds = KINDS.filter((kind) => input.text('kind') === undefined || input.text('kind') === kind)
-  const lists = await Promise.all(kinds.map((kind) => listOf(client, cityName, kind, limit.signal)))
-  const items = lists.flatMap(({ body }, index) =>
-    body.items.map((patch) => ({ kind: kinds[index] ?? 'agent', patch })),
-  )
-  const only = lists.length === 1 ? lists[0]?.text : undefined
-  const json =
-    only ?? JSON.stringify(Object.fromEntries(lists.map(({ body }, index) => [`${kinds[index]}s`, body.items])))
-  await context.print.list({ items, columns: COLUMNS, name: ({ patch }) => titleOf(patch), json })
-  return EXIT.ok
-}
-
-function listOf(client: Client, cityName: string, kind: Kind, signal: AbortSignal) {
-  const call = { params: { cityName }, signal }
-  if (kind === 'agent') return client.call('list-agent-patches', call)
-  return kind === 'rig' ? client.call('list-rig-patches', call) : client.call('list-provider-patches', call)
-}
-
-/** The city, what is patched, and who to ask. */
-async function targetOf(context: Context, input: Input, signal: AbortSignal) {
-  const kind = KINDS.find((known) => known === input.text('kind'))
-  if (kind === undefined) throw usageError(`the kind is one of ${KINDS.join(', ')}`)
-  const target = input.required('target')
-  return { kind, name: target, cityName: await context.needCity(undefined, signal), client: await context.client() }
-}
-
-async function get(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
   const { signal } = limit
-  const { kind, name, cityName, client } = await targetOf(context, input, signal)
-  const ask = () => {
-    if (kind === 'rig') return client.call('get-rig-patch', { params: { cityName, name }, signal })
-    if (kind === 'provider') return client.call('get-provider-patch', { params: { cityName, name }, signal })
-    return client.call('get-agent-patch', { params: { cityName, base: name }, signal })
+  const client = await context.client()
+  const kinds = KINDS.filter((kind) => (input.text('kind') ?? kind) === kind)
+  const ofCity = async (cityName: string) => {
+    const ask = (kind: Kind) => client.call(`list-${kind}-patches`, { params: { cityName }, signal })
+    const lists = await Promise.all(kinds.map(async (kind) => ({ kind, reply: await ask(kind) })))
+    const rows = lists.flatMap(({ kind, reply }) =>
+      reply.body.items.map((item): Row => ({ ...item, kind, city: cityName })),
+    )
+    return { rows, lists }
   }
-  const { body, text } = await ask()
-  return show(context, body, text)
-}
-
-async function put(context: Context, input: Input): Promise<number> {
-  const fields = await readFields(context, input)
-  using limit = context.within()
-  const target = await targetOf(context, input, limit.signal)
-  const call = { headers: preconditionOf(input), signal: limit.signal }
-  const merging = input.on('merge') || input.texts('unset').length > 0
-  const { body, text } = await (merging
-    ? mergeOf(target, bodyOf(fields), call)
-    : replaceOf(target, bodyOf(fields), call))
-  return show(context, body, text)
-}
-
-type Target = Awaited<ReturnType<typeof targetOf>>
-interface Call {
-  readonly headers: Readonly<Record<string, string>>
-  readonly signal: AbortSignal
-}
-
-function replaceOf({ kind, name, cityName, client }: Target, body: Partial<PatchFields>, call: Call) {
-  if (kind === 'rig') return client.call('replace-rig-patch', { params: { cityName, name }, body, ...call })
-  if (kind === 'provider') return client.call('replace-provider-patch', { params: { cityName, name }, body, ...call })
-  return client.call('replace-agent-patch', { params: { cityName, base: name }, body, ...call })
-}
-
-function mergeOf({ kind, name, cityName, client }: Target, body: PatchBody, call: Call) {
-  if (kind === 'rig') return client.call('merge-rig-patch', { params: { cityName, name }, body, ...call })
-  if (kind === 'provider') return client.call('merge-provider-patch', { params: { cityName, name }, body, ...call })
-  return client.call('merge-agent-patch', { params: { cityName, base: name }, body, ...call })
-}
-
-async function remove(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const { kind, name, cityName, client } = await targetOf(context, input, limit.signal)
-  const call = { headers: preconditionOf(input), signal: limit.signal }
-  const ask = () => {
-    if (kind === 'rig') return client.call('delete-rig-patch', { params: { cityName, name }, ...call })
-    if (kind === 'provider') return client.call('delete-provider-patch', { params: { cityName, name }, ...call })
-    return client.call('delete-agent-patch', { params: { cityName, base: name }, ...call })
+  if (context.options.allCities) {
+    const cities = (await listCities(client, signal)).filter(({ running }) => running)
+    const { answers, exitCode } = await askEach(context, cities, ({ name }) => ofCity(name))
+    const items = answers.flatMap(({ rows }) => rows)
+    const columns = [{ header: 'CITY', value: ({ city }: Row) => city }, ...ROWS.columns]
+    await context.print.list({ items, ...ROWS, columns, json: JSON.stringify({ items, total: items.length }) })
+    return exitCode
   }
-  const { body, text } = await ask()
-  await context.print.item({
-    item: body,
-    columns: [
-      { header: 'STATUS', value: (deleted) => deleted.status },
-      { header: 'TARGET', value: titleOf },
-      { header: 'REVISION', value: (deleted) => deleted.revision },
-    ],
-    name: titleOf,
-    json: text,
-  })
+  const { rows, lists } = await ofCity(await context.needCity(undefined, signal))
+  const byKind = Object.fromEntries(lists.map(({ kind, reply }) => [`${kind}s`, reply.body.items]))
+  const only = lists.length === 1 ? lists[0]?.reply.text : undefined
+  await context.print.list({ items: rows, ...ROWS, json: only ?? JSON.stringify(byKind) })
   return EXIT.ok
 }
 
-async function show(context: Context, item: PatchItem, json: string): Promise<number> {
-  const fields = Object.entries(fieldsOf(item))
-  const columns: readonly Column<PatchItem>[] = [
+async function show(context: Context, { body, text }: Pick<Reply<PatchItem>, 'body' | 'text'>): Promise<void> {
+  const columns = [
     { header: 'TARGET', value: titleOf },
-    ...fields.map(([key, value]) => ({
+    ...Object.entries(fieldsOf(body)).map(([key, value]) => ({
       header: key.toUpperCase(),
       value: () => (typeof value === 'string' ? value : JSON.stringify(value)),
     })),
-    { header: 'PLACE', value: ({ file, line }) => `${file}:${line}` },
-    { header: 'REVISION', value: (patch) => patch.revision },
+    { header: 'PLACE', value: ({ file, line }: PatchItem) => `${file}:${line}` },
+    { header: 'REVISION', value: (patch: PatchItem) => patch.revision },
   ]
-  await context.print.item({ item, columns, name: titleOf, json })
+  await context.print.item({ item: body, columns, name: titleOf, json: text })
+}
+
+/** Replaces the patch, unless only some of its fields are to change. */
+async function put(
+  {
+    context,
+    input,
+    client,
+    cityName,
+    said,
+    options,
+    send,
+  }: Call<'replace-rig-patch' | 'replace-agent-patch' | 'replace-provider-patch'>,
+  kind: Kind,
+): Promise<number> {
+  const merges = input.on('merge') || input.texts('unset').length > 0
+  const { name, base, ...body } = { name: undefined, base: undefined, ...said }
+  const params = { cityName, name, base }
+  await show(
+    context,
+    merges ? await client.request<PatchItem>(`merge-${kind}-patch`, { params, body, ...options }) : await send(),
+  )
   return EXIT.ok
 }
 
-const what = [
-  { name: '<kind>', description: 'What is patched.', choices: KINDS },
-  { name: '<target>', description: 'Its name; of an agent [RIG/][BINDING.]NAME.' },
-] as const
+const command = commandsOf(TABLE)
+const CHANGES = [
+  { flags: '--merge', description: 'Change the fields that are given, keep the others.' },
+  { ...unsetFlag, description: 'A field to drop from the patch; keeps the others.' },
+] as const satisfies readonly FlagSpec[]
+const WITHOUT = 'Without --merge or --unset the patch says what is given here, and nothing else.'
+const AGENT = {
+  says: { base: 'Its name: [RIG/][BINDING.]NAME.' },
+  completes: { base: 'agent' },
+  called: { base: 'target' },
+} as const
+const RIG = { completes: { name: 'rig' }, called: { name: 'target' } } as const
+const PROVIDER = { completes: { name: 'provider' }, called: { name: 'target' } } as const
 
 export const commands: readonly CommandSpec[] = [
   {
     path: ['patch', 'list'],
     operations: ['list-agent-patches', 'list-rig-patches', 'list-provider-patches'],
     summary: 'List patches',
-    arguments: [{ name: '[kind]', description: 'Only of these; all where absent.', choices: KINDS }],
+    arguments: [{ name: '[kind]', description: 'Only of these (default: all).', choices: KINDS }],
+    flags: [watchFlag],
+    isFleet: true,
+    isWatched: true,
     examples: [{ line: 'svcctl patch list', does: 'everything the city patches' }],
     run: list,
   },
-  {
-    path: ['patch', 'get'],
-    operations: ['get-agent-patch', 'get-rig-patch', 'get-provider-patch'],
-    summary: 'Get a patch',
-    arguments: what,
-    examples: [{ line: 'svcctl patch get agent shop/core.worker', does: 'the patch of an agent of a rig' }],
-    run: get,
-  },
-  {
-    path: ['patch', 'put'],
-    operations: [
-      'replace-agent-patch',
-      'replace-rig-patch',
-      'replace-provider-patch',
-      'merge-agent-patch',
-      'merge-rig-patch',
-      'merge-provider-patch',
-    ],
-    summary: 'Create, replace or change a patch',
-    description: 'Without --merge or --unset the patch says what is given here, and nothing else.',
-    arguments: what,
-    flags: [
-      ...setFlags,
-      { flags: '--merge', description: 'Change the fields that are given, keep the others.' },
-      { ...unsetFlag, description: 'A field to drop from the patch; keeps the others.' },
-      ifMatchFlag,
-    ],
-    examples: [
-      { line: 'svcctl patch put agent core.worker --set nudge="go on"', does: 'create or replace one' },
-      { line: 'svcctl patch put rig shop --merge --set formula_vars.team=a', does: 'change one field of one' },
-    ],
-    run: put,
-  },
-  {
-    path: ['patch', 'delete'],
-    operations: ['delete-agent-patch', 'delete-rig-patch', 'delete-provider-patch'],
-    summary: 'Remove a patch',
-    arguments: what,
-    flags: [ifMatchFlag],
-    examples: [{ line: 'svcctl patch delete provider shell', does: 'the provider is as it was' }],
-    run: remove,
-  },
+  command({
+    ...AGENT,
+    path: ['patch', 'get', 'agent'],
+    operation: 'get-agent-patch',
+    arguments: ['<base>'],
+    print: show,
+    examples: { 'svcctl patch get agent shop/core.worker': 'the patch of an agent of a rig' },
+  }),
+  command({
+    ...RIG,
+    path: ['patch', 'get', 'rig'],
+    operation: 'get-rig-patch',
+    arguments: ['<name>'],
+    print: show,
+    examples: { 'svcctl patch get rig shop': 'what the city changes of it' },
+  }),
+  command({
+    ...PROVIDER,
+    path: ['patch', 'get', 'provider'],
+    operation: 'get-provider-patch',
+    arguments: ['<name>'],
+    print: show,
+    examples: { 'svcctl patch get provider shell': 'what the city changes of it' },
+  }),
+  command({
+    ...AGENT,
+    path: ['patch', 'put', 'agent'],
+    operation: 'replace-agent-patch',
+    also: ['merge-agent-patch'],
+    description: WITHOUT,
+    arguments: ['<base>'],
+    flags: { api: '--api-access' },
+    leaves: { name: 'it is the argument', dir: 'it is the argument' },
+    json: true,
+    more: CHANGES,
+    run: (call) => put(call, 'agent'),
+    examples: { 'svcctl patch put agent core.worker --nudge "go on"': 'create or replace one' },
+  }),
+  command({
+    ...RIG,
+    path: ['patch', 'put', 'rig'],
+    operation: 'replace-rig-patch',
+    also: ['merge-rig-patch'],
+    description: WITHOUT,
+    arguments: ['<name>'],
+    json: true,
+    more: CHANGES,
+    run: (call) => put(call, 'rig'),
+    examples: { 'svcctl patch put rig shop --merge --formula-vars team=a': 'change one field of one' },
+  }),
+  command({
+    ...PROVIDER,
+    path: ['patch', 'put', 'provider'],
+    operation: 'replace-provider-patch',
+    also: ['merge-provider-patch'],
+    description: WITHOUT,
+    arguments: ['<name>'],
+    json: true,
+    more: CHANGES,
+    run: (call) => put(call, 'provider'),
+    examples: { 'svcctl patch put provider shell --display-name Mine': 'create or replace one' },
+  }),
+  command({
+    ...AGENT,
+    path: ['patch', 'delete', 'agent'],
+    operation: 'delete-agent-patch',
+    arguments: ['<base...>'],
+    view: DELETED,
+    examples: { 'svcctl patch delete agent core.worker': 'the agent is as it was' },
+  }),
+  command({
+    ...RIG,
+    path: ['patch', 'delete', 'rig'],
+    operation: 'delete-rig-patch',
+    arguments: ['<name...>'],
+    view: DELETED,
+    examples: { 'svcctl patch delete rig shop': 'the rig is as it was' },
+  }),
+  command({
+    ...PROVIDER,
+    path: ['patch', 'delete', 'provider'],
+    operation: 'delete-provider-patch',
+    arguments: ['<name...>'],
+    view: DELETED,
+    examples: { 'svcctl patch delete provider shell': 'the provider is as it was' },
+  }),
 ]

@@ -1,12 +1,11 @@
 /** `svcctl token …`: what programs and other machines are let in with. */
-import type { CreatedToken, TOKEN_ROLES, Token } from '../../contract/tokens.ts'
-import type { CommandSpec, Input } from '../base/command.ts'
-import type { Context } from '../base/context.ts'
-import { EXIT, usageError } from '../base/failure.ts'
-import { allColumns, type View } from '../base/in-city.ts'
+import type { CreatedToken, Token } from '../../contract/tokens.ts'
+import type { CommandSpec } from '../base/command.ts'
+import type { AnswerOf, SaidOf, View } from '../base/declaration.ts'
+import { commandsOf } from '../base/declare.ts'
 import type { Column } from '../base/output.ts'
-
-const ROLES = ['admin', 'viewer'] as const satisfies typeof TOKEN_ROLES
+import { printItem } from '../base/run.ts'
+import { TOKENS as TABLE } from '../tables/tokens.ts'
 
 const COLUMNS: readonly Column<Token>[] = [
   { header: 'NAME', value: (token) => token.name },
@@ -22,66 +21,51 @@ const CREATED: View<CreatedToken> = {
   name: ({ token }) => token,
 }
 
-async function list(context: Context): Promise<number> {
-  using limit = context.within()
-  const client = await context.client()
-  const { body, text } = await client.call('list-tokens', { signal: limit.signal })
-  await context.print.list({ items: body.items, ...TOKEN, json: text })
-  return EXIT.ok
+const DELETED: View<AnswerOf<'delete-token'>> = {
+  columns: [
+    { header: 'STATUS', value: ({ status }) => status },
+    { header: 'NAME', value: ({ name }) => name },
+    { header: 'ID', value: ({ id }) => id },
+  ],
+  name: ({ name }) => name,
 }
 
-async function create(context: Context, input: Input): Promise<number> {
-  const role = ROLES.find((one) => one === (input.text('role') ?? 'viewer'))
-  if (role === undefined) throw usageError(`invalid --role "${input.text('role')}": expected ${ROLES.join(' or ')}`)
-  using limit = context.within()
-  const client = await context.client()
-  // Only where it is said: a token for everything must not come of standing in another directory.
-  const { city } = context.options
-  const body = { name: input.required('name'), role, ...(city === undefined ? {} : { city }) }
-  const { body: created, text } = await client.call('create-token', { body, signal: limit.signal })
-  await context.print.item({ item: created, ...allColumns(CREATED), json: text })
-  await context.note('this is the only time that the token is shown; use it as SVC_TOKEN or with --token')
-  return EXIT.ok
-}
-
-async function remove(context: Context, input: Input): Promise<number> {
-  using limit = context.within()
-  const client = await context.client()
-  const params = { id: input.required('id') }
-  const { body, text } = await client.call('delete-token', { params, signal: limit.signal })
-  const columns = [
-    { header: 'STATUS', value: () => body.status },
-    { header: 'NAME', value: () => body.name },
-    { header: 'ID', value: () => body.id },
-  ]
-  await context.print.item({ item: body, columns, name: () => body.name, json: text })
-  return EXIT.ok
-}
+const command = commandsOf(TABLE)
 
 export const commands: readonly CommandSpec[] = [
-  {
+  command({
     path: ['token', 'list'],
-    operations: ['list-tokens'],
-    examples: [{ line: 'svcctl token list', does: 'who else is let in' }],
-    isFleet: true,
-    run: list,
-  },
-  {
+    operation: 'list-tokens',
+    view: TOKEN,
+    examples: { 'svcctl token list': 'who else is let in' },
+  }),
+  command({
     path: ['token', 'create'],
-    operations: ['create-token'],
-    arguments: [{ name: '<name>' }],
-    flags: [{ flags: '--role <role>', description: 'What it lets do: viewer where absent.', choices: ROLES }],
-    examples: [
-      { line: 'svcctl token create laptop --role admin', does: 'for a client on another machine' },
-      { line: 'svcctl token create board --city alpha', does: 'to read one city' },
-    ],
-    run: create,
-  },
-  {
+    operation: 'create-token',
+    arguments: ['<name>'],
+    says: { role: 'What it lets do (default: viewer).' },
+    leaves: { city: '--city says it' },
+    // A city only where it is said: a token for everything must not come of standing in another directory.
+    fill: ({ options: { city } }): SaidOf<'create-token'> => ({
+      role: 'viewer',
+      ...(city === undefined ? {} : { city }),
+    }),
+    run: async ({ context, send }) => {
+      const exitCode = await printItem(context, CREATED, await send())
+      await context.note('this is the only time that the token is shown; use it as SVC_TOKEN or with --token')
+      return exitCode
+    },
+    examples: {
+      'svcctl token create laptop --role admin': 'for a client on another machine',
+      'svcctl token create board --city alpha': 'to read one city',
+    },
+  }),
+  command({
     path: ['token', 'delete'],
-    operations: ['delete-token'],
-    arguments: [{ name: '<id>', description: 'Its name or id.' }],
-    examples: [{ line: 'svcctl token delete laptop', does: 'let it in no more' }],
-    run: remove,
-  },
+    operation: 'delete-token',
+    arguments: ['<id...>'],
+    says: { id: 'Its name or id.' },
+    view: DELETED,
+    examples: { 'svcctl token delete laptop': 'let it in no more' },
+  }),
 ]

@@ -3,23 +3,27 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { TimedOut } from '../../client/clock.ts'
 import { LostReply, Unreachable } from '../../client/problems.ts'
+import type { QueryOf } from '../../contract/base/operation.ts'
 import type { BeadImportIssue, BeadImportResponse } from '../../contract/beads.ts'
+import type { OperationById } from '../../contract/index.ts'
 import { parseTimeout } from '../base/accepted.ts'
 import type { FlagSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
+import type { Call, View } from '../base/declaration.ts'
 import { EXIT, Failure, printable, usageError } from '../base/failure.ts'
 import { bodyOf } from '../base/fields.ts'
-import { inCity, type QueryFor, type View } from '../base/in-city.ts'
 import { Progress } from '../base/progress.ts'
-import { type FieldFlag, fieldsFrom } from '../base/said-flags.ts'
 
 const TIMEOUT_MS = 10 * 60_000
 /** Lines of an export are written in pieces of about this size. */
 const PIECE = 64 * 1024
 
+/** How long a transfer may take. */
+export const transferMs = (input: Input): Promise<number> => parseTimeout(input, TIMEOUT_MS)
+
 export const transferTimeout: FlagSpec = {
   flags: '--timeout <duration>',
-  description: 'How long it may take: 10m where absent. Exit code 8 when it was not enough.',
+  description: 'How long it may take (default: 10m). Exit code 8 when it was not enough.',
 }
 
 const RESULT: View<BeadImportResponse> = {
@@ -36,38 +40,35 @@ const RESULT: View<BeadImportResponse> = {
 }
 
 /** Sends the file; what was wrong with which line goes to stderr, and makes it exit code 1. */
-export const importFile =
-  (flags: readonly FieldFlag[]) =>
-  async (context: Context, input: Input): Promise<number> => {
-    const timeoutMs = await parseTimeout(input, TIMEOUT_MS)
-    const query = bodyOf<QueryFor<'import-beads'>>(await fieldsFrom(context, input, flags))
-    const path = input.required('file')
-    const file = path === '-' ? undefined : await opened(resolve(context.io.cwd, path), 'r')
-    const progress = new Progress(context, (await file?.stat())?.size)
-    const { body, text } = await withoutHaste(timeoutMs, 'the import', () =>
-      inCity(
-        context,
-        input,
-        ({ client, cityName, options }) =>
-          client.call('import-beads', {
-            params: { cityName },
-            query,
-            body: counted(file?.createReadStream() ?? context.io.stdin.chunks(options.signal), progress),
-            ...options,
-          }),
-        timeoutMs,
-      ),
-    ).finally(async () => {
-      await progress.clear()
-      await file?.close()
-    })
-    for (const issue of body.warnings) await context.note(`warning: ${issueText(issue)}`)
-    for (const issue of body.errors) await context.io.stderr.write(`error: ${issueText(issue)}\n`)
-    if (body.failed > body.errors.length)
-      await context.io.stderr.write(`error: ${body.failed - body.errors.length} more lines failed\n`)
-    await context.print.item({ item: body, ...RESULT, json: text })
-    return body.failed > 0 ? EXIT.failure : EXIT.ok
-  }
+export async function importFile({
+  context,
+  input,
+  client,
+  cityName,
+  said,
+  options,
+}: Call<'import-beads'>): Promise<number> {
+  const path = input.required('file')
+  const file = path === '-' ? undefined : await opened(resolve(context.io.cwd, path), 'r')
+  const progress = new Progress(context, (await file?.stat())?.size)
+  const { body, text } = await withoutHaste(input, 'the import', () =>
+    client.call('import-beads', {
+      params: { cityName },
+      query: bodyOf<QueryOf<OperationById<'import-beads'>>>(said),
+      body: counted(file?.createReadStream() ?? context.io.stdin.chunks(options.signal), progress),
+      ...options,
+    }),
+  ).finally(async () => {
+    await progress.clear()
+    await file?.close()
+  })
+  for (const issue of body.warnings) await context.note(`warning: ${issueText(issue)}`)
+  for (const issue of body.errors) await context.io.stderr.write(`error: ${issueText(issue)}\n`)
+  if (body.failed > body.errors.length)
+    await context.io.stderr.write(`error: ${body.failed - body.errors.length} more lines failed\n`)
+  await context.print.item({ item: body, ...RESULT, json: text })
+  return body.failed > 0 ? EXIT.failure : EXIT.ok
+}
 
 async function* counted(
   chunks: AsyncIterable<Uint8Array>,
@@ -90,27 +91,24 @@ const issueText = ({ line, id, detail }: BeadImportIssue): string =>
   printable(`line ${line}${id === undefined ? '' : ` (${id})`}: ${detail}`)
 
 /** Streams to stdout, or to a file that is there only once it is whole. */
-export const exportFile =
-  (flags: readonly FieldFlag[]) =>
-  async (context: Context, input: Input): Promise<number> => {
-    const timeoutMs = await parseTimeout(input, TIMEOUT_MS)
-    const query = bodyOf<QueryFor<'export-beads'>>(await fieldsFrom(context, input, flags))
-    const file = input.text('file')
-    await withoutHaste(timeoutMs, 'the export', () =>
-      inCity(
-        context,
-        input,
-        async ({ client, cityName, options }) => {
-          const { lines } = await client.openLines('export-beads', { params: { cityName }, query, ...options })
-          if (file === undefined || file === '-') return toStdout(context, lines)
-          const count = await toFile(context, resolve(context.io.cwd, file), lines)
-          await context.note(`${count} beads in ${file}`)
-        },
-        timeoutMs,
-      ),
-    )
-    return EXIT.ok
-  }
+export async function exportFile({
+  context,
+  input,
+  client,
+  cityName,
+  said,
+  options,
+}: Call<'export-beads'>): Promise<number> {
+  const file = input.text('file')
+  const query = bodyOf<QueryOf<OperationById<'export-beads'>>>(said)
+  await withoutHaste(input, 'the export', async () => {
+    const { lines } = await client.openLines('export-beads', { params: { cityName }, query, ...options })
+    if (file === undefined || file === '-') return toStdout(context, lines)
+    const count = await toFile(context, resolve(context.io.cwd, file), lines)
+    await context.note(`${count} beads in ${file}`)
+  })
+  return EXIT.ok
+}
 
 async function toStdout(context: Context, lines: AsyncIterable<string>): Promise<void> {
   for await (const { text } of inPieces(lines)) await context.print.raw(text)
@@ -163,7 +161,7 @@ async function* inPieces(lines: AsyncIterable<string>): AsyncGenerator<{ text: s
 }
 
 /** An end of patience here is no silence of the server: exit code 8. Where it broke off, it can be done again. */
-async function withoutHaste<T>(timeoutMs: number, what: string, work: () => Promise<T>): Promise<T> {
+async function withoutHaste<T>(input: Input, what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
@@ -178,7 +176,7 @@ async function withoutHaste<T>(timeoutMs: number, what: string, work: () => Prom
         },
       )
     if (!(cause instanceof TimedOut)) throw error
-    throw new Failure(EXIT.timedOut, `${what} took longer than ${timeoutMs / 1000} s`, {
+    throw new Failure(EXIT.timedOut, `${what} took longer than ${(await transferMs(input)) / 1000} s`, {
       hint: 'ask for more time with --timeout; what was imported stays',
       cause: error,
     })

@@ -1,7 +1,7 @@
 /** Beads for people: rows of a table, fields of an item, a page with what hangs together. */
 import type { Bead, BeadComment, BeadDepsResponse, BeadDepView } from '../../contract/beads.ts'
 import type { Context } from '../base/context.ts'
-import type { View } from '../base/in-city.ts'
+import type { View } from '../base/declaration.ts'
 import type { Cell, Column } from '../base/output.ts'
 import { printableLines } from './turn-text.ts'
 

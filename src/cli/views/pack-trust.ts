@@ -39,7 +39,7 @@ export function packOf(context: Context, input: Input, name: string, scope: stri
   })
 }
 
-export function trust(context: Context, input: Input, { name, scope }: Pack, commit: string) {
+function trust(context: Context, input: Input, { name, scope }: Pack, commit: string) {
   return inCity(context, input, ({ client, cityName, options: { signal } }) =>
     client.call('trust-pack', { params: { cityName, name }, query: { scope }, body: { commit }, signal }),
   )

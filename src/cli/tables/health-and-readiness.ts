@@ -1,0 +1,11 @@
+// biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
+import type { Table } from '../base/table.ts'
+
+export const HEALTH_AND_READINESS: Table<'get-health' | 'get-readiness' | 'get-provider-readiness' | 'get-city-readiness' | 'get-city-provider-readiness' | 'get-metrics'> = {
+  'get-health': {"method":"GET","summary":"Is the supervisor well","description":"200 with `ok` or `degraded`; 503 only while it is shutting down. Where a token is needed, who has none, or one for a single city, learns of each check its name and status alone.","fields":{}},
+  'get-readiness': {"method":"GET","summary":"Can providers and tools of this host be used","description":"Answers 200 whatever the probes say.","fields":{"items":{"at":"query","kind":"text","says":"Comma-separated providers and tools."},"fresh":{"at":"query","kind":"bool","says":"Wait for a new probe instead of the last one (at most 5 s)."}}},
+  'get-provider-readiness': {"method":"GET","summary":"Can providers of this host be used","description":"From the last probes of the host, with `observed_at`; `fresh=true` waits for new ones.","fields":{"providers":{"at":"query","kind":"text","says":"Comma-separated providers."},"fresh":{"at":"query","kind":"bool","says":"Wait for a new probe instead of the last one (at most 5 s)."}}},
+  'get-city-readiness': {"method":"GET","summary":"As /v0/readiness, for a running city","description":"The same items and parameters; 404 while the city does not run.","fields":{"items":{"at":"query","kind":"text","says":"Comma-separated providers and tools."},"fresh":{"at":"query","kind":"bool","says":"Wait for a new probe instead of the last one (at most 5 s)."}},"city":true},
+  'get-city-provider-readiness': {"method":"GET","summary":"As /v0/provider-readiness, for a running city","description":"The same items and parameters; 404 while the city does not run.","fields":{"providers":{"at":"query","kind":"text","says":"Comma-separated providers."},"fresh":{"at":"query","kind":"bool","says":"Wait for a new probe instead of the last one (at most 5 s)."}},"city":true},
+  'get-metrics': {"method":"GET","summary":"Metrics in Prometheus text format","description":"Counters and histograms of the supervisor, for scraping; their names start with `svc_`, those of the process with `process_` and `nodejs_`.","fields":{}},
+}
