@@ -13,6 +13,7 @@ import { REQUEST_STATES } from '../contract/requests.ts'
 import { type Clock, isoTime } from './clock.ts'
 import type { Database, Row, SqlValue, Tx } from './database.ts'
 import type { EventDraft, EventLog } from './event-log.ts'
+import { problem } from './problem.ts'
 
 export const REQUESTS_SCHEMA = `
 CREATE TABLE requests (
@@ -150,6 +151,18 @@ export class RequestLedger {
   unfinished(city?: string): readonly UnfinishedRequest[] {
     const rows = this.#db.all("SELECT * FROM requests WHERE status IN ('accepted', 'running') ORDER BY created_at, id")
     return rows.map(toUnfinished).filter((request) => city === undefined || request.city === city)
+  }
+
+  /** Throws operation-in-progress, with that request, where the same is being done to the same thing already. */
+  refuseSecond(operation: RequestOperation, subject: string, sentence: string): void {
+    const row = this.#db.get(
+      `SELECT id, event_cursor FROM requests WHERE status IN ('accepted', 'running') AND operation = ? AND subject = ?`,
+      operation,
+      subject,
+    )
+    if (row === undefined) return
+    const named = { request_id: String(row.id), event_cursor: String(row.event_cursor) }
+    throw problem('operation-in-progress', sentence, named)
   }
 
   get(id: string): RequestInfo | undefined {

@@ -15,7 +15,7 @@ import { type BeadRecord, wireBead } from './store/record.ts'
 import { createBatch } from './work/batch.ts'
 import type { WorkCity } from './work/city.ts'
 import { changeOfClose, changeOfPatch, draftOfCreate, namedByCreate, personOf } from './work/drafts.ts'
-import { type RemovalInput, refuseRemoving } from './work/removal.ts'
+import type { RemovalInput } from './work/removal.ts'
 
 /** The parts of a call that every edit of one bead has. */
 interface EditCall {
@@ -106,7 +106,7 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
             claim,
             check() {
               check()
-              refuseRemoving(city, id)
+              store.requests.refuseSecond('bead.delete', id, `${id} is being deleted already`)
               if (!cascade) beads.refuseReferred(id)
             },
           })

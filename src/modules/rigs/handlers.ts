@@ -184,7 +184,7 @@ export function createRigHandlers<View extends RigsView>(deps: RigHandlersDeps<V
           const current = city.config.current()
           checkPrecondition(header('if-match'), current.revision)
           refuseTaken(current, body.name)
-          refuseInFlight(city, body.name)
+          city.store.requests.refuseSecond('rig.create', body.name, `the rig ${body.name} is being made already`)
           const place = placeRig(city.directory, `${CLONES}/${body.name}`)
           if (isThere(place.directory)) throw problem('name-taken', `${CLONES}/${body.name} is there already`)
         },
@@ -280,16 +280,4 @@ function refuseNewPrefix(
 
 function refuseTaken(config: RigsView, name: string): void {
   if (findRig(config, name) !== undefined) throw problem('name-taken', `there is a rig ${name} already`)
-}
-
-function refuseInFlight({ store, name: cityName }: RigCity<unknown>, name: string): void {
-  const running = store.requests
-    .unfinished(cityName)
-    .find(({ operation, input }) => operation === 'rig.create' && input['name'] === name)
-  if (running === undefined) return
-  const cursor = store.requests.get(running.id)?.event_cursor
-  throw problem('operation-in-progress', `the rig ${name} is being made already`, {
-    request_id: running.id,
-    ...(cursor === undefined ? {} : { event_cursor: cursor }),
-  })
 }

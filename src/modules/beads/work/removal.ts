@@ -9,15 +9,13 @@
 import { nextTurn } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { Finish, Job } from '../../../kernel/jobs.ts'
-import { problem } from '../../../kernel/problem.ts'
 import type { UnfinishedRequest } from '../../../kernel/requests.ts'
 import type { Store } from '../../../kernel/store.ts'
 import type { BeadRecord } from '../store/record.ts'
 import type { BeadStore } from '../store/store.ts'
 
 export interface RemovalCity {
-  readonly name: string
-  readonly store: Pick<Store, 'db' | 'requests'>
+  readonly store: Pick<Store, 'db'>
   readonly beads: BeadStore
 }
 
@@ -41,19 +39,6 @@ export const removalJob = (city: RemovalCity): Job<'bead.delete'> => ({
   resumable: true,
   run: (request, signal) => new Removal(city, request, signal).run(),
 })
-
-/** Throws operation-in-progress where the bead is being deleted already. */
-export function refuseRemoving({ store, name }: RemovalCity, id: string): void {
-  const running = store.requests
-    .unfinished(name)
-    .find(({ operation, input }) => operation === 'bead.delete' && input['id'] === id)
-  if (running === undefined) return
-  const cursor = store.requests.get(running.id)?.event_cursor
-  throw problem('operation-in-progress', `${id} is being deleted already`, {
-    request_id: running.id,
-    ...(cursor === undefined ? {} : { event_cursor: cursor }),
-  })
-}
 
 /** A bead that is to go, below the parent that it had when it was found. */
 interface Going {
