@@ -15,7 +15,7 @@ const GUIDES = ['README.md', ...globSync('docs/guide/*.md', { cwd: root }).sort(
 
 suite('examples', { concurrency: 2 }, () => {
   for (const guide of GUIDES) {
-    test(`the examples of ${guide} do what it says`, { timeout: 300_000 }, async (t) => {
+    test(`the examples of ${guide} do what it says`, { timeout: 500_000 }, async (t) => {
       const hasSome = partsOf(readFileSync(join(root, guide), 'utf8')).some(
         (part) => part.kind === 'first' || part.fence.language === 'console',
       )

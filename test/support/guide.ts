@@ -37,7 +37,7 @@ import { endProcessesOf } from './city-processes.ts'
 import { type RunningSupervisor, startSupervisor } from './supervisor.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
-const COMMAND_MS = 60_000
+const COMMAND_MS = 120_000
 const POLL_MS = 200
 const COLUMNS = 160
 const ESCAPE = '\u001b'
