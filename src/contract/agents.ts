@@ -58,7 +58,9 @@ export const AgentResponse = component('AgentResponse', {
       '`working`: it has a bead in progress and wrote something in the last 10 minutes; `waiting`: longer ago.',
   }),
   observed_at: Timestamp,
-  available: boolean({ description: 'Neither suspended nor without its program.' }),
+  available: optional(
+    boolean({ description: 'Neither suspended nor without its program; absent while nobody has looked for that yet.' }),
+  ),
   unavailable_reason: optional(
     string({ description: '`untrusted_pack` where a pack with a say in it is not trusted.' }),
   ),

@@ -330,7 +330,13 @@ export const CityLifecyclePayload = component('CityLifecyclePayload', { name: st
 const result = { request_id: RequestId, name: string(), path: string() }
 const started = (id: string) => component(id, { ...result, config_rejected: optional(ConfigRejection) })
 
-export const CityCreateSucceededPayload = started('CityCreateSucceededPayload')
+export const CityCreateSucceededPayload = component('CityCreateSucceededPayload', {
+  ...result,
+  config_rejected: optional(ConfigRejection),
+  inside: optional(
+    string({ description: 'Another city that it lies in: both watch and edit its files. Better moved.' }),
+  ),
+})
 export const CityUnregisterSucceededPayload = component('CityUnregisterSucceededPayload', result)
 export const CityStartSucceededPayload = started('CityStartSucceededPayload')
 export const CityRestartSucceededPayload = started('CityRestartSucceededPayload')

@@ -49,6 +49,36 @@ describe('cities', { concurrency: 4 }, () => {
   })
   after(() => running?.[Symbol.asyncDispose]())
 
+  test('the home of the user is no city, and one inside another city says so when it is made', async () => {
+    const { api, work, server } = world()
+    const home = join(server.home, '..')
+    const created = assertProblem(await api.post('/v0/city', { dir: home }), 'validation-failed', /home/)
+    assert.equal(created.errors?.[0]?.location, 'body.dir')
+    assertProblem(await api.post('/v0/cities', { path: home }), 'validation-failed', /home/)
+    const outer = await someCity()
+    const name = unique()
+    const accepted = await api.ask(createCity, '/v0/city', {
+      body: { dir: join(work, outer, name), provider: 'shell' },
+    })
+    await succeeds(api, accepted)
+    const made = (await allEvents(api, name)).find(({ type }) => type === 'request.result.city.create')
+    assert.equal(made?.payload['inside'], join(work, outer))
+  })
+
+  test('a city that is registered and cannot start is not taken for one that is being made', async () => {
+    const { api, work } = world()
+    const name = await someCity()
+    await api.ask(stopCity, `/v0/city/${name}/stop`)
+    rmSync(join(work, name), { recursive: true })
+    await outcome(api, (await api.ask(startCity, `/v0/city/${name}/start`)).request_id)
+    await cityIs(api, name, 'init_failed')
+    assertProblem(
+      await api.post('/v0/city', { dir: join(work, name) }),
+      'city-already-initialized',
+      `conflict: ${join(work, name)} is registered already, as the city ${name}, which is init_failed`,
+    )
+  })
+
   test('a new city is scaffolded and registered before the 202, and usable when its terminal event is seen', async () => {
     const { api, work } = world()
     const name = unique()

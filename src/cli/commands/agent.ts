@@ -17,7 +17,11 @@ const AGENT: View<AgentResponse> = {
     { header: 'SESSIONS', value: ({ sessions, pool }) => (pool === undefined ? sessions : undefined) },
     { header: 'PROVIDER', value: ({ provider }) => provider },
     { header: 'BEAD', value: ({ active_bead: bead }) => bead },
-    { header: 'AVAILABLE', value: ({ available, unavailable_reason: why }) => (available ? 'yes' : (why ?? 'no')) },
+    {
+      header: 'AVAILABLE',
+      value: ({ available, unavailable_reason: why }) =>
+        available === undefined ? 'unknown' : available ? 'yes' : (why ?? 'no'),
+    },
     { header: 'LAST_ACTIVITY', value: ({ session }) => session?.last_activity, kind: 'time' },
     { header: 'RIG', value: ({ rig }) => rig, wide: true },
     { header: 'MIN', value: ({ min_active_sessions: min }) => min, wide: true },

@@ -59,7 +59,6 @@ function agentRow<View extends AgentsView>(
   const { files, config } = around
   const declared = files.declaration(config, agent.identity)
   const provider = config.providers[agent.provider]?.resolved
-  const missing = unavailable(around, agent)
   return {
     name: agent.identity,
     ...present({
@@ -72,8 +71,7 @@ function agentRow<View extends AgentsView>(
     suspended: agent.suspended,
     state: stateOf(agent, sessions, around.now),
     observed_at: around.observedAt,
-    available: missing === undefined,
-    ...(missing === undefined ? {} : { unavailable_reason: missing }),
+    ...availability(around, agent),
     ...(session === undefined ? {} : sessionFacts(session)),
     sessions: sessions.length,
     min_active_sessions: agent.min_active_sessions,
@@ -136,14 +134,19 @@ export function stateOf(
   return quiet ? 'waiting' : 'working'
 }
 
-function unavailable<View extends AgentsView>(around: Surroundings<View>, agent: AgentView): string | undefined {
-  if (agent.suspended) return 'suspended'
-  if (agent.untrusted_pack !== undefined) return 'untrusted_pack'
+type Availability = Pick<AgentResponse, 'available' | 'unavailable_reason'>
+const unavailable = (why: string): Availability => ({ available: false, unavailable_reason: why })
+
+function availability<View extends AgentsView>(around: Surroundings<View>, agent: AgentView): Availability {
+  if (agent.suspended) return unavailable('suspended')
+  if (agent.untrusted_pack !== undefined) return unavailable('untrusted_pack')
   const resolved = around.config.providers[agent.provider]?.resolved
   const command = resolved?.path_check ?? resolved?.command
   // A command of its own is a line for a shell, and a variable is only known at the start.
-  if (agent.start_command !== undefined || command === undefined || command.startsWith('$')) return undefined
-  return around.installed(command) === false ? `${command} is not installed` : undefined
+  if (agent.start_command !== undefined || command === undefined || command.startsWith('$')) return { available: true }
+  const installed = around.installed(command)
+  if (installed === undefined) return {}
+  return installed ? { available: true } : unavailable(`${command} is not installed`)
 }
 
 type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

@@ -103,7 +103,7 @@ export class CityRegistrar {
       throw invalidField('body.start_command', 'cannot be combined with provider', startCommand)
     }
     const path = resolveDirectory(input.dir, this.#deps.home, 'body.dir')
-    refuseHome(path, this.#deps.stateHome, 'body.dir')
+    refuseHome(path, this.#deps.stateHome, 'body.dir', this.#deps.home)
     const name = nameFor(input.name, path)
     return this.#claiming(name, path, async () => {
       const unfinished = this.#deps.registry.unfinishedScaffold(path)
@@ -124,7 +124,7 @@ export class CityRegistrar {
     const path = resolveDirectory(input.path, this.#deps.home, 'body.path')
     const registered = this.#atPath(path)
     if (registered !== undefined && registered.wanted !== 'gone') return this.#alreadyRegistered(registered, input.name)
-    refuseHome(path, this.#deps.stateHome, 'body.path')
+    refuseHome(path, this.#deps.stateHome, 'body.path', this.#deps.home)
     if (!isDirectory(path) || !holdsCity(path)) throw problem('directory-not-found', `no city at ${path}`)
     const name = nameFor(input.name ?? this.#deps.nameFromFiles(path), path)
     return this.#claiming(name, path, async () => {
@@ -225,8 +225,7 @@ export class CityRegistrar {
 
   #refuseTaken(name: string, path: string): void {
     const there = this.#atPath(path)
-    if (there !== undefined)
-      throw problem('operation-in-progress', `city initialization already in progress at ${path}`, { retryAfterSec: 1 })
+    if (there !== undefined) throw registeredAt(there)
     const named = this.#deps.all().find((city) => city.name === name)
     if (named === undefined) return
     const leaving = named.wanted === 'gone' ? '; it is being unregistered' : ''
@@ -251,6 +250,13 @@ export class CityRegistrar {
     }
     return { status: 200, body: cityInfo(city, this.#deps.hostId, this.#deps.clock.now()) }
   }
+}
+
+/** What is there is no create under way: those are refused by what they have claimed. */
+function registeredAt({ name, path, wanted, state }: City): Problem {
+  return wanted === 'gone'
+    ? problem('operation-in-progress', `the city ${name} at ${path} is being unregistered`, { retryAfterSec: 1 })
+    : problem('city-already-initialized', `${path} is registered already, as the city ${name}, which is ${state}`)
 }
 
 function nameFor(given: string | undefined, path: string): string {

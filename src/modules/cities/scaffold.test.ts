@@ -233,12 +233,18 @@ test('a city whose name has dots gets a pack whose name has none', () => {
   assert.match(files.find(({ path }) => path.endsWith('site.toml'))?.text ?? '', /^workspace_name = "a\.b"$/m)
 })
 
-test('no directory in or around the home of the supervisor becomes a city, by whatever name', () => {
+test('no directory in or around the home of the supervisor becomes a city, by whatever name, and no home of a user', () => {
   using directory = temporaryDirectory()
   const root = realpathSync(directory.path)
   mkdirSync(join(root, 'state'))
+  mkdirSync(join(root, 'user'))
   symlinkSync(join(root, 'state'), join(root, 'home'))
-  for (const path of [root, join(root, 'state'), join(root, 'state', 'alpha'), '/'])
-    assert.throws(() => refuseHome(path, join(root, 'home'), 'body.dir'), { code: 'validation-failed' }, path)
-  for (const path of [join(root, 'alpha'), join(root, 'state-2')]) refuseHome(path, join(root, 'home'), 'body.dir')
+  for (const path of [root, join(root, 'state'), join(root, 'state', 'alpha'), join(root, 'user'), '/'])
+    assert.throws(
+      () => refuseHome(path, join(root, 'home'), 'body.dir', join(root, 'user')),
+      { code: 'validation-failed' },
+      path,
+    )
+  for (const path of [join(root, 'alpha'), join(root, 'state-2')])
+    refuseHome(path, join(root, 'home'), 'body.dir', join(root, 'user'))
 })

@@ -78,11 +78,20 @@ export function resolveDirectory(text: string, home: string, location: string): 
   return real
 }
 
+/** The directory of the city that the one at `path` lies in. */
+export function cityAround(path: string): string | undefined {
+  for (let at = dirname(path); at !== dirname(at); at = dirname(at)) if (holdsCity(at)) return at
+  return undefined
+}
+
 /** What agents of a city may write, and a person may delete with it, is kept apart from the supervisor's own state. */
-export function refuseHome(path: string, home: string, location: string): void {
+export function refuseHome(path: string, home: string, location: string, user: string): void {
   const own = realPath(home)
   if (contains(own, path)) throw invalidField(location, 'must not be inside the home of the supervisor', path)
   if (contains(path, own)) throw invalidField(location, 'must not be around the home of the supervisor', path)
+  // Its agents would run among everything that the user has, and `~/.svc` would be theirs and the supervisor's.
+  if (contains(path, realPath(user)))
+    throw invalidField(location, 'must not be your home directory, or around it: make a directory of its own', path)
 }
 
 /** The longest path that a city needs must be one that the system can take. */

@@ -20,7 +20,7 @@ import { type City, type CityRecord, type CitySettings, configRejection } from '
 import { type CityStore, cityDatabasePath, readSuspension } from './city-store.ts'
 import { nextStep, retryDelayMs, type Step } from './lifecycle.ts'
 import type { Registry } from './registry.ts'
-import { isDirectory } from './scaffold.ts'
+import { cityAround, isDirectory } from './scaffold.ts'
 import type { CityStores } from './stores.ts'
 
 /** A part of a city's start-up or stop that a family brings. Idempotent; throws `StartFailure` or a Problem. */
@@ -610,7 +610,11 @@ function isStart(request: UnfinishedRequest): request is UnfinishedRequest & { r
 function succeeded(request: UnfinishedRequest & { readonly operation: StartOperation }, city: City) {
   const payload = { request_id: request.id, name: city.name, path: city.path, ...configRejection(city) }
   const envelope = { actor: 'supervisor', subject: city.name, city: city.name, payload } as const
-  if (request.operation === 'city.create') return { type: 'request.result.city.create', ...envelope } as const
+  if (request.operation === 'city.create') {
+    const inside = cityAround(city.path)
+    const created = { ...payload, ...(inside === undefined ? {} : { inside }) }
+    return { type: 'request.result.city.create', ...envelope, payload: created } as const
+  }
   if (request.operation === 'city.start') return { type: 'request.result.city.start', ...envelope } as const
   return { type: 'request.result.city.restart', ...envelope } as const
 }
