@@ -111,6 +111,10 @@ const scalar = raw<string | number | boolean>({ type: ['string', 'number', 'bool
 const env = (drift: Drift) => map(string(), { drift, secret: true })
 const cap = (drift: Drift) => whole({ minimum: -1, drift })
 
+/** Of settings that nothing reads: they are taken with a warning, so that a city with one goes on after an update. */
+const GONE = 'nothing acts on it; a later version refuses it'
+const later = (what: string) => `this version has no ${what} yet`
+
 // ---- agents ---------------------------------------------------------------------------------------------------------
 
 /** The fields of `agents/<name>/agent.toml`; in `[[agent]]`, `name` and `dir` join them. */
@@ -131,22 +135,22 @@ export const AGENT_FIELDS = {
   attach: optional(flag({ drift: 'live', default: true })),
   work_dir: optional(text({ drift: 'provision', template: 'path' })),
   session_alias: optional(text({ drift: 'start', template: 'session' })),
-  mouse_mode: optional(oneOf(['on', 'off'], { drift: 'launch' })),
+  mouse_mode: optional(oneOf(['on', 'off'], { drift: 'launch', inert: GONE })),
 
   prompt_template: optional(text({ drift: 'launch', kind: 'path' })),
   prompt_mode: optional(oneOf(['arg', 'flag', 'none', 'omit'], { drift: 'launch' })),
   prompt_flag: optional(text({ drift: 'launch' })),
   nudge: optional(text({ drift: 'live' })),
   append_fragments: optional(texts({ drift: 'launch' })),
-  inject_assigned_skills: optional(flag({ drift: 'launch' })),
+  inject_assigned_skills: optional(flag({ drift: 'launch', inert: GONE })),
   restart_on_prompt_change: optional(flag({ drift: 'none', default: true })),
 
   ready_delay_ms: optional(whole({ drift: 'start' })),
   ready_prompt_prefix: optional(text({ drift: 'start' })),
   process_names: optional(texts({ drift: 'live' })),
-  emits_permission_warning: optional(flag({ drift: 'start' })),
-  hooks_installed: optional(flag({ drift: 'launch' })),
-  install_agent_hooks: optional(texts({ drift: 'provision' })),
+  emits_permission_warning: optional(flag({ drift: 'start', inert: GONE })),
+  hooks_installed: optional(flag({ drift: 'launch', inert: GONE })),
+  install_agent_hooks: optional(texts({ drift: 'provision', inert: GONE })),
 
   pre_start: optional(list(text({ template: 'command' }), { drift: 'provision' })),
   session_setup: optional(list(text({ template: 'command' }), { drift: 'launch' })),
@@ -223,20 +227,22 @@ export const Provider = table({
   ready_confirmation: optional(flag({ drift: 'start' })),
   delivery: optional(oneOf(['line', 'tui'], { drift: 'start' })),
   supports_acp: optional(flag({ drift: 'launch' })),
-  supports_hooks: optional(flag({ drift: 'provision' })),
-  emits_permission_warning: optional(flag({ drift: 'start' })),
+  supports_hooks: optional(flag({ drift: 'provision', inert: GONE })),
+  emits_permission_warning: optional(flag({ drift: 'start', inert: GONE })),
   accept_startup_dialogs: optional(flag({ drift: 'launch' })),
   resume_flag: optional(text({ drift: 'launch' })),
   resume_style: optional(oneOf(['flag', 'subcommand'], { drift: 'launch' })),
   resume_command: optional(text({ drift: 'launch', template: 'resume' })),
   session_id_flag: optional(text({ drift: 'launch' })),
-  fork_flag: optional(text({ drift: 'launch' })),
-  print_args: optional(texts({ drift: 'none' })),
-  title_model: optional(text({ drift: 'none' })),
+  fork_flag: optional(text({ drift: 'launch', inert: GONE })),
+  print_args: optional(texts({ drift: 'none', inert: GONE })),
+  title_model: optional(text({ drift: 'none', inert: GONE })),
   option_defaults: optional(map(string(), { drift: 'launch' })),
   options_schema: optional(list(providerOption, { drift: 'launch', identity: ['key'] })),
   options_schema_merge: optional(oneOf(['replace', 'by_key'])),
-  permission_modes: optional(map(string(), { drift: 'none' })),
+  permission_modes: optional(
+    map(string(), { drift: 'none', inert: 'an option of `options_schema` says what a mode is' }),
+  ),
   upstream_env: optional(
     table({ base_url: optional(text()), api_key: optional(text()), auth_token: optional(text()) }, { drift: 'launch' }),
   ),
@@ -319,7 +325,7 @@ export const RIG_FIELDS = {
   max_active_sessions: optional(cap('live')),
   session_sleep: optional(sessionSleep),
   formulas_dir: optional(text({ drift: 'live' })),
-  formula_vars: optional(map(scalar, { drift: 'live' })),
+  formula_vars: optional(map(scalar, { drift: 'live', inert: later('formulas') })),
   default_sling_target: optional(text({ drift: 'live' })),
 } as const
 export const RigPatch = table({ name: text({ minLength: 1 }), ...patchable(RIG_FIELDS) })
@@ -349,11 +355,11 @@ const workspace = table({
   prefix: optional(text({ pattern: PREFIX, description: 'lower-case letters, digits and `-`' })),
   provider: optional(text({ drift: 'launch' })),
   start_command: optional(text({ drift: 'launch' })),
-  timezone: optional(text({ kind: 'timezone', drift: 'live' })),
+  timezone: optional(text({ kind: 'timezone', drift: 'live', inert: later('orders') })),
   suspended_on_start: optional(flag({ default: false, drift: 'live' })),
   max_active_sessions: optional(cap('live')),
   session_template: optional(text({ default: '{{ Agent }}', template: 'session', drift: 'start' })),
-  install_agent_hooks: optional(texts({ drift: 'provision' })),
+  install_agent_hooks: optional(texts({ drift: 'provision', inert: GONE })),
   global_fragments: optional(texts({ default: [], drift: 'launch' })),
   env: optional(env('launch')),
 })
@@ -365,11 +371,12 @@ const beads = table({
         storage: optional(oneOf(['history', 'no_history', 'ephemeral'])),
         delete_after_close: optional(duration({ off: true })),
       }),
+      { inert: 'work items stay until they are deleted' },
     ),
   ),
 })
 
-const mail = table({ retention_ttl: optional(duration({ off: true, default: 'off' })) })
+const mail = table({ retention_ttl: optional(duration({ off: true, default: 'off' })) }, { inert: later('mail') })
 const work = table({ lease_ttl: optional(duration({ default: '15m', minimumMs: 10_000 })) })
 const events = table({
   retention: optional(
@@ -383,11 +390,11 @@ const events = table({
 const session = table({
   provider: optional(oneOf(['', 'tmux', 'subprocess', 'acp'], { default: '', drift: 'start' })),
   setup_timeout: optional(duration({ default: '10s' })),
-  setup_max_timeout: optional(duration()),
+  setup_max_timeout: optional(duration({ inert: '`setup_timeout` is the limit of each command' })),
   startup_timeout: optional(duration({ default: '60s' })),
-  nudge_ready_timeout: optional(duration({ default: '10s' })),
-  nudge_retry_interval: optional(duration({ default: '500ms' })),
-  nudge_poll_interval: optional(duration({ default: '2s' })),
+  nudge_ready_timeout: optional(duration({ inert: GONE, default: '10s' })),
+  nudge_retry_interval: optional(duration({ inert: GONE, default: '500ms' })),
+  nudge_poll_interval: optional(duration({ inert: GONE, default: '2s' })),
   /** How long a busy agent's request waits before it ends as queued. */
   nudge_lock_timeout: optional(duration({ default: '30s', drift: 'live' })),
   /** How long a session may wait for its turn to start. */
@@ -403,7 +410,7 @@ const session = table({
   /** A named session that exists on demand sleeps after this long without work. */
   on_demand_sleep: optional(duration({ off: true, default: '5m', drift: 'live' })),
   debounce_ms: optional(whole({ default: 500 })),
-  display_ms: optional(whole({ default: 5000 })),
+  display_ms: optional(whole({ inert: GONE, default: 5000 })),
   progress_stall_timeout: optional(duration({ off: true, default: 'off', drift: 'live', minimumMs: 300_000 })),
   claim_holder_stall_timeout: optional(duration({ off: true, default: 'off', drift: 'live', minimumMs: 300_000 })),
   socket: optional(text({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$', drift: 'start' })),
@@ -414,8 +421,8 @@ const session = table({
   acp: optional(
     table({
       handshake_timeout: optional(duration({ default: '30s' })),
-      nudge_busy_timeout: optional(duration({ default: '60s' })),
-      output_buffer_lines: optional(whole({ default: 1000 })),
+      nudge_busy_timeout: optional(duration({ inert: GONE, default: '60s' })),
+      output_buffer_lines: optional(whole({ inert: GONE, default: 1000 })),
     }),
   ),
 })
@@ -451,7 +458,7 @@ const daemon = table({
   session_circuit_breaker_window: optional(duration({ drift: 'live', minimumMs: 100 })),
   /** How long it stays open; two windows without it. */
   session_circuit_breaker_reset_after: optional(duration({ drift: 'live', minimumMs: 100 })),
-  observe_paths: optional(texts({ default: [] })),
+  observe_paths: optional(texts({ inert: GONE, default: [] })),
 })
 
 const orderOverride = table({
@@ -474,11 +481,14 @@ const orderOverride = table({
   idempotent: optional(flag()),
   env: optional(map(string(), { secret: true })),
 })
-const orders = table({
-  skip: optional(texts({ default: [] })),
-  max_timeout: optional(duration()),
-  overrides: optional(list(orderOverride, { identity: ['name', 'rig'], default: [] })),
-})
+const orders = table(
+  {
+    skip: optional(texts({ default: [] })),
+    max_timeout: optional(duration()),
+    overrides: optional(list(orderOverride, { identity: ['name', 'rig'], default: [] })),
+  },
+  { inert: later('orders') },
+)
 
 export const Service = table({
   name: text({ pattern: NAME, description: NAME_TEXT }),
@@ -499,16 +509,19 @@ export type ServiceSettings = Static<typeof Service>
 
 const chatSessions = table({
   idle_timeout: optional(duration({ off: true, default: 'off' })),
-  grace_period: optional(duration({ default: '10m' })),
+  grace_period: optional(duration({ inert: GONE, default: '10m' })),
 })
-const extmsg = table({
-  retention_ttl: optional(duration({ default: '180d', off: true })),
-  default_route: optional(
-    list(table({ provider: text(), account_id: optional(text()), agent: text() }), {
-      identity: ['provider', 'account_id'],
-    }),
-  ),
-})
+const extmsg = table(
+  {
+    retention_ttl: optional(duration({ default: '180d', off: true })),
+    default_route: optional(
+      list(table({ provider: text(), account_id: optional(text()), agent: text() }), {
+        identity: ['provider', 'account_id'],
+      }),
+    ),
+  },
+  { inert: later('external messages') },
+)
 const doctor = table({
   check: optional(
     list(
@@ -520,6 +533,7 @@ const doctor = table({
       }),
       {
         identity: ['name'],
+        inert: 'no command runs it',
       },
     ),
   ),
@@ -561,8 +575,8 @@ const SHARED = {
   providers: optional(map(Provider)),
   upstreams: optional(map(upstream)),
   named_session: optional(list(namedSession, { identity: NAMED_SESSION_IDENTITY })),
-  service: optional(list(Service, { identity: ['name'] })),
-  pricing: optional(list(pricing, { identity: ['provider', 'model'] })),
+  service: optional(list(Service, { identity: ['name'], inert: later('services') })),
+  pricing: optional(list(pricing, { identity: ['provider', 'model'], inert: later('prices') })),
 } as const
 
 const CITY = {

@@ -24,6 +24,8 @@ export type Annotation = {
   readonly identity?: readonly string[]
   /** The value, or every value of the map, is shown masked. */
   readonly secret?: true
+  /** Nothing acts on it, and why: files that have it are warned of. */
+  readonly inert?: string
 }
 
 /** What the walkers need to know of a schema. */

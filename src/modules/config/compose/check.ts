@@ -35,6 +35,9 @@ function checkFields(node: TableNode, shape: Shape, key: string, issues: IssueLi
       reportUnknown(name, child, shape, key, issues)
       continue
     }
+    const { inert } = shapeOf(schema).annotation
+    if (inert !== undefined && child.at.line > 0)
+      issues.warn(child.keyAt ?? child.at, childKey(key, name), `\`${name}\` has no effect: ${inert}`)
     const checked = checkNode(child, schema, childKey(key, name), issues)
     if (checked !== undefined && !isDefaultText(checked, schema)) entries.set(name, checked)
   }
