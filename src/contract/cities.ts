@@ -63,7 +63,9 @@ export const CityInfo = component('CityInfo', {
   path: string({ description: 'Absolute path of the city directory.' }),
   running: boolean({ description: 'True: every route of the city is available.' }),
   status: CityState,
-  error: optional(string({ description: 'Text of the last failed start.' })),
+  error: optional(
+    string({ description: 'Text of the last failed start, or that its directory is gone while it runs.' }),
+  ),
   issues: optional(array(ErrorDetail, { description: 'What is wrong in the files of a city that cannot start.' })),
   config_rejected: optional(ConfigRejection),
   phases_completed: optional(array(choice(CITY_PHASES), { description: 'While starting.' })),
@@ -87,6 +89,7 @@ export const CityGetResponse = component('CityGetResponse', {
   session_template: optional(string()),
   agent_count: integer({ minimum: 0 }),
   rig_count: integer({ minimum: 0 }),
+  error: optional(string({ description: 'Its directory is gone.' })),
   config_rejected: optional(ConfigRejection),
   revision: Revision,
 })

@@ -65,6 +65,14 @@ describe('cities', { concurrency: 4 }, () => {
     assert.equal(made?.payload['inside'], join(work, outer))
   })
 
+  test('a city whose directory is deleted while it runs says so at once', async () => {
+    const { api, work } = world()
+    const name = await someCity()
+    rmSync(join(work, name), { recursive: true, force: true, maxRetries: 5 })
+    const gone = `city directory is missing: ${join(work, name)}`
+    assert.equal((await cityItem(api, name))?.error, gone)
+  })
+
   test('a city that is registered and cannot start is not taken for one that is being made', async () => {
     const { api, work } = world()
     const name = await someCity()

@@ -41,7 +41,7 @@ const CITY: View<CityGetResponse> = {
     { header: 'AGENTS', value: (city) => city.agent_count },
     { header: 'RIGS', value: (city) => city.rig_count },
     { header: 'VERSION', value: (city) => city.version },
-    { header: 'ERROR', value: (city) => rejectedText(city.config_rejected) },
+    { header: 'ERROR', value: (city) => city.error ?? rejectedText(city.config_rejected) },
     { header: 'UID', value: (city) => city.uid, wide: true },
     { header: 'REVISION', value: (city) => city.revision, wide: true },
   ],

@@ -7,6 +7,7 @@ import type { LogStream } from '../../kernel/streams/log-stream.ts'
 import type { CityStore } from './city-store.ts'
 import { phasesCompleted, type Wanted } from './lifecycle.ts'
 import type { CityRow } from './registry.ts'
+import { isDirectory } from './scaffold.ts'
 
 /** What the control plane itself needs from a city's configuration. */
 export interface CitySettings {
@@ -92,7 +93,7 @@ export function cityInfo(city: City, host: string, now: number): CityInfo {
     observed_at: isoTime(now),
   }
   if (phases !== undefined) info.phases_completed = phases
-  if (city.state === 'running') return { ...info, ...configRejection(city) }
+  if (city.state === 'running') return { ...info, ...lostDirectory(city), ...configRejection(city) }
   if (city.error !== undefined) info.error = city.error
   if (city.issues !== undefined) info.issues = [...city.issues]
   if (city.attempts === 0) return info
@@ -107,6 +108,10 @@ export const isStarting = ({ state, wanted }: City): boolean =>
 
 export const uptimeSeconds = (city: City, now: number): number =>
   city.runningSince === undefined ? 0 : Math.max(0, Math.floor((now - city.runningSince) / 1000))
+
+/** Until the patrol has looked, such a city runs on. */
+const lostDirectory = ({ path }: City): { error?: string } =>
+  isDirectory(path) ? {} : { error: `city directory is missing: ${path}` }
 
 /** Wherever a city shows: that its files are not what is in force. */
 export function configRejection({ settings }: City): { config_rejected?: ConfigRejection } {
@@ -131,6 +136,7 @@ export function cityDetail(city: City, version: string, revision: string, now: n
     ...(settings?.sessionTemplate === undefined ? {} : { session_template: settings.sessionTemplate }),
     agent_count: settings?.agentCount ?? 0,
     rig_count: settings?.rigCount ?? 0,
+    ...lostDirectory(city),
     ...configRejection(city),
     revision,
   }
