@@ -326,6 +326,28 @@ suite('live', () => {
   })
 })
 
+suite('all cities', () => {
+  const routes: Routes = {
+    '/v0/cities': listOf([city('alpha'), city('beta', false), city('gamma'), city('delta')]),
+    '/v0/city/alpha/sessions': listOf([session()]),
+    '/v0/city/delta/sessions': listOf([session({ alias: 'other' })]),
+    '/v0/city/gamma/sessions': (_: SeenRequest, response: ServerResponse) =>
+      answerProblem(response, 500, 'internal', 'internal: broken'),
+  }
+
+  test('sessions of every city that runs; one that cannot say is named, and the exit code is not 0', async () => {
+    const { out, err, code } = await against(routes, ['session', 'list', '-A'])
+    assert.deepEqual([code, err], [1, 'warning: gamma: internal: broken\n'])
+    assert.deepEqual(
+      out
+        .trimEnd()
+        .split('\n')
+        .map((row) => row.split('\t')[0]),
+      ['alpha', 'delta'],
+    )
+  })
+})
+
 suite('status', () => {
   const routes: Routes = {
     '/v0/cities': listOf([city('alpha'), city('beta', false), city('gamma')]),

@@ -100,3 +100,68 @@ test('what other programs call things is understood, and a flag that has nothing
   assert.match(await does(line(`convoy show ${id} --wait --yes`)), new RegExp(`^id\t${id}$`, 'm'))
   assert.match(await does(line(`convoy close ${id} --no-wait -y`)), /^status\tclosed$/m)
 })
+
+test('beads that an expression finds are changed together', async () => {
+  const [one, two, other] = await Promise.all(
+    ['One', 'Two', 'Other'].map(async (title) =>
+      (await does(['bead', 'create', title, '-o', 'name', ...(title === 'Other' ? [] : ['-l', 'together'])])).trim(),
+    ),
+  )
+  const changed = await does(['bead', 'update', '--query', 'label=together', '-p', '1', '-o', 'name'])
+  assert.deepEqual(changed.trim().split('\n').toSorted(), [one, two].toSorted())
+  assert.match(await does(line(`bead label add ${one} ${other} urgent -o name`)), new RegExp(`^${one}\n${other}\n$`))
+  assert.equal((await does(line('bead list -l urgent -o name'))).trim().split('\n').length, 2)
+  const closed = await run(['bead', 'close', '--query', 'label=together AND status=open', '-o', 'name'])
+  assert.deepEqual([closed.code, closed.out.trim().split('\n').length], [0, 2])
+  const none = await run(['bead', 'close', '--query', 'label=together AND status=open'])
+  assert.deepEqual([none.code, none.out, none.err], [0, '', 'no bead satisfies the query\n'])
+  assert.equal((await run(['bead', 'close', String(other), '--query', 'label=x'])).code, 2)
+})
+
+test('a field of the contract is a flag: of agents, rigs and patches too, with its type checked here', async () => {
+  await does(line('agent create limited --provider shell --max-active-sessions 2 --env MODE=fast --no-attach'))
+  const made = JSON.parse(await does(line('agent get limited -o json')))
+  assert.equal(at(made, 'max_active_sessions'), 2)
+  const wrong = await run(line('agent update limited --max-active-sessions many'))
+  assert.deepEqual([wrong.code, /invalid --max-active-sessions "many": expected a number/.test(wrong.err)], [2, true])
+  const choice = await run(line('agent update limited --wake-mode sometimes'))
+  assert.deepEqual([choice.code, /resume, fresh/.test(choice.err)], [2, true])
+  assert.match(await does(line('patch put provider shell --display-name Mine')), /^display_name\tMine$/m)
+  await does(line('patch rm provider shell'))
+  await does(line('agent rm limited --yes'))
+})
+
+test('a city that one stands in is not stopped with its agents unasked', { timeout: 60_000 }, async () => {
+  await does(line('session create shell --provider --alias stays --wait'))
+  const unasked = await run(line('city stop'))
+  assert.deepEqual([unasked.code, unasked.out], [2, ''])
+  assert.match(unasked.err, /this needs --yes/)
+  const status = JSON.parse(await does(line('status -o json')))
+  assert.ok(Number(at(status, 'running')) >= 1, 'it goes on')
+  assert.match(await does(line('city stop --yes')), /^status\tstopped$/m)
+  await does(line('city start --wait'))
+})
+
+test('status is watched as lists are', { timeout: 60_000 }, async () => {
+  const stopping = new AbortController()
+  const { promise: started, resolve: hasStarted } = Promise.withResolvers<void>()
+  const { promise: changed, resolve: hasChanged } = Promise.withResolvers<void>()
+  let lines: string[] = []
+  let seen = ''
+  const watching = run(line('status --city beta --watch -o jsonl'), {
+    signal: stopping.signal,
+    onOut: (text) => {
+      seen += text
+      lines = seen.trimEnd().split('\n')
+      hasStarted()
+      if (lines.length > 1) hasChanged()
+    },
+  })
+  await started
+  await does(line('bead create Counted --city beta -o name'))
+  await changed
+  stopping.abort()
+  await watching
+  const open = lines.map((text) => Number(at(JSON.parse(text), 'work', 'open')))
+  assert.ok((open.at(-1) ?? 0) > (open[0] ?? 0), `${open}`)
+})
