@@ -86,13 +86,14 @@ export class CityProcesses {
 const ROUNDS = 50
 
 /**
- * Kills whatever runs for the cities below a directory of a test's own: agents, hosts, tmux servers and who serves them.
+ * Kills whatever runs for the cities below a directory of a test's own: agents, hosts, tmux servers and who serves them;
+ * and whatever has that directory for its home, as a supervisor that was started in it.
  * Their supervisor must have ended, or it starts them again.
  */
 export function endProcessesOf(root: string): void {
   for (let round = 0; round < ROUNDS; round++) {
     const pids = commandLines()
-      .filter(({ pid, args }) => args.some((arg) => arg.includes(`${root}/`)) || cityOf(pid).startsWith(`${root}/`))
+      .filter(({ pid, args }) => args.some((arg) => arg.includes(`${root}/`)) || belongsTo(pid, root))
       .map(({ pid }) => pid)
     if (pids.length === 0) return
     // Stopped first: who forks faster than it is killed does not.
@@ -102,6 +103,9 @@ export function endProcessesOf(root: string): void {
 }
 
 const cityOf = (pid: number): string => variableOf(pid, 'SVC_CITY_PATH') ?? ''
+
+const belongsTo = (pid: number, root: string): boolean =>
+  cityOf(pid).startsWith(`${root}/`) || variableOf(pid, 'HOME') === root
 
 /** True where it was there to be killed. */
 export function kill(pid: number, signal: NodeJS.Signals = 'SIGKILL'): boolean {
