@@ -38,9 +38,9 @@ export type FilterFacts = {
   readonly sessionName: (agent: string) => string | undefined
 }
 
-/** Longest template, and the longest that one rendering may take. */
+/** Longest template, and the longest that one rendering may take: everybody waits for it, and sessions start in groups. */
 const MAX_TEMPLATE_CHARS = 1_000_000
-const RENDER_LIMIT_MS = 1_000
+const RENDER_LIMIT_MS = 250
 const MEMORY_LIMIT = 20_000_000
 /** Tags that reach for other files in ways that cannot be checked beforehand. */
 const REFUSED_TAGS = ['include', 'layout', 'block'] as const
