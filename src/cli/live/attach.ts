@@ -52,6 +52,8 @@ class Talk {
   /** Shows the question: the next line that is typed answers it. */
   async ask(question: Question | undefined): Promise<void> {
     const { print } = this.#context
+    // What is answered may be told of once more before the answer is.
+    if (question !== undefined && question.request_id === this.#answered) return
     const before = this.#question
     this.#question = question
     if (question !== undefined) {
@@ -97,7 +99,11 @@ class Talk {
     // The stream says that it is answered, maybe before the reply does.
     this.#answered = question.request_id
     const outcome = await sendAnswer(client, { city, session, question }, reply, limit.signal)
-    if (outcome === 'answered') return
+    if (outcome === 'answered') {
+      // The next line is a message again, also where the stream has not said yet that the question is gone.
+      if (this.#question === question) this.#question = undefined
+      return
+    }
     this.#answered = undefined
     await print.lines([
       outcome === 'gone' ? 'somebody else has answered that' : `it has no such answer: ${possible(question)}`,

@@ -80,8 +80,10 @@ export const rigScenarios: readonly Scenario[] = [
   on('patch-rig', 'precondition-failed', (city) => city.send('PATCH', '/rigs/shop', {}, STALE)),
   on('patch-rig', 'invalid-config', (city) => city.send('PATCH', '/rigs/shop', { default_sling_target: 'nobody' })),
   on('patch-rig', 'still-referenced', async (city) => {
-    await city.send('POST', '/beads', { title: 'of the shop', rig: 'shop' })
-    return city.send('PATCH', '/rigs/shop', { prefix: 'other' })
+    // A rig of its own: the shop is deleted by another, which takes one without work.
+    await city.say(`${START}[[rigs]]\nname = "yard"\npath = "yard"\n`)
+    await city.send('POST', '/beads', { title: 'of the yard', rig: 'yard' })
+    return city.send('PATCH', '/rigs/yard', { prefix: 'other' })
   }),
   on('patch-rig', 'conflict-config', (city) => {
     city.spoil()
