@@ -2,7 +2,7 @@
  * The configuration as readers and editors see it: every table with its places, every key with its words, and the JSON
  * Schemas of `city.toml` and `agent.toml`. Made from the schemas that the loader checks by, so the two cannot differ.
  */
-import { isList, isMap, shapeOf } from './base/config-shape.ts'
+import { isList, isMap, noEffect, shapeOf } from './base/config-shape.ts'
 import { DURATION_PATTERN, parseDurationMs } from './base/durations.ts'
 import type { Schema } from './base/schema.ts'
 import { AgentFile, CityFile, PackFile, SiteFile } from './config-schema.ts'
@@ -65,7 +65,7 @@ export interface ConfigTable {
 export function configTables(): readonly ConfigTable[] {
   const found = new Map<string, Found[]>()
   for (const { file, schema, id, prefix } of FILES)
-    visit({ id, schema, place: `\`${file}\``, header: '', prefix }, found)
+    visit({ id, schema, place: `\`${file}\``, header: '', prefix, inert: undefined }, found)
   const tables = [...found].map(([id, places]) => tableOf(id, places))
   refuseIdleWords(tables)
   return tables
@@ -79,6 +79,8 @@ interface Found {
   /** Keys from the top of the file, with `<name>` for those that are free. */
   readonly header: string
   readonly prefix: string
+  /** Why nothing acts on what stands there. */
+  readonly inert: string | undefined
 }
 
 function visit(at: Found, found: Map<string, Found[]>): void {
@@ -90,7 +92,8 @@ function visit(at: Found, found: Map<string, Found[]>): void {
     const header = `${at.header}${at.header === '' ? '' : '.'}${name}${isMap(schema) ? '.<name>' : ''}`
     const brackets = isList(schema) ? `[[${header}]]` : `[${header}]`
     const [file = ''] = at.place.split(' ')
-    visit({ ...at, id: tableId(at, name), schema: inner, place: `${file} \`${brackets}\``, header }, found)
+    const inert = at.inert ?? shapeOf(schema).annotation.inert
+    visit({ ...at, id: tableId(at, name), schema: inner, place: `${file} \`${brackets}\``, header, inert }, found)
   }
 }
 
@@ -113,7 +116,10 @@ function tableOf(id: string, places: readonly Found[]): ConfigTable {
   return {
     id,
     places: places.map(({ place }) => place),
-    words: ownWords(id, '') ?? '',
+    words: withEffect(
+      ownWords(id, '') ?? '',
+      places.every(({ inert }) => inert !== undefined) ? places[0]?.inert : undefined,
+    ),
     changes: CHANGES[id],
     fields: [...names].map((name) => fieldOf(name, places)),
   }
@@ -128,7 +134,7 @@ function fieldOf(name: string, places: readonly Found[]): ConfigField {
     name,
     schema,
     required: having.every((place) => shapeOf(place.schema).required.includes(name)),
-    words: wordsOf(first, name),
+    words: wordsOf(first, name, schema),
     missing: places.filter((place) => !having.includes(place)).map(({ place }) => place),
     table: innermost(schema) === undefined ? undefined : tableId(first, name),
   }
@@ -147,8 +153,14 @@ const isDerived = (id: string, name: string): boolean => {
 /** What `<list>_append` and `<map>_remove` change. */
 const listOf = (name: string): string => name.replace(/_(?:append|remove)$/, '')
 
-/** Words of a key, or of the table that it holds. */
-function wordsOf(at: Pick<Found, 'id' | 'prefix'>, name: string): string {
+/** Words of a key, or of the table that it holds, and whether it does anything. */
+const wordsOf = (at: At, name: string, schema: Schema): string =>
+  withEffect(meaningOf(at, name), shapeOf(schema).annotation.inert)
+
+const withEffect = (words: string, inert: string | undefined): string =>
+  inert === undefined ? words : `${words} It ${noEffect(inert)}.`.trimStart()
+
+function meaningOf(at: At, name: string): string {
   const { id } = at
   const changed = CHANGES[id] ?? id
   if (isDerived(id, name)) {
@@ -195,7 +207,7 @@ function tableSchema(at: At, schema: Schema): JsonMap {
   const { properties, required } = shapeOf(schema)
   const fields = Object.entries(properties).map(([name, field]): [string, Json] => [
     name,
-    { description: wordsOf(at, name), ...valueSchema({ ...at, id: tableId(at, name) }, field) },
+    { description: wordsOf(at, name, field), ...valueSchema({ ...at, id: tableId(at, name) }, field) },
   ])
   return {
     type: 'object',

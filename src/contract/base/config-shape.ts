@@ -28,6 +28,9 @@ export type Annotation = {
   readonly inert?: string
 }
 
+/** What the loader, the reference and editors say of a setting that nothing acts on. */
+export const noEffect = (inert: string): string => `has no effect: ${inert}`
+
 /** What the walkers need to know of a schema. */
 export type Shape = {
   /** A `list` whose `scalars` have more than `array` may be one of those instead. */

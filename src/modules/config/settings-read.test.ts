@@ -3,9 +3,11 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { shapeOf } from '../../contract/base/config-shape.ts'
+import { noEffect, shapeOf } from '../../contract/base/config-shape.ts'
 import type { Schema } from '../../contract/base/schema.ts'
+import { configTables } from '../../contract/config-fields.ts'
 import { AgentFile, CityFile, PackFile, SiteFile } from '../../contract/config-schema.ts'
+import { CONFIG_WORDS } from '../../contract/config-words.ts'
 import { loadFiles } from './testing.ts'
 
 const SRC = join(import.meta.dirname, '../..')
@@ -69,4 +71,17 @@ test('a city with a setting that has no effect loads, and is told so with its pl
       'city.toml:4 beads.policies `policies` has no effect: work items stay until they are deleted',
     ],
   )
+})
+
+test('the reference says of a setting that it has no effect where the loader warns of it, and nowhere else', () => {
+  const fields = configTables().flatMap(({ id, fields }) => fields.map((field) => ({ id, ...field })))
+  const inert = fields.filter(({ schema }) => shapeOf(schema).annotation.inert !== undefined)
+  assert.ok(inert.length > 20, `${inert.length} settings`)
+  for (const { id, name, schema, words } of fields) {
+    const why = shapeOf(schema).annotation.inert
+    assert.equal(words.includes('has no effect'), why !== undefined, `${id} ${name}: ${words}`)
+    if (why !== undefined) assert.ok(words.endsWith(`${noEffect(why)}.`), words)
+  }
+  // The words themselves do not speak of it, for they would not change with the schema.
+  assert.doesNotMatch(JSON.stringify(CONFIG_WORDS), /nothing acts|no effect/)
 })

@@ -1,6 +1,6 @@
 /** Compares one file with the schema of its kind. What is wrong is reported and left out, so that later steps see typed values only. */
 
-import { type Shape, shapeOf } from '../../../contract/base/config-shape.ts'
+import { noEffect, type Shape, shapeOf } from '../../../contract/base/config-shape.ts'
 import { parseDurationMs } from '../../../contract/base/durations.ts'
 import type { Schema } from '../../../contract/base/schema.ts'
 import { DROPPED_KEYS } from '../../../contract/config-schema.ts'
@@ -37,7 +37,7 @@ function checkFields(node: TableNode, shape: Shape, key: string, issues: IssueLi
     }
     const { inert } = shapeOf(schema).annotation
     if (inert !== undefined && child.at.line > 0)
-      issues.warn(child.keyAt ?? child.at, childKey(key, name), `\`${name}\` has no effect: ${inert}`)
+      issues.warn(child.keyAt ?? child.at, childKey(key, name), `\`${name}\` ${noEffect(inert)}`)
     const checked = checkNode(child, schema, childKey(key, name), issues)
     if (checked !== undefined && !isDefaultText(checked, schema)) entries.set(name, checked)
   }
