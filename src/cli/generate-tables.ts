@@ -9,7 +9,7 @@ import type { Operation } from '../contract/base/operation.ts'
 import type { ObjectSchema, Schema } from '../contract/base/schema.ts'
 import { EVENT_TYPE_NAMES } from '../contract/event-types.ts'
 import { OPERATIONS } from '../contract/index.ts'
-import type { FieldKind, FieldRow, OperationRow } from './base/table.ts'
+import type { FieldKind, FieldRow, OperationRow } from './framework/table.ts'
 
 interface GeneratedFile {
   readonly url: URL
@@ -77,7 +77,7 @@ function tableText(name: string, operations: readonly Operation[]): string {
   )
   return [
     NOTE,
-    "import type { Table } from '../base/table.ts'", // allowed: the file that is written lies one folder deeper
+    "import type { Table } from '../framework/table.ts'", // allowed: the file that is written lies one folder deeper
     '',
     `export const ${constant}: Table<${ids}> = {`,
     ...rows.map(([id, row]) => `  '${id}': ${JSON.stringify(saidOnce(row, known))},`),

@@ -2,8 +2,7 @@
 import type { Client } from '../../client/client.ts'
 import type { CityInfo } from '../../contract/cities.ts'
 import type { Context } from './context.ts'
-import { listCities } from './discovery.ts'
-import { isCityGone } from './each-city.ts'
+import { isCityGone, listCities } from './discovery.ts'
 import { exitCodeOf, Failure } from './failure.ts'
 
 const LOOK_MS = 5_000

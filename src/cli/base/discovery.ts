@@ -2,6 +2,7 @@
 import { realpathSync } from 'node:fs'
 import { resolve, sep } from 'node:path'
 import type { Client, Place } from '../../client/client.ts'
+import { ApiProblem } from '../../client/problems.ts'
 import type { CityInfo } from '../../contract/cities.ts'
 import { type EndpointFile, readEndpointFile } from './endpoint-file.ts'
 import { EXIT, Failure, usageError } from './failure.ts'
@@ -146,3 +147,7 @@ export async function isRegistered(client: Client, city: string | undefined, sig
     return true
   }
 }
+
+/** The city does not run, or there is none of that name. */
+export const isCityGone = (error: unknown): error is ApiProblem =>
+  error instanceof ApiProblem && error.code === 'city-not-found'

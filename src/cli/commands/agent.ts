@@ -1,9 +1,9 @@
 /** `svcctl agent …`: who can work in a city. */
 import type { AgentResponse } from '../../contract/agents.ts'
 import type { CommandSpec } from '../base/command.ts'
-import type { AnswerOf, Call, View } from '../base/declaration.ts'
-import { commandsOf } from '../base/declare.ts'
 import { EXIT } from '../base/failure.ts'
+import type { AnswerOf, Call, View } from '../framework/declaration.ts'
+import { commandsOf } from '../framework/declare.ts'
 import { AGENTS as TABLE } from '../tables/agents.ts'
 import { CONFIG } from '../tables/config.ts'
 import { printLive, printTranscript } from '../views/live.ts'

@@ -2,11 +2,11 @@
 import { type Answer, isJson } from '../../client/client.ts'
 import { ApiProblem, isRecord } from '../../client/problems.ts'
 import { ROUTES } from '../../client/routes.ts'
-import { parseTimeout } from '../base/accepted.ts'
 import type { CommandSpec, Input } from '../base/command.ts'
 import { type Context, REQUEST_TIMEOUT_MS } from '../base/context.ts'
-import { readData } from '../base/data.ts'
 import { EXIT, exitCodeOf, usageError } from '../base/failure.ts'
+import { parseTimeout } from '../framework/accepted.ts'
+import { readData } from '../framework/fields.ts'
 
 interface Call {
   readonly method: string

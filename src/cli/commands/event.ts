@@ -1,6 +1,6 @@
 /** `svcctl event emit`. */
 import type { CommandSpec } from '../base/command.ts'
-import { commandsOf } from '../base/declare.ts'
+import { commandsOf } from '../framework/declare.ts'
 import { EVENT_BUS as TABLE } from '../tables/event-bus.ts'
 
 export const commands: readonly CommandSpec[] = [

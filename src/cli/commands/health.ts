@@ -2,10 +2,10 @@
 import type { ReadinessItem } from '../../contract/health.ts'
 import type { CommandSpec } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
-import type { AnswerOf, Call } from '../base/declaration.ts'
-import { commandsOf } from '../base/declare.ts'
 import { EXIT } from '../base/failure.ts'
 import type { Column } from '../base/output.ts'
+import type { AnswerOf, Call } from '../framework/declaration.ts'
+import { commandsOf } from '../framework/declare.ts'
 import { HEALTH_AND_READINESS as TABLE } from '../tables/health-and-readiness.ts'
 
 function showHealth(context: Context, body: AnswerOf<'get-health'>, text: string): Promise<void> {

@@ -1,11 +1,11 @@
 /** `svcctl pack …`: what a city imports. */
 import type { CachedPack, Pack, PackIssue, PackStatus } from '../../contract/packs.ts'
 import type { CommandSpec } from '../base/command.ts'
-import type { AnswerOf, Call, SaidOf, View } from '../base/declaration.ts'
-import { commandsOf } from '../base/declare.ts'
 import { EXIT, usageError } from '../base/failure.ts'
 import type { Column } from '../base/output.ts'
 import { size } from '../base/progress.ts'
+import type { AnswerOf, Call, SaidOf, View } from '../framework/declaration.ts'
+import { commandsOf } from '../framework/declare.ts'
 import { PACKS as TABLE } from '../tables/packs.ts'
 import { offerTrust, packOf, question, sayUntrusted, showRuns } from '../views/pack-trust.ts'
 import { whyText } from '../views/pack-why.ts'

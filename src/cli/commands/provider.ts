@@ -1,9 +1,9 @@
 /** `svcctl provider …`: what agents of a city run on. */
 import type { ProviderInfo } from '../../contract/providers.ts'
 import type { CommandSpec } from '../base/command.ts'
-import type { AnswerOf, Call, View } from '../base/declaration.ts'
-import { commandsOf } from '../base/declare.ts'
 import { EXIT } from '../base/failure.ts'
+import type { AnswerOf, Call, View } from '../framework/declaration.ts'
+import { commandsOf } from '../framework/declare.ts'
 import { PROVIDERS as TABLE } from '../tables/providers.ts'
 import { providerReadiness } from './health.ts'
 

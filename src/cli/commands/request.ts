@@ -1,10 +1,10 @@
 /** `svcctl request …`: what became of a 202. */
 import { outcomeOf } from '../../client/requests.ts'
 import type { RequestInfo } from '../../contract/requests.ts'
-import { type AcceptedIn, parseTimeout, printOutcome, waitFor } from '../base/accepted.ts'
 import type { CommandSpec } from '../base/command.ts'
-import type { Call, View } from '../base/declaration.ts'
-import { commandsOf } from '../base/declare.ts'
+import { type AcceptedIn, parseTimeout, printOutcome, waitFor } from '../framework/accepted.ts'
+import type { Call, View } from '../framework/declaration.ts'
+import { commandsOf } from '../framework/declare.ts'
 import { REQUESTS as TABLE } from '../tables/requests.ts'
 
 const REQUEST: View<RequestInfo> = {

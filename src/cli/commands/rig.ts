@@ -2,9 +2,9 @@
 import { resolve } from 'node:path'
 import type { RigInfo } from '../../contract/rigs.ts'
 import type { CommandSpec } from '../base/command.ts'
-import type { AnswerOf, View } from '../base/declaration.ts'
-import { commandsOf } from '../base/declare.ts'
 import { usageError } from '../base/failure.ts'
+import type { AnswerOf, View } from '../framework/declaration.ts'
+import { commandsOf } from '../framework/declare.ts'
 import { RIGS as TABLE } from '../tables/rigs.ts'
 
 const RIG: View<RigInfo> = {

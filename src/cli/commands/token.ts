@@ -1,10 +1,10 @@
 /** `svcctl token …`: what programs and other machines are let in with. */
 import type { CreatedToken, Token } from '../../contract/tokens.ts'
 import type { CommandSpec } from '../base/command.ts'
-import type { AnswerOf, SaidOf, View } from '../base/declaration.ts'
-import { commandsOf } from '../base/declare.ts'
 import type { Column } from '../base/output.ts'
-import { printItem } from '../base/run.ts'
+import type { AnswerOf, SaidOf, View } from '../framework/declaration.ts'
+import { commandsOf } from '../framework/declare.ts'
+import { printItem } from '../framework/run.ts'
 import { TOKENS as TABLE } from '../tables/tokens.ts'
 
 const COLUMNS: readonly Column<Token>[] = [

@@ -1,7 +1,7 @@
 /** The fleet as it is now, for whoever reads no screen: a table, or JSON. */
 import type { Context } from '../base/context.ts'
-import type { View } from '../base/declaration.ts'
 import { EXIT } from '../base/failure.ts'
+import type { View } from '../framework/declaration.ts'
 import { Feed } from './feed.ts'
 import type { City } from './fleet.ts'
 import { nameOf } from './rows.ts'

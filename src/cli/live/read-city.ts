@@ -1,8 +1,8 @@
 /** The parts of a city, as the server has them now. */
 import type { Client } from '../../client/client.ts'
-import { isCityGone } from '../base/each-city.ts'
+import { isCityGone } from '../base/discovery.ts'
 import { toFailure } from '../base/failure.ts'
-import { listAll } from '../base/paged.ts'
+import { listAll } from '../framework/paged.ts'
 import { needsOf } from '../views/needs.ts'
 import type { City, Part } from './fleet.ts'
 

@@ -1,5 +1,5 @@
 // biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
-import type { Table } from '../base/table.ts'
+import type { Table } from '../framework/table.ts'
 
 export const AGENTS: Table<'list-agents' | 'create-agent' | 'get-agent' | 'replace-agent' | 'patch-agent' | 'delete-agent' | 'suspend-agent' | 'resume-agent' | 'get-agent-output' | 'stream-agent-output'> = {
   'list-agents': {"method":"GET","summary":"List agents","description":"By name; an agent with several sessions is followed by its instances.","fields":{"pool":{"at":"query","kind":"text","says":"Instances of this agent."},"rig":{"at":"query","kind":"text","says":"Agents of this rig."},"running":{"at":"query","kind":"bool","says":"Those whose process runs, or does not."},"peek":{"at":"query","kind":"bool","says":"With the last lines of their screens."}},"city":true,"paged":true,"lists":true},

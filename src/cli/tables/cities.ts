@@ -1,5 +1,5 @@
 // biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
-import type { Table } from '../base/table.ts'
+import type { Table } from '../framework/table.ts'
 
 export const CITIES: Table<'list-cities' | 'adopt-city' | 'create-city' | 'get-city' | 'patch-city' | 'get-city-status' | 'get-city-health' | 'start-city' | 'stop-city' | 'restart-city' | 'unregister-city'> = {
   'list-cities': {"method":"GET","summary":"List cities","description":"Every registered city, by name, whatever its state.","fields":{},"paged":true,"lists":true},

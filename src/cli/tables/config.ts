@@ -1,5 +1,5 @@
 // biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
-import type { Table } from '../base/table.ts'
+import type { Table } from '../framework/table.ts'
 
 export const CONFIG: Table<'get-config' | 'explain-config' | 'validate-config' | 'check-config' | 'reload-config' | 'get-config-defaults' | 'list-config-files' | 'get-config-file' | 'put-config-file' | 'get-agent-prompt'> = {
   'get-config': {"method":"GET","summary":"Configuration in force","description":"What the city runs on; `last_error` tells where the files on disk are not that. `view=raw` shows what each file says by itself.","fields":{"view":{"at":"query","kind":"text","choices":["effective","raw"],"says":"(default: `effective`)"}},"city":true},

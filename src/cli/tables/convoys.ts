@@ -1,5 +1,5 @@
 // biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
-import type { Table } from '../base/table.ts'
+import type { Table } from '../framework/table.ts'
 
 export const CONVOYS: Table<'list-convoys' | 'create-convoy' | 'list-stranded' | 'check-convoys' | 'get-convoy' | 'patch-convoy' | 'delete-convoy' | 'check-convoy' | 'add-to-convoy' | 'remove-from-convoy' | 'close-convoy' | 'land-convoy'> = {
   'list-convoys': {"method":"GET","summary":"List convoys","description":"Newest first, or with `order=asc` oldest first, with their progress; closed ones are left out unless `all` or `status` says otherwise.","fields":{"status":{"at":"query","kind":"text","many":true,"choices":["open","in_progress","closed"],"says":"Any of these."},"all":{"at":"query","kind":"bool","says":"Closed convoys too."},"order":{"at":"query","kind":"text","choices":["asc","desc"],"says":"Which end to start from."}},"city":true,"paged":true,"lists":true},

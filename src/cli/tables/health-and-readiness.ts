@@ -1,5 +1,5 @@
 // biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
-import type { Table } from '../base/table.ts'
+import type { Table } from '../framework/table.ts'
 
 export const HEALTH_AND_READINESS: Table<'get-health' | 'get-readiness' | 'get-provider-readiness' | 'get-city-readiness' | 'get-city-provider-readiness' | 'get-metrics'> = {
   'get-health': {"method":"GET","summary":"Is the supervisor well","description":"200 with `ok` or `degraded`; 503 only while it is shutting down. Where a token is needed, who has none, or one for a single city, learns of each check its name and status alone.","fields":{}},

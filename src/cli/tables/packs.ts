@@ -1,5 +1,5 @@
 // biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
-import type { Table } from '../base/table.ts'
+import type { Table } from '../framework/table.ts'
 
 export const PACKS: Table<'list-packs' | 'get-pack' | 'add-pack' | 'trust-pack' | 'remove-pack' | 'install-packs' | 'upgrade-packs' | 'check-packs' | 'explain-pack' | 'list-pack-cache' | 'prune-pack-cache'> = {
   'list-packs': {"method":"GET","summary":"List the imports of a city","description":"What the files of the city and its rigs import themselves, by name; not what packs import in turn.","fields":{},"city":true,"lists":true},

@@ -1,5 +1,5 @@
 // biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
-import type { Table } from '../base/table.ts'
+import type { Table } from '../framework/table.ts'
 
 export const PATCHES: Table<'list-agent-patches' | 'put-agent-patch' | 'get-agent-patch' | 'replace-agent-patch' | 'merge-agent-patch' | 'delete-agent-patch' | 'list-rig-patches' | 'put-rig-patch' | 'get-rig-patch' | 'replace-rig-patch' | 'merge-rig-patch' | 'delete-rig-patch' | 'list-provider-patches' | 'put-provider-patch' | 'get-provider-patch' | 'replace-provider-patch' | 'merge-provider-patch' | 'delete-provider-patch'> = {
   'list-agent-patches': {"method":"GET","summary":"List patches of agents","description":"In the order in which they apply.","fields":{},"city":true,"lists":true},

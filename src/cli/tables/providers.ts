@@ -1,5 +1,5 @@
 // biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
-import type { Table } from '../base/table.ts'
+import type { Table } from '../framework/table.ts'
 
 export const PROVIDERS: Table<'list-providers' | 'list-public-providers' | 'create-provider' | 'get-provider' | 'patch-provider' | 'delete-provider'> = {
   'list-providers': {"method":"GET","summary":"List providers","description":"The declared ones by name, then the other built-in ones, which need no declaration. `used` says what the city has of them.","fields":{},"city":true,"lists":true},

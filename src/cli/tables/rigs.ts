@@ -1,5 +1,5 @@
 // biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
-import type { Table } from '../base/table.ts'
+import type { Table } from '../framework/table.ts'
 
 export const RIGS: Table<'list-rigs' | 'create-rig' | 'get-rig' | 'patch-rig' | 'delete-rig' | 'act-on-rig'> = {
   'list-rigs': {"method":"GET","summary":"List rigs","description":"By name. With `index` it waits for a change of the configuration or of a suspension.","fields":{"git":{"at":"query","kind":"bool","says":"With facts about the repository, as last observed; they are looked at again in the background."}},"city":true,"lists":true},

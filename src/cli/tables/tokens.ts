@@ -1,5 +1,5 @@
 // biome-ignore-all format: generated from the contract by src/cli/generate-tables.ts; do not edit
-import type { Table } from '../base/table.ts'
+import type { Table } from '../framework/table.ts'
 
 export const TOKENS: Table<'list-tokens' | 'create-token' | 'delete-token'> = {
   'list-tokens': {"method":"GET","summary":"List tokens","description":"By name; secrets are nowhere. Tokens of sessions and that of `endpoint.json` are not among them.","fields":{},"lists":true},

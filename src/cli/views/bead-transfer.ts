@@ -6,13 +6,13 @@ import { LostReply, Unreachable } from '../../client/problems.ts'
 import type { QueryOf } from '../../contract/base/operation.ts'
 import type { BeadImportIssue, BeadImportResponse } from '../../contract/beads.ts'
 import type { OperationById } from '../../contract/index.ts'
-import { parseTimeout } from '../base/accepted.ts'
 import type { FlagSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
-import type { Call, View } from '../base/declaration.ts'
 import { EXIT, Failure, printable, usageError } from '../base/failure.ts'
-import { bodyOf } from '../base/fields.ts'
 import { Progress } from '../base/progress.ts'
+import { parseTimeout } from '../framework/accepted.ts'
+import type { Call, View } from '../framework/declaration.ts'
+import { bodyOf } from '../framework/fields.ts'
 
 const TIMEOUT_MS = 10 * 60_000
 /** Lines of an export are written in pieces of about this size. */

@@ -1,8 +1,8 @@
 /** Beads for people: rows of a table, fields of an item, a page with what hangs together. */
 import type { Bead, BeadComment, BeadDepsResponse, BeadDepView } from '../../contract/beads.ts'
 import type { Context } from '../base/context.ts'
-import type { View } from '../base/declaration.ts'
 import type { Cell, Column } from '../base/output.ts'
+import type { View } from '../framework/declaration.ts'
 import { printableLines } from './turn-text.ts'
 
 /** What can be told of every bead, also of one that is only known by its edges. */

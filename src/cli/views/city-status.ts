@@ -1,6 +1,6 @@
 /** How a city is, in a few lines. */
 import type { ConfigRejection, StatusBody } from '../../contract/cities.ts'
-import type { View } from '../base/declaration.ts'
+import type { View } from '../framework/declaration.ts'
 
 /** Where everything else looks as it should: that the files of the city are not what it runs on. */
 export const rejectedText = (rejection: ConfigRejection | undefined): string | undefined =>

@@ -2,10 +2,10 @@
 import type { Client } from '../../client/client.ts'
 import type { PendingItem } from '../../contract/sessions.ts'
 import type { Context } from '../base/context.ts'
-import type { View } from '../base/declaration.ts'
 import { listCities } from '../base/discovery.ts'
-import { askEach } from '../base/each-city.ts'
 import { EXIT } from '../base/failure.ts'
+import type { View } from '../framework/declaration.ts'
+import { askEach } from '../framework/each-city.ts'
 
 export type Need = PendingItem & { readonly city: string }
 

@@ -2,7 +2,7 @@
 import type { Pack, PackRun } from '../../contract/packs.ts'
 import type { Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
-import { inCity } from '../base/in-city.ts'
+import { inCity } from '../framework/in-city.ts'
 
 const MAX_LINES = 40
 

@@ -1,5 +1,5 @@
 /** Why a pack is there, as text: what it is, each way that leads to it, and what it brings. */
-import type { AnswerOf } from '../base/declaration.ts'
+import type { AnswerOf } from '../framework/declaration.ts'
 
 type Why = AnswerOf<'explain-pack'>
 type Reason = Why['packs'][number]

@@ -1,7 +1,7 @@
 /** Sessions, and what waits for them or is said to them, as they are shown. */
 import type { DeliveryInfo, SessionExit, SessionResponse, WaitInfo } from '../../contract/session-model.ts'
-import type { AnswerOf, View } from '../base/declaration.ts'
 import { relativeTime } from '../base/output.ts'
+import type { AnswerOf, View } from '../framework/declaration.ts'
 
 const id = (item: { readonly id: string }): string => item.id
 

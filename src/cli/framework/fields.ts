@@ -1,9 +1,11 @@
 /** Fields of a body given on the command line: one by one, or as JSON; the server says whether they make sense. */
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { isRecord } from '../../client/problems.ts'
-import type { FlagSpec, Input } from './command.ts'
-import type { Context } from './context.ts'
-import { readData } from './data.ts'
-import { usageError } from './failure.ts'
+import type { FlagSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { usageError } from '../base/failure.ts'
+import type { Io } from '../base/io.ts'
 
 export const setFlags: readonly FlagSpec[] = [
   {
@@ -45,6 +47,21 @@ export function preconditionOf(input: Input): Record<string, string> {
   return revision === undefined ? {} : { 'if-match': /^(\*|(W\/)?")/.test(revision) ? revision : `"${revision}"` }
 }
 
+/** Data given on the command line: itself, `@FILE`, or `-` for stdin. */
+export async function readData(io: Io, source: string, flag: string): Promise<string> {
+  if (source === '-' || source === '@-') return io.stdin.readAll()
+  if (!source.startsWith('@')) return source
+  try {
+    return await readFile(resolve(io.cwd, source.slice(1)), 'utf8')
+  } catch (error) {
+    throw usageError(`invalid ${flag} "${source}": ${error instanceof Error ? error.message : 'unreadable'}`)
+  }
+}
+
+/** Words of a sentence, or `-` for stdin. */
+export const readWords = async (io: Io, words: readonly string[]): Promise<string> =>
+  words.length === 1 && words[0] === '-' ? io.stdin.readAll() : words.join(' ')
+
 async function readJson(context: Context, source: string | undefined): Promise<Fields> {
   if (source === undefined) return {}
   const value = parsed(await readData(context.io, source, '--data'))
@@ -64,7 +81,7 @@ function assign(fields: Map<string, unknown>, path: string, value: unknown): voi
   fields.set(first, Object.fromEntries(inner))
 }
 
-const jsonOrText = (text: string): unknown => parsed(text) ?? (text === 'null' ? null : text)
+export const jsonOrText = (text: string): unknown => parsed(text) ?? (text === 'null' ? null : text)
 
 function parsed(text: string): unknown {
   try {

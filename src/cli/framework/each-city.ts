@@ -1,15 +1,11 @@
 /** One question to many cities, of which some may not answer. */
-import { ApiProblem } from '../../client/problems.ts'
 import type { CityInfo } from '../../contract/cities.ts'
-import type { Context } from './context.ts'
-import { EXIT, printable, toFailure } from './failure.ts'
+import type { Context } from '../base/context.ts'
+import { isCityGone } from '../base/discovery.ts'
+import { EXIT, printable, toFailure } from '../base/failure.ts'
 
 /** A server is not asked about more cities at a time. */
 const AT_A_TIME = 16
-
-/** The city does not run, or there is none of that name. */
-export const isCityGone = (error: unknown): error is ApiProblem =>
-  error instanceof ApiProblem && error.code === 'city-not-found'
 
 export interface CityAnswers<T> {
   readonly answers: readonly T[]

@@ -1,6 +1,5 @@
 /** Declarations become commands: flags, arguments and help from the table of the operation (`declaration.ts`). */
 import type { OperationId } from '../../contract/index.ts'
-import { waitFlags } from './accepted.ts'
 import {
   type ArgumentSpec,
   type CommandSpec,
@@ -9,7 +8,8 @@ import {
   keyFlag,
   watchFlag,
   yesFlag,
-} from './command.ts'
+} from '../base/command.ts'
+import { waitFlags } from './accepted.ts'
 import type { Declaration } from './declaration.ts'
 import { type FieldFlag, flagsOfField, wordOf } from './field-flags.ts'
 import { ifMatchFlag, setFlags, unsetFlag } from './fields.ts'

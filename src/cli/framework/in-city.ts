@@ -1,7 +1,7 @@
 /** Steps of a command that are calls of their own, in the city in scope. */
 import type { CallOptions, Client } from '../../client/client.ts'
-import type { Input } from './command.ts'
-import type { Context } from './context.ts'
+import type { Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
 
 export interface InCity {
   readonly context: Context

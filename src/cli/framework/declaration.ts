@@ -6,9 +6,9 @@ import type { CallOptions, Client, Reply } from '../../client/client.ts'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../../contract/base/operation.ts'
 import type { OperationById, OperationId } from '../../contract/index.ts'
-import type { ArgumentSpec, CommandSpec, Completed, FlagSpec, Input } from './command.ts'
-import type { Context } from './context.ts'
-import type { Column } from './output.ts'
+import type { ArgumentSpec, CommandSpec, Completed, FlagSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import type { Column } from '../base/output.ts'
 
 /** How things of a kind are shown. */
 export interface View<T> {

@@ -2,11 +2,11 @@
 import { TimedOut } from '../../client/clock.ts'
 import { type RequestOutcome, waitForRequest } from '../../client/requests.ts'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
+import type { FlagSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT, Failure, usageError } from '../base/failure.ts'
+import { Interrupted } from '../base/io.ts'
 import { type Cell, type Column, cellOf } from '../print/columns.ts'
-import type { FlagSpec, Input } from './command.ts'
-import type { Context } from './context.ts'
-import { EXIT, Failure, usageError } from './failure.ts'
-import { Interrupted } from './io.ts'
 
 /** How long a wait lasts where nothing was asked for. */
 const WAIT_TIMEOUT_MS = 5 * 60_000

@@ -1,7 +1,7 @@
 /** Lists that come in pages, as one. */
 import type { Reply } from '../../client/client.ts'
-import type { FlagSpec, Input } from './command.ts'
-import { usageError } from './failure.ts'
+import type { FlagSpec, Input } from '../base/command.ts'
+import { usageError } from '../base/failure.ts'
 
 export interface Page<T> {
   readonly items: readonly T[]

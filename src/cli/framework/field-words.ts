@@ -9,7 +9,7 @@ import {
   flagWords,
   type Input,
   snakeCase,
-} from './command.ts'
+} from '../base/command.ts'
 
 /**
  * `body.priority` → `--priority` where that was given, `body.metadata.a` → `--meta a`, `path.id` → `<id>`; else as the API

@@ -1,10 +1,9 @@
 /** Fields of an operation as flags: how each is spelled, and how its text becomes a value. */
 import { isRecord } from '../../client/problems.ts'
-import { type Completed, type FlagSpec, flagName, type Input } from './command.ts'
-import type { Context } from './context.ts'
-import { readData } from './data.ts'
-import { usageError } from './failure.ts'
-import type { Fields } from './fields.ts'
+import { type Completed, type FlagSpec, flagName, type Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { usageError } from '../base/failure.ts'
+import { type Fields, jsonOrText, readData } from './fields.ts'
 import type { FieldKind, FieldRow } from './table.ts'
 
 export interface FieldFlag extends FlagSpec {
@@ -143,12 +142,4 @@ async function parseTime(context: Context, said: string, text: string, side: 1 |
   if (DURATION_PATTERN.test(text)) return new Date(context.io.clock.now() + side * parseDurationMs(text)).toISOString()
   if (!Number.isNaN(Date.parse(text))) return text
   throw usageError(`invalid ${said} "${text}": expected a time such as 2026-05-01T10:00:00Z, or a duration such as 7d`)
-}
-
-function jsonOrText(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
 }

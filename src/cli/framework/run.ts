@@ -3,10 +3,12 @@ import type { CallOptions, Reply } from '../../client/client.ts'
 import { isRecord } from '../../client/problems.ts'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import type { OperationId } from '../../contract/index.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { listCities } from '../base/discovery.ts'
+import { EXIT, report, usageError } from '../base/failure.ts'
+import { BrokenPipe, Interrupted } from '../base/io.ts'
 import { settle } from './accepted.ts'
-import type { CommandSpec, Input } from './command.ts'
-import type { Context } from './context.ts'
-import { readWords } from './data.ts'
 import {
   type AnswerOf,
   allColumns,
@@ -16,13 +18,10 @@ import {
   type ShownOf,
   type View,
 } from './declaration.ts'
-import { listCities } from './discovery.ts'
 import { askEach } from './each-city.ts'
-import { EXIT, report, usageError } from './failure.ts'
 import { type FieldFlag, fieldsFrom, parseValue } from './field-flags.ts'
 import { saidAs } from './field-words.ts'
-import { bodyOf, type Fields, preconditionOf, readFields } from './fields.ts'
-import { BrokenPipe, Interrupted } from './io.ts'
+import { bodyOf, type Fields, preconditionOf, readFields, readWords } from './fields.ts'
 import { listAll, mostOf, type Page, pageSize, type WholeList } from './paged.ts'
 import type { FieldRow, OperationRow } from './table.ts'
 
