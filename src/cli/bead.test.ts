@@ -123,7 +123,9 @@ suite('what is sent', () => {
       io: { clock },
     })
     assert.deepEqual(bodyOf(future.requests), { title: 'x', defer_until: '2026-05-01T11:30:00.000Z' })
-    for (const wrong of ['soon', '-1d']) {
+    const day = await against(answering(bead('al-1')), ['bead', 'create', 'x', '--defer-until', '2026-05-02'])
+    assert.deepEqual(bodyOf(day.requests), { title: 'x', defer_until: new Date('2026-05-02T00:00').toISOString() })
+    for (const wrong of ['soon', '-1d', 'may 3', '2026-13-01']) {
       const words = ['bead', 'list', `--created-after=${wrong}`]
       const { code, err, requests } = await against(answering(listOf([])), words)
       assert.deepEqual([code, requests.length], [2, 0])
@@ -290,6 +292,15 @@ suite('what is shown', () => {
     const fields = await against(script, ['bead', 'get', 'al-1'])
     assert.match(fields.out, /^description\tone\\n\\x1b\[31mtwo$/m)
     assert.equal(fields.requests.length, 1)
+  })
+
+  test('a bead needs what it depends on now, not what it was created with', async () => {
+    const edge = (type: string, other: string) => ({ issue_id: 'al-1', depends_on_id: other, type })
+    const dependencies = [edge('blocks', 'al-3'), edge('related', 'al-4'), edge('parent-child', 'al-5')]
+    const { out } = await against(answering(bead('al-1', { needs: ['al-2'], dependencies })), ['bead', 'get', 'al-1'])
+    assert.match(out, /^needs\tal-3, related:al-4$/m)
+    const none = await against(answering(bead('al-1', { needs: ['al-2'] })), ['bead', 'get', 'al-1'])
+    assert.doesNotMatch(none.out, /al-2/)
   })
 
   const graph: BeadGraphResponse = {
@@ -517,6 +528,7 @@ suite('refusals', () => {
       ],
     )
     assert.deepEqual(await said(['bead', 'query', 'a'], 'query.q'), ['  <expression>: is wrong'])
+    assert.deepEqual(await said(['bead', 'close', '--query', 'a='], 'query.q'), ['  --query: is wrong'])
     assert.deepEqual(await said(['bead', 'list', '--created-after', '1d'], 'query.created_after', 'header.x'), [
       '  --created-after: is wrong',
       '  header.x: is wrong',
@@ -531,6 +543,10 @@ suite('refusals', () => {
     for (const [words, said] of [
       [['bead', 'list', '-s', 'opne'], /'-s, --status <status>' argument 'opne' is invalid/],
       [['bead', 'get', ''], /^error: <id> must not be empty$/m],
+      [
+        ['bead', 'close'],
+        /^error: missing required argument 'id', or --query .+\nhint: see: svcctl bead close --help$/m,
+      ],
       [['bead', 'graph', ''], /^error: <id> must not be empty$/m],
       [['bead', 'dep', 'remove', 'al-1', '..'], /^error: <depends_on_id> cannot be "\.\."/m],
     ] as const) {

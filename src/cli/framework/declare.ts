@@ -26,6 +26,7 @@ export const commandsOf =
 const queryFlag: FlagSpec = {
   flags: '--query <expression>',
   description: 'All beads that satisfy this, as `svcctl bead query` finds them, instead of ids.',
+  field: 'q',
 }
 
 function specOf<Id extends OperationId>(declared: Declaration<Id>, row: OperationRow): CommandSpec {

@@ -137,9 +137,16 @@ function parseNumber(said: string, text: string): number {
   return Number(text)
 }
 
+/** A day begins where the person is, and so does a time without a zone. */
+const DAY = /^\d{4}-\d\d-\d\d$/
+// Date.parse takes nearly any word with a number for a date.
+const isTime = (text: string): boolean => DAY.test(text) || /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/i.test(text)
+
 async function parseTime(context: Context, said: string, text: string, side: 1 | -1): Promise<string> {
   const { DURATION_PATTERN, parseDurationMs } = await import('../../contract/base/durations.ts')
   if (DURATION_PATTERN.test(text)) return new Date(context.io.clock.now() + side * parseDurationMs(text)).toISOString()
-  if (!Number.isNaN(Date.parse(text))) return text
-  throw usageError(`invalid ${said} "${text}": expected a time such as 2026-05-01T10:00:00Z, or a duration such as 7d`)
+  const time = isTime(text) ? new Date(DAY.test(text) ? `${text}T00:00` : text) : undefined
+  if (time !== undefined && !Number.isNaN(time.getTime())) return time.toISOString()
+  const shapes = 'a time such as 2026-05-01T10:00:00Z, a day such as 2026-05-01, or a duration such as 7d'
+  throw usageError(`invalid ${said} "${text}": expected ${shapes}`)
 }

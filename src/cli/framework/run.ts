@@ -84,7 +84,7 @@ function sentenceOf(names: readonly string[]): string {
 
 /** What the words or `--query` name; undefined where the command is about one thing, or about the city in scope. */
 async function namesOf<Id extends OperationId>(
-  { each, isQueried }: Plan<Id>,
+  { each, isQueried, declared: { path } }: Plan<Id>,
   context: Context,
   input: Input,
 ): Promise<readonly string[] | undefined> {
@@ -95,7 +95,10 @@ async function namesOf<Id extends OperationId>(
     if (names.length > 0) throw usageError('ids and --query are mutually exclusive')
     return queried(context, expression)
   }
-  if (names.length === 0 && !each.isOptional) throw usageError(`missing required argument '${each.name}'`)
+  if (names.length === 0 && !each.isOptional) {
+    const other = isQueried ? ', or --query for all that satisfy an expression' : ''
+    throw usageError(`missing required argument '${each.name}'${other}`, `see: svcctl ${path.join(' ')} --help`)
+  }
   if (names.length > 1 && (input.has('ifMatch') || input.has('idempotencyKey')))
     throw usageError('--if-match and --idempotency-key go with one thing only')
   return names.length === 0 ? undefined : names

@@ -76,9 +76,16 @@ const TIMES: readonly string[] = ['lease_expires_at', 'defer_until', 'created_at
 export const BEAD: View<Bead> = { columns: FIELDS.map(fieldColumn), name: id }
 
 function fieldColumn(field: (typeof FIELDS)[number]): Column<Bead> {
+  if (field === 'needs') return { header: 'NEEDS', value: needsOf }
   const column = { header: field.toUpperCase(), value: (bead: Bead) => cellOf(bead[field]) }
   if (TIMES.includes(field)) return { ...column, kind: 'time' }
   return field === 'status' ? { ...column, kind: 'state' } : column
+}
+
+/** What it depends on now; the field `needs` is what it was created with. */
+function needsOf({ dependencies = [] }: Bead): string | undefined {
+  const others = dependencies.filter(({ type }) => type !== 'parent-child')
+  return others.map(({ type, depends_on_id: id }) => (type === 'blocks' ? id : `${type}:${id}`)).join(', ') || undefined
 }
 
 function cellOf(value: Bead[keyof Bead]): Cell {
