@@ -368,10 +368,9 @@ const beads = table({
   policies: optional(
     map(
       table({
-        storage: optional(oneOf(['history', 'no_history', 'ephemeral'])),
-        delete_after_close: optional(duration({ off: true })),
+        storage: optional(oneOf(['history', 'no_history', 'ephemeral'], { default: 'history' })),
+        delete_after_close: optional(duration({ off: true, default: 'off' })),
       }),
-      { inert: 'work items stay until they are deleted' },
     ),
   ),
 })

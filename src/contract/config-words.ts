@@ -272,11 +272,12 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
     global_fragments: 'Fragments of prompts that every agent gets, before all others.',
     env: 'Environment variables of all sessions.',
   },
-  beads: { '': 'Units of work.', policies: 'Rules by use of a bead.' },
+  beads: { '': 'Units of work.', policies: 'Rules by type of bead.' },
   'beads.policies': {
-    '': 'What is kept of beads of a use.',
-    storage: 'Whether their history is kept.',
-    delete_after_close: 'They are deleted this long after they were closed.',
+    '': 'How beads of a type, such as `task`, are kept.',
+    storage: 'What a new one is that does not say: `ephemeral` is a wisp, `no_history` is marked so for other tools.',
+    delete_after_close:
+      'They are deleted this long after they were closed, unless something open is below, depends on or tracks them.',
   },
   mail: { '': 'Messages between agents.', retention_ttl: 'How long they are kept.' },
   work: { '': 'Claims of work.', lease_ttl: 'A claim ends when its holder shows no sign of life for this long.' },

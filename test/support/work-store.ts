@@ -28,6 +28,7 @@ const CONFIG: WorkConfig = {
   rigs: [{ name: 'shop', prefix: 'sh' }],
   agents: [{ identity: 'mayor' }],
   named_sessions: [],
+  beads: {},
 }
 
 export function openWorkStore(

@@ -17,6 +17,7 @@ import { BEADS_SCHEMA } from './store/schema.ts'
 import { BeadStore } from './store/store.ts'
 import type { WorkCity, WorkConfig, WorkPeople } from './work/city.ts'
 import { Claims } from './work/claim.ts'
+import { Expiry } from './work/expiry.ts'
 import { LeaseTimer } from './work/lease.ts'
 import { removalJob } from './work/removal.ts'
 import { Shifting } from './work/shifting.ts'
@@ -29,6 +30,8 @@ export interface WorkContext {
   readonly people: WorkPeople
   readonly launch: Jobs['launch']
   config(): WorkConfig & { readonly work: { readonly lease_ttl?: string } }
+  /** Calls the listener whenever another configuration is in force. */
+  onReconfigured(listener: () => void): () => void
   /** The session is known to have ended, or is to end: it gets no more work. */
   ended(sessionId: string): boolean
   /** False where it is known that no such session runs. */
@@ -61,18 +64,24 @@ export const beads = defineFamily({
       lives,
       leased: (expiresAt) => leases.noticed(expiresAt),
     })
+    const policies = () => context.config().beads.policies
+    const expiry = new Expiry({ db: store.db, events: store.log, beads, clock, log, policies })
     const leases = new LeaseTimer({ db: store.db, claims, clock, log })
     // Before anybody works: leases that nobody could renew while the city was down begin anew.
     await leases.start()
     deferrals.start()
     shifting.start()
+    expiry.start()
+    const unlisten = context.onReconfigured(() => expiry.configured())
     // After a crash, or a migration; whoever looks for words before it is done waits for it.
     beads.words.settle().catch((error: unknown) => log.warn({ err: error }, 'words of beads are not indexed yet'))
     const work: WorkCity = { ...context, beads, claims }
-    return { ...work, leases, deferrals, shifting, counts: new KeptCounts(store) }
+    return { ...work, leases, deferrals, shifting, expiry, unlisten, counts: new KeptCounts(store) }
   },
   jobs: (city) => [removalJob(city)],
-  close: ({ leases, deferrals, shifting }) => {
+  close: ({ leases, deferrals, shifting, expiry, unlisten }) => {
+    unlisten()
+    expiry.stop()
     leases.stop()
     deferrals.stop()
     shifting.stop()

@@ -61,14 +61,14 @@ test('every setting has a reader, or is warned of', () => {
 
 test('a city with a setting that has no effect loads, and is told so with its place', () => {
   const loaded = loadFiles({
-    'city.toml': '[chat_sessions]\ngrace_period = "5m"\n\n[beads.policies.task]\ndelete_after_close = "7d"\n',
+    'city.toml': '[chat_sessions]\ngrace_period = "5m"\n\n[mail]\nretention_ttl = "7d"\n',
   })
   assert.ok(loaded.ok)
   assert.deepEqual(
     loaded.warnings.map(({ file, line, key, message }) => `${file}:${line} ${key} ${message}`),
     [
       'city.toml:2 chat_sessions.grace_period `grace_period` has no effect: nothing acts on it; a later version refuses it',
-      'city.toml:4 beads.policies `policies` has no effect: work items stay until they are deleted',
+      'city.toml:4 mail `mail` has no effect: this version has no mail yet',
     ],
   )
 })

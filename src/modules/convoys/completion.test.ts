@@ -30,7 +30,7 @@ class World implements AsyncDisposable {
     beads: convoyBeads({
       store: this.store,
       beads: this.beads,
-      config: () => ({ prefix: 'al', rigs: [], agents: [], named_sessions: [] }),
+      config: () => ({ prefix: 'al', rigs: [], agents: [], named_sessions: [], beads: {} }),
     }),
   }
   #reactions: Reactions | undefined

@@ -3,7 +3,7 @@ import { CONVOY_TYPE, OWNED_LABEL } from '../../contract/convoys.ts'
 import type { Row, Tx } from '../../kernel/database.ts'
 import { BARE_RECORD_SQL, parseRecord, wireBead } from '../../modules/beads/store/record.ts'
 import type { WorkCity } from '../../modules/beads/work/city.ts'
-import { placeOf } from '../../modules/beads/work/drafts.ts'
+import { placeOf, tierOf } from '../../modules/beads/work/drafts.ts'
 import type { ConvoyBeads } from '../../modules/convoys/convoys.ts'
 
 type BeadsOf = Pick<WorkCity, 'beads' | 'config'> & { readonly store: Pick<WorkCity['store'], 'db'> }
@@ -33,7 +33,7 @@ export function convoyBeads({ store: { db }, beads, config }: BeadsOf): ConvoyBe
           ...placeOf(config(), rig),
           title,
           description,
-          issue_type: CONVOY_TYPE,
+          ...tierOf(config(), { issue_type: CONVOY_TYPE }, 'body'),
           labels,
           metadata,
           edges: tracks(members),

@@ -21,6 +21,7 @@ export function workContext(city: Running): WorkContext {
     log,
     launch,
     config: () => config.of(city).config.current(),
+    onReconfigured: (listener) => config.of(city).config.onChange(listener),
     people: peopleOf(city),
     ended: (id) => hasEnded(city, id),
     lives: (id) => lives(city, id),

@@ -202,5 +202,10 @@ CREATE TABLE bead_shifts (
 CREATE TABLE bead_removals (request TEXT PRIMARY KEY, deleted INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 `
 
+/** What has been closed for longest, by type (work/expiry.ts). */
+const FOURTH = `
+CREATE INDEX beads_closed_type ON beads (issue_type, closed_at, id) WHERE closed_at IS NOT NULL;
+`
+
 /** The steps of the store of beads; a released one stays as it is. */
-export const BEADS_SCHEMA = [FIRST, SECOND, THIRD] as const
+export const BEADS_SCHEMA = [FIRST, SECOND, THIRD, FOURTH] as const

@@ -78,6 +78,11 @@ const MAX_METADATA_CHARACTERS = 1_048_576
 export const MAX_ANSWER_CHARACTERS = 8_388_608
 const LOADED_AT_ONCE = 100
 const MAX_NAMED_REFERRERS = 100
+/** Beads that go in one write of a long deletion, and edges that are dropped in one. */
+export const MAX_REMOVED_IN_SLICE = 250
+/** Edges `d` of open beads `b` that keep what they go to from being deleted. */
+const IN_USE = `FROM bead_deps d JOIN beads b ON b.id = d.issue_id WHERE b.status <> 'closed'
+  AND (d.${BLOCKING_SQL} OR d.type IN ('${PARENT_CHILD}', 'tracks'))`
 /** As SQLite has it. */
 const NO_LIMIT = -1
 /** Edges that other beads have to some: takes these twice. */
@@ -327,12 +332,19 @@ export class BeadStore {
     this.#deps.log.append(tx, draft)
   }
 
+  /** Those of these that open beads refer to. */
+  inUse(ids: readonly string[]): ReadonlySet<string> {
+    const rows = this.#deps.db.all(
+      `SELECT id FROM (SELECT value AS id FROM json_each(?)) AS asked WHERE EXISTS (SELECT 1 ${IN_USE} AND d.depends_on_id = asked.id)`,
+      JSON.stringify(ids),
+    )
+    return new Set(rows.map(({ id }) => String(id)))
+  }
+
   /** Throws still-referenced, with their names, where open beads refer to it. */
   refuseReferred(id: string): void {
     const rows = this.#deps.db.all(
-      `SELECT d.issue_id, d.type FROM bead_deps d JOIN beads b ON b.id = d.issue_id
-        WHERE d.depends_on_id = ? AND b.status <> 'closed' AND (d.${BLOCKING_SQL} OR d.type IN ('${PARENT_CHILD}', 'tracks'))
-        ORDER BY d.issue_id LIMIT ${MAX_NAMED_REFERRERS}`,
+      `SELECT d.issue_id, d.type ${IN_USE} AND d.depends_on_id = ? ORDER BY d.issue_id LIMIT ${MAX_NAMED_REFERRERS}`,
       id,
     )
     if (rows.length === 0) return

@@ -5,7 +5,7 @@ import { invalidField, type Problem } from '../../../kernel/problem.ts'
 import { cycleProblem, type EdgeDraft, findCycle, type Relation, relationOf } from '../store/edges.ts'
 import type { BeadName } from '../store/store.ts'
 import type { WorkCity } from './city.ts'
-import { assertOwnKeys, draftOf, type Place, placeOf } from './drafts.ts'
+import { assertOwnKeys, draftOf, type Place, placeOf, tierOf } from './drafts.ts'
 
 type Ids = ReadonlyMap<string, string>
 
@@ -59,13 +59,14 @@ function assertKeys({ nodes }: BeadBatchRequest): void {
 }
 
 /** Ids before anything is written, so that edges and metadata can name them. */
-function idsOf(tx: Tx, { beads }: WorkCity, nodes: readonly BeadBatchNode[], places: readonly Place[]): Ids {
+function idsOf(tx: Tx, { beads, config }: WorkCity, nodes: readonly BeadBatchNode[], places: readonly Place[]): Ids {
   const given = new Set<string>()
   return new Map(
-    nodes.map(({ key, ephemeral }, at) => {
-      const id = beads.reserveId(tx, places[at]?.prefix ?? '', ephemeral === true, given)
+    nodes.map((node, at) => {
+      const { ephemeral } = tierOf(config(), node, `body.nodes[${at}]`)
+      const id = beads.reserveId(tx, places[at]?.prefix ?? '', ephemeral, given)
       given.add(id)
-      return [key, id]
+      return [node.key, id]
     }),
   )
 }

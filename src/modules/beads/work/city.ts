@@ -4,6 +4,11 @@ import type { Store } from '../../../kernel/store.ts'
 import type { BeadStore } from '../store/store.ts'
 import type { Claims } from './claim.ts'
 
+export interface BeadPolicy {
+  readonly storage?: 'history' | 'no_history' | 'ephemeral'
+  readonly delete_after_close?: string
+}
+
 /** The configuration in force, as far as work is concerned. */
 export interface WorkConfig {
   /** Of the ids of the city's own beads. */
@@ -11,6 +16,8 @@ export interface WorkConfig {
   readonly rigs: readonly { readonly name: string; readonly prefix: string }[]
   readonly agents: readonly { readonly identity: string }[]
   readonly named_sessions: readonly { readonly identity: string }[]
+  /** What is said of beads of a type. */
+  readonly beads: { readonly policies?: Readonly<Record<string, BeadPolicy>> }
 }
 
 /** Who is meant by a name (decision 42): sessions know more names of theirs than the configuration does. */

@@ -19,29 +19,29 @@ import type { WorkCity, WorkConfig } from './city.ts'
 /** What a create and a node of a batch have in common. */
 type Described = Omit<BeadCreateRequest, 'parent' | 'rig' | 'needs'>
 type People = Pick<WorkCity, 'people'>
+type Surroundings = People & Pick<WorkCity, 'config'>
 
-export function draftOf({ people }: People, body: Described, place: Place, at = 'body'): BeadDraft {
+export function draftOf({ people, config }: Surroundings, body: Described, place: Place, at = 'body'): BeadDraft {
   assertOwnKeys(body.metadata ?? {}, `${at}.metadata`)
   assertTitle(body.title, at)
   const { title, priority, description = '', assignee = '', labels, metadata, defer_until, from = '', ref = '' } = body
   return {
     title,
     ...place,
-    issue_type: issueTypeOf(body, at) ?? DEFAULT_ISSUE_TYPE,
+    ...tierOf(config(), body, at),
     priority: priority ?? null,
     description: description || null,
     assignee: assignee === '' ? null : people.canonical(assignee),
     from: from || null,
     ref: ref || null,
     defer_until: defer_until === undefined ? null : timeMs(`${at}.defer_until`, defer_until),
-    ephemeral: body.ephemeral === true,
     ...(labels === undefined ? {} : { labels }),
     ...(metadata === undefined ? {} : { metadata }),
   }
 }
 
 /** The draft of a create; `needs` become edges. */
-export function draftOfCreate(city: People & { config(): WorkConfig }, body: BeadCreateRequest): BeadDraft {
+export function draftOfCreate(city: Surroundings, body: BeadCreateRequest): BeadDraft {
   const needs = body.needs ?? []
   const draft = draftOf(city, body, placeOf(city.config(), body.rig))
   const edges = needs.map(needOf)
@@ -87,6 +87,19 @@ function issueTypeOf({ issue_type, type }: Pick<BeadBatchNode, 'issue_type' | 't
   if (issue_type !== undefined && type !== undefined && issue_type !== type)
     throw invalidField(`${at}.type`, 'is another type than `issue_type`: say one of them', type)
   return issue_type ?? type
+}
+
+/** The type of a new bead and how it is kept: as it says itself, else as the policy of its type says. */
+export function tierOf(
+  { beads }: WorkConfig,
+  body: Pick<BeadBatchNode, 'issue_type' | 'type' | 'ephemeral'>,
+  at: string,
+) {
+  const issue_type = issueTypeOf(body, at) ?? DEFAULT_ISSUE_TYPE
+  const { policies = {} } = beads
+  const storage = Object.hasOwn(policies, issue_type) ? policies[issue_type]?.storage : undefined
+  const ephemeral = body.ephemeral ?? storage === 'ephemeral'
+  return { issue_type, ephemeral, no_history: !ephemeral && storage === 'no_history' }
 }
 
 function assertTitle(title: string, at: string): void {

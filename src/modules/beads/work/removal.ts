@@ -12,7 +12,7 @@ import type { Finish, Job } from '../../../kernel/jobs.ts'
 import type { UnfinishedRequest } from '../../../kernel/requests.ts'
 import type { Store } from '../../../kernel/store.ts'
 import type { BeadRecord } from '../store/record.ts'
-import type { BeadStore } from '../store/store.ts'
+import { type BeadStore, MAX_REMOVED_IN_SLICE } from '../store/store.ts'
 
 export interface RemovalCity {
   readonly store: Pick<Store, 'db'>
@@ -27,8 +27,6 @@ export interface RemovalInput {
 }
 
 const DEADLINE_MS = 60 * 60_000
-/** Beads that go in one write, and edges that are dropped in one. */
-const SLICE = 250
 /** Children that are read at once, and beads that are asked for children, between two turns of others. */
 const READ_AT_ONCE = 1_000
 const ASKED_AT_ONCE = 200
@@ -106,8 +104,8 @@ class Removal {
     const { db } = this.#city.store
     for (let from = 0; from < going.length; ) {
       await this.#turn()
-      const slice = going.slice(from, from + SLICE)
-      if (await db.write((tx) => this.#removeSlice(tx, slice))) from += SLICE
+      const slice = going.slice(from, from + MAX_REMOVED_IN_SLICE)
+      if (await db.write((tx) => this.#removeSlice(tx, slice))) from += MAX_REMOVED_IN_SLICE
     }
   }
 
@@ -117,7 +115,7 @@ class Removal {
     const { id, cascade, actor } = this.#input
     if (!cascade && beads.find(id) !== undefined) beads.refuseReferred(id)
     const records = this.#ripe(tx, slice)
-    const removed = beads.removeSome(tx, records, actor, SLICE)
+    const removed = beads.removeSome(tx, records, actor, MAX_REMOVED_IN_SLICE)
     this.#count(tx, removed)
     return removed === records.length
   }
