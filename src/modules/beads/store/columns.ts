@@ -13,8 +13,8 @@ interface Column<T, Kind extends string> {
   /** What a bead has of which nothing is said; undefined where it must be said. */
   readonly empty: T | undefined
   readonly parse: (value: unknown) => T
-  /** Puts it on the wire, where it is not empty; absent where it has no field of its own, or one that is always there. */
-  readonly show?: (bead: Bead, value: T) => void
+  /** As its field on the wire, where it is not empty; absent where it has no such field, or one that is always there. */
+  readonly wire?: (value: T & {}) => unknown
   /** It shows as metadata `svc.<column>` too (sheet 03 §14 no. 9). */
   readonly mirrored?: true
   /** Names under which the query language knows it. */
@@ -46,18 +46,9 @@ const FLAG = {
   empty: false,
 } as const satisfies Column<boolean, 'flag'>
 
-/** As a field of the bead on the wire; null is left out. */
-const shown = <Name extends keyof Bead, T>(name: Name, wire: (value: T & {}) => Bead[Name]) => ({
-  show: (bead: Bead, value: T | null) => {
-    if (value !== null && value !== undefined) bead[name] = wire(value)
-  },
-})
+/** As the field of its name on the wire. */
+const shown = <Name extends keyof Bead, T>(_name: Name, wire: (value: T & {}) => Bead[Name]) => ({ wire })
 const itself = <T>(value: T): T => value
-const shownIf = <Name extends 'ephemeral' | 'no_history'>(name: Name) => ({
-  show: (bead: Bead) => {
-    bead[name] = true
-  },
-})
 const MIRRORED = { ...TEXT, mirrored: true } as const
 
 /** In the order of the wire. */
@@ -93,7 +84,7 @@ export const COLUMNS = {
     ...required('text', 'TEXT', String),
     sql: "TEXT NOT NULL DEFAULT ''",
     empty: '',
-    ...shown('rig', (name: string) => name || undefined),
+    ...shown('rig', itself<string>),
     asked: ['rig'],
   },
   /** As it was created with. */
@@ -102,8 +93,8 @@ export const COLUMNS = {
     ...shown('needs', (needs: readonly string[]) => [...needs]),
   },
   description: { ...TEXT, ...shown('description', itself<string>), asked: ['description'] },
-  ephemeral: { ...FLAG, ...shownIf('ephemeral') },
-  no_history: { ...FLAG, ...shownIf('no_history') },
+  ephemeral: { ...FLAG, ...shown('ephemeral', itself<boolean>) },
+  no_history: { ...FLAG, ...shown('no_history', itself<boolean>) },
   defer_until: { ...TIME, ...shown('defer_until', isoTime), asked: ['defer_until'] },
   routed_to: { ...MIRRORED, ...shown('routed_to', itself<string>), asked: ['routed_to'] },
   root_bead_id: { ...MIRRORED, ...shown('root_bead_id', itself<string>), asked: ['root', 'root_bead_id'] },
@@ -168,24 +159,26 @@ function emptyColumns(): EmptyColumns {
 /** What a bead has of which nothing is said. */
 export const EMPTY_COLUMNS = emptyColumns()
 
-type Mutable = { -readonly [Name in ColumnName]: BeadColumns[Name] }
+/**
+ * A function of some text and of what the text names. Whatever goes through all columns of very many beads is written out
+ * so, once, column by column: a loop over their names costs ten times as much.
+ */
+const writtenOut = (names: Readonly<Record<string, unknown>>, parameters: string, body: string) =>
+  new Function(...Object.keys(names), `return (${parameters}) => { ${body} }`)(...Object.values(names))
 
-/** Puts the value of a row where it belongs. */
-const PARSERS = COLUMN_NAMES.map(parserOf)
+const valuesNamed = (prefix: string, value: (name: ColumnName) => unknown) =>
+  Object.fromEntries(COLUMN_NAMES.map((name) => [`${prefix}_${name}`, value(name)]))
 
-function parserOf<Name extends ColumnName>(name: Name) {
-  const { parse } = BY_NAME[name]
-  return (columns: Mutable, row: Row): void => {
-    const value = row[name]
-    if (value !== null) columns[name] = parse(value)
-  }
-}
+/** The columns of a row; those of all rows have one shape. */
+export const parseColumns: (row: Row) => BeadColumns = writtenOut(
+  valuesNamed('parse', (name) => COLUMNS[name].parse),
+  'row',
+  `return { ${COLUMN_NAMES.map(parsingOf).join(', ')} }`,
+)
 
-/** The columns of a row; a copy of one object, so that all records have one shape. */
-export function parseColumns(row: Row): BeadColumns {
-  const columns: Mutable = { title: '', created_at: 0, updated_at: 0, ...EMPTY_COLUMNS }
-  for (const parse of PARSERS) parse(columns, row)
-  return columns
+function parsingOf(name: ColumnName): string {
+  const parsed = `parse_${name}(row.${name})`
+  return `${name}: ${BY_NAME[name].empty === null ? `row.${name} === null ? null : ${parsed}` : parsed}`
 }
 
 type MirroredColumns = Pick<BeadColumns, Mirrored>
@@ -199,24 +192,23 @@ export function parseMirrored(texts: ReadonlyMap<string, string>): MirroredColum
   return columns
 }
 
-/** Puts what a bead has on the wire. */
-const SHOWERS = COLUMN_NAMES.flatMap(showerOf)
-
-function showerOf<Name extends ColumnName>(name: Name) {
-  const { show, empty } = BY_NAME[name]
-  if (show === undefined) return []
-  return [
-    (bead: Bead, columns: BeadColumns): void => {
-      const value = columns[name]
-      if (value !== empty) show(bead, value)
-    },
-  ]
-}
+const SHOWN = COLUMN_NAMES.filter((name) => BY_NAME[name].wire !== undefined)
 
 /** Puts the columns on the wire that have a field there, and are not empty. */
-export function showColumns(bead: Bead, columns: BeadColumns): void {
-  for (const show of SHOWERS) show(bead, columns)
-}
+export const showColumns: (bead: Bead, columns: BeadColumns) => void = writtenOut(
+  { ...valuesNamed('wire', (name) => BY_NAME[name].wire), ...valuesNamed('empty', (name) => BY_NAME[name].empty) },
+  'bead, columns',
+  SHOWN.map((name) => `if (columns.${name} !== empty_${name}) bead.${name} = wire_${name}(columns.${name})`).join('\n'),
+)
+
+/** The mirrored columns that are not empty, as metadata; undefined where there are none. */
+export const mirroredOf: (columns: BeadColumns) => Record<string, string> | undefined = writtenOut(
+  {},
+  'columns',
+  `let metadata
+  ${MIRRORED_COLUMNS.map((name) => `if (columns.${name} !== null) (metadata ??= {})['svc.${name}'] = String(columns.${name})`).join('\n')}
+  return metadata`,
+)
 
 /** The value of a column as the database takes it. */
 export function sqlValue(value: BeadColumns[ColumnName]): SqlValue {

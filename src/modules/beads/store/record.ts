@@ -2,7 +2,7 @@
 import { type Bead, type BeadDep, MAX_SHOWN_DEPENDENCIES, RESERVED_METADATA_PREFIXES } from '../../../contract/beads.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Row } from '../../../kernel/database.ts'
-import { type BeadColumns, MIRRORED_COLUMNS, parseColumns, showColumns } from './columns.ts'
+import { type BeadColumns, mirroredOf, parseColumns, showColumns } from './columns.ts'
 
 export interface BeadRecord extends BeadColumns {
   /** Row of the table of words. */
@@ -95,12 +95,8 @@ export function wireBead(record: BeadRecord): Bead {
 
 /** Its metadata with the mirrored columns; undefined where there is none. */
 function wireMetadata(record: BeadRecord): Record<string, string> | undefined {
-  let metadata: Record<string, string> | undefined =
-    Object.keys(record.metadata).length === 0 ? undefined : { ...record.metadata }
-  for (const column of MIRRORED_COLUMNS) {
-    if (record[column] === null) continue
-    metadata ??= {}
-    metadata[`svc.${column}`] = String(record[column])
-  }
-  return metadata
+  const mirrored = mirroredOf(record)
+  return record.metadata === NO_METADATA || Object.keys(record.metadata).length === 0
+    ? mirrored
+    : { ...record.metadata, ...mirrored }
 }
