@@ -5,7 +5,7 @@ import { finished } from 'node:stream/promises'
 import BetterSqlite3 from 'better-sqlite3'
 import type { Participant, SqlValue, Tx } from '../../src/kernel/database.ts'
 import { STORE_SCHEMA } from '../../src/kernel/store.ts'
-import { type BeadColumns, EMPTY_COLUMNS } from '../../src/modules/beads/store/columns.ts'
+import { completed } from '../../src/modules/beads/store/columns.ts'
 import { hasLabel } from '../../src/modules/beads/store/labels.ts'
 import { READY_SOURCES } from '../../src/modules/beads/store/ready.ts'
 import { RECORD_SQL } from '../../src/modules/beads/store/record.ts'
@@ -106,8 +106,7 @@ function make(options: Options) {
 
 function insertBead(to: Bare, bead: BenchBead): void {
   const { id, title, description, closed, priority, issue_type, labels, assignee, metadata, created_at, edges } = bead
-  const columns: BeadColumns = {
-    ...EMPTY_COLUMNS,
+  const columns = completed({
     title,
     description,
     priority,
@@ -117,7 +116,7 @@ function insertBead(to: Bare, bead: BenchBead): void {
     updated_at: created_at,
     status: closed ? 'closed' : 'open',
     ...(closed ? { closed_at: created_at, close_reason: 'done' } : {}),
-  }
+  })
   const taken = to.tx.get(`${RECORD_SQL} WHERE b.id = ?`, id)
   if (taken !== undefined) throw new Error(`${id} is there already`)
   to.rows.insert(to.tx, id, columns, labels, metadata, created_at)

@@ -143,22 +143,6 @@ export const namesAsked = (name: ColumnName): readonly string[] => BY_NAME[name]
 type MustBeSaid = {
   [Name in ColumnName]: Columns[Name]['empty'] extends undefined ? Name : never
 }[ColumnName]
-type EmptyColumns = Omit<BeadColumns, MustBeSaid>
-
-const saysAll = (columns: object): columns is EmptyColumns =>
-  COLUMN_NAMES.every((name) => name in columns || COLUMNS[name].empty === undefined)
-
-function emptyColumns(): EmptyColumns {
-  const columns = Object.fromEntries(
-    COLUMN_NAMES.map((name) => [name, COLUMNS[name].empty] as const).filter(([, empty]) => empty !== undefined),
-  )
-  if (!saysAll(columns)) throw new Error('a column of beads has no value')
-  return columns
-}
-
-/** What a bead has of which nothing is said. */
-export const EMPTY_COLUMNS = emptyColumns()
-
 /**
  * A function of some text and of what the text names. Whatever goes through all columns of very many beads is written out
  * so, once, column by column: a loop over their names costs ten times as much.
@@ -168,6 +152,13 @@ const writtenOut = (names: Readonly<Record<string, unknown>>, parameters: string
 
 const valuesNamed = (prefix: string, value: (name: ColumnName) => unknown) =>
   Object.fromEntries(COLUMN_NAMES.map((name) => [`${prefix}_${name}`, value(name)]))
+
+/** All columns of a bead of which some are said; in the shape that those of rows have. */
+export const completed: (said: Partial<BeadColumns> & Pick<BeadColumns, MustBeSaid>) => BeadColumns = writtenOut(
+  valuesNamed('empty', (name) => BY_NAME[name].empty),
+  'said',
+  `return { ${COLUMN_NAMES.map((name) => `${name}: said.${name} === undefined ? empty_${name} : said.${name}`).join(', ')} }`,
+)
 
 /** The columns of a row; those of all rows have one shape. */
 export const parseColumns: (row: Row) => BeadColumns = writtenOut(

@@ -14,7 +14,7 @@ import type { Clock } from '../../../kernel/clock.ts'
 import type { Database, Row, Tx } from '../../../kernel/database.ts'
 import type { EventDraft, EventLog } from '../../../kernel/event-log.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
-import { type BeadColumns, COLUMN_NAMES, type ColumnName, EMPTY_COLUMNS, sqlValue } from './columns.ts'
+import { type BeadColumns, COLUMN_NAMES, type ColumnName, completed, sqlValue } from './columns.ts'
 import { namesOfDifferences } from './differences.ts'
 import { cycleOf, cycleProblem, dropEdges, type EdgeDraft, type EdgeEffect, putEdge } from './edges.ts'
 import { BeadIds } from './ids.ts'
@@ -160,13 +160,12 @@ export class BeadStore {
   /** Creates a bead; a new one closes no cycle, so none is looked for. */
   insert(tx: Tx, draft: BeadDraft, actor: string): BeadRecord {
     const now = this.#deps.clock.now()
-    const { id: given, prefix, ...said } = 'id' in draft ? { prefix: '', ...draft } : { id: undefined, ...draft }
-    const { labels: named = [], metadata = {}, edges = [], ...own } = said
+    const { labels: named = [], metadata = {}, edges = [] } = draft
     const labels = sortedSet(named)
     assertSizes(labels, metadata)
-    const id = given ?? this.#ids.next(tx, prefix, own.ephemeral === true)
-    const created_at = own.created_at ?? now
-    const columns: BeadColumns = { ...EMPTY_COLUMNS, ...own, created_at, updated_at: own.updated_at ?? created_at }
+    const id = 'id' in draft ? draft.id : this.#ids.next(tx, draft.prefix, draft.ephemeral === true)
+    const created_at = draft.created_at ?? now
+    const columns = completed({ ...draft, created_at, updated_at: draft.updated_at ?? created_at })
     const n = this.#rows.insert(tx, id, columns, labels, metadata, now)
     this.#notice(tx, columns, now)
     const parent = columns.parent === null ? [] : [{ depends_on_id: columns.parent, type: PARENT_CHILD }]
