@@ -1,25 +1,18 @@
 /** What a city imports: the entries of its own files, and everything that their packs import in turn. */
 import { join } from 'node:path'
 import { diskFiles, readable } from '../../files/files.ts'
+import {
+  type FoundPack,
+  ImportBounds,
+  type ImportLink,
+  type ImportReader,
+  ImportWalk,
+  importEntries,
+  type Obstacle,
+} from '../../files/imports.ts'
 import { IssueList } from '../../files/issues.ts'
-import {
-  localPlace,
-  type PackPlace,
-  type PackSource,
-  type RemoteSource,
-  SourceError,
-  sourceOrError,
-} from '../../files/pack-source.ts'
-import {
-  elementsOf,
-  emptyTable,
-  listOf,
-  readToml,
-  type TableNode,
-  tableOf,
-  tablesOf,
-  textOf,
-} from '../../files/toml.ts'
+import type { PackPlace, PackSource, RemoteSource } from '../../files/pack-source.ts'
+import { elementsOf, emptyTable, listOf, readToml, type TableNode, tableOf, textOf } from '../../files/toml.ts'
 
 /** Who imports: the city, one rig, or every rig of the future. */
 export type Scope = 'city' | 'default-rig' | `rig:${string}`
@@ -106,11 +99,10 @@ function rigsOf(top: TableNode): { name: string; fields: TableNode }[] {
   })
 }
 
-function importsOf(table: TableNode, scope: Scope): Declared[] {
-  return tablesOf(table, 'imports').flatMap(([name, entry]) => {
-    const source = textOf(entry, 'source')
-    const { file, line } = entry.keyAt ?? entry.at
-    return source === undefined ? [] : [{ name, scope, source, version: textOf(entry, 'version') ?? '', file, line }]
+function importsOf(top: TableNode, scope: Scope): Declared[] {
+  return importEntries(top).map(({ name, source, version, table }) => {
+    const { file, line } = table.keyAt ?? table.at
+    return { name, scope, source, version, file, line }
   })
 }
 
@@ -121,20 +113,13 @@ function parsed(text: string, file: string, complaints: Complaint[]): TableNode 
   return table ?? emptyTable()
 }
 
-/** The checkout that a demand has at the moment; undefined while it has none. */
-export type CheckoutOf = (demand: Demand) => string | undefined
+/** The checkout that a source has at the moment; undefined while it has none. */
+export type CheckoutOf = (remote: RemoteSource, constraint: string) => string | undefined
 
 /** One import, of the city or of a pack. */
-export interface Link {
-  /** Bindings from the outermost inwards, joined by dots; of several ways to the importing pack the first. */
+export interface Link extends ImportLink<Declared, Home> {
+  /** Its way, joined by dots. */
   readonly binding: string
-  readonly entry: Declared
-  /** Undefined where it cannot be read. */
-  readonly source: PackSource | undefined
-  /** The pack that imports; undefined for the city. */
-  readonly from: Home | undefined
-  /** Undefined while the pack is not there, and of a built-in one. */
-  readonly to: Home | undefined
 }
 
 export interface Closure {
@@ -149,74 +134,75 @@ export interface Closure {
 }
 
 /** A pack that was found. */
-export interface Home extends PackPlace {
+export interface Home extends FoundPack {
   /** Of `[pack]`: what it calls itself, and which svcctl it needs. */
   readonly name: string | undefined
   readonly requiresSvc: string | undefined
+  readonly manifest: TableNode
 }
 
-const MAX_DEPTH = 40
-/** A set of packs with more imports, or more to read of them, is a mistake, and everybody waits while it is looked at. */
-const MAX_LINKS = 2_000
-const MAX_TEXT = 1024 * 1024
-
-/** Follows every import as far as checkouts are there. Reads local packs from disk, through links only inside the city. */
-export function closureOf(city: string, entries: readonly Declared[], checkoutOf: CheckoutOf): Closure {
-  const home: PackPlace = { dir: city, root: city, label: '' }
-  const demands: Demand[] = []
-  const complaints: Complaint[] = []
+/** Follows every import as far as checkouts are there, in each scope by itself: each may pin another version. */
+export function closureOf(dir: string, entries: readonly Declared[], checkoutOf: CheckoutOf): Closure {
+  const city: PackPlace = { dir, root: dir, label: '' }
+  const homes: Home[] = []
   const links: Link[] = []
-  const homes = new Map<string, Home>()
-  let room = MAX_TEXT
-  const follow = (from: Home | undefined, entry: Declared, binding: string, depth: number): void => {
-    if (links.length > MAX_LINKS || room < 0) return
-    const at = { binding, scope: entry.scope }
-    const source = sourceOrError(entry.source)
-    if (source instanceof SourceError) {
-      complaints.push({ code: 'invalid-source', message: `${binding}: ${source.message}`, ...at })
-      links.push({ binding, entry, source: undefined, from, to: undefined })
-      return
-    }
-    const place = depth > MAX_DEPTH ? undefined : placeOf(source, from, binding, entry)
-    const known = place === undefined ? undefined : homes.get(`${entry.scope} ${place.dir}`)
-    const text = place === undefined || known !== undefined ? undefined : textAt(place)
-    if (place === undefined || known !== undefined || text === undefined) {
-      links.push({ binding, entry, source, from, to: known })
-      if (place === undefined || known !== undefined) return
-      const code = source.kind === 'local' ? 'missing-local-pack' : 'missing-cached-pack'
-      complaints.push({ code, message: `${binding}: there is no \`pack.toml\` at its source`, ...at })
-      return
-    }
-    room -= text.length
-    const manifest = parsed(text, `${place.label}/pack.toml`, complaints)
-    const header = tableOf(manifest, 'pack') ?? emptyTable()
-    const to = { ...place, name: textOf(header, 'name'), requiresSvc: textOf(header, 'requires_svc') }
-    homes.set(`${entry.scope} ${to.dir}`, to)
-    links.push({ binding, entry, source, from, to })
-    for (const inner of importsOf(manifest, entry.scope).sort((a, b) => (a.name < b.name ? -1 : 1)))
-      follow(to, inner, `${binding}.${inner.name}`, depth + 1)
+  const complaints: Complaint[] = []
+  const reader: ImportReader<Declared, Home> = {
+    locate(source, version) {
+      // The loader tells which of them there are.
+      const root = source.kind === 'git' ? checkoutOf(source, version) : undefined
+      if (source.kind === 'builtin' || root === undefined) return { kind: 'absent', message: 'it is not here' }
+      return { dir: join(root, source.subpath), root, label: source.source }
+    },
+    read(place) {
+      const home = homeAt(place, complaints)
+      if (home !== 'missing') homes.push(home)
+      return home
+    },
+    importsOf: ({ manifest }, { scope }) => importsOf(manifest, scope),
+    linked(link) {
+      const binding = link.way.join('.')
+      links.push({ ...link, binding })
+      const code = link.obstacle === undefined ? undefined : codeOf(link.obstacle, link.source)
+      if (code === undefined) return
+      // Where a walk ends that is too long is no matter of that import.
+      const name = link.obstacle?.kind === 'bounds' ? link.way[0] : binding
+      const message = `${name}: ${link.obstacle?.message}`
+      complaints.push({ code, message, binding, scope: link.entry.scope })
+    },
   }
-  const placeOf = (
-    source: PackSource,
-    from: Home | undefined,
-    binding: string,
-    entry: Declared,
-  ): PackPlace | undefined => {
-    if (source.kind === 'builtin') return undefined
-    if (source.kind === 'local') return localPlace(home, from ?? home, source)
-    const demand = { remote: source, constraint: entry.version, scope: entry.scope, binding }
-    demands.push(demand)
-    const root = checkoutOf(demand)
-    return root === undefined ? undefined : { dir: join(root, source.subpath), root, label: source.source }
+  const bounds = new ImportBounds()
+  const walks = new Map<Scope, ImportWalk<Declared, Home>>()
+  for (const entry of effectiveImports(entries)) {
+    const walk = walks.get(entry.scope) ?? new ImportWalk(city, diskFiles(), reader, bounds)
+    walks.set(entry.scope, walk)
+    walk.follow([entry])
   }
-  for (const entry of effectiveImports(entries)) follow(undefined, entry, entry.name, 0)
-  if (links.length > MAX_LINKS || room < 0)
-    complaints.push({
-      code: 'invalid-source',
-      message: `the imports lead to more than ${MAX_LINKS} others, or ${MAX_TEXT / 1024} KiB of \`pack.toml\``,
-    })
   const imports = Map.groupBy(links, ({ from }) => from)
-  return { demands, links, imports, homes: [...homes.values()], complaints }
+  return { demands: links.flatMap(demandOf), links, imports, homes, complaints }
+}
+
+function homeAt(place: PackPlace, complaints: Complaint[]): Home | 'missing' {
+  const text = readable(diskFiles(), join(place.dir, 'pack.toml'), place.root)
+  if (text === undefined) return 'missing'
+  const manifest = parsed(text.toString('utf8'), `${place.label}/pack.toml`, complaints)
+  const header = tableOf(manifest, 'pack') ?? emptyTable()
+  const requiresSvc = textOf(header, 'requires_svc')
+  return { ...place, bytes: text.length, name: textOf(header, 'name'), requiresSvc, manifest }
+}
+
+/** What is wrong with an import itself; what is not there yet, and circles, are told elsewhere. */
+function codeOf({ kind }: Obstacle, source: PackSource | undefined): Complaint['code'] | undefined {
+  if (kind === 'source' || kind === 'bounds') return 'invalid-source'
+  if (kind === 'outside') return 'missing-local-pack'
+  if (kind === 'missing') return source?.kind === 'local' ? 'missing-local-pack' : 'missing-cached-pack'
+  return undefined
+}
+
+function demandOf({ entry, source, binding, obstacle }: Link): Demand[] {
+  // What lies beyond the bounds is not fetched either.
+  if (source?.kind !== 'git' || obstacle?.kind === 'bounds') return []
+  return [{ remote: source, constraint: entry.version, scope: entry.scope, binding }]
 }
 
 /** Everything that an import leads to. */
@@ -233,8 +219,4 @@ export function linksBelow({ imports }: Closure, link: Link): readonly Link[] {
     open.push(...below.map(({ to }) => to))
   }
   return found
-}
-
-function textAt({ dir, root }: PackPlace): string | undefined {
-  return readable(diskFiles(), join(dir, 'pack.toml'), root)?.toString('utf8')
 }

@@ -203,13 +203,13 @@ export const closureIn = (
   city: string,
   entries: readonly Declared[],
   pins: readonly Pin[],
-): Closure => closureOf(city, entries, (demand) => checkoutDir(cache, pins, demand))
+): Closure => closureOf(city, entries, (remote, constraint) => checkoutDir(cache, pins, { remote, constraint }))
 
 /** Directory of the checkout that a demand means, if it is there and unchanged. */
 export function checkoutDir(
   cache: PackCache,
   pins: readonly Pin[],
-  { remote, constraint }: Demand,
+  { remote, constraint }: Pick<Demand, 'remote' | 'constraint'>,
 ): string | undefined {
   const pin = fittingPin(pins, remote.source, constraint)
   const found = pin === undefined ? undefined : cache.find(remote.repository, pin.commit)

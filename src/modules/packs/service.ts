@@ -300,8 +300,8 @@ export class Packs {
     const { entries } = rootImports((path) => files.get(path))
     if (lockText === undefined || error !== undefined) return
     const { cache } = this.#deps
-    const { demands } = closureIn(cache, city.dir, entries, pins)
-    if (demands.some((demand) => checkoutDir(cache, pins, demand) === undefined)) return
+    const { demands, complaints } = closureIn(cache, city.dir, entries, pins)
+    if (complaints.length > 0 || demands.some((demand) => checkoutDir(cache, pins, demand) === undefined)) return
     const next = lockTextFor(neededPins(demands, pins), pins, lockText)
     if (next === undefined) files.delete(LOCK_FILE)
     else files.set(LOCK_FILE, next)

@@ -80,8 +80,8 @@ export function composeCity(context: LoadContext): Composed | undefined {
   const root = readRoot(context)
   if (root === undefined) return undefined
   const loader = new PackLoader(context)
-  const imports = loader.loadImports(root.merged, context.city, '')
-  checkDefaultImports(context, loader, root)
+  const imports = loader.loadImports(root.merged, '')
+  checkDefaultImports(loader, root)
   const brought = imports.map((entry) => loader.bind(entry))
   const rigs = readRigs(context, loader, root)
   const own = rootAgents(context, root)
@@ -253,15 +253,15 @@ function readRigs(context: LoadContext, loader: PackLoader, root: Root): RigDraf
   const tables = new Map(elementsOf(root.merged, 'rigs').map((rig) => [textOf(rig, 'name') ?? '', rig]))
   const patches = elementsOf(tableOf(root.merged, 'patches') ?? emptyTable(), 'rigs')
   return [...patchNamed(context, tables, patches, 'rigs')].map(([name, fields]) => {
-    const imports = loader.loadImports(fields, context.city, `rigs.${name}.`)
+    const imports = loader.loadImports(fields, `rigs.${name}.`)
     return { name, fields, imports, brought: imports.map((entry) => loader.bind(entry)) }
   })
 }
 
 // The imports for rigs to come must be right today: creating a rig is no time to find out.
-function checkDefaultImports(context: LoadContext, loader: PackLoader, root: Root): void {
+function checkDefaultImports(loader: PackLoader, root: Root): void {
   const defaults = tableOf(tableOf(root.merged, 'defaults') ?? emptyTable(), 'rig')
-  if (defaults !== undefined) loader.loadImports(defaults, context.city, 'defaults.rig.')
+  if (defaults !== undefined) loader.loadImports(defaults, 'defaults.rig.')
 }
 
 // ---- named sessions -------------------------------------------------------------------------------------------------

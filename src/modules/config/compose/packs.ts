@@ -1,8 +1,15 @@
 /** Packs: reading one from its directory, following imports, and what a pack brings once it stands under a binding. */
 import { AgentFile, BINDING, PackFile } from '../../../contract/config-schema.ts'
-import { isInside } from '../../../files/files.ts'
-import { compareText, fileStart, type Layer, nearestHint, type Place } from '../../../files/issues.ts'
-import { type LocalSource, localPlace, SourceError, sourceOrError } from '../../../files/pack-source.ts'
+import {
+  type Asked,
+  type ImportLink,
+  ImportWalk,
+  importEntries,
+  type Located,
+  type Obstacle,
+} from '../../../files/imports.ts'
+import { fileStart, type Layer, nearestHint, type Place } from '../../../files/issues.ts'
+import type { BuiltinSource, PackSource, RemoteSource } from '../../../files/pack-source.ts'
 import { unfitSvc } from '../../../files/pack-version.ts'
 import {
   elementsOf,
@@ -24,11 +31,13 @@ import { patchAgents } from './patches.ts'
 
 /** A pack as read, before any binding. */
 export type Pack = Home & {
+  readonly bytes: number
   readonly name: string
-  readonly kind: 'local' | 'git' | 'builtin'
+  readonly kind: PackSource['kind']
   readonly manifest: TableNode
   readonly agents: readonly AgentDraft[]
-  readonly imports: readonly PackImport[]
+  /** Grows while they are followed. */
+  readonly imports: PackImport[]
   readonly version: string | undefined
   readonly commit: string | undefined
   readonly contentHash: string | undefined
@@ -69,42 +78,40 @@ export type Expansion = {
 
 /** Schema of `pack.toml` that this version reads. */
 const PACK_SCHEMA = 2
-/** Diamonds multiply; a set of packs that expands into more than this is a mistake. */
+/** Diamonds multiply when they are expanded; a set of packs that expands into more than this is a mistake. */
 const MAX_BINDINGS = 2_000
+const INSTALL_HINT = 'run `svcctl pack install`'
 const RESERVED_BINDINGS = new Set(['install', 'upgrade', 'check'])
+
+/** An import on its way to the list that it belongs to. */
+type Entry = Asked & {
+  readonly table: TableNode
+  readonly key: string
+  readonly home: Home
+  readonly into: PackImport[]
+}
 
 /** Loads packs of one city; a directory is read once, however often it is imported. */
 export class PackLoader {
   readonly #context: LoadContext
-  readonly #known = new Map<string, Pack>()
+  readonly #walk: ImportWalk<Entry, Pack>
   readonly #expansions = new Map<Pack, Expansion>()
   #bindings = 0
-  #imports = 0
 
   constructor(context: LoadContext) {
     this.#context = context
+    this.#walk = new ImportWalk<Entry, Pack>(context.city, context.files, {
+      locate: (source, version) => locate(context, source, version),
+      read: (place, source) => readPack(context, place, source),
+      importsOf: (pack) => this.#entries(pack.manifest, pack, '', pack.imports),
+      linked: (link) => this.#linked(link),
+    })
   }
 
-  /** The packs of an `[imports]` table, by binding; what cannot be loaded is reported and left out. */
-  loadImports(table: TableNode, home: Home, key: string, stack: readonly string[] = []): PackImport[] {
+  /** The packs of an `[imports]` table of the city, by binding; what cannot be loaded is reported and left out. */
+  loadImports(table: TableNode, key: string): readonly PackImport[] {
     const loaded: PackImport[] = []
-    for (const [binding, entry] of tablesOf(table, 'imports').sort(([a], [b]) => compareText(a, b))) {
-      const path = `${key}imports.${binding}`
-      if (!new RegExp(BINDING).test(binding) || RESERVED_BINDINGS.has(binding)) {
-        const problem = RESERVED_BINDINGS.has(binding) ? 'is a reserved name' : 'is not a binding name'
-        this.#context.issues.error(
-          entry.keyAt ?? entry.at,
-          path,
-          `\`${binding}\` ${problem}`,
-          'write lower-case letters, digits, `_` and `-`',
-        )
-        continue
-      }
-      const found = this.#loadEntry(entry, home, path, stack)
-      if (found === undefined) continue
-      loaded.push({ binding, ...found })
-      this.#context.addImport(home, binding, found.pack)
-    }
+    this.#walk.follow(this.#entries(table, this.#context.city, key, loaded))
     return loaded
   }
 
@@ -135,130 +142,94 @@ export class PackLoader {
     return bound(inner, entry)
   }
 
-  #loadEntry(
-    entry: TableNode,
-    home: Home,
-    key: string,
-    stack: readonly string[],
-  ): Omit<PackImport, 'binding'> | undefined {
-    if (!this.#hasRoom(entry, key)) return undefined
-    const source = textOf(entry, 'source')
-    if (source === undefined) return undefined
-    const at = entry.entries.get('source')?.at ?? entry.at
-    const version = textOf(entry, 'version') ?? ''
-    const place = this.#locate(source, version, home, entry, key)
-    if (place === undefined) return undefined
-    if (stack.includes(place.dir)) {
+  #entries(table: TableNode, home: Home, key: string, into: PackImport[]): readonly Entry[] {
+    return importEntries(table).flatMap((entry) => {
+      const path = `${key}imports.${entry.name}`
+      const reserved = RESERVED_BINDINGS.has(entry.name)
+      if (!reserved && new RegExp(BINDING).test(entry.name)) return [{ ...entry, key: path, home, into }]
       this.#context.issues.error(
-        at,
-        `${key}.source`,
-        `this import leads back to the pack \`${place.label}\`: imports must not form a circle`,
+        entry.table.keyAt ?? entry.table.at,
+        path,
+        `\`${entry.name}\` ${reserved ? 'is a reserved name' : 'is not a binding name'}`,
+        'write lower-case letters, digits, `_` and `-`',
       )
-      return undefined
-    }
-    const pack = this.#read(place, at, key, [...stack, place.dir])
-    if (pack === undefined) return undefined
-    return { source, version, exported: isTrue(entry, 'export'), at, pack }
+      return []
+    })
   }
 
-  /** Packs that all import each other are read for as long as everybody would wait. */
-  #hasRoom(entry: TableNode, key: string): boolean {
-    this.#imports += 1
-    if (this.#imports === MAX_BINDINGS + 1)
-      this.#context.issues.error(entry.at, key, `the imports lead to more than ${MAX_BINDINGS} others`)
-    return this.#imports <= MAX_BINDINGS
-  }
-
-  #locate(source: string, version: string, home: Home, entry: TableNode, key: string): Located | undefined {
-    const { issues, options } = this.#context
-    const at = entry.entries.get('source')?.at ?? entry.at
-    const parsed = sourceOrError(source)
-    if (parsed instanceof SourceError) {
-      issues.error(at, `${key}.source`, parsed.message)
-      return undefined
-    }
-    if (parsed.kind !== 'git' && version !== '') {
+  #linked({ entry, source, to, obstacle }: ImportLink<Entry, Pack>): void {
+    const { issues } = this.#context
+    const { name: binding, table, key } = entry
+    const at = table.entries.get('source')?.at ?? table.at
+    if (source !== undefined && source.kind !== 'git' && entry.version !== '') {
       issues.error(
-        entry.entries.get('version')?.at ?? at,
+        table.entries.get('version')?.at ?? at,
         `${key}.version`,
-        `a ${parsed.kind === 'local' ? 'local' : 'built-in'} pack has no version`,
+        `a ${source.kind === 'local' ? 'local' : 'built-in'} pack has no version`,
       )
     }
-    if (parsed.kind === 'local') return this.#locateLocal(parsed, home, at, key)
-    if (parsed.kind === 'builtin') {
-      const dir = options.builtinPacks.get(parsed.name)
-      if (dir !== undefined) return { dir, root: dir, label: source, kind: 'builtin' }
-      issues.error(
-        at,
-        `${key}.source`,
-        `there is no built-in pack \`${parsed.name}\``,
-        nearestHint(parsed.name, options.builtinPacks.keys()),
-      )
-      return undefined
-    }
-    const found = options.resolvePack?.({ remote: parsed, version }) ?? {
-      ok: false as const,
-      message: 'packs in git are not available here',
-    }
-    if (!found.ok) {
-      issues.error(at, `${key}.source`, found.message, found.hint ?? 'run `svcctl pack install`')
-      return undefined
-    }
-    const { dir, root, commit, contentHash } = found
-    if (found.untrusted === true) this.#context.untrusted.add(root)
-    return { dir, root, label: source, kind: 'git', commit, version: found.version, contentHash }
-  }
-
-  #locateLocal(source: LocalSource, home: Home, at: Place, key: string): Located | undefined {
-    const { city, files, issues } = this.#context
-    const place = localPlace(city, home, source)
-    if (isInside(files, place.root, place.dir)) return { ...place, kind: 'local' }
-    const outside = place.root === city.root ? 'the city' : 'the pack that imports it'
-    issues.error(at, `${key}.source`, `a local pack must be inside ${outside}`)
-    return undefined
-  }
-
-  #read(place: Located, at: Place, key: string, stack: readonly string[]): Pack | undefined {
-    const known = this.#known.get(place.dir)
-    if (known !== undefined) return known
-    this.#context.addHome(place)
-    const before = this.#context.issues.errors.length
-    const manifest = this.#context.readFile(place, 'pack.toml', PackFile, 'pack')
-    if (manifest === undefined) {
-      // A file that is there but broken has been reported already.
-      const missing = this.#context.issues.errors.length === before
-      if (missing)
-        this.#context.issues.error(
-          at,
-          `${key}.source`,
-          `there is no pack at \`${place.label}\`: \`pack.toml\` is missing`,
-        )
-      return undefined
-    }
-    checkManifest(this.#context, manifest)
-    refuseDuplicates(this.#context, manifest, PackFile)
-    const header = tableOf(manifest, 'pack') ?? emptyTable(manifest.at)
-    const defaults = tableOf(manifest, 'agent_defaults') ?? emptyTable(manifest.at)
-    const pack: Pack = {
-      ...place,
-      name: textOf(header, 'name') ?? '',
-      manifest,
-      version: place.version ?? textOf(header, 'version'),
-      commit: place.commit,
-      contentHash: place.contentHash,
-      agents: discoverAgents(this.#context, place, 'pack', defaults),
-      imports: this.loadImports(manifest, place, '', stack),
-    }
-    this.#known.set(place.dir, pack)
-    return pack
+    // What is wrong with the file of a broken pack was reported when it was read.
+    if (obstacle !== undefined && obstacle.kind !== 'broken')
+      issues.error(at, `${key}.source`, obstacle.message, obstacle.hint)
+    if (obstacle !== undefined || to === undefined) return
+    entry.into.push({
+      binding,
+      source: entry.source,
+      version: entry.version,
+      exported: isTrue(table, 'export'),
+      at,
+      pack: to,
+    })
+    this.#context.addImport(entry.home, binding, to)
   }
 }
 
-type Located = Home & {
-  readonly kind: Pack['kind']
-  readonly commit?: string
-  readonly version?: string | undefined
-  readonly contentHash?: string | undefined
+function locate(
+  { options, untrusted }: LoadContext,
+  source: RemoteSource | BuiltinSource,
+  version: string,
+): Located | Obstacle {
+  if (source.kind === 'builtin') {
+    const dir = options.builtinPacks.get(source.name)
+    if (dir !== undefined) return { dir, root: dir, label: source.source }
+    return {
+      kind: 'absent',
+      message: `there is no built-in pack \`${source.name}\``,
+      hint: nearestHint(source.name, options.builtinPacks.keys()),
+    }
+  }
+  const found = options.resolvePack?.({ remote: source, version })
+  if (found === undefined) return { kind: 'absent', message: 'packs in git are not available here', hint: INSTALL_HINT }
+  if (!found.ok) return { kind: 'absent', message: found.message, hint: found.hint ?? INSTALL_HINT }
+  if (found.untrusted === true) untrusted.add(found.root)
+  const { dir, root, commit, contentHash } = found
+  return { dir, root, label: source.source, commit, version: found.version, contentHash }
+}
+
+function readPack(context: LoadContext, place: Located, source: PackSource): Pack | 'missing' | 'broken' {
+  const { dir, root, label } = place
+  const home = { dir, root, label }
+  context.addHome(home)
+  const before = context.issues.errors.length
+  const manifest = context.readFile(home, 'pack.toml', PackFile, 'pack')
+  // A file that is there but broken has been reported already.
+  if (manifest === undefined) return context.issues.errors.length === before ? 'missing' : 'broken'
+  checkManifest(context, manifest)
+  refuseDuplicates(context, manifest, PackFile)
+  const header = tableOf(manifest, 'pack') ?? emptyTable(manifest.at)
+  const defaults = tableOf(manifest, 'agent_defaults') ?? emptyTable(manifest.at)
+  return {
+    ...home,
+    bytes: context.sources.get(fileLabel(home, 'pack.toml'))?.length ?? 0,
+    kind: source.kind,
+    name: textOf(header, 'name') ?? '',
+    manifest,
+    version: place.version ?? textOf(header, 'version'),
+    commit: place.commit,
+    contentHash: place.contentHash,
+    agents: discoverAgents(context, home, 'pack', defaults),
+    imports: [],
+  }
 }
 
 /** The `agents/<name>/` directories below `home`, each with its file and what the conventions add to it. */
