@@ -57,12 +57,15 @@ export interface Referrer {
 export interface Edit<View, T> {
   /** Value of `If-Match`: anything but `etag` of what is stored now answers 412. */
   readonly ifMatch?: string | undefined
-  /** Hash of the thing that is edited; the revision of the configuration where absent. May refuse what does not exist. */
+  /**
+   * Hash of the thing that is edited; the revision of the configuration in force where absent. May refuse what does not
+   * exist. `config` is what the files say, also where they are rejected for something.
+   */
   readonly etag?: (config: View, files: TextFiles) => string
   /** Who does it: `api` for a request. */
   readonly actor: string
-  /** Changes the files; refuses by throwing a Problem. Called once, with nothing in between. */
-  readonly change: (files: TextFiles) => T
+  /** Changes the files; refuses by throwing a Problem. Called once, with nothing in between; `config` as for `etag`. */
+  readonly change: (files: TextFiles, config: View) => T
   /** Events of the caller's family, in the transaction of the change; not called where nothing changed. */
   readonly events?: (outcome: Edited<View, T>) => readonly EventDraft[]
   /** Who names the thing that goes away: where they are why the result does not compose, the answer is 409 with them. */

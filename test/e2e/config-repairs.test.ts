@@ -53,6 +53,30 @@ test('an edit that leaves less wrong than before is written and waits, and its a
   assert.equal((await city.get('/providers/ours')).status, 200)
 })
 
+test('what somebody wrote by hand with an error in it is mended and removed by its name', async () => {
+  const { city } = await rejected('by-name', '\n[providers.ours]\nbase = "builtin:nothing"\n')
+  const mended = await city.api.call('PATCH', `${city.base}/providers/ours`, { body: { base: 'builtin:shell' } })
+  assert.equal(mended.status, 200, mended.text)
+  assert.equal(await errors(city), undefined)
+
+  const { city: second } = await rejected('removed-by-name', '\n[providers.ours]\nbase = "builtin:nothing"\n')
+  const removed = await second.api.call('DELETE', `${second.base}/providers/ours`)
+  assert.equal(removed.status, 200, removed.text)
+  assert.equal(await errors(second), undefined)
+
+  const named = '\n[agent_defaults]\nprovider = "ours"\n[providers.ours]\nbase = "builtin:nothing"\n'
+  const { city: third } = await rejected('named-by-name', named)
+  assertProblem(await third.api.call('DELETE', `${third.base}/providers/ours`), 'still-referenced', /agent_defaults/)
+
+  const { city: other } = await rejected('agent-by-name')
+  other.write('agents/new/agent.toml', 'provider = "nobody"\n')
+  const told = async () => /nobody/.exec(JSON.stringify((await other.config()).last_error)) ?? undefined
+  await eventually('the error of the agent', told)
+  const agent = await other.api.call('PATCH', `${other.base}/agents/new`, { body: { provider: 'shell' } })
+  assert.equal(agent.status, 200, agent.text)
+  assert.match(other.read('agents/new/agent.toml'), /provider = "shell"/)
+})
+
 test('an edit that adds an error to a rejected configuration is refused, and names the new one alone', async () => {
   const { city } = await rejected('worse')
   const before = city.read('city.toml')

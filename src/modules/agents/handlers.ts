@@ -114,7 +114,7 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
       ifMatch: header('if-match'),
       etag: (config) => agentRevision(files, config, identity),
       actor,
-      change: (edited) => change(edited, city.config.current(), identity),
+      change: (edited, config) => change(edited, config, identity),
       events: (result) => events(result, identity),
       ...(waits === undefined ? {} : { waits }),
     })
@@ -168,7 +168,7 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
       etag: (current) => agentRevision(files, current, identity),
       actor,
       referrers: (current) => files.referrers(current, identity),
-      change: (edited) => removeAgent(files, city.config.current(), edited, identity),
+      change: (edited, current) => removeAgent(files, current, edited, identity),
       events: () => [agentEvent('agent.deleted', identity)],
       alsoWrite: (tx) => {
         closed = city.sessions.closeAll(tx, identity)
@@ -220,7 +220,7 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
             reply = answer(city, outcome.config, made(outcome.config)?.identity ?? identity, 201)
             return reply
           },
-          change: (edited) => addAgent(files, city.config.current(), edited, { name, dir }, plainTable(fields)),
+          change: (edited, config) => addAgent(files, config, edited, { name, dir }, plainTable(fields)),
           events: (outcome) => [agentEvent('agent.created', made(outcome.config)?.identity ?? identity)],
         })
         rejected = left

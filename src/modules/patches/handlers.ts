@@ -107,9 +107,9 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
       ifMatch,
       etag: (current) => revisionOf(find(current, target)),
       actor,
-      change: (files) => {
+      change: (files, current) => {
         const edited = tree(files)
-        const at = locate(edited, find(config.current(), target), target)
+        const at = locate(edited, find(current, target), target)
         if (at === undefined) {
           edited.addElement(HOME, ['patches', TABLES[target.kind]], {
             ...keysOf(target),
@@ -142,9 +142,9 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
       ifMatch,
       etag: (current) => revisionOf(need(current, target)),
       actor,
-      change: (files) => {
+      change: (files, current) => {
         const edited = tree(files)
-        const at = located(edited, need(config.current(), target), target)
+        const at = located(edited, need(current, target), target)
         rewriteTable(
           edited,
           at.file,
@@ -165,9 +165,9 @@ export function createPatchHandlers<View extends { readonly revision: string }>(
       ifMatch,
       etag: (current) => revisionOf(need(current, target)),
       actor,
-      change: (files) => {
+      change: (files, current) => {
         const edited = tree(files)
-        const at = located(edited, need(config.current(), target), target)
+        const at = located(edited, need(current, target), target)
         edited.remove(at.file, at.path)
       },
     })

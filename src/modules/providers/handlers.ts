@@ -175,8 +175,8 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
           actor,
           claim,
           reply: ({ config }) => answer(city, info(config, name), 201),
-          change: (files) => {
-            const declared = deps.declaration(city.config.current(), name)
+          change: (files, config) => {
+            const declared = deps.declaration(config, name)
             if (declared !== undefined && declared.pack === undefined) {
               throw problem('name-taken', `there is a provider ${name} already, in ${declared.file}`)
             }
@@ -197,8 +197,8 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
         ifMatch: header('if-match'),
         etag: (config) => revisionOf(config, name),
         actor,
-        change: (files) => {
-          const { file } = editable(city.config.current(), name)
+        change: (files, config) => {
+          const { file } = editable(config, name)
           const edited = tree(files)
           const before = declaredIn(edited, file, name)
           rewriteTable(edited, file, ['providers', name], before, unmasked(before, mergePatch(before, body), Provider))
@@ -215,7 +215,7 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
         etag: (current) => revisionOf(current, name),
         actor,
         referrers: (current) => deps.referrers(current, name),
-        change: (files) => tree(files).remove(editable(city.config.current(), name).file, ['providers', name]),
+        change: (files, current) => tree(files).remove(editable(current, name).file, ['providers', name]),
       })
       const index = String(city.store.log.head)
       const headers = { ETag: `"${config.revision}"`, 'X-SVC-Index': index, ...waitingHeader(rejected) }

@@ -223,9 +223,10 @@ export class ConfigService implements CityConfig {
     if (input.mends !== true) await this.#refuseUnseen()
     const good = this.#loaded()
     const files = new EditedFiles(this.#deps.dir, this.readFiles())
-    const etag = input.etag?.(good.config, files) ?? good.config.revision
+    const said = this.#said()
+    const etag = input.etag?.(said, files) ?? good.config.revision
     checkPrecondition(input.ifMatch, etag)
-    const result = changing(() => input.change(files))
+    const result = changing(() => input.change(files, said))
     const edits = files.edits()
     if (edits.length === 0) return this.#nothing(input, good, result)
     const candidate = this.#compose(files.overlay())
@@ -254,6 +255,14 @@ export class ConfigService implements CityConfig {
       this.#apply(tx, candidate, { source: 'api', soft: false, changed })
     })
     return outcome
+  }
+
+  /** What the files say, as far as they can be read: what somebody added with an error in it can be changed, too. */
+  #said(): EffectiveConfig {
+    const good = this.#loaded().config
+    if (this.#lastError === undefined) return good
+    const disk = this.#loadDisk()
+    return disk.ok ? disk.config : (disk.draft ?? good)
   }
 
   /** An edit that leaves the files rejected is refused where it made them so, and else written where it may wait. */
@@ -298,7 +307,7 @@ export class ConfigService implements CityConfig {
     const disk = this.#loadDisk()
     const added = addedIssues(disk.ok ? [] : disk.issues, bad.issues, new Set(edits.map(({ path }) => path)))
     if (added.length === 0) return
-    const blamed = referrers?.(this.current()) ?? []
+    const blamed = referrers?.(this.#said()) ?? []
     if (blamed.length > 0) throw stillInUse(blamed)
     throw problem('invalid-config', summarize(added), { errors: added.map(toDetail) })
   }
