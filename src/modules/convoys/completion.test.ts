@@ -10,7 +10,7 @@ import { openStore, STORE_SCHEMA } from '../../kernel/store.ts'
 import { convoyBeads } from '../../supervisor/views/convoys.ts'
 import { BEADS_SCHEMA } from '../beads/store/schema.ts'
 import { type BeadDraft, BeadStore } from '../beads/store/store.ts'
-import { closeConvoy, convoyReaction, sweepConvoys } from './completion.ts'
+import { closeConvoy, convoyReaction, removeConvoy, sweepConvoys } from './completion.ts'
 import { CONVOYS_SCHEMA } from './schema.ts'
 
 /** Beads, convoys and the reaction to them, on a real store, without a server. */
@@ -276,4 +276,40 @@ test('the sweep closes what came complete and what that completes, never owned o
   const { head } = world.store.log
   assert.deepEqual(await sweepConvoys(world.deps, 'api'), { checked: 2, closed: [], truncated: false })
   assert.equal(world.store.log.head, head)
+})
+
+test('a convoy with thousands of children of its own is deleted a part at a time, closes on the way never, and they stay', async () => {
+  await using world = new World()
+  await world.react()
+  const ids = Array.from({ length: 2_000 }, (_, n) => `al-${n}`)
+  await world.write((tx) => {
+    world.convoy(tx, 'al-x', [])
+    for (const id of ids) world.bead(tx, id, { parent: 'al-x' })
+    for (const id of ids.slice(0, 1_000)) world.close(tx, id)
+  })
+  const commits: number[] = []
+  world.store.log.onCommit((events) => commits.push(events.filter(({ type }) => type === 'bead.updated').length))
+  const { revision } = world.beads.need('al-x')
+  await assert.rejects(removeConvoy(world.deps, 'al-x', `"${revision + 1}"`, 'ann'), { code: 'precondition-failed' })
+  assert.equal(world.beads.need('al-0').parent, 'al-x')
+  await removeConvoy(world.deps, 'al-x', `"${revision}"`, 'ann')
+  assert.ok(Math.max(...commits) <= 150, `children in one write: ${Math.max(...commits)}`)
+  assert.equal(world.beads.find('al-x'), undefined)
+  assert.deepEqual(
+    world.beads.load(ids).map(({ parent }) => parent),
+    ids.map(() => null),
+  )
+  assert.deepEqual(world.said(), ['convoy.created al-x 1000/2000'])
+})
+
+test('a convoy that another one tracks is not deleted, and nothing of it leaves', async () => {
+  await using world = new World()
+  const ids = Array.from({ length: 400 }, (_, n) => `al-${n}`)
+  await world.write((tx) => {
+    world.convoy(tx, 'al-x', [])
+    for (const id of ids) world.bead(tx, id, { parent: 'al-x' })
+    world.convoy(tx, 'al-y', ['al-x'])
+  })
+  await assert.rejects(removeConvoy(world.deps, 'al-x', undefined, 'ann'), { code: 'still-referenced' })
+  assert.ok(world.beads.load(ids).every(({ parent }) => parent === 'al-x'))
 })

@@ -10,10 +10,12 @@
  */
 import { CONVOY_TYPE, MAX_CONVOY_ITEMS, MAX_SWEPT_CONVOYS, OWNED_LABEL } from '../../contract/convoys.ts'
 import type { PayloadOf } from '../../contract/event-types.ts'
+import { nextTurn } from '../../kernel/clock.ts'
 import type { Database, Tx } from '../../kernel/database.ts'
+import { checkPrecondition } from '../../kernel/etag.ts'
 import type { EventLog, StoredEvent } from '../../kernel/event-log.ts'
 import type { Reaction } from '../../kernel/reactions.ts'
-import { type ConvoyBeads, readConvoy } from './convoys.ts'
+import { type ConvoyBeads, needConvoy, readConvoy } from './convoys.ts'
 import { countConvoys } from './members.ts'
 
 export interface CompletionDeps {
@@ -152,6 +154,22 @@ function markAnnounced(tx: Tx, id: string, what: 'created' | 'closed'): void {
     id,
     what,
   )
+}
+
+/** Deletes a convoy that is as `If-Match` says, a part at a time where it contains very much. */
+export async function removeConvoy(
+  { db, beads }: Pick<CompletionDeps, 'db' | 'beads'>,
+  id: string,
+  ifMatch: string | undefined,
+  actor: string,
+): Promise<void> {
+  const removing = (isFirst: boolean) =>
+    db.write((tx) => {
+      const { revision } = needConvoy(beads, id)
+      if (isFirst) checkPrecondition(ifMatch, String(revision))
+      return beads.remove(tx, id, actor)
+    })
+  for (let isGone = await removing(true); !isGone; isGone = await removing(false)) await nextTurn()
 }
 
 export interface Sweep {

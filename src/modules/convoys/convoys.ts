@@ -35,7 +35,11 @@ export interface ConvoyBeads {
   track(tx: Tx, id: string, members: readonly string[], actor: string): void
   untrack(tx: Tx, id: string, members: readonly string[], actor: string): void
   close(tx: Tx, id: string, reason: string | undefined, actor: string): void
-  remove(tx: Tx, id: string, actor: string): void
+  /**
+   * Deletes it; what it contained stays like all its other members. False where that is so much that only some of it has
+   * left by now: then it is called again, in another write.
+   */
+  remove(tx: Tx, id: string, actor: string): boolean
 }
 
 /** Where the settings of a convoy are kept: metadata of its bead, by key. */

@@ -14,7 +14,7 @@ import type { StoredEvent } from '../../kernel/event-log.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { type BlockingInput, waitForChange } from '../../kernel/waiting.ts'
-import { announce, closeConvoy, introduce, leavesParent, sayMembers, sweepConvoys } from './completion.ts'
+import { announce, closeConvoy, introduce, leavesParent, removeConvoy, sayMembers, sweepConvoys } from './completion.ts'
 import {
   type ConvoyBeads,
   type ConvoyChange,
@@ -171,12 +171,8 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
     },
 
     'delete-convoy': async ({ params, header, city, actor }) => {
-      const { store, beads } = city
-      await store.db.write((tx) => {
-        const { revision } = needConvoy(beads, params.id)
-        checkPrecondition(header('if-match'), String(revision))
-        beads.remove(tx, params.id, actor)
-      })
+      const { store } = city
+      await removeConvoy(depsOf(city), params.id, header('if-match'), actor)
       return ok({ status: 'deleted' as const, id: params.id }, { 'X-SVC-Index': String(store.log.head) })
     },
 

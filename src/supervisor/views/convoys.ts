@@ -8,6 +8,18 @@ import type { ConvoyBeads } from '../../modules/convoys/convoys.ts'
 
 type BeadsOf = Pick<WorkCity, 'beads' | 'config'> & { readonly store: Pick<WorkCity['store'], 'db'> }
 
+/** Children that leave a convoy in one write: other writers wait no longer than for these. */
+const FREED_AT_ONCE = 150
+
+/** Closed ones first: a convoy that the last open one has left would close by itself. */
+function nextToLeave(db: Pick<Tx, 'get' | 'all'>, convoy: string): readonly Row[] {
+  const some = (status: string) =>
+    db.all(`SELECT id FROM beads WHERE parent = ? AND ${status} LIMIT ${FREED_AT_ONCE}`, convoy)
+  const hasClosed = db.get('SELECT 1 FROM convoys WHERE id = ? AND closed > 0', convoy) !== undefined
+  const closed = hasClosed ? some("status = 'closed'") : []
+  return closed.length > 0 ? closed : some("status <> 'closed'")
+}
+
 export function convoyBeads({ store: { db }, beads, config }: BeadsOf): ConvoyBeads {
   const tracks = (ids: readonly string[]) => ids.map((id) => ({ depends_on_id: id, type: 'tracks' }))
   const childrenAmong = (parent: string, ids: readonly string[]) =>
@@ -57,9 +69,12 @@ export function convoyBeads({ store: { db }, beads, config }: BeadsOf): ConvoyBe
     close: (tx, id, reason, actor) =>
       void beads.change(tx, id, { status: 'closed', close_reason: reason ?? null }, actor),
     remove(tx, id, actor) {
-      // Members of the old kind stay like all others.
-      orphan(tx, db.all('SELECT id FROM beads WHERE parent = ?', id), actor)
-      beads.remove(tx, id, actor, false)
+      beads.refuseReferred(id, { children: false })
+      const children = db.all(`SELECT id FROM beads WHERE parent = ? LIMIT ${FREED_AT_ONCE + 1}`, id)
+      const isLast = children.length <= FREED_AT_ONCE
+      orphan(tx, isLast ? children : nextToLeave(db, id), actor)
+      if (isLast) beads.remove(tx, id, actor, false)
+      return isLast
     },
   }
 }

@@ -13,7 +13,7 @@ import { type Clock, nextTurn } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import { Problem, problem } from '../../../kernel/problem.ts'
 import { insertComment } from '../store/comments.ts'
-import { cycleOf, type Edge } from '../store/edges.ts'
+import { cycleOf, type Edge, tooFar } from '../store/edges.ts'
 import { assertSizes } from '../store/store.ts'
 import type { WorkCity } from '../work/city.ts'
 import { type CycleOf, cycleFault, decide, Existing, exists, type Item, type Verdict } from './import-decision.ts'
@@ -30,30 +30,39 @@ interface ImportOptions {
   readonly remap?: boolean | undefined
 }
 
-const ACTOR = 'api'
 /** Of one write: it holds up everybody else for so long. */
 const MAX_CHUNK_LINES = 200
 const MAX_CHUNK_CHARACTERS = 1024 * 1024
+/** Beads that looks for cycles see in one write, after which it takes no further line; one line may need a long look or two. */
+const MAX_LOOKED = 20_000
+const MAX_LOOKED_FOR_LINE = 50_000
 const MAX_ISSUES = 1_000
 const MAX_DETAIL = 500
 /** Targets of edges that have not come yet; more are not followed, and no more than MAX_ISSUES are told of anyway. */
 const MAX_AWAITED = 100_000
+
+interface ImportSurroundings {
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  /** Who imports: events say so. */
+  readonly actor: string
+}
 
 /** Reads all lines; refuses only where nothing more can be done. */
 export function importLines(
   city: WorkCity,
   lines: BodyLines,
   options: ImportOptions,
-  clock: Clock,
-  signal: AbortSignal,
+  { clock, signal, actor }: ImportSurroundings,
 ): Promise<BeadImportResponse> {
-  return new Import(city, options, clock).run(lines, signal)
+  return new Import(city, options, clock, actor).run(lines, signal)
 }
 
 class Import {
   readonly #city: WorkCity
   readonly #options: ImportOptions
   readonly #clock: Clock
+  readonly #actor: string
   readonly #scopes: Scopes
   readonly #counts = { created: 0, updated: 0, unchanged: 0, skipped: 0, failed: 0 }
   readonly #errors: BeadImportIssue[] = []
@@ -64,10 +73,11 @@ class Import {
   readonly #planned = new Map<string, PlannedBead>()
   readonly #plannedEdges = new PlannedEdges()
 
-  constructor(city: WorkCity, options: ImportOptions, clock: Clock) {
+  constructor(city: WorkCity, options: ImportOptions, clock: Clock, actor: string) {
     this.#city = city
     this.#options = options
     this.#clock = clock
+    this.#actor = actor
     this.#scopes = scopesOf(city.config(), options.rig)
   }
 
@@ -148,47 +158,49 @@ class Import {
     return known === undefined ? this.#clock.now() : Number(known)
   }
 
+  /** Takes them in, in as many writes as looks for cycles make of it. */
   async #take(items: readonly Item[]): Promise<void> {
+    for (let rest = items; rest.length > 0; ) rest = rest.slice(await this.#takeSome(rest))
+  }
+
+  /** Takes the first of them in; how many. */
+  async #takeSome(items: readonly Item[]): Promise<number> {
     const { db } = this.#city.store
-    if (this.#options.dry_run === true) {
-      // Like a write it lets others have their turn.
-      await nextTurn()
-      const there = new Existing(this.#city, db, items)
-      for (const item of items) this.#count(item, this.#rehearse(item, there))
-      return
-    }
+    // Like a write a dry run lets others have their turn.
+    await nextTurn()
+    if (this.#options.dry_run === true) return this.#tell(this.#rehearse(items))
     try {
-      const verdicts = await db.write((tx) => this.#write(tx, items))
-      for (const { item, outcome } of verdicts) this.#count(item, outcome)
+      return this.#tell(await db.write((tx) => this.#write(tx, items)))
     } catch (error) {
       if (!isRefusal(error)) throw error
       const [item] = items
-      if (items.length === 1 && item !== undefined) {
-        this.#fail(item.line, item.bead.id, reasonOf(error))
-        return
-      }
       // One of them: halves find it soon.
-      const half = items.length >> 1
-      await this.#take(items.slice(0, half))
-      await this.#take(items.slice(half))
+      if (items.length > 1 || item === undefined) return this.#takeSome(items.slice(0, items.length >> 1))
+      this.#fail(item.line, item.bead.id, reasonOf(error))
+      return 1
     }
+  }
+
+  #tell(verdicts: readonly Verdict[]): number {
+    for (const { item, outcome } of verdicts) this.#count(item, outcome)
+    return verdicts.length
   }
 
   #write(tx: Tx, items: readonly Item[]): readonly Verdict[] {
     const there = new Existing(this.#city, tx, items)
-    const cycle: CycleOf = (id, edge) => cycleOf(tx, id, edge)
-    return items.map((item) => {
+    return untilLooked(items, (item, looked) => {
+      const cycle: CycleOf = (id, edge) => cycleOf(tx, id, edge, looked)
       const { outcome, edges, comments } = decide(cycle, item, there, this.#options.mode)
       if (outcome === 'created') this.#create(tx, item, comments)
       else if (outcome === 'updated') this.#update(tx, item, edges, comments)
-      return { item, outcome }
+      return outcome
     })
   }
 
   #create(tx: Tx, { bead, rig }: Item, comments: readonly LineComment[]): void {
     const { id, columns, labels, metadata, edges } = bead
     // The edge says who the parent is, and more.
-    this.#city.beads.insert(tx, { ...columns, parent: null, id, rig, labels, metadata, edges }, ACTOR)
+    this.#city.beads.insert(tx, { ...columns, parent: null, id, rig, labels, metadata, edges }, this.#actor)
     writeComments(tx, id, comments)
   }
 
@@ -207,16 +219,24 @@ class Import {
         add_edges: edges,
         touched: comments.length === 0 ? [] : ['comments'],
       },
-      ACTOR,
+      this.#actor,
       { cyclesChecked: true },
     )
   }
 
+  #rehearse(items: readonly Item[]): readonly Verdict[] {
+    const { db } = this.#city.store
+    const there = new Existing(this.#city, db, items)
+    return untilLooked(items, (item, looked) => {
+      const cycle: CycleOf = (id, edge) => this.#plannedEdges.cycleOf(db, id, edge, looked)
+      return this.#rehearseOne(item, there, cycle)
+    })
+  }
+
   /** What the import would do with a line; where another one has its bead already, that is what is there. */
-  #rehearse(item: Item, there: Existing): Verdict['outcome'] {
+  #rehearseOne(item: Item, there: Existing, cycle: CycleOf): Verdict['outcome'] {
     const { bead } = item
     const { mode } = this.#options
-    const cycle: CycleOf = (id, edge) => this.#plannedEdges.cycleOf(this.#city.store.db, id, edge)
     const planned = new PlannedBead(bead)
     const earlier = this.#planned.get(bead.id)
     const outcome =
@@ -273,6 +293,26 @@ class Import {
       errors: this.#errors.sort(byLine),
     }
   }
+}
+
+/** Decides about lines in their order, until looks for cycles have seen enough for one write. */
+function untilLooked(
+  items: readonly Item[],
+  decideOn: (item: Item, looked: (beads: number) => void) => Verdict['outcome'],
+): readonly Verdict[] {
+  const verdicts: Verdict[] = []
+  let all = 0
+  for (const item of items) {
+    let own = 0
+    const outcome = decideOn(item, (beads) => {
+      own += beads
+      all += beads
+      if (own > MAX_LOOKED_FOR_LINE) throw tooFar(item.bead.id)
+    })
+    verdicts.push({ item, outcome })
+    if (all >= MAX_LOOKED) break
+  }
+  return verdicts
 }
 
 const byLine = (a: BeadImportIssue, b: BeadImportIssue): number => a.line - b.line

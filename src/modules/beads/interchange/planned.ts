@@ -54,7 +54,12 @@ export class PlannedEdges {
   }
 
   /** The cycle that an edge closes, over both; as far as a write would look. */
-  cycleOf(reader: Pick<Tx, 'get' | 'all'>, id: string, { type, depends_on_id: target }: LineEdge): Path | undefined {
+  cycleOf(
+    reader: Pick<Tx, 'get' | 'all'>,
+    id: string,
+    { type, depends_on_id: target }: LineEdge,
+    looked: (beads: number) => void,
+  ): Path | undefined {
     const relation = relationOf(type)
     if (relation === undefined) return undefined
     if (target === id) return [id, id]
@@ -66,6 +71,7 @@ export class PlannedEdges {
       if (below.done === true) return below.value === undefined ? undefined : [id, ...below.value]
       const above = fromIssue.next()
       if (above.done === true) return above.value === undefined ? undefined : [id, ...above.value.toReversed()]
+      looked(2)
     }
   }
 

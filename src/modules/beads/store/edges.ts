@@ -198,12 +198,13 @@ export function neighboursIn(reader: Reader, relation: Relation): Neighbours {
 /**
  * The cycle `[issue, target, …, issue]` that an edge would close; of edges that order nothing only one from a bead to itself
  * is one. Looks from both ends, a little further each time, so that it costs no more than what lies behind the smaller of
- * them; refuses where there is too much behind both.
+ * them; refuses where there is too much behind both. `looked` is told how many beads each look has seen.
  */
 export function cycleOf(
   reader: Reader,
   issueId: string,
   { depends_on_id: target, type }: Pick<EdgeDraft, 'depends_on_id' | 'type'>,
+  looked: (beads: number) => void = () => {},
 ): readonly string[] | undefined {
   const relation = relationOf(type)
   if (issueId === target) return [issueId, issueId]
@@ -213,6 +214,7 @@ export function cycleOf(
       const [start, goal] = way === 'down' ? [target, issueId] : [issueId, target]
       const sql = `${reachedSql(relation, way)} SELECT count(*) AS size, max(id = ?) AS met FROM reached`
       const reached = reader.get(sql, JSON.stringify([start]), limit, goal)
+      looked(Number(reached?.size))
       if (reached?.met === 1) return [issueId, ...wayTo(reader, relation, way, start, goal)]
       if (Number(reached?.size) < limit) return undefined
     }
@@ -293,7 +295,7 @@ function cycleFrom(
 }
 
 /** The refusal where nobody can tell in time. */
-const tooFar = (what: string): Problem =>
+export const tooFar = (what: string): Problem =>
   problem(
     'dependency-cycle',
     `whether ${what} closes a cycle cannot be told: that takes a look at more than ${MAX_WALKED} beads`,

@@ -81,8 +81,10 @@ const MAX_NAMED_REFERRERS = 100
 /** Beads that go in one write of a long deletion, and edges that are dropped in one. */
 export const MAX_REMOVED_IN_SLICE = 250
 /** Edges `d` of open beads `b` that keep what they go to from being deleted. */
-const IN_USE = `FROM bead_deps d JOIN beads b ON b.id = d.issue_id WHERE b.status <> 'closed'
-  AND (d.${BLOCKING_SQL} OR d.type IN ('${PARENT_CHILD}', 'tracks'))`
+const usedBy = (types: string): string => `FROM bead_deps d JOIN beads b ON b.id = d.issue_id WHERE b.status <> 'closed'
+  AND (d.${BLOCKING_SQL} OR d.type IN (${types}))`
+const IN_USE = usedBy(`'${PARENT_CHILD}', 'tracks'`)
+const IN_USE_BY_OTHERS = usedBy(`'tracks'`)
 /** As SQLite has it. */
 const NO_LIMIT = -1
 /** Edges that other beads have to some: takes these twice. */
@@ -340,10 +342,10 @@ export class BeadStore {
     return new Set(rows.map(({ id }) => String(id)))
   }
 
-  /** Throws still-referenced, with their names, where open beads refer to it. */
-  refuseReferred(id: string): void {
+  /** Throws still-referenced, with their names, where open beads refer to it; its children may be meant to lose it. */
+  refuseReferred(id: string, { children = true }: { readonly children?: boolean } = {}): void {
     const rows = this.#deps.db.all(
-      `SELECT d.issue_id, d.type ${IN_USE} AND d.depends_on_id = ? ORDER BY d.issue_id LIMIT ${MAX_NAMED_REFERRERS}`,
+      `SELECT d.issue_id, d.type ${children ? IN_USE : IN_USE_BY_OTHERS} AND d.depends_on_id = ? ORDER BY d.issue_id LIMIT ${MAX_NAMED_REFERRERS}`,
       id,
     )
     if (rows.length === 0) return
