@@ -6,7 +6,7 @@
 // project's packages with npm running on that Node.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -52,6 +52,16 @@ function fail(message) {
 function installed(directory) {
   const stamp = join(directory, 'node_modules', '.lock-hash')
   return existsSync(stamp) && readFileSync(stamp, 'utf8') === lockHash(directory)
+}
+
+/** What is installed was found to be right: `svcctl` need not ask again until the lockfile is written once more. */
+function looked() {
+  const now = new Date()
+  try {
+    utimesSync(join(root, 'node_modules', '.lock-hash'), now, now)
+  } catch {
+    // In a checkout of somebody else every start looks.
+  }
 }
 
 function lockHash(directory) {
@@ -117,7 +127,10 @@ async function withLock(work) {
 async function setUp() {
   const node = pinnedNode()
   const ready = () => existsSync(node) && installed(root) && (node === process.execPath || installed(toolchain))
-  if (ready()) return node
+  if (ready()) {
+    looked()
+    return node
+  }
   await withLock(() => {
     if (node !== process.execPath) {
       if (!existsSync(node)) rmSync(join(toolchain, 'node_modules'), { recursive: true, force: true })
