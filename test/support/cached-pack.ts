@@ -2,8 +2,8 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { PackCache } from '../../src/modules/packs/cache.ts'
-import { formatLock } from '../../src/modules/packs/lock.ts'
+import { PackCache } from '../../src/modules/packs/store/cache.ts'
+import { formatLock } from '../../src/modules/packs/store/lock.ts'
 
 export interface CachedPack {
   readonly name: string

@@ -9,8 +9,8 @@ import {
   type TableWords,
 } from '../../src/contract/config-words.ts'
 import { readPlainToml } from '../../src/files/toml.ts'
-import { formatLock } from '../../src/modules/packs/lock.ts'
 import { CREDENTIAL_KEYS } from '../../src/modules/packs/remote/credentials.ts'
+import { formatLock } from '../../src/modules/packs/store/lock.ts'
 import { RETENTION_KEYS, SUPERVISOR_DEFAULTS, SUPERVISOR_KEYS } from '../../src/supervisor/settings.ts'
 import { anchor, page, table } from './markdown.ts'
 

@@ -4,9 +4,9 @@ import { PACK_NAME_PATTERN, type PackAddRequest, RESERVED_PACK_NAMES } from '../
 import { nameOf, type PackSource, SourceError, sourceOrError } from '../../files/pack-source.ts'
 import { parseConstraint, VersionError } from '../../files/pack-version.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
-import type { PackCity } from './city.ts'
-import { isPack, readRoot } from './city-files.ts'
-import { type RootImports, type Scope, scopeOf } from './imports.ts'
+import type { PackCity } from './city/city.ts'
+import { isPack, readRoot } from './city/city-files.ts'
+import { type RootImports, type Scope, scopeOf } from './city/imports.ts'
 import type { Fence } from './remote/fence.ts'
 
 export interface AdmissionDeps {

@@ -3,11 +3,11 @@
 import { packOperations } from '../../contract/packs.ts'
 import { migrationsOf } from '../../kernel/database.ts'
 import { defineFamily } from '../../kernel/family.ts'
-import type { PackCity } from './city.ts'
+import type { PackCity } from './city/city.ts'
 import { createPackHandlers } from './handlers.ts'
 import { packJobs } from './jobs.ts'
 import type { Packs } from './service.ts'
-import { PACK_TRUST_SCHEMA } from './trust.ts'
+import { PACK_TRUST_SCHEMA } from './store/trust.ts'
 
 export interface PackRoom extends PackCity {
   readonly packs: Packs

@@ -2,15 +2,17 @@
 import type { packOperations } from '../../contract/packs.ts'
 import { defineHandlers, ok } from '../../kernel/call.ts'
 import { type AdmissionDeps, prepareAdd, refuseTaken, refuseUnknown } from './admission.ts'
-import type { PackCity } from './city.ts'
-import type { Consent } from './consent.ts'
-import type { PackInventory } from './inventory.ts'
-import type { Pruning } from './pruning.ts'
+import type { PackCity } from './city/city.ts'
+import type { Consent } from './install/consent.ts'
+import type { PackUpkeep } from './install/upkeep.ts'
 import type { Packs } from './service.ts'
-import { reasonsFor } from './why.ts'
+import type { PackInventory } from './show/inventory.ts'
+import { reasonsFor } from './show/why.ts'
+import type { Pruning } from './store/pruning.ts'
 
 export interface PackHandlersDeps {
   readonly packs: Packs
+  readonly upkeep: PackUpkeep
   readonly inventory: PackInventory
   readonly consent: Consent
   readonly admission: AdmissionDeps
@@ -21,7 +23,16 @@ export interface PackHandlersDeps {
   readonly within: <T>(signal: AbortSignal, work: (limit: AbortSignal) => Promise<T>) => Promise<T>
 }
 
-export function createPackHandlers({ packs, inventory, consent, admission, pruning, pause, within }: PackHandlersDeps) {
+export function createPackHandlers({
+  packs,
+  upkeep,
+  inventory,
+  consent,
+  admission,
+  pruning,
+  pause,
+  within,
+}: PackHandlersDeps) {
   const whole = async (city: PackCity, name: string, scope: string | undefined) => {
     const index = String(city.head())
     const item = inventory.find(city, name, scope)
@@ -76,9 +87,11 @@ export function createPackHandlers({ packs, inventory, consent, admission, pruni
     },
 
     'check-packs': async ({ city, body, signal }) => {
-      await packs.verify(city.dir)
+      await upkeep.verify(city.dir)
       const found = inventory.check(city)
-      return ok(body?.remote === true ? await within(signal, (limit) => packs.withReleases(city, found, limit)) : found)
+      return ok(
+        body?.remote === true ? await within(signal, (limit) => upkeep.withReleases(city, found, limit)) : found,
+      )
     },
 
     'explain-pack': async ({ params, city }) => {

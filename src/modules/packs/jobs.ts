@@ -1,8 +1,8 @@
 /** The background work of packs: `pack.add`, `pack.install`, `pack.upgrade`. */
 import type { Job } from '../../kernel/jobs.ts'
 import type { AddInput } from './admission.ts'
-import type { PackCity } from './city.ts'
-import { scopeOf } from './imports.ts'
+import type { PackCity } from './city/city.ts'
+import { scopeOf } from './city/imports.ts'
 import type { Packs } from './service.ts'
 
 const DEADLINE_MS = 900_000

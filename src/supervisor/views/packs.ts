@@ -10,20 +10,21 @@ import { referrersOfImport } from '../../modules/config/compose/references.ts'
 import { referrerDetail, summarize } from '../../modules/config/edit/answers.ts'
 import { config as configuration } from '../../modules/config/family.ts'
 import type { AdmissionDeps } from '../../modules/packs/admission.ts'
-import { PackCache } from '../../modules/packs/cache.ts'
-import { Consent } from '../../modules/packs/consent.ts'
+import { Staging } from '../../modules/packs/contents/staging.ts'
 import type { PackRoom } from '../../modules/packs/family.ts'
 import type { PackHandlersDeps } from '../../modules/packs/handlers.ts'
-import { PackInventory } from '../../modules/packs/inventory.ts'
-import { LOCK_FILE } from '../../modules/packs/lock.ts'
-import { type NeedyCity, Pruning } from '../../modules/packs/pruning.ts'
+import { Consent } from '../../modules/packs/install/consent.ts'
+import { PackUpkeep } from '../../modules/packs/install/upkeep.ts'
 import { createLogins } from '../../modules/packs/remote/credentials.ts'
 import { createFence, type Lookup } from '../../modules/packs/remote/fence.ts'
 import { Git } from '../../modules/packs/remote/git.ts'
-import { createResolver } from '../../modules/packs/resolver.ts'
 import { Packs } from '../../modules/packs/service.ts'
-import { Staging } from '../../modules/packs/staging.ts'
-import { PackTrust } from '../../modules/packs/trust.ts'
+import { PackInventory } from '../../modules/packs/show/inventory.ts'
+import { PackCache } from '../../modules/packs/store/cache.ts'
+import { LOCK_FILE } from '../../modules/packs/store/lock.ts'
+import { type NeedyCity, Pruning } from '../../modules/packs/store/pruning.ts'
+import { createResolver } from '../../modules/packs/store/resolver.ts'
+import { PackTrust } from '../../modules/packs/store/trust.ts'
 import type { Host, Running, Service } from './running.ts'
 
 export const BUILTIN_PACKS = new Map([['core', join(import.meta.dirname, '..', '..', 'modules', 'packs', 'core')]])
@@ -34,6 +35,7 @@ const REMOTE_MS = 20_000
 export interface PackHost {
   readonly version: string
   readonly packs: Packs
+  readonly upkeep: PackUpkeep
   readonly inventory: PackInventory
   readonly consent: Consent
   readonly admission: AdmissionDeps
@@ -63,18 +65,17 @@ export function openPackHost(
   const resolve = createResolver(cache, trust)
   const fence = createFence(allowedPackHosts, lookup)
   const inventory = new PackInventory({ cache, fence, version, builtins: BUILTIN_PACKS, trust })
-  const packs = new Packs({
+  const installer = {
     cache,
     fence,
     clock,
     version,
-    log,
     git: new Git({ env, clock }),
     logins: createLogins({ home, env, clock }),
-    inventory,
     consent,
-    toml: { addTable, removeTable },
-  })
+  }
+  const upkeep = new PackUpkeep({ ...installer, log })
+  const packs = new Packs({ ...installer, upkeep, inventory, toml: { addTable, removeTable } })
   const closing = new AbortController()
   const limited = async <T>(signal: AbortSignal, limitMs: number, work: (limit: AbortSignal) => Promise<T>) => {
     const late = new AbortController()
@@ -88,6 +89,7 @@ export function openPackHost(
   return {
     version,
     packs,
+    upkeep,
     inventory,
     consent,
     admission: { fence, builtins: BUILTIN_PACKS },
@@ -96,7 +98,7 @@ export function openPackHost(
       return ({ remote, version }) => resolve({ remote, version, lock, city: dir })
     },
     cache,
-    prepareStart: (dir, signal) => limited(signal, START_MS, (limit) => packs.prepareStart(dir, limit)),
+    prepareStart: (dir, signal) => limited(signal, START_MS, (limit) => upkeep.prepareStart(dir, limit)),
     within: (signal, work) => limited(signal, REMOTE_MS, work),
     pause: () => delay(clock, 0, closing.signal),
     close: () => closing.abort(new Error('the supervisor is shutting down')),

@@ -30,7 +30,7 @@ export async function configContext(city: Running): Promise<ConfigContext> {
   const { host, name, path, record, launch } = city
   const { clock, log, packs, settings } = host
   // What was changed in the cache is not loaded.
-  await packs.packs.verifyOnce(path)
+  await packs.upkeep.verifyOnce(path)
   return {
     name,
     dir: path,

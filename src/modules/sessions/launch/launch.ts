@@ -351,7 +351,7 @@ function commandValues(
   }
 }
 
-/** Its own directory, then what the packs of its scope have for everybody, as it was staged (packs/materialise.ts). */
+/** Its own directory, then what the packs of its scope have for everybody, as it was staged (packs/contents/materialise.ts). */
 function overlaysOf(agent: AgentView, { config, family }: LaunchContext): readonly Overlay[] {
   const own = agent.paths['overlay_dir']
   const providers = [...new Set([agent.provider, family])]

@@ -1,12 +1,12 @@
 /** What a pack would run: shown to whoever is asked to trust it, and hashed, so that an upgrade that runs the same is not asked about. */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import type { PackRun } from '../../contract/packs.ts'
-import { diskFiles, listable, readable } from '../../files/files.ts'
-import { IssueList } from '../../files/issues.ts'
-import { ASSET_BYTES } from '../../files/read.ts'
-import { type ConfigNode, type ListNode, readToml, type TableNode, tableOf } from '../../files/toml.ts'
-import { inTurns, type TreeFile, treeFiles } from '../../files/tree.ts'
+import type { PackRun } from '../../../contract/packs.ts'
+import { diskFiles, listable, readable } from '../../../files/files.ts'
+import { IssueList } from '../../../files/issues.ts'
+import { ASSET_BYTES } from '../../../files/read.ts'
+import { type ConfigNode, type ListNode, readToml, type TableNode, tableOf } from '../../../files/toml.ts'
+import { inTurns, type TreeFile, treeFiles } from '../../../files/tree.ts'
 
 const files = diskFiles()
 /** Longest text of one command that is shown. */

@@ -6,7 +6,7 @@
  * T2  It is about a commit. Another commit that would run the same has it too (runs.ts): an upgrade that changes what is
  *     run is asked about again.
  */
-import type { Store } from '../../kernel/store.ts'
+import type { Store } from '../../../kernel/store.ts'
 
 export const PACK_TRUST_SCHEMA = `
 CREATE TABLE pack_trust (

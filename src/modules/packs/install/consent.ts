@@ -1,14 +1,14 @@
 /** What an import leads to in git, whether that may be started, and what it would run. */
 
-import type { PackRun } from '../../contract/packs.ts'
-import { type Clock, delay } from '../../kernel/clock.ts'
-import type { PackCache } from './cache.ts'
-import { readLock, tryLock } from './city-files.ts'
-import type { Declared } from './imports.ts'
-import { closureIn, fittingPin } from './installer.ts'
-import type { Pin } from './lock.ts'
-import { runsHash, runsOf } from './runs.ts'
-import type { PackTrust } from './trust.ts'
+import type { PackRun } from '../../../contract/packs.ts'
+import { type Clock, delay } from '../../../kernel/clock.ts'
+import { readLock, tryLock } from '../city/city-files.ts'
+import { closureIn, fittingPin } from '../city/closure.ts'
+import type { Declared } from '../city/imports.ts'
+import { runsHash, runsOf } from '../contents/runs.ts'
+import type { PackCache } from '../store/cache.ts'
+import type { Pin } from '../store/lock.ts'
+import type { PackTrust } from '../store/trust.ts'
 
 export interface ConsentDeps {
   readonly cache: PackCache

@@ -1,7 +1,7 @@
 /** What a pack brings, by the conventions of its directories (sheet 07 §5.2). */
 import { join } from 'node:path'
-import type { Pack } from '../../contract/packs.ts'
-import { type DirEntry, diskFiles, listable } from '../../files/files.ts'
+import type { Pack } from '../../../contract/packs.ts'
+import { type DirEntry, diskFiles, listable } from '../../../files/files.ts'
 
 type Provides = Pack['provides']
 

@@ -1,10 +1,10 @@
 /** Why a pack is there: the imports that lead to it, from the city down. */
-import type { PackReason, PackRun } from '../../contract/packs.ts'
-import { problem } from '../../kernel/problem.ts'
-import type { Closure, Home, Link } from './imports.ts'
+import type { PackReason, PackRun } from '../../../contract/packs.ts'
+import { problem } from '../../../kernel/problem.ts'
+import type { Closure, Home, Link } from '../city/closure.ts'
+import { providesOf } from '../contents/provides.ts'
+import { runsOf } from '../contents/runs.ts'
 import { type Facts, type Look, type PackInventory, pinOf, shownSource } from './inventory.ts'
-import { providesOf } from './provides.ts'
-import { runsOf } from './runs.ts'
 
 /** Diamonds multiply the ways. */
 const MAX_WAYS = 100

@@ -7,7 +7,7 @@
  * N3  Nothing of the city is written here.
  */
 
-import type { RemoteSource } from '../../files/pack-source.ts'
+import type { RemoteSource } from '../../../files/pack-source.ts'
 import {
   type Constraint,
   caretOf,
@@ -15,17 +15,16 @@ import {
   parseConstraint,
   satisfies,
   type Tagged,
-  unfitSvc,
-  VersionError,
-} from '../../files/pack-version.ts'
-import { type Clock, isoTime } from '../../kernel/clock.ts'
-import type { Checkout, PackCache } from './cache.ts'
-import { type Closure, closureOf, type Declared, type Demand } from './imports.ts'
-import { type Pin, samePin, sortPins } from './lock.ts'
-import type { Logins } from './remote/credentials.ts'
-import type { Fence } from './remote/fence.ts'
-import { type Git, type GitAccess, GitError, type RemoteRefs } from './remote/git.ts'
-import { pinFor } from './resolver.ts'
+} from '../../../files/pack-version.ts'
+import { type Clock, isoTime } from '../../../kernel/clock.ts'
+import { type Closure, closureIn, type Demand, unfitHomes } from '../city/closure.ts'
+import type { Declared } from '../city/imports.ts'
+import type { Logins } from '../remote/credentials.ts'
+import type { Fence } from '../remote/fence.ts'
+import { type Git, type GitAccess, GitError, type RemoteRefs } from '../remote/git.ts'
+import type { Checkout, PackCache } from '../store/cache.ts'
+import { type Pin, samePin, sortPins } from '../store/lock.ts'
+import { pinFor } from '../store/resolver.ts'
 
 export interface InstallerDeps {
   readonly cache: PackCache
@@ -197,52 +196,10 @@ type Release = Pick<Pin, 'version' | 'commit'>
 const releaseOf = (tagged: Tagged | undefined): Release | undefined =>
   tagged === undefined ? undefined : { version: tagged.tag, commit: tagged.commit }
 
-/** What the entries of a city lead to, as far as the cache has it. */
-export const closureIn = (
-  cache: PackCache,
-  city: string,
-  entries: readonly Declared[],
-  pins: readonly Pin[],
-): Closure => closureOf(city, entries, (remote, constraint) => checkoutDir(cache, pins, { remote, constraint }))
-
-/** Directory of the checkout that a demand means, if it is there and unchanged. */
-export function checkoutDir(
-  cache: PackCache,
-  pins: readonly Pin[],
-  { remote, constraint }: Pick<Demand, 'remote' | 'constraint'>,
-): string | undefined {
-  const pin = fittingPin(pins, remote.source, constraint)
-  const found = pin === undefined ? undefined : cache.find(remote.repository, pin.commit)
-  return found !== undefined && found.contentHash === pin?.contentHash ? found.dir : undefined
-}
-
-/** As `pinFor`; nothing fits a version that cannot be read. */
-export function fittingPin(pins: readonly Pin[], source: string, constraint: string): Pin | undefined {
-  try {
-    return pinFor(pins, source, constraint)
-  } catch (error) {
-    if (error instanceof VersionError) return undefined
-    throw error
-  }
-}
-
-/** The pins that something still asks for. */
-export function neededPins(demands: readonly Demand[], pins: readonly Pin[]): readonly Pin[] {
-  const needed = new Set(demands.map(({ remote, constraint }) => fittingPin(pins, remote.source, constraint)))
-  return pins.filter((pin) => needed.has(pin))
-}
-
 function refuseUnusable(closure: Closure, version: string): void {
   const [first] = [...closure.complaints.map(({ message }) => message), ...unfitHomes(closure, version)]
   if (first !== undefined) throw new UnusableImport(first)
 }
-
-/** What is said of packs that need another svcctl. */
-export const unfitHomes = ({ homes }: Closure, version: string): readonly string[] =>
-  homes.flatMap(({ label, requiresSvc }) => {
-    const unfit = requiresSvc === undefined ? undefined : unfitSvc(requiresSvc, version)
-    return unfit === undefined ? [] : [`${label}: ${unfit}`]
-  })
 
 function noVersion(demands: readonly Demand[]): Error {
   const asked = demands

@@ -1,24 +1,25 @@
 /** What a city imports and what has become of it: lists and checks. Reads files, lock and cache; no network, no writing. */
-import type { Pack, PackCheckResult, PackIssue, PackStatus } from '../../contract/packs.ts'
-import { definitionHash } from '../../kernel/etag.ts'
-import { problem } from '../../kernel/problem.ts'
-import type { PackCity } from './city.ts'
-import { hasConstraint, isPack, readLock, readRoot, tryLock } from './city-files.ts'
+import type { Pack, PackCheckResult, PackIssue, PackStatus } from '../../../contract/packs.ts'
+import { definitionHash } from '../../../kernel/etag.ts'
+import { problem } from '../../../kernel/problem.ts'
+import type { PackCity } from '../city/city.ts'
+import { hasConstraint, isPack, readLock, readRoot, tryLock } from '../city/city-files.ts'
 import {
   type Closure,
-  type Declared,
+  closureIn,
   type Demand,
-  effectiveImports,
   type Home,
   type Link,
   linksBelow,
-  type RootImports,
-} from './imports.ts'
-import { closureIn, type InstallerDeps, neededPins, unfitHomes } from './installer.ts'
-import type { Pin } from './lock.ts'
-import { providesOf } from './provides.ts'
-import { stateOf } from './resolver.ts'
-import type { PackTrust } from './trust.ts'
+  neededPins,
+  unfitHomes,
+} from '../city/closure.ts'
+import { type Declared, effectiveImports, type RootImports } from '../city/imports.ts'
+import { providesOf } from '../contents/provides.ts'
+import type { InstallerDeps } from '../install/installer.ts'
+import type { Pin } from '../store/lock.ts'
+import { stateOf } from '../store/resolver.ts'
+import type { PackTrust } from '../store/trust.ts'
 
 export interface InventoryDeps extends Pick<InstallerDeps, 'cache' | 'fence' | 'version'> {
   readonly trust: PackTrust

@@ -20,7 +20,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { ASSET_BYTES, FileRefused, readInside } from '../../files/read.ts'
+import { ASSET_BYTES, FileRefused, readInside } from '../../../files/read.ts'
 
 /** What of an effective configuration is staged; packs and layers weakest first. */
 export interface StageInput {

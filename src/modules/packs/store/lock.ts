@@ -6,7 +6,7 @@ import {
   type PlainValue,
   readPlainToml,
   TomlError,
-} from '../../files/toml.ts'
+} from '../../../files/toml.ts'
 
 /** What one source is pinned to. */
 export interface Pin {

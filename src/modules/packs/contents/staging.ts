@@ -1,5 +1,5 @@
 /** What packs bring to one city, staged as its configuration says: one run at a time, in the order of the changes. */
-import type { Logger } from '../../kernel/log.ts'
+import type { Logger } from '../../../kernel/log.ts'
 import { materialise, type StageInput } from './materialise.ts'
 
 export interface StagingDeps {

@@ -8,12 +8,12 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseDurationMs } from '../../contract/base/durations.ts'
-import type { CachedPack, PackPruneRequest } from '../../contract/packs.ts'
-import { tryParse } from '../../files/pack-source.ts'
-import { readInside } from '../../files/read.ts'
-import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { problem } from '../../kernel/problem.ts'
+import { parseDurationMs } from '../../../contract/base/durations.ts'
+import type { CachedPack, PackPruneRequest } from '../../../contract/packs.ts'
+import { tryParse } from '../../../files/pack-source.ts'
+import { readInside } from '../../../files/read.ts'
+import { type Clock, isoTime } from '../../../kernel/clock.ts'
+import { problem } from '../../../kernel/problem.ts'
 import type { CacheEntry, PackCache } from './cache.ts'
 import { LOCK_FILE, parseLock } from './lock.ts'
 

@@ -1,14 +1,14 @@
 /** Failures of packs in the words of `request.failed`. */
 
-import { SourceError } from '../../files/pack-source.ts'
-import { VersionError } from '../../files/pack-version.ts'
-import { TreeRefused } from '../../files/tree.ts'
-import { JobFailure } from '../../kernel/jobs.ts'
+import { SourceError } from '../../../files/pack-source.ts'
+import { VersionError } from '../../../files/pack-version.ts'
+import { TreeRefused } from '../../../files/tree.ts'
+import { JobFailure } from '../../../kernel/jobs.ts'
+import { CredentialError } from '../remote/credentials.ts'
+import { BlockedHost, UnknownHost } from '../remote/fence.ts'
+import { GitError } from '../remote/git.ts'
+import { LockError } from '../store/lock.ts'
 import { ConstraintConflict, UnusableImport } from './installer.ts'
-import { LockError } from './lock.ts'
-import { CredentialError } from './remote/credentials.ts'
-import { BlockedHost, UnknownHost } from './remote/fence.ts'
-import { GitError } from './remote/git.ts'
 
 /** The files are not what a run looked at. */
 export class Stale extends Error {}

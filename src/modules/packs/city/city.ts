@@ -1,8 +1,8 @@
 /** What packs need of a running city; made by the wiring. */
-import type { ErrorDetail } from '../../contract/base/problems.ts'
-import type { TextFiles } from '../../files/configuration.ts'
-import type { EventDraft } from '../../kernel/event-log.ts'
-import type { Jobs } from '../../kernel/jobs.ts'
+import type { ErrorDetail } from '../../../contract/base/problems.ts'
+import type { TextFiles } from '../../../files/configuration.ts'
+import type { EventDraft } from '../../../kernel/event-log.ts'
+import type { Jobs } from '../../../kernel/jobs.ts'
 
 export interface PackEdit<T> {
   readonly actor: string

@@ -1,12 +1,12 @@
 /** The files of a city that packs are about: its imports, its lock, and where in them an import stands. */
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { TextFiles } from '../../files/configuration.ts'
-import { diskFiles, readable } from '../../files/files.ts'
-import { parseConstraint } from '../../files/pack-version.ts'
-import { asCaller } from '../../kernel/file-modes.ts'
+import type { TextFiles } from '../../../files/configuration.ts'
+import { diskFiles, readable } from '../../../files/files.ts'
+import { parseConstraint } from '../../../files/pack-version.ts'
+import { asCaller } from '../../../kernel/file-modes.ts'
+import { formatLock, LOCK_FILE, LockError, type Pin, parseLock, samePin, sortPins } from '../store/lock.ts'
 import { type RootImports, rootImports, type Scope } from './imports.ts'
-import { formatLock, LOCK_FILE, LockError, type Pin, parseLock, samePin, sortPins } from './lock.ts'
 
 export const readRoot = (dir: string): RootImports => rootImports((path) => readText(dir, path))
 export const readLock = (dir: string): string | undefined => readText(dir, LOCK_FILE)

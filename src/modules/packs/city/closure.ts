@@ -1,36 +1,21 @@
-/** What a city imports: the entries of its own files, and everything that their packs import in turn. */
+/** Everything that a city imports, as far as its lock and the cache of this machine have it. */
 import { join } from 'node:path'
-import { diskFiles, readable } from '../../files/files.ts'
+import { diskFiles, readable } from '../../../files/files.ts'
 import {
   type FoundPack,
   ImportBounds,
   type ImportLink,
   type ImportReader,
   ImportWalk,
-  importEntries,
   type Obstacle,
-} from '../../files/imports.ts'
-import { IssueList } from '../../files/issues.ts'
-import type { PackPlace, PackSource, RemoteSource } from '../../files/pack-source.ts'
-import { elementsOf, emptyTable, listOf, readToml, type TableNode, tableOf, textOf } from '../../files/toml.ts'
-
-/** Who imports: the city, one rig, or every rig of the future. */
-export type Scope = 'city' | 'default-rig' | `rig:${string}`
-
-/** Reads a scope that is known to be one. */
-export const scopeOf = (text: string): Scope =>
-  text === 'default-rig' ? text : text.startsWith('rig:') ? `rig:${text.slice('rig:'.length)}` : 'city'
-
-/** One `[imports.<name>]` of the city's own files. */
-export interface Declared {
-  readonly name: string
-  readonly scope: Scope
-  readonly source: string
-  readonly version: string
-  /** Relative to the city; of a pack from git its source in front. */
-  readonly file: string
-  readonly line: number
-}
+} from '../../../files/imports.ts'
+import type { PackPlace, PackSource, RemoteSource } from '../../../files/pack-source.ts'
+import { unfitSvc, VersionError } from '../../../files/pack-version.ts'
+import { emptyTable, type TableNode, tableOf, textOf } from '../../../files/toml.ts'
+import type { PackCache } from '../store/cache.ts'
+import type { Pin } from '../store/lock.ts'
+import { pinFor } from '../store/resolver.ts'
+import { type Complaint, type Declared, effectiveImports, importsOf, parsed, type Scope } from './imports.ts'
 
 /** A pack in git that somebody needs. */
 export interface Demand {
@@ -40,81 +25,6 @@ export interface Demand {
   /** Bindings from the outermost inwards, joined by dots. */
   readonly binding: string
 }
-
-export interface Complaint {
-  readonly code: 'invalid-file' | 'invalid-source' | 'missing-local-pack' | 'missing-cached-pack'
-  readonly message: string
-  readonly binding?: string
-  readonly scope?: Scope
-}
-
-/** Text of a file of the city by its relative path; undefined where it is missing. */
-export type ReadCityFile = (path: string) => string | undefined
-
-export interface RootImports {
-  /** Every entry as written, weakest file first. */
-  readonly entries: readonly Declared[]
-  readonly rigs: readonly string[]
-  readonly complaints: readonly Complaint[]
-  /** Texts of the files that were looked at. */
-  readonly texts: ReadonlyMap<string, string | undefined>
-}
-
-/** The imports that the city's own files declare. */
-export function rootImports(read: ReadCityFile): RootImports {
-  const texts = new Map<string, string | undefined>()
-  const complaints: Complaint[] = []
-  const table = (path: string): TableNode => {
-    const text = read(path)
-    texts.set(path, text)
-    return text === undefined ? emptyTable() : parsed(text, path, complaints)
-  }
-  const pack = table('pack.toml')
-  const city = table('city.toml')
-  const included = listOf(city, 'include').flatMap(({ value }) => (typeof value === 'string' ? [table(value)] : []))
-  const tables = [pack, city, ...included]
-  const rigs = [...new Set(tables.flatMap((top) => rigsOf(top).map(({ name }) => name)))]
-  return { entries: tables.flatMap(entriesOf), rigs, complaints, texts }
-}
-
-/** The entries that count: of two with one name in one scope the stronger file's. */
-export function effectiveImports(entries: readonly Declared[]): Declared[] {
-  const byName = new Map(entries.map((entry) => [`${entry.scope} ${entry.name}`, entry]))
-  return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.scope < b.scope ? -1 : 1))
-}
-
-function entriesOf(top: TableNode): Declared[] {
-  const defaults = tableOf(tableOf(top, 'defaults') ?? emptyTable(), 'rig') ?? emptyTable()
-  return [
-    ...importsOf(top, 'city'),
-    ...importsOf(defaults, 'default-rig'),
-    ...rigsOf(top).flatMap(({ name, fields }) => importsOf(fields, `rig:${name}`)),
-  ]
-}
-
-function rigsOf(top: TableNode): { name: string; fields: TableNode }[] {
-  return elementsOf(top, 'rigs').flatMap((fields) => {
-    const name = textOf(fields, 'name')
-    return name === undefined ? [] : [{ name, fields }]
-  })
-}
-
-function importsOf(top: TableNode, scope: Scope): Declared[] {
-  return importEntries(top).map(({ name, source, version, table }) => {
-    const { file, line } = table.keyAt ?? table.at
-    return { name, scope, source, version, file, line }
-  })
-}
-
-/** The loader says where a file is wrong; here it matters only that it says nothing. */
-function parsed(text: string, file: string, complaints: Complaint[]): TableNode {
-  const table = readToml(text, file, 'city', new IssueList())
-  if (table === undefined) complaints.push({ code: 'invalid-file', message: `${file} is not valid TOML` })
-  return table ?? emptyTable()
-}
-
-/** The checkout that a source has at the moment; undefined while it has none. */
-export type CheckoutOf = (remote: RemoteSource, constraint: string) => string | undefined
 
 /** One import, of the city or of a pack. */
 export interface Link extends ImportLink<Declared, Home> {
@@ -142,7 +52,7 @@ export interface Home extends FoundPack {
 }
 
 /** Follows every import as far as checkouts are there, in each scope by itself: each may pin another version. */
-export function closureOf(dir: string, entries: readonly Declared[], checkoutOf: CheckoutOf): Closure {
+export function closureIn(cache: PackCache, dir: string, entries: readonly Declared[], pins: readonly Pin[]): Closure {
   const city: PackPlace = { dir, root: dir, label: '' }
   const homes: Home[] = []
   const links: Link[] = []
@@ -150,7 +60,7 @@ export function closureOf(dir: string, entries: readonly Declared[], checkoutOf:
   const reader: ImportReader<Declared, Home> = {
     locate(source, version) {
       // The loader tells which of them there are.
-      const root = source.kind === 'git' ? checkoutOf(source, version) : undefined
+      const root = source.kind === 'git' ? checkoutDir(cache, pins, { remote: source, constraint: version }) : undefined
       if (source.kind === 'builtin' || root === undefined) return { kind: 'absent', message: 'it is not here' }
       return { dir: join(root, source.subpath), root, label: source.source }
     },
@@ -220,3 +130,37 @@ export function linksBelow({ imports }: Closure, link: Link): readonly Link[] {
   }
   return found
 }
+
+/** Directory of the checkout that a demand means, if it is there and unchanged. */
+export function checkoutDir(
+  cache: PackCache,
+  pins: readonly Pin[],
+  { remote, constraint }: Pick<Demand, 'remote' | 'constraint'>,
+): string | undefined {
+  const pin = fittingPin(pins, remote.source, constraint)
+  const found = pin === undefined ? undefined : cache.find(remote.repository, pin.commit)
+  return found !== undefined && found.contentHash === pin?.contentHash ? found.dir : undefined
+}
+
+/** As `pinFor`; nothing fits a version that cannot be read. */
+export function fittingPin(pins: readonly Pin[], source: string, constraint: string): Pin | undefined {
+  try {
+    return pinFor(pins, source, constraint)
+  } catch (error) {
+    if (error instanceof VersionError) return undefined
+    throw error
+  }
+}
+
+/** The pins that something still asks for. */
+export function neededPins(demands: readonly Demand[], pins: readonly Pin[]): readonly Pin[] {
+  const needed = new Set(demands.map(({ remote, constraint }) => fittingPin(pins, remote.source, constraint)))
+  return pins.filter((pin) => needed.has(pin))
+}
+
+/** What is said of packs that need another svcctl. */
+export const unfitHomes = ({ homes }: Closure, version: string): readonly string[] =>
+  homes.flatMap(({ label, requiresSvc }) => {
+    const unfit = requiresSvc === undefined ? undefined : unfitSvc(requiresSvc, version)
+    return unfit === undefined ? [] : [`${label}: ${unfit}`]
+  })

@@ -11,10 +11,10 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
-import { readRegular } from '../../files/read.ts'
-import { measureTree, TreeRefused } from '../../files/tree.ts'
-import type { Clock } from '../../kernel/clock.ts'
-import { randomHex } from '../../kernel/ids.ts'
+import { readRegular } from '../../../files/read.ts'
+import { measureTree, TreeRefused } from '../../../files/tree.ts'
+import type { Clock } from '../../../kernel/clock.ts'
+import { randomHex } from '../../../kernel/ids.ts'
 
 export interface Checkout {
   readonly dir: string
