@@ -1,4 +1,5 @@
 /** What may come next on a command line. Quick or silent: a slow server must not hold up a keystroke (sheet 08 §4.6). */
+
 import { SERVE_FLAGS } from '../contract/base/serve-flags.ts'
 import {
   type ArgumentSpec,

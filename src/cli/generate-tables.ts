@@ -3,6 +3,7 @@
  * costs a command 100 ms, because every schema is built at import; flags, paths and sentences of help do not need that.
  * A file per family, so that a command loads what it talks about. Run by `npm run generate`.
  */
+
 import { writeFileSync } from 'node:fs'
 import { DURATION_PATTERN } from '../contract/base/durations.ts'
 import type { Operation } from '../contract/base/operation.ts'
@@ -20,6 +21,7 @@ export function generatedTables(): readonly GeneratedFile[] {
   return [
     { url: new URL('../client/routes.ts', import.meta.url), text: routesText() },
     { url: tableUrl('event-types'), text: eventTypesText() },
+    { url: new URL('./print/time-fields.ts', import.meta.url), text: timeFieldsText() },
     ...[...Map.groupBy(commandOperations(), tableName)].map(([name, operations]) => ({
       url: tableUrl(name),
       text: tableText(name, operations),
@@ -67,6 +69,26 @@ function eventTypesText(): string {
     '',
   ].join('\n')
 }
+
+/** One of a name that is a time is a time wherever it stands. */
+function timeFieldsText(): string {
+  const names = new Set(OPERATIONS.flatMap(({ replies }) => Object.values(replies).flatMap(timesIn)))
+  return [
+    NOTE,
+    '/** Fields of answers that are times. */',
+    `export const TIME_FIELDS: readonly string[] = ${JSON.stringify([...names].sort())}`,
+    '',
+  ].join('\n')
+}
+
+function timesIn(schema: unknown): readonly string[] {
+  if (typeof schema !== 'object' || schema === null) return []
+  const fields = 'properties' in schema && typeof schema.properties === 'object' ? (schema.properties ?? {}) : {}
+  const times = Object.entries(fields).flatMap(([name, field]) => (isTime(field) ? [name] : []))
+  return [...times, ...Object.values(schema).flatMap(timesIn)]
+}
+
+const isTime = (field: Schema): boolean => kindOf(withoutNull(field).schema) === 'time'
 
 function tableText(name: string, operations: readonly Operation[]): string {
   const ids = operations.map(({ id }) => `'${id}'`).join(' | ')

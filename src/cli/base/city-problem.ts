@@ -1,4 +1,5 @@
 /** A city that does not answer: the server says the same of one that has stopped and of one that is not. Which is it? */
+
 import type { Client } from '../../client/client.ts'
 import type { CityInfo } from '../../contract/cities.ts'
 import type { Context } from './context.ts'

@@ -1,51 +1,33 @@
 /** `svcctl agent …`: who can work in a city. */
+
 import type { AgentResponse } from '../../contract/agents.ts'
 import type { CommandSpec } from '../base/command.ts'
 import { EXIT } from '../base/failure.ts'
-import type { AnswerOf, Call, View } from '../framework/declaration.ts'
+import type { AnswerOf, Call } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
+import { anyOf, placeOf } from '../print/columns.ts'
+import { view } from '../print/view.ts'
 import { AGENTS as TABLE } from '../tables/agents.ts'
 import { CONFIG } from '../tables/config.ts'
 import { printLive, printTranscript } from '../views/live.ts'
 
-const AGENT: View<AgentResponse> = {
-  columns: [
-    { header: 'NAME', value: ({ name }) => name },
-    // One that is defined, or one of several that work under its definition: only the former count as agents.
-    { header: 'KIND', value: ({ pool }) => (pool === undefined ? 'agent' : `instance of ${pool}`) },
-    { header: 'STATE', value: ({ state }) => state, kind: 'state' },
-    { header: 'SESSIONS', value: ({ sessions, pool }) => (pool === undefined ? sessions : undefined) },
-    { header: 'PROVIDER', value: ({ provider }) => provider },
-    { header: 'BEAD', value: ({ active_bead: bead }) => bead },
-    {
-      header: 'AVAILABLE',
-      value: ({ available, unavailable_reason: why }) =>
-        available === undefined ? 'unknown' : available ? 'yes' : (why ?? 'no'),
-    },
-    { header: 'LAST_ACTIVITY', value: ({ session }) => session?.last_activity, kind: 'time' },
-    { header: 'RIG', value: ({ rig }) => rig, wide: true },
-    { header: 'MIN', value: ({ min_active_sessions: min }) => min, wide: true },
-    { header: 'MAX', value: ({ max_active_sessions: max }) => (max < 0 ? 'no limit' : max), wide: true },
-    { header: 'DEMAND', value: ({ demand }) => demand, wide: true },
-    { header: 'PACK', value: ({ pack }) => pack, wide: true },
-    {
-      header: 'FILE',
-      value: ({ file, line }) => (file === undefined ? undefined : `${file}:${line ?? 1}`),
-      wide: true,
-    },
-    { header: 'DESCRIPTION', value: ({ description }) => description, wide: true },
-    { header: 'REVISION', value: ({ revision }) => revision, wide: true },
-  ],
-  name: ({ name }) => name,
-}
-const DELETED: View<AnswerOf<'delete-agent'>> = {
-  columns: [
-    { header: 'STATUS', value: ({ status }) => status },
-    { header: 'NAME', value: ({ name }) => name },
-    { header: 'CLOSED', value: ({ closed }) => (closed.length === 0 ? undefined : closed.join(', ')) },
-  ],
-  name: ({ name }) => name,
-}
+const AGENT = view<AgentResponse>()('name KIND state SESSIONS provider BEAD AVAILABLE session.last_activity', {
+  wide: 'rig MIN MAX demand pack FILE description revision',
+  as: {
+    KIND: ({ pool }) => (pool === undefined ? 'agent' : `instance of ${pool}`),
+    SESSIONS: ({ sessions, pool }) => (pool === undefined ? sessions : undefined),
+    BEAD: 'active_bead',
+    AVAILABLE: ({ available, unavailable_reason: why }) =>
+      available === undefined ? 'unknown' : available ? 'yes' : (why ?? 'no'),
+    MIN: 'min_active_sessions',
+    MAX: ({ max_active_sessions: max }) => (max < 0 ? 'no limit' : max),
+    FILE: placeOf,
+  },
+})
+const DELETED = view<AnswerOf<'delete-agent'>>()('status name CLOSED', {
+  as: { CLOSED: ({ closed }) => anyOf(closed) },
+  name: 'name',
+})
 
 async function logs({
   context,

@@ -1,4 +1,5 @@
 /** `svcctl api`: any request of the API, with discovery, credentials and the headers that mutations need. */
+
 import { type Answer, isJson } from '../../client/client.ts'
 import { ApiProblem, isRecord } from '../../client/problems.ts'
 import { ROUTES } from '../../client/routes.ts'

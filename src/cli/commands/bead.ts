@@ -1,57 +1,31 @@
 /** `svcctl bead …`: units of work, what they wait for and who has them. */
+
 import type { Bead, BeadBatchRequest, DeletedBead, HookBead } from '../../contract/beads.ts'
 import type { CommandSpec, Input } from '../base/command.ts'
 import { type Context, REQUEST_TIMEOUT_MS } from '../base/context.ts'
 import { EXIT, usageError } from '../base/failure.ts'
 import { parseTimeout } from '../framework/accepted.ts'
-import { type AnswerOf, type Call, type SaidOf, type View, viewOf } from '../framework/declaration.ts'
+import type { AnswerOf, Call, SaidOf } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
 import { bodyOf, type Fields, readData } from '../framework/fields.ts'
 import { listAll, mostOf, pageSize } from '../framework/paged.ts'
 import { printItem } from '../framework/run.ts'
+import { around, type View, view, viewInside } from '../print/view.ts'
 import { BEADS as TABLE } from '../tables/beads.ts'
 import { graphLines } from '../views/bead-graph.ts'
 import { exportFile, importFile, transferMs, transferTimeout } from '../views/bead-transfer.ts'
 import { BEAD, BEADS, COMMENT, DEPS, depRows, printPage } from '../views/bead-views.ts'
 
 const SHOWN = { view: BEAD, rows: BEADS } as const
-const held = (view: View<Bead>) => viewOf(view, ({ bead }: { readonly bead: Bead }) => bead)
+const held = (shown: View<Bead>) => viewInside(shown, ({ bead }: { readonly bead: Bead }) => bead)
 const HELD = { view: held(BEAD), rows: held(BEADS) } as const
-const DELETED: View<DeletedBead> = {
-  columns: [
-    { header: 'STATUS', value: ({ status }) => status },
-    { header: 'ID', value: ({ id }) => id },
-    { header: 'DELETED', value: ({ deleted }) => deleted.join(', ') },
-  ],
-  name: ({ id }) => id,
-}
-const ON_HOOK: View<HookBead> = {
-  columns: [{ header: 'TIER', value: ({ tier }) => tier }, ...BEADS.columns],
-  name: BEADS.name,
-}
-const CLAIMED: View<AnswerOf<'claim-hook'>> = {
-  columns: [
-    { header: 'ACTION', value: (answer) => answer.action },
-    { header: 'REASON', value: (answer) => answer.reason },
-    { header: 'BEAD_ID', value: (answer) => answer.bead_id },
-    { header: 'TITLE', value: ({ bead }) => bead?.title },
-    { header: 'ASSIGNEE', value: (answer) => answer.assignee },
-    { header: 'ROUTE', value: (answer) => answer.route },
-    { header: 'ROOT_BEAD_ID', value: (answer) => answer.root_bead_id },
-    { header: 'CONTINUATION_GROUP', value: (answer) => answer.continuation_group },
-    { header: 'CONTINUATION_ASSIGNED', value: (answer) => answer.continuation_assigned?.join(', ') },
-    { header: 'DRAIN_ACKNOWLEDGED', value: (answer) => answer.drain_acknowledged },
-    { header: 'DESCRIPTION', value: ({ bead }) => bead?.description },
-  ],
-  name: ({ bead_id: id, action }) => id ?? action,
-}
-const IDS: View<{ readonly key: string; readonly id: string }> = {
-  columns: [
-    { header: 'KEY', value: ({ key }) => key },
-    { header: 'ID', value: ({ id }) => id },
-  ],
-  name: ({ id }) => id,
-}
+const DELETED = view<DeletedBead>()('status id deleted', { name: 'id' })
+const ON_HOOK = around(view<HookBead>()('tier').columns, BEADS)
+const CLAIMED = view<AnswerOf<'claim-hook'>>()(
+  'action reason bead_id bead.title assignee route root_bead_id continuation_group continuation_assigned drain_acknowledged bead.description',
+  { name: ({ bead_id: id, action }) => id ?? action },
+)
+const IDS = view<{ readonly key: string; readonly id: string }>()('key id', { name: 'id' })
 
 /** Who runs the command, where an agent does: the name that it holds work under. */
 const ownName = ({ env }: Context['io']): string | undefined =>

@@ -1,4 +1,5 @@
 /** `svcctl city …`. */
+
 import { resolve } from 'node:path'
 import { ApiProblem } from '../../client/problems.ts'
 import type { CityGetResponse, CityInfo } from '../../contract/cities.ts'
@@ -7,67 +8,30 @@ import type { CommandSpec, Input } from '../base/command.ts'
 import { type Context, REQUEST_TIMEOUT_MS } from '../base/context.ts'
 import { usageError } from '../base/failure.ts'
 import { parseTimeout } from '../framework/accepted.ts'
-import type { AnswerOf, Call, View } from '../framework/declaration.ts'
+import type { AnswerOf, Call } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
 import { printItem } from '../framework/run.ts'
+import { view } from '../print/view.ts'
 import { CITIES as TABLE } from '../tables/cities.ts'
 import { CITY_STATUS, rejectedText } from '../views/city-status.ts'
 
-const CITIES: View<CityInfo> = {
-  columns: [
-    { header: 'NAME', value: (city) => city.name },
-    { header: 'STATUS', value: (city) => city.status, kind: 'state' },
-    { header: 'RUNNING', value: (city) => city.running, kind: 'state' },
-    { header: 'PATH', value: (city) => city.path },
-    { header: 'ERROR', value: (city) => city.error ?? rejectedText(city.config_rejected) },
-    { header: 'ATTEMPTS', value: (city) => city.attempts, wide: true },
-    { header: 'RETRY_AT', value: (city) => city.retry_at, kind: 'time', wide: true },
-    { header: 'UID', value: (city) => city.uid, wide: true },
-    { header: 'HOST', value: (city) => city.host, wide: true },
-    { header: 'OBSERVED_AT', value: (city) => city.observed_at, kind: 'time', wide: true },
-  ],
-  name: ({ name }) => name,
-}
+const CITIES = view<CityInfo>()('name status running path ERROR', {
+  wide: 'attempts retry_at uid host observed_at',
+  as: { ERROR: (city) => city.error ?? rejectedText(city.config_rejected) },
+})
 
-const CITY: View<CityGetResponse> = {
-  columns: [
-    { header: 'NAME', value: (city) => city.name },
-    { header: 'STATUS', value: (city) => city.status, kind: 'state' },
-    { header: 'RUNNING', value: (city) => city.running, kind: 'state' },
-    { header: 'SUSPENDED', value: (city) => city.suspended },
-    { header: 'PATH', value: (city) => city.path },
-    { header: 'PROVIDER', value: (city) => city.provider },
-    { header: 'UPTIME_SEC', value: (city) => city.uptime_sec },
-    { header: 'AGENTS', value: (city) => city.agent_count },
-    { header: 'RIGS', value: (city) => city.rig_count },
-    { header: 'VERSION', value: (city) => city.version },
-    { header: 'ERROR', value: (city) => city.error ?? rejectedText(city.config_rejected) },
-    { header: 'UID', value: (city) => city.uid, wide: true },
-    { header: 'REVISION', value: (city) => city.revision, wide: true },
-  ],
-  name: ({ name }) => name,
-}
+const CITY = view<CityGetResponse>()(
+  'name status running suspended path provider uptime_sec AGENTS RIGS version ERROR',
+  {
+    wide: 'uid revision',
+    as: { AGENTS: 'agent_count', RIGS: 'rig_count', ERROR: (city) => city.error ?? rejectedText(city.config_rejected) },
+  },
+)
 
-const HEALTH: View<AnswerOf<'get-city-health'>> = {
-  columns: [
-    { header: 'CITY', value: (city) => city.city },
-    { header: 'STATUS', value: (city) => city.status, kind: 'state' },
-    { header: 'UPTIME_SEC', value: (city) => city.uptime_sec },
-    { header: 'VERSION', value: (city) => city.version },
-    { header: 'ERROR', value: (city) => rejectedText(city.config_rejected) },
-  ],
-  name: ({ city }) => city,
-}
-const STOPPED: View<AnswerOf<'stop-city'>> = {
-  columns: [
-    { header: 'CITY', value: (result) => result.city },
-    { header: 'STATUS', value: (result) => result.status },
-    { header: 'ALREADY_STOPPED', value: (result) => result.already_stopped },
-    { header: 'SESSIONS_STOPPED', value: (result) => result.sessions_stopped },
-    { header: 'FORCED', value: (result) => result.forced },
-  ],
-  name: ({ city }) => city,
-}
+const HEALTH = view<AnswerOf<'get-city-health'>>()('city status uptime_sec version ERROR', {
+  as: { ERROR: (city) => rejectedText(city.config_rejected) },
+})
+const STOPPED = view<AnswerOf<'stop-city'>>()('city status already_stopped sessions_stopped forced')
 
 /** Of one that does not run what the list of cities says. */
 async function showCity({ context, client, cityName, options, send }: Call<'get-city'>): Promise<number> {

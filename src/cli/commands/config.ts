@@ -1,42 +1,33 @@
 /** `svcctl config …`. */
+
 import { ApiProblem } from '../../client/problems.ts'
 import type { ConfigCheckResult, ConfigExplanation, EffectiveConfigBody } from '../../contract/config.ts'
 import type { CommandSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { createDraft, type Draft } from '../base/editor.ts'
 import { EXIT, Failure, printable, usageError } from '../base/failure.ts'
-import type { Cell, Column } from '../base/output.ts'
-import type { Call, View } from '../framework/declaration.ts'
+import type { Cell } from '../base/output.ts'
+import type { AnswerOf, Call } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
 import { printItem } from '../framework/run.ts'
+import { view } from '../print/view.ts'
 import { CONFIG as TABLE } from '../tables/config.ts'
 
-const EFFECTIVE_COLUMNS: readonly Column<EffectiveConfigBody>[] = [
-  { header: 'NAME', value: ({ workspace }) => workspace.name },
-  { header: 'PREFIX', value: ({ workspace }) => workspace.prefix },
-  { header: 'PROVIDER', value: ({ workspace }) => workspace.provider },
-  { header: 'SUSPENDED', value: ({ workspace }) => workspace.suspended },
-  { header: 'AGENTS', value: ({ agents }) => list(agents.map(({ identity }) => identity)) },
-  { header: 'RIGS', value: ({ rigs }) => list(rigs.map((rig) => rig.name)) },
-  { header: 'PROVIDERS', value: ({ providers }) => list(Object.keys(providers)) },
+const EFFECTIVE = view<EffectiveConfigBody>()(
+  'workspace.name workspace.prefix workspace.provider workspace.suspended AGENTS RIGS PROVIDERS PATCHES revision loaded_at REFUSED',
   {
-    header: 'PATCHES',
-    value: ({ patches }) =>
-      `${patches.agent_count} agents, ${patches.rig_count} rigs, ${patches.provider_count} providers`,
+    as: {
+      AGENTS: ({ agents }) => list(agents.map(({ identity }) => identity)),
+      RIGS: ({ rigs }) => list(rigs.map((rig) => rig.name)),
+      PROVIDERS: ({ providers }) => list(Object.keys(providers)),
+      PATCHES: ({ patches }) =>
+        `${patches.agent_count} agents, ${patches.rig_count} rigs, ${patches.provider_count} providers`,
+      REFUSED: ({ last_error: error }) => (error === undefined ? undefined : list(error.issues.map(sentence))),
+    },
   },
-  { header: 'REVISION', value: (config) => config.revision },
-  { header: 'LOADED_AT', value: (config) => config.loaded_at, kind: 'time' },
-  {
-    header: 'REFUSED',
-    value: ({ last_error: error }) => (error === undefined ? undefined : list(error.issues.map(sentence))),
-  },
-]
+)
 
 const list = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))
-const EFFECTIVE: View<EffectiveConfigBody> = {
-  columns: EFFECTIVE_COLUMNS,
-  name: ({ workspace }) => workspace.name,
-}
 
 interface Issue {
   readonly file: string
@@ -57,21 +48,16 @@ async function get({ context, input, client, cityName, options, send }: Call<'ge
   }
   const { body, text } = await send(input.on('raw') ? { view: 'raw' } : {})
   if (body.view !== 'raw') return printItem(context, EFFECTIVE, { body, text })
-  await context.print.list({ items: body.files, columns: RAW_COLUMNS, name: (file) => file.path, json: text })
+  await context.print.list({ items: body.files, ...RAW, json: text })
   return EXIT.ok
 }
 
-const RAW_COLUMNS: readonly Column<{
+const RAW = view<{
   readonly path: string
   readonly kind: string
   readonly revision: string
   readonly error?: string
-}>[] = [
-  { header: 'PATH', value: (file) => file.path },
-  { header: 'KIND', value: (file) => file.kind },
-  { header: 'REVISION', value: (file) => file.revision },
-  { header: 'ERROR', value: (file) => file.error },
-]
+}>()('path kind revision error')
 
 interface Row {
   readonly item: string
@@ -79,17 +65,14 @@ interface Row {
   readonly value: ConfigExplanation['settings'][string]
 }
 
-const EXPLAIN_COLUMNS: readonly Column<Row>[] = [
-  { header: 'ITEM', value: ({ item }) => item },
-  { header: 'KEY', value: ({ key }) => key },
-  { header: 'VALUE', value: ({ value }) => cellOf(value.value) },
-  {
-    header: 'FROM',
-    value: ({ value }) =>
+const EXPLAINED = view<Row>()('item key VALUE FROM value.layer', {
+  as: {
+    VALUE: ({ value }) => cellOf(value.value),
+    FROM: ({ value }) =>
       value.file === null ? undefined : `${value.file}${value.line === null ? '' : `:${value.line}`}`,
   },
-  { header: 'LAYER', value: ({ value }) => value.layer },
-]
+  name: ({ item, key }) => `${item} ${key}`,
+})
 
 function cellOf(value: unknown): Cell {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
@@ -106,8 +89,7 @@ async function explain({ context, input, said, send }: Call<'explain-config'>): 
   if (prefix !== undefined && items.length === 0) throw new Failure(EXIT.notFound, `nothing has a key ${prefix}`)
   await context.print.list({
     items,
-    columns: EXPLAIN_COLUMNS,
-    name: ({ item, key }) => `${item} ${key}`,
+    ...EXPLAINED,
     json: prefix === undefined ? text : JSON.stringify(shown),
   })
   return EXIT.ok
@@ -153,13 +135,10 @@ function rowsOf(explanation: ConfigExplanation): Row[] {
   ]
 }
 
-const ISSUE_COLUMNS: readonly Column<ConfigCheckResult['issues'][number]>[] = [
-  { header: 'SEVERITY', value: (issue) => issue.severity },
-  { header: 'PLACE', value: ({ file, line, column }) => `${file}:${line}:${column}` },
-  { header: 'KEY', value: (issue) => issue.key },
-  { header: 'MESSAGE', value: (issue) => issue.message },
-  { header: 'HINT', value: (issue) => issue.hint },
-]
+const ISSUE = view<ConfigCheckResult['issues'][number]>()('severity PLACE key message hint', {
+  as: { PLACE: ({ file, line, column }) => `${file}:${line}:${column}` },
+  name: sentence,
+})
 
 async function validate(call: Call<'validate-config'>): Promise<number> {
   const { context, input, client, cityName, options, send } = call
@@ -168,7 +147,7 @@ async function validate(call: Call<'validate-config'>): Promise<number> {
     files === undefined
       ? await send()
       : await client.call('check-config', { params: { cityName }, body: { files }, ...options })
-  await context.print.list({ items: body.issues, columns: ISSUE_COLUMNS, name: sentence, json: text })
+  await context.print.list({ items: body.issues, ...ISSUE, json: text })
   if (body.valid) await context.note('the configuration is valid')
   return body.valid ? EXIT.ok : EXIT.rejected
 }
@@ -192,6 +171,8 @@ async function readGiven(context: Context, files: readonly string[]): Promise<Re
   return Object.fromEntries(await Promise.all(entries))
 }
 
+const WRITTEN = view<AnswerOf<'put-config-file'>>()('path revision config_revision')
+
 async function edit(context: Context, input: Input): Promise<number> {
   const path = input.text('path') ?? 'city.toml'
   const { stdin, stderr } = context.io
@@ -213,12 +194,7 @@ async function edit(context: Context, input: Input): Promise<number> {
     await draft.discard()
     await context.print.item({
       item: reply.body,
-      columns: [
-        { header: 'PATH', value: (file) => file.path },
-        { header: 'REVISION', value: (file) => file.revision },
-        { header: 'CONFIG_REVISION', value: (file) => file.config_revision },
-      ],
-      name: (file) => file.path,
+      ...WRITTEN,
       json: reply.text,
     })
     return EXIT.ok

@@ -1,92 +1,39 @@
 /** `svcctl convoy …`: groups of work, and how far they are. */
+
 import type { Reply } from '../../client/client.ts'
 import type { Convoy, StrandedBead } from '../../contract/convoys.ts'
 import type { CommandSpec } from '../base/command.ts'
 import { EXIT } from '../base/failure.ts'
-import { type AnswerOf, allColumns, type Call, type View } from '../framework/declaration.ts'
+import type { AnswerOf, Call } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
 import { listAll, mostOf, pageSize } from '../framework/paged.ts'
 import { printItem } from '../framework/run.ts'
+import { anyOf } from '../print/columns.ts'
+import { allColumns, around, view } from '../print/view.ts'
 import { CONVOYS as TABLE } from '../tables/convoys.ts'
 import { BEADS } from '../views/bead-views.ts'
 
+const MORE = {
+  wide: 'owned notify merge target molecule rig description closed_at close_reason revision',
+  as: { AGE: 'created_at', PROGRESS: ({ progress }: Convoy) => `${progress.closed} of ${progress.total}` },
+} as const
 /** A row each. */
-const CONVOYS: View<Convoy> = {
-  columns: [
-    { header: 'ID', value: (convoy) => convoy.id },
-    { header: 'STATUS', value: (convoy) => convoy.status, kind: 'state' },
-    { header: 'PROGRESS', value: ({ progress }) => `${progress.closed} of ${progress.total}` },
-    { header: 'OWNER', value: (convoy) => convoy.owner },
-    { header: 'TITLE', value: (convoy) => convoy.title },
-    { header: 'AGE', value: (convoy) => convoy.created_at, kind: 'time' },
-    { header: 'OWNED', value: (convoy) => convoy.owned, wide: true },
-    { header: 'NOTIFY', value: (convoy) => convoy.notify, wide: true },
-    { header: 'MERGE', value: (convoy) => convoy.merge, wide: true },
-    { header: 'TARGET', value: (convoy) => convoy.target, wide: true },
-    { header: 'MOLECULE', value: (convoy) => convoy.molecule, wide: true },
-    { header: 'RIG', value: (convoy) => convoy.rig, wide: true },
-    { header: 'DESCRIPTION', value: (convoy) => convoy.description, wide: true },
-    { header: 'CLOSED_AT', value: (convoy) => convoy.closed_at, kind: 'time', wide: true },
-    { header: 'CLOSE_REASON', value: (convoy) => convoy.close_reason, wide: true },
-    { header: 'REVISION', value: (convoy) => convoy.revision, wide: true },
-  ],
-  name: ({ id }) => id,
-}
+const CONVOYS = view<Convoy>()('id status PROGRESS owner title AGE', MORE)
 /** A line per field, under the names that they have on the wire. */
-const CONVOY: View<Convoy> = {
-  ...CONVOYS,
-  columns: CONVOYS.columns.map((column) => (column.header === 'AGE' ? { ...column, header: 'CREATED_AT' } : column)),
-}
+const CONVOY = view<Convoy>()('id status PROGRESS owner title created_at', MORE)
 
 type Member = AnswerOf<'get-convoy'>['children'][number]
-const MEMBER: View<Member> = {
-  columns: [
-    { header: 'ID', value: ({ id }) => id },
-    { header: 'STATUS', value: ({ status }) => status, kind: 'state' },
-    { header: 'TYPE', value: (member) => member.issue_type },
-    { header: 'ASSIGNEE', value: (member) => ('assignee' in member ? member.assignee : undefined) },
-    { header: 'TITLE', value: ({ title }) => title },
-  ],
-  name: ({ id }) => id,
-}
-const STRANDED: View<StrandedBead> = {
-  columns: [...BEADS.columns, { header: 'CONVOYS', value: ({ convoys }) => convoys.join(', ') }],
-  name: BEADS.name,
-}
-const DELETED: View<AnswerOf<'delete-convoy'>> = {
-  columns: [
-    { header: 'STATUS', value: ({ status }) => status },
-    { header: 'ID', value: ({ id }) => id },
-  ],
-  name: ({ id }) => id,
-}
-const CHECKED: View<AnswerOf<'check-convoy'>> = {
-  columns: [
-    { header: 'CONVOY_ID', value: (check) => check.convoy_id },
-    { header: 'COMPLETE', value: (check) => check.complete },
-    { header: 'CLOSED', value: (check) => check.closed },
-    { header: 'TOTAL', value: (check) => check.total },
-  ],
-  name: (check) => check.convoy_id,
-}
-const SWEPT: View<AnswerOf<'check-convoys'>> = {
-  columns: [
-    { header: 'CHECKED', value: (sweep) => sweep.checked },
-    { header: 'CLOSED', value: ({ closed }) => closed.join(', ') },
-    { header: 'TRUNCATED', value: (sweep) => sweep.truncated },
-  ],
-  name: ({ closed }) => closed.join('\n'),
-}
-const LANDED: View<AnswerOf<'land-convoy'>> = {
-  columns: [
-    { header: 'LANDED', value: (landing) => landing.landed },
-    { header: 'DRY_RUN', value: (landing) => landing.dry_run },
-    { header: 'ID', value: ({ convoy }) => convoy.id },
-    { header: 'STATUS', value: ({ convoy }) => convoy.status, kind: 'state' },
-    { header: 'OPEN', value: ({ open }) => (open.length === 0 ? undefined : open.join(', ')) },
-  ],
-  name: ({ convoy }) => convoy.id,
-}
+const MEMBER = view<Member>()('id status TYPE ASSIGNEE title', {
+  as: { TYPE: 'issue_type', ASSIGNEE: (member) => ('assignee' in member ? member.assignee : undefined) },
+})
+const STRANDED = around([], BEADS, view<StrandedBead>()('convoys').columns)
+const DELETED = view<AnswerOf<'delete-convoy'>>()('status id', { name: 'id' })
+const CHECKED = view<AnswerOf<'check-convoy'>>()('convoy_id complete closed total')
+const SWEPT = view<AnswerOf<'check-convoys'>>()('checked closed truncated', { name: ({ closed }) => closed.join('\n') })
+const LANDED = view<AnswerOf<'land-convoy'>>()('landed dry_run convoy.id convoy.status OPEN', {
+  as: { OPEN: ({ open }) => anyOf(open) },
+  name: 'convoy.id',
+})
 
 /** The convoy, then its members: as JSON one object, with as many of them as were asked for. */
 async function showWithMembers({ context, input, send }: Call<'get-convoy'>): Promise<number> {

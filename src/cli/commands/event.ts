@@ -1,6 +1,9 @@
 /** `svcctl event emit`. */
+
 import type { CommandSpec } from '../base/command.ts'
+import type { AnswerOf } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
+import { view } from '../print/view.ts'
 import { EVENT_BUS as TABLE } from '../tables/event-bus.ts'
 
 export const commands: readonly CommandSpec[] = [
@@ -18,13 +21,7 @@ export const commands: readonly CommandSpec[] = [
     fill: ({ io: { env } }) => ({
       actor: env['SVC_ALIAS'] || env['SVC_AGENT'] || env['SVC_SESSION_ID'] || 'human',
     }),
-    view: {
-      columns: [
-        { header: 'STATUS', value: (item) => item.status },
-        { header: 'SEQ', value: (item) => item.seq },
-      ],
-      name: (item) => String(item.seq),
-    },
+    view: view<AnswerOf<'emit-event'>>()('status seq', { name: 'seq' }),
     examples: {
       [`svcctl event emit deploy.done --city alpha --subject web --payload '{"env":"prod"}'`]: 'append an event',
       'svcctl event emit report.ready --payload @report.json': 'its payload from a file',

@@ -1,25 +1,27 @@
 /** `svcctl health`, `readiness`, `provider-readiness`. */
+
 import type { ReadinessItem } from '../../contract/health.ts'
 import type { CommandSpec } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT } from '../base/failure.ts'
-import type { Column } from '../base/output.ts'
 import type { AnswerOf, Call } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
+import { view } from '../print/view.ts'
 import { HEALTH_AND_READINESS as TABLE } from '../tables/health-and-readiness.ts'
+
+const HEALTH = view<AnswerOf<'get-health'>>()('status version uptime_sec CITIES', {
+  as: {
+    CITIES: ({ cities_running: running, cities_total: total, cities_failed: failed, cities_rejected: rejected }) =>
+      `${running} of ${total} running, ${failed} failed${rejected === 0 ? '' : `, ${rejected} with a rejected configuration`}`,
+  },
+})
 
 function showHealth(context: Context, body: AnswerOf<'get-health'>, text: string): Promise<void> {
   return context.print.item({
     item: body,
+    ...HEALTH,
     columns: [
-      { header: 'STATUS', value: (item) => item.status, kind: 'state' },
-      { header: 'VERSION', value: (item) => item.version },
-      { header: 'UPTIME_SEC', value: (item) => item.uptime_sec },
-      {
-        header: 'CITIES',
-        value: (item) =>
-          `${item.cities_running} of ${item.cities_total} running, ${item.cities_failed} failed${item.cities_rejected === 0 ? '' : `, ${item.cities_rejected} with a rejected configuration`}`,
-      },
+      ...HEALTH.columns,
       ...body.checks.map(({ name, status, value, unit, detail }) => ({
         header: name.toUpperCase(),
         value: () =>
@@ -28,7 +30,6 @@ function showHealth(context: Context, body: AnswerOf<'get-health'>, text: string
             .join(' '),
       })),
     ],
-    name: (item) => item.status,
     json: text,
   })
 }
@@ -38,15 +39,8 @@ type ProbeRow = Pick<ReadinessItem, 'name' | 'status' | 'detail' | 'observed_at'
   readonly display_name: string
 }
 
-const COLUMNS: readonly Column<ProbeRow>[] = [
-  { header: 'NAME', value: (row) => row.name },
-  { header: 'KIND', value: (row) => row.kind },
-  { header: 'STATUS', value: (row) => row.status, kind: 'state' },
-  { header: 'DETAIL', value: (row) => row.detail },
-  { header: 'OBSERVED_AT', value: (row) => row.observed_at, kind: 'time' },
-  { header: 'DISPLAY_NAME', value: (row) => row.display_name, wide: true },
-]
-const name = (row: ProbeRow): string => row.name
+const PROBED = view<ProbeRow>()('name kind status detail observed_at', { wide: 'display_name' })
+const PROBED_PROVIDER = view<ProbeRow>()('name status detail observed_at', { wide: 'display_name' })
 
 /** Of a city where one was named, else of this host: a list in the table, and the API's own object in JSON. */
 const cityNamed = async (context: Context, signal: AbortSignal): Promise<string | undefined> =>
@@ -58,7 +52,7 @@ async function readiness({ context, client, said: query, options, send }: Call<'
     cityName === undefined
       ? await send()
       : await client.call('get-city-readiness', { params: { cityName }, query, ...options })
-  await context.print.list({ items: Object.values(body.items), columns: COLUMNS, name, json: text })
+  await context.print.list({ items: Object.values(body.items), ...PROBED, json: text })
   if (body.callers === 'machine')
     await context.note('warning: every user of this machine may use the API; svcctl serve --auth asks for a token')
   return EXIT.ok
@@ -72,7 +66,7 @@ async function ofProviders(call: Call<'get-provider-readiness'>): Promise<number
       ? await send()
       : await client.call('get-city-provider-readiness', { params: { cityName }, query, ...options })
   const items = Object.entries(body.providers).map(([provider, probe]) => ({ name: provider, ...probe }))
-  await context.print.list({ items, columns: COLUMNS.filter((column) => column.header !== 'KIND'), name, json: text })
+  await context.print.list({ items, ...PROBED_PROVIDER, json: text })
   return EXIT.ok
 }
 

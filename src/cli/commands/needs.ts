@@ -1,4 +1,5 @@
 /** `svcctl needs`: everything that waits for a person, in all cities or one. */
+
 import { type CommandSpec, type Input, watchFlag } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT } from '../base/failure.ts'

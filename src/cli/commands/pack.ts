@@ -1,74 +1,44 @@
 /** `svcctl pack …`: what a city imports. */
+
 import type { CachedPack, Pack, PackIssue, PackStatus } from '../../contract/packs.ts'
 import type { CommandSpec } from '../base/command.ts'
 import { EXIT, usageError } from '../base/failure.ts'
-import type { Column } from '../base/output.ts'
 import { size } from '../base/progress.ts'
-import type { AnswerOf, Call, SaidOf, View } from '../framework/declaration.ts'
+import type { AnswerOf, Call, SaidOf } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
+import { placeOf } from '../print/columns.ts'
+import { view } from '../print/view.ts'
 import { PACKS as TABLE } from '../tables/packs.ts'
 import { offerTrust, packOf, question, sayUntrusted, showRuns } from '../views/pack-trust.ts'
 import { whyText } from '../views/pack-why.ts'
 
-const COLUMNS: readonly Column<Pack>[] = [
-  { header: 'NAME', value: (pack) => pack.name },
-  { header: 'SCOPE', value: (pack) => pack.scope },
-  { header: 'KIND', value: (pack) => pack.kind },
-  { header: 'STATE', value: (pack) => pack.state, kind: 'state' },
-  { header: 'TRUSTED', value: (pack) => (pack.trusted ? 'yes' : 'no') },
-  { header: 'VERSION', value: (pack) => pack.version },
-  { header: 'PINNED', value: (pack) => pack.pin?.version },
-  { header: 'SOURCE', value: (pack) => pack.source },
-  { header: 'COMMIT', value: (pack) => pack.pin?.commit, wide: true },
-  { header: 'CONTENT_HASH', value: (pack) => pack.pin?.content_hash, wide: true },
-  { header: 'FETCHED', value: (pack) => pack.pin?.fetched, kind: 'time', wide: true },
-  { header: 'FILE', value: (pack) => pack.file, wide: true },
-  { header: 'AGENTS', value: (pack) => pack.provides.agents.join(', '), wide: true },
-  { header: 'REVISION', value: (pack) => pack.revision, wide: true },
-]
-const ISSUE_COLUMNS: readonly Column<PackIssue>[] = [
-  { header: 'SEVERITY', value: (issue) => issue.severity, kind: 'state' },
-  { header: 'CODE', value: (issue) => issue.code },
-  { header: 'NAME', value: (issue) => issue.name },
-  { header: 'SCOPE', value: (issue) => issue.scope },
-  { header: 'MESSAGE', value: (issue) => issue.message },
-  { header: 'HINT', value: (issue) => issue.hint },
-]
-const STATUS_COLUMNS: readonly Column<PackStatus>[] = [
-  { header: 'NAME', value: ({ name }) => name },
-  { header: 'SCOPE', value: ({ scope }) => scope },
-  { header: 'STATE', value: ({ state }) => state, kind: 'state' },
-  { header: 'TRUSTED', value: ({ trusted }) => (trusted ? 'yes' : 'no') },
-  { header: 'VERSION', value: ({ version }) => version },
-  { header: 'PINNED', value: ({ pin }) => pin?.version },
-  { header: 'UPGRADE', value: ({ upgrade }) => upgrade?.version },
-  { header: 'NEWEST', value: ({ newest }) => newest?.version },
-  { header: 'SIZE', value: ({ bytes }) => (bytes === undefined ? undefined : size(bytes)) },
-  { header: 'SOURCE', value: ({ source }) => source },
-  { header: 'COMMIT', value: ({ pin }) => pin?.commit, wide: true },
-  { header: 'FILE', value: ({ file, line }) => `${file}:${line}`, wide: true },
-]
-const CACHED: View<CachedPack> = {
-  columns: [
-    { header: 'REPOSITORY', value: ({ repository, id }) => repository ?? id },
-    { header: 'COMMIT', value: ({ commit }) => commit?.slice(0, 12) },
-    { header: 'SIZE', value: ({ bytes }) => size(bytes) },
-    { header: 'LAST_USED', value: ({ last_used_at }) => last_used_at, kind: 'time' },
-    { header: 'CITIES', value: ({ cities }) => cities.join(', ') },
-    { header: 'ID', value: ({ id }) => id, wide: true },
-  ],
-  name: ({ id }) => id,
-}
-const PACK: View<Pack> = { columns: COLUMNS, name: ({ name }) => name }
-const DELETED: View<AnswerOf<'remove-pack'>> = {
-  columns: [
-    { header: 'STATUS', value: (deleted) => deleted.status },
-    { header: 'NAME', value: (deleted) => deleted.name },
-    { header: 'SCOPE', value: (deleted) => deleted.scope },
-    { header: 'SOURCE', value: (deleted) => deleted.source },
-  ],
-  name: ({ name }) => name,
-}
+const PACK = view<Pack>()('name scope kind state TRUSTED version PINNED source', {
+  wide: 'pin.commit pin.content_hash pin.fetched file provides.agents revision',
+  as: { TRUSTED: (pack) => (pack.trusted ? 'yes' : 'no'), PINNED: 'pin.version' },
+})
+const ISSUE = view<PackIssue>()('severity code name scope message hint', { name: 'code' })
+const STATUS = view<PackStatus>()('name scope state TRUSTED version PINNED UPGRADE NEWEST SIZE source', {
+  wide: 'pin.commit FILE',
+  as: {
+    TRUSTED: ({ trusted }) => (trusted ? 'yes' : 'no'),
+    PINNED: 'pin.version',
+    UPGRADE: 'upgrade.version',
+    NEWEST: 'newest.version',
+    SIZE: ({ bytes }) => (bytes === undefined ? undefined : size(bytes)),
+    FILE: placeOf,
+  },
+})
+const CACHED = view<CachedPack>()('REPOSITORY COMMIT SIZE LAST_USED cities', {
+  wide: 'id',
+  as: {
+    REPOSITORY: ({ repository, id }) => repository ?? id,
+    COMMIT: ({ commit }) => commit?.slice(0, 12),
+    SIZE: ({ bytes }) => size(bytes),
+    LAST_USED: 'last_used_at',
+  },
+  name: 'id',
+})
+const DELETED = view<AnswerOf<'remove-pack'>>()('status name scope source', { name: 'name' })
 
 /** What was fetched is asked about once it is there. */
 async function asksTrust({
@@ -105,13 +75,13 @@ async function commitToTrust(
 
 async function check({ context, send }: Call<'check-packs'>): Promise<number> {
   const { body, text } = await send()
-  await context.print.list({ items: body.issues, columns: ISSUE_COLUMNS, name: ({ code }) => code, json: text })
+  await context.print.list({ items: body.issues, ...ISSUE, json: text })
   return body.ok ? EXIT.ok : EXIT.operationFailed
 }
 
 async function status({ context, send }: Call<'check-packs'>): Promise<number> {
   const { body: found, text } = await send()
-  await context.print.list({ items: found.packs, columns: STATUS_COLUMNS, name: ({ name }) => name, json: text })
+  await context.print.list({ items: found.packs, ...STATUS, json: text })
   for (const { name, remote_error } of found.packs)
     if (remote_error !== undefined) await context.note(`warning: ${name}: ${remote_error}`)
   const errors = found.issues.filter(({ severity }) => severity === 'error').length

@@ -1,14 +1,17 @@
 /** `svcctl patch …`: a city's edits of agents, rigs and providers that another layer defines. */
+
 import type { Reply } from '../../client/client.ts'
 import type { PatchItem } from '../../contract/patches.ts'
 import { type CommandSpec, type FlagSpec, type Input, watchFlag } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { listCities } from '../base/discovery.ts'
 import { EXIT } from '../base/failure.ts'
-import type { AnswerOf, Call, View } from '../framework/declaration.ts'
+import type { AnswerOf, Call } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
 import { askEach } from '../framework/each-city.ts'
 import { unsetFlag } from '../framework/fields.ts'
+import { placeOf } from '../print/columns.ts'
+import { view } from '../print/view.ts'
 import { PATCHES as TABLE } from '../tables/patches.ts'
 
 const KINDS = ['agent', 'rig', 'provider'] as const
@@ -19,24 +22,19 @@ const titleOf = ({ name, dir }: { readonly name: string; readonly dir?: string }
 const fieldsOf = ({ name: _1, dir: _2, file: _3, line: _4, revision: _5, ...fields }: PatchItem) => fields
 
 type Row = PatchItem & { readonly kind: Kind; readonly city: string }
-const ROWS: View<Row> = {
-  columns: [
-    { header: 'KIND', value: ({ kind }) => kind },
-    { header: 'TARGET', value: titleOf },
-    { header: 'FIELDS', value: ({ kind: _1, city: _2, ...patch }) => Object.keys(fieldsOf(patch)).join(', ') },
-    { header: 'PLACE', value: ({ file, line }) => `${file}:${line}` },
-    { header: 'REVISION', value: (patch) => patch.revision, wide: true },
-  ],
+const ROWS = view<Row>()('kind TARGET FIELDS PLACE', {
+  wide: 'revision',
+  as: {
+    TARGET: titleOf,
+    FIELDS: ({ kind: _1, city: _2, ...patch }) => Object.keys(fieldsOf(patch)).join(', '),
+    PLACE: placeOf,
+  },
   name: titleOf,
-}
-const DELETED: View<AnswerOf<'delete-rig-patch'>> = {
-  columns: [
-    { header: 'STATUS', value: (deleted) => deleted.status },
-    { header: 'TARGET', value: titleOf },
-    { header: 'REVISION', value: (deleted) => deleted.revision },
-  ],
+})
+const DELETED = view<AnswerOf<'delete-rig-patch'>>()('status TARGET revision', {
+  as: { TARGET: titleOf },
   name: titleOf,
-}
+})
 
 /** Three lists as one; as JSON by kind, or with `-A` as items that say their city. */
 async function list(context: Context, input: Input): Promise<number> {

@@ -1,53 +1,37 @@
 /** `svcctl provider …`: what agents of a city run on. */
+
 import type { ProviderInfo } from '../../contract/providers.ts'
 import type { CommandSpec } from '../base/command.ts'
 import { EXIT } from '../base/failure.ts'
-import type { AnswerOf, Call, View } from '../framework/declaration.ts'
+import type { AnswerOf, Call } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
+import { placeOf } from '../print/columns.ts'
+import { view } from '../print/view.ts'
 import { PROVIDERS as TABLE } from '../tables/providers.ts'
 import { providerReadiness } from './health.ts'
 
-const PROVIDER: View<ProviderInfo> = {
-  columns: [
-    { header: 'NAME', value: (provider) => provider.name },
-    { header: 'DISPLAY_NAME', value: (provider) => provider.display_name },
-    { header: 'BUILTIN', value: (provider) => provider.builtin },
-    { header: 'DECLARED', value: (provider) => provider.city_level },
-    { header: 'COMMAND', value: (provider) => provider.command },
-    { header: 'CHAIN', value: (provider) => provider.chain.join(' < ') },
-    { header: 'ARGS', value: (provider) => provider.args?.join(' '), wide: true },
-    { header: 'ACP_COMMAND', value: (provider) => provider.acp_command, wide: true },
-    { header: 'PROMPT_MODE', value: (provider) => provider.prompt_mode, wide: true },
-    { header: 'ENV', value: (provider) => Object.keys(provider.env ?? {}).join(', '), wide: true },
-    { header: 'FILE', value: ({ file, line }) => (file === undefined ? undefined : `${file}:${line}`), wide: true },
-    { header: 'REVISION', value: (provider) => provider.revision, wide: true },
-  ],
-  name: ({ name }) => name,
-}
-const DELETED: View<AnswerOf<'delete-provider'>> = {
-  columns: [
-    { header: 'STATUS', value: (deleted) => deleted.status },
-    { header: 'NAME', value: (deleted) => deleted.name },
-    { header: 'REVISION', value: (deleted) => deleted.revision },
-  ],
-  name: ({ name }) => name,
-}
+const PROVIDER = view<ProviderInfo>()('name display_name builtin DECLARED command CHAIN', {
+  wide: 'ARGS acp_command prompt_mode ENV FILE revision',
+  as: {
+    DECLARED: 'city_level',
+    CHAIN: (provider) => provider.chain.join(' < '),
+    ARGS: (provider) => provider.args?.join(' '),
+    ENV: (provider) => Object.keys(provider.env ?? {}).join(', '),
+    FILE: placeOf,
+  },
+})
+const DELETED = view<AnswerOf<'delete-provider'>>()('status name revision', { name: 'name' })
 
 interface Choice {
   readonly name: string
   readonly option: string
   readonly preset: string | undefined
-  readonly choices: string
+  readonly choices: readonly string[]
 }
-const CHOICES: View<Choice> = {
-  columns: [
-    { header: 'NAME', value: (item) => item.name },
-    { header: 'OPTION', value: (item) => item.option },
-    { header: 'DEFAULT', value: (item) => item.preset },
-    { header: 'CHOICES', value: (item) => item.choices },
-  ],
+const CHOICES = view<Choice>()('name option DEFAULT choices', {
+  as: { DEFAULT: 'preset' },
   name: (item) => `${item.name} ${item.option}`,
-}
+})
 
 async function list({ context, input, client, cityName, options, send }: Call<'list-providers'>): Promise<number> {
   if (!input.on('options')) {
@@ -61,7 +45,7 @@ async function list({ context, input, client, cityName, options, send }: Call<'l
       name: provider.name,
       option: option.key,
       preset: provider.effective_defaults[option.key],
-      choices: option.choices.map(({ value }) => value).join(', '),
+      choices: option.choices.map(({ value }) => value),
     })),
   )
   await context.print.list({ items, ...CHOICES, json: text })

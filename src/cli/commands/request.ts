@@ -1,26 +1,18 @@
 /** `svcctl request …`: what became of a 202. */
+
 import { outcomeOf } from '../../client/requests.ts'
 import type { RequestInfo } from '../../contract/requests.ts'
 import type { CommandSpec } from '../base/command.ts'
 import { type AcceptedIn, parseTimeout, printOutcome, waitFor } from '../framework/accepted.ts'
-import type { Call, View } from '../framework/declaration.ts'
+import type { Call } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
+import { view } from '../print/view.ts'
 import { REQUESTS as TABLE } from '../tables/requests.ts'
 
-const REQUEST: View<RequestInfo> = {
-  columns: [
-    { header: 'REQUEST_ID', value: (request) => request.request_id },
-    { header: 'OPERATION', value: (request) => request.operation },
-    { header: 'STATUS', value: (request) => request.status, kind: 'state' },
-    { header: 'CITY', value: (request) => request.city },
-    { header: 'CREATED_AT', value: (request) => request.created_at, kind: 'time' },
-    { header: 'FINISHED_AT', value: (request) => request.finished_at, kind: 'time' },
-    { header: 'ERROR', value: (request) => request.error_code },
-    { header: 'MESSAGE', value: (request) => request.error_message, wide: true },
-    { header: 'EVENT_CURSOR', value: (request) => request.event_cursor, wide: true },
-  ],
-  name: ({ request_id: id }) => id,
-}
+const REQUEST = view<RequestInfo>()('request_id operation status city created_at finished_at ERROR', {
+  wide: 'MESSAGE event_cursor',
+  as: { ERROR: 'error_code', MESSAGE: 'error_message' },
+})
 
 async function wait({ context, input, send }: Call<'get-request'>): Promise<number> {
   const timeoutMs = await parseTimeout(input)

@@ -1,41 +1,28 @@
 /** `svcctl rig …`: project directories of a city. */
+
 import { resolve } from 'node:path'
 import type { RigInfo } from '../../contract/rigs.ts'
 import type { CommandSpec } from '../base/command.ts'
 import { usageError } from '../base/failure.ts'
-import type { AnswerOf, View } from '../framework/declaration.ts'
+import type { AnswerOf } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
+import { anyOf, placeOf } from '../print/columns.ts'
+import { view } from '../print/view.ts'
 import { RIGS as TABLE } from '../tables/rigs.ts'
 
-const RIG: View<RigInfo> = {
-  columns: [
-    { header: 'NAME', value: (rig) => rig.name },
-    { header: 'PREFIX', value: (rig) => rig.prefix },
-    { header: 'SUSPENDED', value: (rig) => rig.suspended },
-    { header: 'AGENTS', value: (rig) => `${rig.running_count} of ${rig.agent_count} running` },
-    { header: 'PATH', value: (rig) => rig.path },
-    { header: 'BRANCH', value: ({ git }) => git?.branch },
-    { header: 'CHANGED', value: ({ git }) => git?.changed_files },
-    { header: 'DEFAULT_BRANCH', value: (rig) => rig.default_branch, wide: true },
-    { header: 'AHEAD', value: ({ git }) => git?.ahead, wide: true },
-    { header: 'BEHIND', value: ({ git }) => git?.behind, wide: true },
-    { header: 'GIT_OBSERVED_AT', value: ({ git }) => git?.observed_at, kind: 'time', wide: true },
-    { header: 'LAST_ACTIVITY', value: (rig) => rig.last_activity, kind: 'time', wide: true },
-    { header: 'SUSPENDED_ON_START', value: (rig) => rig.suspended_on_start, wide: true },
-    { header: 'FILE', value: ({ file, line }) => (file === undefined ? undefined : `${file}:${line}`), wide: true },
-    { header: 'REVISION', value: (rig) => rig.revision, wide: true },
-  ],
-  name: ({ name }) => name,
-}
-const DELETED: View<AnswerOf<'delete-rig'>> = {
-  columns: [
-    { header: 'STATUS', value: (deleted) => deleted.status },
-    { header: 'NAME', value: (deleted) => deleted.name },
-    { header: 'REMOVED', value: ({ removed }) => (removed.length === 0 ? undefined : removed.join(', ')) },
-    { header: 'REVISION', value: (deleted) => deleted.revision },
-  ],
-  name: ({ name }) => name,
-}
+const RIG = view<RigInfo>()('name prefix suspended AGENTS path git.branch CHANGED', {
+  wide: 'default_branch git.ahead git.behind GIT_OBSERVED_AT last_activity suspended_on_start FILE revision',
+  as: {
+    AGENTS: (rig) => `${rig.running_count} of ${rig.agent_count} running`,
+    CHANGED: 'git.changed_files',
+    GIT_OBSERVED_AT: 'git.observed_at',
+    FILE: placeOf,
+  },
+})
+const DELETED = view<AnswerOf<'delete-rig'>>()('status name REMOVED revision', {
+  as: { REMOVED: ({ removed }) => anyOf(removed) },
+  name: 'name',
+})
 
 const command = commandsOf(TABLE)
 const NAME = { completes: { name: 'rig' } } as const

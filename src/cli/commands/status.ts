@@ -1,12 +1,13 @@
 /** `svcctl status`: how everything is, at a glance. Answers from what the server has at hand. */
+
 import type { Client } from '../../client/client.ts'
 import type { CityInfo, StatusBody } from '../../contract/cities.ts'
 import { type CommandSpec, type Input, watchFlag } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { listCities } from '../base/discovery.ts'
 import { EXIT } from '../base/failure.ts'
-import type { View } from '../framework/declaration.ts'
 import { askEach } from '../framework/each-city.ts'
+import { around, view } from '../print/view.ts'
 import { CITY_STATUS, rejectedText } from '../views/city-status.ts'
 import { inOrder, NEED, type Need, needsOf } from '../views/needs.ts'
 
@@ -17,28 +18,16 @@ interface Row
   readonly needs?: number
 }
 
-const ROW: View<Row> = {
-  columns: [
-    { header: 'NAME', value: (row) => row.name },
-    { header: 'STATUS', value: (row) => row.status, kind: 'state' },
-    { header: 'SESSIONS', value: (row) => row.running },
-    { header: 'OPEN', value: ({ work }) => work?.open },
-    { header: 'IN_PROGRESS', value: ({ work }) => work?.in_progress },
-    { header: 'READY', value: ({ work }) => work?.ready },
-    { header: 'NEEDS', value: (row) => row.needs },
-    { header: 'ERROR', value: (row) => row.error ?? rejectedText(row.config_rejected) },
-    { header: 'PATH', value: (row) => row.path, wide: true },
-  ],
-  name: ({ name }) => name,
-}
+const ROW = view<Row>()('name status SESSIONS work.open work.in_progress work.ready needs ERROR', {
+  wide: 'path',
+  as: { SESSIONS: 'running', ERROR: (row) => row.error ?? rejectedText(row.config_rejected) },
+})
 
 /** The status of a city, with what waits there. */
 type Summary = StatusBody & { readonly needs: readonly Need[] }
 
-const SUMMARY: View<Summary> = {
-  columns: [...CITY_STATUS.columns, { header: 'NEEDS', value: ({ needs }) => needs.length }],
-  name: CITY_STATUS.name,
-}
+const NEEDS = view<Summary>()('NEEDS', { as: { NEEDS: ({ needs }) => needs.length } })
+const SUMMARY = around([], CITY_STATUS, NEEDS.columns)
 
 async function status(context: Context, _input: Input): Promise<number> {
   using limit = context.within()

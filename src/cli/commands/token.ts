@@ -1,34 +1,18 @@
 /** `svcctl token …`: what programs and other machines are let in with. */
+
 import type { CreatedToken, Token } from '../../contract/tokens.ts'
 import type { CommandSpec } from '../base/command.ts'
-import type { Column } from '../base/output.ts'
-import type { AnswerOf, SaidOf, View } from '../framework/declaration.ts'
+import type { AnswerOf, SaidOf } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
 import { printItem } from '../framework/run.ts'
+import { around, type View, view } from '../print/view.ts'
 import { TOKENS as TABLE } from '../tables/tokens.ts'
 
-const COLUMNS: readonly Column<Token>[] = [
-  { header: 'NAME', value: (token) => token.name },
-  { header: 'ROLE', value: (token) => token.role },
-  { header: 'CITY', value: (token) => token.city },
-  { header: 'CREATED_AT', value: (token) => token.created_at, kind: 'time' },
-  { header: 'LAST_USED_AT', value: (token) => token.last_used_at, kind: 'time' },
-  { header: 'ID', value: (token) => token.id, wide: true },
-]
-const TOKEN: View<Token> = { columns: COLUMNS, name: ({ name }) => name }
-const CREATED: View<CreatedToken> = {
-  columns: [...COLUMNS, { header: 'TOKEN', value: ({ token }) => token }],
-  name: ({ token }) => token,
-}
+const TOKEN = view<Token>()('name role city created_at last_used_at', { wide: 'id' })
+const SECRET = view<CreatedToken>()('token')
+const CREATED: View<CreatedToken> = { ...around([], TOKEN, SECRET.columns), name: SECRET.name }
 
-const DELETED: View<AnswerOf<'delete-token'>> = {
-  columns: [
-    { header: 'STATUS', value: ({ status }) => status },
-    { header: 'NAME', value: ({ name }) => name },
-    { header: 'ID', value: ({ id }) => id },
-  ],
-  name: ({ name }) => name,
-}
+const DELETED = view<AnswerOf<'delete-token'>>()('status name id', { name: 'name' })
 
 const command = commandsOf(TABLE)
 

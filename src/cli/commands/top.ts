@@ -1,4 +1,5 @@
 /** `svcctl top`: the fleet as it lives. */
+
 import type { CommandSpec } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { printFleet } from '../live/fleet-once.ts'

@@ -1,4 +1,5 @@
 /** `svcctl version`: no network unless JSON is asked for, so that it answers at once. */
+
 import type { CommandSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT } from '../base/failure.ts'

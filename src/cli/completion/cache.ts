@@ -2,6 +2,7 @@
  * Answers to completions, kept for a few seconds: a shell asks again at every key. In a directory of the user's own, with
  * the city and the server in the name, so that nothing of one is offered in another.
  */
+
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

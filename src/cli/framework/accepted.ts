@@ -1,4 +1,5 @@
 /** Commands that start something long: wait for its end in a terminal, or print where to wait for it. */
+
 import { TimedOut } from '../../client/clock.ts'
 import { type RequestOutcome, waitForRequest } from '../../client/requests.ts'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
@@ -7,6 +8,7 @@ import type { Context } from '../base/context.ts'
 import { EXIT, Failure, usageError } from '../base/failure.ts'
 import { Interrupted } from '../base/io.ts'
 import { type Cell, type Column, cellOf } from '../print/columns.ts'
+import { view } from '../print/view.ts'
 
 /** How long a wait lasts where nothing was asked for. */
 const WAIT_TIMEOUT_MS = 5 * 60_000
@@ -41,6 +43,8 @@ export interface AcceptedIn extends AsyncAcceptedResponse {
   readonly city?: string | undefined
 }
 
+const ACCEPTED = view<AcceptedIn>()('request_id event_cursor')
+
 /** Prints the 202, or waits and prints the outcome; returns the exit code. */
 export async function settle(
   context: Context,
@@ -53,11 +57,7 @@ export async function settle(
   if (!wait) {
     await context.print.item({
       item: accepted,
-      columns: [
-        { header: 'REQUEST_ID', value: (item) => item.request_id },
-        { header: 'EVENT_CURSOR', value: (item) => item.event_cursor },
-      ],
-      name: (item) => item.request_id,
+      ...ACCEPTED,
       json,
     })
     return EXIT.ok

@@ -2,31 +2,14 @@
  * What a command declares: its operation, its positionals, its view, its examples, and then only what differs from the
  * contract. The compiler holds every name of a field to the operation's path, query and body.
  */
+
 import type { CallOptions, Client, Reply } from '../../client/client.ts'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../../contract/base/operation.ts'
 import type { OperationById, OperationId } from '../../contract/index.ts'
 import type { ArgumentSpec, CommandSpec, Completed, FlagSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
-import type { Column } from '../base/output.ts'
-
-/** How things of a kind are shown. */
-export interface View<T> {
-  readonly columns: readonly Column<T>[]
-  readonly name: (item: T) => string
-}
-
-/** Every column, also those that a list shows only with `-o wide`. */
-export const allColumns = <T>(view: View<T>): View<T> => ({
-  ...view,
-  columns: view.columns.map((column) => ({ ...column, wide: false })),
-})
-
-/** The view of what an answer holds one level down. */
-export const viewOf = <T, U>({ columns, name }: View<T>, pick: (whole: U) => T): View<U> => ({
-  columns: columns.map((column) => ({ ...column, value: (whole: U) => column.value(pick(whole)) })),
-  name: (whole) => name(pick(whole)),
-})
+import type { View } from '../print/view.ts'
 
 /** What an operation answers. */
 export type AnswerOf<Id extends OperationId> = ReplyOf<OperationById<Id>>

@@ -1,4 +1,5 @@
 /** Steps of a command that are calls of their own, in the city in scope. */
+
 import type { CallOptions, Client } from '../../client/client.ts'
 import type { Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'

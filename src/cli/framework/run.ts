@@ -1,4 +1,5 @@
 /** What a declared command does: reads what was said, calls its operation once or for each of several, shows the answer. */
+
 import type { CallOptions, Reply } from '../../client/client.ts'
 import { isRecord } from '../../client/problems.ts'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
@@ -8,16 +9,9 @@ import type { Context } from '../base/context.ts'
 import { listCities } from '../base/discovery.ts'
 import { EXIT, report, usageError } from '../base/failure.ts'
 import { BrokenPipe, Interrupted } from '../base/io.ts'
+import { allColumns, type View } from '../print/view.ts'
 import { settle } from './accepted.ts'
-import {
-  type AnswerOf,
-  allColumns,
-  type Call,
-  type Declaration,
-  type SaidOf,
-  type ShownOf,
-  type View,
-} from './declaration.ts'
+import type { AnswerOf, Call, Declaration, SaidOf, ShownOf } from './declaration.ts'
 import { askEach } from './each-city.ts'
 import { type FieldFlag, fieldsFrom, parseValue } from './field-flags.ts'
 import { saidAs } from './field-words.ts'

@@ -1,4 +1,5 @@
 /** `svcctl needs` in a terminal: what waits, one after the other, answered by number. */
+
 import type { Client } from '../../client/client.ts'
 import type { Context } from '../base/context.ts'
 import type { Terminal } from '../base/io.ts'

@@ -1,4 +1,5 @@
 /** A session as a conversation: what it says as it says it, lines that are typed to it, answers to what it asks. */
+
 import type { Context } from '../base/context.ts'
 import { toFailure } from '../base/failure.ts'
 import { liveText, printLive } from '../views/live.ts'

@@ -6,6 +6,7 @@
  * F2  Of a city one read is under way at a time, and after it comes a pause: a busy city is read no more often.
  * F3  A stream that ends, for whatever reason, is opened anew and everything is read again, from the server that runs then.
  */
+
 import { backoffMs } from '../../client/backoff.ts'
 import type { Client } from '../../client/client.ts'
 import { delay } from '../../client/clock.ts'

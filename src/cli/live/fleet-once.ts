@@ -1,7 +1,8 @@
 /** The fleet as it is now, for whoever reads no screen: a table, or JSON. */
+
 import type { Context } from '../base/context.ts'
 import { EXIT } from '../base/failure.ts'
-import type { View } from '../framework/declaration.ts'
+import { view } from '../print/view.ts'
 import { Feed } from './feed.ts'
 import type { City } from './fleet.ts'
 import { nameOf } from './rows.ts'
@@ -18,20 +19,10 @@ interface Line {
   readonly last_output?: string | undefined
 }
 
-const LINE: View<Line> = {
-  columns: [
-    { header: 'CITY', value: ({ city }) => city },
-    { header: 'STATUS', value: ({ status }) => status, kind: 'state' },
-    { header: 'SESSION', value: ({ session }) => session },
-    { header: 'STATE', value: ({ state }) => state, kind: 'state' },
-    { header: 'BEAD', value: ({ bead }) => bead },
-    { header: 'SINCE', value: ({ since }) => since, kind: 'time' },
-    { header: 'NEEDS', value: ({ needs }) => needs },
-    { header: 'LAST_OUTPUT', value: ({ last_output: output }) => output },
-    { header: 'ID', value: ({ id }) => id, wide: true },
-  ],
+const LINE = view<Line>()('city status session state bead since needs last_output', {
+  wide: 'id',
   name: ({ id, city }) => id ?? city,
-}
+})
 
 /** Cities and their sessions. */
 export async function printFleet(context: Context, city: string | undefined): Promise<number> {

@@ -1,4 +1,5 @@
 /** `svcctl top`: the fleet as it lives, and what can be done about it with a key. */
+
 import { delay } from '../../client/clock.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT, toFailure } from '../base/failure.ts'

@@ -6,6 +6,7 @@
  * W2  What happens while the command is being done again is one further change; a busy city is asked no more often than
  *     every `PACE_MS`.
  */
+
 import { delay } from '../../client/clock.ts'
 import { eventHead } from '../../client/events.ts'
 import { follow } from '../../client/follow.ts'

@@ -1,6 +1,7 @@
 /** `--sort` and `--columns`: any field by its dotted path, or a column by its name. Pure. */
 import { type Cell, type Column, cellOf, columnName } from './columns.ts'
 import { LayoutError } from './format.ts'
+import { TIME_FIELDS } from './time-fields.ts'
 
 /** Fields that things of a kind can have; `metadata.*` is anything below. */
 export type KnownFields = readonly string[]
@@ -36,7 +37,7 @@ export function chosenColumns<T>(chosen: string, { items, columns, known }: Show
 const fieldColumn = <T>(name: string): Column<T> => ({
   header: name.toUpperCase(),
   value: (item) => cellOf(valueAt(item, name)),
-  ...(/(_at|^ts)$/.test(name) ? { kind: 'time' } : {}),
+  ...(TIME_FIELDS.includes(name.slice(name.lastIndexOf('.') + 1)) ? { kind: 'time' } : {}),
 })
 
 /** Items in the order of `--sort a,-b`; what has no such value comes last either way. */

@@ -22,3 +22,10 @@ export function cellOf(value: unknown): Cell {
   const words = Array.isArray(value) && value.every((one) => typeof one !== 'object')
   return words ? value.join(', ') : JSON.stringify(value)
 }
+
+/** `city.toml:12`; nothing where no file says it. */
+export const placeOf = ({ file, line = 1 }: { readonly file?: string; readonly line?: number }): Cell =>
+  file === undefined ? undefined : `${file}:${line}`
+
+/** Nothing where there is none. */
+export const anyOf = (names: readonly string[]): Cell => (names.length === 0 ? undefined : names.join(', '))

@@ -1,4 +1,5 @@
 /** Import and export of beads: files and pipes of any size, which never lie in memory as a whole. */
+
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { TimedOut } from '../../client/clock.ts'
@@ -11,8 +12,9 @@ import type { Context } from '../base/context.ts'
 import { EXIT, Failure, printable, usageError } from '../base/failure.ts'
 import { Progress } from '../base/progress.ts'
 import { parseTimeout } from '../framework/accepted.ts'
-import type { Call, View } from '../framework/declaration.ts'
+import type { Call } from '../framework/declaration.ts'
 import { bodyOf } from '../framework/fields.ts'
+import { view } from '../print/view.ts'
 
 const TIMEOUT_MS = 10 * 60_000
 /** Lines of an export are written in pieces of about this size. */
@@ -26,18 +28,10 @@ export const transferTimeout: FlagSpec = {
   description: 'How long it may take (default: 10m). Exit code 8 when it was not enough.',
 }
 
-const RESULT: View<BeadImportResponse> = {
-  columns: [
-    { header: 'CREATED', value: (result) => result.created },
-    { header: 'UPDATED', value: (result) => result.updated },
-    { header: 'UNCHANGED', value: (result) => result.unchanged },
-    { header: 'SKIPPED', value: (result) => result.skipped },
-    { header: 'FAILED', value: (result) => result.failed },
-    { header: 'WARNINGS', value: ({ warnings }) => (warnings.length === 0 ? undefined : warnings.length) },
-    { header: 'DRY_RUN', value: (result) => result.dry_run },
-  ],
+const RESULT = view<BeadImportResponse>()('created updated unchanged skipped failed WARNINGS dry_run', {
+  as: { WARNINGS: ({ warnings }) => (warnings.length === 0 ? undefined : warnings.length) },
   name: ({ created, updated }) => `${created + updated}`,
-}
+})
 
 /** Sends the file; what was wrong with which line goes to stderr, and makes it exit code 1. */
 export async function importFile({

@@ -1,6 +1,7 @@
 /** How a city is, in a few lines. */
+
 import type { ConfigRejection, StatusBody } from '../../contract/cities.ts'
-import type { View } from '../framework/declaration.ts'
+import { view } from '../print/view.ts'
 
 /** Where everything else looks as it should: that the files of the city are not what it runs on. */
 export const rejectedText = (rejection: ConfigRejection | undefined): string | undefined =>
@@ -8,27 +9,18 @@ export const rejectedText = (rejection: ConfigRejection | undefined): string | u
     ? undefined
     : `config: rejected since ${rejection.since}: ${rejection.error}${rejection.count === 1 ? '' : ` (and ${rejection.count - 1} more)`}`
 
-export const CITY_STATUS: View<StatusBody> = {
-  columns: [
-    { header: 'NAME', value: (status) => status.name },
-    { header: 'PATH', value: (status) => status.path },
-    { header: 'UPTIME_SEC', value: (status) => status.uptime_sec },
-    { header: 'SUSPENDED', value: (status) => status.suspended },
-    { header: 'RUNNING', value: ({ running }) => (running === 1 ? '1 session' : `${running} sessions`) },
-    {
-      header: 'AGENTS',
-      value: ({ agents }) =>
+export const CITY_STATUS = view<StatusBody>()(
+  'name path uptime_sec suspended RUNNING AGENTS RIGS WORK MAIL EVENTS observed_at ERROR',
+  {
+    as: {
+      RUNNING: ({ running }) => (running === 1 ? '1 session' : `${running} sessions`),
+      AGENTS: ({ agents }) =>
         `${agents.running} of ${agents.total} defined run, ${agents.suspended} suspended, ${agents.quarantined} quarantined`,
+      RIGS: ({ rigs }) => `${rigs.total}, ${rigs.suspended} suspended`,
+      WORK: ({ work }) => `${work.ready} ready, ${work.in_progress} in progress, ${work.open} open`,
+      MAIL: ({ mail }) => `${mail.unread} unread of ${mail.total}`,
+      EVENTS: ({ events }) => `head ${events.head_seq}, oldest ${events.oldest_seq}, ${events.bytes} bytes`,
+      ERROR: (status) => rejectedText(status.config_rejected),
     },
-    { header: 'RIGS', value: ({ rigs }) => `${rigs.total}, ${rigs.suspended} suspended` },
-    { header: 'WORK', value: ({ work }) => `${work.ready} ready, ${work.in_progress} in progress, ${work.open} open` },
-    { header: 'MAIL', value: ({ mail }) => `${mail.unread} unread of ${mail.total}` },
-    {
-      header: 'EVENTS',
-      value: ({ events }) => `head ${events.head_seq}, oldest ${events.oldest_seq}, ${events.bytes} bytes`,
-    },
-    { header: 'OBSERVED_AT', value: (status) => status.observed_at, kind: 'time' },
-    { header: 'ERROR', value: (status) => rejectedText(status.config_rejected) },
-  ],
-  name: ({ name }) => name,
-}
+  },
+)

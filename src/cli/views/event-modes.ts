@@ -1,4 +1,5 @@
 /** What `svcctl events` does in each mode. Every mode prints matching events only, oldest first. */
+
 import type { Client } from '../../client/client.ts'
 import { type Deadline, TimedOut } from '../../client/clock.ts'
 import {

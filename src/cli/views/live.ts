@@ -1,4 +1,5 @@
 /** Transcripts for people: what was said, and what is said while they look. */
+
 import type { Client } from '../../client/client.ts'
 import { follow } from '../../client/follow.ts'
 import { ApiProblem, isRecord } from '../../client/problems.ts'

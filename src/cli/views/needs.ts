@@ -1,27 +1,20 @@
 /** What waits for a person, over cities. */
+
 import type { Client } from '../../client/client.ts'
 import type { PendingItem } from '../../contract/sessions.ts'
 import type { Context } from '../base/context.ts'
 import { listCities } from '../base/discovery.ts'
 import { EXIT } from '../base/failure.ts'
-import type { View } from '../framework/declaration.ts'
 import { askEach } from '../framework/each-city.ts'
+import { view } from '../print/view.ts'
 
 export type Need = PendingItem & { readonly city: string }
 
-export const NEED: View<Need> = {
-  columns: [
-    { header: 'CITY', value: ({ city }) => city },
-    { header: 'SESSION', value: ({ alias, session_id }) => alias ?? session_id },
-    { header: 'TEMPLATE', value: ({ template }) => template },
-    { header: 'SINCE', value: ({ since }) => since, kind: 'time' },
-    { header: 'KIND', value: ({ kind }) => kind },
-    { header: 'PROMPT', value: ({ prompt }) => prompt },
-    { header: 'OPTIONS', value: ({ options }) => options?.join(' | ') },
-    { header: 'REQUEST_ID', value: ({ request_id }) => request_id, wide: true },
-  ],
-  name: ({ session_id }) => session_id,
-}
+export const NEED = view<Need>()('city SESSION template since kind prompt OPTIONS', {
+  wide: 'request_id',
+  as: { SESSION: ({ alias, session_id }) => alias ?? session_id, OPTIONS: ({ options }) => options?.join(' | ') },
+  name: 'session_id',
+})
 
 /** Oldest first. */
 export const inOrder = (needs: readonly Need[]): readonly Need[] =>
