@@ -572,6 +572,39 @@ suite('refusals', () => {
     assert.deepEqual([yes.code, yes.requests[0]?.url], [0, '/v0/city/alpha/beads/al-1?cascade=true'])
   })
 
+  test('a change whose answer could not be shown as asked is not made', async () => {
+    const words = [
+      ['bead', 'create', 'x', '--columns', 'titel'],
+      ['bead', 'close', 'al-1', '--sort', 'prioritty'],
+      ['bead', 'close', 'al-1', 'al-2', '--columns', 'id,sttus'],
+      ['bead', 'delete', 'al-1', '--yes', '--columns', 'gone'],
+      ['bead', 'batch', '-', '--columns', 'titel'],
+      ['bead', 'import', '-', '--columns', 'titel'],
+      ['bead', 'hook', 'mayor', '--claim', '--columns', 'titel'],
+      ['session', 'create', 'worker', '--columns', 'nonsense'],
+      ['session', 'deliveries', 's', '--cancel', 'd-1', '--columns', 'nonsense'],
+      ['convoy', 'check', '--columns', 'nonsense'],
+      ['patch', 'put', 'rig', 'shop', '--columns', 'nonsense'],
+      ['pack', 'prune', '--columns', 'nonsense'],
+      ['config', 'edit', '--yes', '--columns', 'nonsense'],
+    ]
+    for (const line of words) {
+      const { code, requests, err } = await against(answering({}), line, { input: '{"nodes":[]}' })
+      assert.deepEqual([code, requests.length], [2, 0], `${line.join(' ')}: ${err}`)
+      assert.match(err, /there is no field/, line.join(' '))
+    }
+  })
+
+  test('columns that only one of several shapes of an answer has are no reason to refuse', async () => {
+    const accepted = { request_id: 'req-1', event_cursor: '1' }
+    const script: Script = (_, response) => answerJson(response, 202, accepted)
+    const create = ['session', 'create', 'worker', '--no-wait', '--columns']
+    assert.equal((await against(script, [...create, 'request_id'])).out, 'request_id\treq-1\n')
+    assert.equal((await against(script, [...create, 'request_id,session.alias'])).code, 0)
+    const several = await against(answering(bead('al-1')), ['bead', 'close', 'al-1', 'al-2', '--columns', 'id,age'])
+    assert.deepEqual([several.code, several.requests.length], [0, 2])
+  })
+
   test('a plan that is no object, and numbers that are none, are not sent', async () => {
     for (const words of [
       ['bead', 'batch', '-'],

@@ -115,7 +115,7 @@ async function valuesOf(flag: FlagSpec, words: Words): Promise<readonly string[]
 async function fieldNames(spec: CommandSpec | undefined, current: string): Promise<readonly string[]> {
   const said = current.slice(0, current.lastIndexOf(',') + 1)
   const sign = /^[-+]/.exec(current.slice(said.length))?.[0] ?? ''
-  return knownFields(spec?.operations[0], await shippedText('openapi.json')).map((field) => `${said}${sign}${field}`)
+  return knownFields(spec?.operations ?? [], await shippedText('openapi.json')).map((field) => `${said}${sign}${field}`)
 }
 
 /** Where a declaration does not say what a value is: by what it is called. */

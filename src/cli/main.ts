@@ -38,7 +38,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
       fieldNames: (location) => saidAs(location, command, input),
       again: (key) => (takesKey(command) ? sameCommand(argv, key) : undefined),
     }
-    context = new Context(io, options, command.operations[0])
+    context = new Context(io, options, command.operations)
     await context.print.prepare()
     if (command.isWatched !== true || !input.on('watch')) return await command.run(context, input)
     const { watchCommand } = await import('./live/watch-command.ts')

@@ -50,13 +50,13 @@ export class Context {
   readonly print: Printer
   #client: Promise<Client> | undefined
 
-  /** `operation` is what the command is about: its answer says which fields there are. */
-  constructor(io: Io, options: GlobalOptions, operation?: OperationId) {
+  /** `operations` are those that the command calls: their answers say which fields there are. */
+  constructor(io: Io, options: GlobalOptions, operations: readonly OperationId[] = []) {
     this.io = io
     this.options = options
     const { format, sort, columns } = options
     const color = options.color && io.stdout.isTerminal && !io.env['NO_COLOR'] && !this.isDumb
-    const fields = async () => knownFields(operation, await shippedText('openapi.json'))
+    const fields = async () => knownFields(operations, await shippedText('openapi.json'))
     this.print = new Printer(io.stdout, { format, sort, columns, color, now: () => io.clock.now(), fields })
     if (columns !== undefined && !this.print.isForPeople)
       throw usageError('--columns is of tables', 'for other formats take parts: -o jsonpath=… or -o template=…')

@@ -9,6 +9,7 @@ import type { Format, OutputFormat } from '../print/format.ts'
 import { layOut, rowCells } from '../print/table.ts'
 import { forTerminal } from '../print/terminal-text.ts'
 import { widthOf } from '../print/text-width.ts'
+import type { View } from '../print/view.ts'
 import { printable } from './failure.ts'
 import type { Sink } from './io.ts'
 
@@ -133,6 +134,15 @@ export class Printer {
     await this.lines(
       shown.map((column) => `${this.#dim(`${columnName(column)}:`.padEnd(width + 2))}${this.#cell(column, item)}`),
     )
+  }
+
+  /** Before something is changed: what cannot be shown must not be found out afterwards. */
+  async require<T>({ columns }: View<T>): Promise<void> {
+    const { columns: chosen, sort, fields } = this.#style
+    if (chosen === undefined && sort === undefined) return
+    const nothing = { items: [], columns, known: await fields() }
+    if (chosen !== undefined) chosenColumns(chosen, nothing)
+    if (sort !== undefined) sortItems(sort, nothing)
   }
 
   async #rendered(all: readonly unknown[]): Promise<void> {

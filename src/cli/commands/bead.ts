@@ -13,7 +13,7 @@ import { printItem } from '../framework/run.ts'
 import { around, type View, view, viewInside } from '../print/view.ts'
 import { BEADS as TABLE } from '../tables/beads.ts'
 import { graphLines } from '../views/bead-graph.ts'
-import { exportFile, importFile, transferMs, transferTimeout } from '../views/bead-transfer.ts'
+import { exportFile, importFile, RESULT, transferMs, transferTimeout } from '../views/bead-transfer.ts'
 import { BEAD, BEADS, COMMENT, DEPS, depRows, printPage } from '../views/bead-views.ts'
 
 const SHOWN = { view: BEAD, rows: BEADS } as const
@@ -56,6 +56,7 @@ function asker({ io }: Context, input: Input): SaidOf<'list-hook'> {
 
 async function showHook({ context, input, client, cityName, said, options, send }: Call<'list-hook'>): Promise<number> {
   if (input.on('claim')) {
+    await context.print.require(CLAIMED)
     const body = bodyOf<{ agent: string }>({ ...said, drain_ack: input.on('drainAck') ? true : undefined })
     return printItem(context, CLAIMED, await client.call('claim-hook', { params: { cityName }, body, ...options }))
   }
@@ -124,6 +125,7 @@ async function createBatch({
   const file = input.required('file')
   const plan = jsonObject(await readData(context.io, file === '-' ? '-' : `@${file}`, 'file'), file)
   const body = bodyOf<BeadBatchRequest>({ ...plan, ...said })
+  await context.print.require(IDS)
   const reply = await client.call('create-bead-batch', { params: { cityName }, body, ...options })
   const items = Object.entries(reply.body.ids).map(([key, id]) => ({ key, id }))
   await context.print.list({ items, ...IDS, json: reply.text })
@@ -460,6 +462,7 @@ export const commands: readonly CommandSpec[] = [
     operands: [{ name: '<file>', description: 'The file; - for stdin.', complete: 'file' }],
     more: [transferTimeout],
     timeoutMs: transferMs,
+    view: RESULT,
     run: importFile,
     examples: {
       'svcctl bead import beads.jsonl --dry-run': 'see what would happen',

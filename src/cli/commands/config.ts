@@ -175,6 +175,7 @@ const WRITTEN = view<AnswerOf<'put-config-file'>>()('path revision config_revisi
 
 async function edit(context: Context, input: Input): Promise<number> {
   const path = input.text('path') ?? 'city.toml'
+  await context.print.require(WRITTEN)
   const { stdin, stderr } = context.io
   const canAsk = stdin.isTerminal && stderr.isTerminal
   if (!canAsk && !input.on('yes')) throw usageError('this needs --yes where nobody can be asked')

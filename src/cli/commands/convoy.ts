@@ -120,6 +120,7 @@ export const commands: readonly CommandSpec[] = [
     arguments: ['[id]'],
     run: async ({ context, input, client, cityName, options, send }) => {
       if (input.text('id') !== undefined) return printItem(context, CHECKED, await send())
+      await context.print.require(SWEPT)
       return printItem(context, SWEPT, await client.call('check-convoys', { params: { cityName }, ...options }))
     },
     examples: { 'svcctl convoy check al-c0n': 'is it complete', 'svcctl convoy check': 'close what is' },

@@ -98,6 +98,7 @@ async function cache({ context, send }: Call<'list-pack-cache'>): Promise<number
 }
 
 async function prune({ context, send }: Call<'prune-pack-cache'>): Promise<number> {
+  await context.print.require(CACHED)
   const { body: done, text } = await send()
   await context.print.list({ items: done.removed, ...CACHED, json: text })
   const went = done.dry_run ? 'would go' : 'are gone'

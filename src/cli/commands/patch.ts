@@ -65,17 +65,17 @@ async function list(context: Context, input: Input): Promise<number> {
   return EXIT.ok
 }
 
+const PATCH = view<PatchItem>()('TARGET PLACE revision', { as: { TARGET: titleOf, PLACE: placeOf } })
+
+/** With what this very patch says between its target and its place. */
 async function show(context: Context, { body, text }: Pick<Reply<PatchItem>, 'body' | 'text'>): Promise<void> {
-  const columns = [
-    { header: 'TARGET', value: titleOf },
-    ...Object.entries(fieldsOf(body)).map(([key, value]) => ({
-      header: key.toUpperCase(),
-      value: () => (typeof value === 'string' ? value : JSON.stringify(value)),
-    })),
-    { header: 'PLACE', value: ({ file, line }: PatchItem) => `${file}:${line}` },
-    { header: 'REVISION', value: (patch: PatchItem) => patch.revision },
-  ]
-  await context.print.item({ item: body, columns, name: titleOf, json: text })
+  const [target, ...others] = PATCH.columns
+  const fields = Object.entries(fieldsOf(body)).map(([key, value]) => ({
+    header: key.toUpperCase(),
+    value: () => (typeof value === 'string' ? value : JSON.stringify(value)),
+  }))
+  const columns = [...(target === undefined ? [] : [target]), ...fields, ...others]
+  await context.print.item({ item: body, ...PATCH, columns, json: text })
 }
 
 /** Replaces the patch, unless only some of its fields are to change. */
@@ -91,6 +91,7 @@ async function put(
   }: Call<'replace-rig-patch' | 'replace-agent-patch' | 'replace-provider-patch'>,
   kind: Kind,
 ): Promise<number> {
+  await context.print.require(PATCH)
   const merges = input.on('merge') || input.texts('unset').length > 0
   const { name, base, ...body } = { name: undefined, base: undefined, ...said }
   const params = { cityName, name, base }

@@ -296,6 +296,7 @@ export const commands: readonly CommandSpec[] = [
       const deliveryId = input.text('cancel')
       if (deliveryId === undefined) return show()
       const params = { cityName, id: String(said.id), deliveryId }
+      await context.print.require(DELIVERY)
       return printItem(context, DELIVERY, await client.call('cancel-session-delivery', { params, ...options }))
     },
     examples: { 'svcctl session deliveries helper': 'what was and will be said to it' },
@@ -364,6 +365,7 @@ export const commands: readonly CommandSpec[] = [
     says: { ...ID.says, request_id: 'Only where this one is pending.' },
     leaves: { action: 'the choice says it', option_id: 'the choice says it' },
     fill: async (context, input) => bodyOf<SaidOf<'respond-session'>>(await answerFields(context, input)),
+    view: SESSION,
     run: async (call) => {
       const { id: _, ...answer } = call.said
       return printItem(call.context, SESSION, await respondTo(call, answer))
@@ -443,6 +445,7 @@ export const commands: readonly CommandSpec[] = [
     run: async ({ context, input, client, cityName, options, show }) => {
       const id = input.text('cancel')
       if (id === undefined) return show()
+      await context.print.require(WAIT)
       return printItem(context, WAIT, await client.call('cancel-wait', { params: { cityName, id }, ...options }))
     },
     examples: { 'svcctl session waits --state pending': 'who waits for what' },

@@ -34,6 +34,7 @@ export const commands: readonly CommandSpec[] = [
       role: 'viewer',
       ...(city === undefined ? {} : { city }),
     }),
+    view: CREATED,
     run: async ({ context, send }) => {
       const exitCode = await printItem(context, CREATED, await send())
       await context.note('this is the only time that the token is shown; use it as SVC_TOKEN or with --token')

@@ -53,7 +53,11 @@ export function planRun<Id extends OperationId>(plan: Plan<Id>): CommandSpec['ru
   return async (context, input) => {
     const names = await namesOf(plan, context, input)
     if (names?.length === 0) return EXIT.ok
-    const asked = await plan.declared.asks?.(sentenceOf(names ?? []), input, context)
+    const { declared, row } = plan
+    const view = names !== undefined && names.length > 1 ? (declared.rows ?? declared.view) : declared.view
+    if (row.method !== 'GET' && (view !== undefined || row.accepts !== undefined))
+      await context.print.require<ShownOf<Id>>(view ?? { columns: [], name: String })
+    const asked = await declared.asks?.(sentenceOf(names ?? []), input, context)
     if (asked !== undefined) await context.confirm(asked, input.on('yes'))
     const { each } = plan
     if (each === undefined || names === undefined) return runOnce(plan, context, input, undefined)

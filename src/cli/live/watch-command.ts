@@ -145,7 +145,7 @@ async function outputOf(context: Context, command: CommandSpec, input: Input, co
     },
   }
   // Notes would be said again with every change.
-  const once = new Context({ ...context.io, stdout }, { ...context.options, quiet: true }, command.operations[0])
+  const once = new Context({ ...context.io, stdout }, { ...context.options, quiet: true }, command.operations)
   await once.print.prepare()
   await command.run(once, input)
   return text

@@ -56,7 +56,7 @@ suite('--columns', () => {
   })
 
   test('that no item has but the contract knows are empty, and no error', async () => {
-    const known = knownFields('list-beads', await shippedText('openapi.json'))
+    const known = knownFields(['list-beads'], await shippedText('openapi.json'))
     for (const field of ['id', 'title', 'assignee', 'metadata.*', 'lease_expires_at'])
       assert.ok(known.includes(field), `${field}: ${known.join(', ')}`)
     assert.equal(chosenColumns('assignee,metadata.team', { items: [], columns, known }).length, 2)

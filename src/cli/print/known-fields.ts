@@ -5,25 +5,37 @@ import type { KnownFields } from './arrange.ts'
 /** `git.branch`, and no deeper. */
 const DEEPEST = 2
 
-/** Of a list those of its items; empty where the document does not know. `text` is that of `openapi.json`. */
-export function knownFields(operation: string | undefined, text: string): KnownFields {
-  if (operation === undefined) return []
+/** Of lists those of their items; empty where the document does not know. `text` is that of `openapi.json`. */
+export function knownFields(operations: readonly string[], text: string): KnownFields {
   const document: unknown = JSON.parse(text)
-  const answer = answerOf(document, operation)
-  const whole = propertiesOf(document, answer)
-  const items = resolve(document, whole.get('items'))
-  return fieldsOf(document, at(items, 'items') ?? answer, DEEPEST)
+  const found = operations.map((id) => operationOf(document, id))
+  const answers = found.flatMap((one) => [...answersOf(document, one), ...outcomesOf(document, one)])
+  const fields = answers.flatMap((answer) => {
+    const items = resolve(document, propertiesOf(document, answer).get('items'))
+    return fieldsOf(document, at(items, 'items') ?? answer, DEEPEST)
+  })
+  return [...new Set(fields)]
 }
 
-function answerOf(document: unknown, operation: string): unknown {
+function operationOf(document: unknown, operation: string): unknown {
   const paths = Object.values(recordOf(at(document, 'paths')))
-  const found = paths
-    .flatMap((path) => Object.values(recordOf(path)))
-    .find((one) => at(one, 'operationId') === operation)
-  const [answer] = Object.entries(recordOf(at(found, 'responses'))).flatMap(([status, response]) =>
-    status.startsWith('2') ? [response] : [],
+  return paths.flatMap((path) => Object.values(recordOf(path))).find((one) => at(one, 'operationId') === operation)
+}
+
+const answersOf = (document: unknown, operation: unknown): readonly unknown[] =>
+  Object.entries(recordOf(at(operation, 'responses'))).flatMap(([status, response]) =>
+    status.startsWith('2') ? [at(at(at(resolve(document, response), 'content'), 'application/json'), 'schema')] : [],
   )
-  return at(at(at(resolve(document, answer), 'content'), 'application/json'), 'schema')
+
+/** What is shown once somebody has waited for what was accepted. */
+function outcomesOf(document: unknown, operation: unknown): readonly unknown[] {
+  const events = at(at(at(document, 'components'), 'schemas'), 'KnownEvent')
+  const references = recordOf(at(at(events, 'discriminator'), 'mapping'))
+  return listOf(at(operation, 'x-svc-emits')).flatMap((type) =>
+    String(type).startsWith('request.result.')
+      ? [propertiesOf(document, { $ref: references[String(type)] }).get('payload')]
+      : [],
+  )
 }
 
 function fieldsOf(document: unknown, schema: unknown, depth: number): readonly string[] {
@@ -36,10 +48,7 @@ function fieldsOf(document: unknown, schema: unknown, depth: number): readonly s
 
 function propertiesOf(document: unknown, schema: unknown): ReadonlyMap<string, unknown> {
   const found = resolve(document, schema)
-  const parts = ['allOf', 'anyOf', 'oneOf'].flatMap((kind) => {
-    const list = at(found, kind)
-    return Array.isArray(list) ? list : []
-  })
+  const parts = ['allOf', 'anyOf', 'oneOf'].flatMap((kind) => listOf(at(found, kind)))
   return new Map([
     ...Object.entries(recordOf(at(found, 'properties'))),
     ...parts.flatMap((part) => [...propertiesOf(document, part)]),
@@ -55,3 +64,4 @@ function resolve(document: unknown, schema: unknown): unknown {
 
 const recordOf = (value: unknown): Readonly<Record<string, unknown>> => (isRecord(value) ? value : {})
 const at = (value: unknown, name: string): unknown => recordOf(value)[name]
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])

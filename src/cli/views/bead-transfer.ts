@@ -28,7 +28,7 @@ export const transferTimeout: FlagSpec = {
   description: 'How long it may take (default: 10m). Exit code 8 when it was not enough.',
 }
 
-const RESULT = view<BeadImportResponse>()('created updated unchanged skipped failed WARNINGS dry_run', {
+export const RESULT = view<BeadImportResponse>()('created updated unchanged skipped failed WARNINGS dry_run', {
   as: { WARNINGS: ({ warnings }) => (warnings.length === 0 ? undefined : warnings.length) },
   name: ({ created, updated }) => `${created + updated}`,
 })
