@@ -23,6 +23,7 @@ import {
   statusIs,
   type TextField,
   type TimeField,
+  type Words,
   wordsAsked,
   wordsIn,
 } from './query.ts'
@@ -315,11 +316,22 @@ function wordsSql(expression: string, { among }: Meaning): Sql {
 /** Beginnings that are shorter are in everything; they are taken as whole words. */
 const SHORTEST_BEGINNING = 3
 
-/** The expression of the text index for some words; quoting makes it a text and nothing else. */
-export function match({ field, text, open }: Pick<Words, 'field' | 'text' | 'open'>): string {
+/** The last word where it is the beginning of one. */
+export function beginningOf({ text, open }: Pick<Words, 'text' | 'open'>): string | undefined {
   const last = wordsIn(text).at(-1) ?? ''
-  const phrase = `"${segmented(text).replaceAll('\0', ' ').replaceAll('"', '""')}"`
-  const beginning = open && [...last].length >= SHORTEST_BEGINNING ? ' *' : ''
-  return `{${field === 'text' ? 'title description' : field}} : ${phrase}${beginning}`
+  return open && [...last].length >= SHORTEST_BEGINNING ? last : undefined
 }
-type Words = Extract<Query, { readonly kind: 'words' }>
+
+/** The expression of the text index for some words; quoting makes it a text and nothing else. */
+export function match(words: Omit<Words, 'kind'>): string {
+  const { field, text, endings = [] } = words
+  const beginning = beginningOf(words)
+  const columns = field === 'text' ? 'title description' : field
+  if (beginning === undefined) return `{${columns}} : ${quoted(text)}`
+  if (endings.length === 0) return `{${columns}} : ${quoted(text)} *`
+  // A beginning makes the index put all that begins so together first, whatever part of it is asked for; words do not.
+  const before = text.slice(0, text.lastIndexOf(beginning))
+  return `{${columns}} : (${endings.map((ending) => quoted(before + ending)).join(' OR ')})`
+}
+
+const quoted = (text: string): string => `"${segmented(text).replaceAll('\0', ' ').replaceAll('"', '""')}"`

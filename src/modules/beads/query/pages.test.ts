@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { openWorkStore, type WorkStore } from '../../../../test/support/work-store.ts'
+import type { SqlValue } from '../../../kernel/database.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import { countDemand } from '../store/ready.ts'
 import type { BeadRecord } from '../store/record.ts'
@@ -490,6 +491,48 @@ test('words that all of very many beads have are looked up for the page only, an
     assert.ok(none.ids.length === 0 && none.pages > 1, `${none.pages} pages`)
     const few = await walk(city, listQuery({ all: true, q: 'cache', label: ['some'] }, hasRig), order, 10)
     assert.equal(few.ids.length, 6)
+  }
+})
+
+test('words that never stand together, and beginnings that all have, are looked for among a bounded number of beads', async () => {
+  using city = openWorkStore()
+  const MANY = 60_000
+  await city.store.db.write((tx) => {
+    tx.run(
+      `INSERT INTO beads (id, title, status, issue_type, created_at, updated_at, closed_at)
+        WITH RECURSIVE k (k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM k WHERE k < ?)
+        SELECT 'al-' || k, iif(k % 20000 = 7, 'avatar cache', 'cache of avatar'), 'closed', 'task', k, k, k FROM k`,
+      MANY,
+    )
+    tx.run(`INSERT INTO bead_counts (status, issue_type, rig, beads) VALUES ('closed', 'task', '', ?)`, MANY)
+  })
+  await city.bead('al-end')
+  await city.beads.words.settle()
+  await city.store.db.write((tx) => city.beads.remove(tx, 'al-end', 'test', false))
+  const asked: string[] = []
+  const db = new Proxy(city.store.db, {
+    get: (target, name) => {
+      if (name !== 'rows') return Reflect.get(target, name, target)
+      return (text: string, ...values: readonly SqlValue[]) => {
+        asked.push(`${text} ${values.join(' ')}`)
+        return target.rows(text, ...values)
+      }
+    },
+  })
+  const meaning = { now: city.clock.now(), identities: city.people.identities }
+  for (const order of ['newest', 'oldest'] as const) {
+    const found = await walk(city, spokenQuery('"avatar cache"', true), order, 100)
+    assert.deepEqual(found.ids.toSorted(), ['al-20007', 'al-40007', 'al-7'])
+    assert.ok(found.capped && found.pages > 1, `${found.pages} pages`)
+    const many = await walk(city, listQuery({ all: true, q: 'cach' }, hasRig), order, 1_000)
+    assert.equal(new Set(many.ids).size, MANY)
+    asked.length = 0
+    readPage(db, listQuery({ all: true, q: 'avatar cach' }, hasRig), order, {}, meaning)
+    readPage(db, allOf([...wordsOf('avatar cache'), ...wordsOf('of cache')]), order, {}, meaning)
+    const unbounded = asked.filter(
+      (sql) => sql.includes('MATCH') && (sql.includes(' *') || !/BETWEEN|OFFSET/.test(sql)),
+    )
+    assert.deepEqual(unbounded, [])
   }
 })
 

@@ -16,8 +16,8 @@ import type { ColumnName } from '../store/columns.ts'
 import { BLOCKING_SQL } from '../store/shifts.ts'
 import { COUNTED } from '../store/tallies.ts'
 import { labelWord } from '../store/words.ts'
-import { type Meaning, match, type Sql, type WordsAmong, whereOf, wordsOfTexts } from './filters.ts'
-import { allOf, asksForWords, conditions, type Query } from './query.ts'
+import { beginningOf, type Meaning, match, type Sql, type WordsAmong, whereOf, wordsOfTexts } from './filters.ts'
+import { allOf, asksForWords, conditions, MAX_WORDS, type Query, type Words, wordsIn } from './query.ts'
 
 export interface Plan {
   /** The table and how it is read. */
@@ -57,7 +57,8 @@ const LOOKS_FOR_WORDS = 16
 /** `total` is exact up to here where closed beads are among it. */
 const CLOSED_CAP = 1_000
 
-export function planOf(db: Database, query: Query, meaning: Meaning, bounds = BOUNDS): Plan {
+export function planOf(db: Database, asked: Query, meaning: Meaning, bounds = BOUNDS): Plan {
+  const query = withEndings(db, asked)
   const parts = conjuncts(query)
   const live = parts.some(excludesClosed)
   const size = sizeOf(db, live)
@@ -152,7 +153,7 @@ function looksOfOne(query: Query): number {
 /** The beads of the smallest leader, each compared with the rest of the query; undefined where none is small (R2). */
 function ledPlan(db: Database, parts: readonly Query[], meaning: Meaning, { looks, led }: Bounds): Plan | undefined {
   let best: { readonly rest: readonly Query[]; readonly numbers: readonly number[] } | undefined
-  for (const { conditions: own, find } of leaders(db, parts, meaning)) {
+  for (const { conditions: own, find } of leaders(db, parts, meaning, looks)) {
     const rest = parts.filter((part) => !own.includes(part))
     const most = Math.min(led, Math.ceil(looks / looksOf(rest)), (best?.numbers.length ?? led + 1) - 1)
     const numbers = find(most)
@@ -168,11 +169,69 @@ function ledPlan(db: Database, parts: readonly Query[], meaning: Meaning, { look
   return { from: 'beads b NOT INDEXED', always: '1', where: () => where, cap: MAX_EXACT_TOTAL, wordy: false }
 }
 
-function leaders(db: Database, parts: readonly Query[], meaning: Meaning): readonly Leader[] {
+function leaders(db: Database, parts: readonly Query[], meaning: Meaning, looks: number): readonly Leader[] {
   const words = parts.filter((part) => part.kind === 'words')
-  const searched = words.length === 0 ? [] : [ofWords(db, words, words.map((part) => `(${match(part)})`).join(' AND '))]
+  const expression = words.map((part) => `(${match(part)})`).join(' AND ')
+  const searched =
+    words.length > 0 && isSoonFound(db, [words.flatMap(eachWord)], looks) ? [ofWords(db, words, expression)] : []
   // Words come last: what others leave tells how far it is worth to look for them.
-  return [...parts.flatMap((part) => leaderOf(db, part, meaning) ?? []), ...searched]
+  return [...parts.flatMap((part) => leaderOf(db, part, meaning, looks) ?? []), ...searched]
+}
+
+/**
+ * Words that stand together are looked for from one to the next bead that has all of them, be it the last one. So each of
+ * these groups must have a word that few beads have; one alone is no search.
+ */
+function isSoonFound(db: Database, groups: readonly (readonly string[])[], looks: number): boolean {
+  const most = Math.floor(looks / groups.flat().length)
+  const isRare = (word: string) => db.rows(`${MATCHING} LIMIT 1 OFFSET ?`, word, most).length === 0
+  return groups.every((words) => words.length === 1 || words.some(isRare))
+}
+
+/** Each of some words by itself. */
+function eachWord(words: Words): readonly string[] {
+  const { field, text } = words
+  const all = wordsIn(text).map((one) => match({ field, text: one, open: false }))
+  const beginning = beginningOf(words)
+  return beginning === undefined ? all : [...all.slice(0, -1), match({ ...words, text: beginning })]
+}
+
+/** Words with a beginning that are looked up, for all of a query: each takes a few microseconds. */
+const MAX_ENDINGS = 128
+/** Others are folded by the index, in a way of its own. */
+const PLAIN = /^[0-9a-z]+$/i
+/** Whether one parts a word is for the index to say. */
+const MARK = /\p{M}/u
+const NEXT_TERM = 'SELECT term FROM bead_terms WHERE term >= ? LIMIT 1'
+
+/** The query with the words that begin as it says, where these are few. */
+function withEndings(db: Database, query: Query): Query {
+  const beginnings = [...conditions(query)].filter((one) => one.kind === 'words' && beginningOf(one) !== undefined)
+  const most = Math.floor(MAX_ENDINGS / Math.max(beginnings.length, 1))
+  const replaced = (one: Query): Query => {
+    if (one.kind === 'and' || one.kind === 'or') return { kind: one.kind, parts: one.parts.map(replaced) }
+    if (one.kind === 'not') return { kind: 'not', part: replaced(one.part) }
+    if (one.kind !== 'words') return one
+    const endings = endingsOf(db, one, most)
+    return endings === undefined ? one : { ...one, endings }
+  }
+  return beginnings.length === 0 ? query : replaced(query)
+}
+
+/** All words of the index that begin so; undefined where they are more than `most`. */
+function endingsOf(db: Database, words: Words, most: number): readonly string[] | undefined {
+  const beginning = beginningOf(words)
+  if (beginning === undefined || !PLAIN.test(beginning) || MARK.test(words.text)) return undefined
+  const start = beginning.toLowerCase()
+  const found: string[] = []
+  for (let from = start; found.length <= most; from = `${found.at(-1)}\u0001`) {
+    const term = String(db.rows(NEXT_TERM, from)[0]?.[0] ?? '')
+    if (!term.startsWith(start)) return found
+    // One that is not a word to whoever reads it again would not be found by itself.
+    if (wordsIn(term).length !== 1) return undefined
+    found.push(term)
+  }
+  return undefined
 }
 
 const INDEX_OF: { readonly [Name in ColumnName]?: string } = {
@@ -184,10 +243,10 @@ const INDEX_OF: { readonly [Name in ColumnName]?: string } = {
   closed_at: 'beads_closed',
 }
 
-function leaderOf(db: Database, condition: Query, meaning: Meaning): Leader | undefined {
+function leaderOf(db: Database, condition: Query, meaning: Meaning, looks: number): Leader | undefined {
   switch (condition.kind) {
     case 'one-of':
-      if (condition.field === 'title' || condition.field === 'description') return ofTexts(db, condition)
+      if (condition.field === 'title' || condition.field === 'description') return ofTexts(db, condition, looks)
       return ofColumn(db, condition.field === 'id' ? '' : INDEX_OF[condition.field], condition, meaning)
     case 'time':
       return ofColumn(db, INDEX_OF[condition.field], condition, meaning)
@@ -234,8 +293,11 @@ export function wordsAmong(db: Database, numbers: readonly number[]): WordsAmong
   const least = numbers.reduce((one, other) => Math.min(one, other), Number.MAX_SAFE_INTEGER)
   const greatest = numbers.reduce((one, other) => Math.max(one, other), 0)
   // The index of words goes straight to a number that is an integer; the driver binds numbers as others, which it ignores.
+  // Words that never stand together are looked for up to the end of the index: that way which is the shorter one.
+  const [row] = db.rows('SELECT max(n) FROM beads')
+  const way = least + greatest > Number(row?.[0]) ? 'ASC' : 'DESC'
   const among = `${MATCHING} AND rowid BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER)
-    AND +rowid IN (SELECT value FROM json_each(?))`
+    AND +rowid IN (SELECT value FROM json_each(?)) ORDER BY rowid ${way}`
   return (expression) => {
     const found =
       known.get(expression) ??
@@ -246,9 +308,16 @@ export function wordsAmong(db: Database, numbers: readonly number[]): WordsAmong
 }
 
 /** Those whose words are the same; the text itself is still compared. */
-function ofTexts(db: Database, condition: Extract<Query, { readonly kind: 'one-of' }>): Leader | undefined {
+function ofTexts(
+  db: Database,
+  condition: Extract<Query, { readonly kind: 'one-of' }>,
+  looks: number,
+): Leader | undefined {
   const expression = wordsOfTexts(condition)
-  return expression === undefined ? undefined : ofWords(db, [], expression)
+  const { field, values } = condition
+  if (expression === undefined || (field !== 'title' && field !== 'description')) return undefined
+  const groups = values.map((text) => eachWord({ kind: 'words', field, text, open: false }).slice(0, MAX_WORDS))
+  return isSoonFound(db, groups, looks) ? ofWords(db, [], expression) : undefined
 }
 
 /** Those that the index of words has, and those that it does not have yet: the label itself is still looked for. */

@@ -15,6 +15,16 @@ export type WordField = 'text' | 'title' | 'description'
 /** A moment, a whole day (UTC), or a span back from now. */
 export type Moment = { readonly at_ms: number } | { readonly day_ms: number } | { readonly ago_ms: number }
 
+/** These words in a row; the last one may be the beginning of a word where `open` is true. */
+export interface Words {
+  readonly kind: 'words'
+  readonly field: WordField
+  readonly text: string
+  readonly open: boolean
+  /** All words that there are with that beginning, where they were looked up. */
+  readonly endings?: readonly string[]
+}
+
 /** Each is true or false of a bead, never unknown: a comparison with what is absent is false, and its NOT true. */
 export type Query =
   | { readonly kind: 'and' | 'or'; readonly parts: readonly Query[] }
@@ -32,8 +42,7 @@ export type Query =
   | { readonly kind: 'has-metadata'; readonly key: string }
   | { readonly kind: 'edge'; readonly edge: Edge; readonly id: string }
   | { readonly kind: 'state'; readonly state: State }
-  /** These words in a row; the last one may be the beginning of a word where `open` is true. */
-  | { readonly kind: 'words'; readonly field: WordField; readonly text: string; readonly open: boolean }
+  | Words
 
 export const not = (part: Query): Query => ({ kind: 'not', part })
 export const statusIs = (...values: readonly BeadStatus[]): Query => ({ kind: 'one-of', field: 'status', values })

@@ -207,5 +207,10 @@ const FOURTH = `
 CREATE INDEX beads_closed_type ON beads (issue_type, closed_at, id) WHERE closed_at IS NOT NULL;
 `
 
+/** The words themselves: which there are that begin in some way. It is a view of the index and stores nothing. */
+const FIFTH = `
+CREATE VIRTUAL TABLE bead_terms USING fts5vocab(bead_words, instance);
+`
+
 /** The steps of the store of beads; a released one stays as it is. */
-export const BEADS_SCHEMA = [FIRST, SECOND, THIRD, FOURTH] as const
+export const BEADS_SCHEMA = [FIRST, SECOND, THIRD, FOURTH, FIFTH] as const
