@@ -159,6 +159,9 @@ suite('words', () => {
       ['help', 'city'],
       ['city', 'create', '-h'],
       ['help', 'city', 'create'],
+      ['city', 'help', 'create'],
+      ['city', 'help'],
+      ['help', 'help'],
     ]) {
       const { out, err, code } = await cliHere(words)
       assert.deepEqual([code, err], [0, ''], words.join(' '))

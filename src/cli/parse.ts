@@ -21,7 +21,7 @@ export type Parsed =
 
 /** `columns` is the width of the help. */
 export async function parseWords(words: readonly string[], columns: number): Promise<Parsed> {
-  const asked = words[0] === 'help' ? [...words.slice(1), '--help'] : [...words]
+  const asked = withoutHelp(words)
   const nounAt = findWord(asked, new Set(Object.keys(NOUNS)), GLOBAL_FLAGS)
   const noun = nounAt === undefined ? undefined : asked[nounAt]
   const found = noun === undefined || !Object.hasOwn(NOUNS, noun) ? undefined : NOUNS[noun]
@@ -160,6 +160,13 @@ function parseLeaf(spec: CommandSpec, words: readonly string[], columns: number)
   if (input.on('allCities') && !input.has('city') && spec.isFleet !== true)
     throw usageError('--all-cities is for lists', 'name the city with --city')
   return { kind: 'run', command: spec, input }
+}
+
+/** `help bead close` and `bead help close` are `bead close --help`. */
+function withoutHelp(words: readonly string[]): string[] {
+  const [first = '', second] = words
+  if (first === 'help') return [...words.slice(second === 'help' ? 2 : 1), '--help']
+  return second === 'help' && !first.startsWith('-') ? [first, ...words.slice(2), '--help'] : [...words]
 }
 
 /** Several words in the midst of others: all but those that the others need. */

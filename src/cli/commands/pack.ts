@@ -1,7 +1,8 @@
 /** `svcctl pack …`: what a city imports. */
 
 import type { CachedPack, Pack, PackIssue, PackStatus } from '../../contract/packs.ts'
-import type { CommandSpec } from '../base/command.ts'
+import type { CommandSpec, Input } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
 import { EXIT, usageError } from '../base/failure.ts'
 import { size } from '../base/progress.ts'
 import type { AnswerOf, Call, SaidOf } from '../framework/declaration.ts'
@@ -9,7 +10,7 @@ import { commandsOf } from '../framework/declare.ts'
 import { placeOf } from '../print/columns.ts'
 import { view } from '../print/view.ts'
 import { PACKS as TABLE } from '../tables/packs.ts'
-import { offerTrust, packOf, question, sayUntrusted, showRuns } from '../views/pack-trust.ts'
+import { offerTrust, packOf, packsOf, question, sayUntrusted, showRuns } from '../views/pack-trust.ts'
 import { whyText } from '../views/pack-why.ts'
 
 const PACK = view<Pack>()('name scope kind state TRUSTED version PINNED source', {
@@ -50,8 +51,15 @@ async function asksTrust({
   if (exitCode !== EXIT.ok || input.on('trust')) return exitCode
   const waited = input.choice('wait') ?? context.io.stdout.isTerminal
   if (waited) await offerTrust(context, input)
-  else if (!/^(?:builtin:|[./])/.test(input.text('source') ?? '')) await sayUntrusted(context)
+  else if (await isFromElsewhere(context, input)) await sayUntrusted(context)
   return exitCode
+}
+
+/** What is added says so; of an upgrade it is what the city imports already. */
+async function isFromElsewhere(context: Context, input: Input): Promise<boolean> {
+  const source = input.text('source')
+  if (source !== undefined) return !/^(?:builtin:|[./])/.test(source)
+  return (await packsOf(context, input)).some(({ pin }) => pin !== undefined)
 }
 
 /** What is not from git has none, and is trusted. */

@@ -8,10 +8,7 @@ const MAX_LINES = 40
 
 /** Goes through what is imported and not trusted: asks somebody who is there, tells everybody else how to. */
 export async function offerTrust(context: Context, input: Input): Promise<void> {
-  const { body } = await inCity(context, input, ({ client, cityName, options }) =>
-    client.call('list-packs', { params: { cityName }, signal: options.signal }),
-  )
-  for (const { name, scope, trusted, pin } of body.items) {
+  for (const { name, scope, trusted, pin } of await packsOf(context, input)) {
     if (trusted || pin === undefined) continue
     const pack = await packOf(context, input, name, scope)
     if (!context.canAsk) {
@@ -28,9 +25,13 @@ export async function offerTrust(context: Context, input: Input): Promise<void> 
 
 /** Where nobody waits for the end, and so nobody can be asked. */
 export const sayUntrusted = (context: Context): Promise<void> =>
-  context.note(
-    'a pack from elsewhere starts nothing until it is trusted: `svcctl pack trust NAME`, or add it with --trust',
-  )
+  context.note('a pack from elsewhere starts nothing until it is trusted: `svcctl pack trust NAME`')
+
+export function packsOf(context: Context, input: Input): Promise<readonly Pack[]> {
+  return inCity(context, input, async ({ client, cityName, options: { signal } }) => {
+    return (await client.call('list-packs', { params: { cityName }, signal })).body.items
+  })
+}
 
 export function packOf(context: Context, input: Input, name: string, scope: string | undefined): Promise<Pack> {
   return inCity(context, input, async ({ client, cityName, options }) => {

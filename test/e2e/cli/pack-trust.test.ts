@@ -4,6 +4,7 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { cli } from '../../support/cli.ts'
 import { type ConfigCity, createCity } from '../../support/config-city.ts'
 import { at } from '../../support/document.ts'
 import { type GitRepository, type GitServer, startGitServer } from '../../support/git-server.ts'
@@ -109,4 +110,13 @@ test('an add that fails asks nothing', async () => {
   await using terminal = atTerminal('epsilon', 'add', `${git.url}/none.git`)
   assert.notEqual(await terminal.ends(), 0)
   assert.doesNotMatch(terminal.text(), /\[y\/N\]/)
+})
+
+test('in a pipe, pack upgrade speaks of trust only where something comes from elsewhere', async () => {
+  const { city, pack } = await placed('omega')
+  const upgraded = () => cli(['pack', 'upgrade'], { env: { SVC_API: running.server.url, SVC_CITY: 'omega' } })
+  assert.doesNotMatch((await upgraded()).err, /trust/)
+  const added = await city.post('/packs', { name: 'grabby', source: pack.source })
+  await city.outcome(added)
+  assert.match((await upgraded()).err, /until it is trusted/)
 })
