@@ -214,6 +214,49 @@ describe('cities', { concurrency: 4 }, () => {
     assert.equal(created.length, 2)
   })
 
+  test('a city that is adopted while it is being unregistered is asked for again in a moment, not refused for good', async () => {
+    const { api, work } = world()
+    const name = unique()
+    const dir = join(work, name)
+    const release = join(work, `${name}-may-end`)
+    const stubborn = `trap 'until [ -e ${release} ]; do sleep 0.05; done; exit' TERM HUP; touch ${release}-up; while :; do sleep 0.05; done`
+    mkdirSync(dir)
+    writeFileSync(
+      join(dir, 'city.toml'),
+      `[daemon]
+shutdown_timeout = "1h"
+[session]
+provider = "subprocess"
+[providers.stubborn]
+command = "sh"
+args = ["-c", ${JSON.stringify(stubborn)}]
+io = "pipes"
+prompt_mode = "omit"
+[[agent]]
+name = "last"
+provider = "stubborn"
+min_active_sessions = 1
+`,
+    )
+    await succeeds(api, await adopt(api, { path: dir }))
+    await eventually('its agent runs', () => (existsSync(`${release}-up`) ? true : undefined))
+    const leaving = await api.ask(unregisterCity, `/v0/city/${name}/unregister`)
+    const other = join(work, `${name}-other`)
+    mkdirSync(other)
+    writeFileSync(join(other, 'city.toml'), '')
+    for (const body of [{ path: dir }, { path: dir, name: `${name}-new` }, { path: other, name }]) {
+      const refused = assertProblem(
+        await api.post('/v0/cities', body),
+        'operation-in-progress',
+        `conflict: the city ${name} at ${dir} is being unregistered`,
+      )
+      assert.equal(refused.request_id, leaving.request_id)
+    }
+    writeFileSync(release, '')
+    await succeeds(api, leaving)
+    await succeeds(api, await adopt(api, { path: dir }))
+  })
+
   test('an adopted city has the name of the request, else of its files; a copy is refused until it is its own', async () => {
     const { api, work } = world()
     const name = await someCity()

@@ -228,8 +228,8 @@ export class CityRegistrar {
     if (there !== undefined) throw registeredAt(there)
     const named = this.#deps.all().find((city) => city.name === name)
     if (named === undefined) return
-    const leaving = named.wanted === 'gone' ? '; it is being unregistered' : ''
-    throw problem('city-name-taken', `a city named ${name} is registered at ${named.path}${leaving}`)
+    if (named.wanted === 'gone') throw isLeaving(named)
+    throw problem('city-name-taken', `a city named ${name} is registered at ${named.path}`)
   }
 
   #refuseCopy(store: CityStore, path: string): void {
@@ -253,11 +253,18 @@ export class CityRegistrar {
 }
 
 /** What is there is no create under way: those are refused by what they have claimed. */
-function registeredAt({ name, path, wanted, state }: City): Problem {
-  return wanted === 'gone'
-    ? problem('operation-in-progress', `the city ${name} at ${path} is being unregistered`, { retryAfterSec: 1 })
-    : problem('city-already-initialized', `${path} is registered already, as the city ${name}, which is ${state}`)
+function registeredAt(city: City): Problem {
+  const { name, path, wanted, state } = city
+  if (wanted === 'gone') return isLeaving(city)
+  return problem('city-already-initialized', `${path} is registered already, as the city ${name}, which is ${state}`)
 }
+
+/** Directory and name are free in a moment; the request says when. */
+const isLeaving = ({ name, path, departure }: City): Problem =>
+  problem('operation-in-progress', `the city ${name} at ${path} is being unregistered`, {
+    retryAfterSec: 1,
+    ...(departure === undefined ? {} : { request_id: departure }),
+  })
 
 function nameFor(given: string | undefined, path: string): string {
   const name = given ?? basename(path)
