@@ -57,7 +57,7 @@ export interface Example {
 
 export interface CommandSpec {
   /** One to three words. */
-  readonly path: readonly [string] | readonly [string, string] | readonly [string, string, string]
+  readonly path: readonly [string, ...string[]]
   /** What it calls, most important first; the help is made from the first. */
   readonly operations: readonly OperationId[]
   readonly summary?: string

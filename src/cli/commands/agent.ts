@@ -68,24 +68,18 @@ const EDITED = {
 } as const
 
 export const commands: readonly CommandSpec[] = [
-  command({
-    path: ['agent', 'list'],
-    operation: 'list-agents',
+  command('agent list', 'list-agents', {
     leaves: { peek: '`svcctl session peek` shows screens' },
     view: AGENT,
     examples: { 'svcctl agent list': 'all agents and what they do' },
   }),
-  command({
+  command('agent get', 'get-agent', {
     ...NAMED,
-    path: ['agent', 'get'],
-    operation: 'get-agent',
     arguments: ['<agent...>'],
     view: AGENT,
     examples: { 'svcctl agent get shop/worker': 'an agent of a rig' },
   }),
-  command({
-    path: ['agent', 'create'],
-    operation: 'create-agent',
+  command('agent create', 'create-agent', {
     arguments: ['<name>'],
     called: { name: 'agent' },
     flags: { api: '--api-access' },
@@ -103,49 +97,37 @@ export const commands: readonly CommandSpec[] = [
       'svcctl agent create shop/worker --max-active-sessions 3': 'a pool in a rig',
     },
   }),
-  command({
+  command('agent update', 'patch-agent', {
     ...EDITED,
-    path: ['agent', 'update'],
-    operation: 'patch-agent',
     arguments: ['<agent...>'],
     examples: { 'svcctl agent update worker --provider codex --unset idle_timeout': 'change two fields' },
   }),
-  command({
+  command('agent replace', 'replace-agent', {
     ...EDITED,
-    path: ['agent', 'replace'],
-    operation: 'replace-agent',
     arguments: ['<agent>'],
     examples: { 'svcctl agent replace worker --data @worker.json': 'exactly what the file says; the rest is unset' },
   }),
-  command({
+  command('agent delete', 'delete-agent', {
     ...NAMED,
-    path: ['agent', 'delete'],
-    operation: 'delete-agent',
     arguments: ['<agent...>'],
     asks: (names) => `Remove agent ${names} and close its sessions?`,
     view: DELETED,
     examples: { 'svcctl agent delete worker --yes': 'remove it and close its sessions' },
   }),
-  command({
+  command('agent suspend', 'suspend-agent', {
     ...NAMED,
-    path: ['agent', 'suspend'],
-    operation: 'suspend-agent',
     arguments: ['<agent...>'],
     view: AGENT,
     examples: { 'svcctl agent suspend worker': 'let it finish, and start no more' },
   }),
-  command({
+  command('agent resume', 'resume-agent', {
     ...NAMED,
-    path: ['agent', 'resume'],
-    operation: 'resume-agent',
     arguments: ['<agent...>'],
     view: AGENT,
     examples: { 'svcctl agent resume worker': 'let it work again' },
   }),
-  command({
+  command('agent logs', 'get-agent-output', {
     ...NAMED,
-    path: ['agent', 'logs'],
-    operation: 'get-agent-output',
     also: ['stream-agent-output'],
     summary: 'See what an agent said and did',
     arguments: ['<agent>'],
@@ -153,10 +135,8 @@ export const commands: readonly CommandSpec[] = [
     run: logs,
     examples: { 'svcctl agent logs -f worker': 'as it works' },
   }),
-  commandsOf(CONFIG)({
+  commandsOf(CONFIG)('agent prompt', 'get-agent-prompt', {
     ...NAMED,
-    path: ['agent', 'prompt'],
-    operation: 'get-agent-prompt',
     arguments: ['<agent>'],
     print: (context, { body, text }) => context.print.text({ text: `${body.text.trimEnd()}\n`, json: text }),
     examples: { 'svcctl agent prompt worker': 'what its next session would be told' },

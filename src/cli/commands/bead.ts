@@ -184,10 +184,8 @@ const HOLDER = {
 } as const
 
 export const commands: readonly CommandSpec[] = [
-  command({
+  command('bead list', 'list-beads', {
     ...FILTERS,
-    path: ['bead', 'list'],
-    operation: 'list-beads',
     flags: { ...FILTERS.flags, ...STATUS },
     view: BEADS,
     examples: {
@@ -196,20 +194,16 @@ export const commands: readonly CommandSpec[] = [
       'svcctl bead list --all --updated-after 1d --paginate -o jsonl': 'everything that changed today',
     },
   }),
-  command({
+  command('bead get', 'get-bead', {
     ...ID,
     ...SHOWN,
-    path: ['bead', 'get'],
-    operation: 'get-bead',
     also: ['list-bead-deps', 'list-bead-comments'],
     arguments: ['<id...>'],
     run: showBead,
     examples: { 'svcctl bead get al-x1y': 'a bead, with what it waits for' },
   }),
-  command({
+  command('bead create', 'create-bead', {
     ...BODY,
-    path: ['bead', 'create'],
-    operation: 'create-bead',
     arguments: ['[title...]'],
     says: {
       ...BODY.says,
@@ -225,12 +219,10 @@ export const commands: readonly CommandSpec[] = [
       'svcctl bead create Release --needs al-x1y -d @notes.md': 'something that waits for something',
     },
   }),
-  command({
+  command('bead update', 'patch-bead', {
     ...ID,
     ...BODY,
     ...SHOWN,
-    path: ['bead', 'update'],
-    operation: 'patch-bead',
     arguments: ['<id...>'],
     flags: { ...BODY.flags, ...STATUS, remove_labels: '--remove-label' },
     says: { ...BODY.says, status: 'As closing and reopening do.', remove_labels: 'A label to take off.' },
@@ -241,20 +233,16 @@ export const commands: readonly CommandSpec[] = [
       [`svcctl bead update --query 'label=ui AND priority>2' -p 2`]: 'all that an expression finds',
     },
   }),
-  command({
+  command('bead delete', 'delete-bead', {
     ...ID,
-    path: ['bead', 'delete'],
-    operation: 'delete-bead',
     arguments: ['<id...>'],
     asks: (names, input) => `Delete ${names}${input.on('cascade') ? ' and everything below' : ''} for good?`,
     view: DELETED,
     examples: { 'svcctl bead delete al-x1y --yes': 'remove it, where nothing refers to it' },
   }),
-  command({
+  command('bead close', 'close-bead', {
     ...ID,
     ...SHOWN,
-    path: ['bead', 'close'],
-    operation: 'close-bead',
     arguments: ['<id...>'],
     flags: { reason: '-r', output: '--result' },
     says: {
@@ -269,19 +257,15 @@ export const commands: readonly CommandSpec[] = [
       'svcctl bead close al-x1y al-z9k': 'two of them',
     },
   }),
-  command({
+  command('bead reopen', 'reopen-bead', {
     ...SHOWN,
-    path: ['bead', 'reopen'],
-    operation: 'reopen-bead',
     arguments: ['<id...>'],
     completes: { id: 'closed-bead' },
     examples: { 'svcctl bead reopen al-x1y': 'it was not done after all' },
   }),
-  command({
+  command('bead assign', 'assign-bead', {
     ...ID,
     ...SHOWN,
-    path: ['bead', 'assign'],
-    operation: 'assign-bead',
     arguments: ['<id...>', '<assignee>'],
     says: {
       assignee: 'Who gets it; "" for nobody.',
@@ -292,19 +276,15 @@ export const commands: readonly CommandSpec[] = [
       'svcctl bead assign al-x1y bob --expected-assignee amy': 'hand it over',
     },
   }),
-  command({
+  command('bead route', 'route-bead', {
     ...SHOWN,
-    path: ['bead', 'route'],
-    operation: 'route-bead',
     arguments: ['<id...>', '<target>'],
     says: { target: 'Agent or pool; "" for none.' },
     completes: { id: 'bead', target: 'agent' },
     examples: { 'svcctl bead route al-x1y shop/polecat': 'let a pool take it' },
   }),
-  command({
+  command('bead claim', 'claim-bead', {
     ...ID,
-    path: ['bead', 'claim'],
-    operation: 'claim-bead',
     arguments: ['<id...>'],
     flags: { assignee: '-a' },
     says: { ...SESSION, assignee: 'Who takes it (default: whoever runs it, in a session).' },
@@ -312,28 +292,22 @@ export const commands: readonly CommandSpec[] = [
     ...HELD,
     examples: { 'svcctl bead claim al-x1y -a amy': 'take it, if nobody has it; exit code 5 otherwise' },
   }),
-  command({
+  command('bead heartbeat', 'heartbeat-bead', {
     ...ID,
     ...HOLDER,
     ...SHOWN,
-    path: ['bead', 'heartbeat'],
-    operation: 'heartbeat-bead',
     arguments: ['<id...>'],
     examples: { 'svcctl bead heartbeat al-x1y': 'keep a claim' },
   }),
-  command({
+  command('bead release', 'release-bead', {
     ...ID,
     ...HOLDER,
-    path: ['bead', 'release'],
-    operation: 'release-bead',
     arguments: ['<id...>'],
     ...HELD,
     examples: { 'svcctl bead release al-x1y': 'give it back' },
   }),
-  command({
+  command('bead ready', 'list-ready-beads', {
     ...FILTERS,
-    path: ['bead', 'ready'],
-    operation: 'list-ready-beads',
     flags: { ...FILTERS.flags, sort: '--order' },
     says: { ...FILTERS.says, sort: 'By priority, then age; or by age only.' },
     more: [{ flags: '--wait <duration>', description: 'Where nothing is ready, wait so long for something.' }],
@@ -345,9 +319,7 @@ export const commands: readonly CommandSpec[] = [
       'svcctl bead ready --rig shop --wait 10m -o name': 'wait for work',
     },
   }),
-  command({
-    path: ['bead', 'query'],
-    operation: 'query-beads',
+  command('bead query', 'query-beads', {
     arguments: ['<q...>'],
     called: { q: 'expression' },
     says: { q: 'The expression; one word for the shell, or several.' },
@@ -357,9 +329,7 @@ export const commands: readonly CommandSpec[] = [
       [`svcctl bead query 'updated<30d AND assignee=none'`]: 'what nobody cares for',
     },
   }),
-  command({
-    path: ['bead', 'hook'],
-    operation: 'list-hook',
+  command('bead hook', 'list-hook', {
     also: ['claim-hook'],
     arguments: ['[agent]'],
     says: { ...SESSION, agent: 'Agent, pool or person (default: SVC_AGENT).' },
@@ -376,10 +346,8 @@ export const commands: readonly CommandSpec[] = [
       'svcctl bead hook --claim -o json': 'take the next work, in a session',
     },
   }),
-  command({
+  command('bead dep list', 'list-bead-deps', {
     ...ID,
-    path: ['bead', 'dep', 'list'],
-    operation: 'list-bead-deps',
     arguments: ['<id>'],
     flags: { type: '-t' },
     says: { direction: 'What it depends on, what depends on it, or both.', type: 'Only of this type.' },
@@ -389,18 +357,14 @@ export const commands: readonly CommandSpec[] = [
     },
     examples: { 'svcctl bead dep list al-x1y': 'what it waits for, and what waits for it' },
   }),
-  command({
+  command('bead dep add', 'add-bead-dep', {
     ...DEP,
-    path: ['bead', 'dep', 'add'],
-    operation: 'add-bead-dep',
     arguments: ['<id>', '<depends_on_id>'],
     says: { depends_on_id: 'Id of what it depends on.' },
     view: BEAD,
     examples: { 'svcctl bead dep add al-x1y al-z9k': 'the first waits for the second' },
   }),
-  command({
-    path: ['bead', 'dep', 'remove'],
-    operation: 'remove-bead-dep',
+  command('bead dep remove', 'remove-bead-dep', {
     arguments: ['<id>', '<dependsOnId>'],
     flags: { type: '-t' },
     says: { type: 'Only of this type (default: all types).' },
@@ -408,34 +372,26 @@ export const commands: readonly CommandSpec[] = [
     view: BEAD,
     examples: { 'svcctl bead dep remove al-x1y al-z9k': 'it need not wait any more' },
   }),
-  command({
+  command('bead label add', 'add-bead-label', {
     ...ID,
     ...SHOWN,
-    path: ['bead', 'label', 'add'],
-    operation: 'add-bead-label',
     arguments: ['<id...>', '<label>'],
     examples: { 'svcctl bead label add al-x1y ui': 'put a label on it' },
   }),
-  command({
+  command('bead label remove', 'remove-bead-label', {
     ...ID,
     ...SHOWN,
-    path: ['bead', 'label', 'remove'],
-    operation: 'remove-bead-label',
     arguments: ['<id...>', '<label>'],
     examples: { 'svcctl bead label remove al-x1y ui': 'take it off again' },
   }),
-  command({
+  command('bead comment list', 'list-bead-comments', {
     ...ID,
-    path: ['bead', 'comment', 'list'],
-    operation: 'list-bead-comments',
     arguments: ['<id>'],
     view: COMMENT,
     examples: { 'svcctl bead comment list al-x1y': 'what was said about it' },
   }),
-  command({
+  command('bead comment add', 'add-bead-comment', {
     ...ID,
-    path: ['bead', 'comment', 'add'],
-    operation: 'add-bead-comment',
     arguments: ['<id>', '<text...>'],
     says: {
       text: 'What is said; - for stdin.',
@@ -445,18 +401,14 @@ export const commands: readonly CommandSpec[] = [
     view: COMMENT,
     examples: { 'svcctl bead comment add al-x1y "see the log of yesterday"': 'say something about it' },
   }),
-  command({
-    path: ['bead', 'graph'],
-    operation: 'get-bead-graph',
+  command('bead graph', 'get-bead-graph', {
     arguments: ['<rootID>'],
     called: { rootID: 'id' },
     completes: { rootID: 'bead' },
     run: showGraph,
     examples: { 'svcctl bead graph al-x1y': 'a tree: ✓ closed, ▶ in progress, ■ blocked, ○ open' },
   }),
-  command({
-    path: ['bead', 'import'],
-    operation: 'import-beads',
+  command('bead import', 'import-beads', {
     description:
       'One JSON object a line, as the bd tool writes them. A bad line is told of on stderr and does not poison the rest; exit code 1 when there was one.',
     operands: [{ name: '<file>', description: 'The file; - for stdin.', complete: 'file' }],
@@ -469,10 +421,8 @@ export const commands: readonly CommandSpec[] = [
       'bd export | svcctl bead import - --remap': 'from another tracker',
     },
   }),
-  command({
+  command('bead export', 'export-beads', {
     ...FILTERS,
-    path: ['bead', 'export'],
-    operation: 'export-beads',
     flags: { ...FILTERS.flags, ...STATUS },
     operands: [{ name: '[file]', description: 'Where to put it (default: stdout).', complete: 'file' }],
     more: [transferTimeout],
@@ -480,9 +430,7 @@ export const commands: readonly CommandSpec[] = [
     run: exportFile,
     examples: { 'svcctl bead export beads.jsonl --rig shop': 'everything of a rig, sorted by id' },
   }),
-  command({
-    path: ['bead', 'batch'],
-    operation: 'create-bead-batch',
+  command('bead batch', 'create-bead-batch', {
     operands: [{ name: '<file>', description: 'JSON with nodes and edges; - for stdin.', complete: 'file' }],
     leaves: { nodes: 'they are in the file', edges: 'they are in the file' },
     run: createBatch,

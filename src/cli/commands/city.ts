@@ -73,9 +73,7 @@ function asksToUnregister(names: string, _: Input, { options }: Context): string
 const command = commandsOf(TABLE)
 
 const setSuspended = (verb: 'suspend' | 'resume', summary: string, does: string): CommandSpec =>
-  command({
-    path: ['city', verb],
-    operation: 'patch-city',
+  command(`city ${verb}`, 'patch-city', {
     summary,
     arguments: ['[cityName...]'],
     leaves: { suspended: 'it is the name of the command' },
@@ -85,9 +83,7 @@ const setSuspended = (verb: 'suspend' | 'resume', summary: string, does: string)
   })
 
 export const commands: readonly CommandSpec[] = [
-  command({
-    path: ['city', 'list'],
-    operation: 'list-cities',
+  command('city list', 'list-cities', {
     whole: true,
     view: CITIES,
     examples: {
@@ -95,16 +91,12 @@ export const commands: readonly CommandSpec[] = [
       'svcctl city list -o name': 'their names, for scripts',
     },
   }),
-  command({
-    path: ['city', 'get'],
-    operation: 'get-city',
+  command('city get', 'get-city', {
     arguments: ['[cityName...]'],
     run: showCity,
     examples: { 'svcctl city get alpha': 'one city; of one that does not run, what is known of it' },
   }),
-  command({
-    path: ['city', 'create'],
-    operation: 'create-city',
+  command('city create', 'create-city', {
     arguments: ['<dir>'],
     says: {
       dir: 'Directory to make it in, relative to here.',
@@ -118,9 +110,7 @@ export const commands: readonly CommandSpec[] = [
       'svcctl city create /srv/alpha --provider claude --no-wait -o json': 'in a script',
     },
   }),
-  command({
-    path: ['city', 'adopt'],
-    operation: 'adopt-city',
+  command('city adopt', 'adopt-city', {
     arguments: ['<path>'],
     says: { path: 'Directory of an existing city, relative to here.', name: 'Name to register it under.' },
     completes: { path: 'file' },
@@ -128,15 +118,11 @@ export const commands: readonly CommandSpec[] = [
     view: CITIES,
     examples: { 'svcctl city adopt ~/cities/alpha': 'register a city that is on disk already' },
   }),
-  command({
-    path: ['city', 'start'],
-    operation: 'start-city',
+  command('city start', 'start-city', {
     arguments: ['[cityName...]'],
     examples: { 'svcctl city start alpha --wait': 'start it, end when it runs' },
   }),
-  command({
-    path: ['city', 'stop'],
-    operation: 'stop-city',
+  command('city stop', 'stop-city', {
     arguments: ['[cityName...]'],
     asks: asksToStop,
     // The server waits for the city that long; its answer needs a moment more.
@@ -147,15 +133,11 @@ export const commands: readonly CommandSpec[] = [
       'svcctl city stop alpha --force': 'kill what runs in it',
     },
   }),
-  command({
-    path: ['city', 'restart'],
-    operation: 'restart-city',
+  command('city restart', 'restart-city', {
     arguments: ['[cityName...]'],
     examples: { 'svcctl city restart alpha': 'stop and start it' },
   }),
-  command({
-    path: ['city', 'unregister'],
-    operation: 'unregister-city',
+  command('city unregister', 'unregister-city', {
     arguments: ['[cityName...]'],
     says: { cityName: 'Name or path.' },
     asks: asksToUnregister,
@@ -163,16 +145,12 @@ export const commands: readonly CommandSpec[] = [
   }),
   setSuspended('suspend', 'Suspend a city: none of its agents is started', 'keep it, but let nothing run'),
   setSuspended('resume', 'Resume a suspended city', 'let its agents run again'),
-  command({
-    path: ['city', 'status'],
-    operation: 'get-city-status',
+  command('city status', 'get-city-status', {
     arguments: ['[cityName...]'],
     view: CITY_STATUS,
     examples: { 'svcctl city status alpha': 'agents, work, mail and events in numbers' },
   }),
-  command({
-    path: ['city', 'health'],
-    operation: 'get-city-health',
+  command('city health', 'get-city-health', {
     arguments: ['[cityName...]'],
     view: HEALTH,
     examples: { 'svcctl city health alpha': 'is it alive' },

@@ -266,9 +266,7 @@ async function put(context: Context, { cityName, path, stored }: Target, text: s
 const command = commandsOf(TABLE)
 
 export const commands: readonly CommandSpec[] = [
-  command({
-    path: ['config', 'get'],
-    operation: 'get-config',
+  command('config get', 'get-config', {
     also: ['get-config-file'],
     operands: [
       { name: '[path]', description: 'A configuration file, relative to the city: prints its text.', field: 'path' },
@@ -282,9 +280,7 @@ export const commands: readonly CommandSpec[] = [
       'svcctl config get --raw -o json': 'every file as JSON',
     },
   }),
-  command({
-    path: ['config', 'explain'],
-    operation: 'explain-config',
+  command('config explain', 'explain-config', {
     operands: [{ name: '[key]', description: 'Only this key and what is below it, for example `workspace.provider`.' }],
     says: { rig: 'Name of a rig.', provider: 'Name of a provider.' },
     completes: { agent: 'agent', provider: 'provider' },
@@ -295,9 +291,7 @@ export const commands: readonly CommandSpec[] = [
       'svcctl config explain --agent core.worker': 'every field of an agent',
     },
   }),
-  command({
-    path: ['config', 'validate'],
-    operation: 'validate-config',
+  command('config validate', 'validate-config', {
     also: ['check-config'],
     description: 'Exit code 6 when something is wrong.',
     more: [
@@ -314,15 +308,11 @@ export const commands: readonly CommandSpec[] = [
       'svcctl config validate --file city.toml=draft.toml': 'check a draft',
     },
   }),
-  command({
-    path: ['config', 'reload'],
-    operation: 'reload-config',
+  command('config reload', 'reload-config', {
     says: { soft: 'Running sessions take it as theirs, without a restart.' },
     examples: { 'svcctl config reload --wait': 'load the files now, end when they are in force' },
   }),
-  command({
-    path: ['config', 'defaults'],
-    operation: 'get-config-defaults',
+  command('config defaults', 'get-config-defaults', {
     view: EFFECTIVE,
     examples: { 'svcctl config defaults -o json': 'every default and every built-in provider' },
   }),

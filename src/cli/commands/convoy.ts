@@ -64,24 +64,18 @@ const SETTINGS = { description: 'More about it.' } as const
 const MEMBERS = { says: { items: 'Ids of beads.' }, completes: { id: 'convoy', items: 'bead' } } as const
 
 export const commands: readonly CommandSpec[] = [
-  command({
-    path: ['convoy', 'list'],
-    operation: 'list-convoys',
+  command('convoy list', 'list-convoys', {
     flags: { status: '-s' },
     view: CONVOYS,
     examples: { 'svcctl convoy list': 'open convoys, and how far they are' },
   }),
-  command({
+  command('convoy get', 'get-convoy', {
     ...ID,
-    path: ['convoy', 'get'],
-    operation: 'get-convoy',
     arguments: ['<id...>'],
     run: showWithMembers,
     examples: { 'svcctl convoy get al-c0n': 'a convoy with its members' },
   }),
-  command({
-    path: ['convoy', 'create'],
-    operation: 'create-convoy',
+  command('convoy create', 'create-convoy', {
     arguments: ['<title...>'],
     flags: { items: '--item', description: '-d' },
     says: { ...SETTINGS, items: 'A bead that becomes a member.' },
@@ -90,10 +84,8 @@ export const commands: readonly CommandSpec[] = [
     view: CONVOY,
     examples: { 'svcctl convoy create "New login" --item al-x1y --item al-z9k --notify mayor': 'group two beads' },
   }),
-  command({
+  command('convoy update', 'patch-convoy', {
     ...ID,
-    path: ['convoy', 'update'],
-    operation: 'patch-convoy',
     arguments: ['<id...>'],
     flags: { description: '-d' },
     says: SETTINGS,
@@ -101,19 +93,15 @@ export const commands: readonly CommandSpec[] = [
     view: CONVOY,
     examples: { 'svcctl convoy update al-c0n --target release --no-owned': 'change two settings' },
   }),
-  command({
+  command('convoy delete', 'delete-convoy', {
     ...ID,
-    path: ['convoy', 'delete'],
-    operation: 'delete-convoy',
     arguments: ['<id...>'],
     asks: (names) => `Delete convoy ${names}? Its members stay.`,
     view: DELETED,
     examples: { 'svcctl convoy delete al-c0n --yes': 'ungroup its members, which stay' },
   }),
-  command({
+  command('convoy check', 'check-convoy', {
     ...ID,
-    path: ['convoy', 'check'],
-    operation: 'check-convoy',
     also: ['check-convoys'],
     summary: 'Tell whether a convoy is complete, or close all that are',
     description: 'With an id it only tells. Without one it closes every convoy that is complete.',
@@ -125,41 +113,31 @@ export const commands: readonly CommandSpec[] = [
     },
     examples: { 'svcctl convoy check al-c0n': 'is it complete', 'svcctl convoy check': 'close what is' },
   }),
-  command({
-    path: ['convoy', 'stranded'],
-    operation: 'list-stranded',
+  command('convoy stranded', 'list-stranded', {
     view: STRANDED,
     examples: { 'svcctl convoy stranded': 'what would keep convoys open for ever' },
   }),
-  command({
+  command('convoy add', 'add-to-convoy', {
     ...MEMBERS,
-    path: ['convoy', 'add'],
-    operation: 'add-to-convoy',
     arguments: ['<id>', '<items...>'],
     view: CONVOY,
     examples: { 'svcctl convoy add al-c0n al-x1y al-z9k': 'two more members' },
   }),
-  command({
+  command('convoy remove', 'remove-from-convoy', {
     ...MEMBERS,
-    path: ['convoy', 'remove'],
-    operation: 'remove-from-convoy',
     arguments: ['<id>', '<items...>'],
     view: CONVOY,
     examples: { 'svcctl convoy remove al-c0n al-x1y': 'it does not belong to it any more' },
   }),
-  command({
+  command('convoy close', 'close-convoy', {
     ...ID,
-    path: ['convoy', 'close'],
-    operation: 'close-convoy',
     arguments: ['<id...>'],
     flags: { reason: '-r' },
     view: CONVOY,
     examples: { 'svcctl convoy close al-c0n -r "enough for now"': 'whatever its members are' },
   }),
-  command({
+  command('convoy land', 'land-convoy', {
     ...ID,
-    path: ['convoy', 'land'],
-    operation: 'land-convoy',
     arguments: ['<id...>'],
     view: LANDED,
     examples: { 'svcctl convoy land al-c0n --dry-run': 'what is still open' },

@@ -7,9 +7,7 @@ import { view } from '../print/view.ts'
 import { EVENT_BUS as TABLE } from '../tables/event-bus.ts'
 
 export const commands: readonly CommandSpec[] = [
-  commandsOf(TABLE)({
-    path: ['event', 'emit'],
-    operation: 'emit-event',
+  commandsOf(TABLE)('event emit', 'emit-event', {
     arguments: ['<type>'],
     says: {
       actor: 'Who does it (default: SVC_ALIAS, SVC_AGENT or SVC_SESSION_ID, else `human`).',

@@ -74,10 +74,8 @@ const command = commandsOf(TABLE)
 /** The words of a command are one text with commas. */
 const commas = (words: string | undefined) => words?.trim().replaceAll(/[\s,]+/g, ',')
 
-export const providerReadiness = (path: CommandSpec['path']): CommandSpec =>
-  command({
-    path,
-    operation: 'get-provider-readiness',
+export const providerReadiness = (words: string): CommandSpec =>
+  command(words, 'get-provider-readiness', {
     also: ['get-city-provider-readiness'],
     arguments: ['[providers...]'],
     called: { providers: 'items' },
@@ -85,20 +83,16 @@ export const providerReadiness = (path: CommandSpec['path']): CommandSpec =>
     completes: { providers: 'provider' },
     change: ({ providers }) => ({ providers: commas(providers) }),
     run: ofProviders,
-    examples: { [`svcctl ${path.join(' ')} claude --fresh`]: 'can it be used on this host, now' },
+    examples: { [`svcctl ${words} claude --fresh`]: 'can it be used on this host, now' },
   })
 
 export const commands: readonly CommandSpec[] = [
-  command({
-    path: ['health'],
-    operation: 'get-health',
+  command('health', 'get-health', {
     retries: 0,
     print: (context, { body, text }) => showHealth(context, body, text),
     examples: { 'svcctl health': 'is it well', 'svcctl health -o json': 'for a monitor' },
   }),
-  command({
-    path: ['readiness'],
-    operation: 'get-readiness',
+  command('readiness', 'get-readiness', {
     also: ['get-city-readiness'],
     arguments: ['[items...]'],
     says: { items: 'Providers and tools (default: all).' },
@@ -106,5 +100,5 @@ export const commands: readonly CommandSpec[] = [
     run: readiness,
     examples: { 'svcctl readiness claude git --fresh': 'look again, now' },
   }),
-  providerReadiness(['provider-readiness']),
+  providerReadiness('provider-readiness'),
 ]

@@ -120,23 +120,17 @@ const NAME = {
 } as const
 
 export const commands: readonly CommandSpec[] = [
-  command({
-    path: ['pack', 'list'],
-    operation: 'list-packs',
+  command('pack list', 'list-packs', {
     view: PACK,
     examples: { 'svcctl pack list': 'what the city of this directory imports' },
   }),
-  command({
+  command('pack get', 'get-pack', {
     ...NAME,
-    path: ['pack', 'get'],
-    operation: 'get-pack',
     arguments: ['<name...>'],
     view: PACK,
     examples: { 'svcctl pack get core': 'where it is from, and what it brings' },
   }),
-  command({
-    path: ['pack', 'add'],
-    operation: 'add-pack',
+  command('pack add', 'add-pack', {
     arguments: ['<source>'],
     says: {
       name: 'What to call it (default: from the source).',
@@ -149,47 +143,35 @@ export const commands: readonly CommandSpec[] = [
       'svcctl pack add https://git.example.org/teams/packs.git//review': 'the highest release from git',
     },
   }),
-  command({
-    path: ['pack', 'trust'],
-    operation: 'trust-pack',
+  command('pack trust', 'trust-pack', {
     arguments: ['<name>'],
     says: { ...NAME.says, commit: 'The commit that was looked at (default: shows it and asks).' },
     fill: commitToTrust,
     view: PACK,
     examples: { 'svcctl pack trust review': 'shows what it would run, and asks' },
   }),
-  command({
+  command('pack remove', 'remove-pack', {
     ...NAME,
-    path: ['pack', 'remove'],
-    operation: 'remove-pack',
     arguments: ['<name...>'],
     view: DELETED,
     examples: { 'svcctl pack remove review': 'unless something still names what it brings' },
   }),
-  command({
-    path: ['pack', 'install'],
-    operation: 'install-packs',
+  command('pack install', 'install-packs', {
     examples: { 'svcctl pack install --wait': 'pin and fetch what is not there' },
   }),
-  command({
-    path: ['pack', 'upgrade'],
-    operation: 'upgrade-packs',
+  command('pack upgrade', 'upgrade-packs', {
     arguments: ['[names...]'],
     says: { names: 'Imports to upgrade (default: all).' },
     run: asksTrust,
     examples: { 'svcctl pack upgrade review': 'the highest release that its version allows' },
   }),
-  command({
-    path: ['pack', 'check'],
-    operation: 'check-packs',
+  command('pack check', 'check-packs', {
     description: 'Exit code 9 when something is wrong.',
     leaves: { remote: '`svcctl pack status --remote` asks them' },
     run: check,
     examples: { 'svcctl pack check': 'compare imports, lock and cache' },
   }),
-  command({
-    path: ['pack', 'status'],
-    operation: 'check-packs',
+  command('pack status', 'check-packs', {
     summary: 'Every import, and what has become of it',
     says: { remote: 'Asks the repositories for newer releases.' },
     run: status,
@@ -198,24 +180,18 @@ export const commands: readonly CommandSpec[] = [
       'svcctl pack status --remote': 'what an upgrade would bring',
     },
   }),
-  command({
-    path: ['pack', 'why'],
-    operation: 'explain-pack',
+  command('pack why', 'explain-pack', {
     arguments: ['<name>'],
     says: { name: 'Of an import at any depth, or of the pack itself.' },
     print: ({ print }, { body, text }) => print.text({ text: whyText(body), json: text }),
     examples: { 'svcctl pack why review': 'which import in which file leads to it, and what it brings' },
   }),
-  command({
-    path: ['pack', 'cache'],
-    operation: 'list-pack-cache',
+  command('pack cache', 'list-pack-cache', {
     view: CACHED,
     run: cache,
     examples: { 'svcctl pack cache': 'what lies on this machine, how large, and who needs it' },
   }),
-  command({
-    path: ['pack', 'prune'],
-    operation: 'prune-pack-cache',
+  command('pack prune', 'prune-pack-cache', {
     run: prune,
     examples: {
       'svcctl pack prune --dry-run': 'what no city needs and nobody used for a week',

@@ -128,34 +128,26 @@ export const commands: readonly CommandSpec[] = [
     examples: [{ line: 'svcctl patch list', does: 'everything the city patches' }],
     run: list,
   },
-  command({
+  command('patch get agent', 'get-agent-patch', {
     ...AGENT,
-    path: ['patch', 'get', 'agent'],
-    operation: 'get-agent-patch',
     arguments: ['<base>'],
     print: show,
     examples: { 'svcctl patch get agent shop/core.worker': 'the patch of an agent of a rig' },
   }),
-  command({
+  command('patch get rig', 'get-rig-patch', {
     ...RIG,
-    path: ['patch', 'get', 'rig'],
-    operation: 'get-rig-patch',
     arguments: ['<name>'],
     print: show,
     examples: { 'svcctl patch get rig shop': 'what the city changes of it' },
   }),
-  command({
+  command('patch get provider', 'get-provider-patch', {
     ...PROVIDER,
-    path: ['patch', 'get', 'provider'],
-    operation: 'get-provider-patch',
     arguments: ['<name>'],
     print: show,
     examples: { 'svcctl patch get provider shell': 'what the city changes of it' },
   }),
-  command({
+  command('patch put agent', 'replace-agent-patch', {
     ...AGENT,
-    path: ['patch', 'put', 'agent'],
-    operation: 'replace-agent-patch',
     also: ['merge-agent-patch'],
     description: WITHOUT,
     arguments: ['<base>'],
@@ -166,10 +158,8 @@ export const commands: readonly CommandSpec[] = [
     run: (call) => put(call, 'agent'),
     examples: { 'svcctl patch put agent core.worker --nudge "go on"': 'create or replace one' },
   }),
-  command({
+  command('patch put rig', 'replace-rig-patch', {
     ...RIG,
-    path: ['patch', 'put', 'rig'],
-    operation: 'replace-rig-patch',
     also: ['merge-rig-patch'],
     description: WITHOUT,
     arguments: ['<name>'],
@@ -178,10 +168,8 @@ export const commands: readonly CommandSpec[] = [
     run: (call) => put(call, 'rig'),
     examples: { 'svcctl patch put rig shop --merge --formula-vars team=a': 'change one field of one' },
   }),
-  command({
+  command('patch put provider', 'replace-provider-patch', {
     ...PROVIDER,
-    path: ['patch', 'put', 'provider'],
-    operation: 'replace-provider-patch',
     also: ['merge-provider-patch'],
     description: WITHOUT,
     arguments: ['<name>'],
@@ -190,26 +178,20 @@ export const commands: readonly CommandSpec[] = [
     run: (call) => put(call, 'provider'),
     examples: { 'svcctl patch put provider shell --display-name Mine': 'create or replace one' },
   }),
-  command({
+  command('patch delete agent', 'delete-agent-patch', {
     ...AGENT,
-    path: ['patch', 'delete', 'agent'],
-    operation: 'delete-agent-patch',
     arguments: ['<base...>'],
     view: DELETED,
     examples: { 'svcctl patch delete agent core.worker': 'the agent is as it was' },
   }),
-  command({
+  command('patch delete rig', 'delete-rig-patch', {
     ...RIG,
-    path: ['patch', 'delete', 'rig'],
-    operation: 'delete-rig-patch',
     arguments: ['<name...>'],
     view: DELETED,
     examples: { 'svcctl patch delete rig shop': 'the rig is as it was' },
   }),
-  command({
+  command('patch delete provider', 'delete-provider-patch', {
     ...PROVIDER,
-    path: ['patch', 'delete', 'provider'],
-    operation: 'delete-provider-patch',
     arguments: ['<name...>'],
     view: DELETED,
     examples: { 'svcctl patch delete provider shell': 'the provider is as it was' },

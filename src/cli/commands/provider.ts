@@ -63,9 +63,7 @@ const SETTINGS = {
 } as const
 
 export const commands: readonly CommandSpec[] = [
-  command({
-    path: ['provider', 'list'],
-    operation: 'list-providers',
+  command('provider list', 'list-providers', {
     also: ['list-public-providers'],
     more: [{ flags: '--options', description: 'What a session may choose of each, instead.' }],
     view: PROVIDER,
@@ -75,18 +73,14 @@ export const commands: readonly CommandSpec[] = [
       'svcctl provider list --options': 'their options, defaults and choices',
     },
   }),
-  command({
+  command('provider get', 'get-provider', {
     ...NAME,
-    path: ['provider', 'get'],
-    operation: 'get-provider',
     arguments: ['<name...>'],
     view: PROVIDER,
     examples: { 'svcctl provider get claude -o json': 'everything about one' },
   }),
-  command({
+  command('provider create', 'create-provider', {
     ...SETTINGS,
-    path: ['provider', 'create'],
-    operation: 'create-provider',
     arguments: ['<name>'],
     json: true,
     view: PROVIDER,
@@ -95,23 +89,19 @@ export const commands: readonly CommandSpec[] = [
       'svcctl provider create careful --base claude --option-defaults permission_mode=plan': 'derive one',
     },
   }),
-  command({
+  command('provider update', 'patch-provider', {
     ...NAME,
     ...SETTINGS,
-    path: ['provider', 'update'],
-    operation: 'patch-provider',
     arguments: ['<name...>'],
     json: true,
     view: PROVIDER,
     examples: { 'svcctl provider update careful --env MODE=fast --unset display_name': 'change two fields' },
   }),
-  command({
+  command('provider delete', 'delete-provider', {
     ...NAME,
-    path: ['provider', 'delete'],
-    operation: 'delete-provider',
     arguments: ['<name...>'],
     view: DELETED,
     examples: { 'svcctl provider delete careful': 'remove it, where nothing uses it' },
   }),
-  providerReadiness(['provider', 'readiness']),
+  providerReadiness('provider readiness'),
 ]

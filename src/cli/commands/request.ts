@@ -29,9 +29,7 @@ const command = commandsOf(TABLE)
 const ID = { says: { request_id: 'As a 202 gave it: req-…' } } as const
 
 export const commands: readonly CommandSpec[] = [
-  command({
-    path: ['request', 'list'],
-    operation: 'list-requests',
+  command('request list', 'list-requests', {
     leaves: { city: '--city says it' },
     // Without being asked, the requests of all cities: also those of one that is gone.
     fill: async (context) => {
@@ -41,18 +39,14 @@ export const commands: readonly CommandSpec[] = [
     view: REQUEST,
     examples: { 'svcctl request list --status failed': 'what went wrong lately' },
   }),
-  command({
+  command('request get', 'get-request', {
     ...ID,
-    path: ['request', 'get'],
-    operation: 'get-request',
     arguments: ['<request_id...>'],
     view: REQUEST,
     examples: { 'svcctl request get req-0123456789abcdef01234567': 'its state now' },
   }),
-  command({
+  command('request wait', 'get-request', {
     ...ID,
-    path: ['request', 'wait'],
-    operation: 'get-request',
     also: ['stream-events'],
     summary: 'Wait for the outcome of an accepted request',
     description: 'Exit code 9 when it failed, 8 when it took too long.',

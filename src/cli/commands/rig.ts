@@ -33,10 +33,8 @@ const GIT = {
 } as const
 
 const act = (action: 'suspend' | 'resume' | 'restart', summary: string, does: string): CommandSpec =>
-  command({
+  command(`rig ${action}`, 'act-on-rig', {
     ...NAME,
-    path: ['rig', action],
-    operation: 'act-on-rig',
     summary,
     arguments: ['<name...>'],
     leaves: { action: 'it is the name of the command' },
@@ -46,25 +44,19 @@ const act = (action: 'suspend' | 'resume' | 'restart', summary: string, does: st
   })
 
 export const commands: readonly CommandSpec[] = [
-  command({
+  command('rig list', 'list-rigs', {
     ...GIT,
-    path: ['rig', 'list'],
-    operation: 'list-rigs',
     view: RIG,
     examples: { 'svcctl rig list': 'all rigs, with their branches' },
   }),
-  command({
+  command('rig get', 'get-rig', {
     ...GIT,
     ...NAME,
-    path: ['rig', 'get'],
-    operation: 'get-rig',
     arguments: ['<name...>'],
     view: RIG,
     examples: { 'svcctl rig get shop': 'one rig' },
   }),
-  command({
-    path: ['rig', 'create'],
-    operation: 'create-rig',
+  command('rig create', 'create-rig', {
     arguments: ['<name>', '[path]'],
     says: {
       path: 'Its directory, relative to here.',
@@ -85,19 +77,15 @@ export const commands: readonly CommandSpec[] = [
       'svcctl rig create shop --git-url https://github.com/acme/shop': 'a fresh clone',
     },
   }),
-  command({
+  command('rig update', 'patch-rig', {
     ...NAME,
-    path: ['rig', 'update'],
-    operation: 'patch-rig',
     arguments: ['<name...>'],
     json: true,
     view: RIG,
     examples: { 'svcctl rig update shop --default-branch main': 'change a field' },
   }),
-  command({
+  command('rig delete', 'delete-rig', {
     ...NAME,
-    path: ['rig', 'delete'],
-    operation: 'delete-rig',
     arguments: ['<name...>'],
     asks: (names, input) =>
       input.on('cascade') ? `Remove rig ${names} with everything that refers to it? Its directory stays.` : undefined,

@@ -163,10 +163,8 @@ type Plain =
 
 /** Operations that take an id, and answer with the session. */
 const simple = (verb: string, operation: Plain, does: string): CommandSpec =>
-  command({
+  command(`session ${verb}`, operation, {
     ...ID,
-    path: ['session', verb],
-    operation,
     arguments: ['<id...>'],
     view: SESSION,
     examples: { [`svcctl session ${verb} helper`]: does },
@@ -178,20 +176,16 @@ const ofOneself = (
   operation: 'ack-session-drain' | 'request-session-restart' | 'heartbeat-session',
   does: string,
 ): CommandSpec =>
-  command({
+  command(`session ${verb}`, operation, {
     ...OWN,
-    path: ['session', verb],
-    operation,
     arguments: ['[id]'],
     view: SESSION,
     examples: { [`svcctl session ${verb}`]: does },
   })
 
 const reading = (verb: string, summary: string | undefined, examples: Readonly<Record<string, string>>): CommandSpec =>
-  command({
+  command(`session ${verb}`, 'get-session-transcript', {
     ...ID,
-    path: ['session', verb],
-    operation: 'get-session-transcript',
     also: ['stream-session'],
     ...(summary === undefined ? {} : { summary }),
     arguments: ['<id>'],
@@ -202,9 +196,7 @@ const reading = (verb: string, summary: string | undefined, examples: Readonly<R
   })
 
 export const commands: readonly CommandSpec[] = [
-  command({
-    path: ['session', 'list'],
-    operation: 'list-sessions',
+  command('session list', 'list-sessions', {
     view: SESSION,
     examples: {
       'svcctl session list': 'all open sessions',
@@ -212,19 +204,15 @@ export const commands: readonly CommandSpec[] = [
       'svcctl session list --state active,draining': 'those whose process runs',
     },
   }),
-  command({
+  command('session get', 'get-session', {
     ...ID,
-    path: ['session', 'get'],
-    operation: 'get-session',
     arguments: ['<id...>'],
     view: SESSION,
     run: showSession,
     examples: { 'svcctl session get helper': 'one session' },
   }),
-  command({
+  command('session create', 'create-session', {
     ...CREATED,
-    path: ['session', 'create'],
-    operation: 'create-session',
     arguments: ['<name>'],
     says: { ...CREATED.says, name: 'Agent, or provider with --provider.' },
     completes: { name: 'agent' },
@@ -236,58 +224,44 @@ export const commands: readonly CommandSpec[] = [
       'svcctl session create shell --provider --alias sh': 'a shell to talk to',
     },
   }),
-  command({
+  command('session update', 'patch-session', {
     ...ID,
-    path: ['session', 'update'],
-    operation: 'patch-session',
     arguments: ['<id...>'],
     flags: { metadata: '--meta' },
     says: { ...ID.says, alias: "Another handle; '' for none.", metadata: 'Metadata.' },
     view: SESSION,
     examples: { 'svcctl session update helper --title "Avatars"': 'another title' },
   }),
-  command({
+  command('session delete', 'delete-session', {
     ...ID,
-    path: ['session', 'delete'],
-    operation: 'delete-session',
     arguments: ['<id...>'],
     asks: (names) => `Close session ${names} and delete its record?`,
     view: DELETED,
     examples: { 'svcctl session delete helper --yes': 'end it and forget it' },
   }),
-  command({
+  command('session message', 'send-session-message', {
     ...SAYING,
-    path: ['session', 'message'],
-    operation: 'send-session-message',
     arguments: ['<id>', '<message...>'],
     examples: { 'svcctl session message helper run the tests': 'say something' },
   }),
-  command({
+  command('session prompt', 'prompt-session', {
     ...SAYING,
-    path: ['session', 'prompt'],
-    operation: 'prompt-session',
     arguments: ['<id>', '<message...>'],
     examples: { 'svcctl session prompt helper - < task.md': 'say what a file says' },
   }),
-  command({
+  command('session submit', 'submit-session', {
     ...SAYING,
-    path: ['session', 'submit'],
-    operation: 'submit-session',
     arguments: ['<id>', '<message...>'],
     examples: { 'svcctl session submit helper --intent interrupt_now stop that': 'interrupt, then say it' },
   }),
-  command({
+  command('session nudge', 'nudge-session', {
     ...SAYING,
-    path: ['session', 'nudge'],
-    operation: 'nudge-session',
     arguments: ['<id>', '<message...>'],
     view: DELIVERY,
     examples: { 'svcctl session nudge helper mail is waiting': 'remind it once it is idle' },
   }),
-  command({
+  command('session deliveries', 'list-session-deliveries', {
     ...ID,
-    path: ['session', 'deliveries'],
-    operation: 'list-session-deliveries',
     also: ['cancel-session-delivery'],
     arguments: ['<id>'],
     more: [cancelFlag('delivery', 'deliveryId')],
@@ -301,10 +275,8 @@ export const commands: readonly CommandSpec[] = [
     },
     examples: { 'svcctl session deliveries helper': 'what was and will be said to it' },
   }),
-  command({
+  command('session stop', 'stop-session', {
     ...ID,
-    path: ['session', 'stop'],
-    operation: 'stop-session',
     arguments: ['<id...>'],
     view: STOPPED,
     examples: { 'svcctl session stop helper': 'interrupt what it is doing' },
@@ -313,44 +285,34 @@ export const commands: readonly CommandSpec[] = [
   simple('suspend', 'suspend-session', 'stop it until somebody wakes it'),
   simple('wake', 'wake-session', 'start it'),
   simple('resume', 'resume-session', 'start it'),
-  command({
+  command('session close', 'close-session', {
     ...ID,
-    path: ['session', 'close'],
-    operation: 'close-session',
     arguments: ['<id...>'],
     view: SESSION,
     examples: { 'svcctl session close helper': 'end it for good' },
   }),
-  command({
+  command('session rename', 'rename-session', {
     ...ID,
-    path: ['session', 'rename'],
-    operation: 'rename-session',
     arguments: ['<id>', '<title>'],
     view: SESSION,
     examples: { 'svcctl session rename helper "Avatars"': 'another title' },
   }),
-  command({
+  command('session permission-mode', 'set-session-permission-mode', {
     ...ID,
-    path: ['session', 'permission-mode'],
-    operation: 'set-session-permission-mode',
     arguments: ['<id>', '<permission_mode>'],
     called: { ...ID.called, permission_mode: 'mode' },
     says: { ...ID.says, permission_mode: 'As the provider has them.' },
     view: SESSION,
     examples: { 'svcctl session permission-mode helper plan': 'for its next start' },
   }),
-  command({
+  command('session pending', 'get-session-pending', {
     ...ID,
-    path: ['session', 'pending'],
-    operation: 'get-session-pending',
     arguments: ['<id>'],
     view: PENDING,
     examples: { 'svcctl session pending helper': 'what it waits for' },
   }),
-  command({
+  command('session respond', 'respond-session', {
     ...ID,
-    path: ['session', 'respond'],
-    operation: 'respond-session',
     also: ['get-session-pending'],
     arguments: ['<id>'],
     operands: [
@@ -380,10 +342,8 @@ export const commands: readonly CommandSpec[] = [
   reading('logs', 'See what a session said and did', {
     'svcctl session logs -f helper': 'what it says, as it says it',
   }),
-  command({
+  command('session peek', 'peek-session', {
     ...ID,
-    path: ['session', 'peek'],
-    operation: 'peek-session',
     arguments: ['<id>'],
     print: ({ print }, { body, text }) =>
       print.isForPeople
@@ -391,10 +351,8 @@ export const commands: readonly CommandSpec[] = [
         : print.item({ item: body, columns: [], name: ({ session_id }) => session_id, json: text }),
     examples: { 'svcctl session peek helper': 'its screen' },
   }),
-  command({
+  command('session attach', 'attach-session', {
     ...ID,
-    path: ['session', 'attach'],
-    operation: 'attach-session',
     also: ['stream-session', 'submit-session'],
     summary: 'Talk to a session: its live transcript and an input line',
     description: 'The end of the input (Ctrl-D) leaves; the session goes on.',
@@ -406,19 +364,15 @@ export const commands: readonly CommandSpec[] = [
     },
     run: attach,
   }),
-  command({
+  command('session agents', 'list-session-agents', {
     ...ID,
-    path: ['session', 'agents'],
-    operation: 'list-session-agents',
     also: ['get-session-agent'],
     arguments: ['<id>'],
     operands: [{ name: '[agent]', field: 'agentId', description: 'Id of a sub-agent: what it said.' }],
     run: showSubAgents,
     examples: { 'svcctl session agents helper': 'its sub-agents' },
   }),
-  command({
-    path: ['session', 'wait'],
-    operation: 'create-session-wait',
+  command('session wait', 'create-session-wait', {
     operands: [beads],
     leaves: { id: 'the first word or --session', dep_ids: 'the words', dep_mode: '--any says it' },
     says: { note: 'Said to it when the wait is over.' },
@@ -433,9 +387,7 @@ export const commands: readonly CommandSpec[] = [
       'svcctl session wait de-a1b': 'from inside the session',
     },
   }),
-  command({
-    path: ['session', 'waits'],
-    operation: 'list-waits',
+  command('session waits', 'list-waits', {
     also: ['cancel-wait'],
     arguments: ['[session]'],
     says: { session: 'Whose waits (default: those of all).' },
@@ -450,9 +402,7 @@ export const commands: readonly CommandSpec[] = [
     },
     examples: { 'svcctl session waits --state pending': 'who waits for what' },
   }),
-  command({
-    path: ['session', 'prune'],
-    operation: 'prune-sessions',
+  command('session prune', 'prune-sessions', {
     says: { closed_before: 'Closed at least this long ago (default: 7d).' },
     fill: () => ({ closed_before: '7d' }),
     view: PRUNED,
@@ -463,10 +413,8 @@ export const commands: readonly CommandSpec[] = [
   simple('reset', 'reset-session', 'start again with a fresh conversation'),
   simple('drain', 'drain-session', 'let it finish, then sleep'),
   simple('undrain', 'undrain-session', 'take that back'),
-  command({
+  command('session drain-status', 'get-session-drain', {
     ...OWN,
-    path: ['session', 'drain-status'],
-    operation: 'get-session-drain',
     arguments: ['[id]'],
     view: DRAIN,
     examples: { 'svcctl session drain-status -o name': 'says draining where it is to finish' },

@@ -17,15 +17,11 @@ const DELETED = view<AnswerOf<'delete-token'>>()('status name id', { name: 'name
 const command = commandsOf(TABLE)
 
 export const commands: readonly CommandSpec[] = [
-  command({
-    path: ['token', 'list'],
-    operation: 'list-tokens',
+  command('token list', 'list-tokens', {
     view: TOKEN,
     examples: { 'svcctl token list': 'who else is let in' },
   }),
-  command({
-    path: ['token', 'create'],
-    operation: 'create-token',
+  command('token create', 'create-token', {
     arguments: ['<name>'],
     says: { role: 'What it lets do (default: viewer).' },
     leaves: { city: '--city says it' },
@@ -45,9 +41,7 @@ export const commands: readonly CommandSpec[] = [
       'svcctl token create board --city alpha': 'to read one city',
     },
   }),
-  command({
-    path: ['token', 'delete'],
-    operation: 'delete-token',
+  command('token delete', 'delete-token', {
     arguments: ['<id...>'],
     says: { id: 'Its name or id.' },
     view: DELETED,

@@ -1,13 +1,12 @@
 /**
- * What a command declares: its operation, its positionals, its view, its examples, and then only what differs from the
- * contract. The compiler holds every name of a field to the operation's path, query and body.
+ * What a command declares besides its words and its operation: positionals, view, examples, and then only what differs
+ * from the contract. The compiler holds every name of a field to the operation's path, query and body.
  */
-
 import type { CallOptions, Client, Reply } from '../../client/client.ts'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../../contract/base/operation.ts'
 import type { OperationById, OperationId } from '../../contract/index.ts'
-import type { ArgumentSpec, CommandSpec, Completed, FlagSpec, Input } from '../base/command.ts'
+import type { ArgumentSpec, Completed, FlagSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import type { View } from '../print/view.ts'
 
@@ -50,9 +49,6 @@ export interface Call<Id extends OperationId> {
 }
 
 export interface Declaration<Id extends OperationId> {
-  readonly path: CommandSpec['path']
-  /** Whose fields the flags are. */
-  readonly operation: Id
   /** What it calls besides. */
   readonly also?: readonly OperationId[]
   readonly summary?: string

@@ -15,13 +15,13 @@ import { type FieldFlag, flagsOfField, wordOf } from './field-flags.ts'
 import { ifMatchFlag, setFlags, unsetFlag } from './fields.ts'
 import { pageFlags } from './paged.ts'
 import { type Plan, type Positional, planRun } from './run.ts'
-import type { FieldRow, OperationRow, Table } from './table.ts'
+import type { FieldRow, Table } from './table.ts'
 
-/** Declares commands of a family: `commandsOf(CONVOYS)({path: …, operation: 'list-convoys', …})`. */
+/** Declares commands of a family: their words, what they call, and the rest. */
 export const commandsOf =
   <Ids extends OperationId>(table: Table<Ids>) =>
-  <Id extends Ids>(declaration: Declaration<Id>): CommandSpec =>
-    specOf(declaration, table[declaration.operation])
+  <Id extends Ids>(words: string, operation: Id, declared: Declaration<Id>): CommandSpec =>
+    specOf({ words, operation, declared, row: table[operation] })
 
 const queryFlag: FlagSpec = {
   flags: '--query <expression>',
@@ -29,12 +29,16 @@ const queryFlag: FlagSpec = {
   field: 'q',
 }
 
-function specOf<Id extends OperationId>(declared: Declaration<Id>, row: OperationRow): CommandSpec {
-  const { path, operation, also = [], summary, description, more = [] } = declared
+function specOf<Id extends OperationId>(
+  named: Pick<Plan<Id>, 'words' | 'operation' | 'declared' | 'row'>,
+): CommandSpec {
+  const { words, operation, declared, row } = named
+  const { also = [], summary, description, more = [] } = declared
+  const [noun = '', ...verbs] = words.split(' ')
   const rows = new Map<string, FieldRow>(Object.entries(row.fields))
   const positionals = (declared.arguments ?? []).map((name) => positionalOf(name, rows, declared.called ?? {}))
   const each = positionals.find((one) => one.isEach)
-  const isQueried = path[0] === 'bead' && each?.field === 'id'
+  const isQueried = noun === 'bead' && each?.field === 'id'
   const fields = fieldFlagsOf(declared, rows, positionals)
   const isFleet = row.lists === true && !positionals.some(({ row: at }) => at?.at === 'params')
   const isWatched = row.lists === true && row.method === 'GET'
@@ -52,7 +56,7 @@ function specOf<Id extends OperationId>(declared: Declaration<Id>, row: Operatio
   ]
   const operands = [...positionals.map((one) => argumentOf(declared, one, isQueried)), ...(declared.operands ?? [])]
   const spec = {
-    path,
+    path: [noun, ...verbs] as const,
     operations: [operation, ...also],
     summary: summary ?? row.summary,
     ...textOf(description ?? (summary === undefined ? row.description : undefined)),
@@ -64,14 +68,13 @@ function specOf<Id extends OperationId>(declared: Declaration<Id>, row: Operatio
     examples: Object.entries(declared.examples).map(([line, does]) => ({ line, does })),
   }
   const plan: Plan<Id> = {
-    declared,
-    row,
+    ...named,
     positionals,
     each,
     isQueried,
     isFleet: isFleet && row.city === true,
     fields: fields.map(([flag]) => flag),
-    words: { flags, arguments: operands },
+    spelled: { flags, arguments: operands },
   }
   return { ...spec, run: planRun(plan) }
 }

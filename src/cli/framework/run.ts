@@ -32,6 +32,9 @@ export interface Positional {
 }
 
 export interface Plan<Id extends OperationId> {
+  /** Those of the command. */
+  readonly words: string
+  readonly operation: Id
   readonly declared: Declaration<Id>
   readonly row: OperationRow
   readonly positionals: readonly Positional[]
@@ -40,7 +43,7 @@ export interface Plan<Id extends OperationId> {
   readonly isFleet: boolean
   readonly fields: readonly FieldFlag[]
   /** How the command line says fields, for errors. */
-  readonly words: Pick<CommandSpec, 'flags' | 'arguments'>
+  readonly spelled: Pick<CommandSpec, 'flags' | 'arguments'>
 }
 
 /** Which of several a call is about. */
@@ -82,7 +85,7 @@ function sentenceOf(names: readonly string[]): string {
 
 /** What the words or `--query` name; undefined where the command is about one thing, or about the city in scope. */
 async function namesOf<Id extends OperationId>(
-  { each, isQueried, declared: { path } }: Plan<Id>,
+  { each, isQueried, words }: Plan<Id>,
   context: Context,
   input: Input,
 ): Promise<readonly string[] | undefined> {
@@ -95,7 +98,7 @@ async function namesOf<Id extends OperationId>(
   }
   if (names.length === 0 && !each.isOptional) {
     const other = isQueried ? ', or --query for all that satisfy an expression' : ''
-    throw usageError(`missing required argument '${each.name}'${other}`, `see: svcctl ${path.join(' ')} --help`)
+    throw usageError(`missing required argument '${each.name}'${other}`, `see: svcctl ${words} --help`)
   }
   if (names.length > 1 && (input.has('ifMatch') || input.has('idempotencyKey')))
     throw usageError('--if-match and --idempotency-key go with one thing only')
@@ -144,10 +147,10 @@ async function runEach<Id extends OperationId>(
   input: Input,
   all: readonly Which[],
 ): Promise<number> {
-  const { declared, row, words } = plan
+  const { declared, row, spelled } = plan
   const view = declared.rows ?? declared.view
   const json = ['json', 'jsonl'].includes(context.print.format)
-  const fieldNames = (location: string) => saidAs(location, words, input)
+  const fieldNames = (location: string) => saidAs(location, spelled, input)
   const done: ShownOf<Id>[] = []
   let exitCode: number = EXIT.ok
   for (const which of all) {
@@ -255,7 +258,7 @@ async function callOf<Id extends OperationId>(
 
 /** The operation, with every field at its place. */
 async function sent<Id extends OperationId, T>(
-  { declared, row }: Plan<Id>,
+  { operation, row }: Plan<Id>,
   call: Call<Id>,
   more: object,
 ): Promise<Reply<T>> {
@@ -270,7 +273,7 @@ async function sent<Id extends OperationId, T>(
     if (field === 'cityName') continue
     places[row.fields[field]?.at ?? (hasBody(row) ? 'body' : 'query')].set(field, value)
   }
-  const reply = await client.request<T>(declared.operation, {
+  const reply = await client.request<T>(operation, {
     ...options,
     params: Object.fromEntries(places.params),
     query: Object.fromEntries(places.query),
