@@ -79,7 +79,9 @@ export const MAX_ANSWER_CHARACTERS = 8_388_608
 const LOADED_AT_ONCE = 100
 const MAX_NAMED_REFERRERS = 100
 /** Beads that go in one write of a long deletion, and edges that are dropped in one. */
-export const MAX_REMOVED_IN_SLICE = 250
+export const MAX_REMOVED_IN_SLICE = 100
+/** Bytes of their long fields, which take their time to be read, told of and given back. */
+const MAX_REMOVED_BYTES = 1_048_576
 /** Edges `d` of open beads `b` that keep what they go to from being deleted. */
 const usedBy = (types: string): string => `FROM bead_deps d JOIN beads b ON b.id = d.issue_id WHERE b.status <> 'closed'
   AND (d.${BLOCKING_SQL} OR d.type IN (${types}))`
@@ -249,6 +251,22 @@ export class BeadStore {
     for (const bead of records)
       this.#append(tx, { type: 'bead.deleted', actor, subject: bead.id, payload: { bead: eventSnapshot(bead) } })
     return records.length
+  }
+
+  /** How many of these, from the first on, are to go in one write of a long deletion; at least one. */
+  sliceOf(ids: readonly string[]): number {
+    const rows = this.#deps.db.all(
+      `SELECT id, coalesce(octet_length(description), 0) + coalesce(octet_length(output_json), 0) + octet_length(metadata) AS bytes
+        FROM beads WHERE id IN (SELECT value FROM json_each(?))`,
+      JSON.stringify(ids.slice(0, MAX_REMOVED_IN_SLICE)),
+    )
+    const bytesOf = new Map(rows.map(({ id, bytes }) => [String(id), Number(bytes)]))
+    let bytes = 0
+    const tooMuch = ids.findIndex((id, at) => {
+      bytes += bytesOf.get(id) ?? 0
+      return at === MAX_REMOVED_IN_SLICE || (at > 0 && bytes > MAX_REMOVED_BYTES)
+    })
+    return tooMuch < 0 ? ids.length : tooMuch
   }
 
   /** How many beads and edges of others a deletion is about, counted up to one more than `most`. */

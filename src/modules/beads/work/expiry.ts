@@ -19,7 +19,7 @@ import type { WorkConfig } from './city.ts'
 export interface ExpiryDeps {
   readonly db: Pick<Database, 'get' | 'all' | 'write'>
   readonly events: Pick<EventLog, 'agesCount' | 'onCommit'>
-  readonly beads: Pick<BeadStore, 'load' | 'inUse' | 'removeSome'>
+  readonly beads: Pick<BeadStore, 'load' | 'inUse' | 'sliceOf' | 'removeSome'>
   readonly clock: Clock
   readonly log: Logger
   readonly policies: () => WorkConfig['beads']['policies']
@@ -124,17 +124,17 @@ export class Expiry {
 
   /** Deletes what is old enough; when the next of this type will be. */
   async #sweep(rule: Rule): Promise<number> {
-    const { db, clock, log } = this.#deps
+    const { db, beads, clock, log } = this.#deps
     const upTo = clock.now() - rule.keptMs
     let deleted = 0
-    let page: readonly Place[]
-    for (let after: Place = { at: -1, id: '' }; this.#holds(rule); after = page.at(-1) ?? after) {
-      page = db
+    for (let after: Place = { at: -1, id: '' }; this.#holds(rule); await nextTurn()) {
+      const page = db
         .all(RIPE, rule.type, after.at, after.id, upTo)
         .map((row) => ({ at: Number(row.closed_at), id: String(row.id) }))
-      deleted += await this.#removeAll(rule, page, upTo)
-      if (page.length < MAX_REMOVED_IN_SLICE) break
-      await nextTurn()
+      const slice = page.slice(0, beads.sliceOf(page.map(({ id }) => id)))
+      deleted += await this.#removeAll(rule, slice, upTo)
+      after = slice.at(-1) ?? after
+      if (page.length < MAX_REMOVED_IN_SLICE && slice.length === page.length) break
     }
     if (deleted > 0) log.info({ type: rule.type, deleted }, 'closed beads deleted, as their policy says')
     const next = db.get(NEXT, rule.type, upTo)

@@ -101,11 +101,12 @@ class Removal {
 
   /** Each once: what is not to go by now is left to the next round. */
   async #removeAll(going: readonly Going[]): Promise<void> {
-    const { db } = this.#city.store
+    const { beads, store } = this.#city
     for (let from = 0; from < going.length; ) {
       await this.#turn()
-      const slice = going.slice(from, from + MAX_REMOVED_IN_SLICE)
-      if (await db.write((tx) => this.#removeSlice(tx, slice))) from += MAX_REMOVED_IN_SLICE
+      const next = going.slice(from, from + MAX_REMOVED_IN_SLICE)
+      const slice = next.slice(0, beads.sliceOf(next.map(({ id }) => id)))
+      if (await store.db.write((tx) => this.#removeSlice(tx, slice))) from += slice.length
     }
   }
 
