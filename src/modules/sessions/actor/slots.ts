@@ -1,8 +1,14 @@
-/** How many starts are under way at once: a storm of them would starve what runs already. */
+/**
+ * How many starts are under way at once: a storm of them would starve what runs already. They begin one in each turn of
+ * the loop, for a beginning works without a pause: it renders a prompt.
+ */
+import { nextTurn } from '../../../kernel/clock.ts'
+
 export class Slots {
   readonly #limit: () => number
   readonly #waiting: (() => void)[] = []
   #taken = 0
+  #begun: Promise<void> = Promise.resolve()
 
   constructor(limit: () => number) {
     this.#limit = limit
@@ -14,12 +20,17 @@ export class Slots {
     while (this.#taken >= this.#limit()) await this.#turn(signal)
     this.#taken++
     let given = false
-    return () => {
+    const giveBack = () => {
       if (given) return
       given = true
       this.#taken--
       this.#waiting.shift()?.()
     }
+    this.#begun = this.#begun.then(nextTurn)
+    await this.#begun
+    if (!signal.aborted) return giveBack
+    giveBack()
+    throw signal.reason
   }
 
   #turn(signal: AbortSignal): Promise<void> {
