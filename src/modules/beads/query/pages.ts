@@ -134,7 +134,7 @@ function lookUp(db: Database, plan: Plan, order: Order, limit: number, walk: Wal
   const wanted = walk === undefined ? Math.min(limit + 1, plan.total ?? limit + 1) : limit + 1
   const whole = order === 'ready' ? undefined : plan.window
   // A page of what is frequent is soon full; where it is not, or all have to be counted, the whole window is looked at.
-  const first = counts || whole === undefined ? whole : Math.min(FIRST_WINDOW, whole)
+  const first = counts || whole === undefined || plan.phrased === true ? whole : Math.min(FIRST_WINDOW, whole)
   let { keys, end } = lookAt(db, plan, order, wanted, after, first)
   if (first !== whole && keys.length < wanted && end.reached !== undefined)
     ({ keys, end } = lookAt(db, plan, order, wanted, after, whole))

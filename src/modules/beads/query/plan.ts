@@ -34,6 +34,8 @@ export interface Plan {
   readonly window?: number
   /** It is worth knowing which numbers the beads of a window have. */
   readonly wordy: boolean
+  /** Words that must stand together are asked for: to look them up costs as much for few beads as for a whole window. */
+  readonly phrased?: true
 }
 
 /** What an index of its own says about some conditions. */
@@ -71,10 +73,14 @@ export function planOf(db: Database, asked: Query, meaning: Meaning, bounds = BO
     where: (among) => whereOf(allOf(parts), among === undefined ? meaning : { ...meaning, among }),
     cap: live ? MAX_EXACT_TOTAL : CLOSED_CAP,
     wordy: asksForWords(query),
+    ...(asksForPhrases(query) ? { phrased: true } : {}),
     ...(total === undefined ? {} : { total }),
     ...(size <= window ? {} : { window }),
   }
 }
+
+const asksForPhrases = (query: Query): boolean =>
+  [...conditions(query)].some((one) => one.kind === 'words' && wordsIn(one.text).length > 1)
 
 const LIVE_INDEX = { from: 'beads b INDEXED BY beads_live', always: `b.status <> 'closed'` }
 const FACTS_INDEX = { from: 'beads b INDEXED BY beads_facts', always: '1' }
@@ -197,7 +203,7 @@ function eachWord(words: Words): readonly string[] {
 }
 
 /** Words with a beginning that are looked up, for all of a query: each takes a few microseconds. */
-const MAX_ENDINGS = 128
+const MAX_ENDINGS = 64
 /** Others are folded by the index, in a way of its own. */
 const PLAIN = /^[0-9a-z]+$/i
 /** Whether one parts a word is for the index to say. */
