@@ -71,24 +71,48 @@ export const byPosition = (before: readonly PlainValue[], after: readonly PlainV
 const kindOf = (value: PlainValue | undefined): string =>
   Array.isArray(value) ? 'list' : isPlainTable(value) ? 'table' : 'scalar'
 
-/** A longest run of pairs of equal elements, in the order of both. */
+/**
+ * Pairs of equal elements, in the order of both: those that both begin and end with, and a longest run of what is between,
+ * so that an element that was replaced alone is seen as that one, also by one that another is equal to.
+ */
 function commonElements(before: readonly PlainValue[], after: readonly PlainValue[]): (readonly [number, number])[] {
   if (before.length * after.length > MAX_CELLS)
     return before.flatMap((value, index) => (isDeepStrictEqual(value, after[index]) ? [[index, index] as const] : []))
-  const lengths = before.map(() => new Array<number>(after.length + 1).fill(0))
-  const lengthAt = (left: number, right: number): number => lengths[left]?.[right] ?? 0
   const equal = (left: number, right: number): boolean => isDeepStrictEqual(before[left], after[right])
-  for (let left = before.length - 1; left >= 0; left--) {
-    for (let right = after.length - 1; right >= 0; right--) {
-      const row = lengths[left] ?? []
-      row[right] = equal(left, right)
+  const shorter = Math.min(before.length, after.length)
+  let head = 0
+  while (head < shorter && equal(head, head)) head++
+  let tail = 0
+  while (tail < shorter - head && equal(before.length - 1 - tail, after.length - 1 - tail)) tail++
+  const pairs = (count: number, left: number, right: number) =>
+    Array.from({ length: count }, (_, index) => [left + index, right + index] as const)
+  return [
+    ...pairs(head, 0, 0),
+    ...longestRun([head, before.length - tail], [head, after.length - tail], equal),
+    ...pairs(tail, before.length - tail, after.length - tail),
+  ]
+}
+
+type Span = readonly [from: number, to: number]
+
+function longestRun(
+  [leftFrom, leftTo]: Span,
+  [rightFrom, rightTo]: Span,
+  equal: (left: number, right: number) => boolean,
+): (readonly [number, number])[] {
+  const lengths = Array.from({ length: leftTo - leftFrom }, () => new Array<number>(rightTo - rightFrom + 1).fill(0))
+  const lengthAt = (left: number, right: number): number => lengths[left - leftFrom]?.[right - rightFrom] ?? 0
+  for (let left = leftTo - 1; left >= leftFrom; left--) {
+    for (let right = rightTo - 1; right >= rightFrom; right--) {
+      const row = lengths[left - leftFrom] ?? []
+      row[right - rightFrom] = equal(left, right)
         ? lengthAt(left + 1, right + 1) + 1
         : Math.max(lengthAt(left + 1, right), lengthAt(left, right + 1))
     }
   }
   const found: (readonly [number, number])[] = []
-  let [left, right] = [0, 0]
-  while (left < before.length && right < after.length) {
+  let [left, right] = [leftFrom, rightFrom]
+  while (left < leftTo && right < rightTo) {
     if (equal(left, right)) found.push([left++, right++])
     else if (lengthAt(left + 1, right) >= lengthAt(left, right + 1)) left++
     else right++
