@@ -38,7 +38,7 @@ export const view =
   <T>() =>
   <const S extends string, const W extends string = ''>(shows: S & Known<S, T>, more: More<T, W> = {}): View<T> => {
     const { wide = '', as = {}, name } = more
-    const columns = [...wordsOf(shows).map((word) => columnOf(word, as[word]))]
+    const columns = wordsOf(shows).map((word) => columnOf(word, as[word]))
     const others = wordsOf(wide).map((word): Column<T> => ({ ...columnOf(word, as[word]), wide: true }))
     const value = name === undefined ? columns[0]?.value : readerOf(name)
     return { columns: [...columns, ...others], name: (item) => String(value?.(item) ?? '') }
