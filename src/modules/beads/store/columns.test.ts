@@ -17,3 +17,12 @@ test('the table of beads has the columns that the record of columns says, as it 
     Object.fromEntries(COLUMN_NAMES.map((name) => [name, COLUMNS[name].sql] as const)),
   )
 })
+
+test('an event says by its own name what a bead shows in a field, and calls metadata what shows there only', async () => {
+  using city = openWorkStore()
+  await city.bead('al-1')
+  const head = city.store.log.head
+  const change = { routed_to: 'pool', session_id: 's-1', work_branch: 'b' }
+  await city.store.db.write((tx) => city.beads.change(tx, 'al-1', change, 'test'))
+  assert.deepEqual(city.events(head), [['bead.updated', 'al-1', ['routed_to', 'session_id', 'metadata']]])
+})

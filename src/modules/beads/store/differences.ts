@@ -5,7 +5,7 @@ import type { BeadRecord } from './record.ts'
 /** Columns whose change is nobody's business, and those that show in `metadata` only. */
 const QUIET: ReadonlySet<string> = new Set(['lease_ms', 'lease_expires_at', 'updated_at'])
 const SHOWN_AS_METADATA: ReadonlySet<string> = new Set(
-  MIRRORED_COLUMNS.filter((column) => !('show' in COLUMNS[column])),
+  MIRRORED_COLUMNS.filter((column) => !('wire' in COLUMNS[column])),
 )
 
 /** Wire names of what differs, for `changed` of the event. */
