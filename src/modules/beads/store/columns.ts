@@ -183,13 +183,16 @@ export function parseMirrored(texts: ReadonlyMap<string, string>): MirroredColum
   return columns
 }
 
-const SHOWN = COLUMN_NAMES.filter((name) => BY_NAME[name].wire !== undefined)
+/** Those with a field of their own on the wire that is not always there. */
+export const SHOWN_COLUMNS = COLUMN_NAMES.filter((name) => BY_NAME[name].wire !== undefined)
 
 /** Puts the columns on the wire that have a field there, and are not empty. */
 export const showColumns: (bead: Bead, columns: BeadColumns) => void = writtenOut(
   { ...valuesNamed('wire', (name) => BY_NAME[name].wire), ...valuesNamed('empty', (name) => BY_NAME[name].empty) },
   'bead, columns',
-  SHOWN.map((name) => `if (columns.${name} !== empty_${name}) bead.${name} = wire_${name}(columns.${name})`).join('\n'),
+  SHOWN_COLUMNS.map(
+    (name) => `if (columns.${name} !== empty_${name}) bead.${name} = wire_${name}(columns.${name})`,
+  ).join('\n'),
 )
 
 /** The mirrored columns that are not empty, as metadata; undefined where there are none. */

@@ -1,11 +1,11 @@
 /** What an event calls the differences between two versions of a bead. Pure. */
-import { COLUMNS, type ColumnName, MIRRORED_COLUMNS } from './columns.ts'
+import { type ColumnName, MIRRORED_COLUMNS, SHOWN_COLUMNS } from './columns.ts'
 import type { BeadRecord } from './record.ts'
 
 /** Columns whose change is nobody's business, and those that show in `metadata` only. */
 const QUIET: ReadonlySet<string> = new Set(['lease_ms', 'lease_expires_at', 'updated_at'])
 const SHOWN_AS_METADATA: ReadonlySet<string> = new Set(
-  MIRRORED_COLUMNS.filter((column) => !('wire' in COLUMNS[column])),
+  MIRRORED_COLUMNS.filter((column) => !SHOWN_COLUMNS.includes(column)),
 )
 
 /** Wire names of what differs, for `changed` of the event. */
