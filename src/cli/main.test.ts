@@ -215,6 +215,7 @@ suite('exit codes', () => {
     [500, 'internal', 1],
     [501, 'unsupported', 1],
     [503, 'unavailable', 7],
+    [503, 'missing-dependency', 5],
     [504, 'gateway-timeout', 1],
   ]
   for (const [status, code, expected] of table) {

@@ -47,7 +47,11 @@ const CODE_BY_STATUS: Readonly<Record<number, number>> = {
   503: EXIT.unavailable,
 }
 
-export const exitCodeOf = (status: number): number => CODE_BY_STATUS[status] ?? EXIT.failure
+/** What is missing on the host does not come by trying again, though the status is that of what does. */
+const CODE_BY_PROBLEM: Readonly<Record<string, number>> = { 'missing-dependency': EXIT.conflict }
+
+export const exitCodeOf = (status: number, code = ''): number =>
+  CODE_BY_PROBLEM[code] ?? CODE_BY_STATUS[status] ?? EXIT.failure
 
 /** What a person calls a field that a problem names, such as `body.priority`. */
 type FieldNames = (location: string) => string
@@ -84,7 +88,7 @@ export function toFailure(
 
 function problemFailure(problem: ApiProblem, fieldNames: FieldNames): Failure {
   const fields = problem.errors.map(({ location, message }) => `\n  ${fieldNames(location)}: ${message}`).join('')
-  return new Failure(exitCodeOf(problem.status), `${problem.detail}${fields}`, {
+  return new Failure(exitCodeOf(problem.status, problem.code), `${problem.detail}${fields}`, {
     hint: hintFor(problem),
     requestId: problem.requestId,
     body: problem.body,

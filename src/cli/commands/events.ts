@@ -12,6 +12,7 @@ const WATCH_TIMEOUT = '30s'
 
 /** Flags → a checked question; the order of the checks is part of the contract (sheet 02 §6.2). */
 async function readQuestion(input: Input): Promise<EventQuestion> {
+  refuseLayout(input)
   const [after, afterCursor] = [input.text('after'), input.text('afterCursor')]
   if (after !== undefined && afterCursor !== undefined)
     throw usageError('--after and --after-cursor are mutually exclusive')
@@ -37,6 +38,15 @@ async function readQuestion(input: Input): Promise<EventQuestion> {
     timeoutMs,
     pretty: input.on('pretty'),
   }
+}
+
+/** Events are lines of JSON, whatever is asked: a flag that changes nothing would be believed. */
+function refuseLayout(input: Input): void {
+  const output = input.text('output')
+  if (output !== undefined && output !== 'json' && output !== 'jsonl')
+    throw usageError(`-o ${output} is not valid with events, which are lines of JSON`, 'for people there is --pretty')
+  for (const flag of ['sort', 'columns'])
+    if (input.has(flag)) throw usageError(`--${flag} is not valid with events, which are lines of JSON`)
 }
 
 /** The cursor of now is that of everything: a filter would be ignored. */

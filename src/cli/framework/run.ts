@@ -62,6 +62,8 @@ export function planRun<Id extends OperationId>(plan: Plan<Id>): CommandSpec['ru
       await context.print.require<ShownOf<Id>>(view ?? { columns: [], name: String })
     const asked = await declared.asks?.(sentenceOf(names ?? []), input, context)
     if (asked !== undefined) await context.confirm(asked, input.on('yes'))
+    else if (row.method !== 'GET' && names !== undefined && input.has('query') && context.canAsk)
+      await context.confirm(`${plan.words}: ${names.length} in all, ${sentenceOf(names)}?`, input.on('yes'))
     const { each } = plan
     if (each === undefined || names === undefined) return runOnce(plan, context, input, undefined)
     const [first] = names

@@ -25,7 +25,7 @@ const MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   notFound: 'What was named does not exist (404).',
   denied: 'Not allowed: no token, a wrong one, or one without the right (401, 403).',
   conflict:
-    'In conflict with how things are: a wrong state, another revision, a port or a home that is taken (409, 412).',
+    'In conflict with how things are: a wrong state, another revision, a port or a home that is taken, a program that the host has not (409, 412, `missing_dependency`).',
   rejected: 'The server refused what was said; each wrong field is named (400, 422).',
   unavailable:
     'No server is there to do it now: nobody listens, no answer, or “not now” (503). Try the same again later.',

@@ -272,9 +272,15 @@ function refuseNewPrefix(
   if (typeof wanted !== 'string' || wanted === rig.prefix) return
   const beads = city.beads(rig.name)
   if (beads === 0) return
-  const detail = `the rig ${rig.name} has ${beads} beads whose ids begin with ${rig.prefix}-: it keeps that prefix; make another rig for work under ${wanted}-`
+  const detail = `the rig ${rig.name} has ${beads} bead${beads === 1 ? '' : 's'} whose ids begin with ${rig.prefix}-: it keeps that prefix; make another rig for work under ${wanted}-`
   throw problem('still-referenced', detail, {
-    errors: [{ location: 'body.prefix', message: `${beads} beads have the prefix ${rig.prefix}`, value: wanted }],
+    errors: [
+      {
+        location: 'body.prefix',
+        message: `${beads === 1 ? 'one bead has' : `${beads} beads have`} the prefix ${rig.prefix}`,
+        value: wanted,
+      },
+    ],
   })
 }
 

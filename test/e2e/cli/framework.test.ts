@@ -5,6 +5,7 @@ import { cli } from '../../support/cli.ts'
 import { type ConfigCity, createCity } from '../../support/config-city.ts'
 import { asMap, at } from '../../support/document.ts'
 import { type Running, run as runSupervisor } from '../../support/running.ts'
+import { TestTerminal } from '../../support/terminal.ts'
 
 let running: Running
 let alpha: ConfigCity
@@ -116,6 +117,28 @@ test('beads that an expression finds are changed together', async () => {
   const none = await run(['bead', 'close', '--query', 'label=together AND status=open'])
   assert.deepEqual([none.code, none.out, none.err], [0, '', 'no bead satisfies the query\n'])
   assert.equal((await run(['bead', 'close', String(other), '--query', 'label=x'])).code, 2)
+})
+
+test('whoever sits at a terminal is asked before what an expression finds is changed', async () => {
+  await does(['bead', 'create', 'Keep me', '-o', 'name', '-l', 'kept'])
+  const words = ['bead', 'close', '--query', 'label=kept']
+  const env = { SVC_API: running.server.url, SVC_CITY: 'alpha' }
+  await using asked = new TestTerminal(words, { env })
+  await asked.shows(/bead close: 1 in all, al-\w+\? \[y\/N\]/)
+  asked.type('n\r')
+  assert.equal(await asked.ends(), 1)
+  assert.equal((await does(line('bead list -l kept -o name'))).trim().split('\n').length, 1)
+  await using told = new TestTerminal([...words, '--yes'], { env })
+  assert.equal(await told.ends(), 0)
+  assert.equal(await does(line('bead list -l kept -o name')), '')
+})
+
+test('events refuse what does nothing for them', async () => {
+  for (const words of ['events -o name', 'events --sort type', 'events --columns type,seq']) {
+    const { code, out, err } = await run(line(words))
+    assert.deepEqual([code, out], [2, ''], words)
+    assert.match(err, /is not valid with events, which are lines of JSON/)
+  }
 })
 
 test('a field of the contract is a flag: of agents, rigs and patches too, with its type checked here', async () => {

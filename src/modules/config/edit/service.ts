@@ -516,7 +516,7 @@ export class ConfigService implements CityConfig {
       const beads = before === undefined || before === prefix ? 0 : (this.#deps.beadsOfRig?.(name) ?? 0)
       if (beads === 0) return []
       const file = own.has('city.toml') ? 'city.toml' : ''
-      const message = `the rig ${name} has ${beads} beads whose ids begin with \`${before}-\`: its prefix cannot become \`${prefix}\``
+      const message = `the rig ${name} has ${beads} bead${beads === 1 ? '' : 's'} whose ids begin with \`${before}-\`: its prefix cannot become \`${prefix}\``
       return [{ file, line: 1, column: 1, key: `rigs.${name}.prefix`, message, hint: `keep prefix = "${before}"` }]
     })
   }
