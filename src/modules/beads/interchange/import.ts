@@ -34,7 +34,7 @@ interface ImportOptions {
 const MAX_CHUNK_LINES = 200
 const MAX_CHUNK_CHARACTERS = 1024 * 1024
 /** Beads that looks for cycles see in one write, after which it takes no further line; one line may need a long look or two. */
-const MAX_LOOKED = 20_000
+const MAX_LOOKED = 10_000
 const MAX_LOOKED_FOR_LINE = 50_000
 const MAX_ISSUES = 1_000
 const MAX_DETAIL = 500
