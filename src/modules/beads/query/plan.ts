@@ -292,6 +292,8 @@ function findWords(db: Database, expression: string, most: number): readonly num
   return found.length > most ? undefined : found
 }
 
+const FEW = 32
+
 /** Looks words up among these beads, each expression once. */
 export function wordsAmong(db: Database, numbers: readonly number[]): WordsAmong {
   if (numbers.length === 0) return () => []
@@ -299,9 +301,11 @@ export function wordsAmong(db: Database, numbers: readonly number[]): WordsAmong
   const least = numbers.reduce((one, other) => Math.min(one, other), Number.MAX_SAFE_INTEGER)
   const greatest = numbers.reduce((one, other) => Math.max(one, other), 0)
   // The index of words goes straight to a number that is an integer; the driver binds numbers as others, which it ignores.
-  // Words that never stand together are looked for up to the end of the index: that way which is the shorter one.
+  // Words that never stand together are looked for up to the end of the index: that way which is the shorter one. Few
+  // beads were led to, mostly by a rare word, and going back is slow to begin.
   const [row] = db.rows('SELECT max(n) FROM beads')
-  const way = least + greatest > Number(row?.[0]) ? 'ASC' : 'DESC'
+  const isNearEnd = numbers.length < FEW || least + greatest > Number(row?.[0])
+  const way = isNearEnd ? 'ASC' : 'DESC'
   const among = `${MATCHING} AND rowid BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER)
     AND +rowid IN (SELECT value FROM json_each(?)) ORDER BY rowid ${way}`
   return (expression) => {
