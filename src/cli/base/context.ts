@@ -50,9 +50,13 @@ export class Context {
   readonly print: Printer
   #client: Promise<Client> | undefined
 
-  /** `operations` are those that the command calls: their answers say which fields there are. */
-  constructor(io: Io, options: GlobalOptions, operations: readonly OperationId[] = []) {
+  /**
+   * `operations` are those that the command calls: their answers say which fields there are. With a `client` no server is
+   * looked for.
+   */
+  constructor(io: Io, options: GlobalOptions, operations: readonly OperationId[] = [], client?: Promise<Client>) {
     this.io = io
+    this.#client = client
     this.options = options
     const { format, sort, columns } = options
     const color = options.color && io.stdout.isTerminal && !io.env['NO_COLOR'] && !this.isDumb

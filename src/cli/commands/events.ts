@@ -40,10 +40,12 @@ async function readQuestion(input: Input): Promise<EventQuestion> {
   }
 }
 
-/** Events are lines of JSON, whatever is asked: a flag that changes nothing would be believed. */
+const NO_FORMAT_OF_EVENTS = ['table', 'wide', 'name']
+
+/** A flag that changes nothing would be believed. */
 function refuseLayout(input: Input): void {
-  const output = input.text('output')
-  if (output !== undefined && output !== 'json' && output !== 'jsonl')
+  const output = input.text('output') ?? ''
+  if (NO_FORMAT_OF_EVENTS.includes(output))
     throw usageError(`-o ${output} is not valid with events, which are lines of JSON`, 'for people there is --pretty')
   for (const flag of ['sort', 'columns'])
     if (input.has(flag)) throw usageError(`--${flag} is not valid with events, which are lines of JSON`)

@@ -144,8 +144,9 @@ async function outputOf(context: Context, command: CommandSpec, input: Input, co
       text += typeof part === 'string' ? part : decoder.decode(part, { stream: true })
     },
   }
-  // Notes would be said again with every change.
-  const once = new Context({ ...context.io, stdout }, { ...context.options, quiet: true }, command.operations)
+  // Notes would be said again with every change. The client stays: while its server is gone, no other one is asked.
+  const options = { ...context.options, quiet: true }
+  const once = new Context({ ...context.io, stdout }, options, command.operations, context.client())
   await once.print.prepare()
   await command.run(once, input)
   return text

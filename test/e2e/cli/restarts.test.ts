@@ -41,8 +41,13 @@ function follower(home: string, words: readonly string[]): Follower {
   }
 }
 
-const shows = ({ name, out, err }: Follower, said: RegExp): Promise<unknown> =>
-  eventually(`${name} shows ${said}`, async () => said.test(out() + err()) || undefined)
+async function shows({ name, out, err }: Follower, said: RegExp): Promise<void> {
+  try {
+    await eventually(`${name} shows ${said}`, async () => said.test(out() + err()) || undefined)
+  } catch (error) {
+    throw new Error(`${String(error)}; it says:\n${out()}\n${err()}`, { cause: error })
+  }
+}
 
 /** Once the city is up. */
 const emit = ({ api }: Running, type: string): Promise<unknown> =>
@@ -93,7 +98,8 @@ test('events, logs and needs go on after a restart on another port, with the new
     await shows(watch, /demo\.after/)
     await cli(['session', 'message', 'sh', 'echo said-$((40+2))', '-c', 'alpha'], { env: { SVC_HOME: home } })
     await shows(logs, /said-42/)
-    await shows(needs, /that server has ended[\s\S]*pending.* 200 /)
+    await shows(needs, /connecting again[\s\S]*pending.* 200 /)
+    assert.equal(needs.err().includes('default'), false, 'it asks nobody at the default port')
     assert.equal(asked, 0)
     await second.server.kill('SIGTERM')
   } finally {
