@@ -205,8 +205,11 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
       const identity = identityOf({ name, dir })
       if (body.scope === 'rig' && dir === '' && city.config.current().rigs.length === 0)
         throw invalidField('body.scope', 'the city has no rig that it could be in', 'rig')
+      // By its whole identity: a pack may bring an agent whose own name is the same.
       const made = (config: View) =>
-        config.agents.find((agent) => agent.base_name === name && placed(agent, dir, body.scope))
+        config.agents.find(
+          (agent) => agent.identity === identityOf({ name, dir: agent.dir }) && placed(agent, dir, body.scope),
+        )
       let rejected: readonly ConfigIssue[] = []
       const created = await city.store.keys.once(claim, async () => {
         // Who repeats the request gets this very answer, with the time at which it was true.

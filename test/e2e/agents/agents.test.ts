@@ -74,6 +74,16 @@ describe('agents in the files of a city', { concurrency: 3 }, () => {
     )
   })
 
+  test('an agent with the name that one of a pack has is the one that is answered and told of', async () => {
+    const city = await newSessionCity(running, 'same')
+    const pack = city.read('pack.toml')
+    await city.configure('', { ...PACK, 'pack.toml': `${pack}\n[imports.tools]\nsource = "packs/tools"\n` })
+    const made = await city.done('POST', '/agents', { name: 'packed', provider: 'claude' })
+    assert.deepEqual([made.name, made.provider, made.pack_derived], ['packed', 'claude', false])
+    assert.deepEqual(await agentEvents(city, 'packed'), [['agent.created', []]])
+    assert.deepEqual(await agentEvents(city, 'tools.packed'), [])
+  })
+
   test('an agent of a rig stands in city.toml, with everything around it left alone', async () => {
     const city = await newSessionCity(running, 'rigs', '# Rigs\n[[rigs]]\nname = "shop"\npath = "shop" # here\n')
     const before = city.read('city.toml')
