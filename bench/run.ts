@@ -12,16 +12,26 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Bench, Group } from './bench.ts'
 import { append } from './groups/append.ts'
+import { chat } from './groups/chat.ts'
 import { cli } from './groups/cli.ts'
 import { config } from './groups/config.ts'
+import { deliveries } from './groups/deliveries.ts'
+import { digests } from './groups/digests.ts'
 import { fanout } from './groups/fanout.ts'
 import { get } from './groups/get.ts'
 import { herd } from './groups/herd.ts'
 import { imports } from './groups/imports.ts'
+import { inbound } from './groups/inbound.ts'
 import { lists, replay } from './groups/logs.ts'
+import { mail } from './groups/mail.ts'
+import { molecules } from './groups/molecules.ts'
+import { orders } from './groups/orders.ts'
 import { post } from './groups/post.ts'
 import { sessions } from './groups/sessions.ts'
 import { crash, start } from './groups/start.ts'
+import { terminal } from './groups/terminal.ts'
+import { transcript } from './groups/transcript.ts'
+import { usage } from './groups/usage.ts'
 import { work } from './groups/work.ts'
 import { type Machine, notesOf, type Report, type Row, toMarkdown, toText } from './rows.ts'
 
@@ -39,7 +49,17 @@ const GROUPS: Readonly<Record<string, Group>> = {
   cli,
   config,
   sessions,
+  digests,
+  inbound,
+  mail,
+  chat,
+  deliveries,
+  terminal,
+  transcript,
+  usage,
   work,
+  molecules,
+  orders,
 }
 const README = join(import.meta.dirname, 'README.md')
 const BEGIN = '<!-- table: written by `npm run bench -- --write` -->'

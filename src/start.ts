@@ -10,6 +10,8 @@ if (caches !== undefined) enableCompileCache(join(caches, 'svcctl'))
 /** By then a supervisor has loaded itself and its cities. */
 const LOADED_AFTER_MS = 2_000
 const argv = process.argv.slice(2)
+/** `session report --from <harness>`: it runs several times in a turn, and loads nothing that it does not need. */
+const isHook = ([noun, verb, flag]: readonly string[]) => noun === 'session' && verb === 'report' && flag === '--from'
 
 if (argv[0] === 'serve') {
   // What is loaded at the start stays, so the young generation would grow to 32 MiB with it, and an idle process keep them.
@@ -17,6 +19,9 @@ if (argv[0] === 'serve') {
   setTimeout(() => setFlagsFromString('--semi-space-growth-factor=2'), LOADED_AFTER_MS).unref()
   const { main } = await import('./supervisor/serve.ts')
   process.exitCode = await main(argv.slice(1), { env: process.env, stdout: process.stdout, stderr: process.stderr })
+} else if (isHook(argv)) {
+  const { main } = await import('./cli/hooks/main.ts')
+  process.exit(await main(argv))
 } else {
   const [{ main }, { createProcessIo }] = await Promise.all([import('./cli/main.ts'), import('./cli/process-io.ts')])
   // Every write was awaited; what may still be open (kept-alive sockets, stdin) is not worth waiting for.

@@ -11,15 +11,46 @@ import { dirname, join, relative, resolve } from 'node:path'
 const MAY_IMPORT: Record<string, readonly string[]> = {
   contract: [],
   client: ['contract'],
-  cli: ['client', 'contract'],
+  // Programs beside the supervisor that carry messages: clients, and the signatures of webhooks.
+  bridges: ['client', 'contract', 'messaging/signature.ts'],
+  // Hooks of harnesses are read by the tables of those; texts of strangers are the same here and where they are typed.
+  cli: ['client', 'contract', 'harnesses', 'bridges', 'messaging/hostile-text.ts'],
   dashboard: ['client', 'contract'],
   kernel: ['contract'],
   files: ['kernel', 'contract'],
-  runtimes: ['kernel', 'contract'],
+  harnesses: ['contract'],
+  // Formulas and orders as files: their grammar, their plans, the language of their templates.
+  automation: ['files', 'kernel', 'contract'],
+  // What mail, chat and sessions have in common: addresses, digests, text of strangers, signatures.
+  messaging: ['kernel', 'contract'],
+  runtimes: ['harnesses', 'kernel', 'messaging/hostile-text.ts', 'contract'],
   // The port that the three runtimes implement, not the runtimes.
-  modules: ['files', 'kernel', 'contract', 'runtimes/process/runtime.ts', 'runtimes/acp/transcript.ts'],
+  modules: [
+    'automation',
+    'messaging',
+    'files',
+    'kernel',
+    'contract',
+    'harnesses',
+    'runtimes/process/runtime.ts',
+    'runtimes/process/answers.ts',
+    'runtimes/process/asked-tool.ts',
+    'runtimes/acp/transcript.ts',
+    'runtimes/terminal/unfinished.ts',
+  ],
   http: ['kernel', 'contract'],
-  supervisor: ['modules', 'files', 'http', 'runtimes', 'kernel', 'client', 'contract'],
+  supervisor: [
+    'modules',
+    'automation',
+    'messaging',
+    'files',
+    'harnesses',
+    'http',
+    'runtimes',
+    'kernel',
+    'client',
+    'contract',
+  ],
   'start.ts': ['cli', 'supervisor'],
   'main.ts': ['start.ts'],
 }

@@ -9,13 +9,14 @@ import { type DescribedCommand, describedCommands } from '../src/cli/describe.ts
 import { generatedTables } from '../src/cli/generate-tables.ts'
 import { emitsOf, type Operation, problemsOf } from '../src/contract/base/operation.ts'
 import { PROBLEM_CODES, PROBLEMS, problemUrn } from '../src/contract/base/problems.ts'
-import { agentSchema, citySchema } from '../src/contract/config-fields.ts'
+import { agentSchema, citySchema, formulaSchema, orderSchema } from '../src/contract/config-fields.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPES, RESERVED_PREFIXES } from '../src/contract/event-types.ts'
 import { OPERATIONS } from '../src/contract/index.ts'
 import { eventSchemaDocument, type Json, type JsonMap, openapiDocument } from '../src/contract/openapi.ts'
 import { SESSION_SIGNALS, STATES } from '../src/modules/sessions/record/lifecycle.ts'
 import { commandsPage, exitCodesPage } from './reference/commands.ts'
 import { configurationPage } from './reference/configuration.ts'
+import { formulasPage } from './reference/formulas.ts'
 import { manuals } from './reference/manual.ts'
 import { codeList, page, table } from './reference/markdown.ts'
 
@@ -31,10 +32,13 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
     ['events.json', documentText(eventSchemaDocument())],
     ['city.schema.json', documentText(citySchema())],
     ['agent.schema.json', documentText(agentSchema())],
+    ['formula.schema.json', documentText(formulaSchema())],
+    ['order.schema.json', documentText(orderSchema())],
     ['commands.json', commandsText(commands)],
     ['docs/reference/commands.md', commandsPage(commands)],
     ['docs/reference/exit-codes.md', exitCodesPage()],
     ['docs/reference/configuration.md', configurationPage()],
+    ['docs/reference/formulas.md', formulasPage()],
     ['docs/reference/operations.md', operationsPage()],
     ['docs/reference/problems.md', problemsPage()],
     ['docs/reference/events.md', eventsPage()],

@@ -1,81 +1,121 @@
 // What `npm run test:agents` runs: the tests under test/agents, with real harnesses of other people, pinned by the
 // lockfiles under tools/agents and installed from the registry when they are missing. The harnesses talk to a scripted
-// model on this machine, so a run costs nothing and always sees the same. Not a part of `npm test`: 150 MB to fetch.
+// model on this machine, so a run costs nothing and always sees the same. Not a part of `npm test`: 500 MB to fetch.
 //
 //   npm run test:agents                   all of them, or it fails
+//   npm run test:agents -- terminals      files whose name has the word
 //   npm run test:agents -- --optional     where they cannot be had (no registry, another kind of machine): says so, and is content
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
-const PING_MS = 60_000
+const INSTALL_MS = 240_000
+const PING_MS = 20_000
+/** They wait for each other's processes most of the time. */
+const FILES_AT_ONCE = 2
 
 const root = resolve(import.meta.dirname, '..')
-const { values: flags } = parseArgs({ options: { optional: { type: 'boolean' } } })
-
-const opencode = installed(opencodePackage())
-const files = globSync('test/agents/*.test.ts', { cwd: root }).sort()
-const { status } = spawnSync(process.execPath, ['--test', ...files], {
-  cwd: root,
-  stdio: 'inherit',
-  env: { ...process.env, SVC_TEST_OPENCODE: join(opencode, 'bin', 'opencode') },
+const { values: flags, positionals: words } = parseArgs({
+  options: { optional: { type: 'boolean' } },
+  allowPositionals: true,
 })
-process.exit(status ?? 1)
+const files = globSync('test/agents/*.test.ts', { cwd: root })
+  .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
+  .sort()
+if (files.length === 0) fail(`no test file matches ${words.join(' ')}`)
+if (process.platform !== 'linux' || process.arch !== 'x64') {
+  const why = `no harness is pinned for ${process.platform}-${process.arch}`
+  if (!flags.optional) fail(why)
+  process.stderr.write(`test:agents: skipped: ${why}\n`)
+  process.exit(0)
+}
+
+/** By the variable that tells the tests: the folder under tools/agents, and the program below its node_modules. */
+const PROGRAMS = {
+  SVC_TEST_OPENCODE: [opencodePackage(), join(opencodePackage(), 'bin/opencode')],
+  SVC_TEST_CLAUDE: ['claude', '@anthropic-ai/claude-code-linux-x64/claude'],
+  SVC_TEST_CLAUDE_ACP: ['claude-acp', '.bin/claude-agent-acp'],
+  SVC_TEST_CODEX: ['codex', '@openai/codex/vendor/x86_64-unknown-linux-musl/bin/codex'],
+  SVC_TEST_CODEX_ACP: ['codex-acp', '.bin/codex-acp'],
+  SVC_TEST_GEMINI: ['gemini', '.bin/gemini'],
+  SVC_TEST_QWEN: ['qwen', '.bin/qwen'],
+} as const
+
+const programs = await Promise.all(
+  Object.entries(PROGRAMS).map(async ([variable, [folder, program]]) => {
+    const home = join(root, 'tools', 'agents', folder)
+    return (await install(home, folder)) ? [[variable, join(home, 'node_modules', program)]] : []
+  }),
+)
+const tests = ['--test', `--test-concurrency=${FILES_AT_ONCE}`, ...files]
+const status = await node(tests, root, { env: Object.fromEntries(programs.flat()), stdout: 1 })
+process.exit(status === 0 ? 0 : 1)
 
 /** The build for this machine; the default one dies of an illegal instruction where the processor has no AVX2. */
 function opencodePackage(): string {
-  if (process.platform !== 'linux' || process.arch !== 'x64') {
-    unavailable(`no harness is pinned for ${process.platform}-${process.arch}`)
-  }
   const hasAvx2 = /^flags\b.*\bavx2\b/m.test(readFileSync('/proc/cpuinfo', 'utf8'))
   return hasAvx2 ? 'opencode-linux-x64' : 'opencode-linux-x64-baseline'
 }
 
-/** The directory of the package, after making sure that it is what its lockfile says. */
-function installed(name: string): string {
-  const home = join(root, 'tools', 'agents', name)
+/** Makes sure that what is there is what its lockfile says; false where it cannot be had, and need not. */
+async function install(home: string, name: string): Promise<boolean> {
   const stamp = join(home, 'node_modules', '.lock-hash')
+  const lock = lockOf(home)
   const hash = createHash('sha256')
-    .update(readFileSync(join(home, 'package-lock.json')))
+    .update(readFileSync(lock ?? join(home, 'package.json')))
     .digest('hex')
-  if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== hash) {
-    install(home, name)
-    writeFileSync(stamp, hash)
-  }
-  return join(home, 'node_modules', name)
-}
-
-function install(home: string, name: string): void {
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return true
   process.stderr.write(`set-up: installing ${name}\n`)
-  // Without install scripts: the package is the binary.
-  const status = npm(home, ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'])
-  if (status === 0) return
-  const message = `could not install ${name} (npm exited ${status})`
-  if (npm(home, ['ping', '--loglevel=error'], PING_MS) === 0) fail(message)
-  unavailable(`${message}: the registry is not reachable`)
+  // Without install scripts: the package is the binary. The adapters run the harnesses that stand beside them.
+  const how = lock === undefined ? ['install', '--no-package-lock'] : ['ci']
+  if (name.endsWith('-acp')) how.push('--omit=optional')
+  const status = await npm(home, [...how, '--ignore-scripts', '--no-audit', '--no-fund'], INSTALL_MS)
+  if (status === 0) {
+    writeFileSync(stamp, hash)
+    return true
+  }
+  const why = `could not install ${name} (npm: ${status})`
+  if (!flags.optional || (await npm(home, ['ping'], PING_MS)) === 0) fail(why)
+  process.stderr.write(`test:agents: ${name} is skipped: ${why}, and the registry does not answer\n`)
+  return false
 }
 
-/** Answers with how npm exited. */
-function npm(cwd: string, args: readonly string[], timeout?: number): number | string {
+/** The package of qwen brings a list of its own that no lockfile can be held against: its version alone is pinned. */
+function lockOf(home: string): string | undefined {
+  const path = join(home, 'package-lock.json')
+  return existsSync(path) ? path : undefined
+}
+
+/** One retry: where nobody answers, many of them take minutes. */
+function npm(cwd: string, args: readonly string[], timeout: number): Promise<number | string> {
   const script = process.env['SVC_CHECKOUT_NPM']
   if (script === undefined) fail('run it as `npm run test:agents`')
-  const { NODE_OPTIONS: _, ...env } = process.env
-  const { status, signal } = spawnSync(process.execPath, [script, ...args], {
-    cwd,
-    env: { ...env, PATH: `${dirname(process.execPath)}:${env['PATH'] ?? ''}` },
-    stdio: ['ignore', 2, 2],
-    timeout,
-  })
-  return status ?? String(signal)
+  const patience = ['--loglevel=error', '--fetch-retries=1', '--fetch-retry-mintimeout=1000']
+  return node([script, ...args, ...patience], cwd, { timeout, stdout: 2 })
 }
 
-/** Nobody's fault. */
-function unavailable(why: string): never {
-  if (!flags.optional) fail(why)
-  process.stderr.write(`test:agents: skipped: ${why}\n`)
-  process.exit(0)
+interface Run {
+  readonly env?: Readonly<Record<string, string>>
+  readonly stdout: 1 | 2
+  readonly timeout?: number
+}
+
+/** Answers with how it exited, or why it did not run. */
+function node(args: readonly string[], cwd: string, { env = {}, stdout, timeout }: Run): Promise<number | string> {
+  const { NODE_OPTIONS: _, ...own } = process.env
+  const PATH = `${dirname(process.execPath)}:${own['PATH'] ?? ''}`
+  return new Promise((resolved) => {
+    const child = spawn(process.execPath, args, {
+      cwd,
+      env: { ...own, ...env, PATH },
+      stdio: ['ignore', stdout, 2],
+      timeout,
+    })
+    child.on('error', (error) => resolved(error.message))
+    child.on('exit', (code, signal) => resolved(code ?? String(signal)))
+  })
 }
 
 function fail(message: string): never {

@@ -2,8 +2,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseTOML } from 'toml-eslint-parser'
+import { PRESETS } from '../../src/harnesses/all.ts'
 import { loadCity } from '../../src/modules/config/load/load.ts'
-import { PRESETS } from '../../src/modules/providers/presets.ts'
 import type { Group } from '../bench.ts'
 import { median } from '../numbers.ts'
 
@@ -20,7 +20,7 @@ export const config: Group = async ({ quick, dir, say }) => {
     writeFileSync(join(dir, path), text)
   }
   const toml = [...files].filter(([path]) => path.endsWith('.toml')).map(([, text]) => text)
-  const options = { version: '0.0.0', builtinPacks: new Map([['core', CORE]]), presets: PRESETS }
+  const options = { version: '0.0.0', builtinPacks: new Map([['core', CORE]]), presets: Object.fromEntries(PRESETS) }
   const load = () => {
     const loaded = loadCity(dir, options)
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.issues[0]))

@@ -73,10 +73,27 @@ const spread = (micros: readonly number[]) => ({
   p99: percentile(micros, 99) / 1000,
 })
 
+let counted = 0
+
+/** The same each time; or, where `{n}` stands in the body, another one each time, to one after the other of `{of}` places. */
+function requests(options: Options): () => Buffer {
+  const [url, method, body] = [text(options, 'url'), text(options, 'method') || 'GET', text(options, 'body')]
+  if (!body.includes('{n}')) {
+    const request = requestBytes(new URL(url), method, body)
+    return () => request
+  }
+  const places = number(options, 'places')
+  return () => {
+    const n = counted++
+    const to = url.replaceAll('{of}', `${n % places}`)
+    return requestBytes(new URL(to), method, body.replaceAll('{n}', `${n}`))
+  }
+}
+
 /** As many requests as go through in `ms`, after `warmMs` that do not count. */
 async function run(options: Options) {
   const url = new URL(text(options, 'url'))
-  const request = requestBytes(url, text(options, 'method') || 'GET', text(options, 'body'))
+  const next = requests(options)
   const connections = await Promise.all(
     Array.from({ length: number(options, 'connections') }, () => Connection.open(url)),
   )
@@ -87,7 +104,7 @@ async function run(options: Options) {
   const work = async (connection: Connection) => {
     for (let now = machineMicros(); now < until; ) {
       const sentAt = now
-      const ok = await connection.exchange(request)
+      const ok = await connection.exchange(next())
       now = machineMicros()
       if (!ok) bad++
       else if (sentAt >= from && now <= until) latencies.push(now - sentAt)

@@ -171,7 +171,24 @@ suite('what is sent', () => {
       output: { a: 1 },
       commit: 'c',
     })
-    assert.deepEqual(await sent('--result', 'just text'), { output: 'just text' })
+    for (const [words, output] of [
+      [['just text'], 'just text'],
+      [['[1]'], [1]],
+      [['null'], null],
+      [['verdict=clean'], { verdict: 'clean' }],
+      [['modules=["a","b"]', 'n=2', 'note=a=b', 'none='], { modules: ['a', 'b'], n: 2, note: 'a=b', none: '' }],
+    ] as const)
+      assert.deepEqual(await sent(...words.flatMap((word) => ['--result', word])), { output })
+  })
+
+  test('a close of several results needs their keys, and says which session it comes from', async () => {
+    const close = ['bead', 'close', 'al-1', '--result', 'a=1']
+    assert.equal((await against(answering(bead('al-1')), [...close, '--result', 'two'])).code, 2)
+    const env = { SVC_SESSION_ID: 's-1' }
+    assert.deepEqual(bodyOf((await against(answering(bead('al-1')), close, { env })).requests), {
+      output: { a: 1 },
+      session_id: 's-1',
+    })
   })
 
   test('in a session the one who claims is the session, unless somebody else is named', async () => {
@@ -524,7 +541,7 @@ suite('refusals', () => {
         '  --label[0]: is wrong',
         '  --meta svc.a: is wrong',
         '  <title>: is wrong',
-        '  body.parent: is wrong',
+        '  --parent: is wrong',
       ],
     )
     assert.deepEqual(await said(['bead', 'query', 'a'], 'query.q'), ['  <expression>: is wrong'])

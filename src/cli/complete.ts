@@ -139,12 +139,16 @@ const OF_NOUN: Readonly<Record<string, Completed>> = {
   bead: 'bead',
   city: 'city',
   convoy: 'convoy',
+  formula: 'formula',
+  mail: 'message',
   pack: 'pack',
   provider: 'provider',
   request: 'request',
   rig: 'rig',
   session: 'session',
   token: 'token',
+  transcript: 'transcript',
+  worktree: 'worktree',
 }
 const MAKES_NEW = ['create', 'add', 'adopt', 'put']
 

@@ -19,6 +19,8 @@ const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
   'get-event-schema': '`schema` prints it without a server',
   'get-city-schema': '`schema` prints it without a server',
   'get-agent-schema': '`schema` prints it without a server',
+  'get-formula-schema': '`schema` prints it without a server',
+  'get-order-schema': '`schema` prints it without a server',
   'get-metrics': 'scrapers ask it; svcctl api GET /metrics',
   'get-docs': 'browsers ask it',
   'get-docs-asset': 'browsers ask it',
@@ -31,7 +33,14 @@ const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
 /** Fields of operations that commands call besides their own. */
 const SAID_BY_CODE: Readonly<Record<string, string>> = {
   'stream-session.attended': 'attach says it',
+  'type-into-session.seq': 'attach counts',
+  'type-into-session.text': 'attach sends bytes',
+  'type-into-session.data': 'attach sends what is typed',
+  'resize-session-terminal.cols': 'those of the terminal that one attaches from',
+  'resize-session-terminal.rows': 'those of the terminal that one attaches from',
   'submit-session.intent': 'a flag of `session submit`',
+  'archive-mail.id': 'the inbox archives the message that is selected',
+  'get-order-run.run_id': 'a word of `order history`',
   'put-config-file.text': '`config edit` reads it from the editor',
   'put-config-file.dry_run': '`config edit` tries first',
 }

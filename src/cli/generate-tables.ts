@@ -46,7 +46,8 @@ function routesText(): string {
   const rows = OPERATIONS.map((operation) => {
     const headers = operation.headers?.includes('Idempotency-Key') ? `, headers: ['Idempotency-Key']` : ''
     const mediaType = operation.mediaType === undefined ? '' : `, mediaType: '${operation.mediaType}'`
-    return `  '${operation.id}': { id: '${operation.id}', method: '${operation.method}', path: '${operation.path}'${headers}${mediaType} },`
+    const bodyType = operation.bodyType === undefined ? '' : `, bodyType: '${operation.bodyType}'`
+    return `  '${operation.id}': { id: '${operation.id}', method: '${operation.method}', path: '${operation.path}'${headers}${bodyType}${mediaType} },`
   })
   return [
     NOTE,
@@ -129,9 +130,11 @@ export const SAID_OTHERWISE: Readonly<Record<string, string>> = {
 function rowOf(operation: Operation): OperationRow {
   const { method, summary, description, headers, accepts, replies, params, query } = operation
   const paged = query?.properties['cursor'] !== undefined
-  const fields = [...fieldsOf(operation)].filter(
-    ([name]) => !Object.hasOwn(SAID_OTHERWISE, name) && !(paged && name === 'limit'),
-  )
+  const all = [...fieldsOf(operation)]
+  const isFlag = (name: string) => !Object.hasOwn(SAID_OTHERWISE, name) && !(paged && name === 'limit')
+  const fields = all.filter(([name]) => isFlag(name))
+  const hasBody = all.some(([, { at }]) => at === 'body')
+  const asks = all.filter(([name, { at }]) => hasBody && at === 'query' && !isFlag(name)).map(([name]) => name)
   return {
     method,
     summary,
@@ -139,6 +142,7 @@ function rowOf(operation: Operation): OperationRow {
     fields: Object.fromEntries(fields),
     ...(params?.properties['cityName'] === undefined ? {} : { city: true }),
     ...(paged ? { paged } : {}),
+    ...(asks.length === 0 ? {} : { asks }),
     ...(headers?.includes('Idempotency-Key') ? { keyed: true } : {}),
     ...(headers?.includes('If-Match') ? { matches: true } : {}),
     ...(accepts === undefined ? {} : { accepts }),
@@ -223,16 +227,17 @@ function valuesOf({ enum: values, const: one }: Schema): readonly string[] | und
   return typeof one === 'string' && one !== '' ? [one] : undefined
 }
 
+/** Within backticks any sign is part of a sentence. */
+const ONLY_ABSENT = /^((?:`[^`]*`|[^;:.`])+?),? where absent\./
+const ALSO_ABSENT = /[;,:] ((?:`[^`]*`|[^;,:.`])+) where absent(?=\.|$)\.?/
+
 /** People read "(default: …)" more easily than a sentence about what is absent. */
 function sentence(text: unknown, otherwise: unknown): string | undefined {
   const said = typeof text === 'string' ? text : ''
   const known = said
-    .replace(
-      /^(\S[^;:.]*) where absent\./,
-      (_, what: string) => `(default: ${what.replace(/^[A-Z]/, (letter) => letter.toLowerCase())})`,
-    )
+    .replace(ONLY_ABSENT, (_, what: string) => `(default: ${what.replace(/^[A-Z]/, (letter) => letter.toLowerCase())})`)
     .replace('RFC 3339, UTC.', '')
-    .replace(/[;,:] ([^;,:.]+) where absent(?=\.|$)\.?/, ' (default: $1).')
+    .replace(ALSO_ABSENT, ' (default: $1).')
     .replace(/ ?Null (?:or empty )?clears it\./, '')
     .replace(/; 0 or absent: (\d+)\./, ' (default: $1).')
   const isSaid = known.includes('(default:') || typeof otherwise === 'object' || otherwise === undefined

@@ -242,7 +242,7 @@ suite('exit codes', () => {
       }),
       ['city', 'create', 'x', '--no-wait'],
     )
-    assert.match(err, /^error: validation_failed: no\n {2}body\.name: too long\n/)
+    assert.match(err, /^error: validation_failed: no\n {2}--name: too long\n/)
   })
 
   test('nobody there is exit code 7 with the way to change that', async () => {
@@ -330,8 +330,30 @@ suite('output', () => {
     const none = answering(200, { items: [], total: 0 })
     for (const format of ['table', 'jsonl', 'name'])
       assert.equal((await against(none, ['city', 'list', '-o', format])).out, '')
-    assert.equal((await against(none, ['city', 'list'], { terminal: true })).out, '')
+    for (const command of [
+      ['city', 'list'],
+      ['worktree', 'list', '--city', 'alpha'],
+      ['session', 'list', '--city', 'alpha'],
+    ])
+      assert.equal((await against(none, command, { terminal: true })).out, '', command.join(' '))
     assert.equal((await against(none, ['city', 'list', '--json'])).out, '{"items":[],"total":0}\n')
+  })
+
+  test('what the output of ended processes takes is a line of the status of a city', async () => {
+    const none = { total: 0, running: 0, suspended: 0, quarantined: 0, unread: 0, ready: 0, in_progress: 0, open: 0 }
+    const counts = {
+      agents: none,
+      rigs: none,
+      work: none,
+      mail: none,
+      events: { head_seq: 1, oldest_seq: 1, bytes: 1 },
+    }
+    const runs = { total: 3, bytes: 5 * 1024 ** 2, observed_at: '2026-05-01T12:00:00Z' }
+    const status = { name: 'alpha', running: 0, suspended: false, config: {}, ...counts }
+    const shown = async (body: object) =>
+      (await against(answering(200, body), ['city', 'status', 'alpha'], { terminal: true })).out
+    assert.match(await shown({ ...status, runs }), /3, 5\.0 MiB of output/)
+    assert.doesNotMatch(await shown(status), /of output/)
   })
 
   test('a list in pages is one list', async () => {
@@ -766,7 +788,15 @@ suite('completion', () => {
     assert.deepEqual(await complete('city', 'list', '-o', 'y'), ['yaml'])
     assert.deepEqual(await complete('city', 'list', '--sort', 'nam'), ['name'])
     assert.deepEqual(await complete('city', 'list', '--sort', 'path,-nam'), ['path,-name'])
-    assert.deepEqual(await complete('schema', ''), ['openapi', 'events', 'city', 'agent', 'command'])
+    assert.deepEqual(await complete('schema', ''), [
+      'openapi',
+      'events',
+      'city',
+      'agent',
+      'formula',
+      'order',
+      'command',
+    ])
     assert.deepEqual(await complete('city', 'stop', 'alpha', ''), ['alpha', 'beta'])
     assert.deepEqual(await complete('session', 'rename', 'helper', 'title', ''), [])
     assert.ok((await complete('events', '--type', 'city.')).includes('city.created'))

@@ -4,7 +4,7 @@ import { fstatSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isatty } from 'node:tty'
 import { BrokenPipe, Interrupted, type Io, type Sink, type Source } from './base/io.ts'
-import { forTerminal } from './print/terminal-text.ts'
+import { forTerminal, paintedForTerminal } from './print/terminal-text.ts'
 import { processTerminal } from './process-terminal.ts'
 
 const DEFAULT_COLUMNS = 80
@@ -79,8 +79,10 @@ function createSink(stream: NodeJS.WriteStream): Sink {
   const isTerminal = stream.isTTY === true
   // Bytes can end in the middle of a letter.
   const decoder = new TextDecoder()
-  const shown = (text: string | Uint8Array) =>
-    forTerminal(typeof text === 'string' ? text : decoder.decode(text, { stream: true }))
+  const shown = (text: string | Uint8Array, how: 'painted' | undefined) =>
+    (how === 'painted' ? paintedForTerminal : forTerminal)(
+      typeof text === 'string' ? text : decoder.decode(text, { stream: true }),
+    )
   return {
     isTerminal,
     get columns() {
@@ -88,10 +90,10 @@ function createSink(stream: NodeJS.WriteStream): Sink {
       // One that reports none has no width: nothing is cut for it.
       return stream.columns > 0 ? stream.columns : Number.POSITIVE_INFINITY
     },
-    write(text) {
+    write(text, how) {
       if (broken) return Promise.reject(new BrokenPipe())
       return new Promise((resolve, reject) => {
-        stream.write(isTerminal ? shown(text) : text, (error) => {
+        stream.write(isTerminal ? shown(text, how) : text, (error) => {
           if (error) reject('code' in error && error.code === 'EPIPE' ? new BrokenPipe() : error)
           else resolve()
         })

@@ -20,6 +20,16 @@ const ESC = '\u001b'
 const FULL_SCREEN = { on: `${ESC}[?1049h${ESC}[?25l${ESC}[?7l`, off: `${ESC}[?7h${ESC}[?25h${ESC}[?1049l` }
 /** Pasted text comes in brackets, so that it can be told from keys. */
 const PASTE = { on: `${ESC}[?2004h`, off: `${ESC}[?2004l` }
+const CSI = `${ESC}[`
+/** Whatever the other program has left: its screen, its colours, its rows that scroll, its modes, its title. */
+const UNDONE = [
+  // The place of the cursor is kept over what would move it.
+  `\u0018${ESC}\\${CSI}?1047l${ESC}7${CSI}r${CSI}?6l${ESC}8${CSI}m${ESC}(B\u000f${ESC}>${CSI}4l${CSI}0 q`,
+  ...['1l', '5l', '7h', '25h', '69l', '1000l', '1002l', '1003l', '1004l', '1006l', '2004l', '2026l'].map(
+    (mode) => `${CSI}?${mode}`,
+  ),
+  `${CSI}>4;0m${CSI}23;0t\r\n${CSI}J`,
+].join('')
 
 /** Undefined: there is none, or it can do nothing but print. */
 export function processTerminal(env: Io['env']): ProcessTerminal | undefined {
@@ -35,8 +45,8 @@ export function processTerminal(env: Io['env']): ProcessTerminal | undefined {
     get rows() {
       return process.stdout.rows || 24
     },
-    take(fullScreen, events) {
-      const taken = take(fullScreen, events)
+    take(use, events) {
+      const taken = take(use, events)
       return {
         ...taken,
         async lend(work) {
@@ -52,9 +62,12 @@ export function processTerminal(env: Io['env']): ProcessTerminal | undefined {
   }
 }
 
-function take(fullScreen: boolean, { onBytes, onResize, onReturn }: TerminalEvents): TakenTerminal {
+/** What stands there goes up, where it can be read again. */
+const through = () => ({ on: `${CSI}22;0t${'\n'.repeat(process.stdout.rows || 24)}`, off: UNDONE })
+
+function take(use: Parameters<Terminal['take']>[0], { onBytes, onResize, onReturn }: TerminalEvents): TakenTerminal {
   const { stdin, stdout } = process
-  const modes = fullScreen ? [FULL_SCREEN, PASTE] : [PASTE]
+  const modes = use === 'through' ? [through()] : use === 'screen' ? [FULL_SCREEN, PASTE] : [PASTE]
   let isOurs = false
   let isReleased = false
   const enter = () => {

@@ -55,7 +55,7 @@ const status = (name: string, more: object = {}) => ({
   agents: { total: 3, running: 2, suspended: 0, quarantined: 0 },
   rigs: { total: 0, suspended: 0 },
   work: { open: 7, in_progress: 2, ready: 3 },
-  mail: { total: 0, unread: 0 },
+  mail: { total: 6, unread: 4 },
   events: { head_seq: 9, oldest_seq: 1, bytes: 100 },
   config: { revision: 'r', loaded_at: AT },
   observed_at: AT,
@@ -311,6 +311,8 @@ suite('live', () => {
           response.write(frame('1-2', turns(['user', '1-2.1', 'echo hi'], ['output', '1-2', 'echo']), 'turn'))
           response.end(frame('1-9', turns(['output', '1-2', ' hi\nhi\n']), 'turn') + ended)
         },
+        '/v0/city/alpha/sessions/a': (_: SeenRequest, response: ServerResponse) =>
+          answerJson(response, 200, { id: ID }),
         '/v0/city/alpha/sessions/a/submit': (_: SeenRequest, response: ServerResponse) => {
           submitted.resolve()
           answerJson(response, 202, { status: 'accepted', request_id: 'r', event_cursor: '1', session_id: ID })
@@ -361,7 +363,7 @@ suite('status', () => {
   test('without a city: a line each, and a warning where one cannot tell', async () => {
     const { out, err, code } = await against(routes, ['status', '-A'])
     assert.equal(code, 1, err)
-    assert.equal(out, 'alpha\trunning\t2\t7\t2\t3\t1\t\nbeta\tstopped\t\t\t\t\t\t\ngamma\trunning\t\t\t\t\t\t\n')
+    assert.equal(out, 'alpha\trunning\t2\t7\t2\t3\t4\t1\t\nbeta\tstopped\t\t\t\t\t\t\t\ngamma\trunning\t\t\t\t\t\t\t\n')
     assert.match(err, /^warning: gamma: internal: broken\n$/)
   })
 
@@ -371,7 +373,7 @@ suite('status', () => {
     assert.equal(total, 3)
     assert.deepEqual(items[0], {
       ...{ name: 'alpha', path: '/cities/alpha', status: 'running' },
-      ...{ running: 2, work: { open: 7, in_progress: 2, ready: 3 }, needs: 1 },
+      ...{ running: 2, work: { open: 7, in_progress: 2, ready: 3 }, mail: { total: 6, unread: 4 }, needs: 1 },
     })
   })
 

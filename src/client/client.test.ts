@@ -204,9 +204,10 @@ suite('tries', () => {
 })
 
 suite('a server that moves', () => {
-  const moving = (places: readonly (Place | undefined)[], baseUrl: string) => {
+  const moving = (places: readonly (Place | undefined)[], baseUrl: string, options: Partial<ClientOptions> = {}) => {
     const left = [...places]
-    return new Client({ baseUrl, clock: fastClock(), random: () => 1, newKey: () => 'key', locate: () => left.shift() })
+    const locate = () => left.shift()
+    return new Client({ baseUrl, clock: fastClock(), random: () => 1, newKey: () => 'key', locate, ...options })
   }
 
   test('is looked for again after a lost connection, and nothing is sent while it is nowhere', async () => {
@@ -217,6 +218,41 @@ suite('a server that moves', () => {
     assert.equal(before.requests.length, 1)
     await client.call('list-cities')
     assert.equal(after.requests[0]?.headers.authorization, 'Bearer new')
+  })
+
+  test('is waited for by whoever has the patience, until it has its city again; one key goes through it all', async () => {
+    await using before = await scriptedServer((_, response) => void response.socket?.resetAndDestroy())
+    await using after = await scriptedServer((_, response, count) => {
+      if (count === 0)
+        return answerProblem(response, 404, 'city-not-found', 'not_found: city not found or not running: a')
+      if (count === 1)
+        return answerProblem(response, 503, 'unavailable', 'unavailable: starting', { 'retry-after': '1' })
+      answerJson(response, 201, { id: 'ml-1' })
+    })
+    const gone = Array.from({ length: 6 }, () => undefined)
+    const there = { baseUrl: after.url }
+    const input = { params: { cityName: 'a' }, body: { to: 'mayor', subject: 'x' } }
+    const patient = moving([...gone, there], before.url, { outlastMs: 20_000 })
+    await patient.call('send-mail', input)
+    assert.deepEqual(
+      [...before.requests, ...after.requests].map(({ headers }) => headers['idempotency-key']),
+      ['key', 'key', 'key', 'key'],
+    )
+    await assert.rejects(moving([...gone, there], before.url).call('send-mail', input), { name: 'LostReply' })
+    assert.equal(after.requests.length, 3)
+  })
+
+  test('is not waited for beyond that patience, and never where repeating is not safe or its city was never there', async () => {
+    const free = await scriptedServer(() => undefined)
+    await free[Symbol.asyncDispose]()
+    const patient = (url: string) => clientOf(url, { outlastMs: 20_000 })
+    await assert.rejects(clientOf(free.url, { outlastMs: 20_000 }).call('list-cities'), Unreachable)
+    await assert.rejects(patient(free.url).call('stop-city', { params: { cityName: 'a' } }), Unreachable)
+    await using server = await scriptedServer((_, response) =>
+      answerProblem(response, 404, 'city-not-found', 'not_found: city not found or not running: a'),
+    )
+    await assert.rejects(patient(server.url).call('list-mail', { params: { cityName: 'a' } }), { status: 404 })
+    assert.equal(server.requests.length, 1)
   })
 
   test('that has another token by now is asked with that', async () => {

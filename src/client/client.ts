@@ -26,6 +26,8 @@ export interface Route<Id extends OperationId = OperationId> {
   readonly method: Method
   readonly path: string
   readonly headers?: readonly string[]
+  /** Of a body that is text as it is; JSON where absent. */
+  readonly bodyType?: string
   /** Of the success answers; `application/json` where absent. */
   readonly mediaType?: string
 }
@@ -139,6 +141,11 @@ export interface Place {
 export interface ClientOptions extends Place {
   /** Asked after a connection was lost: a server that starts again may be elsewhere. Undefined where it is nowhere. */
   readonly locate?: () => Place | undefined
+  /**
+   * So long a call waits, in ms, for a server that is between two lives, where it may be sent again. Absent: not at all, a
+   * person is told at once.
+   */
+  readonly outlastMs?: number
   readonly clock: Clock
   readonly random: () => number
   /** A new unguessable key, for Idempotency-Key. */
@@ -153,6 +160,8 @@ const DEFAULT_RETRIES = 2
 const NEVER = new AbortController().signal
 /** A plain call waits no longer than this for a server that asks to come again. */
 const LONGEST_PATIENCE_SEC = 5
+/** Between two looks for a server that is waited for. */
+const LONGEST_LOOK_APART_MS = 1_000
 
 export class Client {
   readonly clock: Clock
@@ -290,33 +299,49 @@ export class Client {
       method: route.method,
       path: pathOf(route.path, input.params ?? {}, input.query ?? {}),
       headers: {
-        ...(body === undefined ? {} : { 'content-type': isPieces(body) ? LINES_TYPE : 'application/json' }),
+        ...(body === undefined ? {} : { 'content-type': typeOf(route, body) }),
         ...(key === undefined ? {} : { 'idempotency-key': key }),
         ...input.headers,
       },
-      ...(body === undefined ? {} : { body: isPieces(body) ? body : JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: isPieces(body) ? body : textOf(route, body) }),
       ...(signal === undefined ? {} : { signal }),
     }
   }
 
   async #sendWithRetries(request: RawRequest, input: CallOptions, repeatable: boolean): Promise<Answer> {
     const retries = repeatable ? (input.retries ?? DEFAULT_RETRIES) : 0
+    const patience = this.#patience(repeatable)
     let isInDoubt = false
     try {
       for (let attempt = 0; ; attempt += 1) {
         const outcome = await this.#attempt(request)
         if (!(outcome instanceof Error)) return outcome
         isInDoubt ||= outcome instanceof Unreachable && !outcome.unsent
-        if (attempt >= retries || !isPassing(outcome)) throw outcome
+        const outlasts = patience.waitsFor(outcome)
+        if (!outlasts && (attempt >= retries || !isPassing(outcome))) throw outcome
         // A person is waiting: a quarter of the patience of a stream, but never less than the server asked for.
         const asked = outcome instanceof ApiProblem ? (outcome.retryAfterSec ?? 0) * 1000 : 0
-        const pause = Math.max(asked, backoffMs(attempt, this.random()) / 4)
+        const own = backoffMs(attempt, this.random()) / 4
+        const pause = Math.max(asked, outlasts ? Math.min(own, LONGEST_LOOK_APART_MS) : own)
         await delay(this.clock, pause, request.signal ?? NEVER)
       }
     } catch (error) {
       // What was sent without an answer is known only when the server says what became of it.
       const silent = error instanceof TimedOut || (isInDoubt && !tellsOutcome(error))
       throw silent && isChange(request) ? new LostReply(sentAs(request), error) : error
+    }
+  }
+
+  /** Whether a call that may be sent again waits until its server is back, and has its city again. */
+  #patience(repeatable: boolean): { waitsFor(failure: ApiProblem | Unreachable): boolean } {
+    const { clock } = this
+    const until = repeatable ? clock.now() + (this.#options.outlastMs ?? 0) : 0
+    let wasGone = false
+    return {
+      waitsFor: (failure) => {
+        wasGone ||= failure instanceof Unreachable
+        return wasGone && clock.now() < until && !tellsOutcome(failure)
+      },
     }
   }
 
@@ -380,6 +405,11 @@ const fetchTransport: Transport = (url, { body, ...request }) => {
   }
   return fetch(url, streamed)
 }
+
+const typeOf = ({ bodyType }: Route, body: unknown): string =>
+  bodyType ?? (isPieces(body) ? LINES_TYPE : 'application/json')
+const textOf = ({ bodyType }: Route, body: unknown): string =>
+  bodyType === undefined ? JSON.stringify(body) : String(body)
 
 /** True for a body in pieces. */
 export const isPieces = (body: unknown): body is BodyPieces =>

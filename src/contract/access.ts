@@ -28,6 +28,7 @@ const WORK_FAMILIES: ReadonlySet<string> = new Set([
   'Event bus',
   'Mail',
   'Molecules',
+  'Sling',
   'Transcripts',
 ])
 
@@ -43,6 +44,12 @@ const BY_OPERATION: { readonly [id in OperationId]?: Access } = {
   'get-event-schema': 'any',
   'get-city-schema': 'any',
   'get-agent-schema': 'any',
+  'get-formula-schema': 'any',
+  // They change nothing, and start nothing.
+  'validate-formula': 'read',
+  'preview-formula': 'read',
+  'validate-order': 'read',
+  'get-order-schema': 'any',
   'get-docs': 'any',
   'get-docs-asset': 'any',
   'list-tokens': 'tokens',
@@ -50,25 +57,40 @@ const BY_OPERATION: { readonly [id in OperationId]?: Access } = {
   'delete-token': 'tokens',
   // As it is on disk, with what secrets are in it.
   'get-config-file': 'city',
+  'get-formula-source': 'city',
+  'get-order-source': 'city',
   'send-session-message': 'work',
   'prompt-session': 'work',
   'submit-session': 'work',
   'nudge-session': 'work',
   'cancel-wait': 'work',
+  // What everybody reads, and who reads it, is not for agents to say.
+  'delete-transcript': 'city',
+  'put-transcript-membership': 'city',
   'create-session-wait': 'self',
   'heartbeat-session': 'self',
+  'report-session': 'self',
+  'ask-session-permission': 'self',
   'request-session-restart': 'self',
   'ack-session-drain': 'self',
   'respond-session': 'answer',
-  'set-session-permission-mode': 'answer',
-  'attach-session': 'answer',
+  'stream-session-terminal': 'answer',
+  'type-into-session': 'answer',
+  'resize-session-terminal': 'answer',
+  'send-session-keys': 'answer',
+  // Its options say what it may do unasked.
+  'patch-session': 'answer',
 }
 /** Fields of bodies that say who speaks: an agent can only name itself there. */
 const SPEAKERS: { readonly [id in OperationId]?: readonly string[] } = {
+  'send-mail': ['from'],
+  'reply-mail': ['from'],
+  'broadcast-mail': ['from'],
   'emit-event': ['actor'],
   'add-bead-comment': ['author'],
   'claim-bead': ['assignee', 'session_id', 'session_name'],
   'claim-hook': ['agent', 'session_id', 'session_name'],
+  'close-bead': ['session_id'],
   'heartbeat-bead': ['assignee'],
   'release-bead': ['assignee'],
 }
@@ -87,3 +109,29 @@ export function accessOf({ id, path, method, family }: Operation): Access {
   if (!isMutation(method)) return 'read'
   return WORK_FAMILIES.has(family.name) ? 'work' : 'city'
 }
+
+/**
+ * What an adapter may do with its own secret (decision 148): `itself`, where the path names it; `transcript`, where that is of
+ * a conversation that it carries; `attachment`, where it is in such a one. Whose adapter a registration is of, its handler
+ * looks at.
+ */
+type AdapterAccess = 'itself' | 'transcript' | 'attachment' | 'any'
+const BY_ADAPTERS: { readonly [id in OperationId]?: AdapterAccess } = {
+  'register-adapter': 'any',
+  'get-adapter': 'itself',
+  'receive-inbound': 'itself',
+  'list-deliveries': 'itself',
+  'get-delivery': 'itself',
+  'claim-deliveries': 'itself',
+  'ack-delivery': 'itself',
+  'fail-delivery': 'itself',
+  'get-transcript': 'transcript',
+  'list-transcript-entries': 'transcript',
+  'stream-transcript': 'transcript',
+  'upload-transcript-attachment': 'any',
+  'get-transcript-attachment': 'attachment',
+}
+const declaredForAdapters: ReadonlyMap<string, AdapterAccess> = new Map(Object.entries(BY_ADAPTERS))
+
+/** Undefined: nothing. */
+export const adapterAccessOf = ({ id }: Operation) => declaredForAdapters.get(id)

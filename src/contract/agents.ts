@@ -20,13 +20,13 @@ import {
 } from './base/schema.ts'
 import { HEARTBEAT } from './base/streams.ts'
 import { AGENT_FIELDS, RIG_NAME } from './config-schema.ts'
-import { PendingInteraction, SessionActivity } from './session-model.ts'
+import { PendingInteraction, SessionActivity } from './sessions/session-model.ts'
 import {
   AgentOutputResponse,
   SessionActivityFrame,
   SessionPendingClearedFrame,
   StreamEndedFrame,
-} from './session-transcript.ts'
+} from './sessions/session-transcript.ts'
 
 export const AGENT_NAME_PATTERN = '^[a-zA-Z0-9][a-zA-Z0-9_-]*$'
 /** Paths of their own below an agent, so no agent can have these names (decision 69). */

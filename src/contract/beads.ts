@@ -23,19 +23,16 @@ import {
   type Static,
   string,
 } from './base/schema.ts'
+import { FAILURE_CLASSES, MAX_DESCRIPTION, MAX_OUTPUT_BYTES, MAX_PERSON, MAX_TITLE } from './base/work.ts'
 
 export const BEAD_STATUSES = ['open', 'in_progress', 'closed'] as const
 export const BeadStatus = choice(BEAD_STATUSES, { $id: 'BeadStatus' })
 export type BeadStatus = Static<typeof BeadStatus>
 export const DEFAULT_ISSUE_TYPE = 'task'
-export const MAX_TITLE = 500
-export const MAX_DESCRIPTION = 262_144
-export const MAX_PERSON = 256
 export const MAX_LABEL = 256
 export const MAX_METADATA_KEY = 256
 export const MAX_METADATA_VALUE = 65_536
 export const MAX_COMMENT = 65_536
-export const MAX_OUTPUT_CHARACTERS = 65_536
 /** `dependencies` of a bead shows so many edges; the rest are at `/deps`. */
 export const MAX_SHOWN_DEPENDENCIES = 100
 /** Each list of `/deps` holds at most so many. */
@@ -54,7 +51,6 @@ export const RESERVED_METADATA_PREFIXES = ['svc.', 'gc.'] as const
 export const BLOCKING_TYPES = ['blocks', 'waits-for', 'conditional-blocks'] as const
 export const PARENT_CHILD = 'parent-child'
 export const OUTCOMES = ['pass', 'fail', 'skipped', 'canceled', 'missing_root'] as const
-export const FAILURE_CLASSES = ['transient', 'hard'] as const
 export const HOOK_TIERS = ['in_progress', 'assigned', 'routed'] as const
 
 const text = (maxLength: number, description: string) => string({ minLength: 1, maxLength, description })
@@ -296,10 +292,13 @@ export const BeadCloseRequest = component('BeadCloseRequest', {
   reason: optional(string({ maxLength: 2_000, description: 'Why it is done.' })),
   outcome: optional(choice(OUTCOMES)),
   output: optional(
-    anything({ description: `Any JSON of at most ${MAX_OUTPUT_CHARACTERS} characters: what came out of it.` }),
+    anything({ description: `Any JSON of at most ${MAX_OUTPUT_BYTES / 1024} KiB: what came out of it.` }),
   ),
   failure_class: optional(choice(FAILURE_CLASSES)),
   failure_reason: optional(string({ maxLength: 2_000 })),
+  session_id: optional(
+    text(256, 'Session that says so: refused where it had the bead of a step, and has lost it to another one.'),
+  ),
   commit: optional(string({ maxLength: 256, description: 'Commit that holds the work.' })),
 })
 export type BeadCloseRequest = Static<typeof BeadCloseRequest>
@@ -606,7 +605,7 @@ export const beadOperations = [
     body: BeadBatchRequest,
     headers: ['Idempotency-Key'],
     replies: { 201: BeadBatchResponse },
-    problems: ['rig-not-found', 'bead-not-found', 'dependency-cycle'],
+    problems: ['rig-not-found', 'bead-not-found', 'dependency-cycle', 'conflict-wrong-state'],
     emits: ['bead.created', 'bead.updated'],
   }),
   importBeads,
@@ -632,16 +631,16 @@ export const beadOperations = [
     headers: ['If-Match', 'Idempotency-Key'],
     replies: { 200: DeletedBead, 202: AsyncAcceptedResponse },
     accepts: 'bead.delete',
-    problems: ['still-referenced', 'operation-in-progress'],
+    problems: ['still-referenced', 'operation-in-progress', 'conflict-wrong-state'],
     emits: ['bead.deleted', 'bead.updated'],
   }),
   change.post('close-bead', '/close', {
     summary: 'Close a bead',
     description:
-      'A bead that is closed stays as it is. To close it with another outcome is refused: no outcome is `pass`.',
+      'A bead that is closed stays as it is. To close it with another outcome is refused: no outcome is `pass`. A step of a molecule passes only with what its formula declares, a gate is answered with `pass` or `fail`; the root of a molecule is not closed so.',
     body: BeadCloseRequest,
     bodyOptional: true,
-    problems: ['conflict-wrong-state'],
+    problems: ['conflict-wrong-state', 'conflict-claimed'],
     emits: ['bead.closed', 'bead.updated'],
   }),
   change.post('reopen-bead', '/reopen', {
@@ -655,7 +654,7 @@ export const beadOperations = [
     description:
       'Its status stays. With `expected_assignee` it is a hand-over, which fails where somebody else has it.',
     body: BeadAssignRequest,
-    problems: ['conflict-assignee'],
+    problems: ['conflict-assignee', 'conflict-wrong-state'],
     emits: UPDATED,
   }),
   edit.post('route-bead', '/route', {
@@ -664,6 +663,7 @@ export const beadOperations = [
       'Sets `svc.routed_to`, which `hook` looks at; `null` takes it away. A target that is not configured is a warning, no refusal.',
     body: BeadRouteRequest,
     replies: { 200: RoutedBead },
+    problems: ['conflict-wrong-state'],
     emits: UPDATED,
   }),
   edit.post('claim-bead', '/claim', {
@@ -697,13 +697,14 @@ export const beadOperations = [
     description:
       'The bead depends on another. Between two beads there is one edge, whose type this replaces, and a `parent-child` edge beside it.',
     body: BeadDepRequest,
-    problems: ['dependency-cycle'],
+    problems: ['dependency-cycle', 'conflict-wrong-state'],
     emits: UPDATED,
   }),
   change.delete('remove-bead-dep', '/deps/{dependsOnId}', {
     summary: 'Remove a dependency',
     description: 'Of one type, or of all types. One that is not there is no failure.',
     query: object({ type: optional(DepType) }),
+    problems: ['conflict-wrong-state'],
     emits: UPDATED,
   }),
   change.put('add-bead-label', '/labels/{label}', {

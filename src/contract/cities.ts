@@ -3,6 +3,7 @@
 import { AsyncAcceptedResponse } from './base/accepted.ts'
 import type { EventTypes } from './base/event-type.ts'
 import { family } from './base/family.ts'
+import { ConfigIssue } from './base/issue.ts'
 import { CityName, CityNameParam, durationSchema, RequestId, Revision, Timestamp } from './base/names.ts'
 import { BlockingQuery, listBody, PageQuery } from './base/paging.ts'
 import { ErrorDetail } from './base/problems.ts'
@@ -19,6 +20,7 @@ import {
   type Static,
   string,
 } from './base/schema.ts'
+import { BudgetStatus } from './sessions/usage.ts'
 
 /** The five start-up phases, in order. */
 export const CITY_PHASES = [
@@ -96,16 +98,6 @@ export const CityGetResponse = component('CityGetResponse', {
 export type CityGetResponse = Static<typeof CityGetResponse>
 
 const count = (description?: string) => integer({ minimum: 0, ...(description === undefined ? {} : { description }) })
-export const ConfigIssue = component('ConfigIssue', {
-  file: string({ description: 'Relative to the city; `<pack>/<path>` in a pack.' }),
-  line: integer({ minimum: 0, description: 'From 1; 0 for what stands in no file.' }),
-  column: integer({ minimum: 0 }),
-  key: string({ description: 'Dotted path of the key; empty for the file as a whole.' }),
-  message: string(),
-  hint: optional(string()),
-})
-export type ConfigIssue = Static<typeof ConfigIssue>
-
 export const CityConfigStatus = component('CityConfigStatus', {
   revision: string({ description: 'Of the configuration in force.' }),
   loaded_at: Timestamp,
@@ -148,6 +140,13 @@ export const StatusBody = component('StatusBody', {
     oldest_seq: count('Oldest retained event; 0 while the log is empty.'),
     bytes: count('Retained.'),
   }),
+  runs: optional(
+    object(
+      { total: count(), bytes: count('On the disk.'), observed_at: Timestamp },
+      { description: 'Output of processes of sessions, as `[retention]` saw it last; absent: it has not looked yet.' },
+    ),
+  ),
+  budget: optional(described(BudgetStatus, 'What today cost, and what it may cost.')),
   config: CityConfigStatus,
   config_rejected: optional(ConfigRejection),
   observed_at: Timestamp,

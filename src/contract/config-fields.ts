@@ -2,7 +2,9 @@
  * The configuration as readers and editors see it: every table with its places, every key with its words, and the JSON
  * Schemas of `city.toml` and `agent.toml`. Made from the schemas that the loader checks by, so the two cannot differ.
  */
-import { isList, isMap, noEffect, shapeOf } from './base/config-shape.ts'
+import { FormulaFile, Step } from './automation/formula-file.ts'
+import { OrderFile } from './automation/order-file.ts'
+import { isList, isMap, noEffect, shapeOf, type TableRules } from './base/config-shape.ts'
 import { DURATION_PATTERN, parseDurationMs } from './base/durations.ts'
 import type { Schema } from './base/schema.ts'
 import { AgentFile, CityFile, PackFile, SiteFile } from './config-schema.ts'
@@ -20,11 +22,15 @@ interface ConfigFile {
 
 const CITY: ConfigFile = { file: 'city.toml', schema: CityFile, id: 'city', prefix: '' }
 const AGENT: ConfigFile = { file: 'agents/<name>/agent.toml', schema: AgentFile, id: 'agent', prefix: 'agent.' }
+const FORMULA: ConfigFile = { file: 'formulas/<name>.toml', schema: FormulaFile, id: 'formula', prefix: 'formula.' }
+const ORDER: ConfigFile = { file: 'orders/<name>.toml', schema: OrderFile, id: 'order.toml', prefix: '' }
 const FILES: readonly ConfigFile[] = [
   CITY,
   { file: 'pack.toml', schema: PackFile, id: 'pack.toml', prefix: '' },
   AGENT,
   { file: '.svc/site.toml', schema: SiteFile, id: 'site', prefix: 'site.' },
+  FORMULA,
+  ORDER,
 ]
 
 /** Tables whose keys are those of another one, to change it. */
@@ -35,9 +41,14 @@ const CHANGES: Readonly<Record<string, string>> = {
   'patches.providers': 'providers',
 }
 const SAME: Readonly<Record<string, string>> = {
+  'agents.permissions': 'agent.permissions',
   'rigs.imports': 'imports',
   'defaults.rig.imports': 'imports',
+  'providers.mcp_servers': 'mcp_servers',
+  'session.mcp_servers': 'mcp_servers',
+  'agent.mcp_servers': 'mcp_servers',
   'rigs.session_sleep': 'session_sleep',
+  'formula.steps.children': 'formula.steps',
 }
 
 export interface ConfigField {
@@ -84,7 +95,10 @@ interface Found {
 }
 
 function visit(at: Found, found: Map<string, Found[]>): void {
-  found.set(at.id, [...(found.get(at.id) ?? []), at])
+  const before = found.get(at.id) ?? []
+  found.set(at.id, [...before, at])
+  // Steps have steps: what is in them is known by then.
+  if (at.schema === Step && before.length > 0) return
   for (const [name, schema] of Object.entries(shapeOf(at.schema).properties)) {
     const inner = innermost(schema)
     // What a change appends to a list has the shape of that list, which is described already.
@@ -192,6 +206,16 @@ export const citySchema = (): JsonMap => editorSchema(CITY, 'city.toml', 'How a 
 export const agentSchema = (): JsonMap =>
   editorSchema(AGENT, 'agent.toml', 'An agent; its name is that of its directory.')
 
+/** JSON Schema (2020-12) of `formulas/<name>.toml`, for editors. */
+export const formulaSchema = (): JsonMap => ({
+  ...editorSchema(FORMULA, 'formula', 'A method of work: its steps, and what they wait for.'),
+  $defs: { step: tableSchema({ id: 'formula.steps', prefix: FORMULA.prefix }, Step) },
+})
+
+/** JSON Schema (2020-12) of `orders/<name>.toml`, for editors. */
+export const orderSchema = (): JsonMap =>
+  editorSchema(ORDER, 'order', 'What is started, and when; its name is that of its file.')
+
 function editorSchema(file: ConfigFile, title: string, description: string): JsonMap {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -204,24 +228,58 @@ function editorSchema(file: ConfigFile, title: string, description: string): Jso
 type At = Pick<Found, 'id' | 'prefix'>
 
 function tableSchema(at: At, schema: Schema): JsonMap {
-  const { properties, required } = shapeOf(schema)
+  const { properties, required, scalars, annotation } = shapeOf(schema)
   const fields = Object.entries(properties).map(([name, field]): [string, Json] => [
     name,
     { description: wordsOf(at, name, field), ...valueSchema({ ...at, id: tableId(at, name) }, field) },
   ])
   return {
-    type: 'object',
+    type: scalars.length === 1 ? 'object' : scalars,
     ...(required.length === 0 ? {} : { required }),
     properties: Object.fromEntries(fields),
     additionalProperties: false,
+    ...(annotation.rules === undefined ? {} : rulesSchema(annotation.rules)),
   }
+}
+
+/** What keys say to each other, as far as editors understand it. */
+function rulesSchema({ oneOf, excludes = {}, needs = {}, cases }: TableRules): JsonMap {
+  const without = (names: readonly string[]): JsonMap => ({
+    properties: Object.fromEntries(names.map((name): [string, Json] => [name, false])),
+  })
+  const strangers = Object.entries(excludes).map(([key, names]): [string, Json] => [key, without(names)])
+  const wanted = Object.entries(needs).map(([key, other]): [string, Json] => [key, [other]])
+  return {
+    ...(oneOf === undefined ? {} : { oneOf: oneOf.map((key) => ({ required: [key] })) }),
+    ...(strangers.length === 0 ? {} : { dependentSchemas: Object.fromEntries(strangers) }),
+    ...(wanted.length === 0 ? {} : { dependentRequired: Object.fromEntries(wanted) }),
+    ...(cases === undefined ? {} : { allOf: casesSchema(cases, without) }),
+  }
+}
+
+function casesSchema(
+  { of, keys, required }: NonNullable<TableRules['cases']>,
+  without: (names: readonly string[]) => JsonMap,
+): Json[] {
+  const all = [...new Set(Object.values(keys).flat())]
+  return Object.entries(keys).map(([value, own]) => ({
+    if: { properties: { [of]: { const: value } }, required: [of] },
+    // biome-ignore lint/suspicious/noThenProperty: it is the keyword of JSON Schema.
+    then: { ...without(all.filter((key) => !own.includes(key))), required: [...(required[value] ?? [])] },
+  }))
 }
 
 /** `at` is the table that the value holds, if it holds one. */
 function valueSchema(at: At, schema: Schema): JsonMap {
-  const { type, item, scalars } = shapeOf(schema)
+  const { type, item, scalars, annotation } = shapeOf(schema)
+  if (schema === Step) return { $ref: '#/$defs/step' }
   if (type === 'table') return tableSchema(at, schema)
-  if (type === 'map' && item !== undefined) return { type: 'object', additionalProperties: valueSchema(at, item) }
+  if (type === 'map' && item !== undefined) {
+    const names = annotation.names === undefined ? {} : { propertyNames: { pattern: annotation.names.pattern } }
+    return { type: 'object', ...names, additionalProperties: valueSchema(at, item) }
+  }
+  // Anything at all.
+  if (isAnything(schema)) return {}
   if (type === 'list' && item !== undefined) {
     return { type: scalars.length === 1 ? 'array' : scalars, items: valueSchema(at, item), ...limits(schema) }
   }
@@ -229,12 +287,17 @@ function valueSchema(at: At, schema: Schema): JsonMap {
 }
 
 function limits(schema: Schema): JsonMap {
-  const { values, pattern, minimum, minLength, preset, annotation } = shapeOf(schema)
+  const { values, pattern, minimum, maximum, minLength, maxLength, minItems, maxItems, preset, annotation } =
+    shapeOf(schema)
   return {
     ...(values === undefined ? {} : { enum: values }),
     ...(pattern === undefined ? {} : { pattern: pattern.source }),
     ...(minimum === undefined ? {} : { minimum }),
+    ...(maximum === undefined ? {} : { maximum }),
     ...(minLength === undefined ? {} : { minLength }),
+    ...(maxLength === undefined ? {} : { maxLength }),
+    ...(minItems === undefined ? {} : { minItems }),
+    ...(maxItems === undefined ? {} : { maxItems }),
     ...durationPattern(annotation.kind),
     ...(isJson(preset) ? { default: preset } : {}),
   }
@@ -253,23 +316,31 @@ const isJson = (value: unknown): value is Json => value !== undefined
 
 /** Kind and limits of a value: `duration, at least 10s`. */
 export function kindOf(schema: Schema): string {
-  const { type, item, scalars, values, minimum, minimumMs, minLength, description, pattern } = shapeOf(schema)
-  if (type === 'table') return 'table'
+  const { type, item, scalars, values, minimum, maximum, minimumMs, minLength, description, pattern } = shapeOf(schema)
+  if (type === 'table') return scalars.length === 1 ? 'table' : 'table, or a default'
+  if (type === 'map' && item !== undefined && isAnything(item)) return 'map of values'
   if (type === 'map') return item === undefined || innermost(item) !== undefined ? 'tables by name' : 'map of texts'
   if (type === 'list' && scalars.length === 1) return `list of ${item === undefined ? 'values' : manyOf(item)}`
   if (values !== undefined) return values.map((value) => `\`${value === '' ? '""' : value}\``).join(', ')
   return [
     scalarKind(schema),
     ...(minimum === undefined ? [] : [`at least ${minimum}`]),
+    ...(maximum === undefined ? [] : [`at most ${maximum}`]),
     ...(minimumMs === undefined ? [] : [`at least ${shortest(minimumMs)}`]),
     ...(minLength === undefined ? [] : ['not empty']),
     ...(description === undefined ? (pattern === undefined ? [] : [`\`${pattern.source}\``]) : [description]),
   ].join('; ')
 }
 
+const isAnything = (schema: Schema): boolean => {
+  const { type, scalars, values } = shapeOf(schema)
+  return type === 'scalar' && scalars.length === 0 && values === undefined
+}
+
 function manyOf(item: Schema): string {
   if (innermost(item) !== undefined) return 'tables'
-  return isList(item) ? 'lists' : 'texts'
+  if (isAnything(item)) return 'values'
+  return isList(item) ? 'lists' : shapeOf(item).annotation.language === 'template' ? 'templates' : 'texts'
 }
 
 const KINDS: Readonly<Record<string, string>> = {
@@ -288,6 +359,9 @@ const SCALARS: Readonly<Record<string, string>> = {
 
 function scalarKind(schema: Schema): string {
   const { scalars, annotation } = shapeOf(schema)
+  if (isAnything(schema)) return 'value'
+  if (annotation.language !== undefined)
+    return scalars.length === 1 ? annotation.language : 'whole number or expression'
   if (annotation.kind !== undefined) return KINDS[annotation.kind] ?? annotation.kind
   if (annotation.template !== undefined) return 'template'
   return scalars.map((scalar) => SCALARS[scalar] ?? scalar).join(' or ')

@@ -7,92 +7,16 @@
 
 import { AGENT_APIS } from './access.ts'
 import { type Annotation, type Drift, isList, isMap } from './base/config-shape.ts'
-import {
-  array,
-  boolean,
-  integer,
-  number,
-  type ObjectSchema,
-  object,
-  optional,
-  raw,
-  record,
-  type Schema,
-  type Static,
-  string,
-} from './base/schema.ts'
+import { array, type ObjectSchema, optional, raw, type Schema, type Static, string } from './base/schema.ts'
+import { amount, duration, flag, list, map, note, oneOf, table, text, texts, whole } from './base/settings.ts'
+import { GONE_RUNTIMES, ISOLATIONS, RUNTIME_NAMES } from './sessions/session-model.ts'
+import { BUDGET_ACTIONS } from './sessions/usage.ts'
 
 const NAME = '^[a-zA-Z0-9][a-zA-Z0-9_-]*$'
 const NAME_TEXT = 'letters, digits, `_` and `-`, starting with a letter or digit'
 export const RIG_NAME = '^(?![0-9]+$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'
 export const BINDING = '^[a-z0-9][a-z0-9_-]{0,63}$'
 const PREFIX = '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$'
-
-type TextOptions = Annotation & { pattern?: string; default?: string; description?: string; minLength?: number }
-
-function text(options: TextOptions = {}) {
-  const { pattern, default: preset, description, minLength, ...annotation } = options
-  return string({ ...given({ pattern, default: preset, description, minLength }), ...note(annotation) })
-}
-
-function flag(options: Annotation & { default?: boolean } = {}) {
-  const { default: preset, ...annotation } = options
-  return boolean({ ...given({ default: preset }), ...note(annotation) })
-}
-
-function whole(options: Annotation & { minimum?: number; default?: number } = {}) {
-  const { minimum = 0, default: preset, ...annotation } = options
-  return integer({ minimum, ...given({ default: preset }), ...note(annotation) })
-}
-
-function amount(options: Annotation = {}) {
-  return number({ minimum: 0, ...note(options) })
-}
-
-/** A duration as text. An empty string means the default, so the loader drops it. */
-function duration(options: Annotation & { default?: string; off?: boolean; minimumMs?: number } = {}) {
-  const { default: preset, off, minimumMs, ...annotation } = options
-  const kind = off === true ? 'duration_or_off' : 'duration'
-  return string({ ...given({ default: preset, minimumMs }), ...note({ ...annotation, kind }) })
-}
-
-function oneOf<const Values extends readonly string[]>(
-  values: Values,
-  options: Annotation & { default?: Values[number] } = {},
-) {
-  const { default: preset, ...annotation } = options
-  return raw<Values[number]>({
-    type: 'string',
-    enum: [...values],
-    ...given({ default: preset }),
-    ...note(annotation),
-  })
-}
-
-function list<Item extends Schema>(item: Item, options: Annotation & { default?: [] } = {}) {
-  const { default: preset, ...annotation } = options
-  return array(item, { ...given({ default: preset }), ...note(annotation) })
-}
-
-function texts(options: Annotation & { default?: [] } = {}) {
-  return list(string(), options)
-}
-
-function map<Value extends Schema>(value: Value, options: Annotation = {}) {
-  return record(value, note(options))
-}
-
-function table<Fields extends Record<string, Schema>>(fields: Fields, options: Annotation = {}) {
-  return object(fields, note(options))
-}
-
-function note(annotation: Annotation): { 'x-svc'?: Annotation } {
-  return Object.keys(annotation).length === 0 ? {} : { 'x-svc': annotation }
-}
-
-function given(options: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
-}
 
 /** Names of variables of the supervisor that agents may have; a pack's provider can only narrow what the city says. */
 const VARIABLE_GLOB = '^[A-Za-z_*?][A-Za-z0-9_*?]*$'
@@ -111,9 +35,27 @@ const scalar = raw<string | number | boolean>({ type: ['string', 'number', 'bool
 const env = (drift: Drift) => map(string(), { drift, secret: true })
 const cap = (drift: Drift) => whole({ minimum: -1, drift })
 
-/** Of settings that nothing reads: they are taken with a warning, so that a city with one goes on after an update. */
-const GONE = 'nothing acts on it; a later version refuses it'
 const later = (what: string) => `this version has no ${what} yet`
+
+/** A rule about tools: who may use which without being asked (modules/sessions/reports/policy.ts). */
+const permissionRule = table({
+  tool: text({ minLength: 1 }),
+  match: optional(text({ minLength: 1 })),
+  action: oneOf(['allow', 'deny', 'ask']),
+})
+export type PermissionRule = Static<typeof permissionRule>
+
+/** A server of tools that agents behind the agent protocol are given: a program, or an address. */
+const McpServer = table({
+  command: optional(text({ minLength: 1 })),
+  args: optional(texts()),
+  env: optional(map(string(), { secret: true })),
+  url: optional(text({ pattern: '^https?://', description: 'an address that begins with `http://` or `https://`' })),
+  type: optional(oneOf(['http', 'sse'], { default: 'http' })),
+  headers: optional(map(string(), { secret: true })),
+})
+export type McpServer = Static<typeof McpServer>
+const mcpServers = map(McpServer, { drift: 'launch' })
 
 // ---- agents ---------------------------------------------------------------------------------------------------------
 
@@ -130,27 +72,25 @@ export const AGENT_FIELDS = {
   args: optional(texts({ drift: 'launch' })),
   option_defaults: optional(map(string(), { drift: 'launch' })),
   env: optional(env('launch')),
-  session: optional(oneOf(['tmux', 'subprocess', 'acp'], { drift: 'start' })),
+  mcp_servers: optional(mcpServers),
+  session: optional(oneOf(RUNTIME_NAMES, { drift: 'start', gone: GONE_RUNTIMES })),
   lifecycle: optional(oneOf(['one_shot'], { drift: 'launch' })),
   attach: optional(flag({ drift: 'live', default: true })),
   work_dir: optional(text({ drift: 'provision', template: 'path' })),
+  isolation: optional(oneOf(ISOLATIONS, { drift: 'provision', default: 'none' })),
+  base_ref: optional(text({ drift: 'live', minLength: 1 })),
+  worktree_setup: optional(list(text({ template: 'command' }), { drift: 'live', merge: 'replace' })),
   session_alias: optional(text({ drift: 'start', template: 'session' })),
-  mouse_mode: optional(oneOf(['on', 'off'], { drift: 'launch', inert: GONE })),
 
   prompt_template: optional(text({ drift: 'launch', kind: 'path' })),
   prompt_mode: optional(oneOf(['arg', 'flag', 'none', 'omit'], { drift: 'launch' })),
   prompt_flag: optional(text({ drift: 'launch' })),
   nudge: optional(text({ drift: 'live' })),
   append_fragments: optional(texts({ drift: 'launch' })),
-  inject_assigned_skills: optional(flag({ drift: 'launch', inert: GONE })),
   restart_on_prompt_change: optional(flag({ drift: 'none', default: true })),
 
   ready_delay_ms: optional(whole({ drift: 'start' })),
   ready_prompt_prefix: optional(text({ drift: 'start' })),
-  process_names: optional(texts({ drift: 'live' })),
-  emits_permission_warning: optional(flag({ drift: 'start', inert: GONE })),
-  hooks_installed: optional(flag({ drift: 'launch', inert: GONE })),
-  install_agent_hooks: optional(texts({ drift: 'provision', inert: GONE })),
 
   pre_start: optional(list(text({ template: 'command' }), { drift: 'provision' })),
   session_setup: optional(list(text({ template: 'command' }), { drift: 'launch' })),
@@ -177,6 +117,8 @@ export const AGENT_FIELDS = {
   wake_mode: optional(oneOf(['resume', 'fresh'], { drift: 'live', default: 'resume' })),
   resume_command: optional(text({ drift: 'launch', template: 'resume' })),
   api: optional(oneOf(AGENT_APIS, { drift: 'launch', default: 'work' })),
+  hooks: optional(flag({ drift: 'launch' })),
+  permissions: optional(list(permissionRule, { drift: 'live', merge: 'replace' })),
 } as const
 
 const agentName = text({ pattern: NAME, description: NAME_TEXT })
@@ -202,6 +144,8 @@ const providerOption = table({
   type: optional(oneOf(['select'])),
   default: optional(text()),
   choices: optional(list(optionChoice, { merge: 'replace' })),
+  live_command: optional(text()),
+  free_args: optional(texts()),
   omit: optional(flag()),
 })
 
@@ -214,35 +158,29 @@ export const Provider = table({
   args_append: optional(texts({ drift: 'launch' })),
   acp_command: optional(text({ drift: 'launch' })),
   acp_args: optional(texts({ drift: 'launch' })),
+  acp_files: optional(flag({ drift: 'launch' })),
   path_check: optional(text({ drift: 'none' })),
   instructions_file: optional(text({ drift: 'provision', default: 'AGENTS.md' })),
   prompt_mode: optional(oneOf(['arg', 'flag', 'none', 'omit'], { drift: 'launch' })),
   prompt_flag: optional(text({ drift: 'launch' })),
   ready_delay_ms: optional(whole({ drift: 'start' })),
   ready_prompt_prefix: optional(text({ drift: 'start' })),
-  process_names: optional(texts({ drift: 'live' })),
   env: optional(env('launch')),
   inherit_env: optional(inheritEnv),
+  mcp_servers: optional(mcpServers),
   io: optional(oneOf(['pty', 'pipes'], { drift: 'launch' })),
   ready_confirmation: optional(flag({ drift: 'start' })),
   delivery: optional(oneOf(['line', 'tui'], { drift: 'start' })),
   supports_acp: optional(flag({ drift: 'launch' })),
-  supports_hooks: optional(flag({ drift: 'provision', inert: GONE })),
-  emits_permission_warning: optional(flag({ drift: 'start', inert: GONE })),
   accept_startup_dialogs: optional(flag({ drift: 'launch' })),
+  hooks: optional(flag({ drift: 'launch' })),
   resume_flag: optional(text({ drift: 'launch' })),
   resume_style: optional(oneOf(['flag', 'subcommand'], { drift: 'launch' })),
   resume_command: optional(text({ drift: 'launch', template: 'resume' })),
   session_id_flag: optional(text({ drift: 'launch' })),
-  fork_flag: optional(text({ drift: 'launch', inert: GONE })),
-  print_args: optional(texts({ drift: 'none', inert: GONE })),
-  title_model: optional(text({ drift: 'none', inert: GONE })),
   option_defaults: optional(map(string(), { drift: 'launch' })),
   options_schema: optional(list(providerOption, { drift: 'launch', identity: ['key'] })),
   options_schema_merge: optional(oneOf(['replace', 'by_key'])),
-  permission_modes: optional(
-    map(string(), { drift: 'none', inert: 'an option of `options_schema` says what a mode is' }),
-  ),
   upstream_env: optional(
     table({ base_url: optional(text()), api_key: optional(text()), auth_token: optional(text()) }, { drift: 'launch' }),
   ),
@@ -274,6 +212,7 @@ const agentDefaults = table({
   provider: optional(text()),
   upstream: optional(text()),
   default_sling_formula: optional(text()),
+  isolation: optional(oneOf(ISOLATIONS)),
   append_fragments: optional(texts()),
 })
 
@@ -325,7 +264,7 @@ export const RIG_FIELDS = {
   max_active_sessions: optional(cap('live')),
   session_sleep: optional(sessionSleep),
   formulas_dir: optional(text({ drift: 'live' })),
-  formula_vars: optional(map(scalar, { drift: 'live', inert: later('formulas') })),
+  formula_vars: optional(map(scalar, { drift: 'live' })),
   default_sling_target: optional(text({ drift: 'live' })),
 } as const
 export const RigPatch = table({ name: text({ minLength: 1 }), ...patchable(RIG_FIELDS) })
@@ -355,11 +294,10 @@ const workspace = table({
   prefix: optional(text({ pattern: PREFIX, description: 'lower-case letters, digits and `-`' })),
   provider: optional(text({ drift: 'launch' })),
   start_command: optional(text({ drift: 'launch' })),
-  timezone: optional(text({ kind: 'timezone', drift: 'live', inert: later('orders') })),
+  timezone: optional(text({ kind: 'timezone', drift: 'live' })),
   suspended_on_start: optional(flag({ default: false, drift: 'live' })),
   max_active_sessions: optional(cap('live')),
   session_template: optional(text({ default: '{{ Agent }}', template: 'session', drift: 'start' })),
-  install_agent_hooks: optional(texts({ drift: 'provision', inert: GONE })),
   global_fragments: optional(texts({ default: [], drift: 'launch' })),
   env: optional(env('launch')),
 })
@@ -375,7 +313,7 @@ const beads = table({
   ),
 })
 
-const mail = table({ retention_ttl: optional(duration({ off: true, default: 'off' })) }, { inert: later('mail') })
+const mail = table({ retention_ttl: optional(duration({ off: true, default: 'off', minimumMs: 60_000 })) })
 const work = table({ lease_ttl: optional(duration({ default: '15m', minimumMs: 10_000 })) })
 const events = table({
   retention: optional(
@@ -387,13 +325,9 @@ const events = table({
 })
 
 const session = table({
-  provider: optional(oneOf(['', 'tmux', 'subprocess', 'acp'], { default: '', drift: 'start' })),
-  setup_timeout: optional(duration({ default: '10s' })),
-  setup_max_timeout: optional(duration({ inert: '`setup_timeout` is the limit of each command' })),
+  provider: optional(oneOf(['', ...RUNTIME_NAMES], { default: '', drift: 'start', gone: GONE_RUNTIMES })),
+  setup_timeout: optional(duration({ default: '10m' })),
   startup_timeout: optional(duration({ default: '60s' })),
-  nudge_ready_timeout: optional(duration({ inert: GONE, default: '10s' })),
-  nudge_retry_interval: optional(duration({ inert: GONE, default: '500ms' })),
-  nudge_poll_interval: optional(duration({ inert: GONE, default: '2s' })),
   /** How long a busy agent's request waits before it ends as queued. */
   nudge_lock_timeout: optional(duration({ default: '30s', drift: 'live' })),
   /** How long a session may wait for its turn to start. */
@@ -409,21 +343,32 @@ const session = table({
   /** A named session that exists on demand sleeps after this long without work. */
   on_demand_sleep: optional(duration({ off: true, default: '5m', drift: 'live' })),
   debounce_ms: optional(whole({ default: 500 })),
-  display_ms: optional(whole({ inert: GONE, default: 5000 })),
   progress_stall_timeout: optional(duration({ off: true, default: 'off', drift: 'live', minimumMs: 300_000 })),
   claim_holder_stall_timeout: optional(duration({ off: true, default: 'off', drift: 'live', minimumMs: 300_000 })),
-  socket: optional(text({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$', drift: 'start' })),
   /** Of the supervisor's own variables, which agents have; `SVC_*` are always ours. */
   inherit_env: optional(inheritEnv),
   /** Those of them that no agent has, whatever `inherit_env` says. */
   env_deny: optional(variables({ drift: 'start' })),
+  /** For every agent behind the protocol. */
+  mcp_servers: optional(mcpServers),
   acp: optional(
     table({
       handshake_timeout: optional(duration({ default: '30s' })),
-      nudge_busy_timeout: optional(duration({ inert: GONE, default: '60s' })),
-      output_buffer_lines: optional(whole({ inert: GONE, default: 1000 })),
     }),
   ),
+})
+
+const worktrees = table({
+  base_ref: optional(text({ drift: 'live', minLength: 1 })),
+  setup: optional(list(text({ template: 'command' }), { drift: 'live' })),
+  setup_timeout: optional(duration({ default: '10m', drift: 'live', minimumMs: 1_000 })),
+})
+
+const retention = table({
+  runs_age: optional(duration({ off: true, default: '7d', drift: 'live' })),
+  runs_bytes: optional(whole({ default: 1024 ** 3, drift: 'live' })),
+  closed_sessions: optional(duration({ off: true, default: '30d', drift: 'live' })),
+  delivery_texts: optional(duration({ off: true, default: '1d', drift: 'live' })),
 })
 
 const daemon = table({
@@ -457,7 +402,6 @@ const daemon = table({
   session_circuit_breaker_window: optional(duration({ drift: 'live', minimumMs: 100 })),
   /** How long it stays open; two windows without it. */
   session_circuit_breaker_reset_after: optional(duration({ drift: 'live', minimumMs: 100 })),
-  observe_paths: optional(texts({ inert: GONE, default: [] })),
 })
 
 const orderOverride = table({
@@ -480,14 +424,11 @@ const orderOverride = table({
   idempotent: optional(flag()),
   env: optional(map(string(), { secret: true })),
 })
-const orders = table(
-  {
-    skip: optional(texts({ default: [] })),
-    max_timeout: optional(duration()),
-    overrides: optional(list(orderOverride, { identity: ['name', 'rig'], default: [] })),
-  },
-  { inert: later('orders') },
-)
+const orders = table({
+  skip: optional(texts({ default: [] })),
+  max_timeout: optional(duration()),
+  overrides: optional(list(orderOverride, { identity: ['name', 'rig'], default: [] })),
+})
 
 export const Service = table({
   name: text({ pattern: NAME, description: NAME_TEXT }),
@@ -508,19 +449,16 @@ export type ServiceSettings = Static<typeof Service>
 
 const chatSessions = table({
   idle_timeout: optional(duration({ off: true, default: 'off' })),
-  grace_period: optional(duration({ inert: GONE, default: '10m' })),
 })
-const extmsg = table(
-  {
-    retention_ttl: optional(duration({ default: '180d', off: true })),
-    default_route: optional(
-      list(table({ provider: text(), account_id: optional(text()), agent: text() }), {
-        identity: ['provider', 'account_id'],
-      }),
-    ),
-  },
-  { inert: later('external messages') },
-)
+export const DEFAULT_CHAT_RETENTION = '180d'
+const extmsg = table({
+  retention_ttl: optional(duration({ default: DEFAULT_CHAT_RETENTION, off: true })),
+  default_route: optional(
+    list(table({ provider: text(), account_id: optional(text()), agent: text() }), {
+      identity: ['provider', 'account_id'],
+    }),
+  ),
+})
 const doctor = table({
   check: optional(
     list(
@@ -538,15 +476,18 @@ const doctor = table({
   ),
 })
 const pricing = table({
-  provider: text(),
-  model: text(),
-  tier: table({
-    prompt_usd_per_1m: optional(amount()),
-    completion_usd_per_1m: optional(amount()),
-    cache_read_usd_per_1m: optional(amount()),
-    cache_creation_usd_per_1m: optional(amount()),
-  }),
-  last_verified: optional(text()),
+  model: text({ minLength: 1 }),
+  input: amount(),
+  output: amount(),
+  cache_read: optional(amount()),
+  cache_write: optional(amount()),
+})
+export type Pricing = Static<typeof pricing>
+
+const budget = table({
+  per_day_usd: optional(amount()),
+  per_session_usd: optional(amount()),
+  action: optional(oneOf(BUDGET_ACTIONS, { default: 'warn' })),
 })
 
 /** The tables with plain settings, which the effective configuration carries under the same names. */
@@ -556,11 +497,14 @@ export const SETTINGS = {
   mail,
   work,
   session,
+  worktrees,
+  retention,
   events,
   daemon,
   orders,
   chat_sessions: chatSessions,
   session_sleep: sessionSleep,
+  budget,
   extmsg,
   doctor,
 } as const
@@ -575,7 +519,7 @@ const SHARED = {
   upstreams: optional(map(upstream)),
   named_session: optional(list(namedSession, { identity: NAMED_SESSION_IDENTITY })),
   service: optional(list(Service, { identity: ['name'], inert: later('services') })),
-  pricing: optional(list(pricing, { identity: ['provider', 'model'], inert: later('prices') })),
+  pricing: optional(list(pricing, { identity: ['model'] })),
 } as const
 
 const CITY = {
@@ -585,14 +529,18 @@ const CITY = {
   mail: optional(mail),
   work: optional(work),
   session: optional(session),
+  worktrees: optional(worktrees),
+  retention: optional(retention),
   events: optional(events),
   daemon: optional(daemon),
   orders: optional(orders),
   chat_sessions: optional(chatSessions),
   session_sleep: optional(sessionSleep),
+  budget: optional(budget),
   extmsg: optional(extmsg),
   doctor: optional(doctor),
   formulas: optional(table({})),
+  agents: optional(table({ permissions: optional(list(permissionRule, { drift: 'live' })) })),
   agent: optional(list(InlineAgent, { identity: ['dir', 'name'] })),
   rigs: optional(list(rig, { identity: ['name'] })),
   defaults: optional(table({ rig: optional(table({ imports: optional(imports) })) })),
@@ -648,8 +596,31 @@ export const DROPPED_KEYS: ReadonlyMap<string, string> = new Map([
   ['webhooks', 'run a service, or emit an event over the API'],
   ['default_sling_targets', 'write `default_sling_target`'],
   ['inject_fragments', 'write `append_fragments`'],
+  ['hooks_installed', 'write `hooks = true` or `false`'],
+  ['install_agent_hooks', 'write `hooks = true` or `false`: hooks are laid for each run, and for no person'],
+  ['supports_hooks', 'write `hooks = true` or `false`'],
   ['tmux_alias', 'write `session_alias`'],
-  ['runtimes', 'choose `tmux`, `subprocess` or `acp` in `[session] provider`'],
+  ['process_names', 'the process itself shows that it is alive'],
+  ['fork_flag', 'nothing branches a conversation'],
+  ['print_args', 'nothing asks a provider a single question'],
+  ['title_model', 'titles come from the session: `svcctl session rename`'],
+  ['runtimes', 'choose `subprocess` or `acp` in `[session] provider`'],
   ['include', 'only `city.toml` includes files, one level deep'],
-  ['agents', 'write one `[[agent]]` per agent, or `agents/<name>/agent.toml`'],
+  ['permission_modes', 'write an option `permission_mode` in `options_schema`'],
+  [
+    'emits_permission_warning',
+    'a warning that stands in the way of a start is a startup dialog: `accept_startup_dialogs`',
+  ],
+  ['mouse_mode', 'whoever attaches has the mouse of their own terminal'],
+  ['inject_assigned_skills', 'an agent has the skills of its city, its rig and its packs'],
+  ['session.setup_max_timeout', '`setup_timeout` is the limit of each command'],
+  ['session.nudge_ready_timeout', 'messages wait in the queue of the session: `delivery_timeout`'],
+  ['session.nudge_retry_interval', 'messages wait in the queue of the session: `delivery_timeout`'],
+  ['session.nudge_poll_interval', 'messages wait in the queue of the session: `delivery_timeout`'],
+  ['session.socket', 'every agent runs on a terminal of its own host: there is no server of terminals'],
+  ['session.display_ms', 'nothing is shown in the terminal of an agent but what the agent shows'],
+  ['session.acp.nudge_busy_timeout', 'write `[session] nudge_lock_timeout`'],
+  ['session.acp.output_buffer_lines', 'all of the output is kept: see `svcctl session transcript`'],
+  ['daemon.observe_paths', 'the logs of harnesses are found where each harness keeps them'],
+  ['chat_sessions.grace_period', 'write `[chat_sessions] idle_timeout`'],
 ])

@@ -4,6 +4,8 @@
  * no key.
  */
 
+import { AUTOMATION_WORDS } from './automation/file-words.ts'
+
 /** Words by table, then by key; `''` is the table itself. */
 export type TableWords = Readonly<Record<string, string>>
 
@@ -22,25 +24,24 @@ const AGENT: TableWords = {
   args: 'Arguments of the command; they replace those of the provider.',
   option_defaults: 'Values of the options of its provider, such as `permission_mode`.',
   env: 'Environment variables of its sessions, over those of the provider and of the city.',
+  mcp_servers: 'Servers of tools that it is given where it is run over ACP.',
   session: 'How it is run; else as `[session] provider` says.',
   lifecycle: '`one_shot`: its process ends by itself when its work is done, which is no crash.',
   attach: 'People may attach to its terminal.',
   work_dir: 'Directory that it works in, relative to the city. Else that of its rig, or of the city.',
+  isolation:
+    '`worktree`: each of its sessions works in a git worktree of its own, on a branch of its own. `none`: in the directory as it is.',
+  base_ref: 'Branch, tag or commit that worktrees of its sessions begin at. Else as `[worktrees]` says.',
+  worktree_setup: 'Commands that make a new worktree of it ready, instead of those of `[worktrees]`.',
   session_alias: 'Alias of its sessions.',
-  mouse_mode: 'Whether its terminal takes the mouse.',
   prompt_template: 'File with its prompt: plain text, or a template where the name ends in `.template.md`.',
   prompt_mode: 'How the program gets the prompt: as the last argument, behind `prompt_flag`, or not.',
   prompt_flag: 'Flag that the prompt follows; needed where `prompt_mode` is `flag`.',
   nudge: 'Text that is typed once it has started.',
   append_fragments: 'Fragments of prompts that follow its own.',
-  inject_assigned_skills: 'List the assigned skills at the end of the prompt.',
   restart_on_prompt_change: 'A changed prompt starts its sessions anew.',
   ready_delay_ms: 'Milliseconds from the start until it counts as ready.',
   ready_prompt_prefix: 'It is ready when a line of its screen begins with this.',
-  process_names: 'Names of processes that show that it is alive.',
-  emits_permission_warning: 'Its program warns of permissions when it starts.',
-  hooks_installed: 'Its hooks are there already.',
-  install_agent_hooks: 'Sets of hooks of providers that are laid into its work directory.',
   pre_start: 'Shell commands before the session starts; a failure stops the start.',
   session_setup: 'Shell commands once the session has been made.',
   session_setup_script: 'A script after them.',
@@ -63,6 +64,17 @@ const AGENT: TableWords = {
   wake_mode: 'Who wakes goes on with the conversation, or begins a new one.',
   resume_command: 'Command that goes on with a conversation; `{{ SessionKey }}` stands for its key.',
   api: 'How much of the API its sessions may use, where tokens are asked for.',
+  hooks: 'Whether its harness tells what it does by hooks, which are laid for each run; else as its provider says.',
+  permissions:
+    'Rules about tools, in order; the first that holds decides, then those of `[agents]`, else somebody is asked.',
+}
+
+const PERMISSION: TableWords = {
+  '': 'A rule about tools: what is let through or refused before anybody is asked.',
+  tool: 'Name of the tool as its harness calls it, `*` standing for any characters; or `shell`, `edit`, `read`, `fetch`.',
+  match:
+    'What the command, the path or the address must look like: `*` is any characters, in a path none of them `/`; `**` also that.',
+  action: '`allow`, `deny`, or `ask` somebody.',
 }
 
 const PROVIDER: TableWords = {
@@ -74,34 +86,31 @@ const PROVIDER: TableWords = {
   args_append: 'Arguments behind those of `base`.',
   acp_command: 'The program where it is run over ACP.',
   acp_args: 'Its arguments there.',
+  acp_files: 'Over ACP it reads and writes files through us; where this is `false`, by itself.',
   path_check: 'Program that is looked for on the PATH to tell whether the provider can be used; `command` else.',
   instructions_file: 'Name of the file in a project that it reads its instructions from.',
   prompt_mode: 'How the program gets the prompt: as the last argument, behind `prompt_flag`, or not.',
   prompt_flag: 'Flag that the prompt follows; needed where `prompt_mode` is `flag`.',
   ready_delay_ms: 'Milliseconds from the start until it counts as ready.',
   ready_prompt_prefix: 'It is ready when a line of its screen begins with this.',
-  process_names: 'Names of processes that show that it is alive.',
   env: 'Environment variables of its sessions.',
   inherit_env:
     'Which variables of the supervisor it gets: `all`, or a list of names; it can only narrow what `[session]` says.',
+  mcp_servers: 'Servers of tools that its agents are given over ACP.',
   io: 'Whether it runs on a terminal or on pipes.',
   ready_confirmation: 'It asks for a confirmation when it starts.',
   delivery: 'How messages are typed: as a line of a shell, or into a screen that is drawn.',
   supports_acp: 'It can be run over ACP.',
-  supports_hooks: 'It takes hooks.',
-  emits_permission_warning: 'It warns of permissions when it starts.',
   accept_startup_dialogs: 'Dialogs of its start are accepted.',
+  hooks:
+    'Whether it tells what it does by hooks, where it has some: they are laid for each run, and in no file of a person.',
   resume_flag: 'Flag, or subcommand, that goes on with a conversation.',
   resume_style: 'Which of the two `resume_flag` is.',
   resume_command: 'Command that goes on with a conversation; `{{ SessionKey }}` stands for its key.',
   session_id_flag: 'Flag that gives a conversation its id.',
-  fork_flag: 'Flag that branches a conversation.',
-  print_args: 'Arguments for one question and one answer.',
-  title_model: 'Model that titles are made with.',
   option_defaults: 'Values of its options where nobody chooses.',
   options_schema: 'What can be chosen for a session, such as the model or the mode of permissions.',
   options_schema_merge: 'Whether these options replace those of `base`, or are merged by their key.',
-  permission_modes: 'Names of modes of permission, for people.',
   upstream_env: 'Names of the variables that an `[upstreams.<name>]` is given to the program in.',
 }
 
@@ -146,6 +155,7 @@ const SLEEP: TableWords = {
 
 /** Tables that stand in several files have one entry; `config-fields.ts` says which is which. */
 export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
+  ...AUTOMATION_WORDS,
   city: {
     include: 'Files whose content is merged behind this one, in this order; they include nothing themselves.',
     formulas: 'Takes no keys: formulas are always in `formulas/`.',
@@ -159,6 +169,9 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
     type: 'Kind of the option.',
     default: 'Value where nobody chooses.',
     choices: 'What can be chosen.',
+    live_command: 'What is typed to a running agent to change it; `{value}` stands for the value.',
+    free_args:
+      'Any text is a value, and these arguments say it; `{value}` stands for it. The choices are suggestions then.',
     omit: 'Takes the option of this key away that `base` has.',
   },
   'providers.options_schema.choices': {
@@ -188,11 +201,17 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
     env: 'Further variables.',
   },
   imports: IMPORTS,
+  agents: {
+    '': 'What holds for all agents, beside what each of them says.',
+    permissions: 'Rules about tools, behind those of each agent; they hold for chats with a provider too.',
+  },
+  'agent.permissions': PERMISSION,
   agent_defaults: {
     '': 'What agents have that say nothing of it.',
     provider: 'Provider.',
     upstream: 'Upstream.',
     default_sling_formula: 'Formula for work that is given without one.',
+    isolation: 'Whether sessions work in worktrees of their own.',
     append_fragments: 'Fragments of prompts that follow those of the agent.',
   },
   rigs: RIG,
@@ -245,18 +264,18 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
   },
   'service.publication': { '': 'How a service is shown.', allow_websockets: 'WebSockets are passed on.' },
   pricing: {
-    '': 'What a model costs.',
-    provider: 'Provider that it is of.',
-    model: 'Name of the model.',
-    tier: 'Its prices.',
-    last_verified: 'When somebody looked last.',
+    '': 'What a model costs, in US dollars for a million tokens. The first entry that is about the model counts; those of the city come first.',
+    model: 'Name of the model; `*` stands for any text.',
+    input: 'Of the prompt, as far as no cache had or got it.',
+    output: 'Of the answer.',
+    cache_read: 'Read from a cache. Without it the cost of a turn that did is unknown.',
+    cache_write: 'Written to a cache. Without it the cost of a turn that did is unknown.',
   },
-  'pricing.tier': {
-    '': 'US dollars for a million tokens.',
-    prompt_usd_per_1m: 'Of the prompt.',
-    completion_usd_per_1m: 'Of the answer.',
-    cache_read_usd_per_1m: 'Read from a cache.',
-    cache_creation_usd_per_1m: 'Written to a cache.',
+  budget: {
+    '': 'What agents may cost. What happens at a crossing happens once; a person who wakes a session lets it go on.',
+    per_day_usd: 'US dollars that the city may cost a day (UTC).',
+    per_session_usd: 'US dollars that one session may cost in its life.',
+    action: '`warn` tells it as `budget.crossed`; `suspend` also suspends the sessions that it is about.',
   },
   workspace: {
     '': 'The city as a whole.',
@@ -268,7 +287,6 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
     suspended_on_start: 'The city is suspended until somebody resumes it.',
     max_active_sessions: 'At most so many sessions in the whole city; `-1` is without a limit.',
     session_template: 'Names of sessions for the system, from `City`, `Agent`, `Dir` and `Name`.',
-    install_agent_hooks: 'Sets of hooks of providers that are laid into work directories.',
     global_fragments: 'Fragments of prompts that every agent gets, before all others.',
     env: 'Environment variables of all sessions.',
   },
@@ -279,17 +297,16 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
     delete_after_close:
       'They are deleted this long after they were closed, unless something open is below, depends on or tracks them.',
   },
-  mail: { '': 'Messages between agents.', retention_ttl: 'How long they are kept.' },
+  mail: {
+    '': 'What people and agents write to each other.',
+    retention_ttl: 'A message is deleted this long after it was read or archived; what nobody has read is kept.',
+  },
   work: { '': 'Claims of work.', lease_ttl: 'A claim ends when its holder shows no sign of life for this long.' },
   session: {
     '': 'How sessions are run and spoken to.',
     provider: 'What runs agents that do not say; empty is what the provider of the agent takes best.',
     setup_timeout: 'How long `pre_start`, `session_setup` and the like may take, each.',
-    setup_max_timeout: 'How long all of them may take.',
     startup_timeout: 'A start that takes longer has failed.',
-    nudge_ready_timeout: 'How long an agent is waited for that is to be nudged.',
-    nudge_retry_interval: 'Pause before a nudge is tried again.',
-    nudge_poll_interval: 'How often it is looked whether the agent can be nudged.',
     nudge_lock_timeout: 'How long the request of a message waits for a busy agent before it ends as queued.',
     start_pending_timeout: 'How long a session may wait for its turn to start.',
     line_ready_timeout: 'How long the first prompt of a line-oriented program is waited for.',
@@ -298,21 +315,40 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
     interrupt_timeout: 'A message that interrupts is typed by then, whether the turn has ended or not.',
     on_demand_sleep: 'A named session that exists on demand sleeps after this long without work.',
     debounce_ms: 'Milliseconds between the text of a message and its Enter.',
-    display_ms: 'Milliseconds that notices are shown.',
     progress_stall_timeout: 'A turn without a sign of life for this long is ended with its process.',
     claim_holder_stall_timeout:
       'Who holds work and shows no sign of life for this long is nudged; after the same time again, the work is open.',
-    socket: 'Name of the server of tmux.',
     inherit_env:
       'Which variables of the supervisor agents get: `all`, or a list of names. `SVC_*` are never among them.',
     env_deny: 'Variables that no agent gets, whatever `inherit_env` says.',
+    mcp_servers: 'Servers of tools that every agent is given over ACP.',
     acp: 'Agents over ACP.',
+  },
+  mcp_servers: {
+    '': 'A server of tools (MCP): a program, or an address.',
+    command: 'The program; either it or `url` is needed.',
+    args: 'Its arguments.',
+    env: 'Its environment variables; `$NAME` alone stands for one of the supervisor.',
+    url: 'The address. An agent that takes none is not told of it.',
+    type: 'How the address is spoken to.',
+    headers: 'What goes with every request; `$NAME` alone stands for a variable of the supervisor.',
   },
   'session.acp': {
     '': 'Agents over ACP.',
     handshake_timeout: 'How long the beginning of a conversation may take.',
-    nudge_busy_timeout: 'How long a busy agent is waited for.',
-    output_buffer_lines: 'Lines of output that are kept in memory.',
+  },
+  worktrees: {
+    '': 'Git worktrees of sessions that work isolated.',
+    base_ref: 'Branch, tag or commit that they begin at. Else the default branch of the rig, else what is checked out.',
+    setup: 'Commands that make a new one ready, such as `npm ci`, in their order; the first that fails ends the start.',
+    setup_timeout: 'How long all of them may take together; it is no part of `startup_timeout`.',
+  },
+  retention: {
+    '': 'How long what sessions leave behind is kept. Each removal is told as `retention.swept`.',
+    runs_age: 'Output of processes that have ended is removed when it is older.',
+    runs_bytes: 'At most so many bytes of such output in the city; the oldest goes first. 0 is without a limit.',
+    closed_sessions: 'Sessions are forgotten so long after they were closed.',
+    delivery_texts: 'Texts of messages are removed so long after they were delivered, or failed for good.',
   },
   events: { '': 'The log of events.', retention: 'How much of it is kept.' },
   'events.retention': {
@@ -346,7 +382,6 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
     session_circuit_breaker_max_restarts: 'So many restarts within the window open it; `max_restarts` else.',
     session_circuit_breaker_window: 'The window; `restart_window` else.',
     session_circuit_breaker_reset_after: 'How long it stays open; two windows else.',
-    observe_paths: 'Further directories with logs of harnesses.',
   },
   orders: {
     '': 'What is done at times and on events.',
@@ -378,19 +413,18 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
   chat_sessions: {
     '': 'Sessions that people have begun.',
     idle_timeout: 'Such a session ends after this long without work.',
-    grace_period: 'How long it may be without anybody before that.',
   },
   session_sleep: SLEEP,
   extmsg: {
     '': 'Messages from chat services.',
-    retention_ttl: 'How long they are kept.',
-    default_route: 'Who gets messages that name nobody.',
+    retention_ttl: 'How long what was said is kept in transcripts.',
+    default_route: 'Who gets what is said in conversations that nobody has.',
   },
   'extmsg.default_route': {
-    '': 'Who gets messages of a service.',
-    provider: 'The service.',
-    account_id: 'The account there.',
-    agent: 'The named session.',
+    '': 'Who gets what is said in conversations of a provider that nobody has: the first message binds such a conversation to it.',
+    provider: 'The provider of the adapter, as `irc`; letter case does not count.',
+    account_id: 'Only for this account there; goes before a route for the whole provider.',
+    agent: 'Named session, or agent that is no pool.',
   },
   doctor: { '': 'Checks of the city.', check: 'Checks of its own.' },
   'doctor.check': {

@@ -3,6 +3,7 @@
 import { AsyncAcceptedResponse } from './base/accepted.ts'
 import type { EventTypes } from './base/event-type.ts'
 import { family, qualified } from './base/family.ts'
+import { ConfigIssue } from './base/issue.ts'
 import { CityNameParam, JsonObject, QualifiedName, RequestId, Revision } from './base/names.ts'
 import { listBody } from './base/paging.ts'
 import {
@@ -22,7 +23,7 @@ import {
   string,
   union,
 } from './base/schema.ts'
-import { CityConfigStatus, ConfigIssue } from './cities.ts'
+import { CityConfigStatus } from './cities.ts'
 
 const texts = array(string())
 

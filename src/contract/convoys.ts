@@ -18,7 +18,8 @@ import {
   string,
   union,
 } from './base/schema.ts'
-import { Bead, BeadStatus, MAX_DESCRIPTION, MAX_PERSON, MAX_TITLE } from './beads.ts'
+import { MAX_DESCRIPTION, MAX_PERSON, MAX_TITLE } from './base/work.ts'
+import { Bead, BeadStatus } from './beads.ts'
 
 export const CONVOY_TYPE = 'convoy'
 /** The label that keeps a convoy from closing by itself. */
@@ -266,7 +267,7 @@ export const convoyOperations = [
     description: 'Only the convoy: its members stay. Refused with their names while others depend on it or track it.',
     headers: ['If-Match'],
     replies: { 200: DeletedConvoy },
-    problems: ['still-referenced'],
+    problems: ['still-referenced', 'conflict-wrong-state'],
     emits: ['bead.deleted'],
   }),
   checkConvoy,

@@ -32,6 +32,16 @@ export const documentOperations = [
     description: 'For editors: every key with its meaning, its values and its default.',
     replies: { 200: JsonObject },
   }),
+  documents.get('get-formula-schema', '/formula.schema.json', {
+    summary: 'JSON Schema of `formulas/<name>.toml`',
+    description: 'For editors: every key with its meaning, its values and its default.',
+    replies: { 200: JsonObject },
+  }),
+  documents.get('get-order-schema', '/order.schema.json', {
+    summary: 'JSON Schema of `orders/<name>.toml`',
+    description: 'For editors: every key with its meaning, its values and its default.',
+    replies: { 200: JsonObject },
+  }),
   documents.get('get-docs', '/docs', {
     summary: 'This contract as a page for people',
     description: 'Swagger UI, made from `/openapi.json`.',

@@ -4,6 +4,10 @@
  */
 
 import { AGENT_EVENT_TYPES } from './agents.ts'
+import { EXECUTION_EVENT_TYPES } from './automation/executions.ts'
+import { DOCUMENT_EVENT_TYPES } from './automation/formulas.ts'
+import { MOLECULE_EVENT_TYPES } from './automation/molecules.ts'
+import { ORDER_EVENT_TYPES } from './automation/orders.ts'
 import type { EventTypes } from './base/event-type.ts'
 import { RequestId, Timestamp } from './base/names.ts'
 import { boolean, choice, component, optional, type Static, string } from './base/schema.ts'
@@ -11,10 +15,18 @@ import { BEAD_EVENT_TYPES } from './beads.ts'
 import { CITY_EVENT_TYPES } from './cities.ts'
 import { CONFIG_EVENT_TYPES } from './config.ts'
 import { CONVOY_EVENT_TYPES } from './convoys.ts'
+import { ADAPTER_EVENT_TYPES } from './messaging/adapters.ts'
+import { FANOUT_EVENT_TYPES } from './messaging/fanout-events.ts'
+import { MAIL_EVENT_TYPES } from './messaging/mail.ts'
+import { MEMBERSHIP_EVENT_TYPES } from './messaging/memberships.ts'
+import { ROUTING_EVENT_TYPES } from './messaging/routing-events.ts'
+import { TRANSCRIPT_EVENT_TYPES } from './messaging/transcripts.ts'
 import { PACK_EVENT_TYPES } from './packs.ts'
 import { RIG_EVENT_TYPES } from './rigs.ts'
-import { SESSION_EVENT_TYPES } from './session-model.ts'
+import { SESSION_EVENT_TYPES } from './sessions/session-model.ts'
+import { USAGE_EVENT_TYPES } from './sessions/usage.ts'
 import { TOKEN_EVENT_TYPES } from './tokens.ts'
+import { WORKTREE_EVENT_TYPES } from './worktrees.ts'
 
 /** Prefixes that only the service may emit, also for families still to come (decision 14). */
 export const RESERVED_PREFIXES = [
@@ -27,6 +39,8 @@ export const RESERVED_PREFIXES = [
   'provider.',
   'agent.',
   'session.',
+  'worktree.',
+  'retention.',
   'worker.',
   'bead.',
   'convoy.',
@@ -60,8 +74,20 @@ const FAMILY_EVENT_TYPES = {
   ...BEAD_EVENT_TYPES,
   ...CONVOY_EVENT_TYPES,
   ...SESSION_EVENT_TYPES,
+  ...WORKTREE_EVENT_TYPES,
   ...AGENT_EVENT_TYPES,
   ...TOKEN_EVENT_TYPES,
+  ...USAGE_EVENT_TYPES,
+  ...MOLECULE_EVENT_TYPES,
+  ...ORDER_EVENT_TYPES,
+  ...ROUTING_EVENT_TYPES,
+  ...EXECUTION_EVENT_TYPES,
+  ...DOCUMENT_EVENT_TYPES,
+  ...MAIL_EVENT_TYPES,
+  ...ADAPTER_EVENT_TYPES,
+  ...MEMBERSHIP_EVENT_TYPES,
+  ...FANOUT_EVENT_TYPES,
+  ...TRANSCRIPT_EVENT_TYPES,
 } as const
 
 /** What a 202 can be about: everything that has a result. */

@@ -1,5 +1,10 @@
 /** The whole contract, collected. */
 import { agentOperations, agentOutputOperations } from './agents.ts'
+import { orderDocumentOperations } from './automation/documents.ts'
+import { formulaOperations } from './automation/formulas.ts'
+import { moleculeOperations } from './automation/molecules.ts'
+import { orderOperations } from './automation/orders.ts'
+import { slingOperations } from './automation/sling.ts'
 import type { Operation } from './base/operation.ts'
 import { beadOperations } from './beads.ts'
 import { cityOperations } from './cities.ts'
@@ -9,13 +14,21 @@ import { documentOperations } from './documents.ts'
 import type { EventType, RequestOperation } from './event-types.ts'
 import { eventOperations } from './events.ts'
 import { healthOperations } from './health.ts'
+import { adapterOperations } from './messaging/adapters.ts'
+import { mailOperations } from './messaging/mail.ts'
+import { participantOperations } from './messaging/participants.ts'
+import { transcriptOperations } from './messaging/transcripts.ts'
 import { packOperations } from './packs.ts'
 import { patchOperations } from './patches.ts'
 import { providerOperations } from './providers.ts'
 import { requestOperations } from './requests.ts'
 import { rigOperations } from './rigs.ts'
-import { sessionOperations } from './sessions.ts'
+import { sessionReportOperations } from './sessions/reports.ts'
+import { sessionOperations } from './sessions/sessions.ts'
+import { terminalOperations } from './sessions/terminal.ts'
+import { usageOperations } from './sessions/usage.ts'
 import { tokenOperations } from './tokens.ts'
+import { worktreeOperations } from './worktrees.ts'
 
 const operations = [
   ...cityOperations,
@@ -28,11 +41,24 @@ const operations = [
   ...rigOperations,
   ...beadOperations,
   ...convoyOperations,
+  ...mailOperations,
+  ...moleculeOperations,
+  ...slingOperations,
   ...agentOperations,
   ...agentOutputOperations,
   ...sessionOperations,
+  ...sessionReportOperations,
+  ...terminalOperations,
+  ...worktreeOperations,
   ...providerOperations,
   ...tokenOperations,
+  ...usageOperations,
+  ...formulaOperations,
+  ...orderDocumentOperations,
+  ...orderOperations,
+  ...transcriptOperations,
+  ...participantOperations,
+  ...adapterOperations,
   ...documentOperations,
 ] as const
 

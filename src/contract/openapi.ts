@@ -343,9 +343,14 @@ function responseHeader(name: ResponseHeader): JsonMap {
 
 function requestBody(operation: Operation, body: object, components: Components): JsonMap {
   const limit = operation.bodyLimit === undefined ? {} : { 'x-svc-body-limit': operation.bodyLimit }
+  if (operation.bodyStream === 'bytes')
+    return { required: false, content: { '*/*': { schema: components.schema(body) } }, ...limit }
   if (operation.bodyStream !== undefined) {
     return { required: false, content: { [LINES_TYPE]: linesOf(body, components) }, ...limit }
   }
+  const { bodyType } = operation
+  if (bodyType !== undefined)
+    return { required: true, content: { [bodyType]: { schema: components.schema(body) } }, ...limit }
   const example = exampleOf(body)
   const content = { schema: components.schema(body), ...(example === undefined ? {} : { example }) }
   const types =

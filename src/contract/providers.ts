@@ -33,6 +33,56 @@ export type ProviderSpec = Static<typeof ProviderSpec>
 const { command, args, acp_command, acp_args, prompt_mode, prompt_flag, ready_delay_ms, env, display_name, base } =
   Provider.properties
 
+export const HarnessFacts = component(
+  'HarnessFacts',
+  {
+    name: string({ description: 'Built-in provider that knows it.' }),
+    resumable: boolean({ description: 'A conversation has a key to go on by; else every start begins a new one.' }),
+    names_conversations: boolean({
+      description: 'A new conversation gets its id from us, so that its key is known at once.',
+    }),
+    acp: optional(
+      object(
+        { command: string(), args: array(string()) },
+        { description: 'How it speaks the Agent Client Protocol; absent: it is not known to.' },
+      ),
+    ),
+    hooks: optional(
+      object(
+        {
+          events: array(string(), { description: 'What it reports to us, in its own words.' }),
+          permission: boolean({ description: 'It asks us before it asks at its terminal.' }),
+          files: array(string(), { description: 'Laid for each session, in a directory of the session.' }),
+          flags: array(string(), { description: 'Flags that tell it of them.' }),
+          env: array(string(), { description: 'Variables that tell it of them.' }),
+        },
+        { description: 'How it tells what it does; absent: its screen, or the protocol, is all there is.' },
+      ),
+    ),
+    screen: object({
+      prompt: optional(string({ description: 'What its input line begins with.' })),
+      busy: array(string(), { description: 'Words that say that a turn is under way.' }),
+      startup_dialogs: array(string(), {
+        description: 'Dialogs of its start that are answered where that is configured.',
+      }),
+      approval: boolean({ description: 'The wording of its questions is known; menus are seen without.' }),
+    }),
+    counts_usage: boolean({ description: 'Its log tells the tokens of each turn.' }),
+    permission_mode: optional(
+      object(
+        { default: string(), choices: array(string()) },
+        { description: 'What it may do unasked; the default skips no question that it would ask.' },
+      ),
+    ),
+    models: array(string(), { description: 'Suggestions; any text is taken.' }),
+    sources: array(object({ version: string(), where: string() }), {
+      description: 'What this was checked against.',
+    }),
+  },
+  { description: 'What is known of the program of a provider: of the built-in one at the end of its chain.' },
+)
+export type HarnessFacts = Static<typeof HarnessFacts>
+
 export const ProviderInfo = component(
   'ProviderInfo',
   {
@@ -56,6 +106,7 @@ export const ProviderInfo = component(
     prompt_flag,
     ready_delay_ms,
     env,
+    harness: optional(HarnessFacts),
     raw: described(ProviderSpec, 'As declared, before its base; values of `env` masked.'),
     resolved: described(ProviderSpec, 'The whole chain and every patch as one; values of `env` masked.'),
     file: optional(string({ description: 'File that declares it.' })),
@@ -82,6 +133,7 @@ export const PublicProvider = component(
         type: literal('select'),
         default: string({ description: "A choice's value; empty: the program decides." }),
         choices: array(object({ value: string(), label: string() })),
+        free: boolean({ description: 'Any text is taken; the choices are suggestions.' }),
       }),
     ),
     effective_defaults: record(string(), {

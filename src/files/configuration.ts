@@ -77,6 +77,8 @@ export interface Edit<View, T> {
   readonly alsoWrite?: (tx: Tx, outcome: Edited<View, T>) => void
   /** Only check: everything but the writing. */
   readonly dryRun?: boolean
+  /** Files that it may write though they are none of the configuration: formulas, orders. */
+  readonly documents?: readonly string[]
   /** Works on the files as they are on disk, also where nobody has looked at them since they changed: its caller has. */
   readonly mends?: boolean
   /**

@@ -28,6 +28,12 @@ export type ConfigIssue = {
 export class IssueList {
   readonly errors: ConfigIssue[] = []
   readonly warnings: ConfigIssue[] = []
+  /** The files were good for an earlier version: what is gone since is read as what it is now. */
+  readonly kept: boolean
+
+  constructor({ kept = false } = {}) {
+    this.kept = kept
+  }
 
   error(at: Place, key: string, message: string, hint?: string): void {
     this.errors.push(issue(at, key, message, hint))

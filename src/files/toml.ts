@@ -43,6 +43,9 @@ export type PlainTable = { readonly [key: string]: PlainValue }
 /** The parser needs up to four seconds for 1 MiB, and everybody waits for it. */
 export const MAX_TOML = 256 * 1024
 
+/** What reads a tree goes down it by calls, and the stack has an end. */
+const MAX_DEPTH = 64
+
 /** Reads `text`; a syntax error becomes an issue, and the answer is then undefined. */
 export function readToml(text: string, file: string, layer: Layer, issues: IssueList): TableNode | undefined {
   if (text.length > MAX_TOML) {
@@ -51,12 +54,29 @@ export function readToml(text: string, file: string, layer: Layer, issues: Issue
     return undefined
   }
   try {
-    return buildTree(parseSyntax(text), file, layer)
+    const tree = buildTree(parseSyntax(text), file, layer)
+    const deep = deepest(tree)
+    if (deep === undefined) return tree
+    issues.error(deep.at, '', `nested too deeply: ${MAX_DEPTH} levels are the limit`)
+    return undefined
   } catch (error) {
     const { line, column, message } = syntaxError(error, text)
     issues.error({ file, line, column, layer }, '', message)
     return undefined
   }
+}
+
+/** A value below the limit; keys with dots lead as deep as lists and tables do. */
+function deepest(tree: TableNode): ConfigNode | undefined {
+  const open: { node: ConfigNode; depth: number }[] = [{ node: tree, depth: 0 }]
+  for (let top = open.pop(); top !== undefined; top = open.pop()) {
+    const { node, depth } = top
+    if (depth > MAX_DEPTH) return node
+    if (node.kind === 'scalar') continue
+    const inner = node.kind === 'list' ? node.items : [...node.entries.values()]
+    for (const child of inner) open.push({ node: child, depth: depth + 1 })
+  }
+  return undefined
 }
 
 /** Text that is no TOML. The message repeats nothing of it: it may hold a secret. */

@@ -74,7 +74,13 @@ export function docsAsset(name: string): DocsAsset | undefined {
 }
 
 /** What a service says of itself, as it is checked in and shipped. */
-export type ShippedDocument = 'openapi.json' | 'events.json' | 'city.schema.json' | 'agent.schema.json'
+export type ShippedDocument =
+  | 'openapi.json'
+  | 'events.json'
+  | 'city.schema.json'
+  | 'agent.schema.json'
+  | 'formula.schema.json'
+  | 'order.schema.json'
 
 /** The text of a document, kept after the first read. */
 export function documentText(name: ShippedDocument): string {

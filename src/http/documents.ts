@@ -24,6 +24,8 @@ const handlers = () =>
     'get-event-schema': () => shipped('events.json'),
     'get-city-schema': () => shipped('city.schema.json'),
     'get-agent-schema': () => shipped('agent.schema.json'),
+    'get-formula-schema': () => shipped('formula.schema.json'),
+    'get-order-schema': () => shipped('order.schema.json'),
 
     'get-docs': () => ok(new RawBody(docsPage(), 'text/html; charset=utf-8'), PAGE_HEADERS),
 

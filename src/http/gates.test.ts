@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
 import { test } from 'node:test'
-import type { Operation } from '../contract/base/operation.ts'
+import { isMutation, type Operation } from '../contract/base/operation.ts'
 import { OPERATIONS } from '../contract/index.ts'
 import { OWNER, STRANGER } from '../kernel/caller.ts'
 import { Problem, problem } from '../kernel/problem.ts'
@@ -304,4 +304,20 @@ test('another user of the machine is told before anything else is looked at', ()
   const users = { refusal: () => problem('forbidden', 'not for you') }
   const { answer } = pass({ id: 'list-cities', headers: { host: 'evil.example' }, security: { users } })
   assert.equal(answer, '403 forbidden: not for you')
+})
+
+const concrete = ({ path }: Operation) => path.replace('{cityName}', 'up').replaceAll(/\{\w+\}/g, 'x')
+
+test('of all operations every one that changes something needs the header, and a supervisor that may be changed', () => {
+  for (const operation of operations) {
+    const { id, method } = operation
+    const request = { id, method, path: concrete(operation) }
+    const headers = { 'x-svc-request': '1' }
+    const [bare, refused] = [pass(request).answer, pass({ ...request, headers, security: { readOnly: true } }).answer]
+    if (isMutation(method)) {
+      assert.match(bare, /^403 csrf: /, id)
+      assert.match(refused, /^403 read_only: /, id)
+    } else assert.deepEqual([bare, refused], ['passed', 'passed'], id)
+    assert.equal(pass({ ...request, headers }).answer, 'passed', id)
+  }
 })

@@ -8,7 +8,15 @@
  */
 import type { Socket } from 'node:net'
 import { isMutation, needsRunningCity, type Operation } from '../contract/base/operation.ts'
-import { type Caller, mayUseServices, OWNER, refusalElsewhere, refusalOf, STRANGER } from '../kernel/caller.ts'
+import {
+  type AdapterCaller,
+  type Caller,
+  mayUseServices,
+  OWNER,
+  refusalElsewhere,
+  refusalOf,
+  STRANGER,
+} from '../kernel/caller.ts'
 import type { PeerUsers } from '../kernel/peers/peer-users.ts'
 import { cityNotRunning, problem } from '../kernel/problem.ts'
 import type { Routes } from './router.ts'
@@ -22,6 +30,8 @@ export interface Security {
   readonly token: string | undefined
   /** Who has another token: one that was made, or that of an agent that runs. Null: nobody can tell yet. */
   readonly holderOf?: (token: string) => Caller | undefined | null
+  /** The adapter that a request comes from, with a secret or a signature of its own. Null: nobody can tell yet. */
+  readonly adapterOf?: (request: Pick<GateInput, 'path' | 'header'>) => AdapterCaller | undefined | null
   /** Users of this machine, where they can be told and nothing else says who asks. */
   readonly users?: Pick<PeerUsers, 'refusal'> | undefined
   readonly readOnly: boolean
@@ -161,14 +171,14 @@ function refuseWhileStopping(_: GateInput, { isShuttingDown }: GateDeps): void {
 
 function authorize(input: GateInput, { security }: GateDeps): void {
   const { operation, header } = input
-  const { token, holderOf = () => undefined } = security
+  const { token, holderOf = () => undefined, adapterOf = () => undefined } = security
   if (token === undefined) {
     input.caller = OWNER
     return
   }
   const given = header('authorization') ?? ''
   const other = /^Bearer ([0-9a-f]{64})$/.exec(given)?.[1]
-  const caller = sameText(given, `Bearer ${token}`) ? OWNER : other === undefined ? undefined : holderOf(other)
+  const caller = sameText(given, `Bearer ${token}`) ? OWNER : other === undefined ? adapterOf(input) : holderOf(other)
   input.caller = caller ?? STRANGER
   if ((caller !== undefined && caller !== null) || operation?.open === true) return
   // After a restart agents speak before their city knows them again: nobody can tell yet who they are.
@@ -184,7 +194,7 @@ function checkRights({ caller, operation, path }: GateInput): void {
   const refused =
     operation === undefined
       ? refusalElsewhere(caller, { city })
-      : refusalOf(caller, { operation, city, id: segmentOf(path, operation.path, '{id}') })
+      : refusalOf(caller, { operation, city, part: (name) => segmentOf(path, operation.path, `{${name}}`) })
   if (refused !== undefined) throw refused
   if (operation === undefined && isProxied(path) && !mayUseServices(caller))
     throw problem('forbidden', 'services of a city need the right "city"')

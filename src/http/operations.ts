@@ -7,8 +7,9 @@ import type { Feed } from '../kernel/feed.ts'
 import { fingerprintOf, type IdempotencyClaim } from '../kernel/idempotency.ts'
 import { problem } from '../kernel/problem.ts'
 import type { Exchange } from './exchange.ts'
-import { parseJson } from './input/body.ts'
-import { noLines, RequestLines } from './input/lines.ts'
+import { parseJson, parseText } from './input/body.ts'
+import { nothingSent, RequestBytes } from './input/bytes.ts'
+import { RequestLines } from './input/lines.ts'
 import { parseQuery, validate } from './input/validation.ts'
 
 type RunReply = (call: Call) => Reply | Promise<Reply>
@@ -49,7 +50,7 @@ export function readInput(
   operation: Operation,
   exchange: Exchange,
   params: object,
-  sent: Buffer | RequestLines | undefined,
+  sent: Buffer | RequestBytes | undefined,
   signals: CallSignals,
   traits: Traits,
 ): Call {
@@ -61,9 +62,15 @@ export function readInput(
     validate(operation.query, query, 'query')
   checkHeaders(operation, exchange)
   const body =
-    sent instanceof RequestLines ? sent : spokenBy(exchange.caller, operation, readJsonBody(operation, sent, traits))
-  return new HttpCall(operation, exchange, { params: withOneName(operation, params), query, body }, signals)
+    sent instanceof RequestBytes
+      ? streamed(operation, sent)
+      : spokenBy(exchange.caller, operation, readBody(operation, sent, traits))
+  const bytes = traits.keepsBytes === true && Buffer.isBuffer(sent) ? sent : undefined
+  return new HttpCall(operation, exchange, { params: withOneName(operation, params), query, body, bytes }, signals)
 }
+
+const streamed = ({ bodyStream }: Operation, bytes: RequestBytes): RequestBytes | RequestLines =>
+  bodyStream === 'ndjson' ? new RequestLines(bytes) : bytes
 
 /** Of a twin: its two names as the one that its handler knows. */
 function withOneName({ twin }: Operation, params: object): object {
@@ -107,6 +114,7 @@ class HttpCall implements Call {
   readonly params: Call['params']
   readonly query: Call['query']
   readonly body: Call['body']
+  readonly bytes: Buffer | undefined
   readonly claim: IdempotencyClaim | undefined
   readonly #exchange: Exchange
   readonly #signals: CallSignals
@@ -115,13 +123,19 @@ class HttpCall implements Call {
   constructor(
     operation: Operation,
     exchange: Exchange,
-    input: { readonly params: object; readonly query: object; readonly body: unknown },
+    input: {
+      readonly params: object
+      readonly query: object
+      readonly body: unknown
+      readonly bytes: Buffer | undefined
+    },
     signals: CallSignals,
   ) {
     this.operation = operation
     this.params = Object(input.params)
     this.query = Object(input.query)
-    this.body = asObject(input.body)
+    this.body = asBody(input.body)
+    this.bytes = input.bytes
     this.claim = claimOf(operation, exchange, input.body ?? asked(input.query))
     this.#signals = signals
     this.#exchange = exchange
@@ -155,7 +169,8 @@ class HttpCall implements Call {
   }
 }
 
-const asObject = (body: unknown): object | undefined => (typeof body === 'object' && body !== null ? body : undefined)
+const asBody = (body: unknown): object | string | undefined =>
+  typeof body === 'string' || (typeof body === 'object' && body !== null) ? body : undefined
 
 function checkHeaders(operation: Operation, { header }: Exchange): void {
   for (const name of operation.headers ?? []) {
@@ -166,20 +181,20 @@ function checkHeaders(operation: Operation, { header }: Exchange): void {
 
 const headerSchema = (name: RequestHeader) => REQUEST_HEADERS[name].schema
 
-function readJsonBody(operation: Operation, sent: Buffer | undefined, { keepsJson }: Traits): unknown {
-  // Without a body there are no lines.
-  if (operation.bodyStream !== undefined) return noLines()
+function readBody(operation: Operation, sent: Buffer | undefined, { keepsJson }: Traits): unknown {
+  // Without a body there are no lines and no bytes.
+  if (operation.bodyStream !== undefined) return nothingSent()
   if (operation.body === undefined) {
     if (sent !== undefined && isMutation(operation.method)) validateEmpty(sent)
     return undefined
   }
   if (sent === undefined) {
     if (operation.bodyOptional === true) return undefined
-    throw problem('invalid-request', 'a JSON body is required', {
+    throw problem('invalid-request', `a body of ${operation.bodyType ?? 'JSON'} is required`, {
       errors: [{ location: 'body', message: 'is required' }],
     })
   }
-  const body = parseJson(sent, keepsJson)
+  const body = operation.bodyType === undefined ? parseJson(sent, keepsJson) : parseText(sent)
   validate(operation.body, body, 'body')
   return body
 }

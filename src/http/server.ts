@@ -23,7 +23,7 @@ import { Connections, HEADERS_TIMEOUT_MS, MAX_HEADER_BYTES } from './connections
 import { Exchange } from './exchange.ts'
 import { type CityGate, GATES, type GateDeps, PREFLIGHT_GATES, RIGHTS_GATES, type Security } from './gates.ts'
 import { Bodies, refuseDeclared } from './input/body.ts'
-import { RequestLines } from './input/lines.ts'
+import { RequestBytes } from './input/bytes.ts'
 import { checkMediaType } from './input/media-type.ts'
 import { type Listening, listenOn } from './listen.ts'
 import { type Bound, bindHandlers, CallSignals, readInput } from './operations.ts'
@@ -226,7 +226,7 @@ export class HttpServer {
       const limit = operation.bodyLimit ?? DEFAULT_BODY_LIMIT
       refuseDeclared(request, limit, this.#deps.clock)
       letBodyCome(answer)
-      if (operation.bodyStream !== undefined) return this.#callWithLines(found, exchange, limit)
+      if (operation.bodyStream !== undefined) return this.#callWithStream(found, exchange, limit)
       exchange.arriving = this.#bodies.read(request, limit, {
         take: (body) => this.#attempt(route, exchange, () => this.#call(found, exchange, body)),
         refuse: (reason) =>
@@ -254,21 +254,23 @@ export class HttpServer {
     }
   }
 
-  /** Lines are read by the handler, at its own pace. What it leaves must not stand in the way of the next request. */
-  async #callWithLines(found: Found<Served>, exchange: Exchange, limit: number): Promise<void> {
-    const lines = new RequestLines(exchange.request, limit, this.#deps.clock)
+  /** It is read by the handler, at its own pace. What that leaves must not stand in the way of the next request. */
+  async #callWithStream(found: Found<Served>, exchange: Exchange, limit: number): Promise<void> {
+    const bytes = new RequestBytes(exchange.request, limit, this.#deps.clock)
     try {
-      await this.#call(found, exchange, lines)
+      await this.#call(found, exchange, bytes)
     } finally {
-      lines.end()
+      bytes.end()
     }
   }
 
   #call(
     { route: { operation, bound, traits }, params }: Found<Served>,
     exchange: Exchange,
-    body: Buffer | RequestLines | undefined,
+    body: Buffer | RequestBytes | undefined,
   ): Promise<void> | undefined {
+    // Before anything is said about the body: who has signed another one does not learn what is wrong with it.
+    if (exchange.caller.kind === 'adapter') exchange.caller.prove?.(Buffer.isBuffer(body) ? body : undefined)
     const call = readInput(operation, exchange, params, body, this.#signals, traits)
     if (bound.kind === 'stream') return this.#open(bound, call, exchange)
     const { clock } = this.#deps

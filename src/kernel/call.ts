@@ -12,7 +12,14 @@ export type BodyLine =
 /** A streamed body: lines as they come in, pulled by the handler at its own pace. It can be walked once. */
 export type BodyLines = AsyncIterable<BodyLine>
 
-type InputOf<O extends Operation> = O extends { readonly bodyStream: 'ndjson' } ? BodyLines : BodyOf<O>
+/** A streamed body of bytes; as with lines, its client is not read any faster than the handler pulls. */
+export type BodyBytes = AsyncIterable<Buffer>
+
+type InputOf<O extends Operation> = O extends { readonly bodyStream: 'ndjson' }
+  ? BodyLines
+  : O extends { readonly bodyStream: 'bytes' }
+    ? BodyBytes
+    : BodyOf<O>
 
 export interface Call<O extends Operation = Operation, City = unknown> {
   readonly operation: O
@@ -24,6 +31,8 @@ export interface Call<O extends Operation = Operation, City = unknown> {
   readonly params: ParamsOf<O>
   readonly query: QueryOf<O>
   readonly body: InputOf<O>
+  /** The body as it came, where the operation keeps it (`keepsBytes`): what signatures are of. */
+  readonly bytes?: Buffer | undefined
   /** Value of a request header that the operation declares. */
   readonly header: (name: string) => string | undefined
   /** Present where the caller sent an Idempotency-Key: store the answer with it, in the same write. */
@@ -102,6 +111,8 @@ export interface Traits {
   readonly quiet?: true
   /** The body is kept as JSON, not as text in columns: halves of surrogate pairs come back as they were sent. */
   readonly keepsJson?: true
+  /** Handlers see the bytes of the body too. */
+  readonly keepsBytes?: true
 }
 
 /** The handlers of a family: `defineHandlers<typeof beadOperations, WorkCity>({ 'list-beads': ({ query, city }) => … })`. */

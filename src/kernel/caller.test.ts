@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ACCESS, type Access, AGENT_APIS, type AgentApi, accessOf, speakersOf } from '../contract/access.ts'
+import {
+  ACCESS,
+  type Access,
+  AGENT_APIS,
+  type AgentApi,
+  accessOf,
+  adapterAccessOf,
+  speakersOf,
+} from '../contract/access.ts'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import { OPERATIONS } from '../contract/index.ts'
-import { type Agent, type Caller, OWNER, refusalOf, STRANGER, spokenBy } from './caller.ts'
+import { type AdapterCaller, type Agent, type Caller, OWNER, refusalOf, STRANGER, spokenBy } from './caller.ts'
 import { Problem } from './problem.ts'
 
 const operations: readonly Operation[] = OPERATIONS
@@ -31,7 +39,7 @@ const ROLES: Readonly<Record<string, Caller>> = {
 
 const inCity = (operation: Operation) => operation.path.startsWith('/v0/city/{cityName}')
 const may = (caller: Caller, operation: Operation, city = 'alpha', id = OTHER): boolean =>
-  refusalOf(caller, { operation, city: inCity(operation) ? city : undefined, id }) === undefined
+  refusalOf(caller, { operation, city: inCity(operation) ? city : undefined, part: () => id }) === undefined
 
 /** What each role may do in its city, or without one, about a session that is not its own. */
 const RIGHTS: Readonly<Record<string, (access: Access, operation: Operation) => boolean>> = {
@@ -65,16 +73,125 @@ for (const [role, caller] of Object.entries(ROLES)) {
     })
 }
 
+/** What carries the one account, transcript and file that it knows. */
+const adapter: AdapterCaller = {
+  kind: 'adapter',
+  city: 'alpha',
+  name: 'irc/libera',
+  isSelf: (provider, accountId) => provider === 'irc' && accountId === 'libera',
+  carries: (transcriptId) => transcriptId === 'cv-own',
+  carriesFile: (attachmentId) => attachmentId === 'at-own',
+}
+const OWN: Readonly<Record<string, string>> = {
+  provider: 'irc',
+  accountId: 'libera',
+  transcriptId: 'cv-own',
+  attachmentId: 'at-own',
+}
+/** What an adapter may do where the path names its own account, transcript and file. */
+const OF_ADAPTERS = [
+  'ack-delivery',
+  'claim-deliveries',
+  'fail-delivery',
+  'get-adapter',
+  'get-delivery',
+  'get-transcript',
+  'get-transcript-attachment',
+  'list-deliveries',
+  'list-transcript-entries',
+  'receive-inbound',
+  'register-adapter',
+  'stream-transcript',
+  'upload-transcript-attachment',
+]
+/** Their paths name nothing: the handler looks. */
+const OF_ANY_ADAPTER = ['register-adapter', 'upload-transcript-attachment']
+
+test('of all operations an adapter may do those of itself and its transcripts, and nothing else', () => {
+  const allowed = (city: string, part: (name: string) => string | undefined) =>
+    operations
+      .filter((operation) => {
+        const target = { operation, city: inCity(operation) ? city : undefined, part }
+        return refusalOf(adapter, target) === undefined
+      })
+      .map(({ id }) => id)
+      .sort()
+  assert.deepEqual(
+    allowed('alpha', (name) => OWN[name]),
+    OF_ADAPTERS,
+  )
+  assert.deepEqual(
+    allowed('alpha', () => 'of-others'),
+    OF_ANY_ADAPTER,
+  )
+  assert.deepEqual(
+    allowed('alpha', () => undefined),
+    OF_ANY_ADAPTER,
+  )
+  assert.deepEqual(
+    allowed('beta', (name) => OWN[name]),
+    [],
+  )
+  for (const account of ['other', 'libera/', 'Libera'])
+    assert.deepEqual(
+      allowed('alpha', (name) => (name === 'accountId' ? account : OWN[name])).filter((id) =>
+        operations.some((one) => one.id === id && adapterAccessOf(one) === 'itself'),
+      ),
+      [],
+    )
+})
+
+test('what is said, bound and registered in chats needs the right of its kind', () => {
+  const families = new Set(['Mail', 'Transcripts', 'Participants', 'Adapters'])
+  const changing = (wanted: Access) =>
+    operations
+      .filter(({ family, method }) => families.has(family.name) && isMutation(method))
+      .filter((one) => accessOf(one) === wanted)
+      .map(({ id }) => id)
+      .sort()
+  assert.deepEqual(changing('work'), [
+    'ack-transcript',
+    'archive-mail',
+    'archive-mails',
+    'broadcast-mail',
+    'delete-mail',
+    'delete-transcript-membership',
+    'ensure-transcript',
+    'mark-mail-unread',
+    'publish-transcript-entry',
+    'read-mail',
+    'reply-mail',
+    'send-mail',
+    'unarchive-mail',
+    'upload-transcript-attachment',
+  ])
+  const city = operations
+    .filter(({ family, method }) => isMutation(method) && ['Participants', 'Adapters'].includes(family.name))
+    .map(({ id }) => id)
+  assert.deepEqual(changing('city'), [...city, 'delete-transcript', 'put-transcript-membership'].sort())
+  for (const one of operations.filter(({ family, method }) => families.has(family.name) && !isMutation(method)))
+    assert.equal(accessOf(one), 'read', one.id)
+})
+
 test('an agent says things of itself only, and answers its own questions never', () => {
   const own = operations.filter((one) => accessOf(one) === 'self').map(({ id }) => id)
   assert.deepEqual(own.sort(), [
     'ack-session-drain',
+    'ask-session-permission',
     'create-session-wait',
     'heartbeat-session',
+    'report-session',
     'request-session-restart',
   ])
   const answers = operations.filter((one) => accessOf(one) === 'answer').map(({ id }) => id)
-  assert.deepEqual(answers.sort(), ['attach-session', 'respond-session', 'set-session-permission-mode'])
+  assert.deepEqual(answers.sort(), [
+    'patch-session',
+    'resize-session-terminal',
+    'respond-session',
+    'send-session-keys',
+    'stream-session-terminal',
+    'type-into-session',
+  ])
   for (const one of operations)
     for (const api of AGENT_APIS)
       for (const id of [SELF, 'me']) {

@@ -1,5 +1,5 @@
 /** Who asks, and what that lets him do (decisions 210 to 213). */
-import { type Access, type AgentApi, accessOf, speakersOf } from '../contract/access.ts'
+import { type Access, type AgentApi, accessOf, adapterAccessOf, speakersOf } from '../contract/access.ts'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import { type Problem, problem } from './problem.ts'
 
@@ -30,18 +30,34 @@ export interface Agent {
   /** Whether it may call itself that, also where others of its pool do. */
   readonly goesBy: (name: string) => boolean
 }
-export type Caller = Owner | Stranger | TokenHolder | Agent
+/** What carries messages of a chat, with the secret of its own. */
+export interface AdapterCaller {
+  readonly kind: 'adapter'
+  readonly city: string
+  /** `provider/account`. */
+  readonly name: string
+  readonly isSelf: (provider: string, accountId: string) => boolean
+  /** Whether the transcript is of a conversation that it carries. */
+  readonly carries: (transcriptId: string) => boolean
+  /** Whether the file is in such a transcript. */
+  readonly carriesFile: (attachmentId: string) => boolean
+  /** Where it has signed its request: throws unless this is the body that it signed. */
+  readonly prove?: (body: Buffer | undefined) => void
+}
+export type Caller = Owner | Stranger | TokenHolder | Agent | AdapterCaller
 
 export const OWNER: Owner = { kind: 'owner' }
 export const STRANGER: Stranger = { kind: 'stranger' }
 
 /** The only city that a caller may see; undefined: all of them. */
 export const cityOf = (caller: Caller): string | undefined =>
-  caller.kind === 'token' || caller.kind === 'agent' ? caller.city : undefined
+  caller.kind === 'owner' || caller.kind === 'stranger' ? undefined : caller.city
 
 /** Who does what a request asks for, in events and on beads: a label, so that one can tell; `api` where nobody says. */
-export const actorOf = (caller: Caller): string =>
-  caller.kind === 'agent' ? caller.name : caller.kind === 'token' ? `token:${caller.name}` : 'api'
+export function actorOf(caller: Caller): string {
+  if (caller.kind === 'agent' || caller.kind === 'adapter') return caller.name
+  return caller.kind === 'token' ? `token:${caller.name}` : 'api'
+}
 
 /** A body as its caller may send it: an agent speaks for nobody else, and what is not signed has the name of its token. */
 export function spokenBy(caller: Caller, operation: Operation, body: unknown): unknown {
@@ -68,26 +84,29 @@ const MAY: Readonly<Record<AgentApi | TokenHolder['role'], ReadonlySet<Access>>>
 }
 
 /** Whether a caller may do what is no operation: what services of a city let do, nobody knows. */
-export const mayUseServices = (caller: Caller): boolean =>
-  caller.kind === 'owner' ||
-  (caller.kind !== 'stranger' && MAY[caller.kind === 'agent' ? caller.api : caller.role].has('city'))
+export function mayUseServices(caller: Caller): boolean {
+  if (caller.kind === 'agent') return MAY[caller.api].has('city')
+  return caller.kind === 'owner' || (caller.kind === 'token' && MAY[caller.role].has('city'))
+}
 
 /** What a request is about. */
 export interface Target {
   readonly operation: Operation
   /** The city in its path. */
   readonly city: string | undefined
-  /** The `{id}` in its path. */
-  readonly id: string | undefined
+  /** What stands in its path for a `{name}` of the operation. */
+  readonly part: (name: string) => string | undefined
 }
 
 /** Why a caller may not; undefined where he may. */
 export function refusalOf(caller: Caller, target: Target): Problem | undefined {
   if (caller.kind === 'owner' || caller.kind === 'stranger') return undefined
-  return (
-    refusalElsewhere(caller, target) ??
-    (caller.kind === 'agent' ? refusalOfAgent(caller, target) : refusalOfToken(caller, target))
-  )
+  return refusalElsewhere(caller, target) ?? refusalHere(caller, target)
+}
+
+function refusalHere(caller: TokenHolder | Agent | AdapterCaller, target: Target): Problem | undefined {
+  if (caller.kind === 'adapter') return refusalOfAdapter(caller, target)
+  return caller.kind === 'agent' ? refusalOfAgent(caller, target) : refusalOfToken(caller, target)
 }
 
 /** Who is bound to a city has no business anywhere else. */
@@ -112,8 +131,22 @@ function refusalOfToken({ role, city }: TokenHolder, { operation }: Target): Pro
   return problem('forbidden', `${why}: ${operation.id} needs the right "${access}"`)
 }
 
-function refusalOfAgent(agent: Agent, { operation, id = '' }: Target): Problem | undefined {
+function refusalOfAdapter(adapter: AdapterCaller, target: Target): Problem | undefined {
+  if (mayAsAdapter(adapter, target)) return undefined
+  return problem('forbidden', `this is the secret of the adapter ${adapter.name}, for itself and its transcripts`)
+}
+
+function mayAsAdapter(adapter: AdapterCaller, { operation, part }: Target): boolean {
+  const access = adapterAccessOf(operation)
+  if (access === 'itself') return adapter.isSelf(part('provider') ?? '', part('accountId') ?? '')
+  if (access === 'transcript') return adapter.carries(part('transcriptId') ?? '')
+  if (access === 'attachment') return adapter.carriesFile(part('attachmentId') ?? '')
+  return access === 'any'
+}
+
+function refusalOfAgent(agent: Agent, { operation, part }: Target): Problem | undefined {
   const access = accessOf(operation)
+  const id = part('id') ?? ''
   const { session, api, isSelf } = agent
   if (!MAY[api].has(access))
     return problem(

@@ -9,12 +9,20 @@ export interface Clock {
   after(ms: number, work: () => void): () => void
 }
 
+/** One that is longer would end at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(ms, work) {
-    const timer = setTimeout(work, ms)
-    timer.unref()
+    let timer: NodeJS.Timeout
+    const wait = (left: number) => {
+      const part = Math.min(left, LONGEST_TIMER_MS)
+      timer = setTimeout(() => (left > part ? wait(left - part) : work()), part)
+      timer.unref()
+    }
+    wait(ms)
     return () => clearTimeout(timer)
   },
 }
@@ -83,6 +91,19 @@ export function parseDay(text: string): number | undefined {
   const ms = Date.parse(`${text}T00:00:00Z`)
   return !Number.isNaN(ms) && isoTime(ms).startsWith(text) ? ms : undefined
 }
+
+/** True for a name that this machine knows as a time zone. */
+export function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Time zone of this machine. */
+export const localZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone
 
 /** Resolves when everybody who was waiting had a turn: between two parts of a long work. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -140,6 +140,8 @@ export class EventLog {
   readonly #unsavedTypes = new Set<string>()
   readonly #listeners = new Set<(events: readonly StoredEvent[]) => void>()
   readonly #pins = new Map<string, number>()
+  /** Whose pins the last pruning had to stop at. */
+  #holders: readonly string[] = []
   #appended: AppendedEvent[] = []
   #head = 0
   #oldest = 0
@@ -236,8 +238,11 @@ export class EventLog {
 
   /** Keeps retention from passing `seq` as long as the name is pinned; undefined takes the pin away. */
   pin(name: string, seq: number | undefined): void {
+    if (this.#pins.get(name) === seq) return
     if (seq === undefined) this.#pins.delete(name)
     else this.#pins.set(name, seq)
+    // It has moved on; where that was not far enough the next pruning says so.
+    if (this.#holders.includes(name)) this.#holders = this.#holders.filter((holder) => holder !== name)
   }
 
   /** How many retained events have exactly this type. */
@@ -334,6 +339,11 @@ export class EventLog {
     // One that a smaller look cut short would keep others from looking further.
     if (maxExamined === MAX_EXAMINED || !capped) this.#keepCount(key, { ...count, examined: 0 })
     return count
+  }
+
+  /** Who has still to read what retention would have taken by now: the log grows for as long as they do not. */
+  get holders(): readonly string[] {
+    return this.#holders
   }
 
   /** False while the clock cannot say how old something of this store is. */
@@ -520,8 +530,9 @@ export class EventLog {
   #pruneUpTo(tx: Tx, maxAgeMs: number, maxBytes: number): number {
     const byAge = this.agesCount() ? this.#firstSince(this.#clock.now() - maxAgeMs) - 1 : 0
     const wanted = this.#bytes > maxBytes ? this.#oldest + this.#rowsFreeing(tx, this.#bytes - maxBytes) - 1 : 0
-    const pinned = Math.min(...this.#pins.values(), Number.MAX_SAFE_INTEGER)
-    return Math.min(Math.max(byAge, wanted), this.#oldest + PRUNE_BATCH - 1, this.#head - 1, pinned)
+    const goal = Math.min(Math.max(byAge, wanted), this.#oldest + PRUNE_BATCH - 1, this.#head - 1)
+    this.#holders = [...this.#pins].filter(([, seq]) => seq < goal).map(([name]) => name)
+    return Math.min(goal, ...this.#pins.values())
   }
 
   #rowsFreeing(tx: Tx, bytes: number): number {

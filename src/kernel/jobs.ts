@@ -5,11 +5,13 @@
  * J2  The last write of a job commits its result and its terminal event together.
  * J3  Every job has a deadline; one that cannot be resumed after a crash ends as `interrupted`.
  */
+
 import type { AsyncAcceptedResponse } from '../contract/base/accepted.ts'
 import { EVENT_TYPES, REQUEST_OPERATIONS, type RequestOperation } from '../contract/event-types.ts'
 import { accepted, type Reply } from './call.ts'
 import type { Clock } from './clock.ts'
 import type { Tx } from './database.ts'
+import { rejection } from './deadline.ts'
 import type { EventDraft } from './event-log.ts'
 import type { IdempotencyClaim } from './idempotency.ts'
 import type { Ids } from './ids.ts'
@@ -219,11 +221,4 @@ function toFailure(error: unknown): JobFailure {
   if (error instanceof JobFailure) return error
   if (error instanceof Problem) return new JobFailure(error.code.replaceAll('-', '_'), error.detail)
   return new JobFailure('internal_error', error instanceof Error ? error.message : String(error))
-}
-
-function rejection(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }

@@ -3,7 +3,7 @@ import { parseDurationMs } from '../contract/base/durations.ts'
 import { type ErrorDetail, type ErrorModel, PROBLEMS, type ProblemCode, problemUrn } from '../contract/base/problems.ts'
 import { parseTime } from './clock.ts'
 
-type Extensions = Pick<ErrorModel, 'errors' | 'oldest_seq' | 'head_seq' | 'request_id' | 'event_cursor'>
+type Extensions = Pick<ErrorModel, 'errors' | 'issues' | 'oldest_seq' | 'head_seq' | 'request_id' | 'event_cursor'>
 export interface ProblemOptions extends Partial<Extensions> {
   /** Logged, never sent. */
   readonly cause?: unknown
@@ -72,7 +72,7 @@ export function toProblem(thrown: unknown): Problem {
 
 /** The RFC 9457 body. */
 export function problemBody(refused: Problem, requestId: string): ErrorModel {
-  const { errors, oldest_seq, head_seq, request_id, event_cursor } = refused.options
+  const { errors, issues, oldest_seq, head_seq, request_id, event_cursor } = refused.options
   return {
     type: problemUrn(refused.code),
     title: PROBLEMS[refused.code].title,
@@ -81,6 +81,7 @@ export function problemBody(refused: Problem, requestId: string): ErrorModel {
     code: refused.code,
     instance: `urn:svc:request:${requestId}`,
     ...(errors === undefined ? {} : { errors }),
+    ...(issues === undefined ? {} : { issues }),
     ...(oldest_seq === undefined ? {} : { oldest_seq }),
     ...(head_seq === undefined ? {} : { head_seq }),
     ...(request_id === undefined ? {} : { request_id }),

@@ -95,6 +95,8 @@ export interface BriefOptions {
   /** Ends the program when it says more than that: what it says is endless, or of no use in parts. */
   readonly endAtMax?: boolean
   readonly cwd?: string
+  /** Gets all that it says, from both streams, as it comes. */
+  readonly onOutput?: (chunk: Buffer) => void
   readonly clock?: Clock
   /** What it reads from its standard input; nothing where absent. */
   readonly input?: string
@@ -139,6 +141,8 @@ function watched(child: ChildProcess, options: BriefOptions): Promise<BriefResul
   const onDropped = options.endAtMax === true ? () => killGroup(child) : undefined
   const stdout = capture(child.stdout, maxBytes, onDropped)
   const stderr = capture(child.stderr, maxBytes, onDropped)
+  if (options.onOutput !== undefined)
+    for (const stream of [child.stdout, child.stderr]) stream?.on('data', options.onOutput)
   return new Promise((resolve) => {
     const settle = (outcome: BriefResult['outcome'], more: { code?: number; error?: string } = {}) => {
       cancelDeadline()

@@ -24,8 +24,8 @@ CREATE TABLE reaction_cursors (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRI
 export interface Reaction {
   /** Names its cursor: never changed, never used for something else. */
   readonly name: string
-  /** Exact types, or `prefix.*`. */
-  readonly types: readonly string[]
+  /** Exact types, or `prefix.*`; absent: every event. */
+  readonly types?: readonly string[]
   /** Where it begins in a log that it has never seen. */
   readonly since: 'start' | 'head'
   /** False: nothing to do, and so nothing to write. Reads only; looked at after the event's commit, so state may be newer. */
@@ -210,7 +210,8 @@ class Consumer {
   #scanLog(limit: number): Scan {
     const { log } = this.#deps
     const range = { after: this.#cursor, upTo: log.head }
-    return log.scan({ types: this.#reaction.types }, range, 'asc', limit, PAGE_CHARACTERS)
+    const { types } = this.#reaction
+    return log.scan(types === undefined ? {} : { types }, range, 'asc', limit, PAGE_CHARACTERS)
   }
 
   /** As the log would answer, from memory; undefined where what comes next is not there. */
@@ -234,7 +235,7 @@ class Consumer {
   }
 
   #isOfType({ type }: StoredEvent): boolean {
-    return this.#reaction.types.some((pattern) => typeMatches(pattern, type))
+    return this.#reaction.types?.some((pattern) => typeMatches(pattern, type)) ?? true
   }
 
   /** A question that cannot be answered is for `react`, which may fail. */

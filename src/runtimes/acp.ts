@@ -1,5 +1,5 @@
 /**
- * Agents behind the Agent Client Protocol (decision 73). The protocol is spoken in the host (`host/acp-child.ts`), which
+ * Agents behind the Agent Client Protocol (decision 73). The protocol is spoken in the host (`acp/child.ts`), which
  * holds the agent's pipes: so a conversation, its open turn and its open questions outlive the supervisor.
  */
 import type { Runtime } from './process/runtime.ts'

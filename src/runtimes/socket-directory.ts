@@ -33,7 +33,7 @@ export interface SocketDirectory {
 
 /** Makes and checks the directory. Throws where neither the usual place nor the home will do. */
 export function openSocketDirectory(cityPath: string, places: SocketPlaces): SocketDirectory {
-  const hash = createHash('sha256').update(cityPath).digest('hex').slice(0, 16)
+  const hash = socketNameOf(cityPath)
   const usual = usualParent(places.env, hash)
   try {
     return { path: opened(usual, hash) }
@@ -43,6 +43,10 @@ export function openSocketDirectory(cityPath: string, places: SocketPlaces): Soc
     return { path, instead: `${why}; the sockets of agents are in ${path} instead` }
   }
 }
+
+/** The directory of a city's sockets is called so, wherever it is. */
+export const socketNameOf = (cityPath: string): string =>
+  createHash('sha256').update(cityPath).digest('hex').slice(0, 16)
 
 /** Why the usual place will not do, without making anything; undefined where it will. */
 export function squatterOf({ env }: Pick<SocketPlaces, 'env'>): string | undefined {

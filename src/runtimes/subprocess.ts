@@ -10,19 +10,20 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { rmSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { extname, join, resolve } from 'node:path'
 import { type Clock, delay } from '../kernel/clock.ts'
 import { asCaller } from '../kernel/file-modes.ts'
-import { findBinary, minimalEnvironment } from '../kernel/processes.ts'
+import { type Environment, findBinary, minimalEnvironment } from '../kernel/processes.ts'
 import { compileCache } from './compile-cache.ts'
 import { ConnectionLost, HostRefused } from './host/client.ts'
-import { findHost, removeSocket, revoke, sendHome } from './host/finding.ts'
+import { callBack, clearRun, findHost, revoke, sendHome } from './host/finding.ts'
 import { buryHost, HostedProcess, launchFailure } from './host/hosted-process.ts'
-import { FILES, type HostSpec, PROTOCOL } from './host/protocol.ts'
+import { FILES, type HostFile, type HostSpec, PROTOCOL } from './host/protocol.ts'
 import { identify, livenessOf } from './process/process-identity.ts'
+import { markedArgs } from './process/process-mark.ts'
 import { killTree, TOKEN_VARIABLE } from './process/process-tree.ts'
 import {
   type Adoption,
@@ -55,9 +56,9 @@ export function createHostRuntime(kind: HostSpec['kind'], deps: HostRuntimeDeps)
   }
 
   async function start(spec: LaunchSpec, signal: AbortSignal): Promise<AgentProcess> {
-    const launch = await resolved(spec)
+    const launch = await marked(await resolved(spec), deps.env)
     if (signal.aborted) throw launchError(signal.reason)
-    const host = begun(() => spawnHost(kind, launch, deps))
+    const host = begun(spec.directory, () => spawnHost(kind, launch, deps))
     const process = new HostedProcess({ ...spec, clock: deps.clock })
     try {
       await connectWhenThere(process, host, spec.directory, signal)
@@ -83,7 +84,7 @@ export function createHostRuntime(kind: HostSpec['kind'], deps: HostRuntimeDeps)
     if (found.state !== 'there') return { state: 'dead', exit: (await buryHost({ ...spec, clock: deps.clock })).exit }
     const process = new HostedProcess({ ...spec, clock: deps.clock })
     try {
-      await process.connect(found.file.socket, signal)
+      await process.connect(await reachable(directory, found.file, signal), signal)
       await process.untilRunning(signal)
       return { state: 'alive', process: keep(process) }
     } catch (error) {
@@ -105,6 +106,15 @@ export function createHostRuntime(kind: HostSpec['kind'], deps: HostRuntimeDeps)
       for (const process of open) process.release()
       open.clear()
     },
+  }
+
+  /** Where the host listens; one whose socket is gone is called back. */
+  async function reachable(directory: string, file: HostFile, signal: AbortSignal): Promise<string> {
+    if (existsSync(file.socket)) return file.socket
+    const socket = socketOf(directory, deps)
+    callBack(directory, file, socket)
+    while (!existsSync(socket)) await delay(deps.clock, CONNECT_PAUSE_MS, signal)
+    return socket
   }
 
   async function connectWhenThere(process: HostedProcess, host: ChildProcess, directory: string, signal: AbortSignal) {
@@ -134,6 +144,14 @@ async function resolved(spec: LaunchSpec): Promise<LaunchSpec> {
   return { ...spec, command, env, io: spec.io === 'pty' && hasPty() ? 'pty' : 'pipes' }
 }
 
+/** Whatever it starts, and however that hides, is known to be its own when it is to end. */
+async function marked(launch: LaunchSpec, env: Environment): Promise<LaunchSpec> {
+  const prlimit = process.platform === 'linux' ? await findBinary('prlimit', env) : undefined
+  if (prlimit === undefined) return launch
+  const { command, args, identity } = launch
+  return { ...launch, command: prlimit, args: markedArgs(identity.token, command, args) }
+}
+
 /** Whether node-pty has a binary for this system. */
 function hasPty(): boolean {
   const { platform, arch } = process
@@ -147,9 +165,7 @@ function hasPty(): boolean {
 
 function spawnHost(kind: HostSpec['kind'], launch: LaunchSpec, deps: HostRuntimeDeps): ChildProcess {
   const { directory } = launch
-  const cityPath = resolve(directory, '../../../../..')
-  const { path: sockets } = openSocketDirectory(cityPath, deps)
-  const socket = join(sockets, `${createHash('sha256').update(directory).digest('hex').slice(0, 16)}.host`)
+  const socket = socketOf(directory, deps)
   const spec: HostSpec = { protocol: PROTOCOL, kind, socket, launch }
   writeFileSync(join(directory, FILES.spec), JSON.stringify(spec), { mode: 0o600, flush: true })
   const entry = join(import.meta.dirname, 'host', `host${extname(import.meta.filename)}`)
@@ -166,6 +182,12 @@ function spawnHost(kind: HostSpec['kind'], launch: LaunchSpec, deps: HostRuntime
   return host
 }
 
+/** Of the host of a run, as the environment of this supervisor has it. */
+function socketOf(directory: string, places: SocketPlaces): string {
+  const { path } = openSocketDirectory(resolve(directory, '../../../../..'), places)
+  return join(path, `${createHash('sha256').update(directory).digest('hex').slice(0, 16)}.host`)
+}
+
 async function undo(process: HostedProcess, host: ChildProcess, spec: LaunchSpec, clock: Clock): Promise<void> {
   revoke(spec.directory)
   process.release()
@@ -176,16 +198,15 @@ async function undo(process: HostedProcess, host: ChildProcess, spec: LaunchSpec
     while (livenessOf(identity) !== 'dead' && clock.monotonic() < deadline) await delay(clock, CONNECT_PAUSE_MS)
   }
   await killTree({ token: spec.identity.token, ...(identity !== undefined && { root: identity }) }, clock)
-  removeSocket(spec.directory)
-  // It holds the whole environment, and a host that never ran did not remove it.
-  rmSync(join(spec.directory, FILES.spec), { force: true })
+  clearRun(spec.directory)
 }
 
 /** A full disk, a socket directory that is not ours alone. */
-function begun<T>(work: () => T): T {
+function begun<T>(directory: string, work: () => T): T {
   try {
     return work()
   } catch (error) {
+    clearRun(directory)
     throw launchError(error)
   }
 }

@@ -14,22 +14,38 @@ import type { EffectiveConfig } from '../modules/config/compose/effective.ts'
 import { config } from '../modules/config/family.ts'
 import { convoys } from '../modules/convoys/family.ts'
 import { events } from '../modules/events/family.ts'
+import { execs } from '../modules/execs/family.ts'
 import { health } from '../modules/health/family.ts'
+import { mail } from '../modules/mail/family.ts'
+import { messaging } from '../modules/messaging/family.ts'
+import { molecules } from '../modules/molecules/family.ts'
+import { orders } from '../modules/orders/family.ts'
 import { packs } from '../modules/packs/family.ts'
 import { patchFamily } from '../modules/patches/family.ts'
 import { providerFamily } from '../modules/providers/family.ts'
 import { requests } from '../modules/requests/family.ts'
 import { rigFamily } from '../modules/rigs/family.ts'
 import { sessions } from '../modules/sessions/family.ts'
+import { slings } from '../modules/sling/family.ts'
 import { tokens } from '../modules/tokens/family.ts'
+import { usage } from '../modules/usage/family.ts'
+import { worktrees } from '../modules/worktrees/family.ts'
 import { agentCity, agentHost } from './views/agents.ts'
 import { cityHost, cityRoom } from './views/cities.ts'
+import { execContext } from './views/execs.ts'
+import { formulaContext, formulas } from './views/formulas.ts'
+import { mailContext } from './views/mail.ts'
+import { messagingContext } from './views/messaging.ts'
+import { moleculesContext } from './views/molecules.ts'
 import { configured, patchHost, providerHost, rigContext, rigHost } from './views/objects.ts'
+import { orderContext } from './views/orders.ts'
 import { packRoom, packService } from './views/packs.ts'
 import type { Running, Service } from './views/running.ts'
 import { healthHost, ledgersOf } from './views/service.ts'
-import { sessionContext } from './views/sessions.ts'
+import { sessionContext, worktreeContext } from './views/sessions.ts'
 import { configContext, configHost } from './views/settings.ts'
+import { slingContext } from './views/sling.ts'
+import { usageContext } from './views/usage.ts'
 import { convoyCity, workContext } from './views/work.ts'
 
 const rigs = rigFamily<EffectiveConfig>()
@@ -51,11 +67,20 @@ export const FAMILIES: readonly Joined<Service, Running>[] = [
   join(packs, packService, packRoom),
   join(beads, itself<Service>, workContext),
   join(convoys, itself<Service>, convoyCity),
+  join(execs, nothing, execContext),
+  join(formulas, itself<Service>, formulaContext),
   join(providers, providerHost, configured),
   join(rigs, rigHost, rigContext),
   join(patches, patchHost, configured),
   join(agents, agentHost, agentCity),
+  join(worktrees, itself<Service>, worktreeContext),
   join(sessions, itself<Service>, sessionContext),
+  join(mail, itself<Service>, mailContext),
+  join(messaging, itself<Service>, messagingContext),
+  join(molecules, itself<Service>, moleculesContext),
+  join(slings, nothing, slingContext),
+  join(usage, itself<Service>, usageContext),
+  join(orders, itself<Service>, orderContext),
   join(tokens, (service: Service) => service.tokens, nothing),
 ]
 

@@ -1,4 +1,5 @@
 /** Settings of the supervisor, resolved once: flag › environment › supervisor.toml › default (style R12). */
+
 import { isAbsolute, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parseDurationMs } from '../contract/base/durations.ts'
@@ -8,6 +9,7 @@ import { readRegular } from '../files/read.ts'
 import { type ConfigNode, emptyTable, placeOf, plainOf, readToml, type TableNode, tableOf } from '../files/toml.ts'
 import type { Retention } from '../kernel/event-log.ts'
 import type { LogLevel } from '../kernel/log.ts'
+import { present } from '../kernel/present.ts'
 
 export interface Settings {
   readonly home: string
@@ -212,27 +214,21 @@ function toFileSettings(supervisor: Values, retention: Values): FileSettings {
   const port = supervisor.get('port')
   const age = asText(retention.get('max_age'))
   const bytes = retention.get('max_bytes')
-  return {
-    ...given('bind', text('bind')),
-    ...given('port', typeof port === 'number' ? port : undefined),
-    ...given('logLevel', text('log_level')),
-    ...given('auth', flag('auth')),
-    ...given('allowMutations', flag('allow_mutations')),
-    ...given('allowedHosts', list('allowed_hosts')),
-    ...given('allowedOrigins', list('allowed_origins')),
-    ...given('allowedUids', asNumbers(supervisor.get('allowed_uids'))),
-    ...given('allowedPackHosts', list('allowed_pack_hosts')),
-    retention: {
-      ...given('maxAgeMs', age === undefined ? undefined : parseDurationMs(age)),
-      ...given('maxBytes', typeof bytes === 'number' ? bytes : undefined),
-    },
-  }
-}
-
-function given<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
-  const one: { [P in K]?: V } = {}
-  if (value !== undefined) one[key] = value
-  return one
+  return present({
+    bind: text('bind'),
+    port: typeof port === 'number' ? port : undefined,
+    logLevel: text('log_level'),
+    auth: flag('auth'),
+    allowMutations: flag('allow_mutations'),
+    allowedHosts: list('allowed_hosts'),
+    allowedOrigins: list('allowed_origins'),
+    allowedUids: asNumbers(supervisor.get('allowed_uids')),
+    allowedPackHosts: list('allowed_pack_hosts'),
+    retention: present({
+      maxAgeMs: age === undefined ? undefined : parseDurationMs(age),
+      maxBytes: typeof bytes === 'number' ? bytes : undefined,
+    }),
+  })
 }
 
 const asText = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)

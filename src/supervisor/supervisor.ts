@@ -5,6 +5,7 @@
 import { join } from 'node:path'
 import { SUPERVISOR_SOURCE } from '../contract/base/names.ts'
 import { OPERATIONS } from '../contract/index.ts'
+import { isPreset, probeTargets } from '../harnesses/all.ts'
 import type { CityGate } from '../http/gates.ts'
 import { HttpServer } from '../http/server.ts'
 import { cityFraming, supervisorFraming } from '../http/sse.ts'
@@ -25,7 +26,6 @@ import { createProbes, type Probe } from '../modules/health/probes.ts'
 import { createReadiness } from '../modules/health/readiness.ts'
 import { watchLoopDelay } from '../modules/health/vitals.ts'
 import type { Lookup } from '../modules/packs/remote/fence.ts'
-import { isPreset, probeTargets } from '../modules/providers/presets.ts'
 import { Tokens } from '../modules/tokens/tokens.ts'
 import { readStat } from '../runtimes/process/process-identity.ts'
 import { RunningCity } from './city.ts'
@@ -34,7 +34,9 @@ import { CITY_SCHEMA, FAMILIES, SUPERVISOR_MIGRATIONS } from './families.ts'
 import { openHome, refuseEmptiedStore } from './home.ts'
 import { openHost } from './host.ts'
 import type { Settings } from './settings.ts'
+import { execCounts } from './views/execs.ts'
 import { checkHost } from './views/host-check.ts'
+import { adapterCalling, showsAdapter } from './views/messaging.ts'
 import type { Host, Service } from './views/running.ts'
 import { agentWith } from './views/sessions.ts'
 import { nameFromFiles } from './views/settings.ts'
@@ -72,6 +74,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   const metrics = createMetrics({
     citiesByStatus: () => countBy(cities.all().map(({ state }) => state)),
     requestsPending: () => openStores(store, cities).reduce((sum, [, { requests }]) => sum + requests.pending, 0),
+    execs: () => execCounts(cities.runs()),
     heads: () => Object.fromEntries(openStores(store, cities).map(([name, { log }]) => [name, log.head])),
   })
   const watch: StoreWatch = {
@@ -173,6 +176,9 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       token,
       holderOf: (given) =>
         tokens.holder(given) ?? agentWith(cities.runs(), given) ?? (cities.all().some(isStarting) ? null : undefined),
+      adapterOf: (request) =>
+        adapterCalling((name) => (cities.isRunning(name) ? cities.running(name) : undefined), request) ??
+        (showsAdapter(request) && cities.all().some(isStarting) ? null : undefined),
       users,
       readOnly: !settings.allowMutations,
     },

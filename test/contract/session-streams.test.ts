@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../../src/contract/session-transcript.ts'
+import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../../src/contract/sessions/session-transcript.ts'
 import { asMap, at } from '../support/document.ts'
 import { assertProblem } from '../support/http.ts'
 import { type Running, run } from '../support/running.ts'

@@ -1,5 +1,5 @@
 /**
- * Agents, hosts, tmux servers and supervisors die at any moment: nobody is told anything twice, nothing that was accepted
+ * Agents, hosts and supervisors die at any moment: nobody is told anything twice, nothing that was accepted
  * is forgotten, and nothing runs that belongs to nobody.
  *
  *   SVC_SEED=123 n26 --test test/crash/sessions.test.ts     the same chances again
@@ -10,18 +10,19 @@ import { existsSync, type FSWatcher, statSync, watch } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { RuntimeName } from '../../src/contract/session-model.ts'
+import type { RuntimeName } from '../../src/contract/sessions/session-model.ts'
 import { kill } from '../support/city-processes.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { ChaosCity, type Talk } from '../support/session-chaos.ts'
-import { withoutTmux } from '../support/tmux-city.ts'
 
 const SOAK = process.env['SVC_SOAK'] === '1'
 const CHAOS_MS = SOAK ? 120_000 : 60_000
 const SESSIONS = 30
 const STRIKES = SOAK ? 60 : 8
-const RUNTIMES: readonly RuntimeName[] = withoutTmux === false ? ['tmux', 'subprocess', 'acp'] : ['subprocess', 'acp']
+const RUNTIMES: readonly RuntimeName[] = ['subprocess', 'acp']
 const STRIKE_MS = 5_000
+/** No person types so many. */
+const LAST_LINE = 9_999
 
 const timeout = CHAOS_MS + 400_000
 
@@ -34,14 +35,18 @@ test(`${SESSIONS} sessions survive ${CHAOS_MS / 1000} s of kill -9`, { timeout }
   const kills = new Map<string, number>()
   await Promise.all([
     ...city.talks.map((talk) => tell(city, talk, random, over)),
+    disturb(city, random, over, kills),
     killProcesses(city, random, over, kills),
     killSupervisors(city, random, over, kills),
   ])
   await city.comesToRest()
   await city.everyProcessBelongs()
   const messages = await city.everyMessageIsAccountedFor()
+  const lines = city.peopleTypedOnce()
+  await city.runningTerminalsTakeALine(LAST_LINE)
+  assert.ok(city.peopleTypedOnce() > lines, 'no terminal runs that a person could type into')
   const requests = await city.everyRequestEndsOnce()
-  t.diagnostic(JSON.stringify({ requests, messages, kills: Object.fromEntries(kills) }))
+  t.diagnostic(JSON.stringify({ requests, messages, lines, kills: Object.fromEntries(kills) }))
   for (const victim of ['agent', 'host', 'supervisor'])
     assert.ok((kills.get(victim) ?? 0) > 0, `no ${victim} was killed`)
   assert.ok((messages['delivered'] ?? 0) > SESSIONS, 'the load was no load')
@@ -81,6 +86,33 @@ async function tell(city: ChaosCity, talk: Talk, random: Random, over: AbortSign
   }
 }
 
+/** People at terminals, some of whom go in the middle of a line, bots, interrupts, suspensions: all at once, at random. */
+async function disturb(city: ChaosCity, random: Random, over: AbortSignal, kills: Map<string, number>): Promise<void> {
+  const terminals = city.talks.filter(({ runtime }) => runtime !== 'acp')
+  const people = Array.from({ length: 4 }, async (_, person) => {
+    for (let n = 1; !over.aborted; n++) {
+      const talk = random.pick(terminals) ?? assert.fail()
+      if (random.chance(0.1)) await city.leaveHalfLine(talk, person * 1_000 + n)
+      else await city.typeAsPerson(talk, person * 1_000 + n)
+      await pause(random.between(50, 500))
+    }
+  })
+  const others = async () => {
+    while (!over.aborted) {
+      await pause(random.between(100, 700))
+      const chance = random.next()
+      if (chance < 0.3) void city.watch(random.pick(terminals) ?? assert.fail(), random.between(100, 2_000))
+      else if (chance < 0.6) await city.ask(random.pick(terminals) ?? assert.fail(), 'keys')
+      else {
+        const verb = chance < 0.85 ? 'stop' : 'suspend'
+        await city.ask(random.pick(city.talks) ?? assert.fail(), verb)
+        kills.set(verb, (kills.get(verb) ?? 0) + 1)
+      }
+    }
+  }
+  await Promise.all([...people, others()])
+}
+
 async function killProcesses(
   city: ChaosCity,
   random: Random,
@@ -96,7 +128,6 @@ async function killProcesses(
 
 function aim({ processes }: ChaosCity, random: Random): { readonly victim: string; readonly pid: number | undefined } {
   const chance = random.next()
-  if (chance < 0.05) return { victim: 'tmux', pid: random.pick(processes.tmuxServers()) }
   if (chance < 0.3) return { victim: 'host', pid: random.pick(processes.hosts())?.pid }
   if (chance < 0.35) return { victim: 'attendant', pid: random.pick(processes.attendants())?.pid }
   return { victim: 'agent', pid: random.pick(processes.agents())?.pid }
@@ -124,8 +155,7 @@ async function aimedStrike(city: ChaosCity, talk: Talk, random: Random, all: boo
   const victims = all ? ['supervisor', 'supervisor', 'host', 'agent'] : ['host', 'agent']
   const victim = random.pick(victims) ?? 'agent'
   const traces = await city.runDirectory(talk)
-  const trace =
-    moment === 'effect' ? talk.file : join(traces, talk.runtime === 'tmux' ? 'delivery.txt' : 'deliveries.jsonl')
+  const trace = moment === 'effect' ? talk.file : join(traces, 'deliveries.jsonl')
   const pids = victimsOf(city, talk, victim)
   const restarted = Promise.withResolvers<void>()
   const strike = () => {
@@ -141,14 +171,13 @@ async function aimedStrike(city: ChaosCity, talk: Talk, random: Random, all: boo
   return `${moment} ${victim}${hit ? '' : ' (missed)'}`
 }
 
-function victimsOf({ processes, supervisorPid }: ChaosCity, { id, runtime }: Talk, victim: string): readonly number[] {
+function victimsOf({ processes, supervisorPid }: ChaosCity, { id }: Talk, victim: string): readonly number[] {
   if (victim === 'supervisor') return [supervisorPid]
   if (victim === 'agent')
     return processes
       .roots()
       .filter((one) => one.session_id === id)
       .map(({ pid }) => pid)
-  if (runtime === 'tmux') return processes.tmuxServers()
   return processes
     .hosts()
     .filter((one) => one.session_id === id)

@@ -277,7 +277,7 @@ describe('http', { concurrency: 4 }, () => {
     )
     const broken = Buffer.concat([Buffer.from('{"type":"a.b","actor":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')])
     assertProblem(await post(broken), 'invalid-request', 'invalid: the body is not JSON: not UTF-8')
-    assertProblem(await post(''), 'invalid-request', 'invalid: a JSON body is required')
+    assertProblem(await post(''), 'invalid-request', 'invalid: a body of JSON is required')
     const good = JSON.stringify(EMIT)
     for (const type of [
       'text/plain',

@@ -58,7 +58,9 @@ test('the manuals are installed beside the program, and name every file that the
 
 test('what needs no server is printed by the installed program without one', () => {
   for (const words of [['openapi'], ['events'], ['city'], ['agent'], ['command', 'bead', 'create']]) {
-    const run = spawnSync(svcctl, ['schema', ...words], { cwd: scratch, env, encoding: 'utf8' })
+    // The contract is larger than what is read of a program where nobody says how much.
+    const options = { cwd: scratch, env, encoding: 'utf8', maxBuffer: 1 << 26 } as const
+    const run = spawnSync(svcctl, ['schema', ...words], options)
     assert.equal(run.status, 0, run.stderr)
     assert.equal(typeof JSON.parse(run.stdout), 'object')
   }

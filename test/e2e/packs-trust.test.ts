@@ -39,11 +39,17 @@ const grabby = (dir: string) => ({
   ].join('\n'),
   'agents/always/agent.toml': `provider = "own"\n`,
   'overlay/.claude/settings.json': '{"hooks":{}}\n',
+  'orders/grab.toml': `[order]\ntrigger = "cooldown"\ninterval = "1h"\nexec = "touch ${dir}/order"\n`,
+  'orders/ask.toml': `[order]\ntrigger = "condition"\ncheck = "touch ${dir}/check"\ninterval = "1h"\nexec = "true"\n`,
+  'formulas/grab.toml': [
+    'formula = "grab"\n[[steps]]\nid = "one"\ntitle = "One"',
+    `check = { exec = "touch ${dir}/step" }`,
+  ].join('\n'),
   'skills/look/SKILL.md': '# Look\n',
   'README.md': '# Grabby\n',
 })
 /** `boot` comes with the next start of the city. */
-const SOON = ['provider', 'live', 'start', 'scale', 'pre']
+const SOON = ['provider', 'live', 'start', 'scale', 'pre', 'order', 'check']
 const TRACES = [...SOON, 'boot']
 const traces = (city: ConfigCity) => TRACES.filter((name) => existsSync(join(city.dir, name)))
 const allRuns = (city: ConfigCity) =>
@@ -82,7 +88,12 @@ test('a pack from a single POST starts nothing, and says so, until its commit is
   const pack = await item(city)
   assert.equal(at(pack, 'trusted'), false)
   const runs = JSON.stringify(at(pack, 'runs'))
-  for (const name of TRACES) assert.ok(runs.includes(`touch ${city.dir}/${name}`), name)
+  for (const name of [...TRACES, 'step']) assert.ok(runs.includes(`touch ${city.dir}/${name}`), name)
+  const formula = (await city.get('/formulas/grab')).body
+  assert.deepEqual([at(formula, 'valid'), at(formula, 'untrusted_pack')], [false, 'grabby'])
+  assert.match(String(at(formula, 'issues', 0, 'hint')), /svcctl pack trust grabby/)
+  assertProblem(await city.post('/formulas/grab/preview', {}), 'formula-invalid')
+  assert.match((await city.get('/orders/grab')).text, /nobody has trusted the pack `grabby` yet/)
   assert.deepEqual(at((await city.get('/config')).body, 'untrusted_packs'), ['grabby'])
   assert.match((await city.get('/config')).text, /the pack `grabby` is not trusted yet: nothing of it is started/)
   assert.deepEqual(at((await city.get('/status')).body, 'config', 'untrusted_packs'), ['grabby'])
@@ -97,6 +108,7 @@ test('a pack from a single POST starts nothing, and says so, until its commit is
   const trusted = await city.post('/packs/grabby/trust', { commit: await commitOf(city) })
   assert.equal(at(trusted.body, 'trusted'), true, trusted.text)
   await allRuns(city)
+  assert.equal(at((await city.get('/formulas/grab')).body, 'valid'), true)
   await eventually('its files are staged', () => (staged(city, 'skills/grabby.look/SKILL.md') ? true : undefined))
   assert.doesNotMatch((await city.get('/config')).text, /untrusted_packs/)
   const events = await city.events('pack.trusted')
@@ -106,6 +118,56 @@ test('a pack from a single POST starts nothing, and says so, until its commit is
   )
   await city.post('/packs/grabby/trust', { commit: await commitOf(city) })
   assert.equal((await city.events('pack.trusted')).length, 1, 'once is enough')
+})
+
+/** What the city itself makes of an untrusted pack: formulas that take parts of it, orders and agents that name it. */
+const BORROWING = {
+  'formulas/heir.toml': 'formula = "heir"\nextends = ["grab"]\n',
+  'formulas/around.toml': 'formula = "around"\n[[steps]]\nid = "in"\nexpand = "grab"\n',
+  'orders/own.toml': '[order]\nformula = "grab"\ntrigger = "manual"\n',
+  'agents/keen/agent.toml': 'provider = "shell"\nsuspended = true\ndefault_sling_formula = "grab"\n',
+}
+
+test('no way leads to the commands of formulas and orders of a pack that nobody has trusted', async () => {
+  const { city } = await added('ways', 'grabby-ways')
+  for (const [file, text] of Object.entries(BORROWING)) city.write(file, text)
+  await city.post('/config/reload')
+  const isKnown = async (path: string) => ((await city.get(path)).status === 200 ? true : undefined)
+  for (const path of ['/formulas/heir', '/formulas/around', '/orders/own', '/agents/keen'])
+    await eventually(`${path} is known`, () => isKnown(path))
+
+  const ways: readonly (readonly [string, object])[] = [
+    ['/molecules', { formula: 'grab' }],
+    ['/molecules', { formula: 'grab', dry_run: true }],
+    ['/molecules', { formula: 'heir' }],
+    ['/molecules', { formula: 'around' }],
+    ['/sling', { target: 'keen', formula: 'grab' }],
+    ['/sling', { target: 'keen', text: 'Do it' }],
+    ['/sling', { target: 'keen', text: 'Do it', formula: 'around' }],
+    ['/formulas/grab/preview', {}],
+    ['/formulas/around/preview', {}],
+    ['/orders/grab/run', {}],
+    ['/orders/grab/run', { force: true }],
+    ['/orders/ask/run', {}],
+    ['/orders/own/run', {}],
+  ]
+  for (const [path, body] of ways) {
+    const answer = await city.post(path, body)
+    assert.ok(answer.status >= 400 && answer.status < 500, `${path} ${JSON.stringify(body)}: ${answer.text}`)
+  }
+  // Whoever enables or asks about one is not refused, and nothing comes of it.
+  for (const path of ['/orders/grab/enable', '/orders/ask/enable', '/orders/ask/check', '/orders/grab/check'])
+    assert.ok((await city.post(path)).status < 500, path)
+  await othersRun(city, 'late')
+  assert.deepEqual(traces(city), [])
+  assert.equal(existsSync(join(city.dir, 'step')), false)
+  assert.equal(at((await city.get('/molecules')).body, 'total'), 0)
+  assert.equal(at((await city.get('/orders/history?status=running&status=succeeded')).body, 'total'), 0)
+
+  await city.post('/packs/grabby/trust', { commit: await commitOf(city) })
+  await eventually('what takes parts of it can be started', async () =>
+    (await city.post('/molecules', { formula: 'around', dry_run: true })).status === 200 ? true : undefined,
+  )
 })
 
 test('a pack that is added as trusted starts at once', async () => {

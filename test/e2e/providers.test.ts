@@ -71,6 +71,23 @@ test('declared providers come first by name, then the other built-in ones; a dec
   for (const name of ['zeta', 'beta']) assert.equal((await send('DELETE', name)).status, 200)
 })
 
+test('what is known of a harness is told of whoever is based on it, with what it was checked against', async () => {
+  await create({ name: 'careful', base: 'builtin:claude', option_defaults: { permission_mode: 'plan' } })
+  const { harness } = await get('careful')
+  assert.equal(harness?.name, 'claude')
+  assert.deepEqual([harness.resumable, harness.names_conversations, harness.counts_usage], [true, true, true])
+  assert.deepEqual(harness.acp, { command: 'claude-agent-acp', args: [] })
+  assert.ok(harness.hooks?.permission && harness.hooks.events.includes('PermissionRequest'))
+  assert.deepEqual([harness.hooks.files, harness.hooks.flags], [['hooks-settings.json'], ['--settings']])
+  assert.equal(harness.permission_mode?.default, 'default')
+  assert.ok(harness.permission_mode.choices.includes('unrestricted') && harness.models.includes('opus'))
+  assert.ok(harness.screen.busy.length > 0 && harness.screen.startup_dialogs.includes('trust'))
+  assert.ok(harness.sources.every(({ version, where }) => version !== '' && where !== '') && harness.sources.length > 0)
+  const { items } = await city.api.ask(listProviders, path())
+  assert.ok(items.filter(({ builtin }) => builtin).every((one) => one.harness?.name === one.name))
+  await city.api.call('DELETE', path('careful'))
+})
+
 test('no answer ever holds the value of a variable', async (t) => {
   const created = await create({ name: 'secretive', command: 'cat', env: { KEY: 'hunter2' } })
   const texts = [

@@ -87,8 +87,8 @@ test('a shell is started, spoken to, listened to, suspended, woken and closed by
   await eventually(async () => assert.match(await logs('sh'), /^answer-42$/m))
   assert.match(await logs('sh'), /^> echo answer-\$\(\(40\+2\)\)$/m)
   assert.match(await does('session', 'list'), /\tsh\tshell\tactive\t/)
-  assert.match(await does('session', 'deliveries', 'sh'), /\tdelivered\tmessage\t/)
-  assert.match(await does('session', 'peek', 'sh'), /answer-42/)
+  assert.match(await does('session', 'deliveries', 'sh'), /\tdelivered\t\tmessage\t/)
+  assert.match(await does('session', 'screen', 'sh'), /answer-42/)
   assert.equal(at(await json('session', 'suspend', 'sh'), 'state'), 'suspended')
   await json('session', 'wake', 'sh')
   await eventually(async () => assert.equal(at(await json('session', 'get', 'sh'), 'state'), 'active'))
@@ -148,7 +148,7 @@ test('inside a session an agent speaks of itself without a name', async () => {
 
 test('status counts what runs and what waits; needs --watch says what comes to wait', async () => {
   await json('session', 'create', 'scripted', '--provider', '--alias', 'eyes', '--runtime', 'acp', '--wait')
-  assert.match(await does('status', '-A'), /^alpha\trunning\t\d+\t0\t0\t0\t0\t$/m)
+  assert.match(await does('status', '-A'), /^alpha\trunning\t\d+\t0\t0\t0\t0\t0\t$/m)
   const { out } = await whileRunning(['needs', '--watch'], /^alpha\teyes\t.*Bash/m, () =>
     json('session', 'message', 'eyes', 'ask', 'Bash', '--no-wait'),
   )
@@ -176,6 +176,7 @@ test('attach shows what is said and takes lines; the end of the input ends nothi
   assert.equal(await ended, 0)
   assert.equal(at(await json('session', 'get', 'talk'), 'state'), 'active')
   await does('session', 'close', 'talk')
+  await fails(3, /not_found/, 'session', 'attach', 'nobody')
 })
 
 test('an agent is defined, changed, suspended, resumed and removed', async () => {

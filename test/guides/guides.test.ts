@@ -4,10 +4,13 @@ import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { suite, test } from 'node:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
+import { parseOrder } from '../../src/automation/order.ts'
 import { readPlainToml } from '../../src/files/toml.ts'
 import { CREDENTIAL_KEYS } from '../../src/modules/packs/remote/credentials.ts'
 import { resolveSettings } from '../../src/supervisor/settings.ts'
+import { compiled } from '../support/automation/documents.ts'
 import { Comparison, partsOf, Reader } from '../support/guide.ts'
+import { IrcServer } from '../support/irc-server.ts'
 import { temporaryDirectory } from '../support/temporary.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -20,7 +23,14 @@ suite('examples', { concurrency: 2 }, () => {
         (part) => part.kind === 'first' || part.fence.language === 'console',
       )
       if (!hasSome) return
-      await using reader = await Reader.start()
+      await using irc = guide.endsWith('/chat.md')
+        ? await IrcServer.start({ modern: true, history: 'join' })
+        : undefined
+      await using reader = await Reader.start(
+        irc === undefined
+          ? {}
+          : { places: { '127.0.0.1:6667': `127.0.0.1:${irc.port}`, '127.0.0.1/6667': `127.0.0.1/${irc.port}` } },
+      )
       const { ran, skipped } = await reader.follow(guide)
       t.diagnostic(`${guide}: ${ran.length} run, ${skipped.length} skipped`)
       for (const line of skipped) t.diagnostic(line)
@@ -74,12 +84,30 @@ test('files that the guides show are files that are taken', () => {
     partsOf(readFileSync(join(root, guide), 'utf8')).flatMap((part) => {
       if (part.kind === 'first' || part.fence.language !== 'toml' || part.fence.mark.endsWith(' wrong')) return []
       const text = part.fence.lines.join('\n')
-      const isTaken = validators.some((validate) => validate(readPlainToml(text))) || isOfServer(text) || isOfGit(text)
+      const isTaken =
+        validators.some((validate) => validate(readPlainToml(text))) ||
+        isFormula(text) ||
+        isOrder(text) ||
+        isOfServer(text) ||
+        isOfGit(text)
       return isTaken ? [] : [`${guide}:${part.fence.line}`]
     }),
   )
   assert.deepEqual(refused, [])
 })
+
+function isFormula(text: string): boolean {
+  const { formula } = readPlainToml(text)
+  if (typeof formula !== 'string') return false
+  using place = temporaryDirectory()
+  writeFileSync(join(place.path, `${formula}.toml`), text)
+  return compiled(formula, place.path).issues.length === 0
+}
+
+function isOrder(text: string): boolean {
+  const file = { text, file: 'shown.toml', dir: root }
+  return readPlainToml(text)['order'] !== undefined && parseOrder('shown', file).issues.length === 0
+}
 
 /** `credentials.toml` */
 function isOfGit(text: string): boolean {

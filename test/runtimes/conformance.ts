@@ -276,7 +276,7 @@ export async function outputOf({ directory }: Pick<LaunchSpec, 'directory'>): Pr
   return (await openOutputReader(directory).read(0, 10_000_000)).bytes.toString('latin1')
 }
 
-async function tailOf({ directory }: Pick<LaunchSpec, 'directory'>): Promise<string> {
+export async function tailOf({ directory }: Pick<LaunchSpec, 'directory'>): Promise<string> {
   const reader = openOutputReader(directory)
   return (await reader.read(Math.max(0, (await reader.endOffset()) - 4_096), 8_192)).bytes.toString('latin1')
 }
@@ -323,7 +323,6 @@ export class TestCity implements AsyncDisposable {
       delivery: 'line',
       debounceMs: 30,
       interruptKey: 'ctrl-c',
-      processNames: [],
       ...more,
       env: {
         PATH: process.env['PATH'] ?? '',
@@ -348,12 +347,15 @@ export class TestCity implements AsyncDisposable {
     const { promise, resolve, reject } = Promise.withResolvers<Exit>()
     const timer = setTimeout(() => reject(new Error('no end was told')), 60_000)
     timer.unref()
+    // Most tests do not wait for the end: it is no failure of theirs that none was told.
     promise.catch(() => {})
     agent.on((event) => {
       told.push(event)
-      if (event.type === 'exit') resolve(event.exit)
+      if (event.type !== 'exit') return
+      clearTimeout(timer)
+      resolve(event.exit)
     })
-    return { agent, told, exit: promise.finally(() => clearTimeout(timer)) }
+    return { agent, told, exit: promise }
   }
 
   printed(spec: LaunchSpec, text: string): Promise<void> {

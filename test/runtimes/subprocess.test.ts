@@ -201,16 +201,6 @@ suite('a host', { timeout: 120_000 }, () => {
     assert.equal(statSync(join(spec.directory, 'host.json')).mode & 0o777, 0o600)
   })
 
-  test('a line that a terminal would cut is refused and not typed', async () => {
-    await using city = new TestCity(make)
-    const { spec, agent } = await city.start(terminalShell)
-    const long = await agent.deliver(message(1, `echo ${'z'.repeat(5_000)}`), soon())
-    assert.deepEqual([long.state, long.state === 'failed' && long.code], ['failed', 'too_long'])
-    await agent.deliver(message(2, terminalShell.say('after')), soon())
-    await city.printed(spec, 'after')
-    assert.ok(!(await outputOf(spec)).includes('zzz'))
-  })
-
   test('a program that does not read blocks its own messages only, and is interrupted all the same', async () => {
     await using city = new TestCity(make)
     const script = `trap 'echo inter''rupted' INT; stty raw -echo isig; echo re''ady; while :; do sleep 1; done`

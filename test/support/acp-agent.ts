@@ -6,7 +6,8 @@
 //   tool NAME           a tool call and its updates      ask TOOL…        a permission for each, together; says the outcomes
 //   read PATH [L [N]]   fs/read_text_file; says it       write PATH TEXT  fs/write_text_file (\n is a newline)
 //   note PATH TEXT      appends a line to a file         stall            never ends the turn, unless cancelled
-//   env NAME|pid|mode   says it                          usage N SIZE     how full its context is
+//   env NAME|pid|mode   says it                          usage N SIZE [$] how full its context is, what it cost so far
+//   works NAME          works with that model from now on
 //   crash CODE          exits                            hang-exit        ignores SIGTERM and the end of stdin from now on
 //   child               leaves a process that ignores TERM and HUP in a group of its own; says `child of PID`
 //   unknown-method      calls a method that nobody has; says the error
@@ -14,9 +15,14 @@
 //   flood BYTES         a lot of chunks                  long BYTES       one line of that size, without a newline for a while
 //   nonsense            what is no protocol at all       stderr TEXT      a line on stderr
 //   fail                answers the prompt with an error close            closes its stdout and runs on
+//   fail-data TEXT      the same, the reason beside it   blocks           says what the prompt consists of
+//   mcp                 says which servers it was given  model            says it
+//   title TEXT          names the conversation           spend quota|chunks  tells what the turn took in another place
+//   future              updates that nobody knows        run COMMAND      a permission to run it, with its raw input
 //
 // Any other line is answered `you said: …`. Flags: --no-load, --slow-init MS, --init-fail, --silent (no answer to anything),
-// --exit-init CODE. With SVC_TEST_ACP_HISTORY=<file> conversations outlive the process, for session/load.
+// --exit-init CODE, --resume-only, --settings (its mode and model are config options), --media (takes images and files),
+// --log-in VARIABLE (asks for a login that needs it), --no-http. With SVC_TEST_ACP_HISTORY=<file> conversations outlive the process, for session/load.
 import { spawn } from 'node:child_process'
 import { appendFileSync, closeSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -40,6 +46,11 @@ const { values: flags } = parseArgs({
     'init-fail': { type: 'boolean' },
     'exit-init': { type: 'string' },
     silent: { type: 'boolean' },
+    'resume-only': { type: 'boolean' },
+    settings: { type: 'boolean' },
+    media: { type: 'boolean' },
+    'no-http': { type: 'boolean' },
+    'log-in': { type: 'string' },
   },
 })
 const historyFile = process.env['SVC_TEST_ACP_HISTORY']
@@ -49,7 +60,13 @@ let nextTool = 0
 let nextSession = 0
 let turn: Turn | undefined
 let hanging = false
+/** Instead of the usage that turns tell otherwise. */
+let spent: Json | undefined
+let lastBlocks: readonly Json[] = []
 let mode = 'default'
+let model = 'small'
+let loggedIn = flags['log-in'] === undefined
+let servers: unknown
 
 const input = createInterface({ input: process.stdin })
 input.on('line', (line) => void take(JSON.parse(line)))
@@ -67,7 +84,9 @@ async function take(message: Json): Promise<void> {
     send({ jsonrpc: '2.0', id, result: await handle(method, params) })
   } catch (error) {
     const code = error instanceof RpcError ? error.code : -32603
-    send({ jsonrpc: '2.0', id, error: { code, message: String(error instanceof Error ? error.message : error) } })
+    const data = error instanceof RpcError && error.data !== undefined ? { data: error.data } : {}
+    const text = String(error instanceof Error ? error.message : error)
+    send({ jsonrpc: '2.0', id, error: { code, message: text, ...data } })
   }
 }
 
@@ -75,16 +94,28 @@ async function handle(method: string, params: Json): Promise<Json> {
   switch (method) {
     case 'initialize':
       return initialize()
+    case 'authenticate':
+      loggedIn = params['methodId'] === 'key'
+      return {}
     case 'session/new':
-      return { sessionId: `conversation-${process.pid}-${++nextSession}` }
+      if (!loggedIn) throw new RpcError(-32000, 'Authentication required')
+      servers = params['mcpServers']
+      return { sessionId: newId(), ...settings() }
     case 'session/load':
-      return load(String(params['sessionId']))
+      return { ...load(String(params['sessionId'])), ...settings() }
+    case 'session/resume':
+      known(String(params['sessionId']))
+      return settings()
+    case 'session/fork':
+      return { sessionId: fork(String(params['sessionId'])), ...settings() }
+    case 'session/set_config_option':
+      return configure(String(params['configId']), String(params['value']))
     case 'session/set_mode':
       if (params['modeId'] === 'forbidden') throw new RpcError(-32602, 'no such mode')
       mode = String(params['modeId'])
       return {}
     case 'session/prompt':
-      return prompt(String(params['sessionId']), promptText(params['prompt']))
+      return prompt(String(params['sessionId']), params['prompt'])
     default:
       throw new RpcError(-32601, `no such method: ${method}`)
   }
@@ -97,18 +128,70 @@ async function initialize(): Promise<Json> {
   }
   if (flags['init-fail']) throw new RpcError(-32000, 'log in first')
   if (flags['slow-init'] !== undefined) await pause(Number(flags['slow-init']))
-  return { protocolVersion: 1, agentCapabilities: { loadSession: !flags['no-load'] }, authMethods: [] }
+  const login = { id: 'key', type: 'env_var', vars: [{ name: flags['log-in'] }] }
+  return {
+    protocolVersion: 1,
+    agentCapabilities: {
+      loadSession: !flags['no-load'] && !flags['resume-only'],
+      sessionCapabilities: { fork: {}, ...(flags['resume-only'] && { resume: {} }) },
+      promptCapabilities: { image: flags.media === true, embeddedContext: flags.media === true },
+      mcpCapabilities: { http: flags['no-http'] !== true },
+    },
+    authMethods: [{ id: 'browser', name: 'Log in' }, ...(flags['log-in'] === undefined ? [] : [login])],
+  }
 }
 
-function load(sessionId: string): Json {
+const newId = () => `conversation-${process.pid}-${++nextSession}`
+
+function known(sessionId: string): readonly Json[] {
   const lines = historyFile === undefined ? [] : readFileSync(historyFile, 'utf8').split('\n').filter(Boolean)
   const entries = lines.map((line) => object(JSON.parse(line))).filter((entry) => entry['session'] === sessionId)
   if (entries.length === 0) throw new RpcError(-32002, `no conversation ${sessionId}`)
-  for (const { role, text } of entries) chunk(sessionId, role === 'user' ? 'user' : 'agent_message', String(text))
+  return entries
+}
+
+function load(sessionId: string): Json {
+  for (const { role, text } of known(sessionId))
+    chunk(sessionId, role === 'user' ? 'user' : 'agent_message', String(text))
   return {}
 }
 
-async function prompt(sessionId: string, text: string): Promise<Json> {
+/** What was said before is said in the new one, too. */
+function fork(sessionId: string): string {
+  const id = newId()
+  for (const { role, text } of known(sessionId)) remember(id, role === 'user' ? 'user' : 'agent', String(text))
+  return id
+}
+
+const select = (id: string, category: string, currentValue: string, values: readonly string[]) => ({
+  id,
+  name: id,
+  category,
+  type: 'select',
+  currentValue,
+  options: values.map((value) => ({ value, name: value.toUpperCase() })),
+})
+
+function settings(): Json {
+  if (!flags.settings) return {}
+  return {
+    configOptions: [
+      select('permissions', 'mode', mode, ['default', 'plan', 'forbidden']),
+      select('brain', 'model', model, ['small', 'large']),
+    ],
+  }
+}
+
+function configure(configId: string, value: string): Json {
+  if (value === 'forbidden') throw new RpcError(-32602, 'Invalid params', { details: 'nobody may have it' })
+  if (configId === 'permissions') mode = value
+  else model = value
+  return settings()
+}
+
+async function prompt(sessionId: string, blocks: unknown): Promise<Json> {
+  const text = promptText(blocks)
+  lastBlocks = Array.isArray(blocks) ? blocks.map(object) : []
   remember(sessionId, 'user', text)
   const current: Turn = { sessionId, cancelled: false, onCancel: [] }
   turn = current
@@ -119,6 +202,11 @@ async function prompt(sessionId: string, text: string): Promise<Json> {
     }
   } finally {
     turn = undefined
+  }
+  if (spent !== undefined) {
+    const told = spent
+    spent = undefined
+    return { stopReason: 'end_turn', ...told }
   }
   const usage = { inputTokens: text.length, outputTokens: 1, totalTokens: text.length + 1 }
   return { stopReason: current.cancelled ? 'cancelled' : 'end_turn', usage }
@@ -164,8 +252,54 @@ const COMMANDS: Record<string, (turn: Turn, rest: string) => void | Promise<void
   'unknown-method': async (turn) => say(turn, await outcome('unknown', turn, 'nobody/has_this', {}, () => 'ok')),
   env: (turn, name) => say(turn, `${name}=${process.env[name] ?? ''}`),
   usage: ({ sessionId }, rest) => {
-    const [used, size] = rest.split(' ').map(Number)
-    update(sessionId, { sessionUpdate: 'usage_update', used, size })
+    const [used, size, amount] = rest.split(' ').map(Number)
+    const cost = amount === undefined ? {} : { cost: { amount, currency: 'USD' } }
+    update(sessionId, { sessionUpdate: 'usage_update', used, size, ...cost })
+  },
+  works: ({ sessionId }, name) => {
+    const option = { id: 'model', name: 'Model', category: 'model', type: 'select', currentValue: name, options: [] }
+    update(sessionId, { sessionUpdate: 'config_option_update', configOptions: [option] })
+  },
+  'fail-data': (_, text) => {
+    throw new RpcError(-32603, 'Internal error', { details: text })
+  },
+  blocks: (turn) => say(turn, `blocks ${JSON.stringify(lastBlocks)}`),
+  mcp: (turn) => say(turn, `mcp ${JSON.stringify(servers)}`),
+  model: (turn) => say(turn, `model ${model}`),
+  title: ({ sessionId }, title) => update(sessionId, { sessionUpdate: 'session_info_update', title }),
+  spend: ({ sessionId }, where) => {
+    if (where === 'quota') {
+      const tokens = { input_tokens: 22, output_tokens: 14 }
+      spent = { _meta: { quota: { token_count: tokens, model_usage: [{ model: 'scripted', token_count: tokens }] } } }
+      return
+    }
+    spent = {}
+    const usage = { inputTokens: 3, outputTokens: 2, cachedReadTokens: 1 }
+    for (const text of ['one', 'two'])
+      update(sessionId, { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text }, _meta: { usage } })
+  },
+  future: ({ sessionId }) => {
+    update(sessionId, { sessionUpdate: 'hologram_update', shape: { sides: 7 } })
+    update(sessionId, { sessionUpdate: 'tool_call', toolCallId: 7, content: 'no list' })
+    update(sessionId, { sessionUpdate: 'config_option_update', configOptions: { not: 'a list' } })
+    send({ jsonrpc: '2.0', method: '_next/news', params: [] })
+  },
+  run: async (turn, command) => {
+    const toolCallId = `call-${++nextTool}`
+    const result = await call('session/request_permission', {
+      sessionId: turn.sessionId,
+      toolCall: {
+        toolCallId,
+        title: `Run ${command}`,
+        kind: 'execute',
+        rawInput: { command },
+        locations: [{ path: '/work/here' }],
+        _meta: { own: { toolName: 'shell' } },
+      },
+      options: OPTIONS,
+    })
+    const chosen = object(result['outcome'])
+    say(turn, `permission: ${chosen['outcome'] === 'selected' ? chosen['optionId'] : chosen['outcome']}`)
   },
   mode: (turn) => say(turn, `mode ${mode}`),
   pid: (turn) => say(turn, `pid ${process.pid}`),
@@ -342,9 +476,11 @@ const promptText = (blocks: unknown) =>
 
 class RpcError extends Error {
   readonly code: number
+  readonly data: unknown
 
-  constructor(code: number, message: string) {
+  constructor(code: number, message: string, data?: unknown) {
     super(message)
     this.code = code
+    this.data = data
   }
 }

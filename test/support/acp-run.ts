@@ -12,6 +12,13 @@ import { killTree } from '../../src/runtimes/process/process-tree.ts'
 import type { AgentProcess, LaunchSpec, ProcessEvent, Runtime } from '../../src/runtimes/process/runtime.ts'
 
 export const ACP_AGENT = resolve(import.meta.dirname, 'acp-agent.ts')
+/** Our own agent as lines of a provider. */
+export const ACP_PROVIDER = `command = ${JSON.stringify(process.execPath)}
+args = [${JSON.stringify(ACP_AGENT)}]
+acp_command = ${JSON.stringify(process.execPath)}
+acp_args = [${JSON.stringify(ACP_AGENT)}]
+supports_acp = true
+prompt_mode = "none"`
 const PATIENCE_MS = 30_000
 const READ_BYTES = 32 * 1024 * 1024
 
@@ -49,7 +56,6 @@ export class AcpStage implements AsyncDisposable {
       delivery: 'line',
       debounceMs: 0,
       interruptKey: 'ctrl-c',
-      processNames: [],
       acp: { handshakeTimeoutMs: PATIENCE_MS },
       ...more,
     }

@@ -15,7 +15,7 @@ export interface AgentMember {
   readonly generation: number
 }
 
-/** A process that serves one run: a host, a launcher, a log writer. */
+/** A process that serves one run: a host. */
 export interface Attendant {
   readonly pid: number
   /** Name of its program's file. */
@@ -26,12 +26,9 @@ export interface Attendant {
 
 export class CityProcesses {
   readonly #path: string
-  readonly #runtimeDir: string
 
-  /** `runtimeDir`: the `XDG_RUNTIME_DIR` of its supervisor, where its tmux server has its socket. */
-  constructor(path: string, runtimeDir: string) {
+  constructor(path: string) {
     this.#path = path
-    this.#runtimeDir = runtimeDir
   }
 
   agents(): readonly AgentMember[] {
@@ -67,12 +64,6 @@ export class CityProcesses {
     return this.attendants().filter(({ entry }) => entry === 'host')
   }
 
-  tmuxServers(): readonly number[] {
-    return commandLines()
-      .filter(({ pid, args }) => args.some((arg) => arg.startsWith(this.#runtimeDir)) && nameOf(pid) === 'tmux: server')
-      .map(({ pid }) => pid)
-  }
-
   /** Nothing of any agent runs. */
   async none(what: string): Promise<void> {
     let left: readonly { readonly pid: number }[] = []
@@ -86,7 +77,7 @@ export class CityProcesses {
 const ROUNDS = 50
 
 /**
- * Kills whatever runs for the cities below a directory of a test's own: agents, hosts, tmux servers and who serves them;
+ * Kills whatever runs for the cities below a directory of a test's own: agents, hosts and who serves them;
  * and whatever has that directory for its home, as a supervisor that was started in it.
  * Their supervisor must have ended, or it starts them again.
  */
@@ -130,11 +121,6 @@ function commandLines(): readonly { readonly pid: number; readonly args: readonl
     })
 }
 
-/** What it calls itself: a tmux server has the command line of the client that began it. */
-function nameOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
-  } catch {
-    return ''
-  }
+export function isRunning(pid: number): boolean {
+  return readStat(pid)?.zombie === false
 }

@@ -412,8 +412,9 @@ const NOT_UTF8 = [
 ]
 const DEEP = Buffer.from(`${'['.repeat(20_000)}${']'.repeat(20_000)}`)
 
-function bodyOf({ body, method, takesLines }: DocumentedOperation, world: World): fc.Arbitrary<BodyPart> {
+function bodyOf({ body, method, takesLines, textType }: DocumentedOperation, world: World): fc.Arbitrary<BodyPart> {
   const none: BodyPart = { bytes: undefined, type: undefined, breaks: [], open: false }
+  if (textType !== undefined) return textBody(textType)
   if (takesLines) return fc.oneof(fc.constant(none), linesBody)
   if (body === undefined)
     return method === 'GET'
@@ -451,6 +452,28 @@ function bodyOf({ body, method, takesLines }: DocumentedOperation, world: World)
     { weight: 1, arbitrary: foreign },
   )
 }
+
+const RIGHT_FILES = [
+  'formula = "fuzzed"\n[[steps]]\nid = "a"\ntitle = "A"\n',
+  '[order]\nexec = "true"\ntrigger = "manual"\n',
+]
+/** Files of formulas and orders, whole and broken; what is wrong with one the contract does not say. */
+const textBody = (type: string): fc.Arbitrary<BodyPart> =>
+  fc
+    .oneof(
+      { weight: 4, arbitrary: fc.constantFrom(...RIGHT_FILES).map((text) => Buffer.from(text)) },
+      fc
+        .constantFrom(
+          'formula = "fuzzed"\nextends = ["fuzzed"]\n',
+          '[[steps]]\nid = "a"\n[[steps.children]]\nid = "b"\nexpand = "fuzzed"\nneeds = ["a", "c"]\n',
+          `formula = "fuzzed"\ntitle = "${'{{ a | '.repeat(100)}"\n`,
+          'a = [[[[[[[[1]]]]]]]]\n"" = 1e999\n',
+        )
+        .map((text) => Buffer.from(text)),
+      fc.string({ unit: 'binary' }).map((text) => Buffer.from(text.toWellFormed())),
+      fc.constantFrom(...NOT_JSON, ...NOT_UTF8, DEEP),
+    )
+    .map((bytes) => ({ bytes, type, breaks: [], open: true }))
 
 const jsonBody = (value: unknown): BodyPart => ({
   bytes: Buffer.from(JSON.stringify(value)),

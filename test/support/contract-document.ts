@@ -23,6 +23,8 @@ export interface DocumentedOperation {
   readonly body: { readonly schema: Fields; readonly required: boolean } | undefined
   /** The body is lines of JSON, each looked at by itself. */
   readonly takesLines: boolean
+  /** Media type of a body that is text. */
+  readonly textType: string | undefined
   readonly streams: boolean
   readonly responses: ReadonlyMap<number, DocumentedResponse>
 }
@@ -72,6 +74,7 @@ function documentedOperation(path: string, method: string, operation: Fields): D
     parameters: asList(operation.parameters ?? []).map((parameter) => documentedParameter(resolved(parameter))),
     body: json === undefined ? undefined : { schema: asFields(json.schema), required: body?.required === true },
     takesLines: content['application/x-ndjson'] !== undefined,
+    textType: Object.keys(content).find((type) => type === 'application/toml'),
     streams: operation['x-svc-frames'] !== undefined,
     responses: new Map(responses),
   }

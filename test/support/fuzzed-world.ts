@@ -7,9 +7,29 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { ACP_AGENT } from './acp-run.ts'
+import { ACP_PROVIDER } from './acp-run.ts'
 import { type Answered, eventually, type Fields, tryCall } from './crash-client.ts'
+import {
+  AUTOMATION_BODIES,
+  AUTOMATION_FIELDS,
+  AUTOMATION_FILES,
+  AUTOMATION_PLACES,
+  type HeldAutomation,
+  isOwnDocument,
+  lookAtAutomation,
+  NO_AUTOMATION,
+  tendAutomation,
+} from './fuzzed-automation.ts'
 import { CITY, ensureCity } from './fuzzed-city.ts'
+import {
+  type HeldMessaging,
+  lookAtMessaging,
+  MESSAGING_BODIES,
+  MESSAGING_FIELDS,
+  MESSAGING_PLACES,
+  NO_MESSAGING,
+  tendMessaging,
+} from './fuzzed-messaging.ts'
 
 /** Values of the parameters of one path that belong together. */
 type PathValues = { readonly [parameter: string]: string }
@@ -45,18 +65,12 @@ type = "select"
 default = "ask"
 choices = [{ value = "ask", flag_args = [] }, { value = "never", flag_args = ["-u"] }]
 [providers.talker]
-command = ${JSON.stringify(process.execPath)}
-args = [${JSON.stringify(ACP_AGENT)}]
-acp_command = ${JSON.stringify(process.execPath)}
-acp_args = [${JSON.stringify(ACP_AGENT)}]
-supports_acp = true
-prompt_mode = "none"
+${ACP_PROVIDER}
 [providers.harness]
 base = "builtin:claude"
 command = "./harness.sh"
 ready_prompt_prefix = ""
 ready_delay_ms = 0
-process_names = []
 `
 /** Logs like Claude Code: a conversation with one sub-agent. */
 const HARNESS = `#!/bin/sh
@@ -106,6 +120,7 @@ ${PROGRAMS}`,
   'packs/mine/pack.toml': '[pack]\nname = "mine"\nschema = 2\n',
   'packs/other/pack.toml': '[pack]\nname = "other"\nschema = 2\n',
   'pack.toml': `[pack]\nname = "${CITY}"\nschema = 2\n[imports.mine]\nsource = "packs/mine"\n`,
+  ...AUTOMATION_FILES,
 }
 const OWN_AGENTS = new Set(['worker', 'spare'])
 
@@ -121,8 +136,6 @@ const SESSIONS: readonly object[] = [
   { alias: DRAINED, kind: 'provider', name: 'piped' },
   { alias: IDLE, kind: 'provider', name: 'modal' },
   { alias: 'f-agent', kind: 'agent', name: `${RIG}/clerk` },
-  // Refused where tmux is not installed.
-  { alias: 'f-tmux', kind: 'provider', name: 'reader', runtime: 'tmux' },
 ]
 const FEWEST_BEADS = 10
 const FEWEST_CONVOYS = 3
@@ -146,6 +159,8 @@ interface Held {
   readonly providers: readonly string[]
   readonly packs: readonly string[]
   readonly tokens: readonly string[]
+  readonly automation: HeldAutomation
+  readonly messaging: HeldMessaging
 }
 const NOTHING: Held = {
   beads: [],
@@ -158,6 +173,8 @@ const NOTHING: Held = {
   providers: [],
   packs: [],
   tokens: [],
+  automation: NO_AUTOMATION,
+  messaging: NO_MESSAGING,
 }
 
 export class FuzzedWorld {
@@ -215,6 +232,8 @@ export class FuzzedWorld {
       providers: ids(await this.#list('/providers'), 'name') ?? before.providers,
       packs: ids(await this.#list('/packs'), 'name') ?? before.packs,
       tokens: ids(await this.#items('/v0/tokens')) ?? before.tokens,
+      automation: await lookAtAutomation((path) => this.#list(path), before.automation),
+      messaging: await lookAtMessaging((path) => this.#list(path), before.messaging),
     }
   }
 
@@ -227,6 +246,7 @@ export class FuzzedWorld {
     await this.look()
     await this.#tendSessions()
     await this.#tendWork()
+    await this.#tendMessaging()
     for (let made = this.#held.tokens.length; made < FEWEST_TOKENS; made++)
       await tryCall(this.url, 'POST', '/v0/tokens', { body: { name: `made-${Math.random()}`, role: 'viewer' } })
     await this.look()
@@ -240,7 +260,9 @@ export class FuzzedWorld {
   async #restoreFiles(): Promise<void> {
     const changed = Object.entries(FILES).filter(([path, text]) => this.#read(path) !== text)
     const strangers = this.#agentDirectories().filter((name) => !OWN_AGENTS.has(name))
-    if (changed.length === 0 && strangers.length === 0) return
+    const documents = this.#documents().filter((path) => !isOwnDocument(path))
+    if (changed.length === 0 && strangers.length === 0 && documents.length === 0) return
+    for (const path of documents) rmSync(join(this.#dir, path), { recursive: true, force: true })
     for (const name of strangers) rmSync(join(this.#dir, 'agents', name), { recursive: true, force: true })
     for (const [path, text] of changed) this.#write(path, text)
     this.#write('harness.sh', HARNESS, 0o755)
@@ -302,6 +324,29 @@ export class FuzzedWorld {
       for (const id of [first, second]) await this.#send('POST', `/beads/${id}/claim`, { assignee: HOLDER })
     if (this.#held.waits.filter(({ state }) => state === 'pending').length < FEWEST_WAITS)
       await this.#send('POST', '/sessions/f-reader/waits', { dep_ids: [first, second], timeout: '24h' })
+    const spare = open.find(({ issue_type, assignee }) => issue_type === 'task' && assignee === undefined)
+    const bead = spare === undefined ? undefined : String(spare['id'])
+    await tendAutomation((method, path, body) => this.#send(method, path, body), this.#held.automation, bead)
+  }
+
+  async #tendMessaging(): Promise<void> {
+    const { messaging } = this.#held
+    const send = (method: string, path: string, body?: object) => this.#send(method, path, body)
+    const attachments = await tendMessaging(send, () => this.#upload(), messaging)
+    this.#held = { ...this.#held, messaging: { ...messaging, attachments } }
+  }
+
+  /** Brings a file along for messages of chats; answers with its id. */
+  async #upload(): Promise<string | undefined> {
+    const headers = { 'X-SVC-Request': 'fuzz', 'Content-Type': 'text/plain' }
+    const path = `/v0/city/${CITY}/transcripts/attachments?filename=words.txt`
+    try {
+      const answer = await fetch(`${this.url}${path}`, { method: 'POST', headers, body: `words ${Math.random()}` })
+      const file: unknown = await answer.json()
+      return isFields(file) && typeof file['id'] === 'string' ? file['id'] : undefined
+    } catch {
+      return undefined
+    }
   }
 
   #list(path: string): Promise<readonly Fields[] | undefined> {
@@ -326,6 +371,14 @@ export class FuzzedWorld {
   #write(path: string, text: string, mode = 0o644): void {
     mkdirSync(dirname(join(this.#dir, path)), { recursive: true })
     writeFileSync(join(this.#dir, path), text, { mode })
+  }
+
+  /** Files of formulas and orders. */
+  #documents(): readonly string[] {
+    return ['formulas', 'orders'].flatMap((folder) => {
+      const directory = join(this.#dir, folder)
+      return existsSync(directory) ? readdirSync(directory).map((name) => `${folder}/${name}`) : []
+    })
   }
 
   #agentDirectories(): readonly string[] {
@@ -362,7 +415,27 @@ export const BODIES: { readonly [operationId: string]: readonly object[] } = {
   'stop-city': [{}],
   'create-session': [...SESSIONS.map((one) => ({ ...one, alias: undefined })), { kind: 'agent', name: 'worker' }],
   'respond-session': [{ action: 'approve' }, { action: 'deny' }, { action: 'cancel' }],
-  'set-session-permission-mode': [{ permission_mode: 'ask' }, { permission_mode: 'never' }],
+  'patch-session': [
+    { options: { permission_mode: 'ask' } },
+    { options: { permission_mode: 'never' } },
+    { pinned: true },
+  ],
+  'type-into-session': [
+    { viewer: 'fuzz', seq: 1, text: 'a' },
+    { viewer: 'fuzz', seq: 2, data: 'YQ==' },
+  ],
+  'resize-session-terminal': [
+    { viewer: 'fuzz', cols: 120, rows: 40 },
+    { cols: 80, rows: 24 },
+  ],
+  'send-session-keys': [{ keys: ['Down', 'Enter'] }, { keys: ['C-u'], expect_screen: 'nowhere' }],
+  'report-session': [
+    { activity: 'in-turn' },
+    { activity: 'idle', pending: { kind: 'question', prompt: 'Which?', options: ['one', 'two'] } },
+    { usage: { input: 10, output: 2, cost_usd: '0.01' } },
+    { rate_limit: null, pending: null },
+  ],
+  'ask-session-permission': [{ tool: 'Bash', input: { command: 'ls' }, timeout: '10ms' }],
   'create-bead': [{ title: 'Made' }],
   'create-bead-batch': [WORK],
   'heartbeat-bead': [{ assignee: HOLDER }],
@@ -381,6 +454,8 @@ export const BODIES: { readonly [operationId: string]: readonly object[] } = {
   'replace-rig-patch': [{ default_branch: 'trunk' }],
   'put-provider-patch': [{ name: 'modal', display_name: 'Modal' }],
   'replace-provider-patch': [{ display_name: 'Modal' }],
+  ...AUTOMATION_BODIES,
+  ...MESSAGING_BODIES,
 }
 
 const idsOf = (items: readonly Fields[]): readonly string[] => items.map(({ id }) => String(id))
@@ -422,8 +497,12 @@ const qualifiedAgents = ({ agents }: Held): readonly PathValues[] =>
     return dir === undefined || base === undefined ? [] : [{ dir, base }]
   })
 
+type Place = readonly [string, (held: Held, requestId: string) => readonly PathValues[]]
 /** The first whose text the path contains says what its parameters may be. */
-const PLACES: readonly (readonly [string, (held: Held, requestId: string) => readonly PathValues[]])[] = [
+const PLACES: readonly Place[] = [
+  ...MESSAGING_PLACES.map(
+    ([path, place]) => [path, ({ messaging }: Held) => place(messaging)] as const satisfies Place,
+  ),
   ['/beads/graph/{rootID}', ({ beads }) => each('rootID', idsOf(beads))],
   ['/deps/{dependsOnId}', edgesOf],
   ['/labels/{label}', labelsOf],
@@ -436,11 +515,13 @@ const PLACES: readonly (readonly [string, (held: Held, requestId: string) => rea
     ({ deliveries }) => deliveries.map(({ id, session_id }) => ({ id: String(session_id), deliveryId: String(id) })),
   ],
   ['/agents/{agentId}', () => [{ id: 'f-harness', agentId: 'helper' }]],
-  ['/sessions/{id}/permission-mode', (held) => each('id', ofThese(held, IDLE))],
   ['drain', (held) => each('id', ofThese(held, DRAINED))],
   ['/sessions/{id}/respond', (held) => each('id', ofThese(held, 'f-talker'))],
   ['/sessions/{id}', (held) => each('id', sessionNames(held))],
   ['/waits/{id}', ({ waits }) => each('id', idsOf(waits))],
+  ...AUTOMATION_PLACES.map(
+    ([path, place]) => [path, ({ automation }: Held) => place(automation)] as const satisfies Place,
+  ),
   ['/patches/agents/{dir}/{base}', qualifiedAgents],
   ['/patches/agents/{base}', (held) => each('base', plainAgents(held))],
   ['/patches/rigs/{name}', ({ rigs }) => each('name', rigs)],
@@ -460,6 +541,8 @@ const ACTIONS = ['suspend', 'resume', 'restart']
 
 const beadIds = ({ beads }: Held) => idsOf(beads)
 const sessionIds = ({ sessions }: Held) => idsOf(sessions)
+/** As often as others together. */
+const LISTENERS: readonly string[] = Array(8).fill('f-talker')
 const PEOPLE = [HOLDER, 'front', 'human']
 const FIELDS: { readonly [field: string]: (held: Held) => readonly string[] } = {
   parent: beadIds,
@@ -471,7 +554,7 @@ const FIELDS: { readonly [field: string]: (held: Held) => readonly string[] } = 
   items: beadIds,
   dep_ids: beadIds,
   root_bead_id: beadIds,
-  session_id: sessionIds,
+  session_id: (held) => [...sessionIds(held), ...LISTENERS],
   session: sessionNames,
   session_name: sessionNames,
   template: ({ agents, providers }) => [...agents, ...providers],
@@ -485,5 +568,11 @@ const FIELDS: { readonly [field: string]: (held: Held) => readonly string[] } = 
   rig: ({ rigs }) => rigs,
   provider: ({ providers }) => providers,
   label: () => ['ui', 'a/b'],
+  ...Object.fromEntries(
+    Object.entries(AUTOMATION_FIELDS).map(([field, values]) => [field, (held: Held) => values(held.automation)]),
+  ),
+  ...Object.fromEntries(
+    Object.entries(MESSAGING_FIELDS).map(([field, values]) => [field, (held: Held) => values(held.messaging)]),
+  ),
   request_id: ({ sessions }) => sessions.flatMap(({ pending }) => (pending === undefined ? [] : [String(pending)])),
 }

@@ -42,13 +42,16 @@ const RIGHT_FAILURES: Readonly<Record<string, readonly string[]>> = {
   'create-city': ['provider-not-ready', 'missing-dependency'],
   'stop-city': ['gateway-timeout'],
   'create-session': ['missing-dependency'],
+  'patch-session': ['unsupported'],
   'submit-session': ['unsupported'],
   'stop-session': ['unsupported', 'gateway-timeout'],
   'kill-session': ['gateway-timeout'],
-  'set-session-permission-mode': ['unsupported'],
   'respond-session': ['unsupported', 'gateway-timeout'],
-  'peek-session': ['unsupported'],
-  'attach-session': ['unsupported'],
+  'get-session-screen': ['unsupported'],
+  'stream-session-terminal': ['unsupported'],
+  'type-into-session': ['unsupported', 'gateway-timeout'],
+  'resize-session-terminal': ['unsupported', 'gateway-timeout'],
+  'send-session-keys': ['unsupported', 'gateway-timeout'],
 }
 /** Operations that answer some right requests with a status from 500 on. */
 export const rightFailures = (operationId: string): boolean => RIGHT_FAILURES[operationId] !== undefined

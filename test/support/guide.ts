@@ -14,6 +14,7 @@
  *   <!-- run: write demo/agents/ana/prompt.md -->   what a person would put into that file; `append` adds to it.
  *                                                   `wrong` behind it: it is refused
  *   <!-- run: needs curl -->                        only where that program is
+ *   <!-- run: restart -->                           the server, which has been killed before, is started again
  *   <!-- run: with opencode -->                     only where that stands ready (test/agents); behind others too
  *
  * With SVC_SHOW_EXAMPLES=1 it tells what came, to be copied into the guide. `<!-- run: first`, then lines of shell, is what
@@ -114,11 +115,18 @@ function typedIn({ line, lines }: Fence): readonly Typed[] {
 // ---- comparing ------------------------------------------------------------------------------------------------------
 
 /** What differs from run to run, and what an example of it looks like. The first ones are remembered. */
-const IDS = [/req-[0-9a-f]{24}/, /\b(?:s|dlv)-[0-9a-f]{16}\b/, /\b(?:de|sh)-[0-9a-z]{3,10}\b/]
+const IDS = [
+  /(?:req|run)-[0-9a-f]{24}/,
+  /\b(?:s|dlv|ml)-[0-9a-f]{16}\b/,
+  /\bthread-[0-9a-f]{12}\b/,
+  /\bcv-[0-9a-f]{32}\b/,
+  /\b(?:de|sh)-[0-9a-z]{3,10}\b/,
+]
 const VARYING = [
   /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/,
   /\b\d+(?:ms|s|m|h|d) ago\b|\bnow\b/,
   /\b[0-9a-f]{40}\b/,
+  /\b\d+\.\d+s\b/,
   /-adhoc-[0-9a-f]{10}\b/,
   /"pid":\d+/,
   /\b\d+\.\d+\.\d+\b/,
@@ -184,12 +192,14 @@ export interface GuideOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Directories of programs that readers have. */
   readonly path?: readonly string[]
+  /** Addresses that the guide shows, and where what it speaks of really is. */
+  readonly places?: Readonly<Record<string, string>>
 }
 
 /** A reader's home with a supervisor; gone afterwards, with every process that was started in it. */
 export class Reader implements AsyncDisposable {
   readonly home: string
-  readonly #server: RunningSupervisor
+  #server: RunningSupervisor
   readonly #options: GuideOptions
   readonly #comparison = new Comparison()
   #directory: string
@@ -243,12 +253,19 @@ export class Reader implements AsyncDisposable {
   async #do(guide: string, fence: Fence): Promise<readonly string[]> {
     const [kind = '', name = ''] = fence.mark.split(' ')
     if (kind === 'write' || kind === 'append') return [this.#put(kind, name, fence)]
+    if (kind === 'restart') return [await this.#restart(fence)]
     const typed = typedIn(fence)
     for (const [at, one] of typed.entries()) {
       const code = kind === 'exit' && at === typed.length - 1 ? Number(name) : 0
       await this.#type(`${guide}:${one.line}`, one, fence.mark, code)
     }
     return typed.map(({ line, command }) => `${guide}:${line}: ${command}`)
+  }
+
+  async #restart({ line }: Fence): Promise<string> {
+    await this.#server.kill('SIGKILL')
+    this.#server = await startSupervisor({ home: join(this.home, '.svc'), env: environment(this.home, this.#options) })
+    return `line ${line}: the server is started again`
   }
 
   #put(kind: 'write' | 'append', name: string, { line, lines }: Fence): string {
@@ -283,14 +300,19 @@ export class Reader implements AsyncDisposable {
   }
 
   #actual(text: string): string {
-    return this.#comparison
-      .actual(text)
+    const places = Object.entries(this.#options.places ?? {})
+    return places
+      .reduce((said, [shown, actual]) => said.replaceAll(shown, actual), this.#comparison.actual(text))
       .replaceAll(SHOWN_HOME, this.home)
       .replaceAll(SHOWN_ADDRESS, new URL(this.#server.url).host)
   }
 
   #shown(text: string): string {
-    return text.replaceAll(this.home, SHOWN_HOME).replaceAll(new URL(this.#server.url).host, SHOWN_ADDRESS)
+    const places = Object.entries(this.#options.places ?? {})
+    return places
+      .reduce((said, [shown, actual]) => said.replaceAll(actual, shown), text)
+      .replaceAll(this.home, SHOWN_HOME)
+      .replaceAll(new URL(this.#server.url).host, SHOWN_ADDRESS)
   }
 
   /**

@@ -33,7 +33,7 @@ export class HostileCity implements AsyncDisposable {
 
   private constructor() {
     mkdirSync(this.#runtimeDir, { mode: 0o700 })
-    this.processes = new CityProcesses(join(this.root, CITY), this.#runtimeDir)
+    this.processes = new CityProcesses(join(this.root, CITY))
   }
 
   /** `more`: tables for `city.toml`. */

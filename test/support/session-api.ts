@@ -1,9 +1,13 @@
 /** A running city for tests of its sessions and agents, over HTTP: real programs, real processes. */
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { DeliveryInfo, PendingInteraction, SessionResponse } from '../../src/contract/session-model.ts'
-import type { OutputTurn, SessionTranscriptResponse, TranscriptFormat } from '../../src/contract/session-transcript.ts'
+import type { DeliveryInfo, PendingInteraction, SessionResponse } from '../../src/contract/sessions/session-model.ts'
+import type {
+  OutputTurn,
+  SessionTranscriptResponse,
+  TranscriptFormat,
+} from '../../src/contract/sessions/session-transcript.ts'
 import {
   createSession,
   getSession,
@@ -13,8 +17,8 @@ import {
   type SessionCreateRequest,
   sendSessionMessage,
   submitSession,
-} from '../../src/contract/sessions.ts'
-import { ACP_AGENT } from './acp-run.ts'
+} from '../../src/contract/sessions/sessions.ts'
+import { ACP_PROVIDER } from './acp-run.ts'
 import { asMap, at } from './document.ts'
 import { type Answer, type Api, type CallOptions, eventually } from './http.ts'
 import { newCity, outcome, type Running } from './running.ts'
@@ -34,12 +38,7 @@ args = ["--norc", "--noprofile"]
 [providers.bash.env]
 PS1 = "ready> "
 [providers.talker]
-command = ${JSON.stringify(process.execPath)}
-args = [${JSON.stringify(ACP_AGENT)}]
-acp_command = ${JSON.stringify(process.execPath)}
-acp_args = [${JSON.stringify(ACP_AGENT)}]
-supports_acp = true
-prompt_mode = "none"
+${ACP_PROVIDER}
 [providers.piped]
 command = "cat"
 io = "pipes"
@@ -65,6 +64,7 @@ export interface SessionEvent {
   readonly seq: number
   readonly type: string
   readonly subject: string
+  readonly message: string
   readonly payload: { readonly [key: string]: unknown }
 }
 
@@ -131,6 +131,7 @@ export class SessionApi {
         seq: Number(at(item, 'seq')),
         type: String(at(item, 'type')),
         subject: String(at(item, 'subject')),
+        message: String(asMap(item)['message'] ?? ''),
         payload: asMap(at(item, 'payload')),
       }),
     )
@@ -185,6 +186,13 @@ export class SessionApi {
     return this.api.ask(submitSession, `${this.base}${sessionPath(id)}/submit`, { body: { message, intent } })
   }
 
+  /** The token that its process has, as the process itself tells it: a shell. */
+  async tokenOf(id: string): Promise<string> {
+    const file = join(this.dir, `${id}-${(await this.get(id)).generation}`)
+    await this.message(id, `printf %s "$SVC_TOKEN" > ${file}.new; mv ${file}.new ${file}`)
+    return eventually(`${id} writes its token`, () => (existsSync(file) ? readFileSync(file, 'utf8') : undefined))
+  }
+
   async deliveries(id: string): Promise<readonly DeliveryInfo[]> {
     const { items } = await this.api.ask(listSessionDeliveries, `${this.base}${sessionPath(id)}/deliveries?limit=1000`)
     return items.toReversed()
@@ -215,8 +223,11 @@ export class SessionApi {
     return (await this.transcript(id, query)).turns ?? []
   }
 
+  /** A carriage return at the beginning of a piece takes back the line before it. */
   async text(id: string): Promise<string> {
-    return (await this.turns(id)).map(({ text }) => text).join('')
+    const text = (await this.turns(id)).map(({ text }) => text).join('')
+    const lines = text.split('\n').map((line) => line.slice(line.lastIndexOf('\r') + 1))
+    return lines.join('\n')
   }
 
   /** Waits until the transcript holds this. */

@@ -10,8 +10,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import BetterSqlite3 from 'better-sqlite3'
-import type { RuntimeName } from '../../src/contract/session-model.ts'
-import { ACP_AGENT } from './acp-run.ts'
+import type { RuntimeName } from '../../src/contract/sessions/session-model.ts'
+import { ACP_PROVIDER } from './acp-run.ts'
 import { CityProcesses, endProcessesOf } from './city-processes.ts'
 import { type Answered, call, eventually, type Fields, listAll, tryCall } from './crash-client.ts'
 import { type RunningSupervisor, startSupervisor } from './supervisor.ts'
@@ -38,12 +38,7 @@ base = "builtin:shell"
 command = "bash"
 args = ["--norc", "--noprofile"]
 [providers.talker]
-command = ${JSON.stringify(process.execPath)}
-args = [${JSON.stringify(ACP_AGENT)}]
-acp_command = ${JSON.stringify(process.execPath)}
-acp_args = [${JSON.stringify(ACP_AGENT)}]
-supports_acp = true
-prompt_mode = "none"
+${ACP_PROVIDER}
 `
 
 /** One session, and what was accepted of it. */
@@ -53,7 +48,15 @@ export interface Talk {
   /** What its agent got, a number a line. */
   readonly file: string
   readonly said: Said[]
+  /** When it was interrupted: what a shell has not read then, it never reads. */
+  readonly interrupts: { readonly from: number; to: number }[]
 }
+
+/** Nobody at a terminal waits for longer. */
+const PERSON_MS = 5_000
+/** An interrupt throws away what was typed this long before it, or right behind it. */
+const UNREAD_BEFORE_MS = 3_000
+const UNREAD_AFTER_MS = 1_000
 
 interface Said {
   readonly n: number
@@ -65,6 +68,7 @@ interface Typed {
   readonly state: string
   readonly error_code: string | null
   readonly generation: number | null
+  readonly finished_at: number | null
 }
 
 export class ChaosCity implements AsyncDisposable {
@@ -80,7 +84,7 @@ export class ChaosCity implements AsyncDisposable {
   constructor() {
     mkdirSync(this.#runtimeDir, { mode: 0o700 })
     mkdirSync(this.#said)
-    this.processes = new CityProcesses(this.path, this.#runtimeDir)
+    this.processes = new CityProcesses(this.path)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -144,7 +148,7 @@ export class ChaosCity implements AsyncDisposable {
     const provider = runtime === 'acp' ? 'talker' : 'bash'
     const body = { kind: 'provider', name: provider, runtime, alias: name }
     const accepted = await this.#accepted('/sessions', body, `create-${name}`)
-    const talk = { runtime, id: String(accepted['session_id']), file: join(this.#said, name), said: [] }
+    const talk = { runtime, id: String(accepted['session_id']), file: join(this.#said, name), said: [], interrupts: [] }
     this.#creations.push(String(accepted['request_id']))
     this.talks.push(talk)
     return talk
@@ -156,6 +160,72 @@ export class ChaosCity implements AsyncDisposable {
     const message = talk.runtime === 'acp' ? `note ${talk.file} ${n}` : `echo ${n} >> ${talk.file}`
     const accepted = await this.#accepted(`/sessions/${talk.id}/messages`, { message }, `${talk.id}-${n}`)
     talk.said.push({ n, request: String(accepted['request_id']), delivery: String(accepted['delivery_id']) })
+  }
+
+  /** A person at its terminal types a line, and types it again where no answer came. */
+  typeAsPerson({ id, file }: Talk, n: number): Promise<void> {
+    return this.#type(id, n, `echo ${n} >> ${file}.person\r`)
+  }
+
+  /** A person begins a line and goes. Somebody else may enter it. */
+  leaveHalfLine({ id }: Talk, n: number): Promise<void> {
+    return this.#type(id, n, `: half ${n} `)
+  }
+
+  /**
+   * While everything is killed, a busy machine may bring no terminal up for long enough that a person gets a line in. Those
+   * that run afterwards take one, behind whatever was left in theirs.
+   */
+  async runningTerminalsTakeALine(n: number): Promise<void> {
+    const running = new Set((await this.sessions()).filter(({ state }) => state === 'active').map(({ id }) => id))
+    for (const { id, file } of this.talks.filter((talk) => talk.runtime !== 'acp' && running.has(talk.id))) {
+      await this.#type(id, n, `\u0015echo ${n} >> ${file}.person\r`)
+      const lines = () => (existsSync(`${file}.person`) ? readFileSync(`${file}.person`, 'utf8').split('\n') : [])
+      await eventually(`the terminal of ${id} takes a line`, () => (lines().includes(String(n)) ? true : undefined))
+    }
+  }
+
+  async #type(id: string, n: number, text: string): Promise<void> {
+    const body = { viewer: `person-${n}`, seq: 1, text }
+    const path = `/v0/city/${CITY}/sessions/${id}/terminal/input`
+    for (let attempt = 0; attempt < 20; attempt++) {
+      const signal = AbortSignal.timeout(PERSON_MS)
+      const answer = await tryCall(this.#url, 'POST', path, { body, signal })
+      // It starts, or was not taken over yet.
+      if (answer !== undefined && !mayPass(answer) && answer.status !== 409) return
+      await pause(100)
+    }
+  }
+
+  /** What can be asked of any session, and may be refused. */
+  async ask(talk: Talk, verb: 'stop' | 'suspend' | 'keys'): Promise<Answered | undefined> {
+    const interrupt = { from: Date.now(), to: Number.POSITIVE_INFINITY }
+    if (verb !== 'keys') talk.interrupts.push(interrupt)
+    const body = verb === 'keys' ? { keys: ['Enter'] } : {}
+    const signal = AbortSignal.timeout(PERSON_MS)
+    const answer = await tryCall(this.#url, 'POST', `/v0/city/${CITY}/sessions/${talk.id}/${verb}`, { body, signal })
+    interrupt.to = Date.now()
+    return answer
+  }
+
+  /** Watches a terminal for a while, as an attached person does. */
+  async watch({ id }: Talk, ms: number): Promise<void> {
+    const signal = AbortSignal.timeout(ms)
+    await fetch(`${this.#url}/v0/city/${CITY}/sessions/${id}/terminal`, { signal })
+      .then((response) => response.arrayBuffer())
+      .catch(() => {})
+  }
+
+  /** No line that a person typed was entered twice. */
+  peopleTypedOnce(): number {
+    let lines = 0
+    for (const { file } of this.talks) {
+      if (!existsSync(`${file}.person`)) continue
+      const typed = readFileSync(`${file}.person`, 'utf8').trim().split('\n')
+      assert.equal(new Set(typed).size, typed.length, `something was typed twice: ${typed.join(' ')}`)
+      lines += typed.length
+    }
+    return lines
   }
 
   async #accepted(path: string, body: object, key: string): Promise<Fields> {
@@ -230,16 +300,14 @@ export class ChaosCity implements AsyncDisposable {
     const attendants = this.processes.attendants()
     const orphans = [...this.processes.agents(), ...attendants].filter((one) => !belongs(one))
     const wrong = orphans.map((one) => `nobody's: ${JSON.stringify(one)}`)
-    for (const [id, { state, runtime, pid }] of present) {
+    for (const [id, { state, pid }] of present) {
       const own = roots.filter(({ session_id }) => session_id === id)
       const hosts = attendants.filter(({ session_id, entry }) => session_id === id && entry === 'host')
       const wanted = state === 'active' ? 1 : 0
       if (own.length !== wanted || (wanted === 1 && own[0]?.pid !== pid))
         wrong.push(`${id} is ${String(state)} with pid ${String(pid)}, and has ${JSON.stringify(own)}`)
-      if (hosts.length !== (runtime === 'tmux' ? 0 : wanted)) wrong.push(`${id} has hosts ${JSON.stringify(hosts)}`)
+      if (hosts.length !== wanted) wrong.push(`${id} has hosts ${JSON.stringify(hosts)}`)
     }
-    const servers = this.processes.tmuxServers()
-    if (servers.length > 1) wrong.push(`${servers.length} tmux servers`)
     return wrong
   }
 
@@ -268,12 +336,14 @@ export class ChaosCity implements AsyncDisposable {
         if (state === 'delivered' && generation !== null) lastOf.set(generation, n)
       }
       for (const { n, delivery } of talk.said) {
-        const { state, error_code, generation } = deliveries.get(delivery) ?? assert.fail()
+        const typed = deliveries.get(delivery) ?? assert.fail()
+        const { state, error_code, generation } = typed
         const came = got.includes(n)
         const end = state === 'delivered' && !came ? 'delivered_unread' : (error_code ?? state)
         ends[end] = (ends[end] ?? 0) + 1
         const about = `${n} is ${state} ${error_code ?? ''} in run ${generation ?? ''}; ${where}`
-        if (state === 'delivered') assert.ok(came || lastOf.get(generation ?? 0) === n, `lost: ${about}`)
+        if (state === 'delivered')
+          assert.ok(came || lastOf.get(generation ?? 0) === n || wasThrownAway(talk, typed), `lost: ${about}`)
         else assert.ok(state === 'failed' && error_code !== null, `neither delivered nor failed: ${about}`)
         if (came)
           assert.ok(state === 'delivered' || error_code === 'delivery_uncertain', `it came all the same: ${about}`)
@@ -292,7 +362,7 @@ export class ChaosCity implements AsyncDisposable {
   ): Promise<void> {
     for (const { n, delivery } of talk.said) {
       const typed = deliveries.get(delivery)
-      if (typed?.state !== 'delivered' || typed.generation !== run) continue
+      if (typed?.state !== 'delivered' || typed.generation !== run || wasThrownAway(talk, typed)) continue
       await eventually(`${talk.runtime} ${talk.id}, which lives, gets ${n}`, () =>
         this.got(talk).includes(n) ? true : undefined,
       )
@@ -304,7 +374,9 @@ export class ChaosCity implements AsyncDisposable {
     using database = opened(join(this.path, '.svc', 'city.db'))
     const { file } = database
     const typed = file
-      .prepare<[], Typed & { id: string }>('SELECT id, state, error_code, generation FROM session_deliveries')
+      .prepare<[], Typed & { id: string }>(
+        'SELECT id, state, error_code, generation, finished_at FROM session_deliveries',
+      )
       .all()
     const active = file
       .prepare<[], { id: string; generation: number }>("SELECT id, generation FROM sessions WHERE state = 'active'")
@@ -340,6 +412,9 @@ export class ChaosCity implements AsyncDisposable {
     await this.processes.none('no process is left after the close')
   }
 }
+
+const wasThrownAway = ({ interrupts }: Talk, { finished_at: at }: Typed): boolean =>
+  at !== null && interrupts.some(({ from, to }) => at > from - UNREAD_BEFORE_MS && at < to + UNREAD_AFTER_MS)
 
 const mayPass = ({ status, body }: Answered): boolean =>
   status === 404 || status === 429 || status >= 500 || String(body['code']).startsWith('idempotency')

@@ -4,17 +4,20 @@ import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import type { RuntimeName } from '../../src/contract/session-model.ts'
+import type { RuntimeName } from '../../src/contract/sessions/session-model.ts'
+import { presetCommand } from '../../src/harnesses/all.ts'
+import { shell } from '../../src/harnesses/shell.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { migrationsOf } from '../../src/kernel/database.ts'
 import { createIds, randomHex } from '../../src/kernel/ids.ts'
 import { openLog } from '../../src/kernel/log.ts'
 import { openStore, STORE_SCHEMA, type Store } from '../../src/kernel/store.ts'
-import { PRESETS, presetCommand } from '../../src/modules/providers/presets.ts'
+import { mailboxOfAgent, mailboxOfSession } from '../../src/messaging/address.ts'
+import type { DigestSource, DigestSourceName } from '../../src/messaging/digest.ts'
 import type { NewSession } from '../../src/modules/sessions/launch/new-session.ts'
 import { Sessions } from '../../src/modules/sessions/plan/service.ts'
 import type { AgentView, ProviderView, SessionsView } from '../../src/modules/sessions/record/config-view.ts'
-import type { SessionsDeps, WorkPort } from '../../src/modules/sessions/record/ports.ts'
+import type { SessionsDeps, WorkPort, WorktreePort } from '../../src/modules/sessions/record/ports.ts'
 import type { SessionRecord } from '../../src/modules/sessions/record/record.ts'
 import { SESSIONS_SCHEMA } from '../../src/modules/sessions/record/schema.ts'
 import { createAcpRuntime } from '../../src/runtimes/acp.ts'
@@ -58,9 +61,12 @@ export const VIEW: SessionsView = {
   upstreams: {},
   workspace: {},
   session: {},
+  worktrees: {},
+  retention: {},
   daemon: {},
   session_sleep: {},
   chat_sessions: {},
+  permissions: [],
 }
 
 const BASH: ProviderView = {
@@ -68,7 +74,16 @@ const BASH: ProviderView = {
   args: ['--norc', '--noprofile'],
   prompt_mode: 'omit',
   delivery: 'line',
-  process_names: [],
+}
+
+const NO_WORKTREES: WorktreePort = {
+  ofSession: () => undefined,
+  refusal: () => Promise.resolve(undefined),
+  add: () => Promise.reject(new Error('this city has no worktrees')),
+  setUp: () => Promise.resolve(),
+  laid: () => Promise.resolve(),
+  close: () => {},
+  runs: () => false,
 }
 
 const NO_WORK: WorkPort = {
@@ -76,6 +91,7 @@ const NO_WORK: WorkPort = {
   assignedTo: () => false,
   active: () => undefined,
   demand: () => 0,
+  offered: () => [],
   renew: () => Promise.resolve(),
   release: () => [],
   beads: () => ({ open: [], unknown: [] }),
@@ -88,6 +104,7 @@ export interface SessionCityOptions {
   readonly clock?: Clock
   readonly auth?: boolean
   readonly runtimes?: readonly Runtime[]
+  readonly digests?: Partial<Record<DigestSourceName, DigestSource>>
 }
 
 /** A city that can be given up and opened again, as by another supervisor. */
@@ -151,7 +168,7 @@ export class SessionCity {
     const clock = this.#options.clock ?? systemClock
     const store = openStore({
       path: join(this.path, '.svc', 'city.db'),
-      migrations: migrationsOf('test', STORE_SCHEMA, SESSIONS_SCHEMA),
+      migrations: [...migrationsOf('store', STORE_SCHEMA), ...migrationsOf('sessions', ...SESSIONS_SCHEMA)],
       owner: 'city "alpha"',
       clock,
     })
@@ -176,7 +193,7 @@ export class SessionCity {
       config: () => this.config,
       provider: (name) => {
         const spec = this.#options.providers?.[name] ?? (name === 'bash' ? BASH : undefined)
-        const preset = name === 'shell' ? { ...PRESETS.shell, command: presetCommand(PRESETS.shell, env) } : undefined
+        const preset = name === 'shell' ? { ...shell.preset, command: presetCommand(shell.preset, env) } : undefined
         const found = spec ?? preset
         return found === undefined ? undefined : { spec: found, family: name }
       },
@@ -185,9 +202,9 @@ export class SessionCity {
       fingerprints: (agent) => ({ reapply: '', launch: JSON.stringify(agent.env ?? {}), provision: '', prompt: '' }),
       render: (template) => template,
       runtimes,
-      defaultRuntime: 'subprocess',
-      attachable: () => undefined,
       terminal: (process, session, facts) => observeTerminal(process, session, facts, systemClock),
+      worktrees: NO_WORKTREES,
+      chat: { closed: () => {} },
       work: { ...NO_WORK, ...this.#options.work },
       suspended: { city: () => false, rig: () => false },
       accessEnded: () => {},
@@ -200,7 +217,17 @@ export class SessionCity {
           await killTree({ token }, systemClock)
         },
       },
-      insight: { known: () => ({}), grew: () => undefined, turn: () => Promise.resolve({}) },
+      insight: { known: () => ({}), grew: () => undefined, failureOf: async () => undefined },
+      usage: {
+        of: () => undefined,
+        grew: () => undefined,
+        turn: () => Promise.resolve(undefined),
+        report: () => false,
+      },
+      digests: {
+        source: (name) => this.#options.digests?.[name],
+        mailboxOf: ({ id, named, agent }) => (named === undefined ? mailboxOfSession(id) : mailboxOfAgent(agent)),
+      },
     }
     return { store, sessions: new Sessions(deps) }
   }

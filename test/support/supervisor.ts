@@ -32,7 +32,7 @@ export interface RunningSupervisor extends AsyncDisposable {
 export async function startSupervisor(options: StartOptions = {}): Promise<RunningSupervisor> {
   const root = options.home === undefined ? mkdtempSync(join(tmpdir(), 'svc-test-')) : resolve(options.home, '..')
   const home = options.home ?? join(root, 'home')
-  // Where the tmux servers of its cities have their sockets: they outlive it, and are found by it.
+  // Where the hosts of its cities have their sockets: they outlive it, and are found by it.
   const runtimeDir = join(root, 'run')
   mkdirSync(runtimeDir, { recursive: true, mode: 0o700 })
   const child = spawn(process.execPath, [MAIN, 'serve', '--port', '0', '--home', home, ...(options.args ?? [])], {

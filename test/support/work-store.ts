@@ -55,6 +55,7 @@ export function openWorkStore(
   })
   return {
     name: 'alpha',
+    steps: { of: () => undefined, ties: () => [] },
     clock,
     store,
     path,

@@ -46,15 +46,32 @@ const ABOUT: Readonly<Record<string, string>> = {
     'What differs from machine to machine; never in version control. Written by `svcctl city create` and `svcctl rig`.',
 }
 
+/** Files that have a page of their own, with the language that is in them. */
+const AUTOMATION: Readonly<Record<string, string>> = {
+  'formulas/<name>.toml':
+    'A method of work: steps, what they wait for and who does them. Formulas of a rig go before those of the city, and both before those of packs.',
+  'orders/<name>.toml':
+    'What starts a formula or runs a command by itself. The name of the file is the name of the order.',
+}
+
 /** Every file, each table under the first file in which it may stand. */
-export function documentedFiles(): readonly DocumentedFile[] {
+export const documentedFiles = (): readonly DocumentedFile[] => [
+  ...filesOf(ABOUT),
+  ...automationFiles(),
+  lockFile(),
+  supervisorFile(),
+  credentialsFile(),
+]
+
+export const automationFiles = (): readonly DocumentedFile[] => filesOf(AUTOMATION)
+
+function filesOf(abouts: Readonly<Record<string, string>>): readonly DocumentedFile[] {
   const tables = configTables()
-  const own = Object.entries(ABOUT).map(([file, about]) => ({
+  return Object.entries(abouts).map(([file, about]) => ({
     file,
     about,
     tables: tables.filter(({ places }) => belongsTo(file, places)).map(documentedTable),
   }))
-  return [...own, lockFile(), supervisorFile(), credentialsFile()]
 }
 
 /** `agent.toml` is where an agent is looked for, though it may stand in `city.toml` too. */
@@ -170,17 +187,17 @@ function supervisorTable(name: string, kinds: Readonly<Record<string, string>>):
 
 // ---- the page -------------------------------------------------------------------------------------------------------
 
-const INTRO = `Every file and every key. What is not listed here is refused, with the nearest name. \`svcctl config explain\` says where each value of a city comes from, \`svcctl config validate\` what is wrong; the [guide](../guide/configuration.md) says how the files work together.
+const INTRO = `Every file and every key. What is not listed here is refused, with the nearest name. \`svcctl config explain\` says where each value of a city comes from, \`svcctl config validate\` what is wrong; the [guide](../guide/configuration.md) says how the files work together. Formulas and orders have [a page of their own](formulas.md).
 
 Durations are texts such as \`500ms\`, \`30s\`, \`1h30m\` or \`7d\`; an empty text is the default. Files of TOML have at most 256 KiB. Editors check and complete by [\`city.schema.json\`](../../city.schema.json) and [\`agent.schema.json\`](../../agent.schema.json), which a server has at \`/city.schema.json\` and \`/agent.schema.json\`, and \`svcctl schema city\` and \`svcctl schema agent\` print.`
 
 export function configurationPage(): string {
-  const files = documentedFiles()
+  const files = documentedFiles().filter(({ file }) => !Object.hasOwn(AUTOMATION, file))
   const contents = files.map(({ file }) => `- [\`${file}\`](${anchor(file)})`).join('\n')
   return page('Configuration', INTRO, [contents, ...files.map(fileSection)])
 }
 
-function fileSection({ file, about, tables }: DocumentedFile): string {
+export function fileSection({ file, about, tables }: DocumentedFile): string {
   return [`## \`${file}\``, about, ...tables.map(tableSection)].join('\n\n')
 }
 

@@ -86,8 +86,12 @@ function commandPart(command: DescribedCommand): string {
 
 const word = (one: DescribedWord | DescribedFlag): string => tagged(one.as, meaningOf(one))
 
-/** `agents/<name>/agent.toml` → `svcctl-agent.toml`. */
-const fileManualName = ({ file }: DocumentedFile): string => `svcctl-${file.split('/').at(-1)}`
+/** `agents/<name>/agent.toml` → `svcctl-agent.toml`, `orders/<name>.toml` → `svcctl-order.toml`. */
+const fileManualName = ({ file }: DocumentedFile): string =>
+  `svcctl-${file
+    .replace(/^(\w+)s\/<name>\.toml$/, '$1.toml')
+    .split('/')
+    .at(-1)}`
 
 function fileManual(file: DocumentedFile, version: string): string {
   return manual(fileManualName(file), 5, version, `what stands in ${file.file}`, [

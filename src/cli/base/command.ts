@@ -7,8 +7,10 @@ import type { Context } from './context.ts'
 
 /** Values that completion can look up. */
 export type Completed =
+  | 'adapter'
   | 'agent'
   | 'bead'
+  | 'binding'
   | 'city'
   | 'closed-bead'
   | 'config-file'
@@ -17,6 +19,11 @@ export type Completed =
   | 'event-type'
   | 'field'
   | 'file'
+  | 'formula'
+  | 'group'
+  | 'mailbox'
+  | 'message'
+  | 'molecule'
   | 'none'
   | 'output'
   | 'pack'
@@ -26,6 +33,8 @@ export type Completed =
   | 'rig'
   | 'session'
   | 'token'
+  | 'transcript'
+  | 'worktree'
 
 export interface FlagSpec {
   /** As commander writes it: `-n, --name <name>`. */

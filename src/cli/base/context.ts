@@ -6,8 +6,15 @@ import type { OperationId } from '../../contract/index.ts'
 import { type Format, parseFormat } from '../print/format.ts'
 import { knownFields } from '../print/known-fields.ts'
 import type { Input } from './command.ts'
-import { cityOfDirectory, discoverAgain, discoverEndpoint, resolveCity } from './discovery.ts'
-import { EXIT, Failure, printable, usageError } from './failure.ts'
+import {
+  cityOfDirectory,
+  DEFAULT_URL,
+  discoverAgain,
+  discoverEndpoint,
+  type Endpoint,
+  resolveCity,
+} from './discovery.ts'
+import { EXIT, Failure, printable, toFailure, usageError } from './failure.ts'
 import type { Io } from './io.ts'
 import { Printer } from './output.ts'
 import { shippedText } from './package-files.ts'
@@ -15,6 +22,8 @@ import { nodeTransport } from './transport.ts'
 
 /** How long an ordinary request may take. */
 export const REQUEST_TIMEOUT_MS = 30_000
+/** Less than the limit of a request: the reason is told, not only that time is over. */
+const AGENT_PATIENCE_MS = 20_000
 
 export interface GlobalOptions {
   readonly api: string | undefined
@@ -79,14 +88,34 @@ export class Context {
     return this.#client
   }
 
+  /** As `client`; a server that is between two lives is told, and looked for before each request until it is back. */
+  steadyClient(tell: (reason: string) => void): Promise<Client> {
+    this.#client ??= this.#connect().catch((error: unknown) => {
+      const { exitCode, message } = toFailure(error)
+      if (exitCode !== EXIT.unavailable) throw error
+      tell(message)
+      const client = this.#clientAt(undefined)
+      client.lost()
+      return client
+    })
+    return this.#client
+  }
+
   async #connect(): Promise<Client> {
     const { io, options } = this
     const found = discoverEndpoint(io, options)
     if (options.debug) await io.stderr.write(`debug: server ${found.url} (${found.source})\n`)
+    return this.#clientAt(found)
+  }
+
+  #clientAt(found: Endpoint | undefined): Client {
+    const { io, options } = this
     return new Client({
-      baseUrl: found.url,
-      token: found.token,
+      baseUrl: found?.url ?? DEFAULT_URL,
+      token: found?.token,
       locate: () => discoverAgain(io, options, found),
+      // What an agent answers is not lost because its supervisor is starting again; a person would rather know.
+      ...(io.env['SVC_SESSION_ID'] ? { outlastMs: AGENT_PATIENCE_MS } : {}),
       clock: io.clock,
       random: io.random,
       newKey: io.newKey,

@@ -8,7 +8,8 @@ import { type EndpointFile, readEndpointFile } from './endpoint-file.ts'
 import { EXIT, Failure, usageError } from './failure.ts'
 import type { Io } from './io.ts'
 
-const DEFAULT_URL = 'http://127.0.0.1:8372'
+export const DEFAULT_URL = 'http://127.0.0.1:8372'
+const DEFAULT = 'default'
 
 export interface Endpoint {
   readonly url: string
@@ -30,7 +31,7 @@ export function discoverEndpoint(
   if (given === undefined) {
     const file = readEndpointFile(world)
     if (file !== undefined) return { url: file.url, token: token ?? file.token, source: file.path }
-    return { url: DEFAULT_URL, token, source: 'default' }
+    return { url: DEFAULT_URL, token, source: DEFAULT }
   }
   const url = parseApiUrl(given, api === undefined ? 'SVC_API' : '--api')
   const file = token === undefined ? trustedFile(world) : undefined
@@ -40,16 +41,17 @@ export function discoverEndpoint(
 
 /**
  * Where the server is that was at `before`, after a connection to it was lost. Undefined: it is between two lives. What
- * listens on a port that it has left may be anybody's, and the default port is not where it went.
+ * listens on a port that it has left may be anybody's, and the default port is not where it went. Without `before` it was
+ * not found so far, though it was somewhere.
  */
 export function discoverAgain(
   world: World,
   given: { readonly api: string | undefined; readonly token: string | undefined },
-  before: Endpoint,
+  before: Endpoint | undefined,
 ): Place | undefined {
   try {
     const { url, token, source } = discoverEndpoint(world, given)
-    const isSame = source === before.source || before.source === 'default'
+    const isSame = before === undefined ? source !== DEFAULT : source === before.source || before.source === DEFAULT
     return isSame ? { baseUrl: url, token } : undefined
   } catch {
     return undefined

@@ -1,6 +1,6 @@
 /** How commands fail: what people and scripts see, and with which exit code (sheet 08 §4.4, §4.5). */
 import { TimedOut } from '../../client/clock.ts'
-import { ApiProblem, BadParameter, DecodeError, LostReply, Unreachable } from '../../client/problems.ts'
+import { ApiProblem, BadParameter, DecodeError, isRecord, LostReply, Unreachable } from '../../client/problems.ts'
 import { EXIT } from '../../contract/base/exit-codes.ts'
 import { LayoutError } from '../print/format.ts'
 import { BrokenPipe, Interrupted, type Io } from './io.ts'
@@ -88,12 +88,24 @@ export function toFailure(
 
 function problemFailure(problem: ApiProblem, fieldNames: FieldNames): Failure {
   const fields = problem.errors.map(({ location, message }) => `\n  ${fieldNames(location)}: ${message}`).join('')
-  return new Failure(exitCodeOf(problem.status, problem.code), `${problem.detail}${fields}`, {
+  return new Failure(exitCodeOf(problem.status, problem.code), `${problem.detail}${fields}${issuesOf(problem)}`, {
     hint: hintFor(problem),
     requestId: problem.requestId,
     body: problem.body,
     cause: problem,
   })
+}
+
+/** All that is wrong with a file, where there is more than the detail says. */
+function issuesOf({ body: { issues } }: ApiProblem): string {
+  if (!Array.isArray(issues) || issues.length < 2) return ''
+  return issues
+    .filter(isRecord)
+    .map(({ file, line, column, message, hint }) => {
+      const more = typeof hint === 'string' ? ` (${hint})` : ''
+      return `\n  ${file}:${line}:${column}: ${message}${more}`
+    })
+    .join('')
 }
 
 function lostFailure(lost: LostReply, again: Wording['again']): Failure {

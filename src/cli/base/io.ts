@@ -5,8 +5,8 @@ export interface Sink {
   readonly isTerminal: boolean
   /** Width of the terminal. */
   readonly columns: number
-  /** Resolves once the text is handed over; rejects with `BrokenPipe` when nobody reads any more. */
-  write(text: string | Uint8Array): Promise<void>
+  /** `painted`: with colours that others chose. Resolves once the text is handed over; rejects with `BrokenPipe` when nobody reads any more. */
+  write(text: string | Uint8Array, how?: 'painted'): Promise<void>
 }
 
 export interface Source {
@@ -29,7 +29,7 @@ export interface TerminalEvents {
 
 export interface TakenTerminal {
   /** As it is: what others wrote has to be filtered before. Nothing, while somebody else has the terminal. */
-  write(text: string): Promise<void>
+  write(text: string | Uint8Array): Promise<void>
   /** Ctrl-Z: gives the terminal back to the shell until the job goes on. */
   suspend(): void
   /** Gives it to another program while the work lasts. */
@@ -42,8 +42,11 @@ export interface TakenTerminal {
 export interface Terminal {
   readonly columns: number
   readonly rows: number
-  /** `fullScreen`: what stands there is kept and comes back. */
-  take(fullScreen: boolean, events: TerminalEvents): TakenTerminal
+  /**
+   * `screen`: what stands there is kept and comes back. `line`: keys are read below it. `through`: another program draws
+   * on it, and what that does to it is undone at the end.
+   */
+  take(use: 'screen' | 'line' | 'through', events: TerminalEvents): TakenTerminal
 }
 
 export interface Io {

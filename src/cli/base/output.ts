@@ -88,6 +88,11 @@ export class Printer {
     if (text.length > 0) await this.#sink.write(text)
   }
 
+  /** Lines with colours that others chose. */
+  async painted(lines: readonly string[]): Promise<void> {
+    if (lines.length > 0) await this.#sink.write(`${lines.join('\n')}\n`, 'painted')
+  }
+
   async lines(lines: readonly string[]): Promise<void> {
     if (lines.length > 0) await this.#sink.write(`${lines.join('\n')}\n`)
   }

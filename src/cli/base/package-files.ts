@@ -2,7 +2,14 @@
 import { readFile } from 'node:fs/promises'
 import { isRecord } from '../../client/problems.ts'
 
-export type ShippedFile = 'openapi.json' | 'events.json' | 'city.schema.json' | 'agent.schema.json' | 'commands.json'
+export type ShippedFile =
+  | 'openapi.json'
+  | 'events.json'
+  | 'city.schema.json'
+  | 'agent.schema.json'
+  | 'formula.schema.json'
+  | 'order.schema.json'
+  | 'commands.json'
 
 /** Text of a file that lies beside `package.json`: in a checkout, and where the package is installed. */
 export async function shippedText(name: ShippedFile): Promise<string> {

@@ -69,7 +69,7 @@ const EDITED = {
 
 export const commands: readonly CommandSpec[] = [
   command('agent list', 'list-agents', {
-    leaves: { peek: '`svcctl session peek` shows screens' },
+    leaves: { peek: '`svcctl session screen` shows them' },
     view: AGENT,
     examples: { 'svcctl agent list': 'all agents and what they do' },
   }),

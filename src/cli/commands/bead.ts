@@ -2,14 +2,13 @@
 
 import type { Bead, BeadBatchRequest, DeletedBead, HookBead } from '../../contract/beads.ts'
 import type { CommandSpec, Input } from '../base/command.ts'
-import { type Context, REQUEST_TIMEOUT_MS } from '../base/context.ts'
+import type { Context } from '../base/context.ts'
 import { EXIT, usageError } from '../base/failure.ts'
-import { parseTimeout } from '../framework/accepted.ts'
 import type { AnswerOf, Call, SaidOf } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
-import { bodyOf, type Fields, readData } from '../framework/fields.ts'
-import { listAll, mostOf, pageSize } from '../framework/paged.ts'
+import { bodyOf, type Fields, jsonOrText, readData } from '../framework/fields.ts'
 import { printItem } from '../framework/run.ts'
+import { listWaiting, timeoutWithWait } from '../framework/waiting.ts'
 import { around, type View, view, viewInside } from '../print/view.ts'
 import { BEADS as TABLE } from '../tables/beads.ts'
 import { graphLines } from '../views/bead-graph.ts'
@@ -46,6 +45,28 @@ function claimant({ io }: Context, input: Input): SaidOf<'claim-bead'> {
   return { assignee, ...ownSession(io, isOther) }
 }
 
+/** Who closes it, and what came out of it. */
+async function reporter({ io }: Context, input: Input): Promise<SaidOf<'close-bead'>> {
+  const output = await resultOf(io, input.texts('result'))
+  return { session_id: io.env['SVC_SESSION_ID'] || undefined, ...(output === undefined ? {} : { output }) }
+}
+
+const PAIR = /^([A-Za-z_][\w-]*)=(.*)$/s
+
+/** All of it, or key by key. */
+async function resultOf(io: Context['io'], texts: readonly string[]): Promise<unknown> {
+  const [only] = texts
+  if (only === undefined) return undefined
+  if (texts.length === 1 && !PAIR.test(only)) return jsonOrText(await readData(io, only, '--result'))
+  return Object.fromEntries(
+    texts.map((text) => {
+      const [, key = '', value = ''] = PAIR.exec(text) ?? []
+      if (key === '') throw usageError(`invalid --result "${text}": expected KEY=VALUE, where there are several`)
+      return [key, jsonOrText(value)]
+    }),
+  )
+}
+
 function asker({ io }: Context, input: Input): SaidOf<'list-hook'> {
   const isOther = input.has('agent')
   const agent = io.env['SVC_AGENT'] || undefined
@@ -66,23 +87,9 @@ async function showHook({ context, input, client, cityName, said, options, send 
   return EXIT.ok
 }
 
-/** The server holds one answer back no longer. */
-const LONGEST_WAIT_MS = 120_000
-const waitMs = (input: Input): Promise<number> => parseTimeout(input, 0, 'wait')
-
-async function showReady({ context, input, send }: Call<'list-ready-beads'>): Promise<number> {
-  const { clock } = context.io
-  const until = clock.now() + (await waitMs(input))
-  const most = mostOf(input)
-  const all = await listAll(async (cursor) => {
-    const page = { limit: pageSize(most), cursor }
-    let reply = await send(page)
-    while (cursor === undefined && reply.body.items.length === 0 && clock.now() < until) {
-      const wait = `${Math.ceil(Math.min(until - clock.now(), LONGEST_WAIT_MS))}ms`
-      reply = await send({ ...page, index: Number(reply.headers.get('x-svc-index')), wait })
-    }
-    return reply
-  }, most)
+async function showReady(call: Call<'list-ready-beads'>): Promise<number> {
+  const { context } = call
+  const all = await listWaiting(call, call.send)
   await context.print.list({ ...all, ...BEADS })
   if (all.more) await context.note(`showing the first ${all.items.length}; --limit N or --paginate gets more`)
   return EXIT.ok
@@ -244,16 +251,29 @@ export const commands: readonly CommandSpec[] = [
     ...ID,
     ...SHOWN,
     arguments: ['<id...>'],
-    flags: { reason: '-r', output: '--result' },
+    flags: { reason: '-r' },
+    leaves: { output: 'it is --result, whole or key by key' },
+    more: [
+      {
+        flags: '--result <key=value>',
+        field: 'output',
+        repeatable: true,
+        description:
+          'What came out of it: a key, whose value is JSON or text; or all of it as JSON or text, @FILE or -.',
+      },
+    ],
+    fill: reporter,
     says: {
       outcome: 'How it went.',
-      output: 'What came out of it.',
+      session_id: 'Session that says so (default: SVC_SESSION_ID, in a session).',
       failure_class: 'Is another try worth it.',
       failure_reason: 'What went wrong.',
     },
     examples: {
       'svcctl bead close al-x1y -r "fixed in the parser" --commit 1a2b3c': 'it is done',
       'svcctl bead close al-x1y --outcome fail --failure-class hard': 'it cannot be done',
+      [`svcctl bead close al-x1y --result verdict=clean --result 'modules=["a","b"]'`]:
+        'a step that has something to report',
       'svcctl bead close al-x1y al-z9k': 'two of them',
     },
   }),
@@ -311,7 +331,7 @@ export const commands: readonly CommandSpec[] = [
     flags: { ...FILTERS.flags, sort: '--order' },
     says: { ...FILTERS.says, sort: 'By priority, then age; or by age only.' },
     more: [{ flags: '--wait <duration>', description: 'Where nothing is ready, wait so long for something.' }],
-    timeoutMs: async (input) => REQUEST_TIMEOUT_MS + (await waitMs(input)),
+    timeoutMs: timeoutWithWait,
     view: BEADS,
     run: showReady,
     examples: {

@@ -3,7 +3,7 @@
 import type { Reply } from '../../client/client.ts'
 import type { Convoy, StrandedBead } from '../../contract/convoys.ts'
 import type { CommandSpec } from '../base/command.ts'
-import { EXIT } from '../base/failure.ts'
+import { EXIT, usageError } from '../base/failure.ts'
 import type { AnswerOf, Call } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
 import { listAll, mostOf, pageSize } from '../framework/paged.ts'
@@ -12,6 +12,7 @@ import { anyOf } from '../print/columns.ts'
 import { allColumns, around, view } from '../print/view.ts'
 import { CONVOYS as TABLE } from '../tables/convoys.ts'
 import { BEADS } from '../views/bead-views.ts'
+import { beadsAmong } from '../views/bead-words.ts'
 
 const MORE = {
   wide: 'owned notify merge target molecule rig description closed_at close_reason revision',
@@ -58,6 +59,18 @@ async function showWithMembers({ context, input, send }: Call<'get-convoy'>): Pr
   return EXIT.ok
 }
 
+/** Ids behind a title are meant as members, not as words of it; a title in one word may name whatever it likes. */
+async function refuseBeads(call: Call<'create-convoy'>): Promise<void> {
+  const words = call.input.texts('title')
+  if (words.length < 2) return
+  const [bead] = await beadsAmong(call.client, words, call)
+  if (bead === undefined) return
+  throw usageError(
+    `${bead} is a bead, and would be a word of the title`,
+    `for a member: --item ${bead}; else quote the title`,
+  )
+}
+
 const command = commandsOf(TABLE)
 const ID = { completes: { id: 'convoy' } } as const
 const SETTINGS = { description: 'More about it.' } as const
@@ -82,6 +95,10 @@ export const commands: readonly CommandSpec[] = [
     completes: { items: 'bead' },
     json: true,
     view: CONVOY,
+    run: async (call) => {
+      await refuseBeads(call)
+      return call.show()
+    },
     examples: { 'svcctl convoy create "New login" --item al-x1y --item al-z9k --notify mayor': 'group two beads' },
   }),
   command('convoy update', 'patch-convoy', {

@@ -10,9 +10,21 @@ import { view } from '../print/view.ts'
 import { PROVIDERS as TABLE } from '../tables/providers.ts'
 import { providerReadiness } from './health.ts'
 
+const words = (parts: readonly (string | undefined)[]) => parts.filter((part) => part !== undefined).join(' ')
 const PROVIDER = view<ProviderInfo>()('name display_name builtin DECLARED command CHAIN', {
-  wide: 'ARGS acp_command prompt_mode ENV FILE revision',
+  wide: 'ARGS prompt_mode ENV FILE revision ACP RESUMES HOOKS PERMISSIONS MODELS BUSY DIALOGS CHECKED',
   as: {
+    ACP: ({ harness }) => words([harness?.acp?.command, ...(harness?.acp?.args ?? [])]),
+    RESUMES: 'harness.resumable',
+    HOOKS: ({ harness }) =>
+      harness?.hooks && words([...harness.hooks.events, harness.hooks.permission ? '(asks for leave)' : undefined]),
+    PERMISSIONS: ({ harness }) =>
+      harness?.permission_mode &&
+      `${harness.permission_mode.default}, of ${harness.permission_mode.choices.join(', ')}`,
+    MODELS: ({ harness }) => harness?.models.join(', '),
+    BUSY: ({ harness }) => harness?.screen.busy.join(', '),
+    DIALOGS: ({ harness }) => harness?.screen.startup_dialogs.join(', '),
+    CHECKED: ({ harness }) => harness?.sources.map(({ version, where }) => `${version} (${where})`).join('; '),
     DECLARED: 'city_level',
     CHAIN: (provider) => provider.chain.join(' < '),
     ARGS: (provider) => provider.args?.join(' '),

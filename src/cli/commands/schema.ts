@@ -60,6 +60,22 @@ export const commands: readonly CommandSpec[] = [
     run: printing('agent.schema.json'),
   },
   {
+    path: ['schema', 'formula'],
+    operations: [],
+    summary: 'Print the JSON Schema of a formula’s file',
+    description: 'For editors. A server has it at `/formula.schema.json`.',
+    examples: [{ line: 'svcctl schema formula > formula.schema.json', does: 'for an editor' }],
+    run: printing('formula.schema.json'),
+  },
+  {
+    path: ['schema', 'order'],
+    operations: [],
+    summary: 'Print the JSON Schema of an order’s file',
+    description: 'For editors. A server has it at `/order.schema.json`.',
+    examples: [{ line: 'svcctl schema order > order.schema.json', does: 'for an editor' }],
+    run: printing('order.schema.json'),
+  },
+  {
     path: ['schema', 'command'],
     operations: [],
     summary: 'Print what a command takes, as JSON',

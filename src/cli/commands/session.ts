@@ -1,4 +1,8 @@
 /** `svcctl session …`: conversations with agents. */
+
+import { converse } from '../attach/converse.ts'
+import { sitAt } from '../attach/terminal.ts'
+import { watchScreen } from '../attach/watch-screen.ts'
 import type { ArgumentSpec, CommandSpec, FlagSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT, usageError } from '../base/failure.ts'
@@ -6,9 +10,8 @@ import type { Call, SaidOf } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
 import { bodyOf } from '../framework/fields.ts'
 import { printItem } from '../framework/run.ts'
-import { converse } from '../live/attach.ts'
+import { attached, attachFlag } from '../live/attached.ts'
 import { answerFields, respondTo } from '../live/respond.ts'
-import { shellWord } from '../print/shell-word.ts'
 import { SESSIONS as TABLE } from '../tables/sessions.ts'
 import { printLive, printTranscript } from '../views/live.ts'
 import {
@@ -16,14 +19,17 @@ import {
   DELIVERY,
   DRAIN,
   endOf,
+  OPTION,
   PENDING,
   PRUNED,
   SESSION,
   STOPPED,
   SUB_AGENT,
+  VERDICT,
   WAIT,
 } from '../views/session-views.ts'
 import { printableLines } from '../views/turn-text.ts'
+import { sessionUsage } from './usage.ts'
 
 /** The session that the command runs in. */
 const ownSession = ({ env }: Context['io']): string | undefined => env['SVC_SESSION_ID'] || undefined
@@ -36,6 +42,19 @@ function ownId({ io }: Context, input: Input): { readonly id?: string } {
     throw usageError('which session is missing', 'name one; inside a session it is the one where none is named')
   return { id }
 }
+
+/** Inside a session it is this run of it that tells: a hook of one that is over changes nothing. */
+function ownRun({ io }: Context, input: Input): { readonly generation?: number; readonly instance_token?: string } {
+  const { SVC_RUNTIME_EPOCH: generation, SVC_INSTANCE_TOKEN: token } = io.env
+  if (input.has('session') || ownSession(io) === undefined) return {}
+  return {
+    ...(generation ? { generation: Number(generation) } : {}),
+    ...(token ? { instance_token: token } : {}),
+  }
+}
+
+/** The longest that a server waits for an answer. */
+const PERMISSION_MS = 3_630_000
 
 /** Ids of sessions look like nothing else. */
 const SESSION_ID = /^s-[0-9a-f]{16}$/
@@ -95,14 +114,32 @@ async function noteEnd({ context, client, cityName, said, options }: Call<'get-s
   if (end !== undefined) await context.note(end)
 }
 
-async function attach({ context, input, cityName, said, send }: Call<'attach-session'>): Promise<number> {
-  if (!input.on('command')) {
-    await converse(context, { cityName, id: String(said.id) })
+/** At its terminal where both have one; else its words, and lines that are typed to it. */
+async function attach({ context, cityName, said }: Call<'stream-session-terminal'>): Promise<number> {
+  const seat = { cityName, id: String(said.id) }
+  const { terminal } = context.io
+  if (terminal === undefined || !context.print.isForPeople || !(await sitAt(context, seat, terminal)))
+    await converse(context, seat)
+  return EXIT.ok
+}
+
+async function showScreen(call: Call<'get-session-screen'>): Promise<number> {
+  const { context, input, cityName, said, send } = call
+  const { print } = context
+  const isPainted = said.format === 'ansi'
+  if (input.on('watch')) {
+    await watchScreen(context, { cityName, id: String(said.id) }, isPainted)
     return EXIT.ok
   }
   const { body, text } = await send()
-  const line = [body.command, ...body.args].map(shellWord).join(' ')
-  await context.print.text({ text: `${line}\n`, json: text })
+  if (print.isForPeople) await (isPainted ? print.painted(body.lines) : print.lines(body.lines.map(printableLines)))
+  else await print.item({ item: body, columns: [], name: ({ session_id }) => session_id, json: text })
+  return EXIT.ok
+}
+
+async function showOptions({ context, send }: Call<'get-session-options'>): Promise<number> {
+  const { body, text } = await send()
+  await context.print.list({ items: body.options, ...OPTION, json: text })
   return EXIT.ok
 }
 
@@ -133,9 +170,21 @@ const OWN = {
   fill: ownId,
 } as const
 const SAYING = { ...ID, says: { ...ID.says, message: 'What to say; - for stdin.' } } as const
+/** Messages that files can go with. */
+const ATTACHING = {
+  ...SAYING,
+  leaves: { attachments: '--attach' },
+  more: [attachFlag],
+  fill: attached,
+} as const
 const CREATED = {
-  flags: { options: '--option', metadata: '--meta', message: '-m' },
-  says: { message: 'First message.', options: 'An option of the provider.', metadata: 'Metadata.' },
+  flags: { options: '--option', metadata: '--meta', message: '-m', env: '--env' },
+  says: {
+    message: 'First message.',
+    options: 'An option of the provider.',
+    metadata: 'Metadata.',
+    env: 'A variable of its environment, over all others; shown nowhere.',
+  },
 } as const
 const followFlag: FlagSpec = { flags: '-f, --follow', description: 'Go on with what comes.' }
 const cancelFlag = (what: string, field: string): FlagSpec => ({
@@ -154,8 +203,6 @@ type Plain =
   | 'suspend-session'
   | 'wake-session'
   | 'resume-session'
-  | 'pin-session'
-  | 'unpin-session'
   | 'reset-session'
   | 'drain-session'
   | 'undrain-session'
@@ -168,6 +215,22 @@ const simple = (verb: string, operation: Plain, does: string): CommandSpec =>
     arguments: ['<id...>'],
     view: SESSION,
     examples: { [`svcctl session ${verb} helper`]: does },
+  })
+
+const byUpdate = 'session update'
+const CHANGED_BY_UPDATE = {
+  leaves: { alias: byUpdate, metadata: byUpdate, pinned: byUpdate, options: byUpdate, model: byUpdate, mode: byUpdate },
+}
+
+const pinning = (verb: string, pinned: boolean, summary: string): CommandSpec =>
+  command(`session ${verb}`, 'patch-session', {
+    summary,
+    ...ID,
+    leaves: { ...CHANGED_BY_UPDATE.leaves, title: byUpdate },
+    arguments: ['<id...>'],
+    fill: () => ({ pinned }),
+    view: SESSION,
+    examples: { [`svcctl session ${verb} helper`]: pinned ? 'it stays awake' : 'it may fall asleep again' },
   })
 
 /** What agents say of themselves. */
@@ -211,14 +274,18 @@ export const commands: readonly CommandSpec[] = [
     run: showSession,
     examples: { 'svcctl session get helper': 'one session' },
   }),
+  sessionUsage,
   command('session create', 'create-session', {
     ...CREATED,
     arguments: ['<name>'],
     says: { ...CREATED.says, name: 'Agent, or provider with --provider.' },
     completes: { name: 'agent' },
-    leaves: { kind: '--provider says it' },
-    more: [{ flags: '--provider', description: 'NAME is a provider: a conversation without an agent.' }],
-    fill: (_, input): SaidOf<'create-session'> => ({ kind: input.on('provider') ? 'provider' : 'agent' }),
+    leaves: { kind: '--provider says it', attachments: '--attach' },
+    more: [{ flags: '--provider', description: 'NAME is a provider: a conversation without an agent.' }, attachFlag],
+    fill: async (context, input): Promise<SaidOf<'create-session'>> => ({
+      kind: input.on('provider') ? 'provider' : 'agent',
+      ...(await attached(context, input)),
+    }),
     examples: {
       'svcctl session create worker': 'start a session of an agent',
       'svcctl session create shell --provider --alias sh': 'a shell to talk to',
@@ -227,10 +294,24 @@ export const commands: readonly CommandSpec[] = [
   command('session update', 'patch-session', {
     ...ID,
     arguments: ['<id...>'],
-    flags: { metadata: '--meta' },
-    says: { ...ID.says, alias: "Another handle; '' for none.", metadata: 'Metadata.' },
+    flags: { metadata: '--meta', options: '--option' },
+    says: {
+      ...ID.says,
+      alias: "Another handle; '' for none.",
+      metadata: 'Metadata.',
+      options: 'An option of the provider, or of its agent.',
+    },
     view: SESSION,
-    examples: { 'svcctl session update helper --title "Avatars"': 'another title' },
+    examples: {
+      'svcctl session update helper --title "Avatars"': 'another title',
+      'svcctl session update helper --model opus --mode plan': 'at once where its agent can be told',
+    },
+  }),
+  command('session options', 'get-session-options', {
+    ...ID,
+    arguments: ['<id>'],
+    run: showOptions,
+    examples: { 'svcctl session options helper': 'what can be chosen for it' },
   }),
   command('session delete', 'delete-session', {
     ...ID,
@@ -240,17 +321,17 @@ export const commands: readonly CommandSpec[] = [
     examples: { 'svcctl session delete helper --yes': 'end it and forget it' },
   }),
   command('session message', 'send-session-message', {
-    ...SAYING,
+    ...ATTACHING,
     arguments: ['<id>', '<message...>'],
     examples: { 'svcctl session message helper run the tests': 'say something' },
   }),
   command('session prompt', 'prompt-session', {
-    ...SAYING,
+    ...ATTACHING,
     arguments: ['<id>', '<message...>'],
     examples: { 'svcctl session prompt helper - < task.md': 'say what a file says' },
   }),
   command('session submit', 'submit-session', {
-    ...SAYING,
+    ...ATTACHING,
     arguments: ['<id>', '<message...>'],
     examples: { 'svcctl session submit helper --intent interrupt_now stop that': 'interrupt, then say it' },
   }),
@@ -291,19 +372,13 @@ export const commands: readonly CommandSpec[] = [
     view: SESSION,
     examples: { 'svcctl session close helper': 'end it for good' },
   }),
-  command('session rename', 'rename-session', {
+  command('session rename', 'patch-session', {
+    summary: 'Give a session another title',
     ...ID,
+    ...CHANGED_BY_UPDATE,
     arguments: ['<id>', '<title>'],
     view: SESSION,
     examples: { 'svcctl session rename helper "Avatars"': 'another title' },
-  }),
-  command('session permission-mode', 'set-session-permission-mode', {
-    ...ID,
-    arguments: ['<id>', '<permission_mode>'],
-    called: { ...ID.called, permission_mode: 'mode' },
-    says: { ...ID.says, permission_mode: 'As the provider has them.' },
-    view: SESSION,
-    examples: { 'svcctl session permission-mode helper plan': 'for its next start' },
   }),
   command('session pending', 'get-session-pending', {
     ...ID,
@@ -342,26 +417,51 @@ export const commands: readonly CommandSpec[] = [
   reading('logs', 'See what a session said and did', {
     'svcctl session logs -f helper': 'what it says, as it says it',
   }),
-  command('session peek', 'peek-session', {
+  command('session screen', 'get-session-screen', {
     ...ID,
+    also: ['stream-session-terminal'],
     arguments: ['<id>'],
-    print: ({ print }, { body, text }) =>
-      print.isForPeople
-        ? print.lines(body.lines.map(printableLines))
-        : print.item({ item: body, columns: [], name: ({ session_id }) => session_id, json: text }),
-    examples: { 'svcctl session peek helper': 'its screen' },
-  }),
-  command('session attach', 'attach-session', {
-    ...ID,
-    also: ['stream-session', 'submit-session'],
-    summary: 'Talk to a session: its live transcript and an input line',
-    description: 'The end of the input (Ctrl-D) leaves; the session goes on.',
-    arguments: ['<id>'],
-    more: [{ flags: '--command', description: 'Print the command that opens its terminal instead.' }],
+    says: { ...ID.says, format: 'text, or ansi: with colours.' },
+    more: [{ flags: '-w, --watch', description: 'Again whenever it changes.' }],
+    run: showScreen,
     examples: {
-      'svcctl session attach helper': 'watch and talk',
-      'eval "$(svcctl session attach helper --command)"': 'open its terminal',
+      'svcctl session screen helper': 'what its terminal shows',
+      'svcctl session screen helper --format ansi --watch': 'as it changes, with colours',
     },
+  }),
+  command('session keys', 'send-session-keys', {
+    ...ID,
+    arguments: ['<id>', '<keys...>'],
+    says: {
+      ...ID.says,
+      keys: 'Names of keys, such as Enter, Escape, Up, C-c, or single characters.',
+      expect_screen: 'Types only where the screen shows this.',
+    },
+    print: async ({ print }, { body, text }) =>
+      print.isForPeople
+        ? undefined
+        : print.item({ item: body, columns: [], name: ({ session_id }) => session_id, json: text }),
+    examples: {
+      'svcctl session keys helper C-c': 'interrupt what it runs',
+      'svcctl session keys helper Down Enter --expect-screen "Do you trust"': 'answer a dialog, only that one',
+    },
+  }),
+  command('session attach', 'stream-session-terminal', {
+    ...ID,
+    also: [
+      'get-session',
+      'type-into-session',
+      'resize-session-terminal',
+      'stream-session',
+      'submit-session',
+      'respond-session',
+    ],
+    summary: 'Sit at the terminal of a session',
+    description:
+      'Everything it shows, every key; ctrl-], or ~. at the start of a line, leaves, and the session goes on. Where there is no terminal, at either end, it is what the session says and lines that are typed to it, until the end of the input (Ctrl-D).',
+    arguments: ['<id>'],
+    leaves: { viewer: 'every stream has its own', after_cursor: 'the command resumes by itself' },
+    examples: { 'svcctl session attach helper': 'as if one sat there' },
     run: attach,
   }),
   command('session agents', 'list-session-agents', {
@@ -408,8 +508,8 @@ export const commands: readonly CommandSpec[] = [
     view: PRUNED,
     examples: { 'svcctl session prune --closed-before 30d': 'forget old ones' },
   }),
-  simple('pin', 'pin-session', 'keep it awake'),
-  simple('unpin', 'unpin-session', 'let it sleep again'),
+  pinning('pin', true, 'Keep a session awake'),
+  pinning('unpin', false, 'No longer keep a session awake'),
   simple('reset', 'reset-session', 'start again with a fresh conversation'),
   simple('drain', 'drain-session', 'let it finish, then sleep'),
   simple('undrain', 'undrain-session', 'take that back'),
@@ -422,5 +522,41 @@ export const commands: readonly CommandSpec[] = [
   ofOneself('drain-ack', 'ack-session-drain', 'an agent says that it has finished'),
   ofOneself('request-restart', 'request-session-restart', 'restart once its turn has ended'),
   ofOneself('heartbeat', 'heartbeat-session', 'an agent says that it is at work'),
+  command('session report', 'report-session', {
+    ...OWN,
+    arguments: ['[id]'],
+    description: 'With --from it is a hook of that harness: it reads what that tells from stdin, and never fails.',
+    more: [{ flags: '--from <harness>', description: 'Whose hook it is.', complete: 'provider-base' }],
+    fill: (context, input) => ({ ...ownId(context, input), ...ownRun(context, input) }),
+    run: async (call) => {
+      const from = call.input.text('from')
+      if (from === undefined) return call.show()
+      const { runHook } = await import('../hooks/run.ts')
+      const { env, cwd, home, stdin, stdout, clock } = call.context.io
+      await runHook(from, {
+        env,
+        cwd,
+        home,
+        input: () => stdin.readAll(),
+        print: (text) => stdout.write(text),
+        now: () => clock.now(),
+      })
+      return EXIT.ok
+    },
+    view: SESSION,
+    examples: {
+      'svcctl session report --activity idle': 'an agent says that its turn is over',
+      'svcctl session report --from claude': 'a hook of Claude Code',
+    },
+  }),
+  command('session permission', 'ask-session-permission', {
+    ...OWN,
+    arguments: ['<tool>', '[id]'],
+    description: 'Waits until somebody has answered, or a rule has.',
+    fill: (context, input) => ({ ...ownId(context, input), ...ownRun(context, input) }),
+    timeoutMs: async () => PERMISSION_MS,
+    view: VERDICT,
+    examples: { 'svcctl session permission Bash --input command="rm -rf build"': 'may it?' },
+  }),
   simple('release-name', 'release-session-name', 'free the alias of a closed session'),
 ]

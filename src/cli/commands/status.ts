@@ -14,13 +14,13 @@ import { inOrder, NEED, type Need, needsOf } from '../views/needs.ts'
 /** A city in a line; what only a city that runs can tell is absent of the others. */
 interface Row
   extends Pick<CityInfo, 'name' | 'path' | 'status' | 'error' | 'config_rejected'>,
-    Partial<Pick<StatusBody, 'running' | 'work'>> {
+    Partial<Pick<StatusBody, 'running' | 'work' | 'mail'>> {
   readonly needs?: number
 }
 
-const ROW = view<Row>()('name status SESSIONS work.open work.in_progress work.ready needs ERROR', {
+const ROW = view<Row>()('name status SESSIONS work.open work.in_progress work.ready MAIL needs ERROR', {
   wide: 'path',
-  as: { SESSIONS: 'running', ERROR: (row) => row.error ?? rejectedText(row.config_rejected) },
+  as: { SESSIONS: 'running', MAIL: 'mail.unread', ERROR: (row) => row.error ?? rejectedText(row.config_rejected) },
 })
 
 /** The status of a city, with what waits there. */
@@ -54,7 +54,9 @@ async function allCities(context: Context, client: Client, signal: AbortSignal):
       status,
       ...(error === undefined ? {} : { error }),
       ...(config_rejected === undefined ? {} : { config_rejected }),
-      ...(found === undefined ? {} : { running: found.running, work: found.work, needs: found.needs.length }),
+      ...(found === undefined
+        ? {}
+        : { running: found.running, work: found.work, mail: found.mail, needs: found.needs.length }),
     }
   })
   await context.print.list({ items, ...ROW, json: JSON.stringify({ items, total: items.length }) })

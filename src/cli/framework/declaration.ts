@@ -14,7 +14,8 @@ import type { View } from '../print/view.ts'
 export type AnswerOf<Id extends OperationId> = ReplyOf<OperationById<Id>>
 type Params<Id extends OperationId> = ParamsOf<OperationById<Id>>
 type Query<Id extends OperationId> = QueryOf<OperationById<Id>>
-type Body<Id extends OperationId> = [BodyOf<OperationById<Id>>] extends [undefined]
+/** A text is no field. */
+type Body<Id extends OperationId> = [BodyOf<OperationById<Id>>] extends [undefined | string]
   ? Record<never, never>
   : NonNullable<BodyOf<OperationById<Id>>>
 type Name<T> = Extract<keyof T, string>

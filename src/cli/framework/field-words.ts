@@ -12,8 +12,8 @@ import {
 } from '../base/command.ts'
 
 /**
- * `body.priority` → `--priority` where that was given, `body.metadata.a` → `--meta a`, `path.id` → `<id>`; else as the API
- * names it.
+ * `body.priority` → `--priority`, `body.metadata.a` → `--meta a`, `path.id` → `<id>`; as the API names it where no word says
+ * it, or it may have been said as JSON.
  */
 export function saidAs(
   location: string,
@@ -22,12 +22,14 @@ export function saidAs(
 ): string {
   const [, field, inside = ''] = /^(?:body|path|query)\.(\w+)(.*)$/s.exec(location) ?? []
   if (field === undefined) return location
-  const word = flagWord(field, flags, input) ?? operandWord(field, operands)
+  const given = flags.filter((one) => input.has(flagName(one.flags)))
+  const other = given.some(({ flags: words }) => /^--(?:set|data) /.test(words)) ? [] : flags
+  const word = flagWord(field, given) ?? operandWord(field, operands) ?? flagWord(field, other)
   return word === undefined ? location : `${word}${inside.replace(/^\./, ' ')}`
 }
 
-const flagWord = (field: string, flags: readonly FlagSpec[], input: Input): string | undefined => {
-  const flag = flags.find((one) => fieldName(one) === field && input.has(flagName(one.flags)))
+const flagWord = (field: string, flags: readonly FlagSpec[]): string | undefined => {
+  const flag = flags.find((one) => fieldName(one) === field)
   return flag === undefined ? undefined : flagWords(flag.flags).find((word) => word.startsWith('--'))
 }
 

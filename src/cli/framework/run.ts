@@ -273,7 +273,10 @@ async function sent<Id extends OperationId, T>(
   if (row.city === true) places.params.set('cityName', cityName)
   for (const [field, value] of Object.entries({ ...said, ...more })) {
     if (field === 'cityName') continue
-    places[row.fields[field]?.at ?? (hasBody(row) ? 'body' : 'query')].set(field, value)
+    places[row.fields[field]?.at ?? (hasBody(row) && row.asks?.includes(field) !== true ? 'body' : 'query')].set(
+      field,
+      value,
+    )
   }
   const reply = await client.request<T>(operation, {
     ...options,

@@ -26,6 +26,8 @@ export interface OperationRow {
   readonly city?: true
   /** Its answer comes in pages. */
   readonly paged?: true
+  /** Fields of its query that no flag says, where it has a body too. */
+  readonly asks?: readonly string[]
   /** It takes an Idempotency-Key. */
   readonly keyed?: true
   /** It takes If-Match. */

@@ -1,7 +1,7 @@
 /** What can be answered to a question of an agent, and what the words of a person mean (pure). */
 import type { BodyOf } from '../../contract/base/operation.ts'
 import type { OperationById } from '../../contract/index.ts'
-import type { PendingInteraction } from '../../contract/session-model.ts'
+import type { PendingInteraction } from '../../contract/sessions/session-model.ts'
 
 export type Question = PendingInteraction
 export type Reply = BodyOf<OperationById<'respond-session'>>

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import type { CityInfo, StatusBody } from '../../contract/cities.ts'
-import type { SessionResponse } from '../../contract/session-model.ts'
+import type { SessionResponse } from '../../contract/sessions/session-model.ts'
 import { widthOf } from '../print/text-width.ts'
 import type { Need } from '../views/needs.ts'
 import { draw } from './draw.ts'
 import type { City } from './fleet.ts'
-import { type Pressed, press } from './keyboard.ts'
+import { press } from './keyboard.ts'
 import { EMPTY_LINE, type Key, typed } from './keys.ts'
 import { rowsOf, type View } from './rows.ts'
 
@@ -121,6 +121,26 @@ const drawn = (columns: number, rows: number, more: Partial<View> = {}) =>
   plain(draw(view(more), { columns, rows }).lines)
 
 suite('the live view', () => {
+  test('what today costs stands beside the city, and who is limited beside its name', () => {
+    const totals = { turns: 3, input: 1, output: 1, cache_read: 0, cache_write: 0, cost_usd: '5.20', unpriced_turns: 0 }
+    const budget = { day: '2026-05-01', today: totals, per_day_usd: '5.00', action: 'warn' as const, held_sessions: [] }
+    const dear = city('dear', {
+      sessions: [session('slow', { activity: 'idle', limited_until: ago(-600) })],
+      status: status('dear', { budget: { ...budget, crossed_at: ago(60) } }),
+    })
+    const lines = drawn(100, 16, { fleet: { ...view().fleet, cities: [dear] } }).join('\n')
+    assert.match(lines, /dear {2}running {2}1 session {2}today \$5\.20 of \$5\.00, crossed/)
+    assert.match(lines, /slow .*limited/)
+  })
+
+  test('mail that nobody has read yet is counted', () => {
+    const lines = drawn(100, 8, {
+      fleet: { ...view().fleet, cities: [city('busy', { status: status('busy', { mail: { total: 5, unread: 2 } }) })] },
+    })
+    assert.match(lines[1] ?? '', /needs 0 {3}mail 2 unread/)
+    assert.match(lines.join('\n'), /busy {2}running {2}0 sessions {2}mail 2 unread/)
+  })
+
   test('at 80 columns', () => {
     assert.deepEqual(drawn(80, 16, { selected: { key: '', at: 2 } }), [
       'svcctl top   http://127.0.0.1:8372   3 cities   2 with a problem',
@@ -194,7 +214,7 @@ suite('the live view', () => {
 
   test('what is typed has a cursor; a lost server is said', () => {
     const line = [...'go on'].reduce((typing, text) => typed(typing, { key: 'text', text }), EMPTY_LINE)
-    const entry = { label: 'message to busy: ', line, purpose: { kind: 'filter' } } as const
+    const entry = { label: 'message to busy: ', line, purpose: 'filter' } as const
     assert.equal(drawn(80, 12, { entry }).at(-1), 'message to busy: go on')
     const lost = { ...view().fleet, lost: 'connection refused; again in 0.5 s' }
     assert.match(drawn(80, 12, { fleet: lost })[0] ?? '', /connection refused; again in 0.5 s/)
@@ -238,9 +258,9 @@ suite('the live view', () => {
 })
 
 suite('keys of the live view', () => {
-  const after = (of: View, ...keys: readonly string[]): Pressed & { readonly view: View } => {
+  const after = (of: View, ...keys: readonly string[]): ReturnType<typeof press> & { readonly view: View } => {
     let now = of
-    let last: Pressed = {}
+    let last: ReturnType<typeof press> = {}
     for (const one of keys) {
       last = press(now, [...one].length === 1 ? { key: 'text', text: one } : nameless(one))
       now = { ...now, ...last.change }

@@ -1,16 +1,32 @@
 /** The live view as lines: a pure function of what there is to show and of the size of the terminal. */
-import { printable } from '../base/failure.ts'
+import type { SessionResponse } from '../../contract/sessions/session-model.ts'
 import { relativeTime, stateColor } from '../base/output.ts'
-import { forTerminal } from '../print/terminal-text.ts'
 import { cutTo, padTo, widthOf, wrapTo } from '../print/text-width.ts'
+import { todayOf } from '../views/usage-views.ts'
 import { choicesOf, takesText } from './choices.ts'
 import type { Spot } from './feed.ts'
 import type { City } from './fleet.ts'
-import type { Line } from './keys.ts'
-import { windowOf } from './prompt.ts'
+import {
+  age,
+  counted,
+  filled,
+  flow,
+  footLine,
+  GREEN,
+  type LineStyle,
+  type Paint,
+  type Piece,
+  painter,
+  RED,
+  rowLine,
+  type Style,
+  safe,
+  YELLOW,
+} from './paint.ts'
 import { askedLines, askerOf } from './question-text.ts'
-import { inView, nameOf, needAt, PANES, type Row, rowsOf, selectedAt, spotAt, type View } from './rows.ts'
+import { inView, nameOf, needAt, PANES, type Row, rowsOf, spotAt, type View } from './rows.ts'
 import type { Size } from './screen.ts'
+import { firstShown, selectedAt } from './selecting.ts'
 
 export interface Drawn {
   readonly lines: readonly string[]
@@ -38,51 +54,25 @@ export function draw(view: View, size: Size): Drawn {
   const rows = rowsOf(view)
   const at = selectedAt(rows, view.selected)
   const head = [...headLines(view, columns, paint), tabs(view, columns, paint)]
-  const foot = footLine(view, columns, paint)
+  const foot = footLine(view, KEYS, columns, paint)
   const room = Math.max(0, height - head.length - 1)
   if (view.help)
     return { lines: filled([...head, ...HELP.map((line) => cutTo(line, columns))], foot, height), spots: [] }
   const detail = detailLines(rows[at], columns, room, paint)
   const space = Math.max(0, room - detail.length)
-  const from = Math.max(0, Math.min(at - Math.floor(space / 2), rows.length - space))
+  const from = firstShown(rows, at, space)
   const shown = rows.slice(from, from + space)
   const grid = gridOf(rows, columns)
-  const list = shown.map((row, index) => rowLine(row, view, { grid, columns, paint, isSelected: from + index === at }))
+  const list = shown.map((row, index) => {
+    const style = { grid, columns, paint, isSelected: from + index === at }
+    return rowLine(piecesOf(row, view, style), style)
+  })
   const body = list.length === 0 && space > 0 ? [cutTo(`  ${emptyText(view)}`, columns)] : list
   const gap = Array.from({ length: Math.max(0, space - body.length) }, () => '')
   return {
     lines: filled([...head, ...body, ...gap, ...detail], foot, height),
     spots: shown.flatMap((row) => (row.kind === 'session' && row.session.running ? (spotAt(row) ?? []) : [])),
   }
-}
-
-/** As many lines as the terminal has rows; the last one is for the keys. */
-function filled(lines: readonly string[], foot: string, height: number): readonly string[] {
-  const above = lines.slice(0, Math.max(0, height - 1))
-  const gap = Array.from({ length: Math.max(0, height - 1 - above.length) }, () => '')
-  return [...above, ...gap, foot].slice(-height)
-}
-
-const [GREEN, YELLOW, RED] = [32, 33, 31]
-/** By name, or a colour by its code. */
-type Style = keyof typeof CODES | number
-type Paint = (text: string, style: Style | undefined) => string
-const CODES = { bold: [1, 22], dim: [2, 22], reverse: [7, 27] } as const
-
-const painter =
-  (color: boolean): Paint =>
-  (text, style) => {
-    if (style === undefined || text === '' || (typeof style === 'number' && !color)) return text
-    const [on, off] = typeof style === 'number' ? [style, 39] : CODES[style]
-    return `\u001b[${on}m${text}\u001b[${off}m`
-  }
-
-/** Text of others on one line. */
-const safe = (text: string): string => forTerminal(printable(text)).replaceAll(/[\t\n\r]+/g, ' ')
-
-interface Piece {
-  readonly text: string
-  readonly style?: Style | undefined
 }
 
 function headLines({ fleet, now, city }: View, columns: number, paint: Paint): readonly string[] {
@@ -94,6 +84,7 @@ function headLines({ fleet, now, city }: View, columns: number, paint: Paint): r
     ({ state }) => state,
   )
   const needs = sum((one) => one.needs.length)
+  const unread = sum(({ status }) => status?.mail.unread ?? 0)
   const troubles = cities.filter((one) => problemOf(one, now) !== undefined).length
   const title: readonly Piece[] = [
     { text: 'svcctl top', style: 'bold' },
@@ -105,29 +96,10 @@ function headLines({ fleet, now, city }: View, columns: number, paint: Paint): r
     { text: `beads ${work('open')} open, ${work('ready')} ready, ${work('in_progress')} in progress` },
     { text: `sessions ${[...states].map(([state, of]) => `${of.length} ${state}`).join(', ') || 'none'}` },
     { text: `needs ${needs}`, style: needs > 0 ? YELLOW : undefined },
+    ...(unread === 0 ? [] : [{ text: `mail ${unread} unread` }]),
     { text: `${fleet.eventsPerSecond.toFixed(1)} events/s` },
   ]
   return [...flow(title, columns, paint), ...flow(counts, columns, paint)]
-}
-
-const GAP = '   '
-
-/** Pieces one behind the other, in as many lines as it takes; one that is too wide is cut. */
-function flow(pieces: readonly Piece[], columns: number, paint: Paint): readonly string[] {
-  const lines: string[] = []
-  let [line, used] = ['', 0]
-  for (const { text, style } of pieces) {
-    const cut = cutTo(text, columns)
-    const width = widthOf(cut)
-    if (used > 0 && used + GAP.length + width > columns) {
-      lines.push(line)
-      line = ''
-      used = 0
-    }
-    line += `${used === 0 ? '' : GAP}${paint(cut, style)}`
-    used += width + (used === 0 ? 0 : GAP.length)
-  }
-  return [...lines, line]
 }
 
 function tabs({ fleet, pane, filter, city }: View, columns: number, paint: Paint): string {
@@ -136,25 +108,6 @@ function tabs({ fleet, pane, filter, city }: View, columns: number, paint: Paint
   const pieces = PANES.map((one) => (one === pane ? `[${name(one)}]` : ` ${name(one)} `))
   const asked = [...(city === undefined ? [] : [`city ${city}`]), ...(filter === '' ? [] : [`/${filter}`])]
   return paint(padTo(cutTo(`${pieces.join(' ')}  ${safe(asked.join('  '))}`, columns), columns), 'reverse')
-}
-
-function footLine({ entry, note }: View, columns: number, paint: Paint): string {
-  if (entry !== undefined) return entryLine(entry.label, entry.line, columns, paint)
-  return note === undefined ? paint(cutTo(KEYS, columns), 'dim') : cutTo(safe(note), columns)
-}
-
-/** The cursor of the terminal is hidden: the letter under ours is reversed. */
-function entryLine(label: string, line: Line, columns: number, paint: Paint): string {
-  const shown = cutTo(safe(label), Math.floor(columns / 2))
-  const { text, cursor } = windowOf(line, columns - widthOf(shown) - 1)
-  let [before, width] = ['', 0]
-  for (const letter of text) {
-    if (width >= cursor) break
-    before += letter
-    width += widthOf(letter)
-  }
-  const [under = ' ', ...after] = [...text.slice(before.length)]
-  return `${shown}${before}${paint(under, 'reverse')}${after.join('')}`
 }
 
 const emptyText = ({ pane, filter }: View): string =>
@@ -209,25 +162,8 @@ function rowNames(row: Row): readonly string[] {
   return row.kind === 'need' ? [askerOf(row.need)] : []
 }
 
-interface RowStyle {
+interface RowStyle extends LineStyle {
   readonly grid: Grid
-  readonly columns: number
-  readonly paint: Paint
-  readonly isSelected: boolean
-}
-
-function rowLine(row: Row, view: View, style: RowStyle): string {
-  const { columns, paint, isSelected } = style
-  const mark = isSelected ? '> ' : '  '
-  const pieces = piecesOf(row, view, style)
-  let [line, used] = [mark, mark.length]
-  for (const { text, style: look } of pieces) {
-    const cut = cutTo(text, columns - used)
-    if (used >= columns) break
-    used += widthOf(cut)
-    line += isSelected ? cut : paint(cut, look)
-  }
-  return isSelected ? paint(`${line}${' '.repeat(Math.max(0, columns - used))}`, 'reverse') : line.trimEnd()
 }
 
 function piecesOf(row: Row, view: View, { grid, columns }: RowStyle): readonly Piece[] {
@@ -281,15 +217,20 @@ function piecesOf(row: Row, view: View, { grid, columns }: RowStyle): readonly P
 function cityPieces(of: City, now: number): readonly Piece[] {
   const { info, status, sessions } = of
   const problem = problemOf(of, now)
+  const cost = status?.budget === undefined ? undefined : todayOf(status.budget)
   return [
     { text: safe(info.name), style: 'bold' },
     { text: `  ${info.status}`, style: lookOf(info.status) },
     ...(status === undefined ? [] : [{ text: `  ${counted(sessions.length, 'session')}`, style: 'dim' as const }]),
+    ...(status === undefined || status.mail.unread === 0
+      ? []
+      : [{ text: `  mail ${status.mail.unread} unread`, style: 'dim' as const }]),
     ...(problem === undefined ? [] : [{ text: `  ${safe(problem)}`, style: RED }]),
+    ...(cost === undefined
+      ? []
+      : [{ text: `  today ${cost}`, style: status?.budget?.crossed_at === undefined ? ('dim' as const) : YELLOW }]),
   ]
 }
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
 
 /** What somebody should look after. */
 function problemOf({ info, status, trouble }: City, now: number): string | undefined {
@@ -307,9 +248,10 @@ function problemOf({ info, status, trouble }: City, now: number): string | undef
   return status?.suspended === true ? 'suspended' : undefined
 }
 
-function stateText({ state, activity }: { readonly state: string; readonly activity?: string }, asks: boolean): string {
+function stateText({ state, activity, limited_until: limit }: SessionResponse, asks: boolean): string {
   if (asks) return 'needs answer'
   if (state !== 'active') return state
+  if (limit !== undefined) return 'limited'
   return activity === 'in-turn' ? 'in turn' : (activity ?? state)
 }
 
@@ -324,7 +266,11 @@ function lastWords(row: Row & { readonly kind: 'session' }, { fleet }: View): Pi
   return { text: safe((said ?? '').trim()), style: 'dim' }
 }
 
-const age = (since: string, now: number): string => relativeTime(since, now).replace(' ago', '')
-
-const LOOKS: Readonly<Record<string, Style>> = { 'in turn': GREEN, idle: 'dim', asleep: 'dim', 'needs answer': YELLOW }
+const LOOKS: Readonly<Record<string, Style>> = {
+  'in turn': GREEN,
+  idle: 'dim',
+  asleep: 'dim',
+  'needs answer': YELLOW,
+  limited: YELLOW,
+}
 const lookOf = (state: string): Style | undefined => LOOKS[state] ?? stateColor(state)

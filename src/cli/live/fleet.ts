@@ -2,7 +2,7 @@
 import type { AnyEvent } from '../../client/events.ts'
 import type { AgentResponse } from '../../contract/agents.ts'
 import type { CityInfo, StatusBody } from '../../contract/cities.ts'
-import type { SessionResponse } from '../../contract/session-model.ts'
+import type { SessionResponse } from '../../contract/sessions/session-model.ts'
 import type { Need } from '../views/needs.ts'
 
 export interface City {
@@ -45,6 +45,9 @@ const CHANGES: Readonly<Record<string, readonly Part[]>> = {
   pack: ['status', 'agents'],
   rig: ['status', 'agents'],
   city: PARTS,
+  mail: ['status'],
+  usage: ['status'],
+  budget: ['status'],
 }
 /** Types that say more exactly what they change, or that they change nothing that is shown. */
 const EXACTLY: Readonly<Record<string, readonly Part[]>> = {

@@ -24,7 +24,7 @@ export async function askLine(io: Io, terminal: Terminal, question: string): Pro
     line = typed(line, key)
     draw()
   }
-  const taken: TakenTerminal = terminal.take(false, {
+  const taken: TakenTerminal = terminal.take('line', {
     onBytes: keyHandler(io.clock, onKey),
     onResize: draw,
     onReturn: draw,

@@ -1,7 +1,7 @@
 /** `svcctl session respond`: an answer by number, name or id; in a terminal it can be asked for. */
 import type { Reply as Answered } from '../../client/client.ts'
 import { ApiProblem } from '../../client/problems.ts'
-import type { SessionResponse } from '../../contract/session-model.ts'
+import type { SessionResponse } from '../../contract/sessions/session-model.ts'
 import type { Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT, Failure, usageError } from '../base/failure.ts'

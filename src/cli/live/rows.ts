@@ -1,37 +1,23 @@
 /** What the panes of the live view list, and which of it is selected (pure). */
 import type { AnyEvent } from '../../client/events.ts'
 import type { AgentResponse } from '../../contract/agents.ts'
-import type { SessionResponse } from '../../contract/session-model.ts'
+import type { SessionResponse } from '../../contract/sessions/session-model.ts'
 import type { Need } from '../views/needs.ts'
 import type { Spot } from './feed.ts'
 import { type City, type Fleet, keyOf } from './fleet.ts'
-import type { Line } from './keys.ts'
+import type { Chosen } from './pressing.ts'
 
 export const PANES = ['sessions', 'needs', 'events'] as const
 export type Pane = (typeof PANES)[number]
 
-/** What is being typed into the last line, and for what. */
-export interface Entry {
-  readonly label: string
-  readonly line: Line
-  readonly purpose:
-    | { readonly kind: 'filter' }
-    | { readonly kind: 'say'; readonly spot: Spot }
-    | { readonly kind: 'answer'; readonly need: Need }
-}
+/** What a line is typed for. */
+export type Purpose = { readonly kind: 'say'; readonly spot: Spot } | { readonly kind: 'answer'; readonly need: Need }
 
 /** What whoever sits there has chosen to see. */
-export interface Choosing {
+export interface Choosing extends Chosen<Purpose> {
   readonly pane: Pane
-  /** Key of the row, and its place: where a row is gone, the one in its place is selected. */
-  readonly selected: { readonly key: string; readonly at: number }
-  readonly filter: string
   /** Only this one. */
   readonly city: string | undefined
-  readonly entry: Entry | undefined
-  readonly help: boolean
-  /** What became of the last thing that was done. */
-  readonly note: string | undefined
 }
 
 /** Everything that is on the screen. */
@@ -126,12 +112,6 @@ function wordsOf(row: Row): readonly (string | undefined)[] {
     case 'event':
       return [row.city, row.event.type, row.event.actor, row.event.subject, row.event.message]
   }
-}
-
-/** Where the selection is; -1 where there are no rows. */
-export function selectedAt(rows: readonly Row[], { key, at }: Choosing['selected']): number {
-  const found = rows.findIndex((row) => row.key === key)
-  return found >= 0 ? found : Math.min(Math.max(at, 0), rows.length - 1)
 }
 
 /** The question that an answer would be for. */

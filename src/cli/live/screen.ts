@@ -36,7 +36,7 @@ export class Screen implements Disposable {
     this.#terminal = terminal
     this.#redraw = redraw
     const again = () => this.redraw()
-    this.#taken = terminal.take(true, { onBytes, onResize: again, onReturn: again })
+    this.#taken = terminal.take('screen', { onBytes, onResize: again, onReturn: again })
   }
 
   get size(): Size {

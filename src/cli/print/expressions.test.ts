@@ -62,5 +62,6 @@ test('YAML says the same to old readers and to new ones', async () => {
 
 test('a format that does not exist is refused with those that do', () => {
   assert.throws(() => parseFormat('xml'), { message: 'there is no output format "xml"', hint: /table.*template=/ })
+  assert.throws(() => parseFormat('verdict=clean'), { hint: /--result verdict=clean$/ })
   assert.deepEqual(parseFormat('template=a=b'), { kind: 'template', expression: 'a=b' })
 })

@@ -38,8 +38,8 @@ export function parseFormat(text: string): Format {
   if (plain !== undefined) return { kind: plain, expression: '' }
   const filled = FILLED.find((kind) => text.startsWith(`${kind}=`))
   if (filled !== undefined) return { kind: filled, expression: text.slice(filled.length + 1) }
-  throw new LayoutError(
-    `there is no output format "${text}"`,
-    `formats are ${[...PLAIN, ...FILLED.map((kind) => `${kind}=…`)].join(', ')}`,
-  )
+  const formats = `formats are ${[...PLAIN, ...FILLED.map((kind) => `${kind}=…`)].join(', ')}`
+  // Outputs of a step have the name that this flag has: agents try it.
+  const meant = /^[\w.-]+=/.test(text) ? `; an output of a step is said with --result ${text}` : ''
+  throw new LayoutError(`there is no output format "${text}"`, `${formats}${meant}`)
 }

@@ -10,11 +10,19 @@
 const OWN = '\\u001b\\[(?:2|22|39|3[1-3])m|\\u001b\\[K|^\\u001b\\[H\\u001b\\[2J'
 /** Embeddings, overrides and isolates; the marks that Hebrew and Arabic texts need reorder nothing far away. */
 const BIDI = '\\u202a-\\u202e\\u2066-\\u2069'
-const FILTERED = new RegExp(`(${OWN})|[\\p{Cc}--[\\t\\n\\r]]|[${BIDI}]`, 'gv')
+const filter = (passing: string) => new RegExp(`(${passing})|[\\p{Cc}--[\\t\\n\\r]]|[${BIDI}]`, 'gv')
+const FILTERED = filter(OWN)
+/** Any colour. */
+const PAINTED = filter('\\u001b\\[[0-9;:]*m')
 
 /** The text as it may be written to a terminal. */
-export const forTerminal = (text: string): string =>
+export const forTerminal = (text: string): string => filtered(text, FILTERED)
+
+/** The same of a text that is meant to have colours of its own: nothing else passes. */
+export const paintedForTerminal = (text: string): string => filtered(text, PAINTED)
+
+const filtered = (text: string, pattern: RegExp): string =>
   text.replaceAll(
-    FILTERED,
+    pattern,
     (control: string, own: string | undefined) => own ?? `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )

@@ -54,3 +54,20 @@ export function wrapTo(text: string, width: number): readonly string[] {
   }
   return [...lines, line]
 }
+
+/** The same between words, as far as they fit into a line: for text that is read. */
+export function wrapWords(text: string, width: number): readonly string[] {
+  if (widthOf(text) <= width) return [text]
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(/(?<=\s)(?=\S)/)) {
+    if (line !== '' && widthOf(line) + widthOf(word.trimEnd()) > width) {
+      lines.push(line.trimEnd())
+      line = ''
+    }
+    const [last = '', ...before] = wrapTo(word, width).toReversed()
+    if (before.length > 0) lines.push(...before.toReversed())
+    line = before.length > 0 ? last : line + word
+  }
+  return line === '' ? lines : [...lines, line.trimEnd()]
+}

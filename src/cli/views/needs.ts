@@ -1,7 +1,7 @@
 /** What waits for a person, over cities. */
 
 import type { Client } from '../../client/client.ts'
-import type { PendingItem } from '../../contract/sessions.ts'
+import type { PendingItem } from '../../contract/sessions/sessions.ts'
 import type { Context } from '../base/context.ts'
 import { listCities } from '../base/discovery.ts'
 import { EXIT } from '../base/failure.ts'

@@ -1,24 +1,31 @@
 /** Sessions, and what waits for them or is said to them, as they are shown. */
 
-import type { DeliveryInfo, SessionExit, SessionResponse, WaitInfo } from '../../contract/session-model.ts'
+import type { DeliveryInfo, SessionExit, SessionResponse, WaitInfo } from '../../contract/sessions/session-model.ts'
 import { relativeTime } from '../base/output.ts'
 import type { AnswerOf } from '../framework/declaration.ts'
 import { view } from '../print/view.ts'
+import { moneyOf } from './usage-views.ts'
 
 export const SESSION = view<SessionResponse>()('id alias template state ACTIVITY BEAD QUEUED last_active title', {
-  wide: 'reason desired runtime provider session_name pid generation CRASHES quarantined_until LAST_EXIT work_dir attached pinned created_at observed_at',
+  wide: 'reason desired runtime provider session_name pid generation COST limited_until limit_source CRASHES quarantined_until LAST_EXIT work_dir attached pinned created_at observed_at',
   as: {
-    ACTIVITY: (session) => (session.pending === undefined ? session.activity : 'needs answer'),
+    ACTIVITY: (session) =>
+      session.pending !== undefined
+        ? 'needs answer'
+        : session.limited_until !== undefined
+          ? 'limited'
+          : session.activity,
     BEAD: 'active_bead',
     QUEUED: (session) => (session.queued === 0 ? undefined : session.queued),
+    COST: ({ usage }) => usage && moneyOf(usage),
     CRASHES: 'crash_count',
     LAST_EXIT: ({ last_exit: exit }) => exit && `${exit.classification}: ${howItEnded(exit)}`,
   },
 })
 
-export const DELIVERY = view<DeliveryInfo>()('id seq state source created_at text', {
+export const DELIVERY = view<DeliveryInfo>()('id seq state WAITS_FOR source created_at text', {
   wide: 'ERROR',
-  as: { ERROR: 'error_code' },
+  as: { WAITS_FOR: 'waits_for', ERROR: 'error_code' },
 })
 
 export const WAIT = view<WaitInfo>()('id state SESSION BEADS expires_at', {
@@ -30,6 +37,12 @@ export const PENDING = view<AnswerOf<'get-session-pending'>>()(
   'supported pending.request_id pending.kind pending.prompt OPTIONS',
   { as: { OPTIONS: ({ pending }) => pending?.options?.join(' | ') }, name: ({ pending }) => pending?.request_id ?? '' },
 )
+
+export const OPTION = view<AnswerOf<'get-session-options'>['options'][number]>()('key value current applies CHOICES', {
+  as: {
+    CHOICES: ({ choices, free }) => [...choices.map(({ value }) => value || '""'), ...(free ? ['…'] : [])].join(' '),
+  },
+})
 
 export const DRAIN = view<AnswerOf<'get-session-drain'>>()('draining reason since deadline acknowledged', {
   name: ({ draining }) => (draining ? 'draining' : ''),
@@ -47,6 +60,8 @@ export const PRUNED = view<AnswerOf<'prune-sessions'>>()('DELETED', {
 export const SUB_AGENT = view<AnswerOf<'list-session-agents'>['agents'][number]>()('agent_id PARENT', {
   as: { PARENT: 'parent_tool_use_id' },
 })
+
+export const VERDICT = view<AnswerOf<'ask-session-permission'>>()('decision by reason request_id', { name: 'decision' })
 
 /** `exited with 3`, `signalled by SIGSEGV: last words`. */
 function howItEnded({ reason, code, signal, message }: SessionExit): string {

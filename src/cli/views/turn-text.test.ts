@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import type { OutputTurn } from '../../contract/session-transcript.ts'
+import type { OutputTurn } from '../../contract/sessions/session-transcript.ts'
 import { TurnText } from './turn-text.ts'
 
 type Piece = readonly [role: OutputTurn['role'], id: string, text: string]

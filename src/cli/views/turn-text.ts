@@ -2,7 +2,7 @@
  * Turns of a transcript as text that flows (pure). A stream sends an entry in pieces, all with its id: they are joined as
  * they are. Text of a terminal is one text whatever it was cut into.
  */
-import type { OutputTurn } from '../../contract/session-transcript.ts'
+import type { OutputTurn } from '../../contract/sessions/session-transcript.ts'
 import { printable } from '../base/failure.ts'
 
 type Turn = Pick<OutputTurn, 'id' | 'role' | 'text'>

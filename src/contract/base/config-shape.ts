@@ -13,20 +13,46 @@ export type Drift = (typeof DRIFTS)[number]
 /** Variables that a template field may use: a prompt, a command, a path or query, a session name, a resume command. */
 export type TemplateKind = 'command' | 'path' | 'session' | 'resume'
 
+/** What the keys of a table say to each other. */
+export interface TableRules {
+  /** One of these is there, and only one. */
+  readonly oneOf?: readonly string[]
+  /** Where the key is, none of these is. */
+  readonly excludes?: Readonly<Record<string, readonly string[]>>
+  /** The key is there for the sake of another one. */
+  readonly needs?: Readonly<Record<string, string>>
+  /** The value of one key says which others there are, and which of them must be. */
+  readonly cases?: {
+    readonly of: string
+    readonly keys: Readonly<Record<string, readonly string[]>>
+    readonly required: Readonly<Record<string, readonly string[]>>
+  }
+}
+
 export type Annotation = {
   readonly drift?: Drift
   /** Text with a form of its own. */
   readonly kind?: 'duration' | 'duration_or_off' | 'timezone' | 'path'
   readonly template?: TemplateKind
+  /** Text in the language of formulas and orders. */
+  readonly language?: 'template' | 'expression'
   /** `replace`: a later layer's value replaces the whole value instead of merging into it. */
   readonly merge?: 'replace'
   /** Keys that identify an element, for arrays whose elements merge. */
   readonly identity?: readonly string[]
   /** The value, or every value of the map, is shown masked. */
   readonly secret?: true
+  readonly rules?: TableRules
+  /** What the keys of a map may be. */
+  readonly names?: { readonly pattern: string; readonly words: string }
   /** Nothing acts on it, and why: files that have it are warned of. */
   readonly inert?: string
+  /** Values that an earlier version took, and what they are now. */
+  readonly gone?: Gone
 }
+
+/** Refused with the hint; `now` is read in its place where a city comes up on files that were good for an earlier version. */
+export type Gone = Readonly<Record<string, { readonly now: string; readonly hint: string }>>
 
 /** What the loader, the reference and editors say of a setting that nothing acts on. */
 export const noEffect = (inert: string): string => `has no effect: ${inert}`
@@ -43,8 +69,12 @@ export type Shape = {
   readonly values: readonly string[] | undefined
   readonly pattern: RegExp | undefined
   readonly minimum: number | undefined
+  readonly maximum: number | undefined
   readonly minimumMs: number | undefined
   readonly minLength: number | undefined
+  readonly maxLength: number | undefined
+  readonly minItems: number | undefined
+  readonly maxItems: number | undefined
   readonly preset: unknown
   readonly description: string | undefined
   readonly annotation: Annotation
@@ -71,8 +101,12 @@ type RawSchema = {
   enum?: string[]
   pattern?: string
   minimum?: number
+  maximum?: number
   minimumMs?: number
   minLength?: number
+  maxLength?: number
+  minItems?: number
+  maxItems?: number
   default?: unknown
   description?: string
   'x-svc'?: Annotation
@@ -93,8 +127,12 @@ function readShape(raw: RawSchema): Shape {
     values: raw.enum,
     pattern: raw.pattern === undefined ? undefined : new RegExp(raw.pattern),
     minimum: raw.minimum,
+    maximum: raw.maximum,
     minimumMs: raw.minimumMs,
     minLength: raw.minLength,
+    maxLength: raw.maxLength,
+    minItems: raw.minItems,
+    maxItems: raw.maxItems,
     preset: raw.default,
     description: raw.description,
     annotation: raw['x-svc'] ?? {},

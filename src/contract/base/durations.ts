@@ -29,3 +29,23 @@ export function parseDurationMs(text: string): number {
   if (total > MAX_DURATION_MS) throw new RangeError(`duration too long: "${text}" (at most 100 years)`)
   return total
 }
+
+const WHOLE_UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+  ['ms', 1],
+] as const
+
+/** Text that is this long again: `1h30m`, `0s`. */
+export function formatDuration(ms: number): string {
+  let left = Math.round(ms)
+  let text = ''
+  for (const [unit, length] of WHOLE_UNITS) {
+    const amount = Math.floor(left / length)
+    if (amount > 0) text += `${amount}${unit}`
+    left -= amount * length
+  }
+  return text === '' ? '0s' : text
+}

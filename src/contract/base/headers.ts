@@ -22,6 +22,23 @@ export const REQUEST_HEADERS = {
     schema: string(),
     description: 'The `id:` of the last frame received; the stream goes on after it. Beats the query parameter.',
   },
+  'webhook-id': {
+    required: false,
+    schema: string({ minLength: 1, maxLength: 256 }),
+    description:
+      'Of a signed request (Standard Webhooks): its id. The same again within 24 h is answered as the first time, and does nothing.',
+  },
+  'webhook-timestamp': {
+    required: false,
+    schema: string({ minLength: 1, maxLength: 16 }),
+    description: 'Of a signed request: when it was signed, in seconds since 1970; at most five minutes off.',
+  },
+  'webhook-signature': {
+    required: false,
+    schema: string({ minLength: 1, maxLength: 4096 }),
+    description:
+      'Of a signed request: `v1,<base64>`, of id, time and the bytes of the body; several with blanks between.',
+  },
 } as const
 
 export const RESPONSE_HEADERS = {
@@ -48,6 +65,7 @@ export const RESPONSE_HEADERS = {
     schema: literal('stopped'),
     description: '`stopped` where the agent did not run: what follows is its transcript.',
   },
+  'Content-Disposition': { schema: string(), description: 'To be saved, and under which name.' },
   'Retry-After': { schema: integer({ minimum: 0 }), description: 'Seconds to wait before another try.' },
   'WWW-Authenticate': { schema: string(), description: 'How to authenticate: `Bearer`.' },
   Allow: { schema: string(), description: 'Methods that the path takes.' },

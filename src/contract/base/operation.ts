@@ -35,8 +35,13 @@ export interface Operation {
   readonly body?: Schema
   /** A body may be left out altogether. */
   readonly bodyOptional?: boolean
-  /** The body is lines of JSON (`application/x-ndjson`), read while it comes in; `body` is the schema of one line. */
-  readonly bodyStream?: 'ndjson'
+  /**
+   * The body is read while it comes in: lines of JSON (`application/x-ndjson`; `body` is the schema of one), or bytes of
+   * whatever type, `bodyType` where nobody says which.
+   */
+  readonly bodyStream?: 'ndjson' | 'bytes'
+  /** The body is text of this media type, as it is, instead of JSON; `body` is the schema of a text. */
+  readonly bodyType?: string
   /** Bytes; 1 MiB where absent. */
   readonly bodyLimit?: number
   /** Request headers beyond X-SVC-Request, which every mutation has. */

@@ -130,6 +130,14 @@ export function discard(request: IncomingMessage, clock: Clock): void {
 
 const BYTE_ORDER_MARK = '\ufeff'
 
+/** Text as it was sent, or 400 `invalid:`. */
+export function parseText(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString('utf8')
+  throw problem('invalid-request', 'the body is not UTF-8 text', {
+    errors: [{ location: 'body', message: 'is not UTF-8 text' }],
+  })
+}
+
 /** A JSON value, or 400 `invalid:`; of text that UTF-8 cannot hold only where `keepsJson`. */
 export function parseJson(bytes: Buffer, keepsJson = false): unknown {
   try {

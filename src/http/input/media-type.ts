@@ -13,7 +13,11 @@ export function checkMediaType(operation: Operation, header: (name: string) => s
     if (MEDIA_TYPE.test(given)) return
     throw problem('unsupported-media-type', 'the Content-Type header is not a media type')
   }
-  const wanted = operation.bodyStream === undefined ? 'application/json' : LINES_TYPE
+  if (operation.bodyStream === 'bytes') {
+    checkBytes(given, header)
+    return
+  }
+  const wanted = operation.bodyStream === undefined ? (operation.bodyType ?? 'application/json') : LINES_TYPE
   // Nearly every client writes exactly this.
   if (given === wanted && header('content-encoding') === undefined) return
   const [type = '', ...parameters] = given
@@ -31,4 +35,10 @@ export function checkMediaType(operation: Operation, header: (name: string) => s
   throw problem('unsupported-media-type', `send ${wanted} in UTF-8, not ${given.slice(0, 80)}`, {
     errors: [{ location: 'header.Content-Type', message: `must be ${wanted}`, value: given.slice(0, 200) }],
   })
+}
+
+/** Bytes may be of any type, but not packed: nobody would unpack them. */
+function checkBytes(given: string, header: (name: string) => string | undefined): void {
+  if (MEDIA_TYPE.test(given) && (header('content-encoding') ?? 'identity') === 'identity') return
+  throw problem('unsupported-media-type', 'send bytes as they are, with a media type that says what they are')
 }

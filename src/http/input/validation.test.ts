@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { array, boolean, integer, nullable, object, optional, record, string } from '../../contract/base/schema.ts'
+import {
+  array,
+  boolean,
+  integer,
+  nullable,
+  object,
+  optional,
+  record,
+  string,
+  union,
+} from '../../contract/base/schema.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { parseQuery, validate } from './validation.ts'
 
@@ -142,6 +152,18 @@ test('what may be null or something else is told what it may be, and what is wro
   assert.deepEqual(told({ name: 5, by: null }), ['body.name must be string or null'])
   assert.deepEqual(told({ name: 'long', by: null }), ['body.name must NOT have more than 3 characters'])
   assert.deepEqual(told({ name: null, by: { a: 'x' } }), ['body.by.a must be integer or null'])
+})
+
+test('what may be one thing or another is told about the one that it nearly is', () => {
+  const one = object({ message: object({ text: string({ maxLength: 3 }) }) })
+  const many = object({ messages: array(string(), { maxItems: 2 }), late: optional(boolean()) })
+  const told = (value: unknown) => refusedFields(() => validate(union([one, many]), value, 'body'))
+  assert.deepEqual(told({ messages: ['a', 'b', 'c'] }), ['body.messages'])
+  assert.deepEqual(told({ messages: ['a'], late: 1 }), ['body.late'])
+  assert.deepEqual(told({ message: { text: 'long' } }), ['body.message.text'])
+  assert.deepEqual(told({ message: {} }), ['body.message.text'])
+  assert.deepEqual(told({}), ['body.message', 'body.messages'])
+  assert.deepEqual(told({ message: { text: 'a' } }), [])
 })
 
 test('keys of records are looked at, whatever is in them, and so are their values', () => {

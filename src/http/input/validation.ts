@@ -25,7 +25,7 @@ export function validate(schema: Schema, value: unknown, root: string): void {
   throw invalid(
     tellable(errors)
       .slice(0, MAX_ERRORS)
-      .map((error) => toDetail(inWords(error, schema), root, value)),
+      .map((error) => toDetail(inWords(error, schema, value), root, value)),
   )
 }
 
@@ -92,7 +92,8 @@ function withoutIds(schema: unknown): object | boolean {
 }
 
 /** Of what may be one of several nothing is said about those that it does not even have the type of. */
-function tellable(errors: readonly ErrorObject[]): readonly ErrorObject[] {
+function tellable(all: readonly ErrorObject[]): readonly ErrorObject[] {
+  const errors = withoutUnlikely(all)
   const unions = new Set(errors.filter(({ keyword }) => keyword === 'anyOf').map(({ instancePath }) => instancePath))
   const isOfType = ({ keyword, instancePath }: ErrorObject) => keyword === 'type' && unions.has(instancePath)
   const plain = errors.filter((error) => !UMBRELLAS.has(error.keyword) && !isOfType(error))
@@ -101,6 +102,30 @@ function tellable(errors: readonly ErrorObject[]): readonly ErrorObject[] {
     errors.some(({ instancePath }) => instancePath.startsWith(`${path}/`))
   const bare = errors.filter(({ keyword, instancePath }) => keyword === 'anyOf' && !isExplained(instancePath))
   return [...plain, ...bare.map((error) => ofTypes(error, errors))]
+}
+
+/** Each is compared with all errors. */
+const MAX_SORTED_UNIONS = 20
+
+/** Of what may be one of several, nothing of those whose fields are missing where another has all of its own. */
+function withoutUnlikely(errors: readonly ErrorObject[]): readonly ErrorObject[] {
+  const lacks = new Set(errors.filter(({ keyword }) => keyword === 'required').map(({ instancePath }) => instancePath))
+  const unlikely = errors
+    .filter(({ keyword, instancePath }) => keyword === 'anyOf' && lacks.has(instancePath))
+    .slice(0, MAX_SORTED_UNIONS)
+    .flatMap(({ schemaPath, instancePath }) => {
+      const branchOf = (error: ErrorObject) =>
+        error.schemaPath.startsWith(`${schemaPath}/`)
+          ? `${schemaPath}/${error.schemaPath.slice(schemaPath.length + 1).split('/')[0]}/`
+          : undefined
+      const isHere = (error: ErrorObject, keyword: string) =>
+        error.keyword === keyword && error.instancePath === instancePath
+      const branches = (some: readonly ErrorObject[]) => new Set(some.flatMap((error) => branchOf(error) ?? []))
+      const lacking = branches(errors.filter((error) => isHere(error, 'required')))
+      const others = branches(errors.filter((error) => !isHere(error, 'type'))).difference(lacking)
+      return others.size === 0 ? [] : [...lacking]
+    })
+  return errors.filter(({ schemaPath }) => !unlikely.some((branch) => schemaPath.startsWith(branch)))
 }
 
 /** They say that something in them is wrong, which is told too. */
@@ -113,16 +138,22 @@ function ofTypes(union: ErrorObject, errors: readonly ErrorObject[]): ErrorObjec
   return types.length === 0 ? union : { ...union, message: `must be ${[...new Set(types)].join(' or ')}` }
 }
 
-/** The validator does not say which values a `not` refuses; the schema does. */
-function inWords(error: ErrorObject, schema: Schema): ErrorObject {
+/** The validator does not say which values a `not` refuses, nor what became of one that is gone; the schema does. */
+function inWords(error: ErrorObject, schema: Schema, value: unknown): ErrorObject {
+  const at = pathOf(error.schemaPath)
+  if (error.keyword === 'enum') {
+    const given = String(valueAt(value, pathOf(error.instancePath)))
+    const hint = valueAt(schema, [...at.slice(0, -1), 'x-svc', 'gone', given, 'hint'])
+    return { ...error, params: { ...error.params, hint: hint === undefined ? '' : `: ${String(hint)}` } }
+  }
   if (error.keyword !== 'not') return error
-  const refused = valueAt(schema, error.schemaPath.split('/').slice(1).map(unescapePointer))
+  const refused = valueAt(schema, at)
   const words = valueAt(refused, ['enum']) ?? [valueAt(refused, ['const'])]
   return { ...error, message: `must not be one of ${JSON.stringify(words)}: they are reserved` }
 }
 
 function toDetail(error: ErrorObject, root: string, value: unknown): ErrorDetail {
-  const path = [...error.instancePath.split('/').slice(1).map(unescapePointer)]
+  const path = [...pathOf(error.instancePath)]
   if (error.keyword === 'required') path.push(String(error.params.missingProperty))
   if (error.keyword === 'additionalProperties') path.push(String(error.params.additionalProperty))
   if (error.propertyName !== undefined) path.push(error.propertyName)
@@ -137,10 +168,12 @@ function toDetail(error: ErrorObject, root: string, value: unknown): ErrorDetail
 function messageOf(error: ErrorObject): string {
   if (error.keyword === 'required') return 'is required'
   if (error.keyword === 'additionalProperties') return 'is not a known field'
-  if (error.keyword === 'enum') return `must be one of ${JSON.stringify(error.params.allowedValues)}`
+  if (error.keyword === 'enum')
+    return `must be one of ${JSON.stringify(error.params.allowedValues)}${error.params.hint}`
   return error.message ?? error.keyword
 }
 
+const pathOf = (pointer: string): readonly string[] => pointer.split('/').slice(1).map(unescapePointer)
 const unescapePointer = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~')
 
 function locate(root: string, path: readonly string[]): string {

@@ -2,7 +2,7 @@
 import type { AgentResponse, agentOperations } from '../../contract/agents.ts'
 import type { PatchBody } from '../../contract/base/merge-patch.ts'
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
-import type { SessionResponse } from '../../contract/session-model.ts'
+import type { SessionResponse } from '../../contract/sessions/session-model.ts'
 import {
   type Configuration,
   type Edited,

@@ -1,8 +1,10 @@
 /** What an agent looks like from outside: its definition and what its sessions do (sheet 04 §1.5). */
+
 import type { AgentResponse } from '../../contract/agents.ts'
 import { AgentFile } from '../../contract/config-schema.ts'
-import type { SessionResponse } from '../../contract/session-model.ts'
+import type { SessionResponse } from '../../contract/sessions/session-model.ts'
 import { maskedCopy } from '../../files/mask.ts'
+import { present } from '../../kernel/present.ts'
 import { type AgentFiles, type AgentsView, type AgentView, agentRevision } from './definitions.ts'
 
 /** After this long without output, work in progress is `waiting`. */
@@ -147,10 +149,4 @@ function availability<View extends AgentsView>(around: Surroundings<View>, agent
   const installed = around.installed(command)
   if (installed === undefined) return {}
   return installed ? { available: true } : unavailable(`${command} is not installed`)
-}
-
-type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
-function present<T extends object>(value: T): Present<T> {
-  const copy: Present<T> = JSON.parse(JSON.stringify(value))
-  return copy
 }

@@ -21,6 +21,7 @@ import { Expiry } from './work/expiry.ts'
 import { LeaseTimer } from './work/lease.ts'
 import { removalJob } from './work/removal.ts'
 import { Shifting } from './work/shifting.ts'
+import { assertMayRemove, type WorkSteps } from './work/steps.ts'
 
 export interface WorkContext {
   readonly name: string
@@ -28,6 +29,7 @@ export interface WorkContext {
   readonly clock: Clock
   readonly log: Logger
   readonly people: WorkPeople
+  readonly steps: WorkSteps
   readonly launch: Jobs['launch']
   config(): WorkConfig & { readonly work: { readonly lease_ttl?: string } }
   /** Calls the listener whenever another configuration is in force. */
@@ -49,11 +51,12 @@ export const beads = defineFamily({
     ...createInterchangeHandlers(host),
   }),
   open: async (context: WorkContext) => {
-    const { store, clock, log, lives } = context
+    const { store, clock, log, lives, steps } = context
     const deferrals = new Deferrals({ db: store.db, clock, log })
     const deferred = (until: number) => deferrals.noticed(until)
     const left = () => shifting.noticed()
-    const beads = new BeadStore({ db: store.db, log: store.log, clock, deferred, shifting: left })
+    const mayRemove = (ids: readonly string[]) => assertMayRemove(steps, ids)
+    const beads = new BeadStore({ db: store.db, log: store.log, clock, deferred, shifting: left, mayRemove })
     const shifting = new Shifting({ db: store.db, beads, clock, log })
     const claims = new Claims({
       ...context,
@@ -65,7 +68,7 @@ export const beads = defineFamily({
       leased: (expiresAt) => leases.noticed(expiresAt),
     })
     const policies = () => context.config().beads.policies
-    const expiry = new Expiry({ db: store.db, events: store.log, beads, clock, log, policies })
+    const expiry = new Expiry({ db: store.db, events: store.log, beads, clock, log, steps, policies })
     const leases = new LeaseTimer({ db: store.db, claims, clock, log })
     // Before anybody works: leases that nobody could renew while the city was down begin anew.
     await leases.start()

@@ -16,6 +16,15 @@ import { createBatch } from './work/batch.ts'
 import type { WorkCity } from './work/city.ts'
 import { changeOfClose, changeOfPatch, draftOfCreate, namedByCreate, personOf } from './work/drafts.ts'
 import type { RemovalInput } from './work/removal.ts'
+import {
+  assertIsWork,
+  assertMayAnswer,
+  assertMayEdge,
+  assertMayPatch,
+  assertMayRemove,
+  assertMayReopen,
+  closeOf,
+} from './work/steps.ts'
 
 /** The parts of a call that every edit of one bead has. */
 interface EditCall {
@@ -81,6 +90,8 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
     'patch-bead': (call) =>
       answer(
         edit(call, (tx, city, before) => {
+          assertMayPatch(city.steps, before, call.body)
+          if (call.body.assignee !== undefined) assertMayAnswer(city.steps, before, call.caller)
           const change = changeOfPatch(city, before, call.body)
           if (typeof change.parent === 'string')
             city.beads.assertExist([{ location: 'body.parent', id: change.parent }])
@@ -106,6 +117,7 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
             claim,
             check() {
               check()
+              assertMayRemove(city.steps, [id])
               store.requests.refuseSecond('bead.delete', id, `${id} is being deleted already`)
               if (!cascade) beads.refuseReferred(id)
             },
@@ -122,16 +134,19 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
 
     'close-bead': (call) =>
       answer(
-        edit(call, (tx, { beads }, before) => {
-          if (before.status !== 'closed') return beads.change(tx, before, changeOfClose(call.body), call.actor)
-          refuseOtherOutcome(before, call.body?.outcome)
+        edit(call, (tx, { beads, steps, people }, before) => {
+          assertMayAnswer(steps, before, call.caller)
+          const said = closeOf(steps, people, before, call.body)
+          if (before.status !== 'closed') return beads.change(tx, before, changeOfClose(said), call.actor)
+          refuseOtherOutcome(before, said.outcome)
           return before
         }),
       ),
 
     'reopen-bead': (call) =>
       answer(
-        edit(call, (tx, { beads }, before) => {
+        edit(call, (tx, { beads, steps }, before) => {
+          assertMayReopen(steps, before)
           if (before.status !== 'closed')
             throw problem(
               'conflict-wrong-state',
@@ -143,7 +158,9 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
 
     'assign-bead': (call) =>
       answer(
-        edit(call, (tx, { beads, people }, before) => {
+        edit(call, (tx, { beads, people, steps }, before) => {
+          assertIsWork(steps, before)
+          assertMayAnswer(steps, before, call.caller)
           const { assignee, expected_assignee: expected } = call.body
           if (expected !== undefined && personOf(people, expected) !== before.assignee) throw notWhoHasIt(before)
           return beads.change(tx, before, { assignee: personOf(people, assignee) }, call.actor)
@@ -152,16 +169,22 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
 
     'route-bead': async (call) => {
       const target = call.body.target || null
-      const { city, result } = await edit(call, (tx, { beads }, before) =>
-        beads.change(tx, before, { routed_to: target }, call.actor),
-      )
+      const { city, result } = await edit(call, (tx, { beads, steps }, before) => {
+        assertIsWork(steps, before)
+        assertMayAnswer(steps, before, call.caller)
+        return beads.change(tx, before, { routed_to: target }, call.actor)
+      })
       const warnings =
         target === null || isKnown(city, target) ? [] : [`nobody is called ${target}: it waits until somebody is`]
       return ok({ ...wireBead(result), ...(warnings.length === 0 ? {} : { warnings }) }, headersOf(city, result))
     },
 
     'claim-bead': async (call) => {
-      const { city, result } = await edit(call, (tx, { claims }, before) => claims.claim(tx, before, call.body))
+      const { city, result } = await edit(call, (tx, { claims, steps }, before) => {
+        assertIsWork(steps, before)
+        assertMayAnswer(steps, before, call.caller)
+        return claims.claim(tx, before, call.body)
+      })
       // Only now: the event of a claim that came too late is in the log.
       if (!result.claimed) throw result.refusal
       const warnings = waitsFor(city.store.db, result.bead, clock.now())
@@ -177,9 +200,11 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
       answer(edit(call, (tx, { claims }, before) => claims.heartbeat(tx, before, call.body?.assignee))),
 
     'release-bead': async (call) => {
-      const { city, result } = await edit(call, (tx, { claims }, before) =>
-        claims.release(tx, before, call.body?.assignee, call.body?.assignee ?? call.actor),
-      )
+      const { city, result } = await edit(call, (tx, { claims, steps }, before) => {
+        assertIsWork(steps, before)
+        assertMayAnswer(steps, before, call.caller)
+        return claims.release(tx, before, call.body?.assignee, call.body?.assignee ?? call.actor)
+      })
       return ok({ released: true, bead: wireBead(result) }, headersOf(city, result))
     },
 
@@ -189,7 +214,8 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
 
     'add-bead-dep': (call) =>
       answer(
-        edit(call, (tx, { beads }, before) => {
+        edit(call, (tx, { beads, steps }, before) => {
+          assertMayEdge(steps, before)
           const { depends_on_id, type = 'blocks' } = call.body
           beads.assertExist([{ location: 'body.depends_on_id', id: depends_on_id }])
           return beads.change(tx, before, { add_edges: [{ depends_on_id, type }] }, call.actor)
@@ -198,7 +224,8 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
 
     'remove-bead-dep': (call) =>
       answer(
-        edit(call, (tx, { beads }, before) => {
+        edit(call, (tx, { beads, steps }, before) => {
+          assertMayEdge(steps, before, call.params.dependsOnId)
           const edge = { depends_on_id: call.params.dependsOnId, type: call.query.type }
           return beads.change(tx, before, { remove_edges: [edge] }, call.actor)
         }),
@@ -257,10 +284,11 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
 }
 
 /** Repeating how it ended is no failure; contradicting it is (decision 93). */
-function refuseOtherOutcome({ id, outcome }: BeadRecord, said: string | undefined): void {
+function refuseOtherOutcome({ id, outcome, root_bead_id: molecule }: BeadRecord, said: string | undefined): void {
   const ended = outcome ?? 'pass'
   if (said === undefined || said === ended) return
-  throw problem('conflict-wrong-state', `${id} is closed already, with the outcome ${ended}: reopen it first`, {
+  const way = molecule === null ? 'reopen it first' : `${molecule} has gone on with that`
+  throw problem('conflict-wrong-state', `${id} is closed already, with the outcome ${ended}: ${way}`, {
     errors: [{ location: 'body.outcome', message: `is not how it ended: ${ended}`, value: said }],
   })
 }

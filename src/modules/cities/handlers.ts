@@ -30,6 +30,8 @@ export interface CityRoom {
   readonly store: Store
   /** How much work it has. */
   work(): StatusBody['work']
+  /** How much mail is in its mailboxes. */
+  mail(): StatusBody['mail']
   /** What its agents do; how many there are is known from its configuration. */
   activity(): CityActivity
 }
@@ -39,6 +41,9 @@ export interface CityActivity {
   readonly running: number
   readonly agents: Omit<StatusBody['agents'], 'total'>
   readonly rigs: Omit<StatusBody['rigs'], 'total'>
+  /** What their processes have left on the disk; undefined: nobody has looked yet. */
+  readonly runs: StatusBody['runs'] | undefined
+  readonly budget: StatusBody['budget'] | undefined
 }
 
 const DEFAULT_STOP_MS = 30_000
@@ -58,9 +63,9 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
     })
   }
 
-  const statusOf = ({ record: city, store: { log }, work, activity }: CityRoom) => {
+  const statusOf = ({ record: city, store: { log }, work, mail, activity }: CityRoom) => {
     const now = clock.now()
-    const { running, agents, rigs } = activity()
+    const { running, agents, rigs, runs, budget } = activity()
     return ok(
       {
         name: city.name,
@@ -72,8 +77,10 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
         agents: { total: city.settings?.agentCount ?? 0, ...agents },
         rigs: { total: city.settings?.rigCount ?? 0, ...rigs },
         work: work(),
-        mail: { total: 0, unread: 0 },
+        mail: mail(),
         events: { head_seq: log.head, oldest_seq: log.oldest, bytes: log.bytes },
+        ...(runs === undefined ? {} : { runs }),
+        ...(budget === undefined ? {} : { budget }),
         config: city.settings?.config ?? { revision: '', loaded_at: isoTime(now) },
         ...configRejection(city),
         observed_at: isoTime(now),

@@ -24,6 +24,8 @@ export interface PatrolDeps<Run extends CityRun> {
 
 export class CityPatrol<Run extends CityRun> {
   readonly #deps: PatrolDeps<Run>
+  /** Who keeps the log of a store from being cleared. */
+  readonly #held = new Map<string, { readonly holders: string; readonly isTold: boolean }>()
   #cancel: (() => void) | undefined
   #last: number
   #closed = false
@@ -67,8 +69,20 @@ export class CityPatrol<Run extends CityRun> {
     try {
       if (store.db.failure !== undefined) await probeWrites(store, this.#deps.clock)
       await tidy(store, retention)
+      this.#tellHolders(name, store.log.holders.join(', '))
     } catch (error) {
       this.#deps.log.warn({ store: name, err: error }, 'store not tended')
+    }
+  }
+
+  /** Said once, of who was behind a round ago too: to be a little late is nothing to speak of. */
+  #tellHolders(name: string, holders: string): void {
+    const before = this.#held.get(name)
+    if (holders === '') this.#held.delete(name)
+    else if (before?.holders !== holders) this.#held.set(name, { holders, isTold: false })
+    else if (!before.isTold) {
+      this.#held.set(name, { holders, isTold: true })
+      this.#deps.log.warn({ store: name, holders }, 'events kept beyond retention')
     }
   }
 

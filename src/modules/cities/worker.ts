@@ -6,11 +6,13 @@
  * W3  `running` is true only between the end of a start and the beginning of a stop; typed routes follow it.
  * W4  Every accepted request about the city ends here, with what it asked for visible before its terminal event.
  */
+
 import { statSync } from 'node:fs'
 import { CITY_PHASES, type CityPhase, type CityState } from '../../contract/cities.ts'
 import type { PayloadOf } from '../../contract/event-types.ts'
 import { type Clock, delay, isoTime } from '../../kernel/clock.ts'
 import type { Row } from '../../kernel/database.ts'
+import { rejection } from '../../kernel/deadline.ts'
 import { StartFailure } from '../../kernel/family.ts'
 import type { Logger } from '../../kernel/log.ts'
 import { Problem } from '../../kernel/problem.ts'
@@ -314,7 +316,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
       ),
     )
     try {
-      await Promise.race([Promise.all(this.#unfinished), rejectionOf(aborter.signal)])
+      await Promise.race([Promise.all(this.#unfinished), rejection(aborter.signal)])
       this.#run = this.#deps.open(this.city)
       for (const phase of CITY_PHASES) await this.#runPhase(phase, aborter.signal)
       aborter.signal.throwIfAborted()
@@ -331,11 +333,11 @@ export class CityWorker<Run extends CityRun = CityRun> {
 
   async #runPhase(phase: CityPhase, signal: AbortSignal): Promise<void> {
     this.#enter(phase)
-    if (phase === FIRST_PHASE) await Promise.race([this.#openStore(), rejectionOf(signal)])
+    if (phase === FIRST_PHASE) await Promise.race([this.#openStore(), rejection(signal)])
     for (const hook of this.#hooks) {
       if (hook.phase !== phase) continue
       signal.throwIfAborted()
-      await Promise.race([hook.run?.(this.city, signal), rejectionOf(signal)])
+      await Promise.race([hook.run?.(this.city, signal), rejection(signal)])
     }
   }
 
@@ -502,7 +504,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
     let clean = true
     for (const hook of [...this.#hooks].reverse()) {
       try {
-        await Promise.race([this.#stopHook(hook, aborter.signal), rejectionOf(aborter.signal)])
+        await Promise.race([this.#stopHook(hook, aborter.signal), rejection(aborter.signal)])
       } catch (error) {
         clean = false
         this.#deps.log.error({ city: this.city.name, phase: hook.phase, err: error }, 'stop of a phase failed')
@@ -634,11 +636,4 @@ function toFailure(error: unknown): StartFailure {
   if (error instanceof StartFailure) return error
   if (error instanceof Problem) return new StartFailure('city_init_failed', error.detail)
   return new StartFailure('internal_error', error instanceof Error ? error.message : String(error))
-}
-
-function rejectionOf(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }

@@ -284,10 +284,17 @@ const CASES: Case[] = [
   },
   {
     name: 'an option default that is no choice',
-    files: { 'city.toml': '[providers.x]\nbase = "builtin:claude"\noption_defaults = { model = "opsu" }\n' },
-    at: 'city.toml:3:29 providers.x.option_defaults.model',
+    files: { 'city.toml': '[providers.x]\nbase = "builtin:claude"\noption_defaults = { permission_mode = "plam" }\n' },
+    at: 'city.toml:3:39 providers.x.option_defaults.permission_mode',
     says: /no choice/,
-    hint: /opus/,
+    hint: /plan/,
+  },
+  {
+    name: 'a setting of a provider that nothing reads any more',
+    files: { 'city.toml': '[providers.x]\nbase = "builtin:claude"\ntitle_model = "haiku"\n' },
+    at: 'city.toml:3:1 providers.x.title_model',
+    says: /title_model/,
+    hint: /session rename/,
   },
   {
     name: 'an unknown option',
@@ -794,10 +801,28 @@ const CASES: Case[] = [
     hint: /Session/,
   },
   {
-    name: 'a default route to no named session',
+    name: 'a default route to a pool',
+    files: {
+      'city.toml':
+        '[[agent]]\nname = "x"\nmax_active_sessions = 3\n[[extmsg.default_route]]\nprovider = "irc"\nagent = "x"\n',
+    },
+    at: 'city.toml:6:9 extmsg.default_route[0].agent',
+    says: /no named session or single agent `x`/,
+  },
+  {
+    name: 'a default route to a shell',
+    files: {
+      'city.toml':
+        '[[agent]]\nname = "x"\nprovider = "shell"\n[[named_session]]\nname = "y"\ntemplate = "x"\n[[extmsg.default_route]]\nprovider = "irc"\nagent = "y"\n',
+    },
+    at: 'city.toml:9:9 extmsg.default_route[0].agent',
+    says: /`y` takes no messages/,
+  },
+  {
+    name: 'a default route to nobody',
     files: { 'city.toml': '[[extmsg.default_route]]\nprovider = "irc"\nagent = "x"\n' },
     at: 'city.toml:3:9 extmsg.default_route[0].agent',
-    says: /no named session `x`/,
+    says: /no named session or single agent `x`/,
   },
   {
     name: 'an order override for no rig',
@@ -840,7 +865,7 @@ test('all problems of all files are reported at once, in the order of files and 
   const loaded = loadFiles({
     'city.toml': 'include = ["f.toml"]\n[workspace]\nprovder = "x"\n[daemon]\npatrol_interval = "soon"\n',
     'pack.toml': '[pack]\nname = "x"\n',
-    'f.toml': '[session]\ndisplay_ms = -1\n',
+    'f.toml': '[session]\ndebounce_ms = -1\n',
     'agents/a/agent.toml': 'wake_mode = "never"\n',
   })
   assert.ok(!loaded.ok)
@@ -850,7 +875,7 @@ test('all problems of all files are reported at once, in the order of files and 
       'agents/a/agent.toml:1 wake_mode',
       'city.toml:3 workspace.provder',
       'city.toml:5 daemon.patrol_interval',
-      'f.toml:2 session.display_ms',
+      'f.toml:2 session.debounce_ms',
       'pack.toml:1 pack.schema',
     ],
   )

@@ -13,7 +13,6 @@ const PRESETS: Readonly<Record<string, ProviderSpec>> = {
   claude: {
     command: 'claude',
     prompt_mode: 'arg',
-    process_names: ['claude', 'node'],
     supports_acp: true,
     options_schema: [
       {
@@ -25,7 +24,7 @@ const PRESETS: Readonly<Record<string, ProviderSpec>> = {
     ],
     upstream_env: { base_url: 'ANTHROPIC_BASE_URL', api_key: 'ANTHROPIC_API_KEY' },
   },
-  codex: { command: 'codex', prompt_mode: 'arg', args: ['--quiet'], process_names: ['codex'], env: { CODEX: '1' } },
+  codex: { command: 'codex', prompt_mode: 'arg', args: ['--quiet'], env: { CODEX: '1' } },
   shell: { command: 'sh', prompt_mode: 'omit' },
 }
 

@@ -24,7 +24,7 @@ import type { Probe } from './probes.ts'
 import { createReadiness } from './readiness.ts'
 
 const clock = { now: () => 0, monotonic: () => 12_345, after: () => () => {} }
-const NAMES = ['claude', 'codex', 'gemini', 'grok', 'shell', 'github_cli', 'git', 'tmux']
+const NAMES = ['claude', 'codex', 'gemini', 'grok', 'shell', 'github_cli', 'git']
 const probes: Probe[] = NAMES.map((name, at) => ({
   name,
   kind: at < 5 ? 'provider' : 'tool',
@@ -38,7 +38,12 @@ function handlers(change: Partial<HealthDeps> = {}) {
     version: '1.2.3',
     startedAtMonotonic: 345,
     readiness: createReadiness({ clock, probes }),
-    metrics: createMetrics({ citiesByStatus: () => ({ running: 1 }), requestsPending: () => 0, heads: () => ({}) }),
+    metrics: createMetrics({
+      citiesByStatus: () => ({ running: 1 }),
+      execs: () => ({}),
+      requestsPending: () => 0,
+      heads: () => ({}),
+    }),
     vitals: { eventLoopMs: () => 1, reconcilerAgeMs: () => 1, logLagMs: () => 0, storageFault: () => undefined },
     cities: { counts: () => ({ total: 3, running: 1, failed: 1, rejected: 1 }) },
     draining: () => false,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createMetrics } from './metrics.ts'
 
-const idle = { citiesByStatus: () => ({}), requestsPending: () => 0, heads: () => ({}) }
+const idle = { citiesByStatus: () => ({}), requestsPending: () => 0, execs: () => ({}), heads: () => ({}) }
 const linesOf = (text: string, name: string) => text.split('\n').filter((line) => line.startsWith(name))
 
 test('requests are counted by method, operation and status, also over several scrapes', () => {
@@ -47,6 +47,20 @@ test('gauges are read at the scrape, and a status that nobody has any more disap
   assert.deepEqual(linesOf(text, 'svc_cities'), ['svc_cities{status="running"} 3'])
   assert.deepEqual(linesOf(text, 'svc_requests_pending'), ['svc_requests_pending 7'])
   assert.deepEqual(linesOf(text, 'svc_sse_streams'), ['svc_sse_streams 1'])
+})
+
+test('commands are counted by city while they are there, and by how they ended', () => {
+  const metrics = createMetrics({ ...idle, execs: () => ({ alpha: { running: 16, queued: 3 } }) })
+  metrics.execEnded('exited')
+  metrics.execEnded('exited')
+  metrics.execEnded('timed_out')
+  const text = metrics.scrape()
+  assert.deepEqual(linesOf(text, 'svc_execs'), [
+    'svc_execs_running{city="alpha"} 16',
+    'svc_execs_queued{city="alpha"} 3',
+    'svc_execs_ended_total{kind="exited"} 2',
+    'svc_execs_ended_total{kind="timed_out"} 1',
+  ])
 })
 
 test('the process has its own metrics, the type is that of Prometheus, and two servers do not share counts', () => {

@@ -22,6 +22,8 @@ export interface HttpMeters {
 export interface MetricReadings {
   citiesByStatus(): Readonly<Record<string, number>>
   requestsPending(): number
+  /** Commands of checks, conditions and orders, by city. */
+  execs(): Readonly<Record<string, { readonly running: number; readonly queued: number }>>
   /** The number of the last event of each log that is open. */
   heads(): Readonly<Record<string, number>>
 }
@@ -34,6 +36,8 @@ export interface Metrics {
   hookFailed(): void
   /** A reaction passed over an event that it could not handle. */
   reactionSkipped(reaction: string): void
+  /** A command of a check, a condition or an order ended so. */
+  execEnded(kind: string): void
   readonly contentType: string
   scrape(): string
 }
@@ -42,6 +46,7 @@ export function createMetrics(readings: MetricReadings): Metrics {
   const processFamilies = watchProcess()
   const commits = new Histogram(COMMIT_BUCKETS_SEC)
   const skipped: Record<string, number> = {}
+  const ended: Record<string, number> = {}
   let failedHooks = 0
   const { families: httpFamilies, ...http } = createHttpMeters()
   return {
@@ -53,6 +58,9 @@ export function createMetrics(readings: MetricReadings): Metrics {
     reactionSkipped: (reaction) => {
       skipped[reaction] = (skipped[reaction] ?? 0) + 1
     },
+    execEnded: (kind) => {
+      ended[kind] = (ended[kind] ?? 0) + 1
+    },
     contentType: TEXT_TYPE,
     scrape: () =>
       toText([
@@ -61,6 +69,10 @@ export function createMetrics(readings: MetricReadings): Metrics {
         counter('svc_reaction_events_skipped_total', 'Events passed over by a reaction that could not handle them.', {
           label: 'reaction',
           values: skipped,
+        }),
+        counter('svc_execs_ended_total', 'Commands of checks, conditions and orders that have ended, by how.', {
+          label: 'kind',
+          values: ended,
         }),
         counter('svc_commit_hook_failures_total', 'Hooks and listeners of commits that threw.', failedHooks),
         {
@@ -74,10 +86,17 @@ export function createMetrics(readings: MetricReadings): Metrics {
   }
 }
 
-function ownFamilies({ citiesByStatus, requestsPending, heads }: MetricReadings): Family[] {
+function ownFamilies({ citiesByStatus, requestsPending, execs, heads }: MetricReadings): Family[] {
+  const commands = Object.entries(execs())
+  const byCity = (of: 'running' | 'queued') => ({
+    label: 'city',
+    values: Object.fromEntries(commands.map(([city, counts]) => [city, counts[of]])),
+  })
   return [
     gauge('svc_cities', 'Registered cities, by status.', { label: 'status', values: citiesByStatus() }),
     gauge('svc_requests_pending', 'Accepted requests without their terminal event.', requestsPending()),
+    gauge('svc_execs_running', 'Commands of checks, conditions and orders that run, by city.', byCity('running')),
+    gauge('svc_execs_queued', 'Commands of checks, conditions and orders that wait for their turn.', byCity('queued')),
     counter('svc_events_appended_total', 'Events committed, by log.', { label: 'log', values: heads() }),
   ]
 }

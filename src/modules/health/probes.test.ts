@@ -243,7 +243,6 @@ const CASES: readonly Case[] = [
     detail: /^\/svc-no-such\/fish is not a program$/,
   },
   { what: 'git', probe: 'git', binaries: { git: '' }, status: 'configured' },
-  { what: 'tmux', probe: 'tmux', binaries: { tmux: '' }, status: 'configured' },
 ]
 
 let number = 0
@@ -290,7 +289,6 @@ test('providers come first, tools after them, each with its kind and a name for 
     ['claude', 'provider', 'Claude Code'],
     ['github_cli', 'tool', 'GitHub CLI'],
     ['git', 'tool', 'Git'],
-    ['tmux', 'tool', 'tmux'],
   ])
 })
 

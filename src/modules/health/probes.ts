@@ -25,11 +25,6 @@ export const TOOLS = {
     command: 'git',
     hint: 'git is not installed: `apt install git`, `dnf install git` or `brew install git`',
   },
-  tmux: {
-    display_name: 'tmux',
-    command: 'tmux',
-    hint: 'tmux is not installed: `apt install tmux`, `dnf install tmux` or `brew install tmux`',
-  },
 } as const
 
 /** One probe per provider, then one per tool. */

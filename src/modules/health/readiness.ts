@@ -22,11 +22,6 @@ export interface ReadinessDeps {
   readonly probes: readonly Probe[]
 }
 
-/** What a host must have for a city: `tmux` only where that runtime was chosen. */
-export interface HostNeeds {
-  readonly runtime?: string
-}
-
 export interface Readiness extends AsyncDisposable {
   /** Every name that can be asked for, and those of providers. */
   readonly items: ReadonlySet<string>
@@ -36,7 +31,7 @@ export interface Readiness extends AsyncDisposable {
   /** New observations, joining probes under way; at most 5 s. */
   refresh(names: readonly string[], signal: AbortSignal): Promise<readonly ReadinessItem[]>
   /** Programs that the host lacks, as details of a `missing-dependency` problem. */
-  checkHost(needs: HostNeeds, signal: AbortSignal): Promise<readonly ErrorDetail[]>
+  checkHost(signal: AbortSignal): Promise<readonly ErrorDetail[]>
   /** Why a provider cannot be used now, ready to throw. */
   providerProblem(name: string, signal: AbortSignal): Promise<Problem | undefined>
 }
@@ -88,11 +83,10 @@ export function createReadiness({ clock, probes }: ReadinessDeps): Readiness {
       if (!closing.signal.aborted) await abortable(Promise.all(asked.map(start)), signal)
       return items(asked)
     },
-    async checkHost({ runtime }, signal) {
-      const needed = runtime === 'tmux' ? (['git', 'tmux'] as const) : (['git'] as const)
-      const seen = new Map((await readiness.refresh(needed, signal)).map((item) => [item.name, item.status]))
-      const missing = needed.filter((name) => seen.get(name) === 'not_installed')
-      return missing.map((name) => ({ location: `host.${name}`, message: TOOLS[name].hint }))
+    async checkHost(signal) {
+      const seen = await readiness.refresh(['git'], signal)
+      const missing = seen.some(({ status }) => status === 'not_installed')
+      return missing ? [{ location: 'host.git', message: TOOLS.git.hint }] : []
     },
     async providerProblem(name, signal) {
       const [item] = await readiness.refresh([name], signal)

@@ -1,4 +1,5 @@
 /** Handlers of the providers family (sheet 07 §8.4). */
+
 import { Provider } from '../../contract/config-schema.ts'
 import type { ProviderInfo, ProviderSpec, PublicProvider, providerOperations } from '../../contract/providers.ts'
 import {
@@ -15,9 +16,11 @@ import type { ConfigIssue } from '../../files/issues.ts'
 import { maskedCopy, unmasked } from '../../files/mask.ts'
 import type { PlainTable } from '../../files/toml.ts'
 import { isPlainTable } from '../../files/toml.ts'
+import { factsOf } from '../../harnesses/facts.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import { definitionHash } from '../../kernel/etag.ts'
 import { unknownName } from '../../kernel/near-names.ts'
+import { present } from '../../kernel/present.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 
@@ -85,13 +88,16 @@ export function createProviderHandlers<View extends ProvidersView>(deps: Provide
       ready_delay_ms,
       env,
     }
+    const chain = [...(composed?.chain ?? [`builtin:${name}`])]
+    const harness = factsOf(chain.at(-1)?.replace(/^builtin:/, '') ?? '')
     return {
       name,
       builtin: preset !== undefined,
       city_level: declared !== undefined,
       used: isUsed(config, name),
-      chain: [...(composed?.chain ?? [`builtin:${name}`])],
+      chain,
       ...present(shown),
+      ...(harness === undefined ? {} : { harness }),
       raw,
       resolved,
       ...(declared === undefined || declared.line === 0 ? {} : { file: declared.file, line: declared.line }),
@@ -238,12 +244,6 @@ function declaredIn(tree: TreeFiles, file: string, name: string): PlainTable {
   return found
 }
 
-/** Without the members that are undefined. */
-function present<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const copy: { [K in keyof T]?: Exclude<T[K], undefined> } = JSON.parse(JSON.stringify(value))
-  return copy
-}
-
 function publicView({ name, display_name, builtin, city_level, resolved }: ProviderInfo): PublicProvider {
   const options = (resolved.options_schema ?? []).filter(({ omit }) => omit !== true)
   return {
@@ -251,12 +251,13 @@ function publicView({ name, display_name, builtin, city_level, resolved }: Provi
     ...(display_name === undefined ? {} : { display_name }),
     builtin,
     city_level,
-    options_schema: options.map(({ key, label, default: preset, choices }) => ({
+    options_schema: options.map(({ key, label, default: preset, choices, free_args }) => ({
       key,
       label: label ?? key,
       type: 'select',
       default: preset ?? '',
       choices: (choices ?? []).map(({ value, label: text }) => ({ value, label: text ?? value })),
+      free: free_args !== undefined,
     })),
     effective_defaults: Object.fromEntries(
       options.map(({ key, default: preset }) => [key, resolved.option_defaults?.[key] ?? preset ?? '']),

@@ -1,20 +1,25 @@
 /** Sessions and what they say, as the supervisor joins them. */
 
 import { agentOutputOperations } from '../../contract/agents.ts'
-import { sessionOperations } from '../../contract/sessions.ts'
+import { sessionReportOperations } from '../../contract/sessions/reports.ts'
+import { sessionOperations } from '../../contract/sessions/sessions.ts'
+import { terminalOperations } from '../../contract/sessions/terminal.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { migrationsOf } from '../../kernel/database.ts'
 import { defineFamily } from '../../kernel/family.ts'
 import type { Jobs } from '../../kernel/jobs.ts'
 import type { Runtime } from '../../runtimes/process/runtime.ts'
 import type { SessionCity } from './http/handlers.ts'
+import { createSessionOptionHandlers } from './http/handlers-options.ts'
 import { createSessionReadHandlers } from './http/handlers-read.ts'
+import { createSessionReportHandlers } from './http/handlers-report.ts'
 import { createSessionSayHandlers } from './http/handlers-say.ts'
 import { createSessionSteerHandlers } from './http/handlers-steer.ts'
 import { sessionJobs } from './plan/jobs.ts'
 import { Sessions } from './plan/service.ts'
 import type { SessionsDeps } from './record/ports.ts'
 import { SESSIONS_SCHEMA } from './record/schema.ts'
+import { createTerminalHandlers } from './terminal/handlers.ts'
 import { createTranscriptHandlers, type TranscriptCity } from './transcripts/handlers.ts'
 
 export interface SessionContext extends SessionsDeps {
@@ -30,13 +35,16 @@ export interface SessionContext extends SessionsDeps {
 type OpenCity = SessionCity & TranscriptCity & { readonly opened: readonly Runtime[] }
 
 export const sessions = defineFamily({
-  operations: [...sessionOperations, ...agentOutputOperations],
-  schema: migrationsOf('sessions', SESSIONS_SCHEMA),
+  operations: [...sessionOperations, ...sessionReportOperations, ...terminalOperations, ...agentOutputOperations],
+  schema: migrationsOf('sessions', ...SESSIONS_SCHEMA),
   handlers: (host: { readonly clock: Clock }) => ({
     ...createSessionReadHandlers(host),
     ...createSessionSayHandlers(),
+    ...createSessionOptionHandlers(host),
     ...createSessionSteerHandlers(host),
+    ...createSessionReportHandlers(),
     ...createTranscriptHandlers(host),
+    ...createTerminalHandlers(host),
   }),
   opensIn: 'adopting_sessions',
   open: (context: SessionContext): OpenCity => {

@@ -7,18 +7,27 @@
  */
 
 export type AcpRecord = { readonly offset: number } & (
-  | { readonly kind: 'user'; readonly text: string; readonly delivery_id: string; readonly at?: string }
+  | {
+      readonly kind: 'user'
+      readonly text: string
+      readonly delivery_id: string
+      readonly attachments?: readonly AcpAttachment[]
+      readonly at?: string
+    }
   | { readonly kind: 'assistant' | 'thinking' | 'user_echo'; readonly text: string; readonly message_id?: string }
   | ({ readonly kind: 'tool_call' } & AcpToolCall)
   /** Only what has changed; a collection replaces the one before. */
   | ({ readonly kind: 'tool_update' } & AcpToolCall)
   | { readonly kind: 'plan'; readonly entries: readonly AcpPlanEntry[] }
-  | { readonly kind: 'usage'; readonly used: number; readonly size: number }
+  /** `cost`: of the conversation so far, in US dollars. */
+  | { readonly kind: 'usage'; readonly used: number; readonly size: number; readonly cost?: number }
   | AcpPermissionRecord
   | {
       readonly kind: 'turn_end'
       readonly stop_reason: string
       readonly usage?: AcpUsage
+      /** That spent it, where the agent says so. */
+      readonly model?: string
       readonly at?: string
       readonly message?: string
     }
@@ -27,6 +36,13 @@ export type AcpRecord = { readonly offset: number } & (
   /** For people: something that the host could not use. */
   | { readonly kind: 'note'; readonly text: string }
 )
+
+/** What went with a message; its bytes are in no log. */
+export interface AcpAttachment {
+  readonly name: string
+  readonly mime_type?: string
+  readonly size?: number
+}
 
 interface AcpToolCall {
   readonly id: string
@@ -102,18 +118,25 @@ function wrapperRecord(svc: Json, offset: number): AcpRecord | undefined {
   const at = optional('at', text(svc['at']))
   const prompt = text(svc['prompt'])
   if (prompt !== undefined) {
-    return { kind: 'user', offset, text: prompt, delivery_id: text(svc['delivery_id']) ?? '', ...at }
+    const attachments = optional('attachments', list(svc['attachments'], attachment))
+    return { kind: 'user', offset, text: prompt, delivery_id: text(svc['delivery_id']) ?? '', ...attachments, ...at }
   }
   const stopReason = text(svc['stop_reason'])
   if (stopReason !== undefined) {
     const message = optional('message', text(svc['message']))
-    const spent = optional('usage', usage(svc['usage']))
+    const spent = { ...optional('usage', usage(svc['usage'])), ...optional('model', text(svc['model'])) }
     return { kind: 'turn_end', offset, stop_reason: stopReason, ...spent, ...message, ...at }
   }
   if (isObject(svc['permission'])) return permissionRecord(svc['permission'], offset)
   if (svc['replay'] === 'begin' || svc['replay'] === 'end') return { kind: 'replay', offset, phase: svc['replay'] }
   const note = text(svc['note'])
   return note === undefined ? undefined : { kind: 'note', offset, text: note }
+}
+
+function attachment(value: Json): AcpAttachment | undefined {
+  const name = text(value['name'])
+  if (name === undefined) return undefined
+  return { name, ...optional('mime_type', text(value['mime_type'])), ...optional('size', count(value['size'])) }
 }
 
 function permissionRecord(value: Json, offset: number): AcpRecord | undefined {
@@ -230,7 +253,9 @@ function planEntry(value: Json): AcpPlanEntry | undefined {
 function usageUpdateRecord(update: Json, offset: number): AcpRecord | undefined {
   const used = count(update['used'])
   const size = count(update['size'])
-  return used === undefined || size === undefined ? undefined : { kind: 'usage', offset, used, size }
+  if (used === undefined || size === undefined) return undefined
+  const cost = isObject(update['cost']) && update['cost']['currency'] === 'USD' ? update['cost']['amount'] : undefined
+  return { kind: 'usage', offset, used, size, ...optional('cost', count(cost)) }
 }
 
 /** The usage of a turn as agents report it beside the stop reason (an extension; nothing where there is none). */

@@ -5,7 +5,9 @@
  * K2  Nothing here waits for a peer: one that does not read loses `output` events, then its connection.
  * K3  Output events: at most one per 10 ms, with the newest offset.
  */
+import { mkdirSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
+import { dirname } from 'node:path'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Identity } from '../process/runtime.ts'
 import {
@@ -21,6 +23,7 @@ import {
 } from './protocol.ts'
 
 const MAX_PEERS = 16
+const MOST_TRIES = 500
 const HELLO_MS = 5_000
 const OUTPUT_MS = 10
 /** Of events that a peer has not taken yet. */
@@ -45,14 +48,15 @@ export interface ControlSocket {
   close(): void
 }
 
-/** Resolves when the socket is bound. */
+/** Resolves when the socket is bound, in the place of one that was left there. */
 export async function openControlSocket(path: string, deps: ControlDeps): Promise<ControlSocket> {
   const known = new Set<Socket>()
   const server = createServer((socket) => serve(socket, deps, known))
   server.maxConnections = MAX_PEERS
-  await listen(server, path)
+  await bind(server, path)
   server.on('error', () => {})
   let outputDue = false
+  let toldAt = Number.NEGATIVE_INFINITY
   return {
     tell(event) {
       for (const socket of known) send(socket, event)
@@ -60,8 +64,10 @@ export async function openControlSocket(path: string, deps: ControlDeps): Promis
     outputGrew(endOffset) {
       if (outputDue || known.size === 0) return
       outputDue = true
-      deps.clock.after(OUTPUT_MS, () => {
+      // After a pause at once: a person sees the echo of a key.
+      deps.clock.after(Math.max(0, toldAt + OUTPUT_MS - deps.clock.monotonic()), () => {
         outputDue = false
+        toldAt = deps.clock.monotonic()
         const event = { event: 'output', end_offset: endOffset() } as const
         for (const socket of known) if (socket.writableLength === 0) send(socket, event)
       })
@@ -70,6 +76,19 @@ export async function openControlSocket(path: string, deps: ControlDeps): Promis
       server.close()
       for (const socket of known) socket.destroySoon()
     },
+  }
+}
+
+/** The last host there takes the directory along as it leaves, also between our making it and our listening in it. */
+async function bind(server: Server, path: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    rmSync(path, { force: true })
+    try {
+      return await listen(server, path)
+    } catch (error) {
+      if (tries === MOST_TRIES) throw error
+    }
   }
 }
 
@@ -139,12 +158,18 @@ function handle(request: Exclude<Request, { op: 'hello' }>, handlers: Handlers):
       return handlers.status(request)
     case 'deliver':
       return handlers.deliver(request)
+    case 'enter':
+      return handlers.enter(request)
     case 'delivered':
       return handlers.delivered(request)
     case 'interrupt':
       return handlers.interrupt(request)
     case 'answer':
       return handlers.answer(request)
+    case 'input':
+      return handlers.input(request)
+    case 'set':
+      return handlers.set(request)
     case 'type_keys':
       return handlers.type_keys(request)
     case 'resize':

@@ -1,6 +1,6 @@
 /** What the files of a run and the process table say about its host, without talking to it. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { livenessOf } from '../process/process-identity.ts'
 import { type ExitRecord, FILES, type HostFile, parseExitRecord, parseHostFile } from './protocol.ts'
 
@@ -35,10 +35,34 @@ export function readHostFile(directory: string): HostFile | undefined {
   return text === undefined ? undefined : parseHostFile(text)
 }
 
-/** What a host that was killed leaves in the directory of the sockets. */
-export function removeSocket(directory: string): void {
+/** What a host leaves that was killed, or that never ran: its socket, and the whole environment of its agent. */
+export function clearRun(directory: string): void {
+  rmSync(join(directory, FILES.spec), { force: true })
   const socket = readHostFile(directory)?.socket
-  if (socket !== undefined) rmSync(socket, { force: true })
+  if (socket !== undefined) dropSocket(socket)
+}
+
+/** With the directory, where it was the last one there. */
+export function dropSocket(socket: string): void {
+  rmSync(socket, { force: true })
+  try {
+    rmdirSync(dirname(socket))
+  } catch {
+    // Others have their sockets there.
+  }
+}
+
+/**
+ * Who cleans up directories of sockets (`/run/user/<uid>` goes with the last log-in) leaves hosts that live and cannot be
+ * reached: such a one is told a new place, and listens there (a host of an earlier version does not).
+ */
+export function callBack(directory: string, { pid }: HostFile, socket: string): void {
+  writeFileSync(join(directory, FILES.socket), socket, { mode: 0o600 })
+  try {
+    process.kill(pid, 'SIGHUP')
+  } catch {
+    // It has ended.
+  }
 }
 
 /** Its end is on record and was read: a host that still waits for a reader need not, and would hold its memory. */

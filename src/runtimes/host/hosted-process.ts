@@ -13,20 +13,26 @@ import { ProcessEvents } from '../process/process-events.ts'
 import { killTree } from '../process/process-tree.ts'
 import {
   type Activity,
+  type AgentOffers,
   type AgentProcess,
   type Answer,
   type Delivery,
+  type DeliveryGuard,
   type DeliveryOutcome,
   type Exit,
   type Identity,
+  type InputDetails,
   LaunchError,
   type Liveness,
   type Pending,
   type ProcessEvent,
-  type Typable,
+  type SettingOutcome,
+  type TerminalSize,
+  TypingRefused,
+  type TypingReply,
 } from '../process/runtime.ts'
 import { ConnectionLost, connectHost, type HostConnection, HostRefused } from './client.ts'
-import { findHost, readHostFile, removeSocket, sendHome } from './finding.ts'
+import { clearRun, findHost, readHostFile, sendHome } from './finding.ts'
 import { readDelivered } from './journal.ts'
 import type { ExitRecord, HostEvent, HostStatus, Operation, Operations } from './protocol.ts'
 
@@ -41,11 +47,15 @@ interface HostedDeps {
   readonly clock: Clock
 }
 
-export class HostedProcess implements AgentProcess, Typable {
+export class HostedProcess implements AgentProcess {
   readonly identity: Identity
   readonly #deps: HostedDeps
   readonly #events = new ProcessEvents()
   readonly #over = Promise.withResolvers<Exit>()
+  /** Deliveries that ask before they are entered. */
+  readonly #guarded = new Map<string, DeliveryGuard>()
+  /** Deliveries that were typed and not seen where they should stand. */
+  readonly #unseen = new Set<string>()
   #state: 'connecting' | 'connected' | 'ended' | 'released' = 'connecting'
   #changed = Promise.withResolvers<void>()
   #connection: HostConnection | undefined
@@ -56,6 +66,10 @@ export class HostedProcess implements AgentProcess, Typable {
   #activity: Activity = 'unknown'
   #pending: Pending | undefined
   #conversationId: string | undefined
+  #personTyping = false
+  #size: TerminalSize | undefined
+  #offers: AgentOffers | undefined
+  #title: string | undefined
   #endOffset = 0
   #stopping: Promise<Exit> | undefined
   /** By us, because the host did not answer: its death is then no loss. */
@@ -83,6 +97,14 @@ export class HostedProcess implements AgentProcess, Typable {
     return this.#pending
   }
 
+  get personTyping(): boolean {
+    return this.#personTyping
+  }
+
+  get size(): TerminalSize | undefined {
+    return this.#size
+  }
+
   get endOffset(): number {
     return this.#endOffset
   }
@@ -90,9 +112,12 @@ export class HostedProcess implements AgentProcess, Typable {
   /** Whoever comes late is told what cannot come again. */
   on(listener: (event: ProcessEvent) => void): () => void {
     const off = this.#events.on(listener)
-    const conversationId = this.#conversationId
+    const known: ProcessEvent[] = []
     const exit = this.#exit
-    if (conversationId !== undefined) queueMicrotask(() => listener({ type: 'conversation', conversationId }))
+    if (this.#conversationId !== undefined) known.push({ type: 'conversation', conversationId: this.#conversationId })
+    if (this.#offers !== undefined) known.push({ type: 'offers', offers: this.#offers })
+    if (this.#title !== undefined) known.push({ type: 'title', title: this.#title })
+    if (known.length > 0) queueMicrotask(() => known.forEach(listener))
     if (exit !== undefined) queueMicrotask(() => listener({ type: 'exit', exit }))
     return off
   }
@@ -128,14 +153,32 @@ export class HostedProcess implements AgentProcess, Typable {
 
   // ---- what the supervisor asks ---------------------------------------------------------------------------------------
 
-  async deliver(delivery: Delivery, signal: AbortSignal): Promise<DeliveryOutcome> {
+  async deliver(delivery: Delivery, signal: AbortSignal, guard?: DeliveryGuard): Promise<DeliveryOutcome> {
+    const { id } = delivery
+    if (guard !== undefined) this.#guarded.set(id, guard)
+    const given = guard && { guard: guard.at === undefined ? {} : { at: guard.at } }
     try {
-      const outcome = await this.#ask('deliver', { delivery }, signal)
-      return outcome ?? this.#outcomeOnRecord(delivery)
+      const outcome = await this.#ask('deliver', { delivery: { ...delivery, ...given } }, signal)
+      const isUnseen = outcome?.state === 'failed' && outcome.code === 'moved' && this.#unseen.has(id)
+      return isUnseen ? UNSEEN : (outcome ?? this.#outcomeOnRecord(delivery))
     } catch (error) {
       if (!(error instanceof HostRefused)) throw error
       return { state: 'uncertain', message: error.message }
+    } finally {
+      this.#guarded.delete(id)
+      this.#unseen.delete(id)
     }
+  }
+
+  /** The host waits a few seconds for it; without an answer it takes the text back. */
+  async #onPasted(id: string): Promise<void> {
+    const may = await this.#guarded
+      .get(id)
+      ?.mayEnter()
+      .catch(() => 'moved')
+    if (may === 'unseen') this.#unseen.add(id)
+    const enter = may === 'yes'
+    await this.#connection?.request('enter', { delivery_id: id, enter }).catch(() => {})
   }
 
   async delivered(delivery: Pick<Delivery, 'seq' | 'id'>, signal: AbortSignal): Promise<'yes' | 'no' | 'unknown'> {
@@ -153,9 +196,28 @@ export class HostedProcess implements AgentProcess, Typable {
     return (await this.#ask('answer', input, signal))?.answered ?? false
   }
 
-  async typeKeys(keys: string, signal: AbortSignal): Promise<void> {
-    const answer = await this.#ask('type_keys', { keys }, signal)
-    if (answer?.typed !== true) throw new Error('there is no terminal to type into')
+  async set(key: string, value: string, signal: AbortSignal): Promise<SettingOutcome> {
+    try {
+      return (await this.#ask('set', { key, value }, signal)) ?? { state: 'unsupported' }
+    } catch (error) {
+      // A host of an earlier version.
+      if (error instanceof HostRefused && error.code === 'unsupported') return { state: 'unsupported' }
+      throw error
+    }
+  }
+
+  /** Without a number nobody can tell whether it was typed when the connection was lost: then it is not asked again. */
+  async input(viewer: string, bytes: Uint8Array, signal: AbortSignal, details: InputDetails = {}): Promise<void> {
+    const input = { viewer, data: Buffer.from(bytes).toString('base64'), ...details }
+    await typed(details.seq === undefined ? this.#askOnce('input', input, signal) : this.#ask('input', input, signal))
+  }
+
+  typeKeys(keys: string, signal: AbortSignal): Promise<void> {
+    return typed(this.#askOnce('type_keys', { keys }, signal))
+  }
+
+  async resize(columns: number, rows: number, signal: AbortSignal): Promise<void> {
+    await this.#ask('resize', { columns, rows }, signal)
   }
 
   stop(graceMs: number): Promise<Exit> {
@@ -191,6 +253,16 @@ export class HostedProcess implements AgentProcess, Typable {
     }
   }
 
+  #askOnce<Op extends Operation>(
+    op: Op,
+    input: Operations[Op]['in'],
+    signal: AbortSignal,
+  ): Promise<Operations[Op]['out'] | undefined> {
+    if (this.#state === 'ended') return Promise.resolve(undefined)
+    if (this.#connection === undefined) return Promise.reject(new ConnectionLost())
+    return this.#connection.request(op, input, signal)
+  }
+
   async #stop(graceMs: number): Promise<Exit> {
     const limit = new AbortController()
     const cancel = this.#deps.clock.after(graceMs + STOP_MARGIN_MS, () => limit.abort())
@@ -211,7 +283,7 @@ export class HostedProcess implements AgentProcess, Typable {
     this.#killing = true
     const host = readHostFile(directory)
     await killTree({ token: identity.token, ...(host !== undefined && { root: host }) }, clock)
-    removeSocket(directory)
+    clearRun(directory)
     const message = 'its host did not answer and was killed with it'
     this.#finish(
       recordOf(directory, { code: undefined, signal: 'SIGKILL', reason: 'killed', at: clock.now(), message }),
@@ -231,12 +303,16 @@ export class HostedProcess implements AgentProcess, Typable {
   #onStatus(status: HostStatus): void {
     if (status.pid !== undefined) this.#pid = status.pid
     if (status.conversation_id !== undefined) this.#onConversation(status.conversation_id)
+    if (status.offers !== undefined) this.#onOffers(status.offers)
+    if (status.title !== undefined) this.#onTitle(status.title)
     this.#onOutput(status.end_offset)
     this.#onActivity(status.activity)
     if (status.pending?.requestId !== this.#pending?.requestId) {
       if (this.#pending !== undefined) this.#onPendingCleared(this.#pending.requestId)
       if (status.pending !== undefined) this.#onPending(status.pending)
     }
+    this.#onPersonTyping(status.person_typing ?? false)
+    if (status.size !== undefined) this.#onResized(status.size)
     this.#running ||= status.state === 'running'
     if (status.ended !== undefined) this.#finish(status.ended)
     this.#notify()
@@ -260,8 +336,23 @@ export class HostedProcess implements AgentProcess, Typable {
       case 'pending_cleared':
         this.#onPendingCleared(event.request_id)
         break
+      case 'person_typing':
+        this.#onPersonTyping(event.typing)
+        break
+      case 'pasted':
+        void this.#onPasted(event.delivery_id)
+        break
+      case 'resized':
+        this.#onResized(event)
+        break
       case 'conversation':
         this.#onConversation(event.conversation_id)
+        break
+      case 'offers':
+        this.#onOffers(event.offers)
+        break
+      case 'title':
+        this.#onTitle(event.title)
         break
       case 'exit':
         this.#finish(event)
@@ -291,10 +382,33 @@ export class HostedProcess implements AgentProcess, Typable {
     this.#events.tell({ type: 'pending-cleared', requestId })
   }
 
+  #onPersonTyping(typing: boolean): void {
+    if (typing === this.#personTyping) return
+    this.#personTyping = typing
+    this.#events.tell({ type: 'person-typing', typing })
+  }
+
+  #onResized({ columns, rows }: TerminalSize): void {
+    if (columns === this.#size?.columns && rows === this.#size.rows) return
+    this.#size = { columns, rows }
+    this.#events.tell({ type: 'resized', columns, rows })
+  }
+
   #onConversation(conversationId: string): void {
     if (conversationId === this.#conversationId) return
     this.#conversationId = conversationId
     this.#events.tell({ type: 'conversation', conversationId })
+  }
+
+  #onOffers(offers: AgentOffers): void {
+    this.#offers = offers
+    this.#events.tell({ type: 'offers', offers })
+  }
+
+  #onTitle(title: string): void {
+    if (title === this.#title) return
+    this.#title = title
+    this.#events.tell({ type: 'title', title })
   }
 
   /** G3. */
@@ -370,6 +484,23 @@ export class HostedProcess implements AgentProcess, Typable {
   }
 }
 
+const UNSEEN: DeliveryOutcome = {
+  state: 'failed',
+  code: 'unseen',
+  message: 'its input line does not show what is typed: it was taken back',
+}
+
+async function typed(asked: Promise<TypingReply | undefined>): Promise<void> {
+  const reply = await asked.catch((error: unknown) => {
+    if (error instanceof HostRefused && error.code === 'unsupported')
+      throw new TypingRefused('unsupported', 'the host of this agent is of an earlier version: restart the session')
+    if (error instanceof ConnectionLost) throw new TypingRefused('closed', error.message)
+    throw error
+  })
+  if (reply?.typed === true) return
+  throw new TypingRefused(reply?.code ?? 'closed', reply?.message ?? 'there is no terminal to type into')
+}
+
 /** What a start comes to whose agent has ended before it was seen to run. */
 export function launchFailure(exit: Exit, startError: ExitRecord['start_error']): LaunchError {
   const { code, message } = startError ?? { code: 'exited', message: exit.message ?? 'it has ended' }
@@ -379,7 +510,7 @@ export function launchFailure(exit: Exit, startError: ExitRecord['start_error'])
 /** The end of an agent whose host died without a record: kills what it left (RT5). */
 export async function buryHost({ identity, directory, clock }: HostedDeps): Promise<ExitRecord> {
   const survivors = await killTree({ token: identity.token }, clock)
-  removeSocket(directory)
+  clearRun(directory)
   const left = survivors.length === 0 ? '' : `; these processes could not be killed: ${survivors.join(', ')}`
   const message = `its host died${left}`
   return recordOf(directory, { code: undefined, signal: undefined, reason: 'host_lost', at: clock.now(), message })

@@ -4,8 +4,8 @@
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import type { Clock } from '../../kernel/clock.ts'
+import { type ChildContext, ChildStartError, type HostedChild, type StartChild } from '../process/hosted-child.ts'
 import type { Delivery, DeliveryOutcome } from '../process/runtime.ts'
-import { type ChildContext, ChildStartError, type HostedChild, type StartChild } from './child.ts'
 
 const WRITE_MS = 30_000
 /** How long a process that outlives the root may keep the pipes, and with them the exit, back. */
@@ -46,7 +46,6 @@ function hosted(context: ChildContext, child: ChildProcessWithoutNullStreams): H
     deliver: (delivery, signal) => deliver(child, clock, delivery, signal),
     interrupt: () => Promise.resolve(false),
     answer: () => Promise.resolve(false),
-    resize() {},
     terminate() {
       try {
         process.kill(-pid, 'SIGTERM')

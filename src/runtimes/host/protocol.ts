@@ -5,15 +5,21 @@
  * Versioned so that a newer supervisor drives older hosts: fields are only ever added, and a host answers a request that
  * it does not know with `unsupported`.
  */
+import { LineTooLong, lineSplitter } from '../process/lines.ts'
 import type {
   Activity,
+  AgentOffers,
   Answer,
   Delivery,
   DeliveryOutcome,
   Exit,
+  InputDetails,
   LaunchError,
   LaunchSpec,
   Pending,
+  SettingOutcome,
+  TerminalSize,
+  TypingReply,
 } from '../process/runtime.ts'
 
 export const PROTOCOL = 1
@@ -27,10 +33,12 @@ export const FILES = {
   exit: 'exit.json',
   deliveries: 'deliveries.jsonl',
   revoked: 'revoked',
+  /** Where a host is to listen that cannot be reached any more. */
+  socket: 'socket',
   log: 'host.log',
 } as const
 
-/** `spec.json`: all that a host is told; removed by it once the agent runs, since it holds secrets. */
+/** `spec.json`: all that a host is told; removed by it as soon as it has read it, since it holds secrets. */
 export interface HostSpec {
   readonly protocol: number
   readonly kind: 'subprocess' | 'acp'
@@ -68,6 +76,10 @@ export interface HostStatus {
   readonly activity: Activity
   readonly pending?: Pending
   readonly conversation_id?: string
+  readonly person_typing?: boolean
+  readonly size?: TerminalSize
+  readonly offers?: AgentOffers
+  readonly title?: string
   readonly end_offset: number
   readonly ended?: ExitRecord
 }
@@ -77,10 +89,15 @@ export interface Operations {
   hello: { in: { protocol: number; session_id: string; generation: number; token: string }; out: HostStatus }
   status: { in: object; out: HostStatus }
   deliver: { in: { delivery: Delivery }; out: DeliveryOutcome }
+  /** The answer to `pasted`. */
+  enter: { in: { delivery_id: string; enter: boolean }; out: object }
   delivered: { in: { delivery: Pick<Delivery, 'seq' | 'id'> }; out: { delivered: 'yes' | 'no' | 'unknown' } }
   interrupt: { in: object; out: { interrupted: boolean } }
   answer: { in: { request_id: string; answer: Answer }; out: { answered: boolean } }
-  type_keys: { in: { keys: string }; out: { typed: boolean } }
+  /** `data`: base64. */
+  input: { in: { viewer: string; data: string } & InputDetails; out: TypingReply }
+  type_keys: { in: { keys: string }; out: TypingReply }
+  set: { in: { key: string; value: string }; out: SettingOutcome }
   resize: { in: { columns: number; rows: number }; out: object }
   /** TERM, and the tree is killed after the grace; answers when nothing of it runs. */
   stop: { in: { grace_ms: number }; out: ExitRecord }
@@ -104,15 +121,24 @@ export type HostEvent =
   | { readonly event: 'pending'; readonly pending: Pending }
   | { readonly event: 'pending_cleared'; readonly request_id: string }
   | { readonly event: 'conversation'; readonly conversation_id: string }
+  | { readonly event: 'person_typing'; readonly typing: boolean }
+  | ({ readonly event: 'resized' } & TerminalSize)
+  /** A guarded delivery stands in the input line: may it be entered? */
+  | { readonly event: 'pasted'; readonly delivery_id: string }
+  | { readonly event: 'offers'; readonly offers: AgentOffers }
+  | { readonly event: 'title'; readonly title: string }
   | ({ readonly event: 'exit' } & ExitRecord)
 
 const OPERATIONS: readonly string[] = [
   'hello',
   'status',
   'deliver',
+  'enter',
   'delivered',
   'interrupt',
   'answer',
+  'input',
+  'set',
   'type_keys',
   'resize',
   'stop',
@@ -176,23 +202,16 @@ function parseObject(text: string): Record<string, unknown> | undefined {
 
 /** Cuts a byte stream into lines; `onOverflow` is called, once, where one is longer than the bound. */
 export function lineReader(onLine: (line: string) => void, onOverflow: () => void): (chunk: Buffer) => void {
-  let parts: Buffer[] = []
-  let size = 0
+  const splitter = lineSplitter(MAX_LINE_BYTES)
   let broken = false
   return (chunk) => {
-    for (let from = 0; from < chunk.length && !broken; ) {
-      const end = chunk.indexOf(10, from)
-      const part = chunk.subarray(from, end === -1 ? chunk.length : end)
-      size += part.length
-      broken = size > MAX_LINE_BYTES
-      if (broken) return onOverflow()
-      parts.push(part)
-      from += part.length + 1
-      if (end === -1) continue
-      const line = Buffer.concat(parts).toString('utf8')
-      parts = []
-      size = 0
-      if (line !== '') onLine(line)
+    if (broken) return
+    try {
+      for (const line of splitter.push(chunk)) if (line.length > 1) onLine(line.toString('utf8', 0, line.length - 1))
+    } catch (error) {
+      if (!(error instanceof LineTooLong)) throw error
+      broken = true
+      onOverflow()
     }
   }
 }

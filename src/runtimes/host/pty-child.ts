@@ -3,24 +3,34 @@
  *
  * P1  Text is pasted as it is; `ESC[200~ … ESC[201~` goes around it only while the program has asked for that, and for a
  *     shell only where it makes a difference: between Enter and the end of the command what it asked for is stale.
- * P2  A delivery of which a byte was typed and not all is `uncertain`.
- * P3  An interrupt does not wait for a program that has stopped reading: then its process group is signalled.
+ * P2  An interrupt does not wait for a program that has stopped reading: then its process group is signalled.
  */
 import { constants } from 'node:os'
 import { type IPty, spawn } from '@lydell/node-pty'
 import { delay } from '../../kernel/clock.ts'
+import {
+  type ChildContext,
+  ChildStartError,
+  type HostedChild,
+  type HostedTerminal,
+  type StartChild,
+} from '../process/hosted-child.ts'
 import { ignoresTerm, readStat } from '../process/process-identity.ts'
-import type { Delivery, DeliveryOutcome } from '../process/runtime.ts'
+import type { Delivery, DeliveryOutcome, InputDetails, TypingReply } from '../process/runtime.ts'
 import { IdleWatch, readForeground } from '../process/shell-idle.ts'
-import { type ChildContext, ChildStartError, type HostedChild, type StartChild } from './child.ts'
-import { createTtyInput, type TtyInput, type Typed } from './tty-input.ts'
+import { keyReaderWatch } from './key-reader.ts'
+import { hasLongLine, LineLimit } from './line-limit.ts'
+import { Queries } from './queries.ts'
+import { isRaw } from './stty.ts'
+import { createTtyInput, type TtyInput } from './tty-input.ts'
+import { type Paste, Typing } from './typing.ts'
 
-const TYPING_MS = 30_000
-const KEY_MS = 200
 const PASTE_MODE_MS = 250
 const PASTE_LOOK_MS = 10
-/** A terminal in canonical mode cuts lines at 4,095 bytes (decision 53). */
-const MAX_LINE_BYTES = 4_000
+/** Who has not read an answer by then does not wait for it. */
+const ANSWER_MS = 1_000
+/** How long a message with a long line waits for a prompt. */
+const IDLE_MS = 2_000
 
 export const startPtyChild: StartChild = async (context) => {
   const { command, args, env, workDir, columns, rows } = context.spec
@@ -32,22 +42,47 @@ export const startPtyChild: StartChild = async (context) => {
   }
 }
 
-class PtyChild implements HostedChild {
+class PtyChild implements HostedChild, HostedTerminal {
+  readonly terminal: HostedTerminal = this
   readonly pending = undefined
   readonly conversationId = undefined
   readonly #context: ChildContext
-  readonly #terminal: IPty
+  readonly #pty: IPty
+  readonly #limit: LineLimit
   readonly #input: TtyInput
+  readonly #typing: Typing
   readonly #idle: IdleWatch | undefined
   readonly #pasteMode = pasteModeWatch()
+  readonly #queries: Queries
 
   constructor(context: ChildContext, terminal: IPty) {
     this.#context = context
-    this.#terminal = terminal
+    this.#pty = terminal
     context.spawned(terminal.pid)
     const { fd, onClose } = parseTerminal(terminal)
+    this.#limit = new LineLimit(fd, context.clock)
     this.#input = createTtyInput(fd, context.clock)
-    onClose(() => this.#input.close())
+    // A shell at its prompt reads keys for its next line: only programs in front of it are answered.
+    const goesToProgram = keyReaderWatch(terminal.pid, fd)
+    const isShell = context.spec.delivery === 'line'
+    this.#queries = new Queries({
+      clock: context.clock,
+      size: () => this.size,
+      readsKeys: () => (isShell ? goesToProgram() : isRaw(fd) === true),
+      answer: (text) => void this.#input.type(Buffer.from(text), { deadlineMs: ANSWER_MS }),
+    })
+    this.#typing = new Typing({
+      input: this.#input,
+      clock: context.clock,
+      isShell,
+      goesToProgram: isShell ? goesToProgram : () => false,
+      onPersonTyping: (typing) => context.emit({ type: 'person-typing', typing }),
+      onPasted: (deliveryId) => context.emit({ type: 'pasted', deliveryId }),
+    })
+    onClose(() => {
+      this.#input.close()
+      this.#limit.close()
+    })
     this.#idle = context.spec.delivery === 'line' ? this.#watchIdle() : undefined
     terminal.onData((data) => this.#onOutput(parseBytes(data)))
     terminal.onExit(({ exitCode, signal }) => this.#onExit(exitCode, signal))
@@ -57,23 +92,41 @@ class PtyChild implements HostedChild {
     return this.#idle?.activity ?? 'unknown'
   }
 
-  async deliver({ text }: Delivery, signal: AbortSignal): Promise<DeliveryOutcome> {
-    const { delivery } = this.#context.spec
-    if (delivery === 'line' && hasLongLine(text)) {
-      const message = `a line of the message is longer than the ${MAX_LINE_BYTES} bytes that a terminal takes`
-      return { state: 'failed', code: 'too_long', message }
-    }
-    const typed = await (delivery === 'line' ? this.#line(text, signal) : this.#pasteThenEnter(text, signal))
-    return outcomeOf(typed, signal)
+  get personTyping() {
+    return this.#typing.personTyping
   }
 
-  async #line(text: string, signal: AbortSignal): Promise<Typed> {
-    const pasted = /[\n\t]/.test(text) && (await this.#wantsPasteMarks(signal)) ? marked(text) : text
-    this.#idle?.onDelivery()
-    const typed = await this.#type(`${pasted}\r`, signal)
+  async deliver(delivery: Delivery, signal: AbortSignal): Promise<DeliveryOutcome> {
+    const { text, clearsLine = false } = delivery
+    const how = { clearsLine, signal }
+    if (this.#context.spec.delivery === 'tui') return this.#typing.deliver(() => this.#pasteOf(delivery), how)
+    if (hasLongLine(text) && !(await this.#takesLongLines(signal))) return TOO_LONG
+    const outcome = await this.#typing.deliver(() => this.#lineOf(text, signal), how)
+    this.#limit.typed()
     this.#pasteMode.entered()
     this.#idle?.onDelivery()
-    return typed
+    return outcome
+  }
+
+  /** A shell that is on its way to its prompt has a mode of its own in a moment. */
+  async #takesLongLines(signal: AbortSignal): Promise<boolean> {
+    const { clock } = this.#context
+    const deadline = clock.monotonic() + IDLE_MS
+    while (this.activity !== 'idle' && clock.monotonic() < deadline && !signal.aborted)
+      await delay(clock, PASTE_LOOK_MS)
+    return this.#limit.lift()
+  }
+
+  /** A shell takes what is marked at once; else it shows a long line anew with each of its characters. */
+  async #lineOf(text: string, signal: AbortSignal): Promise<Paste> {
+    const marks = (/[\n\t]/.test(text) || hasLongLine(text)) && (await this.#wantsPasteMarks(signal))
+    this.#idle?.onDelivery()
+    return pasteOf(text, marks, undefined)
+  }
+
+  async #pasteOf({ text, id, guard }: Delivery): Promise<Paste> {
+    const paste = pasteOf(text, this.#pasteMode.on, this.#context.spec.debounceMs)
+    return guard === undefined ? paste : { ...paste, asksAs: id }
   }
 
   /** Right after Enter a shell has not yet said whether it still does. */
@@ -84,36 +137,40 @@ class PtyChild implements HostedChild {
     return this.#pasteMode.on
   }
 
-  async #pasteThenEnter(text: string, signal: AbortSignal): Promise<Typed> {
-    const { clock, spec } = this.#context
-    const typed = await this.#type(this.#pasteMode.on ? marked(text) : text, signal)
-    if (typed !== 'all') return typed
-    await delay(clock, spec.debounceMs, signal).catch(() => {})
-    return (await this.#type('\r', signal)) === 'all' ? 'all' : 'part'
-  }
-
   async interrupt(): Promise<boolean> {
     const ctrlC = this.#context.spec.interruptKey === 'ctrl-c'
-    const typed = await this.#input.type(Buffer.from(ctrlC ? '\x03' : '\x1b'), { deadlineMs: KEY_MS })
-    if (typed !== 'all' && ctrlC) this.#signalForeground('SIGINT')
+    const typed = await this.#typing.interrupt(ctrlC ? '\x03' : '\x1b')
+    if (!typed && ctrlC) this.#signalForeground('SIGINT')
     return true
   }
 
-  async typeKeys(keys: string): Promise<void> {
-    const typed = await this.#input.type(Buffer.from(keys), { deadlineMs: TYPING_MS })
-    if (typed !== 'all') throw new Error(`the terminal took ${typed} of the keys`)
+  enter(deliveryId: string, enter: boolean): void {
+    this.#typing.enter(deliveryId, enter)
+  }
+
+  typeKeys(keys: string): Promise<TypingReply> {
+    return this.#typing.keys(keys)
+  }
+
+  input(viewer: string, bytes: Uint8Array, details: InputDetails): Promise<TypingReply> {
+    return this.#typing.input(viewer, this.#queries.withoutAnswers(bytes), details)
   }
 
   answer(): Promise<boolean> {
     return Promise.resolve(false)
   }
 
+  get size() {
+    return { columns: this.#pty.cols, rows: this.#pty.rows }
+  }
+
   resize(columns: number, rows: number): void {
-    this.#terminal.resize(columns, rows)
+    this.#pty.resize(columns, rows)
+    this.#context.emit({ type: 'resized', columns, rows })
   }
 
   terminate(): void {
-    const { pid } = this.#terminal
+    const { pid } = this.#pty
     this.#signalForeground('SIGTERM')
     signalGroup(pid, 'SIGTERM')
     // An interactive shell ignores TERM; a terminal that goes away is what it ends by.
@@ -121,44 +178,46 @@ class PtyChild implements HostedChild {
     signalGroup(pid, 'SIGCONT')
   }
 
-  #type(text: string, signal: AbortSignal): Promise<Typed> {
-    return this.#input.type(Buffer.from(text), { deadlineMs: TYPING_MS, signal })
-  }
-
   #watchIdle(): IdleWatch {
     const { clock, emit } = this.#context
-    const foreground = () => readForeground(this.#terminal.pid)
+    const foreground = () => readForeground(this.#pty.pid)
     return new IdleWatch({ clock, foreground, onActivity: (activity) => emit({ type: 'activity', activity }) })
   }
 
   #onOutput(bytes: Buffer): void {
     this.#context.output(bytes)
     this.#pasteMode.look(bytes)
+    this.#queries.look(bytes)
+    this.#limit.onOutput()
     this.#idle?.onOutput()
   }
 
   #onExit(code: number, signal: number | undefined): void {
     this.#input.close()
+    this.#limit.close()
     this.#idle?.close()
     const name = signal === undefined || signal === 0 ? undefined : signalName(signal)
     this.#context.emit({ type: 'exit', code: name === undefined ? code : undefined, signal: name })
   }
 
   #signalForeground(name: NodeJS.Signals): void {
-    const foreground = readStat(this.#terminal.pid)?.foreground ?? -1
+    const foreground = readStat(this.#pty.pid)?.foreground ?? -1
     if (foreground > 0) signalGroup(foreground, name)
   }
 }
 
-function outcomeOf(typed: Typed, signal: AbortSignal): DeliveryOutcome {
-  if (typed === 'all') return { state: 'delivered' }
-  if (typed === 'part')
-    return { state: 'uncertain', message: 'the program stopped reading in the middle of the message' }
-  if (signal.aborted) return { state: 'failed', code: 'closed', message: 'the program has ended' }
-  return { state: 'failed', code: 'timeout', message: `the program took no input for ${TYPING_MS / 1000} s` }
-}
+const pasteOf = (text: string, marks: boolean, enterAfterMs: number | undefined): Paste => ({
+  text: marks ? marked(text) : text,
+  whole: marks || !text.includes('\n'),
+  enterAfterMs,
+  characters: [...text].length,
+})
 
-const hasLongLine = (text: string) => text.split('\n').some((line) => Buffer.byteLength(line) > MAX_LINE_BYTES)
+const TOO_LONG: DeliveryOutcome = {
+  state: 'failed',
+  code: 'too_long',
+  message: 'a line of it is longer than the terminal takes, and there is no `stty` to change that',
+}
 
 const marked = (text: string) => `\x1b[200~${text}\x1b[201~`
 

@@ -1,22 +1,31 @@
 /**
  * One agent from its start to the end of its tree, inside the host.
  *
- * N1  Deliveries go to the agent one at a time, each with its intent on disk first (D1); an id is never typed twice.
+ * N1  Deliveries go to the agent one at a time, each with its intent on disk first (D1); an id is never typed twice. What
+ *     is no text goes here, in front of every runtime, whoever wrote it (decision 138): a control byte is a key.
  * N2  The end is told once, when nothing of the tree runs (RT5) and the last output is in the log.
  * N3  What fails here ends the agent visibly; it never leaves one running that nobody controls.
  */
-import { appendFileSync, rmSync } from 'node:fs'
+import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Clock, delay } from '../../kernel/clock.ts'
+import { plainText } from '../../messaging/hostile-text.ts'
+import {
+  type ChildContext,
+  type ChildEvent,
+  ChildStartError,
+  type HostedChild,
+  type HostedTerminal,
+  type StartChild,
+} from '../process/hosted-child.ts'
 import type { OutputWriter } from '../process/output-log.ts'
 import { identify, type ProcessIdentity } from '../process/process-identity.ts'
-import { marked } from '../process/process-mark.ts'
 import { killTree } from '../process/process-tree.ts'
-import type { Delivery, DeliveryOutcome, Exit } from '../process/runtime.ts'
-import { type ChildContext, type ChildEvent, ChildStartError, type HostedChild, type StartChild } from './child.ts'
+import type { Delivery, DeliveryOutcome, Exit, TypingReply } from '../process/runtime.ts'
 import { type ControlSocket, openControlSocket } from './control-socket.ts'
 import { type Journal, openJournal } from './journal.ts'
 import { type ExitRecord, FILES, type HostSpec, type HostStatus, PROTOCOL, type StartError } from './protocol.ts'
+import { HELD, MOVED } from './typing.ts'
 
 const MAX_QUEUED = 1_000
 /** Between the death of the tree and the news of it. */
@@ -37,6 +46,8 @@ export class Run {
   readonly #ended = Promise.withResolvers<ExitRecord>()
   readonly #dismissed = Promise.withResolvers<void>()
   readonly #over = new AbortController()
+  /** It is to end: nothing more is typed into its terminal, and what has no Enter yet gets none. */
+  readonly #leaving = new AbortController()
   readonly #inFlight = new Map<string, Promise<DeliveryOutcome>>()
   #turn: Promise<unknown> = Promise.resolve()
   #socket: ControlSocket | undefined
@@ -44,6 +55,7 @@ export class Run {
   #root: ProcessIdentity | undefined
   #record: ExitRecord | undefined
   #killed = false
+  #title: string | undefined
 
   constructor(deps: RunDeps) {
     this.#deps = deps
@@ -60,16 +72,21 @@ export class Run {
     return this.#dismissed.promise
   }
 
-  async listen(): Promise<void> {
+  /** Called again, it listens there instead. */
+  async listen(path: string): Promise<void> {
     const { spec, clock } = this.#deps
-    rmSync(spec.socket, { force: true })
-    this.#socket = await openControlSocket(spec.socket, {
+    const before = this.#socket
+    this.#socket = await openControlSocket(path, {
       identity: spec.launch.identity,
       clock,
       status: () => this.#status(),
       handlers: {
         status: () => this.#status(),
         deliver: ({ delivery }) => this.#deliver(delivery),
+        enter: ({ delivery_id, enter }) => {
+          this.#terminal?.enter(delivery_id, enter)
+          return {}
+        },
         delivered: async ({ delivery }) => {
           await this.#inFlight.get(delivery.id)
           return { delivered: this.#journal.delivered(delivery) }
@@ -78,12 +95,12 @@ export class Run {
         answer: async ({ request_id, answer }) => ({
           answered: (await this.#running?.answer(request_id, answer)) ?? false,
         }),
-        type_keys: async ({ keys }) => {
-          await this.#running?.typeKeys?.(keys)
-          return { typed: this.#running?.typeKeys !== undefined }
-        },
+        input: ({ viewer, data, ...details }) =>
+          this.#terminal?.input(viewer, Buffer.from(data, 'base64'), details) ?? NO_TERMINAL,
+        type_keys: ({ keys }) => this.#terminal?.typeKeys(keys) ?? NO_TERMINAL,
+        set: async ({ key, value }) => (await this.#running?.set?.(key, value)) ?? { state: 'unsupported' },
         resize: ({ columns, rows }) => {
-          this.#running?.resize(columns, rows)
+          this.#terminal?.resize(columns, rows)
           return {}
         },
         stop: ({ grace_ms }) => this.stop(grace_ms),
@@ -93,6 +110,7 @@ export class Run {
         },
       },
     })
+    before?.close()
   }
 
   /** Starts the agent; a failure is an end like any other. */
@@ -111,7 +129,7 @@ export class Run {
           this.#root = identify(pid) ?? { pid, start_time: '', boot_id: '' }
         },
       }
-      const child = await marked(spec.launch.identity.token, () => start(context))
+      const child = await start(context)
       if (this.#over.signal.aborted) return void (await this.#killTree())
       this.#child = child
       this.#socket?.tell({ event: 'started', status: this.#status() })
@@ -127,6 +145,7 @@ export class Run {
   /** TERM, the grace, then the whole tree. Resolves at the end; also before the agent has started and when it is over. */
   async stop(graceMs: number): Promise<ExitRecord> {
     if (this.#record !== undefined) return this.#record
+    this.#leaving.abort()
     if (graceMs > 0 && this.#running !== undefined) {
       this.#running.terminate()
       await this.#within(graceMs)
@@ -160,6 +179,10 @@ export class Run {
     return this.#over.signal.aborted ? undefined : this.#child
   }
 
+  get #terminal(): HostedTerminal | undefined {
+    return this.#running?.terminal
+  }
+
   #status(): HostStatus {
     const child = this.#child
     const state = this.#record !== undefined ? 'ended' : child === undefined ? 'starting' : 'running'
@@ -170,6 +193,9 @@ export class Run {
       activity: this.#running?.activity ?? 'unknown',
       ...(this.#running?.pending !== undefined && { pending: this.#running.pending }),
       ...(child?.conversationId !== undefined && { conversation_id: child.conversationId }),
+      ...(child?.terminal !== undefined && { person_typing: child.terminal.personTyping, size: child.terminal.size }),
+      ...(child?.offers !== undefined && { offers: child.offers }),
+      ...(this.#title !== undefined && { title: this.#title }),
       end_offset: this.#deps.output.endOffset,
       ...(this.#record !== undefined && { ended: this.#record }),
     }
@@ -198,12 +224,18 @@ export class Run {
       return { state: 'uncertain', message: 'it was begun before, and how that ended is not known' }
     const child = this.#running
     if (child === undefined) return { state: 'failed', code: 'closed', message: 'the agent has ended' }
+    const text = plainText(delivery.text)
+    if (text.trim() === '' && delivery.attachments === undefined) return NOTHING_TO_SAY
+    if (child.terminal?.personTyping === true && delivery.clearsLine !== true) return HELD
+    const at = delivery.guard?.at
+    if (at !== undefined && this.#deps.output.endOffset !== at) return MOVED
     try {
       this.#journal.intent(delivery)
     } catch (error) {
       return { state: 'failed', code: 'refused', message: `the delivery could not be recorded: ${messageOf(error)}` }
     }
-    const outcome = await child.deliver(delivery, this.#over.signal).catch(uncertainBy)
+    const { signal } = child.terminal === undefined ? this.#over : this.#leaving
+    const outcome = await child.deliver({ ...delivery, text }, signal).catch(uncertainBy)
     this.#journal.outcome(delivery, outcome)
     return outcome
   }
@@ -223,8 +255,24 @@ export class Run {
       case 'pending-cleared':
         this.#socket?.tell({ event: 'pending_cleared', request_id: event.requestId })
         break
+      case 'person-typing':
+        this.#socket?.tell({ event: 'person_typing', typing: event.typing })
+        break
+      case 'pasted':
+        this.#socket?.tell({ event: 'pasted', delivery_id: event.deliveryId })
+        break
+      case 'resized':
+        this.#socket?.tell({ event: 'resized', columns: event.columns, rows: event.rows })
+        break
       case 'conversation':
         this.#socket?.tell({ event: 'conversation', conversation_id: event.conversationId })
+        break
+      case 'offers':
+        this.#socket?.tell({ event: 'offers', offers: event.offers })
+        break
+      case 'title':
+        this.#title = event.title
+        this.#socket?.tell({ event: 'title', title: event.title })
         break
     }
   }
@@ -233,6 +281,7 @@ export class Run {
   async #end(ending: Ending, startError?: StartError): Promise<void> {
     if (this.#over.signal.aborted) return
     this.#over.abort()
+    this.#leaving.abort()
     const survivors = await this.#killTree()
     await this.#turn
     const { output, writeExit, clock } = this.#deps
@@ -274,6 +323,14 @@ export class Run {
 function lastWords(message: string | undefined, survivors: readonly number[]): string | undefined {
   if (survivors.length === 0) return message
   return [message, `these processes could not be killed: ${survivors.join(', ')}`].filter(Boolean).join('; ')
+}
+
+const NO_TERMINAL: TypingReply = { typed: false, code: 'unsupported', message: 'there is no terminal to type into' }
+
+const NOTHING_TO_SAY: DeliveryOutcome = {
+  state: 'failed',
+  code: 'refused',
+  message: 'there is nothing in it but blanks and control characters',
 }
 
 const uncertainBy = (error: unknown): DeliveryOutcome => ({ state: 'uncertain', message: messageOf(error) })

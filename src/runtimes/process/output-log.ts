@@ -8,10 +8,9 @@
  * O3  A reader takes no lock: a segment that is dropped or begun meanwhile makes it look again, never fail.
  * O4  A full disk loses output, visibly and in place, and nothing else: `append` does not throw.
  */
-import { closeSync, fstatSync, openSync, readdirSync, statSync, unlinkSync, watch, writeSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readdirSync, statSync, unlinkSync, writeSync } from 'node:fs'
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock } from '../../kernel/clock.ts'
 
 const SEGMENT_BYTES = 8 * 1024 * 1024
 const CAP_BYTES = 256 * 1024 * 1024
@@ -77,6 +76,12 @@ export function openOutputWriter(directory: string, limits: OutputLimits = LIMIT
     }
   }
 
+  function sayLost() {
+    if (lost === 0) return
+    write(Buffer.from(`\r\n[${lost} bytes of output were lost: they could not be written]\r\n`))
+    lost = 0
+  }
+
   return {
     get endOffset() {
       return current.start + current.size
@@ -85,10 +90,7 @@ export function openOutputWriter(directory: string, limits: OutputLimits = LIMIT
       if (closed || bytes.length === 0) return
       const before = current.start + current.size
       try {
-        if (lost > 0) {
-          write(Buffer.from(`\r\n[${lost} bytes of output were lost: they could not be written]\r\n`))
-          lost = 0
-        }
+        sayLost()
         write(bytes)
       } catch {
         // O4: what of it got into the file is counted, the rest is gone.
@@ -98,6 +100,11 @@ export function openOutputWriter(directory: string, limits: OutputLimits = LIMIT
     close() {
       if (closed) return
       closed = true
+      try {
+        sayLost()
+      } catch {
+        // Still no room: the log ends without a word of it.
+      }
       closeSync(current.fd)
     },
   }
@@ -185,81 +192,7 @@ export function endOffsetSync(directory: string): number {
   }
 }
 
-/** A writer has been there, whether or not it has written anything. */
-export function hasOutputLog(directory: string): boolean {
-  try {
-    return startsAmong(readdirSync(directory)).length > 0
-  } catch {
-    return false
-  }
-}
-
 const segmentPath = (directory: string, start: number) => join(directory, `out.${String(start).padStart(15, '0')}.log`)
-
-export interface OutputFeed {
-  close(): void
-}
-
-const FEED_COALESCE_MS = 10
-const FEED_POLL_MS = 1_000
-
-/**
- * Tells how far the log of `directory` has grown while another process writes it: at most one call per 10 ms, each with
- * a greater offset. Growth that the watcher misses (network file systems, a directory made later) is found within 1 s.
- */
-export function openOutputFeed(directory: string, clock: Clock, onEnd: (endOffset: number) => void): OutputFeed {
-  const reader = openOutputReader(directory)
-  let told = 0
-  let closed = false
-  let looking = false
-  let again = false
-  let cancelPoll = () => {}
-
-  async function look() {
-    if (looking || closed) {
-      again = true
-      return
-    }
-    looking = true
-    again = false
-    const end = await reader.endOffset().catch(() => told)
-    if (!closed && end > told) {
-      told = end
-      onEnd(end)
-    }
-    clock.after(FEED_COALESCE_MS, () => {
-      looking = false
-      if (again) void look()
-    })
-  }
-  function poll() {
-    cancelPoll = clock.after(FEED_POLL_MS, () => {
-      void look()
-      poll()
-    })
-  }
-
-  const watcher = watchQuietly(directory, () => void look())
-  void look()
-  poll()
-  return {
-    close() {
-      closed = true
-      cancelPoll()
-      watcher?.close()
-    },
-  }
-}
-
-function watchQuietly(directory: string, onChange: () => void) {
-  try {
-    const watcher = watch(directory, { persistent: false }, onChange)
-    watcher.on('error', () => watcher.close())
-    return watcher
-  } catch {
-    return undefined // No watches left, or no directory yet: the poll serves.
-  }
-}
 
 function unlinkIfThere(path: string) {
   try {

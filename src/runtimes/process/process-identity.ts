@@ -2,7 +2,6 @@
  * Which process a pid means: a pid is reused, (pid, start time, boot) is not (decision 55). On systems without /proc,
  * `ps` answers; a failed observation is `unknown`, never `dead` (RT2).
  */
-import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import type { Liveness } from './runtime.ts'
 
@@ -106,7 +105,8 @@ export function parseStat(text: string): ProcessStat | undefined {
 }
 
 let knownBootId: string | undefined
-function bootId(): string {
+/** Which run of the machine this is; empty where it does not tell. */
+export function bootId(): string {
   knownBootId ??= readBootId()
   return knownBootId
 }
@@ -125,8 +125,9 @@ function startTimeByPs(pid: number): string | undefined {
 }
 
 function textByPs(column: string, pid: number): string {
+  const { spawnSync } = process.getBuiltinModule('node:child_process')
   const found = spawnSync('ps', ['-o', column, '-p', String(pid)], { encoding: 'utf8', timeout: 2_000 })
   return found.status === 0 ? found.stdout.trim() : ''
 }
 
-export const isGone = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ESRCH'
+const isGone = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ESRCH'

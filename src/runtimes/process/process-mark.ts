@@ -3,28 +3,23 @@
  * every child inherits it, also with a cleaned environment, in a session of its own, when its parents are gone. Only who
  * sets the limit back on purpose is rid of it. Without `prlimit` (util-linux) or /proc nobody is marked.
  */
-import { spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-const PRLIMIT_MS = 2_000
-
 /** Of a token; everybody may see it, so it does not tell the token. */
-export const markOf = (token: string): string =>
-  String(Number.parseInt(createHash('sha256').update(token).digest('hex').slice(0, 12), 16) + 1)
+export function markOf(token: string): string {
+  // Loaded when somebody is to be killed: in a host that only waits it would be a megabyte and a half.
+  const { createHash } = process.getBuiltinModule('node:crypto')
+  return String(Number.parseInt(createHash('sha256').update(token).digest('hex').slice(0, 12), 16) + 1)
+}
 
 export const hasMark = (pid: number, mark: string): boolean => limitOf(pid) === mark
 
-/** What `spawn` starts has the mark; `spawn` is called at once, and this process has it only meanwhile. */
-export function marked<T>(token: string, spawn: () => T): T {
-  const own = limitOf(process.pid)
-  if (own === undefined || !limitSelf(markOf(token))) return spawn()
-  try {
-    return spawn()
-  } finally {
-    limitSelf(own)
-  }
-}
+/** The arguments of `prlimit` by which it becomes that program, with the mark. */
+export const markedArgs = (token: string, command: string, args: readonly string[]): readonly string[] => [
+  `--locks=${markOf(token)}:`,
+  command,
+  ...args,
+]
 
 /** A number, or `unlimited`; undefined where it cannot be seen. */
 function limitOf(pid: number): string | undefined {
@@ -33,9 +28,4 @@ function limitOf(pid: number): string | undefined {
   } catch {
     return undefined
   }
-}
-
-function limitSelf(limit: string): boolean {
-  const args = ['--pid', String(process.pid), `--locks=${limit}:`]
-  return spawnSync('prlimit', args, { stdio: 'ignore', timeout: PRLIMIT_MS }).status === 0
 }

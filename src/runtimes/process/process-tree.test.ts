@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, suite, test } from 'node:test'
 import { delay, systemClock } from '../../kernel/clock.ts'
 import { identify, livenessOf, type ProcessIdentity, parseStat } from './process-identity.ts'
-import { marked } from './process-mark.ts'
+import { markedArgs } from './process-mark.ts'
 import { findByToken, killTree, listTokens, membersOf, type Tree } from './process-tree.ts'
 
 const started: Tree[] = []
@@ -41,7 +41,7 @@ suite('the processes of a session', { timeout: 60_000 }, () => {
 
   test('a double-forked process with a cleaned environment and a session of its own does not escape', async () => {
     const script = `(env -i setsid sh -c 'echo $$; trap "" HUP TERM; exec sleep 600' &); sleep 0.2`
-    const { tree, gone, said } = await marked(TOKEN, () => start(script, {}, TOKEN))
+    const { tree, gone, said } = await start(script, {}, TOKEN)
     await gone
     assert.deepEqual(findByToken(tree.token), [])
     assert.deepEqual(membersOf({ token: tree.token }), [Number(said)])
@@ -109,7 +109,7 @@ suite('the processes of a session', { timeout: 60_000 }, () => {
 })
 
 async function start(script: string, more: Record<string, string> = {}, token = randomBytes(16).toString('hex')) {
-  const child = spawn('sh', ['-c', script], {
+  const child = spawn('prlimit', markedArgs(token, 'sh', ['-c', script]), {
     detached: true,
     env: { PATH: process.env['PATH'], SVC_INSTANCE_TOKEN: token, ...more },
     stdio: ['ignore', 'pipe', 'inherit'],

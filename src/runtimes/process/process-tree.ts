@@ -9,20 +9,23 @@
  * T3  `killTree` ends by its deadline and names whom it could not kill.
  * T4  A root whose pid now means another process is no root.
  */
-import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { type Clock, delay } from '../../kernel/clock.ts'
 import { hasProc, type ProcessIdentity, type ProcessStat, readStat } from './process-identity.ts'
 import { hasMark, markOf } from './process-mark.ts'
 
-/** The variables by which a process is known to belong to a session. */
+/** The variables by which a process is known to belong to a session, or to a command of a city. */
 export const TOKEN_VARIABLE = 'SVC_INSTANCE_TOKEN'
+const EXEC_VARIABLE = 'SVC_EXEC_ID'
 const SESSION_VARIABLE = 'SVC_SESSION_ID'
 const CITY_VARIABLE = 'SVC_CITY_PATH'
 
 export interface Tree {
   readonly root?: ProcessIdentity
+  /** Of a session; of a command its id. */
   readonly token?: string
+  /** A process that carries the token: none that is older can be a member by it, and looking at all takes its time. */
+  readonly first?: ProcessIdentity
 }
 
 export interface TokenHolder {
@@ -65,6 +68,12 @@ export function membersOf(tree: Tree): readonly number[] {
   return membersAmong(processTable(), tree, new Map()).map((process) => process.pid)
 }
 
+/** The same of several trees, with one look at all processes. */
+export function membersOfEach(trees: readonly Tree[]): readonly (readonly number[])[] {
+  const table = processTable()
+  return trees.map((tree) => membersAmong(table, tree, new Map()).map(({ pid }) => pid))
+}
+
 function membersAmong(table: readonly ProcessStat[], tree: Tree, known: ReadonlyMap<number, string>): ProcessStat[] {
   const untouchable = ourselves(table)
   const members = new Set<number>()
@@ -78,7 +87,7 @@ function membersAmong(table: readonly ProcessStat[], tree: Tree, known: Readonly
   }
   if (tree.token !== undefined) {
     const mark = markOf(tree.token)
-    for (const process of table)
+    for (const process of youngerThan(tree.first, table))
       if (hasToken(process, tree.token) || hasMark(process.pid, mark)) members.add(process.pid)
   }
   for (let grown = true; grown; ) {
@@ -88,6 +97,11 @@ function membersAmong(table: readonly ProcessStat[], tree: Tree, known: Readonly
   }
   return table.filter((process) => members.has(process.pid) && !untouchable.has(process.pid))
 }
+
+const youngerThan = (first: ProcessIdentity | undefined, table: readonly ProcessStat[]) =>
+  first === undefined || !hasProc
+    ? table
+    : table.filter(({ startTime }) => Number(startTime) >= Number(first.start_time))
 
 /** A child of a member, or in a kernel session that a member leads or led. */
 const belongs = (process: ProcessStat, members: ReadonlySet<number>, sessions: ReadonlySet<number>) =>
@@ -124,6 +138,16 @@ export function listTokens(): readonly TokenHolder[] {
   })
 }
 
+/** Tokens of everything that a city has started, whatever it is. */
+export function tokensIn(cityPath: string): ReadonlySet<string> {
+  const entry = Buffer.from(`${CITY_VARIABLE}=${cityPath}\0`)
+  const found = (hasProc ? processTable() : []).flatMap(({ pid }) => {
+    if (!environmentOf(pid).includes(entry) || variableOf(pid, CITY_VARIABLE) !== cityPath) return []
+    return variableOf(pid, TOKEN_VARIABLE) ?? variableOf(pid, EXEC_VARIABLE) ?? []
+  })
+  return new Set(found)
+}
+
 function pair(text: string): [string, string] {
   const at = text.indexOf('=')
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
@@ -131,8 +155,10 @@ function pair(text: string): [string, string] {
 
 function hasToken(process: ProcessStat, token: string): boolean {
   const environment = environmentOf(process.pid)
-  const entry = `${TOKEN_VARIABLE}=${token}\0`
-  return environment.includes(`\0${entry}`) || environment.subarray(0, entry.length).equals(Buffer.from(entry))
+  return [TOKEN_VARIABLE, EXEC_VARIABLE].some((name) => {
+    const entry = `${name}=${token}\0`
+    return environment.includes(`\0${entry}`) || environment.subarray(0, entry.length).equals(Buffer.from(entry))
+  })
 }
 
 /** One variable of a process' environment, as it was at exec. */
@@ -167,6 +193,7 @@ function processTable(): ProcessStat[] {
 /** Without /proc: no tokens, and the process group stands in for the kernel session, which `ps` spells differently. */
 function tableByPs(): ProcessStat[] {
   const columns = ['pid=', 'ppid=', 'pgid=', 'stat=', 'lstart='].flatMap((name) => ['-o', name])
+  const { spawnSync } = process.getBuiltinModule('node:child_process')
   const { stdout } = spawnSync('ps', ['-A', ...columns], { encoding: 'utf8', timeout: 2_000, maxBuffer: 16_777_216 })
   return (stdout ?? '').split('\n').flatMap((line) => {
     const found = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(.*\S)\s*$/.exec(line)

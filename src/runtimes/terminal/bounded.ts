@@ -5,11 +5,13 @@
  *
  * B1  A count beyond the screen does nothing: it would be done as many times as it says.
  * B2  What one `write` may make the screen do is bounded; what is beyond that is left out. No program comes near it.
- * B3  Bytes are taken in small pieces, between which others get the processor.
+ * B3  Bytes are taken in small pieces, between which others get the processor. No piece ends within a character: xterm
+ *     loses one that is cut behind a byte 0x80, as all quotes, dashes, bullets and `›` have it.
  */
 import { createRequire } from 'node:module'
 import type xterm from '@xterm/headless'
 import { lazily } from '../../kernel/lazy.ts'
+import type { Picture } from './escape-text.ts'
 
 /** Large, and a supervisor without agents on terminals needs none of it. */
 const emulator = lazily((): typeof xterm => createRequire(import.meta.url)('@xterm/headless'))
@@ -34,8 +36,35 @@ const WHOLE_SCREEN = [
   { intermediates: "'", final: '~' },
 ]
 const ERASE_SCROLLBACK = 3
+/** Mode of the cursor's visibility. */
+const CURSOR = 25
+const MAX_PEN = 16
+const MAX_TITLE = 500
 /** Modes that change to another screen and back. */
 const OTHER_SCREEN: ReadonlySet<unknown> = new Set([47, 1047, 1049])
+
+const NOTHING = new Uint8Array()
+const LONGEST_CHARACTER = 4
+
+/** `end`, or where the character begins that goes on behind it. */
+function endOfCharacter(bytes: Uint8Array, end: number): number {
+  for (let at = end - 1; at >= 0 && at > end - LONGEST_CHARACTER; at--) {
+    const byte = bytes[at] ?? 0
+    if (byte < 0x80) return end
+    if (byte >= 0xc0) return at + (byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2) > end ? at : end
+  }
+  return end
+}
+
+/** Of one sequence; those of an array belong together. */
+type Parameters = readonly (number | number[])[]
+
+/** Written only for who looks: a flood sets colours a million times. */
+const penText = (pen: readonly Parameters[]): string =>
+  pen
+    .map((parameters) => parameters.map((one) => (Array.isArray(one) ? `:${one.join(':')}` : `;${one}`)).join(''))
+    .map((text) => `\u001b[${text.replace(/^[;:]/, '')}m`)
+    .join('')
 
 interface TerminalSize {
   readonly cols: number
@@ -49,7 +78,17 @@ interface TerminalSize {
 
 export class BoundedTerminal {
   readonly #terminal: xterm.Terminal
+  readonly #scrollback: number
   #budget = BUDGET
+  /** The beginning of a character whose end has not come. */
+  #half: Uint8Array = NOTHING
+  #cursorVisible = true
+  #title = ''
+  /** Parameters of the colours since they were reset, and of the rows that scroll. */
+  #pen: readonly Parameters[] = []
+  #region = ''
+  /** The same of the screen that another one was changed for. */
+  #left: { readonly pen: readonly Parameters[]; readonly region: string } | undefined
 
   constructor({ keepsCleared = false, ...size }: TerminalSize) {
     this.#terminal = new (emulator().Terminal)({
@@ -58,7 +97,9 @@ export class BoundedTerminal {
       allowProposedApi: true,
       logLevel: 'off',
     })
-    this.#bound(size)
+    this.#scrollback = size.scrollback
+    this.#bound()
+    this.#follow()
     if (keepsCleared) this.#terminal.parser.registerCsiHandler({ final: 'J' }, ([how]) => how === ERASE_SCROLLBACK)
   }
 
@@ -71,18 +112,48 @@ export class BoundedTerminal {
     return this.#terminal.buffer.normal
   }
 
+  /** All that can be told of what is shown. */
+  get picture(): Picture {
+    const { cols, rows, buffer, modes } = this.#terminal
+    return {
+      columns: cols,
+      rows,
+      normal: buffer.normal,
+      active: buffer.active,
+      modes,
+      cursorVisible: this.#cursorVisible,
+      title: this.#title,
+      region: this.#region,
+      pen: penText(this.#pen),
+      left: { region: this.#left?.region ?? '', pen: penText(this.#left?.pen ?? []) },
+    }
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#terminal.resize(columns, rows)
+    this.#region = ''
+  }
+
   /** Resolves when all of it is on the screen. */
   write(bytes: Uint8Array): Promise<void> {
     this.#budget = BUDGET
+    const whole = this.#half.length === 0 ? bytes : Buffer.concat([this.#half, bytes])
+    const end = endOfCharacter(whole, whole.length)
+    this.#half = Buffer.from(whole.subarray(end))
     return new Promise((resolve) => {
-      for (let from = 0; from + PIECE_BYTES < bytes.length; from += PIECE_BYTES)
-        this.#terminal.write(bytes.subarray(from, from + PIECE_BYTES))
-      const last = Math.max(0, Math.ceil(bytes.length / PIECE_BYTES) - 1) * PIECE_BYTES
-      this.#terminal.write(bytes.subarray(last), resolve)
+      let from = 0
+      while (end - from > PIECE_BYTES) {
+        const to = endOfCharacter(whole, from + PIECE_BYTES)
+        this.#terminal.write(whole.subarray(from, to))
+        from = to
+      }
+      this.#terminal.write(whole.subarray(from, end), resolve)
     })
   }
 
   reset(): void {
+    this.#half = NOTHING
+    this.#anew()
     this.#terminal.reset()
   }
 
@@ -91,18 +162,79 @@ export class BoundedTerminal {
   }
 
   /** A handler that answers true takes the place of xterm's own. */
-  #bound({ rows, cols, scrollback }: TerminalSize): void {
-    const { parser } = this.#terminal
-    const reset = rows + Math.ceil(scrollback / RESET_LINES)
-    for (const final of BY_ROWS) parser.registerCsiHandler({ final }, ([count]) => this.#refuses(count, rows))
-    for (const final of BY_COLUMNS) parser.registerCsiHandler({ final }, ([count]) => this.#refuses(count, cols))
-    for (const id of WHOLE_SCREEN) parser.registerCsiHandler(id, () => this.#refuses(rows, rows))
+  #bound(): void {
+    const terminal = this.#terminal
+    const { parser } = terminal
+    const reset = () => terminal.rows + Math.ceil(this.#scrollback / RESET_LINES)
+    const screen = () => this.#refuses(terminal.rows, terminal.rows)
+    for (const final of BY_ROWS) parser.registerCsiHandler({ final }, ([count]) => this.#refuses(count, terminal.rows))
+    for (const final of BY_COLUMNS)
+      parser.registerCsiHandler({ final }, ([count]) => this.#refuses(count, terminal.cols))
+    for (const id of WHOLE_SCREEN) parser.registerCsiHandler(id, screen)
     for (const final of ['h', 'l'])
       parser.registerCsiHandler({ prefix: '?', final }, (modes) =>
-        modes.some((mode) => OTHER_SCREEN.has(mode)) ? this.#refuses(rows, rows) : false,
+        modes.some((mode) => OTHER_SCREEN.has(mode)) ? screen() : false,
       )
-    parser.registerEscHandler({ intermediates: '#', final: '8' }, () => this.#refuses(rows, rows))
-    parser.registerEscHandler({ final: 'c' }, () => this.#refuses(reset, reset))
+    parser.registerEscHandler({ intermediates: '#', final: '8' }, screen)
+    parser.registerEscHandler({ final: 'c' }, () => this.#refuses(reset(), reset()))
+  }
+
+  /** What xterm knows and does not tell. */
+  #follow(): void {
+    const { parser } = this.#terminal
+    this.#terminal.onTitleChange((title) => {
+      this.#title = title.slice(0, MAX_TITLE)
+    })
+    const seen = (look: (parameters: Parameters) => void) => (parameters: (number | number[])[]) => {
+      look(parameters)
+      return false
+    }
+    const cursor = (visible: boolean) =>
+      seen((modes) => {
+        if (modes.includes(CURSOR)) this.#cursorVisible = visible
+        if (modes.some((mode) => OTHER_SCREEN.has(mode))) this.#change(visible)
+      })
+    parser.registerCsiHandler({ prefix: '?', final: 'h' }, cursor(true))
+    parser.registerCsiHandler({ prefix: '?', final: 'l' }, cursor(false))
+    parser.registerCsiHandler(
+      { final: 'm' },
+      seen((parameters) => this.#paint(parameters)),
+    )
+    parser.registerCsiHandler(
+      { final: 'r' },
+      seen((parameters) => {
+        this.#region = `\u001b[${parameters.join(';')}r`
+      }),
+    )
+    const anew = seen(() => this.#anew())
+    parser.registerCsiHandler({ intermediates: '!', final: 'p' }, anew)
+    parser.registerEscHandler({ final: 'c' }, () => anew([]))
+  }
+
+  /** To another screen, or back: then it goes on as it was left. */
+  #change(isOther: boolean): void {
+    if (isOther) {
+      this.#left ??= { pen: this.#pen, region: this.#region }
+      this.#region = ''
+      return
+    }
+    this.#pen = this.#left?.pen ?? this.#pen
+    this.#region = this.#left?.region ?? this.#region
+    this.#left = undefined
+  }
+
+  #anew(): void {
+    this.#left = undefined
+    this.#cursorVisible = true
+    this.#pen = []
+    this.#region = ''
+  }
+
+  #paint(parameters: Parameters): void {
+    const resets = parameters.length === 0 || parameters[0] === 0
+    if (resets) this.#pen = []
+    // Who never resets sets the same few again and again.
+    if (!resets || parameters.length > 1) this.#pen = [...this.#pen.slice(1 - MAX_PEN), parameters]
   }
 
   #refuses(count: number | readonly number[] | undefined, most: number): boolean {

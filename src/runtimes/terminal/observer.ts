@@ -1,61 +1,80 @@
 /**
  * Sees by its screen what an agent with a terminal does: whether it is ready, works, waits or asks (decision 60).
- * The runtime knows the process, this knows the picture; together they are what an ACP agent says by itself.
+ * The runtime knows the process, this knows the picture.
  *
- * W1  An observer types only what it was asked to: startup dialogs where the provider accepts them, the answer to a
- *     dialog that is on the screen at that moment, the probe of a harness whose prompt proves nothing, and Enter again for
- *     a message that stands in the input line of a screen that has not moved for a second: the harness swallowed it.
+ * W1  An observer types only what it was asked to, each key after a look at a screen that has caught up: startup dialogs
+ *     that it knows where the provider accepts them, the answer to a dialog that is on the screen at that moment, the
+ *     probe of a harness whose prompt proves nothing, and Enter again for a message that stands alone in the input line
+ *     of a screen that does not move, once it is known that the harness swallowed it: one that is only late may be about
+ *     to ask. It is known by the last letter of the message, or the end of a line that Enter was taken for, which goes
+ *     when it is erased.
  * W2  A dialog is announced when two looks in a row show the same one, and cleared when two show none: half a redraw is
- *     neither.
+ *     neither. Who may be asking is not idle from the first look on.
  * W3  Who is idle and quiet costs nothing: there are timers only after output, while waiting, and while a picture has
  *     not been confirmed.
  */
+
+import { KEY, type ScreenRules } from '../../harnesses/harness.ts'
+import { limitOn } from '../../harnesses/rate-limits.ts'
 import { type Clock, delay } from '../../kernel/clock.ts'
+import { optionFor } from '../process/answers.ts'
 import type { OutputReader } from '../process/output-log.ts'
 import { ProcessEvents } from '../process/process-events.ts'
-import type { Activity, AgentProcess, Answer, Pending, ProcessEvent, Typable } from '../process/runtime.ts'
+import type { Activity, AgentProcess, Answer, MayEnter, Pending, ProcessEvent } from '../process/runtime.ts'
+import { type Choosing, chooseOption } from './choosing.ts'
 import {
-  type Approval,
   activityOf,
-  approvalOn,
+  arrivalOf,
+  asksForKey,
+  type Dialog,
+  dialogOn,
+  emptyPrompt,
   IDLE_QUIET_MS,
-  keysFor,
+  promptRow,
+  type ScreenHints,
   showsBusy,
-  showsPrompt,
-  showsUnsent,
   startupDialogOn,
+  UNKNOWN_QUIET_MS,
+  type Unsent,
+  unsentOn,
 } from './decisions.ts'
-import type { Harness, StartupDialog } from './harnesses.ts'
-import { Screen, type ScreenText } from './screen.ts'
+import { menuAtEnd } from './menu.ts'
+import type { Row } from './rows.ts'
+import { Screen, type ScreenPicture, type ScreenText } from './screen.ts'
 
 const LOOK_MS = 100
 const POLL_MS = 200
-const KEY_PAUSE_MS = 150
-/** Three looks of half a second: a dialog that is still there then has not taken the key. */
-const CLEAR_LOOKS = 3
-const CLEAR_LOOK_MS = 500
 const MAX_DIALOG_TRIES = 3
-const ENTER = '\r'
+/** A dialog that never rests, for its spinner turns, is answered all the same. */
+const DRAWN_MS = 4_000
 const MAX_ENTERS = 3
-const ENTER_MS = 5_000
-const COMPARED_CHARACTERS = 200
+/** So long a harness may take to show that a letter was erased. */
+const ENTER_MS = 30_000
+/** Where not all of a message is seen, no letter of it tells whether Enter was read: so long nothing moves, then. */
+const UNPROVEN_MS = 10_000
+/** A harness that has just drawn its prompt shows what is typed by then; less than a host waits for its answer. */
+const ARRIVES_MS = 2_500
+const DRAWN_QUIET_MS = 200
+const COMPARED_CHARACTERS = 2_000
 const ECHO_WAIT_MS = 1_000
 const PROBE = ' '
-const UNDO_PROBE = '\u007f'
+const ERASE = '\u007f'
 
 export interface ObserverHints {
-  readonly harness: Harness
+  readonly rules: ScreenRules
   /** What the prompt begins with; without one the delay decides. */
   readonly readyPrefix?: string
   readonly readyDelayMs: number
   /** The prompt is there before keys are taken: an echo must confirm it. */
   readonly readyConfirmation: boolean
   readonly acceptStartupDialogs: boolean
+  /** It reads lines, as a shell does: while it has the terminal itself, lists on the screen are output. */
+  readonly lines: boolean
 }
 
 export interface ObserverDeps {
   readonly clock: Clock
-  readonly process: Pick<AgentProcess, 'on' | 'endOffset' | 'alive'> & Typable
+  readonly process: Pick<AgentProcess, 'on' | 'endOffset' | 'alive' | 'activity' | 'personTyping' | 'typeKeys' | 'size'>
   readonly output: OutputReader
   readonly columns: number
   readonly rows: number
@@ -69,30 +88,53 @@ export type Readiness =
   | { readonly state: 'timeout' }
   | { readonly state: 'exited' }
 
+/** What one look saw. */
+interface Sight {
+  readonly dialog: Dialog | undefined
+  readonly asks: boolean
+  readonly unsent: Unsent | undefined
+  readonly activity: Activity
+  /** Read once: what one reading calls too early and the next one late enough would never be looked at again. */
+  readonly quietMs: number
+}
+
 export class TerminalObserver {
   readonly #deps: ObserverDeps
+  readonly #hints: ScreenHints
   readonly #screen: Screen
   readonly #events = new ProcessEvents()
   readonly #unsubscribe: () => void
   #changedAt: number
   #activity: Activity = 'unknown'
-  #pending: Approval | undefined
+  #since: number
+  #asks = false
+  #pending: Pending | undefined
+  #limit: string | undefined
   /** What was typed last, until it is known that it was taken. */
-  #unsent: { readonly message: string; readonly enters: number } | undefined
+  #unsent: { readonly message: string; readonly enters: number; readonly entered: boolean } | undefined
+  /** It is being found out whether the Enter behind it was swallowed. */
+  #proving = false
+  /** An input line is on the screen in which a message can be seen that is about to be typed. */
+  #showsInput = false
   /** What the last look saw; W2. */
   #glimpse: string | undefined
   #cancelLook: (() => void) | undefined
   #nextLook = Number.POSITIVE_INFINITY
+  /** Known startup dialogs are being answered, and are nobody else's business. */
+  #accepting = false
   /** The process has ended; its last screen stays. */
   #over = false
 
   constructor(deps: ObserverDeps) {
-    const { clock, output, columns, rows, process } = deps
+    const { clock, output, columns, rows, process, hints } = deps
     this.#deps = deps
+    this.#hints = { rules: hints.rules, prompt: hints.readyPrefix }
     this.#changedAt = clock.monotonic()
-    this.#screen = new Screen({ clock, output, columns, rows, onChange: () => this.#changed() })
+    this.#since = clock.now()
+    this.#screen = new Screen({ clock, output, columns, rows, ...process.size, onChange: () => this.#changed() })
     this.#unsubscribe = process.on((event) => {
       if (event.type === 'output') this.#screen.grow(event.endOffset)
+      else if (event.type === 'resized') this.#screen.resize(event.columns, event.rows)
       else if (event.type === 'exit') this.#end()
     })
     this.#screen.grow(process.endOffset)
@@ -103,13 +145,38 @@ export class TerminalObserver {
     return this.#activity
   }
 
+  /** When it became so. */
+  get since(): number {
+    return this.#since
+  }
+
+  /** Something that looks like a question is on the screen, also one that is not announced yet. */
+  get asks(): boolean {
+    return this.#asks
+  }
+
   get pending(): Pending | undefined {
     return this.#pending
+  }
+
+  /** The words on the screen with which it says that its provider limits it. */
+  get limit(): string | undefined {
+    return this.#limit
   }
 
   /** The last `count` lines, or with 0 all; as of the moment they were observed. */
   text(count = 0): ScreenText {
     return this.#screen.text(count)
+  }
+
+  /** What is shown, with everything that is in the log. */
+  async picture(signal: AbortSignal): Promise<ScreenPicture> {
+    await this.#screen.caughtUp(signal)
+    return this.#screen.picture
+  }
+
+  get size(): { readonly columns: number; readonly rows: number } {
+    return this.#screen.size
   }
 
   /** `activity`, `pending` and `pending-cleared`; nothing else. */
@@ -119,49 +186,74 @@ export class TerminalObserver {
 
   /** A message was typed: who was idle is not known to be so any more. */
   onDelivery(message: string): void {
-    this.#unsent = { message: message.slice(0, COMPARED_CHARACTERS), enters: 0 }
+    this.#unsent = { message: message.slice(0, COMPARED_CHARACTERS), enters: 0, entered: true }
     this.#changedAt = this.#deps.clock.monotonic()
     this.#become('unknown')
     this.#lookIn(LOOK_MS)
   }
 
+  /** Looks at once at all that was printed until now, whose end it answers: whoever is about to type must know. */
+  async lookNow(signal: AbortSignal): Promise<number> {
+    await this.#screen.caughtUp(signal)
+    this.#look()
+    return this.#screen.offset
+  }
+
+  /** A message is about to be typed: it may stand in the input line. */
+  onTyping(message: string): void {
+    const typed = message.slice(0, COMPARED_CHARACTERS)
+    const rows = this.#screen.rows()
+    // Said before, it stands in the conversation as well.
+    const entered = unsentOn(rows, this.#hints, typed, false) !== undefined
+    this.#unsent = { message: typed, enters: MAX_ENTERS, entered }
+    this.#showsInput = arrivalOf(rows, this.#hints, typed) === 'empty'
+  }
+
+  /**
+   * Whether Enter would enter the message that was typed, and answer nothing. A harness may draw its prompt before it
+   * reads, and lose what comes until then: where the input line was seen to be empty, the message must be seen in it.
+   */
+  async mayEnter(signal: AbortSignal): Promise<MayEnter> {
+    const { clock } = this.#deps
+    const deadline = clock.monotonic() + ARRIVES_MS
+    for (;;) {
+      await this.#screen.caughtUp(signal)
+      if (this.#sight().asks) return 'moved'
+      const arrival = this.#showsInput
+        ? arrivalOf(this.#screen.rows(), this.#hints, this.#unsent?.message ?? '')
+        : 'seen'
+      const late = clock.monotonic() >= deadline
+      // An Enter that is read right behind a paste is taken for a line of it.
+      if (arrival === 'seen' && (late || !this.#showsInput || this.#quietMs >= DRAWN_QUIET_MS)) return 'yes'
+      if (late) return arrival === 'empty' ? 'unseen' : 'yes'
+      await delay(clock, LOOK_MS, signal)
+    }
+  }
+
   /** Waits until the agent takes messages. `signal` ends it early, by rejecting. */
   async ready(timeoutMs: number, signal: AbortSignal): Promise<Readiness> {
-    const { clock, process, hints } = this.#deps
-    const startedAt = clock.monotonic()
-    const tries = new Map<StartupDialog, number>()
-    while (clock.monotonic() - startedAt < timeoutMs) {
-      if (this.#over || process.alive === 'dead') return { state: 'exited' }
-      const dialog = startupDialogOn(this.#lines(), hints.harness)
-      if (dialog !== undefined) {
-        const tried = (tries.get(dialog) ?? 0) + 1
-        if (!hints.acceptStartupDialogs || tried > MAX_DIALOG_TRIES) return { state: 'dialog', id: dialog.id }
-        tries.set(dialog, tried)
-        await this.#accept(dialog, signal)
-      } else if (this.#looksReady(clock.monotonic() - startedAt) && (await this.#confirmed(signal))) {
-        return { state: 'ready' }
-      }
-      await delay(clock, POLL_MS, signal)
+    this.#accepting = this.#deps.hints.acceptStartupDialogs
+    try {
+      return await this.#untilReady(timeoutMs, signal)
+    } finally {
+      this.#accepting = false
+      this.#lookIn(LOOK_MS)
     }
-    return { state: 'timeout' }
   }
 
   /** False: that dialog is not on the screen any more. Rejects where it does not take the answer. */
   async answer(requestId: string, answer: Answer, signal: AbortSignal): Promise<boolean> {
-    const { clock, process, hints } = this.#deps
-    const dialog = hints.harness.approval
+    const { rules } = this.#hints
+    const { process, hints } = this.#deps
     await this.#screen.caughtUp(signal)
-    const open = dialog && approvalOn(this.#lines(), dialog)
-    if (dialog === undefined || open?.requestId !== requestId) return false
-    const keys = keysFor(open, answer, dialog)
-    if (keys === undefined) throw new Error('the dialog has no such option')
-    await process.typeKeys(keys, signal)
-    for (let look = 0; look < CLEAR_LOOKS; look++) {
-      if (await this.#cleared(requestId, signal)) return true
-      await delay(clock, CLEAR_LOOK_MS, signal)
-    }
-    if (await this.#cleared(requestId, signal)) return true
-    throw new Error('the dialog did not take the answer')
+    const open = this.#dialog(this.#screen.rows())
+    if (open?.pending.requestId !== requestId) return false
+    const option = answer.action === 'cancel' ? -1 : optionFor(open.pending, answer)
+    if (answer.action !== 'cancel' && option === -1) throw new Error('the dialog has no such option')
+    if (answer.action === 'cancel')
+      await process.typeKeys(rules.cancelKey ?? (hints.lines ? CTRL_C : KEY.escape), signal)
+    else await chooseOption(this.#choosing(requestId), option, signal)
+    return this.#untilGone(requestId, signal)
   }
 
   close(): void {
@@ -177,15 +269,52 @@ export class TerminalObserver {
 
   // ── readiness ──
 
-  #lines(): readonly string[] {
-    return this.#screen.text(this.#deps.rows * 2).lines
+  async #untilReady(timeoutMs: number, signal: AbortSignal): Promise<Readiness> {
+    const { clock, process, hints } = this.#deps
+    const startedAt = clock.monotonic()
+    const tries = new Map<string, number>()
+    let drawnSince: number | undefined
+    while (clock.monotonic() - startedAt < timeoutMs) {
+      if (this.#over || process.alive === 'dead') return { state: 'exited' }
+      await this.#screen.caughtUp(signal)
+      const found = startupDialogOn(this.#screen.rows(), this.#hints)
+      drawnSince = found === undefined ? undefined : (drawnSince ?? clock.monotonic())
+      if (found !== undefined && drawnSince !== undefined && this.#takesKeys(drawnSince)) {
+        const { id } = found.dialog
+        const tried = (tries.get(id) ?? 0) + 1
+        if (!hints.acceptStartupDialogs || tried > MAX_DIALOG_TRIES) return { state: 'dialog', id }
+        tries.set(id, tried)
+        await this.#accept(id, found.option, signal)
+        drawnSince = undefined
+      } else if (
+        found === undefined &&
+        this.#looksReady(clock.monotonic() - startedAt) &&
+        (await this.#confirmed(signal))
+      ) {
+        return { state: 'ready' }
+      }
+      await delay(clock, POLL_MS, signal)
+    }
+    return { state: 'timeout' }
+  }
+
+  /** A harness that has just drawn a dialog may not read keys as it means them yet: an arrow was taken twice. */
+  #takesKeys(drawnSince: number): boolean {
+    const now = this.#deps.clock.monotonic()
+    return now - this.#changedAt >= IDLE_QUIET_MS || now - drawnSince >= DRAWN_MS
   }
 
   #looksReady(waitedMs: number): boolean {
     const { readyPrefix, readyDelayMs, readyConfirmation } = this.#deps.hints
     // Before the prompt, the terminal itself echoes what is typed, and whatever is printed moves the cursor.
-    if (readyPrefix !== undefined && !showsPrompt(this.#lines(), readyPrefix)) return false
+    if (readyPrefix !== undefined && !this.#showsPrompt(this.#screen.rows(), readyPrefix)) return false
     return waitedMs >= readyDelayMs || (readyPrefix !== undefined && !readyConfirmation)
+  }
+
+  /** With something in it, too: a hint of its own words, or what somebody types already. */
+  #showsPrompt(rows: readonly Row[], prompt: string): boolean {
+    if (emptyPrompt(rows, this.#hints) !== undefined) return true
+    return promptRow(rows, prompt) !== -1 && menuAtEnd(rows) === undefined
   }
 
   /** Types a space and waits for the cursor to move; then takes it back. */
@@ -193,28 +322,30 @@ export class TerminalObserver {
     const { clock, process, hints } = this.#deps
     if (!hints.readyConfirmation) return true
     await this.#screen.caughtUp(signal)
+    if (this.#sight().asks) return false
     const before = this.#screen.cursor
     await process.typeKeys(PROBE, signal)
     for (let waited = 0; waited < ECHO_WAIT_MS; waited += LOOK_MS) {
       await delay(clock, LOOK_MS, signal)
       await this.#screen.caughtUp(signal)
       if (this.#screen.cursor === before) continue
-      await process.typeKeys(UNDO_PROBE, signal)
+      await process.typeKeys(ERASE, signal)
       return true
     }
     return false
   }
 
-  async #accept(dialog: StartupDialog, signal: AbortSignal): Promise<void> {
-    const { clock, process, hints } = this.#deps
-    for (const key of dialog.keys) {
-      await process.typeKeys(key, signal)
-      await delay(clock, KEY_PAUSE_MS, signal)
+  /** One try; whether it went is seen by the next look. */
+  async #accept(id: string, option: number, signal: AbortSignal): Promise<void> {
+    const choosing: Choosing = {
+      ...this.#choosing(id),
+      menu: async () => {
+        await this.#screen.caughtUp(signal)
+        const found = startupDialogOn(this.#screen.rows(), this.#hints)
+        return found?.dialog.id === id ? found.menu : undefined
+      },
     }
-    for (let look = 0; look < CLEAR_LOOKS; look++) {
-      if (startupDialogOn(this.#lines(), hints.harness) !== dialog) return
-      await delay(clock, CLEAR_LOOK_MS, signal)
-    }
+    await chooseOption(choosing, option, signal).catch(() => signal.throwIfAborted())
   }
 
   // ── activity and dialogs ──
@@ -238,70 +369,184 @@ export class TerminalObserver {
   }
 
   #look(): void {
-    const { clock, hints } = this.#deps
     if (this.#over) return
-    const { harness, readyPrefix = '' } = hints
-    const lines = this.#lines()
-    const approval = harness.approval && approvalOn(lines, harness.approval)
-    const settled = this.#confirm(approval)
-    const quietMs = clock.monotonic() - this.#changedAt
-    const [busy, prompt] = [showsBusy(lines, harness), showsPrompt(lines, readyPrefix)]
-    const activity = activityOf({ busy, prompt, dialog: approval !== undefined, quietMs })
-    const swallowed = this.#swallowed(lines, activity)
-    this.#become(swallowed ? 'unknown' : activity)
-    if (swallowed) this.#enterAgain()
-    if (!settled || swallowed) this.#lookIn(LOOK_MS)
-    else if (quietMs < IDLE_QUIET_MS) this.#lookIn(IDLE_QUIET_MS - quietMs)
+    const { activity, unsent, dialog, asks, quietMs } = this.#sight()
+    this.#asks = asks
+    this.#lookForLimit()
+    const settled = this.#confirm(dialog?.pending)
+    const proves = unsent !== undefined && this.#provesItself(unsent)
+    const patience = unsent === undefined || proves ? IDLE_QUIET_MS : UNPROVEN_MS
+    const swallowed = this.#swallowed(unsent !== undefined, quietMs, patience)
+    this.#become(activity)
+    if (swallowed) this.#enterAgain(proves ? unsent : undefined)
+    const quiet = this.#hints.prompt === undefined ? UNKNOWN_QUIET_MS : Math.max(IDLE_QUIET_MS, patience)
+    const left = settled && !swallowed ? quiet - quietMs : LOOK_MS
+    if (left > 0) this.#lookIn(left)
+  }
+
+  get #quietMs(): number {
+    return this.#deps.clock.monotonic() - this.#changedAt
+  }
+
+  #sight(): Sight {
+    const quietMs = this.#quietMs
+    const rows = this.#screen.rows()
+    const busy = showsBusy(rows, this.#hints.rules)
+    const stands = this.#unsentOn(rows)
+    const dialog = this.#dialog(rows)
+    const asks = dialog !== undefined || (!stands && !this.#hasTerminal() && asksForKey(rows, this.#hints))
+    const unsent = asks ? undefined : stands
+    const prompt = this.#hints.prompt === undefined ? undefined : emptyPrompt(rows, this.#hints) !== undefined
+    const activity = unsent === undefined ? activityOf({ busy, prompt, asks, quietMs }) : 'unknown'
+    const announced = this.#accepting && startupDialogOn(rows, this.#hints) !== undefined ? undefined : dialog
+    return { dialog: announced, asks, unsent, activity, quietMs }
+  }
+
+  #unsentOn(rows: readonly Row[]): Unsent | undefined {
+    return this.#unsent && unsentOn(rows, this.#hints, this.#unsent.message, this.#unsent.entered)
+  }
+
+  /** What was typed and stands there is no menu, though its lines may look like one. */
+  #dialog(rows: readonly Row[]): Dialog | undefined {
+    const dialog = dialogOn(rows, this.#hints, this.#unsentOn(rows)?.behind)
+    return this.#hasTerminal() && dialog?.menu.by !== 'word' ? undefined : dialog
+  }
+
+  /** A shell that waits for its next line: what asks then is its own `read`, in one line. */
+  #hasTerminal(): boolean {
+    const { hints, process } = this.#deps
+    return hints.lines && process.activity === 'idle'
   }
 
   /** True where what was typed last is not on its way, though nothing moves. */
-  #swallowed(lines: readonly string[], activity: Activity): boolean {
+  #swallowed(stands: boolean, quietMs: number, patience: number): boolean {
     const unsent = this.#unsent
-    const { hints, process } = this.#deps
-    if (activity === 'unknown' || unsent === undefined || this.#screen.offset < process.endOffset) return false
-    const stands = activity === 'idle' && showsUnsent(lines, hints.readyPrefix ?? '', unsent.message)
-    if (stands && unsent.enters < MAX_ENTERS) return true
+    if (unsent === undefined || this.#proving || quietMs < patience) return false
+    const { endOffset, personTyping } = this.#deps.process
+    // What a person adds to it is theirs to enter.
+    if (this.#screen.offset < endOffset || personTyping) return false
+    if (stands) return unsent.enters < MAX_ENTERS
     this.#unsent = undefined
     return false
   }
 
-  #enterAgain(): void {
+  /** One line of which the last letter is seen, and can be taken for no other; or an end of a line behind it. */
+  #provesItself({ whole, newline }: Unsent): boolean {
+    return whole && (newline || /^[ -~]+[!-~]$/.test(this.#unsent?.message ?? ''))
+  }
+
+  /** `proof`: by what it is known that it was swallowed. */
+  #enterAgain(proof: Unsent | undefined): void {
     const { clock, process } = this.#deps
-    if (this.#unsent !== undefined) this.#unsent = { ...this.#unsent, enters: this.#unsent.enters + 1 }
+    if (this.#unsent === undefined) return
+    const { message } = this.#unsent
+    this.#unsent = { ...this.#unsent, enters: this.#unsent.enters + 1 }
     this.#changedAt = clock.monotonic()
+    this.#proving = true
     const limit = new AbortController()
     const cancel = clock.after(ENTER_MS, () => limit.abort())
-    // Who takes no keys any more shows that in another way.
-    void process
-      .typeKeys(ENTER, limit.signal)
-      .catch(() => {})
-      .finally(cancel)
+    const known = proof === undefined ? Promise.resolve(true) : this.#isSwallowed(message, proof, limit.signal)
+    void known
+      .then((swallowed) => (swallowed ? process.typeKeys(KEY.enter, limit.signal) : undefined))
+      .catch(() => {
+        // Who takes no keys any more shows that in another way, and what stands there then is not known.
+        if (this.#unsent !== undefined) this.#unsent = { ...this.#unsent, enters: MAX_ENTERS }
+      })
+      .finally(() => {
+        cancel()
+        this.#proving = false
+        this.#lookIn(LOOK_MS)
+      })
+  }
+
+  /**
+   * Keys are read in their order: where its last letter goes when it is erased, the Enter before that was read, and did
+   * nothing. A dialog, or an empty line, does not heed it.
+   */
+  async #isSwallowed(message: string, { newline }: Unsent, signal: AbortSignal): Promise<boolean> {
+    const { process } = this.#deps
+    await process.typeKeys(ERASE, signal)
+    if (newline) return this.#comesToStand(message, signal)
+    if (!(await this.#comesToStand(message.slice(0, -1), signal))) return false
+    await process.typeKeys(message.slice(-1), signal)
+    return this.#comesToStand(message, signal)
+  }
+
+  /** False where the line is empty, something asks or a person types: it was taken, or is theirs. */
+  async #comesToStand(message: string, signal: AbortSignal): Promise<boolean> {
+    const { clock, process } = this.#deps
+    const mine = this.#unsent && { ...this.#unsent, message }
+    this.#unsent = mine
+    while (mine !== undefined && this.#unsent === mine && !this.#over && !process.personTyping) {
+      await delay(clock, LOOK_MS, signal)
+      await this.#screen.caughtUp(signal)
+      const rows = this.#screen.rows()
+      if (emptyPrompt(rows, this.#hints) !== undefined || this.#sight().asks) return false
+      const stands = this.#unsentOn(rows)
+      if (stands?.whole === true && !stands.newline) return true
+    }
+    return false
   }
 
   /** W2; false: one more look is needed. */
-  #confirm(approval: Approval | undefined): boolean {
-    const seen = approval?.requestId
+  #confirm(dialog: Pending | undefined): boolean {
+    const seen = dialog?.requestId
     const settled = seen === this.#glimpse
     this.#glimpse = seen
     if (!settled) return false
     if (seen === this.#pending?.requestId) return true
     const before = this.#pending
-    this.#pending = approval
+    this.#pending = dialog
     if (before !== undefined) this.#events.tell({ type: 'pending-cleared', requestId: before.requestId })
-    if (approval !== undefined) this.#events.tell({ type: 'pending', pending: approval })
+    if (dialog !== undefined) this.#events.tell({ type: 'pending', pending: dialog })
     return true
   }
 
-  async #cleared(requestId: string, signal: AbortSignal): Promise<boolean> {
-    const dialog = this.#deps.hints.harness.approval
-    await delay(this.#deps.clock, LOOK_MS, signal)
-    await this.#screen.caughtUp(signal)
-    return dialog === undefined || approvalOn(this.#lines(), dialog)?.requestId !== requestId
+  // ── answers ──
+
+  #choosing(requestId: string): Choosing {
+    const { clock, process } = this.#deps
+    return {
+      clock,
+      type: (keys, signal) => process.typeKeys(keys, signal),
+      menu: async (signal) => {
+        await this.#screen.caughtUp(signal)
+        const dialog = this.#dialog(this.#screen.rows())
+        return dialog?.pending.requestId === requestId ? dialog.menu : undefined
+      },
+      lastLine: () => this.#screen.rows().findLast(({ text }) => text !== '')?.text ?? '',
+    }
+  }
+
+  /** Two looks in a row do not show it. */
+  async #untilGone(requestId: string, signal: AbortSignal): Promise<true> {
+    const { clock } = this.#deps
+    for (let look = 0, gone = 0; look < GONE_LOOKS; look++) {
+      await delay(clock, LOOK_MS, signal)
+      await this.#screen.caughtUp(signal)
+      gone = this.#dialog(this.#screen.rows())?.pending.requestId === requestId ? 0 : gone + 1
+      if (gone === 2) return true
+    }
+    throw new Error('the dialog did not take the answer')
+  }
+
+  #lookForLimit(): void {
+    const { limits } = this.#deps.hints.rules
+    const limit = limits === undefined ? undefined : limitOn(this.#screen.text(this.#deps.rows).lines, limits)
+    if (limit === this.#limit) return
+    this.#limit = limit
+    this.#events.tell({ type: 'activity', activity: this.#activity })
   }
 
   #become(activity: Activity): void {
-    if (activity === this.#activity) return
+    const told = activity === this.#activity
     this.#activity = activity
+    if (told) return
+    this.#since = this.#deps.clock.now()
     this.#events.tell({ type: 'activity', activity })
   }
 }
+
+/** Two seconds: a dialog that is still there then has not taken the key. */
+const GONE_LOOKS = 20
+const CTRL_C = '\u0003'

@@ -29,4 +29,26 @@ function drawn(step: number): string {
   return `step ${step}\r\na\r\nb\r\nc\r\nd\r\n> `
 }
 for (const [name, bytes, text] of CASES)
-  test(name, async () => assert.equal(await readableText(Buffer.from(bytes)), text))
+  test(name, async () => assert.equal((await readableText(Buffer.from(bytes))).text, text))
+
+const ADDED: readonly [string, string, string, string, boolean][] = [
+  ['a line goes on from where it stands', '$ ', 'ls\r\na\r\n', 'ls\na\n', false],
+  ['a new line is one', 'done\r\n', 'next\r\n', 'next\n', false],
+  ['the end of a line is all that comes', 'done', '\r\n', '\n', false],
+  [
+    'what is drawn again as it was is there already',
+    '$ \u001b[7mls\u001b[27m',
+    '\r\u001b[C\u001b[Cls\r\na',
+    '\na',
+    false,
+  ],
+  ['a line that is written over is drawn anew', '$ curl\r\n10%', '\r20%', '20%', true],
+  ['lines above that change are told with all below them', 'a\r\nb\r\n> ', '\u001b[A\rc\u001b[B', 'c\n> ', true],
+  ['blanks behind a prompt go with it', '$ ', '\r\n$ ', '\n$ ', false],
+  ['what only moves adds nothing', 'text', '\u001b[2D\u001b[K'.slice(0, 4), '', false],
+  ['what is cleared takes nothing back that was read', 'one\r\n', '\u001b[H\u001b[2Jtwo', 'two', false],
+]
+for (const [name, before, bytes, text, anew] of ADDED)
+  test(name, async () => {
+    assert.deepEqual(await readableText(Buffer.from(bytes), Buffer.from(before)), { text, anew })
+  })

@@ -29,11 +29,11 @@ test('a screen shows what a terminal shows, not what was written', async () => {
 test('characters that arrive in pieces are whole on the screen', async () => {
   using directory = temporaryDirectory()
   const { writer, screen } = onScreen(directory.path)
-  for (const byte of Buffer.from('❯ žlutý 🐎 \u001b[1mbold\u001b[0m')) {
+  for (const byte of Buffer.from('❯ žlutý 🐎 › • “ \u001b[1mbold\u001b[0m')) {
     writer.append(Uint8Array.of(byte))
     await screen.caughtUp(soon())
   }
-  assert.deepEqual(screen.text().lines, ['❯ žlutý 🐎 bold'])
+  assert.deepEqual(screen.text().lines, ['❯ žlutý 🐎 › • “ bold'])
   screen.close()
 })
 

@@ -9,6 +9,9 @@
 import { type Clock, delay } from '../../kernel/clock.ts'
 import type { OutputReader } from '../process/output-log.ts'
 import { BoundedTerminal } from './bounded.ts'
+import type { Picture } from './escape-text.ts'
+import { type Row, rowsOf } from './rows.ts'
+import { LONGEST_SEQUENCE, unfinishedBytes } from './unfinished.ts'
 
 const MAX_BEHIND_BYTES = 1024 * 1024
 const CHUNK_BYTES = 128 * 1024
@@ -37,10 +40,17 @@ export interface ScreenText {
   readonly observedAt: number
 }
 
+export interface ScreenPicture extends Picture {
+  readonly offset: number
+  readonly observedAt: number
+}
+
 export class Screen {
   readonly #deps: ScreenDeps
   readonly #terminal: BoundedTerminal
   #offset = 0
+  /** The last bytes of what is on the screen. */
+  #end: Buffer = Buffer.alloc(0)
   #wanted = 0
   #observedAt: number
   #reading: Promise<void> | undefined
@@ -58,6 +68,24 @@ export class Screen {
     return this.#offset
   }
 
+  /** All that is shown, and up to which byte: the rest belongs to a sequence that goes on. */
+  get picture(): ScreenPicture {
+    const offset = this.#offset - unfinishedBytes(this.#end)
+    return { ...this.#terminal.picture, offset, observedAt: this.#observedAt }
+  }
+
+  get size(): { readonly columns: number; readonly rows: number } {
+    const { columns, rows } = this.#terminal.picture
+    return { columns, rows }
+  }
+
+  /** As the terminal of the program has been. */
+  resize(columns: number, rows: number): void {
+    if (this.#closed) return
+    this.#terminal.resize(columns, rows)
+    this.#deps.onChange?.()
+  }
+
   /** Where the next character goes: column and line of the whole buffer. */
   get cursor(): string {
     const { cursorX, cursorY, baseY } = this.#terminal.buffer
@@ -67,8 +95,10 @@ export class Screen {
   /** The log has grown to `endOffset`. */
   grow(endOffset: number): void {
     this.#wanted = Math.max(this.#wanted, endOffset)
-    this.#reading ??= this.#catchUp().finally(() => {
+    this.#reading ??= this.#catchUp().then((all) => {
       this.#reading = undefined
+      // It has grown since the last look at it.
+      if (all && this.#offset < this.#wanted) this.grow(this.#wanted)
     })
   }
 
@@ -94,29 +124,39 @@ export class Screen {
     return { lines: lines.reverse(), offset: this.#offset, observedAt: this.#observedAt }
   }
 
+  /** What is shown now, with its looks. */
+  rows(): Row[] {
+    return rowsOf(this.#terminal.buffer, this.#deps.rows)
+  }
+
   close(): void {
     this.#closed = true
     this.#terminal.dispose()
   }
 
-  async #catchUp(): Promise<void> {
+  /** False: there is nothing more to read now. */
+  async #catchUp(): Promise<boolean> {
     const { output, clock } = this.#deps
     while (this.#offset < this.#wanted && !this.#closed) {
       if (this.#wanted - this.#offset > MAX_BEHIND_BYTES) this.#skipTo(this.#wanted - MAX_BEHIND_BYTES)
       const { offset, bytes } = await output.read(this.#offset, CHUNK_BYTES)
-      if (this.#closed || bytes.length === 0) return
+      if (this.#closed || bytes.length === 0) return false
       if (offset > this.#offset) this.#skipTo(offset)
       await this.#terminal.write(bytes)
       this.#offset = offset + bytes.length
+      const last = bytes.length < LONGEST_SEQUENCE ? Buffer.concat([this.#end, bytes]) : bytes
+      this.#end = Buffer.from(last.subarray(-LONGEST_SEQUENCE))
       this.#observedAt = clock.now()
       this.#deps.onChange?.()
       if (bytes.length === CHUNK_BYTES) await delay(clock, BREATH_MS)
     }
+    return !this.#closed
   }
 
   /** V2: a sequence may be cut in the middle; a terminal that starts anew finds its feet within a redraw. */
   #skipTo(offset: number): void {
     this.#terminal.reset()
+    this.#end = Buffer.alloc(0)
     this.#offset = offset
   }
 }

@@ -1,8 +1,12 @@
 /** What a city shows of its work and its agents. */
+import { isoTime } from '../../kernel/clock.ts'
 import { beads } from '../../modules/beads/family.ts'
 import type { CityActivity, CityHandlersDeps, CityRoom } from '../../modules/cities/handlers.ts'
 import { sessions } from '../../modules/sessions/family.ts'
 import type { SessionRecord } from '../../modules/sessions/record/record.ts'
+import type { Kept } from '../../modules/sessions/retention/retention.ts'
+import { usage } from '../../modules/usage/family.ts'
+import { mailCounts } from './mail.ts'
 import type { Running, Service } from './running.ts'
 
 export const cityHost = ({ cities, store, clock, version, withInitializer }: Service): CityHandlersDeps => ({
@@ -19,6 +23,7 @@ export const cityRoom = (city: Running): CityRoom => ({
     return city.store
   },
   work: () => beads.of(city).counts.read(city.host.clock.now()),
+  mail: () => mailCounts(city),
   activity: () => activityOf(city),
 })
 
@@ -38,5 +43,10 @@ function activityOf(city: Running): CityActivity {
       quarantined: of(({ state }) => state === 'quarantined'),
     },
     rigs: { suspended: rigs.filter((rig) => deps.suspended.rig(rig.name)).length },
+    runs: runsOf(all.retention.kept),
+    budget: usage.find(city)?.usage.budgets.status(city.host.clock.now()),
   }
 }
+
+const runsOf = (kept: Kept | undefined): CityActivity['runs'] =>
+  kept === undefined ? undefined : { total: kept.runs, bytes: kept.runBytes, observed_at: isoTime(kept.at) }

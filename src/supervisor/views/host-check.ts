@@ -10,7 +10,7 @@ export async function checkHost(
   signal: AbortSignal,
 ): Promise<void> {
   if (provider !== undefined && !isKnown(provider)) throw invalidField('body.provider', 'invalid provider', provider)
-  const missing = await readiness.checkHost({}, signal)
+  const missing = await readiness.checkHost(signal)
   if (missing.length > 0) {
     const names = missing.map(({ location }) => location.replace(/^host\./, '')).join(', ')
     throw problem('missing-dependency', `the host lacks ${names}`, { errors: [...missing], retryAfterSec: 60 })

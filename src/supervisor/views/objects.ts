@@ -1,14 +1,15 @@
 /** Where providers, rigs and patches meet configuration, sessions and work. */
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
+import { PRESETS } from '../../harnesses/all.ts'
 import { beadsOfRig, openBeadsOfRig } from '../../modules/beads/store/counts.ts'
 import type { EffectiveConfig } from '../../modules/config/compose/effective.ts'
 import { referrersOfProvider, referrersOfRig } from '../../modules/config/compose/references.ts'
 import { config as configuration } from '../../modules/config/family.ts'
 import type { PatchHandlersDeps } from '../../modules/patches/handlers.ts'
 import type { ProviderHandlersDeps } from '../../modules/providers/handlers.ts'
-import { PRESETS } from '../../modules/providers/presets.ts'
 import type { RigContext } from '../../modules/rigs/family.ts'
 import type { RigHandlersDeps } from '../../modules/rigs/handlers.ts'
+import { readOverride } from '../../modules/rigs/overrides.ts'
 import type { RigSessions } from '../../modules/rigs/rigs.ts'
 import { sessions } from '../../modules/sessions/family.ts'
 import { declaredProvider, declaredRig, storedPatches, treeFiles } from './config.ts'
@@ -20,7 +21,7 @@ const RIG_FILES = { declaration: declaredRig, referrers: referrersOfRig, tree: t
 export const configured = (city: Running) => ({ store: city.store, config: configuration.of(city).config })
 
 export const providerHost = (): ProviderHandlersDeps<EffectiveConfig> => ({
-  presets: new Map(Object.entries(PRESETS)),
+  presets: PRESETS,
   declaration: declaredProvider,
   referrers: referrersOfProvider,
   tree: treeFiles,
@@ -56,6 +57,14 @@ export function rigContext(city: Running): RigContext<EffectiveConfig> {
     },
   }
 }
+
+/** As somebody said it of the rig, else as its files do. */
+export const isRigSuspended = (city: Running, rig: string): boolean =>
+  readOverride(city.store.db, rig) ??
+  configured(city)
+    .config.current()
+    .rigs.find(({ name }) => name === rig)?.suspended_on_start ??
+  false
 
 /** A city whose sessions are not open yet has none. */
 function sessionsOfRigs(city: Running): RigSessions {

@@ -1,11 +1,14 @@
 /** Where sessions meet cities: runtimes, screens, configuration, prompts and work of one city each. */
 import { join } from 'node:path'
-import type { RuntimeName } from '../../contract/session-model.ts'
+import type { RuntimeName } from '../../contract/sessions/session-model.ts'
+import { findPreset } from '../../harnesses/all.ts'
 import type { Agent } from '../../kernel/caller.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import { randomHex } from '../../kernel/ids.ts'
 import { beads } from '../../modules/beads/family.ts'
 import { beadInProgress, holdsWork, openAmong } from '../../modules/beads/store/held.ts'
 import { countDemand } from '../../modules/beads/store/ready.ts'
+import { candidates } from '../../modules/beads/work/hook.ts'
 import { fingerprintsOf } from '../../modules/config/compose/drift.ts'
 import type { EffectiveConfig } from '../../modules/config/compose/effective.ts'
 import type { ConfigService } from '../../modules/config/edit/service.ts'
@@ -13,33 +16,34 @@ import { config as configuration } from '../../modules/config/family.ts'
 import { renderPrompt } from '../../modules/config/prompt/prompt.ts'
 import { filterFacts, promptData } from '../../modules/config/prompt/prompt-data.ts'
 import { renderTemplate } from '../../modules/config/prompt/templates.ts'
-import { findPreset } from '../../modules/providers/presets.ts'
-import { readOverride } from '../../modules/rigs/overrides.ts'
+import { messaging } from '../../modules/messaging/family.ts'
 import { type SessionContext, sessions } from '../../modules/sessions/family.ts'
 import type { Sessions } from '../../modules/sessions/plan/service.ts'
 import { accessHash } from '../../modules/sessions/record/access.ts'
 import type { AgentView, ProviderView } from '../../modules/sessions/record/config-view.ts'
 import type { WorkPort } from '../../modules/sessions/record/ports.ts'
 import type { Fingerprints, SessionRecord } from '../../modules/sessions/record/record.ts'
+import { worktrees } from '../../modules/worktrees/family.ts'
 import { createAcpRuntime } from '../../runtimes/acp.ts'
-import { killTree, listTokens } from '../../runtimes/process/process-tree.ts'
-import type { Attachable, LaunchSpec, Runtime } from '../../runtimes/process/runtime.ts'
+import { killTree, listTokens, tokensIn } from '../../runtimes/process/process-tree.ts'
+import type { LaunchSpec, Runtime } from '../../runtimes/process/runtime.ts'
 import { openSocketDirectory } from '../../runtimes/socket-directory.ts'
 import { createSubprocessRuntime } from '../../runtimes/subprocess.ts'
-import { createTmuxRuntime, endTmuxServer } from '../../runtimes/tmux/runtime.ts'
-import type { Host, Running } from './running.ts'
+import { mailboxOf } from './addresses.ts'
+import { digestPort } from './digests.ts'
+import { isRigSuspended } from './objects.ts'
+import { endOldTerminals } from './old-terminals.ts'
+import type { Running } from './running.ts'
 import { observeTerminal } from './terminals.ts'
 import { insightsOf, saidIn } from './transcripts.ts'
+import { usagePort } from './usage.ts'
 
 /** Harnesses that die of Ctrl-C, or take it for "leave": their turns end with Escape (sheet 04 §4.4). */
 const ESCAPED: ReadonlySet<string> = new Set(['codex', 'gemini', 'kimi'])
 /** `svcctl` of the package that runs here: `bin` of its package.json, or the script of a checkout. */
-const BIN = join(import.meta.dirname, '..', '..', '..')
+export const BIN = join(import.meta.dirname, '..', '..', '..')
 
-/** Why there is no tmux on this host; looked at once, for all cities. */
-const withoutTmux = new WeakMap<Host, Promise<string | undefined>>()
-
-export async function sessionContext(city: Running): Promise<SessionContext> {
+export function sessionContext(city: Running): SessionContext {
   const { name, path, store, record, launchAnswering, host } = city
   const { clock, log, ids, env, settings, random } = host
   const { home, auth } = settings
@@ -48,10 +52,7 @@ export async function sessionContext(city: Running): Promise<SessionContext> {
   const acp = createAcpRuntime({ clock, env, home })
   const sockets = openSocketDirectory(path, { env, home })
   if (sockets.instead !== undefined) log.warn({ city: name, why: sockets.instead }, 'sockets of agents moved')
-  const tmux = createTmuxRuntime({ clock, log, socket: join(sockets.path, 'tmux'), env })
-  const why = withoutTmux.get(host) ?? tmux.unavailable()
-  withoutTmux.set(host, why)
-  const defaultRuntime: RuntimeName = (await why) === undefined ? 'tmux' : 'subprocess'
+  endOldTerminals(store.db, path)
   const facts = () => filterFacts(config.current())
   return {
     city: { name, path },
@@ -73,42 +74,60 @@ export async function sessionContext(city: Running): Promise<SessionContext> {
     fingerprints: (agent) => fingerprintsIn(config, agent),
     render: (template, values) => renderTemplate(template, values, new Map(), facts()),
     runtimes: new Map<RuntimeName, Runtime>([
-      ['tmux', tmux],
       ['subprocess', subprocess],
       ['acp', acp],
     ]),
-    defaultRuntime,
-    attachable: (runtime): Attachable | undefined => (runtime === 'tmux' ? tmux : undefined),
     terminal: (process, session, launch) => observeTerminal(process, session, launch, clock),
     work: workOf(city),
+    worktrees: worktrees.of(city).worktrees,
+    chat: {
+      closed: (tx, session) => messaging.find(city)?.routing.sessionClosed(tx, session.id, mailboxOf(session)),
+    },
     suspended: {
       city: () => record.suspended,
-      rig: (rig) =>
-        readOverride(store.db, rig) ??
-        config.current().rigs.find((one) => one.name === rig)?.suspended_on_start ??
-        false,
+      rig: (rig) => isRigSuspended(city, rig),
     },
     orphans: {
       list: async () => tokensOf(path).map(({ session_id: sessionId, token }) => ({ sessionId, token })),
-      kill: async (token) => {
-        const left = await killTree({ token }, clock)
-        if (left.length > 0) throw new Error(`processes ${left.join(', ')} could not be ended`)
-      },
+      kill: (token) => endAll(token, clock),
     },
     insight: insightsOf(city),
-    opened: [tmux, subprocess, acp],
+    usage: usagePort(city),
+    digests: digestPort(city),
+    opened: [subprocess, acp],
     launch: launchAnswering,
     said: (all) => saidIn(city, all),
     onReconfigured: (listener) => config.onChange(({ soft }) => listener(soft)),
   }
 }
 
-/** The directory of a city is gone, and the record of its agents with it: what still runs is ended. */
+/** Worktrees are there before the sessions that work in them. */
+export function worktreeContext(city: Running): Parameters<typeof worktrees.open>[1] {
+  const { name, path, store, host } = city
+  const { clock, log, env } = host
+  return {
+    city: { name, path },
+    store,
+    clock,
+    log,
+    env,
+    random: randomHex,
+    isOpen: (id) => {
+      const state = sessions.find(city)?.sessions.store.byId(id)?.state
+      return state !== undefined && state !== 'closed'
+    },
+    kill: (token) => endAll(token, clock),
+  }
+}
+
+async function endAll(token: string, clock: Clock): Promise<void> {
+  const left = await killTree({ token }, clock)
+  if (left.length > 0) throw new Error(`processes ${left.join(', ')} could not be ended`)
+}
+
+/** The directory of a city is gone, and the record of its agents and commands with it: what still runs is ended. */
 export async function endForsaken({ path, host }: Running): Promise<void> {
-  const { clock, env, settings } = host
-  const sockets = openSocketDirectory(path, { env, home: settings.home })
-  await endTmuxServer({ socket: join(sockets.path, 'tmux'), env })
-  await Promise.all(tokensOf(path).map(({ token }) => killTree({ token }, clock)))
+  await Promise.all([...tokensIn(path)].map((token) => killTree({ token }, host.clock)))
 }
 
 const tokensOf = (cityPath: string) => listTokens().filter(({ city_path: of }) => of === cityPath)
@@ -146,6 +165,7 @@ function workOf(city: Running): WorkPort {
     assignedTo: (owner) => holdsWork(db, [owner]),
     active: ({ id }) => beadInProgress(db, id),
     demand: (agent) => countDemand(db, agent, city.host.clock.now()),
+    offered: ({ id, agent }) => candidates(beads.of(city), { agent, session_id: id }, city.host.clock.now()),
     renew: async (sessions) => {
       const held = sessions.filter(({ id }) => beadInProgress(db, id) !== undefined)
       if (held.length === 0) return

@@ -1,6 +1,7 @@
 /** The configuration of a city: what it needs, and what the control plane shows of it. */
 import { parseDurationMs } from '../../contract/base/durations.ts'
 import { type ConfigFiles, diskFiles } from '../../files/files.ts'
+import { PRESETS } from '../../harnesses/all.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { Retention } from '../../kernel/event-log.ts'
 import { beadsOfRig } from '../../modules/beads/store/counts.ts'
@@ -12,7 +13,6 @@ import type { ConfigService } from '../../modules/config/edit/service.ts'
 import type { ConfigContext } from '../../modules/config/family.ts'
 import type { ConfigHandlersDeps } from '../../modules/config/handlers.ts'
 import { loadCity } from '../../modules/config/load/load.ts'
-import { PRESETS } from '../../modules/providers/presets.ts'
 import { sessions } from '../../modules/sessions/family.ts'
 import { BUILTIN_PACKS, type PackHost } from './packs.ts'
 import type { Running, Service } from './running.ts'
@@ -53,7 +53,7 @@ const loadOptions =
   (files: ConfigFiles, dir: string): LoadOptions => ({
     version: packs.version,
     builtinPacks: BUILTIN_PACKS,
-    presets: PRESETS,
+    presets: Object.fromEntries(PRESETS),
     resolvePack: packs.resolver(files, dir),
   })
 

@@ -1,11 +1,14 @@
 /** The screens of agents, for the sessions family: the observer of the runtimes behind the family's port. */
+
+import { screenOf } from '../../harnesses/all.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import type { Terminal } from '../../modules/sessions/record/ports.ts'
+import type { Shown, Terminal } from '../../modules/sessions/record/ports.ts'
 import type { LaunchFacts, SessionRecord } from '../../modules/sessions/record/record.ts'
 import { openOutputReader } from '../../runtimes/process/output-log.ts'
-import type { AgentProcess, Typable } from '../../runtimes/process/runtime.ts'
-import { harnessOf } from '../../runtimes/terminal/harnesses.ts'
+import type { AgentProcess } from '../../runtimes/process/runtime.ts'
+import { colouredRows, escapeText, plainRows } from '../../runtimes/terminal/escape-text.ts'
 import { TerminalObserver } from '../../runtimes/terminal/observer.ts'
+import type { ScreenPicture } from '../../runtimes/terminal/screen.ts'
 
 /** A start has a deadline of its own: this one only ends the observer's loop. */
 const READY_MS = 600_000
@@ -17,7 +20,7 @@ export function observeTerminal(
   launch: LaunchFacts,
   clock: Clock,
 ): Terminal | undefined {
-  if (session.runtime === 'acp' || launch.io === 'pipes' || !isTypable(process)) return undefined
+  if (session.runtime === 'acp' || launch.io === 'pipes') return undefined
   const { ready } = launch
   const observer = new TerminalObserver({
     clock,
@@ -26,11 +29,12 @@ export function observeTerminal(
     columns: launch.columns,
     rows: launch.rows,
     hints: {
-      harness: harnessOf(ready.program),
+      rules: screenOf(ready.program),
       ...(ready.promptPrefix === undefined ? {} : { readyPrefix: ready.promptPrefix }),
       readyDelayMs: ready.delayMs ?? 0,
       readyConfirmation: ready.confirm,
       acceptStartupDialogs: ready.acceptDialogs,
+      lines: launch.delivery === 'line',
     },
   })
   return {
@@ -42,18 +46,46 @@ export function observeTerminal(
     get activity() {
       return observer.activity
     },
+    get since() {
+      return observer.since
+    },
+    get asks() {
+      return observer.asks
+    },
     get pending() {
       return observer.pending
+    },
+    get limit() {
+      return observer.limit
     },
     screen(lines) {
       const text = observer.text(lines)
       return { lines: text.lines, observedAt: text.observedAt }
     },
+    shown: async (signal) => shownOf(await observer.picture(signal)),
+    get size() {
+      return observer.size
+    },
     answer: (requestId, answer, signal) => observer.answer(requestId, answer, signal),
     delivered: (message) => observer.onDelivery(message),
+    lookNow: (signal) => observer.lookNow(signal),
+    typing: (message) => observer.onTyping(message),
+    mayEnter: (signal) => observer.mayEnter(signal),
     onChange: (listener) => observer.on(listener),
     close: () => observer.close(),
   }
 }
 
-const isTypable = (process: AgentProcess): process is AgentProcess & Typable => 'typeKeys' in process
+function shownOf(picture: ScreenPicture): Shown {
+  const { columns, rows, active, normal, modes, cursorVisible, title, offset, observedAt } = picture
+  // Behind the last column: the next letter begins a row.
+  const column = Math.min(active.cursorX, columns - 1)
+  return {
+    ...{ columns, rows, title, offset, observedAt },
+    cursor: { row: active.cursorY, column, visible: cursorVisible },
+    alternate: active !== normal,
+    applicationCursor: modes.applicationCursorKeysMode,
+    lines: (coloured) => (coloured ? colouredRows(picture) : plainRows(picture)),
+    escapeText: () => escapeText(picture),
+  }
+}

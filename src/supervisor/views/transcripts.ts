@@ -13,9 +13,12 @@ import type { Others } from '../../modules/sessions/transcripts/files.ts'
 import type { TranscriptCity } from '../../modules/sessions/transcripts/handlers.ts'
 import { Insights } from '../../modules/sessions/transcripts/insight.ts'
 import { familyOf, isStructured, Transcripts } from '../../modules/sessions/transcripts/service.ts'
+import { openFiles } from '../../runtimes/process/open-files.ts'
 import { openOutputReader } from '../../runtimes/process/output-log.ts'
 import { readableText } from '../../runtimes/terminal/readable.ts'
 import type { Host, Running } from './running.ts'
+
+const encode = (frames: readonly string[]) => toChunk(frames.join(''))
 
 /** By the sessions that they belong to: gone with them. */
 const made = new WeakMap<Sessions, Transcripts>()
@@ -53,8 +56,16 @@ export function saidIn(city: Running, all: Sessions): TranscriptCity {
     pending: ({ id }) => all.live(id)?.pending?.requestId,
     attend: ({ id }) => all.attend(id),
     onChange: (wake) => all.listenAll(wake),
+    encode,
+    openLog: openOutputReader,
     whileRunning: (feed) => endingWith(feed, (end) => all.onEnd(end)),
   }
+}
+
+/** What reads the logs of its sessions; undefined before they are opened. */
+export function transcriptsIn(city: Running): Transcripts | undefined {
+  const all = sessions.find(city)?.sessions
+  return all === undefined ? undefined : transcriptsOf(city, all)
 }
 
 function transcriptsOf({ host }: Running, all: Sessions): Transcripts {
@@ -66,7 +77,7 @@ function transcriptsOf({ host }: Running, all: Sessions): Transcripts {
 function makeTranscripts({ clock, userHome }: Host, all: Sessions): Transcripts {
   return new Transcripts({
     clock,
-    encode: (frames) => toChunk(frames.join('')),
+    encode,
     session: (id) => all.store.byId(id),
     observed: ({ id }) => {
       const live = all.live(id)
@@ -86,6 +97,7 @@ function makeTranscripts({ clock, userHome }: Host, all: Sessions): Transcripts 
     typingSince: (id) => all.deliveries.typingSince(id),
     userHome,
     others: (session) => othersIn(all.store.open(), session),
+    held: openFiles,
     foundConversation: (session, conversationId) => all.foundConversation(session, conversationId),
   })
 }

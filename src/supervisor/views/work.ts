@@ -5,9 +5,12 @@ import { beads } from '../../modules/beads/family.ts'
 import type { WorkPeople } from '../../modules/beads/work/city.ts'
 import { config } from '../../modules/config/family.ts'
 import type { ConvoyCity } from '../../modules/convoys/handlers.ts'
+import type { ConvoyNotices } from '../../modules/convoys/notices.ts'
 import { sessions } from '../../modules/sessions/family.ts'
 import type { SessionRecord } from '../../modules/sessions/record/record.ts'
 import { convoyBeads } from './convoys.ts'
+import { convoyNotices } from './mail.ts'
+import { stepsOf } from './molecules.ts'
 import type { Running } from './running.ts'
 import { namesOf } from './sessions.ts'
 
@@ -23,14 +26,15 @@ export function workContext(city: Running): WorkContext {
     config: () => config.of(city).config.current(),
     onReconfigured: (listener) => config.of(city).config.onChange(listener),
     people: peopleOf(city),
+    steps: stepsOf(city),
     ended: (id) => hasEnded(city, id),
     lives: (id) => lives(city, id),
   }
 }
 
-export function convoyCity(city: Running): ConvoyCity {
+export function convoyCity(city: Running): ConvoyCity & { readonly notices: ConvoyNotices } {
   const work = beads.of(city)
-  return { store: work.store, beads: convoyBeads(work) }
+  return { store: work.store, beads: convoyBeads(work), notices: convoyNotices(city) }
 }
 
 /** True where a session of that id is known and has ended, or is to end. */

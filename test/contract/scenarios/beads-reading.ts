@@ -2,23 +2,13 @@
 import assert from 'node:assert/strict'
 import { createBead } from '../../../src/contract/beads.ts'
 import { at } from '../../support/document.ts'
-import { type Answer, type Api, assertProblem } from '../../support/http.ts'
-import { type Scenario, scenario } from './scenario.ts'
+import type { Api } from '../../support/http.ts'
+import { type Scenario, scenario, scenariosOn } from './scenario.ts'
 
 const BASE = '/v0/city/alpha/beads'
 const STALE_CURSOR = encodeURIComponent('v1:nonsense')
 
-const on = (
-  operation: Scenario['operation'],
-  answer: Scenario['answer'],
-  run: (api: Api) => Promise<Answer>,
-): Scenario =>
-  scenario(operation, answer, async ({ main }) => {
-    const got = await run(main.api)
-    if (typeof answer === 'number') assert.equal(got.status, answer, got.text)
-    else assertProblem(got, answer)
-    return got
-  })
+const on = scenariosOn(({ main }) => main.api)
 
 const create = async (api: Api, body: object): Promise<string> =>
   (await api.ask(createBead, BASE, { body: { title: 'scenario', ...body } })).id

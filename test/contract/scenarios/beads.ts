@@ -6,7 +6,7 @@ import { asMap, at } from '../../support/document.ts'
 import { type Answer, assertProblem } from '../../support/http.ts'
 import { STALE } from './edited-city.ts'
 import { inFlight, mismatch } from './idempotency.ts'
-import { type Scenario, scenario, type World } from './scenario.ts'
+import { type Scenario, scenario, scenariosOn, type World } from './scenario.ts'
 
 const BASE = '/v0/city/alpha/beads'
 
@@ -52,19 +52,7 @@ class Beads {
   }
 }
 
-const on = (
-  operation: Scenario['operation'],
-  answer: Scenario['answer'],
-  run: (beads: Beads) => Promise<Answer>,
-  look: (answer: Answer) => void = () => {},
-): Scenario =>
-  scenario(operation, answer, async (world) => {
-    const got = await run(new Beads(world))
-    if (typeof answer === 'number') assert.equal(got.status, answer, got.text)
-    else assertProblem(got, answer)
-    look(got)
-    return got
-  })
+const on = scenariosOn((world) => new Beads(world))
 
 const idOf = (path: string): string => path.slice(1)
 

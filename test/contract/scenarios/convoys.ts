@@ -5,7 +5,7 @@ import { createConvoy } from '../../../src/contract/convoys.ts'
 import { at } from '../../support/document.ts'
 import { type Answer, assertProblem } from '../../support/http.ts'
 import { inFlight, mismatch } from './idempotency.ts'
-import { type Scenario, scenario, type World } from './scenario.ts'
+import { type Scenario, scenariosOn, type World } from './scenario.ts'
 
 const BASE = '/v0/city/alpha'
 const STALE = { 'if-match': '"0"' }
@@ -33,17 +33,7 @@ class Desk {
   }
 }
 
-const on = (
-  operation: Scenario['operation'],
-  answer: Scenario['answer'],
-  run: (desk: Desk) => Promise<Answer>,
-): Scenario =>
-  scenario(operation, answer, async (world) => {
-    const got = await run(new Desk(world))
-    if (typeof answer === 'number') assert.equal(got.status, answer, got.text)
-    else assertProblem(got, answer)
-    return got
-  })
+const on = scenariosOn((world) => new Desk(world))
 
 /** What each operation on one convoy refuses: none of this id, a bead of another type, another version than the one meant. */
 function refusals(operation: Scenario['operation'], method: string, tail: string, body?: unknown): readonly Scenario[] {

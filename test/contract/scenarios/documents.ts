@@ -13,6 +13,8 @@ export const documentScenarios: readonly Scenario[] = [
   scenario('get-event-schema', 200, ({ main }) => main.api.get('/events.json')),
   scenario('get-city-schema', 200, ({ main }) => main.api.get('/city.schema.json')),
   scenario('get-agent-schema', 200, ({ main }) => main.api.get('/agent.schema.json')),
+  scenario('get-formula-schema', 200, ({ main }) => main.api.get('/formula.schema.json')),
+  scenario('get-order-schema', 200, ({ main }) => main.api.get('/order.schema.json')),
   scenario('get-docs', 200, async ({ main }) => {
     const answer = await main.api.get('/docs')
     assert.match(String(answer.headers['content-security-policy']), /default-src 'self'/)

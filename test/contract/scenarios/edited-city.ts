@@ -1,11 +1,10 @@
 /** A city whose files scenarios of one family change, one scenario at a time; it is as it was before each of them. */
-import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { at } from '../../support/document.ts'
-import { type Answer, type Api, assertProblem, type CallOptions } from '../../support/http.ts'
+import type { Answer, Api, CallOptions } from '../../support/http.ts'
 import { newCity, outcome } from '../../support/running.ts'
-import { type Scenario, scenario, type World } from './scenario.ts'
+import { assertAnswer, type Scenario, scenario, type World } from './scenario.ts'
 
 export const STALE = { 'if-match': '"0123"' } as const
 const BASE = `[workspace]
@@ -44,6 +43,7 @@ export class EditedCity {
   /** As somebody who saves half a file. */
   spoil = (): void =>
     writeFileSync(join(this.#dir, 'city.toml'), `${readFileSync(join(this.#dir, 'city.toml'), 'utf8')}\nnonsense`)
+  write = (path: string, bytes: Buffer): void => writeFileSync(join(this.#dir, path), bytes)
   read = (path: string): string => readFileSync(join(this.#dir, path), 'utf8')
   remove = (path: string): void => rmSync(join(this.#dir, path), { recursive: true, force: true })
 }
@@ -68,8 +68,7 @@ export function onEditedCity(family: string, start: string) {
         const opened = await city
         await opened.say(start)
         const got = await run(opened)
-        if (typeof answer === 'number') assert.equal(got.status, answer, got.text)
-        else assertProblem(got, answer)
+        assertAnswer(got, answer)
         look(got)
         return got
       })

@@ -93,8 +93,9 @@ function refusalsOfMutation(operation: Operation, id: OperationId): Scenario[] {
       return answer
     }),
     scenario(id, 'unsupported-media-type', async ({ main }) => {
-      // Where no body is taken, only a type that is none at all is refused.
-      const type = operation.body === undefined ? 'nonsense' : 'text/plain'
+      // Where no body is taken, or bytes of any kind, only a type that is none at all is refused.
+      const any = operation.body === undefined || operation.bodyStream === 'bytes'
+      const type = any ? 'nonsense' : 'text/plain'
       const answer = await main.api.call(method, path, { bytes: '{}', headers: { 'content-type': type } })
       assertProblem(answer, 'unsupported-media-type', /^unsupported_media_type: /)
       return answer

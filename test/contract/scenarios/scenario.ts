@@ -1,9 +1,10 @@
 /** One way to get one answer out of one operation, from outside where that is possible. */
 
+import assert from 'node:assert/strict'
 import type { Operation } from '../../../src/contract/base/operation.ts'
 import type { ProblemCode } from '../../../src/contract/base/problems.ts'
 import type { OperationId } from '../../../src/contract/index.ts'
-import type { Answer } from '../../support/http.ts'
+import { type Answer, assertProblem } from '../../support/http.ts'
 import type { Running, runHere } from '../../support/running.ts'
 
 type InProcess = Awaited<ReturnType<typeof runHere>>
@@ -44,6 +45,27 @@ export const scenario = (operation: OperationId, answer: number | ProblemCode, r
   answer,
   run,
 })
+
+export function assertAnswer(got: Answer, answer: Scenario['answer']): void {
+  if (typeof answer === 'number') assert.equal(got.status, answer, got.text)
+  else assertProblem(got, answer)
+}
+
+/** Scenarios on a stage that is set for each of them; their answer is the one that they are about. */
+export const scenariosOn =
+  <Stage>(stageOf: (world: World) => Stage | Promise<Stage>) =>
+  (
+    operation: Scenario['operation'],
+    answer: Scenario['answer'],
+    run: (stage: Stage) => Promise<Answer>,
+    look: (answer: Answer) => void = () => {},
+  ): Scenario =>
+    scenario(operation, answer, async (world) => {
+      const got = await run(await stageOf(world))
+      assertAnswer(got, answer)
+      look(got)
+      return got
+    })
 
 const PARAMETERS: Readonly<Record<string, string>> = {
   cityName: 'alpha',

@@ -5,15 +5,18 @@
 import assert from 'node:assert/strict'
 import type { Operation } from '../../../src/contract/base/operation.ts'
 import { OPERATIONS, type OperationId } from '../../../src/contract/index.ts'
-import type { SessionResponse } from '../../../src/contract/session-model.ts'
-import { sessionOperations } from '../../../src/contract/sessions.ts'
+import { sessionReportOperations } from '../../../src/contract/sessions/reports.ts'
+import type { SessionResponse } from '../../../src/contract/sessions/session-model.ts'
+import { sessionOperations } from '../../../src/contract/sessions/sessions.ts'
+import { terminalOperations } from '../../../src/contract/sessions/terminal.ts'
+import { getSessionUsage } from '../../../src/contract/sessions/usage.ts'
 import { at } from '../../support/document.ts'
-import { type Answer, assertProblem, eventually } from '../../support/http.ts'
+import { type Answer, eventually } from '../../support/http.ts'
 import { newSessionCity, type SessionApi, sessionPath } from '../../support/session-api.ts'
 import { openStream } from '../../support/sse.ts'
 import { STALE } from './edited-city.ts'
 import { inFlight, mismatch } from './idempotency.ts'
-import { type Scenario, scenario, type World } from './scenario.ts'
+import { type Scenario, scenario, scenariosOn, type World } from './scenario.ts'
 
 const AGENTS = `[[agent]]
 name = "lead"
@@ -38,7 +41,6 @@ base = "builtin:claude"
 command = "./harness.sh"
 ready_prompt_prefix = ""
 ready_delay_ms = 0
-process_names = []
 `
 /** By then somebody has a session of that name. */
 const STOLEN = `[[named_session]]
@@ -182,33 +184,24 @@ async function openStage(world: World): Promise<Stage> {
   return new Stage(city)
 }
 
-const on = (
-  operation: Scenario['operation'],
-  answer: Scenario['answer'],
-  run: (stage: Stage) => Promise<Answer>,
-  look: (answer: Answer) => void = () => {},
-): Scenario =>
-  scenario(operation, answer, async (world) => {
-    const got = await run(await stageOf(world))
-    if (typeof answer === 'number') assert.equal(got.status, answer, got.text)
-    else assertProblem(got, answer)
-    look(got)
-    return got
-  })
+const on = scenariosOn(stageOf)
 
 // --- Which session an `{id}` means -----------------------------------------------------------------------------------
 
 /** Right bodies, of operations that take one. */
 const BODIES: { readonly [Id in OperationId]?: object } = {
+  'report-session': {},
+  'ask-session-permission': { tool: 'Bash', timeout: '0s' },
   'patch-session': { title: 'new' },
   'send-session-message': { message: 'hello' },
   'prompt-session': { message: 'hello' },
   'submit-session': { message: 'hello' },
   'nudge-session': { message: 'hello' },
-  'rename-session': { title: 'new' },
-  'set-session-permission-mode': { permission_mode: 'ask' },
   'respond-session': { action: 'approve' },
   'create-session-wait': { dep_ids: ['none'] },
+  'type-into-session': { viewer: 'one', seq: 1, text: 'true' },
+  'resize-session-terminal': { cols: 100, rows: 30 },
+  'send-session-keys': { keys: ['Enter'] },
 }
 
 const isOperationId = (id: string): id is OperationId => OPERATIONS.some((operation) => operation.id === id)
@@ -328,38 +321,59 @@ const forget = (stage: Stage, { body }: Answer) => stage.city.forget(String(at(b
 const state = (wanted: SessionResponse['state']) => (answer: Answer) => assert.equal(at(answer.body, 'state'), wanted)
 
 /** Operations that change one session and answer with it. */
-const changing = (['pin', 'unpin', 'heartbeat'] as const).map((verb) =>
-  on(`${verb}-session`, 200, (stage) => stage.own((id) => stage.to('POST', id, `/${verb}`))),
-)
+const changing = [on('heartbeat-session', 200, (stage) => stage.own((id) => stage.to('POST', id, '/heartbeat')))]
 
-const screens: Scenario[] = [
+const TYPED = { viewer: 'one', seq: 1, text: 'true' }
+const SIZE = { cols: 100, rows: 30 }
+const KEYS = { keys: [...'true', 'Enter'] }
+/** Operations at a terminal, with what they take. */
+const AT_TERMINALS = [
+  { id: 'get-session-screen', method: 'GET', rest: '/screen' },
+  { id: 'stream-session-terminal', method: 'GET', rest: '/terminal' },
+  { id: 'type-into-session', method: 'POST', rest: '/terminal/input', body: TYPED },
+  { id: 'resize-session-terminal', method: 'POST', rest: '/terminal/size', body: SIZE },
+  { id: 'send-session-keys', method: 'POST', rest: '/keys', body: KEYS },
+] as const
+
+const terminals: Scenario[] = [
+  ...AT_TERMINALS.flatMap(({ id, method, rest, ...more }): Scenario[] => {
+    const body = 'body' in more ? more.body : undefined
+    const call = (stage: Stage, session: Promise<string> | string) => stage.to(method, session, rest, body)
+    return [
+      on(id, 'unsupported', (stage) => call(stage, stage.talker())),
+      on(id, 'unsupported', (stage) => call(stage, stage.piped())),
+      on(id, 'session-conflict', (stage) => call(stage, stage.resting())),
+      ...(method === 'GET'
+        ? []
+        : [
+            on(id, 200, (stage) => stage.own((session) => call(stage, session))),
+            on(id, 'gateway-timeout', (stage) =>
+              stage.own((session) => stage.stalled(session, () => call(stage, session))),
+            ),
+          ]),
+    ]
+  }),
   on(
-    'peek-session',
+    'get-session-screen',
     200,
-    (stage) => stage.to('GET', stage.bash(), '/peek?lines=3'),
+    (stage) => stage.to('GET', stage.bash(), '/screen?format=ansi'),
     ({ body }) => assert.ok(Array.isArray(at(body, 'lines'))),
   ),
-  on('peek-session', 'unsupported', (stage) => stage.to('GET', stage.talker(), '/peek')),
-  on('peek-session', 'session-conflict', (stage) => stage.to('GET', stage.resting(), '/peek')),
-  on(
-    'attach-session',
-    200,
-    (stage) =>
-      stage.own(
-        (id) => stage.to('GET', id, '/attach'),
-        () => stage.city.start({ runtime: 'tmux' }),
-      ),
-    ({ body }) => assert.equal(at(body, 'command'), 'tmux'),
+  scenario('stream-session-terminal', 200, async (world) => {
+    const stage = await stageOf(world)
+    const path = `${stage.city.base}${sessionPath(await stage.bash())}/terminal`
+    const stream = await openStream(stage.city.api, path)
+    await stream.until(() => stream.frames.length > 0)
+    await stream[Symbol.asyncDispose]()
+    const { operation, headers } = stream
+    assert.equal(stream.frames[0]?.event, 'screen')
+    return { operation, status: 200, headers, text: '', bytes: Buffer.of(), body: undefined }
+  }),
+  on('stream-session-terminal', 'invalid-cursor', (stage) =>
+    stage.to('GET', stage.bash(), '/terminal?after_cursor=nonsense'),
   ),
-  on('attach-session', 'unsupported', (stage) => stage.to('GET', stage.bash(), '/attach')),
-  on('attach-session', 'session-conflict', (stage) =>
-    stage.own(
-      async (id) => {
-        await stage.to('POST', id, '/suspend')
-        return stage.to('GET', id, '/attach')
-      },
-      () => stage.city.start({ runtime: 'tmux' }),
-    ),
+  on('send-session-keys', 'screen-differs', (stage) =>
+    stage.to('POST', stage.bash(), '/keys', { ...KEYS, expect_screen: 'nowhere to be seen' }),
   ),
 ]
 
@@ -480,31 +494,21 @@ const naming: Scenario[] = [
     stage.send('PATCH', sessionPath(await stage.bash()), { title: 'New' }, STALE),
   ),
   on(
-    'rename-session',
-    200,
-    (stage) => stage.to('POST', stage.talker(), '/rename', { title: 'New' }),
-    ({ body }) => assert.equal(at(body, 'title'), 'New'),
-  ),
-  on(
-    'set-session-permission-mode',
+    'patch-session',
     200,
     (stage) =>
       stage.own(
-        async (id) => {
-          await stage.to('POST', id, '/suspend')
-          return stage.to('POST', id, '/permission-mode', { permission_mode: 'never' })
-        },
+        (id) => stage.to('PATCH', id, '', { mode: 'never' }),
         () => stage.city.start({ name: 'modal' }),
       ),
-    ({ body }) => assert.equal(at(body, 'options', 'permission_mode'), 'never'),
+    ({ body }) => {
+      assert.equal(at(body, 'options', 'permission_mode'), 'never')
+      assert.equal(at(body, 'options_applied', 'permission_mode'), 'next_start')
+    },
   ),
-  on('set-session-permission-mode', 'session-conflict', (stage) =>
-    stage.to('POST', stage.bash(), '/permission-mode', { permission_mode: 'ask' }),
-  ),
-  on('set-session-permission-mode', 'unsupported', (stage) =>
-    stage.to('POST', stage.resting(), '/permission-mode', { permission_mode: 'ask' }),
-  ),
-  on('pin-session', 'session-conflict', (stage) => stage.to('POST', stage.closed(), '/pin')),
+  on('patch-session', 'unsupported', (stage) => stage.to('PATCH', stage.resting(), '', { mode: 'ask' })),
+  on('get-session-options', 200, (stage) => stage.to('GET', stage.bash(), '/options')),
+  on('patch-session', 'session-conflict', (stage) => stage.to('PATCH', stage.closed(), '', { pinned: true })),
   on('heartbeat-session', 'session-conflict', (stage) => stage.to('POST', stage.closed(), '/heartbeat')),
 ]
 
@@ -591,6 +595,41 @@ const answering: Scenario[] = [
   ),
 ]
 
+const reporting: Scenario[] = [
+  on(
+    'report-session',
+    200,
+    (stage) => stage.to('POST', stage.bash(), '/report', { model: 'a-model' }),
+    ({ body }) => assert.equal(at(body, 'model'), 'a-model'),
+  ),
+  on('report-session', 'session-conflict', (stage) =>
+    stage.to('POST', stage.bash(), '/report', { activity: 'idle', generation: 99 }),
+  ),
+  on(
+    'ask-session-permission',
+    200,
+    (stage) => stage.to('POST', stage.bash(), '/permission', { tool: 'Bash', timeout: '0s' }),
+    ({ body }) => assert.equal(at(body, 'decision'), 'none'),
+  ),
+  on('ask-session-permission', 'session-conflict', (stage) =>
+    stage.to('POST', stage.closed(), '/permission', { tool: 'Bash', timeout: '0s' }),
+  ),
+  on('ask-session-permission', 'queue-full', (stage) => stage.own((id) => askedTooMuch(id, stage))),
+]
+
+/** Twenty hooks ask; they are let go with the process of their session. */
+async function askedTooMuch(id: string, stage: Stage): Promise<Answer> {
+  const ask = (timeout: string) => stage.to('POST', id, '/permission', { tool: 'Bash', timeout })
+  const asked = Array.from({ length: 20 }, () => ask('60s'))
+  const refused = await eventually('the line is full', async () => {
+    const answer = await ask('0s')
+    return answer.status === 429 ? answer : undefined
+  })
+  await stage.to('POST', id, '/kill')
+  await Promise.all(asked)
+  return refused
+}
+
 const queueing: Scenario[] = [
   on(
     'nudge-session',
@@ -616,6 +655,13 @@ const queueing: Scenario[] = [
   on('list-session-deliveries', 'invalid-cursor', (stage) =>
     stage.to('GET', stage.bash(), '/deliveries?cursor=nonsense'),
   ),
+  on(
+    'get-session-usage',
+    200,
+    (stage) => stage.to('GET', stage.bash(), '/usage'),
+    ({ body }) => assert.deepEqual([at(body, 'totals', 'turns'), at(body, 'items')], [0, []]),
+  ),
+  on('get-session-usage', 'invalid-cursor', (stage) => stage.to('GET', stage.bash(), '/usage?cursor=nonsense')),
   on('cancel-session-delivery', 200, cancelled, ({ body }) => assert.equal(at(body, 'state'), 'cancelled')),
   on('cancel-session-delivery', 'delivery-not-found', (stage) =>
     stage.to('DELETE', stage.bash(), '/deliveries/dlv-none'),
@@ -702,6 +748,20 @@ const waiting: Scenario[] = [
   ),
   on('list-waits', 'invalid-cursor', (stage) => stage.send('GET', '/waits?cursor=nonsense')),
   on('list-waits', 'session-not-found', (stage) => stage.send('GET', `/waits?session=${MISSING}`)),
+  on('create-session', 'session-not-found', (stage) =>
+    stage.send('POST', '/sessions', { kind: 'provider', name: 'bash', fork_of: 'nobody' }),
+  ),
+  on('create-session', 'ambiguous-session', async (stage) =>
+    stage.send('POST', '/sessions', { kind: 'provider', name: 'bash', fork_of: await stage.twins() }),
+  ),
+  ...(['send-session-message', 'prompt-session'] as const).map((id) =>
+    on(id, 'unsupported', (stage) =>
+      stage.to('POST', stage.bash(), id === 'prompt-session' ? '/prompt' : '/messages', {
+        message: 'look',
+        attachments: [{ mime_type: 'image/png', data: 'UE5H' }],
+      }),
+    ),
+  ),
   on('list-waits', 'ambiguous-session', async (stage) => stage.send('GET', `/waits?session=${await stage.twins()}`)),
   on('list-waits', 'name-taken', (stage) => stage.send('GET', '/waits?session=stolen')),
   on('get-wait', 200, async (stage) => stage.send('GET', `/waits/${idOf(await newWait(stage))}`)),
@@ -726,7 +786,7 @@ async function newWait(stage: Stage): Promise<Answer> {
 }
 
 export const sessionScenarios: readonly Scenario[] = [
-  ...sessionOperations.flatMap(resolutionsOf),
+  ...[...sessionOperations, ...terminalOperations, ...sessionReportOperations, getSessionUsage].flatMap(resolutionsOf),
   ...creating,
   ...saying,
   ...turns,
@@ -737,8 +797,9 @@ export const sessionScenarios: readonly Scenario[] = [
   ...onlyOnce,
   ...draining,
   ...answering,
+  ...reporting,
   ...queueing,
-  ...screens,
+  ...terminals,
   ...reading,
   ...waiting,
 ]

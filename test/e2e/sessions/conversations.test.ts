@@ -1,11 +1,12 @@
 // Talking to agents over HTTP: what they say, in every format and page; what they ask; what waits for its turn.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { StructuredMessage, TranscriptFormat } from '../../../src/contract/session-transcript.ts'
+import type { StructuredMessage, TranscriptFormat } from '../../../src/contract/sessions/session-transcript.ts'
 import { at } from '../../support/document.ts'
 import { assertProblem, eventually } from '../../support/http.ts'
 import { outcome, type Running, run } from '../../support/running.ts'
 import { newSessionCity, type SessionApi, sessionPath } from '../../support/session-api.ts'
+import { openStream } from '../../support/sse.ts'
 
 describe('conversations', { concurrency: 3 }, () => {
   let running: Running
@@ -86,6 +87,23 @@ describe('conversations', { concurrency: 3 }, () => {
     for (const { role, text } of turns) if (role === 'output') assert.doesNotMatch(text, /\u001b/)
     const raw = JSON.stringify(await city.transcript(id, '&limit=1000', 'raw'))
     assert.ok(raw.includes('\\u001b[31mred-9'))
+    await city.forget(id)
+  })
+
+  test('a command line stands once in the transcript of a shell, however the shell draws it', async () => {
+    const id = await city.start()
+    await using stream = await openStream(city.api, `${city.base}${sessionPath(id)}/stream`)
+    const commands = ['for i in 1 2 3; do echo $((i+10))-out; done', 'for i in 4 5; do\n  echo $((i+10))-out\ndone']
+    for (const [index, command] of commands.entries()) {
+      await city.message(id, command)
+      await city.said(id, `${[13, 15][index]}-out\n`)
+    }
+    const outputs = (turns: readonly { role: string; text: string }[]) =>
+      turns.filter(({ role }) => role === 'output').map(({ text }) => text)
+    const [, first = '', second = ''] = outputs(await city.turns(id))
+    assert.ok(first.startsWith(`${commands[0]}\n11-out\n12-out\n13-out\n`), first)
+    assert.equal(second.match(/for i in/g)?.length, 1, second)
+    await stream.until(() => stream.frames.some(({ data }) => data.includes('15-out')))
     await city.forget(id)
   })
 
@@ -242,7 +260,7 @@ describe('conversations', { concurrency: 3 }, () => {
     assert.equal(request.status, 'succeeded')
     assert.equal((await city.deliveries(id)).at(-1)?.state, 'queued')
     await respond(id, { action: 'approve' })
-    await city.said(id, 'later')
+    await idle(id)
     const said = (await city.turns(id)).filter(({ role }) => role === 'assistant').map(({ text }) => text)
     assert.deepEqual(said.slice(-2), ['permission: knife once', 'later'])
     await city.forget(id)
@@ -366,7 +384,7 @@ describe('conversations', { concurrency: 3 }, () => {
     const { id, requestId } = await city.accept({ name: 'talker', runtime: 'acp', message: 'say hello' })
     await city.api.post(`${city.base}${sessionPath(id)}/messages`, { message: 'say next' })
     await outcome(city.api, requestId)
-    await city.said(id, 'next')
+    await idle(id)
     const said = (await city.turns(id)).filter(({ role }) => role === 'assistant').map(({ text }) => text)
     assert.deepEqual(said, ['hello', 'next'])
     assert.equal((await city.get(id)).title, 'say hello')

@@ -32,13 +32,11 @@ test('stores, logs and runs are private; the files of people and agents have the
   await using running = await run()
   const city = await newSessionCity(running, 'alpha')
   await city.done('POST', '/agents', { name: 'scout', provider: 'bash' })
-  for (const runtime of ['subprocess', 'tmux'] as const) {
-    const id = await city.start({ runtime })
-    await city.message(id, `touch by-${runtime}; umask > umask-${runtime}`)
-    await eventually('the agent has written', () => existsSync(join(city.dir, `umask-${runtime}`)) || undefined)
-    assert.equal(city.read(`umask-${runtime}`).trim(), '0002')
-    assert.equal(modeOf(join(city.dir, `by-${runtime}`)), '664')
-  }
+  const id = await city.start()
+  await city.message(id, 'touch by-agent; umask > umask-of-agent')
+  await eventually('the agent has written', () => existsSync(join(city.dir, 'umask-of-agent')) || undefined)
+  assert.equal(city.read('umask-of-agent').trim(), '0002')
+  assert.equal(modeOf(join(city.dir, 'by-agent')), '664')
   for (const path of ['city.toml', 'pack.toml', '.gitignore', 'agents/scout/agent.toml'])
     assert.equal(modeOf(join(city.dir, path)), '664', path)
   assert.equal(modeOf(join(city.dir, 'agents/scout')), '775')

@@ -44,8 +44,7 @@ prompt_mode = "omit"
 delivery = "line"
 ready_prompt_prefix = ""
 ready_delay_ms = 0
-process_names = []
-option_defaults = { permission_mode = "unrestricted"${name === 'claude' ? ', effort = ""' : ''} }
+option_defaults = { permission_mode = "unrestricted" }
 [providers.${name}.env]
 ${variable} = ${JSON.stringify(join(root, `.${name}`))}
 `

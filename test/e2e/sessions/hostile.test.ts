@@ -3,15 +3,12 @@ import assert from 'node:assert/strict'
 import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
-import type { RuntimeName } from '../../../src/contract/session-model.ts'
 import { ACP_AGENT } from '../../support/acp-run.ts'
 import { asMap } from '../../support/document.ts'
 import { HostileCity, MARK } from '../../support/hostile-city.ts'
 import { eventually } from '../../support/http.ts'
 import { outcome } from '../../support/running.ts'
-import { withoutTmux } from '../../support/tmux-city.ts'
 
-const TERMINALS: readonly RuntimeName[] = withoutTmux === false ? ['subprocess', 'tmux'] : ['subprocess']
 const MIB = 1024 * 1024
 const ESC = '\\033'
 /** The quotes keep what the shell echoes apart from what it prints. */
@@ -53,130 +50,128 @@ const FORGERIES = [
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/
 
 suite('hostile agents', { timeout: 300_000 }, () => {
-  for (const runtime of TERMINALS) {
-    test(`escape sequences do nothing but colour their own screen (${runtime})`, async () => {
-      await using stage = await HostileCity.open()
-      const { city } = stage
-      const id = await city.start({ runtime })
-      const { title } = await city.get(id)
-      await using stream = await stage.stream(id)
-      const asking = `printf '${ESC}[6n'; read -rs -t 1 -d R answer`
-      const lines = [...ESCAPES.map((text) => `printf '${text}'`), asking, `printf '${ESC}c'`]
-      writeFileSync(stage.file('escapes'), lines.join('\n'))
-      await city.message(id, `. ${stage.file('escapes')}; ${SAY_MARK}`)
-      await stream.until(() => stream.frames.some(({ data }) => data.includes(MARK)))
-      // What a terminal answers goes into the shell's input: its own problem, and not for longer than a line.
-      await city.message(id, 'true')
-      await stage.obeys(id)
-      const { title: now } = await city.get(id)
-      assert.equal(now, title)
-      const text = await city.text(id)
-      assert.doesNotMatch(text, CONTROL)
-      for (const hidden of ['stolen title', 'aG9zdGlsZQ', 'AAAA', 'private']) assert.ok(!text.includes(hidden), text)
-      await stage.isUnharmed(id)
-    })
+  test('escape sequences do nothing but colour their own screen', async () => {
+    await using stage = await HostileCity.open()
+    const { city } = stage
+    const id = await city.start()
+    const { title } = await city.get(id)
+    await using stream = await stage.stream(id)
+    const asking = `printf '${ESC}[6n'; read -rs -t 1 -d R answer`
+    const lines = [...ESCAPES.map((text) => `printf '${text}'`), asking, `printf '${ESC}c'`]
+    writeFileSync(stage.file('escapes'), lines.join('\n'))
+    await city.message(id, `. ${stage.file('escapes')}; ${SAY_MARK}`)
+    await stream.until(() => stream.frames.some(({ data }) => data.includes(MARK)))
+    // What a terminal answers goes into the shell's input: its own problem, and not for longer than a line.
+    await city.message(id, 'true')
+    await stage.obeys(id)
+    const { title: now } = await city.get(id)
+    assert.equal(now, title)
+    const text = await city.text(id)
+    assert.doesNotMatch(text, CONTROL)
+    for (const hidden of ['stolen title', 'aG9zdGlsZQ', 'AAAA', 'private']) assert.ok(!text.includes(hidden), text)
+    await stage.isUnharmed(id)
+  })
 
-    test(`screens that are cleared, filled and scrolled without end leave time for others (${runtime})`, async () => {
-      await using stage = await HostileCity.open()
-      const { city } = stage
-      const id = await city.start({ runtime })
-      await using stream = await stage.stream(id)
-      const work = `$'\\e[2J\\e[50L\\ec\\e#8\\e[50S\\e[?1049h\\e[?1049l'`
-      await city.message(id, `yes ${work} | head -c ${MIB}; printf '${ESC}c'; ${SAY_MARK}`)
-      await stream.until(() => stream.frames.some(({ data }) => data.includes(MARK)), 60_000)
-      await stage.obeys(id)
-      await stage.isUnharmed(id)
-    })
+  test('screens that are cleared, filled and scrolled without end leave time for others', async () => {
+    await using stage = await HostileCity.open()
+    const { city } = stage
+    const id = await city.start()
+    await using stream = await stage.stream(id)
+    const work = `$'\\e[2J\\e[50L\\ec\\e#8\\e[50S\\e[?1049h\\e[?1049l'`
+    await city.message(id, `yes ${work} | head -c ${MIB}; printf '${ESC}c'; ${SAY_MARK}`)
+    await stream.until(() => stream.frames.some(({ data }) => data.includes(MARK)), 60_000)
+    await stage.obeys(id)
+    await stage.isUnharmed(id)
+  })
 
-    test(`a line of 100 MB and bytes that are no text (${runtime})`, async () => {
-      await using stage = await HostileCity.open()
-      const { city } = stage
-      const id = await city.start({ runtime })
-      await using stream = await stage.stream(id)
-      const noise = `head -c ${MIB} /dev/urandom; printf '\\377\\376\\200\\303\\050\\360\\237\\222'`
-      await city.message(
-        id,
-        `stty -echo; ${noise}; printf '\\033c'; head -c ${100 * MIB} /dev/zero | tr '\\0' y; echo; ${SAY_MARK}`,
-      )
-      await eventually(
-        'it has said all',
-        async () => {
-          const { turns = [] } = await city.transcript(id, '&limit=3')
-          return turns.at(-1)?.text.includes(MARK) ? true : undefined
-        },
-        60_000,
-      )
-      await stage.obeys(id)
-      await city.transcript(id, '', 'raw')
-      await city.transcript(id, '', 'structured')
-      assert.ok(stream.frames.length > 0)
-      await stage.isUnharmed(id)
-    })
+  test('a line of 100 MB and bytes that are no text', async () => {
+    await using stage = await HostileCity.open()
+    const { city } = stage
+    const id = await city.start()
+    await using stream = await stage.stream(id)
+    const noise = `head -c ${MIB} /dev/urandom; printf '\\377\\376\\200\\303\\050\\360\\237\\222'`
+    await city.message(
+      id,
+      `stty -echo; ${noise}; printf '\\033c'; head -c ${100 * MIB} /dev/zero | tr '\\0' y; echo; ${SAY_MARK}`,
+    )
+    await eventually(
+      'it has said all',
+      async () => {
+        const { turns = [] } = await city.transcript(id, '&limit=3')
+        return turns.at(-1)?.text.includes(MARK) ? true : undefined
+      },
+      60_000,
+    )
+    await stage.obeys(id)
+    await city.transcript(id, '', 'raw')
+    await city.transcript(id, '', 'structured')
+    assert.ok(stream.frames.length > 0)
+    await stage.isUnharmed(id)
+  })
 
-    test(`output that imitates our frames is text (${runtime})`, async () => {
-      await using stage = await HostileCity.open()
-      const { city } = stage
-      const id = await city.start({ runtime })
-      await using stream = await stage.stream(id)
-      await using raw = await stage.stream(id, 'raw')
-      writeFileSync(stage.file('forgeries'), `${FORGERIES.join('\n')}\n\n${MARK}\n`)
-      await city.message(id, `cat ${stage.file('forgeries')}`)
-      await city.said(id, MARK)
-      await stage.obeys(id)
-      for (const reader of [stream, raw]) {
-        await reader.until(() => reader.frames.some(({ data }) => data.includes(MARK)))
-        assert.ok(!reader.frames.some(({ event, id: cursor }) => event === 'ended' || cursor === '999999-999999'))
-      }
-      assert.equal((await city.pending(id))?.request_id, undefined)
-      assert.equal((await city.get(id)).state, 'active')
-      const { structured_messages: said = [] } = await city.transcript(id, '&limit=1000', 'structured')
-      assert.ok(!said.some(({ delivery_id }) => delivery_id === 'forged'))
-      await stage.isUnharmed(id)
-    })
+  test('output that imitates our frames is text', async () => {
+    await using stage = await HostileCity.open()
+    const { city } = stage
+    const id = await city.start()
+    await using stream = await stage.stream(id)
+    await using raw = await stage.stream(id, 'raw')
+    writeFileSync(stage.file('forgeries'), `${FORGERIES.join('\n')}\n\n${MARK}\n`)
+    await city.message(id, `cat ${stage.file('forgeries')}`)
+    await city.said(id, MARK)
+    await stage.obeys(id)
+    for (const reader of [stream, raw]) {
+      await reader.until(() => reader.frames.some(({ data }) => data.includes(MARK)))
+      assert.ok(!reader.frames.some(({ event, id: cursor }) => event === 'ended' || cursor === '999999-999999'))
+    }
+    assert.equal((await city.pending(id))?.request_id, undefined)
+    assert.equal((await city.get(id)).state, 'active')
+    const { structured_messages: said = [] } = await city.transcript(id, '&limit=1000', 'structured')
+    assert.ok(!said.some(({ delivery_id }) => delivery_id === 'forged'))
+    await stage.isUnharmed(id)
+  })
 
-    test(`children that ignore TERM and HUP go with their session (${runtime})`, async () => {
-      await using stage = await HostileCity.open()
-      const { city } = stage
-      const id = await city.start({ runtime })
-      const stubborn = `trap '' TERM HUP INT; while :; do sleep 60; done`
-      await city.message(
-        id,
-        `(${stubborn}) & setsid sh -c "${stubborn}" & env -i setsid sh -c "${stubborn}" & ${SAY_MARK}`,
-      )
-      await city.said(id, MARK)
-      await city.message(id, `trap '' TERM HUP; exec sh -c "${stubborn}"`)
-      await stage.isUnharmed(id)
-    })
+  test('children that ignore TERM and HUP go with their session', async () => {
+    await using stage = await HostileCity.open()
+    const { city } = stage
+    const id = await city.start()
+    const stubborn = `trap '' TERM HUP INT; while :; do sleep 60; done`
+    await city.message(
+      id,
+      `(${stubborn}) & setsid sh -c "${stubborn}" & env -i setsid sh -c "${stubborn}" & ${SAY_MARK}`,
+    )
+    await city.said(id, MARK)
+    await city.message(id, `trap '' TERM HUP; exec sh -c "${stubborn}"`)
+    await stage.isUnharmed(id)
+  })
 
-    test(`a storm of forks ends with its session (${runtime})`, async () => {
-      await using stage = await HostileCity.open()
-      const { city } = stage
-      const id = await city.start({ runtime })
-      // Each lives for a moment, in a kernel session of its own, and leaves another one behind.
-      const storm = stage.file('storm')
-      writeFileSync(storm, `sleep 0.05\nsetsid sh ${storm} &\n`)
-      await city.message(
-        id,
-        `for i in 1 2 3; do setsid sh ${storm} & done; while :; do setsid sleep 600 & sleep 0.03; done`,
-      )
-      await eventually('it rages', () => (stage.processes.agents().length > 40 ? true : undefined))
-      await stage.isUnharmed(id)
-    })
+  test('a storm of forks ends with its session', async () => {
+    await using stage = await HostileCity.open()
+    const { city } = stage
+    const id = await city.start()
+    // Each lives for a moment, in a kernel session of its own, and leaves another one behind.
+    const storm = stage.file('storm')
+    writeFileSync(storm, `sleep 0.05\nsetsid sh ${storm} &\n`)
+    await city.message(
+      id,
+      `for i in 1 2 3; do setsid sh ${storm} & done; while :; do setsid sleep 600 & sleep 0.03; done`,
+    )
+    await eventually('it rages', () => (stage.processes.agents().length > 40 ? true : undefined))
+    await stage.isUnharmed(id)
+  })
 
-    test(`an agent that lets go of its terminal and lives on is known and can be closed (${runtime})`, async () => {
-      await using stage = await HostileCity.open()
-      const { city } = stage
-      const id = await city.start({ runtime })
-      await city.message(id, `exec sh -c 'trap "" HUP TERM; exec <&- >&- 2>&-; while :; do sleep 1; done'`)
-      const { delivery_id: asked } = await city.submit(id, SAY_MARK, 'follow_up')
-      // Either it is known to live, and the message waits for it; or it was taken for dead and was ended.
-      const { state, running, generation } = await city.until(id, 'is known', ({ liveness }) => liveness !== 'unknown')
-      if (generation === 1 && state === 'active') assert.ok(running)
-      else assert.ok(stage.processes.agents().every((one) => one.session_id !== id || one.generation > 1))
-      assert.ok((await city.deliveries(id)).some((one) => one.id === asked))
-      await stage.isUnharmed(id)
-    })
-  }
+  test('an agent that lets go of its terminal and lives on is known and can be closed', async () => {
+    await using stage = await HostileCity.open()
+    const { city } = stage
+    const id = await city.start()
+    await city.message(id, `exec sh -c 'trap "" HUP TERM; exec <&- >&- 2>&-; while :; do sleep 1; done'`)
+    const { delivery_id: asked } = await city.submit(id, SAY_MARK, 'follow_up')
+    // Either it is known to live, and the message waits for it; or it was taken for dead and was ended.
+    const { state, running, generation } = await city.until(id, 'is known', ({ liveness }) => liveness !== 'unknown')
+    if (generation === 1 && state === 'active') assert.ok(running)
+    else assert.ok(stage.processes.agents().every((one) => one.session_id !== id || one.generation > 1))
+    assert.ok((await city.deliveries(id)).some((one) => one.id === asked))
+    await stage.isUnharmed(id)
+  })
 
   test('a flood of 300 MB keeps to its share of the disk', async () => {
     await using stage = await HostileCity.open()

@@ -1,6 +1,6 @@
 // What an agent may do with the token that it was started with, and for how long. A real supervisor that asks for one.
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { at } from '../../support/document.ts'
@@ -8,13 +8,6 @@ import { Api, eventually } from '../../support/http.ts'
 import { cityIs, run, runAgain } from '../../support/running.ts'
 import { newSessionCity, SessionApi } from '../../support/session-api.ts'
 import { openStream } from '../../support/sse.ts'
-
-/** What its process has, as the process itself tells it. */
-async function tokenOf(city: SessionApi, id: string): Promise<string> {
-  const file = join(city.dir, `${id}-${(await city.get(id)).generation}`)
-  await city.message(id, `printf %s "$SVC_TOKEN" > ${file}.new; mv ${file}.new ${file}`)
-  return eventually(`${id} writes its token`, async () => (existsSync(file) ? readFileSync(file, 'utf8') : undefined))
-}
 
 async function statusWith(url: string, token: string): Promise<number> {
   const api = new Api(url, token)
@@ -28,7 +21,7 @@ test('an agent of a server with a token speaks with one of its own, while it run
   const city = await newSessionCity(running, 'alpha')
   const { url, home } = running.server
   const id = await city.start()
-  const token = await tokenOf(city, id)
+  const token = await city.tokenOf(id)
   assert.match(token, /^[0-9a-f]{64}$/)
   assert.notEqual(token, JSON.parse(readFileSync(join(home, 'endpoint.json'), 'utf8')).token)
   assert.equal(await statusWith(url, token), 200)
@@ -43,7 +36,7 @@ test('an agent of a server with a token speaks with one of its own, while it run
   await city.until(id, 'runs again', ({ generation, running }) => generation === 2 && running)
   assert.equal(await statusWith(url, token), 401)
 
-  const second = await tokenOf(city, id)
+  const second = await city.tokenOf(id)
   await running.server.kill('SIGKILL')
   await using again = await runAgain(home, { args: ['--auth'] })
   // It never hears that it may not, only that nobody can tell yet.
@@ -64,7 +57,7 @@ test('an agent of a server with a token speaks with one of its own, while it run
 test('without a token of the server an agent has none', { timeout: 60_000 }, async () => {
   await using running = await run()
   const city = await newSessionCity(running, 'alpha')
-  assert.equal(await tokenOf(city, await city.start()), '')
+  assert.equal(await city.tokenOf(await city.start()), '')
 })
 
 const AGENTS = ['worker', 'reader', 'mayor'] as const
@@ -86,7 +79,7 @@ test('an agent works in its city, and is nobody else there or anywhere', { timeo
   const started = await Promise.all(
     AGENTS.map(async (name) => {
       const id = await city.start({ kind: 'agent', name, runtime: 'subprocess' })
-      return { id, name, api: new Api(running.server.url, await tokenOf(city, id)) }
+      return { id, name, api: new Api(running.server.url, await city.tokenOf(id)) }
     }),
   )
   using stack = new DisposableStack()
@@ -131,8 +124,10 @@ test('an agent works in its city, and is nobody else there or anywhere', { timeo
     // Its own terminal, its own questions, its own leash.
     for (const [method, verb, body] of [
       ['POST', 'respond', { action: 'allow' }],
-      ['GET', 'attach', undefined],
-      ['POST', 'permission-mode', { mode: 'never' }],
+      ['GET', 'terminal', undefined],
+      ['POST', 'terminal/input', { viewer: 'me', seq: 1, text: 'y' }],
+      ['POST', 'terminal/size', { cols: 80, rows: 24 }],
+      ['POST', 'keys', { keys: ['Enter'] }],
     ] as const)
       await refused(who, method, `${alpha}/sessions/${who.id}/${verb}`, body)
     // Of itself it may tell, of nobody else.
@@ -164,7 +159,8 @@ test('an agent works in its city, and is nobody else there or anywhere', { timeo
     ['POST', `/sessions/${reader.id}/kill`, {}],
     ['POST', '/sessions/other/close', {}],
     ['POST', '/sessions', { kind: 'provider', name: 'bash' }],
-    ['GET', '/sessions/other/attach', undefined],
+    ['GET', '/sessions/other/terminal', undefined],
+    ['POST', '/sessions/other/keys', { keys: ['Enter'] }],
     ['POST', '/sessions/other/respond', { action: 'allow' }],
     ['PUT', '/config/files/city.toml', {}],
     ['POST', '/packs', { source: 'builtin:core' }],

@@ -124,7 +124,7 @@ test('who runs otherwise than the files say now is restarted, and the event says
   const city = await newSessionCity(running, 'alpha', AGENT('worker', 'env = { COLOUR = "red" }'))
   const id = await city.start({ kind: 'agent', name: 'worker' })
   const pinned = await city.start({ kind: 'agent', name: 'worker' })
-  await city.done('POST', `/sessions/${pinned}/pin`)
+  await city.done('PATCH', `/sessions/${pinned}`, { pinned: true })
   const told = async () => (await city.events('config.reloaded')).at(-1)?.payload.restarted
   await city.configure(AGENT('worker', 'env = { COLOUR = "red" }\nnudge = "go on"'))
   assert.deepEqual(await told(), [], 'what is read when it is needed restarts nobody')

@@ -5,6 +5,7 @@ import { sqlValue } from '../store/columns.ts'
 import { type Edge, relationOf } from '../store/edges.ts'
 import type { BeadRecord } from '../store/record.ts'
 import type { WorkCity } from '../work/city.ts'
+import { importFault } from '../work/steps.ts'
 import { inGivenOrder, withCommentId } from './interchange.ts'
 import { byComment, type LineBead, type LineColumns, type LineComment, type LineEdge } from './line.ts'
 import { readComments, readEdges } from './line-rows.ts'
@@ -30,8 +31,10 @@ export class Existing {
   readonly #edges: ReadonlyMap<string, readonly LineEdge[]>
   readonly #comments: ReadonlyMap<string, readonly LineComment[]>
   readonly #owners: Map<string, string>
+  readonly #steps: WorkCity['steps']
 
   constructor(city: WorkCity, reader: Pick<Tx, 'all'>, items: readonly Item[]) {
+    this.#steps = city.steps
     const records = city.beads.load(items.map(({ bead }) => bead.id))
     const ids = records.map(({ id }) => id)
     this.#records = new Map(records.map((record) => [record.id, record]))
@@ -53,6 +56,13 @@ export class Existing {
   record = (id: string): BeadRecord | undefined => this.#records.get(id)
   edges = (id: string): readonly LineEdge[] => this.#edges.get(id) ?? []
   comments = (id: string): readonly LineComment[] => this.#comments.get(id) ?? []
+  /** Why a molecule does not let a bead that is there lose these edges, or change at all. */
+  fault = (bead: BeadRecord, gone: readonly LineEdge[]): string | undefined =>
+    importFault(
+      this.#steps,
+      bead,
+      gone.map(({ depends_on_id }) => depends_on_id),
+    )
   /** The bead that has a comment of this id. */
   owner = (comment: string): string | undefined => this.#owners.get(comment)
   /** From now on a bead has a comment of this id. */
@@ -80,6 +90,8 @@ export function decide(cycleOf: CycleOf, item: Item, there: Existing, mode: 'ups
   if (comments === undefined) return outcome({ fault: 'comments: another bead has one of their ids' })
   if (record !== undefined && isSame(record, bead) && sameRows(bead.edges, had) && comments.length === 0)
     return outcome('unchanged')
+  const molecules = record === undefined ? undefined : there.fault(record, gone)
+  if (molecules !== undefined) return outcome({ fault: molecules })
   const cyclic = cycleFault(cycleOf, bead.id, fresh)
   if (cyclic !== undefined) return outcome(cyclic)
   return {

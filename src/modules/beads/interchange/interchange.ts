@@ -8,14 +8,8 @@
  * Both come from one idea: with what a line means for us we keep the *differences* between the line and what we would
  * write (`Leftover`): the value that came in, and ours at that time. As long as ours is the same, theirs goes out.
  */
-import {
-  type BeadStatus,
-  DEFAULT_ISSUE_TYPE,
-  MAX_LABEL,
-  MAX_PERSON,
-  MAX_TITLE,
-  PARENT_CHILD,
-} from '../../../contract/beads.ts'
+import { MAX_PERSON, MAX_TITLE } from '../../../contract/base/work.ts'
+import { type BeadStatus, DEFAULT_ISSUE_TYPE, MAX_LABEL, PARENT_CHILD } from '../../../contract/beads.ts'
 import { isTooDeep, TOO_DEEP } from '../../../kernel/json.ts'
 import { MIRRORED_COLUMNS, parseMirrored } from '../store/columns.ts'
 import { isList, isObject, type Json, type JsonObject, own, parseExact } from './exact-json.ts'

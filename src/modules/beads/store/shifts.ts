@@ -54,11 +54,16 @@ export interface Shifted {
   readonly isOver: boolean
 }
 
+const BEGUN = `SELECT (SELECT ranges FROM bead_shifts WHERE bead = ?) AS ranges,
+  EXISTS (SELECT 1 FROM bead_deps WHERE depends_on_id = ?) AS depended`
+
 /** A bead has closed or opened: the first slice of all that depend on it, but for those that had not yet learnt of the opposite. */
 export function beginShift(tx: Tx, bead: string, opens: boolean, actor: string): Shifted {
-  const row = tx.get('SELECT ranges FROM bead_shifts WHERE bead = ?', bead)
-  const ranges = row === undefined ? ALL : complement(rangesOf(row.ranges))
-  return shiftSlice(tx, { bead, opens, actor, ranges }, row !== undefined)
+  const row = tx.get(BEGUN, bead, bead)
+  // Of most beads nobody waits: that is cheaper to know than who does.
+  if (row?.ranges == null && row?.depended !== 1) return { actor, flipped: [], isOver: true }
+  const ranges = row.ranges == null ? ALL : complement(rangesOf(row.ranges))
+  return shiftSlice(tx, { bead, opens, actor, ranges }, row.ranges != null)
 }
 
 /** The next slice of dependents that have still to learn of something. */

@@ -64,6 +64,8 @@ export interface BeadStoreDeps {
   readonly ids?: BeadIds
   /** Called after the commit that makes a bead wait for a date. */
   readonly deferred?: (until: number) => void
+  /** Throws where some of these may not be deleted by whoever asks. */
+  readonly mayRemove?: (ids: readonly string[]) => void
   /** Called after a commit that left dependents to be told: `shiftOn` does it. */
   readonly shifting?: () => void
 }
@@ -231,8 +233,9 @@ export class BeadStore {
    */
   remove(tx: Tx, id: string, actor: string, cascade: boolean): readonly string[] {
     this.need(id)
-    if (!cascade) this.refuseReferred(id)
     const going = cascade ? this.#below(id, NO_LIMIT) : [id]
+    this.#deps.mayRemove?.(going)
+    if (!cascade) this.refuseReferred(id)
     this.removeSome(tx, this.load(going.toReversed()), actor, NO_LIMIT)
     return going
   }

@@ -6,6 +6,7 @@ import { cycleProblem, type EdgeDraft, findCycle, type Relation, relationOf } fr
 import type { BeadName } from '../store/store.ts'
 import type { WorkCity } from './city.ts'
 import { assertOwnKeys, draftOf, type Place, placeOf, tierOf } from './drafts.ts'
+import { assertMayEdgeNamed } from './steps.ts'
 
 type Ids = ReadonlyMap<string, string>
 
@@ -25,6 +26,7 @@ export function createBatch(tx: Tx, city: WorkCity, body: BeadBatchRequest, acto
   const ids = idsOf(tx, city, body.nodes, places)
   const edges = (body.edges ?? []).map((edge, at) => placed(edge, `body.edges[${at}]`, ids))
   city.beads.assertExist(namedBeads(body))
+  assertMayEdgeNamed(city.steps, dependingBeads(body), (id) => city.beads.find(id))
   assertOneParent(body, edges, ids)
   for (const { from, to } of edges)
     if (from === to.depends_on_id) throw refusedCycle([from, from], relationOf(to.type), { body, edges, ids })
@@ -101,6 +103,10 @@ function namedBeads({ nodes, edges = [] }: BeadBatchRequest): readonly BeadName[
     ]),
   ]
 }
+
+/** Beads that get edges. */
+const dependingBeads = ({ edges = [] }: BeadBatchRequest): readonly BeadName[] =>
+  edges.flatMap(({ from_id: id }, at) => (id === undefined ? [] : [{ location: `body.edges[${at}].from_id`, id }]))
 
 const parentOf = ({ parent_key, parent_id }: BeadBatchNode, ids: Ids): string | undefined =>
   parent_key === undefined ? parent_id : ids.get(parent_key)

@@ -3,6 +3,7 @@ import type { Jobs } from '../../../kernel/jobs.ts'
 import type { Store } from '../../../kernel/store.ts'
 import type { BeadStore } from '../store/store.ts'
 import type { Claims } from './claim.ts'
+import type { WorkSteps } from './steps.ts'
 
 export interface BeadPolicy {
   readonly storage?: 'history' | 'no_history' | 'ephemeral'
@@ -37,6 +38,7 @@ export interface WorkCity {
   readonly beads: BeadStore
   readonly claims: Claims
   readonly people: WorkPeople
+  readonly steps: WorkSteps
   readonly launch: Jobs['launch']
   config(): WorkConfig
   /** True where a session has ended, or is to end: whatever asks in its name gets no work. */

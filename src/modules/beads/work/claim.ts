@@ -18,6 +18,7 @@ import type { BeadRecord } from '../store/record.ts'
 import type { BeadStore } from '../store/store.ts'
 import { type ClaimRefusal, claimRefusal } from '../store/transitions.ts'
 import type { WorkPeople } from './city.ts'
+import { losing } from './steps.ts'
 
 export interface Claimant {
   readonly assignee: string
@@ -203,7 +204,8 @@ export class Claims {
   }
 
   #open(tx: Tx, bead: BeadRecord, actor: string, event: Parameters<EventLog['append']>[1]): BeadRecord {
-    return this.#deps.beads.change(tx, bead, { status: 'open', assignee: null }, actor, { also: () => [event] })
+    const change = { status: 'open', assignee: null, ...losing(bead) } as const
+    return this.#deps.beads.change(tx, bead, change, actor, { also: () => [event] })
   }
 
   #reject(

@@ -1,4 +1,5 @@
 /** What callers say about a bead, as the store takes it: names, times and keys checked (sheet 03 §§4.3, 4.4). */
+import { MAX_OUTPUT_BYTES } from '../../../contract/base/work.ts'
 import {
   type BeadBatchNode,
   type BeadCloseRequest,
@@ -6,7 +7,6 @@ import {
   type BeadPatchRequest,
   type BeadStatus,
   DEFAULT_ISSUE_TYPE,
-  MAX_OUTPUT_CHARACTERS,
   PARENT_CHILD,
 } from '../../../contract/beads.ts'
 import { invalidField, type Problem, problem, timeMs } from '../../../kernel/problem.ts'
@@ -177,7 +177,7 @@ export function changeOfClose(body: BeadCloseRequest = {}): BeadChange {
 
 function outputOf(output: unknown): string {
   const json = JSON.stringify(output)
-  if (json.length > MAX_OUTPUT_CHARACTERS)
-    throw invalidField('body.output', `takes at most ${MAX_OUTPUT_CHARACTERS} characters of JSON`)
+  if (Buffer.byteLength(json) > MAX_OUTPUT_BYTES)
+    throw invalidField('body.output', `takes at most ${MAX_OUTPUT_BYTES / 1024} KiB of JSON`)
   return json
 }

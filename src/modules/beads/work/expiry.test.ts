@@ -12,7 +12,15 @@ const WEEK: WorkConfig['beads']['policies'] = { task: { delete_after_close: '7d'
 
 function expiryOf(city: WorkStore, policies: () => WorkConfig['beads']['policies'] = () => WEEK): Expiry & Disposable {
   const { db, log } = city.store
-  const expiry = new Expiry({ db, events: log, beads: city.beads, clock: city.clock, log: silent, policies })
+  const expiry = new Expiry({
+    db,
+    events: log,
+    beads: city.beads,
+    steps: city.steps,
+    clock: city.clock,
+    log: silent,
+    policies,
+  })
   expiry.start()
   return Object.assign(expiry, { [Symbol.dispose]: () => expiry.stop() })
 }

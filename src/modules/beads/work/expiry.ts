@@ -2,7 +2,7 @@
  * Deletes closed beads of types that are kept for a while only (`[beads.policies.<type>] delete_after_close`).
  *
  * P1  A bead goes soon after that time has passed since it was closed, with its event; never before. What something open is
- *     below, depends on or tracks stays until that is over, however old it is.
+ *     below, depends on or tracks stays until that is over, however old it is; so does what a molecule is at.
  * P2  A write deletes a slice, so that others have their turn in between; what a crash leaves goes after the next start.
  * P3  While the clock cannot tell how old something is, nothing goes.
  * P4  Without such types there is no timer, and nothing is read.
@@ -15,6 +15,7 @@ import type { Logger } from '../../../kernel/log.ts'
 import type { BeadRecord } from '../store/record.ts'
 import { type BeadStore, MAX_REMOVED_IN_SLICE } from '../store/store.ts'
 import type { WorkConfig } from './city.ts'
+import { keptAmong, type WorkSteps } from './steps.ts'
 
 export interface ExpiryDeps {
   readonly db: Pick<Database, 'get' | 'all' | 'write'>
@@ -22,6 +23,7 @@ export interface ExpiryDeps {
   readonly beads: Pick<BeadStore, 'load' | 'inUse' | 'sliceOf' | 'removeSome'>
   readonly clock: Clock
   readonly log: Logger
+  readonly steps: WorkSteps
   readonly policies: () => WorkConfig['beads']['policies']
 }
 
@@ -164,11 +166,12 @@ export class Expiry {
 
   /** Those of them that are to go by now. */
   #ripe(ids: readonly string[], { type }: Rule, upTo: number): readonly BeadRecord[] {
-    const { beads } = this.#deps
+    const { beads, steps } = this.#deps
     const old = beads
       .load(ids)
       .filter(({ issue_type, closed_at }) => issue_type === type && closed_at !== null && closed_at <= upTo)
-    const used = beads.inUse(old.map(({ id }) => id))
+    const names = old.map(({ id }) => id)
+    const used = beads.inUse(names).union(keptAmong(steps, names))
     return old.filter(({ id }) => !used.has(id))
   }
 }

@@ -5,6 +5,7 @@
  *     that a crash leaves a smaller tree of the same root, and the next start goes on with it.
  * D2  What is put below it meanwhile goes too; what is moved elsewhere before its turn comes stays.
  * D3  Without `cascade` only edges to it are dropped; once something open refers to it, the request fails.
+ * D4  What belongs to a molecule, or is worked on by one, keeps all of it from going.
  */
 import { nextTurn } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
@@ -13,10 +14,12 @@ import type { UnfinishedRequest } from '../../../kernel/requests.ts'
 import type { Store } from '../../../kernel/store.ts'
 import type { BeadRecord } from '../store/record.ts'
 import { type BeadStore, MAX_REMOVED_IN_SLICE } from '../store/store.ts'
+import { assertMayRemove, type WorkSteps } from './steps.ts'
 
 export interface RemovalCity {
   readonly store: Pick<Store, 'db'>
   readonly beads: BeadStore
+  readonly steps: WorkSteps
 }
 
 /** What a crash must not lose. */
@@ -101,7 +104,15 @@ class Removal {
 
   /** Each once: what is not to go by now is left to the next round. */
   async #removeAll(going: readonly Going[]): Promise<void> {
-    const { beads, store } = this.#city
+    const { beads, store, steps } = this.#city
+    // All of them before the first one goes.
+    for (let from = 0; from < going.length; from += READ_AT_ONCE) {
+      await this.#turn()
+      assertMayRemove(
+        steps,
+        going.slice(from, from + READ_AT_ONCE).map(({ id }) => id),
+      )
+    }
     for (let from = 0; from < going.length; ) {
       await this.#turn()
       const next = going.slice(from, from + MAX_REMOVED_IN_SLICE)
@@ -112,8 +123,12 @@ class Removal {
 
   /** False where edges of others are in the way still. */
   #removeSlice(tx: Tx, slice: readonly Going[]): boolean {
-    const { beads } = this.#city
+    const { beads, steps } = this.#city
     const { id, cascade, actor } = this.#input
+    assertMayRemove(
+      steps,
+      slice.map((one) => one.id),
+    )
     if (!cascade && beads.find(id) !== undefined) beads.refuseReferred(id)
     const records = this.#ripe(tx, slice)
     const removed = beads.removeSome(tx, records, actor, MAX_REMOVED_IN_SLICE)

@@ -195,7 +195,7 @@ function patchEverywhere(
   return patched
 }
 
-const FILLED = ['provider', 'upstream', 'default_sling_formula'] as const
+const FILLED = ['provider', 'upstream', 'default_sling_formula', 'isolation'] as const
 
 function finishAgent(
   draft: AgentDraft,
@@ -217,7 +217,6 @@ function finishAgent(
   }
   fill('provider', workspace.entries.get('provider') ?? nodeOf(DEFAULT_PROVIDER, NOWHERE))
   fill('start_command', workspace.entries.get('start_command'))
-  fill('install_agent_hooks', workspace.entries.get('install_agent_hooks'))
   fill('max_active_sessions', rig?.fields.entries.get('max_active_sessions'))
   fill('max_active_sessions', workspace.entries.get('max_active_sessions') ?? nodeOf(-1, NOWHERE))
   for (const [key, schema] of Object.entries(AGENT_FIELDS)) fill(key, presetNode(shapeOf(schema).preset))
@@ -461,7 +460,7 @@ function placeServices(
 function placePricing(root: Root, parts: readonly Expansion[]): TableNode[] {
   const byModel = new Map<string, TableNode>()
   for (const entry of [...elementsOf(root.merged, 'pricing'), ...parts.flatMap((part) => part.pricing)]) {
-    const key = JSON.stringify([textOf(entry, 'provider'), textOf(entry, 'model')])
+    const key = textOf(entry, 'model') ?? ''
     if (!byModel.has(key)) byModel.set(key, entry)
   }
   return [...byModel.values()]

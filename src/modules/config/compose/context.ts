@@ -2,11 +2,11 @@
 import { dirname, isAbsolute, join, relative } from 'node:path'
 import type { Schema } from '../../../contract/base/schema.ts'
 import type { ProviderSpec } from '../../../contract/config-schema.ts'
+import { checkTable } from '../../../files/check-table.ts'
 import { type ConfigFiles, isInside } from '../../../files/files.ts'
 import { fileStart, IssueList, type Layer, nearestHint, type Place } from '../../../files/issues.ts'
 import type { PackPlace, RemoteSource } from '../../../files/pack-source.ts'
 import { readToml, type TableNode } from '../../../files/toml.ts'
-import { checkTable } from './check.ts'
 import type { DeepReadonly } from './effective.ts'
 
 /** What the loader asks for a pack in git. It must not use the network: it looks into the lock and the cache. */
@@ -35,6 +35,8 @@ export type LoadOptions = {
   readonly presets: Readonly<Record<string, DeepReadonly<ProviderSpec>>>
   /** Answers for packs in git; without it every such import is an error. */
   readonly resolvePack?: (request: PackRequest) => PackResolution
+  /** They were good for an earlier version. */
+  readonly kept?: boolean
 }
 
 /** The city, or a pack. */
@@ -42,7 +44,7 @@ export type Home = PackPlace
 
 export class LoadContext {
   readonly files: ConfigFiles
-  readonly issues = new IssueList()
+  readonly issues: IssueList
   readonly options: LoadOptions
   readonly city: Home
   /** Bytes of every configuration file read, by the name shown in issues. */
@@ -59,6 +61,7 @@ export class LoadContext {
   constructor(dir: string, files: ConfigFiles, options: LoadOptions) {
     this.files = files
     this.options = options
+    this.issues = new IssueList(options)
     this.city = { dir, root: dir, label: '' }
   }
 

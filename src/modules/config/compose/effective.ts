@@ -4,6 +4,8 @@ import { shapeOf } from '../../../contract/base/config-shape.ts'
 import type { Schema } from '../../../contract/base/schema.ts'
 import {
   type AgentSettings,
+  type PermissionRule,
+  type Pricing,
   type ProviderSpec,
   type RigSettings,
   SETTINGS,
@@ -141,7 +143,9 @@ export type EffectiveConfig = DeepReadonly<Settings> & {
     readonly config_dir: string
     readonly binding: string
   })[]
-  readonly pricing: readonly PlainValue[]
+  readonly pricing: readonly DeepReadonly<Pricing>[]
+  /** The city's rules about tools (`[agents] permissions`), behind those of an agent. */
+  readonly permissions: readonly DeepReadonly<PermissionRule>[]
   readonly packs: readonly EffectivePack[]
   /** Directories with formulas, weakest first: of the city, and of each rig behind those. */
   readonly formula_layers: {
@@ -222,6 +226,7 @@ export function buildConfig(
         binding,
       })),
     pricing: composed.pricing.map(plainOf),
+    permissions: elementsOf(tableOf(composed.root.merged, 'agents') ?? emptyTable(), 'permissions').map(plainOf),
     packs: composed.packs.map((pack) => buildPack(pack, untrusted)),
     formula_layers: formulaLayers(context, composed, untrusted),
     patches: buildPatches(composed),
@@ -301,7 +306,7 @@ function buildAgent(agent: FinishedAgent, facts: Facts, composed: Composed, untr
 }
 
 /** By what it says of itself: a limit that it has from its rig or city only bounds it. */
-function isPool(own: TableNode, { entries }: TableNode): boolean {
+export function isPool(own: TableNode, { entries }: TableNode): boolean {
   const limit = own.entries.get('max_active_sessions')
   const floor = entries.get('min_active_sessions')
   const several = limit?.kind === 'scalar' && limit.value !== 0 && limit.value !== 1

@@ -7,9 +7,9 @@
 
 import { shapeOf } from '../../../contract/base/config-shape.ts'
 import type { Schema } from '../../../contract/base/schema.ts'
+import { childKey } from '../../../files/check-table.ts'
 import type { Layer, Place } from '../../../files/issues.ts'
 import type { ConfigNode, ListNode, TableNode } from '../../../files/toml.ts'
-import { childKey } from './check.ts'
 
 /** Told of every value that a later layer redefines. */
 export type OnOverride = (key: string, before: ConfigNode, after: ConfigNode) => void

@@ -1,6 +1,7 @@
 /** Providers and their `base` chains, down to one flat definition each. */
 
 import { Provider, type ProviderSpec } from '../../../contract/config-schema.ts'
+import { checkTable } from '../../../files/check-table.ts'
 import { compareText, type IssueList, NOWHERE, nearestHint, placeText } from '../../../files/issues.ts'
 import {
   type ConfigNode,
@@ -15,7 +16,6 @@ import {
   textOf,
   withEntry,
 } from '../../../files/toml.ts'
-import { checkTable } from './check.ts'
 import type { DeepReadonly } from './effective.ts'
 
 /** A declared provider: as written, its chain from itself to the last base, and what that comes to. */
@@ -34,7 +34,7 @@ export function presetNodes(
   const nodes = new Map<string, TableNode>()
   for (const [name, spec] of Object.entries(presets)) {
     const node = nodeOf(spec as PlainValue, { ...NOWHERE, file: `builtin:${name}`, layer: 'builtin' })
-    if (node.kind === 'table') nodes.set(name, checkTable(node, Provider, issues, `builtin:${name}`))
+    if (node.kind === 'table') nodes.set(name, checkTable(node, Provider, issues, { key: `builtin:${name}` }))
   }
   return nodes
 }
@@ -239,7 +239,8 @@ function checkProvider(name: string, raw: TableNode, flat: TableNode, issues: Is
 function checkChoice(value: ConfigNode, option: TableNode, key: string, issues: IssueList): void {
   const choices = elementsOf(option, 'choices').map((choice) => textOf(choice, 'value') ?? '')
   const chosen = value.kind === 'scalar' ? String((value satisfies ScalarNode).value) : ''
-  if (chosen === '' || choices.includes(chosen)) return
+  // A session that gets such a text is told if no argument can be made of it.
+  if (chosen === '' || choices.includes(chosen) || option.entries.has('free_args')) return
   const list = choices.map((choice) => `\`${choice}\``).join(', ')
   const where = option.at.line > 0 ? ` (${placeText(option.at)})` : ''
   issues.error(

@@ -3,9 +3,11 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { compareText, fileStart } from '../../../files/issues.ts'
 import { FileRefused } from '../../../files/read.ts'
+import { textOf } from '../../../files/toml.ts'
 import { contentHash, TreeRefused } from '../../../files/tree.ts'
 import type { Composed } from './compose.ts'
 import type { LoadContext } from './context.ts'
+import { rigHome } from './documents.ts'
 
 /** Directories of the city whose content belongs to its configuration. */
 export const CONVENTION_DIRS = [
@@ -46,6 +48,16 @@ export function revisionOf(context: LoadContext, composed: Composed): string {
   for (const name of CONVENTION_DIRS) {
     const dir = join(context.city.dir, name)
     if (context.files.kind(dir) === 'directory') trees.set(`./${name}`, treeHash(context, dir, context.city.dir, name))
+  }
+  for (const { fields } of composed.rigs) {
+    const declared = textOf(fields, 'formulas_dir')
+    if (declared === undefined) continue
+    const { formulas, orders, fragments } = rigHome(context.city.dir, '', join(context.city.dir, declared))
+    for (const dir of [formulas, orders, fragments]) {
+      if (dir === undefined || context.files.kind(dir) !== 'directory') continue
+      const shown = context.display(dir)
+      trees.set(`./${shown}`, treeHash(context, dir, context.city.dir, shown))
+    }
   }
   for (const [name, digest] of [...trees].sort(([a], [b]) => compareText(a, b))) add(name, digest)
   return hash.digest('hex')

@@ -17,8 +17,10 @@ import {
 import type { Composed, FinishedAgent, FinishedSession, ServiceDraft } from './compose.ts'
 import type { LoadContext } from './context.ts'
 import { draftIdentity, draftsNamed, localName } from './drafts.ts'
+import { isPool } from './effective.ts'
 import { derivePrefix } from './names.ts'
 import { checkOptionChoices } from './providers.ts'
+import { checkToolServers } from './tool-servers.ts'
 
 /** What validation finds out about a rig besides its problems. */
 export type RigFacts = { readonly path: string | undefined; readonly prefix: string }
@@ -37,6 +39,7 @@ export function validateCity(context: LoadContext, composed: Composed, name: str
   const prefix = cityPrefix(composed, name)
   const rigs = checkRigs(context, composed, prefix)
   checkReferences(context, composed)
+  checkServersOfAll(context, composed)
   const paths = new Map<string, Readonly<Record<string, string>>>()
   for (const agent of composed.agents) {
     checkAgent(context, agent, composed)
@@ -141,6 +144,15 @@ function checkTarget(context: LoadContext, composed: Composed, rig: string, node
   )
 }
 
+// ---- servers of tools -----------------------------------------------------------------------------------------------
+
+/** What several of them inherit is told of once. */
+function checkServersOfAll({ issues }: LoadContext, { root, providers, agents }: Composed): void {
+  checkToolServers(issues, tableOf(root.merged, 'session'))
+  for (const { resolved } of providers.values()) checkToolServers(issues, resolved)
+  for (const { fields } of agents) checkToolServers(issues, fields)
+}
+
 // ---- references of tables -------------------------------------------------------------------------------------------
 
 function checkReferences(context: LoadContext, composed: Composed): void {
@@ -159,12 +171,29 @@ function checkReferences(context: LoadContext, composed: Composed): void {
     if (rig?.kind === 'scalar' && rig.value !== '*')
       reportMissing(context, rig, `orders.overrides[${index}].rig`, 'rig', rigs)
   }
-  const sessions = composed.sessions.map((session) => session.identity)
+  const named = composed.sessions.map((session) => session.identity)
+  const lone = composed.agents.filter(({ draft, fields }) => !isPool(draft.fields, fields))
+  const known = [...named, ...lone.map(({ draft }) => draftIdentity(draft))]
   for (const [index, route] of elementsOf(tableOf(merged, 'extmsg') ?? emptyTable(), 'default_route').entries()) {
     const agent = route.entries.get('agent')
-    if (agent?.kind === 'scalar')
-      reportMissing(context, agent, `extmsg.default_route[${index}].agent`, 'named session', sessions)
+    if (agent?.kind !== 'scalar') continue
+    const key = `extmsg.default_route[${index}].agent`
+    reportMissing(context, agent, key, 'named session or single agent', known)
+    if (!known.includes(String(agent.value)) || isTold(composed, String(agent.value))) continue
+    const message = `\`${String(agent.value)}\` takes no messages (prompt mode \`omit\`): a chat must not become a shell`
+    context.issues.error(agent.at, key, message)
   }
+}
+
+/** Whether what is configured under this identity may be told anything; of what there is not, that is said elsewhere. */
+function isTold({ agents, sessions, providers }: Composed, identity: string): boolean {
+  const named = sessions.find((session) => session.identity === identity)?.agent
+  const wanted = named === undefined ? identity : draftIdentity(named)
+  const fields = agents.find(({ draft }) => draftIdentity(draft) === wanted)?.fields
+  if (fields === undefined) return true
+  const provider = providers.get(textOf(fields, 'provider') ?? '')?.resolved
+  const mode = textOf(fields, 'prompt_mode') ?? (provider === undefined ? undefined : textOf(provider, 'prompt_mode'))
+  return mode !== 'omit'
 }
 
 function reportMissing(

@@ -5,11 +5,17 @@ import { type Problem, problem } from '../../../kernel/problem.ts'
 import type { Referrer } from '../compose/references.ts'
 import { FileChanged } from './transaction.ts'
 
+/** Links in a circle, and directories and files in each other's place. */
+const OBSTACLES: ReadonlySet<string> = new Set(['ELOOP', 'EISDIR', 'ENOTDIR'])
+
 export function fileProblem(error: unknown): unknown {
   if (error instanceof FileChanged)
     return problem('conflict-config', `${error.message}: look again, then repeat`, { retryAfterSec: 1 })
   const code = error instanceof Error && 'code' in error ? String(error.code) : undefined
   if (code === undefined) return error
+  // That passes by no waiting.
+  if (OBSTACLES.has(code))
+    return problem('conflict-config', `the file cannot be written where it is to be: ${code}`, { cause: error })
   return problem('unavailable', `the files of the city cannot be written: ${code}`, { cause: error, retryAfterSec: 5 })
 }
 

@@ -1,9 +1,11 @@
 /** What differs between two configurations, by the names that people know: the `changed` of `config.reloaded`. */
 import { createHash } from 'node:crypto'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { type ConfigFiles, listable, readable } from '../../../files/files.ts'
+import { type DocumentHome, FRAGMENT_FILE, filesOf, TOML_FILE } from '../../../files/documents.ts'
+import { type ConfigFiles, readable } from '../../../files/files.ts'
 import { compareText } from '../../../files/issues.ts'
+import { documentHomes } from '../compose/documents.ts'
 import { type EffectiveAgent, type EffectiveConfig, rootOf } from '../compose/effective.ts'
 import { hashOf } from '../load/own-files.ts'
 
@@ -24,18 +26,12 @@ export interface ContentFacts {
 }
 
 export function contentFacts(config: EffectiveConfig, files: ConfigFiles): ContentFacts {
-  const { formula_layers: layers } = config
-  const rigs = Object.entries(layers.rigs).flatMap(([rig, dirs]) =>
-    [...tomlHashes(config, files, dirs)].map(([name, hash]) => [`${rig}/${name}`, hash] as const),
-  )
+  const homes = documentHomes(config).filter(({ trusted }) => trusted)
   const read = (path: string): Buffer => bytesOf(files, path, rootOf(config, path))
   const fragments = sharedFragments(config, files)
   return {
-    formulas: new Map([...tomlHashes(config, files, layers.city), ...rigs]),
-    orders: tomlHashes(config, files, [
-      ...config.packs.map(({ dir }) => join(dir, 'orders')),
-      join(config.dir, 'orders'),
-    ]),
+    formulas: documentHashes(homes, files, 'formulas'),
+    orders: documentHashes(homes, files, 'orders'),
     prompts: new Map(config.agents.map((agent) => [agent.identity, promptHash(agent, read, fragments)])),
   }
 }
@@ -75,15 +71,16 @@ function differences(before: Named, after: Named): readonly string[] {
     .sort(compareText)
 }
 
-/** The last directory wins, as for formulas. */
-function tomlHashes(config: EffectiveConfig, files: ConfigFiles, dirs: readonly string[]): Map<string, string> {
+/** The last directory wins; what a rig has is `<rig>/<name>`. */
+function documentHashes(
+  homes: readonly DocumentHome[],
+  files: ConfigFiles,
+  kind: 'formulas' | 'orders',
+): Map<string, string> {
   const found = new Map<string, string>()
-  for (const dir of dirs) {
-    const root = rootOf(config, dir)
-    for (const { name, directory } of listable(files, dir, root)) {
-      if (!directory && name.endsWith('.toml'))
-        found.set(basename(name, '.toml'), hashOf(bytesOf(files, join(dir, name), root)))
-    }
+  for (const { rig, root, [kind]: dir } of homes) {
+    for (const { name, path } of dir === undefined ? [] : filesOf(files, dir, root, TOML_FILE))
+      found.set(rig === '' ? name : `${rig}/${name}`, hashOf(bytesOf(files, path, root)))
   }
   return found
 }
@@ -96,10 +93,8 @@ function sharedFragments(config: EffectiveConfig, files: ConfigFiles): ReadonlyM
   const texts = new Map<string, string>()
   for (const dir of dirs) {
     const root = rootOf(config, dir)
-    for (const { name, directory } of listable(files, dir, root)) {
-      if (!directory && name.endsWith('.template.md'))
-        texts.set(basename(name, '.template.md'), bytesOf(files, join(dir, name), root).toString('utf8'))
-    }
+    for (const { name, path } of filesOf(files, dir, root, FRAGMENT_FILE))
+      texts.set(name, bytesOf(files, path, root).toString('utf8'))
   }
   return texts
 }

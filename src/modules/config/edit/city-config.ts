@@ -62,6 +62,8 @@ export interface CityConfig {
   readonly files: ConfigFiles
   /** Called after the commit of each change, in order; returns the way to stop it. */
   onChange(listener: (change: ConfigChange) => void): () => void
+  /** Called when files on disk were looked at and what is in force stayed as it was: what is no part of it may differ. */
+  onLooked(listener: () => void): () => void
   edit<T>(input: Edit<EffectiveConfig, T>): Promise<Edited<EffectiveConfig, T>>
   reload(source: ConfigSource, soft?: boolean): Promise<ReloadOutcome>
 }

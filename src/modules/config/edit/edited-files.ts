@@ -11,12 +11,14 @@ import type { IntendedFile } from './transaction.ts'
 export class EditedFiles implements TextFiles {
   readonly #dir: string
   readonly #before: OwnFiles
+  readonly #documents: ReadonlySet<string>
   readonly #after = new Map<string, string | null>()
   readonly #disk = diskFiles()
 
-  constructor(dir: string, before: OwnFiles) {
+  constructor(dir: string, before: OwnFiles, documents: readonly string[] = []) {
     this.#dir = dir
     this.#before = before
+    this.#documents = new Set(documents)
   }
 
   get(path: string): string | undefined {
@@ -95,7 +97,7 @@ export class EditedFiles implements TextFiles {
   }
 
   #checked(path: string): string {
-    const known = ownFileKind(path) !== undefined || this.#before.has(path)
+    const known = ownFileKind(path) !== undefined || this.#before.has(path) || this.#documents.has(path)
     const target = known ? safePath(this.#dir, this.#disk, path) : undefined
     if (target === undefined)
       throw invalidField('path.path', 'is not a configuration file of the city', path.slice(0, 200))

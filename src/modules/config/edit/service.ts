@@ -24,6 +24,7 @@ import type { Logger } from '../../../kernel/log.ts'
 import { problem } from '../../../kernel/problem.ts'
 import type { Store } from '../../../kernel/store.ts'
 import type { LoadOptions } from '../compose/context.ts'
+import { documentHomes } from '../compose/documents.ts'
 import { driftOf } from '../compose/drift.ts'
 import type { EffectiveConfig } from '../compose/effective.ts'
 import { LastGood } from '../load/last-good.ts'
@@ -100,6 +101,7 @@ export class ConfigService implements CityConfig {
   readonly #lastGood: LastGood
   readonly #journal: EditJournal
   readonly #listeners = new Set<(change: ConfigChange) => void>()
+  readonly #lookers = new Set<() => void>()
   #good: Good | undefined
   #loadedAt = 0
   #lastError: ConfigError | undefined
@@ -125,7 +127,7 @@ export class ConfigService implements CityConfig {
       const loaded = this.#loadDisk()
       if (loaded.ok) return this.#begin(loaded)
       const kept = this.#lastGood.files(diskFiles())
-      const last = kept === undefined ? undefined : this.#load(kept)
+      const last = kept === undefined ? undefined : this.#load(kept, true)
       if (last === undefined || !last.ok) throw new InvalidConfig(loaded.issues)
       this.#good = last
       this.#loadedAt = this.#deps.clock.now()
@@ -186,6 +188,11 @@ export class ConfigService implements CityConfig {
     return () => this.#listeners.delete(listener)
   }
 
+  onLooked(listener: () => void): () => void {
+    this.#lookers.add(listener)
+    return () => this.#lookers.delete(listener)
+  }
+
   /** What the files on disk amount to, with `changes` (path to text, null: removed) in place of some. */
   check(changes: ReadonlyMap<string, string | null> = new Map()): CheckOutcome {
     const edits = new Map([...changes].map(([path, text]) => [join(this.#deps.dir, path), text]))
@@ -222,7 +229,7 @@ export class ConfigService implements CityConfig {
     await this.#finishIntent()
     if (input.mends !== true) await this.#refuseUnseen()
     const good = this.#loaded()
-    const files = new EditedFiles(this.#deps.dir, this.readFiles())
+    const files = new EditedFiles(this.#deps.dir, this.readFiles(), input.documents)
     const said = this.#said()
     const etag = input.etag?.(said, files) ?? good.config.revision
     checkPrecondition(input.ifMatch, etag)
@@ -366,6 +373,7 @@ export class ConfigService implements CityConfig {
     if (revision === good.config.revision) {
       this.#good = loaded
       this.#clearError()
+      this.#looked()
       return { outcome: 'no_change', revision, warnings: loaded.warnings, issues: [] }
     }
     const changed = changedNames(good, loaded)
@@ -426,9 +434,13 @@ export class ConfigService implements CityConfig {
     this.#deps.onStatus?.()
   }
 
-  #notify(listener: (change: ConfigChange) => void, change: ConfigChange): void {
+  #looked(): void {
+    for (const listener of this.#lookers) this.#notify(listener, undefined)
+  }
+
+  #notify<T>(listener: (news: T) => void, news: T): void {
     try {
-      listener(change)
+      listener(news)
     } catch (error) {
       this.#deps.log.error({ city: this.#deps.name, err: error }, 'listener of the configuration failed')
     }
@@ -437,6 +449,7 @@ export class ConfigService implements CityConfig {
   async #reject(bad: Bad, source: ConfigSource): Promise<void> {
     const { store } = this.#deps
     const rejection = this.#rejection(bad, source, source === 'reload' ? 'api' : 'supervisor')
+    this.#looked()
     if (rejection.state === this.#reported) return
     this.#show(rejection.error)
     await store.db.write((tx) => {
@@ -476,11 +489,11 @@ export class ConfigService implements CityConfig {
     return loaded
   }
 
-  #load(base: ConfigFiles): Loaded {
+  #load(base: ConfigFiles, kept = false): Loaded {
     const { dir } = this.#deps
     this.#loads++
     const files = recordFiles(base)
-    const loaded: LoadedCity = loadCity(dir, this.#deps.loadOptions(files, dir), files)
+    const loaded: LoadedCity = loadCity(dir, { ...this.#deps.loadOptions(files, dir), kept }, files)
     const watched = [...loaded.files.read]
     const own = readOwnFiles(dir, files, watched)
     const { warnings } = loaded
@@ -525,6 +538,7 @@ export class ConfigService implements CityConfig {
     const { dir, clock } = this.#deps
     const extra = () => [
       ...this.#loaded().watched,
+      ...documentDirs(this.#loaded().config),
       ...this.#loaded()
         .config.packs.filter((pack) => pack.kind === 'local')
         .map((pack) => pack.dir),
@@ -566,6 +580,12 @@ export class ConfigService implements CityConfig {
     return turn
   }
 }
+
+/** Directories of formulas and orders that rigs have of their own. */
+const documentDirs = (config: EffectiveConfig): readonly string[] =>
+  documentHomes(config)
+    .filter(({ layer }) => layer === 'rig')
+    .flatMap(({ formulas, orders, fragments }) => [formulas, orders ?? formulas, fragments ?? formulas])
 
 /** Files that are refused: what is shown of them, and what is told. */
 interface Rejection {

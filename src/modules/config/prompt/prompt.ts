@@ -1,6 +1,7 @@
 /** Prompts of agents: which files they are made of, checking them when the city is loaded, and rendering them. */
 import { createHash } from 'node:crypto'
 import { basename, dirname, join } from 'node:path'
+import type { TemplateProblem } from '../../../automation/liquid.ts'
 import { shapeOf, type TemplateKind } from '../../../contract/base/config-shape.ts'
 import { AGENT_FIELDS } from '../../../contract/config-schema.ts'
 import { type ConfigFiles, listable } from '../../../files/files.ts'
@@ -12,7 +13,7 @@ import { draftIdentity } from '../compose/drafts.ts'
 import { type EffectiveAgent, type EffectiveConfig, rootOf } from '../compose/effective.ts'
 import type { Untrusted } from '../compose/trust.ts'
 import type { Facts } from '../compose/validate.ts'
-import { checkTemplate, type FilterFacts, renderTemplate, type TemplateProblem } from './templates.ts'
+import { checkTemplate, type FilterFacts, renderTemplate } from './templates.ts'
 
 /** The variables of every prompt; the environment of the agent adds its own names, which never replace these. */
 export const PROMPT_VARIABLES = [

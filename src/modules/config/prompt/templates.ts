@@ -1,20 +1,18 @@
 /**
- * The template language of prompts and commands: LiquidJS, strict and closed in. A template sees the variables given to
- * it and named fragments, nothing else: no files, no dynamic fragment names, bounded time and size. An unknown variable,
- * fragment or filter is found before anything is rendered.
+ * The templates of prompts and commands: strict, in the language that formulas have too. An unknown variable, fragment or
+ * filter is found before anything is rendered.
  */
-import { createRequire } from 'node:module'
 import type { Liquid, Template } from 'liquidjs'
+import {
+  createEngine,
+  library,
+  positionOf,
+  type TemplateProblem,
+  templateProblem,
+  withHint,
+} from '../../../automation/liquid.ts'
 import { nearestHint } from '../../../files/issues.ts'
 import { lazily } from '../../../kernel/lazy.ts'
-
-/** A problem of a template, by line and column of its text (from 1). */
-export type TemplateProblem = {
-  readonly line: number
-  readonly column: number
-  readonly message: string
-  readonly hint?: string
-}
 
 /** What a template may refer to. */
 export type TemplateScope = {
@@ -42,11 +40,7 @@ export type FilterFacts = {
 const MAX_TEMPLATE_CHARS = 1_000_000
 const RENDER_LIMIT_MS = 250
 const MEMORY_LIMIT = 20_000_000
-/** Tags that reach for other files in ways that cannot be checked beforehand. */
-const REFUSED_TAGS = ['include', 'layout', 'block'] as const
-
-const library = lazily((): typeof import('liquidjs') => createRequire(import.meta.url)('liquidjs'))
-const checker = lazily(() => createEngine(new Map(), { commandName: 'svcctl', sessionName: (agent) => agent }))
+const checker = lazily(() => promptEngine(new Map(), { commandName: 'svcctl', sessionName: (agent) => agent }))
 
 /** Everything wrong with `text` itself, and which fragments it uses. Fragments are checked by their own call. */
 export function checkTemplate(
@@ -57,7 +51,7 @@ export function checkTemplate(
   try {
     templates = checker().parse(text)
   } catch (error) {
-    return { problems: [templateProblem(error, text)], uses: [] }
+    return { problems: [templateProblem(error, text, checker())], uses: [] }
   }
   const problems: TemplateProblem[] = []
   const uses: FragmentUse[] = []
@@ -93,30 +87,25 @@ export function renderTemplate(
   fragments: ReadonlyMap<string, string>,
   filters: FilterFacts,
 ): string {
-  const engine = createEngine(fragments, filters)
+  const engine = promptEngine(fragments, filters)
   try {
     // Globals, because a fragment is rendered in a scope of its own and still sees what every prompt sees.
     return String(engine.parseAndRenderSync(text, {}, { globals: { ...data } }))
   } catch (error) {
-    const { line, column, message } = templateProblem(error, text)
+    const { line, column, message } = templateProblem(error, text, engine)
     throw new Error(`line ${line}, column ${column}: ${message}`, { cause: error })
   }
 }
 
-function createEngine(fragments: ReadonlyMap<string, string>, filters: FilterFacts): Liquid {
-  const engine = new (library().Liquid)({
+function promptEngine(fragments: ReadonlyMap<string, string>, filters: FilterFacts): Liquid {
+  const engine = createEngine({
+    fragments: Object.fromEntries(fragments),
     strictVariables: true,
-    strictFilters: true,
-    ownPropertyOnly: true,
-    relativeReference: false,
-    // Always set: without it the engine would read fragments from the working directory.
-    templates: Object.assign(Object.create(null), Object.fromEntries(fragments)),
-    parseLimit: MAX_TEMPLATE_CHARS,
-    renderLimit: RENDER_LIMIT_MS,
+    lenientIf: false,
+    maxChars: MAX_TEMPLATE_CHARS,
+    renderLimitMs: RENDER_LIMIT_MS,
     memoryLimit: MEMORY_LIMIT,
-    outputEscape: printable,
   })
-  for (const tag of REFUSED_TAGS) delete engine.tags[tag]
   engine.registerFilter('cmd', (words: unknown) => `${filters.commandName} ${String(words)}`.trim())
   engine.registerFilter('basename', (name: unknown) =>
     String(name).slice(Math.max(String(name).lastIndexOf('/'), String(name).lastIndexOf('.')) + 1),
@@ -127,10 +116,6 @@ function createEngine(fragments: ReadonlyMap<string, string>, filters: FilterFac
     return name
   })
   return engine
-}
-
-function printable(value: unknown): string {
-  return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? '')
 }
 
 function* walk(templates: readonly Template[]): Generator<Template> {
@@ -156,29 +141,4 @@ function unknownVariables(templates: Template[], scope: TemplateScope): Template
       withHint({ line: location.row, column: location.col, message: `there is no variable \`${name}\`` }, hint),
     )
   })
-}
-
-function withHint(problem: TemplateProblem, hint: string | undefined): TemplateProblem {
-  return hint === undefined ? problem : { ...problem, hint }
-}
-
-type LiquidFailure = { token?: { input: string; begin: number }; originalError?: Error }
-
-function templateProblem(error: unknown, text: string): TemplateProblem {
-  if (!(error instanceof Error)) throw error
-  const { token, originalError } = error as Error & LiquidFailure
-  const [line, column] = token === undefined ? [1, 1] : positionOf(token.input, token.begin)
-  const sentence = (originalError?.message ?? error.message).replace(/, (?:file|line):.*$/s, '')
-  const inFragment = token !== undefined && token.input !== text ? ' (in a fragment)' : ''
-  const filter = /^undefined filter: (.+)$/.exec(sentence)?.[1]
-  if (filter === undefined) return { line, column, message: sentence + inFragment }
-  return withHint(
-    { line, column, message: `there is no filter \`${filter}\`` },
-    nearestHint(filter, Object.keys(checker().filters)),
-  )
-}
-
-function positionOf(input: string, offset: number): [number, number] {
-  const before = input.slice(0, offset)
-  return [before.split('\n').length, offset - before.lastIndexOf('\n')]
 }

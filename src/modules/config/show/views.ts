@@ -12,6 +12,7 @@ import { IssueList } from '../../../files/issues.ts'
 import { masked } from '../../../files/mask.ts'
 import { type PlainTable, type PlainValue, plainOf, readToml } from '../../../files/toml.ts'
 import { isoTime } from '../../../kernel/clock.ts'
+import { present } from '../../../kernel/present.ts'
 import { problem } from '../../../kernel/problem.ts'
 import { type EffectiveConfig, type EffectiveProvider, untrustedPacks } from '../compose/effective.ts'
 import { issueText } from '../edit/answers.ts'
@@ -108,16 +109,6 @@ function providerView({ resolved }: EffectiveProvider) {
     acp_args: acp_args === undefined ? undefined : [...acp_args],
     env: env === undefined ? undefined : maskValues(env),
   })
-}
-
-type Present<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
-  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>
-}
-
-/** Without what is undefined: JSON has no such thing, and neither has the contract. */
-function present<T extends object>(value: T): Present<T> {
-  const copy: Present<T> = JSON.parse(JSON.stringify(value))
-  return copy
 }
 
 const SCHEMAS: Readonly<Record<OwnFileKind, Schema | undefined>> = {

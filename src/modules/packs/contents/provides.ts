@@ -1,6 +1,7 @@
 /** What a pack brings, by the conventions of its directories (sheet 07 §5.2). */
 import { join } from 'node:path'
 import type { Pack } from '../../../contract/packs.ts'
+import { filesOf, TOML_FILE } from '../../../files/documents.ts'
 import { type DirEntry, diskFiles, listable } from '../../../files/files.ts'
 
 type Provides = Pack['provides']
@@ -20,7 +21,7 @@ export function providesOf(home: { readonly dir: string; readonly root: string }
   const files = (...path: readonly string[]): string[] =>
     at(...path).flatMap(({ name, directory }) => (directory ? [] : [name]))
   const toml = (folder: string): string[] =>
-    files(folder).flatMap((name) => (name.endsWith('.toml') ? [name.slice(0, -'.toml'.length)] : []))
+    home === undefined ? [] : filesOf(diskFiles(), join(home.dir, folder), home.root, TOML_FILE).map(({ name }) => name)
   /** `commands/deploy/canary/run.sh` is `deploy canary`. */
   const commands = (...words: readonly string[]): string[] => {
     const inside = words.length >= MAX_WORDS ? [] : directories('commands', ...words)

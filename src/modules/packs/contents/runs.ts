@@ -28,6 +28,7 @@ const COMMANDS: ReadonlySet<string> = new Set([
   'on_boot',
   'on_death',
   'exec',
+  'check',
   'script',
   'fix',
 ])
@@ -40,6 +41,7 @@ export async function runsOf(dir: string, root: string, pause: () => Promise<voi
     ...agents.map(({ name }) => `agents/${name}/agent.toml`),
     ...tomlBelow(dir, root, 'mcp'),
     ...tomlBelow(dir, root, 'orders'),
+    ...tomlBelow(dir, root, 'formulas'),
   ]
   const commands = declared.flatMap((file) => commandsIn(dir, root, file))
   const programs = (await treeFiles(dir, pause))

@@ -8,15 +8,20 @@
  * A3  A wish that ends the session's process cuts the effect that is under way; an end is never cut.
  * A4  `release` ends the actor and leaves the process alone (decision 24).
  */
-import type { AgentProcess, Answer } from '../../../runtimes/process/runtime.ts'
+
+import { deadline } from '../../../kernel/deadline.ts'
+import type { AgentProcess, Answer, SettingOutcome } from '../../../runtimes/process/runtime.ts'
 import { identityOf } from '../record/identity.ts'
+import { hasProcess } from '../record/lifecycle.ts'
 import { agePolicyOf } from '../record/policy.ts'
-import type { LiveFacts, Screen } from '../record/ports.ts'
+import type { LiveFacts, Screen, Terminal } from '../record/ports.ts'
 import type { SessionRecord } from '../record/record.ts'
-import { deadline } from './deadline.ts'
+import type { Report } from '../record/report.ts'
+import { RUNTIME_REMOVED } from '../record/schema.ts'
 import { Ending } from './ending.ts'
 import { Journal } from './journal.ts'
-import { type Action, nextAction, type Situation } from './reconcile.ts'
+import { liftLimit } from './limits.ts'
+import { type Action, nextAction, type Obstacle, obstacleOf, type Situation } from './reconcile.ts'
 import { Saying } from './saying.ts'
 import { type ActorDeps, NO_INTERRUPT, type Scene, SUPERVISOR } from './scene.ts'
 import { Starting } from './starting.ts'
@@ -49,7 +54,13 @@ export class SessionActor {
     this.#deps = deps
     this.#journal = new Journal(this.id, deps)
     const turns = new Turns(this.id, deps, this.#journal)
-    this.#watch = new Watch(record, deps, this.#journal, { poke: () => this.poke(), idle: () => turns.ended() })
+    this.#watch = new Watch(record, deps, this.#journal, {
+      poke: () => this.poke(),
+      idle: () => {
+        turns.ended()
+        deps.rests()
+      },
+    })
     const scene: Scene = {
       id: this.id,
       deps,
@@ -66,6 +77,22 @@ export class SessionActor {
 
   // --- What others see and ask -------------------------------------------------------------------------------------
 
+  /** The harness says something of itself. */
+  reported(report: Report): void {
+    this.#watch.reported(report)
+  }
+
+  /** A person does something at its terminal, or comes, or goes. */
+  sawPerson(): void {
+    this.#watch.personSeenAt = this.#deps.clock.now()
+    if (this.#watch.personTypingSince !== undefined) this.poke()
+  }
+
+  /** Why nothing is said to it now; undefined: nothing is in the way. */
+  obstacle(session: SessionRecord): Obstacle | undefined {
+    return obstacleOf(this.#situation(session))
+  }
+
   facts(): LiveFacts {
     return this.#watch.facts
   }
@@ -77,6 +104,10 @@ export class SessionActor {
   /** Why its last start failed. */
   get lastError(): string | undefined {
     return this.#starting.lastError
+  }
+
+  get terminal(): Terminal | undefined {
+    return this.#watch.terminal
   }
 
   screen(lines: number): Screen | undefined {
@@ -106,10 +137,11 @@ export class SessionActor {
 
   /** Interrupts the turn; `undefined`: the runtime cannot. Not an effect: it must reach a busy session. */
   async interrupt(signal: AbortSignal): Promise<boolean | undefined> {
-    const { process, facts } = this.#watch
+    const { process, evidence } = this.#watch
     if (process === undefined) return false
     const done = await this.#journal.observed('interrupt', NO_INTERRUPT, () => process.interrupt(signal))
-    return done ? facts.activity !== 'idle' : undefined
+    if (done) this.#watch.interrupted()
+    return done ? evidence.activity !== 'idle' : undefined
   }
 
   /** Answers what it waits for; false: that one is no longer open. */
@@ -117,6 +149,11 @@ export class SessionActor {
     return this.#journal.observed('respond', 'it asks that no longer', () =>
       this.#watch.answer(requestId, answer, signal),
     )
+  }
+
+  /** Sets something of the agent that runs; undefined where none does. */
+  async set(key: string, value: string, signal: AbortSignal): Promise<SettingOutcome | undefined> {
+    return this.#watch.process?.set(key, value, signal)
   }
 
   /** The city stops: nothing new is begun, until its turn to end comes. */
@@ -189,6 +226,7 @@ export class SessionActor {
   /** False: there is nothing to do until something changes or the timer fires. */
   async #step(session: SessionRecord): Promise<boolean> {
     const watch = this.#watch
+    watch.review()
     if (watch.exit !== undefined) {
       await this.#ending.exited(session, watch.exit, this.#starting.resumed)
       return true
@@ -198,7 +236,7 @@ export class SessionActor {
     if (unseen !== undefined && this.#deps.clock.now() >= unseen) return this.#perform({ do: 'adopt' }, session)
     const action = nextAction(this.#situation(session))
     if (action.do !== 'wait') return this.#perform(action, session)
-    const times = [action.until, unseen, watch.settlesAt].filter((at) => at !== undefined)
+    const times = [action.until, unseen, watch.lookAt].filter((at) => at !== undefined)
     this.#wakeAt(times.length === 0 ? undefined : Math.min(...times))
     return false
   }
@@ -217,20 +255,23 @@ export class SessionActor {
 
   #situation(session: SessionRecord): Situation {
     const { deliveries, policy, config, clock, work, attended, want, drift, blocked } = this.#deps
-    const { presence, activity, quietSince, busySince, pending, interruptedAt } = this.#watch
+    const { presence, evidence, quietSince, busySince, personTypingSince, interruptedAt } = this.#watch
+    const lineLeftAt = this.#watch.lineLeftAt
     const settings = config()
     const agent = settings.agents.find(({ identity }) => identity === session.template)
     const alive = presence === 'alive'
     return {
       session,
       process: presence,
-      activity,
+      activity: evidence.activity,
       quietSince,
       busySince,
-      pending: pending !== undefined,
+      pending: evidence.pending !== undefined,
       attended: attended(this.id),
       assigned: alive && work.assigned(session),
       queue: session.queued === 0 ? [] : deliveries.waiting(this.id),
+      personTypingSince,
+      lineLeftAt,
       interruptedAt,
       want: want(this.id),
       drift: alive && session.state === 'active' ? drift(session) : 'none',
@@ -255,7 +296,9 @@ export class SessionActor {
   #act(action: Effect, session: SessionRecord, signal: AbortSignal): Promise<void> {
     switch (action.do) {
       case 'adopt':
-        return this.#starting.adopt(session, signal)
+        return isOfRemovedRuntime(session)
+          ? this.#ending.kill(session, { reason: RUNTIME_REMOVED, actor: 'supervisor' })
+          : this.#starting.adopt(session, signal)
       case 'start':
         return this.#starting.start(signal)
       case 'move':
@@ -270,9 +313,11 @@ export class SessionActor {
         return this.#saying.interrupt(signal)
       case 'expire-deliveries':
         return this.#saying.expire(action)
+      case 'lift-limit':
+        return this.#journal.write((tx) => liftLimit(tx, this.#deps.sessions.need(tx, this.id), 'time', this.#deps))
       case 'report-queued':
         return this.#journal.write((tx) => {
-          for (const { id } of action.deliveries) this.#deps.deliveries.reportQueued(tx, id)
+          for (const { id } of action.deliveries) this.#deps.deliveries.reportQueued(tx, id, action.waitsFor)
         })
       case 'reapply':
         return this.#reapply(session, signal)
@@ -309,3 +354,7 @@ export class SessionActor {
     this.#cancelTimer = this.#deps.clock.after(Math.max(at - this.#deps.clock.now(), 0), () => this.poke())
   }
 }
+
+/** Nobody answers for its process any more: it is ended by its token, and the session started anew. */
+const isOfRemovedRuntime = ({ reason, state }: SessionRecord): boolean =>
+  reason === RUNTIME_REMOVED && hasProcess(state)

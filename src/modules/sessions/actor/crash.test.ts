@@ -14,7 +14,7 @@ const session = (change: Partial<SessionRecord>): SessionRecord => ({
   ...newSession(
     's-0123456789abcdef',
     { kind: 'provider', template: 'shell', origin: 'manual', cause: 'explicit' },
-    { config: VIEW, now: 0, render: (text) => text, defaultRuntime: 'subprocess' },
+    { config: VIEW, now: 0, render: (text) => text },
   ),
   state: 'active',
   last_woke_at: NOW - 60_000,
@@ -46,6 +46,44 @@ test('an exit with status 0 is no crash', () => {
 test('a rate limit on the screen holds for half an hour and counts nothing', () => {
   const { signal, reason, holdMs, fields } = verdict(session({}), {}, { screen: 'You hit a rate limit. Try later.' })
   assert.deepEqual([signal, reason, holdMs, fields.crashes], ['quarantine', 'rate_limit', 1_800_000, undefined])
+})
+
+test('an exit with status 0 is no rate limit, whatever was on the screen', () => {
+  for (const screen of ['error: 429 Too Many Requests', 'rate limit exceeded\n$ exit', 'tests: 429 passed']) {
+    const { signal, reason, holdMs } = verdict(session({}), { code: 0 }, { screen })
+    assert.deepEqual([signal, reason, holdMs], ['rest', 'exited', undefined])
+  }
+})
+
+test('what a crashed program spoke of long before it ended holds nobody for half an hour', () => {
+  const screen = `grep: 12 hits for "rate limit"\n${'a line of work\n'.repeat(5)}`
+  assert.deepEqual([verdict(session({}), {}, { screen }).reason], ['crashed'])
+  assert.deepEqual([verdict(session({}), {}, { screen: '429 files changed' }).reason], ['crashed'])
+  const killed = verdict(
+    session({}),
+    { code: undefined, signal: 'SIGKILL', reason: 'signalled' },
+    { screen: 'rate limit' },
+  )
+  assert.equal(killed.reason, 'crashed')
+})
+
+test('the last words of a program that failed count, blank lines aside', () => {
+  const screen = `API Error: Too many requests\n\n\n\n\n\nbye\n\n`
+  assert.equal(verdict(session({}), {}, { screen }).reason, 'rate_limit')
+})
+
+test('a quarantine says why, and until when', () => {
+  const limited = verdict(session({}), {}, { screen: 'usage limit reached' })
+  assert.equal(
+    limited.why,
+    'its provider limits it: it ended with status 1, and said so; it is held until 1970-01-01T03:16:40.000Z, or until somebody wakes it',
+  )
+  const crashing = verdict(session({ last_woke_at: NOW - 1_000, rapid_crashes: 4 }))
+  assert.match(
+    crashing.why ?? '',
+    /^it crashed 5 times in a row right after its start; it is held until 1970-01-01T02:51/,
+  )
+  assert.equal(verdict(session({})).why, undefined)
 })
 
 test('a crash is counted and pauses the next start', () => {
@@ -80,6 +118,14 @@ test('more crashes than the window allows hold until its oldest has left it', ()
 test('a conversation that cannot be resumed is given up', () => {
   const { fields } = verdict(session({ last_woke_at: NOW - 1_000, conversation_id: 'k' }), {}, { resumed: true })
   assert.ok('conversation_id' in fields && fields.conversation_id === undefined && fields.fresh === true)
+})
+
+test('who is killed right after its start, or dies with its host, keeps its conversation', () => {
+  for (const reason of ['signalled', 'host_lost'] as const) {
+    const record = session({ last_woke_at: NOW - 1_000, conversation_id: 'k' })
+    const { fields } = verdict(record, { reason }, { resumed: true })
+    assert.deepEqual(['conversation_id' in fields, fields.fresh], [false, undefined])
+  }
 })
 
 test('pauses between starts grow and end at half a minute', () => {

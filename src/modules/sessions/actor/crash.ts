@@ -1,13 +1,15 @@
 /** What an exit is taken for, and what it costs (sheet 04 §8, decision 62). Pure. */
-import type { SessionExit } from '../../../contract/session-model.ts'
-import { isoTime } from '../../../kernel/clock.ts'
+import type { SessionExit } from '../../../contract/sessions/session-model.ts'
+import { resetTime, saysLimit } from '../../../harnesses/rate-limits.ts'
+import { isoTime, localZone } from '../../../kernel/clock.ts'
 import type { Exit } from '../../../runtimes/process/runtime.ts'
+import { KEY_LOST } from '../record/identity.ts'
 import type { CrashPolicy } from '../record/policy.ts'
 import type { SessionChange, SessionRecord } from '../record/record.ts'
 import type { Turn } from './reconcile.ts'
 
-/** Text that tells a rate limit on the last screen of a harness. */
-const RATE_LIMIT = /\b(?:rate limit(?:ed)?|usage limit reached|too many requests|quota exceeded|429 )\b/i
+/** What a program says as it ends; what is further up it may have printed about anything. */
+const LAST_WORDS = 5
 
 export interface ExitFacts {
   readonly exit: Exit
@@ -25,6 +27,8 @@ export interface ExitVerdict {
   readonly reason: string
   /** How long the quarantine lasts. */
   readonly holdMs?: number
+  /** Why it is held, and until when; undefined where it is not. */
+  readonly why?: string
   readonly fields: SessionChange
 }
 
@@ -33,17 +37,7 @@ export function classifyExit(session: SessionRecord, facts: ExitFacts, policy: C
   const { exit, now } = facts
   const base = { last_exit: undefined, process: false, pid: undefined } as const
   const told = (classification: SessionExit['classification']): SessionExit => wireExit(exit, classification)
-  if (RATE_LIMIT.test(facts.screen)) {
-    const last_exit = told('rate_limited')
-    return {
-      classification: 'rate_limited',
-      signal: 'quarantine',
-      reason: 'rate_limit',
-      holdMs: policy.rateLimitHoldMs,
-      fields: { ...base, last_exit, quarantined_until: now + policy.rateLimitHoldMs },
-    }
-  }
-  // Somebody typed `exit`: no crash (decision 62).
+  // Its status comes first (decision 231): somebody typed `exit`, whatever the screen speaks of (decision 62).
   if (exit.reason === 'exited' && exit.code === 0) {
     return {
       classification: 'exited',
@@ -52,14 +46,32 @@ export function classifyExit(session: SessionRecord, facts: ExitFacts, policy: C
       fields: { ...base, last_exit: told('exited'), ...clearedCounters },
     }
   }
+  if (exit.reason === 'exited' && exit.code !== undefined && saysLimit(lastWords(facts.screen))) {
+    const until = resetTime(lastWords(facts.screen), now, localZone()) ?? now + policy.rateLimitHoldMs
+    return {
+      classification: 'rate_limited',
+      signal: 'quarantine',
+      reason: 'rate_limit',
+      holdMs: until - now,
+      why: `its provider limits it: it ended with status ${exit.code}, and said so; ${held(until)}`,
+      fields: { ...base, last_exit: told('rate_limited'), quarantined_until: until },
+    }
+  }
   return crashVerdict(session, facts, policy, { ...base, last_exit: told('crash') })
+}
+
+const held = (until: number): string => `it is held until ${isoTime(until)}, or until somebody wakes it`
+
+function lastWords(screen: string): string {
+  const lines = screen.split('\n').filter((line) => line.trim() !== '')
+  return lines.slice(-LAST_WORDS).join('\n')
 }
 
 const clearedCounters: SessionChange = { rapid_crashes: 0, churn: 0 }
 
 function crashVerdict(
   session: SessionRecord,
-  { resumed, now }: ExitFacts,
+  { exit, resumed, now }: ExitFacts,
   policy: CrashPolicy,
   base: SessionChange,
 ): ExitVerdict {
@@ -72,26 +84,32 @@ function crashVerdict(
     rapid_crashes: rapid,
     churn,
     crashes,
-    // A key that cannot be resumed would crash for ever (sheet 04 §6.2).
-    ...(resumed && livedMs < policy.staleKeyMs ? { conversation_id: undefined, fresh: true } : {}),
+    // Who was killed, or died with its host, says nothing of its key.
+    ...(resumed && exit.reason === 'exited' && livedMs < policy.staleKeyMs ? KEY_LOST : {}),
     retry_at: now + backOffMs(Math.max(rapid, 1), policy),
   }
   const row: Hold | undefined =
     rapid >= policy.rapidLimit
-      ? { reason: 'quarantine', holdMs: policy.holdMs }
+      ? { reason: 'quarantine', holdMs: policy.holdMs, why: `it crashed ${rapid} times in a row right after its start` }
       : churn >= policy.churnLimit
-        ? { reason: 'context-churn', holdMs: policy.holdMs }
+        ? {
+            reason: 'context-churn',
+            holdMs: policy.holdMs,
+            why: `it crashed ${churn} times in a row soon after its start`,
+          }
         : undefined
   const spent = spentBudget(session, crashes, now, policy)
   if (row === undefined && spent === undefined)
     return { classification: 'crash', signal: 'crash', reason: 'crashed', fields }
   const holdMs = Math.max(row?.holdMs ?? 0, spent?.holdMs ?? 0)
+  // An open breaker says more than the crash that opened it.
+  const hold = spent?.reason === OPEN ? spent : (row ?? spent)
   return {
     classification: 'crash',
     signal: 'quarantine',
-    // An open breaker says more than the crash that opened it.
-    reason: spent?.reason === OPEN ? OPEN : (row?.reason ?? spent?.reason ?? 'quarantine'),
+    reason: hold?.reason ?? 'quarantine',
     holdMs,
+    why: `${hold?.why ?? 'it crashed'}; ${held(now + holdMs)}`,
     fields: { ...fields, quarantined_until: now + holdMs, rapid_crashes: 0, churn: 0 },
   }
 }
@@ -99,6 +117,7 @@ function crashVerdict(
 interface Hold {
   readonly reason: string
   readonly holdMs: number
+  readonly why: string
 }
 
 const OPEN = 'circuit-open'
@@ -121,9 +140,10 @@ function spentBudget(
   const { maxRestarts, windowMs } = breaker ?? { maxRestarts: policy.maxRestarts, windowMs: policy.restartWindowMs }
   const counted = crashes.filter((at) => at > now - windowMs)
   if (maxRestarts === 0 || counted.length <= maxRestarts) return undefined
-  if (breaker !== undefined) return { reason: OPEN, holdMs: breaker.resetMs }
+  const why = `it crashed ${counted.length} times within ${Math.round(windowMs / 1000)} s`
+  if (breaker !== undefined) return { reason: OPEN, holdMs: breaker.resetMs, why: `${why}: its breaker is open` }
   // The budget frees up when its oldest crash leaves the window, not before.
-  return { reason: 'quarantine', holdMs: Math.max((counted[0] ?? now) + windowMs - now, policy.holdMs) }
+  return { reason: 'quarantine', holdMs: Math.max((counted[0] ?? now) + windowMs - now, policy.holdMs), why }
 }
 
 /** What a turn without a sign of life costs: it is restarted, and counts towards the budget as a crash does. */

@@ -5,11 +5,12 @@
  * E2  An exit is recorded once, with what it means; one that we brought about is no crash.
  */
 import type { Tx } from '../../../kernel/database.ts'
+import { deadline, rejection } from '../../../kernel/deadline.ts'
 import type { Exit } from '../../../runtimes/process/runtime.ts'
+import { tellLost } from '../record/identity.ts'
 import { mayMove } from '../record/lifecycle.ts'
 import type { SessionChange, SessionRecord } from '../record/record.ts'
 import { classifyExit, type ExitVerdict, wireExit } from './crash.ts'
-import { deadline, rejection } from './deadline.ts'
 import { afterDrain, endOf, type Turn } from './reconcile.ts'
 import { type Scene, SUPERVISOR } from './scene.ts'
 
@@ -19,6 +20,12 @@ const SCREEN_LINES = 50
 const MAX_SCREEN_CHARACTERS = 4_000
 /** Reasons of our own that say that it had failed. */
 const STALLS: ReadonlySet<string> = new Set(['progress-stall', 'circuit-open'])
+
+interface KillCause {
+  readonly reason: string
+  readonly actor: string
+}
+const ON_REQUEST: KillCause = { reason: 'killed', actor: 'api' }
 
 export class Ending {
   readonly #scene: Scene
@@ -39,8 +46,8 @@ export class Ending {
     watch.presence = 'none'
   }
 
-  /** On request: it starts again, and nothing is counted. */
-  async kill(session: SessionRecord): Promise<void> {
+  /** On request, or because its runtime is gone: it starts again, and nothing is counted. */
+  async kill(session: SessionRecord, { reason, actor }: KillCause = ON_REQUEST): Promise<void> {
     const { deps, watch, journal } = this.#scene
     const startedAt = deps.clock.now()
     const exit = await this.#end(0)
@@ -48,9 +55,9 @@ export class Ending {
     await journal.write((tx) => {
       journal.abandon(tx)
       journal.operation(tx, session, 'kill', startedAt)
-      const turn: Turn = { signal: 'kill', reason: 'killed' }
+      const turn: Turn = { signal: 'kill', reason }
       if (session.process && mayMove(session.state, 'kill'))
-        journal.move(tx, { ...turn, fields: this.#gone(exit, turn) }, { actor: 'api' })
+        journal.move(tx, { ...turn, fields: this.#gone(exit, turn) }, { actor })
     })
     watch.presence = 'none'
   }
@@ -100,7 +107,7 @@ export class Ending {
     journal.move(tx, { ...turn, fields: { ...turn.fields, ...this.#gone(exit, turn), drain_reason: undefined } })
   }
 
-  #record(tx: Tx, { signal, reason, fields: verdict }: ExitVerdict, screen: string): void {
+  #record(tx: Tx, { signal, reason, why, fields: verdict }: ExitVerdict, screen: string): void {
     const { id, deps, watch, journal } = this.#scene
     const session = deps.sessions.need(tx, id)
     const fields = { ...verdict, last_active: watch.quietSince }
@@ -111,7 +118,9 @@ export class Ending {
     const message = screen === '' || signal === 'rest' ? {} : { message: screen }
     if (signal === 'quarantine' && session.state !== 'creating')
       deps.sessions.tell(tx, session, 'session.crashed', { ...SUPERVISOR, reason, ...message })
-    journal.move(tx, this.#turnOf(session, { signal, reason, fields }), message)
+    if (verdict.fresh === true) tellLost(tx, deps.sessions, session)
+    const told = why === undefined ? message : { message: screen === '' ? why : `${why}\n\n${screen}` }
+    journal.move(tx, this.#turnOf(session, { signal, reason, fields }), told)
   }
 
   #turnOf(session: SessionRecord, turn: Turn): Turn {

@@ -1,5 +1,5 @@
 /** What is written about one session by its actor: moves, calls of the runtime, questions that it asks. */
-import type { WORKER_OPERATIONS } from '../../../contract/session-model.ts'
+import type { WORKER_OPERATIONS } from '../../../contract/sessions/session-model.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { Pending } from '../../../runtimes/process/runtime.ts'
@@ -115,7 +115,11 @@ export class Journal {
   asked(
     before: Pending | undefined,
     now: Pending | undefined,
-    cleared: { readonly outcome: 'answered' | 'dismissed' | 'gone'; readonly action: string | undefined },
+    cleared: {
+      readonly outcome: 'answered' | 'dismissed' | 'gone'
+      readonly action: string | undefined
+      readonly by: string | undefined
+    },
   ): void {
     this.note('pending interaction', (tx) => {
       const session = this.#deps.sessions.byId(this.#id)
@@ -131,6 +135,7 @@ export class Journal {
             request_id: before.requestId,
             outcome: cleared.outcome,
             ...(cleared.action === undefined ? {} : { action: cleared.action }),
+            ...(cleared.by === undefined ? {} : { by: cleared.by }),
           },
         })
       if (now !== undefined)

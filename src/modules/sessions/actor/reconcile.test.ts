@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { AGENT, VIEW } from '../../../../test/support/session-city.ts'
-import { SESSION_DESIRES, SESSION_STATES } from '../../../contract/session-model.ts'
+import { SESSION_DESIRES, SESSION_STATES } from '../../../contract/sessions/session-model.ts'
 import { newSession } from '../launch/new-session.ts'
 import type { DeliveryRecord } from '../queue/deliveries.ts'
 import type { SessionsView } from '../record/config-view.ts'
@@ -27,7 +27,7 @@ function session(change: Partial<SessionRecord> = {}): SessionRecord {
   const made = newSession(
     's-0123456789abcdef',
     { kind: 'agent', template: 'worker', origin: 'manual', cause: 'explicit' },
-    { config: CONFIG, now: NOW - 60_000, render: (text) => text, defaultRuntime: 'subprocess' },
+    { config: CONFIG, now: NOW - 60_000, render: (text) => text },
   )
   return { ...made, ...change }
 }
@@ -41,6 +41,22 @@ const active = (change: Partial<SessionRecord> = {}) =>
     last_woke_at: NOW - 60_000,
     ...change,
   })
+
+const onScreen = active({
+  runtime: 'subprocess',
+  launch: {
+    directory: '/run',
+    io: 'pty',
+    delivery: 'tui',
+    debounceMs: 0,
+    interruptKey: 'escape',
+    ready: { family: '', program: 'x', promptPrefix: '> ', delayMs: 0, confirm: false, acceptDialogs: false },
+    columns: 80,
+    rows: 24,
+    oneShot: false,
+    logPlaces: {},
+  },
+})
 
 function delivery(change: Partial<DeliveryRecord> = {}): DeliveryRecord {
   return {
@@ -80,6 +96,8 @@ function situation(change: Partial<Situation>): Situation {
     attended: false,
     assigned: false,
     queue: [],
+    personTypingSince: undefined,
+    lineLeftAt: undefined,
     interruptedAt: undefined,
     want: { run: 'as-desired' },
     drift: 'none',
@@ -127,6 +145,22 @@ const CASES: readonly (readonly [string, Partial<Situation>, string])[] = [
   ['an unknown process is not touched', { session: active({ desired: 'closed' }), process: 'unknown' }, 'wait'],
   ['an idle session takes a message', { queue: [delivery()] }, 'deliver dlv-1'],
   ['an unknown activity does not hold a message back', { queue: [delivery()], activity: 'unknown' }, 'deliver dlv-1'],
+  [
+    'of an agent that is read by its screen, unknown is not idle',
+    { session: onScreen, queue: [delivery()], activity: 'unknown' },
+    'wait',
+  ],
+  [
+    'after 30 s of that the request succeeds as queued',
+    {
+      session: onScreen,
+      queue: [delivery({ request_open: true, created_at: NOW - 30_000 })],
+      activity: 'unknown',
+      busySince: NOW - 60_000,
+    },
+    'report-queued',
+  ],
+  ['and it is typed once the screen says idle', { session: onScreen, queue: [delivery()] }, 'deliver dlv-1'],
   ['a busy one does not', { queue: [delivery()], ...busy }, 'wait'],
   [
     'a busy one is interrupted for who asks',
@@ -147,6 +181,60 @@ const CASES: readonly (readonly [string, Partial<Situation>, string])[] = [
     'earlier messages go first, also before an urgent one',
     { queue: [delivery(), delivery({ id: 'dlv-2', seq: 2, intent: 'interrupt_now' })] },
     'deliver dlv-1',
+  ],
+  [
+    'nothing is typed behind the half line of a person',
+    { queue: [delivery()], personTypingSince: NOW - 1_000 },
+    'wait',
+  ],
+  ['nor is an eager nudge', { queue: [delivery({ eager: true })], personTypingSince: NOW - 1_000 }, 'wait'],
+  [
+    'who may interrupt throws it away',
+    { queue: [delivery({ intent: 'interrupt_now' })], personTypingSince: NOW - 1_000 },
+    'interrupt dlv-1',
+  ],
+  [
+    'once',
+    {
+      queue: [delivery({ intent: 'interrupt_now' })],
+      personTypingSince: NOW - 1_000,
+      interruptedAt: NOW - 500,
+    },
+    'wait',
+  ],
+  [
+    'after 30 s behind a half line the request succeeds as queued',
+    { queue: [delivery({ request_open: true, created_at: NOW - 31_000 })], personTypingSince: NOW - 40_000 },
+    'report-queued',
+  ],
+  [
+    'a half line that was left behind is waited for no longer',
+    { queue: [delivery()], personTypingSince: NOW - 40_000, lineLeftAt: NOW },
+    'deliver dlv-1',
+  ],
+  [
+    'nothing fails for a half line that will count as left behind',
+    {
+      queue: [delivery({ created_at: NOW - POLICY.deliveryMs })],
+      personTypingSince: NOW - POLICY.deliveryMs,
+      quietSince: NOW - POLICY.deliveryMs,
+      lineLeftAt: NOW + 1,
+    },
+    'wait',
+  ],
+  [
+    'what a half line that stays is in the way of fails in the end',
+    {
+      queue: [delivery({ created_at: NOW - POLICY.deliveryMs })],
+      personTypingSince: NOW - POLICY.deliveryMs,
+      quietSince: NOW - POLICY.deliveryMs,
+    },
+    'expire-deliveries',
+  ],
+  [
+    'but not while the agent works',
+    { queue: [delivery({ created_at: 0 })], personTypingSince: 1, quietSince: 1, ...busy },
+    'wait',
   ],
   ['an eager nudge is typed into a turn', { queue: [delivery({ eager: true })], ...busy }, 'deliver dlv-1'],
   ['but not over ACP', { session: active({ runtime: 'acp' }), queue: [delivery({ eager: true })], ...busy }, 'wait'],

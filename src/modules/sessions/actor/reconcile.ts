@@ -6,14 +6,17 @@
  * R2  Every state with a deadline is left at it, except where R1 forbids.
  * R3  A turn is interrupted only for a message that asks for it, or because its session is to end.
  * R4  A session that somebody attends is not restarted for a reason of ours.
+ * R5  Nothing is typed behind the half line of a person who is there. One that was left behind is taken back for the
+ *     next message; where that cannot be done, messages wait as for somebody who is there, and say why they fail.
  */
-import type { SessionState } from '../../../contract/session-model.ts'
+import type { SessionState, WaitsFor } from '../../../contract/sessions/session-model.ts'
 import type { Activity } from '../../../runtimes/process/runtime.ts'
 import type { DeliveryRecord } from '../queue/deliveries.ts'
 import { failedStart, hasProcess, mayMove, type SessionSignal } from '../record/lifecycle.ts'
 import type { AgePolicy, Policy } from '../record/policy.ts'
 import type { SessionChange, SessionRecord } from '../record/record.ts'
 import { stalledTurn } from './crash.ts'
+import { takesMessages } from './evidence.ts'
 
 /** What the city wants of a session beyond its own `desired`. */
 export type Want =
@@ -34,13 +37,17 @@ export interface Situation {
   readonly activity: Activity
   /** Since when it has shown no sign of work. */
   readonly quietSince: number
-  /** Since when it has been in its turn. */
+  /** Since when it takes no messages. */
   readonly busySince: number | undefined
   readonly pending: boolean
   readonly attended: boolean
   /** It has work that is assigned to it. */
   readonly assigned: boolean
   readonly queue: readonly DeliveryRecord[]
+  /** Since when a person has half a line in its terminal. */
+  readonly personTypingSince: number | undefined
+  /** When that half line counts as left behind and is taken back; undefined: somebody is there, or it cannot be. */
+  readonly lineLeftAt: number | undefined
   /** When the turn was last interrupted for what waits. */
   readonly interruptedAt: number | undefined
   readonly want: Want
@@ -72,11 +79,12 @@ export type Action =
   /** Finds out what became of a delivery that was under way. */
   | { readonly do: 'settle'; readonly delivery: DeliveryRecord }
   | { readonly do: 'interrupt'; readonly delivery: DeliveryRecord }
-  | { readonly do: 'report-queued'; readonly deliveries: readonly DeliveryRecord[] }
+  | { readonly do: 'report-queued'; readonly deliveries: readonly DeliveryRecord[]; readonly waitsFor: WaitsFor }
+  | { readonly do: 'lift-limit' }
   | {
       readonly do: 'expire-deliveries'
       readonly deliveries: readonly DeliveryRecord[]
-      readonly state: 'expired' | 'failed'
+      readonly why: 'expired' | 'timeout' | 'held'
     }
   | { readonly do: 'reapply' }
 
@@ -110,6 +118,7 @@ const DRAIN_EVENTS: { readonly [reason: string]: Turn['event'] } = {
 export function nextAction(situation: Situation): Action {
   const { session, process } = situation
   if (process === 'unadopted') return { do: 'adopt' }
+  if (due(session.limited_until, situation.now)) return { do: 'lift-limit' }
   const queueing = queueAction(situation)
   if (queueing !== undefined) return queueing
   // R1: until it can be observed again, nothing but its queue is touched.
@@ -137,11 +146,15 @@ const RESTING: { readonly [Desired in SessionRecord['desired']]: SessionState } 
   closed: 'closed',
 }
 
+/** Why a session is suspended whose budget is used up. */
+export const BUDGET = 'budget'
+
 /** What ends a session as its record wants it; one that never ran sleeps before it is held. */
 export function endOf({ state, desired, drain_reason: reason }: SessionRecord): Turn {
   if (desired === 'closed')
     return { signal: 'close', reason: reason ?? 'requested', fields: { drain_reason: undefined } }
-  if (desired === 'suspended' && mayMove(state, 'suspend')) return { signal: 'suspend', reason: 'user-hold' }
+  if (desired === 'suspended' && mayMove(state, 'suspend'))
+    return { signal: 'suspend', reason: reason === BUDGET ? BUDGET : 'user-hold', fields: { drain_reason: undefined } }
   return { signal: 'rest', reason: reason ?? 'no-wake-reason', fields: { drain_reason: undefined } }
 }
 
@@ -292,7 +305,7 @@ const isQuiet = ({ activity }: Situation): boolean => activity !== 'in-turn'
 function ageAction(situation: Situation): Action | undefined {
   const { session, want, age, assigned, quietSince, now, policy } = situation
   const stop = (turn: Turn): Action => ({ do: 'stop', graceMs: policy.shutdownMs, turn })
-  const cleared: SessionChange = { idle_defers: 0, max_age_at: undefined }
+  const cleared: SessionChange = { max_age_at: undefined }
   if (due(session.max_age_at, now) && !assigned)
     return stop({ signal: 'kill', reason: 'max-session-age', event: 'session.max_age_killed', fields: cleared })
   const idleMs = now - quietSince
@@ -373,39 +386,79 @@ function queueAction(situation: Situation): Action | undefined {
   if (queue.length === 0) return undefined
   const queued = queue.filter(({ state }) => state === 'queued')
   const expired = queued.filter(({ expires_at }) => expires_at <= now)
-  if (expired.length > 0) return { do: 'expire-deliveries', deliveries: expired, state: 'expired' }
+  if (expired.length > 0) return { do: 'expire-deliveries', deliveries: expired, why: 'expired' }
   const open = queued.filter(({ request_open }) => request_open)
   const busy = busyOf(situation)
-  const reported = open.filter((one) => due(reportAt(one, busy, policy), now))
-  if (reported.length > 0) return { do: 'report-queued', deliveries: reported }
+  const reported = open.filter((one) => due(reportAt(one, busy, situation), now))
+  if (reported.length > 0) return { do: 'report-queued', deliveries: reported, waitsFor: waitsFor(situation) ?? 'turn' }
+  const held = queued.filter((one) => due(heldUntil(one, situation), now))
+  if (held.length > 0) return { do: 'expire-deliveries', deliveries: held, why: 'held' }
   const late = open.filter(({ created_at }) => created_at + policy.deliveryMs <= now)
-  return late.length > 0 ? { do: 'expire-deliveries', deliveries: late, state: 'failed' } : undefined
+  return late.length > 0 ? { do: 'expire-deliveries', deliveries: late, why: 'timeout' } : undefined
+}
+
+/** R5: whoever stays away from a half line must not stop the queue for good. */
+function heldUntil({ created_at }: DeliveryRecord, situation: Situation): number | undefined {
+  const { session, process, personTypingSince, activity, pending, quietSince, policy } = situation
+  if (
+    personTypingSince === undefined ||
+    situation.lineLeftAt !== undefined ||
+    pending ||
+    process !== 'alive' ||
+    session.state !== 'active'
+  )
+    return undefined
+  if (session.limited_until !== undefined) return undefined
+  if (!takesMessages(activity, session)) return undefined
+  return Math.max(created_at, personTypingSince, quietSince) + policy.deliveryMs
 }
 
 /** Since when it cannot take what waits, where it runs at all. */
-function busyOf({ session, process, pending, busySince }: Situation): number | undefined {
+function busyOf({ session, process, pending, busySince, personTypingSince }: Situation): number | undefined {
   if (process !== 'alive' || session.state !== 'active') return undefined
-  return pending ? (busySince ?? session.state_since) : busySince
+  if (session.limited_until !== undefined) return session.limited_at ?? session.state_since
+  return busySince ?? (pending ? session.state_since : personTypingSince)
 }
 
-/** A busy agent: who follows up is told at once, everybody else after 30 s (decision 59). */
+function waitsFor({ session, pending, personTypingSince, busySince }: Situation): WaitsFor | undefined {
+  if (session.limited_until !== undefined) return 'rate_limit'
+  if (pending) return 'answer'
+  if (busySince !== undefined) return 'turn'
+  return personTypingSince === undefined ? undefined : 'person'
+}
+
+export type Obstacle = WaitsFor | 'start'
+
+/** Why what is queued is not said now; undefined: it is about to be. */
+export function obstacleOf(situation: Situation): Obstacle | undefined {
+  const { process, session } = situation
+  const listens = process === 'alive' && (session.state === 'active' || session.state === 'draining')
+  return listens ? waitsFor(situation) : 'start'
+}
+
+/** A busy agent: who follows up is told at once, everybody else after 30 s (decision 59); of a limit all are at once. */
 function reportAt(
   { intent, created_at }: DeliveryRecord,
   busy: number | undefined,
-  policy: Policy,
+  { session, policy }: Pick<Situation, 'session' | 'policy'>,
 ): number | undefined {
   if (busy === undefined) return undefined
-  return intent === 'follow_up' ? busy : Math.max(created_at, busy) + policy.busyMs
+  return intent === 'follow_up' || session.limited_until !== undefined
+    ? busy
+    : Math.max(created_at, busy) + policy.busyMs
 }
 
 function deliver(situation: Situation): Action | undefined {
-  const { queue, activity, pending, interruptedAt, now, policy, session } = situation
+  const { queue, activity, pending, interruptedAt, personTypingSince, now, policy, session } = situation
   const head = queue[0]
   if (head === undefined) return undefined
   if (head.state === 'delivering') return { do: 'settle', delivery: head }
+  if (session.limited_until !== undefined) return undefined
   const urgent = queue.find(({ intent }) => intent === 'interrupt_now')
   if (pending) return urgent === undefined ? undefined : { do: 'interrupt', delivery: urgent }
-  if (activity !== 'in-turn') return { do: 'deliver', delivery: head }
+  if (personTypingSince !== undefined && !due(situation.lineLeftAt, now))
+    return urgent === undefined || interruptedAt !== undefined ? undefined : { do: 'interrupt', delivery: urgent }
+  if (takesMessages(activity, session)) return { do: 'deliver', delivery: head }
   // ACP has no way to say something into a turn.
   if (head.eager && session.runtime !== 'acp') return { do: 'deliver', delivery: head }
   if (urgent === undefined) return undefined
@@ -425,9 +478,12 @@ function wait(situation: Situation): Action {
     session.retry_at,
     session.deadline,
     session.quarantined_until,
+    session.limited_until,
     ...queue.map(({ expires_at }) => expires_at),
-    ...open.map((one) => reportAt(one, busy, policy)),
+    ...open.map((one) => reportAt(one, busy, situation)),
     ...open.map(({ created_at }) => created_at + policy.deliveryMs),
+    ...queue.map((one) => heldUntil(one, situation)),
+    queue.length === 0 ? undefined : situation.lineLeftAt,
   ]
   if (session.state === 'start-pending') times.push(session.state_since + policy.startPendingMs)
   if (alive) {

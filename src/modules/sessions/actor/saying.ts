@@ -1,16 +1,27 @@
 /** Saying one thing after the other to one session: typing, finding out what became of it, making way (D1, D2). */
+
+import { deadline, rejection } from '../../../kernel/deadline.ts'
+import { plainText } from '../../../messaging/hostile-text.ts'
 import type { AgentProcess, DeliveryOutcome } from '../../../runtimes/process/runtime.ts'
-import { type DeliveryRecord, endingOf, outcomeAfterCrash, plainText } from '../queue/deliveries.ts'
+import { clearAway, layOut, untakenBy } from '../queue/attachments.ts'
+import { type DeliveryRecord, endingOf, isNoAttempt, isReminder, outcomeAfterCrash } from '../queue/deliveries.ts'
+import { keyOf } from '../record/identity.ts'
 import type { SessionRecord } from '../record/record.ts'
-import { deadline, rejection } from './deadline.ts'
+import { takesMessages } from './evidence.ts'
 import type { Action } from './reconcile.ts'
-import { LOOK_MS, NO_INTERRUPT, type Scene } from './scene.ts'
+import { LOOK_MS, NO_INTERRUPT, type Scene, SUPERVISOR } from './scene.ts'
 
 const TYPING_MS = 60_000
 const INTERRUPT_MS = 10_000
 /** Whatever refused a message may refuse it again at once. */
 const REFUSED_MS = 500
 const DISMISSED_MS = 200
+
+const LATE = {
+  expired: { state: 'expired', message: 'nobody took it in time' },
+  timeout: { state: 'failed', message: 'the session did not take it in time' },
+  held: { state: 'failed', message: 'somebody at its terminal has typed half a line and has not entered it' },
+} as const
 
 export class Saying {
   readonly #scene: Scene
@@ -24,18 +35,43 @@ export class Saying {
     const { process } = watch
     if (process === undefined) return
     const startedAt = deps.clock.now()
-    if (!(await journal.write((tx) => deps.deliveries.begin(tx, delivery.id, session.generation)))) return
-    const text = deps.deliveries.text(delivery.id)
-    const said = { seq: delivery.seq, id: delivery.id, text: session.runtime === 'acp' ? text : plainText(text) }
-    const endOffset = process.endOffset
     using limit = deadline(deps.clock, TYPING_MS, 'it took too long', signal)
+    const announce = await this.#mayBegin(session, limit.signal)
+    if (announce === undefined) return this.#pause(REFUSED_MS)
+    if (!(await journal.write((tx) => deps.deliveries.begin(tx, delivery.id, session.generation)))) return
+    // As its host types it: the screen is compared with it.
+    const text = plainText(deps.deliveries.text(delivery.id))
+    const attached = deps.deliveries.attachments(delivery.id)
+    const untaken = untakenBy(attached, deps.sessions.byId(session.id)?.offers)
+    const endOffset = process.endOffset
+    if (untaken !== undefined) {
+      const refused: DeliveryOutcome = { state: 'failed', code: 'refused', message: untaken }
+      return this.#conclude(session, delivery, refused, { startedAt, endOffset })
+    }
+    const directory = session.launch?.directory ?? ''
+    const said = {
+      seq: delivery.seq,
+      ...((watch.lineLeftAt ?? Number.POSITIVE_INFINITY) <= startedAt ? { clearsLine: true } : {}),
+      id: delivery.id,
+      text,
+      ...(attached.length === 0 ? {} : { attachments: layOut(attached, directory, delivery.id) }),
+    }
     let outcome: DeliveryOutcome
     try {
-      outcome = await Promise.race([process.deliver(said, limit.signal), rejection(limit.signal)])
+      outcome = await Promise.race([process.deliver(said, limit.signal, announce(text)), rejection(limit.signal)])
     } catch {
       outcome = await this.#whatBecameOf(process, delivery)
     }
+    if (said.clearsLine && outcome.state === 'failed' && outcome.code === 'held') watch.lineStays = outcome.message
+    if (attached.length > 0) clearAway(directory, delivery.id)
     await this.#conclude(session, delivery, outcome, { startedAt, endOffset })
+  }
+
+  /** What is typed into a turn, by an eager nudge or after an interrupt that did not help, is forced. */
+  #mayBegin(session: SessionRecord, signal: AbortSignal) {
+    const { watch } = this.#scene
+    const force = !takesMessages(watch.evidence.activity, session)
+    return watch.beforeTyping({ force, signal })
   }
 
   /** A delivery that an earlier supervisor had begun. */
@@ -61,6 +97,7 @@ export class Saying {
       if (pending !== undefined) await watch.answer(pending.requestId, { action: 'cancel' }, limit.signal)
       const done = await journal.observed('interrupt', NO_INTERRUPT, () => process.interrupt(limit.signal))
       watch.interruptedAt = done ? now : pointless
+      if (done) watch.interrupted()
     } catch (error) {
       deps.log.warn({ session: id, err: error }, 'turn not interrupted')
       watch.interruptedAt = pointless
@@ -68,12 +105,10 @@ export class Saying {
     if (pending !== undefined && watch.pending === pending) await this.#pause(DISMISSED_MS)
   }
 
-  expire({ deliveries: due, state }: Extract<Action, { do: 'expire-deliveries' }>): Promise<void> {
-    const { deps, journal } = this.#scene
-    const ending =
-      state === 'expired'
-        ? ({ state, code: 'expired', message: 'nobody took it in time' } as const)
-        : ({ state, code: 'timeout', message: 'the session did not take it in time' } as const)
+  expire({ deliveries: due, why }: Extract<Action, { do: 'expire-deliveries' }>): Promise<void> {
+    const { deps, journal, watch } = this.#scene
+    const stays = why === 'held' ? watch.lineStays : undefined
+    const ending = { ...LATE[why], ...(stays === undefined ? {} : { message: stays }), code: why }
     return journal.write((tx) => {
       for (const { id } of due) deps.deliveries.end(tx, id, ending, 'supervisor')
     })
@@ -99,13 +134,15 @@ export class Saying {
     const opensTurn = outcome.state === 'delivered' && session.runtime === 'acp'
     const known = endingOf(outcome, delivery.attempts + 1, endOffset)
     const ending = known === undefined || !opensTurn ? known : { ...known, turnStartedAt: startedAt }
-    if (outcome.state === 'delivered') watch.typed(deps.deliveries.text(delivery.id))
+    if (outcome.state === 'delivered') watch.typed(plainText(deps.deliveries.text(delivery.id)))
     await journal.write((tx) => {
-      if (ending === undefined) deps.deliveries.requeue(tx, delivery.id)
+      if (ending === undefined) deps.deliveries.requeue(tx, delivery.id, { counted: !isNoAttempt(outcome) })
       else deps.deliveries.end(tx, delivery.id, ending, 'supervisor')
+      if (outcome.state === 'delivered')
+        deps.sessions.change(tx, session.id, keyOf(deps.sessions.need(tx, session.id)), SUPERVISOR)
       const failed = outcome.state === 'delivered' ? undefined : outcome.message
       if (!opensTurn)
-        journal.operation(tx, session, delivery.source === 'nudge' ? 'nudge' : 'message', startedAt, failed)
+        journal.operation(tx, session, isReminder(delivery.source) ? 'nudge' : 'message', startedAt, failed)
     })
     // It was over before it was recorded.
     if (opensTurn && watch.process?.activity === 'idle') turns.ended()

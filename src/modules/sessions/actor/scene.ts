@@ -6,6 +6,7 @@ import type { Policy } from '../record/policy.ts'
 import type { SessionsDeps } from '../record/ports.ts'
 import type { SessionRecord } from '../record/record.ts'
 import type { SessionStore } from '../record/store.ts'
+import type { Permissions } from '../reports/permissions.ts'
 import type { Journal } from './journal.ts'
 import type { DriftKind, Want } from './reconcile.ts'
 import type { Slots } from './slots.ts'
@@ -22,11 +23,21 @@ export interface ActorDeps extends SessionsDeps {
   readonly drift: (session: SessionRecord) => DriftKind
   /** Why it may not start now. */
   readonly blocked: (session: SessionRecord) => string | undefined
+  /** Somebody watches, or did a moment ago. */
   readonly attended: (id: string) => boolean
+  /** Somebody watches. */
+  readonly attached: (id: string) => boolean
+  /** Takes over what its hooks told while nobody listened; never rejects. */
+  readonly hearMissed: (session: SessionRecord) => Promise<void>
+  readonly permissions: Pick<Permissions, 'ruled' | 'decided'>
   /** What else ends with a session that is closed, in the same write. */
   readonly closeOut: (tx: Tx, session: SessionRecord) => void
+  /** It is about to be started; `isNew`: its agent will know nothing of what it was told before. */
+  readonly starts: (tx: Tx, session: SessionRecord, how: { readonly isNew: boolean }) => void
   /** There is more output, or something else that is in no row has changed. */
   readonly changed: (id: string) => void
+  /** It has become idle. */
+  readonly rests: () => void
 }
 
 export interface Scene {

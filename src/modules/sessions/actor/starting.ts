@@ -5,16 +5,22 @@
  * G2  One start has one end: `active`, or what a failed start means for this session.
  */
 import type { Tx } from '../../../kernel/database.ts'
-import { type AgentProcess, type Exit, type Identity, LaunchError } from '../../../runtimes/process/runtime.ts'
+import { deadline, rejection } from '../../../kernel/deadline.ts'
+import {
+  type AgentProcess,
+  type Exit,
+  type Identity,
+  LaunchError,
+  type LaunchSpec,
+} from '../../../runtimes/process/runtime.ts'
 import { type Prepared, StartError } from '../launch/launcher.ts'
 import type { DeliveryRecord } from '../queue/deliveries.ts'
 import { accessHash } from '../record/access.ts'
-import { identityOf } from '../record/identity.ts'
+import { identityOf, KEY_LOST, keyOf, tellLost } from '../record/identity.ts'
 import { failedStart } from '../record/lifecycle.ts'
 import { agePolicyOf } from '../record/policy.ts'
 import type { SessionChange, SessionRecord } from '../record/record.ts'
 import { backOffMs, wireExit } from './crash.ts'
-import { deadline, rejection } from './deadline.ts'
 import { UNCERTAIN } from './journal.ts'
 import { endOf, type Turn } from './reconcile.ts'
 import { LOOK_MS, type Scene, SUPERVISOR, textOf } from './scene.ts'
@@ -45,12 +51,39 @@ export class Starting {
 
   /** In the order of asking; nobody waits for a slot that is not wanted any more. */
   async start(signal: AbortSignal): Promise<void> {
+    if (!(await this.#placed(signal))) return
     const release = await this.#scene.deps.slots.take(signal).catch(() => undefined)
     if (release === undefined) return
     try {
       await this.#start(signal)
     } finally {
       release()
+    }
+  }
+
+  /** Its worktree comes first: it may take long, and nobody else waits for it. False: there is none to start in. */
+  async #placed(signal: AbortSignal): Promise<boolean> {
+    const { id, deps, closed } = this.#scene
+    const session = deps.sessions.byId(id)
+    if (session?.state !== 'start-pending' || session.desired !== 'running') return false
+    const startedAt = deps.clock.now()
+    const progress = (reason: string | undefined) =>
+      this.#scene.journal.write((tx) => {
+        const now = deps.sessions.need(tx, id)
+        if (now.state === 'start-pending') deps.sessions.change(tx, id, { reason }, SUPERVISOR)
+      })
+    let told = false
+    try {
+      await deps.launcher.place(session, signal, (reason) => {
+        told = true
+        return progress(reason)
+      })
+      if (told) await progress(session.reason)
+      return true
+    } catch (error) {
+      if (closed() || deps.sessions.byId(id) === undefined) return false
+      await this.#failed({ sessionId: id, generation: session.generation, token: '' }, startedAt, error)
+      return false
     }
   }
 
@@ -61,15 +94,18 @@ export class Starting {
     const startedAt = deps.clock.now()
     const identity = { sessionId: id, generation: session.generation + 1, token: deps.random(16) }
     const access = deps.auth ? deps.random(32) : undefined
-    using limit = deadline(deps.clock, deps.policy().startupTimeoutMs, TOO_SLOW, signal)
     let prepared: Prepared | undefined
     try {
-      prepared = this.#prepare(session, identity, access)
-      await this.#prewake(prepared, identity, access)
-      const process = await this.#launch(prepared, limit.signal)
+      const first = this.#withLaunch(session)
+      const made = this.#prepare(session, identity, access, first)
+      prepared = made
+      await this.#prewake(made, identity, access)
+      await deps.launcher.ground(made, signal)
+      using limit = deadline(deps.clock, deps.policy().startupTimeoutMs, TOO_SLOW, signal)
+      const process = await this.#launch(made, limit.signal, () => this.#commit(made, identity, access, first))
       watch.attach(process, deps.sessions.byId(id) ?? session)
-      await this.#becomeReady(prepared, limit.signal)
-      await this.#ready(prepared, startedAt)
+      await this.#becomeReady(made, limit.signal, signal)
+      await this.#ready(made, startedAt)
     } catch (error) {
       if (this.#scene.closed()) return
       this.resumed = prepared?.plan.resumed === true
@@ -80,9 +116,13 @@ export class Starting {
     }
   }
 
-  #prepare(session: SessionRecord, identity: Identity, access: string | undefined): Prepared {
+  #prepare(
+    session: SessionRecord,
+    identity: Identity,
+    access: string | undefined,
+    first: DeliveryRecord | undefined,
+  ): Prepared {
     const { deliveries, launcher } = this.#scene.deps
-    const first = this.#withLaunch(session)
     return launcher.prepare(session, identity, {
       access,
       message: first === undefined ? undefined : deliveries.text(first.id),
@@ -95,10 +135,10 @@ export class Starting {
     return head?.with_launch === true && head.state === 'queued' ? head : undefined
   }
 
-  /** G1; and what it will be told with its command line. */
+  /** G1. */
   #prewake({ plan, fingerprints }: Prepared, identity: Identity, access: string | undefined): Promise<void> {
     const { id, deps, journal } = this.#scene
-    const { deliveries, sessions } = deps
+    const { sessions } = deps
     return journal.write((tx) => {
       const before = sessions.need(tx, id)
       const first = this.#withLaunch(before)
@@ -116,15 +156,38 @@ export class Starting {
           work_dir: plan.spec.workDir,
           attempts: before.attempts + 1,
           retry_at: undefined,
-          conversation_id: plan.conversationId,
+          // A new one has a name once a harness was told it.
+          conversation_id: plan.resumed ? plan.conversationId : undefined,
           fresh: false,
           continuation_epoch: before.continuation_epoch + (plan.resumed || before.generation === 0 ? 0 : 1),
           ...(fingerprints === undefined ? {} : { fingerprints }),
         },
       })
-      if (plan.promptInLaunch && first !== undefined) deliveries.begin(tx, first.id, identity.generation)
       if (plan.typedPrompt !== undefined) this.#queuePrompt(tx, session, first, plan.typedPrompt)
+      deps.starts(tx, sessions.need(tx, id), { isNew: !plan.resumed })
     })
+  }
+
+  /**
+   * Right before it runs, and no earlier: what comes before a start may take minutes, or be cut, and then it was told
+   * nothing. A message that was cancelled meanwhile is left out.
+   */
+  async #commit(
+    { plan }: Prepared,
+    identity: Identity,
+    access: string | undefined,
+    first: DeliveryRecord | undefined,
+  ): Promise<LaunchSpec> {
+    const { id, deps, journal } = this.#scene
+    const { deliveries, sessions } = deps
+    const isTold = await journal.write((tx) => {
+      if (plan.conversationId !== sessions.need(tx, id).conversation_id)
+        sessions.change(tx, id, { conversation_id: plan.conversationId }, SUPERVISOR)
+      return !plan.promptInLaunch || first === undefined || deliveries.begin(tx, first.id, identity.generation)
+    })
+    if (isTold) return plan.spec
+    const session = deps.sessions.byId(id)
+    return session === undefined ? plan.spec : this.#prepare(session, identity, access, undefined).plan.spec
   }
 
   /** One prompt per conversation: what an earlier attempt queued is still there. */
@@ -137,8 +200,8 @@ export class Starting {
   }
 
   /** What a runtime that does not heed its signal brings too late is ended (G1). */
-  async #launch(prepared: Prepared, signal: AbortSignal): Promise<AgentProcess> {
-    const launching = this.#scene.deps.launcher.launch(prepared, signal)
+  async #launch(prepared: Prepared, signal: AbortSignal, commit: () => Promise<LaunchSpec>): Promise<AgentProcess> {
+    const launching = this.#scene.deps.launcher.launch(prepared, signal, commit)
     try {
       return await Promise.race([launching, rejection(signal)])
     } catch (error) {
@@ -154,7 +217,7 @@ export class Starting {
   }
 
   /** Waits for its terminal, unless it ends first; then runs what belongs before its first message. */
-  async #becomeReady(prepared: Prepared | undefined, signal: AbortSignal): Promise<void> {
+  async #becomeReady(prepared: Prepared | undefined, startup: AbortSignal, signal = startup): Promise<void> {
     const { id, deps, watch } = this.#scene
     const { process, terminal } = watch
     if (process === undefined) throw new Error('there is no process')
@@ -168,7 +231,7 @@ export class Starting {
     })
     const unlessEnded = <T>(work: Promise<T>): Promise<T> => Promise.race([work, ended.promise])
     try {
-      if (terminal !== undefined) await unlessEnded(terminal.ready(signal))
+      if (terminal !== undefined) await unlessEnded(terminal.ready(startup))
       if (terminal !== undefined && launch?.delivery === 'line') await unlessEnded(this.#firstPrompt(process))
       if (prepared !== undefined) await unlessEnded(deps.launcher.setUp(prepared, signal))
       signal.throwIfAborted()
@@ -220,10 +283,12 @@ export class Starting {
     this.#looks = 0
     await journal.write((tx) => {
       const before = sessions.need(tx, id)
-      const session = sessions.move(tx, id, 'ready', { ...SUPERVISOR, fields: this.#lifeOf(before) })
-      for (const one of deliveries.waiting(id))
-        if (one.state === 'delivering' && one.generation === session.generation)
-          deliveries.end(tx, one.id, { state: 'delivered', endOffset: 0 }, 'supervisor')
+      const typed = deliveries
+        .waiting(id)
+        .filter(({ state, generation }) => state === 'delivering' && generation === before.generation)
+      const told = typed.length > 0 || prepared?.plan.promptInLaunch === true ? keyOf(before) : {}
+      const session = sessions.move(tx, id, 'ready', { ...SUPERVISOR, fields: { ...this.#lifeOf(before), ...told } })
+      for (const one of typed) deliveries.end(tx, one.id, { state: 'delivered', endOffset: 0 }, 'supervisor')
       const nudge = prepared?.plan.nudge
       if (nudge !== undefined) {
         const draft = { source: 'nudge', intent: 'default', text: nudge, ttlMs: policy().deliveryTtlMs } as const
@@ -271,7 +336,9 @@ export class Starting {
         else deliveries.end(tx, one.id, UNCERTAIN, 'supervisor')
       }
       journal.operation(tx, session, 'start', startedAt, failure.message)
-      journal.move(tx, this.#turnAfter(session, failure, exit ?? failure.exit))
+      const turn = this.#turnAfter(session, failure, exit ?? failure.exit)
+      if (turn.fields?.fresh === true) tellLost(tx, sessions, session)
+      journal.move(tx, turn)
     })
     watch.exit = undefined
     watch.presence = 'none'
@@ -299,8 +366,8 @@ export class Starting {
       process: false,
       pid: undefined,
       ...(exit === undefined ? {} : { last_exit: wireExit(exit, 'crash') }),
-      // A harness that does not know the conversation ends before it is ready, and would again (sheet 04 §6.2).
-      ...(this.resumed && failure.exit?.reason === 'exited' ? { conversation_id: undefined, fresh: true } : {}),
+      // A harness that does not know the conversation ends before it is ready, and would again.
+      ...(this.resumed && failure.exit?.reason === 'exited' ? KEY_LOST : {}),
     }
     if (session.desired !== 'running') return { ...endOf(session), fields: { ...gone, drain_reason: undefined } }
     // It was cut for a reason of ours: that is no failure of the start.
@@ -359,6 +426,7 @@ export class Starting {
       return
     }
     watch.attach(found.process, session)
+    await deps.hearMissed(session)
     deps.log.info({ session: id, pid: found.process.pid }, 'session adopted')
     await journal.write((tx) => journal.operation(tx, session, 'adopt', startedAt))
     if (session.state === 'creating' && session.desired === 'running') await this.#finish(identity, startedAt, signal)

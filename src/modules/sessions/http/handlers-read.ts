@@ -1,18 +1,16 @@
 /** Reading sessions: lists, one of them, what waits, screens (sheet 04 §§4.1, 4.6, 4.11, 4.12). */
 
 import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
-import { SESSION_STATES, type SessionResponse, type SessionState } from '../../../contract/session-model.ts'
-import type { sessionOperations } from '../../../contract/sessions.ts'
+import { SESSION_STATES, type SessionResponse, type SessionState } from '../../../contract/sessions/session-model.ts'
+import type { sessionOperations } from '../../../contract/sessions/sessions.ts'
 import { type Handlers, ok } from '../../../kernel/call.ts'
 import { type Clock, isoTime } from '../../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../../kernel/cursor.ts'
 import type { StoredEvent } from '../../../kernel/event-log.ts'
-import { invalidField, problem } from '../../../kernel/problem.ts'
+import { invalidField } from '../../../kernel/problem.ts'
 import { waitForChange } from '../../../kernel/waiting.ts'
 import { wirePending } from '../actor/journal.ts'
-import { canAsk, hasScreen } from '../plan/views.ts'
-import { identityOf } from '../record/identity.ts'
-import type { LiveFacts } from '../record/ports.ts'
+import { canAsk } from '../plan/views.ts'
 import { type SessionCity, tag } from './handlers.ts'
 
 const PEEK_LINES = 5
@@ -75,16 +73,19 @@ export function createSessionReadHandlers({ clock }: { readonly clock: Clock }) 
       const isNews = (event: StoredEvent) => event.subject === id && isRelevant(event)
       await waitForChange(call.city.store.log, query, clock, signal, isNews)
       const { sessions, store } = call.city
-      sessions.resolve(id)
+      const session = sessions.resolve(id)
       const index = { 'X-SVC-Index': String(store.log.head) }
       const limit = query.limit || DEFAULT_LIMIT
       const after = query.cursor === undefined ? undefined : seqOf(query.cursor)
       const page = sessions.deliveries.page(id, query.state, after, limit + 1, query.order)
       const items = page.slice(0, limit)
       const last = items.at(-1)
+      const waitsFor = sessions.actor(id)?.obstacle(session)
       return ok(
         {
-          items: [...items],
+          items: items.map((one) =>
+            one.state === 'queued' && waitsFor !== undefined ? { ...one, waits_for: waitsFor } : one,
+          ),
           total: sessions.deliveries.count(id, query.state),
           ...(page.length > limit && last !== undefined
             ? { next_cursor: formatPageToken('deliveries', [last.seq]) }
@@ -123,34 +124,6 @@ export function createSessionReadHandlers({ clock }: { readonly clock: Clock }) 
         ]
       })
       return ok({ items, total: items.length }, index)
-    },
-
-    'peek-session': ({ params, query, city }) => {
-      const { sessions, deps } = city
-      const session = sessions.resolve(params.id)
-      if (!hasScreen(session, deps.runtimes.get(session.runtime)))
-        throw problem('unsupported', `session ${session.id} has no screen`)
-      const screen = sessions.screen(session.id, query.lines ?? 0)
-      if (screen === undefined) throw notRunning(session.id, sessions.live(session.id))
-      return ok({
-        session_id: session.id,
-        lines: [...screen.lines],
-        observed_at: isoTime(screen.observedAt),
-        ...(screen.cursor === undefined ? {} : { cursor: { ...screen.cursor } }),
-      })
-    },
-
-    'attach-session': ({ params, city }) => {
-      const { sessions, deps } = city
-      const session = sessions.resolve(params.id)
-      const attachable = deps.attachable(session.runtime)
-      if (attachable === undefined)
-        throw problem('unsupported', `a session over ${session.runtime} has no terminal that a person can attach to`)
-      const identity = identityOf(session)
-      const live = sessions.live(session.id)
-      if (identity === undefined || live?.liveness !== 'alive') throw notRunning(session.id, live)
-      const { command, args } = attachable.attachCommand(identity, session.session_name)
-      return ok({ command, args: [...args] })
     },
 
     'get-session-drain': ({ params, city }) => {
@@ -192,13 +165,6 @@ export function createSessionReadHandlers({ clock }: { readonly clock: Clock }) 
 
 /** Without what changes from look to look: that is no news to wait for. */
 const steady = (view: SessionResponse) => ({ ...view, observed_at: '', last_active: '' })
-
-/** What could not be observed may run all the same. */
-const notRunning = (id: string, live: LiveFacts | undefined) =>
-  problem(
-    'session-conflict',
-    live?.liveness === 'unknown' ? `session ${id} cannot be observed at the moment` : `session ${id} does not run`,
-  )
 
 /** Undefined: all that are not closed. */
 function statesOf(text: string | undefined): readonly SessionState[] | undefined {

@@ -2,18 +2,25 @@
 
 import { statSync } from 'node:fs'
 import { isAbsolute, normalize, relative, resolve } from 'node:path'
-import type { DeliveryInfo, SubmitIntent } from '../../../contract/session-model.ts'
-import type { SessionAcceptedResponse, SessionCreateRequest, sessionOperations } from '../../../contract/sessions.ts'
+import type { DeliveryInfo, SubmitIntent } from '../../../contract/sessions/session-model.ts'
+import type {
+  MessageAttachment,
+  SessionAcceptedResponse,
+  SessionCreateRequest,
+  sessionOperations,
+} from '../../../contract/sessions/sessions.ts'
 import { type Handlers, ok, type Reply } from '../../../kernel/call.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
 import { unknownName } from '../../../kernel/near-names.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
 import { findBinary } from '../../../kernel/processes.ts'
-import { programOf, refusedTransport } from '../launch/launch.ts'
-import type { NewSession } from '../launch/new-session.ts'
+import { programOf, refusedTransport, workDirOf } from '../launch/launch.ts'
+import { baseRefOf } from '../launch/launcher.ts'
+import { DEFAULT_RUNTIME, type NewSession } from '../launch/new-session.ts'
 import { checkOptions } from '../launch/options.ts'
 import { canInterrupt } from '../plan/views.ts'
+import { type Attachment, parseAttachments, refuseUntaken } from '../queue/attachments.ts'
 import { checkMessage, type DeliveryDraft, type DeliveryRecord } from '../queue/deliveries.ts'
 import { type AgentView, findAgent, isUnbound, type ProviderView, untrusted } from '../record/config-view.ts'
 import { checkAlias } from '../record/names.ts'
@@ -22,7 +29,7 @@ import { refuseHeld, refuseOver, type SessionCity, wakeUp } from './handlers.ts'
 
 interface SayCall {
   readonly params: { readonly id: string }
-  readonly body: { readonly message: string }
+  readonly body: { readonly message: string; readonly attachments?: readonly MessageAttachment[] }
   readonly claim: IdempotencyClaim | undefined
   readonly city: SessionCity
   readonly actor: string
@@ -35,7 +42,8 @@ export function createSessionSayHandlers() {
     intent: SubmitIntent,
   ): Promise<Reply<SessionAcceptedResponse>> => {
     const text = checkMessage(body.message, 'body.message')
-    const { id } = await city.sessions.resolveOrMake(params.id)
+    const { id, work_dir: workDir } = await city.sessions.resolveOrMake(params.id)
+    const attachments = parseAttachments(body.attachments ?? [], workDir)
     return city.launch<SessionAcceptedResponse>({
       operation: source === 'message' ? 'session.message' : 'session.submit',
       subject: id,
@@ -44,11 +52,12 @@ export function createSessionSayHandlers() {
       accept: (tx, accepted) => {
         const session = city.sessions.store.need(tx, id)
         refuseSaying(city, session, intent)
+        refuseAttached(session, attachments)
         // Who runs finishes in its own time, and may be told something meanwhile.
         if (!session.process) refuseHeld(session, city)
         lift(tx, city, session, actor)
         const ttlMs = city.sessions.policy.deliveryTtlMs
-        const draft = { source, intent, text, requestId: accepted.request_id, ttlMs }
+        const draft = { source, intent, text, attachments, requestId: accepted.request_id, ttlMs }
         const delivery = city.sessions.deliveries.add(tx, city.sessions.store.need(tx, id), draft, actor)
         return { status: 'accepted', ...accepted, session_id: id, delivery_id: delivery.id }
       },
@@ -68,7 +77,10 @@ export function createSessionSayHandlers() {
         accept: (tx, accepted) => {
           refuseLimit(city, draft.template)
           const session = city.sessions.insert(tx, draft, actor, id)
-          const delivery = message === undefined ? undefined : firstMessage(tx, city, session, message, actor)
+          const attachments = parseAttachments(body.attachments ?? [], session.work_dir)
+          refuseAttached(session, attachments)
+          const first = message === undefined ? undefined : { message, attachments }
+          const delivery = first === undefined ? undefined : firstMessage(tx, city, session, first, actor)
           return {
             status: 'accepted',
             ...accepted,
@@ -127,13 +139,14 @@ function firstMessage(
   tx: Tx,
   { sessions }: SessionCity,
   session: SessionRecord,
-  message: string,
+  { message, attachments }: { readonly message: string; readonly attachments: readonly Attachment[] },
   actor: string,
 ): DeliveryRecord {
   const text = checkMessage(message, 'body.message')
   const ttlMs = sessions.policy.deliveryTtlMs
   const withLaunch = session.kind === 'agent'
-  return sessions.deliveries.add(tx, session, { source: 'message', intent: 'default', text, ttlMs, withLaunch }, actor)
+  const draft = { source: 'message', intent: 'default', text, attachments, ttlMs, withLaunch } as const
+  return sessions.deliveries.add(tx, session, draft, actor)
 }
 
 /** What can be refused is refused before the 202 (decisions 59, 72). */
@@ -143,6 +156,14 @@ function refuseSaying({ sessions, deps }: SessionCity, session: SessionRecord, i
     throw problem('pending-interaction', `session ${session.id} waits for an answer: respond to it first`)
   if (intent === 'interrupt_now' && !canInterrupt(session, deps.runtimes.get(session.runtime)))
     throw problem('unsupported', `a turn of session ${session.id} cannot be interrupted`)
+}
+
+/** Text alone can be typed; and of what a protocol carries, an agent takes what it says. */
+function refuseAttached(session: SessionRecord, attachments: readonly Attachment[]): void {
+  if (attachments.length === 0) return
+  if (session.runtime !== 'acp')
+    throw problem('unsupported', `session ${session.id} runs on a terminal: nothing can be attached to what is typed`)
+  refuseUntaken(attachments, session.offers)
 }
 
 /** A caller's message lifts every hold, also the sticky one (decision 61). */
@@ -157,6 +178,10 @@ function lift(tx: Tx, { sessions }: SessionCity, session: SessionRecord, actor: 
 async function checked(city: SessionCity, body: SessionCreateRequest): Promise<NewSession> {
   const { kind, name, alias, options = {} } = body
   const { agent, provider } = template(city, kind, name)
+  const forkOf = body.fork_of === undefined ? undefined : conversationOf(city, body.fork_of, agent?.identity ?? name)
+  if (body.attachments !== undefined && body.message === undefined)
+    throw invalidField('body.attachments', 'go with a message: say something, too')
+  checkVariables(body.env ?? {})
   checkOptions(provider, options, 'body.options')
   if (body.message !== undefined) checkMessage(body.message, 'body.message')
   if (alias !== undefined) {
@@ -164,8 +189,11 @@ async function checked(city: SessionCity, body: SessionCreateRequest): Promise<N
     if (city.deps.config().named_sessions.some(({ identity }) => identity === alias))
       throw problem('name-taken', `${alias} is a configured session`)
   }
-  const runtime = body.runtime ?? agent?.session ?? (city.deps.config().session.provider || city.deps.defaultRuntime)
+  const runtime =
+    body.runtime ?? forkOf?.runtime ?? agent?.session ?? (city.deps.config().session.provider || DEFAULT_RUNTIME)
   await refuseMissing(city, runtime, agent, provider)
+  const workDir = body.work_dir === undefined ? undefined : placeOf(city, body.work_dir)
+  await refuseIsolation(city, agent, body.isolation, workDir)
   return {
     kind,
     template: agent?.identity ?? name,
@@ -176,10 +204,33 @@ async function checked(city: SessionCity, body: SessionCreateRequest): Promise<N
     ...(alias === undefined ? {} : { alias }),
     ...(body.title === undefined ? {} : { title: body.title }),
     ...(body.message === undefined ? {} : { message: body.message }),
-    ...(body.work_dir === undefined ? {} : { workDir: placeOf(city, body.work_dir) }),
+    ...(body.env === undefined ? {} : { env: body.env }),
+    ...(forkOf === undefined ? {} : { forkOf: forkOf.conversation }),
+    ...(workDir === undefined ? {} : { workDir }),
+    ...(body.isolation === undefined ? {} : { isolation: body.isolation }),
     ...(body.project_id === undefined ? {} : { projectId: body.project_id }),
     ...(body.metadata === undefined ? {} : { metadata: body.metadata }),
   }
+}
+
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
+
+function checkVariables(env: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(env)) {
+    if (!VARIABLE.test(name)) throw invalidField(`body.env.${name}`, 'is no name of a variable')
+    if (name.startsWith('SVC_')) throw invalidField(`body.env.${name}`, '`SVC_*` are set by the service')
+    if (value.includes('\0')) throw invalidField(`body.env.${name}`, 'has a NUL')
+  }
+}
+
+/** What a fork begins with; 422 where nothing was said yet, 501 where its agent cannot. */
+function conversationOf({ sessions }: SessionCity, handle: string, template: string) {
+  const { id, template: of, runtime, conversation_id: conversation, offers } = sessions.resolve(handle)
+  if (of !== template) throw invalidField('body.fork_of', `is a session of ${of}, not of ${template}`, handle)
+  if (runtime !== 'acp' || offers?.forks === false)
+    throw problem('unsupported', `the agent of session ${id} cannot begin a conversation from another one`)
+  if (conversation === undefined) throw invalidField('body.fork_of', `session ${id} has no conversation yet`, handle)
+  return { conversation, runtime }
 }
 
 interface Template {
@@ -223,6 +274,21 @@ async function refuseMissing(
   const file = program.includes('/') ? resolve(path, program) : program
   if ((await findBinary(file, deps.env)) === undefined)
     throw problem('missing-dependency', `the program ${program} is not on this host`)
+}
+
+/** 409 where there can be no worktree of that directory. */
+async function refuseIsolation(
+  { deps }: SessionCity,
+  agent: AgentView | undefined,
+  asked: SessionCreateRequest['isolation'],
+  workDir: string | undefined,
+): Promise<void> {
+  if ((asked ?? agent?.isolation) !== 'worktree') return
+  const config = deps.config()
+  const directory = workDir ?? workDirOf(config, agent?.identity ?? '', agent, deps.render)
+  if (!isDirectory(directory)) return
+  const why = await deps.worktrees.refusal(directory, baseRefOf(config, agent, agent?.dir))
+  if (why !== undefined) throw problem('conflict-config', `a worktree was asked for, and ${why}`)
 }
 
 function refuseLimit({ sessions }: SessionCity, name: string): void {

@@ -1,18 +1,17 @@
 /** Steering sessions: their turns, their processes, their names, what they wait for (sheet 04 §§4.5, 4.6, 4.11, 4.12). */
 import type { BodyOf } from '../../../contract/base/operation.ts'
-import type { respondSession, sessionOperations } from '../../../contract/sessions.ts'
+import type { respondSession, sessionOperations } from '../../../contract/sessions/sessions.ts'
 import { type Handlers, ok } from '../../../kernel/call.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
+import { deadline } from '../../../kernel/deadline.ts'
 import { checkPrecondition } from '../../../kernel/etag.ts'
 import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
 import { durationMs, invalidField, problem } from '../../../kernel/problem.ts'
+import { optionFor } from '../../../runtimes/process/answers.ts'
 import type { Answer, Pending } from '../../../runtimes/process/runtime.ts'
-import { deadline } from '../actor/deadline.ts'
-import { checkOptions, findOption } from '../launch/options.ts'
 import { canAsk } from '../plan/views.ts'
 import { findAgent } from '../record/config-view.ts'
-import { checkAlias } from '../record/names.ts'
 import { agePolicyOf } from '../record/policy.ts'
 import type { SessionRecord } from '../record/record.ts'
 import {
@@ -37,7 +36,6 @@ interface SteerCall {
 /** One write about one session. */
 type Change = (tx: Tx, session: SessionRecord, city: SessionCity, note: Note) => void
 
-const PERMISSION_MODE = 'permission_mode'
 const ANSWER_MS = 10_000
 const DAY_MS = 86_400_000
 const PRUNE_BATCH = 100
@@ -110,6 +108,7 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
       const session = city.sessions.store.need(tx, id)
       if (!isOver(session)) refuseHeld(session, city)
       wakeUp(tx, city.sessions, session, 'explicit', { actor })
+      city.sessions.liftLimit(tx, id, 'wake')
       city.sessions.waits.cancelAll(tx, id, actor)
     })
     return answer(city, id)
@@ -132,12 +131,6 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
       throw problem('session-conflict', `the process of session ${id} has not ended yet; it is being ended`)
   }
 
-  const pinning =
-    (pinned: boolean) =>
-    (tx: Tx, session: SessionRecord, { sessions }: SessionCity, note: Note) => {
-      if (pinned) refuseOver(session)
-      sessions.store.change(tx, session.id, { pinned }, note)
-    }
   const drainFor =
     (reason: string, acked: boolean): Change =>
     (tx, session, city, note) => {
@@ -211,56 +204,6 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
 
     // --- Names and settings ----------------------------------------------------------------------------------------
 
-    'patch-session': (call) => {
-      const { title, alias, metadata } = call.body
-      return change(call, (tx, session, { sessions, deps }, note) => {
-        checkPrecondition(call.header('if-match'), String(session.revision))
-        if (alias !== undefined && session.named !== undefined)
-          throw problem('forbidden', `session ${session.id} is configured: its alias is its name`)
-        const wanted = alias === null || alias === '' ? undefined : alias
-        if (wanted !== undefined) {
-          checkAlias(wanted, 'body.alias')
-          if (deps.config().named_sessions.some(({ identity }) => identity === wanted))
-            throw problem('name-taken', `${wanted} is a configured session`)
-        }
-        sessions.store.change(
-          tx,
-          session.id,
-          {
-            ...(title === undefined ? {} : { title }),
-            ...(alias === undefined ? {} : { alias: wanted }),
-            ...(metadata === undefined ? {} : { metadata: mergedMetadata(session.metadata, metadata) }),
-          },
-          note,
-        )
-      })
-    },
-
-    'rename-session': (call) =>
-      change(
-        call,
-        (tx, { id }, { sessions }, note) => void sessions.store.change(tx, id, { title: call.body.title }, note),
-      ),
-
-    'set-session-permission-mode': (call) =>
-      change(call, (tx, session, { sessions, deps }, note) => {
-        refuseOver(session)
-        if (session.process)
-          throw problem('session-conflict', `session ${session.id} runs: its mode is chosen while it does not`)
-        const provider = deps.provider(session.provider)
-        if (provider === undefined)
-          throw problem('session-conflict', `there is no provider ${session.provider} any more`)
-        if (findOption(provider.spec, PERMISSION_MODE) === undefined)
-          throw problem('unsupported', `${session.provider} has no permission modes`)
-        const chosen = { [PERMISSION_MODE]: call.body.permission_mode }
-        checkOptions(provider.spec, chosen, 'body')
-        sessions.store.change(tx, session.id, { options: { ...session.options, ...chosen } }, note)
-      }),
-
-    'pin-session': (call) => change(call, pinning(true)),
-
-    'unpin-session': (call) => change(call, pinning(false)),
-
     'release-session-name': (call) =>
       change(call, (tx, session, { sessions }, note) => {
         if (session.state !== 'closed')
@@ -299,7 +242,12 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
         if (session.state === 'active' || session.state === 'draining')
           return drainFor('reset', true)(tx, session, city, note)
         if (session.process) throw problem('session-conflict', `session ${session.id} is being started`)
-        city.sessions.store.change(tx, session.id, { fresh: true, conversation_id: undefined }, note)
+        city.sessions.store.change(
+          tx,
+          session.id,
+          { fresh: true, conversation_id: undefined, fork_of: undefined },
+          note,
+        )
         const woken = wakeUp(tx, city.sessions, session, 'reset', note)
         city.sessions.store.tell(tx, woken, 'session.reset', { ...note, reason: 'reset' })
       }),
@@ -323,7 +271,7 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
 
     // --- Answers, waits, tidying up --------------------------------------------------------------------------------
 
-    'respond-session': async ({ params, body, signal, city }) => {
+    'respond-session': async ({ params, body, signal, city, actor }) => {
       const { sessions, deps } = city
       const session = sessions.resolve(params.id)
       const pending = sessions.live(session.id)?.pending
@@ -336,7 +284,7 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
         throw problem('invalid-interaction', `session ${session.id} waits for an answer to ${pending.requestId}`)
       using limit = deadline(clock, ANSWER_MS, 'the session does not answer', signal)
       const taken = await sessions
-        .answer(session.id, pending.requestId, answerOf(body, pending), limit.signal)
+        .answer(session.id, pending.requestId, { ...answerOf(body, pending), by: actor }, limit.signal)
         .catch((error: unknown) => {
           throw problem('gateway-timeout', `session ${session.id} did not take the answer`, { cause: error })
         })
@@ -398,18 +346,6 @@ function refuseAlways({ id, named }: SessionRecord, { deps }: SessionCity): void
     throw problem('session-conflict', `session ${id} is the configured session ${named}, which always runs: suspend it`)
 }
 
-function mergedMetadata(
-  before: Readonly<Record<string, string>>,
-  patch: Readonly<Record<string, string | null>>,
-): Readonly<Record<string, string>> {
-  const merged = new Map(Object.entries(before))
-  for (const [key, value] of Object.entries(patch)) {
-    if (value === null) merged.delete(key)
-    else merged.set(key, value)
-  }
-  return Object.fromEntries(merged)
-}
-
 type RespondBody = BodyOf<typeof respondSession>
 
 /** Harnesses have several words for one answer. */
@@ -425,14 +361,19 @@ const MEANING = {
 
 function answerOf({ action: said, option_id: option, text }: RespondBody, pending: Pending): Answer {
   const action = MEANING[said]
-  if (action === 'cancel') return { action }
-  if (action !== 'option') return text === undefined ? { action } : { action, text }
+  const words = text === undefined ? {} : { text }
+  if (action === 'cancel') return { action, ...words }
+  if (action !== 'option') {
+    // What a screen shows is words: where they do not say for certain what they mean, whoever answers names the option.
+    if (pending.metadata['source'] === 'screen' && optionFor(pending, { action }) === -1)
+      throw problem('invalid-interaction', `no option means ${said} for certain; answer with one of ${named(pending)}`)
+    return { action, ...words }
+  }
   if (option === undefined) throw invalidField('body.option_id', 'is required with `option`')
-  const found = pending.options.find(({ id, label }) => id === option || label === option)
-  if (found === undefined)
-    throw problem(
-      'invalid-interaction',
-      `there is no option ${option}: ${pending.options.map(({ id }) => id).join(', ')}`,
-    )
-  return { action, optionId: found.id }
+  const { options } = pending
+  const found = options.find(({ id }) => id === option) ?? options.find(({ label }) => label === option)
+  if (found === undefined) throw problem('invalid-interaction', `there is no option ${option}: ${named(pending)}`)
+  return { action, optionId: found.id, ...words }
 }
+
+const named = ({ options }: Pending): string => options.map(({ id, label }) => `${id} (${label})`).join(', ')

@@ -1,13 +1,13 @@
 /** What the handlers of sessions share: the city, finding the session, answering with it. */
 
-import type { SessionResponse } from '../../../contract/session-model.ts'
+import type { SessionResponse } from '../../../contract/sessions/session-model.ts'
 import { ok, type Reply } from '../../../kernel/call.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
+import { deadline } from '../../../kernel/deadline.ts'
 import type { Jobs } from '../../../kernel/jobs.ts'
 import { problem } from '../../../kernel/problem.ts'
 import type { Store } from '../../../kernel/store.ts'
-import { deadline } from '../actor/deadline.ts'
 import type { Sessions } from '../plan/service.ts'
 import type { SessionsDeps } from '../record/ports.ts'
 import type { SessionRecord } from '../record/record.ts'
@@ -20,7 +20,7 @@ export interface SessionCity {
   readonly sessions: Sessions
   readonly deps: Pick<
     SessionsDeps,
-    'config' | 'provider' | 'runtimes' | 'attachable' | 'work' | 'render' | 'env' | 'defaultRuntime' | 'suspended'
+    'config' | 'provider' | 'usage' | 'runtimes' | 'work' | 'worktrees' | 'render' | 'env' | 'suspended'
   >
   readonly launch: Jobs['launchAnswering']
 }

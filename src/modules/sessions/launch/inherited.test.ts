@@ -14,6 +14,8 @@ const OURS = {
   SVC_TOKEN: 'master',
   SVC_HOME: '/home/ann/.svc',
   TMUX: '/tmp/tmux',
+  CI: 'true',
+  GITHUB_ACTIONS: 'true',
 }
 const namesOf = (...args: Parameters<typeof inheritedEnvironment> extends [unknown, ...infer Rest] ? Rest : never) =>
   Object.keys(inheritedEnvironment(OURS, ...args))

@@ -2,9 +2,12 @@
 import { type Environment, isPlain } from '../../../kernel/processes.ts'
 import type { ProviderView, SessionsView } from '../record/config-view.ts'
 
-/** Names that belong to the terminal that the supervisor was started in, or to the supervisor itself. */
+/**
+ * Names that belong to the terminal that the supervisor was started in, to the supervisor itself, or to a build machine:
+ * a harness that reads `CI` takes its terminal for a log that nobody answers (gemini 0.61.0 ends with 42).
+ */
 const NOT_PASSED_ON =
-  /^(?:SVC_|TMUX$|TMUX_PANE$|STY$|TERM$|COLUMNS$|LINES$|NODE_OPTIONS$|NODE_CHANNEL_FD$|npm_|INIT_CWD$)/
+  /^(?:SVC_|TMUX$|TMUX_PANE$|STY$|TERM$|COLUMNS$|LINES$|NODE_OPTIONS$|NODE_CHANNEL_FD$|npm_|INIT_CWD$|CI$|CONTINUOUS_INTEGRATION$|GITHUB_ACTIONS$)/
 
 /**
  * Everything but what `env_deny` matches. Where `inherit_env` is a list, only what it matches and what every program

@@ -6,6 +6,7 @@ import { policyOf } from '../record/policy.ts'
 import type { SessionRecord } from '../record/record.ts'
 import { type LaunchContext, planLaunch, splitCommand } from './launch.ts'
 import { newSession } from './new-session.ts'
+import { checkOptions } from './options.ts'
 
 const CLAUDE: ProviderView = {
   command: 'claude',
@@ -15,6 +16,7 @@ const CLAUDE: ProviderView = {
   resume_flag: '--resume',
   resume_style: 'flag',
   session_id_flag: '--session-id',
+  hooks: false,
   options_schema: [
     {
       key: 'permission_mode',
@@ -42,7 +44,7 @@ function plan({ provider, agent, session, context }: Asked = {}) {
     ...newSession(
       's-0123456789abcdef',
       { kind: 'agent', template: 'mayor', origin: 'manual', cause: 'explicit', alias: 'boss' },
-      { config, now: 0, render: (text) => text, defaultRuntime: 'subprocess' },
+      { config, now: 0, render: (text) => text },
     ),
     ...session,
   }
@@ -56,6 +58,7 @@ function plan({ provider, agent, session, context }: Asked = {}) {
       family: 'claude',
       interruptKey: 'ctrl-c',
       policy: policyOf(config),
+      mcpServers: [],
       home: '/home/svc',
       bin: '/opt/svc',
       env: { PATH: '/bin', HOME: '/root', SVC_API: 'http://old', TMUX: 'x', KEY: 'k1' },
@@ -83,7 +86,8 @@ test('a first start names its conversation and is told its prompt behind a beaco
     'uuid-1',
     '[alpha] mayor-adhoc-0123456789 • 2026-01-02T03:04:05\n\nBe good.',
   ])
-  assert.deepEqual([made.conversationId, made.resumed, made.promptInLaunch], ['uuid-1', false, true])
+  assert.deepEqual([made.facts.conversation, made.resumed, made.promptInLaunch], ['uuid-1', false, true])
+  assert.equal(made.conversationId, undefined, 'nobody has said anything in it yet')
 })
 
 test('a later one resumes it and says nothing', () => {
@@ -133,6 +137,26 @@ test('over ACP the prompt is typed, options are left out, and the conversation i
   assert.equal(made.spec.io, 'pipes')
 })
 
+test('a model that nobody has listed is passed as it is; arguments of the person’s own stay where none is chosen', () => {
+  const provider: Partial<ProviderView> = {
+    args: ['--model', 'mine', '-x'],
+    options_schema: [
+      {
+        key: 'model',
+        default: '',
+        choices: [{ value: 'opus', flag_args: ['-m', 'opus'] }],
+        free_args: ['--model', '{value}'],
+      },
+    ],
+  }
+  const args = (options: Record<string, string>) => plan({ session: { options }, provider }).spec.args
+  assert.ok(args({}).join(' ').startsWith('--model mine -x'), args({}).join(' '))
+  assert.ok(args({ model: 'vendor/next-1' }).join(' ').startsWith('-x --model vendor/next-1'))
+  assert.ok(args({ model: 'opus' }).join(' ').startsWith('-x -m opus'))
+  for (const bad of ['--dangerous', 'a\nb', 'x'.repeat(300)])
+    assert.throws(() => checkOptions({ ...CLAUDE, ...provider }, { model: bad }, 'body.options'), /one line/)
+})
+
 test('what no flag says is a variable, or a mode of the agent protocol', () => {
   const provider: Partial<ProviderView> = {
     acp_args: ['acp'],
@@ -151,7 +175,7 @@ test('what no flag says is a variable, or a mode of the agent protocol', () => {
   const chosen = (mode: string, own: Partial<ProviderView> = {}) => {
     const session = { runtime: 'acp' as const, options: mode === '' ? {} : { permission_mode: mode } }
     const { spec } = plan({ session, provider: { ...provider, ...own } })
-    return [spec.acp?.mode, spec.env['PERMISSION'], spec.args]
+    return [spec.acp?.settings?.['mode'], spec.env['PERMISSION'], spec.args]
   }
   assert.deepEqual(chosen('ask'), [undefined, 'ask', ['acp']])
   assert.deepEqual(chosen('plan'), ['plan', undefined, ['acp']])
@@ -210,4 +234,36 @@ test('set-up commands are rendered', () => {
   })
   assert.deepEqual(preStart, ['make mayor-adhoc-0123456789 in /work'])
   assert.deepEqual(live, ['from /pack', 'show s-0123456789abcdef'])
+})
+
+test('hooks are laid beside the run by the flag of the harness, and not where it is told not to', () => {
+  const laid = plan({ provider: { hooks: true, args: [] } })
+  const file = '/alpha/.svc/runtime/sessions/s-0123456789abcdef/3/hooks-settings.json'
+  assert.ok(laid.spec.args.join(' ').includes(`--settings ${file}`))
+  assert.deepEqual(
+    laid.hooks.files.map(({ path }) => path),
+    [file],
+  )
+  assert.match(JSON.stringify(laid.hooks.files[0]?.settings), /'\/opt\/svc\/svcctl' session report --from claude/)
+  const without: Asked[] = [
+    { provider: { hooks: false } },
+    { provider: { hooks: true }, agent: { hooks: false } },
+    { provider: { hooks: true }, agent: { start_command: 'claude --resume x' } },
+    { provider: { hooks: true, args: ['--settings', 'mine.json'] } },
+    { provider: { hooks: true }, session: { runtime: 'acp' } },
+    { provider: { hooks: true }, context: { family: 'shell' } },
+    { provider: { hooks: true }, context: { family: 'gemini' } },
+  ]
+  for (const asked of without) {
+    const { hooks, spec } = plan(asked)
+    assert.deepEqual([hooks.files, hooks.env], [[], {}])
+    assert.ok(!spec.args.some((word) => word.includes('hooks')))
+  }
+})
+
+test('a harness whose hooks stand in settings of the whole machine gets those by a variable', () => {
+  const { hooks, spec } = plan({ provider: { hooks: true, args: [] }, context: { family: 'qwen' } })
+  const file = `${spec.directory}/hooks-settings.json`
+  assert.deepEqual(hooks.env, { QWEN_CODE_SYSTEM_SETTINGS_PATH: file })
+  assert.equal(hooks.files[0]?.over, '/etc/qwen-code/settings.json')
 })

@@ -5,15 +5,19 @@
 
 import { join } from 'node:path'
 import type { AgentApi } from '../../../contract/access.ts'
-import type { RuntimeName } from '../../../contract/session-model.ts'
+import type { RuntimeName } from '../../../contract/sessions/session-model.ts'
+import { findHooks } from '../../../harnesses/all.ts'
+import type { HookPlace, LaidHooks } from '../../../harnesses/hooks.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Environment } from '../../../kernel/processes.ts'
-import type { Identity, LaunchSpec } from '../../../runtimes/process/runtime.ts'
+import { plainText } from '../../../messaging/hostile-text.ts'
+import type { Identity, LaunchSpec, McpServerSpec } from '../../../runtimes/process/runtime.ts'
 import { type AgentView, type ProviderView, rigOf, type SessionsView } from '../record/config-view.ts'
 import type { Policy } from '../record/policy.ts'
+import type { SessionWorktree } from '../record/ports.ts'
 import type { LaunchFacts, SessionRecord } from '../record/record.ts'
 import { inheritedEnvironment } from './inherited.ts'
-import { beyondFlags, effectiveOptions, withOptions } from './options.ts'
+import { effectiveOptions, optionsEnv, settingsOf, withOptions } from './options.ts'
 import type { Overlay } from './overlay.ts'
 
 const COLUMNS = 200
@@ -35,6 +39,7 @@ export interface LaunchContext {
   /** The supervisor's own environment. */
   readonly env: Environment
   readonly workDir: string
+  readonly worktree?: SessionWorktree | undefined
   /** Rendered; empty without one. */
   readonly prompt: string
   /** A message that goes with the first prompt. */
@@ -42,6 +47,8 @@ export interface LaunchContext {
   readonly render: (template: string, values: Readonly<Record<string, string>>) => string
   /** Its token for the API, where that asks for one. */
   readonly access: string | undefined
+  /** What it is to use beside its own tools. */
+  readonly mcpServers: readonly McpServerSpec[]
   /** For a conversation of our own naming. */
   readonly uuid: () => string
   readonly now: number
@@ -50,7 +57,7 @@ export interface LaunchContext {
 export interface LaunchPlan {
   readonly spec: LaunchSpec
   readonly facts: LaunchFacts
-  /** Known before the start: resumed, or of our own naming. */
+  /** Of the conversation that is resumed. */
   readonly conversationId: string | undefined
   readonly resumed: boolean
   /** The prompt went into the command line, the message of the creation with it. */
@@ -62,13 +69,24 @@ export interface LaunchPlan {
   readonly overlays: readonly Overlay[]
   readonly preStart: readonly string[]
   readonly setup: readonly string[]
+  /** What makes its worktree ready. */
+  readonly worktreeSetup: readonly string[]
   readonly setupScript: string | undefined
   readonly live: readonly string[]
   /** What its token lets it do. */
   readonly api: AgentApi
+  /** What lets its harness tell of itself: files to write, and variables that name them. */
+  readonly hooks: Pick<LaidHooks, 'files' | 'env'>
 }
 
-const LOG_PLACES: ReadonlySet<string> = new Set(['HOME', 'CLAUDE_CONFIG_DIR', 'CODEX_HOME'])
+const LOG_PLACES: ReadonlySet<string> = new Set([
+  'HOME',
+  'CLAUDE_CONFIG_DIR',
+  'CODEX_HOME',
+  'QWEN_HOME',
+  'QWEN_RUNTIME_DIR',
+  'GEMINI_CLI_HOME',
+])
 
 const runDirectory = (city: string, sessionId: string, generation: number): string =>
   join(city, '.svc', 'runtime', 'sessions', sessionId, String(generation))
@@ -80,13 +98,15 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
   const conversation = conversationOf(session, context)
   const first = conversation.resumed || mode === 'omit' ? '' : firstPrompt(session, context)
   const inLaunch = first !== '' && takesPrompt(session.runtime, mode, first)
-  const base = commandOf(session, context, conversation)
+  const env = environmentOf(session, identity, context)
+  const plain = commandOf(session, context, conversation)
+  const hooks = hooksOf(session, context, { directory, args: plain.args, env })
+  const base = { ...plain, args: [...plain.args, ...hooks.args] }
   const args = inLaunch
     ? [...base.args, ...promptArgs(mode, agent?.prompt_flag ?? provider.prompt_flag, first)]
     : base.args
   const delivery = provider.delivery ?? 'line'
   const io = session.runtime === 'acp' ? 'pipes' : (provider.io ?? 'pty')
-  const processNames = agent?.process_names ?? provider.process_names ?? []
   const spec: LaunchSpec = {
     identity,
     name: session.session_name,
@@ -94,14 +114,13 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
     workDir: context.workDir,
     command: base.command,
     args,
-    env: environmentOf(session, identity, context),
+    env,
     io,
     columns: COLUMNS,
     rows: ROWS,
     delivery,
     debounceMs: policy.debounceMs,
     interruptKey: context.interruptKey,
-    processNames,
     ...(session.runtime === 'acp' ? { acp: acpOf(session, conversation, context) } : {}),
   }
   const values = commandValues(session, context)
@@ -116,13 +135,14 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
       debounceMs: spec.debounceMs,
       interruptKey: spec.interruptKey,
       ready: readyHints(context, base.command),
-      processNames,
       columns: COLUMNS,
       rows: ROWS,
       oneShot: agent?.lifecycle === 'one_shot',
+      ...(hooks.asks ? { asksByHook: true } : {}),
+      ...(conversation.resumed || conversation.id === undefined ? {} : { conversation: conversation.id }),
       logPlaces: Object.fromEntries(Object.entries(spec.env).filter(([name]) => LOG_PLACES.has(name))),
     },
-    conversationId: conversation.id,
+    conversationId: conversation.resumed ? conversation.id : undefined,
     resumed: conversation.resumed,
     promptInLaunch: inLaunch,
     typedPrompt: typed,
@@ -130,6 +150,7 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
     overlays: agent === undefined ? [] : overlaysOf(agent, context),
     preStart: commands(agent?.pre_start),
     setup: commands(agent?.session_setup),
+    worktreeSetup: commands(agent?.worktree_setup ?? config.worktrees.setup),
     setupScript: agent?.paths['session_setup_script'],
     live: [
       ...(agent?.global_live ?? []).map(({ command, config_dir }) =>
@@ -138,6 +159,7 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
       ...commands(agent?.session_live),
     ],
     api: agent?.api ?? 'work',
+    hooks,
   }
 }
 
@@ -146,6 +168,8 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
 interface Conversation {
   readonly id: string | undefined
   readonly resumed: boolean
+  /** It begins with what was said in that one. */
+  readonly forkOf?: string | undefined
 }
 
 /** A key that can be resumed by is resumed; else a new conversation begins, of our own naming where the harness lets us. */
@@ -157,6 +181,8 @@ function conversationOf(session: SessionRecord, { agent, provider, uuid }: Launc
     provider.resume_flag !== undefined
   if (!fresh && resumable && session.conversation_id !== undefined)
     return { id: session.conversation_id, resumed: true }
+  if (!fresh && session.runtime === 'acp' && session.fork_of !== undefined)
+    return { id: undefined, resumed: false, forkOf: session.fork_of }
   const named =
     session.runtime !== 'acp' && provider.session_id_flag !== undefined && agent?.start_command === undefined
   return { id: named ? uuid() : undefined, resumed: false }
@@ -164,14 +190,17 @@ function conversationOf(session: SessionRecord, { agent, provider, uuid }: Launc
 
 function acpOf(
   session: SessionRecord,
-  { id, resumed }: Conversation,
-  { provider, agent, policy }: LaunchContext,
+  { id, resumed, forkOf }: Conversation,
+  { provider, agent, policy, mcpServers }: LaunchContext,
 ): NonNullable<LaunchSpec['acp']> {
-  const { acpMode } = beyondFlags(provider, effectiveOptions(provider, agent, session.options))
+  const settings = settingsOf(provider, effectiveOptions(provider, agent, session.options))
   return {
     handshakeTimeoutMs: policy.handshakeTimeoutMs,
     ...(resumed && id !== undefined ? { resumeSessionId: id } : {}),
-    ...(acpMode === undefined ? {} : { mode: acpMode }),
+    ...(forkOf === undefined ? {} : { forkSessionId: forkOf }),
+    settings,
+    mcpServers,
+    ...(provider.acp_files === undefined ? {} : { files: provider.acp_files }),
   }
 }
 
@@ -249,6 +278,25 @@ export function splitCommand(text: string): CommandLine {
   return /^\w+=/.test(command) ? { command: '/bin/sh', args: ['-c', trimmed] } : { command, args }
 }
 
+// ---- hooks ----------------------------------------------------------------------------------------------------------
+
+const NO_HOOKS = { files: [], args: [], env: {}, asks: false }
+
+/** A protocol says all of it by itself; a command of the configuration's own takes no flags of ours. */
+function hooksOf(
+  { runtime }: SessionRecord,
+  { agent, provider, family, bin }: LaunchContext,
+  place: Omit<HookPlace, 'command'>,
+): LaidHooks & { readonly asks: boolean } {
+  const hooks = findHooks(family)
+  const own = agent?.start_command ?? agent?.resume_command ?? provider.resume_command
+  const off = (agent?.hooks ?? provider.hooks) === false
+  if (hooks?.lay === undefined || runtime === 'acp' || off || own !== undefined) return NO_HOOKS
+  const command = `'${join(bin, 'svcctl').replaceAll("'", `'\\''`)}' session report --from ${family}`
+  const laid = hooks.lay({ ...place, command })
+  return laid === undefined ? NO_HOOKS : { ...laid, asks: hooks.permissionSec !== undefined }
+}
+
 // ---- the prompt -----------------------------------------------------------------------------------------------------
 
 /** Beacon, prompt and the message of the creation; empty where there is neither prompt nor message. */
@@ -257,7 +305,8 @@ function firstPrompt(session: SessionRecord, { agent, config, prompt, message, n
   if (prompt === '' && message === undefined) return ''
   // So that a person finds the conversation again in the harness's own list.
   const beacon = `[${config.name}] ${session.agent} • ${isoTime(now).slice(0, 19)}`
-  return [beacon, prompt, message].filter((part) => part !== undefined && part !== '').join('\n\n')
+  // It may go as an argument, where no runtime looks at it.
+  return plainText([beacon, prompt, message].filter((part) => part !== undefined && part !== '').join('\n\n'))
 }
 
 const takesPrompt = (runtime: RuntimeName, mode: string, text: string): boolean =>
@@ -282,11 +331,18 @@ function readyHints({ agent, provider, family }: LaunchContext, program: string)
 // ---- the environment ------------------------------------------------------------------------------------------------
 
 function environmentOf(session: SessionRecord, identity: Identity, context: LaunchContext): Record<string, string> {
-  const { config, agent, provider, env, home, bin } = context
+  const { config, agent, provider, env, home, bin, worktree } = context
   const passed = inheritedEnvironment(env, config.session, provider)
   const rig = rigOf(config, session.rig)
-  const chosen = beyondFlags(provider, effectiveOptions(provider, agent, session.options)).env
-  const configured = { ...chosen, ...config.workspace.env, ...provider.env, ...upstreamEnv(context), ...agent?.env }
+  const chosen = optionsEnv(provider, effectiveOptions(provider, agent, session.options))
+  const configured = {
+    ...chosen,
+    ...config.workspace.env,
+    ...provider.env,
+    ...upstreamEnv(context),
+    ...agent?.env,
+    ...session.env,
+  }
   return {
     ...passed,
     TERM: 'xterm-256color',
@@ -311,6 +367,7 @@ function environmentOf(session: SessionRecord, identity: Identity, context: Laun
     SVC_BIN: join(bin, 'svcctl'),
     ...(session.rig === undefined ? {} : { SVC_RIG: session.rig }),
     ...(rig?.path === undefined ? {} : { SVC_RIG_ROOT: rig.path }),
+    ...(worktree === undefined ? {} : { SVC_WORKTREE: worktree.path, SVC_BRANCH: worktree.branch }),
   }
 }
 
@@ -331,7 +388,7 @@ function upstreamEnv({ config, agent, provider }: LaunchContext): Readonly<Recor
 }
 
 /** `$NAME` and `${NAME}` alone stand for a variable of the supervisor's environment. */
-function expand(value: string, env: Environment): string {
+export function expand(value: string, env: Environment): string {
   const name = /^\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?$/.exec(value)?.[1]
   return name === undefined ? value : (env[name] ?? '')
 }

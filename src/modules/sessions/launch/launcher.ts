@@ -3,17 +3,27 @@
  * Everything is bounded by the signal that is handed in.
  */
 import { existsSync, mkdirSync, statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { Clock } from '../../../kernel/clock.ts'
 import { asCaller } from '../../../kernel/file-modes.ts'
 import type { Logger } from '../../../kernel/log.ts'
 import { findBinary, runBriefly } from '../../../kernel/processes.ts'
-import type { AgentProcess, Identity, Runtime } from '../../../runtimes/process/runtime.ts'
-import { type AgentView, findAgent, isUnbound, untrusted } from '../record/config-view.ts'
+import type { AgentProcess, Identity, LaunchSpec, McpServerSpec, Runtime } from '../../../runtimes/process/runtime.ts'
+import {
+  type AgentView,
+  findAgent,
+  isUnbound,
+  type ProviderView,
+  rigOf,
+  type SessionsView,
+  untrusted,
+} from '../record/config-view.ts'
 import { policyOf } from '../record/policy.ts'
 import type { SessionsDeps } from '../record/ports.ts'
 import type { Fingerprints, SessionRecord } from '../record/record.ts'
-import { type LaunchPlan, planLaunch, refusedTransport, workDirOf } from './launch.ts'
+import { layHookFile } from './hook-files.ts'
+import { expand, type LaunchPlan, pathValues, planLaunch, refusedTransport, workDirOf } from './launch.ts'
+import { mcpServersOf, stagedServers } from './mcp.ts'
 import { isInside, layOverlays } from './overlay.ts'
 
 /** Why a session was not started, in the words of its `reason`. */
@@ -66,7 +76,8 @@ export class Launcher {
     const transport = refusedTransport(session.runtime, agent, provider.spec)
     if (transport !== undefined) throw new StartError('missing-config', transport, true)
     try {
-      const workDir = this.#workDir(session, agent)
+      const worktree = deps.worktrees.ofSession(session.id)
+      const workDir = worktree === undefined ? this.#workDir(session, agent) : join(worktree.path, worktree.prefix)
       const prompt = agent === undefined ? undefined : deps.prompt(agent, workDir)
       const plan = planLaunch(session, identity, {
         config,
@@ -79,9 +90,11 @@ export class Launcher {
         bin: deps.bin,
         env: deps.env,
         workDir,
+        worktree,
         prompt: prompt?.text ?? '',
         message,
         access,
+        mcpServers: session.runtime === 'acp' ? this.#mcpServers(agent, provider.spec) : [],
         render: deps.render,
         uuid: () => uuid(deps.random(16)),
         now: deps.clock.now(),
@@ -93,26 +106,66 @@ export class Launcher {
     }
   }
 
-  /** Runs what comes before the process, then the process. */
-  async launch({ plan, runtime }: Prepared, signal: AbortSignal): Promise<AgentProcess> {
+  /** Its worktree, where it works in one: as it is, or made and set up, which takes its time. */
+  async place(session: SessionRecord, signal: AbortSignal, progress: (reason: string) => Promise<void>): Promise<void> {
+    const { worktrees, work, config } = this.#deps
+    const agent = this.#agentOf(session)
+    const isolated = (session.isolation ?? agent?.isolation) === 'worktree'
+    const known = worktrees.ofSession(session.id)
+    if (!isolated && known === undefined) return
+    const failed = (reason: string, final: boolean) => (error: unknown) => {
+      signal.throwIfAborted()
+      throw new StartError(reason, error instanceof Error ? error.message : String(error), final)
+    }
+    if (known?.state !== 'ready') await progress('preparing-worktree')
+    const wanted = {
+      sessionId: session.id,
+      handle: session.alias ?? work.active(session) ?? session.id,
+      rig: session.rig ?? '',
+      directory: this.#workDir(session, agent),
+      baseRef: baseRefOf(config(), agent, session.rig),
+    }
+    const { name, state } = await worktrees.add(wanted, signal).catch(failed('worktree-failed', false))
+    if (state === 'ready') return
+    const { plan } = this.prepare(session, { sessionId: session.id, generation: session.generation, token: '' })
+    if (plan.worktreeSetup.length > 0) await progress('setting-up-worktree')
+    const how = { commands: plan.worktreeSetup, env: plan.spec.env, timeoutMs: policyOf(config()).worktreeSetupMs }
+    await worktrees.setUp(name, how, signal).catch(failed('worktree-setup-failed', true))
+  }
+
+  /** What lies in the work directory before its process: its overlays, and what `pre_start` does, which takes its time. */
+  async ground({ plan }: Prepared, signal: AbortSignal): Promise<void> {
     const { spec } = plan
     makeWorkDir(spec.workDir, this.#deps.city.path)
     mkdirSync(dirname(spec.directory), { recursive: true, mode: 0o700 })
     mkdirSync(spec.directory, { recursive: true, mode: 0o700 })
-    await layOverlays(plan.overlays, spec.workDir, spec.identity.sessionId, signal).catch((error: unknown) => {
+    const { sessionId } = spec.identity
+    const laid = await layOverlays(plan.overlays, spec.workDir, sessionId, signal).catch((error: unknown) => {
       signal.throwIfAborted()
       throw new StartError('overlay-failed', error instanceof Error ? error.message : String(error))
     })
+    await this.#deps.worktrees.laid(sessionId, laid)
     for (const command of plan.preStart) {
       const failure = await this.#run(command, plan, signal)
       if (failure !== undefined) throw new StartError('pre-start-failed', `${command}: ${failure}`)
     }
+  }
+
+  /** `commit` comes right before the process: what it answers is what is started. */
+  async launch(
+    { plan, runtime }: Prepared,
+    signal: AbortSignal,
+    commit: () => Promise<LaunchSpec>,
+  ): Promise<AgentProcess> {
+    const { spec } = plan
     const named = spec.command.includes('/') ? resolve(spec.workDir, spec.command) : spec.command
     const command = await findBinary(named, spec.env)
     if (command === undefined)
       throw new StartError('missing-dependency', `the program ${spec.command} is not on this host`)
+    const hooks = await this.#layHooks(plan)
     signal.throwIfAborted()
-    return runtime.start({ ...spec, command }, signal)
+    const run = await commit()
+    return runtime.start({ ...run, command, env: { ...run.env, ...hooks } }, signal)
   }
 
   /** What runs once it takes commands; a failure is only reported. */
@@ -140,6 +193,17 @@ export class Launcher {
       void this.#run(command, plan, undefined, HOOK_TIMEOUT_MS).then((failure) => this.#report(command, plan, failure))
     } catch (error) {
       this.#log.warn({ session: session.id, err: error }, 'on_death not run')
+    }
+  }
+
+  /** What names the hooks in its environment; nothing where they cannot be laid: it runs without them. */
+  async #layHooks({ spec, hooks }: LaunchPlan): Promise<Readonly<Record<string, string>>> {
+    try {
+      for (const file of hooks.files) await layHookFile(file)
+      return hooks.env
+    } catch (error) {
+      this.#log.warn({ session: spec.identity.sessionId, err: error }, 'hooks not laid')
+      return {}
     }
   }
 
@@ -192,6 +256,24 @@ export class Launcher {
     return agent
   }
 
+  #mcpServers(agent: AgentView | undefined, provider: ProviderView): readonly McpServerSpec[] {
+    const { config, env, render } = this.#deps
+    const settings = config()
+    const values = pathValues(settings, agent?.identity ?? '', agent)
+    const staged = (...scope: readonly string[]) =>
+      stagedServers(join(settings.dir, '.svc', 'runtime', 'packs', ...scope, 'mcp'), (text) => render(text, values))
+    return mcpServersOf(
+      [
+        agent === undefined || agent.dir === '' ? staged('city') : staged('rigs', agent.dir),
+        settings.session.mcp_servers,
+        provider.mcp_servers,
+        agent === undefined ? undefined : staged('agents', agent.identity.replaceAll('/', '~')),
+        agent?.mcp_servers,
+      ],
+      (value) => expand(value, env),
+    )
+  }
+
   /** The place of a chat is chosen once; an agent's follows its configuration. */
   #workDir(session: SessionRecord, agent: AgentView | undefined): string {
     const chosen = session.origin === 'manual' ? session.work_dir : undefined
@@ -233,3 +315,7 @@ function uuid(hex: string): string {
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
+
+/** What a worktree of it begins at; undefined: what is checked out. */
+export const baseRefOf = (config: SessionsView, agent: AgentView | undefined, rig: string | undefined) =>
+  agent?.base_ref ?? config.worktrees.base_ref ?? rigOf(config, rig)?.default_branch

@@ -7,7 +7,7 @@ const titleOf = (draft: Partial<NewSession>): string =>
   newSession(
     's-0123456789abcdef',
     { kind: 'provider', template: 'shell', origin: 'manual', cause: 'explicit', ...draft },
-    { config: VIEW, now: 0, render: (text) => text, defaultRuntime: 'subprocess' },
+    { config: VIEW, now: 0, render: (text) => text },
   ).title
 
 const TITLES: readonly (readonly [string, Partial<NewSession>, string])[] = [

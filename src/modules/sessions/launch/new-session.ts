@@ -1,9 +1,12 @@
 /** The first record of a session, from what was asked for and what is configured. Pure. */
-import type { RuntimeName, SessionResponse } from '../../../contract/session-model.ts'
+import type { Isolation, RuntimeName, SessionResponse } from '../../../contract/sessions/session-model.ts'
 import { type AgentView, findAgent, type SessionsView } from '../record/config-view.ts'
 import { runtimeName } from '../record/names.ts'
-import type { SessionRecord } from '../record/record.ts'
+import { newRecord, type SessionRecord } from '../record/record.ts'
 import { workDirOf } from './launch.ts'
+
+/** Where nothing says which. */
+export const DEFAULT_RUNTIME: RuntimeName = 'subprocess'
 
 export interface NewSession {
   readonly kind: SessionResponse['kind']
@@ -20,8 +23,12 @@ export interface NewSession {
   readonly runtime?: RuntimeName
   readonly workDir?: string
   readonly projectId?: string
+  readonly isolation?: Isolation
   readonly options?: Readonly<Record<string, string>>
   readonly metadata?: Readonly<Record<string, string>>
+  readonly env?: Readonly<Record<string, string>>
+  /** The conversation that it begins with. */
+  readonly forkOf?: string
   /** Why it is made. */
   readonly cause: string
   /** `asleep`: it is there, and started by what comes. */
@@ -32,8 +39,6 @@ export interface NewSessionContext {
   readonly config: SessionsView
   readonly now: number
   readonly render: (template: string, values: Readonly<Record<string, string>>) => string
-  /** Where nothing says which: tmux where it is present. */
-  readonly defaultRuntime: RuntimeName
 }
 
 export function newSession(id: string, draft: NewSession, context: NewSessionContext): SessionRecord {
@@ -41,7 +46,7 @@ export function newSession(id: string, draft: NewSession, context: NewSessionCon
   const agent = draft.kind === 'agent' ? findAgent(config, draft.template) : undefined
   const owner = draft.owner ?? agentName(draft, id)
   const state = draft.state ?? 'start-pending'
-  return {
+  return newRecord({
     id,
     kind: draft.kind,
     template: draft.template,
@@ -53,52 +58,23 @@ export function newSession(id: string, draft: NewSession, context: NewSessionCon
     alias: draft.alias,
     session_name: sessionName(id, draft, agent, config, render),
     provider: agent?.provider ?? draft.template,
-    runtime: draft.runtime ?? agent?.session ?? (config.session.provider || context.defaultRuntime),
+    runtime: draft.runtime ?? agent?.session ?? (config.session.provider || DEFAULT_RUNTIME),
     rig: agent === undefined || agent.dir === '' ? undefined : agent.dir,
     work_dir: draft.workDir ?? safeWorkDir(config, owner, agent, render),
     project_id: draft.projectId,
-    options: draft.options ?? {},
-    metadata: draft.metadata ?? {},
+    isolation: draft.isolation,
+    options: draft.options,
+    metadata: draft.metadata,
+    titled: draft.title !== undefined,
+    env: draft.env,
+    fork_of: draft.forkOf,
     state,
     desired: state === 'asleep' ? 'asleep' : 'running',
     reason: state === 'start-pending' ? draft.cause : undefined,
     state_since: now,
-    deadline: undefined,
-    retry_at: undefined,
-    pinned: false,
-    fresh: false,
-    generation: 0,
-    continuation_epoch: 1,
-    token: undefined,
-    access_hash: undefined,
-    access_api: undefined,
-    process: false,
-    pid: undefined,
-    launch: undefined,
-    fingerprints: undefined,
-    conversation_id: undefined,
-    last_woke_at: undefined,
-    lived_at: undefined,
-    last_active: undefined,
-    last_nudge_delivered_at: undefined,
-    heartbeat_at: undefined,
-    max_age_at: undefined,
-    idle_defers: 0,
-    attempts: 0,
-    rapid_crashes: 0,
-    churn: 0,
-    crashes: [],
-    quarantined_until: undefined,
-    last_exit: undefined,
-    drain_reason: undefined,
-    drain_acked: false,
-    deliveries: 0,
-    queued: 0,
     created_at: now,
     updated_at: now,
-    closed_at: undefined,
-    revision: 1,
-  }
+  })
 }
 
 const TITLE_CHARACTERS = 80

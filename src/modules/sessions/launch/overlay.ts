@@ -29,13 +29,17 @@ const MAX_DEPTH = 16
 /** Relative path to the files that are meant, the first one on top; one but for settings. */
 type Plan = Map<string, string[]>
 
-/** Lays the overlays over a directory, the first one on top; rejects with a sentence for people. `owner` names its traces. */
+/**
+ * Lays the overlays over a directory, the first one on top, and tells which files of it were written; rejects with a
+ * sentence for people. `owner` names its traces.
+ */
 export async function layOverlays(
   overlays: readonly Overlay[],
   workDir: string,
   owner: string,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<readonly string[]> {
+  const written: string[] = []
   const plan: Plan = new Map()
   for (const { directory, providers, needed } of overlays) {
     for (const provider of providers) await collect(plan, join(directory, PER_PROVIDER, provider), false)
@@ -44,9 +48,12 @@ export async function layOverlays(
   const root = await realpath(workDir)
   for (const [path, from] of plan) {
     signal.throwIfAborted()
-    if (isSettingsFile(path)) await merge(root, path, from, owner)
-    else for (const file of from) await place(root, path, file, owner)
+    const laid = isSettingsFile(path)
+      ? await merge(root, path, from, owner)
+      : await place(root, path, from[0] ?? '', owner)
+    if (laid) written.push(path)
   }
+  return written
 }
 
 /** What is known stays (V1). */
@@ -87,15 +94,16 @@ async function linked(root: string, path: string): Promise<string> {
   return target
 }
 
-async function place(root: string, path: string, from: string, owner: string): Promise<void> {
+async function place(root: string, path: string, from: string, owner: string): Promise<boolean> {
   const target = join(root, path)
-  if (await exists(target)) return
+  if (await exists(target)) return false
   const directory = dirname(target)
   await makeDirectory(root, dirname(path))
   const next = join(directory, `.svc-overlay-${owner}`)
   await writeFile(next, await assetBytes(from))
   await chmod(next, callersMode((await lstat(from)).mode & 0o111 ? 0o777 : 0o666))
   await rename(next, target)
+  return true
 }
 
 async function assetBytes(from: string): Promise<Buffer> {
@@ -108,23 +116,24 @@ async function assetBytes(from: string): Promise<Buffer> {
 }
 
 /** What is there has the first word; a link, and what we cannot read, is somebody's own and stays. */
-async function merge(root: string, path: string, from: readonly string[], owner: string): Promise<void> {
+async function merge(root: string, path: string, from: readonly string[], owner: string): Promise<boolean> {
   const target = join(root, path)
   const there = (await exists(target)) ? await lstat(target) : undefined
   const own = there === undefined ? {} : there.isFile() ? await readSettings(target) : undefined
-  if (own === undefined) return
+  if (own === undefined) return false
   let merged: Settings = own
   for (const file of from) {
     const settings = await readSettings(file)
     if (settings === undefined) throw new Error(`the settings ${file} of an overlay are no JSON object`)
     merged = mergeSettings(merged, settings)
   }
-  if (there !== undefined && isDeepStrictEqual(merged, own)) return
+  if (there !== undefined && isDeepStrictEqual(merged, own)) return false
   await makeDirectory(root, dirname(path))
   const next = join(dirname(target), `.svc-overlay-${owner}`)
   await writeFile(next, `${JSON.stringify(merged, null, 2)}\n`)
   await chmod(next, there === undefined ? callersMode(0o666) : there.mode & 0o777)
   await rename(next, target)
+  return true
 }
 
 async function readSettings(file: string): Promise<Settings | undefined> {

@@ -20,7 +20,7 @@ function session(config: SessionsView, template: string, change: Partial<Session
   const record = newSession(
     `s-${String(made).padStart(16, '0')}`,
     { kind: 'agent', template, origin: change.origin ?? 'manual', cause: 'explicit' },
-    { config, now: made, render: (text) => text, defaultRuntime: 'subprocess' },
+    { config, now: made, render: (text) => text },
   )
   return { ...record, state: 'active', ...change }
 }
@@ -32,10 +32,12 @@ function plan(config: Partial<SessionsView>, more: Partial<Omit<DesireInput, 'co
     config: settings,
     sessions,
     demand: () => ({ fresh: 0, held: new Set() }),
+    routed: () => 0,
     namepool: () => [],
     citySuspended: false,
     rigSuspended: () => false,
     kept: () => false,
+    spokenTo: ({ queued }) => queued > 0,
     ...more,
   })
   const told = sessions.map(({ id }) => {
@@ -68,6 +70,20 @@ test('one on demand is made when there is work for it', () => {
   assert.deepEqual(plan(config).create, [])
   assert.deepEqual(plan(config, { demand: () => ({ fresh: 1, held: new Set() }) }).create, ['clerk'])
   assert.deepEqual(plan(config, { demand: () => ({ fresh: 0, held: new Set(['clerk']) }) }).create, ['clerk'])
+})
+
+test('work for an agent is for as many of its named sessions as there is work; work for one of them is its own', () => {
+  const config = {
+    agents: [agent('planner')],
+    named_sessions: ['ceo', 'cto', 'cfo'].map((name) => named(name, 'on_demand', { agent: 'planner' })),
+  }
+  const fresh = (count: number, ...held: string[]) => ({ demand: () => ({ fresh: count, held: new Set(held) }) })
+  assert.deepEqual(plan(config, fresh(1)).create, ['ceo'])
+  assert.deepEqual(plan(config, fresh(2)).create, ['ceo', 'cto'])
+  assert.deepEqual(plan(config, fresh(1, 'ceo')).create, ['ceo', 'cto'], 'who holds some has that to do')
+  assert.deepEqual(plan(config, { routed: (name) => (name === 'cfo' ? 1 : 0) }).create, ['cfo'])
+  const sessions = [session({ ...VIEW, ...config }, 'planner', { named: 'cfo', origin: 'named', state: 'active' })]
+  assert.deepEqual(plan(config, { ...fresh(1), sessions }), { told: ['yes work'], create: [] }, 'who is there takes it')
 })
 
 test('holds beat every cause: suspended city, agent, rig; a definition that is gone', () => {

@@ -31,12 +31,16 @@ export interface DesireInput {
   /** Not closed, oldest first. */
   readonly sessions: readonly SessionRecord[]
   readonly demand: (agent: AgentView) => Demand
+  /** New work for this very session, by its own name. */
+  readonly routed: (named: string) => number
   /** Names that a pool's file gives its instances. */
   readonly namepool: (agent: AgentView) => readonly string[]
   readonly citySuspended: boolean
   readonly rigSuspended: (rig: string) => boolean
   /** Somebody is there, or an answer is waited for. */
   readonly kept: (session: SessionRecord) => boolean
+  /** Something waits that it is to be told before it ends. */
+  readonly spokenTo: (session: SessionRecord) => boolean
 }
 
 /** A session to be made. */
@@ -122,7 +126,7 @@ export function holdOf(session: SessionRecord, { config, citySuspended, rigSuspe
   return held('missing-config', `the rig ${agent.dir} has no directory on this machine`)
 }
 
-function mayRun(agent: AgentView, { config, citySuspended, rigSuspended }: DesireInput): boolean {
+export function mayRun(agent: AgentView, { config, citySuspended, rigSuspended }: HoldInput): boolean {
   if (citySuspended || agent.suspended || untrusted(agent) !== undefined || isUnbound(config, agent)) return false
   return agent.dir === '' || !rigSuspended(agent.dir)
 }
@@ -132,15 +136,25 @@ function planNamed(named: NamedView, input: DesireInput, wants: Map<string, Want
   if (named.disabled || agent === undefined || !mayRun(agent, input)) return
   const session = input.sessions.find((one) => one.named === named.identity)
   const { fresh, held } = input.demand(agent)
-  // Work for the agent is work for its one identity; several identities of one template have their own.
-  const sole = input.config.named_sessions.filter((one) => one.agent === named.agent).length === 1
-  const busy = held.has(named.identity) || (sole && !agent.scales && fresh > 0)
+  const isCalled = named.identity !== agent.identity && input.routed(named.identity) > 0
+  const busy = held.has(named.identity) || isCalled || (!agent.scales && isNext(named, fresh, held, input))
   const cause = named.mode === 'always' ? 'named-always' : busy ? 'work' : undefined
   if (cause === undefined) return
   if (session === undefined) {
     // The name may be taken by a session that somebody made by hand.
     create.push({ agent, origin: 'named', named: named.identity, name: named.identity, cause })
   } else if (wants.get(session.id) === AS_DESIRED) wants.set(session.id, { run: 'yes', cause })
+}
+
+/** Whether work for the agent is this session's to do: who holds some has that, and the rest is for the others in turn. */
+function isNext(named: NamedView, fresh: number, held: ReadonlySet<string>, input: DesireInput): boolean {
+  if (fresh === 0) return false
+  const all = input.config.named_sessions.filter((one) => one.agent === named.agent && !one.disabled)
+  const isActive = ({ identity }: NamedView) =>
+    input.sessions.some((one) => one.named === identity && one.state === 'active')
+  const rank = (one: NamedView) => (held.has(one.identity) ? 0 : one.mode === 'always' || isActive(one) ? 1 : 2)
+  const busy = all.filter((one) => held.has(one.identity)).length
+  return all.toSorted((a, b) => rank(a) - rank(b)).indexOf(named) < busy + fresh
 }
 
 /** An agent whose work its named sessions do. */
@@ -161,7 +175,7 @@ function planAgent(agent: AgentView, input: DesireInput, wants: Map<string, Want
   for (const [index, one] of ordered.entries()) {
     if (wants.get(one.id) !== AS_DESIRED) continue
     if (index < target) wants.set(one.id, { run: 'yes', cause: holding.includes(one) ? 'work' : 'scale-demand' })
-    else if (!input.kept(one) && !one.pinned && one.queued === 0)
+    else if (!input.kept(one) && !one.pinned && !input.spokenTo(one))
       wants.set(one.id, { run: 'no', reason: 'no-wake-reason', end: 'closed' })
   }
   const names = freeNames(agent, instances, input.namepool(agent))

@@ -1,5 +1,7 @@
 /** The jobs behind the 202s of sessions: always taken up again after a crash (decision 58). */
-import type { SessionState } from '../../../contract/session-model.ts'
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { SessionState } from '../../../contract/sessions/session-model.ts'
 import { type Job, JobFailure } from '../../../kernel/jobs.ts'
 import type { UnfinishedRequest } from '../../../kernel/requests.ts'
 import type { Sessions } from './service.ts'
@@ -27,7 +29,10 @@ export function sessionJobs(sessions: Sessions): readonly Job[] {
 function createJob(sessions: Sessions): Job<'session.create'> {
   return {
     operation: 'session.create',
-    deadlineMs: Math.max(CREATE_MS, sessions.policy.startupTimeoutMs + MARGIN_MS),
+    get deadlineMs() {
+      const { startupTimeoutMs, setupTimeoutMs, worktreeSetupMs } = sessions.policy
+      return Math.max(CREATE_MS, startupTimeoutMs + setupTimeoutMs + worktreeSetupMs + MARGIN_MS)
+    },
     resumable: true,
     async run(request, signal) {
       const id = sessionOf(request)
@@ -42,7 +47,8 @@ function createJob(sessions: Sessions): Job<'session.create'> {
         const why = closed
           ? 'it was closed before it had started'
           : (sessions.actor(id)?.lastError ?? found.reason ?? found.state)
-        throw new JobFailure('create_failed', `session ${id} was not started: ${why}`)
+        const more = closed ? undefined : await outputOf(sessions, id)
+        throw new JobFailure('create_failed', `session ${id} was not started: ${why}${more ?? ''}`)
       }
       return (tx) => ({
         type: 'request.result.session.create',
@@ -52,6 +58,24 @@ function createJob(sessions: Sessions): Job<'session.create'> {
       })
     },
   }
+}
+
+/** Where what its program said can be read, where it said anything. */
+async function outputOf(sessions: Sessions, id: string): Promise<string | undefined> {
+  const generation = sessions.store.byId(id)?.generation ?? 0
+  const directory = join(sessions.directory(id), String(generation))
+  const files = await readdir(directory).catch(() => [])
+  const sizes = await Promise.all(
+    files
+      .filter((name) => name.startsWith('out.'))
+      .map((name) =>
+        stat(join(directory, name)).then(
+          ({ size }) => size,
+          () => 0,
+        ),
+      ),
+  )
+  return sizes.some((size) => size > 0) ? `; what it said: ${directory}, or GET /sessions/${id}/transcript` : undefined
 }
 
 const sessionOf = ({ input }: UnfinishedRequest): string => String(input['session_id'])

@@ -26,10 +26,13 @@ export interface PatrolDeps extends SessionsDeps {
   readonly sessions: SessionStore
   readonly policy: () => Policy
   readonly kept: (session: SessionRecord) => boolean
+  readonly spokenTo: (session: SessionRecord) => boolean
   /** Makes a session that the plan misses; nothing happens where it is there meanwhile. */
   readonly create: (wanted: Wanted) => Promise<void>
   /** The plan has changed: actors look again. */
   readonly planned: (plan: Plan) => void
+  /** Tells those who rest of work that waits for them. */
+  readonly offer: () => Promise<void>
   /** Slow looks: attached terminals, leases, waits. Bounded by the signal. */
   readonly look: (signal: AbortSignal) => Promise<void>
 }
@@ -138,10 +141,11 @@ export class Patrol {
         .create(wanted)
         .catch((error: unknown) => this.#deps.log.warn({ session: wanted.name, err: error }, 'wanted session not made'))
     }
+    await this.#deps.offer()
   }
 
   #input(sessions: readonly SessionRecord[]): DesireInput {
-    const { config, work, suspended, kept } = this.#deps
+    const { config, work, suspended, kept, spokenTo } = this.#deps
     const settings = config()
     return {
       config: settings,
@@ -150,10 +154,12 @@ export class Patrol {
         fresh: work.demand(agent.identity) + (this.#scale.get(agent.identity) ?? 0),
         held: this.#heldBy(agent, sessions),
       }),
+      routed: (named) => work.demand(named),
       namepool: (agent) => this.#names(agent, settings.revision),
       citySuspended: suspended.city(),
       rigSuspended: suspended.rig,
       kept,
+      spokenTo,
     }
   }
 

@@ -1,12 +1,13 @@
 // One city's sessions with real processes: bash in a detached host on a terminal.
 import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { isRunning } from '../../../../test/support/city-processes.ts'
 import { eventually } from '../../../../test/support/http.ts'
 import { SessionCity } from '../../../../test/support/session-city.ts'
-import { isRunning } from '../../../../test/support/tmux-city.ts'
 import { systemClock } from '../../../kernel/clock.ts'
 import { openOutputReader } from '../../../runtimes/process/output-log.ts'
 import { listTokens } from '../../../runtimes/process/process-tree.ts'
@@ -40,6 +41,28 @@ test('a session starts, takes messages in order and is closed', async () => {
   const closed = await city.is(id, 'closed')
   assert.equal(closed.process, false)
   assert.equal(isAlive(active.pid), false)
+})
+
+test('who waits for the end of a request leaves nothing behind on the signal that ends the wait', async () => {
+  await using city = await new SessionCity().start()
+  const { signal } = new AbortController()
+  const { id } = await city.create()
+  const { store, sessions } = city
+  const request = 'req-0123456789abcdef01234567'
+  const { id: said } = await store.db.write((tx) => {
+    store.requests.accept(tx, { id: request, operation: 'session.message', city: 'alpha', eventCursor: '0', input: {} })
+    const message = { source: 'message', intent: 'follow_up', text: 'true', ttlMs: 60_000, requestId: request } as const
+    return sessions.deliveries.add(tx, sessions.store.need(tx, id), message, 'api')
+  })
+  const ended = sessions.requestEnd(request, signal)
+  await city.delivered(id, said)
+  await ended
+  const gaveUp = new AbortController()
+  const waiting = sessions.requestEnd('req-never-was', gaveUp.signal)
+  assert.equal(getEventListeners(gaveUp.signal, 'abort').length, 1)
+  gaveUp.abort(new Error('enough'))
+  await assert.rejects(waiting, /enough/)
+  for (const one of [signal, gaveUp.signal]) assert.equal(getEventListeners(one, 'abort').length, 0)
 })
 
 test('what is said to a shell that is slow to come up is shown once', async () => {

@@ -9,27 +9,38 @@
  */
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { SessionResponse } from '../../../contract/session-model.ts'
+import type { SessionReportRequest } from '../../../contract/sessions/reports.ts'
+import type { SessionResponse } from '../../../contract/sessions/session-model.ts'
 import type { Tx } from '../../../kernel/database.ts'
+import { deadline } from '../../../kernel/deadline.ts'
 import { problem } from '../../../kernel/problem.ts'
 import type { Answer } from '../../../runtimes/process/runtime.ts'
 import { SessionActor } from '../actor/actor.ts'
-import { deadline } from '../actor/deadline.ts'
-import type { DriftKind, Want } from '../actor/reconcile.ts'
+import { takesMessages } from '../actor/evidence.ts'
+import { liftLimit, limitSession } from '../actor/limits.ts'
+import type { BUDGET, DriftKind, Want } from '../actor/reconcile.ts'
 import { type ActorDeps, SUPERVISOR } from '../actor/scene.ts'
 import { Slots } from '../actor/slots.ts'
 import { Launcher } from '../launch/launcher.ts'
 import { type NewSession, newSession } from '../launch/new-session.ts'
-import { Deliveries } from '../queue/deliveries.ts'
+import { Deliveries, isWorthWaiting } from '../queue/deliveries.ts'
+import { DigestQueue } from '../queue/digests.ts'
+import { Offers } from '../queue/offers.ts'
 import { Holders } from '../queue/stalls.ts'
 import { Waits } from '../queue/waits.ts'
 import { findAgent } from '../record/config-view.ts'
+import { mayMove } from '../record/lifecycle.ts'
 import { isConfigured, resolveSession, sessionId } from '../record/names.ts'
 import { type Policy, policyOf } from '../record/policy.ts'
-import type { LiveFacts, Screen, SessionsDeps } from '../record/ports.ts'
+import type { LiveFacts, Screen, SessionsDeps, ToldLimit } from '../record/ports.ts'
 import type { SessionRecord } from '../record/record.ts'
+import type { Report } from '../record/report.ts'
 import { SessionStore } from '../record/store.ts'
-import { depths, holdOf, limitReached, missingDependencies, type Plan, type Wanted } from './desire.ts'
+import { takeMissed } from '../reports/missed.ts'
+import { Permissions } from '../reports/permissions.ts'
+import { checkRun, evidenceOf, keepReport } from '../reports/reports.ts'
+import { Retention } from '../retention/retention.ts'
+import { depths, holdOf, limitReached, mayRun, missingDependencies, type Plan, type Wanted } from './desire.ts'
 import { Patrol } from './patrol.ts'
 import { sessionView } from './views.ts'
 
@@ -37,7 +48,6 @@ const ADOPTION_MS = 500
 const STOP_MS = 25_000
 /** Who watched is taken to be there a little longer (decision 68). */
 const ATTENDED_MS = 60_000
-const LOOK_MS = 10_000
 /** Clocks may be set: a wait that is far off is looked at again meanwhile. */
 const MAX_WAIT_TIMER_MS = 3_600_000
 const AS_DESIRED: Want = { run: 'as-desired' }
@@ -46,18 +56,23 @@ export class Sessions {
   readonly store: SessionStore
   readonly deliveries: Deliveries
   readonly waits: Waits
+  readonly digests: DigestQueue
+  readonly permissions: Permissions
   readonly #deps: SessionsDeps
   readonly #actors = new Map<string, SessionActor>()
   readonly #listeners = new Map<string, Set<() => void>>()
   readonly #everyone = new Set<() => void>()
   readonly #requests = new Map<string, Set<() => void>>()
+  /** Those who watch, and who left a moment ago. */
   readonly #watchers = new Map<string, number>()
-  readonly #attached = new Set<string>()
+  readonly #watching = new Map<string, number>()
   readonly #stops: (() => void)[] = []
   readonly #ends = new Set<() => void>()
   readonly #actorDeps: ActorDeps
   readonly #patrol: Patrol
   readonly #holders: Holders
+  readonly #offers: Offers
+  readonly retention: Retention
   #wants: Plan['wants'] = new Map()
   #open: readonly SessionRecord[] | undefined
   #closed = false
@@ -77,10 +92,23 @@ export class Sessions {
       sessions,
       random,
       requestEnded: (id) => this.#ended(id),
+      digests: () => this.digests,
     })
     const { deliveries } = this
+    this.digests = new DigestQueue({
+      db,
+      clock,
+      sessions,
+      port: deps.digests,
+      add: (tx, session, draft) => deliveries.add(tx, session, draft, SUPERVISOR.actor),
+      make: (tx, identity) => this.#makeFor(tx, identity),
+      takesNudges: (session) => this.takesNudges(session),
+      poke: (id) => this.#actors.get(id)?.poke(),
+      failed: (error) => deps.log.warn({ city: deps.city.name, err: error }, 'reminders not looked at'),
+    })
     const open = (ids: readonly string[]) => work.beads(ids).open
     this.waits = new Waits({ db, log, clock, sessions, deliveries, random, open })
+    this.permissions = new Permissions({ ...deps, tell: (id, report) => this.#actors.get(id)?.reported(report) })
     this.#actorDeps = {
       ...deps,
       sessions,
@@ -88,28 +116,55 @@ export class Sessions {
       launcher: new Launcher(deps),
       slots: new Slots(() => this.policy.startsAtOnce),
       policy: () => this.policy,
-      want: (id) => this.#wants.get(id) ?? AS_DESIRED,
+      want: (id) => this.#wantOf(id),
       drift: (session) => this.#drift(session),
       blocked: (session) => this.#blocked(session),
       attended: (id) => this.#attended(id),
+      attached: (id) => this.#watching.has(id),
+      permissions: this.permissions,
+      hearMissed: (session) => this.#hearMissed(session),
       closeOut: (tx, session) => this.closeOut(tx, session),
+      starts: (tx, session, how) => this.digests.sessionStarts(tx, session, how),
       changed: (id) => this.#changed(id),
+      rests: () => this.#patrol.poke(),
     }
     this.#holders = new Holders({
       ...deps,
       deliveries,
       live: (id) => this.live(id),
       need: (tx, id) => sessions.need(tx, id),
-      takesNudges: (session) => this.#takesNudges(session),
+      takesNudges: (session) => this.takesNudges(session),
+    })
+    this.#offers = new Offers({
+      ...deps,
+      deliveries,
+      live: (id) => this.live(id),
+      need: (tx, id) => sessions.need(tx, id),
+      takesNudges: (session) => this.takesNudges(session),
+      takesMessages: (session, { activity }) => takesMessages(activity, session),
+      poke: () => this.#patrol.poke(),
+    })
+    this.retention = new Retention({
+      ...deps,
+      sessions,
+      deliveries,
+      policy: () => this.policy,
+      root: this.directory(''),
+      forget: (tx, id) => this.remove(tx, id, 'supervisor', 'retention'),
     })
     this.#patrol = new Patrol({
       ...deps,
       sessions,
       policy: () => this.policy,
       kept: (session) => this.#attended(session.id) || this.live(session.id)?.pending !== undefined,
+      spokenTo: ({ id, queued }) => queued > 0 && deliveries.waiting(id).some(isWorthWaiting),
       create: (wanted) => this.#createWanted(wanted),
       planned: (plan) => this.#planned(plan),
-      look: (signal) => this.#look(signal),
+      offer: async () => {
+        await this.digests.look()
+        await this.#offers.look(this.#openNow())
+      },
+      look: () => this.#look(),
     })
     this.#stops.push(this.store.onChange((record, id) => this.#recordChanged(record, id)))
   }
@@ -133,6 +188,7 @@ export class Sessions {
       ),
     )
     await this.#patrol.start()
+    this.retention.start()
     for (const actor of this.#actors.values()) actor.poke()
     void this.#endOrphans()
     await Promise.all(this.waits.pending().map((id) => this.#checkWait(id)))
@@ -229,6 +285,9 @@ export class Sessions {
     for (const end of [...this.#ends]) end()
     this.#ends.clear()
     void this.#patrol.stop()
+    this.retention.close()
+    this.#offers.close()
+    this.digests.close()
     this.#cancelWaitTimer?.()
     for (const stop of this.#stops.splice(0)) stop()
   }
@@ -238,6 +297,13 @@ export class Sessions {
   view(session: SessionRecord, lines?: number): SessionResponse {
     const screen = lines === undefined ? undefined : this.screen(session.id, lines)
     return sessionView(session, this.live(session.id), this.#deps, screen?.lines.join('\n'))
+  }
+
+  /** As planned last; a pin that was taken off since holds nobody any more. */
+  #wantOf(id: string): Want {
+    const want = this.#wants.get(id) ?? AS_DESIRED
+    const wasPinned = want.run === 'yes' && want.cause === 'pin'
+    return wasPinned && this.store.byId(id)?.pinned !== true ? AS_DESIRED : want
   }
 
   live(id: string): LiveFacts | undefined {
@@ -257,6 +323,31 @@ export class Sessions {
     const found = resolveSession(id, this.store, { configured: this.#isConfigured(), closed })
     if (found === undefined) throw problem('session-not-found', `the session ${id} has not been started yet`)
     return found
+  }
+
+  /** Suspends it for a reason of ours, until a person wakes it: what runs is ended by its actor. */
+  suspendFor(tx: Tx, id: string, reason: typeof BUDGET): void {
+    const session = this.store.need(tx, id)
+    if (session.desired === 'suspended' || session.desired === 'closed') return
+    if (session.process || !mayMove(session.state, 'suspend'))
+      this.store.change(tx, id, { desired: 'suspended', drain_reason: reason }, SUPERVISOR)
+    else this.store.move(tx, id, 'suspend', { ...SUPERVISOR, reason, fields: { desired: 'suspended' } })
+  }
+
+  /** Its provider limits it. */
+  limit(tx: Tx, id: string, told: ToldLimit): void {
+    limitSession(tx, id, told, { ...this.#actorDeps, holdMs: this.policy.crash.rateLimitHoldMs })
+  }
+
+  /** Its provider limits it no more, as far as who says so knows. */
+  liftLimit(tx: Tx, id: string, reason: 'report' | 'wake'): void {
+    liftLimit(tx, this.store.need(tx, id), reason, this.#actorDeps)
+  }
+
+  /** A turn of it has succeeded. */
+  worked(tx: Tx, id: string, at: number): void {
+    const session = this.store.need(tx, id)
+    if (session.limited_at !== undefined && at > session.limited_at) liftLimit(tx, session, 'output', this.#actorDeps)
   }
 
   /** Whether `handle` is this session and no other. */
@@ -302,12 +393,21 @@ export class Sessions {
   async requestEnd(requestId: string, signal: AbortSignal): Promise<void> {
     const ended = () => this.#deps.store.requests.get(requestId)?.finished_at !== undefined
     if (ended()) return
-    await new Promise<void>((resolve, reject) => {
-      const waiting = this.#requests.get(requestId) ?? new Set()
-      this.#requests.set(requestId, waiting)
-      waiting.add(resolve)
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    })
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const waiting = this.#requests.get(requestId) ?? new Set()
+    this.#requests.set(requestId, waiting)
+    waiting.add(resolve)
+    const giveUp = () => reject(signal.reason)
+    if (signal.aborted) giveUp()
+    signal.addEventListener('abort', giveUp)
+    try {
+      await promise
+    } finally {
+      // A signal that lives as long as the supervisor would keep one listener for each request there ever was.
+      signal.removeEventListener('abort', giveUp)
+      waiting.delete(resolve)
+      if (waiting.size === 0) this.#requests.delete(requestId)
+    }
   }
 
   /** Calls when there is more output of the session, or anything about it has changed. */
@@ -331,8 +431,8 @@ export class Sessions {
 
   /** A new session, waiting for its start. */
   insert(tx: Tx, draft: NewSession, actor: string, id = this.newId()): SessionRecord {
-    const { config, clock, render, defaultRuntime } = this.#deps
-    const context = { config: config(), now: clock.now(), render, defaultRuntime }
+    const { config, clock, render } = this.#deps
+    const context = { config: config(), now: clock.now(), render }
     const record = newSession(id, draft, context)
     return this.store.insert(tx, record, { actor, reason: draft.cause })
   }
@@ -343,8 +443,11 @@ export class Sessions {
 
   /** What ends with a session, in the write that closes it (decision 71). */
   closeOut(tx: Tx, session: SessionRecord): void {
+    this.digests.sessionClosed(tx, session)
     this.deliveries.failAll(tx, session.id, 'session_closed', 'the session was closed', 'supervisor')
     this.waits.cancelAll(tx, session.id, 'supervisor')
+    this.#deps.worktrees.close(tx, session.id)
+    this.#deps.chat.closed(tx, session)
     const held = this.#deps.work.release(tx, session, 'session_closed')
     if (held.length === 0) return
     this.#deps.store.log.append(tx, {
@@ -375,6 +478,7 @@ export class Sessions {
       throw problem('session-conflict', `session ${id} is ${session.state}: only a closed one can be deleted`)
     this.deliveries.remove(tx, id)
     this.waits.remove(tx, id)
+    this.permissions.forget(tx, id, Number.MAX_SAFE_INTEGER)
     this.store.remove(tx, id, { actor, reason })
     tx.afterCommit(() => {
       void rm(this.directory(id), { recursive: true, force: true }).catch((error: unknown) =>
@@ -398,20 +502,52 @@ export class Sessions {
       .catch((error: unknown) => this.#deps.log.warn({ session: id, err: error }, 'conversation not recorded'))
   }
 
-  /** Somebody watches; call the result when they leave. */
-  attend(id: string): () => void {
-    this.#watchers.set(id, (this.#watchers.get(id) ?? 0) + 1)
+  /** Keeps what a run tells, and believes what it says of itself; 409 where that run is over. */
+  async report(id: string, report: SessionReportRequest, actor: string): Promise<void> {
+    const { store, usage, clock } = this.#deps
+    const evidence = evidenceOf(report, clock.now())
+    await store.db.write((tx) => {
+      const session = this.store.need(tx, id)
+      checkRun(session, report)
+      keepReport(tx, session, report, { store: this.store, usage, limits: this, note: { actor } })
+    })
+    if (evidence !== undefined) this.#reported(id, evidence)
+  }
+
+  async #hearMissed({ id, launch }: SessionRecord): Promise<void> {
+    const missed = launch === undefined ? [] : await takeMissed(launch.directory)
+    for (const report of missed)
+      await this.report(id, report, SUPERVISOR.actor).catch((error: unknown) =>
+        this.#deps.log.debug({ session: id, err: error }, 'missed report left out'),
+      )
+  }
+
+  /** The end of its turn ends what its tools asked for; until then one that asks is in its turn, whatever else it tells. */
+  #reported(id: string, report: Report): void {
+    if (report.activity === 'idle') this.permissions.drop(id)
+    const { pending: _, ...others } = report
+    this.#actors.get(id)?.reported(this.permissions.isOpen(id) ? others : report)
+  }
+
+  /** Somebody watches; call the result when they leave. For so long it is not restarted as if nobody did. */
+  attend(id: string, graceMs = ATTENDED_MS): () => void {
+    count(this.#watchers, id, 1)
+    count(this.#watching, id, 1)
+    this.#actors.get(id)?.sawPerson()
     this.#changed(id)
     let left = false
     return () => {
       if (left) return
       left = true
-      this.#deps.clock.after(ATTENDED_MS, () => {
-        const others = (this.#watchers.get(id) ?? 1) - 1
-        if (others > 0) this.#watchers.set(id, others)
-        else this.#watchers.delete(id)
+      count(this.#watching, id, -1)
+      this.#actors.get(id)?.sawPerson()
+      this.#changed(id)
+      const forget = () => {
+        count(this.#watchers, id, -1)
         this.#actors.get(id)?.poke()
-      })
+      }
+      if (graceMs === 0) forget()
+      else this.#deps.clock.after(graceMs, forget)
     }
   }
 
@@ -453,6 +589,7 @@ export class Sessions {
   #recordChanged(record: SessionRecord | undefined, id: string): void {
     this.#open = undefined
     if (record?.process !== true) this.#deps.accessEnded(id)
+    if (record?.process !== true) this.permissions.drop(id)
     if (this.#closed) return
     const over = record === undefined || (record.state === 'closed' && !record.process)
     const actor = this.#actors.get(id)
@@ -476,7 +613,7 @@ export class Sessions {
   }
 
   #attended(id: string): boolean {
-    return this.#watchers.has(id) || this.#attached.has(id)
+    return this.#watchers.has(id)
   }
 
   #drift(session: SessionRecord): DriftKind {
@@ -524,25 +661,48 @@ export class Sessions {
   }
 
   async #createWanted(wanted: Wanted, state: 'start-pending' | 'asleep' = 'start-pending'): Promise<void> {
-    const { agent, origin, named, name, cause } = wanted
+    const { agent, named, name } = wanted
     await this.#deps.store.db.write((tx) => {
       // T3: looked for in the write that makes it.
       const there =
         named === undefined
           ? tx.get("SELECT 1 FROM sessions WHERE pool = ? AND agent = ? AND state <> 'closed'", agent.identity, name)
           : tx.get("SELECT 1 FROM sessions WHERE named = ? AND state <> 'closed'", named)
-      if (there !== undefined) return
-      const draft: NewSession = {
-        kind: 'agent',
-        template: agent.identity,
-        origin,
-        owner: name,
-        state,
-        cause,
-        ...(named === undefined ? { pool: agent.identity } : { named, alias: named }),
-      }
-      this.insert(tx, draft, 'supervisor')
+      if (there === undefined) this.#insertWanted(tx, wanted, state)
     })
+  }
+
+  #insertWanted(tx: Tx, wanted: Wanted, state: 'start-pending' | 'asleep'): SessionRecord {
+    const { agent, origin, named, name, cause } = wanted
+    const draft: NewSession = {
+      kind: 'agent',
+      template: agent.identity,
+      origin,
+      owner: name,
+      state,
+      cause,
+      ...(named === undefined ? { pool: agent.identity } : { named, alias: named }),
+    }
+    return this.insert(tx, draft, 'supervisor')
+  }
+
+  /** The session of a configured agent that is to be told something; undefined: it may not run, or takes no reminders. */
+  #makeFor(tx: Tx, identity: string): SessionRecord | undefined {
+    const { config, suspended } = this.#deps
+    const settings = config()
+    const named = settings.named_sessions.find((one) => one.identity === identity && !one.disabled)
+    const agent = findAgent(settings, named?.agent ?? identity)
+    if (agent === undefined || (named === undefined && agent.scales)) return undefined
+    if (!mayRun(agent, { config: settings, citySuspended: suspended.city(), rigSuspended: suspended.rig }))
+      return undefined
+    if (!this.agentTakesNudges(agent.identity)) return undefined
+    const wanted: Wanted = {
+      agent,
+      name: identity,
+      cause: 'message',
+      ...(named === undefined ? { origin: 'ephemeral' } : { origin: 'named', named: identity }),
+    }
+    return this.#insertWanted(tx, wanted, 'asleep')
   }
 
   #sawEvents(events: readonly { readonly type: string; readonly subject: string | undefined }[]): void {
@@ -579,28 +739,29 @@ export class Sessions {
     })
   }
 
-  /** Slow looks, one after the other: who is attached, whose leases run on, which waits are over. */
-  async #look(signal: AbortSignal): Promise<void> {
-    const { attachable, work, clock } = this.#deps
+  /** Slow looks, one after the other: whose leases run on, which waits are over. */
+  async #look(): Promise<void> {
+    const { work } = this.#deps
     const sessions = this.#openNow()
-    using limit = deadline(clock, LOOK_MS, 'the look took too long', signal)
-    for (const session of sessions) {
-      const terminal = session.state === 'active' ? attachable(session.runtime) : undefined
-      const seen = (await terminal?.attached(session.session_name).catch(() => 'unknown' as const)) ?? 'dead'
-      if (limit.signal.aborted) return
-      if (seen === 'alive') this.#attached.add(session.id)
-      else if (seen === 'dead') this.#attached.delete(session.id)
-    }
     await this.#holders.look(sessions, this.policy.stall.holderMs)
     await work.renew(sessions.filter(({ id, process }) => process && this.live(id)?.liveness !== 'dead'))
     for (const id of this.waits.pending()) await this.#checkWait(id)
   }
 
   /** Decision 51: a program whose prompt is left out is told nothing of ours at all. */
-  #takesNudges({ kind, template, provider: name }: SessionRecord): boolean {
+  takesNudges({ kind, template, provider: name }: SessionRecord): boolean {
     const { config, provider } = this.#deps
     const agent = kind === 'agent' ? findAgent(config(), template) : undefined
     return (agent?.prompt_mode ?? provider(agent?.provider ?? name)?.spec.prompt_mode) !== 'omit'
+  }
+
+  /** The same of what is configured under this identity, whether it has a session or not. */
+  agentTakesNudges(identity: string): boolean {
+    const { config, provider } = this.#deps
+    const settings = config()
+    const named = settings.named_sessions.find((one) => one.identity === identity)
+    const agent = findAgent(settings, named?.agent ?? identity)
+    return agent !== undefined && (agent.prompt_mode ?? provider(agent.provider)?.spec.prompt_mode) !== 'omit'
   }
 
   /** X4; what belongs to a session is left to its actor. */
@@ -611,6 +772,7 @@ export class Sessions {
         if (this.#closed) return
         const session = this.store.byId(id)
         if (session?.process === true && session.token === token) continue
+        if (this.#deps.worktrees.runs(token)) continue
         log.warn({ session: id }, 'orphan of an earlier run is ended')
         await orphans.kill(token).catch((error: unknown) => log.error({ session: id, err: error }, 'orphan not ended'))
       }
@@ -639,3 +801,9 @@ const untilAborted = (signal: AbortSignal): Promise<void> =>
     if (signal.aborted) resolve()
     else signal.addEventListener('abort', () => resolve(), { once: true })
   })
+
+function count(counts: Map<string, number>, key: string, by: number): void {
+  const now = (counts.get(key) ?? 0) + by
+  if (now > 0) counts.set(key, now)
+  else counts.delete(key)
+}

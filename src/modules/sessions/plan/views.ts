@@ -1,6 +1,8 @@
 /** A session as clients see it: its record, and what is observed of it. */
-import type { SessionResponse } from '../../../contract/session-model.ts'
+
+import type { SessionResponse } from '../../../contract/sessions/session-model.ts'
 import { isoTime } from '../../../kernel/clock.ts'
+import { present } from '../../../kernel/present.ts'
 import { crashCount } from '../actor/crash.ts'
 import { effectiveOptions } from '../launch/options.ts'
 import { findAgent, type SessionsView } from '../record/config-view.ts'
@@ -8,7 +10,10 @@ import { policyOf } from '../record/policy.ts'
 import type { LiveFacts, SessionsDeps } from '../record/ports.ts'
 import type { SessionRecord } from '../record/record.ts'
 
-export type ViewDeps = Pick<SessionsDeps, 'config' | 'provider' | 'runtimes' | 'work' | 'insight' | 'clock'>
+export type ViewDeps = Pick<
+  SessionsDeps,
+  'config' | 'provider' | 'runtimes' | 'work' | 'worktrees' | 'insight' | 'usage' | 'clock'
+>
 
 export function sessionView(
   session: SessionRecord,
@@ -24,41 +29,45 @@ export function sessionView(
   const liveness = live?.liveness ?? (session.process ? 'unknown' : 'dead')
   const lastActive = live?.lastActive ?? session.last_active
   const bead = session.process ? deps.work.active(session) : undefined
-  return {
+  return present({
     id: session.id,
     kind: session.kind,
     template: session.template,
     // A record that says active while nothing runs any more: the look at it is on its way.
     state: session.state,
     desired: session.desired,
-    ...given('reason', session.reason),
+    reason: session.reason,
     agent: session.agent,
     title: session.title,
-    ...given('alias', session.alias),
+    alias: session.alias,
     provider: session.provider,
-    ...given('display_name', provider?.spec.display_name),
+    display_name: provider?.spec.display_name,
     session_name: session.session_name,
     runtime: session.runtime,
-    ...given('work_dir', session.work_dir),
+    work_dir: session.work_dir,
+    worktree: deps.worktrees.ofSession(session.id)?.name,
     origin: session.origin,
     created_at: isoTime(session.created_at),
     updated_at: isoTime(session.updated_at),
     state_since: isoTime(session.state_since),
-    ...given('last_active', time(lastActive)),
-    ...given('last_nudge_delivered_at', time(session.last_nudge_delivered_at)),
+    last_active: time(lastActive),
+    last_nudge_delivered_at: time(session.last_nudge_delivered_at),
     running: liveness === 'alive',
     liveness,
     observed_at: isoTime(live?.observedAt ?? now),
     attached: live?.attached ?? false,
     pinned: session.pinned,
-    ...given('rig', session.rig),
-    ...given('pool', session.pool),
-    ...given('agent_kind', kindOf(session, config)),
-    ...given('active_bead', bead),
-    ...given('last_output', lastOutput),
+    rig: session.rig,
+    pool: session.pool,
+    agent_kind: kindOf(session, config),
+    active_bead: bead,
+    last_output: lastOutput,
     ...deps.insight.known(session),
-    ...given('activity', live === undefined || live.activity === 'unknown' ? undefined : live.activity),
-    ...given('pending', live?.pending?.requestId),
+    ...(session.reported_model === undefined ? {} : { model: session.reported_model }),
+    activity: live === undefined || live.activity === 'unknown' ? undefined : live.activity,
+    ...(live?.liveness === 'alive' ? { activity_source: live.source, activity_since: isoTime(live.since) } : {}),
+    mode: liveness === 'alive' ? session.offers?.settings.find(({ key }) => key === 'mode')?.current : undefined,
+    pending: live?.pending?.requestId,
     queued: session.queued,
     submission_capabilities: { supports_follow_up: true, supports_interrupt_now: canInterrupt(session, runtime) },
     ...(session.named === undefined ? {} : { configured_named_session: true }),
@@ -66,14 +75,22 @@ export function sessionView(
       ? {}
       : { options: { ...effectiveOptions(provider.spec, agent, session.options) } }),
     ...(Object.keys(session.metadata).length === 0 ? {} : { metadata: { ...session.metadata } }),
-    ...given('project_id', session.project_id),
+    project_id: session.project_id,
     generation: session.generation,
-    ...(liveness === 'alive' ? given('pid', session.pid) : {}),
-    ...given('last_exit', session.last_exit),
+    pid: liveness === 'alive' ? session.pid : undefined,
+    last_exit: session.last_exit,
     crash_count: crashCount(session, now, policyOf(config).crash.restartWindowMs),
-    ...given('quarantined_until', session.state === 'quarantined' ? time(session.quarantined_until) : undefined),
+    ...(session.limited_until === undefined
+      ? {}
+      : {
+          limited_until: time(session.limited_until),
+          limit_source: session.limit_source,
+          limit_message: session.limit_message,
+        }),
+    usage: deps.usage.of(session.id),
+    quarantined_until: session.state === 'quarantined' ? time(session.quarantined_until) : undefined,
     revision: session.revision,
-  }
+  })
 }
 
 /** Whether `interrupt_now` and `stop` can work: pipes have nobody to interrupt. */
@@ -102,8 +119,3 @@ function kindOf(session: SessionRecord, config: SessionsView): SessionResponse['
 }
 
 const time = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : isoTime(ms))
-
-function given<Key extends string, Value>(key: Key, value: Value | undefined): { readonly [K in Key]?: Value } {
-  // The one cast: a computed key does not keep its literal type.
-  return (value === undefined ? {} : { [key]: value }) as { readonly [K in Key]?: Value }
-}

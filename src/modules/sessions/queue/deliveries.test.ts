@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { SessionCity } from '../../../../test/support/session-city.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import type { SessionRecord } from '../record/record.ts'
-import { endingOf, outcomeAfterCrash, plainText } from './deliveries.ts'
+import { endingOf, outcomeAfterCrash } from './deliveries.ts'
 
 /** A city with one session that nothing wakes. */
 async function quietCity() {
@@ -94,7 +94,7 @@ test('a request that succeeds as queued leaves its delivery in the queue', async
     const draft = { source: 'submit', intent: 'follow_up', text: 'x', requestId, ttlMs: 60_000 } as const
     return city.sessions.deliveries.add(tx, session, draft, 'api')
   })
-  await city.store.db.write((tx) => city.sessions.deliveries.reportQueued(tx, delivery.id))
+  await city.store.db.write((tx) => city.sessions.deliveries.reportQueued(tx, delivery.id, 'turn'))
   assert.equal(city.store.requests.get(requestId)?.status, 'succeeded')
   assert.equal(city.delivery(id, delivery.id).state, 'queued')
   await city.store.db.write((tx) => city.sessions.deliveries.failOpenRequests(tx, 'city_stopped', 'stopped'))
@@ -137,8 +137,4 @@ test('what may have been typed is never typed again; what certainly was not is t
     (['yes', 'no', 'unknown'] as const).map((known) => outcomeAfterCrash(known).state),
     ['delivered', 'failed', 'uncertain'],
   )
-})
-
-test('no message types keys: control bytes do not reach a terminal', () => {
-  assert.equal(plainText('a\u001b[201~b\u0003c\u007fd\u009be\tf\ng\r\nh\ri'), 'a[201~bcde\tf\ng\nhi')
 })

@@ -5,7 +5,8 @@
  *     process that it went to says whether it arrived; where nobody knows it is `failed` (`delivery_uncertain`).
  * D2  Deliveries of a session are typed in the order of `seq`, one at a time.
  * D3  The end of a request and the state of its delivery are one transaction; a request ends once.
- * D4  At most 1,000 wait; what nobody could take within its time is `expired`.
+ * D4  At most 1,000 wait, and 64 MiB of texts are kept per session: those of what has ended give way first; what nobody could take within its time is `expired`.
+ *     Reminders are outside of it: they have a bound of their own, and no text while they wait (digests.ts).
  */
 import type { ListOrder } from '../../../contract/base/paging.ts'
 import {
@@ -15,15 +16,26 @@ import {
   MAX_MESSAGE_BYTES,
   SUBMIT_INTENTS,
   type SubmitIntent,
-} from '../../../contract/session-model.ts'
+  type WaitsFor,
+} from '../../../contract/sessions/session-model.ts'
 import { type Clock, isoTime } from '../../../kernel/clock.ts'
 import type { Database, Row, Tx } from '../../../kernel/database.ts'
 import type { EventLog } from '../../../kernel/event-log.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
 import type { RequestLedger, TerminalEvent } from '../../../kernel/requests.ts'
+import { plainText } from '../../../messaging/hostile-text.ts'
 import type { DeliveryOutcome } from '../../../runtimes/process/runtime.ts'
 import { oneOf, type SessionRecord } from '../record/record.ts'
 import type { SessionStore } from '../record/store.ts'
+import {
+  type Attachment,
+  addAttachments,
+  attachmentsOf,
+  dropBytes,
+  forgetAttachments,
+  shownAttachment,
+} from './attachments.ts'
+import type { DigestQueue } from './digests.ts'
 
 export type DeliverySource = DeliveryInfo['source']
 export type DeliveryState = DeliveryInfo['state']
@@ -31,7 +43,12 @@ export type DeliveryState = DeliveryInfo['state']
 const MAX_WAITING = 1_000
 /** Ended deliveries that are kept per session; older ones are forgotten as new ones end. */
 const MAX_KEPT = 2_000
-const MAX_ATTEMPTS = 3
+/** How often something is typed that was not taken, by why it was not; once where nothing is said. */
+const ATTEMPTS: Readonly<Record<string, number>> = { closed: 3, timeout: 3, unseen: 10 }
+/** Of texts, waiting and ended ones, per session. */
+const MAX_TEXT_BYTES = 64 * 1024 * 1024
+/** Stands in a transcript for what was said. */
+const GONE_TEXT = '(its text was removed: `[retention] delivery_texts`)'
 
 /** Everything about a delivery but its text, which is read when it is typed. */
 export interface DeliveryRecord {
@@ -57,10 +74,18 @@ export interface DeliveryRecord {
   readonly expires_at: number
 }
 
+/** What tells of mail and chat: its text is made when it is typed. */
+const isDigest = ({ source }: Pick<DeliveryRecord, 'source'>): boolean => source === 'mail' || source === 'chat'
+/** What asks for a look at something, not what somebody has to say. */
+export const isReminder = (source: DeliverySource): boolean => source === 'nudge' || isDigest({ source })
+/** Whether a session is to stay until it was told. */
+export const isWorthWaiting = (one: DeliveryRecord): boolean => one.wakes || !isDigest(one)
+
 export interface DeliveryDraft {
   readonly source: DeliverySource
   readonly intent: SubmitIntent
   readonly text: string
+  readonly attachments?: readonly Attachment[]
   readonly requestId?: string
   readonly ttlMs: number
   /** May become a part of the command line of the next start. */
@@ -101,9 +126,14 @@ export function endingOf(
 ): Ending | undefined {
   if (outcome.state === 'delivered') return { state: 'delivered', ...(endOffset === undefined ? {} : { endOffset }) }
   if (outcome.state === 'uncertain') return { state: 'failed', code: 'delivery_uncertain', message: outcome.message }
-  const again = (outcome.code === 'closed' || outcome.code === 'timeout') && attempts < MAX_ATTEMPTS
+  const most = ATTEMPTS[outcome.code] ?? 0
+  const again = isNoAttempt(outcome) || attempts < most
   return again ? undefined : { state: 'failed', code: outcome.code, message: outcome.message }
 }
+
+/** A person, an interrupt or a dialog was in its way: however often that happens, it is not given up for it. */
+export const isNoAttempt = (outcome: DeliveryOutcome): boolean =>
+  outcome.state === 'failed' && ['held', 'interrupted', 'moved'].includes(outcome.code)
 
 /** The outcome of a delivery that was under way when nobody was there to hear of it (D1). */
 export function outcomeAfterCrash(delivered: 'yes' | 'no' | 'unknown'): DeliveryOutcome {
@@ -112,15 +142,10 @@ export function outcomeAfterCrash(delivered: 'yes' | 'no' | 'unknown'): Delivery
   return { state: 'uncertain', message: 'whether it was typed could not be found out; it is not typed again' }
 }
 
-/** Only text and line breaks: `ESC[201~` would end a paste and type keys, byte 3 would be an interrupt (decision 57). */
-export function plainText(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed.
-  return text.replaceAll('\r\n', '\n').replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '')
-}
-
 /** A message within the limit, in bytes as they are stored; or 422. */
 export function checkMessage(text: string, location: string): string {
   if (Buffer.byteLength(text) > MAX_MESSAGE_BYTES) throw invalidField(location, 'must be at most 1 MiB in UTF-8')
+  if (plainText(text).trim() === '') throw invalidField(location, 'has nothing in it but blanks and control characters')
   return text
 }
 
@@ -133,6 +158,7 @@ export interface DeliveriesDeps {
   readonly random: (bytes: number) => string
   /** The end of a request that a delivery has brought about is on disk. */
   readonly requestEnded: (requestId: string) => void
+  readonly digests: () => Pick<DigestQueue, 'begin' | 'requeued' | 'ended'>
 }
 
 export class Deliveries {
@@ -158,9 +184,14 @@ export class Deliveries {
     return String(this.#deps.db.get('SELECT text FROM session_deliveries WHERE id = ?', id)?.text ?? '')
   }
 
+  /** With their bytes, while it waits. */
+  attachments(id: string): readonly Attachment[] {
+    return attachmentsOf(this.#deps.db, id)
+  }
+
   info(sessionId: string, id: string): DeliveryInfo | undefined {
     const row = this.#deps.db.get('SELECT * FROM session_deliveries WHERE id = ? AND session_id = ?', id, sessionId)
-    return row === undefined ? undefined : toInfo(row)
+    return row === undefined ? undefined : toInfo(row, attachmentsOf(this.#deps.db, id))
   }
 
   /** What was typed into one run of a session: numbers above `after`, where its output was in `[from, to]`; in order. */
@@ -183,7 +214,7 @@ export class Deliveries {
       .map((row) => ({
         seq: Number(row.seq),
         id: String(row.id),
-        text: String(row.text),
+        text: plainText(String(row.text)) || GONE_TEXT,
         end_offset: Number(row.end_offset),
         at: Number(row.finished_at),
       }))
@@ -245,7 +276,7 @@ export class Deliveries {
         state ?? null,
         limit,
       )
-      .map(toInfo)
+      .map((row) => toInfo(row, attachmentsOf(this.#deps.db, String(row.id))))
   }
 
   count(sessionId: string, state: DeliveryState | undefined): number {
@@ -268,8 +299,7 @@ export class Deliveries {
 
   /** Puts a message at the end of the queue; 429 where it is full (D4). */
   add(tx: Tx, session: SessionRecord, draft: DeliveryDraft, actor: string): DeliveryRecord {
-    if (session.queued >= MAX_WAITING)
-      throw problem('queue-full', `${MAX_WAITING} messages wait for session ${session.id}`, { retryAfterSec: 5 })
+    if (!isDigest(draft)) this.#refuseFull(tx, session, draft)
     const now = this.#deps.clock.now()
     const record: DeliveryRecord = {
       id: `dlv-${this.#deps.random(8)}`,
@@ -312,9 +342,49 @@ export class Deliveries {
       now,
       record.expires_at,
     )
+    addAttachments(tx, record.id, draft.attachments ?? [])
     this.#deps.sessions.change(tx, session.id, { deliveries: record.seq, queued: session.queued + 1 }, { actor })
     this.#tell(tx, record, 'queued', actor)
     return record
+  }
+
+  /** D4. */
+  #refuseFull(tx: Tx, session: SessionRecord, { text }: DeliveryDraft): void {
+    if (session.queued >= MAX_WAITING && session.queued - this.#digestsIn(tx, session.id) >= MAX_WAITING)
+      throw problem('queue-full', `${MAX_WAITING} messages wait for session ${session.id}`, { retryAfterSec: 5 })
+    // So few cannot be too much, and most sessions have no more.
+    if (session.deliveries >= MAX_TEXT_BYTES / MAX_MESSAGE_BYTES - 1)
+      this.#makeRoom(tx, session.id, Buffer.byteLength(text))
+  }
+
+  #digestsIn(tx: Tx, sessionId: string): number {
+    return this.#waitingIn(tx, sessionId).filter(isDigest).length
+  }
+
+  #makeRoom(tx: Tx, sessionId: string, bytes: number): void {
+    const kept = tx.get(
+      `SELECT coalesce(sum(octet_length(text)), 0) AS bytes,
+         coalesce(sum(octet_length(text)) FILTER (WHERE finished_at IS NULL), 0) AS waiting
+       FROM session_deliveries WHERE session_id = ?`,
+      sessionId,
+    )
+    const [all, waiting] = [Number(kept?.bytes ?? 0), Number(kept?.waiting ?? 0)]
+    if (waiting + bytes > MAX_TEXT_BYTES)
+      throw problem('queue-full', `messages of ${MAX_TEXT_BYTES} bytes wait for session ${sessionId}`, {
+        retryAfterSec: 5,
+      })
+    let excess = all + bytes - MAX_TEXT_BYTES
+    if (excess <= 0) return
+    const oldest = tx.all(
+      `SELECT id, octet_length(text) AS bytes FROM session_deliveries
+       WHERE session_id = ? AND text <> '' AND finished_at IS NOT NULL ORDER BY seq`,
+      sessionId,
+    )
+    for (const row of oldest) {
+      if (excess <= 0) return
+      tx.run("UPDATE session_deliveries SET text = '' WHERE id = ?", String(row.id))
+      excess -= Number(row.bytes)
+    }
   }
 
   /** Puts a message before all that wait: the first prompt of a new conversation. */
@@ -342,8 +412,19 @@ export class Deliveries {
     )
   }
 
-  /** D1: on disk before a byte is typed. False where it no longer waits. */
+  /** Whether anything was said to its process of that generation. */
+  saidIn(id: string, generation: number): boolean {
+    const sql =
+      'SELECT generation FROM session_deliveries WHERE session_id = ? AND generation IS NOT NULL ORDER BY seq DESC LIMIT 1'
+    return this.#deps.db.get(sql, id)?.generation === generation
+  }
+
+  /** D1: on disk before a byte is typed. False where it no longer waits, or nothing is left to be told. */
   begin(tx: Tx, id: string, generation: number): boolean {
+    const row = tx.get(`SELECT ${COLUMNS} FROM session_deliveries WHERE id = ? AND state = 'queued'`, id)
+    if (row === undefined) return false
+    const record = parseDelivery(row)
+    if (isDigest(record) && !this.#putTogether(tx, record)) return false
     const changed = tx.run(
       `UPDATE session_deliveries SET state = 'delivering', generation = ?, attempts = attempts + 1, updated_at = ?
        WHERE id = ? AND state = 'queued'`,
@@ -354,10 +435,28 @@ export class Deliveries {
     return changed > 0
   }
 
+  /** The text of a reminder, of what it is to be told of now; ends it where that is nothing. */
+  #putTogether(tx: Tx, record: DeliveryRecord): boolean {
+    const text = this.#deps.digests().begin(tx, record, this.#deps.sessions.need(tx, record.session_id))
+    if (text === undefined) {
+      const message = 'nothing of what it was to tell of is left'
+      this.end(tx, record.id, { state: 'cancelled', code: 'superseded', message }, 'supervisor')
+      return false
+    }
+    tx.run('UPDATE session_deliveries SET text = ? WHERE id = ?', text, record.id)
+    return true
+  }
+
   /** It certainly was not typed: it waits again, at its place. */
-  requeue(tx: Tx, id: string): void {
+  requeue(tx: Tx, id: string, { counted = true } = {}): void {
+    const row = tx.get(`SELECT ${COLUMNS} FROM session_deliveries WHERE id = ? AND state = 'delivering'`, id)
+    if (row === undefined) return
+    const record = parseDelivery(row)
+    if (isDigest(record)) this.#deps.digests().requeued(tx, record)
     tx.run(
-      "UPDATE session_deliveries SET state = 'queued', updated_at = ? WHERE id = ? AND state = 'delivering'",
+      `UPDATE session_deliveries SET state = 'queued', attempts = attempts - ?, updated_at = ?
+       WHERE id = ? AND state = 'delivering'`,
+      counted ? 0 : 1,
       this.#deps.clock.now(),
       id,
     )
@@ -382,7 +481,7 @@ export class Deliveries {
       id,
     )
     const session = this.#deps.sessions.need(tx, before.session_id)
-    const nudged = ending.state === 'delivered' && before.source === 'nudge'
+    const nudged = ending.state === 'delivered' && isReminder(before.source)
     this.#deps.sessions.change(
       tx,
       session.id,
@@ -391,6 +490,9 @@ export class Deliveries {
     )
     this.#tell(tx, before, ending.state, actor, ending.code)
     if (before.request_open) this.#endRequest(tx, before, ending)
+    if (isDigest(before)) this.#deps.digests().ended(tx, before, ending, session)
+    dropBytes(tx, id)
+    forgetAttachments(tx, session.id, before.seq - MAX_KEPT)
     tx.run(
       `DELETE FROM session_deliveries WHERE session_id = ? AND seq <= ? AND state NOT IN ('queued', 'delivering')`,
       session.id,
@@ -399,18 +501,28 @@ export class Deliveries {
     return true
   }
 
-  /** False where its end was told before. */
-  closeTurn(tx: Tx, id: string): boolean {
-    return tx.run('UPDATE session_deliveries SET turn_started_at = NULL WHERE id = ? AND turn_started_at > 0', id) > 0
+  /** False where its end was told before. `failure`: why the turn came to nothing, though the message was taken. */
+  closeTurn(tx: Tx, id: string, failure: string | undefined): boolean {
+    const closed = 'UPDATE session_deliveries SET turn_started_at = NULL WHERE id = ? AND turn_started_at > 0'
+    if (tx.run(closed, id) === 0) return false
+    if (failure !== undefined)
+      tx.run(
+        'UPDATE session_deliveries SET error_code = ?, error_message = ?, updated_at = ? WHERE id = ?',
+        'turn_failed',
+        failure,
+        this.#deps.clock.now(),
+        id,
+      )
+    return true
   }
 
   /** Its request succeeds although it still waits (decision 59). */
-  reportQueued(tx: Tx, id: string): void {
+  reportQueued(tx: Tx, id: string, waitsFor: WaitsFor): void {
     const row = tx.get(`SELECT ${COLUMNS} FROM session_deliveries WHERE id = ?`, id)
     const record = row === undefined ? undefined : parseDelivery(row)
     if (record === undefined || !record.request_open || !isWaiting(record)) return
     tx.run('UPDATE session_deliveries SET request_open = 0, updated_at = ? WHERE id = ?', this.#deps.clock.now(), id)
-    this.#finishRequest(tx, succeeded(record, true))
+    this.#finishRequest(tx, succeeded(record, true, waitsFor))
   }
 
   cancel(tx: Tx, sessionId: string, id: string, actor: string): void {
@@ -440,7 +552,20 @@ export class Deliveries {
     for (const { id } of rows) this.end(tx, String(id), { state: 'failed', code, message }, 'supervisor')
   }
 
+  /** Takes the texts of what ended before `time` away, at most `limit` of them; rows and their states stay. */
+  forgetTexts(tx: Tx, time: number, limit: number): { readonly count: number; readonly bytes: number } {
+    const rows = tx.all(
+      `SELECT id, octet_length(text) AS bytes FROM session_deliveries
+       WHERE finished_at < ? AND text <> '' ORDER BY finished_at LIMIT ?`,
+      time,
+      limit,
+    )
+    for (const { id } of rows) tx.run("UPDATE session_deliveries SET text = '' WHERE id = ?", String(id))
+    return { count: rows.length, bytes: rows.reduce((sum, row) => sum + Number(row.bytes), 0) }
+  }
+
   remove(tx: Tx, sessionId: string): void {
+    forgetAttachments(tx, sessionId)
     tx.run('DELETE FROM session_deliveries WHERE session_id = ?', sessionId)
   }
 
@@ -495,13 +620,14 @@ export class Deliveries {
 
 const isWaiting = ({ state }: Pick<DeliveryRecord, 'state'>): boolean => state === 'queued' || state === 'delivering'
 
-function succeeded(record: DeliveryRecord, queued: boolean): TerminalEvent {
+function succeeded(record: DeliveryRecord, queued: boolean, waitsFor?: WaitsFor): TerminalEvent {
   const envelope = { actor: 'supervisor', subject: record.session_id } as const
   const payload = {
     request_id: record.request_id ?? '',
     session_id: record.session_id,
     delivery_id: record.id,
     queued,
+    ...(waitsFor === undefined ? {} : { waits_for: waitsFor }),
   }
   if (record.source !== 'submit') return { type: 'request.result.session.message', ...envelope, payload }
   return { type: 'request.result.session.submit', ...envelope, payload: { ...payload, intent: record.intent } }
@@ -532,7 +658,7 @@ function parseDelivery(row: Row): DeliveryRecord {
   }
 }
 
-function toInfo(row: Row): DeliveryInfo {
+function toInfo(row: Row, attachments: readonly Attachment[]): DeliveryInfo {
   const record = parseDelivery(row)
   return {
     id: record.id,
@@ -542,6 +668,9 @@ function toInfo(row: Row): DeliveryInfo {
     intent: record.intent,
     state: record.state,
     text: String(row.text),
+    ...(attachments.length === 0 ? {} : { attachments: attachments.map(shownAttachment) }),
+    // No message is empty, and a reminder only until it is typed.
+    ...(row.text === '' && !(isDigest(record) && record.generation === undefined) ? { text_removed: true } : {}),
     ...(record.request_id === undefined ? {} : { request_id: record.request_id }),
     ...(record.error_code === undefined ? {} : { error_code: record.error_code }),
     ...(record.error_message === undefined ? {} : { error_message: record.error_message }),

@@ -5,7 +5,7 @@
  * V1  A wait ends once; its end and the message about it are one write.
  */
 import type { ListOrder } from '../../../contract/base/paging.ts'
-import { WAIT_STATES, type WaitInfo } from '../../../contract/session-model.ts'
+import { WAIT_STATES, type WaitInfo } from '../../../contract/sessions/session-model.ts'
 import { type Clock, isoTime } from '../../../kernel/clock.ts'
 import type { Database, Row, Tx } from '../../../kernel/database.ts'
 import type { EventLog } from '../../../kernel/event-log.ts'

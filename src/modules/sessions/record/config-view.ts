@@ -1,5 +1,11 @@
 /** What sessions read of a city's configuration, structurally: the composed configuration fits it. */
-import type { AgentSettings, ProviderSpec, Settings, Upstream } from '../../../contract/config-schema.ts'
+import type {
+  AgentSettings,
+  PermissionRule,
+  ProviderSpec,
+  Settings,
+  Upstream,
+} from '../../../contract/config-schema.ts'
 
 type Deep<Value> = Value extends string | number | boolean | null | undefined
   ? Value
@@ -38,6 +44,7 @@ export type ProviderView = Deep<ProviderSpec>
 interface RigView {
   readonly name: string
   readonly path?: string
+  readonly default_branch?: string | undefined
   readonly suspended_on_start: boolean
   readonly max_active_sessions?: number | undefined
   readonly session_sleep?: Deep<Settings['session_sleep']> | undefined
@@ -62,9 +69,13 @@ export interface SessionsView {
   readonly upstreams: Readonly<Record<string, Deep<Upstream>>>
   readonly workspace: Deep<Settings['workspace']>
   readonly session: Deep<Settings['session']>
+  readonly worktrees: Deep<Settings['worktrees']>
+  readonly retention: Deep<Settings['retention']>
   readonly daemon: Deep<Settings['daemon']>
   readonly session_sleep: Deep<Settings['session_sleep']>
   readonly chat_sessions: Deep<Settings['chat_sessions']>
+  /** The city's rules about tools, behind those of an agent. */
+  readonly permissions: readonly Deep<PermissionRule>[]
 }
 
 export const findAgent = (config: SessionsView, identity: string): AgentView | undefined =>

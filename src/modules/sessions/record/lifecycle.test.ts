@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SESSION_STATES, type SessionState } from '../../../contract/session-model.ts'
+import { SESSION_STATES, type SessionState } from '../../../contract/sessions/session-model.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import { nextState, SESSION_SIGNALS, type SessionSignal, STATES } from './lifecycle.ts'
 

@@ -6,7 +6,7 @@
  * L2  A move that is not in the table is refused, with the words of the table.
  * L3  `closed` is left by nothing.
  */
-import type { SessionState } from '../../../contract/session-model.ts'
+import type { SessionState } from '../../../contract/sessions/session-model.ts'
 import { problem } from '../../../kernel/problem.ts'
 
 export const SESSION_SIGNALS = [

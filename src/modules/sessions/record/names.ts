@@ -1,5 +1,5 @@
 /** Names of sessions: ids, handles, runtime names, and what an `{id}` in a path means (sheet 04 §§1.3, 2.1, 2.3). */
-import { ALIAS_PATTERN } from '../../../contract/session-model.ts'
+import { ALIAS_PATTERN } from '../../../contract/sessions/session-model.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
 import type { SessionRecord } from './record.ts'
 
@@ -32,7 +32,7 @@ export function runtimeName(identity: string): string {
   )
 }
 
-/** What is looked up for an `{id}`, in this order. */
+/** What is looked up for a word, in this order. */
 export interface Lookup {
   byId(id: string): SessionRecord | undefined
   /** Open sessions of a configured identity. */
@@ -41,8 +41,36 @@ export interface Lookup {
   openByAlias(alias: string): SessionRecord | undefined
   /** Open instances whose own name (`builder-2`) this is. */
   openByAgent(agent: string): readonly SessionRecord[]
+  /** Open ones that had this alias before. */
+  openByFormerAlias(alias: string): readonly SessionRecord[]
   /** Closed ones that had this alias or name, newest first. */
   closedByHandle(handle: string): readonly SessionRecord[]
+}
+
+/** What a word means. */
+export interface Meaning {
+  /** The configured identity that it is; nobody else of this name is meant then. */
+  readonly identity?: string
+  /** Sessions that are meant: none where the identity has none; several where nobody can tell which. */
+  readonly sessions: readonly SessionRecord[]
+  /** Session that has taken the name of an identity without a session. */
+  readonly taker?: SessionRecord
+}
+
+/**
+ * The one order in which names are looked up (decision 131): exact id, configured identity, runtime name, alias or name of
+ * an instance, former alias; open sessions before closed ones.
+ */
+export function meaningOf(word: string, lookup: Lookup, configured: (identity: string) => boolean): Meaning {
+  const exact = lookup.byId(word)
+  if (exact !== undefined) return { sessions: [exact] }
+  const named = lookup.byNamed(word)
+  if (named !== undefined) return { identity: word, sessions: [named] }
+  const open = lookup.openByName(word) ?? lookup.openByAlias(word)
+  if (configured(word)) return { identity: word, sessions: [], ...(open === undefined ? {} : { taker: open }) }
+  if (open !== undefined) return { sessions: [open] }
+  const others = [lookup.openByAgent, lookup.openByFormerAlias, lookup.closedByHandle]
+  return { sessions: others.map((find) => find.call(lookup, word)).find(({ length }) => length > 0) ?? [] }
 }
 
 /** The session that `id` means; `undefined` where it is a configured identity without one. Else 404 or 409. */
@@ -51,20 +79,12 @@ export function resolveSession(
   lookup: Lookup,
   { configured, closed }: { readonly configured: (identity: string) => boolean; readonly closed: boolean },
 ): SessionRecord | undefined {
-  const exact = lookup.byId(id)
-  if (exact !== undefined) return exact
-  const named = lookup.byNamed(id)
-  if (named !== undefined) return named
-  const open = lookup.openByName(id) ?? lookup.openByAlias(id)
-  if (configured(id)) {
-    if (open !== undefined)
-      throw problem('name-taken', `${id} is a configured session, and ${open.id} has taken its name`)
-    return undefined
-  }
-  if (open !== undefined) return open
-  const instances = lookup.openByAgent(id)
-  const matches = instances.length > 0 || !closed ? instances : lookup.closedByHandle(id)
+  const { identity, sessions, taker } = meaningOf(id, lookup, configured)
+  if (taker !== undefined)
+    throw problem('name-taken', `${id} is a configured session, and ${taker.id} has taken its name`)
+  const matches = closed ? sessions : sessions.filter((one) => one.state !== 'closed' || one.id === id)
   const [found, ...others] = matches
+  if (found === undefined && identity !== undefined) return undefined
   if (found === undefined) throw problem('session-not-found', `there is no session ${id}`)
   if (others.length > 0) throw problem('ambiguous-session', `${id} means ${matches.map((one) => one.id).join(', ')}`)
   return found

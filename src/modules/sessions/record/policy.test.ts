@@ -30,7 +30,7 @@ const DAEMON: readonly (readonly [Daemon, keyof CrashPolicy, number, string | nu
 const SESSION: readonly (readonly [Session, keyof Policy, number, string | number, number])[] = [
   ['startup_timeout', 'startupTimeoutMs', MINUTE, '5s', 5_000],
   ['start_pending_timeout', 'startPendingMs', 10 * MINUTE, '30s', 30_000],
-  ['setup_timeout', 'setupTimeoutMs', 10_000, '1m', MINUTE],
+  ['setup_timeout', 'setupTimeoutMs', 10 * MINUTE, '1m', MINUTE],
   ['line_ready_timeout', 'lineReadyMs', 1_000, '3s', 3_000],
   ['nudge_lock_timeout', 'busyMs', 30_000, '1s', 1_000],
   ['interrupt_timeout', 'interruptMs', 15_000, '2s', 2_000],
@@ -82,7 +82,7 @@ test('a named session on demand sleeps after the time that the city sets for tho
     const record = newSession(
       's-0123456789abcdef',
       { kind: 'agent', template: 'worker', origin: 'named', named: 'mayor', cause: 'message' },
-      { config, now: 0, render: (text) => text, defaultRuntime: 'subprocess' },
+      { config, now: 0, render: (text) => text },
     )
     return agePolicyOf(config, AGENT, record).sleepAfterIdleMs
   }

@@ -17,6 +17,8 @@ export interface Policy {
   readonly startPendingMs: number
   readonly setupTimeoutMs: number
   readonly handshakeTimeoutMs: number
+  /** For all commands that make a worktree ready. */
+  readonly worktreeSetupMs: number
   /** How long the first prompt of a line-oriented program is waited for. */
   readonly lineReadyMs: number
   /** Grace between asking a process to end and ending it. */
@@ -37,6 +39,15 @@ export interface Policy {
   readonly crash: CrashPolicy
   readonly stall: StallPolicy
   readonly unknownMs: number
+  readonly retention: Retention
+}
+
+/** How long what sessions leave behind is kept; undefined: for ever. */
+interface Retention {
+  readonly runsAgeMs: number | undefined
+  readonly runsBytes: number | undefined
+  readonly closedMs: number | undefined
+  readonly textsMs: number | undefined
 }
 
 export interface CrashPolicy {
@@ -73,27 +84,36 @@ export interface StallPolicy {
   readonly holderMs: number | undefined
 }
 
-type Given = Pick<SessionsView, 'session' | 'daemon'>
-const known = new WeakMap<Given['session'], { readonly daemon: Given['daemon']; readonly policy: Policy }>()
+type Given = Pick<SessionsView, 'session' | 'daemon'> & {
+  readonly worktrees?: SessionsView['worktrees'] | undefined
+  readonly retention?: SessionsView['retention'] | undefined
+}
+const known = new WeakMap<Given['session'], { readonly given: Given; readonly policy: Policy }>()
 
 /** Computed once per configuration: it is asked for at every look at a session. */
-export function policyOf({ session, daemon }: Given): Policy {
-  const cached = known.get(session)
-  if (cached?.daemon === daemon) return cached.policy
-  const policy = readPolicy(session, daemon)
-  known.set(session, { daemon, policy })
+export function policyOf(given: Given): Policy {
+  const cached = known.get(given.session)
+  if (cached !== undefined && isSame(cached.given, given)) return cached.policy
+  const policy = readPolicy(given)
+  known.set(given.session, { given, policy })
   return policy
 }
 
-function readPolicy(session: Given['session'], daemon: Given['daemon']): Policy {
+const isSame = (one: Given, other: Given): boolean =>
+  one.daemon === other.daemon && one.worktrees === other.worktrees && one.retention === other.retention
+
+function readPolicy({ session, worktrees, retention, daemon }: Given): Policy {
   const ofSession = reader(SETTINGS.session.properties, session)
   const ofDaemon = reader(SETTINGS.daemon.properties, daemon)
+  const ofWorktrees = reader(SETTINGS.worktrees.properties, worktrees ?? {})
+  const ofRetention = reader(SETTINGS.retention.properties, retention ?? {})
   const ofAcp = reader(SETTINGS.session.properties.acp.properties, session.acp ?? {})
   return {
     startupTimeoutMs: ofSession.ms('startup_timeout'),
     startPendingMs: ofSession.ms('start_pending_timeout'),
     setupTimeoutMs: ofSession.ms('setup_timeout'),
     handshakeTimeoutMs: ofAcp.ms('handshake_timeout'),
+    worktreeSetupMs: ofWorktrees.ms('setup_timeout'),
     lineReadyMs: ofSession.ms('line_ready_timeout'),
     shutdownMs: ofDaemon.ms('shutdown_timeout'),
     patrolMs: ofDaemon.ms('patrol_interval'),
@@ -112,6 +132,12 @@ function readPolicy(session: Given['session'], daemon: Given['daemon']): Policy 
       holderMs: ofSession.msOrOff('claim_holder_stall_timeout'),
     },
     unknownMs: ofDaemon.ms('unknown_state_timeout'),
+    retention: {
+      runsAgeMs: ofRetention.msOrOff('runs_age'),
+      runsBytes: ofRetention.count('runs_bytes') || undefined,
+      closedMs: ofRetention.msOrOff('closed_sessions'),
+      textsMs: ofRetention.msOrOff('delivery_texts'),
+    },
   }
 }
 

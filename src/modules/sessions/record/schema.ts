@@ -6,7 +6,7 @@
  * `access_hash` is that of the token that its process speaks to the API with, `access_api` what that lets it do (access.ts).
  * Columns that end in `_json` hold JSON; everything else is the word of the wire.
  */
-export const SESSIONS_SCHEMA = `
+const FIRST = `
 CREATE TABLE sessions (
   id TEXT PRIMARY KEY,
   kind TEXT NOT NULL,
@@ -135,3 +135,110 @@ CREATE TABLE session_wait_deps (
   PRIMARY KEY (bead, wait)
 ) STRICT, WITHOUT ROWID;
 `
+
+/** It was never counted: how long assigned work puts a sleep off is a time now. */
+const SECOND = 'ALTER TABLE sessions DROP COLUMN idle_defers'
+
+/** Why a session is started anew whose process ran in a way that there is no more. */
+export const RUNTIME_REMOVED = 'runtime-removed'
+
+/** Terminals are held by hosts alone: who ran under tmux is a `subprocess` from its next start on. */
+const THIRD = `
+UPDATE sessions SET reason = '${RUNTIME_REMOVED}'
+WHERE runtime = 'tmux' AND process = 1 AND state IN ('creating', 'active', 'draining');
+UPDATE sessions SET runtime = 'subprocess' WHERE runtime = 'tmux';
+`
+
+/** What harnesses tell, and what was decided about their tools. */
+const REPORTED = `
+ALTER TABLE sessions ADD COLUMN titled INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN reported_model TEXT;
+ALTER TABLE sessions ADD COLUMN log_path TEXT;
+-- Whoever asked, and lost the answer, asks again and is told the same. Gone with the run.
+CREATE TABLE session_permissions (
+  session_id TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  request_id TEXT NOT NULL,
+  decision TEXT NOT NULL,
+  reason TEXT,
+  by TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  PRIMARY KEY (session_id, generation, request_id)
+) STRICT, WITHOUT ROWID;
+`
+
+/** What an agent offers, where a fork comes from, variables of one session; what goes with a message. */
+const OFFERED = `
+ALTER TABLE sessions ADD COLUMN offers_json TEXT;
+ALTER TABLE sessions ADD COLUMN fork_of TEXT;
+ALTER TABLE sessions ADD COLUMN env_json TEXT NOT NULL DEFAULT '{}';
+-- \`data\` is gone when the delivery has ended; \`path\` is that of a file in the work directory, which the agent reads itself.
+CREATE TABLE session_attachments (
+  delivery_id TEXT NOT NULL,
+  position INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  mime_type TEXT,
+  size INTEGER NOT NULL,
+  path TEXT,
+  data BLOB,
+  PRIMARY KEY (delivery_id, position)
+) STRICT, WITHOUT ROWID;
+`
+
+/** Where a session works was its agent's business alone. */
+const ISOLATED = 'ALTER TABLE sessions ADD COLUMN isolation TEXT;'
+
+/** The city looks for texts that have had their time. */
+const AGED = "CREATE INDEX session_deliveries_texts ON session_deliveries (finished_at) WHERE text <> ''"
+
+/** What its provider limits. */
+const LIMITS = `
+ALTER TABLE sessions ADD COLUMN limited_until INTEGER;
+ALTER TABLE sessions ADD COLUMN limited_at INTEGER;
+ALTER TABLE sessions ADD COLUMN limit_source TEXT;
+ALTER TABLE sessions ADD COLUMN limit_message TEXT;
+`
+
+/** What sessions were called before: mail and paths still find them. */
+const RENAMED = `
+CREATE TABLE session_former_aliases (
+  alias TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  PRIMARY KEY (alias, session_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX session_former_aliases_session ON session_former_aliases (session_id);
+`
+
+/**
+ * Whom mail and chat are to be told of (digests.ts). `delivery_id`: what is queued for it; `again`: asked for once more while
+ * that was being typed; `retry_at`: not before, its last try failed.
+ */
+const DIGESTS = `
+CREATE TABLE session_digests (
+  mailbox TEXT NOT NULL,
+  source TEXT NOT NULL,
+  reference TEXT NOT NULL,
+  wakes INTEGER NOT NULL,
+  again INTEGER NOT NULL DEFAULT 0,
+  delivery_id TEXT,
+  failures INTEGER NOT NULL DEFAULT 0,
+  retry_at INTEGER,
+  PRIMARY KEY (mailbox, source, reference)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX session_digests_delivery ON session_digests (delivery_id) WHERE delivery_id IS NOT NULL;
+CREATE INDEX session_digests_open ON session_digests (retry_at) WHERE delivery_id IS NULL;
+`
+
+/** Each step once and for ever: a store of any age runs those that it lacks. */
+export const SESSIONS_SCHEMA = [
+  FIRST,
+  SECOND,
+  THIRD,
+  REPORTED,
+  OFFERED,
+  ISOLATED,
+  AGED,
+  LIMITS,
+  RENAMED,
+  DIGESTS,
+] as const

@@ -8,7 +8,7 @@
  * S4  `revision` grows with every change that a client can see, and with no other.
  */
 import type { ListOrder } from '../../../contract/base/paging.ts'
-import type { SessionResponse, SessionState } from '../../../contract/session-model.ts'
+import type { SessionResponse, SessionState } from '../../../contract/sessions/session-model.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Database, SqlValue, Tx } from '../../../kernel/database.ts'
 import type { EventDraft, EventLog } from '../../../kernel/event-log.ts'
@@ -18,6 +18,7 @@ import type { Lookup } from './names.ts'
 import {
   columnOf,
   columnValue,
+  isQuiet,
   parseSession,
   type SessionChange,
   type SessionField,
@@ -71,44 +72,6 @@ export interface SessionKey {
   readonly createdAt: number
   readonly id: string
 }
-
-/** Fields that no client sees, or sees as observations: they change without an event and without a revision. */
-const BOOKKEEPING: ReadonlySet<SessionField> = new Set([
-  'deadline',
-  'retry_at',
-  'fresh',
-  'generation',
-  'continuation_epoch',
-  'token',
-  'access_hash',
-  'access_api',
-  'process',
-  'pid',
-  'launch',
-  'fingerprints',
-  'conversation_id',
-  'last_woke_at',
-  'lived_at',
-  'last_active',
-  'last_nudge_delivered_at',
-  'heartbeat_at',
-  'max_age_at',
-  'idle_defers',
-  'attempts',
-  'rapid_crashes',
-  'churn',
-  'crashes',
-  'quarantined_until',
-  'last_exit',
-  'drain_reason',
-  'drain_acked',
-  'deliveries',
-  'queued',
-  'state_since',
-  'updated_at',
-  'closed_at',
-  'revision',
-])
 
 const EVENT_OF: { readonly [Signal in SessionSignal]?: LifecycleType } = {
   prewake: 'session.starting',
@@ -184,11 +147,23 @@ export class SessionStore implements Lookup {
       .map(parseSession)
   }
 
+  openByFormerAlias(alias: string): readonly SessionRecord[] {
+    return this.#deps.db
+      .all(
+        `SELECT s.* FROM session_former_aliases AS f JOIN sessions AS s ON s.id = f.session_id
+         WHERE f.alias = ? AND s.state <> 'closed' ORDER BY s.created_at DESC, s.id DESC LIMIT 20`,
+        alias,
+      )
+      .map(parseSession)
+  }
+
   closedByHandle(handle: string): readonly SessionRecord[] {
     return this.#deps.db
       .all(
-        `SELECT * FROM sessions WHERE state = 'closed' AND (alias = ? OR session_name = ?)
+        `SELECT * FROM sessions WHERE state = 'closed' AND (alias = ? OR session_name = ?
+           OR id IN (SELECT session_id FROM session_former_aliases WHERE alias = ?))
          ORDER BY created_at DESC, id DESC LIMIT 20`,
+        handle,
         handle,
         handle,
       )
@@ -315,6 +290,7 @@ export class SessionStore implements Lookup {
   remove(tx: Tx, id: string, note: MoveNote): void {
     const record = this.need(tx, id)
     tx.run('DELETE FROM sessions WHERE id = ?', id)
+    tx.run('DELETE FROM session_former_aliases WHERE session_id = ?', id)
     this.#tell(tx, { type: 'session.deleted', from: record.state, to: 'none', record, note, reason: note.reason })
     this.#committed(tx, id, undefined)
   }
@@ -323,7 +299,7 @@ export class SessionStore implements Lookup {
     const fields = fieldsOf(change).filter((field) => differs(field, before[field], change[field]))
     if (fields.length === 0) return before
     const now = this.#deps.clock.now()
-    const seen = fields.some((field) => !BOOKKEEPING.has(field))
+    const seen = fields.some((field) => !isQuiet(field))
     const after: SessionRecord = {
       ...before,
       ...Object.fromEntries(fields.map((field) => [field, change[field]])),
@@ -337,6 +313,7 @@ export class SessionStore implements Lookup {
       ...columns.map((field) => columnValue(field, after[field])),
       before.id,
     )
+    rememberAlias(tx, before, after)
     this.#committed(tx, before.id, after)
     return after
   }
@@ -401,6 +378,12 @@ export class SessionStore implements Lookup {
   }
 }
 
+/** A closed session that gives up its alias is not to be found by it any more: that is what it is done for. */
+function rememberAlias(tx: Tx, { id, alias, state }: SessionRecord, after: SessionRecord): void {
+  if (alias === undefined || alias === after.alias || state === 'closed') return
+  tx.run('INSERT OR IGNORE INTO session_former_aliases (alias, session_id) VALUES (?, ?)', alias, id)
+}
+
 interface Told {
   readonly type: LifecycleType
   readonly from: SessionState | 'none'
@@ -422,12 +405,11 @@ function eventOf(from: SessionState, to: SessionState, signal: SessionSignal): L
 const fieldsOf = (change: SessionChange): readonly SessionField[] =>
   Object.keys(change).filter((key): key is SessionField => key in change)
 
-function differs(field: SessionField, before: unknown, after: unknown): boolean {
-  return columnValue(field, before) !== columnValue(field, after)
-}
+const differs = <Field extends SessionField>(field: Field, before: SessionRecord[Field], after: SessionChange[Field]) =>
+  columnValue(field, before) !== columnValue(field, after)
 
 function visible(before: SessionRecord, after: SessionRecord): readonly SessionField[] {
-  return fieldsOf(after).filter((field) => !BOOKKEEPING.has(field) && differs(field, before[field], after[field]))
+  return fieldsOf(after).filter((field) => !isQuiet(field) && differs(field, before[field], after[field]))
 }
 
 function filterSql({ states, template, rig }: SessionFilter): { where: string; values: SqlValue[] } {

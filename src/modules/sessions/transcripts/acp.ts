@@ -1,8 +1,8 @@
 /** Lines of the raw log of an ACP session as messages; chunks of one message are one entry. */
-import type { StructuredMessage } from '../../../contract/session-transcript.ts'
-import { type AcpRecord, parseAcpLine } from '../../../runtimes/acp/transcript.ts'
+import type { StructuredMessage } from '../../../contract/sessions/session-transcript.ts'
+import { present } from '../../../kernel/present.ts'
+import { type AcpAttachment, type AcpRecord, parseAcpLine } from '../../../runtimes/acp/transcript.ts'
 import type { Dialect, Message, Said } from './entries.ts'
-import { present } from './json.ts'
 import { toolResult, toolUse } from './tools.ts'
 
 export const acpDialect =
@@ -20,7 +20,7 @@ function said(record: AcpRecord, provider: string): Said | undefined {
         message: {
           ...base,
           role: 'user',
-          blocks: [{ type: 'text', text: record.text }],
+          blocks: [{ type: 'text', text: record.text }, ...(record.attachments ?? []).map(attached)],
           ...present({ delivery_id: record.delivery_id === '' ? undefined : record.delivery_id, timestamp: record.at }),
         },
       }
@@ -75,6 +75,12 @@ function said(record: AcpRecord, provider: string): Said | undefined {
   }
 }
 
+/** Its bytes are in no log: what is shown is that it was there. */
+const attached = ({ name, mime_type: type, size }: AcpAttachment) =>
+  type?.startsWith('image/')
+    ? { type: 'image' as const, media_type: type, ref: name }
+    : { type: 'attachment' as const, name, ...present({ media_type: type, size }) }
+
 type Base = { readonly provider: string; readonly status: 'final' }
 
 function callBlock(record: Extract<AcpRecord, { kind: 'tool_call' }>) {
@@ -115,7 +121,7 @@ function turnEnd(record: Extract<AcpRecord, { kind: 'turn_end' }>, base: Base): 
     blocks: record.message === undefined ? [] : [{ type: 'text', text: record.message }],
     stop_reason: record.stop_reason,
     system_event: { kind: 'turn_end', code: record.stop_reason },
-    ...present({ timestamp: record.at, usage: tokens(record.usage) }),
+    ...present({ timestamp: record.at, model: record.model, usage: tokens(record.usage) }),
   }
 }
 

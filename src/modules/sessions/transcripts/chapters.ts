@@ -2,6 +2,7 @@
  * A transcript is a row of chapters: one per run of the session for what its runtime captured, one per conversation for
  * the log of a harness. Each reads pages of entries in either direction.
  */
+import { halfLetter, LONGEST_SEQUENCE, unfinishedBytes } from '../../../runtimes/terminal/unfinished.ts'
 import {
   BLOCK_BYTES,
   type ByteLog,
@@ -16,7 +17,6 @@ import {
   openEntry,
   type Stretch,
 } from './entries.ts'
-import { MAX_HELD_BYTES, rewinds, settledLength } from './settled.ts'
 
 /**
  * Everything before `offset` was read. In the text of a terminal also every message up to the number `sub`, wherever it
@@ -117,16 +117,18 @@ export interface TerminalSources {
   readonly typed: (range: TypedRange) => readonly Typed[]
   /** Number of the last message that was typed before `offset`; 0: none was. */
   readonly lastTyped: (offset: number) => number
-  /** What a person would have read. */
-  readonly render: (bytes: Buffer) => Promise<string>
+  /** What the bytes add to what a person has read of those before them; `anew`: in the place of its last line. */
+  readonly render: (bytes: Buffer, before: Buffer) => Promise<{ readonly text: string; readonly anew: boolean }>
 }
 
-/** Rendering is work: no page of terminal text is made of more than this. */
+/** Drawing is work: reading on from a place takes no more than this at once. */
 const PAGE_BYTES = 2 * BLOCK_BYTES
+/** Programs draw their lines anew from where they stand: so much of what was there is looked at with what comes. */
+const BEFORE_BYTES = 8 * 1024
 
 /**
- * Output of a terminal, cut where a message was typed and at blocks of 64 KiB; while it comes, also wherever it was read to.
- * What is cut joins again: texts of one segment are one text.
+ * Output of a terminal: bytes by offset, cut where a message was typed and at blocks of 64 KiB; while it comes, also wherever
+ * it was read to. Each piece has the name of its place, and says what it adds to those before it.
  */
 export function terminalChapter(number: number, sources: TerminalSources): Chapter {
   const { log, typed, lastTyped, provider } = sources
@@ -135,28 +137,39 @@ export function terminalChapter(number: number, sources: TerminalSources): Chapt
   const stretch = async (from: number, to: number, said: readonly Typed[]): Promise<Entry[]> => {
     const entries: Entry[] = []
     let at = from
-    let opens = (await segmentOf(from)) === from
     for (const message of said) {
       const place = Math.max(at, message.end_offset)
-      entries.push(...(await outputEntries(sources, at, place, opens)), userEntry(message, provider))
+      entries.push(...(await outputEntries(sources, at, place)), userEntry(message, provider))
       at = place
-      opens = true
     }
-    entries.push(...(await outputEntries(sources, at, to, opens)))
+    entries.push(...(await outputEntries(sources, at, to)))
     return entries
   }
 
-  /** Where the segment begins that `offset` is in: at a block, or where a message was typed. */
-  const segmentOf = async (offset: number): Promise<number> => {
-    const from = Math.max(await log.startOffset(), blockStart(offset))
-    return typed({ after: 0, from, to: offset }).at(-1)?.end_offset ?? from
+  /** The last entries before `end`, block by block: nothing is drawn that is not on the page. */
+  const backwards = async (end: Position, limit: number): Promise<Part> => {
+    const start = await log.startOffset()
+    const said = typed({ after: 0, from: blockBefore(end.offset, start), to: end.offset })
+    // Taken with the messages: one that is recorded while they are drawn is none that was read.
+    const next = { offset: end.offset, sub: lastOf(said, end) ?? lastTyped(blockBefore(end.offset, start)) }
+    const entries: Entry[] = []
+    let to = end.offset
+    for (;;) {
+      const from = blockBefore(to, start)
+      const isFirst = to === end.offset
+      const inBlock = isFirst ? said : typed({ after: 0, from, to: to - 1 })
+      entries.unshift(...(await stretch(from, to, isFirst ? inBlock.filter((one) => isBefore(one, end)) : inBlock)))
+      to = from
+      if (to <= start || entries.length >= limit || end.offset - to >= BLOCK_BYTES) break
+    }
+    return { entries: entries.slice(-limit), complete: to <= start && entries.length <= limit, next }
   }
 
   /** What is behind it waits for more; a message that was typed there does not. */
   const settledEnd = async (): Promise<number> => {
     const end = await log.endOffset()
-    const { offset, bytes } = await log.read(Math.max(0, end - MAX_HELD_BYTES), MAX_HELD_BYTES)
-    const settled = bytes.length === 0 ? end : offset + settledLength(bytes)
+    const { bytes } = await log.read(Math.max(0, end - LONGEST_SEQUENCE), LONGEST_SEQUENCE)
+    const settled = end - unfinishedBytes(bytes)
     return settled === end ? end : (typed({ after: 0, from: settled, to: end }).at(-1)?.end_offset ?? settled)
   }
 
@@ -170,18 +183,7 @@ export function terminalChapter(number: number, sources: TerminalSources): Chapt
       return { offset, sub: lastTyped(offset) }
     },
     end: () => log.endOffset(),
-    before: async (end, limit) => {
-      const to = end ?? { offset: await settledEnd(), sub: Number.MAX_SAFE_INTEGER }
-      const start = await log.startOffset()
-      const from = Math.max(start, blockStart(Math.max(0, to.offset - PAGE_BYTES)))
-      const said = typed({ after: 0, from, to: to.offset }).filter(
-        ({ end_offset: at, seq }) => at < to.offset || seq <= to.sub,
-      )
-      // Taken with the messages: one that is recorded while they are rendered is none that was read.
-      const next = { offset: to.offset, sub: said.at(-1)?.seq ?? lastTyped(from) }
-      const entries = await stretch(from, to.offset, said)
-      return { entries: entries.slice(-limit), complete: from <= start && entries.length <= limit, next }
-    },
+    before: async (end, limit) => backwards(end ?? { offset: await settledEnd(), sub: Number.MAX_SAFE_INTEGER }, limit),
     after: async (from, limit) => {
       const end = await settledEnd()
       const first = Math.max(from.offset, await log.startOffset())
@@ -197,10 +199,7 @@ export function terminalChapter(number: number, sources: TerminalSources): Chapt
       }
     },
     opening: (at) => Promise.resolve(at),
-    open: async ({ offset }) => {
-      const begins = await segmentOf(offset)
-      return begins === offset ? undefined : { offset: begins, sub: 0, run: textRun(offset) }
-    },
+    open: () => Promise.resolve(undefined),
     behind: async (at) => {
       const { offset, sub } = at
       if (sub > 0) return typed({ after: sub - 1, from: offset, to: offset })[0]?.seq === sub ? at : undefined
@@ -235,37 +234,53 @@ const userEntry = ({ seq, id, text, end_offset, at }: Typed, provider: string): 
   raw: [{ delivery_id: id, text }],
 })
 
-/** Its text goes on in what is behind it, up to the end of the block. */
-const textRun = (offset: number): string => `text ${blockStart(offset)}`
+/** Where the block begins that ends at `offset`, or has it in its middle. */
+const blockBefore = (offset: number, start: number): number => Math.max(start, blockStart(Math.max(0, offset - 1)))
 
-/** `opens`: a segment begins at `from`. */
-async function outputEntries(
-  { log, render, provider }: TerminalSources,
-  from: number,
-  to: number,
-  opens: boolean,
-): Promise<Entry[]> {
+const isBefore = ({ end_offset: at, seq }: Typed, end: Position): boolean => at < end.offset || seq <= end.sub
+const lastOf = (said: readonly Typed[], end: Position): number | undefined =>
+  said.findLast((one) => isBefore(one, end))?.seq
+
+async function outputEntries(sources: TerminalSources, from: number, to: number): Promise<Entry[]> {
   const entries: Entry[] = []
   for (let at = from; at < to; ) {
     const end = Math.min(to, blockStart(at) + BLOCK_BYTES)
-    const { offset, bytes } = await log.read(at, end - at)
-    const goesOn = at === from && !opens
-    const rendered = bytes.length === 0 ? '' : await render(bytes)
-    const text = goesOn && rewinds(bytes) ? `\r${rendered}` : rendered
-    // Blanks alone are nothing to show, but belong to what they are in the middle of.
-    if (goesOn ? text !== '' : text.trim() !== '') {
-      const message = { role: 'unknown', provider, status: 'final', blocks: [{ type: 'text', text }] } as const
-      entries.push({
-        offset,
-        end,
-        message: { ...message, blocks: [...message.blocks] },
-        raw: [bytes.toString('utf8')],
-        run: textRun(offset),
-      })
-    }
+    const entry = await outputEntry(sources, at, end)
+    if (entry !== undefined) entries.push(entry)
     at = end
   }
   return entries
+}
+
+/** Also where there is nothing to see: its bytes are there all the same. */
+async function outputEntry(
+  { log, render, provider }: TerminalSources,
+  from: number,
+  end: number,
+): Promise<Entry | undefined> {
+  const lead = Math.min(from, BEFORE_BYTES)
+  const { offset, bytes: read } = await log.read(from - lead, lead + end - from)
+  const before = read.subarray(0, Math.max(0, from - offset))
+  const bytes = read.subarray(before.length)
+  if (bytes.length === 0) return undefined
+  const { text: added, anew } = await render(bytes, before)
+  const text = anew && added !== '' ? `\r${added}` : added
+  return {
+    offset: Math.max(from, offset),
+    end,
+    message: { role: 'unknown', provider, status: 'final', blocks: text === '' ? [] : [{ type: 'text', text }] },
+    raw: [wholeText(bytes, before)],
+  }
+}
+
+const LONGEST_CHARACTER = 4
+
+/** A letter that is cut belongs to what it ends in. */
+function wholeText(bytes: Buffer, before: Buffer): string {
+  const last = before.subarray(-LONGEST_CHARACTER)
+  const begun = last.subarray(last.length - halfLetter(last))
+  const own = bytes.subarray(0, bytes.length - halfLetter(bytes))
+  return Buffer.concat([begun, own]).toString('utf8')
 }
 
 /**

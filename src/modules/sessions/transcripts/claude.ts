@@ -1,7 +1,8 @@
 /** Lines of Claude Code's session log: one JSON object each, one entry each. */
-import type { StructuredMessage, TranscriptBlock } from '../../../contract/session-transcript.ts'
+import type { StructuredMessage, TranscriptBlock } from '../../../contract/sessions/session-transcript.ts'
+import { present } from '../../../kernel/present.ts'
 import type { Message, Said } from './entries.ts'
-import { countOf, isJson, type Json, listOf, objectOf, parseLine, present, textOf, timeOf } from './json.ts'
+import { countOf, isJson, type Json, listOf, objectOf, parseLine, textOf, timeOf } from './json.ts'
 import { toolResult, toolUse } from './tools.ts'
 
 export function claudeLine(line: string): Said | undefined {

@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { behindReplay, type Chapter, lineChapter, type Typed, terminalChapter } from './chapters.ts'
-import type { ByteLog, Dialect } from './entries.ts'
+import { readableText } from '../../../runtimes/terminal/readable.ts'
+import {
+  behindReplay,
+  type Chapter,
+  lineChapter,
+  type TerminalSources,
+  type Typed,
+  terminalChapter,
+} from './chapters.ts'
+import { BLOCK_BYTES, type ByteLog, type Dialect } from './entries.ts'
 import { Transcript } from './transcript.ts'
 
 function logOf(text: string, dropped = 0): ByteLog {
@@ -120,14 +128,15 @@ const SECOND = { seq: 2, id: 'd2', text: 'second', end_offset: 19, at: '2026-01-
 const THIRD = { seq: 3, id: 'd3', text: 'third', end_offset: 30, at: '2026-01-01T00:00:02.000Z' }
 const OUTPUT = 'welcome\nanswer one\nanswer two\n'
 
-const terminal = (log: ByteLog, typed: readonly Typed[]) =>
+const plainly = (bytes: Buffer) => Promise.resolve({ text: bytes.toString().trimEnd(), anew: false })
+const terminal = (log: ByteLog, typed: readonly Typed[], render: TerminalSources['render'] = plainly) =>
   new Transcript([
     terminalChapter(1, {
       provider: 'shell',
       log,
       typed: ({ after, from, to }) => typed.filter(({ seq, end_offset: at }) => seq > after && at >= from && at <= to),
       lastTyped: (offset) => typed.findLast(({ end_offset: at }) => at < offset)?.seq ?? 0,
-      render: (bytes) => Promise.resolve(bytes.toString().trimEnd()),
+      render,
     }),
   ])
 const texts = (page: { items: readonly { entry: { message: { blocks: readonly object[] } } }[] }) =>
@@ -163,6 +172,38 @@ test('a message that is recorded when the output behind it was read is shown onc
     }
   }
   assert.deepEqual(said, ['first', 'second', 'third'])
+})
+
+const PROMPT = '\u001b[?2004h$ '
+const COMMAND = 'for i in 1 2; do echo $i; done'
+/** As bash draws what is pasted: bright at first, and once more when Enter comes. */
+const DRAWN = `\u001b[7m${COMMAND}\u001b[27m\r\u001b[C\u001b[C${COMMAND}\r\n\u001b[?2004l\r1\r\n2\r\n${PROMPT}`
+
+test('a command that a shell draws twice as it is pasted stands once', async () => {
+  const [first, second] = [PROMPT.length, PROMPT.length + DRAWN.length].map((end_offset, index) => ({
+    ...FIRST,
+    seq: index + 1,
+    end_offset,
+  }))
+  const typed = [first ?? assert.fail(), second ?? assert.fail()]
+  const transcript = terminal(logOf(`${PROMPT}${DRAWN}${DRAWN}`), typed, readableText)
+  const shown = `${COMMAND}\n1\n2\n$ `
+  assert.deepEqual(texts(await transcript.newest(10)), ['$ ', 'first', shown, 'first', shown])
+})
+
+test('raw output is every byte by its offset, whatever of it can be seen, and no letter is cut', async () => {
+  const letters = 'é'.repeat(BLOCK_BYTES)
+  const bytes = `x${letters}\u001b[K\u001b[K`
+  const typed = [{ ...FIRST, end_offset: Buffer.byteLength(bytes) - 3 }]
+  const transcript = terminal(logOf(bytes), typed, readableText)
+  const newest = await transcript.newest(10)
+  const earlier = await transcript.before(newest.items[0]?.id ?? '', 10)
+  assert.deepEqual([newest.older, earlier.older], [true, false], 'no more is drawn than a page')
+  const items = [...earlier.items, ...newest.items]
+  const raw = items.flatMap(({ entry }) => (entry.message.role === 'user' ? [] : entry.raw))
+  assert.equal(raw.length, 4)
+  assert.equal(raw.join(''), bytes)
+  assert.equal(texts({ items }).join('').replace('first', ''), `x${letters}`)
 })
 
 test('a line that no window holds is passed over in either direction, and what is around it is read', async () => {

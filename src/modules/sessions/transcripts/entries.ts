@@ -7,7 +7,7 @@
  * T2  No read takes more than its window; what is in no window is older, never lost. Only a line that is longer than the
  *     largest window is passed over: what is before and behind it is read.
  */
-import type { StructuredMessage } from '../../../contract/session-transcript.ts'
+import type { StructuredMessage } from '../../../contract/sessions/session-transcript.ts'
 
 export const BLOCK_BYTES = 64 * 1024
 const FIRST_WINDOW_BYTES = 2 * BLOCK_BYTES

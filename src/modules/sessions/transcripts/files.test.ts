@@ -1,10 +1,21 @@
 // Logs that harnesses write by themselves: found by their conversation, wherever the harness was told to put them.
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
-import { findHarnessLog, type HarnessQuery } from './files.ts'
+import { openFiles } from '../../../runtimes/process/open-files.ts'
+import { findHarnessLog, findSubAgents, type HarnessQuery } from './files.ts'
 
 const ROOT = realpathSync(mkdtempSync(join(tmpdir(), 'svc-harness-logs-')))
 after(() => rmSync(ROOT, { recursive: true }))
@@ -27,6 +38,8 @@ function place() {
     env: {},
     workDir,
     conversationId: undefined,
+    logPath: undefined,
+    held: () => [],
     others: { untold: false, conversations: new Set() },
     since: NOON,
     ...more,
@@ -109,4 +122,90 @@ test('codex: a conversation that is resumed days later is found in the file that
   const { query, codex } = place()
   const path = codex('2026-03-01', KEY, NOON)
   assert.equal((await findHarnessLog(query({ conversationId: KEY })))?.path, path)
+})
+
+test('codex: of two that run in one directory each has the log that its process holds open', async () => {
+  const { home, query, codex } = place()
+  const path = codex('2026-05-01', KEY, NOON + 1_000)
+  codex('2026-05-01', OTHER, NOON + 1_000)
+  const others = { untold: true, conversations: new Set<string>() }
+  assert.equal(await findHarnessLog(query({ others })), undefined)
+  const file = openSync(path, 'r')
+  try {
+    const held = (root: string) => openFiles(process.pid, root)
+    assert.deepEqual(held(realpathSync(home)), [realpathSync(path)])
+    assert.equal((await findHarnessLog(query({ others, held })))?.conversationId, KEY)
+  } finally {
+    closeSync(file)
+  }
+})
+
+test('a log is where the hooks of its harness say, if it bears the name of the conversation', async () => {
+  const { home, query } = place()
+  const path = join(home, `${KEY}.jsonl`)
+  writeFileSync(path, '{}\n')
+  const asked = { family: 'claude', conversationId: KEY, logPath: path } as const
+  assert.equal((await findHarnessLog(query(asked)))?.path, path)
+  assert.equal(await findHarnessLog(query({ ...asked, conversationId: OTHER })), undefined)
+})
+
+/** Bytes that this process has read so far, from anything. */
+const bytesRead = (): number => Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1])
+
+test('who asks for sub-agents does not wait until all that they ever said was read', async () => {
+  const { query, claude } = place()
+  const directory = join(dirname(claude()), KEY, 'subagents')
+  mkdirSync(directory, { recursive: true })
+  const said = `${JSON.stringify({ said: 'x'.repeat(1000) })}\n`.repeat(600)
+  const begins = (more: object) => `${JSON.stringify({ sessionId: KEY, ...more })}\n`
+  for (let n = 0; n < 40; n++)
+    writeFileSync(join(directory, `agent-${n}.jsonl`), begins({ parentToolUseId: `t${n}` }) + said)
+  writeFileSync(
+    join(directory, 'agent-long.jsonl'),
+    begins({ text: 'y'.repeat(100_000), parentToolUseId: 'long' }) + said,
+  )
+  writeFileSync(join(directory, 'agent-other.jsonl'), `${JSON.stringify({ sessionId: OTHER })}\n${said}`)
+  const before = bytesRead()
+  const found = await findSubAgents(query({ family: 'claude', conversationId: KEY }))
+  const read = bytesRead() - before
+  assert.deepEqual(
+    found.map(({ parent_tool_use_id: use }) => use).sort(),
+    [...Array.from({ length: 40 }, (_, n) => `t${n}`), 'long'].sort(),
+  )
+  // All of the logs are 25 MB.
+  assert.ok(read < 3_000_000, `${read} bytes were read`)
+})
+
+test('qwen: the chat of a conversation is found below the directory of its project, wherever its files are put', async () => {
+  const { home, query, alias } = place()
+  const asked = { family: 'qwen', conversationId: KEY, workDir: alias } as const
+  const chat = (root: string) => {
+    const directory = join(root, 'projects', join(home, 'project.x').replaceAll(/[^A-Za-z0-9]/g, '-'), 'chats')
+    mkdirSync(directory, { recursive: true })
+    writeFileSync(join(directory, `${KEY}.jsonl`), '')
+    return join(directory, `${KEY}.jsonl`)
+  }
+  assert.equal(await findHarnessLog(query(asked)), undefined)
+  const usual = chat(join(home, '.qwen'))
+  assert.equal((await findHarnessLog(query(asked)))?.path, usual)
+  const elsewhere = join(home, 'runs')
+  const path = chat(elsewhere)
+  assert.equal((await findHarnessLog(query({ ...asked, env: { QWEN_RUNTIME_DIR: elsewhere } })))?.path, path)
+  assert.equal(await findHarnessLog(query({ ...asked, conversationId: undefined })), undefined)
+})
+
+test('gemini: a chat is told from another one whose name begins alike by its first line', async () => {
+  const { home, query } = place()
+  const asked = { family: 'gemini', conversationId: KEY } as const
+  const chat = (project: string, id: string) => {
+    const directory = join(home, '.gemini', 'tmp', project, 'chats')
+    mkdirSync(directory, { recursive: true })
+    const path = join(directory, `session-2026-11-22T21-28-${id.slice(0, 8)}.jsonl`)
+    writeFileSync(path, `${JSON.stringify({ sessionId: id, kind: 'main' })}\n`)
+    return path
+  }
+  chat('a-project', `${KEY.slice(0, 8)}${KEY.slice(8).replaceAll(/[0-9a-f]/g, '0')}`)
+  assert.equal(await findHarnessLog(query(asked)), undefined)
+  const path = chat('project-x', KEY)
+  assert.deepEqual(await findHarnessLog(query(asked)), { path, conversationId: KEY })
 })

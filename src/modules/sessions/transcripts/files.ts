@@ -1,6 +1,6 @@
 /** Logs that harnesses write by themselves, found by the conversation that they are of (sheet 04 §5). */
 import { readdir, realpath, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { openRegular } from '../../../files/read.ts'
 import type { ByteLog } from './entries.ts'
 import { type Json, listOf, objectOf, parseLine, textOf } from './json.ts'
@@ -40,6 +40,10 @@ export interface HarnessQuery {
   /** A harness names it by its real path. */
   readonly workDir: string
   readonly conversationId: string | undefined
+  /** Where its hooks say that its log is. */
+  readonly logPath: string | undefined
+  /** Paths below a directory that its process holds open. */
+  readonly held: (root: string) => readonly string[]
   readonly others: Others
   /** When the conversation began, where it must be found by that. */
   readonly since: number | undefined
@@ -51,6 +55,8 @@ const SLACK_MS = 5_000
 const DAY_MS = 86_400_000
 /** The first line of a log may hold all the instructions that its harness was given. */
 const HEAD_BYTES = 1024 * 1024
+/** The first line of a sub-agent's log says whose it is: most need one read of this much. */
+const FIRST_LINE_BYTES = 16 * 1024
 
 /** Other sessions of the harness in the same directory: a log may be theirs. */
 export interface Others {
@@ -67,17 +73,26 @@ export interface HarnessLog {
 
 /** The log; undefined where there is none yet, or where it cannot be told which it is. */
 export async function findHarnessLog(query: HarnessQuery): Promise<HarnessLog | undefined> {
+  const { conversationId, logPath } = query
+  // By the name of the conversation alone: what a session says of itself must not lead to any file.
+  const isToldOf = logPath !== undefined && conversationId !== undefined && ID.test(conversationId)
+  if (isToldOf && basename(logPath).endsWith(`${conversationId}.jsonl`) && (await fileIdentity(logPath)) !== undefined)
+    return { path: logPath, conversationId }
   if (query.family === 'claude') return findClaudeLog(query)
   if (query.family === 'codex') return findCodexLog(query)
+  if (query.family === 'qwen') return findQwenLog(query)
+  if (query.family === 'gemini') return findGeminiLog(query)
   return undefined
 }
 
 const realDirectory = (workDir: string): Promise<string> => realpath(workDir).catch(() => workDir)
 
 async function claudeProjects({ env, home, workDir }: HarnessQuery): Promise<string> {
-  const root = env['CLAUDE_CONFIG_DIR'] || join(home, '.claude')
-  return join(root, 'projects', (await realDirectory(workDir)).replaceAll(/[^A-Za-z0-9]/g, '-'))
+  return projectIn(env['CLAUDE_CONFIG_DIR'] || join(home, '.claude'), workDir)
 }
+
+const projectIn = async (root: string, workDir: string): Promise<string> =>
+  join(root, 'projects', (await realDirectory(workDir)).replaceAll(/[^A-Za-z0-9]/g, '-'))
 
 async function findClaudeLog(query: HarnessQuery): Promise<HarnessLog | undefined> {
   const { conversationId } = query
@@ -85,6 +100,28 @@ async function findClaudeLog(query: HarnessQuery): Promise<HarnessLog | undefine
   if (conversationId === undefined || !ID.test(conversationId)) return undefined
   const path = join(await claudeProjects(query), `${conversationId}.jsonl`)
   return (await fileIdentity(path)) === undefined ? undefined : { path, conversationId }
+}
+
+async function findQwenLog({ conversationId, env, home, workDir }: HarnessQuery): Promise<HarnessLog | undefined> {
+  if (conversationId === undefined || !ID.test(conversationId)) return undefined
+  const root = env['QWEN_RUNTIME_DIR'] || env['QWEN_HOME'] || join(home, '.qwen')
+  const path = join(await projectIn(root, workDir), 'chats', `${conversationId}.jsonl`)
+  return (await fileIdentity(path)) === undefined ? undefined : { path, conversationId }
+}
+
+/** It names directories of projects as it likes, and a chat by the beginning of its conversation: its first line has all. */
+async function findGeminiLog({ conversationId, env, home }: HarnessQuery): Promise<HarnessLog | undefined> {
+  if (conversationId === undefined || !ID.test(conversationId)) return undefined
+  const root = join(env['GEMINI_CLI_HOME'] || home, '.gemini', 'tmp')
+  const end = `-${conversationId.slice(0, 8)}.jsonl`
+  for (const project of await names(root))
+    for (const name of await names(join(root, project, 'chats'))) {
+      const path = join(root, project, 'chats', name)
+      const isMeant = name.startsWith('session-') && name.endsWith(end)
+      if (isMeant && textOf(parseLine(await firstLine(path))?.['sessionId']) === conversationId)
+        return { path, conversationId }
+    }
+  return undefined
 }
 
 async function findCodexLog(query: HarnessQuery): Promise<HarnessLog | undefined> {
@@ -97,6 +134,13 @@ async function findCodexLog(query: HarnessQuery): Promise<HarnessLog | undefined
       (await rollouts(daysFrom(root, since))).findLast(isNamed) ??
       (await rollouts(await allDays(root))).findLast(isNamed)
     return path === undefined ? undefined : { path, conversationId }
+  }
+  // Whose log it is, is known of the one that the process writes: sub-agents have logs of their own, which say so.
+  const held = query.held(await realDirectory(root)).filter((path) => /\/rollout-[^/]*\.jsonl$/.test(path))
+  const [own] = held
+  if (own !== undefined && held.length === 1) {
+    const id = await conversationIn(own, await realDirectory(query.workDir), since)
+    if (id !== undefined) return { path: own, conversationId: id }
   }
   if (query.others.untold) return undefined
   const workDir = await realDirectory(query.workDir)
@@ -156,6 +200,14 @@ export interface SubAgentLog {
   readonly path: string
 }
 
+/** Logs of sub-agents in the directory of their conversation, where the harness keeps them there. */
+export async function subAgentPaths(query: HarnessQuery): Promise<readonly string[]> {
+  const { conversationId } = query
+  if (query.family !== 'claude' || conversationId === undefined || !ID.test(conversationId)) return []
+  const directory = join(await claudeProjects(query), conversationId, 'subagents')
+  return (await names(directory)).filter((name) => /^agent-.*\.jsonl$/.test(name)).map((name) => join(directory, name))
+}
+
 /** Logs of sub-agents beside that of a session of Claude Code. */
 export async function findSubAgents(query: HarnessQuery): Promise<readonly SubAgentLog[]> {
   const { conversationId } = query
@@ -167,13 +219,22 @@ export async function findSubAgents(query: HarnessQuery): Promise<readonly SubAg
       const id = /^agent-([A-Za-z0-9_.:-]{1,200})\.jsonl$/.exec(name)?.[1]
       if (id === undefined) continue
       const path = join(directory, name)
-      const { bytes } = await fileLog(path).read(0, HEAD_BYTES)
-      const first = parseLine(bytes.toString('utf8').split('\n', 1)[0] ?? '')
+      const first = parseLine(await firstLine(path))
       if (first === undefined || textOf(first['sessionId']) !== conversationId) continue
       found.push({ agent_id: id, parent_tool_use_id: textOf(first['parentToolUseId']) ?? '', path })
     }
   }
   return found
+}
+
+async function firstLine(path: string): Promise<string> {
+  const log = fileLog(path)
+  for (const size of [FIRST_LINE_BYTES, HEAD_BYTES]) {
+    const { bytes } = await log.read(0, size)
+    const end = bytes.indexOf('\n')
+    if (end >= 0 || bytes.length < size) return bytes.toString('utf8', 0, end < 0 ? bytes.length : end)
+  }
+  return ''
 }
 
 const MAX_SUB_AGENT_BYTES = 8 * 1024 * 1024

@@ -1,24 +1,25 @@
 /** Handlers of what sessions and agents said: pages and streams (sheet 04 §§1.6, 5). */
 
 import type { agentOutputOperations } from '../../../contract/agents.ts'
-import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
 import type {
   AgentOutputResponse,
   SessionTranscriptResponse,
   TranscriptHistory,
-} from '../../../contract/session-transcript.ts'
-import type { sessionOperations } from '../../../contract/sessions.ts'
+} from '../../../contract/sessions/session-transcript.ts'
+import type { sessionOperations } from '../../../contract/sessions/sessions.ts'
 import { type Handlers, ok } from '../../../kernel/call.ts'
 import { type Clock, isoTime } from '../../../kernel/clock.ts'
 import type { Feed } from '../../../kernel/feed.ts'
-import { invalidField, problem } from '../../../kernel/problem.ts'
+import { problem } from '../../../kernel/problem.ts'
 import type { SessionRecord } from '../record/record.ts'
 import { agentFeed } from './agent-stream.ts'
+import type { ByteLog } from './entries.ts'
 import { findSubAgents, readSubAgent } from './files.ts'
+import { type PageQuery, readPage } from './pages.ts'
 import type { Transcripts } from './service.ts'
-import { type FollowOptions, type FrameInput, type StreamFormat, sessionFeed, sseFrame } from './stream.ts'
+import { type Encode, type FollowOptions, type FrameInput, type StreamFormat, sessionFeed, sseFrame } from './stream.ts'
 import { formatPlace, type Page, type Place, parsePlace, splitResume, type Transcript } from './transcript.ts'
-import { type About, bodyOf, historyOf, pagination, turnsOf, type ViewOptions } from './views.ts'
+import { type About, bodyOf, historyOf, isShown, pagination, turnsOf, type ViewOptions } from './views.ts'
 
 export interface TranscriptCity {
   readonly transcripts: Transcripts
@@ -35,6 +36,10 @@ export interface TranscriptCity {
   readonly attend: (session: SessionRecord) => () => void
   /** Calls when sessions of the city come, go or change, or the city's agents do. */
   readonly onChange: (wake: () => void) => () => void
+  /** Frames as they go onto the socket. */
+  readonly encode: Encode
+  /** What the terminal of a run wrote, by its directory. */
+  readonly openLog: (directory: string) => ByteLog
   /** The feed, which ends with this run of the city. */
   readonly whileRunning: (feed: Feed) => Feed
 }
@@ -56,12 +61,6 @@ interface FollowCall {
   readonly city: TranscriptCity
 }
 
-interface PageQuery {
-  readonly limit?: number
-  readonly before?: string
-  readonly after?: string
-}
-
 export function createTranscriptHandlers({ clock }: { readonly clock: Clock }) {
   const history = (found: TranscriptCity, session: SessionRecord, page: Page, place: Place) =>
     historyOf(page, {
@@ -80,7 +79,7 @@ export function createTranscriptHandlers({ clock }: { readonly clock: Clock }) {
     const [session] = ofAgent(identity)
     if (session === undefined) return ok({ agent: identity, format: 'text' as const, turns: [] })
     const found = await transcripts.of(session)
-    const page = await readPage(found, query)
+    const page = await readPage(found, query, (item) => turnsOf(item, false).length > 0)
     return ok({
       ...agentBody(identity, session, page.items, found.text),
       pagination: pagination(page, await found.dropped(page)),
@@ -118,9 +117,9 @@ export function createTranscriptHandlers({ clock }: { readonly clock: Clock }) {
   return {
     'get-session-transcript': async ({ params, query, city: inCity }) => {
       const session = inCity.resolve(params.id)
-      const found = await inCity.transcripts.of(session)
-      const page = await readPage(found, query)
       const options: ViewOptions = { format: query.format ?? 'conversation', thinking: query.include_thinking === true }
+      const found = await inCity.transcripts.of(session, options.format === 'raw')
+      const page = await readPage(found, query, (item) => isShown(item, options))
       const body: SessionTranscriptResponse = {
         ...aboutOf(session),
         ...bodyOf(page.items, options, found.text),
@@ -179,15 +178,6 @@ export function createTranscriptHandlers({ clock }: { readonly clock: Clock }) {
   } satisfies Partial<Handlers<SpokenOperations, TranscriptCity>>
 }
 
-function readPage(transcript: Transcript, { limit = DEFAULT_LIMIT, before, after }: PageQuery): Promise<Page> {
-  if (before !== undefined && after !== undefined)
-    throw invalidField('query.after', 'is one of two: `before` or `after`', after)
-  const size = limit === 0 ? DEFAULT_LIMIT : limit
-  if (before !== undefined) return transcript.before(before, size)
-  if (after !== undefined) return transcript.after(after, size)
-  return transcript.newest(size)
-}
-
 /** Where the client goes on; a cursor of ours whose place is gone begins anew. */
 async function resumePoint(
   cursor: string | undefined,
@@ -213,6 +203,7 @@ function formatOf(about: About, options: ViewOptions, history: HistoryAt): Strea
     key: `${format} ${thinking}`,
     id: formatPlace,
     upsert: format === 'structured',
+    shows: (item) => isShown(item, options),
     frame: (input) => {
       const { items, place, text, snapshot } = input
       const body: SessionTranscriptResponse = {
@@ -250,6 +241,7 @@ function agentFormat(agent: string, session: SessionRecord): StreamFormat {
     key: `agent ${agent}`,
     id,
     upsert: false,
+    shows: (item) => turnsOf(item, false).length > 0,
     frame: ({ items, place, text, snapshot }) => {
       const paged = snapshot === undefined ? {} : { pagination: pagination(snapshot.page, snapshot.droppedBytes) }
       const body = { ...agentBody(agent, session, items, text), ...paged }

@@ -4,7 +4,7 @@ import { acpDialect } from './acp.ts'
 import { claudeLine } from './claude.ts'
 import { codexLine } from './codex.ts'
 import type { Dialect, Message } from './entries.ts'
-import { knownOf, turnCost } from './insight.ts'
+import { knownOf } from './insight.ts'
 
 const read = (dialect: Dialect, lines: readonly object[]): readonly Message[] =>
   lines.flatMap((line) => dialect(JSON.stringify(line), 0)?.message ?? [])
@@ -47,16 +47,4 @@ test('codex: model and window are known', () => {
     },
   ]
   assert.deepEqual(knownOf(read(codexLine, lines)), { model: 'm-2', context_pct: 50, context_window: 1000 })
-})
-
-test('the cost of a turn is that of the end behind its message', () => {
-  const messages = acp(said('d1'), ended(11), said('d2'), ended(22), said('d3'))
-  assert.deepEqual(turnCost(messages, 'd1'), { input_tokens: 11, output_tokens: 7, cache_read_tokens: 3 })
-  assert.deepEqual(turnCost(messages, 'd2'), { input_tokens: 22, output_tokens: 7, cache_read_tokens: 3 })
-  assert.equal(turnCost(messages, 'd3'), undefined)
-})
-
-test('a turn whose beginning is out of sight costs what its end says', () => {
-  assert.equal(turnCost(acp(ended(11)), 'd1')?.input_tokens, 11)
-  assert.equal(turnCost(acp(said('d2'), ended(22)), 'd1'), undefined)
 })

@@ -1,5 +1,5 @@
 /**
- * What a transcript tells of its session beyond what was said: the model, how full its context is, what a turn cost.
+ * What a transcript tells of its session beyond what was said: the model, and how full its context is.
  *
  * N1  Nobody waits for it: it is read from the tail of the log after output came, once per session and pause, one session
  *     at a time; what is shown is what was seen last.
@@ -7,18 +7,15 @@
  */
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Logger } from '../../../kernel/log.ts'
-import type { InsightPort, Known, TurnCost } from '../record/ports.ts'
+import type { InsightPort, Known } from '../record/ports.ts'
 import type { SessionRecord } from '../record/record.ts'
 import type { Message } from './entries.ts'
 import type { Transcript } from './transcript.ts'
 
 const PAUSE_MS = 2_000
 const TAIL_ENTRIES = 50
-const TURN_ENTRIES = 200
 const MAX_KNOWN = 10_000
 const MAX_DUE = 1_000
-/** The end of a turn is told before it is on disk. */
-const TURN_LOOKS_MS = [0, 50, 200, 750] as const
 
 export interface InsightDeps {
   readonly clock: Clock
@@ -58,18 +55,18 @@ export class Insights implements InsightPort {
     })
   }
 
-  async turn(sessionId: string, deliveryId: string): Promise<TurnCost> {
-    for (const ms of TURN_LOOKS_MS) {
-      await new Promise<void>((resolve) => this.#deps.clock.after(ms, resolve))
-      const cost = await this.#cost(sessionId, deliveryId)
-      if (cost !== undefined) return cost
-    }
-    return {}
+  async failureOf(sessionId: string, deliveryId: string): Promise<string | undefined> {
+    const messages = (await this.#newest(sessionId)) ?? []
+    const begin = messages.findLastIndex((message) => message.delivery_id === deliveryId)
+    const end = messages.slice(Math.max(begin, 0)).find(({ system_event: event }) => event?.kind === 'turn_end')
+    if (end?.stop_reason !== 'error') return undefined
+    const said = end.blocks.map((block) => (block.type === 'text' ? block.text : '')).join('')
+    return said === '' ? 'the agent answered with an error' : said
   }
 
   async #look(id: string): Promise<void> {
     this.#due.delete(id)
-    const messages = await this.#newest(id, TAIL_ENTRIES)
+    const messages = await this.#newest(id)
     this.#seen.delete(id)
     if (messages === undefined) return
     // Room for the newest: the oldest of a map comes first.
@@ -80,17 +77,12 @@ export class Insights implements InsightPort {
     this.#seen.set(id, { known: knownOf(messages), observedAt: this.#deps.clock.now() })
   }
 
-  async #cost(sessionId: string, deliveryId: string): Promise<TurnCost | undefined> {
-    const messages = await this.#newest(sessionId, TURN_ENTRIES)
-    return messages === undefined ? {} : turnCost(messages, deliveryId)
-  }
-
   /** The last messages, oldest first. */
-  async #newest(id: string, limit: number): Promise<readonly Message[] | undefined> {
+  async #newest(id: string): Promise<readonly Message[] | undefined> {
     try {
       const transcript = await this.#deps.transcript(id)
       if (transcript === undefined) return undefined
-      const { items } = await transcript.newest(limit)
+      const { items } = await transcript.newest(TAIL_ENTRIES)
       return items.map(({ entry }) => entry.message)
     } catch (error) {
       this.#deps.log.debug({ session: id, err: error }, 'transcript not looked at')
@@ -107,31 +99,5 @@ export function knownOf(messages: readonly Message[]): Known {
     ...(model === undefined ? {} : { model }),
     ...(usage?.context_percent === undefined ? {} : { context_pct: usage.context_percent }),
     ...(usage?.context_window_tokens === undefined ? {} : { context_window: usage.context_window_tokens }),
-  }
-}
-
-/** What the turn cost that the delivery began; undefined: its end has not been told. */
-export function turnCost(messages: readonly Message[], deliveryId: string): TurnCost | undefined {
-  let end: Message | undefined
-  let others = false
-  for (const message of messages.toReversed()) {
-    if (message.system_event?.kind === 'turn_end') end = message
-    if (message.role !== 'user') continue
-    if (message.delivery_id === deliveryId) return end === undefined ? undefined : costOf(end)
-    others = true
-    end = undefined
-  }
-  // A long turn: its beginning is further up than was read.
-  return end === undefined || others ? undefined : costOf(end)
-}
-
-function costOf({ usage, model }: Message): TurnCost {
-  const { input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens } = usage ?? {}
-  return {
-    ...(model === undefined ? {} : { model }),
-    ...(input_tokens === undefined ? {} : { input_tokens }),
-    ...(output_tokens === undefined ? {} : { output_tokens }),
-    ...(cache_read_tokens === undefined ? {} : { cache_read_tokens }),
-    ...(cache_creation_tokens === undefined ? {} : { cache_creation_tokens }),
   }
 }

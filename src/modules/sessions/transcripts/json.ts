@@ -24,17 +24,3 @@ export function timeOf(value: unknown): string | undefined {
   const ms = typeof value === 'string' ? Date.parse(value) : Number.NaN
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
 }
-
-/** Without the members that are undefined. */
-export function present<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const kept: { [K in keyof T]?: Exclude<T[K], undefined> } = {}
-  for (const key in value) {
-    const one = value[key]
-    if (isDefined(one)) kept[key] = one
-  }
-  return kept
-}
-
-function isDefined<V>(value: V): value is Exclude<V, undefined> {
-  return value !== undefined
-}

@@ -35,7 +35,7 @@ function namedLog() {
   return {
     transcript: async () => {
       look()
-      return new Transcript([lineChapter(1, log, dialect, () => Promise.resolve(0))], source)
+      return new Transcript([lineChapter(1, log, dialect, () => Promise.resolve(0))], { source })
     },
     replaceAfter(count: number) {
       looks = count
@@ -81,7 +81,7 @@ function following(transcript: () => Promise<Transcript>) {
       anew: snapshot !== undefined,
       texts: items.map(({ entry }) => entry.raw.map((raw) => textOf(raw)).join('')),
     })
-  const format = { key: 'test', upsert: false, frame, id: formatPlace }
+  const format = { key: 'test', upsert: false, shows: () => true, frame, id: formatPlace }
   const follower = new Follower(
     tail,
     { format, after: undefined, lost: undefined, question: undefined, onEnd: () => {} },

@@ -1,15 +1,25 @@
 /** Transcripts of the sessions of a city: where each one's log is, and what reads it. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { usageLogOf } from '../../../harnesses/all.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import { parseAcpLine } from '../../../runtimes/acp/transcript.ts'
 import type { SessionRecord } from '../record/record.ts'
 import { acpDialect } from './acp.ts'
-import { behindReplay, type Chapter, lineChapter, type Typed, type TypedRange, terminalChapter } from './chapters.ts'
+import {
+  behindReplay,
+  type Chapter,
+  lineChapter,
+  type TerminalSources,
+  type Typed,
+  type TypedRange,
+  terminalChapter,
+} from './chapters.ts'
 import { claudeLine } from './claude.ts'
 import { codexLine } from './codex.ts'
 import type { ByteLog, Dialect } from './entries.ts'
-import { fileIdentity, fileLog, findHarnessLog, type HarnessQuery, type Others } from './files.ts'
+import { fileIdentity, fileLog, findHarnessLog, type HarnessQuery, type Others, subAgentPaths } from './files.ts'
+import { acpReader, harnessReader, type Place, readSpent, type SpentStretch } from './spent.ts'
 import { type Encode, SessionTail, type StreamState } from './stream.ts'
 import { Transcript } from './transcript.ts'
 
@@ -25,7 +35,7 @@ export interface TranscriptDeps {
   readonly directory: (id: string) => string
   readonly openLog: (directory: string) => ByteLog
   /** What a person reads of the bytes of a terminal. */
-  readonly render: (bytes: Buffer) => Promise<string>
+  readonly render: TerminalSources['render']
   readonly typed: (id: string, generation: number, range: TypedRange) => readonly Typed[]
   /** Number of the last message that was typed into this run before that offset; 0: none was. */
   readonly lastTyped: (id: string, generation: number, offset: number) => number
@@ -35,6 +45,8 @@ export interface TranscriptDeps {
   readonly userHome: string
   readonly others: (session: SessionRecord) => Others
   /** Its log has told the key that it can be resumed by. */
+  /** Paths below a directory that a process and its descendants hold open. */
+  readonly held: (pid: number, root: string) => readonly string[]
   readonly foundConversation: (session: SessionRecord, conversationId: string) => void
 }
 
@@ -53,7 +65,14 @@ export const isStructured = (session: SessionRecord): boolean =>
 export const familyOf = ({ launch, provider }: Pick<SessionRecord, 'launch' | 'provider'>): string =>
   launch?.ready.family ?? provider
 
+/** A conversation begins with its session, as clocks go. */
+const SLACK_MS = 5_000
 const NO_FLOOR = () => Promise.resolve(0)
+
+/** A page of what a terminal wrote, as it is. */
+export const RAW_BYTES = 1024 * 1024
+
+export const unseen: TerminalSources['render'] = () => Promise.resolve({ text: '', anew: false })
 
 export class Transcripts {
   readonly #deps: TranscriptDeps
@@ -66,21 +85,24 @@ export class Transcripts {
     this.#deps = deps
   }
 
-  async of(session: SessionRecord): Promise<Transcript> {
+  /** `raw`: nobody asks what a terminal showed, so that nothing is drawn. */
+  async of(session: SessionRecord, raw = false): Promise<Transcript> {
     const { id, runtime, provider } = session
     if (runtime === 'acp') {
       const dialect = acpDialect(provider)
-      return new Transcript(await this.#runs(id, (number, log) => this.#acpChapter(id, number, log, dialect)))
+      return transcriptOf(session, await this.#runs(id, (number, log) => this.#acpChapter(id, number, log, dialect)))
     }
     const family = familyOf(session)
     const dialect = DIALECTS[family]
     const found = dialect === undefined ? undefined : await this.#harnessLog(session)
     if (dialect !== undefined && found !== undefined) {
       const number = HARNESS_CHAPTERS + session.continuation_epoch
-      return new Transcript([lineChapter(number, fileLog(found.path), dialect, NO_FLOOR)], found.identity)
+      return new Transcript([lineChapter(number, fileLog(found.path), dialect, NO_FLOOR)], { source: found.identity })
     }
-    const { render, typed, lastTyped } = this.#deps
-    return new Transcript(
+    const { typed, lastTyped } = this.#deps
+    const render = raw ? unseen : this.#deps.render
+    return transcriptOf(
+      session,
       await this.#runs(id, (number, log) =>
         terminalChapter(number, {
           provider,
@@ -90,7 +112,47 @@ export class Transcripts {
           lastTyped: (offset) => lastTyped(id, number, offset),
         }),
       ),
+      raw ? { room: RAW_BYTES } : {},
     )
+  }
+
+  /** What its logs say of usage behind what was read of them; undefined: nothing new. `settled`: its last turn has ended. */
+  async spent(
+    id: string,
+    reached: ReadonlyMap<string, Place>,
+    settled: boolean,
+  ): Promise<(SpentStretch & { readonly log: string }) | undefined> {
+    const session = this.#deps.session(id)
+    if (session === undefined || session.generation === 0) return undefined
+    for (const { name, log, reader } of await this.#spentLogs(session, reached)) {
+      const found = await readSpent(log, reader, reached.get(name), settled)
+      if (found !== undefined) return { ...found, log: name }
+    }
+    return undefined
+  }
+
+  async #spentLogs(session: SessionRecord, reached: ReadonlyMap<string, Place>) {
+    if (session.runtime === 'acp') {
+      const directory = this.#deps.directory(session.id)
+      // Earlier ones grow no more.
+      const from = Math.max(1, ...[...reached.keys()].map((name) => Number(/^run (\d+)$/.exec(name)?.[1] ?? 0)))
+      return (await this.#runNumbers(session.id))
+        .filter((number) => number >= from)
+        .map((number) => ({
+          name: `run ${number}`,
+          log: this.#deps.openLog(join(directory, String(number))),
+          reader: acpReader(String(number)),
+        }))
+    }
+    const rules = usageLogOf(familyOf(session))
+    const found = rules === undefined ? undefined : await this.#harnessLog(session)
+    if (rules === undefined || found === undefined) return []
+    const reader = harnessReader(rules, session.created_at - SLACK_MS)
+    return [found.path, ...(await subAgentPaths(this.harnessQuery(session)))].map((path) => ({
+      name: path,
+      log: fileLog(path),
+      reader,
+    }))
   }
 
   harnessQuery(session: SessionRecord): HarnessQuery {
@@ -99,9 +161,11 @@ export class Transcripts {
       family: familyOf(session),
       home: env['HOME'] || this.#deps.userHome,
       env,
+      logPath: session.log_path,
+      held: (root) => (session.pid === undefined ? [] : this.#deps.held(session.pid, root)),
       others: this.#deps.others(session),
       workDir: session.work_dir ?? '',
-      conversationId: session.conversation_id,
+      conversationId: session.conversation_id ?? session.launch?.conversation,
       since: session.last_woke_at ?? session.created_at,
     }
   }
@@ -164,11 +228,14 @@ export class Transcripts {
 
   async #runs(id: string, open: (number: number, log: ByteLog) => Chapter): Promise<readonly Chapter[]> {
     const directory = this.#deps.directory(id)
-    const names = await readdir(directory).catch(() => [])
+    const numbers = await this.#runNumbers(id)
+    return numbers.map((number) => open(number, this.#deps.openLog(join(directory, String(number)))))
+  }
+
+  async #runNumbers(id: string): Promise<readonly number[]> {
+    const names = await readdir(this.#deps.directory(id)).catch(() => [])
     const numbers = names.filter((name) => /^[1-9]\d{0,8}$/.test(name)).map(Number)
-    return numbers
-      .sort((a, b) => a - b)
-      .map((number) => open(number, this.#deps.openLog(join(directory, String(number)))))
+    return numbers.sort((a, b) => a - b)
   }
 
   #acpChapter(id: string, number: number, log: ByteLog, dialect: Dialect): Chapter {
@@ -187,6 +254,16 @@ export class Transcripts {
     }
     return floor
   }
+}
+
+/** Every run has its directory before it begins: where that is missing, it was removed after its time. */
+function transcriptOf(
+  { generation }: SessionRecord,
+  chapters: readonly Chapter[],
+  more: { readonly room?: number } = {},
+): Transcript {
+  const kept = chapters.filter(({ number }) => number <= generation).length
+  return new Transcript(chapters, { lostRuns: generation - kept, ...more })
 }
 
 function replayMark(line: string): 'begin' | 'end' | undefined {

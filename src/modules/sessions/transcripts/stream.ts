@@ -10,8 +10,8 @@
  * ST6  A transcript that is another one by now (its log was found, replaced or cut) is told anew from its snapshot, and
  *      said to be.
  */
-import type { PendingInteraction, SessionState } from '../../../contract/session-model.ts'
-import type { SessionTranscriptResponse } from '../../../contract/session-transcript.ts'
+import type { PendingInteraction, SessionState } from '../../../contract/sessions/session-model.ts'
+import type { SessionTranscriptResponse } from '../../../contract/sessions/session-transcript.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Attachment, Feed, Sink } from '../../../kernel/feed.ts'
@@ -59,6 +59,8 @@ export interface StreamFormat {
   readonly key: string
   /** Whole entries again while they grow, instead of what is new of them. */
   readonly upsert: boolean
+  /** False for what a frame of the format would say nothing of. */
+  readonly shows: (item: Item) => boolean
   readonly frame: (stretch: FrameInput) => string
   /** The `id:` of a frame at that place. */
   readonly id: (place: Place) => string
@@ -189,7 +191,7 @@ export class SessionTail {
     const from = format.upsert ? await transcript.opening(place) : place
     const page = await transcript.forward(from, BATCH_ITEMS)
     const reached = page.place ?? place
-    const behind = page.items.filter(({ id, entry }) => isBehind(id, entry.end, place))
+    const behind = page.items.filter((item) => isBehind(item.id, item.entry.end, place) && format.shows(item))
     const items = format.upsert ? behind : await this.#joined(transcript, place, behind)
     if (await this.isAnother(transcript)) return this.#read(format, place, source)
     if (items.length === 0) {

@@ -1,5 +1,5 @@
 /** What calls of tools are about, by the names that harnesses give them (sheet 04 §5.1). */
-import type { INPUT_KINDS, RESULT_KINDS, TranscriptBlock } from '../../../contract/session-transcript.ts'
+import type { INPUT_KINDS, RESULT_KINDS, TranscriptBlock } from '../../../contract/sessions/session-transcript.ts'
 import { isJson, type Json, textOf } from './json.ts'
 
 type InputKind = (typeof INPUT_KINDS)[number]

@@ -31,7 +31,12 @@ export interface Page {
   readonly place: Place | undefined
   /** Lines of logs in it that nobody can read. */
   readonly unreadable: number
+  /** Of a page that begins where what is kept begins: runs of the session of which nothing is. */
+  readonly lostRuns?: number
 }
+
+/** What is drawn takes a while: a thousand lines and more. */
+const DRAWN_BYTES = 64 * 1024
 
 const PLACE = /^(\d{1,9})-(\d{1,15})(?:\.(\d{1,15}))?$/
 
@@ -58,13 +63,18 @@ export const formatPlace = ({ chapter, offset, sub }: Place): string =>
 
 export class Transcript {
   readonly #chapters: readonly Chapter[]
+  readonly #lostRuns: number
   /** Which logs it is read from: places in one mean nothing in another. */
   readonly source: string
+  /** So many bytes of terminals are a page, however many entries were asked for. */
+  readonly room: number
 
   /** Chapters in the order of their numbers. */
-  constructor(chapters: readonly Chapter[], source = '') {
+  constructor(chapters: readonly Chapter[], { source = '', lostRuns = 0, room = DRAWN_BYTES } = {}) {
     this.#chapters = chapters
+    this.#lostRuns = lostRuns
     this.source = source
+    this.room = room
   }
 
   get empty(): boolean {
@@ -157,9 +167,16 @@ export class Transcript {
       place ??= { ...part.next, chapter: chapter.number }
       const first = chapter === this.#chapters[0]
       if (!part.complete || items.length >= limit)
-        return { items, older: !part.complete || !first, newer: end !== undefined, place, unreadable }
+        return {
+          items,
+          older: !part.complete || !first,
+          newer: end !== undefined,
+          place,
+          unreadable,
+          lostRuns: this.#lostRuns,
+        }
     }
-    return { items, older: false, newer: end !== undefined, place, unreadable }
+    return { items, older: false, newer: end !== undefined, place, unreadable, lostRuns: this.#lostRuns }
   }
 
   #of(number: number): Chapter | undefined {

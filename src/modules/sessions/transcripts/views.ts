@@ -7,8 +7,8 @@ import type {
   TranscriptBlock,
   TranscriptFormat,
   TranscriptHistory,
-} from '../../../contract/session-transcript.ts'
-import { present } from './json.ts'
+} from '../../../contract/sessions/session-transcript.ts'
+import { present } from '../../../kernel/present.ts'
 import type { Item, Page } from './transcript.ts'
 
 /** An entry shows at most this much text (decision 66). */
@@ -34,19 +34,36 @@ export function bodyOf(items: readonly Item[], { format, thinking }: ViewOptions
     case 'raw':
       return { format, messages: items.flatMap(({ id, entry }) => entry.raw.map((value) => ({ id, value }))) }
     case 'structured':
-      return { format, structured_messages: items.map((item) => structured(item, thinking)) }
+      return { format, structured_messages: items.filter(says).map((item) => structured(item, thinking)) }
     case 'conversation':
       return { format: text ? 'text' : 'conversation', turns: items.flatMap((item) => turnsOf(item, thinking)) }
   }
 }
 
-export function pagination({ items, older, newer }: Page, droppedBytes: number): PaginationInfo {
+/** Whether a format has anything to show of it. */
+export const isShown = (item: Item, { format, thinking }: ViewOptions): boolean =>
+  format === 'conversation'
+    ? turnsOf(item, thinking).length > 0
+    : format === 'structured'
+      ? says(item)
+      : item.entry.raw.length > 0
+
+/** Output of a terminal may be nothing that one sees. */
+const says = ({ text, entry }: Item): boolean => !text || entry.message.blocks.length > 0
+
+/** Runs before a page of which nothing is kept: a page that has older ones has no such gap before it. */
+const lostBefore = ({ older, lostRuns = 0 }: Page): number => (older ? 0 : lostRuns)
+
+export function pagination(page: Page, droppedBytes: number): PaginationInfo {
+  const { items, older, newer } = page
+  const lost = lostBefore(page)
   return {
     has_older_messages: older,
     has_newer_messages: newer,
     returned_message_count: items.length,
     ...present({ before: items[0]?.id, after: items.at(-1)?.id }),
     ...(droppedBytes > 0 ? { dropped_bytes: droppedBytes } : {}),
+    ...(lost > 0 ? { dropped_runs: lost } : {}),
   }
 }
 
@@ -115,6 +132,7 @@ export function historyOf(
   const compactions = items.filter(({ entry }) => entry.message.system_event?.kind === 'compaction').length
   const last = items.at(-1)
   const text = last?.text ?? false
+  const lost = lostBefore(page)
   return {
     transcript_stream_id: about.session,
     svc_session_id: about.session,
@@ -123,9 +141,10 @@ export function historyOf(
     generation: { id: String(about.generation), observed_at: about.observedAt },
     cursor: { resume_token: about.token, ...present({ after_entry_id: last?.id }) },
     continuity: {
-      status: text ? 'unknown' : compactions > 0 ? 'compacted' : 'continuous',
+      status: lost > 0 ? 'degraded' : text ? 'unknown' : compactions > 0 ? 'compacted' : 'continuous',
       compaction_count: compactions,
       has_branches: false,
+      ...(lost > 0 ? { note: `nothing is kept of ${lost === 1 ? 'one run' : `${lost} runs`} before this` } : {}),
     },
     tail_state: {
       activity: about.activity === undefined ? 'unknown' : about.activity === 'idle' ? 'idle' : 'in_turn',

@@ -1,0 +1,167 @@
+/** Variables of formulas (decisions 86, 120): whether a value is what its declaration says, and who gives it. */
+import { isDeepStrictEqual } from 'node:util'
+import { isNativeError } from 'node:util/types'
+import { createContext, Script } from 'node:vm'
+import { parseVarText, type VarType } from '../contract/automation/var-text.ts'
+import { nearestHint } from '../files/issues.ts'
+import { lazily } from '../kernel/lazy.ts'
+import { withinCpu } from './bounded.ts'
+import type { Value, VarDeclaration } from './plan.ts'
+
+export type VarDeclarations = Readonly<Record<string, VarDeclaration>>
+export type VarValues = Readonly<Record<string, Value>>
+
+/** What is wrong with the value of one variable. */
+export interface VarIssue {
+  readonly name: string
+  readonly message: string
+  readonly hint?: string
+}
+
+export type CheckedVars =
+  | { readonly values: VarValues; readonly issues?: undefined }
+  | { readonly values?: undefined; readonly issues: readonly VarIssue[] }
+
+/**
+ * Every variable with its value: what the caller gives, else what the rig says in `formula_vars`, else the default, else
+ * null. A rig's variables are for all formulas: those that this one does not declare are passed over.
+ */
+export function checkVars(declarations: VarDeclarations, given: VarValues, rigVars: VarValues = {}): CheckedVars {
+  const issues: VarIssue[] = []
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(declarations, name)) issues.push(unknownVar(name, declarations))
+  }
+  const values: Record<string, Value> = {}
+  for (const [name, declaration] of Object.entries(declarations)) {
+    const { value, from } = chosen(name, declaration, given, rigVars)
+    values[name] = value ?? null
+    const message = value === undefined ? missing(declaration) : varProblem(declaration, value)
+    if (message !== undefined) issues.push({ name, message: `${message}${from}` })
+  }
+  return issues.length === 0 ? { values } : { issues }
+}
+
+/** The same for values that may be texts of any type, as templates give them. */
+export function readVarTexts(declarations: VarDeclarations, texts: VarValues): CheckedVars {
+  const issues: VarIssue[] = []
+  const values: Record<string, Value> = {}
+  for (const [name, value] of Object.entries(texts)) {
+    const declared = Object.hasOwn(declarations, name) ? declarations[name] : undefined
+    try {
+      values[name] = declared === undefined || typeof value !== 'string' ? value : parseVarText(declared.type, value)
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error
+      issues.push({ name, message: error.message })
+    }
+  }
+  return issues.length === 0 ? { values } : { issues }
+}
+
+export function unknownVar(name: string, declarations: VarDeclarations): VarIssue {
+  const hint = nearestHint(name, Object.keys(declarations))
+  const issue = { name, message: `there is no variable \`${name}\`` }
+  return hint === undefined ? issue : { ...issue, hint }
+}
+
+function chosen(name: string, declaration: VarDeclaration, given: VarValues, rigVars: VarValues) {
+  if (Object.hasOwn(given, name)) return { value: given[name], from: '' }
+  if (Object.hasOwn(rigVars, name)) return { value: rigVars[name], from: ' (from `formula_vars` of the rig)' }
+  return { value: declaration.default, from: '' }
+}
+
+const missing = ({ required }: VarDeclaration): string | undefined =>
+  required === true ? 'is required, and nobody gives it' : undefined
+
+/** Why `value` is not what the declaration asks for, if it is not. */
+export function varProblem(declaration: VarDeclaration, value: Value): string | undefined {
+  if (!TYPES[declaration.type](value)) return `must be ${TYPE_WORDS[declaration.type]}, not ${kindOf(value)}`
+  if (declaration.enum !== undefined && !declaration.enum.some((one) => isDeepStrictEqual(one, value))) {
+    return `${shown(value)} is not one of ${declaration.enum.map(shown).join(', ')}`
+  }
+  const { pattern } = declaration
+  if (pattern === undefined || typeof value !== 'string') return undefined
+  return patternProblem(pattern, value)
+}
+
+const TYPES: Readonly<Record<VarType, (value: Value) => boolean>> = {
+  string: (value) => typeof value === 'string',
+  int: (value) => Number.isSafeInteger(value),
+  bool: (value) => typeof value === 'boolean',
+  json: () => true,
+}
+const TYPE_WORDS: Readonly<Record<VarType, string>> = {
+  string: 'text',
+  int: 'a whole number',
+  bool: '`true` or `false`',
+  json: 'JSON',
+}
+
+function kindOf(value: Value): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'a list'
+  return typeof value === 'object' ? 'an object' : typeof value === 'string' ? 'text' : String(value)
+}
+
+function shown(value: Value): string {
+  const text = JSON.stringify(value)
+  return `\`${text.length > 100 ? `${text.slice(0, 100)}…` : text}\``
+}
+
+// ---- patterns -------------------------------------------------------------------------------------------------------
+
+/** Patterns are anybody's: one that tries for ever is cut off. */
+const PATTERN_LIMIT_MS = 50
+const MAX_PATTERN_TEXT = 64 * 1024
+
+/** Why `pattern` is no regular expression, if it is none. */
+export function patternError(pattern: string): string | undefined {
+  try {
+    new RegExp(pattern, 'u')
+    return undefined
+  } catch (error) {
+    const [, reason = 'not a regular expression'] = /: ([^:]*)$/.exec(String(error)) ?? []
+    return reason
+  }
+}
+
+function patternProblem(pattern: string, value: string): string | undefined {
+  if (value.length > MAX_PATTERN_TEXT) return `has ${value.length} characters: too many for its pattern`
+  const tried = tryMatch(pattern, value)
+  if (tried === 'too slow') return `its pattern \`${pattern}\` takes longer than ${PATTERN_LIMIT_MS} ms`
+  return tried ? undefined : `${shown(value)} does not match \`${pattern}\``
+}
+
+/** On a machine that is busy a moment is long: one that is slow is slow each time. */
+const TRIES = 3
+
+function tryMatch(pattern: string, value: string): boolean | 'too slow' {
+  for (let attempt = 1; ; attempt++) {
+    const tried = matches(pattern, value)
+    if (tried !== 'too slow' || attempt === TRIES) return tried
+  }
+}
+
+// The engine of regular expressions can be stopped from outside only where a script runs with a deadline.
+function matches(pattern: string, value: string): boolean | 'too slow' {
+  const { script, place } = matcher()
+  place['pattern'] = whole(pattern)
+  place['value'] = value
+  try {
+    const match = () => script.runInContext(place, { timeout: PATTERN_LIMIT_MS }) === true
+    return withinCpu(PATTERN_LIMIT_MS, match, isTimeout)
+  } catch (error) {
+    if (isTimeout(error)) return 'too slow'
+    throw error
+  }
+}
+
+/** It comes from another realm: it is no `Error` of this one. */
+const isTimeout = (error: unknown): boolean =>
+  isNativeError(error) && 'code' in error && error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
+
+const whole = (pattern: string): string => `^(?:${pattern})$`
+
+const matcher = lazily(() => ({
+  script: new Script('new RegExp(pattern, "u").test(value)'),
+  place: createContext(Object.create(null)),
+}))

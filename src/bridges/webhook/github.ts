@@ -1,0 +1,130 @@
+/** Events of GitHub as lines that an agent can read: who did what to what, where it is, and what was written. */
+import { at, cut, firstLine, type Json, list, text } from './reading.ts'
+
+const MOST_BODY = 4_000
+const MOST_COMMITS = 10
+
+export interface Told {
+  readonly conversation: string
+  readonly actor: { readonly id: string; readonly display_name: string; readonly is_bot: boolean }
+  readonly text: string
+}
+
+/** Undefined: it is no event of anything (a `ping`). */
+export function readGithub(event: string, payload: Json): Told | undefined {
+  if (event === 'ping') return undefined
+  const login = text(payload, 'sender', 'login') || 'github'
+  const place = text(payload, 'repository', 'full_name') || text(payload, 'organization', 'login') || 'github'
+  const say = SAYINGS[event] ?? sayAnything
+  return {
+    conversation: place,
+    actor: {
+      id: `github:${text(payload, 'sender', 'id') || login}`,
+      display_name: login,
+      is_bot: text(payload, 'sender', 'type') === 'Bot',
+    },
+    text: say(payload, { event, login, place })
+      .filter((line) => line.trim() !== '')
+      .join('\n'),
+  }
+}
+
+interface Place {
+  readonly event: string
+  readonly login: string
+  readonly place: string
+}
+type Saying = (payload: Json, place: Place) => readonly string[]
+
+const action = (payload: Json): string => text(payload, 'action').replaceAll('_', ' ') || 'changed'
+const body = (value: unknown): string => cut(text(value, 'body').trim(), MOST_BODY)
+
+/** `ana opened issue #7 in o/r: Title`, the address, and what was written. */
+const about =
+  (kind: string, key: string): Saying =>
+  (payload, { login, place }) => {
+    const thing = at(payload, key)
+    const label = text(payload, 'label', 'name')
+    const assignee = text(payload, 'assignee', 'login')
+    const more = [label && `label ${label}`, assignee && `to ${assignee}`].filter(Boolean).join(', ')
+    const number = text(thing, 'number')
+    const done = at(thing, 'merged') === true && text(payload, 'action') === 'closed' ? 'merged' : action(payload)
+    return [
+      `${login} ${done} ${kind}${number && ` #${number}`}${more && ` (${more})`} in ${place}: ${text(thing, 'title') || text(thing, 'name')}`,
+      text(thing, 'html_url'),
+      ['opened', 'reopened', 'edited', 'published', 'created'].includes(text(payload, 'action')) ? body(thing) : '',
+    ]
+  }
+
+const comment =
+  (kind: string, key: string, verb = 'commented on'): Saying =>
+  (payload, { login, place }) => {
+    const said = at(payload, 'comment') ?? at(payload, 'review')
+    const isChange = ['edited', 'deleted', 'dismissed'].includes(text(payload, 'action'))
+    const did = isChange ? `${action(payload)} a comment on` : verb
+    const where = text(said, 'path') && ` (${text(said, 'path')}${text(said, 'line') && `:${text(said, 'line')}`})`
+    return [
+      `${login} ${did} ${kind} #${text(payload, key, 'number')} in ${place}: ${text(payload, key, 'title')}${where}`,
+      text(said, 'html_url'),
+      text(said, 'state') && `state: ${text(said, 'state').replaceAll('_', ' ')}`,
+      body(said),
+    ]
+  }
+
+const run =
+  (kind: string, key: string): Saying =>
+  (payload, { place }) => {
+    const thing = at(payload, key)
+    const state = text(thing, 'conclusion') || text(thing, 'status') || action(payload)
+    const branch = text(thing, 'head_branch') || text(thing, 'check_suite', 'head_branch')
+    return [
+      `${kind} ${text(thing, 'name') || text(thing, 'app', 'name')} in ${place}: ${state.replaceAll('_', ' ')}${branch && ` on ${branch}`} (${text(thing, 'head_sha').slice(0, 10)})`,
+      text(thing, 'html_url'),
+    ]
+  }
+
+const push: Saying = (payload, { login, place }) => {
+  const branch = text(payload, 'ref').replace(/^refs\/(heads|tags)\//, '')
+  const commits = list(payload, 'commits')
+  if (at(payload, 'deleted') === true) return [`${login} deleted ${branch} in ${place}`]
+  const how = at(payload, 'forced') === true ? 'force-pushed' : 'pushed'
+  const lines = commits
+    .slice(0, MOST_COMMITS)
+    .map(
+      (one) =>
+        `- ${text(one, 'id').slice(0, 10)} ${firstLine(text(one, 'message'))} (${text(one, 'author', 'username') || text(one, 'author', 'name')})`,
+    )
+  const left = commits.length - lines.length
+  return [
+    `${login} ${how} ${commits.length} ${commits.length === 1 ? 'commit' : 'commits'} to ${branch} in ${place}`,
+    text(payload, 'compare'),
+    ...lines,
+    left > 0 ? `- and ${left} more` : '',
+  ]
+}
+
+const sayAnything: Saying = (payload, { event, login, place }) => {
+  const done = text(payload, 'action')
+  return [`${event.replaceAll('_', ' ')}${done && ` ${done.replaceAll('_', ' ')}`} by ${login} in ${place}`]
+}
+
+const reference: Saying = (payload, { event, login, place }) => [
+  `${login} ${event}d ${text(payload, 'ref_type')} ${text(payload, 'ref')} in ${place}`,
+]
+
+const SAYINGS: Readonly<Record<string, Saying>> = {
+  push,
+  create: reference,
+  delete: reference,
+  issues: about('issue', 'issue'),
+  pull_request: about('pull request', 'pull_request'),
+  release: about('release', 'release'),
+  discussion: about('discussion', 'discussion'),
+  issue_comment: comment('issue', 'issue'),
+  discussion_comment: comment('discussion', 'discussion'),
+  pull_request_review: comment('pull request', 'pull_request', 'reviewed'),
+  pull_request_review_comment: comment('pull request', 'pull_request'),
+  workflow_run: run('workflow', 'workflow_run'),
+  check_run: run('check', 'check_run'),
+  check_suite: run('checks of', 'check_suite'),
+}

@@ -1,0 +1,35 @@
+/** `svcctl usage` and `svcctl budget`: what agents cost. */
+
+import type { CommandSpec } from '../base/command.ts'
+import { commandsOf } from '../framework/declare.ts'
+import { USAGE as TABLE } from '../tables/usage.ts'
+import { BUDGET, TURN, USAGE } from '../views/usage-views.ts'
+
+const command = commandsOf(TABLE)
+
+/** `svcctl session usage`, beside its like. */
+export const sessionUsage: CommandSpec = command('session usage', 'get-session-usage', {
+  arguments: ['<id>'],
+  completes: { id: 'session' },
+  view: TURN,
+  examples: {
+    'svcctl session usage helper': 'what its turns cost, newest first',
+    'svcctl session usage helper -o json': 'with its totals',
+  },
+})
+
+export const commands: readonly CommandSpec[] = [
+  command('usage', 'list-usage', {
+    flags: { by: '-b' },
+    view: USAGE,
+    examples: {
+      'svcctl usage': 'what each session has used, the dearest first',
+      'svcctl usage --by agent --since 24h': 'who cost what since yesterday',
+      'svcctl usage --by day -A': 'a row a day, of all cities',
+    },
+  }),
+  command('budget', 'get-budget', {
+    view: BUDGET,
+    examples: { 'svcctl budget': 'what today cost, and what it may cost' },
+  }),
+]

@@ -1,0 +1,58 @@
+/** Files of formulas and orders on the command line: read here, checked and written over there. */
+import { readFile } from 'node:fs/promises'
+import { basename, dirname, resolve } from 'node:path'
+import type { DocumentCheck } from '../../contract/automation/documents.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT, usageError } from '../base/failure.ts'
+import type { Call } from '../framework/declaration.ts'
+import { view } from '../print/view.ts'
+
+const STDIN = '-'
+
+export const FILE = { name: '<file>', description: 'The file; - for stdin.', complete: 'file' } as const
+export const FILES = { name: '<files...>', description: 'Files; - for stdin.', complete: 'file' } as const
+
+/** Its text; `-` is what comes in. */
+export async function readDocument({ io }: Context, path: string): Promise<string> {
+  if (path === STDIN) return io.stdin.readAll()
+  try {
+    return await readFile(resolve(io.cwd, path), 'utf8')
+  } catch (error) {
+    throw usageError(`cannot read ${path}: ${error instanceof Error && 'code' in error ? error.code : String(error)}`)
+  }
+}
+
+type Issue = DocumentCheck['issues'][number]
+
+const ISSUE = view<Issue>()('PLACE key message hint', {
+  as: { PLACE: ({ file, line, column }: Issue) => `${file}:${line}:${column}` },
+  name: ({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`,
+})
+
+/** Checks each file; exit code 1 where one is not valid. */
+export async function validateFiles({
+  context,
+  input,
+  send,
+}: Call<'validate-formula'> | Call<'validate-order'>): Promise<number> {
+  const paths = input.texts('files')
+  const issues: Issue[] = []
+  let bad = 0
+  for (const path of paths) {
+    const source = await readDocument(context, path)
+    const name = nameOf(path)
+    const { body } = await send({ source, name })
+    if (!body.valid) bad++
+    issues.push(...body.issues.map((issue) => ({ ...issue, file: issue.file === body.file ? path : issue.file })))
+  }
+  const json = JSON.stringify({ valid: bad === 0, issues })
+  await context.print.list({ items: issues, ...ISSUE, json })
+  await context.note(bad === 0 ? 'valid' : `${bad} of ${paths.length} ${paths.length === 1 ? 'is' : 'are'} not valid`)
+  return bad === 0 ? EXIT.ok : EXIT.failure
+}
+
+/** Where files are in force they go by their names; a draft may lie anywhere, under any. */
+function nameOf(path: string): string | undefined {
+  const isInForce = ['formulas', 'orders'].includes(basename(dirname(resolve(path))))
+  return isInForce ? basename(path).replace(/\.toml$/, '') : undefined
+}

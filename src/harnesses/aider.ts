@@ -1,0 +1,21 @@
+/** aider, as a harness. */
+import { COMMON, choice, type Harness, models, OWN_DEFAULT, permissionModes } from './harness.ts'
+
+export const aider: Harness = {
+  preset: {
+    ...COMMON,
+    display_name: 'aider',
+    command: 'aider',
+    // What asks or opens a browser before the first prompt, and has nothing to do with the work.
+    args: ['--no-check-update', '--no-show-release-notes'],
+    // `--message` answers once and ends. Its conversations have no keys: it only knows the last one of a directory.
+    prompt_mode: 'none',
+    ready_prompt_prefix: '> ',
+    options_schema: [
+      permissionModes([OWN_DEFAULT, choice('unrestricted', ['--yes-always'])]),
+      models('--model', ['sonnet', 'gpt-5', 'gemini', 'deepseek']),
+    ],
+  },
+  screen: { busy: ['waiting for '], startupDialogs: [] },
+  sources: [{ version: '0.86.2', where: 'PyPI aider-chat: aider --help, run' }],
+}

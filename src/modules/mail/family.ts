@@ -1,0 +1,28 @@
+/** Mail, as the supervisor joins it. */
+import { mailOperations } from '../../contract/messaging/mail.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { migrationsOf } from '../../kernel/database.ts'
+import { defineFamily } from '../../kernel/family.ts'
+import { forgetting, MailDigests } from './digests.ts'
+import { createMailHandlers, type MailCity } from './handlers.ts'
+import { Mail, type MailDeps } from './mail.ts'
+import { MailRetention, type MailRetentionDeps } from './retention.ts'
+import { MAIL_SCHEMA } from './schema.ts'
+
+export type MailContext = MailDeps & Omit<MailRetentionDeps, 'mail'> & Pick<MailCity, 'hasRig' | 'store'>
+
+export const mail = defineFamily({
+  operations: mailOperations,
+  schema: migrationsOf('mail', ...MAIL_SCHEMA),
+  handlers: (host: { readonly clock: Clock }) => createMailHandlers(host),
+  open: (context: MailContext) => {
+    const all = new Mail(context)
+    const { store, addresses, hasRig } = context
+    const city: MailCity = { store, addresses, hasRig, mail: all }
+    const retention = new MailRetention({ ...context, mail: all })
+    return { ...city, digests: new MailDigests(), retention }
+  },
+  phases: { starting_agents: ({ retention }) => retention.start() },
+  reactions: () => [forgetting],
+  close: ({ retention }) => retention.close(),
+})

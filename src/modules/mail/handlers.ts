@@ -1,0 +1,299 @@
+/** Handlers of mail. */
+import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
+import {
+  MAX_BODY_BYTES,
+  MAX_CHECKED,
+  MAX_RECIPIENTS,
+  type Message,
+  type mailOperations,
+} from '../../contract/messaging/mail.ts'
+import { defineHandlers, ok } from '../../kernel/call.ts'
+import type { Caller } from '../../kernel/caller.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
+import type { Tx } from '../../kernel/database.ts'
+import type { StoredEvent } from '../../kernel/event-log.ts'
+import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
+import { invalidField, Problem, problem, timeMs } from '../../kernel/problem.ts'
+import type { Store } from '../../kernel/store.ts'
+import { type BlockingInput, waitForChange } from '../../kernel/waiting.ts'
+import {
+  type Address,
+  type Addresses,
+  HUMAN,
+  type Mailbox,
+  mailboxOfAgent,
+  mailboxOfSession,
+} from '../../messaging/address.ts'
+import { searchExpression, spaced } from '../../messaging/search.ts'
+import { archiveMany, checkArchiving } from './archive.ts'
+import { distinct, LABEL, type Mail, type Sender } from './mail.ts'
+import { type MailFilter, type MailPage, mailPage, mailTotal, type Total, threadPage } from './query.ts'
+import { type MailRecord, wireMessage } from './record.ts'
+import { countMails, findThread, knownSenders, unreadIds, unreadMails } from './store.ts'
+import { mailText, TOLD_MESSAGES } from './text.ts'
+
+export interface MailCity {
+  readonly store: Pick<Store, 'db' | 'log' | 'keys'>
+  readonly addresses: Addresses
+  readonly mail: Mail
+  readonly hasRig: (name: string) => boolean
+}
+
+interface WaitingCall {
+  readonly city: MailCity
+  readonly query: BlockingInput
+  readonly signal: AbortSignal
+}
+
+/** Bytes that the answer of a broadcast may have: it shows each message. */
+const MAX_BROADCAST_BYTES = 8 * 1024 * 1024
+
+export function createMailHandlers({ clock }: { readonly clock: Clock }) {
+  const headers = ({ store }: MailCity) => ({ 'X-SVC-Index': String(store.log.head) })
+
+  /** Waits where that is asked for, for events of mail that have this in their payload; then the city as it is. */
+  const changed = async (call: WaitingCall, mark: string): Promise<MailCity> => {
+    const { city, query, signal } = call
+    const isMail = ({ type, envelope }: StoredEvent) => type.startsWith('mail.') && envelope.includes(mark)
+    await waitForChange(city.store.log, query, clock, signal, isMail)
+    return call.city
+  }
+
+  /** What is made once, however often it is asked for with one key. */
+  const creating = async <B>({ store }: MailCity, claim: IdempotencyClaim | undefined, make: (tx: Tx) => B) => {
+    const { status, body } = await store.keys.once(claim, () =>
+      store.db.write((tx) => store.keys.remember(tx, claim, { status: 201, body: make(tx) })),
+    )
+    return { status, body, headers: { 'X-SVC-Index': String(store.log.head) } }
+  }
+
+  const moving =
+    (move: 'read' | 'mark-unread' | 'archive' | 'unarchive') =>
+    async ({ params, city, actor }: { params: { id: string }; city: MailCity; actor: string }) => {
+      const record = await city.store.db.write((tx) => city.mail.move(tx, params.id, move, actor))
+      return ok(wireMessage(record), headers(city))
+    }
+
+  return defineHandlers<typeof mailOperations, MailCity>({
+    'list-mail': async (call) => {
+      const { query } = call
+      const { agent } = query
+      const mark = agent === undefined ? '' : `"mailbox":${JSON.stringify(mailboxOf(call.city.addresses, agent))}`
+      const city = await changed(call, mark)
+      const index = headers(city)
+      const { filter, isNothing } = filterOf(city, query)
+      const limit = query.limit || DEFAULT_LIMIT
+      const cursor = seqOf('mail', query.cursor)
+      const page: MailPage = isNothing ? { items: [], next: undefined } : mailPage(city.store.db, filter, cursor, limit)
+      const total: Total = isNothing ? { total: 0, capped: false } : mailTotal(city.store.db, filter)
+      return ok(listed('mail', page, total), index)
+    },
+
+    'send-mail': ({ body, claim, city, caller }) => {
+      checkBody(body.body)
+      return creating(city, claim, (tx) => {
+        const { to, cc, thread_id, subject, priority, notify, body: text = '' } = body
+        const recipient = resolve(city, to, 'body.to')
+        const copies = resolveAll(city, cc, 'body.cc')
+        const thread = thread_id === undefined ? undefined : needThread(tx, thread_id, 'body.thread_id')
+        const from = senderOf(city.addresses, caller, body.from)
+        const said = { from, to: recipient, cc: copies, subject, body: text, priority, notify, thread }
+        return wireMessage(city.mail.send(tx, said))
+      })
+    },
+
+    'count-mail': ({ query, city }) => {
+      const { agent, rig } = query
+      if (rig !== undefined) needRig(city, rig)
+      const mailbox = agent === undefined ? undefined : mailboxOf(city.addresses, agent)
+      const { unread, read } = countMails(city.store.db, mailbox, rig)
+      return ok({ total: unread + read, unread }, headers(city))
+    },
+
+    'check-mail': ({ query, city }) => {
+      const { db } = city.store
+      const mailbox = mailboxOf(city.addresses, query.agent)
+      const { unread } = countMails(db, mailbox, undefined)
+      const text = mailText(unreadMails(db, mailbox, 0, TOLD_MESSAGES), unread)
+      return ok({ unread, message_ids: [...unreadIds(db, mailbox, MAX_CHECKED)], text }, headers(city))
+    },
+
+    'broadcast-mail': ({ body, claim, city, caller }) => {
+      checkBody(body.body)
+      return creating(city, claim, (tx) => {
+        const { subject, priority, notify, body: text = '' } = body
+        const from = senderOf(city.addresses, caller, body.from)
+        const to = receiversOf(city, body.to, body.include_human === true, from)
+        checkVolume(to.length, text)
+        const records = city.mail.broadcast(tx, { from, to, subject, body: text, priority, notify })
+        return { items: records.map(wireMessage), total: records.length }
+      })
+    },
+
+    'archive-mails': async ({ body, city, actor }) => {
+      checkArchiving(body)
+      const deps = {
+        mail: city.mail,
+        mailboxOf: (word: string) => mailboxOf(city.addresses, word),
+        sendersOf: (word: string) => sendersOf(city.addresses, word),
+      }
+      const archived = await city.store.db.write((tx) => archiveMany(tx, body, actor, deps))
+      return ok(archived, headers(city))
+    },
+
+    'get-mail-thread': async (call) => {
+      const { params, query } = call
+      const thread = needThread(call.city.store.db, params.id, 'path.id')
+      const city = await changed(call, `"thread_id":"${thread}"`)
+      const { db } = city.store
+      const index = headers(city)
+      const party = query.agent === undefined ? undefined : mailboxOf(city.addresses, query.agent)
+      const filter = { thread, ...(party === undefined ? { originals: true } : { party }) }
+      const page = threadPage(db, filter, seqOf(thread, query.cursor), query.limit || DEFAULT_LIMIT)
+      return ok(listed(thread, page, mailTotal(db, filter)), index)
+    },
+
+    'get-mail': ({ params, city }) => ok(wireMessage(city.mail.need(city.store.db, params.id)), headers(city)),
+
+    'delete-mail': async ({ params, city, actor }) => {
+      await city.store.db.write((tx) => city.mail.delete(tx, params.id, actor))
+      return ok({ id: params.id, status: 'deleted' as const }, headers(city))
+    },
+
+    'read-mail': moving('read'),
+    'mark-mail-unread': moving('mark-unread'),
+    'archive-mail': moving('archive'),
+    'unarchive-mail': moving('unarchive'),
+
+    'reply-mail': ({ params, body = {}, claim, city, caller }) => {
+      checkBody(body.body)
+      return creating(city, claim, (tx) => {
+        const { subject, priority, notify, body: text = '' } = body
+        city.mail.need(tx, params.id)
+        const cc = resolveAll(city, body.cc, 'body.cc')
+        const from = senderOf(city.addresses, caller, body.from)
+        return wireMessage(city.mail.reply(tx, params.id, { from, cc, subject, body: text, priority, notify }))
+      })
+    },
+  })
+}
+
+type ListQuery = Parameters<ReturnType<typeof createMailHandlers>['list-mail']>[0]['query']
+
+function filterOf(city: MailCity, query: ListQuery): { filter: MailFilter; isNothing: boolean } {
+  const { agent, status, from, thread_id: thread, since, rig, q } = query
+  if (rig !== undefined) needRig(city, rig)
+  const match = q === undefined ? undefined : searchExpression(spaced(q))
+  return {
+    isNothing: q !== undefined && match === undefined,
+    filter: {
+      mailbox: agent === undefined ? undefined : mailboxOf(city.addresses, agent),
+      ...statusesOf(status, q !== undefined),
+      ...(from === undefined ? {} : { senders: knownSenders(city.store.db, sendersOf(city.addresses, from)) }),
+      thread,
+      since: since === undefined ? undefined : timeMs('query.since', since),
+      rig,
+      match,
+    },
+  }
+}
+
+function statusesOf(status: ListQuery['status'], isSearch: boolean): Pick<MailFilter, 'statuses'> {
+  if (status === undefined) return isSearch ? {} : { statuses: ['unread'] }
+  return { statuses: status === 'all' ? ['unread', 'read'] : [status] }
+}
+
+/** Whose mailbox a filter means; of nobody's name the mailbox that would be, which is empty or was left behind. */
+function mailboxOf(addresses: Addresses, word: string): Mailbox {
+  return addresses.find(word)?.mailbox ?? (word.startsWith('s-') ? mailboxOfSession(word) : mailboxOfAgent(word))
+}
+
+/** Keys under which messages of a sender are stored: also of the time before somebody was called so. */
+const sendersOf = (addresses: Addresses, word: string): readonly string[] => [
+  mailboxOf(addresses, word),
+  `${LABEL}${word}`,
+]
+
+/** A label; but a session is itself, and nobody else (decision 139). */
+function senderOf(addresses: Addresses, caller: Caller, label: string = HUMAN): Sender {
+  const address = caller.kind === 'agent' ? addresses.ofSession(caller.session) : addresses.find(label)
+  if (address === undefined) return { display: label, rig: '' }
+  const { mailbox, display, rig } = address
+  const session = caller.kind === 'agent' ? caller.session : address.session_id
+  return { mailbox, display, rig, ...(session === undefined ? {} : { session_id: session }) }
+}
+
+/** Whom a word of the body means; a refusal says where it stands. */
+function resolve({ addresses }: MailCity, word: string, location: string): Address {
+  try {
+    return addresses.resolve(word)
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    throw problem(error.code, error.message, { errors: [{ location, message: error.message, value: word }] })
+  }
+}
+
+const resolveAll = (city: MailCity, words: readonly string[] = [], location: string): readonly Address[] =>
+  words.map((word, index) => resolve(city, word, `${location}[${index}]`))
+
+/** In the order of their names. */
+function receiversOf(
+  city: MailCity,
+  to: readonly string[] | undefined,
+  withHuman: boolean,
+  from: Sender,
+): readonly Address[] {
+  const others = (to === undefined ? city.addresses.live() : resolveAll(city, to, 'body.to')).filter(
+    ({ mailbox }) => to !== undefined || mailbox !== from.mailbox,
+  )
+  const all = distinct(withHuman ? [...others, city.addresses.of(HUMAN)] : others)
+  if (all.length === 0) throw problem('no-recipients', 'there is nobody with an open session but the sender')
+  if (all.length > MAX_RECIPIENTS)
+    throw problem(
+      'no-recipients',
+      `${all.length} have open sessions, and at most ${MAX_RECIPIENTS} are written to at once`,
+    )
+  return all.toSorted((a, b) => (a.display < b.display ? -1 : 1))
+}
+
+function checkBody(body: string | undefined): void {
+  if (body !== undefined && Buffer.byteLength(body) > MAX_BODY_BYTES)
+    throw invalidField('body.body', `must be at most ${MAX_BODY_BYTES} bytes in UTF-8`)
+}
+
+function checkVolume(recipients: number, body: string): void {
+  if (recipients * Buffer.byteLength(body) <= MAX_BROADCAST_BYTES) return
+  throw problem(
+    'payload-too-large',
+    `a body of ${Buffer.byteLength(body)} bytes is too large for ${recipients} recipients`,
+  )
+}
+
+function needThread(db: Pick<Tx, 'get' | 'all'>, id: string, location: string): string {
+  const thread = findThread(db, id)
+  if (thread !== undefined) return thread
+  const message = `there is no thread and no message ${id}`
+  throw problem('mail-not-found', message, { errors: [{ location, message, value: id }] })
+}
+
+function needRig({ hasRig }: MailCity, rig: string): void {
+  if (!hasRig(rig)) throw problem('rig-not-found', `there is no rig ${rig}`)
+}
+
+function listed(kind: string, { items, next }: MailPage, { total, capped }: Total) {
+  const messages: readonly Message[] = items.map((record: MailRecord) => wireMessage(record))
+  return {
+    items: [...messages],
+    total,
+    ...(capped ? { total_capped: true } : {}),
+    ...(next === undefined ? {} : { next_cursor: formatPageToken(kind, [next]) }),
+  }
+}
+
+function seqOf(kind: string, token: string | undefined): number | undefined {
+  if (token === undefined) return undefined
+  const [seq] = parsePageToken(kind, token)
+  if (typeof seq !== 'number' || seq < 0) throw invalidCursor('does not name a message of this list')
+  return seq
+}

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { openLog } from '../../kernel/log.ts'
+import { MailRetention } from './retention.ts'
+import { addressOf, openPost } from './testing.ts'
+
+const DAY = 86_400_000
+
+test('mail goes the set time after it was read or archived, unread mail never, and deleted ids after 30 days', async (t) => {
+  const clock = new ManualClock()
+  const post = openPost(t, clock)
+  const { db, mail } = post
+  const { logger: log } = openLog(`${post.path}.log`, 'info')
+  let keepMs: number | undefined
+  const retention = new MailRetention({ city: { name: 'alpha' }, store: post, clock, log, mail, keepMs: () => keepMs })
+  const send = (subject: string) =>
+    db.write((tx) => mail.send(tx, { from: addressOf('human'), to: addressOf('mayor'), subject, body: '' }))
+  const left = () => db.all('SELECT subject FROM mail ORDER BY seq').map(({ subject }) => subject)
+
+  const [, read, archived] = [await send('unread'), await send('read'), await send('archived')]
+  for (let index = 0; index < 120; index++) {
+    const { id } = await send('many')
+    await db.write((tx) => mail.move(tx, id, 'read', 'api'))
+  }
+  await db.write((tx) => mail.move(tx, read.id, 'read', 'api'))
+  await clock.advance(DAY / 2)
+  await db.write((tx) => mail.move(tx, archived.id, 'archive', 'api'))
+  await clock.advance(DAY / 2 + 1)
+  await retention.sweep()
+  assert.equal(left().length, 123, 'nothing says that it may go')
+
+  keepMs = DAY
+  await retention.sweep()
+  assert.deepEqual(left(), ['unread', 'archived'])
+  assert.equal(post.events().filter((event) => event.startsWith('mail.deleted')).length, 121)
+  await clock.advance(DAY)
+  await retention.sweep()
+  assert.deepEqual(left(), ['unread'])
+
+  assert.equal(db.all('SELECT id FROM mail_deleted').length, 122)
+  for (let day = 0; day < 31; day++) await clock.advance(DAY)
+  await retention.sweep()
+  assert.deepEqual(db.all('SELECT id FROM mail_deleted'), [])
+  assert.deepEqual(left(), ['unread'])
+})

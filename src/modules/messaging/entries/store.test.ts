@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { normalConversation, transcriptId } from '../../../messaging/conversation.ts'
+import { searchExpression } from '../../../messaging/search.ts'
+import { opened, SAID } from '../testing.ts'
+import { listEntries, listTranscripts } from './lists.ts'
+
+const ROOM = { provider: 'IRC', account_id: ' libera ', conversation_id: '#builds', kind: 'Room' }
+
+test('a conversation is normalised, and its id follows from its six fields', () => {
+  const conversation = normalConversation(ROOM, 'alpha')
+  assert.deepEqual(conversation, {
+    scope_id: 'alpha',
+    provider: 'irc',
+    account_id: 'libera',
+    conversation_id: '#builds',
+    kind: 'room',
+  })
+  assert.equal(transcriptId(conversation), 'cv-22fcc9dd55773fc1d74c69d3e5e1211c')
+  const others = [
+    { ...ROOM, kind: 'dm' },
+    { ...ROOM, scope_id: 'b' },
+    { ...ROOM, parent_conversation_id: '#x' },
+    { ...ROOM, account_id: 'Libera' },
+  ]
+  const ids = new Set(others.map((other) => transcriptId(normalConversation(other, 'alpha'))))
+  assert.equal(ids.add(transcriptId(conversation)).size, 5)
+})
+
+test('what can be no conversation is refused by name', () => {
+  const wrong: readonly [object, string][] = [
+    [{ kind: 'channel' }, 'body.conversation.kind'],
+    [{ provider: ' ' }, 'body.conversation.provider'],
+    [{ account_id: 'a\0b' }, 'body.conversation.account_id'],
+    [{ conversation_id: 'x'.repeat(513) }, 'body.conversation.conversation_id'],
+    [{ parent_conversation_id: '\u001b[0m' }, 'body.conversation.parent_conversation_id'],
+  ]
+  for (const [change, at] of wrong)
+    assert.throws(() => normalConversation({ ...ROOM, ...change }, 'alpha'), {
+      code: 'invalid-conversation',
+      message: new RegExp(`^${at.replaceAll('.', '\\.')} `),
+    })
+})
+
+test('entries are counted without gaps, each transcript for itself, and a deleted one goes on where it was', async (t) => {
+  const { db, transcripts } = opened(t)
+  const conversation = normalConversation(ROOM, 'alpha')
+  const [id, other] = await db.write((tx) => [
+    transcripts.ensure(tx, conversation).id,
+    transcripts.ensure(tx, normalConversation({ ...ROOM, conversation_id: '#other' }, 'alpha')).id,
+  ])
+  assert.ok(id !== undefined && other !== undefined)
+  const writes = Array.from({ length: 40 }, (_, n) =>
+    db
+      .write((tx) => {
+        const entry = transcripts.append(tx, n % 2 === 0 ? id : other, { ...SAID, text: `line ${n}` })
+        if (n % 10 === 4) throw new Error('refused')
+        return entry.sequence
+      })
+      .catch(() => 0),
+  )
+  const sequences = await Promise.all(writes)
+  assert.deepEqual(
+    sequences.filter((_, n) => n % 2 === 0).filter((sequence) => sequence > 0),
+    Array.from({ length: 16 }, (_, n) => n + 1),
+  )
+  assert.deepEqual(
+    sequences.filter((_, n) => n % 2 === 1),
+    Array.from({ length: 20 }, (_, n) => n + 1),
+  )
+  assert.equal(transcripts.need(id).next, 17)
+})
+
+test('whatever is searched for is no error, words are all there, and pages follow each other', async (t) => {
+  const { db, transcripts } = opened(t)
+  const id = await db.write((tx) => transcripts.ensure(tx, normalConversation(ROOM, 'alpha')).id)
+  const texts = ['Deploy finished', 'deploy FAILED in café', 'nothing', 'the deployment of “foo-bar” finished', 'a"b']
+  await db.write((tx) => {
+    const other = transcripts.ensure(tx, normalConversation({ ...ROOM, kind: 'dm' }, 'alpha')).id
+    for (const text of texts) {
+      transcripts.append(tx, id, { ...SAID, text })
+      transcripts.append(tx, other, { ...SAID, text })
+    }
+  })
+  const find = (q: string) => listEntries(db, transcripts.need(id), { q }).items.map(({ sequence }) => sequence)
+  assert.deepEqual(find('finished deploy'), [1])
+  assert.deepEqual(find('deploy*'), [1, 2, 4])
+  assert.deepEqual(find('cafe'), [2])
+  assert.deepEqual(find('foo-bar'), [4])
+  assert.deepEqual(find('a"b'), [5])
+  assert.deepEqual(find('nothing ---'), [3])
+  for (const odd of [
+    '"',
+    '*',
+    'AND',
+    'NOT a OR',
+    'tag : x',
+    '^a',
+    '(',
+    'NEAR(a b)',
+    '\0',
+    'a\0b',
+    '- -',
+    '\ud800',
+    '{x} : y',
+    '😀',
+    ' ',
+    "';--",
+  ])
+    assert.ok(Array.isArray(find(odd)), odd)
+  assert.equal(searchExpression('* - ""'), undefined)
+  const first = listEntries(db, transcripts.need(id), { q: 'deploy*', limit: 2 })
+  assert.equal(first.total, 3)
+  const rest = listEntries(db, transcripts.need(id), { q: 'deploy*', limit: 2, cursor: first.next })
+  assert.deepEqual(
+    [...first.items, ...rest.items].map(({ sequence }) => sequence),
+    [1, 2, 4],
+  )
+  assert.equal(rest.next, undefined)
+  const down = listEntries(db, transcripts.need(id), { order: 'desc', limit: 2, before: 5 })
+  assert.deepEqual(
+    down.items.map(({ sequence }) => sequence),
+    [4, 3],
+  )
+  assert.equal(down.total, 4)
+  assert.equal(listTranscripts(db, { provider: 'Irc', kind: 'dm' }).total, 1)
+})
+
+test('a membership lasts as long as its last owner, and tells of every change once', async (t) => {
+  const { db, log, transcripts, members } = opened(t)
+  const id = await db.write((tx) => {
+    const { id } = transcripts.ensure(tx, normalConversation(ROOM, 'alpha'))
+    for (let n = 0; n < 3; n++) transcripts.append(tx, id, SAID)
+    return id
+  })
+  const ada = 'session:ses-1' as const
+  const policies = await db.write((tx) => [
+    members.join(tx, id, ada, { owner: 'binding', actor: 'api' }).policy,
+    members.join(tx, id, ada, { owner: 'binding', actor: 'api' }).policy,
+    members.join(tx, id, ada, { owner: 'manual', policy: 'since_join', actor: 'api' }).policy,
+    members.join(tx, id, ada, { owner: 'group', actor: 'api' }).policy,
+  ])
+  assert.deepEqual(policies, ['since_join', 'since_join', 'since_join', 'all'])
+  const read = await db.write((tx) => [2, 1, 3].map((sequence) => members.ack(tx, id, ada, sequence)))
+  assert.deepEqual(read, [2, 2, 3])
+  assert.equal(members.find(id, ada)?.joinedSequence, 3)
+  assert.deepEqual(members.transcriptsOf(ada), [id])
+  await db.write((tx) => {
+    assert.equal(members.leave(tx, id, ada, 'group', 'api'), true)
+    assert.equal(members.leave(tx, id, ada, 'group', 'api'), false)
+    members.leave(tx, id, ada, 'manual', 'api')
+  })
+  assert.deepEqual(members.of(id)[0]?.owners, ['binding'])
+  await db.write((tx) => members.leaveAll(tx, ada, 'api'))
+  assert.deepEqual(members.of(id), [])
+  const changes = log.scan({ types: ['extmsg.membership_changed'] }, { after: 0, upTo: log.head }, 'asc', 100)
+  assert.deepEqual(
+    changes.events.map((event) => Object(JSON.parse(event.envelope).payload).change),
+    ['joined', 'changed', 'changed', 'changed', 'changed', 'left'],
+  )
+})
+
+test('the total of a search is exact behind what a page shows, from each end and for each page', async (t) => {
+  const { db, transcripts } = opened(t)
+  const id = await db.write((tx) => {
+    const made = transcripts.ensure(tx, normalConversation(ROOM, 'alpha')).id
+    for (let n = 1; n <= 2_400; n++) transcripts.append(tx, made, { ...SAID, text: n % 2 === 0 ? 'even' : 'odd' })
+    return made
+  })
+  const transcript = transcripts.need(id)
+  for (const order of ['asc', 'desc'] as const)
+    for (const q of ['even', 'eve*']) {
+      const first = listEntries(db, transcript, { q, order, limit: 10 })
+      const next = listEntries(db, transcript, { q, order, limit: 10, cursor: first.next })
+      const sequences = [...first.items, ...next.items].map(({ sequence }) => sequence)
+      const expected = Array.from({ length: 20 }, (_, n) => (order === 'asc' ? 2 * (n + 1) : 2_400 - 2 * n))
+      assert.deepEqual(sequences, expected)
+      assert.deepEqual([first.total, next.total, first.capped], [1_200, 1_200, false])
+    }
+  assert.equal(listEntries(db, transcript, { q: 'odd', after: 2_000 }).total, 200)
+})

@@ -1,0 +1,186 @@
+/** Handlers of adapters: registration, changes, secrets, children. */
+import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
+import type {
+  AdapterInfo,
+  AdapterPatch,
+  AdapterWithSecret,
+  adapterOperations,
+} from '../../../contract/messaging/adapters.ts'
+import { type Call, defineHandlers, type Handlers, ok, type Reply } from '../../../kernel/call.ts'
+import type { AdapterCaller } from '../../../kernel/caller.ts'
+import { formatPageToken, parsePageToken } from '../../../kernel/cursor.ts'
+import type { Tx } from '../../../kernel/database.ts'
+import { randomHex } from '../../../kernel/ids.ts'
+import { problem } from '../../../kernel/problem.ts'
+import { waitForChange } from '../../../kernel/waiting.ts'
+import { normalConversation, transcriptId } from '../../../messaging/conversation.ts'
+import { secretKey } from '../../../messaging/signature.ts'
+import {
+  type Adapter,
+  type AdapterDefinition,
+  definitionOf,
+  infoOf,
+  leaseOf,
+  nameOfKey,
+  normalKey,
+} from '../adapters/adapter.ts'
+import { checkedUrl } from '../adapters/url.ts'
+import { openChild } from '../outbox/children.ts'
+import type { MessagingCity } from './city.ts'
+
+type AdapterOperations = readonly (typeof adapterOperations)[number][]
+type OfAdapters = Extract<AdapterOperations[number], { readonly id: (typeof HANDLED)[number] }>
+const HANDLED = [
+  'list-adapters',
+  'register-adapter',
+  'get-adapter',
+  'patch-adapter',
+  'delete-adapter',
+  'create-child-conversation',
+] as const
+
+export const indexOf = ({ store }: MessagingCity) => ({ 'X-SVC-Index': String(store.log.head) })
+
+export function createAdapterHandlers(): Handlers<readonly OfAdapters[], MessagingCity> {
+  return defineHandlers<readonly OfAdapters[], MessagingCity>({
+    'list-adapters': async ({ city, query, signal }) => {
+      const { store, adapters, clock } = city
+      await waitForChange(store.log, query, clock, signal, ({ type }) => type.startsWith('extmsg.'))
+      const headers = indexOf(city)
+      const { provider, limit, cursor } = query
+      const most = limit || DEFAULT_LIMIT
+      const kind = `adapters ${provider ?? ''}`
+      const [after, account] = cursor === undefined ? [] : parsePageToken(kind, cursor)
+      const behind = after === undefined ? undefined : { provider: String(after), account_id: String(account) }
+      const found = adapters.list(provider, behind, most + 1)
+      const items = found.slice(0, most)
+      const last = found.length > most ? items.at(-1) : undefined
+      return ok(
+        {
+          items: items.map((adapter) => viewOf(city, adapter)),
+          total: adapters.count(provider),
+          ...(last === undefined ? {} : { next_cursor: formatPageToken(kind, [last.provider, last.account_id]) }),
+        },
+        headers,
+      )
+    },
+
+    'register-adapter': ({ city, body, claim, header, bytes, actor, caller }) => {
+      const { store, adapters, authenticator } = city
+      const definition = definitionOf(body, () => `lcl-${randomHex(4)}`)
+      refuseOther(caller, definition)
+      checkSecret(body.secret)
+      return store.keys.once(claim, async () => {
+        const reply = await store.db.write((tx): Reply<AdapterWithSecret> => {
+          const known = adapters.find(definition.provider, definition.account_id, tx)
+          if (known !== undefined) authenticator.prove(known, { header, bytes }, body.secret)
+          const wanted = { secret: body.secret, generate: body.generate_secret === true, actor }
+          const { adapter, created, secret } = adapters.register(tx, definition, wanted)
+          arrange(city, tx, adapter)
+          const shown = { ...viewOf(city, adapter), ...(secret === undefined ? {} : { secret }) }
+          return store.keys.remember(tx, claim, { status: created ? 201 : 200, body: shown })
+        })
+        return reply
+      })
+    },
+
+    'get-adapter': ({ city, params }) => {
+      const headers = indexOf(city)
+      return ok(viewOf(city, city.adapters.need(params.provider, params.accountId)), headers)
+    },
+
+    'patch-adapter': ({ city, params, body, actor }) => {
+      const { store, adapters } = city
+      return store.db.write((tx) => {
+        const before = adapters.need(params.provider, params.accountId, tx)
+        const adapter = adapters.change(tx, before, changed(before, body), actor)
+        const secret = body.rotate_secret === true ? adapters.rotate(tx, adapter, actor) : undefined
+        arrange(city, tx, adapter)
+        return ok({ ...viewOf(city, adapter), ...(secret === undefined ? {} : { secret }) })
+      })
+    },
+
+    'delete-adapter': ({ city, params, actor }) => {
+      const { store, adapters, outbox, callbacks, rate } = city
+      return store.db.write((tx) => {
+        const adapter = adapters.need(params.provider, params.accountId, tx)
+        const { provider, account_id } = adapter
+        const dead = outbox.bury(tx, adapter)
+        adapters.remove(tx, adapter, dead, actor)
+        tx.afterCommit(() => {
+          callbacks.leave(adapter)
+          rate.forget(adapter)
+          city.accessEnded(nameOfKey(adapter))
+        })
+        return ok({ status: 'unregistered' as const, provider, account_id, dead_deliveries: dead })
+      })
+    },
+
+    'create-child-conversation': ({ city, params, body, claim, signal }) => {
+      const { store, adapters, transcripts, clock, name } = city
+      const adapter = adapters.need(params.provider, params.accountId)
+      const parent = normalConversation(body.conversation, name)
+      if (nameOfKey(parent) !== nameOfKey(adapter))
+        throw problem(
+          'invalid-conversation',
+          `body.conversation is of ${nameOfKey(parent)}, not of ${nameOfKey(adapter)}`,
+        )
+      return store.keys.once(claim, async () => {
+        const secrets = adapters.secrets(adapter).map(({ secret }) => secret)
+        const conversation = await openChild({ adapter, secrets, parent, label: body.label, city: name }, clock, signal)
+        return store.db.write((tx) => {
+          transcripts.ensure(tx, conversation)
+          const made = { conversation, transcript_id: transcriptId(conversation) }
+          return store.keys.remember(tx, claim, { status: 201, body: made })
+        })
+      })
+    },
+  })
+}
+
+/** What of the city depends on how the adapter is reached. */
+function arrange({ outbox, callbacks }: MessagingCity, tx: Tx, adapter: Adapter): void {
+  outbox.streamed(tx, adapter)
+  outbox.changed(tx, adapter)
+  tx.afterCommit(() => callbacks.follow(adapter))
+}
+
+const viewOf = ({ adapters, outbox, clock }: MessagingCity, adapter: Adapter): AdapterInfo =>
+  infoOf(adapter, adapters.secrets(adapter), outbox.counts(adapter), clock.now())
+
+/** Its secret is for itself. */
+function refuseOther(caller: Call['caller'], definition: AdapterDefinition): void {
+  if (caller.kind === 'adapter' && !isThat(caller, definition))
+    throw problem('forbidden', `this is the secret of ${caller.name}, not of ${nameOfKey(definition)}`)
+}
+const isThat = (caller: AdapterCaller, { provider, account_id }: AdapterDefinition) =>
+  caller.isSelf(provider, account_id)
+
+function checkSecret(secret: string | undefined): void {
+  if (secret !== undefined && secretKey(secret) === undefined)
+    throw problem('validation-failed', 'body.secret: is not whsec_ and the base64 of 24 to 64 bytes', {
+      errors: [{ location: 'body.secret', message: 'is not whsec_ and the base64 of 24 to 64 bytes' }],
+    })
+}
+
+function changed(before: Adapter, patch: AdapterPatch): AdapterDefinition {
+  const { name, callback_url, capabilities, lease_seconds, metadata } = patch
+  if (callback_url !== undefined && before.transport !== 'callback')
+    throw problem(
+      'validation-failed',
+      `body.callback_url: ${nameOfKey(before)} has the transport ${before.transport}`,
+      {
+        errors: [{ location: 'body.callback_url', message: `is not for the transport ${before.transport}` }],
+      },
+    )
+  const merged = Object.entries({ ...before.metadata, ...metadata })
+  return {
+    ...normalKey(before.provider, before.account_id),
+    name: name === undefined ? before.name : name?.trim() || nameOfKey(before),
+    transport: before.transport,
+    callback_url: callback_url === undefined ? before.callback_url : checkedUrl(callback_url),
+    capabilities: { ...before.capabilities, ...capabilities },
+    metadata: Object.fromEntries(merged.filter((entry): entry is [string, string] => entry[1] !== null)),
+    lease_ms: lease_seconds === undefined ? before.lease_ms : leaseOf(before.transport, lease_seconds ?? undefined),
+  }
+}

@@ -1,0 +1,40 @@
+/** Molecules, as the supervisor joins them. */
+
+import { moleculeOperations } from '../../contract/automation/molecules.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { migrationsOf } from '../../kernel/database.ts'
+import { defineFamily } from '../../kernel/family.ts'
+import type { Store } from '../../kernel/store.ts'
+import type { MoleculeRow } from './engine/base/rows.ts'
+import { MOLECULES_SCHEMA } from './engine/base/schema.ts'
+import { Molecules, type MoleculesDeps } from './engine/molecules.ts'
+import { createMoleculeHandlers } from './handlers.ts'
+import { MoleculeReads } from './read/reads.ts'
+import { Starting, type Surroundings } from './starting.ts'
+
+export interface MoleculesContext {
+  readonly store: Pick<Store, 'db' | 'log' | 'keys'>
+  readonly engine: MoleculesDeps
+  readonly around: Surroundings
+  /** Tells it of the ends of the commands that it has begun, from now on. */
+  readonly listen: (molecules: Molecules) => void
+}
+
+export const molecules = defineFamily({
+  operations: moleculeOperations,
+  schema: migrationsOf('molecules', ...MOLECULES_SCHEMA),
+  handlers: (host: { readonly clock: Clock }) => createMoleculeHandlers(host),
+  open: ({ store, engine, around, listen }: MoleculesContext) => {
+    const molecules = new Molecules(engine)
+    listen(molecules)
+    const reads = new MoleculeReads(store.db, molecules.plans)
+    const starting = new Starting(molecules, around)
+    const isChanged = ({ formula, formula_hash, rig }: MoleculeRow): boolean =>
+      around.catalog.formula(formula, rig === '' ? undefined : rig)?.hash !== formula_hash
+    return { store, molecules, reads, starting, isChanged }
+  },
+  // What runs commands and sessions is there by then.
+  phases: { starting_agents: ({ molecules }) => molecules.open() },
+  reactions: ({ molecules }) => [molecules.reaction()],
+  stop: ({ molecules }) => molecules.close(),
+})

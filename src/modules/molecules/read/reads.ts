@@ -1,0 +1,174 @@
+/** What is asked about molecules: indexed look-ups; no read looks at more than one molecule's steps. */
+import type { MoleculeStepView } from '../../../contract/automation/molecules.ts'
+import type { MoleculeStatus } from '../../../contract/automation/words.ts'
+import type { Tx } from '../../../kernel/database.ts'
+import type { CompiledPlan, PlanNode, Plans } from '../engine/base/plans.ts'
+import { type MoleculeRow, parseMolecule, parseStep, parseValue, rootOf, type StepRow } from '../engine/base/rows.ts'
+import { attemptsOf, wireStep } from './steps.ts'
+import { countSteps, type StepsFilter, stepsBehind } from './walk.ts'
+
+type Reader = Pick<Tx, 'get' | 'all'>
+
+/** All must hold; of one with several values any. */
+export interface MoleculeFilter {
+  readonly status?: readonly MoleculeStatus[] | undefined
+  readonly formula?: readonly string[] | undefined
+  readonly rig?: readonly string[] | undefined
+  readonly target?: readonly string[] | undefined
+  readonly bead?: readonly string[] | undefined
+  readonly order?: readonly string[] | undefined
+}
+
+const COLUMNS = {
+  status: 'status',
+  formula: 'formula',
+  rig: 'rig',
+  target: 'target',
+  bead: 'bead',
+  order: 'order_name',
+} as const
+const FILTERS = ['status', 'formula', 'rig', 'target', 'bead', 'order'] as const
+
+export class MoleculeReads {
+  readonly #db: Reader
+  readonly #plans: Plans
+
+  constructor(db: Reader, plans: Plans) {
+    this.#db = db
+    this.#plans = plans
+  }
+
+  find(id: string): MoleculeRow | undefined {
+    const row = this.#db.get('SELECT * FROM molecules WHERE id = ?', id)
+    return row === undefined ? undefined : parseMolecule(row)
+  }
+
+  planOf(molecule: MoleculeRow): CompiledPlan {
+    return this.#plans.get(molecule.plan)
+  }
+
+  /** Newest first, from below `before` on. */
+  list(filter: MoleculeFilter, limit: number, before: number | undefined): readonly MoleculeRow[] {
+    const { where, values } = conditionsOf(filter)
+    const all = [...where, ...(before === undefined ? [] : ['n < ?'])]
+    return this.#db
+      .all(
+        `SELECT * FROM molecules ${all.length === 0 ? '' : `WHERE ${all.join(' AND ')}`} ORDER BY n DESC LIMIT ?`,
+        ...values,
+        ...(before === undefined ? [] : [before]),
+        limit,
+      )
+      .map(parseMolecule)
+  }
+
+  /** How many there are of each status, whatever status is asked for. */
+  counts({ status: _, ...filter }: MoleculeFilter): Record<MoleculeStatus, number> {
+    const counts = { pending: 0, active: 0, waiting: 0, completed: 0, failed: 0, canceled: 0 }
+    const { where, values } = conditionsOf(filter)
+    const kept = filter.bead === undefined && filter.order === undefined
+    const condition = where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`
+    const rows = this.#db.all(
+      kept
+        ? `SELECT status, sum(molecules) AS count FROM molecule_counts ${condition} GROUP BY status`
+        : `SELECT status, count(*) AS count FROM molecules ${condition} GROUP BY status`,
+      ...values,
+    )
+    for (const { status, count } of rows) if (isKey(counts, status)) counts[status] = Number(count)
+    return counts
+  }
+
+  /** Steps in the order of the formula, items behind what repeats: how many there are, and the first so many behind a row. */
+  steps(
+    molecule: MoleculeRow,
+    filter: StepsFilter,
+    from: { readonly behind: number | undefined; readonly limit: number },
+  ) {
+    const of = { molecule, plan: this.planOf(molecule) }
+    const rows = stepsBehind(this.#db, { molecule, nodes: of.plan.nodes }, filter, from)
+    return {
+      total: countSteps(this.#db, molecule, filter),
+      steps: rows.map((row) => ({ row: row.id, step: wireStep(of, row) })),
+    }
+  }
+
+  /** The row at a path, the one of now where the group around it began anew. */
+  step(molecule: MoleculeRow, path: string): StepRow | undefined {
+    const root = rootOf(molecule.n)
+    let list = root
+    let nodes = this.planOf(molecule).roots
+    let found: StepRow | undefined
+    const parts = path.split('.')
+    for (let at = 0; at < parts.length; at++) {
+      const node = nodes.find(({ step }) => step.id === parts[at])
+      if (node === undefined) return undefined
+      found = this.#child(list, node, 0)
+      if (found !== undefined && node.step.repeat !== undefined && at + 1 < parts.length) {
+        at++
+        found = this.#child(found.id, node, Number(parts[at]))
+      }
+      if (found === undefined) return undefined
+      list = found.id
+      nodes = node.children
+    }
+    // Numbers have other spellings.
+    return found?.path === path ? found : undefined
+  }
+
+  /** A step with its attempts, and what it reported or what is in it did. */
+  view(molecule: MoleculeRow, path: string): MoleculeStepView | undefined {
+    const row = this.step(molecule, path)
+    if (row === undefined) return undefined
+    const of = { molecule, plan: this.planOf(molecule) }
+    const output = this.#output(molecule, row)
+    const attempts = [...attemptsOf(this.#db, row)]
+    return { ...wireStep(of, row), ...(output === null ? {} : { output }), attempts }
+  }
+
+  #children(row: StepRow): readonly StepRow[] {
+    return this.#db
+      .all('SELECT * FROM molecule_steps WHERE parent = ? AND superseded = 0 ORDER BY node, item_index, id', row.id)
+      .map(parseStep)
+  }
+
+  #child(list: number, node: PlanNode, item: number): StepRow | undefined {
+    const row = this.#db.get(
+      'SELECT * FROM molecule_steps WHERE parent = ? AND node = ? AND item_index = ? AND superseded = 0',
+      list,
+      node.index,
+      item,
+    )
+    return row === undefined ? undefined : parseStep(row)
+  }
+
+  #output(molecule: MoleculeRow, row: StepRow): unknown {
+    const { nodes } = this.planOf(molecule)
+    const node = (of: StepRow) => nodes[of.node]
+    const outputOf = (of: StepRow): unknown => {
+      const { repeat, body } = node(of)?.step ?? {}
+      if (repeat !== undefined && of.item_index === 0) return this.#children(of).map(outputOf)
+      if (body?.kind !== 'group') return of.output === null ? null : parseValue(of.output)
+      return Object.fromEntries(this.#children(of).map((child) => [node(child)?.step.id ?? '', outputOf(child)]))
+    }
+    return outputOf(row)
+  }
+}
+
+const isKey = <T extends object>(record: T, key: unknown): key is keyof T =>
+  typeof key === 'string' && Object.hasOwn(record, key)
+
+function conditionsOf(filter: MoleculeFilter): {
+  readonly where: readonly string[]
+  readonly values: readonly string[]
+} {
+  const where: string[] = []
+  const values: string[] = []
+  for (const name of FILTERS) {
+    const wanted = filter[name]
+    if (wanted === undefined || wanted.length === 0) continue
+    const [only] = wanted
+    const isOne = wanted.length === 1 && only !== undefined
+    where.push(isOne ? `${COLUMNS[name]} = ?` : `${COLUMNS[name]} IN (SELECT value FROM json_each(?))`)
+    values.push(isOne ? only : JSON.stringify(wanted))
+  }
+  return { where, values }
+}

@@ -1,0 +1,49 @@
+/** Usage, as the supervisor joins it. */
+import { usageOperations } from '../../contract/sessions/usage.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { migrationsOf } from '../../kernel/database.ts'
+import { defineFamily } from '../../kernel/family.ts'
+import { createUsageHandlers, type UsageCity } from './handlers.ts'
+import { USAGE_SCHEMA } from './schema.ts'
+import { Usage, type UsageDeps } from './service.ts'
+
+export interface UsageContext extends UsageDeps, Omit<UsageCity, 'usage'> {
+  /** Sessions whose logs may tell of turns that nobody has recorded yet. */
+  readonly unread: () => readonly string[]
+  /** Calls the listener whenever another configuration is in force. */
+  readonly onReconfigured: (listener: () => void) => () => void
+}
+
+export const usage = defineFamily({
+  operations: usageOperations,
+  schema: migrationsOf('usage', USAGE_SCHEMA),
+  handlers: (host: { readonly clock: Clock }) => createUsageHandlers(host),
+  open: (context: UsageContext) => {
+    const all = new Usage(context)
+    const lookAtBudgets = () => {
+      context.db
+        .write((tx) => all.budgets.configured(tx, context.clock.now()))
+        .catch((error: unknown) => context.log.warn({ err: error }, 'budgets not looked at'))
+    }
+    const unlisten = context.onReconfigured(lookAtBudgets)
+    return {
+      usage: all,
+      resolve: context.resolve,
+      names: context.names,
+      unread: context.unread,
+      unlisten,
+      lookAtBudgets,
+    }
+  },
+  // What ended while nobody looked, and limits that were set meanwhile.
+  phases: {
+    starting_agents: ({ usage: all, unread, lookAtBudgets }) => {
+      lookAtBudgets()
+      for (const id of unread()) all.grew(id)
+    },
+  },
+  close: async ({ usage: all, unlisten }) => {
+    unlisten()
+    await all.harvest.close()
+  },
+})

@@ -1,0 +1,91 @@
+/** Handlers of the usage family. */
+
+import { DURATION_PATTERN } from '../../contract/base/durations.ts'
+import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
+import type { UsageBy, UsageGroup, usageOperations } from '../../contract/sessions/usage.ts'
+import { defineHandlers, ok } from '../../kernel/call.ts'
+import { type Clock, parseDay, parseTime } from '../../kernel/clock.ts'
+import { formatPageToken, parsePageToken } from '../../kernel/cursor.ts'
+import { durationMs, invalidField } from '../../kernel/problem.ts'
+import { NOTHING, type Range } from './ledger.ts'
+import type { Usage } from './service.ts'
+
+export interface UsageCity {
+  readonly usage: Usage
+  /** Id of the session that is meant, also of one that is closed. */
+  readonly resolve: (handle: string) => string
+  /** What people call these, where they have a name. */
+  readonly names: (by: UsageBy, keys: readonly string[]) => ReadonlyMap<string, string>
+}
+
+const DAY_MS = 86_400_000
+const FOREVER_MS = Date.UTC(9000, 0)
+
+export function createUsageHandlers({ clock }: { readonly clock: Clock }) {
+  return defineHandlers<typeof usageOperations, UsageCity>({
+    'list-usage': ({ city: { usage, names }, query }) => {
+      const { by = 'session', key: keys, since, until, limit = DEFAULT_LIMIT, cursor } = query
+      const now = clock.now()
+      const range = rangeOf(since, until, now)
+      const kind = `usage ${by} ${since ?? ''} ${until ?? ''}`
+      const most = limit || DEFAULT_LIMIT
+      const behind = cursor === undefined ? undefined : parsePageToken(kind, cursor)
+      const { items, total, capped } = usage.ledger.groups(by, { range, keys, now }, behind, most + 1)
+      const page = items.slice(0, most)
+      const last = items.length > most ? page.at(-1) : undefined
+      const known = names(
+        by,
+        page.map((item) => item.key),
+      )
+      return ok({
+        items: page.map((item): UsageGroup => {
+          const name = known.get(item.key)
+          return { key: item.key, ...(name === undefined ? {} : { name }), ...item.totals }
+        }),
+        total,
+        ...(capped ? { total_capped: true } : {}),
+        ...(last === undefined ? {} : { next_cursor: formatPageToken(kind, last.place) }),
+        sum: usage.ledger.sum(range, now),
+      })
+    },
+
+    'get-session-usage': ({ city: { usage, resolve }, params, query }) => {
+      const id = resolve(params.id)
+      const { limit = DEFAULT_LIMIT, cursor } = query
+      const kind = `usage of ${id}`
+      const behind = cursor === undefined ? [] : parsePageToken(kind, cursor)
+      const { items, total, next } = usage.ledger.turns(id, behind, limit || DEFAULT_LIMIT)
+      return ok({
+        session_id: id,
+        totals: usage.of(id) ?? NOTHING,
+        items,
+        total,
+        ...(next === undefined ? {} : { next_cursor: formatPageToken(kind, next) }),
+      })
+    },
+
+    'get-budget': ({ city: { usage } }) => ok(usage.budgets.status(clock.now())),
+  })
+}
+
+/** Undefined: all time. */
+function rangeOf(since: string | undefined, until: string | undefined, now: number): Range | undefined {
+  if (since === undefined && until === undefined) return undefined
+  const from = since === undefined ? 0 : momentOf('since', since, now).from
+  const to = until === undefined ? FOREVER_MS : momentOf('until', until, now).to
+  return { from: clamp(from), to: clamp(Math.max(from, to)) }
+}
+
+const clamp = (at: number): number => Math.min(Math.max(at, 0), FOREVER_MS)
+
+/** A day has a beginning and an end; everything else is a point. */
+function momentOf(name: string, text: string, now: number): Range {
+  const day = parseDay(text)
+  if (day !== undefined) return { from: day, to: day + DAY_MS }
+  const field = `query.${name}`
+  const time = parseTime(text)
+  if (time === undefined && !DURATION_PATTERN.test(text))
+    throw invalidField(field, 'is no day, no time and no duration: write 2026-11-22, 2026-11-22T10:00:00Z or 24h', text)
+  const at = time ?? now - durationMs(field, text)
+  return { from: at, to: at }
+}

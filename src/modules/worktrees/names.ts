@@ -1,0 +1,22 @@
+/** Names of worktrees: the last part of a path and of a branch, whatever a session is called. */
+
+const MAX_NAME = 80
+
+/** What git takes in the name of a branch, and every file system in that of a directory. */
+export function worktreeName(handle: string): string {
+  const name = handle
+    .replace(/[^A-Za-z0-9._-]+/g, '-')
+    .replace(/\.{2,}/g, '.')
+    .replace(/^[.-]+|[.-]+$/g, '')
+    .slice(0, MAX_NAME)
+    .replace(/(?:\.lock|[.-]+)$/i, '')
+  return name === '' ? 'session' : name
+}
+
+/** The name itself, then with numbers behind it. */
+export function* candidates(name: string): Generator<string> {
+  yield name
+  for (let next = 2; next < 1_000; next++) yield `${name}-${next}`
+}
+
+export const branchOf = (name: string): string => `svc/${name}`

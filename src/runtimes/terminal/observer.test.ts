@@ -1,0 +1,167 @@
+// A timer fires up to a millisecond early, and a look takes time: neither leaves an agent unseen.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { temporaryDirectory } from '../../../test/support/temporary.ts'
+import { screenOf } from '../../harnesses/all.ts'
+import { KEY } from '../../harnesses/harness.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { openOutputReader, openOutputWriter } from '../process/output-log.ts'
+import type { ProcessEvent } from '../process/runtime.ts'
+import { TerminalObserver } from './observer.ts'
+
+const EARLY_MS = 1
+const READING_MS = 0.4
+const MOMENT_MS = 1_100
+const ERASE = '\u007f'
+const soon = () => AbortSignal.timeout(15_000)
+
+/** Goes on with every reading; its timers fire early. */
+class HastyClock implements Clock {
+  #time = 1_000
+  #timers: { readonly due: number; readonly work: () => void }[] = []
+
+  now(): number {
+    return Math.trunc(this.monotonic())
+  }
+
+  monotonic(): number {
+    this.#time += READING_MS
+    return this.#time
+  }
+
+  after(ms: number, work: () => void): () => void {
+    const timer = { due: this.#time + ms, work }
+    this.#timers.push(timer)
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer)
+    }
+  }
+
+  /** Until no timer is left. */
+  run(): void {
+    while (this.step());
+  }
+
+  /** The next timer; false where none is left, or none that is due by then. */
+  step(withinMs = Number.POSITIVE_INFINITY): boolean {
+    const next = this.#next()
+    if (next === undefined || next.due > this.#time + withinMs) return false
+    this.#timers = this.#timers.filter((other) => other !== next)
+    this.#time = Math.max(this.#time, next.due - EARLY_MS)
+    next.work()
+    return true
+  }
+
+  #next() {
+    return this.#timers.toSorted((one, other) => one.due - other.due)[0]
+  }
+}
+
+function observed(directory: string) {
+  const clock = new HastyClock()
+  const writer = openOutputWriter(directory)
+  const typed: string[] = []
+  let tell: ((event: ProcessEvent) => void) | undefined
+  const observer = new TerminalObserver({
+    clock,
+    process: {
+      on: (listener) => {
+        tell = listener
+        return () => {}
+      },
+      get endOffset() {
+        return writer.endOffset
+      },
+      alive: 'alive',
+      activity: 'unknown',
+      personTyping: false,
+      size: undefined,
+      typeKeys: async (keys) => {
+        typed.push(keys)
+      },
+    },
+    output: openOutputReader(directory),
+    columns: 80,
+    rows: 24,
+    hints: {
+      rules: screenOf('claude'),
+      readyPrefix: '❯ ',
+      readyDelayMs: 0,
+      readyConfirmation: false,
+      acceptStartupDialogs: false,
+      lines: false,
+    },
+  })
+  const prints = async (text: string) => {
+    writer.append(Buffer.from(text))
+    tell?.({ type: 'output', endOffset: writer.endOffset })
+    await observer.picture(soon())
+  }
+  /** A few seconds go by. */
+  const rests = async () => {
+    for (let turn = 0; turn < 60; turn++) {
+      clock.step(MOMENT_MS)
+      await observer.picture(soon())
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  return { clock, observer, typed, prints, rests }
+}
+
+test('who shows an empty prompt and is quiet is idle, though the last look came a moment early', async () => {
+  using directory = temporaryDirectory()
+  const { clock, observer, prints } = observed(directory.path)
+  await prints('❯ ')
+  clock.run()
+  assert.equal(observer.activity, 'idle')
+  observer.close()
+})
+
+test('an Enter that was swallowed is typed again, once it is known to be, though the look came a moment early', async () => {
+  using directory = temporaryDirectory()
+  const { clock, observer, typed, prints, rests } = observed(directory.path)
+  await prints('❯ ')
+  clock.run()
+  observer.onDelivery('you there')
+  await prints('you there')
+  await rests()
+  assert.deepEqual(typed, [ERASE])
+  await prints('\b \b')
+  await rests()
+  assert.deepEqual(typed, [ERASE, 'e'])
+  await prints('e')
+  await rests()
+  assert.deepEqual(typed.slice(0, 3), [ERASE, 'e', KEY.enter])
+  observer.close()
+})
+
+test('an Enter that is only read late is not typed again into what it opens', async () => {
+  using directory = temporaryDirectory()
+  const { clock, observer, typed, prints, rests } = observed(directory.path)
+  await prints('❯ ')
+  clock.run()
+  observer.onDelivery('you there')
+  await prints('you there')
+  await rests()
+  await prints('\u001b[2J\u001b[H Do you want to proceed?\r\n ❯ 1. Yes\r\n   2. No\r\n')
+  await rests()
+  assert.deepEqual(typed, [ERASE])
+  assert.equal(observer.pending?.options.length, 2)
+  observer.close()
+})
+
+test('what was typed may be entered once it is seen, and not while the input line is as empty as before', async () => {
+  using directory = temporaryDirectory()
+  const { clock, observer, prints, rests } = observed(directory.path)
+  await prints('❯ ')
+  clock.run()
+  observer.onTyping('you there')
+  const lost = observer.mayEnter(soon())
+  await rests()
+  assert.equal(await lost, 'unseen')
+  const seen = observer.mayEnter(soon())
+  await prints('you there')
+  await rests()
+  assert.equal(await seen, 'yes')
+  observer.close()
+})

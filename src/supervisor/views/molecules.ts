@@ -1,0 +1,49 @@
+/** Where molecules meet formulas, configuration and beads. */
+import { resolveTarget } from '../../automation/target.ts'
+import { beads } from '../../modules/beads/family.ts'
+import type { WorkSteps } from '../../modules/beads/work/steps.ts'
+import { config as configuration } from '../../modules/config/family.ts'
+import { execs } from '../../modules/execs/family.ts'
+import { type MoleculesContext, molecules } from '../../modules/molecules/family.ts'
+import { partOf, tiesOf } from '../../modules/molecules/read/parts.ts'
+import { orders } from '../../modules/orders/family.ts'
+import { formulas } from './formulas.ts'
+import { engineContext } from './molecule-engine.ts'
+import type { Running } from './running.ts'
+
+export function moleculesContext(city: Running): MoleculesContext {
+  const config = () => configuration.of(city).config.current()
+  const rigOf = (name: string) => config().rigs.find((rig) => rig.name === name)
+  return {
+    store: city.store,
+    engine: engineContext(city, (tx, runId, ended) => orders.find(city)?.orders.moleculeEnded(tx, runId, ended)),
+    listen: (molecules) =>
+      execs.of(city).execs.own('check', {
+        ended: (tx, { id }, outcome) => molecules.checkEnded(tx, id, outcome),
+      }),
+    around: {
+      catalog: {
+        formula: (name, rig) => formulas.of(city).catalog.formula(name, rig),
+        formulas: (rig) => formulas.of(city).catalog.formulas(rig),
+      },
+      rigVars(name) {
+        const rig = rigOf(name)
+        return rig === undefined ? undefined : (rig.formula_vars ?? {})
+      },
+      rigNames: () => config().rigs.map(({ name }) => name),
+      resolveTarget: (target, rig) => resolveTarget(config(), target, rig),
+      rigOfBead: (bead) => beads.of(city).beads.find(bead)?.rig,
+    },
+  }
+}
+
+/** What beads ask about molecules. */
+export function stepsOf(city: Running): WorkSteps {
+  return {
+    of(bead) {
+      const opened = molecules.find(city)
+      return opened === undefined ? undefined : partOf(city.store.db, opened.molecules.plans, bead)
+    },
+    ties: (ids) => tiesOf(city.store.db, ids),
+  }
+}

@@ -1,0 +1,117 @@
+// Dialogs that only a screen shows, over HTTP: whoever talks meanwhile answers none; keys and answers do, as they say.
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { assertProblem, eventually } from '../../support/http.ts'
+import { type Running, run } from '../../support/running.ts'
+import { newSessionCity, type SessionApi, sessionPath } from '../../support/session-api.ts'
+
+const program = (file: string) => JSON.stringify(join(import.meta.dirname, '../../support', file))
+const NODE = JSON.stringify(process.execPath)
+/**
+ * `asker` chooses by the first key, whichever that is; `foreign` asks in words of no language that is known; `deaf` loses
+ * what is typed in its first seconds, though its prompt is there.
+ */
+const PROVIDERS = `
+[providers.asker]
+command = ${NODE}
+args = [${program('tui-agent.ts')}, "--deaf", "1"]
+prompt_mode = "none"
+delivery = "tui"
+ready_prompt_prefix = "❯ "
+[providers.deaf]
+command = ${NODE}
+args = [${program('tui-agent.ts')}, "--deaf", "4000"]
+prompt_mode = "none"
+delivery = "tui"
+ready_prompt_prefix = "❯ "
+[providers.foreign]
+command = ${NODE}
+args = [${program('dialog-agent.ts')}, "claude"]
+prompt_mode = "none"
+delivery = "tui"
+ready_prompt_prefix = "❯ "
+`
+/** Longer than a screen has to be quiet before anything is typed. */
+const LONG_ENOUGH_MS = 1_500
+
+describe('dialogs on screens', { concurrency: 3, timeout: 120_000 }, () => {
+  let running: Running
+  let city: SessionApi
+  before(async () => {
+    running = await run()
+    city = await newSessionCity(running, 'alpha')
+    await city.configure(PROVIDERS)
+  })
+  after(() => running[Symbol.asyncDispose]())
+
+  const to = (id: string, rest: string, body: object) => city.send('POST', `${sessionPath(id)}${rest}`, body)
+  const screen = async (id: string) => JSON.stringify((await city.done('GET', `${sessionPath(id)}/screen`)).lines)
+  const shows = (id: string, text: string) =>
+    eventually(`the screen shows ${text}`, async () => ((await screen(id)).includes(text) ? true : undefined))
+
+  async function asked(id: string) {
+    const pending = await eventually('what it asks is announced', () => city.pending(id))
+    await eventually('it has been there for a while', async () => {
+      const since = Date.parse(String((await city.get(id)).activity_since))
+      return Date.now() - since > LONG_ENOUGH_MS ? true : undefined
+    })
+    return pending
+  }
+
+  test('no nudge answers one, however it is delivered; a key that is pressed does, and then the nudges are heard', async () => {
+    const id = await city.start({ kind: 'provider', name: 'asker' })
+    await city.message(id, 'ask rm -rf build')
+    const pending = await asked(id)
+    for (const delivery of ['immediate', 'wait_idle', 'queue'])
+      await to(id, '/nudge', { message: `1 ${delivery}`, delivery })
+    await asked(id)
+    assert.equal((await city.pending(id))?.request_id, pending.request_id)
+    assert.doesNotMatch(await screen(id), /chosen/)
+    assert.equal((await to(id, '/keys', { keys: ['3'] })).status, 200)
+    await shows(id, 'heard 1 ')
+    const { status, text } = await city.send('GET', `${sessionPath(id)}/transcript?format=raw&limit=1000`)
+    assert.equal(status, 200, text)
+    assert.match(text, /chosen 3/)
+    assert.doesNotMatch(text, /chosen [^3]/)
+    await city.forget(id)
+  })
+
+  test('an agent that is slow to ask is not told Enter twice: nothing is chosen', async () => {
+    const id = await city.start({ kind: 'provider', name: 'asker' })
+    await city.message(id, 'late 4000 ask rm -rf build')
+    await asked(id)
+    assert.doesNotMatch(await screen(id), /chosen/)
+    assert.equal((await to(id, '/keys', { keys: ['3'] })).status, 200)
+    await shows(id, 'chosen 3')
+    await city.forget(id)
+  })
+
+  test('what a harness loses that has drawn its prompt and does not read yet is typed anew, and entered once', async () => {
+    const id = await city.start({ kind: 'provider', name: 'deaf' })
+    await city.message(id, 'are you there')
+    await shows(id, 'heard are you there')
+    await city.message(id, 'and now')
+    await shows(id, 'heard and now')
+    const { text } = await city.send('GET', `${sessionPath(id)}/transcript?format=raw&limit=1000`)
+    assert.equal(text.split('heard are you there').length, 2, text)
+    await city.forget(id)
+  })
+
+  test('whoever approves what no option says for certain is told the options, and nothing is chosen', async () => {
+    const id = await city.start({ kind: 'provider', name: 'foreign' })
+    await city.message(id, 'dialog 1')
+    const { request_id: requestId } = await asked(id)
+    for (const action of ['approve', 'approve_always', 'deny']) {
+      const refused = await to(id, '/respond', { action, request_id: requestId })
+      assertProblem(refused, 'invalid-interaction', /1 \(Ano, smazat\), 2 \(Ne\)/)
+      assert.equal(refused.status, 409)
+    }
+    assert.equal((await city.pending(id))?.request_id, requestId)
+    const answered = await to(id, '/respond', { action: 'option', option_id: '2', request_id: requestId })
+    assert.equal(answered.status, 200, answered.text)
+    await shows(id, '● Ne')
+    await city.until(id, 'asks no more', ({ pending }) => pending === undefined)
+    await city.forget(id)
+  })
+})
