@@ -108,18 +108,26 @@ export function kill(pid: number, signal: NodeJS.Signals = 'SIGKILL'): boolean {
   }
 }
 
-function commandLines(): readonly { readonly pid: number; readonly args: readonly string[] }[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => {
-      try {
-        const args = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0')
-        return [{ pid: Number(name), args }]
-      } catch {
-        return []
-      }
-    })
+/** Every process that this one has begun, and what those have begun. */
+export function descendantsOf(pid: number): readonly number[] {
+  const children = everyPid().filter((child) => readStat(child)?.parent === pid)
+  return children.flatMap((child) => [child, ...descendantsOf(child)])
 }
+
+function commandLines(): readonly { readonly pid: number; readonly args: readonly string[] }[] {
+  return everyPid().flatMap((pid) => {
+    try {
+      return [{ pid, args: readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0') }]
+    } catch {
+      return []
+    }
+  })
+}
+
+const everyPid = (): readonly number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
 
 export function isRunning(pid: number): boolean {
   return readStat(pid)?.zombie === false

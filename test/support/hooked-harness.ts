@@ -3,9 +3,9 @@
  * the settings that it was started with. What it does is written into its FIFO, a line each.
  */
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { closeSync, constants, existsSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { descendantsOf, kill } from './city-processes.ts'
 import { eventually } from './http.ts'
 import type { SessionApi } from './session-api.ts'
 
@@ -90,19 +90,10 @@ export class Puppet {
   /** Ends the hook as a harness does whose person has answered by himself. */
   async killHook(name: string): Promise<void> {
     const pid = await eventually('the hook runs', () => this.lines(`asking-${name}`)[0])
-    const children = execFileSync('ps', ['-o', 'pid=', '--ppid', pid], { encoding: 'utf8' }).trim().split(/\s+/)
-    assert.ok(children.length > 0)
-    for (const child of [...(await this.#below(children)), ...children]) process.kill(Number(child), 'SIGKILL')
-  }
-
-  async #below(pids: readonly string[]): Promise<readonly string[]> {
-    return pids.flatMap((pid) => {
-      try {
-        return execFileSync('ps', ['-o', 'pid=', '--ppid', pid], { encoding: 'utf8' }).trim().split(/\s+/)
-      } catch {
-        return []
-      }
-    })
+    const hook = descendantsOf(Number(pid))
+    assert.ok(hook.length > 0)
+    // The end of one may end the others before their turn.
+    for (const member of hook) kill(member)
   }
 
   lines(file: string): readonly string[] {

@@ -5,6 +5,7 @@
  * K2  Nothing here waits for a peer: one that does not read loses `output` events, then its connection.
  * K3  Output events: at most one per 10 ms, with the newest offset.
  */
+import { once } from 'node:events'
 import { mkdirSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { dirname } from 'node:path'
@@ -79,27 +80,25 @@ export async function openControlSocket(path: string, deps: ControlDeps): Promis
   }
 }
 
-/** The last host there takes the directory along as it leaves, also between our making it and our listening in it. */
+/**
+ * The last host there takes the directory along as it leaves: between our making it and our listening in it, and between
+ * being told that it is there and looking at it, which `mkdirSync` does.
+ */
 async function bind(server: Server, path: string): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    rmSync(path, { force: true })
+  for (let tries = 1; ; tries++)
     try {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+      rmSync(path, { force: true })
       return await listen(server, path)
     } catch (error) {
       if (tries === MOST_TRIES) throw error
     }
-  }
 }
 
-function listen(server: Server, path: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(path, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
+async function listen(server: Server, path: string): Promise<void> {
+  const listening = once(server, 'listening')
+  server.listen(path)
+  await listening
 }
 
 function send(socket: Socket, message: HostEvent | Reply): void {
