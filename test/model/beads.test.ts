@@ -1,7 +1,7 @@
 /** The whole life of beads against a plain model of it, in this process, with leases that lapse. A failure prints its seed. */
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { beadLife, makeSome } from '../support/bead-commands.ts'
+import { beadLife, FOUND_LIVES, makeSome } from '../support/bead-commands.ts'
 import { openDoor } from '../support/bead-door.ts'
 import { BeadModel } from '../support/bead-model.ts'
 
@@ -15,6 +15,6 @@ test('whatever is done to beads in whatever order, they, what is ready, hooks an
       await makeSome({ model, door })
       await fc.asyncModelRun(() => ({ model, real: door }), commands)
     }),
-    { numRuns: 25 },
+    { numRuns: 25, examples: [...FOUND_LIVES] },
   )
 })

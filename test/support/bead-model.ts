@@ -328,18 +328,17 @@ export class BeadModel {
     this.change(id, add, comment.author ?? 'api', undefined, ['comments'])
   }
 
-  /** Deletes them in this order, and edges of the others to them. */
+  /** Deletes them in this order; first edges of the others to them, which is one change of each, however many it has. */
   delete(ids: readonly string[], actor = 'api'): void {
-    for (const id of ids) {
-      for (const { id: other, edges } of [...this.beads.values()]) {
-        if (ids.includes(other) || !edges.some(({ to }) => to === id)) continue
-        const drop = (bead: ModelBead) => {
-          bead.edges = bead.edges.filter(({ to }) => to !== id)
-        }
-        this.change(other, drop, actor)
+    const goes = ({ to }: ModelEdge) => ids.includes(to)
+    const left = [...this.beads.values()].filter(({ id, edges }) => !ids.includes(id) && edges.some(goes))
+    for (const { id } of left) {
+      const drop = (bead: ModelBead) => {
+        bead.edges = bead.edges.filter((edge) => !goes(edge))
       }
-      this.#tell('bead.deleted', actor, id, { bead: this.wire(this.need(id)) })
+      this.change(id, drop, actor)
     }
+    for (const id of ids) this.#tell('bead.deleted', actor, id, { bead: this.wire(this.need(id)) })
     for (const id of ids) {
       this.beads.delete(id)
       this.gone.add(id)

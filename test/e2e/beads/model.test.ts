@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { type Clock, systemClock } from '../../../src/kernel/clock.ts'
 import { BeadCity } from '../../support/bead-city.ts'
-import { beadLife, makeSome } from '../../support/bead-commands.ts'
+import { beadLife, FOUND_LIVES, makeSome } from '../../support/bead-commands.ts'
 import { type BeadDoor, doorTo } from '../../support/bead-door.ts'
 import { BeadModel } from '../../support/bead-model.ts'
 import { at } from '../../support/document.ts'
@@ -62,6 +62,6 @@ test('whatever is done to beads over HTTP, they, what is ready, hooks and the lo
       await makeSome({ model, door })
       await fc.asyncModelRun(() => ({ model, real: door }), commands)
     }),
-    { numRuns: 5 },
+    { numRuns: 5, examples: [...FOUND_LIVES] },
   )
 })

@@ -201,6 +201,27 @@ test('a bead that open ones refer to is not deleted, and the refusal names them'
   assert.equal(city.beads.need('al-done').blockers, 0, 'opened again it waits for nothing that is gone')
 })
 
+test('a bead that waits for several that are deleted at once changes once', async () => {
+  using city = openWorkStore()
+  for (const id of ['al-1', 'al-kid', 'al-dep']) await city.bead(id)
+  await change(city, 'al-kid', { parent: 'al-1' })
+  await needs(city, 'al-dep', 'al-1')
+  await needs(city, 'al-dep', 'al-kid', 'waits-for')
+  const { revision } = city.beads.need('al-dep')
+  const { head } = city.store.log
+  await remove(city, 'al-1', true)
+  assert.deepEqual(
+    city.events(head).map(([type, id]) => [type, id]),
+    [
+      ['bead.updated', 'al-dep'],
+      ['bead.deleted', 'al-kid'],
+      ['bead.deleted', 'al-1'],
+    ],
+  )
+  const after = city.beads.need('al-dep')
+  assert.deepEqual([after.revision, after.blockers, after.dependencies], [revision + 1, 0, []])
+})
+
 test('an id is never given out twice, not even one that only an edge names', async () => {
   using city = openWorkStore()
   const heads = ['a', 'a', 'b', 'b', 'b', 'aa', 'w']

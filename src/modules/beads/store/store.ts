@@ -242,7 +242,7 @@ export class BeadStore {
 
   /**
    * Deletes these, which have no other children, children before their parents; how many. First of all the edges that others
-   * have to them are dropped: where these are `most`, that is all.
+   * have to them are dropped, which is one change of each of those: where the edges are `most`, that is all.
    */
   removeSome(tx: Tx, records: readonly BeadRecord[], actor: string, most: number): number {
     const ids = JSON.stringify(records.map(({ id }) => id))
