@@ -110,6 +110,9 @@ suite('a screen as escape text', () => {
     const found: [string[], string[], number][] = [
       [['\u001b[31m', ENTER], [LEAVE, 'words '], 13],
       [['\u001b[2;5r', '\u001b[31m', ENTER, '\u001b[1;4;48;5;200m'], [LEAVE, 'words ', '\r\n', '\u001b[2L'], 99],
+      // A letter on the second half of a wide one, at the edge of a screen that does not wrap.
+      [['\u001b[?7l', '\t', '\t', 'Ünï-漢字 '], [], 20],
+      [['\u001b[?7l', '\t', '\t', 'Ünï-漢字 ', 'words ', '\u001b[?7h'], ['words '], 40],
     ]
     await fc.assert(property, { numRuns: 300, examples: found })
   })
@@ -123,6 +126,18 @@ suite('a screen as escape text', () => {
       '',
       '\u001b[0;48;5;99m \u001b[m',
     ])
+    terminal.dispose()
+  })
+
+  test('a letter on half of a wide one at the edge stays in its row, with the rows below as they are', async () => {
+    const terminal = new BoundedTerminal({ ...SIZE, scrollback: 50 })
+    await terminal.write(
+      Buffer.from(`\u001b[2;1Hbelow\u001b[H\u001b[?7l${'-'.repeat(SIZE.cols - 2)}漢\u001b[1mx\u001b[m`),
+    )
+    const copy = await copyOf(escapeText(terminal.picture))
+    assert.ok(seen(copy.buffer.active) === seen(terminal.buffer))
+    assert.equal(copy.buffer.active.getLine(1)?.translateToString(true), 'below')
+    copy.dispose()
     terminal.dispose()
   })
 

@@ -58,14 +58,14 @@ export function escapeText(picture: Picture): string {
   ].join('')
 }
 
-/** Every row where it belongs: nothing hangs on how the terminal wraps. */
+/** Every row where it belongs, whatever the terminal takes its letters for: what does not fit goes to no other row. */
 function painted(buffer: IBuffer, { rows, columns }: Picture): string {
   const written: string[] = []
   for (let row = 0; row < rows; row++) {
     const text = rowText(buffer.getLine(buffer.baseY + row), columns)
     if (text !== '') written.push(`${CSI}${row + 1};1H${text}`)
   }
-  return written.join('')
+  return unwrapped(written.join(''))
 }
 
 /** Behind the last column the cursor stands on it until the next letter: it is there only once that column is written. */
@@ -73,10 +73,25 @@ function placed(buffer: IBuffer, columns: number): string {
   const { cursorX, cursorY, baseY } = buffer
   if (cursorX < columns) return `${CSI}${cursorY + 1};${cursorX + 1}H`
   const line = buffer.getLine(baseY + cursorY)
-  const last = line?.getCell(columns - 1)?.getWidth() === 0 ? columns - 2 : columns - 1
-  const cell = line?.getCell(last)
+  const last = columns - 1
+  const from = line?.getCell(last - 1)?.getWidth() === 2 ? last - 1 : last
+  const to = `${CSI}${cursorY + 1};${from + 1}H`
+  if (!isHalved(line, last)) return `${to}${letterText(line?.getCell(from))}`
+  return `${to}${unwrapped(`${letterText(line?.getCell(from))}${letterText(line?.getCell(last))}`)}`
+}
+
+const unwrapped = (text: string): string => (text === '' ? '' : `${CSI}?7l${text}${CSI}?7h`)
+
+/**
+ * True where a letter stands on the second half of a wide one. A program that writes on at the edge without wrapping leaves
+ * that, and it comes again only by the same: a letter that is put there takes the other half away.
+ */
+const isHalved = (line: IBufferLine | undefined, column: number): boolean =>
+  column > 0 && line?.getCell(column - 1)?.getWidth() === 2 && line.getCell(column)?.getWidth() !== 0
+
+function letterText(cell: IBufferCell | undefined): string {
   const style = cell === undefined ? '' : penOf(cell)
-  return `${CSI}${cursorY + 1};${last + 1}H${CSI}0;${style}m${cell?.getChars() || ' '}${CSI}m`
+  return `${CSI}0;${style}m${cell?.getChars() || ' '}${CSI}m`
 }
 
 /** Mouse and focus stay off: what they report would be typed by nobody. */
@@ -102,7 +117,7 @@ function rowText(line: IBufferLine | undefined, columns: number): string {
     if (cell === undefined || cell.getWidth() === 0) continue
     const style = penOf(cell)
     const letters = cell.getChars()
-    if (style === '' && (letters === '' || letters === ' ')) {
+    if (style === '' && (letters === '' || letters === ' ') && !isHalved(line, column)) {
       blank += ' '
       continue
     }
