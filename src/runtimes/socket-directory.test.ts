@@ -14,6 +14,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
+import { startLeaver } from '../../test/support/leaver.ts'
 import { openSocketDirectory, squatterOf } from './socket-directory.ts'
 
 const NOBODY = 65_534
@@ -101,4 +102,11 @@ test('in a home with a long path the sockets are reached by a short link that is
   } finally {
     rmSync(link, { force: true })
   }
+})
+
+test('it is found in its usual place however often the last host there takes it along', async () => {
+  using at = place()
+  const usual = openSocketDirectory('/cities/alpha', at)
+  using _ = await startLeaver(usual.path)
+  for (let round = 0; round < 300; round++) assert.deepEqual(openSocketDirectory('/cities/alpha', at), usual)
 })

@@ -17,6 +17,7 @@ import type { Environment } from '../kernel/processes.ts'
 const MAX_SOCKET_PATH_BYTES = 100
 /** Room for the longest name of a socket, slash included. */
 const NAME_BYTES = 40
+const MOST_TRIES = 100
 
 export interface SocketPlaces {
   /** For `XDG_RUNTIME_DIR`. */
@@ -66,11 +67,17 @@ const ownUid = (): number => process.getuid?.() ?? 0
 
 function opened(parent: string, hash: string): string {
   const directory = join(parent, hash)
-  for (const path of [parent, directory]) {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
-    assertPrivate(path)
-  }
-  return directory
+  for (let tries = 1; ; tries++)
+    try {
+      for (const path of [parent, directory]) {
+        mkdirSync(path, { recursive: true, mode: 0o700 })
+        assertPrivate(path)
+      }
+      return directory
+    } catch (error) {
+      // The last host there takes the directory along as it leaves, also while we look at it.
+      if (tries === MOST_TRIES || !isMissing(error)) throw error
+    }
 }
 
 /** S1. */
@@ -106,6 +113,8 @@ function leadsTo(link: string, parent: string): boolean {
   const found = lstatSync(link, { throwIfNoEntry: false })
   return found?.isSymbolicLink() === true && found.uid === ownUid() && readlinkSync(link) === parent
 }
+
+const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT'
 
 function readIfThere(path: string): string | undefined {
   try {

@@ -1,16 +1,14 @@
 // Hosts of one city have their sockets in one directory: who leaves as the last one removes it.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { startLeaver } from '../../../test/support/leaver.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { type ControlDeps, openControlSocket } from './control-socket.ts'
 
 const ROUNDS = 300
-/** Removes an empty directory again and again, as one host that leaves does once. */
-const LEAVER = `const { rmdirSync } = require('node:fs'); process.send('ready'); for (;;) try { rmdirSync(process.argv[1]) } catch {}`
 
 test('a host finds a place for its socket however often others take the directory along', async () => {
   using directory = temporaryDirectory()
@@ -21,16 +19,11 @@ test('a host finds a place for its socket however often others take the director
     status: () => assert.fail('nobody asks'),
     handlers: Object.create(null),
   }
-  const leaver = spawn(process.execPath, ['-e', LEAVER, sockets], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-  try {
-    await new Promise((resolve) => leaver.once('message', resolve))
-    for (let round = 0; round < ROUNDS; round++) {
-      const path = join(sockets, `${round}.host`)
-      const socket = await openControlSocket(path, deps)
-      assert.ok(existsSync(path))
-      socket.close()
-    }
-  } finally {
-    leaver.kill('SIGKILL')
+  using _ = await startLeaver(sockets)
+  for (let round = 0; round < ROUNDS; round++) {
+    const path = join(sockets, `${round}.host`)
+    const socket = await openControlSocket(path, deps)
+    assert.ok(existsSync(path))
+    socket.close()
   }
 })
