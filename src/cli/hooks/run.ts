@@ -3,7 +3,7 @@
  *
  * K1  It never fails and never says a word but the verdict of a permission: a harness shows what its hooks say, or stops.
  * K2  A report takes at most two seconds, also where there is no server; what could not be told is left beside the run,
- *     for the server to find when it is back (`missed-reports`).
+ *     for the server to find when it is back, or has time (`missed-reports`).
  * K3  Who asks for leave waits as long as the harness lets it, over restarts of the server, under one id.
  */
 import { randomBytes } from 'node:crypto'

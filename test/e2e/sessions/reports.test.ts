@@ -1,6 +1,6 @@
 // What harnesses tell by their hooks, and what they ask: over HTTP, with a program that runs the hooks it was given.
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { at } from '../../support/document.ts'
@@ -19,7 +19,8 @@ permissions = [
 async function puppetCity(running: Running, name: string, more = ''): Promise<SessionApi> {
   const city = await newSessionCity(running, name, more)
   writePuppet(city)
-  await city.configure(`${PUPPET}${more}`)
+  // What a hook had no time to tell is heard with every tick.
+  await city.configure(`${PUPPET}${more}`, {}, 'patrol_interval = "1s"\n')
   return city
 }
 
@@ -42,18 +43,15 @@ test('a harness tells by its hooks when its turn begins and ends, and its key is
   const { id, puppet } = await startPuppet(city)
   const settings = join(city.dir, '.svc/runtime/sessions', id, '1/hooks-settings.json')
   assert.equal(statSync(settings).mode & 0o777, 0o600)
-  const first = puppet.lines('started')[0] ?? ''
-  const key = /--session-id (\S+)/.exec(first)?.[1] ?? ''
+  const started = (run: number) => eventually(`run ${run} has begun`, () => puppet.lines('started')[run - 1])
+  const key = /--session-id (\S+)/.exec(await started(1))?.[1] ?? ''
 
   await city.done('POST', `/sessions/${id}/suspend`)
   await city.done('POST', `/sessions/${id}/wake`)
   await city.until(id, 'runs again', ({ state, generation }) => state === 'active' && generation === 2)
-  assert.ok(
-    !(puppet.lines('started')[1] ?? '').includes('--resume'),
-    'a conversation in which nothing was said is none',
-  )
+  assert.ok(!(await started(2)).includes('--resume'), 'a conversation in which nothing was said is none')
 
-  const second = /--session-id (\S+)/.exec(puppet.lines('started')[1] ?? '')?.[1] ?? ''
+  const second = /--session-id (\S+)/.exec(await started(2))?.[1] ?? ''
   assert.notEqual(second, key)
   await puppet.do('tell UserPromptSubmit')
   const busy = await city.until(id, 'is in its turn', ({ activity }) => activity === 'in-turn')
@@ -64,7 +62,21 @@ test('a harness tells by its hooks when its turn begins and ends, and its key is
   await city.done('POST', `/sessions/${id}/suspend`)
   await city.done('POST', `/sessions/${id}/wake`)
   await city.until(id, 'runs once more', ({ state, generation }) => state === 'active' && generation === 3)
-  assert.match(puppet.lines('started')[2] ?? '', new RegExp(`--resume ${second}`))
+  assert.match(await started(3), new RegExp(`--resume ${second}`))
+})
+
+test('what a hook could not tell in time is heard while its run goes on', async () => {
+  await using running = await run()
+  const city = await puppetCity(running, 'alpha')
+  const { id } = await startPuppet(city)
+  const place = join(city.dir, '.svc/runtime/sessions', id, '1')
+  const report = { generation: 1, activity: 'in-turn', at: new Date().toISOString() }
+  // Whole at once: a tick may look at any moment.
+  writeFileSync(join(place, 'left'), `${JSON.stringify(report)}\n`)
+  renameSync(join(place, 'left'), join(place, 'missed-reports'))
+  const busy = await city.until(id, 'is in its turn', ({ activity }) => activity === 'in-turn')
+  assert.equal(busy.activity_source, 'report')
+  assert.ok(!readdirSync(place).some((name) => name.startsWith('missed')), 'and heard once')
 })
 
 test('a tool waits for whoever is asked: approved, refused, dismissed, and nobody', async () => {

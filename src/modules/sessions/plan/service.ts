@@ -746,6 +746,7 @@ export class Sessions {
     await this.#holders.look(sessions, this.policy.stall.holderMs)
     await work.renew(sessions.filter(({ id, process }) => process && this.live(id)?.liveness !== 'dead'))
     for (const id of this.waits.pending()) await this.#checkWait(id)
+    for (const session of sessions) if (session.process) await this.#hearMissed(session)
   }
 
   /** Decision 51: a program whose prompt is left out is told nothing of ours at all. */

@@ -1,8 +1,8 @@
 /**
- * What hooks of a run told while nobody listened: they leave it beside the run (`cli/hooks/run.ts`), and it is heard when
- * the run is taken over.
+ * What hooks of a run told while nobody listened, or nobody in time: they leave it beside the run (`cli/hooks/run.ts`),
+ * and it is heard when the run is taken over, and with every tick.
  */
-import { rm } from 'node:fs/promises'
+import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { SessionReportRequest } from '../../../contract/sessions/reports.ts'
 import { readRegularLater } from '../../../files/read.ts'
@@ -15,9 +15,14 @@ const MAX_TEXT = 4_096
 /** In the order in which they were told; whatever else stands there is left out. The file is gone then. */
 export async function takeMissed(directory: string): Promise<readonly SessionReportRequest[]> {
   const path = join(directory, FILE)
-  const bytes = await readRegularLater(path).catch(() => undefined)
+  const taken = `${path}.taken`
+  // Out of the way of the hook that comes next, and of whoever else looks here.
+  const bytes = await rename(path, taken).then(
+    () => readRegularLater(taken).catch(() => undefined),
+    () => undefined,
+  )
   if (bytes === undefined) return []
-  await rm(path, { force: true })
+  await rm(taken, { force: true })
   return bytes
     .toString('utf8')
     .split('\n')
