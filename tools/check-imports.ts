@@ -1,8 +1,9 @@
-// Keeps the house in order: who may import whom under src, and where time, chance and the environment may be touched.
+// Keeps the house in order: who may import whom under src, where time, chance and the environment may be touched, and
+// where tests have their chance from.
 //
 // The first rule makes promises checkable ("the command line is a client and nothing else"); the second lets tests own
 // the clock and the ids. Both are data, below. A line that must break one says so itself: `// allowed: <reason>`.
-// Tests are exempt. Run by `npm run check` and by test/contract/imports.test.ts.
+// Of tests only the last is asked. Run by `npm run check` and by test/contract/imports.test.ts.
 import { globSync, readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -70,9 +71,13 @@ const AMBIENT = [
   { what: 'Date.now()', pattern: /\bDate\.now\b/g },
   { what: 'new Date() without an argument', pattern: /\bnew Date\b(?!\s*\(\s*[^\s)])/g },
   { what: 'randomUUID and randomBytes', pattern: /\brandom(?:UUID|Bytes)\b/g },
+  { what: 'Math.random', pattern: /\bMath\.random\b/g },
   { what: 'setTimeout, setInterval and setImmediate', pattern: /(?<![\w.])set(?:Timeout|Interval|Immediate)\b/g },
   { what: 'process.env', pattern: /\bprocess\s*\.\s*env\b/g },
 ]
+/** One seed for all that tests draw. */
+const CHANCE_HOME = 'test/support/random.ts'
+const TESTS = ['src/**/*.test.ts', 'test/**/*.ts', 'tools/*.ts', 'bench/**/*.ts']
 const AMBIENT_HOMES = ['src/kernel/', 'src/cli/', 'src/start.ts', 'src/supervisor/serve.ts']
 
 interface Source {
@@ -86,14 +91,32 @@ export function violations(root: string): string[] {
     .filter((file) => !/\.test\.tsx?$/.test(file))
     .sort()
     .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }))
-  return [...sources.flatMap(({ file, text }) => fileViolations(file, text)), ...circles(sources)]
+  return [...sources.flatMap(({ file, text }) => fileViolations(file, text)), ...circles(sources), ...chances(root)]
 }
+
+/** Tests that draw from elsewhere than the one seed: what fails would not come again. */
+function chances(root: string): string[] {
+  return globSync(TESTS, { cwd: root })
+    .filter((file) => file !== CHANCE_HOME)
+    .sort()
+    .flatMap((file) => {
+      const text = readFileSync(join(root, file), 'utf8')
+      const imports = blank(text, ['comment', 'regex', 'template']).matchAll(IMPORTS)
+      const drawn = [
+        ...[...imports].filter(([, , specifier]) => specifier === 'fast-check'),
+        ...blank(text, ['comment', 'regex', 'string']).matchAll(/\bMath\.random\b/g),
+      ]
+      return drawn.map(({ index }) => `${file}:${lineAt(text, index)}: chance comes from ${CHANCE_HOME}, with its seed`)
+    })
+}
+
+const lineAt = (text: string, offset: number): number => text.slice(0, offset).split('\n').length
 
 function fileViolations(file: string, text: string): string[] {
   const lines = text.split('\n')
   const found: { line: number; rule: string }[] = []
   const note = (offset: number, rule: string | undefined) => {
-    const line = text.slice(0, offset).split('\n').length
+    const line = lineAt(text, offset)
     if (rule !== undefined && !/\/\/ allowed: \S/.test(lines[line - 1] ?? '')) found.push({ line, rule })
   }
   const code = blank(text, ['comment', 'regex', 'template'])
@@ -146,7 +169,7 @@ function stepsOf({ file, text }: Source): Step[] {
   return [...code.matchAll(IMPORTS)].flatMap((match) => {
     const specifier = match[2] ?? ''
     const to = dirname(relative('.', resolve(from, specifier)))
-    const line = text.slice(0, match.index).split('\n').length
+    const line = lineAt(text, match.index)
     return specifier.startsWith('.') && to !== from ? [{ from, to, at: `${file}:${line}` }] : []
   })
 }

@@ -18,6 +18,7 @@ import { CITY, ensureCity, isSteering, STEERED, unregisterOthers } from '../test
 import { FuzzedSupervisor } from '../test/support/fuzzed-supervisor.ts'
 import { BODIES } from '../test/support/fuzzed-world.ts'
 import { type Campaign, fuzzBytes, fuzzOperation, isStrict, rightFailures } from '../test/support/fuzzing.ts'
+import { seedFrom } from '../test/support/random.ts'
 import { RAW_CASES, rawFaults } from '../test/support/raw-cases.ts'
 import { exchangeBytes, keptAlive } from '../test/support/wire.ts'
 
@@ -37,7 +38,7 @@ const root = resolve(import.meta.dirname, '..')
 const { values: flags } = parseArgs({
   options: {
     'max-examples': { type: 'string', default: '30' },
-    seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 31)) },
+    seed: { type: 'string', default: String(seedFrom(process.env['SVC_SEED'] ?? 'random')) },
     deadline: { type: 'string', default: '600' },
     'own-runs': { type: 'string', default: '80' },
     // Ids of operations, as a regular expression.

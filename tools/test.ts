@@ -9,7 +9,8 @@
 //   npm test                      everything
 //   npm test -- events cursor     the files whose path contains one of the words
 //   npm test -- --slowest         also tells at the end which files took longest
-//   npm run soak                  test/crash only, with more rounds (SVC_SOAK=1)
+//   npm test -- --random          with a seed of chance that nobody had before; SVC_SEED=7 npm test has that one
+//   npm run soak                  test/crash only, with more rounds (SVC_SOAK=1) and such a seed
 import { globSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -17,6 +18,7 @@ import { finished } from 'node:stream/promises'
 import { run } from 'node:test'
 import { spec, type TestEvent } from 'node:test/reporters'
 import { parseArgs } from 'node:util'
+import { seedFrom } from '../test/support/random.ts'
 
 const FILE_DEADLINE_MS = 600_000
 const SOAK_DEADLINE_MS = 3_600_000
@@ -24,11 +26,14 @@ const SLOWEST = 30
 
 const root = resolve(import.meta.dirname, '..')
 const { values: flags, positionals: words } = parseArgs({
-  options: { soak: { type: 'boolean' }, slowest: { type: 'boolean' } },
+  options: { soak: { type: 'boolean' }, slowest: { type: 'boolean' }, random: { type: 'boolean' } },
   allowPositionals: true,
 })
 const deadlineMs = flags.soak ? SOAK_DEADLINE_MS : FILE_DEADLINE_MS
 if (flags.soak) process.env['SVC_SOAK'] = '1'
+// One for all files: what fails comes again with it.
+const seed = seedFrom(process.env['SVC_SEED'] ?? (flags.soak || flags.random ? 'random' : undefined))
+process.env['SVC_SEED'] = String(seed)
 // Every test file is a process, and most of them start more: what one has compiled, the next ones need not.
 process.env['NODE_COMPILE_CACHE'] ??= join(root, 'tools', 'toolchain', '.compiled')
 
@@ -123,9 +128,11 @@ function closingLines(): TestEvent[] {
     todo,
     duration_ms: performance.now() - startedAt,
   }
-  return [...(flags.slowest ? slowest() : []), ...Object.entries(lines).map(([name, value]) => `${name} ${value}`)].map(
-    diagnostic,
-  )
+  return [
+    ...(flags.slowest ? slowest() : []),
+    `SVC_SEED=${seed}`,
+    ...Object.entries(lines).map(([name, value]) => `${name} ${value}`),
+  ].map(diagnostic)
 }
 
 function slowest(): string[] {

@@ -1,7 +1,7 @@
 /** Times of schedules against a plain oracle that looks at every minute of ten years. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../test/support/random.ts'
 import { createSchedule, scheduleFault } from './cron.ts'
 
 const MINUTE_MS = 60_000

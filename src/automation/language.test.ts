@@ -1,7 +1,7 @@
 /** The rules of decisions 87 and 88, one by one. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../test/support/random.ts'
 import { evaluate, evaluateCondition, renderText, type Scope, TemplateFailure } from './language.ts'
 
 const SCOPE: Scope = {

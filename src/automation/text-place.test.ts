@@ -1,7 +1,7 @@
 /** Where a character of a text stands in its file. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../test/support/random.ts'
 import { IssueList } from '../files/issues.ts'
 import { readToml } from '../files/toml.ts'
 import { placeInText } from './text-place.ts'

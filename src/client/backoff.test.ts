@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../test/support/random.ts'
 import { backoffMs } from './backoff.ts'
 
 test('a delay lies in the upper half of its step, and never below what the server asked for', () => {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import fc from 'fast-check'
 import {
   answerProblem,
   type FastClock,
@@ -14,6 +13,7 @@ import {
   trickle,
 } from '../../test/support/cli-server.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
+import { fc } from '../../test/support/random.ts'
 import { Client } from './client.ts'
 import { type FollowOptions, type Frame, follow, type RetryNotice } from './follow.ts'
 import { ApiProblem, DecodeError, Unreachable } from './problems.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../test/support/random.ts'
 import { mergePatch, plainTable, rewriteTable, type TreeFiles, tablesAt } from './configuration.ts'
 import type { PlainTable } from './toml.ts'
 

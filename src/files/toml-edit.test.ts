@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../test/support/random.ts'
 import { IssueList } from './issues.ts'
 import { type PlainValue, plainOf, readToml } from './toml.ts'
 import { addElement, addTable, type EditPath, removeElement, removeTable, setValue, unsetValue } from './toml-edit.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../test/support/random.ts'
 import { formatComposite, formatPageToken, parseComposite, parsePageToken, parseSeq } from './cursor.ts'
 import { Problem } from './problem.ts'
 

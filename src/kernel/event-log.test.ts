@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { ManualClock } from '../../test/support/manual-clock.ts'
+import { fc } from '../../test/support/random.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
 import { migrationsOf } from './database.ts'
 import {

@@ -57,3 +57,6 @@ export function randomBase36(length: number): string {
   }
   return text
 }
+
+/** A whole number from 0 up to `limit`, which is not among them; not for secrets. */
+export const randomBelow = (limit: number): number => Math.floor(Math.random() * limit)

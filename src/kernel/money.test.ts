@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../test/support/random.ts'
 import { costOf, formatUsd, parsePrice, parseUsd } from './money.ts'
 
 test('money is read and shown without losing a digit', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { HOSTILE_PIECES } from '../../test/support/hostile-texts.ts'
+import { fc } from '../../test/support/random.ts'
 import { harmless, harmlessLine, plainText } from './hostile-text.ts'
 
 test('only text, tabs and line breaks are left', () => {

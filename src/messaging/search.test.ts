@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import BetterSqlite3 from 'better-sqlite3'
-import fc from 'fast-check'
+import { fc } from '../../test/support/random.ts'
 import { searchExpression, spaced } from './search.ts'
 
 const db = new BetterSqlite3(':memory:')

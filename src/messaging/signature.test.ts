@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
+import { fc } from '../../test/support/random.ts'
 import { createSecret, type SignatureHeader, secretKey, sign, verify } from './signature.ts'
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'

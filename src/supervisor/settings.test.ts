@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../test/support/random.ts'
 import { temporaryDirectory } from '../../test/support/temporary.ts'
 import { isLoopback, parseFlags, resolveSettings, SettingsError } from './settings.ts'
 

@@ -53,6 +53,9 @@ const CAUGHT = [
   ['src/runtimes/a.ts', 'const id = crypto.randomUUID()', /randomUUID/],
   ['src/supervisor/city.ts', `// first\nconst home = process.env['HOME']`, /process\.env/, 2],
   ['src/http/a.ts', 'const now = Date.now() // allowed:', /Date\.now\(\)/],
+  ['src/http/a.ts', 'const delay = Math.random()', /Math\.random: only in/],
+  ['src/http/a.test.ts', `// one\nimport fc from 'fast-check'`, /chance comes from test\/support\/random\.ts/, 2],
+  ['test/e2e/a.test.ts', 'const n = Math.random()', /chance comes from test\/support\/random\.ts/],
 ] as const
 
 for (const [file, text, rule, line = 1] of CAUGHT) {
@@ -81,6 +84,7 @@ const PASSED = [
   ['src/http/a.ts', 'const now = Date.now() // allowed: the wall clock is what this measures'],
   ['src/kernel/clock.ts', 'export const now = () => Date.now()'],
   ['src/http/a.test.ts', `import { x } from '../modules/beads/service.ts'\nDate.now()`],
+  ['test/support/random.ts', `import fc from 'fast-check'\nMath.random()`],
 ] as const
 
 for (const [file, text] of PASSED) {

@@ -7,13 +7,13 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import fc from 'fast-check'
 import { isMutation, type Operation, problemsOf } from '../../src/contract/base/operation.ts'
 import { PROBLEM_CODES, PROBLEMS, problemUrn } from '../../src/contract/base/problems.ts'
 import { EVENT_TYPE_NAMES, EVENT_TYPES } from '../../src/contract/event-types.ts'
 import { OPERATIONS } from '../../src/contract/index.ts'
 import { eventSchemaDocument, openapiDocument } from '../../src/contract/openapi.ts'
 import { staleFiles } from '../../tools/generate.ts'
+import { fc } from '../support/random.ts'
 
 type Fields = { readonly [key: string]: unknown }
 

@@ -9,12 +9,15 @@ import { cityAgain, createCity } from '../support/config-city.ts'
 import { at } from '../support/document.ts'
 import { openEditedCity } from '../support/edited-city.ts'
 import { eventually } from '../support/http.ts'
+import { seededRandom } from '../support/random.ts'
 import { startSupervisor } from '../support/supervisor.ts'
 
 const ROUNDS = 12
 const EDITOR = resolve(import.meta.dirname, '..', 'support', 'config-editor.ts')
 
 test('kill -9 in the middle of edits of several files leaves all of them old or all of them new', async (t) => {
+  const random = seededRandom()
+  t.diagnostic(`SVC_SEED=${random.seed}`)
   const root = mkdtempSync(join(tmpdir(), 'svc-crash-'))
   t.after(() => rmSync(root, { recursive: true, force: true }))
   const dir = join(root, 'edited')
@@ -29,7 +32,7 @@ test('kill -9 in the middle of edits of several files leaves all of them old or 
   }
   let last = 0
   for (let round = 0; round < ROUNDS; round++) {
-    const after = { edits: Math.floor(Math.random() * 4), ms: Math.random() * 40 }
+    const after = { edits: random.between(0, 3), ms: random.next() * 40 }
     const acknowledged = Math.max(last, await editUntilKilled(dir, last + 1, after))
     await using city = await openEditedCity(dir, systemClock)
     const numbers = numbersIn(dir)
@@ -106,7 +109,9 @@ function numbersIn(dir: string): Map<string, number> {
   )
 }
 
-test('a supervisor that is killed during edits comes back with every acknowledged one', async () => {
+test('a supervisor that is killed during edits comes back with every acknowledged one', async (t) => {
+  const random = seededRandom()
+  t.diagnostic(`SVC_SEED=${random.seed}`)
   await using first = await startSupervisor()
   await createCity(first, 'killed')
   let supervisor = first
@@ -115,7 +120,7 @@ test('a supervisor that is killed during edits comes back with every acknowledge
     const city = await cityAgain(supervisor, 'killed')
     const text = '[workspace]\nprovider = "shell"\n[providers.shell]\nbase = "builtin:shell"\n'
     const killed = new Promise<void>((done) =>
-      setTimeout(() => supervisor.kill('SIGKILL').then(() => done()), 100 + Math.random() * 300),
+      setTimeout(() => supervisor.kill('SIGKILL').then(() => done()), random.between(100, 400)),
     )
     for (let n = acknowledged + 1; ; n++) {
       const answer = await city.put('city.toml', `# ${n}\n${text}`).catch(() => undefined)

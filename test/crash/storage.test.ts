@@ -202,11 +202,12 @@ suite('disks', { concurrency: 2 }, () => {
     // The home's parent is the small disk: the cities go elsewhere.
     await createCity(cramped, 'steady', join(server.work, 'steady'))
     const release = fill(disk.path)
+    let tries = 0
     const refused = await eventually(
       'a create is refused',
       async () => {
         const answer = await call(cramped.url, 'POST', '/v0/city', {
-          body: { dir: join(server.work, 'more'), name: `more${Math.random()}`.slice(0, 20) },
+          body: { dir: join(server.work, 'more'), name: `more${tries++}` },
         })
         if (answer.status === 202) await unregisterAll(cramped, server.work)
         return answer.status === 202 ? undefined : answer

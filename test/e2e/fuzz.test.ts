@@ -1,6 +1,6 @@
 /**
  * The bounded form of `npm run fuzz`: requests generated from `openapi.json` and bytes that are hardly HTTP, against a
- * real supervisor. SVC_FUZZ_SEED repeats a run.
+ * real supervisor.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -8,6 +8,7 @@ import { type DocumentedOperation, OPERATIONS } from '../support/contract-docume
 import { isSteering } from '../support/fuzzed-city.ts'
 import { FuzzedSupervisor } from '../support/fuzzed-supervisor.ts'
 import { type Campaign, fuzzBytes, fuzzOperation, isStrict } from '../support/fuzzing.ts'
+import { SEED } from '../support/random.ts'
 import { RAW_CASES, rawFaults } from '../support/raw-cases.ts'
 import { exchangeBytes, keptAlive } from '../support/wire.ts'
 
@@ -17,7 +18,6 @@ const LOOSE_RUNS = 8
 /** Each is followed by bringing the city up again. */
 const STEERING_RUNS = 12
 const RAW_RUNS = 200
-const seed = Number(process.env['SVC_FUZZ_SEED'] ?? 20_260_101)
 
 function runsOf(operation: DocumentedOperation): number {
   if (isSteering(operation.id)) return STEERING_RUNS
@@ -33,7 +33,7 @@ describe('whatever is sent, the answer is one that the contract declares', () =>
   before(async () => {
     supervisor = await FuzzedSupervisor.start()
     const { url, work, world } = supervisor
-    campaign = { url, work, world, agent, seed, seen }
+    campaign = { url, work, world, agent, seed: SEED, seen }
   })
   after(async () => {
     agent.destroy()

@@ -1,9 +1,9 @@
 /** The whole life of beads against a plain model of it, in this process, with leases that lapse. A failure prints its seed. */
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { beadLife, FOUND_LIVES, makeSome } from '../support/bead-commands.ts'
 import { openDoor } from '../support/bead-door.ts'
 import { BeadModel } from '../support/bead-model.ts'
+import { fc } from '../support/random.ts'
 
 const HALF_AN_HOUR = 1_800_000
 

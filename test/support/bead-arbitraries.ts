@@ -1,5 +1,5 @@
 /** What people say about beads: bodies with every field, and now and then one that is refused. Beads are named by numbers. */
-import fc from 'fast-check'
+import { fc } from './random.ts'
 
 export const PEOPLE = ['ann', 'bob', 's1', 'shop/worker'] as const
 export const POOLS = ['pool', 'shop/worker'] as const

@@ -3,7 +3,6 @@
  * every bead, lists, what is ready, hooks, and what the log says.
  */
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import * as any from './bead-arbitraries.ts'
 import type { Asked, BeadDoor, BeadOperationId, Told } from './bead-door.ts'
 import {
@@ -17,6 +16,7 @@ import {
   putEdge,
 } from './bead-model.ts'
 import { asMap, at, type Fields } from './document.ts'
+import { fc } from './random.ts'
 
 const NOBODY_IS = 'al-nobody'
 const RIGS = new Set(['shop'])

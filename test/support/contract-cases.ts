@@ -3,7 +3,6 @@
  * independent reading of the contract says about each. Seeded by fast-check, so that a failure comes back.
  */
 import { join } from 'node:path'
-import fc from 'fast-check'
 import {
   asFields,
   asList,
@@ -14,6 +13,7 @@ import {
   isFields,
   resolved,
 } from './contract-document.ts'
+import { fc } from './random.ts'
 
 /** What exists on the server that is fuzzed. Asked for every request anew: what a request uses up is gone for the next. */
 export interface World {

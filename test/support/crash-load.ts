@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Answered, type Fields, type Frame, FrameError, listAll, readStream, tryCall } from './crash-client.ts'
+import { fresh } from './fresh.ts'
 import type { Random } from './random.ts'
 
 /** What a caller got a 2xx for, and what it sent without learning the outcome. */
@@ -58,9 +59,6 @@ export interface LoadDeps {
   readonly url: () => string
   readonly signal: AbortSignal
 }
-
-let serial = 0
-const fresh = (prefix: string): string => `${prefix}${++serial}`
 
 const MAX_CITIES = 7
 

@@ -1,5 +1,6 @@
 /** What is said in the fuzzed city: mail, chats of adapters of two kinds, who answers there, deliveries in every state. */
 import type { Answered, Fields } from './crash-client.ts'
+import { fresh } from './fresh.ts'
 
 const ACCOUNT = 'fuzz'
 /** One whose deliveries wait to be claimed, one that has them at once. */
@@ -146,7 +147,7 @@ async function tendEntries(send: Send, { transcripts }: HeldMessaging): Promise<
   for (const { transcript_id: id, conversation, next_sequence: next } of transcripts) {
     const provider = String(Reflect.get(Object(conversation), 'provider'))
     if (!ADAPTERS.some((one) => one.provider === provider) || Number(next) > FEWEST_ENTRIES) continue
-    const message = { provider_message_id: `m-${Math.random()}`, conversation, actor: { id: 'u-1' }, text: 'words' }
+    const message = { provider_message_id: fresh('m-'), conversation, actor: { id: 'u-1' }, text: 'words' }
     await send('POST', `/adapters/${provider}/${ACCOUNT}/inbound`, { message })
     await send('PUT', `/transcripts/${String(id)}/memberships/${LISTENER}`, {})
   }
@@ -157,7 +158,7 @@ async function tendDeliveries(send: Send, { deliveries }: HeldMessaging): Promis
   const [out, dead] = ['in_flight', 'dead'].map((wanted) => deliveries.filter(({ status }) => status === wanted))
   const live = deliveries.filter(({ status }) => status === 'pending' || status === 'in_flight')
   for (let n = live.length; n < FEWEST_DELIVERIES; n++) {
-    const conversation = { ...BOUND, conversation_id: `#${Math.random()}` }
+    const conversation = { ...BOUND, conversation_id: fresh('#') }
     const made = await send('POST', '/transcripts', { conversation })
     const id = made?.body['transcript_id']
     if (typeof id === 'string') await send('POST', `/transcripts/${id}/entries?wait=0s`, { text: `out ${n}` })

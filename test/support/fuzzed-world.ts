@@ -9,6 +9,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { dirname, join } from 'node:path'
 import { ACP_PROVIDER } from './acp-run.ts'
 import { type Answered, eventually, type Fields, tryCall } from './crash-client.ts'
+import { fresh } from './fresh.ts'
 import {
   AUTOMATION_BODIES,
   AUTOMATION_FIELDS,
@@ -248,7 +249,7 @@ export class FuzzedWorld {
     await this.#tendWork()
     await this.#tendMessaging()
     for (let made = this.#held.tokens.length; made < FEWEST_TOKENS; made++)
-      await tryCall(this.url, 'POST', '/v0/tokens', { body: { name: `made-${Math.random()}`, role: 'viewer' } })
+      await tryCall(this.url, 'POST', '/v0/tokens', { body: { name: fresh('made-'), role: 'viewer' } })
     await this.look()
   }
 
@@ -341,7 +342,7 @@ export class FuzzedWorld {
     const headers = { 'X-SVC-Request': 'fuzz', 'Content-Type': 'text/plain' }
     const path = `/v0/city/${CITY}/transcripts/attachments?filename=words.txt`
     try {
-      const answer = await fetch(`${this.url}${path}`, { method: 'POST', headers, body: `words ${Math.random()}` })
+      const answer = await fetch(`${this.url}${path}`, { method: 'POST', headers, body: fresh('words ') })
       const file: unknown = await answer.json()
       return isFields(file) && typeof file['id'] === 'string' ? file['id'] : undefined
     } catch {

@@ -1,10 +1,10 @@
 /** Sends generated requests and says what is wrong with the answers; used by a bounded test and by `npm run fuzz`. */
 import type { Agent } from 'node:http'
-import fc from 'fast-check'
 import { type Case, casesOf, type World } from './contract-cases.ts'
 import { type Answer, asFields, asList, type DocumentedOperation, faults } from './contract-document.ts'
 import { CITY, ensureCity, isSteering, STEERED } from './fuzzed-city.ts'
 import { BODIES, type FuzzedWorld } from './fuzzed-world.ts'
+import { fc } from './random.ts'
 import { rawFaults, rawRequests } from './raw-cases.ts'
 import { exchange, exchangeBytes } from './wire.ts'
 

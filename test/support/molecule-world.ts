@@ -20,7 +20,9 @@ import { MOLECULES_SCHEMA } from '../../src/modules/molecules/engine/base/schema
 import type { StartInput } from '../../src/modules/molecules/engine/life/start.ts'
 import { Molecules } from '../../src/modules/molecules/engine/molecules.ts'
 import { engineBeads } from '../../src/supervisor/views/molecule-engine.ts'
+import { seededIds } from './bead-ids.ts'
 import { ManualClock } from './manual-clock.ts'
+import { seededRandom } from './random.ts'
 import { temporaryDirectory } from './temporary.ts'
 
 const NOTHING = {
@@ -72,6 +74,7 @@ export class MoleculeWorld implements AsyncDisposable {
   /** What the random source says; in the middle by default, so that delays are as written. */
   random = 0.5
   readonly #directory = temporaryDirectory()
+  readonly #chance = seededRandom()
   #store: Store
   #beads: BeadStore
   #molecules: Molecules
@@ -82,7 +85,7 @@ export class MoleculeWorld implements AsyncDisposable {
     this.clock = clock
     this.path = join(this.#directory.path, 'city.db')
     this.#store = this.#openStore()
-    this.#beads = new BeadStore({ db: this.#store.db, log: this.#store.log, clock })
+    this.#beads = this.#openBeads()
     this.#molecules = this.#makeMolecules()
     this.#reactions = this.#makeReactions()
   }
@@ -108,10 +111,15 @@ export class MoleculeWorld implements AsyncDisposable {
     await this.#end()
     this.clock.step(downMs)
     this.#store = this.#openStore()
-    this.#beads = new BeadStore({ db: this.#store.db, log: this.#store.log, clock: this.clock })
+    this.#beads = this.#openBeads()
     this.#molecules = this.#makeMolecules()
     this.#reactions = this.#makeReactions()
     await this.#run()
+  }
+
+  #openBeads(): BeadStore {
+    const { db, log } = this.#store
+    return new BeadStore({ db, log, clock: this.clock, ids: seededIds(this.#chance) })
   }
 
   /** Stops looking, as between a crash and the next start. */

@@ -1,6 +1,7 @@
 /** Bytes that are no, or hardly, HTTP; and what is wrong with what came back. */
-import fc from 'fast-check'
+
 import { asFields, asList, breaches, openapi, problemFaults } from './contract-document.ts'
+import { fc } from './random.ts'
 
 const host = 'Host: localhost'
 const long = 'a'.repeat(70_000)

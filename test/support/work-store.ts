@@ -7,6 +7,7 @@ import { BEADS_SCHEMA } from '../../src/modules/beads/store/schema.ts'
 import { BeadStore } from '../../src/modules/beads/store/store.ts'
 import type { WorkCity, WorkConfig } from '../../src/modules/beads/work/city.ts'
 import { Claims } from '../../src/modules/beads/work/claim.ts'
+import { seededIds } from './bead-ids.ts'
 import { asMap } from './document.ts'
 import { ManualClock } from './manual-clock.ts'
 import { temporaryDirectory } from './temporary.ts'
@@ -40,7 +41,7 @@ export function openWorkStore(
   const path = join(directory.path, 'city.db')
   const migrations = migrationsOf('test', STORE_SCHEMA, ...BEADS_SCHEMA)
   const store = openStore({ path, migrations, owner: 'a test', clock })
-  const beads = new BeadStore({ db: store.db, log: store.log, clock })
+  const beads = new BeadStore({ db: store.db, log: store.log, clock, ids: seededIds() })
   const alone = (name: string) => [name]
   const people = { canonical: (name: string) => name, identities: alone, routes: alone }
   const claims = new Claims({

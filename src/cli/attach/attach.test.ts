@@ -1,7 +1,7 @@
 // What passes between the terminal of an agent and that of a person, and what is typed to leave.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../test/support/random.ts'
 import { Leaving } from './leaving.ts'
 import { PassingOutput } from './passing.ts'
 

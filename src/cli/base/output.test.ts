@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../test/support/random.ts'
 import { cityContaining } from './discovery.ts'
 import { printable } from './failure.ts'
 import type { Sink } from './io.ts'

@@ -1,7 +1,7 @@
 // The inbox as lines, at several widths: what is drawn fits, whatever is in it.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../test/support/random.ts'
 import { widthOf } from '../print/text-width.ts'
 import { draw } from './draw.ts'
 import { letter, MAYOR, mail, NOW, view } from './example.ts'

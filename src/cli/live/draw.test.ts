@@ -1,7 +1,7 @@
 // The live view as lines, at three widths: what is drawn fits, whatever is in it.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../test/support/random.ts'
 import type { CityInfo, StatusBody } from '../../contract/cities.ts'
 import type { SessionResponse } from '../../contract/sessions/session-model.ts'
 import { widthOf } from '../print/text-width.ts'

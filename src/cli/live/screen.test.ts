@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import xterm from '@xterm/headless'
-import fc from 'fast-check'
+import { fc } from '../../../test/support/random.ts'
 import { changes } from './screen.ts'
 
 const [COLUMNS, ROWS] = [10, 5]

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../test/support/random.ts'
 import { envelopeTest, matchesPayload, type PayloadMatch, parsePayloadMatch, textOf } from './payload-match.ts'
 
 function matchOf(text: string): PayloadMatch {

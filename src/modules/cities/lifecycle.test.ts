@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../test/support/random.ts'
 import { CITY_PHASES, CITY_STATES } from '../../contract/cities.ts'
 import { isCityName, nextStep, phasesCompleted, retryDelayMs, type Situation, type Step } from './lifecycle.ts'
 

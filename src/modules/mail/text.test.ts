@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { HOSTILE_PIECES, KEYS } from '../../../test/support/hostile-texts.ts'
+import { fc } from '../../../test/support/random.ts'
 import { mailText, TOLD_MESSAGES } from './text.ts'
 
 const LETTER = { id: 'm-1', from: 'ada', subject: 'Lunch', body: 'At one?' }

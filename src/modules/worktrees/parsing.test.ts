@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../test/support/random.ts'
 import { parseListed } from './git.ts'
 import { parseChanges } from './inspect.ts'
 import { branchOf, candidates, worktreeName } from './names.ts'

@@ -1,7 +1,7 @@
 // Where the cursor stands is where a whole terminal has it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../test/support/random.ts'
 import { BoundedTerminal } from '../terminal/bounded.ts'
 import { cursorAfter } from './cursor-place.ts'
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import xterm from '@xterm/headless'
-import fc from 'fast-check'
+import { fc } from '../../../test/support/random.ts'
 import { BoundedTerminal } from './bounded.ts'
 import { colouredRows, escapeText, plainRows } from './escape-text.ts'
 import { unfinishedBytes } from './unfinished.ts'

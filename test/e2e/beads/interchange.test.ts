@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { after, before, test } from 'node:test'
-import fc from 'fast-check'
 import { LINES_TYPE } from '../../../src/contract/base/operation.ts'
 import {
   type BeadImportResponse,
@@ -16,6 +15,7 @@ import { listCityEvents } from '../../../src/contract/events.ts'
 import { type ConfigCity, cityAgain, createCity } from '../../support/config-city.ts'
 import { asMap, at } from '../../support/document.ts'
 import { assertProblem, eventually } from '../../support/http.ts'
+import { fc } from '../../support/random.ts'
 import { type RunningSupervisor, startSupervisor } from '../../support/supervisor.ts'
 
 let supervisor: RunningSupervisor

@@ -2,13 +2,13 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { type Clock, systemClock } from '../../../src/kernel/clock.ts'
 import { BeadCity } from '../../support/bead-city.ts'
 import { beadLife, FOUND_LIVES, makeSome } from '../../support/bead-commands.ts'
 import { type BeadDoor, doorTo } from '../../support/bead-door.ts'
 import { BeadModel } from '../../support/bead-model.ts'
 import { at } from '../../support/document.ts'
+import { fc } from '../../support/random.ts'
 import { newCity, outcome, runHere } from '../../support/running.ts'
 
 /** The time of day moves only when it is told to, timers as always; in all less than a lease, so that none lapses. */

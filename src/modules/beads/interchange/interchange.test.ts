@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../../test/support/random.ts'
 import { type JsonObject, parseExact } from './exact-json.ts'
 import { readLine, toBead, withIds } from './interchange.ts'
 import { type LineBead, toLine } from './line.ts'

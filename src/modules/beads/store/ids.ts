@@ -4,7 +4,7 @@
  * commit of many new beads writes few pages.
  */
 import type { Tx } from '../../../kernel/database.ts'
-import { randomBase36 } from '../../../kernel/ids.ts'
+import { randomBase36, randomBelow } from '../../../kernel/ids.ts'
 
 const SHORTEST = 3
 const LONGEST = 32
@@ -31,7 +31,7 @@ export class BeadIds {
   readonly #suffix: Suffix
   readonly #draw: Draw
 
-  constructor(suffix: Suffix = randomBase36, draw: Draw = (limit) => Math.floor(Math.random() * limit)) {
+  constructor(suffix: Suffix = randomBase36, draw: Draw = randomBelow) {
     this.#suffix = suffix
     this.#draw = draw
   }

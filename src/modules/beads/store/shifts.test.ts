@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../../test/support/random.ts'
 import { openWorkStore, type WorkStore } from '../../../../test/support/work-store.ts'
 import { IS_READY } from './ready.ts'
 

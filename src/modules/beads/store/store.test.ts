@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../../test/support/random.ts'
 import { openWorkStore, type WorkStore } from '../../../../test/support/work-store.ts'
 import { MAX_EVENT_BYTES } from '../../../contract/events.ts'
 import { Problem } from '../../../kernel/problem.ts'

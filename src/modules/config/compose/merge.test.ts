@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../../test/support/random.ts'
 import { RootFiles } from '../../../contract/config-schema.ts'
 import { emptyTable, nodeOf, type PlainValue, plainOf, type TableNode } from '../../../files/toml.ts'
 import { mergeTables } from './merge.ts'

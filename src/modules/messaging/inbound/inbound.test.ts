@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { chats, line, ROOM, ROOM_ID, THREAD, THREAD_ID } from '../../../../test/support/chat-store.ts'
+import { fc } from '../../../../test/support/random.ts'
 import { MAX_CHAT_TEXT } from '../../../contract/messaging/entries.ts'
 import { transcriptId } from '../../../messaging/conversation.ts'
 

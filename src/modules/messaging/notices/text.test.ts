@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { HOSTILE_PIECES, KEYS } from '../../../../test/support/hostile-texts.ts'
+import { fc } from '../../../../test/support/random.ts'
 import { type ChatDigest, chatDigestText, type ToldEntry } from './text.ts'
 
 const SAID: ToldEntry = {

@@ -1,8 +1,8 @@
 /** Whatever happens in whatever order, the outbox is what a model says that fits on a page. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { OutboxBench } from '../../../../test/support/outbox-bench.ts'
+import { fc } from '../../../../test/support/random.ts'
 import { FAILURE_KINDS, type FailureKind } from '../../../contract/messaging/deliveries.ts'
 import { reported } from './answers.ts'
 

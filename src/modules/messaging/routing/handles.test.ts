@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../../test/support/random.ts'
 import { defaultRoute } from './defaults.ts'
 import { type Cursors, type HandleRoute, routeInGroup } from './handles.ts'
 

@@ -1,9 +1,9 @@
 /** Random formulas with random outcomes: the engine, over a real store, against a small model that was written without it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { MoleculeModel } from '../../../../test/support/molecule-model.ts'
 import { MoleculeWorld, planOf } from '../../../../test/support/molecule-world.ts'
+import { fc } from '../../../../test/support/random.ts'
 import type { PlanBody, PlanStep } from '../../../automation/plan.ts'
 
 const LISTS = { none: [], one: [1], some: [1, 2, 3], many: [1, 2, 3, 4, 5] }

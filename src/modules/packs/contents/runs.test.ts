@@ -1,7 +1,7 @@
 /** What of a pack counts as something that can be run. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../../test/support/random.ts'
 import { proseNamedIn } from './runs.ts'
 
 const PLAIN = /[\w.@+-]+\.md\b/gi

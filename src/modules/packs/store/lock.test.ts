@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../../test/support/random.ts'
 import { formatLock, LockError, type Pin, parseLock, sortPins } from './lock.ts'
 
 const hex = (length: number) =>

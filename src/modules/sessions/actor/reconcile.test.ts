@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../../test/support/random.ts'
 import { AGENT, VIEW } from '../../../../test/support/session-city.ts'
 import { SESSION_DESIRES, SESSION_STATES } from '../../../contract/sessions/session-model.ts'
 import { newSession } from '../launch/new-session.ts'

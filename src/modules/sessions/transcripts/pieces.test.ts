@@ -1,7 +1,7 @@
 // Entries that grow while they are followed: what a client joins is what a page shows.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import { fc } from '../../../../test/support/random.ts'
 import { systemClock } from '../../../kernel/clock.ts'
 import { readableText } from '../../../runtimes/terminal/readable.ts'
 import { lineChapter, type Typed, terminalChapter } from './chapters.ts'
