@@ -253,12 +253,14 @@ export class SessionCity {
   /** Waits until the record says so. */
   async when(id: string, what: string, done: (session: SessionRecord) => boolean): Promise<SessionRecord> {
     const signal = AbortSignal.timeout(WAIT_MS)
-    try {
-      await this.sessions.until(id, (session) => session !== undefined && done(session), signal)
-    } catch {
-      assert.fail(`${what}: ${JSON.stringify(this.record(id), undefined, 1)}`)
+    // As it was then: by the time we are told it may have gone on.
+    let found: SessionRecord | undefined
+    const holds = (session: SessionRecord | undefined) => {
+      if (session !== undefined && done(session)) found ??= session
+      return found !== undefined
     }
-    return this.record(id)
+    await this.sessions.until(id, holds, signal).catch(() => {})
+    return found ?? assert.fail(`${what}: ${JSON.stringify(this.record(id), undefined, 1)}`)
   }
 
   is(id: string, state: SessionRecord['state']): Promise<SessionRecord> {

@@ -53,9 +53,10 @@ test('after a restart or in a flood, only the last megabyte is read', async () =
   const line = `${'x'.repeat(98)}\r\n`
   for (let n = 0; n < 100; n++) writer.append(Buffer.from(line.repeat(1_000)))
   writer.append(Buffer.from('last'))
-  const before = performance.now()
+  const before = process.cpuUsage()
   await screen.caughtUp(soon())
-  assert.ok(performance.now() - before < 5_000)
+  const { user, system } = process.cpuUsage(before)
+  assert.ok(user + system < 5_000_000, 'of work; others may need the machine too')
   assert.equal(screen.text(1).lines[0], 'last')
   assert.equal(screen.offset, writer.endOffset)
   assert.ok(screen.text().lines.length <= 2_050)

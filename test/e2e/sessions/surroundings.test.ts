@@ -45,7 +45,11 @@ test('agents are kept when the next supervisor has another runtime directory, an
   await again.message(id, 'echo two >> said')
   await eventually('it took both', () => readFileSync(join(city.dir, 'said'), 'utf8') === 'one\ntwo\n' || undefined)
   await again.done('POST', '/stop')
-  assert.deepEqual(readdirSync(join(other, 'svc')), [], 'no empty directory of sockets is left')
+  // Hosts leave by themselves, once they know that their end was read.
+  await eventually(
+    'no empty directory of sockets is left',
+    () => readdirSync(join(other, 'svc')).length === 0 || undefined,
+  )
 })
 
 for (const signal of ['SIGTERM', 'SIGKILL'] as const)

@@ -164,15 +164,16 @@ suite('terminals of sessions', { timeout: 180_000 }, () => {
       await using _ = await openTerminal(city, id)
       await city.until(id, 'is attached', ({ attached }) => attached)
     }
-    const left = performance.now()
+    // Long before the minute is over for which it is still not restarted.
     await city.until(id, 'is not attached', ({ attached }) => !attached)
-    assert.ok(performance.now() - left < 2_000, 'at once')
     await city.forget(id)
   })
 
   test('the stream tells the end behind the last output', async () => {
     const id = await city.start()
     await using terminal = await openTerminal(city, id)
+    // What is there before the stream begins comes as its screen.
+    await terminal.shows(/ready>/)
     await type(id, 'me', 1, 'for i in $(seq 2000); do echo line-$i; done; exit 3\r')
     await terminal.ended()
     assert.match(terminal.bytes, /line-2000/)

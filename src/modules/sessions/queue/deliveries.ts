@@ -241,6 +241,12 @@ export class Deliveries {
     return row === undefined ? undefined : Number(row.updated_at)
   }
 
+  /** When it was typed; undefined: it was not. */
+  typedAt(id: string): number | undefined {
+    const row = this.#deps.db.get("SELECT finished_at FROM session_deliveries WHERE id = ? AND state = 'delivered'", id)
+    return row === undefined ? undefined : Number(row.finished_at)
+  }
+
   /** Turns whose end is still to be told, in order. */
   openTurns(sessionId: string): readonly OpenTurn[] {
     return this.#deps.db

@@ -26,10 +26,18 @@ test('an agent that sits on its work is nudged, then the work is somebody elseâ€
   let active: string | undefined
   await using city = await new SessionCity({
     config: {
-      session: { provider: 'subprocess', claim_holder_stall_timeout: '400ms' },
+      session: { provider: 'subprocess', claim_holder_stall_timeout: '1s' },
       daemon: { patrol_interval: '100ms', shutdown_timeout: '1s' },
     },
-    providers: { sitter: { command: '/bin/cat', prompt_mode: 'none', delivery: 'line' } },
+    // It says nothing to whatever it is told.
+    providers: {
+      sitter: {
+        command: '/bin/sh',
+        args: ['-c', 'stty -echo; exec cat > /dev/null'],
+        prompt_mode: 'none',
+        delivery: 'line',
+      },
+    },
     work: {
       active: ({ id }) => (id === active ? 'al-1' : undefined),
       release: (tx, { id }, reason) => {

@@ -2,8 +2,8 @@
  * Who holds work and does nothing: nudged once, then the work is open again (`[session] claim_holder_stall_timeout`).
  *
  * C1  Nothing is taken from who shows a sign of life, asks a question, is watched or cannot be observed.
- * C2  A nudge comes first, and a whole timeout of silence behind it. Who has worked for longer than that since is nudged
- *     again before anything is taken.
+ * C2  A nudge comes first, and a whole timeout of silence behind it; where it is typed, behind that. Who has worked for
+ *     longer than that since is nudged again before anything is taken.
  * C3  What is remembered is bounded by the open sessions that hold work; a restart of ours forgets, which only delays.
  */
 
@@ -18,7 +18,9 @@ export interface Holding {
   readonly bead: string
   /** Since when we know of it. */
   readonly since: number
+  /** When it was nudged, and by which delivery, where it takes any. */
   readonly nudgedAt: number | undefined
+  readonly nudge?: string | undefined
 }
 
 /** What is due for a holder that last showed a sign of life at `sign`. Pure. */
@@ -74,26 +76,34 @@ export class Holders {
     if (session.state !== 'active' || facts?.liveness !== 'alive' || facts.pending !== undefined || facts.attached)
       return holding
     const sign = Math.max(facts.lastActive ?? 0, session.heartbeat_at ?? 0)
-    const due = holderDue(holding, sign, now, timeoutMs)
+    const due = holderDue({ ...holding, nudgedAt: this.#heardAt(holding) }, sign, now, timeoutMs)
     if (due === 'nothing') return holding
     log.warn({ session: session.id, bead: holding.bead, due }, 'holder of work shows no sign of life')
     try {
-      if (due === 'nudge') await this.#nudge(session, holding.bead, timeoutMs)
-      else await this.#release(session)
+      if (due === 'nudge')
+        return { ...holding, nudgedAt: now, nudge: await this.#nudge(session, holding.bead, timeoutMs) }
+      await this.#release(session)
+      return { ...holding, nudgedAt: now, nudge: undefined }
     } catch (error) {
       log.error({ session: session.id, err: error }, 'stalled holder not dealt with')
       return holding
     }
-    return { ...holding, nudgedAt: now }
   }
 
-  async #nudge(session: SessionRecord, bead: string, ttlMs: number): Promise<void> {
+  /** A nudge that was typed late is no work, and gets its whole timeout too. */
+  #heardAt({ nudgedAt, nudge }: Holding): number | undefined {
+    if (nudgedAt === undefined || nudge === undefined) return nudgedAt
+    return Math.max(nudgedAt, this.#deps.deliveries.typedAt(nudge) ?? nudgedAt)
+  }
+
+  /** Of which delivery; undefined: it takes none. */
+  async #nudge(session: SessionRecord, bead: string, ttlMs: number): Promise<string | undefined> {
     const { store, deliveries, need, takesNudges } = this.#deps
-    if (!takesNudges(session)) return
+    if (!takesNudges(session)) return undefined
     const text = `You hold ${bead} and have shown no sign of work for a while. Go on with it, or close or release it; otherwise it is given back for somebody else.`
-    await store.db.write((tx) => {
+    return store.db.write((tx) => {
       const draft = { source: 'nudge', intent: 'default', text, ttlMs, wakes: false } as const
-      deliveries.add(tx, need(tx, session.id), draft, 'supervisor')
+      return deliveries.add(tx, need(tx, session.id), draft, 'supervisor').id
     })
   }
 
