@@ -11,7 +11,10 @@
 //   npm test -- --slowest         also tells at the end which files took longest
 //   npm test -- --random          with a seed of chance that nobody had before; SVC_SEED=7 npm test has that one
 //   npm run soak                  test/crash only, with more rounds (SVC_SOAK=1) and such a seed
-import { globSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, globSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { finished } from 'node:stream/promises'
@@ -22,6 +25,7 @@ import { seedFrom } from '../test/support/random.ts'
 
 const FILE_DEADLINE_MS = 600_000
 const SOAK_DEADLINE_MS = 3_600_000
+const COMPILE_DEADLINE_MS = 60_000
 const SLOWEST = 30
 
 const root = resolve(import.meta.dirname, '..')
@@ -35,7 +39,8 @@ if (flags.soak) process.env['SVC_SOAK'] = '1'
 const seed = seedFrom(process.env['SVC_SEED'] ?? (flags.soak || flags.random ? 'random' : undefined))
 process.env['SVC_SEED'] = String(seed)
 // Every test file is a process, and most of them start more: what one has compiled, the next ones need not.
-process.env['NODE_COMPILE_CACHE'] ??= join(root, 'tools', 'toolchain', '.compiled')
+const compiled = process.env['NODE_COMPILE_CACHE'] ?? join(root, 'tools', 'toolchain', '.compiled')
+process.env['NODE_COMPILE_CACHE'] = compiled
 
 const isCrashTest = (file: string) => file.startsWith('test/crash/')
 const isRuntimeTest = (file: string) => file.startsWith('test/runtimes/')
@@ -50,6 +55,7 @@ if (files.length === 0) {
 }
 
 const startedAt = performance.now()
+if (!existsSync(compiled)) await compileServer()
 const durations = new Map<string, number>()
 const totals = { tests: 0, suites: 0, passed: 0, failed: 0, cancelled: 0, skipped: 0, todo: 0 }
 let success = true
@@ -76,6 +82,19 @@ events.end()
 await finished(report)
 // Not by running out of work: a file cut off at its deadline may have left a child behind that holds our pipes.
 process.stdout.write('', () => process.exit(success ? 0 : 1))
+
+/**
+ * What is compiled is kept by a process that ends by itself. Servers of tests are killed: the four lanes would compile each
+ * of their first hundreds anew, for more than twice the work of their start.
+ */
+async function compileServer() {
+  const home = mkdtempSync(join(tmpdir(), 'svc-test-'))
+  const svcctl = [join(root, 'tools', 'svcctl.mjs'), 'serve', '--port', '0', '--home', home]
+  const server = spawn(process.execPath, svcctl, { stdio: ['ignore', 'pipe', 'ignore'], timeout: COMPILE_DEADLINE_MS })
+  server.stdout.once('data', () => server.kill('SIGTERM'))
+  await once(server, 'close')
+  rmSync(home, { recursive: true, force: true })
+}
 
 /** One lane: takes the next file from the first queue that has one until all are empty. */
 async function runInTurn(...queues: string[][]) {

@@ -1,6 +1,7 @@
 /** The rules of decisions 87 and 88, one by one. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { codePoint } from '../../test/support/code-point.ts'
 import { fc } from '../../test/support/random.ts'
 import { evaluate, evaluateCondition, renderText, type Scope, TemplateFailure } from './language.ts'
 
@@ -134,7 +135,7 @@ test('whatever a text does, the values stay as they are', () => {
 test('values are data: a hostile text comes out as it went in, through every way there is', () => {
   const hostile = fc.oneof(
     fc.string(),
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: codePoint }),
     fc.constantFrom(
       '{{ tag }}',
       '{% raw %}',

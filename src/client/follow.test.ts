@@ -12,6 +12,7 @@ import {
   scriptedServer,
   trickle,
 } from '../../test/support/cli-server.ts'
+import { codePoint } from '../../test/support/code-point.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { fc } from '../../test/support/random.ts'
 import { Client } from './client.ts'
@@ -108,7 +109,7 @@ suite('frames', () => {
   })
 
   test('however the bytes are cut, the frames are the same', async () => {
-    const text = fc.string({ unit: 'binary', maxLength: 40 })
+    const text = fc.string({ unit: codePoint, maxLength: 40 })
     const event = fc.record({ id: fc.integer({ min: 1, max: 99 }), text })
     await fc.assert(
       fc.asyncProperty(

@@ -15,6 +15,7 @@ import { OrderFile } from '../../src/contract/automation/order-file.ts'
 import { formulaSchema, orderSchema } from '../../src/contract/config-fields.ts'
 import type { ConfigIssue } from '../../src/files/issues.ts'
 import { type PlainTable, type PlainValue, readPlainToml } from '../../src/files/toml.ts'
+import { codePoint } from '../support/code-point.ts'
 import { fc } from '../support/random.ts'
 import { issueLines, sourcesOf } from './support.ts'
 
@@ -295,7 +296,7 @@ test('texts of any characters, and of pieces of TOML, never throw', () => {
     'constructor',
   )
   const source = fc.oneof(
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: codePoint }),
     fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join(' ')),
   )
   fc.assert(

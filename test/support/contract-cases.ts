@@ -3,6 +3,7 @@
  * independent reading of the contract says about each. Seeded by fast-check, so that a failure comes back.
  */
 import { join } from 'node:path'
+import { codePoint } from './code-point.ts'
 import {
   asFields,
   asList,
@@ -179,7 +180,7 @@ function matching(pattern: RegExp): fc.Arbitrary<string> {
 
 /** Any text that can stand in JSON and in a URL: control characters, astral ones, but no half of a pair. */
 const text = (minLength: number, maxLength: number) =>
-  fc.oneof(fc.string({ minLength, maxLength }), fc.string({ unit: 'binary', minLength, maxLength }))
+  fc.oneof(fc.string({ minLength, maxLength }), fc.string({ unit: codePoint, minLength, maxLength }))
 
 /** What people and machines send by mistake or with intent. */
 const HOSTILE = [
@@ -470,7 +471,7 @@ const textBody = (type: string): fc.Arbitrary<BodyPart> =>
           'a = [[[[[[[[1]]]]]]]]\n"" = 1e999\n',
         )
         .map((text) => Buffer.from(text)),
-      fc.string({ unit: 'binary' }).map((text) => Buffer.from(text.toWellFormed())),
+      fc.string({ unit: codePoint }).map((text) => Buffer.from(text.toWellFormed())),
       fc.constantFrom(...NOT_JSON, ...NOT_UTF8, DEEP),
     )
     .map((bytes) => ({ bytes, type, breaks: [], open: true }))

@@ -34,6 +34,7 @@ import {
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { spawn } from '@lydell/node-pty'
+import { compileCache } from '../../src/runtimes/compile-cache.ts'
 import { endProcessesOf } from './city-processes.ts'
 import { type RunningSupervisor, startSupervisor } from './supervisor.ts'
 
@@ -382,6 +383,8 @@ const isInstalled = (program: string): boolean =>
 function environment(home: string, { env, path = [] }: GuideOptions): Record<string, string> {
   const { PATH = '', LANG = 'C.UTF-8' } = process.env
   return {
+    // A reader has run svcctl before.
+    ...compileCache(),
     HOME: home,
     PATH: [join(home, '.bin'), ...path, PATH].join(delimiter),
     LANG,

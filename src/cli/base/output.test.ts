@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { codePoint } from '../../../test/support/code-point.ts'
 import { fc } from '../../../test/support/random.ts'
 import { cityContaining } from './discovery.ts'
 import { printable } from './failure.ts'
@@ -9,7 +10,7 @@ import { jsonLine, oneLine, Printer, relativeTime } from './output.ts'
 suite('lines', () => {
   test('whatever is in an object, its line is one line, and reads back as the object', () => {
     const text = fc.oneof(
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: codePoint }),
       fc.constantFrom('\n', '\r\n', '\u0085', '\u2028', '\u2029', '\u0000', '\ud800'),
     )
     fc.assert(
@@ -25,7 +26,7 @@ suite('lines', () => {
 
   test('what is printed for people drives no terminal', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => assert.doesNotMatch(printable(text), /[\p{Cc}--[\t\n]]/v)),
+      fc.property(fc.string({ unit: codePoint }), (text) => assert.doesNotMatch(printable(text), /[\p{Cc}--[\t\n]]/v)),
     )
   })
 

@@ -1,6 +1,7 @@
 // The inbox as lines, at several widths: what is drawn fits, whatever is in it.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { codePoint } from '../../../test/support/code-point.ts'
 import { fc } from '../../../test/support/random.ts'
 import { widthOf } from '../print/text-width.ts'
 import { draw } from './draw.ts'
@@ -78,7 +79,7 @@ suite('the inbox', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'grapheme', maxLength: 300 }),
-        fc.string({ unit: 'binary', maxLength: 60 }),
+        fc.string({ unit: codePoint, maxLength: 60 }),
         fc.integer({ min: 10, max: 130 }),
         fc.integer({ min: 3, max: 40 }),
         fc.constantFrom(undefined, { id: 'm1', from: 3 }),

@@ -3,6 +3,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, symlinkS
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { getStaticTOMLValue, parseTOML } from 'toml-eslint-parser'
+import { codePoint } from '../../../test/support/code-point.ts'
 import { fc } from '../../../test/support/random.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import { cityDatabasePath } from './city-store.ts'
@@ -209,7 +210,7 @@ test('a directory is absolute or relative to home, without "..", with its links 
 
 test('whatever the start command is, the file says exactly that', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary' }), (command) => {
+    fc.property(fc.string({ unit: codePoint }), (command) => {
       using directory = temporaryDirectory()
       const { files } = planScaffold(
         join(directory.path, 'alpha'),

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, before, suite, test } from 'node:test'
+import { codePoint } from '../../support/code-point.ts'
 import { at } from '../../support/document.ts'
 import { assertProblem, eventually } from '../../support/http.ts'
 import { fc } from '../../support/random.ts'
@@ -237,7 +238,7 @@ test('what nobody would type is refused or typed, and never an error of ours', {
     '[providers.raw]\ncommand = "sh"\nargs = ["-c", "stty raw -echo; exec cat >/dev/null"]\nprompt_mode = "omit"\n'
   const city = await newSessionCity(running, 'alpha', raw)
   const id = await city.start({ name: 'raw' })
-  const strings = fc.oneof(fc.string({ unit: 'binary' }), fc.base64String(), fc.constantFrom('', 'me', 'Enter', 'C-c'))
+  const strings = fc.oneof(fc.string({ unit: codePoint }), fc.base64String(), fc.constantFrom('', 'me', 'Enter', 'C-c'))
   const anything = fc.oneof(strings, fc.integer(), fc.double(), fc.constant(null), fc.array(strings, { maxLength: 3 }))
   const fields = ['viewer', 'seq', 'text', 'data', 'cols', 'rows', 'keys', 'expect_screen', 'other']
   const nearly = fc.record({ viewer: strings, seq: fc.nat(3), text: strings }, { requiredKeys: [] })

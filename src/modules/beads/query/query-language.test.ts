@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { codePoint } from '../../../../test/support/code-point.ts'
 import { fc } from '../../../../test/support/random.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import type { Query, TextField } from './query.ts'
@@ -225,7 +226,7 @@ test('whatever is written, the answer is a query or a 422 with a column inside t
     ],
   )
   const sources = fc.oneof(
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: codePoint }),
     fc.array(pieces, { maxLength: 30 }).map((parts) => parts.join('')),
     fc.array(pieces, { maxLength: 30 }).map((parts) => parts.join(' ')),
   )
