@@ -1,5 +1,5 @@
 /** A plain HTTP client that knows one thing more than others: an answer that never came may still have been acted on. */
-import { setTimeout as pause } from 'node:timers/promises'
+export { eventually } from './eventually.ts'
 
 export type Fields = { readonly [key: string]: unknown }
 
@@ -64,21 +64,6 @@ export async function listAll(url: string, path: string): Promise<readonly Field
     items.push(...itemsOf(page.body))
     cursor = String(page.body['next_cursor'] ?? '')
     if (cursor === '') return items
-  }
-}
-
-/** Looks again until `look` gives something; fails with `what` after the deadline. */
-export async function eventually<T>(
-  what: string,
-  look: () => T | undefined | Promise<T | undefined>,
-  deadlineMs = 20_000,
-): Promise<T> {
-  const until = performance.now() + deadlineMs
-  for (;;) {
-    const found = await look()
-    if (found !== undefined) return found
-    if (performance.now() > until) throw new Error(`not within ${deadlineMs} ms: ${what}`)
-    await pause(20)
   }
 }
 

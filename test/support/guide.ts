@@ -40,7 +40,8 @@ import { type RunningSupervisor, startSupervisor } from './supervisor.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const COMMAND_MS = 120_000
-const POLL_MS = 200
+/** A look is a process: of a long wait a fifth is between looks. */
+const POLL_MS = { shortest: 200, longest: 1_000, share: 0.2 } as const
 const COLUMNS = 160
 const ESCAPE = '\u001b'
 /** A line that is drawn anew, with what stood there. */
@@ -280,7 +281,7 @@ export class Reader implements AsyncDisposable {
 
   async #type(where: string, { command, shown }: Typed, mark: string, code: number): Promise<void> {
     const [kind] = mark.split(' ')
-    const deadline = performance.now() + COMMAND_MS
+    const begun = performance.now()
     for (;;) {
       const seen = (text: string) => this.#comparison.matches(shown, this.#shown(text))
       const { output, exitCode } = await this.#run(this.#actual(command), {
@@ -288,7 +289,7 @@ export class Reader implements AsyncDisposable {
         answers: kind === 'types' ? answersIn(mark) : [],
       })
       const right = seen(output) && (kind === 'follow' || exitCode === code)
-      const isLast = right || kind !== 'wait' || performance.now() > deadline
+      const isLast = right || kind !== 'wait' || performance.now() - begun > COMMAND_MS
       if (isLast && SHOWS) process.stderr.write(`$ ${command}\n${this.#shown(output)}`)
       if (right) return
       if (isLast) {
@@ -296,7 +297,8 @@ export class Reader implements AsyncDisposable {
           `${where}: $ ${command}\nexit code ${exitCode}, not ${code}, or not what is shown:\n${this.#shown(output)}\nshown is:\n${shown.join('\n')}`,
         )
       }
-      await new Promise((later) => setTimeout(later, POLL_MS))
+      const pause = Math.min(Math.max((performance.now() - begun) * POLL_MS.share, POLL_MS.shortest), POLL_MS.longest)
+      await new Promise((later) => setTimeout(later, pause))
     }
   }
 

@@ -10,6 +10,8 @@ import { type ErrorModel, PROBLEMS, type ProblemCode } from '../../src/contract/
 import { record } from './answers.ts'
 import { assertValid, at, type Documented, isMap, isValid, operationFor, pointer, responseOf } from './document.ts'
 
+export { eventually } from './eventually.ts'
+
 // An import would load the client of `fetch` with it, which takes longer than everything else here.
 const { Agent, request } = process.getBuiltinModule('node:http')
 
@@ -207,21 +209,6 @@ export function assertProblem(answer: Answer, code: ProblemCode, detail?: string
   if (typeof detail === 'string') assert.equal(answer.body.detail, detail)
   else if (detail !== undefined) assert.match(answer.body.detail, detail)
   return answer.body
-}
-
-/** Waits until `look` gives something; fails with `what` after the deadline. */
-export async function eventually<T>(
-  what: string,
-  look: () => Promise<T | undefined> | T | undefined,
-  deadlineMs = 20_000,
-): Promise<T> {
-  const end = performance.now() + deadlineMs
-  for (;;) {
-    const found = await look()
-    if (found !== undefined) return found
-    assert.ok(performance.now() < end, `not within ${deadlineMs} ms: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
 }
 
 /** A bare connection, for requests that no client would send. */

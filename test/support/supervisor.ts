@@ -7,7 +7,7 @@ import { endProcessesOf } from './city-processes.ts'
 
 /** As `npm start` runs it. */
 const MAIN = resolve(import.meta.dirname, '..', '..', 'tools', 'svcctl.mjs')
-const START_DEADLINE_MS = 30_000
+const START_DEADLINE_MS = 60_000
 
 export interface StartOptions {
   /** A home to start on again; a new one where absent. */
