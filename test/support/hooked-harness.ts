@@ -96,6 +96,11 @@ export class Puppet {
     for (const member of hook) kill(member)
   }
 
+  /** What it was started with as it began for that time; it may run before it has said so. */
+  started(time: number): Promise<string> {
+    return eventually(`the puppet has begun for the ${time}. time`, () => this.lines('started')[time - 1])
+  }
+
   lines(file: string): readonly string[] {
     const path = join(this.#dir, file)
     return existsSync(path)

@@ -230,11 +230,14 @@ export class SessionApi {
     return lines.join('\n')
   }
 
-  /** Waits until the transcript holds this. */
-  said(id: string, text: string): Promise<string> {
+  /**
+   * Waits until the transcript holds this, and answers with all of it. What was typed is in there too: a program is waited
+   * for by what only it says.
+   */
+  said(id: string, text: string | RegExp): Promise<string> {
     return eventually(`${id} said ${text}`, async () => {
       const all = await this.text(id)
-      return all.includes(text) ? all : undefined
+      return (typeof text === 'string' ? all.includes(text) : text.test(all)) ? all : undefined
     })
   }
 

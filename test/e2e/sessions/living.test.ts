@@ -59,7 +59,10 @@ suite('an agent that runs', { timeout: 240_000 }, () => {
     await city.done('POST', `${sessionPath(id)}/kill`)
     await city.until(id, 'it runs again', ({ generation, state }) => generation === 2 && state === 'active')
     await say(id, 'say again\nmodel\nmode', 'again')
-    await eventually('both were said again', async () => (await city.text(id)).split('mode plan').length === 3)
+    await eventually(
+      'both were said again',
+      async () => (await city.text(id)).split('mode plan').length === 3 || undefined,
+    )
     const back = await patch(id, { model: null })
     assert.deepEqual(at(back.body, 'options_applied'), { model: 'next_start' })
     assert.equal(at(back.body, 'options', 'model'), '')

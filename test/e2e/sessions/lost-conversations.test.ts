@@ -7,9 +7,9 @@ import { newSessionCity, type SessionApi } from '../../support/session-api.ts'
 
 const resets = (city: SessionApi, id: string) => city.events('session.reset', { subject: id })
 
-/** What it was started with, by flags of the puppet. */
-const conversations = (puppet: Puppet) =>
-  puppet.lines('started').map((args) => /--(resume|session-id) (\S+)/.exec(args)?.slice(1) ?? [])
+/** What it was started with for that time, by flags of the puppet. */
+const conversation = async (puppet: Puppet, time: number) =>
+  /--(resume|session-id) (\S+)/.exec(await puppet.started(time))?.slice(1) ?? []
 
 async function puppetThatSpoke(city: SessionApi): Promise<{ readonly id: string; readonly puppet: Puppet }> {
   writePuppet(city)
@@ -25,12 +25,12 @@ test('a harness on a terminal that does not know its conversation any more begin
   await using running = await run()
   const city = await newSessionCity(running, 'alpha')
   const { id, puppet } = await puppetThatSpoke(city)
-  const [[, key = ''] = []] = conversations(puppet)
+  const [, key = ''] = await conversation(puppet, 1)
   puppet.forget(key)
   await city.done('POST', `/sessions/${id}/suspend`)
   await city.done('POST', `/sessions/${id}/wake`)
   await city.until(id, 'runs again', ({ state, generation }) => state === 'active' && generation === 3)
-  const [, refused = [], begun = []] = conversations(puppet)
+  const [refused, begun] = [await conversation(puppet, 2), await conversation(puppet, 3)]
   assert.deepEqual([refused, begun[0], begun[1] === key], [['resume', key], 'session-id', false])
   const told = await resets(city, id)
   assert.deepEqual(
@@ -43,12 +43,12 @@ test('a harness that is killed as soon as it has its conversation again keeps it
   await using running = await run()
   const city = await newSessionCity(running, 'alpha')
   const { id, puppet } = await puppetThatSpoke(city)
-  const [[, key = ''] = []] = conversations(puppet)
+  const [, key = ''] = await conversation(puppet, 1)
   for (const next of [2, 3, 4]) {
     const { pid } = await city.get(id)
     process.kill(pid ?? assert.fail('it has no process'), 'SIGKILL')
     await city.until(id, `is in run ${next}`, ({ state, generation }) => state === 'active' && generation === next)
-    assert.deepEqual(conversations(puppet).at(-1), ['resume', key])
+    assert.deepEqual(await conversation(puppet, next), ['resume', key])
   }
   assert.deepEqual(await resets(city, id), [])
 })

@@ -1,7 +1,7 @@
 // A city of an earlier version whose agents ran under tmux: nothing of it is lost, nothing of it runs on, and it is told.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import BetterSqlite3 from 'better-sqlite3'
@@ -10,6 +10,7 @@ import { isRunning } from '../../support/city-processes.ts'
 import { eventually } from '../../support/http.ts'
 import { cityIs, run, runAgain } from '../../support/running.ts'
 import { newSessionCity, SessionApi } from '../../support/session-api.ts'
+import { written } from '../../support/written.ts'
 
 const TMUX = '[session]\nprovider = "tmux"\n'
 
@@ -67,8 +68,7 @@ test('sessions that ran under tmux are started anew and say so, and what waited 
   const again = new SessionApi(second.api, 'alpha', city.dir)
   const back = await again.until(live, 'is back', ({ state, generation }) => state === 'active' && generation === 2)
   assert.equal(back.runtime, 'subprocess')
-  await eventually('what waited was typed', () => existsSync(join(city.dir, 'waited')) || undefined)
-  assert.equal(readFileSync(join(city.dir, 'waited'), 'utf8'), 'waited\n')
+  assert.equal(await written(join(city.dir, 'waited')), 'waited\n')
   for (const one of [agent, server])
     await eventually('nothing of the old terminals runs', () => !isRunning(one.pid ?? 0) || undefined)
   const killed = await again.events('session.killed', { subject: live })

@@ -43,15 +43,14 @@ test('a harness tells by its hooks when its turn begins and ends, and its key is
   const { id, puppet } = await startPuppet(city)
   const settings = join(city.dir, '.svc/runtime/sessions', id, '1/hooks-settings.json')
   assert.equal(statSync(settings).mode & 0o777, 0o600)
-  const started = (run: number) => eventually(`run ${run} has begun`, () => puppet.lines('started')[run - 1])
-  const key = /--session-id (\S+)/.exec(await started(1))?.[1] ?? ''
+  const key = /--session-id (\S+)/.exec(await puppet.started(1))?.[1] ?? ''
 
   await city.done('POST', `/sessions/${id}/suspend`)
   await city.done('POST', `/sessions/${id}/wake`)
   await city.until(id, 'runs again', ({ state, generation }) => state === 'active' && generation === 2)
-  assert.ok(!(await started(2)).includes('--resume'), 'a conversation in which nothing was said is none')
+  assert.ok(!(await puppet.started(2)).includes('--resume'), 'a conversation in which nothing was said is none')
 
-  const second = /--session-id (\S+)/.exec(await started(2))?.[1] ?? ''
+  const second = /--session-id (\S+)/.exec(await puppet.started(2))?.[1] ?? ''
   assert.notEqual(second, key)
   await puppet.do('tell UserPromptSubmit')
   const busy = await city.until(id, 'is in its turn', ({ activity }) => activity === 'in-turn')
@@ -62,7 +61,7 @@ test('a harness tells by its hooks when its turn begins and ends, and its key is
   await city.done('POST', `/sessions/${id}/suspend`)
   await city.done('POST', `/sessions/${id}/wake`)
   await city.until(id, 'runs once more', ({ state, generation }) => state === 'active' && generation === 3)
-  assert.match(await started(3), new RegExp(`--resume ${second}`))
+  assert.match(await puppet.started(3), new RegExp(`--resume ${second}`))
 })
 
 test('what a hook could not tell in time is heard while its run goes on', async () => {

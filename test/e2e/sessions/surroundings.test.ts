@@ -1,12 +1,13 @@
 // Agents outlive what a supervisor's surroundings do to it: another runtime directory, none at all, a stop in the middle of a start.
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { isRunning } from '../../support/city-processes.ts'
 import { eventually } from '../../support/http.ts'
 import { cityIs, run, runAgain } from '../../support/running.ts'
 import { newSessionCity, SessionApi } from '../../support/session-api.ts'
+import { written } from '../../support/written.ts'
 
 const AGENT = `[[agent]]
 name = "scribe"
@@ -43,7 +44,7 @@ test('agents are kept when the next supervisor has another runtime directory, an
   const back = await again.until(id, 'is taken over again', ({ running }) => running)
   assert.deepEqual([back.pid, back.generation], [pid, 1])
   await again.message(id, 'echo two >> said')
-  await eventually('it took both', () => readFileSync(join(city.dir, 'said'), 'utf8') === 'one\ntwo\n' || undefined)
+  await eventually('it took both', async () => (await written(join(city.dir, 'said'))) === 'one\ntwo\n' || undefined)
   await again.done('POST', '/stop')
   // Hosts leave by themselves, once they know that their end was read.
   await eventually(
@@ -57,8 +58,7 @@ for (const signal of ['SIGTERM', 'SIGKILL'] as const)
     await using first = await run()
     const city = await newSessionCity(first, 'alpha', AGENT)
     const { id } = await city.accept({ kind: 'agent', name: 'scribe', message: 'the task' })
-    await eventually('pre_start runs', () => existsSync(join(city.dir, 'begun')) || undefined)
-    const waiting = Number(readFileSync(join(city.dir, 'begun'), 'utf8'))
+    const waiting = Number(await written(join(city.dir, 'begun')))
     await first.server.kill(signal)
 
     await using second = await runAgain(first.server.home)
@@ -67,8 +67,7 @@ for (const signal of ['SIGTERM', 'SIGKILL'] as const)
     city.write('go', '')
     const again = new SessionApi(second.api, 'alpha', city.dir)
     await again.is(id, 'active')
-    await eventually('it was told', () => existsSync(join(city.dir, 'told')) || undefined)
-    assert.deepEqual(readFileSync(join(city.dir, 'told'), 'utf8').match(/the task/g), ['the task'])
+    assert.deepEqual((await written(join(city.dir, 'told'))).match(/the task/g), ['the task'])
     const [delivery] = await again.deliveries(id)
     assert.equal(delivery?.state, 'delivered')
   })

@@ -7,6 +7,7 @@ import { git, makeRepository } from '../../support/git-repository.ts'
 import { assertProblem, eventually } from '../../support/http.ts'
 import { outcome, run } from '../../support/running.ts'
 import { WorktreeCity } from '../../support/worktree-city.ts'
+import { written } from '../../support/written.ts'
 
 const timeout = 240_000
 
@@ -25,8 +26,7 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
     assert.equal((await city.get(one)).work_dir, first.path)
     assert.equal((await city.get(one)).worktree, 'fix-login')
     await city.message(one, 'echo mine > README.md; echo $SVC_BRANCH > branch; pwd > where')
-    await eventually('it has worked', () => existsSync(join(first.path, 'where')) || undefined)
-    assert.equal(readFileSync(join(first.path, 'where'), 'utf8').trim(), first.path)
+    assert.equal(await written(join(first.path, 'where')), `${first.path}\n`)
     assert.equal(readFileSync(join(first.path, 'branch'), 'utf8').trim(), 'svc/fix-login')
     assert.equal(readFileSync(join(second.path, 'README.md'), 'utf8'), '# Hello\n')
     assert.equal(readFileSync(join(trees.rig, 'README.md'), 'utf8'), '# Hello\n')
@@ -216,10 +216,10 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
   }, async () => {
     await using running = await run()
     const setup =
-      '[worktrees]\nsetup = ["sleep 3; echo installed > installed; echo generated > README.md", "test -e ../../../pass || { echo no pass; exit 3; }"]\n'
+      '[worktrees]\nsetup = ["sleep 5; echo installed > installed; echo generated > README.md", "test -e ../../../pass || { echo no pass; exit 3; }"]\n'
     const trees = await WorktreeCity.start(running, setup)
     const { city } = trees
-    city.write('city.toml', city.read('city.toml').replace('[session]\n', '[session]\nstartup_timeout = "2s"\n'))
+    city.write('city.toml', city.read('city.toml').replace('[session]\n', '[session]\nstartup_timeout = "4s"\n'))
     const reload = await outcome(city.api, String((await city.done('POST', '/config/reload')).request_id))
     assert.equal(reload.status, 'succeeded')
 
