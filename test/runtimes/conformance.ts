@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
@@ -19,6 +19,7 @@ import {
   type ProcessEvent,
   type Runtime,
 } from '../../src/runtimes/process/runtime.ts'
+import { removeTree } from '../support/temporary.ts'
 
 const FLOOD_BYTES = 200_000_000
 
@@ -370,6 +371,6 @@ export class TestCity implements AsyncDisposable {
     for (const runtime of this.#runtimes) await runtime.close()
     for (const token of this.#tokens) await killTree({ token }, systemClock)
     // Hosts leave when their directory is gone.
-    rmSync(this.path, { recursive: true, force: true, maxRetries: 5 })
+    removeTree(this.path)
   }
 }

@@ -153,7 +153,7 @@ suite('who types into a terminal', { timeout: 120_000 }, () => {
 
   test('keys are refused while a message is typed, a person waits, and nobody mixes with anybody', async () => {
     await using city = new TestCity(make)
-    const { agent, shows, shown } = await started(city, { debounceMs: 1_000 })
+    const { agent, shows, shown } = await started(city, { debounceMs: 3_000 })
     const typed = agent.deliver(message(1, 'message'), soon())
     await shows('message')
     await assert.rejects(agent.typeKeys('1', soon()), refusal('busy'))
@@ -274,11 +274,9 @@ suite('who types into a terminal', { timeout: 120_000 }, () => {
     const { spec, agent } = await city.start(terminalShell)
     await agent.input('ann', Buffer.from('yes floods | head -c 500000000\r'), soon())
     await until('the flood has begun', () => agent.endOffset > 5_000_000)
-    const slowest = Math.max(
-      ...(await Promise.all(Array.from({ length: 20 }, () => timed(() => agent.resize(120, 40, soon()))))),
-    )
-    const key = await timed(() => agent.input('ann', Buffer.from('\x03'), soon()))
-    assert.ok(slowest < 1_000 && key < 1_000, `${slowest} and ${key} ms`)
+    // Were they in the way of each other, the flood would be over before its key has come.
+    await Promise.all(Array.from({ length: 20 }, () => agent.resize(120, 40, soon())))
+    await agent.input('ann', Buffer.from('\x03'), soon())
     await agent.input('ann', Buffer.from("echo af''ter\r"), soon())
     await until('the flood is over', async () => (await tailOf(spec)).includes('after'))
     assert.ok(agent.endOffset < 500_000_000, 'it was ended')
@@ -301,12 +299,6 @@ suite('who types into a terminal', { timeout: 120_000 }, () => {
 function readJournal({ directory }: LaunchSpec): string {
   const path = join(directory, 'deliveries.jsonl')
   return existsSync(path) ? readFileSync(path, 'utf8') : ''
-}
-
-async function timed(work: () => Promise<void>): Promise<number> {
-  const began = performance.now()
-  await work()
-  return performance.now() - began
 }
 
 function isCanonical(pid: number): boolean {

@@ -1,7 +1,7 @@
 /** Agents behind the acp runtime, in real host processes: what the tests with agents of ours and of others share. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { systemClock } from '../../src/kernel/clock.ts'
@@ -10,6 +10,7 @@ import { createAcpRuntime } from '../../src/runtimes/acp.ts'
 import { openOutputReader } from '../../src/runtimes/process/output-log.ts'
 import { killTree } from '../../src/runtimes/process/process-tree.ts'
 import type { AgentProcess, LaunchSpec, ProcessEvent, Runtime } from '../../src/runtimes/process/runtime.ts'
+import { removeTree } from './temporary.ts'
 
 export const ACP_AGENT = resolve(import.meta.dirname, 'acp-agent.ts')
 /** Our own agent as lines of a provider. */
@@ -76,7 +77,7 @@ export class AcpStage implements AsyncDisposable {
     // By token: a process that was released or whose start failed has nobody else to end it. Hosts leave with their directory.
     await killTree({ token: this.token }, systemClock)
     await this.runtime.close()
-    rmSync(this.root, { recursive: true, force: true })
+    removeTree(this.root)
   }
 }
 

@@ -19,7 +19,8 @@ export class BridgeProcess implements AsyncDisposable {
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#logged += text
     })
-    this.ended = new Promise((done) => this.child.once('exit', (code) => done(code)))
+    // Behind the last of what it said.
+    this.ended = new Promise((done) => this.child.once('close', (code) => done(code)))
   }
 
   /** What it told of itself, line by line. */

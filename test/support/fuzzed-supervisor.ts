@@ -1,6 +1,6 @@
 /** A supervisor to be fuzzed: its cities filled, its user's home its own, and nothing of it left over afterwards. */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../src/kernel/clock.ts'
@@ -10,6 +10,7 @@ import { eventually } from './crash-client.ts'
 import { HARMLESS_SHELL, prepareCities, stopCities, unregisterOthers } from './fuzzed-city.ts'
 import { FuzzedWorld } from './fuzzed-world.ts'
 import { type RunningSupervisor, startSupervisor } from './supervisor.ts'
+import { removeTree } from './temporary.ts'
 
 const END_MS = 30_000
 const ANSWER_MS = 5_000
@@ -103,7 +104,7 @@ async function destroy(server: RunningSupervisor): Promise<void> {
   for (const { token, city_path: path } of listTokens())
     if (path.startsWith(server.work)) await killTree({ token }, systemClock)
   await server[Symbol.asyncDispose]()
-  rmSync(server.work, { recursive: true, force: true })
+  removeTree(server.work)
 }
 
 /** Of agents and of those that serve them: by their token, and by what their command lines name. */

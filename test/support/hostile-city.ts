@@ -4,7 +4,7 @@
  * nothing may be left of who was closed.
  */
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -14,6 +14,7 @@ import { Api, eventually } from './http.ts'
 import { newSessionCity, type SessionApi, sessionPath } from './session-api.ts'
 import { openStream, type SseReader } from './sse.ts'
 import { type RunningSupervisor, startSupervisor } from './supervisor.ts'
+import { removeTree } from './temporary.ts'
 
 const CITY = 'alpha'
 const HEALTH_MS = 1_000
@@ -66,7 +67,7 @@ export class HostileCity implements AsyncDisposable {
     this.#api?.close()
     await this.#server?.kill('SIGKILL')
     endProcessesOf(this.root)
-    rmSync(this.root, { recursive: true, force: true })
+    removeTree(this.root)
   }
 
   get city(): SessionApi {

@@ -1,6 +1,6 @@
 /** Supervisors and cities for tests: with settings, with a client, with cities that are up. */
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createCity, listCities } from '../../src/contract/cities.ts'
@@ -13,6 +13,7 @@ import { endProcessesOf } from './city-processes.ts'
 import { asMap } from './document.ts'
 import { Api, eventually } from './http.ts'
 import { type RunningSupervisor, type StartOptions, startSupervisor } from './supervisor.ts'
+import { removeTree } from './temporary.ts'
 
 export interface Settings extends StartOptions {
   /** Text of `supervisor.toml`. */
@@ -36,7 +37,7 @@ export function homeWith(toml: string): { readonly root: string; readonly home: 
     home,
     [Symbol.dispose]() {
       endProcessesOf(root)
-      rmSync(root, { recursive: true, force: true })
+      removeTree(root)
     },
   }
 }
@@ -103,7 +104,7 @@ export async function runHere(
     async [Symbol.asyncDispose]() {
       api.close()
       await supervisor.stop('SIGTERM')
-      rmSync(root, { recursive: true, force: true })
+      removeTree(root)
     },
   }
 }

@@ -5,7 +5,7 @@
  * lost, what came twice and what came out of order, and no answer of ours has to be believed.
  */
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -15,6 +15,7 @@ import { ACP_PROVIDER } from './acp-run.ts'
 import { CityProcesses, endProcessesOf } from './city-processes.ts'
 import { type Answered, call, eventually, type Fields, listAll, tryCall } from './crash-client.ts'
 import { type RunningSupervisor, startSupervisor } from './supervisor.ts'
+import { removeTree } from './temporary.ts'
 
 const CITY = 'base'
 const ANSWER_MS = 60_000
@@ -90,7 +91,7 @@ export class ChaosCity implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server?.kill('SIGKILL')
     endProcessesOf(this.root)
-    rmSync(this.root, { recursive: true, force: true })
+    removeTree(this.root)
   }
 
   // --- The supervisor ----------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 /** The sessions of a city without a supervisor: a real store, real runtimes, a configuration of the test's own. */
 
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { RuntimeName } from '../../src/contract/sessions/session-model.ts'
@@ -25,6 +25,7 @@ import { killTree, listTokens } from '../../src/runtimes/process/process-tree.ts
 import type { Runtime } from '../../src/runtimes/process/runtime.ts'
 import { createSubprocessRuntime } from '../../src/runtimes/subprocess.ts'
 import { observeTerminal } from '../../src/supervisor/views/terminals.ts'
+import { removeTree } from './temporary.ts'
 
 const WAIT_MS = 20_000
 
@@ -161,7 +162,7 @@ export class SessionCity {
     for (const { city_path, token } of listTokens()) if (city_path === this.path) await killTree({ token }, systemClock)
     this.store.db.close()
     this.#log.close()
-    rmSync(this.path, { recursive: true, force: true })
+    removeTree(this.path)
   }
 
   #open() {

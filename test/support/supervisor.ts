@@ -1,9 +1,10 @@
 /** A real supervisor process for a test: its own home, a free port, gone when the test ends. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { endProcessesOf } from './city-processes.ts'
+import { removeTree } from './temporary.ts'
 
 /** As `npm start` runs it. */
 const MAIN = resolve(import.meta.dirname, '..', '..', 'tools', 'svcctl.mjs')
@@ -52,7 +53,7 @@ export async function startSupervisor(options: StartOptions = {}): Promise<Runni
     stderr += text
   })
   const ended = new Promise<number | null>((done) => child.once('exit', (code) => done(code)))
-  const url = await readyUrl(child, ended, () => stderr)
+  const url = await readyUrl(child, () => stderr)
   const kill = (signal: NodeJS.Signals) => {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal)
     return ended
@@ -70,12 +71,12 @@ export async function startSupervisor(options: StartOptions = {}): Promise<Runni
       // One who asked for a home of its own starts on it again.
       if (options.home !== undefined) return
       endProcessesOf(root)
-      rmSync(root, { recursive: true, force: true })
+      removeTree(root)
     },
   }
 }
 
-function readyUrl(child: ChildProcess, ended: Promise<number | null>, stderr: () => string): Promise<string> {
+function readyUrl(child: ChildProcess, stderr: () => string): Promise<string> {
   return new Promise((done, fail) => {
     const timer = setTimeout(() => {
       child.kill('SIGKILL')
@@ -89,7 +90,8 @@ function readyUrl(child: ChildProcess, ended: Promise<number | null>, stderr: ()
       clearTimeout(timer)
       done(url)
     })
-    void ended.then((code) => {
+    // Behind the last of what it said: that is why.
+    child.once('close', (code) => {
       clearTimeout(timer)
       fail(new Error(`the supervisor ended with ${code}: ${stderr()}`))
     })

@@ -14,22 +14,20 @@ test('what is sent to a limited agent waits, says why, and is typed when the lim
   const id = await city.startTalker()
   await city.message(id, 'fail-data HTTP 429: Too many requests. Please try again in 6s.')
   const limited = await city.until(id, 'is limited', ({ limited_until: until }) => until !== undefined)
+  // At once: the limit is short.
+  const { request_id: request } = await city.done('POST', `/sessions/${id}/messages`, { message: 'say later' })
+  const told = await outcome(running.api, String(request))
+  assert.equal((await city.get(id)).queued, 1)
+  assert.equal(told.status, 'succeeded')
   assert.equal(limited.limit_source, 'protocol')
   assert.match(limited.limit_message ?? '', /Too many requests/)
   const [event] = await city.events('session.rate_limited', { subject: id })
   assert.equal(event?.payload.limited_until, limited.limited_until)
-
-  const { request_id: request } = await city.done('POST', `/sessions/${id}/messages`, { message: 'say later' })
-  const told = await outcome(running.api, String(request))
-  assert.equal(told.status, 'succeeded')
-  const [sent] = await city.events('request.result.session.message', { subject: id })
-  assert.ok(sent)
   const results = await city.events('request.result.session.message', { subject: id })
   assert.deepEqual(
     results.flatMap(({ payload }) => (payload.request_id === request ? [[payload.queued, payload.waits_for]] : [])),
     [[true, 'rate_limit']],
   )
-  assert.equal((await city.get(id)).queued, 1)
   await city.until(
     id,
     'is limited no more, and has nothing queued',
