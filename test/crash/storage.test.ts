@@ -242,7 +242,7 @@ suite('disks', { concurrency: 2 }, () => {
   })
 
   test('a supervisor.db that was emptied or lost its tables is refused by name, not taken for a new one', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     await using server = await startSupervisor()
     await createCity(server, 'kept', join(server.work, 'kept'))

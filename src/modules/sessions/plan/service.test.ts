@@ -149,10 +149,15 @@ test('a program that is being started while its city stops does not outlive it',
 test('a session that keeps crashing is quarantined', async () => {
   await using city = await new SessionCity({
     providers: {
-      bad: { command: '/bin/sh', args: ['-c', 'echo up; sleep 0.7; exit 3'], prompt_mode: 'omit', delivery: 'line' },
+      // It lives until it is told something: one that ends before it was ready has crashed in no life.
+      bad: { command: '/bin/sh', args: ['-c', 'echo up; read -r _; exit 3'], prompt_mode: 'omit', delivery: 'line' },
     },
   }).start()
   const { id } = await city.create({ template: 'bad' })
+  for (const life of [1, 2, 3, 4, 5]) {
+    await city.when(id, `life ${life}`, ({ state, generation }) => state === 'active' && generation === life)
+    await city.say(id, 'end')
+  }
   const held = await city.is(id, 'quarantined')
   assert.equal(held.reason, 'quarantine')
   assert.equal(held.last_exit?.code, 3)
