@@ -67,6 +67,9 @@ const NO_NEIGHBOURS = ['modules']
 
 const IMPORTS = /\b(?:from|import)\s*\(?\s*(['"])(.*?)\1/g
 
+/** By `import` every export of it is read, and one of them (WebSocket) loads all of undici: a fifth of a supervisor's start. */
+const HTTP_BY_IMPORT = /\bimport\s+(?!type\b)[^'"]*\bfrom\s*(['"])node:http\1/g
+
 const AMBIENT = [
   { what: 'Date.now()', pattern: /\bDate\.now\b/g },
   { what: 'new Date() without an argument', pattern: /\bnew Date\b(?!\s*\(\s*[^\s)])/g },
@@ -121,6 +124,8 @@ function fileViolations(file: string, text: string): string[] {
   }
   const code = blank(text, ['comment', 'regex', 'template'])
   for (const match of code.matchAll(IMPORTS)) note(match.index, importRule(file, match[2] ?? ''))
+  for (const match of code.matchAll(HTTP_BY_IMPORT))
+    note(match.index, "node:http is not imported, but for types: process.getBuiltinModule('node:http')")
   for (const match of code.matchAll(/\bimport\s*\(\s*(?!\s|['"])/g))
     note(match.index, 'a computed import cannot be checked: name the file')
   if (!AMBIENT_HOMES.some((home) => file.startsWith(home))) {

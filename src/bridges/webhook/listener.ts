@@ -4,12 +4,14 @@
  * W1  Nothing of a request is used before its signature was found right, over the bytes as they came.
  * W2  The same delivery again changes nothing: 200. The same signed body under another name is a replay: 409.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Taken } from '../library/journal.ts'
 import type { Posting } from '../library/posting.ts'
 import type { World } from '../library/world.ts'
 import { digestOf, readWebhook } from './messages.ts'
 import type { Style, Verifier } from './signatures.ts'
+
+const { createServer } = process.getBuiltinModule('node:http')
 
 /** GitHub sends up to 25 MiB. */
 const MOST_BODY: Readonly<Record<Style, number>> = {

@@ -1,9 +1,10 @@
 /** One POST to the callback of an adapter: bounded in time and size, to no address that is refused, along no redirect. */
-import http from 'node:http'
-import https from 'node:https'
+import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../../../kernel/clock.ts'
 import { refusalOfHost } from '../adapters/addresses.ts'
 import { guardedLookup } from './connect.ts'
+
+const http = process.getBuiltinModule('node:http')
 
 const ANSWERED_WITHIN_MS = 30_000
 const MAX_REPLY_BYTES = 1024 * 1024
@@ -28,7 +29,7 @@ export function post({ url, headers, body }: Post, clock: Clock, signal: AbortSi
   const refused = refusalOfHost(url)
   if (refused !== undefined) return Promise.reject(new Error(refused))
   return new Promise((resolve, reject) => {
-    const { request: begin } = url.protocol === 'https:' ? https : http
+    const { request: begin } = url.protocol === 'https:' ? process.getBuiltinModule('node:https') : http
     const request = begin(url, {
       method: 'POST',
       headers: { ...headers, 'content-length': String(body.length) },
@@ -51,7 +52,7 @@ export function post({ url, headers, body }: Post, clock: Clock, signal: AbortSi
   })
 }
 
-function collect(response: http.IncomingMessage, end: (error: Error | undefined, posted?: Posted) => void): void {
+function collect(response: IncomingMessage, end: (error: Error | undefined, posted?: Posted) => void): void {
   const chunks: Buffer[] = []
   let size = 0
   const posted = (body: Buffer | undefined): Posted => ({
