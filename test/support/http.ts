@@ -15,7 +15,7 @@ export { eventually } from './eventually.ts'
 // An import would load the client of `fetch` with it, which takes longer than everything else here.
 const { Agent, request } = process.getBuiltinModule('node:http')
 
-const ANSWER_DEADLINE_MS = 40_000
+const ANSWER_DEADLINE_MS = 90_000
 /** What the gates before the router can answer on any path. */
 const UNROUTED = new Set([400, 401, 403, 404, 405, 408, 413, 421, 431, 503])
 

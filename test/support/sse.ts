@@ -5,7 +5,7 @@ import type { TaggedEventEnvelope } from '../../src/contract/events.ts'
 import { assertLine, assertValid, type Documented, framesOf, isValid, operationFor, responseOf } from './document.ts'
 import type { Api, CallOptions } from './http.ts'
 
-const FRAME_DEADLINE_MS = 20_000
+const FRAME_DEADLINE_MS = 40_000
 
 export interface SseFrame {
   /** As it came, with its empty line. */
