@@ -18,6 +18,7 @@ class Client {
   readonly deliveries: string[] = []
   ended = false
   takes = true
+  #from = 0
   #attachment: Attachment | undefined
   readonly #streams: TranscriptStreams
   readonly #transcripts: Transcripts
@@ -29,9 +30,16 @@ class Client {
     this.#id = id
   }
 
+  /** What it asks to go on behind: 0, from the oldest on, until it was given something. */
+  get last(): number {
+    return this.sequences.at(-1) ?? this.#from
+  }
+
   open(after: number | undefined): void {
+    const transcript = this.#transcripts.need(this.#id)
+    const feed = this.#streams.follow(transcript, after)
     this.ended = false
-    const feed = this.#streams.follow(this.#transcripts.need(this.#id), after)
+    this.#from = after ?? transcript.next - 1
     this.#attachment = feed.attach({
       write: (batch) => {
         this.#note(batch.toString())
@@ -83,7 +91,6 @@ for (const life of [1, 2, 3, 4, 5, 6]) {
       })
     await say(120)
     for (const [index, client] of clients.entries()) client.open(index === 0 ? undefined : 0)
-    const started = transcripts.need(id).next
     let lost = 0
     for (let round = 0; round < 120; round++) {
       const client = random.pick(clients)
@@ -95,14 +102,14 @@ for (const life of [1, 2, 3, 4, 5, 6]) {
       else if (what < 0.9) {
         client.cut()
         try {
-          client.open(client.sequences.at(-1) ?? started - 1)
+          client.open(client.last)
         } catch (error) {
           assert.equal(Reflect.get(Object(error), 'code'), 'cursor-expired')
           client.ended = true
         }
       } else if (what < 0.93) {
         const { next } = transcripts.need(id)
-        const slowest = Math.min(...clients.map(({ sequences }) => sequences.at(-1) ?? started - 1))
+        const slowest = Math.min(...clients.map(({ last }) => last))
         // Mostly what everybody has; now and then more.
         const earliest = random.chance(0.8) ? Math.max(1, slowest - 5) : next - 2
         await db.write((tx) =>
@@ -112,9 +119,9 @@ for (const life of [1, 2, 3, 4, 5, 6]) {
       for (const one of clients) {
         if (!one.ended) continue
         // Overtaken: the cursor says so, and whoever starts again from the oldest knows what it has missed.
-        const last = one.sequences.at(-1) ?? started - 1
+        const { last } = one
         assert.ok(last < transcripts.need(id).earliest - 1)
-        assert.throws(() => one.open(last), { code: 'cursor-expired' })
+        if (last > 0) assert.throws(() => one.open(last), { code: 'cursor-expired' })
         lost++
         one.sequences.length = 0
         one.open(0)
@@ -133,6 +140,26 @@ for (const life of [1, 2, 3, 4, 5, 6]) {
     assert.ok(clients.every(({ ended }) => ended))
   })
 }
+
+test('who asked for the oldest and was given nothing yet is ended where retention takes that away', async (t) => {
+  const { db, transcripts } = opened(t)
+  const streams = new TranscriptStreams({ transcripts, encode: (frames) => Buffer.from(frames.join('')) })
+  const { id } = await db.write((tx) => transcripts.ensure(tx, ROOM))
+  await db.write((tx) => {
+    for (let n = 0; n < 9; n++) transcripts.append(tx, id, SAID)
+  })
+  const client = new Client(streams, transcripts, id)
+  // Within the write: nothing can be given to it before.
+  await db.write((tx) => {
+    client.open(0)
+    tx.run('UPDATE transcripts SET earliest_sequence = 5 WHERE id = ?', id)
+  })
+  await settled()
+  assert.deepEqual([client.ended, client.last], [true, 0])
+  client.open(client.last)
+  await settled()
+  assert.deepEqual(client.sequences, upTo(5, 9))
+})
 
 test('cursors mean what those of events mean', async (t) => {
   const { db, transcripts } = opened(t)

@@ -71,7 +71,7 @@ function stepAt(depth: number): fc.Arbitrary<PlanStep> {
     .map(({ body, condition, timeout, retry: again, check: checked, repeat: repeated, always, on_fail }) => {
       const isGate = body.kind === 'gate'
       // What fails as it begins would abort steps of which nobody knows whether they had begun.
-      const isList = repeated?.kind === 'for_each' && repeated.in === 'nothing'
+      const atOnce = canFailAtOnce({ body, repeat: repeated })
       return {
         id: '',
         title: 'A step',
@@ -80,7 +80,7 @@ function stepAt(depth: number): fc.Arbitrary<PlanStep> {
         metadata: {},
         output: [],
         always,
-        on_fail: isList && on_fail === 'abort' ? 'fail' : on_fail,
+        on_fail: atOnce && on_fail === 'abort' ? 'fail' : on_fail,
         body,
         ...(condition === undefined ? {} : { condition }),
         ...(timeout === undefined ? {} : { timeout }),
@@ -90,6 +90,13 @@ function stepAt(depth: number): fc.Arbitrary<PlanStep> {
       }
     })
 }
+
+/** It, or something in it, is for each of what is no list. */
+const canFailAtOnce = ({
+  body,
+  repeat,
+}: Pick<PlanStep, 'body'> & { readonly repeat?: PlanStep['repeat'] | undefined }): boolean =>
+  (repeat?.kind === 'for_each' && repeat.in === 'nothing') || (body.kind === 'group' && body.steps.some(canFailAtOnce))
 
 test('the engine does what the model does, whatever the formula and whatever happens', async () => {
   await fc.assert(
