@@ -138,6 +138,14 @@ export class SessionApi {
     return events.filter((event) => subject === undefined || event.subject === subject)
   }
 
+  /** The same, once there are so many: what is seen of a session already may be told a moment later. */
+  told(types: string, count: number, of: { readonly subject?: string; readonly after?: number } = {}) {
+    return eventually(`${count} events ${types}`, async () => {
+      const events = await this.events(types, of)
+      return events.length >= count ? events : undefined
+    })
+  }
+
   // --- Sessions ----------------------------------------------------------------------------------------------------
 
   /** Accepted; answers with the ids. */

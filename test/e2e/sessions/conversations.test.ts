@@ -1,5 +1,6 @@
 // Talking to agents over HTTP: what they say, in every format and page; what they ask; what waits for its turn.
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { StructuredMessage, TranscriptFormat } from '../../../src/contract/sessions/session-transcript.ts'
 import { at } from '../../support/document.ts'
@@ -7,6 +8,7 @@ import { assertProblem, eventually } from '../../support/http.ts'
 import { outcome, type Running, run } from '../../support/running.ts'
 import { newSessionCity, type SessionApi, sessionPath } from '../../support/session-api.ts'
 import { openStream } from '../../support/sse.ts'
+import { written } from '../../support/written.ts'
 
 describe('conversations', { concurrency: 3 }, () => {
   let running: Running
@@ -214,7 +216,7 @@ describe('conversations', { concurrency: 3 }, () => {
       await city.said(id, `permission: knife ${chosen}`)
       assert.equal(await city.pending(id), undefined)
       assertProblem(await respond(id, body), 'no-pending')
-      const events = await city.events('session.pending session.pending_cleared', { subject: id })
+      const events = await city.told('session.pending session.pending_cleared', 2, { subject: id })
       assert.deepEqual(
         events.map(({ type, payload }) => [type, payload.outcome, payload.action]),
         [
@@ -273,7 +275,7 @@ describe('conversations', { concurrency: 3 }, () => {
     assert.equal((await outcome(city.api, accepted.request_id)).status, 'succeeded')
     await city.said(id, 'instead')
     assert.equal(await city.pending(id), undefined)
-    const [cleared] = await city.events('session.pending_cleared', { subject: id })
+    const [cleared] = await city.told('session.pending_cleared', 1, { subject: id })
     assert.equal(cleared?.payload.request_id, asked.request_id)
     assert.equal(cleared.payload.outcome, 'dismissed')
     await city.forget(id)
@@ -323,8 +325,10 @@ describe('conversations', { concurrency: 3 }, () => {
   test('a stop ends what a shell is doing, and the shell stays', async () => {
     const id = await city.start()
     const { pid } = await city.get(id)
-    await city.message(id, 'sleep 1000')
+    await city.message(id, "sh -c 'echo on > begun; exec sleep 1000'")
     await city.until(id, 'works', ({ activity }) => activity === 'in-turn')
+    // bash loses an interrupt that comes while it starts a program.
+    await written(join(city.dir, 'begun'))
     const stopped = await city.done('POST', `${sessionPath(id)}/stop`)
     assert.equal(stopped.interrupted, true)
     assert.equal(at(stopped, 'session', 'state'), 'active')

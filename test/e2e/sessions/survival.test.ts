@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { unregisterCity } from '../../../src/contract/cities.ts'
 import { createSession } from '../../../src/contract/sessions/sessions.ts'
-import { isRunning } from '../../support/city-processes.ts'
+import { isRunning, kill } from '../../support/city-processes.ts'
 import { eventually } from '../../support/http.ts'
 import { cityIs, outcome, run, runAgain } from '../../support/running.ts'
 import { newSessionCity, SessionApi } from '../../support/session-api.ts'
@@ -193,7 +193,7 @@ suite('survival', { concurrency: 2 }, () => {
       assert.equal(isAlive(pids[1]), false, 'a city that is stopped runs nothing')
     } finally {
       // Awake they would linger for a supervisor that reads how it ended.
-      for (const host of hosts) process.kill(host, 'SIGKILL')
+      for (const host of hosts) kill(host)
     }
   })
 
