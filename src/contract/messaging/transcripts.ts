@@ -238,7 +238,8 @@ export const transcriptOperations = [
     description:
       'What was said, who read it, and what was attached only there. A conversation that goes on gets a new one, whose sequences go on behind the old one’s.',
     query: object({
-      cascade: optional(boolean({ description: 'Also end bindings, groups and deliveries of the conversation.' })),
+      cascade: optional(boolean({ description:
+            'Also end bindings and groups of the conversation, and give up what is pending there. Without it they are in the way: 409.' })),
     }),
     replies: {
       200: component('DeletedTranscript', {
@@ -248,7 +249,14 @@ export const transcriptOperations = [
       }),
     },
     problems: ['still-referenced'],
-    emits: ['extmsg.transcript_deleted'],
+    emits: [
+      'extmsg.transcript_deleted',
+      'extmsg.unbound',
+      'extmsg.group_deleted',
+      'extmsg.participant_removed',
+      'extmsg.membership_changed',
+      'extmsg.outbound_failed',
+    ],
   }),
   listTranscriptEntries,
   publishTranscriptEntry,

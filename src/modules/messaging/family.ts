@@ -198,6 +198,12 @@ const dependentsOf = ({ bindings, groups }: Routing, { outbox }: Carriage): read
       if (group !== undefined) groups.delete(tx, group, actor)
     },
   },
-  { holds: () => undefined, release: (tx, id) => outbox.forget(tx, id) },
+  {
+    holds: (tx, id) => {
+      const pending = outbox.pendingIn(tx, id)
+      return pending === 0 ? undefined : `${pending} pending ${pending === 1 ? 'delivery' : 'deliveries'}`
+    },
+    release: (tx, id) => outbox.forget(tx, id),
+  },
   { holds: () => undefined, release: forgetChatMail },
 ]

@@ -62,6 +62,33 @@ test('what many say at once has one order, for lists, streams and those who come
   assert.equal((await chat.done('GET', `/transcripts/${id}/entries?q=line*`)).total, 0)
 })
 
+test('a transcript with something on its way is not deleted unasked; whoever waits for that hears what became of it', {
+  timeout: 90_000,
+}, async () => {
+  await using running = await run()
+  await newCity(running.api, running.work, 'alpha')
+  const chat = new Chat(running.api)
+  const account = { provider: 'pulled', account_id: 'tests' }
+  await chat.done('POST', '/adapters', { ...account, transport: 'pull' })
+  const conversation = { ...account, conversation_id: '#slow', kind: 'room' }
+  const { transcript_id: id } = await chat.done('POST', '/transcripts', { conversation })
+  const ids: string[] = []
+  for (const text of ['one', 'two']) {
+    const said = await chat.done('POST', `/transcripts/${String(id)}/entries?wait=0s`, { text })
+    ids.push(String(said.delivery_id))
+  }
+  const kept = await chat.send('DELETE', `/transcripts/${String(id)}`)
+  assertProblem(kept, 'still-referenced', /2 pending deliveries/)
+  await chat.done('DELETE', `/transcripts/${String(id)}?cascade=true`)
+  const { items } = await chat.done('GET', '/events?type=extmsg.outbound_failed&order=asc')
+  assert.ok(Array.isArray(items))
+  assert.deepEqual(
+    items.map((item) => [at(item, 'payload', 'delivery_id'), at(item, 'payload', 'error')]),
+    ids.map((one) => [one, 'the transcript was deleted']),
+  )
+  assert.deepEqual((await chat.done('POST', '/adapters/pulled/tests/deliveries/claim', {})).items, [])
+})
+
 test('files come back as they were, under names that are only names, and texts as they were said', {
   timeout: 90_000,
 }, async () => {

@@ -208,6 +208,33 @@ test('where an adapter is removed what was pending is dead; where it reads a str
   await assert.rejects(bench.say('one', 'hi', 'c'), { code: 'no-adapter' })
 })
 
+test('what is pending in a transcript that is deleted is dead, and told of; nothing of it is kept or sent', async (t) => {
+  const bench = new OutboxBench(t)
+  await bench.register('pull')
+  const [first, second, other] = [await bench.say('one'), await bench.say('one'), await bench.say('two')]
+  const [flying] = await bench.take('a', 60_000, 1)
+  assert.equal(flying?.id, first.id)
+  const told = bench.store.log.head
+  await bench.write((tx) => {
+    assert.equal(bench.outbox.pendingIn(tx, first.transcript_id), 2)
+    bench.outbox.forget(tx, first.transcript_id)
+    assert.equal(bench.outbox.pendingIn(tx, first.transcript_id), 0)
+  })
+  assert.deepEqual(bench.events(told), ['extmsg.outbound_failed', 'extmsg.outbound_failed'])
+  assert.deepEqual(
+    bench.settled.map(({ id, status }) => [id, status]),
+    [
+      [first.id, 'dead'],
+      [second.id, 'dead'],
+    ],
+  )
+  assert.equal(bench.outbox.find(first.id), undefined)
+  assert.deepEqual(
+    (await bench.take()).map(({ id }) => id),
+    [other.id],
+  )
+})
+
 test('attempts that died with the process are made again under the same id', async (t) => {
   const bench = new OutboxBench(t)
   await bench.register('callback')

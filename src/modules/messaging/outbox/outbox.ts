@@ -225,8 +225,15 @@ export class Outbox {
     store.remove(tx, before)
   }
 
-  /** A transcript is deleted: nothing of it is sent any more. */
+  /** How many of a conversation are not over. */
+  pendingIn(tx: Tx, transcriptId: string): number {
+    return store.pendingIn(tx, transcriptId).length
+  }
+
+  /** A transcript is deleted: what of it was pending is dead, which is told of, and nothing of it is kept. */
   forget(tx: Tx, transcriptId: string): void {
+    const why = { kind: 'permanent', error: 'the transcript was deleted' } as const
+    for (const one of store.pendingIn(tx, transcriptId)) this.#kill(tx, one, why)
     store.removeOf(tx, transcriptId)
   }
 

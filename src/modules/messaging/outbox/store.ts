@@ -174,6 +174,17 @@ export const pendingOf = (tx: Tx, { provider, account_id }: AdapterKey): readonl
     )
     .map(deliveryOf)
 
+/** The same of a conversation; however many were delivered there. */
+export const pendingIn = (tx: Tx, transcript: string): readonly Delivery[] =>
+  tx
+    .all(
+      `SELECT * FROM outbox WHERE transcript_id = ? AND state IN ('ready', 'flying')
+       UNION ALL SELECT * FROM outbox WHERE transcript_id = ? AND state = 'behind' ORDER BY seq`,
+      transcript,
+      transcript,
+    )
+    .map(deliveryOf)
+
 export function countsOf(
   reader: Reader,
   { provider, account_id }: AdapterKey,
