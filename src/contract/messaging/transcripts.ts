@@ -238,8 +238,12 @@ export const transcriptOperations = [
     description:
       'What was said, who read it, and what was attached only there. A conversation that goes on gets a new one, whose sequences go on behind the old one’s.',
     query: object({
-      cascade: optional(boolean({ description:
-            'Also end bindings and groups of the conversation, and give up what is pending there. Without it they are in the way: 409.' })),
+      cascade: optional(
+        boolean({
+          description:
+            'Also end bindings and groups of the conversation, and give up what is pending there. Without it they are in the way: 409.',
+        }),
+      ),
     }),
     replies: {
       200: component('DeletedTranscript', {
