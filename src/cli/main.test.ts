@@ -95,6 +95,8 @@ suite('words', () => {
     [['city', 'list', '-o', 'json', '--columns', 'name'], '--columns is of tables', '-o jsonpath=…'],
     [['city', 'get', '--city'], "option '-c, --city <city>' argument missing", 'see: svcctl city get --help'],
     [['schema', 'nonsense'], "unknown command 'nonsense'", 'see: svcctl schema --help'],
+    [['--city', 'a', 'molecule', 'strat'], "unknown command 'strat'", 'did you mean start?'],
+    [['molecule', '--city'], "unknown option '--city'", 'see: svcctl molecule --help'],
     [['city', 'list', '--city', 'a', '--all-cities'], '--city and --all-cities are mutually exclusive', ''],
   ]
   for (const [words, message, hint] of usage) {
@@ -162,6 +164,10 @@ suite('words', () => {
       ['city', 'help', 'create'],
       ['city', 'help'],
       ['help', 'help'],
+      ['--city', 'alpha', '--help'],
+      ['--city', 'alpha', 'molecule'],
+      ['-calpha', 'molecule', '--help'],
+      ['--city=alpha', '-q', 'molecule', '-o', 'json', '-h'],
     ]) {
       const { out, err, code } = await cliHere(words)
       assert.deepEqual([code, err], [0, ''], words.join(' '))

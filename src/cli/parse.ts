@@ -136,7 +136,8 @@ export function nextWords(
 }
 
 /** Ends in help, or in the error of an unknown or missing sub-command. */
-function parseGroup(group: Command, words: readonly string[]): Parsed {
+function parseGroup(group: Command, given: readonly string[]): Parsed {
+  const words = withoutGlobals(given)
   const asked = words.filter((word) => word !== '--help' && word !== '-h')
   const wantsHelp = words.length === 0 || asked.length < words.length
   if (wantsHelp && asked.every((word) => word.startsWith('-'))) return { kind: 'help', text: helpText(group) }
@@ -145,6 +146,24 @@ function parseGroup(group: Command, words: readonly string[]): Parsed {
   if (outcome instanceof CommanderError) throw commanderFailure(outcome, group)
   throw usageError('a command is missing', `see: ${group.name()} --help`)
 }
+
+/** What every command understands may stand before one that is missing, too. */
+function withoutGlobals(words: readonly string[]): string[] {
+  const valued = new Set(GLOBAL_FLAGS.filter(({ flags }) => takesValue(flags)).flatMap(({ flags }) => flagWords(flags)))
+  const known = new Set(GLOBAL_FLAGS.flatMap(({ flags }) => flagWords(flags)))
+  const left: string[] = []
+  for (let at = 0; at < words.length; at += 1) {
+    const word = words[at] ?? ''
+    const [name = ''] = word.split('=', 1)
+    if (valued.has(word) && at + 1 < words.length) at += 1
+    else if (valued.has(word) || !(known.has(name) || isGlued(word, valued))) left.push(word)
+  }
+  return left
+}
+
+/** `-cdemo` */
+const isGlued = (word: string, valued: ReadonlySet<string>): boolean =>
+  /^-[a-zA-Z]./.test(word) && valued.has(word.slice(0, 2))
 
 function parseLeaf(spec: CommandSpec, words: readonly string[], columns: number): Parsed {
   const command = leafCommand(spec, columns)

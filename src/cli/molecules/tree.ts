@@ -100,7 +100,9 @@ function whyOf({ status, reason, failure, check, last_error: error }: MoleculeSt
   if (status === 'failed') return failure === undefined ? (reason ?? '') : `${failure.reason}: ${failure.message}`
   if (status === 'completed') return ''
   const code = check?.exit_code === undefined ? '' : `check exited with ${check.exit_code}`
-  const why = [reason ?? '', error ?? code].filter((part) => part !== '').join(': ')
+  const told = reason ?? ''
+  const more = error ?? code
+  const why = [told, told.includes(more) ? '' : more].filter((part) => part !== '').join(': ')
   return why === '' ? '' : `← ${why}`
 }
 

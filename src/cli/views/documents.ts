@@ -1,4 +1,5 @@
 /** Files of formulas and orders on the command line: read here, checked and written over there. */
+import { isUtf8 } from 'node:buffer'
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import type { DocumentCheck } from '../../contract/automation/documents.ts'
@@ -15,11 +16,12 @@ export const FILES = { name: '<files...>', description: 'Files; - for stdin.', c
 /** Its text; `-` is what comes in. */
 export async function readDocument({ io }: Context, path: string): Promise<string> {
   if (path === STDIN) return io.stdin.readAll()
-  try {
-    return await readFile(resolve(io.cwd, path), 'utf8')
-  } catch (error) {
+  const bytes = await readFile(resolve(io.cwd, path)).catch((error: unknown) => {
     throw usageError(`cannot read ${path}: ${error instanceof Error && 'code' in error ? error.code : String(error)}`)
-  }
+  })
+  // What stands for bytes that are no text would be checked, and written, in their place.
+  if (!isUtf8(bytes)) throw usageError(`cannot read ${path}: it is not UTF-8 text`)
+  return bytes.toString('utf8')
 }
 
 type Issue = DocumentCheck['issues'][number]

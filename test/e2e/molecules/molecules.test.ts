@@ -372,3 +372,47 @@ needs = ["each"]
   assert.deepEqual(now.slice(0, 8), ['each', 'each.1', 'each.1.a', 'each.1.b', 'each.2', 'all', 'all.1', 'all.2'])
   assert.equal(now.at(-1), 'last')
 })
+
+const WAITING = `
+[[steps]]
+id = "first"
+title = "First"
+[[steps]]
+id = "group"
+needs = ["first"]
+[[steps.children]]
+id = "in"
+title = "In"
+[[steps]]
+id = "rounds"
+title = "Round {{ item }}"
+loop = { count = 2 }
+[[steps]]
+id = "files"
+title = "File {{ item }}"
+for_each = { in = "list", max_parallel = 1 }
+[[steps]]
+id = "again"
+title = "Again"
+retry = { max_attempts = 2, backoff = "1h", max_backoff = "1h" }
+[vars.list]
+type = "json"
+default = ["a", "b"]
+`
+
+test('whatever waits says for what', async () => {
+  const city = await MoleculeCity.start(supervisor, 'why', { why: WAITING })
+  const { id } = await city.launch('why')
+  await city.finish(id, 'again', { outcome: 'fail', reason: 'no luck\nat all' })
+  await city.stepIs(id, 'again', 'waiting')
+  const { body } = await city.city.get(`/molecules/${id}/steps?status=pending&status=waiting`)
+  const items = at(body, 'items')
+  assert.ok(Array.isArray(items))
+  assert.deepEqual(Object.fromEntries(items.map((step) => [at(step, 'id'), at(step, 'reason')])), {
+    group: 'waits for first',
+    'group.in': 'waits for group to begin',
+    'rounds.2': 'waits for rounds.1',
+    'files.2': 'waits for its turn: at most 1 of files at once',
+    again: 'waits for its next attempt: no luck',
+  })
+})

@@ -102,18 +102,36 @@ function waitReason(row: StepRow, node: PlanNode): string | undefined {
   if (row.phase === 'work' && row.status === 'ready') return `waits for ${claimerOf(row)} to claim ${row.bead}`
   if (row.phase === 'gate') return gateReason(row, node)
   if (row.phase === 'ask') return `waits for an answer about its work: ${row.asked}`
-  if (row.phase === 'backoff') return 'waits for its next attempt'
-  if (row.phase === 'unjudged') return 'waits for its check to be run again'
+  if (row.phase === 'backoff') return `waits for its next attempt${because(parseFailure(row.failure)?.message)}`
+  if (row.phase === 'unjudged') return `waits for its check to be run again${because(row.last_error ?? undefined)}`
   if (row.phase === 'check') return 'its check runs'
   return undefined
 }
 
 const claimerOf = ({ assignee, target }: StepRow): string => assignee ?? target ?? 'somebody'
 
+/** Of a long story the beginning: all of it stands in `failure` and `last_error`. */
+const MAX_BECAUSE = 200
+
+const because = (why: string | undefined): string => {
+  const [line = ''] = (why ?? '').trim().split('\n', 1)
+  return line === '' ? '' : `: ${Array.from(line).slice(0, MAX_BECAUSE).join('')}`
+}
+
 function pendingReason(row: StepRow, node: PlanNode): string | undefined {
   if (row.queued) return 'is about to begin'
-  if (row.unsettled === 0) return undefined
-  return `waits for ${needsOf(row, node).join(', ')}`
+  if (row.unsettled > 0) return `waits for ${needsOf(row, node).join(', ')}`
+  const around = row.path.slice(0, Math.max(0, row.path.lastIndexOf('.')))
+  if (row.item_index > 0) return turnReason(row, node, around)
+  // What is in a list begins with it.
+  return around === '' ? undefined : `waits for ${around} to begin`
+}
+
+/** An item waits for those before it: for the last of a loop, for so many that go at once of others. */
+function turnReason({ item_index: item }: StepRow, { step: { repeat } }: PlanNode, around: string): string | undefined {
+  if (repeat === undefined) return undefined
+  if (repeat.kind === 'loop') return `waits for ${around}.${item - 1}`
+  return `waits for its turn: at most ${repeat.max_parallel} of ${around} at once`
 }
 
 /** A gate is a question and no work: it is on no hook. */
