@@ -27,7 +27,7 @@ export const molecules = defineFamily({
   open: ({ store, engine, around, listen }: MoleculesContext) => {
     const molecules = new Molecules(engine)
     listen(molecules)
-    const reads = new MoleculeReads(store.db, molecules.plans)
+    const reads = new MoleculeReads(store.db, molecules.plans, around)
     const starting = new Starting(molecules, around)
     const isChanged = ({ formula, formula_hash, rig }: MoleculeRow): boolean =>
       around.catalog.formula(formula, rig === '' ? undefined : rig)?.hash !== formula_hash

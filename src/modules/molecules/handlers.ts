@@ -46,7 +46,8 @@ const concerns = ({ type, subject }: StoredEvent, id?: string): boolean =>
 
 export function createMoleculeHandlers({ clock }: { readonly clock: Clock }) {
   const indexOf = ({ store }: MoleculesCity) => ({ 'X-SVC-Index': String(store.log.head) })
-  const wire = (city: MoleculesCity, row: MoleculeRow) => wireMolecule(row, city.isChanged(row))
+  const wire = (city: MoleculesCity, row: MoleculeRow) =>
+    wireMolecule(row, city.isChanged(row), city.reads.warnings(row))
   const answer = (city: MoleculesCity, row: MoleculeRow) =>
     ok(wire(city, row), { ...indexOf(city), ETag: `"${row.revision}"` })
   const need = ({ reads }: MoleculesCity, id: string): MoleculeRow => {

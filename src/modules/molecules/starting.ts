@@ -9,6 +9,7 @@ import { invalidField, problem } from '../../kernel/problem.ts'
 import type { MoleculeRow } from './engine/base/rows.ts'
 import type { StartInput } from './engine/life/start.ts'
 import type { Molecules } from './engine/molecules.ts'
+import type { Claimers } from './read/steps.ts'
 
 /** What is asked for; where nothing is said it is as the formula says. */
 export interface StartWish {
@@ -30,7 +31,7 @@ export interface StartWish {
   readonly actor: string
 }
 
-export interface Surroundings {
+export interface Surroundings extends Claimers {
   readonly catalog: Pick<CatalogPort, 'formula' | 'formulas'>
   /** What a rig says for all formulas; undefined where there is no such rig. */
   rigVars(rig: string): Readonly<Record<string, Value>> | undefined

@@ -1,5 +1,4 @@
 /** Where molecules meet formulas, configuration and beads. */
-import { resolveTarget } from '../../automation/target.ts'
 import { beads } from '../../modules/beads/family.ts'
 import type { WorkSteps } from '../../modules/beads/work/steps.ts'
 import { config as configuration } from '../../modules/config/family.ts'
@@ -10,10 +9,12 @@ import { orders } from '../../modules/orders/family.ts'
 import { formulas } from './formulas.ts'
 import { engineContext } from './molecule-engine.ts'
 import type { Running } from './running.ts'
+import { targetsOf } from './targets.ts'
 
 export function moleculesContext(city: Running): MoleculesContext {
   const config = () => configuration.of(city).config.current()
-  const rigOf = (name: string) => config().rigs.find((rig) => rig.name === name)
+  const { rigOf, resolve, suspended } = targetsOf(city)
+  const knows = (target: string) => resolve(target, '').known
   return {
     store: city.store,
     engine: engineContext(city, (tx, runId, ended) => orders.find(city)?.orders.moleculeEnded(tx, runId, ended)),
@@ -31,7 +32,13 @@ export function moleculesContext(city: Running): MoleculesContext {
         return rig === undefined ? undefined : (rig.formula_vars ?? {})
       },
       rigNames: () => config().rigs.map(({ name }) => name),
-      resolveTarget: (target, rig) => resolveTarget(config(), target, rig),
+      resolveTarget: resolve,
+      knows,
+      idle(target) {
+        if (!knows(target)) return 'nobody is called so'
+        const what = suspended(target)
+        return what === undefined ? undefined : `${what} is suspended`
+      },
       rigOfBead: (bead) => beads.of(city).beads.find(bead)?.rig,
     },
   }

@@ -1,5 +1,4 @@
 /** Where sling meets beads, molecules and configuration. */
-import { resolveTarget } from '../../automation/target.ts'
 import { beads as beadFamily } from '../../modules/beads/family.ts'
 import type { BeadRecord } from '../../modules/beads/store/record.ts'
 import { isWorkable } from '../../modules/beads/store/record.ts'
@@ -8,9 +7,9 @@ import { placeOf, tierOf } from '../../modules/beads/work/drafts.ts'
 import { config as configuration } from '../../modules/config/family.ts'
 import { wireMolecule } from '../../modules/molecules/engine/base/wire.ts'
 import { molecules } from '../../modules/molecules/family.ts'
-import { readOverride } from '../../modules/rigs/overrides.ts'
 import type { SlingBeads, SlingCity, SlingTargets, SlungBead } from '../../modules/sling/ports.ts'
 import type { Running } from './running.ts'
+import { targetsOf } from './targets.ts'
 
 export function slingContext(city: Running): SlingCity {
   return {
@@ -59,30 +58,16 @@ function slingBeads({ beads, claims, config, steps, store: { db } }: WorkCity): 
 
 function slingTargets(city: Running): SlingTargets {
   const config = () => configuration.of(city).config.current()
-  const rigOf = (name: string) => config().rigs.find((rig) => rig.name === name)
-  /** A session is its agent's. */
-  const agentOf = (target: string) => {
-    const { agents, named_sessions: named } = config()
-    const identity = named.find((one) => one.identity === target)?.agent ?? target
-    return agents.find((agent) => agent.identity === identity)
-  }
-  const isSuspended = (rig: string) => readOverride(city.store.db, rig) ?? rigOf(rig)?.suspended_on_start ?? false
+  const { rigOf, agentOf, resolve, suspended } = targetsOf(city)
   return {
-    resolve: (word, rig) => resolveTarget(config(), word, rig),
+    resolve,
     names: () => [...config().agents, ...config().named_sessions].map(({ identity }) => identity),
     hasRig: (name) => rigOf(name) !== undefined,
     rigNames: () => config().rigs.map(({ name }) => name),
     defaultOf: (rig) => rigOf(rig)?.default_sling_target,
     formulaOf: (target) => agentOf(target)?.default_sling_formula,
     idle(target) {
-      const agent = agentOf(target)
-      const what = city.record.suspended
-        ? 'the city'
-        : agent?.suspended === true
-          ? `the agent ${agent.identity}`
-          : agent !== undefined && agent.dir !== '' && isSuspended(agent.dir)
-            ? `the rig ${agent.dir}`
-            : undefined
+      const what = suspended(target)
       if (what === undefined) return undefined
       return { code: 'target_suspended', message: `${what} is suspended: it waits until somebody resumes it` }
     },

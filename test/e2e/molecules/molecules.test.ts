@@ -416,3 +416,24 @@ test('whatever waits says for what', async () => {
     again: 'waits for its next attempt: no luck',
   })
 })
+
+test('what a molecule warns of holds: until somebody is there, and while the step waits', async () => {
+  const text = `target = "robot"\n[[steps]]\nid = "a"\ntitle = "A"\n`
+  const city = await MoleculeCity.start(supervisor, 'warns', { lone: text })
+  const { id, warnings } = await city.launch('lone')
+  const codes = async () => (await city.molecule(id)).warnings.map(({ code }) => code)
+  assert.deepEqual([warnings.map(({ code }) => code), await codes()], [['unknown_target'], ['unknown_target']])
+  assert.match((await city.step(id, 'a')).reason ?? '', /^waits for robot to claim [a-z0-9-]+: nobody is called so$/)
+  const other = await city.launch('lone')
+  await city.finish(other.id, 'a')
+  assert.deepEqual((await city.is(other.id, 'completed')).warnings, [])
+
+  const agent = { name: 'robot', provider: 'claude', min_active_sessions: 0, max_active_sessions: 0 }
+  assert.equal((await city.city.post('/agents', agent)).status, 201)
+  assert.deepEqual(await codes(), [])
+  assert.equal((await city.city.post('/agents/robot/suspend')).status, 200)
+  await eventually('the step says that robot is suspended', async () => {
+    const { reason = '' } = await city.step(id, 'a')
+    return reason.endsWith(': the agent robot is suspended') ? reason : undefined
+  })
+})

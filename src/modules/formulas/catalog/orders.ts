@@ -1,6 +1,14 @@
 /** Orders as their files say them. */
-import type { CatalogOrder } from '../../../automation/catalog.ts'
+import type { CatalogFormula, CatalogOrder } from '../../../automation/catalog.ts'
 import { type OrderDefinition, parseOrder } from '../../../automation/order.ts'
+import {
+  readVarTexts,
+  unknownVar,
+  type VarDeclarations,
+  type VarIssue,
+  type VarValues,
+  varProblem,
+} from '../../../automation/vars.ts'
 import { type ConfigIssue, compareText, IssueList, nearestHint, sortIssues } from '../../../files/issues.ts'
 import { readToml, tableOf } from '../../../files/toml.ts'
 import { present } from '../../../kernel/present.ts'
@@ -9,7 +17,7 @@ import { type DocumentLayout, type SourceFile, type Sources, type Stack, winnerO
 
 /** What orders can name, in the city or in a rig. */
 export interface FormulaNames {
-  has(name: string, rig: string): boolean
+  formula(name: string, rig: string): CatalogFormula | undefined
   names(rig: string): readonly string[]
 }
 
@@ -49,22 +57,48 @@ export function orderOf(source: SourceFile, rig: string | undefined, formulas: F
   if (faults.length > 0) return { ...about, issues: faults }
   const { order, issues } = parsed(source)
   if (order === undefined) return { ...about, issues: sortIssues(issues) }
-  const more = [...misplaced(source, order, rig), ...unknownFormula(source, order, rig, formulas)]
+  const more = [...misplaced(source, order, rig), ...formulaFaults(source, order, rig, formulas)]
   return { ...about, issues: sortIssues([...issues, ...more]), order }
 }
 
-/** A formula that no file has; one that is not valid is there, and says itself what is wrong with it. */
-function unknownFormula(
+/**
+ * A formula that no file has, that cannot be started, or that does not take what it is given; one that is not valid is
+ * there, and says itself what is wrong with it. A bead may be of a rig that has a formula of its own of this name.
+ */
+function formulaFaults(
   source: SourceFile,
-  { action }: OrderDefinition,
+  { action, vars }: OrderDefinition,
   rig: string | undefined,
   formulas: FormulaNames,
 ): readonly ConfigIssue[] {
-  const { formula } = action.kind === 'formula' ? action : {}
-  if (formula === undefined || formulas.has(formula, rig ?? '')) return []
-  const hint = nearestHint(formula, formulas.names(rig ?? ''))
-  const issue = { ...placeOf(source, 'order.formula'), message: `there is no formula \`${formula}\`` }
-  return [hint === undefined ? issue : { ...issue, hint }]
+  if (action.kind !== 'formula') return []
+  const { formula: name, bead } = action
+  const issue = (key: string, message: string, hint?: string): ConfigIssue => ({
+    ...placeOf(source, key),
+    message,
+    ...present({ hint }),
+  })
+  const formula = formulas.formula(name, rig ?? '')
+  if (formula === undefined)
+    return [issue('order.formula', `there is no formula \`${name}\``, nearestHint(name, formulas.names(rig ?? '')))]
+  const { plan } = formula
+  if (plan === undefined || bead !== undefined) return []
+  if (plan.steps.length === 0)
+    return [issue('order.formula', `the formula \`${name}\` has no steps: it can be extended, and not started`)]
+  return varFaults(plan.vars, vars).map(({ name: one, message, hint }) => issue(`order.vars.${one}`, message, hint))
+}
+
+/** Of what is known by now: a template says more once it is rendered. */
+function varFaults(declarations: VarDeclarations, vars: VarValues): readonly VarIssue[] {
+  return Object.entries(vars).flatMap(([name, text]): readonly VarIssue[] => {
+    const declaration = Object.hasOwn(declarations, name) ? declarations[name] : undefined
+    if (declaration === undefined) return [unknownVar(name, declarations)]
+    if (/\{[{%]/.test(JSON.stringify(text))) return []
+    const { values, issues } = readVarTexts({ [name]: declaration }, { [name]: text })
+    if (values === undefined) return issues
+    const message = varProblem(declaration, values[name] ?? null)
+    return message === undefined ? [] : [{ name, message }]
+  })
 }
 
 /** What is wrong with the reading of one file is no reason that the others are not there. */
@@ -90,7 +124,9 @@ function misplaced(source: SourceFile, { scope }: OrderDefinition, rig: string |
 /** Where a key stands in its file. */
 function placeOf({ file, text, home }: SourceFile, key: string): Omit<ConfigIssue, 'message'> {
   const tree = readToml(text, file, home.layer === 'pack' ? 'pack' : 'city', new IssueList())
-  const [table = '', name = ''] = key.split('.')
-  const at = tree === undefined ? undefined : tableOf(tree, table)?.entries.get(name)?.at
+  const [table = '', name = '', inner = ''] = key.split('.')
+  const entries = tree === undefined ? undefined : tableOf(tree, table)
+  const within = entries === undefined ? undefined : tableOf(entries, name)?.entries.get(inner)
+  const at = (within ?? entries?.entries.get(name))?.at
   return { file, line: at?.line ?? 1, column: at?.column ?? 1, key }
 }

@@ -172,3 +172,26 @@ test('a thousand formulas are read and compiled in seconds, and one that changes
   assert.equal([...first.stamps()].filter(([key, stamp]) => stamps.get(key) !== stamp).length, 1)
   assert.ok(took < 5_000, `${took.toFixed(0)} ms`)
 })
+
+test('an order gives its formula what that takes, as far as it is known before it runs', () => {
+  using city = world({
+    'formulas/release.toml': simple('release', 'Do it', '[vars]\nrounds = 1\n[vars.tag]\npattern = "v[0-9]+"\n'),
+    'formulas/base.toml': 'formula = "base"\n',
+  })
+  const issues = (text: string) =>
+    city
+      .look()
+      .check('order', 'nightly', `[order]\ntrigger = "manual"\n${text}`)
+      .issues.map(({ line, key, message, hint }) => [line, key, message, hint])
+  const vars = (text: string) => issues(`formula = "release"\n[order.vars]\n${text}`)
+  assert.deepEqual(issues('formula = "base"\n'), [
+    [3, 'order.formula', 'the formula `base` has no steps: it can be extended, and not started', undefined],
+  ])
+  assert.deepEqual(vars('rouns = 2\ntag = "1"\n'), [
+    [5, 'order.vars.rouns', 'there is no variable `rouns`', 'did you mean `rounds`?'],
+    [6, 'order.vars.tag', '`"1"` does not match `v[0-9]+`', undefined],
+  ])
+  assert.deepEqual(vars('rounds = "two"\n'), [[5, 'order.vars.rounds', '`two` is not a whole number', undefined]])
+  assert.deepEqual(vars('rounds = "2"\ntag = "{{ event.payload.tag }}"\n'), [])
+  assert.deepEqual(issues('formula = "release"\nbead = "{{ event.subject }}"\n[order.vars]\nother = 1\n'), [])
+})

@@ -31,7 +31,7 @@ export class Snapshot {
   #before: Snapshot | undefined
   #orders: readonly CatalogOrder[] | undefined
   readonly #names: FormulaNames = {
-    has: (name, rig) => this.compiled(name, rig) !== undefined,
+    formula: (name, rig) => this.formula(name, rig),
     names: (rig) => this.names(rig),
   }
 

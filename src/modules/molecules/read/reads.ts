@@ -3,8 +3,18 @@ import type { MoleculeStepView } from '../../../contract/automation/molecules.ts
 import type { MoleculeStatus } from '../../../contract/automation/words.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { CompiledPlan, PlanNode, Plans } from '../engine/base/plans.ts'
-import { type MoleculeRow, parseMolecule, parseStep, parseValue, rootOf, type StepRow } from '../engine/base/rows.ts'
-import { attemptsOf, wireStep } from './steps.ts'
+import {
+  isLive,
+  type MoleculeRow,
+  parseMolecule,
+  parseStep,
+  parseValue,
+  parseWarnings,
+  rootOf,
+  type StepRow,
+  type StepWarning,
+} from '../engine/base/rows.ts'
+import { attemptsOf, type Claimers, wireStep } from './steps.ts'
 import { countSteps, type StepsFilter, stepsBehind } from './walk.ts'
 
 type Reader = Pick<Tx, 'get' | 'all'>
@@ -29,13 +39,17 @@ const COLUMNS = {
 } as const
 const FILTERS = ['status', 'formula', 'rig', 'target', 'bead', 'order'] as const
 
+const WAITING = "SELECT 1 FROM molecule_steps WHERE id = ? AND phase = 'work' AND status = 'ready'"
+
 export class MoleculeReads {
   readonly #db: Reader
   readonly #plans: Plans
+  readonly #claimers: Claimers
 
-  constructor(db: Reader, plans: Plans) {
+  constructor(db: Reader, plans: Plans, claimers: Claimers) {
     this.#db = db
     this.#plans = plans
+    this.#claimers = claimers
   }
 
   find(id: string): MoleculeRow | undefined {
@@ -45,6 +59,18 @@ export class MoleculeReads {
 
   planOf(molecule: MoleculeRow): CompiledPlan {
     return this.#plans.get(molecule.plan)
+  }
+
+  /** Those of steps that still wait for somebody, who is still not known. */
+  warnings(molecule: MoleculeRow): readonly StepWarning[] {
+    if (!isLive(molecule.status)) return []
+    return parseWarnings(molecule.warnings).filter(
+      ({ step, target }) => this.#waits(step) && (target === undefined || !this.#claimers.knows(target)),
+    )
+  }
+
+  #waits(step: number | undefined): boolean {
+    return step !== undefined && this.#db.get(WAITING, step) !== undefined
   }
 
   /** Newest first, from below `before` on. */
@@ -87,7 +113,7 @@ export class MoleculeReads {
     const rows = stepsBehind(this.#db, { molecule, nodes: of.plan.nodes }, filter, from)
     return {
       total: countSteps(this.#db, molecule, filter),
-      steps: rows.map((row) => ({ row: row.id, step: wireStep(of, row) })),
+      steps: rows.map((row) => ({ row: row.id, step: wireStep(of, row, this.#claimers) })),
     }
   }
 
@@ -121,7 +147,7 @@ export class MoleculeReads {
     const of = { molecule, plan: this.planOf(molecule) }
     const output = this.#output(molecule, row)
     const attempts = [...attemptsOf(this.#db, row)]
-    return { ...wireStep(of, row), ...(output === null ? {} : { output }), attempts }
+    return { ...wireStep(of, row, this.#claimers), ...(output === null ? {} : { output }), attempts }
   }
 
   #children(row: StepRow): readonly StepRow[] {

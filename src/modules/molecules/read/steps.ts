@@ -18,6 +18,13 @@ export interface MoleculeAndPlan {
   readonly plan: CompiledPlan
 }
 
+/** Who may claim what is ready. */
+export interface Claimers {
+  knows(target: string): boolean
+  /** Why nobody of that name takes work now; undefined where they may. */
+  idle(target: string): string | undefined
+}
+
 export function nodeOf({ plan }: MoleculeAndPlan, { node }: Pick<StepRow, 'node'>): PlanNode {
   const found = plan.nodes[node]
   if (found === undefined) throw new Error(`the plan ${plan.hash} has no step ${node}`)
@@ -28,7 +35,7 @@ export function nodeOf({ plan }: MoleculeAndPlan, { node }: Pick<StepRow, 'node'
 export const kindOf = ({ step }: PlanNode, item: number): StepKind =>
   step.repeat !== undefined && item === 0 ? step.repeat.kind : step.body.kind
 
-export function wireStep(of: MoleculeAndPlan, row: StepRow): MoleculeStep {
+export function wireStep(of: MoleculeAndPlan, row: StepRow, claimers: Claimers): MoleculeStep {
   const node = nodeOf(of, row)
   const { step } = node
   const failure = parseFailure(row.failure)
@@ -38,7 +45,7 @@ export function wireStep(of: MoleculeAndPlan, row: StepRow): MoleculeStep {
     kind: kindOf(node, row.item_index),
     title: row.title ?? titleOf(of, node),
     status: row.status,
-    ...present({ reason: reasonOf(row, node) }),
+    ...present({ reason: reasonOf(row, node, claimers) }),
     needs: [...needsOf(row, node)],
     ...present({ bead_id: row.bead ?? undefined }),
     ...present({ assignee: row.assignee ?? undefined }),
@@ -92,14 +99,19 @@ export function needsOf(
 }
 
 /** What it waits for, in words; of what is over the reason that is kept. */
-function reasonOf(row: StepRow, node: PlanNode): string | undefined {
+function reasonOf(row: StepRow, node: PlanNode, claimers: Claimers): string | undefined {
   if (row.phase === 'settled') return row.reason ?? undefined
+  if (row.phase === 'work' && row.status === 'ready') return readyReason(row, claimers)
   return waitReason(row, node) ?? row.reason ?? undefined
+}
+
+function readyReason({ assignee, target, bead }: StepRow, claimers: Claimers): string {
+  const idle = assignee === null && target !== null ? claimers.idle(target) : undefined
+  return `waits for ${assignee ?? target ?? 'somebody'} to claim ${bead}${idle === undefined ? '' : `: ${idle}`}`
 }
 
 function waitReason(row: StepRow, node: PlanNode): string | undefined {
   if (row.phase === 'pending') return pendingReason(row, node)
-  if (row.phase === 'work' && row.status === 'ready') return `waits for ${claimerOf(row)} to claim ${row.bead}`
   if (row.phase === 'gate') return gateReason(row, node)
   if (row.phase === 'ask') return `waits for an answer about its work: ${row.asked}`
   if (row.phase === 'backoff') return `waits for its next attempt${because(parseFailure(row.failure)?.message)}`
@@ -107,8 +119,6 @@ function waitReason(row: StepRow, node: PlanNode): string | undefined {
   if (row.phase === 'check') return 'its check runs'
   return undefined
 }
-
-const claimerOf = ({ assignee, target }: StepRow): string => assignee ?? target ?? 'somebody'
 
 /** Of a long story the beginning: all of it stands in `failure` and `last_error`. */
 const MAX_BECAUSE = 200

@@ -17,6 +17,16 @@ export interface Failure {
   readonly message: string
 }
 
+/** What was odd when a step began to wait for somebody; it stands while it waits for them. */
+export interface StepWarning {
+  readonly code: string
+  readonly message: string
+  /** Row of the step; not kept by what ran before it was. */
+  readonly step?: number
+  /** Who was not known; absent where nobody is meant. */
+  readonly target?: string
+}
+
 /** How far a check has come. */
 export interface Verdict {
   readonly kind: 'exec' | 'manual'
@@ -255,6 +265,9 @@ export function parseFailure(json: string | null): Failure | undefined {
 }
 export function parseVerdict(json: string | null): Verdict | undefined {
   return json === null ? undefined : JSON.parse(json)
+}
+export function parseWarnings(json: string | null): readonly StepWarning[] {
+  return json === null ? [] : JSON.parse(json)
 }
 export function parseValue(json: string): Value {
   return JSON.parse(json)

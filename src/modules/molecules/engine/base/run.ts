@@ -19,9 +19,11 @@ import {
   type MoleculeRow,
   parseMolecule,
   parseStep,
+  parseWarnings,
   rootOf,
   type StepChange,
   type StepRow,
+  type StepWarning,
   sqlOf,
 } from './rows.ts'
 import type { TimerKind, Timers } from './timers.ts'
@@ -175,10 +177,9 @@ export class Run {
     if (reason !== undefined) this.#reason = reason
   }
 
-  warn(code: string, message: string): void {
-    const known: { readonly code: string; readonly message: string }[] = JSON.parse(this.molecule.warnings ?? '[]')
-    if (known.some((one) => one.message === message) || known.length >= MAX_WARNINGS) return
-    this.change({ warnings: JSON.stringify([...known, { code, message }]) })
+  warn(warning: StepWarning): void {
+    const others = parseWarnings(this.molecule.warnings).filter(({ message }) => message !== warning.message)
+    this.change({ warnings: JSON.stringify([...others, warning].slice(-MAX_WARNINGS)) })
   }
 
   do(task: Task): void {

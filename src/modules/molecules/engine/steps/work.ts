@@ -56,11 +56,13 @@ function targetOf(run: Run, row: StepRow): string | null {
   const { molecule, deps } = run
   const said = saidTarget(run, row) ?? molecule.target
   if (said === '') {
-    run.warn('no_target', `step ${row.path} has no target: it waits until somebody claims its bead`)
+    const message = `step ${row.path} has no target: it waits until somebody claims its bead`
+    run.warn({ code: 'no_target', message, step: row.id })
     return null
   }
   const { target, known } = deps.city.resolveTarget(said, molecule.rig)
-  if (!known) run.warn('unknown_target', `nobody is called ${target}: step ${row.path} waits until somebody is`)
+  const message = `nobody is called ${target}: step ${row.path} waits until somebody is`
+  if (!known) run.warn({ code: 'unknown_target', message, step: row.id, target })
   return target
 }
 
