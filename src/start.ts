@@ -10,8 +10,9 @@ if (caches !== undefined) enableCompileCache(join(caches, 'svcctl'))
 /** By then a supervisor has loaded itself and its cities. */
 const LOADED_AFTER_MS = 2_000
 const argv = process.argv.slice(2)
-/** `session report --from <harness>`: it runs several times in a turn, and loads nothing that it does not need. */
-const isHook = ([noun, verb, flag]: readonly string[]) => noun === 'session' && verb === 'report' && flag === '--from'
+/** `session report --from <harness>` and no more: it runs several times in a turn, and loads nothing that it does not need. */
+const isHook = ([noun, verb, flag, , ...more]: readonly string[]) =>
+  noun === 'session' && verb === 'report' && flag === '--from' && more.length === 0
 
 if (argv[0] === 'serve') {
   // What is loaded at the start stays, so the young generation would grow to 32 MiB with it, and an idle process keep them.

@@ -110,6 +110,22 @@ test('what an agent asks shows in needs, and is answered', async () => {
   await fails(3, /not_found/, 'session', 'get', 'asker')
 })
 
+test('a hook tells of the session that is named, in the city that is named', async () => {
+  await shell('hooked')
+  const hook = (event: string, ...line: readonly string[]) =>
+    cli(['session', 'report', ...line], {
+      cwd: '/',
+      env: { SVC_API: running.server.url },
+      input: JSON.stringify({ hook_event_name: event, session_id: 'key-1' }),
+    })
+  const silent = { out: '', err: '', code: 0 }
+  assert.deepEqual(await hook('UserPromptSubmit', '--from', 'claude', 'hooked', '--city', 'alpha'), silent)
+  assert.equal(at(await json('session', 'get', 'hooked'), 'activity_source'), 'report')
+  assert.deepEqual(await hook('Stop', 'hooked', '-c', 'alpha', '--from', 'claude'), silent)
+  await eventually(async () => assert.equal(at(await json('session', 'get', 'hooked'), 'activity'), 'idle'))
+  assert.deepEqual(await hook('Stop', 'hooked', '-c', 'nowhere', '--from', 'claude'), silent, 'it never fails')
+})
+
 /** Runs the real program until its output is `seen`, or `work` is done; then it is interrupted. */
 async function whileRunning(line: readonly string[], seen: RegExp, work: () => Promise<unknown>): Promise<CliResult> {
   const stop = new AbortController()

@@ -53,6 +53,24 @@ function ownRun({ io }: Context, input: Input): { readonly generation?: number; 
   }
 }
 
+/** A hook tells of the session that it runs in, unless the command line names another one, a city or a server. */
+async function hookEnv(context: Context, input: Input): Promise<Context['io']['env']> {
+  const { io, options } = context
+  const { SVC_RUNTIME_EPOCH: _run, SVC_INSTANCE_TOKEN: _token, SVC_CITY_RUNTIME_DIR: _runs, ...others } = io.env
+  const named = input.text('session')
+  using limit = context.within(HOOK_CITY_MS)
+  // A hook never fails: where nobody says which city it is, nothing is told.
+  const city = await context.city(limit.signal).catch(() => undefined)
+  return {
+    ...(named === undefined ? io.env : { ...others, SVC_SESSION_ID: named }),
+    ...(city === undefined ? {} : { SVC_CITY: city }),
+    ...(options.api === undefined ? {} : { SVC_API: options.api }),
+    ...(options.token === undefined ? {} : { SVC_TOKEN: options.token }),
+  }
+}
+
+/** The harness waits meanwhile. */
+const HOOK_CITY_MS = 1_000
 /** The longest that a server waits for an answer. */
 const PERMISSION_MS = 3_630_000
 
@@ -526,15 +544,21 @@ export const commands: readonly CommandSpec[] = [
     ...OWN,
     arguments: ['[id]'],
     description: 'With --from it is a hook of that harness: it reads what that tells from stdin, and never fails.',
-    more: [{ flags: '--from <harness>', description: 'Whose hook it is.', complete: 'provider-base' }],
+    more: [
+      {
+        flags: '--from <harness>',
+        description: 'Whose hook it is: claude, codex, gemini or qwen.',
+        complete: 'provider-base',
+      },
+    ],
     fill: (context, input) => ({ ...ownId(context, input), ...ownRun(context, input) }),
     run: async (call) => {
       const from = call.input.text('from')
       if (from === undefined) return call.show()
       const { runHook } = await import('../hooks/run.ts')
-      const { env, cwd, home, stdin, stdout, clock } = call.context.io
+      const { cwd, home, stdin, stdout, clock } = call.context.io
       await runHook(from, {
-        env,
+        env: await hookEnv(call.context, call.input),
         cwd,
         home,
         input: () => stdin.readAll(),

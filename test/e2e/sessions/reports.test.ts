@@ -284,3 +284,51 @@ test('what was allowed for one call of a tool is not allowed for another one und
   assert.equal(at((await asks('ls', '1ms')).body, 'decision'), 'allow')
   assert.equal(at((await asks('rm -rf build', '1ms')).body, 'decision'), 'none')
 })
+
+test('a program that reads lines is believed that it works and that it asks', async () => {
+  await using running = await run()
+  const city = await newSessionCity(running, 'alpha')
+  const id = await city.start()
+  const report = (body: object) => city.done('POST', `/sessions/${id}/report`, body)
+  const answer = (body: object) => city.send('POST', `/sessions/${id}/respond`, body)
+  await city.until(id, 'rests', ({ activity }) => activity === 'idle')
+
+  const { activity, activity_source: by } = await report({ activity: 'in-turn' })
+  assert.deepEqual([activity, by], ['in-turn', 'report'])
+  const { id: delivery } = await city.done('POST', `/sessions/${id}/nudge`, { message: 'echo later' })
+  await eventually('it waits', async () => (await city.deliveries(id)).find(({ waits_for: what }) => what === 'turn'))
+  await report({ activity: 'idle' })
+  await eventually('it is told', async () =>
+    (await city.deliveries(id)).find(({ id: one, state }) => one === delivery && state === 'delivered'),
+  )
+  await city.until(id, 'rests', ({ activity }) => activity === 'idle')
+
+  await report({ pending: { kind: 'question', prompt: 'Which?', options: ['red', 'blue'] } })
+  const asked = await city.pending(id)
+  assert.deepEqual([asked?.prompt, asked?.options], ['Which?', ['red', 'blue']])
+  assert.equal((await city.events('session.pending', { subject: id })).length, 1, 'its event is there with the answer')
+  assertProblem(await city.send('POST', `/sessions/${id}/messages`, { message: 'true' }), 'pending-interaction')
+  assertProblem(await answer({ action: 'option', option_id: 'red' }), 'invalid-interaction')
+  assert.equal((await answer({ action: 'cancel' })).status, 200)
+  assert.equal(await city.pending(id), undefined)
+  const [over] = await city.events('session.pending_cleared', { subject: id })
+  assert.equal(over?.payload['outcome'], 'dismissed')
+
+  await report({ pending: { kind: 'question' } })
+  await city.done('POST', `/sessions/${id}/stop`)
+  assert.equal(await city.pending(id), undefined, 'an interrupt ends what it asked')
+})
+
+test('who has answered finds what came of it among the events', async () => {
+  await using running = await run()
+  const city = await newSessionCity(running, 'alpha')
+  const id = await city.start()
+  for (const round of Array.from({ length: 10 }, (_, index) => index + 1)) {
+    const asking = city.done('POST', `/sessions/${id}/permission`, { tool: `Tool${round}`, timeout: '1m' })
+    const asked = await eventually('it asks', () => city.pending(id))
+    await city.done('POST', `/sessions/${id}/respond`, { action: 'approve', request_id: asked.request_id })
+    for (const type of ['session.permission', 'session.pending_cleared'])
+      assert.equal((await city.events(type, { subject: id })).length, round, `${type} ${round}`)
+    await asking
+  }
+})

@@ -97,6 +97,59 @@ const CASES: readonly (readonly [string, Partial<Sources>, string])[] = [
     'in-turn screen on-screen',
   ],
   [
+    'a program that reads lines and says that it works is not idle, though nothing stands in front of it',
+    { protocol: { ...silent, activity: 'idle' }, reported: told({ at: T - 60_000, activity: 'in-turn' }) },
+    'in-turn report',
+  ],
+  [
+    'not even where its terminal shows a prompt and has rested',
+    {
+      protocol: { ...silent, activity: 'idle' },
+      reported: told({ at: T - 60_000, activity: 'in-turn' }),
+      screen: shows('idle', { since: T - 30_000 }),
+      outputAt: T - 30_000,
+    },
+    'in-turn report',
+  ],
+  [
+    'until it was interrupted',
+    {
+      protocol: { ...silent, activity: 'idle' },
+      reported: told({ at: T - 5, activity: 'in-turn' }),
+      interruptedAt: T,
+    },
+    'idle protocol',
+  ],
+  [
+    'what works in front of a shell is at work, whatever it says',
+    { protocol: { ...silent, activity: 'in-turn' }, reported: told({ at: T, activity: 'idle' }) },
+    'in-turn protocol',
+  ],
+  [
+    'a program that reads lines says that it asks',
+    { protocol: { ...silent, activity: 'idle' }, reported: told({ at: T, pending: asked('r') }) },
+    'in-turn report r',
+  ],
+  [
+    'so does one that works in front of a shell',
+    { protocol: { ...silent, activity: 'in-turn' }, reported: told({ at: T, pending: asked('r') }) },
+    'in-turn report r',
+  ],
+  [
+    'what it asked is over once it was interrupted',
+    { protocol: { ...silent, activity: 'idle' }, reported: told({ at: T - 5, pending: asked('r') }), interruptedAt: T },
+    'idle protocol',
+  ],
+  [
+    'a protocol of turns knows better than a report',
+    {
+      protocol: { ...silent, activity: 'idle' },
+      screen: undefined,
+      reported: told({ at: T, activity: 'in-turn', pending: asked('r') }),
+    },
+    'idle protocol',
+  ],
+  [
     'a program in a shell asks',
     { protocol: { ...silent, activity: 'in-turn' }, screen: dialog },
     'in-turn protocol on-screen',

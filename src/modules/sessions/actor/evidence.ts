@@ -7,6 +7,8 @@
  *     a turn, a screen that has come to rest. What follows then is what the screen says.
  * V3  One question at a time (a harness that asks by a hook draws its own dialog too, and sooner than the hook is heard): that of a report which takes its answer hides the one on the screen, which cannot be the
  *     same request; any other report leaves the screen to say what can be answered.
+ * V4  A terminal tells of a program that reads lines only whether another one stands in front of it: at work, or asking, it
+ *     looks as if it rested. What it reports of itself is believed instead, where that is the safe side.
  */
 import type { Activity, Evidence, Pending } from '../../../runtimes/process/runtime.ts'
 import type { SessionRecord } from '../record/record.ts'
@@ -95,12 +97,22 @@ function stillAsked({ question }: Reported, said: Reported['activity'], at: numb
   return said.is === 'in-turn' && question.answer !== undefined ? question : undefined
 }
 
-function byProtocol({ protocol, reported: { question } }: Sources): Weighed | undefined {
-  const { activity, pending } = protocol
+function byProtocol(sources: Sources): Weighed | undefined {
+  const { activity, pending } = sources.protocol
   // A harness that somebody started in a shell asks by its hook, of which the shell knows nothing.
-  if (pending === undefined && question?.answer !== undefined) return undefined
+  if (pending === undefined && sources.reported.question?.answer !== undefined) return undefined
   if (activity === 'unknown' && pending === undefined) return undefined
+  if (reportsMore(sources)) return undefined
   return { activity, pending, source: 'protocol', until: undefined }
+}
+
+/** V4. */
+function reportsMore(sources: Sources): boolean {
+  const { protocol, screen, reported, interruptedAt = Number.NEGATIVE_INFINITY } = sources
+  if (screen === undefined || protocol.pending !== undefined) return false
+  const { activity, question } = reported
+  if (question !== undefined && screen.pending === undefined && !contradictsQuestion(sources, question)) return true
+  return protocol.activity === 'idle' && activity?.is === 'in-turn' && interruptedAt < activity.at
 }
 
 function byReport(sources: Sources): Weighed | undefined {
@@ -114,7 +126,7 @@ function byReport(sources: Sources): Weighed | undefined {
     if (contradictsIdle(sources, said.at)) return undefined
     return { activity: 'idle', pending: undefined, source: 'report', until: undefined }
   }
-  const until = endOfTurn(sources, said.at)
+  const until = sources.protocol.activity === 'idle' ? undefined : endOfTurn(sources, said.at)
   if (until !== undefined && until <= sources.now) return undefined
   return { activity: 'in-turn', pending: undefined, source: 'report', until }
 }
@@ -131,9 +143,11 @@ function endOfTurn({ screen, outputAt, interruptedAt }: Sources, at: number): nu
   return Math.max(screen.since, outputAt) + REST_MS
 }
 
-/** Somebody answered at the terminal: the screen is at its prompt again. Who takes the answer knows better. */
-function contradictsQuestion({ screen }: Sources, { at, answer }: NonNullable<Reported['question']>): boolean {
-  return answer === undefined && screen?.activity === 'idle' && screen.since > at + SETTLE_MS
+/** Somebody answered at the terminal: it was interrupted, or its prompt is there again. Who takes the answer knows better. */
+function contradictsQuestion(sources: Sources, { at, answer }: NonNullable<Reported['question']>): boolean {
+  const { screen, interruptedAt = Number.NEGATIVE_INFINITY } = sources
+  if (answer !== undefined) return false
+  return interruptedAt >= at || (screen?.activity === 'idle' && screen.since > at + SETTLE_MS)
 }
 
 function byScreen({ screen }: Sources): Weighed | undefined {

@@ -268,7 +268,13 @@ export class Watch {
     const { pending } = process
     if (pending?.requestId === requestId) return this.#answerProtocol(process, pending, answer, signal)
     const asked = this.#reported.question
-    if (asked?.pending.requestId === requestId && asked.answer !== undefined) return asked.answer(answer, signal)
+    if (asked?.pending.requestId === requestId) {
+      if (asked.answer !== undefined) return asked.answer(answer, signal)
+      // It was told of by whoever takes the answer elsewhere: here it can be taken back alone.
+      if (answer.action !== 'cancel') return false
+      this.reported({ at: this.#deps.clock.now(), pending: null, outcome: 'dismissed' })
+      return true
+    }
     return (await terminal?.answer(requestId, answer, signal)) ?? false
   }
 

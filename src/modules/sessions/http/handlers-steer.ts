@@ -289,6 +289,7 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
           throw problem('gateway-timeout', `session ${session.id} did not take the answer`, { cause: error })
         })
       if (!taken) throw problem('no-pending', `session ${session.id} does not wait for ${pending.requestId} any more`)
+      await sessions.noted()
       return answer(city, session.id)
     },
 
@@ -363,6 +364,11 @@ function answerOf({ action: said, option_id: option, text }: RespondBody, pendin
   const action = MEANING[said]
   const words = text === undefined ? {} : { text }
   if (action === 'cancel') return { action, ...words }
+  if (pending.metadata['source'] === 'report')
+    throw problem(
+      'invalid-interaction',
+      'it was reported, and is answered where it was asked, by keys or at its terminal; `cancel` takes it off here',
+    )
   if (action !== 'option') {
     // What a screen shows is words: where they do not say for certain what they mean, whoever answers names the option.
     if (pending.metadata['source'] === 'screen' && optionFor(pending, { action }) === -1)

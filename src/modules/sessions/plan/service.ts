@@ -511,7 +511,14 @@ export class Sessions {
       checkRun(session, report)
       keepReport(tx, session, report, { store: this.store, usage, limits: this, note: { actor } })
     })
-    if (evidence !== undefined) this.#reported(id, evidence)
+    if (evidence === undefined) return
+    this.#reported(id, evidence)
+    await this.noted()
+  }
+
+  /** What was observed until now is written: who is told of it finds its events. */
+  noted(): Promise<void> {
+    return this.#deps.store.db.write(() => undefined)
   }
 
   async #hearMissed({ id, launch }: SessionRecord): Promise<void> {

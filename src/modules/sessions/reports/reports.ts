@@ -86,6 +86,6 @@ function pendingOf(
     kind,
     ...(prompt === undefined ? {} : { prompt }),
     options: options.map((label, index) => ({ id: String(index + 1), label })),
-    metadata: {},
+    metadata: { source: 'report' },
   }
 }
