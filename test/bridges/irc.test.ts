@@ -245,6 +245,72 @@ suite('a bridge to IRC', { concurrency: 3 }, () => {
       )
 
       test(
+        'in several channels each is heard and spoken to for itself; one that is shut keeps no other waiting',
+        withRoom(async ({ world, channel, ana, root }) => {
+          const other = `${channel}b`
+          const banned = `${channel}c`
+          await ana.enter(other)
+          await ana.enter(banned)
+          ana.send(`MODE ${banned} +b svc!*@*`)
+          await ana.sees(/ MODE \S+ \+b /)
+          await using life = new BridgeLife({ port: world.port, channel, also: [other, banned], root })
+          await eventually('it is in two of them', () =>
+            life.chat.health()['channels'] === `${channel} ${other}` ? true : undefined,
+          )
+          life.supervisor.give(deliveryOf('dl-banned', banned, 'let me in'))
+          for (const [index, target] of [channel, other, channel, other].entries())
+            life.supervisor.give(deliveryOf(`dl-${index}`, target, `line ${index}`))
+          ana.say(channel, 'here')
+          ana.say(other, 'there')
+          for (const index of [0, 1, 2, 3])
+            await eventually(`line ${index} is acknowledged`, () => life.supervisor.acked.get(`dl-${index}`))
+          await ana.sees(/line 3/)
+          assert.deepEqual(ana.heard('svc', channel).toSorted(), ['line 0', 'line 2'])
+          assert.deepEqual(ana.heard('svc', other).toSorted(), ['line 1', 'line 3'])
+          await eventually('both are heard', () => (life.supervisor.posted.length === 2 ? true : undefined))
+          assert.deepEqual(
+            life.supervisor.posted.map(({ conversation, text }) => [conversation.conversation_id, text]).toSorted(),
+            [
+              [channel, 'here'],
+              [other, 'there'],
+            ],
+          )
+          assert.equal(life.supervisor.acked.has('dl-banned'), false)
+          ana.send(`MODE ${banned} -b svc!*@*`)
+          await eventually('it is said once it is let in', () => life.supervisor.acked.get('dl-banned'))
+          await ana.sees(/let me in/)
+          assert.deepEqual(ana.heard('svc', banned), ['let me in'])
+          for (const one of [other, banned]) ana.send(`PART ${one}`)
+        }),
+      )
+
+      test(
+        'banned where it is, it does not lose what it should say',
+        withRoom(async ({ world, channel, ana, root }) => {
+          await using life = new BridgeLife({ port: world.port, channel, root })
+          await life.ready()
+          ana.send(`MODE ${channel} +b svc!*@*`)
+          await ana.sees(/ MODE \S+ \+b /)
+          life.supervisor.give(deliveryOf('dl-muted', channel, 'can you hear me'))
+          ana.send(`KICK ${channel} svc :out`)
+          await eventually('it is refused', () =>
+            life.world.logged.some((line) => line.includes('banned from it')) ? true : undefined,
+          )
+          ana.send(`MODE ${channel} -b svc!*@*`)
+          const muted = () => life.supervisor.acked.get('dl-muted') ?? life.supervisor.failed.get('dl-muted')
+          const end = await eventually('it is said, or was refused in the moment before', muted)
+          if (typeof end !== 'string') assert.ok(!end.delivered && end.kind === 'auth', JSON.stringify(end))
+          life.supervisor.give(deliveryOf('dl-back', channel, 'back again'))
+          await eventually('it is said', () => life.supervisor.acked.get('dl-back'))
+          await ana.sees(/back again/)
+          assert.deepEqual(ana.heard('svc', channel), [
+            ...(typeof end === 'string' ? ['can you hear me'] : []),
+            'back again',
+          ])
+        }),
+      )
+
+      test(
         'a nick that is taken is no obstacle, and is taken back',
         withRoom(async ({ world, channel, ana, root }) => {
           const other = await IrcPerson.join(world.port, 'svc', channel)

@@ -73,6 +73,8 @@ export class RememberingSupervisor implements Supervisor {
 export interface LifeOptions {
   readonly port: number
   readonly channel: string
+  /** Further ones. */
+  readonly also?: readonly string[]
   readonly root: string
   readonly login?: Partial<Login>
 }
@@ -87,14 +89,14 @@ export class BridgeLife implements AsyncDisposable {
   readonly #ending = new AbortController()
   readonly #cut = new AbortController()
 
-  constructor({ port, channel, root, login }: LifeOptions) {
+  constructor({ port, channel, also = [], root, login }: LifeOptions) {
     this.#journal = new Journal(root)
     const bridge = new Bridge(this.supervisor, this.#journal, this.world, this.#ending.signal)
     const place = { host: '127.0.0.1', port, tls: false }
     this.chat = new IrcChat(
       {
         account: 'test',
-        channels: [channel],
+        channels: [channel, ...also],
         login: { place, nick: 'svc', password: undefined, saslUser: undefined, ...login },
       },
       this.#journal,

@@ -176,9 +176,9 @@ export class IrcServer implements AsyncDisposable {
     kicked?.channels.delete(folded(channel))
   }
 
-  /** `+m`: nobody may speak; `+b NICK`: who may not join. Whoever says so is believed. */
+  /** `+m`: nobody may speak; `+b NICK`: who may not join there. Whoever says so is believed. */
   #mode(client: Client, [channel = '', mode = '', who = '']: readonly string[]): void {
-    const [set, what] = mode.includes('m') ? [this.#muted, channel] : [this.#banned, who]
+    const [set, what] = mode.includes('m') ? [this.#muted, channel] : [this.#banned, banOf(channel, who)]
     if (mode.startsWith('+')) set.add(folded(what))
     else set.delete(folded(what))
     for (const one of this.#members(channel))
@@ -240,7 +240,7 @@ export class IrcServer implements AsyncDisposable {
   }
 
   #join(client: Client, channel: string): void {
-    if (this.#banned.has(folded(client.nick))) {
+    if (this.#banned.has(folded(banOf(channel, client.nick)))) {
       this.#send(client, `:${HOST} 474 ${client.nick} ${channel} :Cannot join channel (+b)`)
       return
     }
@@ -347,3 +347,6 @@ function parse(line: string): {
     params,
   }
 }
+
+/** Of a mask only the nick counts. */
+const banOf = (channel: string, mask: string): string => `${channel} ${mask.replace(/!.*/, '')}`
