@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { eventually } from '../../../../test/support/eventually.ts'
 import { ManualClock } from '../../../../test/support/manual-clock.ts'
 import { AGENT, SessionCity, type SessionCityOptions } from '../../../../test/support/session-city.ts'
 import type { Tx } from '../../../kernel/database.ts'
@@ -229,6 +230,36 @@ test('a session that closes drops what was for itself; what was for its agent wa
     city.sessions.digests.sessionStarts(tx, city.sessions.store.need(tx, second.id), { isNew: false }),
   )
   assert.equal(queued(second.id).length, 1)
+})
+
+test('an agent whose session ended by itself is made again for what it has to be told, later each time', async () => {
+  const clock = new ManualClock()
+  const agent = { ...AGENT, provider: 'cat' }
+  const named = { identity: 'worker', rig: '', mode: 'on_demand', agent: 'worker', disabled: false } as const
+  await using stage = quietCity({ clock, config: { agents: [agent], named_sessions: [named] } })
+  const { city, wish, write, queued, wishes } = stage
+  const ended = async (wait: number) => {
+    const [open] = city.sessions.store.open()
+    assert.ok(open !== undefined, 'it was made')
+    assert.ok(queued(open.id)[0]?.wakes)
+    await write((tx) =>
+      city.sessions.closeOut(
+        tx,
+        city.sessions.store.move(tx, open.id, 'close', { actor: 'supervisor', reason: 'no-wake-reason' }),
+      ),
+    )
+    assert.deepEqual(
+      wishes().map((row) => [row.mailbox, row.wakes, row.delivery_id]),
+      [['agent:worker', 1, null]],
+    )
+    await clock.advance(wait - 1)
+    assert.equal(city.sessions.store.open().length, 0, 'not a moment earlier')
+    await clock.advance(1)
+    await eventually('it is made again', () => city.sessions.store.open()[0])
+  }
+  await wish(mailboxOfAgent('worker'), { wakes: true })
+  await ended(5_000)
+  await ended(10_000)
 })
 
 test('a new conversation is told of everything that is unread', async () => {

@@ -5,7 +5,8 @@
  * G1  At most one delivery waits per mailbox, source and reference; a wish that comes while one is being typed makes one more.
  * G2  A wish goes when its delivery was typed, is superseded or was cancelled by somebody; what failed, or may have been
  *     typed and nobody knows, is told again, later each time.
- * G3  The wish for an agent follows it to its next session; that for a session ends with it.
+ * G3  The wish for an agent follows it to its next session, which it wakes or makes if it may, unless a person closed the
+ *     one before; that for a session ends with it.
  * G4  Whoever is suspended is not woken; a wish never fails the transaction that it is made in.
  */
 import type { Clock } from '../../../kernel/clock.ts'
@@ -114,7 +115,7 @@ export class DigestQueue implements Digests {
     if (wished === undefined) return
     const over = delivered ? !wished.again : state === 'cancelled'
     if (over) tx.run(`DELETE FROM session_digests WHERE ${KEY}`, ...keyOf(wished))
-    else if (delivered || session.state === 'closed') this.#release(tx, wished, 0, undefined)
+    else if (delivered || isDismissed(session)) this.#release(tx, wished, 0, undefined)
     else {
       const failures = wished.failures + 1
       this.#release(tx, wished, failures, this.#deps.clock.now() + retryAfterMs(failures))
@@ -125,8 +126,10 @@ export class DigestQueue implements Digests {
   }
 
   /** G3; called before the end of all that waits for it. A person who closes a session does not want it back for a reminder. */
-  sessionClosed(tx: Tx, { id, agent }: SessionRecord): void {
+  sessionClosed(tx: Tx, session: SessionRecord): void {
+    const { id, agent } = session
     tx.run('DELETE FROM session_digests WHERE mailbox = ?', mailboxOfSession(id))
+    if (!isDismissed(session)) return
     tx.run('UPDATE session_digests SET wakes = 0, retry_at = NULL WHERE mailbox = ?', mailboxOfAgent(agent))
   }
 
@@ -270,6 +273,9 @@ export class DigestQueue implements Digests {
     return row === undefined ? undefined : parse(row)
   }
 }
+
+/** Somebody closed it; it did not end because nothing needed it, or could not start. */
+const isDismissed = ({ state, reason }: SessionRecord): boolean => state === 'closed' && reason === 'requested'
 
 function split(mailbox: Exclude<Mailbox, 'human'>): readonly ['agent' | 'session', string] {
   const at = mailbox.indexOf(':')
