@@ -239,6 +239,7 @@ export class Sessions {
   reconfigured(soft: boolean): void {
     if (this.#closed) return
     this.#patrol.reconfigured()
+    this.retention.reconfigured()
     if (soft) void this.#rebase()
     else for (const actor of this.#actors.values()) actor.poke()
   }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { eventually } from '../../../../test/support/eventually.ts'
 import { ManualClock } from '../../../../test/support/manual-clock.ts'
 import { SessionCity } from '../../../../test/support/session-city.ts'
 import { type Run, runsToRemove } from './runs.ts'
@@ -121,6 +122,20 @@ test('a clock that jumps forward takes nothing away for its age, and too much on
   const third = leaveRun(city, id, 3, clock.now(), 100_000)
   assert.equal((await city.sessions.retention.sweep())?.runs, 1)
   assert.deepEqual([existsSync(first), existsSync(second), existsSync(third)], [false, true, true])
+})
+
+test('a setting that was changed is looked after soon, not with the next look', async () => {
+  const clock = new ManualClock()
+  await using city = await new SessionCity({ clock }).start()
+  const left = leaveRun(city, await asleep(city), 0, clock.now() - HOUR)
+  city.sessions.reconfigured(false)
+  await clock.advance(5_000)
+  assert.ok(existsSync(left), 'nothing of it was changed')
+  city.config = { ...city.config, retention: { ...city.config.retention, runs_age: '1m' } }
+  city.sessions.reconfigured(false)
+  assert.ok(existsSync(left), 'whoever has slipped has a moment')
+  await clock.advance(5_000)
+  await eventually('it is gone', () => (existsSync(left) ? undefined : true))
 })
 
 test('the output of a process that runs is not touched, however large', async () => {

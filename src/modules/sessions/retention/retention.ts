@@ -21,6 +21,7 @@ import { listRuns, type Run, runsToRemove } from './runs.ts'
 
 const FIRST_MS = 60_000
 const EVERY_MS = 10 * 60_000
+const CHANGED_MS = 5_000
 /** In one write. */
 const BATCH = 50
 /** In one sweep; the rest goes with the next ones. */
@@ -52,6 +53,9 @@ export class Retention {
   readonly #deps: RetentionDeps
   #kept: Kept | undefined
   #cancel: (() => void) | undefined
+  #sweeping = false
+  /** What the settings were when they were looked at last. */
+  #settings: string | undefined
   #closed = false
 
   constructor(deps: RetentionDeps) {
@@ -65,11 +69,26 @@ export class Retention {
   start(afterMs = FIRST_MS): void {
     if (this.#closed) return
     const { clock, log, city } = this.#deps
+    this.#settings = this.#settingsNow()
+    this.#cancel?.()
     this.#cancel = clock.after(afterMs, () => {
+      this.#sweeping = true
       this.sweep()
         .catch((error: unknown) => log.warn({ city: city.name, err: error }, 'retention sweep failed'))
-        .finally(() => this.start(EVERY_MS))
+        .finally(() => {
+          this.#sweeping = false
+          this.start(this.#settings === this.#settingsNow() ? EVERY_MS : CHANGED_MS)
+        })
     })
+  }
+
+  /** Who has changed a setting sees soon what comes of it, and has a moment to take back what was a slip. */
+  reconfigured(): void {
+    if (!this.#sweeping && this.#cancel !== undefined && this.#settings !== this.#settingsNow()) this.start(CHANGED_MS)
+  }
+
+  #settingsNow(): string {
+    return JSON.stringify(this.#deps.policy().retention)
   }
 
   close(): void {
