@@ -145,6 +145,7 @@ const OF_NOUN: Readonly<Record<string, Completed>> = {
   provider: 'provider',
   request: 'request',
   rig: 'rig',
+  service: 'service',
   session: 'session',
   token: 'token',
   transcript: 'transcript',

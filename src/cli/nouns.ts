@@ -38,6 +38,10 @@ export const NOUNS: Readonly<Record<string, Noun>> = {
     summary: 'Worktrees: where sessions work that are isolated',
     load: () => import('./commands/worktree.ts'),
   },
+  service: {
+    summary: 'Services of a city: programs that serve HTTP',
+    load: () => import('./commands/service.ts'),
+  },
   status: { summary: 'How everything is, at a glance', load: () => import('./commands/status.ts') },
   top: { summary: 'The fleet as it lives, on a screen', load: () => import('./commands/top.ts') },
   needs: { summary: 'Everything that waits for a person', load: () => import('./commands/needs.ts') },

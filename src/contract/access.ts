@@ -59,6 +59,9 @@ const BY_OPERATION: { readonly [id in OperationId]?: Access } = {
   'get-config-file': 'city',
   'get-formula-source': 'city',
   'get-order-source': 'city',
+  // What a program writes may be anything.
+  'get-service-log': 'city',
+  'list-service-secrets': 'city',
   'send-session-message': 'work',
   'prompt-session': 'work',
   'submit-session': 'work',

@@ -35,8 +35,6 @@ const scalar = raw<string | number | boolean>({ type: ['string', 'number', 'bool
 const env = (drift: Drift) => map(string(), { drift, secret: true })
 const cap = (drift: Drift) => whole({ minimum: -1, drift })
 
-const later = (what: string) => `this version has no ${what} yet`
-
 /** A rule about tools: who may use which without being asked (modules/sessions/reports/policy.ts). */
 const permissionRule = table({
   tool: text({ minLength: 1 }),
@@ -430,8 +428,11 @@ const orders = table({
   overrides: optional(list(orderOverride, { identity: ['name', 'rig'], default: [] })),
 })
 
+const SERVICE_NAME = '^[a-zA-Z0-9][a-zA-Z0-9_-]{0,63}$'
+const SERVICE_NAME_TEXT = `${NAME_TEXT}, at most 64`
+
 export const Service = table({
-  name: text({ pattern: NAME, description: NAME_TEXT }),
+  name: text({ pattern: SERVICE_NAME, description: SERVICE_NAME_TEXT }),
   kind: optional(oneOf(['proxy_process'], { default: 'proxy_process' })),
   process: table({
     command: texts(),
@@ -518,7 +519,7 @@ const SHARED = {
   providers: optional(map(Provider)),
   upstreams: optional(map(upstream)),
   named_session: optional(list(namedSession, { identity: NAMED_SESSION_IDENTITY })),
-  service: optional(list(Service, { identity: ['name'], inert: later('services') })),
+  service: optional(list(Service, { identity: ['name'] })),
   pricing: optional(list(pricing, { identity: ['model'] })),
 } as const
 

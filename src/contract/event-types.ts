@@ -23,6 +23,7 @@ import { ROUTING_EVENT_TYPES } from './messaging/routing-events.ts'
 import { TRANSCRIPT_EVENT_TYPES } from './messaging/transcripts.ts'
 import { PACK_EVENT_TYPES } from './packs.ts'
 import { RIG_EVENT_TYPES } from './rigs.ts'
+import { SERVICE_EVENT_TYPES } from './services.ts'
 import { SESSION_EVENT_TYPES } from './sessions/session-model.ts'
 import { USAGE_EVENT_TYPES } from './sessions/usage.ts'
 import { TOKEN_EVENT_TYPES } from './tokens.ts'
@@ -71,6 +72,7 @@ const FAMILY_EVENT_TYPES = {
   ...CONFIG_EVENT_TYPES,
   ...PACK_EVENT_TYPES,
   ...RIG_EVENT_TYPES,
+  ...SERVICE_EVENT_TYPES,
   ...BEAD_EVENT_TYPES,
   ...CONVOY_EVENT_TYPES,
   ...SESSION_EVENT_TYPES,

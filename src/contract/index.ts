@@ -23,6 +23,7 @@ import { patchOperations } from './patches.ts'
 import { providerOperations } from './providers.ts'
 import { requestOperations } from './requests.ts'
 import { rigOperations } from './rigs.ts'
+import { serviceOperations } from './services.ts'
 import { sessionReportOperations } from './sessions/reports.ts'
 import { sessionOperations } from './sessions/sessions.ts'
 import { terminalOperations } from './sessions/terminal.ts'
@@ -50,6 +51,7 @@ const operations = [
   ...sessionReportOperations,
   ...terminalOperations,
   ...worktreeOperations,
+  ...serviceOperations,
   ...providerOperations,
   ...tokenOperations,
   ...usageOperations,

@@ -44,7 +44,14 @@ export interface AdapterCaller {
   /** Where it has signed its request: throws unless this is the body that it signed. */
   readonly prove?: (body: Buffer | undefined) => void
 }
-export type Caller = Owner | Stranger | TokenHolder | Agent | AdapterCaller
+/** A program of a city that serves HTTP, a bridge perhaps: with the token that it was started with. */
+export interface ServiceCaller {
+  readonly kind: 'service'
+  readonly city: string
+  /** `service:NAME`. */
+  readonly name: string
+}
+export type Caller = Owner | Stranger | TokenHolder | Agent | AdapterCaller | ServiceCaller
 
 export const OWNER: Owner = { kind: 'owner' }
 export const STRANGER: Stranger = { kind: 'stranger' }
@@ -55,7 +62,7 @@ export const cityOf = (caller: Caller): string | undefined =>
 
 /** Who does what a request asks for, in events and on beads: a label, so that one can tell; `api` where nobody says. */
 export function actorOf(caller: Caller): string {
-  if (caller.kind === 'agent' || caller.kind === 'adapter') return caller.name
+  if (caller.kind === 'agent' || caller.kind === 'adapter' || caller.kind === 'service') return caller.name
   return caller.kind === 'token' ? `token:${caller.name}` : 'api'
 }
 
@@ -104,8 +111,9 @@ export function refusalOf(caller: Caller, target: Target): Problem | undefined {
   return refusalElsewhere(caller, target) ?? refusalHere(caller, target)
 }
 
-function refusalHere(caller: TokenHolder | Agent | AdapterCaller, target: Target): Problem | undefined {
+function refusalHere(caller: TokenHolder | Agent | AdapterCaller | ServiceCaller, target: Target): Problem | undefined {
   if (caller.kind === 'adapter') return refusalOfAdapter(caller, target)
+  if (caller.kind === 'service') return refusalOfService(caller, target)
   return caller.kind === 'agent' ? refusalOfAgent(caller, target) : refusalOfToken(caller, target)
 }
 
@@ -142,6 +150,13 @@ function mayAsAdapter(adapter: AdapterCaller, { operation, part }: Target): bool
   if (access === 'transcript') return adapter.carries(part('transcriptId') ?? '')
   if (access === 'attachment') return adapter.carriesFile(part('attachmentId') ?? '')
   return access === 'any'
+}
+
+/** It works in its city, and carries messages of chats as an adapter does. */
+function refusalOfService({ name }: ServiceCaller, { operation }: Target): Problem | undefined {
+  const access = accessOf(operation)
+  if ((MAY.work.has(access) && access !== 'self') || adapterAccessOf(operation) !== undefined) return undefined
+  return problem('forbidden', `${name} may not ${operation.id}: it needs the right "${access}"`)
 }
 
 function refusalOfAgent(agent: Agent, { operation, part }: Target): Problem | undefined {

@@ -85,6 +85,12 @@ export function minimalEnvironment(env: Environment): Readonly<Record<string, st
 export const isPlain = (name: string): boolean =>
   PASSED_ON.some((passed) => passed === name) || name.startsWith('LC_') || name.startsWith('XDG_')
 
+/** `$NAME` and `${NAME}` alone stand for a variable of the supervisor. */
+export function expanded(value: string, env: Environment): string {
+  const name = /^\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?$/.exec(value)?.[1]
+  return name === undefined ? value : (env[name] ?? '')
+}
+
 export interface BriefOptions {
   /** The whole environment of the child. */
   readonly env: Readonly<Record<string, string>>

@@ -19,7 +19,7 @@ import { asCaller } from '../kernel/file-modes.ts'
 import { type Environment, findBinary, minimalEnvironment } from '../kernel/processes.ts'
 import { compileCache } from './compile-cache.ts'
 import { ConnectionLost, HostRefused } from './host/client.ts'
-import { callBack, clearRun, findHost, revoke, sendHome } from './host/finding.ts'
+import { callBack, clearRun, findHost, readHostFile, revoke, sendHome } from './host/finding.ts'
 import { buryHost, HostedProcess, launchFailure } from './host/hosted-process.ts'
 import { FILES, type HostFile, type HostSpec, PROTOCOL } from './host/protocol.ts'
 import { identify, livenessOf } from './process/process-identity.ts'
@@ -199,6 +199,19 @@ async function undo(process: HostedProcess, host: ChildProcess, spec: LaunchSpec
   }
   await killTree({ token: spec.identity.token, ...(identity !== undefined && { root: identity }) }, clock)
   clearRun(spec.directory)
+}
+
+/**
+ * Ends whatever of a run is still there, its host too, without asking either; answers who could not be ended. Without a
+ * directory that is what carries the token.
+ */
+export async function endRun(directory: string | undefined, token: string, clock: Clock): Promise<readonly number[]> {
+  if (directory === undefined) return killTree({ token }, clock)
+  revoke(directory)
+  const host = readHostFile(directory)
+  const left = await killTree({ token, ...(host !== undefined && { root: host }) }, clock)
+  clearRun(directory)
+  return left
 }
 
 /** A full disk, a socket directory that is not ours alone. */

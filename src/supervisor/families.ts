@@ -25,6 +25,7 @@ import { patchFamily } from '../modules/patches/family.ts'
 import { providerFamily } from '../modules/providers/family.ts'
 import { requests } from '../modules/requests/family.ts'
 import { rigFamily } from '../modules/rigs/family.ts'
+import { services } from '../modules/services/family.ts'
 import { sessions } from '../modules/sessions/family.ts'
 import { slings } from '../modules/sling/family.ts'
 import { tokens } from '../modules/tokens/family.ts'
@@ -42,6 +43,7 @@ import { orderContext } from './views/orders.ts'
 import { packRoom, packService } from './views/packs.ts'
 import type { Running, Service } from './views/running.ts'
 import { healthHost, ledgersOf } from './views/service.ts'
+import { serviceContext } from './views/services.ts'
 import { sessionContext, worktreeContext } from './views/sessions.ts'
 import { configContext, configHost } from './views/settings.ts'
 import { slingContext } from './views/sling.ts'
@@ -74,6 +76,7 @@ export const FAMILIES: readonly Joined<Service, Running>[] = [
   join(patches, patchHost, configured),
   join(agents, agentHost, agentCity),
   join(worktrees, itself<Service>, worktreeContext),
+  join(services, itself<Service>, serviceContext),
   join(sessions, itself<Service>, sessionContext),
   join(mail, itself<Service>, mailContext),
   join(messaging, itself<Service>, messagingContext),

@@ -38,6 +38,7 @@ import { execCounts } from './views/execs.ts'
 import { checkHost } from './views/host-check.ts'
 import { adapterCalling, showsAdapter } from './views/messaging.ts'
 import type { Host, Service } from './views/running.ts'
+import { serviceWith } from './views/services.ts'
 import { agentWith } from './views/sessions.ts'
 import { nameFromFiles } from './views/settings.ts'
 import { socketsProbe } from './views/sockets-probe.ts'
@@ -175,7 +176,10 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       allowedOrigins: settings.allowedOrigins,
       token,
       holderOf: (given) =>
-        tokens.holder(given) ?? agentWith(cities.runs(), given) ?? (cities.all().some(isStarting) ? null : undefined),
+        tokens.holder(given) ??
+        agentWith(cities.runs(), given) ??
+        serviceWith(cities.runs(), given) ??
+        (cities.all().some(isStarting) ? null : undefined),
       adapterOf: (request) =>
         adapterCalling((name) => (cities.isRunning(name) ? cities.running(name) : undefined), request) ??
         (showsAdapter(request) && cities.all().some(isStarting) ? null : undefined),

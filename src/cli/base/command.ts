@@ -31,6 +31,7 @@ export type Completed =
   | 'provider-base'
   | 'request'
   | 'rig'
+  | 'service'
   | 'session'
   | 'token'
   | 'transcript'

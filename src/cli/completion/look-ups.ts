@@ -78,6 +78,10 @@ export const LOOK_UPS: Partial<Readonly<Record<Completed, (look: Look) => Promis
     const { body } = await look.client.call('list-worktrees', await inCity(look))
     return body.items.map(({ name, state, branch }) => tab(name, `${state}: ${branch}`))
   },
+  service: async (look) => {
+    const { body } = await look.client.call('list-services', await inCity(look))
+    return body.items.map(({ service_name: name, state }) => tab(name, state))
+  },
   formula: async (look) => {
     const { body } = await look.client.call('list-formulas', await inCity(look))
     return body.items.map(({ name, title, rig }) => tab(name, title ?? rig))

@@ -8,13 +8,20 @@ import { keyHandler } from './screen.ts'
 
 const INTERRUPTED = 130
 
-/** The line; undefined at the end of the input (Ctrl-D on an empty line). Throws `Interrupted` on Ctrl-C. */
-export async function askLine(io: Io, terminal: Terminal, question: string): Promise<string | undefined> {
+/** The line, which `hidden` does not show; undefined at the end of the input (Ctrl-D on an empty line). Throws `Interrupted` on Ctrl-C. */
+export async function askLine(
+  io: Io,
+  terminal: Terminal,
+  question: string,
+  { hidden = false }: { readonly hidden?: boolean } = {},
+): Promise<string | undefined> {
   const done = Promise.withResolvers<string | undefined>()
   let line = EMPTY_LINE
   let drawn = Promise.resolve()
   const draw = () => {
-    drawn = drawn.then(() => taken.write(lineText(question, line, terminal.columns))).catch(done.reject)
+    drawn = drawn
+      .then(() => taken.write(lineText(question, hidden ? EMPTY_LINE : line, terminal.columns)))
+      .catch(done.reject)
   }
   const onKey = (key: Key) => {
     if (key.key === 'enter') return done.resolve(textOf(line))

@@ -27,6 +27,7 @@ export const PROBLEMS = {
   'request-not-found': { status: 404, prefix: 'not_found', title: 'No such request' },
   'route-not-found': { status: 404, prefix: 'not_found', title: 'No such path' },
   'service-not-found': { status: 404, prefix: 'not_found', title: 'No such workspace service' },
+  'secret-not-found': { status: 404, prefix: 'not_found', title: 'The service has no such secret' },
   'provider-not-found': { status: 404, prefix: 'not_found', title: 'No such provider' },
   'rig-not-found': { status: 404, prefix: 'not_found', title: 'No such rig' },
   'patch-not-found': { status: 404, prefix: 'not_found', title: 'No such patch' },

@@ -55,6 +55,8 @@ interface TextOptions extends Options {
   readonly minLength?: number
   readonly maxLength?: number
   readonly pattern?: string
+  /** It is a secret: no answer and no error shows it. */
+  readonly writeOnly?: true
   readonly format?: string
   readonly not?: Keywords
   /** Shortest duration that the loader of configuration takes. */

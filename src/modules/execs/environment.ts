@@ -1,6 +1,6 @@
 /** What a command finds in its environment (decision 97): nothing of the supervisor's but what is listed here. */
 import type { Value } from '../../automation/plan.ts'
-import type { Environment } from '../../kernel/processes.ts'
+import { type Environment, expanded } from '../../kernel/processes.ts'
 import type { ExecAbout, NewExec } from './ports.ts'
 
 const PASSED_ON = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'LANG', 'TZ', 'TMPDIR'] as const
@@ -50,9 +50,3 @@ const variableOf = (name: string): string => `SVC_VAR_${name.toUpperCase().repla
 
 /** A string as it is, everything else as JSON. */
 const textOf = (value: Value): string => (typeof value === 'string' ? value : JSON.stringify(value))
-
-/** `$NAME` and `${NAME}` alone stand for a variable of the supervisor. */
-export function expanded(value: string, env: Environment): string {
-  const name = /^\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?$/.exec(value)?.[1]
-  return name === undefined ? value : (env[name] ?? '')
-}

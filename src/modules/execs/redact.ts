@@ -3,8 +3,8 @@
  * long and no path: what the configuration hides when it is shown (files/mask.ts) is not told by a command either.
  */
 import { MASK } from '../../contract/base/merge-patch.ts'
-import type { Environment } from '../../kernel/processes.ts'
-import { expanded, isPassedOn } from './environment.ts'
+import { type Environment, expanded } from '../../kernel/processes.ts'
+import { isPassedOn } from './environment.ts'
 import type { NewExec } from './ports.ts'
 
 const SECRET_NAME =

@@ -18,6 +18,7 @@ import { hasMark, markOf } from './process-mark.ts'
 export const TOKEN_VARIABLE = 'SVC_INSTANCE_TOKEN'
 const EXEC_VARIABLE = 'SVC_EXEC_ID'
 const SESSION_VARIABLE = 'SVC_SESSION_ID'
+const SERVICE_VARIABLE = 'SVC_SERVICE_NAME'
 const CITY_VARIABLE = 'SVC_CITY_PATH'
 
 export interface Tree {
@@ -144,6 +145,19 @@ export function tokensIn(cityPath: string): ReadonlySet<string> {
   const found = (hasProc ? processTable() : []).flatMap(({ pid }) => {
     if (!environmentOf(pid).includes(entry) || variableOf(pid, CITY_VARIABLE) !== cityPath) return []
     return variableOf(pid, TOKEN_VARIABLE) ?? variableOf(pid, EXEC_VARIABLE) ?? []
+  })
+  return new Set(found)
+}
+
+/** Tokens of what says that it is a service of this city. */
+export function serviceTokens(cityPath: string): ReadonlySet<string> {
+  const entry = Buffer.from(`${CITY_VARIABLE}=${cityPath}\0`)
+  const found = (hasProc ? processTable() : []).flatMap(({ pid }) => {
+    const environment = environmentOf(pid)
+    if (!environment.includes(entry)) return []
+    const variables = new Map(environment.toString('utf8').split('\0').map(pair))
+    const isService = variables.has(SERVICE_VARIABLE) && variables.get(CITY_VARIABLE) === cityPath
+    return isService ? (variables.get(TOKEN_VARIABLE) ?? []) : []
   })
   return new Set(found)
 }

@@ -28,10 +28,11 @@ import {
   textOf,
   withEntry,
 } from '../../../files/toml.ts'
-import type { Composed, FinishedAgent, FinishedSession, PlacedPack } from './compose.ts'
+import type { Composed, FinishedAgent, FinishedSession, PlacedPack, ServiceDraft } from './compose.ts'
 import { existingDir } from './compose.ts'
 import type { LoadContext } from './context.ts'
 import { draftIdentity, localName } from './drafts.ts'
+import { stateRootOf } from './names.ts'
 import type { ResolvedDraft } from './providers.ts'
 import type { Untrusted } from './trust.ts'
 import type { Facts } from './validate.ts'
@@ -128,6 +129,16 @@ export type EffectivePack = {
   readonly commit?: string
 }
 
+export type EffectiveService = DeepReadonly<ServiceSettings> & {
+  /** Directory of the city or pack that it belongs to: where it runs. */
+  readonly config_dir: string
+  readonly binding: string
+  /** Absolute. */
+  readonly state_dir: string
+  /** The import that brings it and is not trusted yet: it is not started. */
+  readonly untrusted_pack?: string
+}
+
 export type EffectiveConfig = DeepReadonly<Settings> & {
   /** SHA-256 (hex) of everything the configuration was made from. */
   readonly revision: string
@@ -139,10 +150,7 @@ export type EffectiveConfig = DeepReadonly<Settings> & {
   readonly named_sessions: readonly EffectiveSession[]
   readonly providers: Readonly<Record<string, EffectiveProvider>>
   readonly upstreams: Readonly<Record<string, DeepReadonly<Upstream>>>
-  readonly services: readonly (DeepReadonly<ServiceSettings> & {
-    readonly config_dir: string
-    readonly binding: string
-  })[]
+  readonly services: readonly EffectiveService[]
   readonly pricing: readonly DeepReadonly<Pricing>[]
   /** The city's rules about tools (`[agents] permissions`), behind those of an agent. */
   readonly permissions: readonly DeepReadonly<PermissionRule>[]
@@ -218,13 +226,7 @@ export function buildConfig(
       [...composed.providers].map(([name, draft]) => [name, buildProvider(draft, untrusted)]),
     ),
     upstreams: Object.fromEntries([...composed.upstreams].map(([name, node]) => [name, plainOf(node)])),
-    services: composed.services
-      .filter(({ home }) => untrusted.at(home.root) === undefined)
-      .map(({ fields, home, binding }) => ({
-        ...asRecord(plainOf(withDefaults(fields, Service))),
-        config_dir: home.dir,
-        binding,
-      })),
+    services: composed.services.map((service) => buildService(context.city.dir, service, untrusted)),
     pricing: composed.pricing.map(plainOf),
     permissions: elementsOf(tableOf(composed.root.merged, 'agents') ?? emptyTable(), 'permissions').map(plainOf),
     packs: composed.packs.map((pack) => buildPack(pack, untrusted)),
@@ -241,6 +243,17 @@ export function buildConfig(
   const config = freeze({ ...asRecord(plainOf(settings)), ...parts }) as unknown as EffectiveConfig
   origins.set(config, { composed, settings, rigs: rigTables })
   return config
+}
+
+function buildService(city: string, { fields, home, binding }: ServiceDraft, untrusted: Untrusted) {
+  const pack = untrusted.at(home.root) ?? untrusted.of(fields)
+  return {
+    ...asRecord(plainOf(withDefaults(fields, Service))),
+    config_dir: home.dir,
+    binding,
+    state_dir: stateRootOf(city, textOf(fields, 'state_root') ?? textOf(fields, 'name') ?? ''),
+    ...(pack === undefined ? {} : { untrusted_pack: pack }),
+  }
 }
 
 /** `table` with the defaults of `schema` filled in, also in tables that no file mentions. */

@@ -1,4 +1,12 @@
-/** Names that a city derives for itself: its own, and the id prefixes of city and rigs. */
+/** Names that a city derives for itself: the id prefixes of city and rigs, and where its services keep what they have. */
+import { join, resolve } from 'node:path'
+
+const SERVICES = join('.svc', 'services')
+
+/** Where a service keeps what it has: `written` is a path in the city, or one below `.svc/services/`. */
+export function stateRootOf(city: string, written: string): string {
+  return written.startsWith(`${SERVICES}/`) ? resolve(city, written) : resolve(city, SERVICES, written)
+}
 
 /**
  * The id prefix for a name: initials of its parts (`-`, `_`, `.` or camel case), of a single word the whole when it has

@@ -1,5 +1,5 @@
 /** Checks across objects: references, cycles, limits, declared files. Everything wrong is reported, nothing is repaired. */
-import { isAbsolute, join, resolve } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { shapeOf } from '../../../contract/base/config-shape.ts'
 import { AGENT_FIELDS } from '../../../contract/config-schema.ts'
 import { nearestHint, type Place, placeText } from '../../../files/issues.ts'
@@ -18,7 +18,7 @@ import type { Composed, FinishedAgent, FinishedSession, ServiceDraft } from './c
 import type { LoadContext } from './context.ts'
 import { draftIdentity, draftsNamed, localName } from './drafts.ts'
 import { isPool } from './effective.ts'
-import { derivePrefix } from './names.ts'
+import { derivePrefix, stateRootOf } from './names.ts'
 import { checkOptionChoices } from './providers.ts'
 import { checkToolServers } from './tool-servers.ts'
 
@@ -449,7 +449,7 @@ function checkStateRoots(context: LoadContext, services: readonly ServiceDraft[]
   for (const service of services) {
     const node = service.fields.entries.get('state_root')
     const written = node?.kind === 'scalar' ? String(node.value) : (textOf(service.fields, 'name') ?? '')
-    const path = resolve(base, written)
+    const path = stateRootOf(context.city.dir, written)
     const at = node?.at ?? service.fields.at
     if (isAbsolute(written) || !path.startsWith(`${base}/`)) {
       context.issues.error(at, 'service.state_root', `\`${written}\` is not below \`.svc/services/\``)

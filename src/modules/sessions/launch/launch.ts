@@ -9,7 +9,7 @@ import type { RuntimeName } from '../../../contract/sessions/session-model.ts'
 import { findHooks } from '../../../harnesses/all.ts'
 import type { HookPlace, LaidHooks } from '../../../harnesses/hooks.ts'
 import { isoTime } from '../../../kernel/clock.ts'
-import type { Environment } from '../../../kernel/processes.ts'
+import { type Environment, expanded } from '../../../kernel/processes.ts'
 import { plainText } from '../../../messaging/hostile-text.ts'
 import type { Identity, LaunchSpec, McpServerSpec } from '../../../runtimes/process/runtime.ts'
 import { type AgentView, type ProviderView, rigOf, type SessionsView } from '../record/config-view.ts'
@@ -248,7 +248,7 @@ export function programOf(
 ): string {
   if (agent?.start_command !== undefined) return splitCommand(agent.start_command).command
   const name = (runtime === 'acp' ? provider.acp_command : undefined) ?? provider.command ?? ''
-  return expand(name, env) || '/bin/sh'
+  return expanded(name, env) || '/bin/sh'
 }
 
 function withConversation(args: readonly string[], { id, resumed }: Conversation, provider: ProviderView) {
@@ -346,7 +346,7 @@ function environmentOf(session: SessionRecord, identity: Identity, context: Laun
   return {
     ...passed,
     TERM: 'xterm-256color',
-    ...Object.fromEntries(Object.entries(configured).map(([name, value]) => [name, expand(value, env)])),
+    ...Object.fromEntries(Object.entries(configured).map(([name, value]) => [name, expanded(value, env)])),
     PATH: [bin, passed['PATH'] ?? '/usr/local/bin:/usr/bin:/bin'].join(':'),
     SVC_HOME: home,
     ...(context.access === undefined ? {} : { SVC_TOKEN: context.access }),
@@ -385,12 +385,6 @@ function upstreamEnv({ config, agent, provider }: LaunchContext): Readonly<Recor
     (pair): pair is readonly [string, string] => pair[0] !== undefined && pair[1] !== undefined,
   )
   return { ...Object.fromEntries(known), ...upstream.env }
-}
-
-/** `$NAME` and `${NAME}` alone stand for a variable of the supervisor's environment. */
-export function expand(value: string, env: Environment): string {
-  const name = /^\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?$/.exec(value)?.[1]
-  return name === undefined ? value : (env[name] ?? '')
 }
 
 // ---- commands of the agent ------------------------------------------------------------------------------------------

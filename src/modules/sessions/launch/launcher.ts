@@ -7,7 +7,7 @@ import { dirname, join, resolve } from 'node:path'
 import type { Clock } from '../../../kernel/clock.ts'
 import { asCaller } from '../../../kernel/file-modes.ts'
 import type { Logger } from '../../../kernel/log.ts'
-import { findBinary, runBriefly } from '../../../kernel/processes.ts'
+import { expanded, findBinary, runBriefly } from '../../../kernel/processes.ts'
 import type { AgentProcess, Identity, LaunchSpec, McpServerSpec, Runtime } from '../../../runtimes/process/runtime.ts'
 import {
   type AgentView,
@@ -22,7 +22,7 @@ import { policyOf } from '../record/policy.ts'
 import type { SessionsDeps } from '../record/ports.ts'
 import type { Fingerprints, SessionRecord } from '../record/record.ts'
 import { layHookFile } from './hook-files.ts'
-import { expand, type LaunchPlan, pathValues, planLaunch, refusedTransport, workDirOf } from './launch.ts'
+import { type LaunchPlan, pathValues, planLaunch, refusedTransport, workDirOf } from './launch.ts'
 import { mcpServersOf, stagedServers } from './mcp.ts'
 import { isInside, layOverlays } from './overlay.ts'
 
@@ -270,7 +270,7 @@ export class Launcher {
         agent === undefined ? undefined : staged('agents', agent.identity.replaceAll('/', '~')),
         agent?.mcp_servers,
       ],
-      (value) => expand(value, env),
+      (value) => expanded(value, env),
     )
   }
 

@@ -1,0 +1,182 @@
+/** `svcctl service …`: programs of a city that serve HTTP. */
+import type { ServiceLog, ServiceSecret, ServiceStatus } from '../../contract/services.ts'
+import type { CommandSpec } from '../base/command.ts'
+import type { Context } from '../base/context.ts'
+import { EXIT, Failure, usageError } from '../base/failure.ts'
+import type { AnswerOf, Call } from '../framework/declaration.ts'
+import { commandsOf } from '../framework/declare.ts'
+import { readData } from '../framework/fields.ts'
+import { printItem } from '../framework/run.ts'
+import { view } from '../print/view.ts'
+import { SERVICES as TABLE } from '../tables/services.ts'
+
+const WIDE = 'mount_path pid listen allow_websockets health_path state_root pack started_at next_start_at observed_at'
+const SHOWN = {
+  wide: WIDE,
+  as: {
+    NAME: 'service_name',
+    MODE: 'publish_mode',
+    WHY: ({ state, reason, message }: ServiceStatus) => (state === 'ready' ? undefined : (message ?? reason)),
+    SINCE: 'updated_at',
+  },
+  name: 'service_name',
+} as const
+const SERVICES = view<ServiceStatus>()('NAME state WHY MODE restarts SINCE url', SHOWN)
+const SERVICE = view<ServiceStatus>()(
+  'NAME state WHY MODE url pid started_at next_start_at restarts listen health_path allow_websockets state_root pack log_size SINCE observed_at',
+  { as: SHOWN.as, name: SHOWN.name },
+)
+const SECRET = view<ServiceSecret>()('key updated_at', { name: 'key' })
+const DELETED = view<AnswerOf<'delete-service-secret'>>()('status key', { name: 'key' })
+const LOG = view<ServiceLog>()('text', { name: 'text' })
+
+/** To finish what runs, to end, to be ready again; and the way back. */
+const ACTION_MS = 75_000
+/** One look at a log; the next one goes on from there. */
+const LOOK = '30s'
+const LOOK_MS = 45_000
+const PAGE = 1024 * 1024
+
+/** What it wrote, as it stands there; with --follow what comes too, until it is stopped. */
+async function logs(call: Call<'get-service-log'>): Promise<number> {
+  const { context, input, client, cityName, said } = call
+  const params = { cityName, name: String(said.name) }
+  let { offset } = said
+  let more = true
+  const follows = input.on('follow')
+  const signal = follows ? context.io.reading() : context.io.signal
+  while (more) {
+    using limit = context.within(LOOK_MS)
+    const either = AbortSignal.any([signal, limit.signal])
+    const query =
+      offset === undefined
+        ? { limit: said.limit }
+        : { offset, limit: said.limit ?? PAGE, ...(follows ? { wait: LOOK } : {}) }
+    const { body, text } = await client.call('get-service-log', { params, query, signal: either })
+    if (context.print.isForPeople) await writeText(context, body.text)
+    else if (body.text !== '' || !follows) await context.print.records([text])
+    more = follows || (said.limit === undefined && offset !== undefined && body.next_offset < body.end_offset)
+    offset = body.next_offset
+  }
+  return EXIT.ok
+}
+
+async function writeText(context: Context, text: string): Promise<void> {
+  if (text !== '') await context.print.lines([text.endsWith('\n') ? text.slice(0, -1) : text])
+}
+
+/** Not as an argument: everybody on the machine sees those. */
+async function setSecret(call: Call<'put-service-secret'>): Promise<number> {
+  const { context, input, said } = call
+  const { io } = context
+  const source = input.text('fromFile')
+  const value =
+    source !== undefined
+      ? await readData(io, `@${source}`, '--from-file')
+      : io.terminal !== undefined && io.stdin.isTerminal
+        ? await asked(context, String(said.key))
+        : withoutEnd(await io.stdin.readAll())
+  if (value === '')
+    throw usageError('the value is empty', 'give it on stdin: svcctl service secret set NAME KEY < FILE')
+  return printItem(context, SECRET, await call.send({ value }))
+}
+
+async function asked(context: Context, key: string): Promise<string> {
+  const { terminal } = context.io
+  if (terminal === undefined) throw usageError('nobody can be asked for the value', 'give it on stdin')
+  const { askLine } = await import('../live/prompt.ts')
+  return (await askLine(context.io, terminal, `Value of ${key} (not shown): `, { hidden: true })) ?? ''
+}
+
+/** What `echo` adds is none of it. */
+const withoutEnd = (text: string): string => text.replace(/\r?\n$/, '')
+
+async function act<Id extends 'restart-service' | 'resume-service'>(
+  call: Call<Id>,
+  send: () => Promise<{ readonly body: ServiceStatus; readonly text: string }>,
+): Promise<number> {
+  const reply = await send()
+  const { service_name: name, state, reason, message } = reply.body
+  if (state === 'ready') return printItem(call.context, SERVICE, reply)
+  throw new Failure(EXIT.operationFailed, `${name} is ${state}: ${message ?? reason ?? 'nobody knows why'}`, {
+    body: reply.body,
+    hint: `svcctl service logs ${name}`,
+  })
+}
+
+const command = commandsOf(TABLE)
+
+export const commands: readonly CommandSpec[] = [
+  command('service list', 'list-services', {
+    view: SERVICES,
+    examples: {
+      'svcctl service list': 'which there are, and how they are',
+      'svcctl service list --watch': 'as they change',
+    },
+  }),
+  command('service get', 'get-service', {
+    arguments: ['<name...>'],
+    view: SERVICE,
+    rows: SERVICES,
+    examples: { 'svcctl service get page': 'its process, its address, and what is wrong with it' },
+  }),
+  command('service logs', 'get-service-log', {
+    arguments: ['<name>'],
+    says: { limit: 'Bytes at most.', offset: 'First byte; without it the last of what it wrote.' },
+    leaves: { wait: '--follow waits' },
+    more: [{ flags: '-f, --follow', description: 'Go on with what comes, until it is stopped.' }],
+    view: LOG,
+    run: logs,
+    examples: {
+      'svcctl service logs page': 'the last of what it wrote',
+      'svcctl service logs page -f': 'and what comes',
+      'svcctl service logs page --offset 0 -o json': 'from the first byte that is kept, with offsets',
+    },
+  }),
+  command('service restart', 'restart-service', {
+    arguments: ['<name>'],
+    view: SERVICE,
+    timeoutMs: async () => ACTION_MS,
+    run: (call) => act(call, call.send),
+    examples: { 'svcctl service restart page': 'without a request lost; exit code 9 where it does not become ready' },
+  }),
+  command('service suspend', 'suspend-service', {
+    arguments: ['<name...>'],
+    view: SERVICE,
+    rows: SERVICES,
+    timeoutMs: async () => ACTION_MS,
+    examples: { 'svcctl service suspend page': 'until it is resumed' },
+  }),
+  command('service resume', 'resume-service', {
+    arguments: ['<name>'],
+    view: SERVICE,
+    timeoutMs: async () => ACTION_MS,
+    run: (call) => act(call, call.send),
+    examples: { 'svcctl service resume page': 'and wait until it is ready' },
+  }),
+  command('service secret list', 'list-service-secrets', {
+    arguments: ['<name>'],
+    view: SECRET,
+    completes: { name: 'service' },
+    examples: { 'svcctl service secret list irc': 'their names' },
+  }),
+  command('service secret set', 'put-service-secret', {
+    arguments: ['<name>', '<key>'],
+    view: SECRET,
+    completes: { name: 'service', key: 'none' },
+    leaves: { value: 'it comes from stdin, a file or a prompt' },
+    more: [{ flags: '--from-file <path>', description: 'The value is what stands in this file.', complete: 'file' }],
+    run: setSecret,
+    description: 'The value is read from stdin, without the end of its line, or asked for; it is never an argument.',
+    examples: {
+      'svcctl service secret set irc password': 'asked for, and not shown',
+      'pass irc/bay | svcctl service secret set irc password': 'from another program',
+    },
+  }),
+  command('service secret delete', 'delete-service-secret', {
+    arguments: ['<name>', '<key>'],
+    view: DELETED,
+    completes: { name: 'service', key: 'none' },
+    examples: { 'svcctl service secret delete irc password': 'its process may still know it: restart it' },
+  }),
+]

@@ -1,0 +1,92 @@
+/**
+ * What a service wrote, over its starts, by one offset. Bytes of a secret that it has are stars: who reads what a program
+ * says need not be one who may know its secrets.
+ */
+import type { ServiceLog } from '../../contract/services.ts'
+import { runDirectory } from './places.ts'
+import type { ServicesDeps } from './ports.ts'
+import type { RunRow } from './store.ts'
+
+/** A shorter one is in every other word. */
+const SHORTEST_SECRET = 4
+const STAR = 0x2a
+
+type Place = Pick<ServicesDeps, 'city' | 'output'>
+
+export class Log {
+  readonly #place: Place
+  readonly #name: string
+
+  constructor(place: Place, name: string) {
+    this.#place = place
+    this.#name = name
+  }
+
+  /** `offset` undefined: the last of it. */
+  async read(
+    runs: readonly RunRow[],
+    { offset, limit }: { readonly offset: number | undefined; readonly limit: number },
+    secrets: readonly Buffer[],
+  ): Promise<Omit<ServiceLog, 'service_name'>> {
+    const outputs = runs.map((run) => ({
+      base: run.base,
+      output: this.#place.output(runDirectory(this.#place.city.path, this.#name, run.generation)),
+    }))
+    const [first, last] = [outputs[0], outputs.at(-1)]
+    const start = first === undefined ? 0 : first.base + (await first.output.startOffset())
+    const end = last === undefined ? 0 : last.base + (await last.output.endOffset())
+    const from = Math.min(Math.max(offset ?? end - limit, start), end)
+    const around = Math.max(0, ...secrets.map(({ length }) => length - 1))
+    const bytes: Buffer[] = []
+    let at = Math.max(from - around, start)
+    const stop = Math.min(from + limit + around, end)
+    const begin = at
+    for (const [index, { base, output }] of outputs.entries()) {
+      const next = outputs[index + 1]?.base ?? end
+      while (at < Math.min(next, stop)) {
+        const read = await output.read(at - base, Math.min(next, stop) - at)
+        if (read.bytes.length === 0) break
+        // What was dropped meanwhile is a hole, and keeps its place.
+        if (read.offset > at - base) bytes.push(Buffer.alloc(read.offset - (at - base), STAR))
+        bytes.push(read.bytes)
+        at = base + read.offset + read.bytes.length
+      }
+      if (at < next && at < stop) {
+        bytes.push(Buffer.alloc(Math.min(next, stop) - at, STAR))
+        at = Math.min(next, stop)
+      }
+    }
+    const all = masked(Buffer.concat(bytes), secrets)
+    const shown = whole(all.subarray(from - begin, from - begin + limit), from + limit < end)
+    return {
+      start_offset: start,
+      offset: from,
+      next_offset: from + shown.length,
+      end_offset: end,
+      text: shown.toString('utf8'),
+    }
+  }
+}
+
+/** Each secret in it as stars, byte by byte: offsets stay. */
+function masked(bytes: Buffer, secrets: readonly Buffer[]): Buffer {
+  for (const secret of secrets) {
+    if (secret.length < SHORTEST_SECRET) continue
+    for (let at = bytes.indexOf(secret); at >= 0; at = bytes.indexOf(secret, at + secret.length))
+      bytes.fill(STAR, at, at + secret.length)
+  }
+  return bytes
+}
+
+/** Without the beginning of a character at its end, where the rest of it comes with what is read next. */
+function whole(bytes: Buffer, hasMore: boolean): Buffer {
+  if (!hasMore) return bytes
+  for (let back = 1; back <= 3 && back < bytes.length; back++) {
+    const byte = bytes[bytes.length - back] ?? 0
+    if (byte < 0x80) return bytes
+    if (byte < 0xc0) continue
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2
+    return length > back ? bytes.subarray(0, bytes.length - back) : bytes
+  }
+  return bytes
+}

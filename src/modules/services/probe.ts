@@ -1,0 +1,59 @@
+/** Is a service there: its health path answers 2xx, or it takes a connection (decision 165). */
+import { connect } from 'node:net'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Upstream } from './ports.ts'
+
+const ANSWER_MS = 2_000
+
+/** Undefined: it is. Else why not, for people; rejects with the signal's reason alone. */
+export async function probe(
+  upstream: Upstream,
+  healthPath: string | undefined,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  signal.throwIfAborted()
+  const limit = new AbortController()
+  const cancel = clock.after(ANSWER_MS, () => limit.abort(new Error(`no answer within ${ANSWER_MS / 1000} s`)))
+  const either = AbortSignal.any([signal, limit.signal])
+  try {
+    await (healthPath === undefined ? takesConnection(upstream, either) : isHealthy(upstream, healthPath, either))
+    return undefined
+  } catch (error) {
+    signal.throwIfAborted()
+    const why: unknown = limit.signal.aborted ? limit.signal.reason : error
+    return why instanceof Error ? why.message : String(why)
+  } finally {
+    cancel()
+  }
+}
+
+const addressOf = (upstream: Upstream) =>
+  'socketPath' in upstream ? { path: upstream.socketPath } : { host: upstream.host, port: upstream.port }
+
+function takesConnection(upstream: Upstream, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ ...addressOf(upstream), signal })
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve()
+    })
+    socket.once('error', reject)
+  })
+}
+
+function isHealthy(upstream: Upstream, path: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const { request: begin } = process.getBuiltinModule('node:http')
+    const where = 'socketPath' in upstream ? upstream : { host: upstream.host, port: upstream.port }
+    const request = begin({ ...where, path, agent: false, signal, headers: { host: 'localhost' } })
+    request.once('error', reject)
+    request.once('response', (response) => {
+      response.destroy()
+      const { statusCode = 0 } = response
+      if (statusCode >= 200 && statusCode < 300) resolve()
+      else reject(new Error(`${path} answers ${statusCode}`))
+    })
+    request.end()
+  })
+}

@@ -1,0 +1,123 @@
+/**
+ * The services of a running city, as they are declared.
+ *
+ * S1  Each name has one actor; one that comes back under its name begins when the one before has ended.
+ * S2  None of them delays the city, nor another one.
+ */
+import { problem } from '../../kernel/problem.ts'
+import type { ServiceSettings, ServicesDeps } from './ports.ts'
+import { Service } from './service.ts'
+import * as rows from './store.ts'
+
+export class Services {
+  readonly #deps: ServicesDeps
+  readonly #services = new Map<string, Service>()
+  /** They end, and are declared no more; or were not when they began to. */
+  readonly #leaving = new Map<string, Promise<void>>()
+  #state: 'opened' | 'started' | 'over' = 'opened'
+
+  constructor(deps: ServicesDeps) {
+    this.#deps = deps
+    const known = new Map(rows.all(deps.store.db).map((row) => [row.name, row]))
+    for (const settings of deps.settings()) this.#add(settings, known.get(settings.name))
+  }
+
+  get all(): readonly Service[] {
+    return [...this.#services.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  find(name: string): Service | undefined {
+    return this.#services.get(name)
+  }
+
+  need(name: string): Service {
+    const found = this.#services.get(name)
+    if (found === undefined) throw problem('service-not-found', `service not found: ${name.slice(0, 200)}`)
+    return found
+  }
+
+  /** Whose process speaks to the API with the token of this hash. */
+  withAccess(hash: string): string | undefined {
+    return rows.nameWithAccess(this.#deps.store.db, hash)
+  }
+
+  /** Nobody waits for them. */
+  start(): void {
+    this.#state = 'started'
+    this.#endForgotten()
+    for (const service of this.#services.values()) service.begin()
+  }
+
+  reconfigured(): void {
+    if (this.#state === 'over') return
+    const declared = new Map(this.#deps.settings().map((settings) => [settings.name, settings]))
+    for (const service of [...this.#services.values()]) {
+      const settings = declared.get(service.name)
+      if (settings === undefined) this.#drop(service)
+      else service.configure(settings)
+    }
+    for (const settings of declared.values())
+      if (!this.#services.has(settings.name) && !this.#leaving.has(settings.name)) this.#add(settings, undefined)
+  }
+
+  /** Nothing of them runs when this resolves. */
+  async stop(force: boolean): Promise<void> {
+    this.#state = 'over'
+    await Promise.all([...this.all.map((service) => service.end('city_stopped', force)), ...this.#leaving.values()])
+  }
+
+  /** The supervisor ends; they run on. */
+  async release(): Promise<void> {
+    this.#state = 'over'
+    await Promise.all(this.all.map((service) => service.release()))
+  }
+
+  #add(settings: ServiceSettings, row: rows.ServiceRow | undefined): void {
+    const service = new Service(this.#deps, settings, row ?? rows.newRow(settings.name, this.#deps.clock.now()))
+    this.#services.set(settings.name, service)
+    if (this.#state === 'started') service.begin()
+  }
+
+  /** S1. */
+  #drop(service: Service): void {
+    const { name } = service
+    this.#services.delete(name)
+    const gone = service.end('removed', false).then(() => {
+      this.#leaving.delete(name)
+      if (this.#state === 'started') this.reconfigured()
+    })
+    this.#leaving.set(name, gone)
+  }
+
+  /** Those that were declared no more while the supervisor was away, and what is of none that is known here. */
+  #endForgotten(): void {
+    const { store, city, log, strays, endAll } = this.#deps
+    const known = rows.all(store.db)
+    for (const row of known) {
+      if (this.#services.has(row.name) || this.#leaving.has(row.name)) continue
+      const service = new Service(this.#deps, undeclared(row.name, city.path), row)
+      this.#services.set(row.name, service)
+      this.#drop(service)
+    }
+    const tokens = new Set(known.flatMap(({ token }) => token ?? []))
+    for (const token of strays(tokens))
+      endAll(undefined, token).catch((error: unknown) => log.warn({ err: error }, 'a stray service not ended'))
+  }
+}
+
+/** It is only to be ended. */
+const undeclared = (name: string, directory: string): ServiceSettings => ({
+  name,
+  command: [],
+  healthPath: undefined,
+  listen: 'socket',
+  env: {},
+  direct: false,
+  websockets: false,
+  firstByteMs: 0,
+  idleMs: 0,
+  directory,
+  stateRoot: directory,
+  pack: undefined,
+  untrustedPack: undefined,
+})
