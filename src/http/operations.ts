@@ -10,7 +10,7 @@ import type { Exchange } from './exchange.ts'
 import { parseJson, parseText } from './input/body.ts'
 import { nothingSent, RequestBytes } from './input/bytes.ts'
 import { RequestLines } from './input/lines.ts'
-import { parseQuery, validate } from './input/validation.ts'
+import { hasSecret, parseQuery, validate } from './input/validation.ts'
 
 type RunReply = (call: Call) => Reply | Promise<Reply>
 type RunStream = (call: Call) => Feed | Promise<Feed>
@@ -194,7 +194,10 @@ function readBody(operation: Operation, sent: Buffer | undefined, { keepsJson }:
       errors: [{ location: 'body', message: 'is required' }],
     })
   }
-  const body = operation.bodyType === undefined ? parseJson(sent, keepsJson) : parseText(sent)
+  const body =
+    operation.bodyType === undefined
+      ? parseJson(sent, { keepsJson, hides: hasSecret(operation.body) })
+      : parseText(sent)
   validate(operation.body, body, 'body')
   return body
 }

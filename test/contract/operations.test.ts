@@ -36,6 +36,7 @@ import { providerScenarios } from './scenarios/providers.ts'
 import { requestScenarios } from './scenarios/requests.ts'
 import { rigScenarios } from './scenarios/rigs.ts'
 import { pathOf, type Scenario, type World } from './scenarios/scenario.ts'
+import { serviceScenarios } from './scenarios/services.ts'
 import { endSessions, sessionScenarios } from './scenarios/sessions.ts'
 import { tokenScenarios } from './scenarios/tokens.ts'
 import { transcriptScenarios } from './scenarios/transcripts.ts'
@@ -61,6 +62,7 @@ const SCENARIOS: readonly Scenario[] = [
   ...providerScenarios,
   ...rigScenarios,
   ...requestScenarios,
+  ...serviceScenarios,
   ...sessionScenarios,
   ...tokenScenarios,
   ...transcriptScenarios,
@@ -82,6 +84,9 @@ const ELSEWHERE: { readonly [Key in ProblemCode | `${string} ${ProblemCode}`]?: 
     'takes the token of a session on a server that asks for one: test/e2e/messaging/transcripts.test.ts',
   'kill-session gateway-timeout': 'takes a process that survives SIGKILL, as one in a dead mount does',
   'act-on-rig gateway-timeout': 'takes a process that survives SIGKILL, as one in a dead mount does',
+  'restart-service gateway-timeout': 'takes a process that survives SIGKILL, as one in a dead mount does',
+  'suspend-service gateway-timeout': 'takes a process that survives SIGKILL, as one in a dead mount does',
+  'resume-service gateway-timeout': 'takes a process that survives SIGKILL, as one in a dead mount does',
 }
 const isElsewhere = (operation: string, answer: number | string) =>
   Object.hasOwn(ELSEWHERE, answer) || Object.hasOwn(ELSEWHERE, keyOf(operation, answer))

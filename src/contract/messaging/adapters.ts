@@ -108,6 +108,7 @@ export const AdapterWithSecret = component('AdapterWithSecret', {
 export type AdapterWithSecret = Static<typeof AdapterWithSecret>
 
 const secret = string({
+  writeOnly: true,
   pattern: '^whsec_[A-Za-z0-9+/]{32,86}={0,2}$',
   description:
     '`whsec_` and the base64 of 24 to 64 bytes, as Standard Webhooks has them. Of an adapter that has one: the proof that this is its owner.',

@@ -138,8 +138,11 @@ export function parseText(bytes: Buffer): string {
   })
 }
 
-/** A JSON value, or 400 `invalid:`; of text that UTF-8 cannot hold only where `keepsJson`. */
-export function parseJson(bytes: Buffer, keepsJson = false): unknown {
+/**
+ * A JSON value, or 400 `invalid:`; of text that UTF-8 cannot hold only where `keepsJson`. What is wrong with one that `hides`
+ * something is not quoted.
+ */
+export function parseJson(bytes: Buffer, { keepsJson = false, hides = false } = {}): unknown {
   try {
     if (!isUtf8(bytes)) throw new SyntaxError('not UTF-8')
     const text = bytes.toString('utf8')
@@ -148,7 +151,8 @@ export function parseJson(bytes: Buffer, keepsJson = false): unknown {
     if (!keepsJson) refuseHalfPairs(text, value)
     return value
   } catch (error) {
-    const why = error instanceof SyntaxError ? error.message : String(error)
+    const said = error instanceof SyntaxError ? error.message : String(error)
+    const why = hides && said !== TOO_DEEP ? 'it cannot be read, and has secrets' : said
     const sentence = why === TOO_DEEP ? `the body is ${why}` : `the body is not JSON: ${why}`
     throw problem('invalid-request', sentence, { errors: [{ location: 'body', message: why }] })
   }

@@ -17,7 +17,10 @@ const MAX_EXPLAINED_PARTS = 2_000
 const brief = validators(false)
 const thorough = validators(true)
 
-/** Throws `validation-failed` with every violation, located under `root` (`body`, `query`, `path`, `header`). */
+/**
+ * Throws `validation-failed` with every violation, located under `root` (`body`, `query`, `path`, `header`). Of what has a
+ * secret in it nothing is quoted: it may stand anywhere where something is wrong.
+ */
 export function validate(schema: Schema, value: unknown, root: string): void {
   const check = brief(schema)
   if (check(value)) return
@@ -25,8 +28,16 @@ export function validate(schema: Schema, value: unknown, root: string): void {
   throw invalid(
     tellable(errors)
       .slice(0, MAX_ERRORS)
-      .map((error) => toDetail(inWords(error, schema, value), root, value)),
+      .map((error) => toDetail(inWords(error, schema, value), root, value))
+      .map((detail) => (hasSecret(schema) ? { location: detail.location, message: detail.message } : detail)),
   )
+}
+
+/** A field of it is a secret. */
+export function hasSecret(schema: Schema | undefined): boolean {
+  const fields: unknown = schema === undefined ? undefined : Reflect.get(schema, 'properties')
+  if (typeof fields !== 'object' || fields === null) return false
+  return Object.values(fields).some((field: unknown) => valueAt(field, ['writeOnly']) === true)
 }
 
 /** Compiles each schema when the first value comes for it. */

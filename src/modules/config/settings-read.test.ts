@@ -61,12 +61,13 @@ test('every setting has a reader, or is warned of', () => {
 
 test('a city with a setting that has no effect loads, and is told so with its place', () => {
   const loaded = loadFiles({
-    'city.toml': '[[service]]\nname = "page"\n[service.process]\ncommand = ["serve"]\n',
+    'city.toml': '[[doctor.check]]\nname = "disk"\nscript = "disk.sh"\n',
+    'disk.sh': '',
   })
   assert.ok(loaded.ok)
   assert.deepEqual(
     loaded.warnings.map(({ file, line, key, message }) => `${file}:${line} ${key} ${message}`),
-    ['city.toml:1 service `service` has no effect: this version has no services yet'],
+    ['city.toml:1 doctor.check `check` has no effect: no command runs it'],
   )
 })
 

@@ -11,7 +11,7 @@ export class PlaceRefused extends Error {
 }
 
 const SHARED = ['data', 'run', 'logs'] as const
-export const SECRETS = 'secrets'
+const SECRETS = 'secrets'
 
 const root = (city: string): string => join(city, '.svc', 'services')
 

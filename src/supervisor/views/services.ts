@@ -48,13 +48,13 @@ export function serviceContext(city: Running): ServiceContext {
 }
 
 function settingsOf(service: EffectiveService): ServiceSettings {
-  const { name, process, publication, publish_mode: mode, binding } = service
+  const { name, process: program, publication, publish_mode: mode, binding } = service
   return {
     name,
-    command: process.command,
-    healthPath: process.health_path,
-    listen: process.listen ?? 'socket',
-    env: process.env ?? {},
+    command: program.command,
+    healthPath: program.health_path,
+    listen: program.listen ?? 'socket',
+    env: program.env ?? {},
     direct: mode === 'direct',
     websockets: publication?.allow_websockets !== false,
     firstByteMs: parseDurationMs(service.first_byte_timeout ?? ''),

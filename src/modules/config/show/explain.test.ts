@@ -100,7 +100,7 @@ test('patches of every layer apply in their order', () => {
   )
   assert.deepEqual(
     warnings.map((warning) => `${warning.file}:${warning.line} ${warning.key}`),
-    ['city.toml:71 service', 'conf/patches.toml:2 workspace.max_active_sessions'],
+    ['conf/patches.toml:2 workspace.max_active_sessions'],
   )
 })
 
