@@ -19,6 +19,8 @@ export class Answer extends http.ServerResponse<IncomingMessage> {
   quiet = false
   /** The client asked before it sends its body. Answered without it, nobody can tell whether it still comes: the last answer. */
   holdsBodyBack = false
+  /** The rest of its request is thrown away. Where the connection ends with it, it ends behind that: a reset would take the answer along. */
+  outlastsBody = false
   /** Where it leaves from once it is complete. */
   outbox: Outbox | undefined
   /** Names and values in turn. */
@@ -45,8 +47,19 @@ export class Answer extends http.ServerResponse<IncomingMessage> {
 
   /** The whole body, after `begin`. */
   complete(body: string | Buffer): void {
-    if (this.outbox === undefined) this.end(body)
+    if (this.outlastsBody && !this.shouldKeepAlive && !this.req.complete) this.#endBehindRequest(body)
+    else if (this.outbox === undefined) this.end(body)
     else this.outbox.put(this, body)
+  }
+
+  /** Whoever throws the rest away ends the connection where that takes too long. */
+  #endBehindRequest(body: string | Buffer): void {
+    this.write(body)
+    const end = () => {
+      this.req.off('end', end).off('close', end)
+      this.end()
+    }
+    this.req.on('end', end).on('close', end)
   }
 }
 

@@ -329,6 +329,20 @@ describe('http', { concurrency: 4 }, () => {
     assert.match(lines.text, /nested deeper than 64 levels/)
   })
 
+  test('who ends the connection with each request is not cut off while it sends a body that is too large', async () => {
+    const head = `POST ${EVENTS} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: application/json\r\n`
+    const piece = Buffer.alloc(64 * 1024, ' ')
+    using client = await new RawConnection(api().url).send(
+      `${head}Connection: close\r\nContent-Length: ${64 * piece.length}\r\n\r\n`,
+    )
+    assertProblem(await client.answer('POST', EVENTS), 'payload-too-large')
+    for (let count = 0; count < 64; count++)
+      await new Promise<void>((resolve, reject) => {
+        client.socket.write(piece, (error) => (error ? reject(error) : resolve()))
+      })
+    await client.closed
+  })
+
   test('a chunked body over 1 MiB is 413 while it is still coming, and one of exactly 1 MiB is read', async () => {
     const head = `POST ${EVENTS} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`
     using endless = await new RawConnection(api().url).send(head)
