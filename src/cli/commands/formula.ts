@@ -80,15 +80,16 @@ async function preview(call: Call<'preview-formula'>): Promise<number> {
   const { context, client, cityName, said, options, input, send } = call
   const formula = input.required('name')
   const vars = await varsFrom(client, input.texts('var'), { cityName, formula, rig: said.rig, options })
-  const { body, text } = await send({ vars })
+  const { body, text: json } = await send({ vars })
   if (input.has('graph')) {
     const format = GRAPH_FORMATS.find((one) => one === input.text('graph')) ?? 'text'
-    await context.print.text({ text: graphText(body.graph, format), json: JSON.stringify(body.graph) })
+    const text = graphText(body.graph, format, context.io.stdout)
+    await context.print.text({ text, json: JSON.stringify(body.graph) })
     return EXIT.ok
   }
   await context.note(body.title)
   for (const { message } of body.warnings) await context.note(`warning: ${message}`)
-  await context.print.list({ items: body.steps, ...STEP, json: text })
+  await context.print.list({ items: body.steps, ...STEP, json })
   return EXIT.ok
 }
 

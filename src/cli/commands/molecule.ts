@@ -105,7 +105,7 @@ async function answer(call: Call<'get-molecule-step'>, outcome: 'pass' | 'fail')
 async function graph({ context, input, send }: Call<'get-molecule-graph'>): Promise<number> {
   const { body, text } = await send()
   const format = GRAPH_FORMATS.find((one) => one === input.text('as')) ?? 'text'
-  await context.print.text({ text: graphText(body, format), json: text })
+  await context.print.text({ text: graphText(body, format, context.io.stdout), json: text })
   return EXIT.ok
 }
 

@@ -1,12 +1,17 @@
 /** Steps as a tree of lines, or as Mermaid: what contains what by nesting, what waits for what beside it. */
 import type { StepGraph, StepGraphNode } from '../../contract/automation/graph.ts'
 import { printable } from '../base/failure.ts'
+import type { Sink } from '../base/io.ts'
+import { cutTo, widthOf } from '../print/text-width.ts'
 
 export const GRAPH_FORMATS = ['text', 'mermaid'] as const
 export type GraphFormat = (typeof GRAPH_FORMATS)[number]
 
-export const graphText = (graph: StepGraph, format: GraphFormat): string =>
-  `${(format === 'mermaid' ? mermaidLines(graph) : treeLines(graph)).join('\n')}\n`
+/** On a terminal the lines of a tree fit: it is a drawing, which must not be broken. */
+export function graphText(graph: StepGraph, format: GraphFormat, to: Pick<Sink, 'isTerminal' | 'columns'>): string {
+  const width = to.isTerminal ? to.columns : Number.POSITIVE_INFINITY
+  return `${(format === 'mermaid' ? mermaidLines(graph) : treeLines(graph, width)).join('\n')}\n`
+}
 
 /** Deeper trees lose the left of their lines, so that their size stays in bounds. */
 const MAX_INDENT = 120
@@ -24,7 +29,7 @@ export const STEP_MARKS: Readonly<Record<NonNullable<StepGraphNode['status']>, s
 }
 
 /** A line for each step, parents before what is in them. */
-function treeLines(graph: StepGraph): readonly string[] {
+function treeLines(graph: StepGraph, width: number): readonly string[] {
   const children = childrenOf(graph)
   const needs = Map.groupBy(graph.edges, ({ to }) => to)
   const lines: string[] = []
@@ -32,7 +37,7 @@ function treeLines(graph: StepGraph): readonly string[] {
     for (const [index, node] of nodes.entries()) {
       const isLast = index === nodes.length - 1
       const lead = isTop ? '' : `${below}${isLast ? '└─ ' : '├─ '}`
-      lines.push(printable(`${lead}${lineOf(node, needs.get(node.id) ?? [])}`))
+      lines.push(cutTo(printable(`${lead}${lineOf(node, needs.get(node.id) ?? [], width - lead.length)}`), width))
       draw(children.get(node.id) ?? [], isTop ? '' : `${below}${isLast ? '   ' : '│  '}`.slice(-MAX_INDENT), false)
     }
   }
@@ -40,18 +45,23 @@ function treeLines(graph: StepGraph): readonly string[] {
   return lines.length === 0 ? ['no steps'] : lines
 }
 
-function lineOf(node: StepGraphNode, needs: StepGraph['edges']): string {
+/** Titles give way to what is waited for. */
+const SHORTEST_TITLE = 8
+
+function lineOf(node: StepGraphNode, needs: StepGraph['edges'], room: number): string {
   const { id, title, status, included } = node
   const mark = status === undefined ? INCLUDED[included] : STEP_MARKS[status]
   const waits = needs.length === 0 ? '' : `  ← ${needs.map(({ from }) => lastOf(from)).join(', ')}`
-  const named = title === lastOf(id) ? '' : `  ${oneLine(title)}`
-  return `${mark} ${lastOf(id)}${kindOf(node)}${named}${waits}`
+  const name = `${mark} ${lastOf(id)}${kindOf(node)}`
+  if (title === lastOf(id)) return `${name}${waits}`
+  const left = Math.max(SHORTEST_TITLE, room - widthOf(name) - widthOf(waits) - 2)
+  return `${name}  ${cutTo(printable(oneLine(title)), left)}${waits}`
 }
 
 function kindOf({ kind, repeat }: StepGraphNode): string {
   if (repeat === undefined) return kind === 'gate' ? ' [gate]' : ''
   const counts = Object.entries(repeat.statuses ?? {}).map(([status, count]) => `${count} ${status}`)
-  const items = repeat.count === undefined ? [] : [`${repeat.count} items`]
+  const items = repeat.count === undefined ? [] : [repeat.count === 1 ? '1 item' : `${repeat.count} items`]
   return ` [${[kind, ...items, ...counts].join(', ')}]`
 }
 
