@@ -8,6 +8,11 @@ export function unknownName(code: ProblemCode, kind: string, name: string, known
   return problem(code, `there is no ${kind} ${name}${nearest === undefined ? '' : `: did you mean ${nearest}?`}`)
 }
 
+/** Refuses a list of rigs that names one which is not there: nothing of it would be shown, and nobody told why. */
+export function needRigs(names: readonly string[] | undefined, known: readonly string[]): void {
+  for (const name of names ?? []) if (!known.includes(name)) throw unknownName('rig-not-found', 'rig', name, known)
+}
+
 /**
  * The name of `known` that somebody meant: the only one that is `name` with something in front (`core.worker`,
  * `rig/worker`), else the nearest within edit distance 2 (1 for names up to three letters); case counts as nothing.

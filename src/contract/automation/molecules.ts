@@ -255,7 +255,7 @@ export const listMolecules = molecules.get('list-molecules', '', {
     ...PageQuery,
   }),
   replies: { 200: component('ListBodyMolecule', { ...listFields(Molecule), ...STATUS_COUNTS }) },
-  problems: ['invalid-cursor'],
+  problems: ['invalid-cursor', 'rig-not-found'],
 })
 
 export const startMolecule = molecules.post('start-molecule', '', {

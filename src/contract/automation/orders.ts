@@ -214,7 +214,7 @@ export const listOrders = orders.get('list-orders', '', {
     }),
   },
   replyHeaders: ['X-SVC-Index'],
-  problems: ['invalid-cursor'],
+  problems: ['invalid-cursor', 'rig-not-found'],
 })
 
 export const getOrder = one.get('get-order', '', {

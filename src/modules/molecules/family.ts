@@ -31,7 +31,8 @@ export const molecules = defineFamily({
     const starting = new Starting(molecules, around)
     const isChanged = ({ formula, formula_hash, rig }: MoleculeRow): boolean =>
       around.catalog.formula(formula, rig === '' ? undefined : rig)?.hash !== formula_hash
-    return { store, molecules, reads, starting, isChanged }
+    const rigNames = () => around.rigNames()
+    return { store, molecules, reads, starting, rigNames, isChanged }
   },
   // What runs commands and sessions is there by then.
   phases: { starting_agents: ({ molecules }) => molecules.open() },

@@ -9,6 +9,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import { checkPrecondition } from '../../kernel/etag.ts'
 import type { StoredEvent } from '../../kernel/event-log.ts'
+import { needRigs } from '../../kernel/near-names.ts'
 import { durationMs, problem } from '../../kernel/problem.ts'
 import { rehearse } from '../../kernel/rehearse.ts'
 import type { Store } from '../../kernel/store.ts'
@@ -25,6 +26,7 @@ export interface MoleculesCity {
   readonly molecules: Molecules
   readonly reads: MoleculeReads
   readonly starting: Starting
+  rigNames(): readonly string[]
   /** Whether the formula of this name is another one than the molecule runs by. */
   isChanged(molecule: MoleculeRow): boolean
 }
@@ -68,6 +70,7 @@ export function createMoleculeHandlers({ clock }: { readonly clock: Clock }) {
     'list-molecules': async (call) => {
       const city = await changed(call)
       const { limit, cursor, index: _, wait: __, ...filter } = call.query
+      needRigs(filter.rig, city.rigNames())
       const headers = indexOf(city)
       const { reads } = city
       const most = limit || DEFAULT_LIMIT

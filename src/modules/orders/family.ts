@@ -9,6 +9,7 @@ import { ORDERS_SCHEMA, OUTPUTS_SCHEMA } from './schema.ts'
 
 export interface OrderContext extends OrdersDeps {
   readonly store: Store
+  readonly rigNames: () => readonly string[]
   /** Tells it of the ends of what it has started, from now on. */
   readonly listen: (orders: Orders) => void
 }
@@ -21,7 +22,7 @@ export const orders = defineFamily({
   open: (context: OrderContext) => {
     const all = new Orders(context)
     context.listen(all)
-    return { store: context.store, orders: all }
+    return { store: context.store, orders: all, rigNames: context.rigNames }
   },
   // Commands and molecules that an earlier run of the supervisor has left are taken up by then.
   phases: { starting_agents: ({ orders: all }) => all.start() },

@@ -6,6 +6,7 @@ import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import { defineHandlers, ok, RawBody, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
+import { needRigs } from '../../kernel/near-names.ts'
 import { Problem, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { waitForChange } from '../../kernel/waiting.ts'
@@ -18,6 +19,7 @@ import { wireOrder } from './wire.ts'
 export interface OrderCity {
   readonly store: Store
   readonly orders: Orders
+  rigNames(): readonly string[]
 }
 
 /** What a run may be refused with that is not about the order itself. */
@@ -57,6 +59,7 @@ export function createOrderHandlers({ clock }: { readonly clock: Clock }) {
       const { query, signal } = call
       await wait(call.city, query, signal)
       const { store, orders } = call.city
+      needRigs(query.rig, call.city.rigNames())
       const headers = indexOf(call.city)
       const { limit = DEFAULT_LIMIT, cursor } = query
       const kind = `orders ${JSON.stringify([query.enabled, query.trigger, query.action, query.rig, query.due, query.valid])}`

@@ -543,7 +543,7 @@ export class Orders {
     const now = this.#deps.clock.now()
     const verdict = verdictOf(end)
     const state = findState(tx, scoped)
-    const error = verdict === 'none' ? (endOfExec(end).error ?? 'no verdict') : undefined
+    const error = verdict === 'none' ? (endOfExec(end, 'check_timeout').error ?? 'no verdict') : undefined
     if (state?.check_exec === id) {
       const failures = verdict === 'pass' ? state.failures : verdict === 'fail' ? 0 : state.failures + 1
       changeState(tx, scoped, { check_exec: undefined, holds: verdict === 'pass', failures })
@@ -625,7 +625,7 @@ export class Orders {
       ...this.#checked(order, passed, reason),
       ...(code === undefined ? {} : { exit_code: code }),
       ...(output === '' ? {} : { output }),
-      ...(verdict === 'none' ? { error: endOfExec(end).error ?? 'no verdict' } : {}),
+      ...(verdict === 'none' ? { error: endOfExec(end, 'check_timeout').error ?? 'no verdict' } : {}),
     }
   }
 

@@ -27,6 +27,7 @@ export function orderContext(city: Running): OrderContext {
     logger: host.log,
     catalog: formulas.of(city).catalog,
     settings: () => settingsOf(config.current()),
+    rigNames: () => config.current().rigs.map(({ name }) => name),
     onReconfigured: (listener) => config.onChange(listener),
     suspension: { of: (rig) => city.record.suspended || (rig !== undefined && isRigSuspended(city, rig)) },
     execs: execsOf(city),

@@ -1,13 +1,12 @@
 /** Those that work is for, as the configuration of a city has them now. */
 import { resolveTarget } from '../../automation/target.ts'
 import { config as configuration } from '../../modules/config/family.ts'
-import { readOverride } from '../../modules/rigs/overrides.ts'
+import { isRigSuspended } from './objects.ts'
 import type { Running } from './running.ts'
 
 export function targetsOf(city: Running) {
   const config = () => configuration.of(city).config.current()
   const rigOf = (name: string) => config().rigs.find((rig) => rig.name === name)
-  const isSuspended = (rig: string) => readOverride(city.store.db, rig) ?? rigOf(rig)?.suspended_on_start ?? false
   /** A session is its agent's. */
   const agentOf = (target: string) => {
     const { agents, named_sessions: named } = config()
@@ -24,7 +23,7 @@ export function targetsOf(city: Running) {
       const agent = agentOf(target)
       if (agent === undefined) return undefined
       if (agent.suspended === true) return `the agent ${agent.identity}`
-      return agent.dir !== '' && isSuspended(agent.dir) ? `the rig ${agent.dir}` : undefined
+      return agent.dir !== '' && isRigSuspended(city, agent.dir) ? `the rig ${agent.dir}` : undefined
     },
   }
 }

@@ -400,6 +400,14 @@ type = "json"
 default = ["a", "b"]
 `
 
+test('a list of a rig that is not there is refused', async () => {
+  const city = await MoleculeCity.start(supervisor, 'rigless')
+  for (const list of ['/molecules', '/orders']) {
+    const answer = await city.city.get(`${list}?rig=nope`)
+    assertProblem(answer, 'rig-not-found', 'not_found: there is no rig nope')
+  }
+})
+
 test('whatever waits says for what', async () => {
   const city = await MoleculeCity.start(supervisor, 'why', { why: WAITING })
   const { id } = await city.launch('why')

@@ -170,6 +170,12 @@ suite('orders', { concurrency: 2 }, () => {
       })
       assert.match(order.error ?? '', /127/)
       assert.deepEqual([order.due, (await orders.runs('odd')).length], [false, 0])
+      const lasting = ['trigger = "condition"', 'check = "sleep 100"', 'check_timeout = "1s"', 'interval = "1h"']
+      await orders.save('lasting', ...lasting, 'exec = "true"')
+      await eventually('it took too long', async () => {
+        const { error } = await orders.get('lasting')
+        return error === 'it took longer than its `check_timeout`' ? error : undefined
+      })
     })
 
     test('an event order is handed every event of a burst, once and in order', { timeout: 120_000 }, async () => {

@@ -140,7 +140,11 @@ export function ended(deps: FiringDeps, tx: Tx, runId: string, end: RunEnd): Run
   return run
 }
 
-export function endOfExec({ kind, exit_code, signal, error, output, truncated }: ExecEnded): RunEnd {
+/** `limit` is the key that says how long it may take. */
+export function endOfExec(
+  { kind, exit_code, signal, error, output, truncated }: ExecEnded,
+  limit: 'timeout' | 'check_timeout' = 'timeout',
+): RunEnd {
   const wrote = { ...(output === '' ? {} : { output }), truncated }
   switch (kind) {
     case 'exited':
@@ -160,7 +164,7 @@ export function endOfExec({ kind, exit_code, signal, error, output, truncated }:
         ...wrote,
       }
     case 'timed_out':
-      return { status: 'timed_out', error: error ?? 'it took longer than its `timeout`', ...wrote }
+      return { status: 'timed_out', error: error ?? `it took longer than its \`${limit}\``, ...wrote }
     case 'interrupted':
       return { status: 'failed', error: error === undefined ? 'interrupted' : `interrupted: ${error}`, ...wrote }
     case 'not_started':
