@@ -93,6 +93,9 @@ suite('mail on the command line', { timeout: 120_000 }, () => {
     const names = async (...words: readonly string[]) =>
       (await city.does(['mail', ...words, '-o', 'name'])).trim().split('\n').filter(Boolean)
     assert.deepEqual(await names('search', 'nightly', 'fail*'), [one])
+    const elsewhere = await city.run(['mail', 'search', 'nightly', '--agent', 'helper'])
+    assert.deepEqual([elsewhere.code, elsewhere.out], [0, ''])
+    assert.match(elsewhere.err, /nothing is found in the mailbox of helper; --all-mailboxes/)
     const dry = await city.run(['mail', 'archive', '--subject-prefix', 'build', '--from', 'helper', '--dry-run'])
     assert.match(dry.out, new RegExp(`${one}\tarchived.*\n${two}\tarchived`))
     assert.match(dry.err, /nothing is changed/)

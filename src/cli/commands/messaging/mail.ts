@@ -64,11 +64,25 @@ const waitFlag: FlagSpec = {
   description: 'Where there is none, wait this long for some to come.',
 }
 
-async function showMail(call: Call<'list-mail'>): Promise<number> {
+const showMail = (call: Call<'list-mail'>): Promise<number> =>
+  showMessages(call, call.input.has('status') ? 'nothing is found' : 'nothing is unread')
+
+function searchMail(call: Call<'list-mail'>): Promise<number> {
   const { context, input } = call
+  const where = input.text('agent') ?? ownMailbox(context)
+  return showMessages(
+    call,
+    input.on('allMailboxes')
+      ? 'nothing is found'
+      : `nothing is found in the mailbox of ${where}; --all-mailboxes looks in everybody’s`,
+  )
+}
+
+async function showMessages(call: Call<'list-mail'>, nothing: string): Promise<number> {
+  const { context } = call
   const all = await listWaiting(call, call.send)
   await context.print.list({ ...all, ...MESSAGES })
-  if (all.items.length === 0) await context.note(input.has('status') ? 'nothing is found' : 'nothing is unread')
+  if (all.items.length === 0) await context.note(nothing)
   if (all.more) await context.note(`showing the first ${all.items.length}; --limit N or --paginate gets more`)
   return EXIT.ok
 }
@@ -294,6 +308,7 @@ export const commands: readonly CommandSpec[] = [
     flags: { status: '-s' },
     more: [everybody],
     fill: whose,
+    run: searchMail,
     view: MESSAGES,
     examples: { 'svcctl mail search deploy fail*': 'with a word that begins with fail' },
   }),
