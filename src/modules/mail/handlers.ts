@@ -28,7 +28,7 @@ import {
 import { searchExpression, spaced } from '../../messaging/search.ts'
 import { archiveMany, checkArchiving } from './archive.ts'
 import { distinct, LABEL, type Mail, type Sender } from './mail.ts'
-import { type MailFilter, type MailPage, mailPage, mailTotal, type Total, threadPage } from './query.ts'
+import { type MailFilter, type MailPage, mailList, mailTotal, type Total, threadPage } from './query.ts'
 import { type MailRecord, wireMessage } from './record.ts'
 import { countMails, findThread, knownSenders, unreadIds, unreadMails } from './store.ts'
 import { mailText, TOLD_MESSAGES } from './text.ts'
@@ -85,9 +85,9 @@ export function createMailHandlers({ clock }: { readonly clock: Clock }) {
       const { filter, isNothing } = filterOf(city, query)
       const limit = query.limit || DEFAULT_LIMIT
       const cursor = seqOf('mail', query.cursor)
-      const page: MailPage = isNothing ? { items: [], next: undefined } : mailPage(city.store.db, filter, cursor, limit)
-      const total: Total = isNothing ? { total: 0, capped: false } : mailTotal(city.store.db, filter)
-      return ok(listed('mail', page, total), index)
+      if (isNothing) return ok({ items: [], total: 0 }, index)
+      const found = mailList(city.store.db, filter, cursor, limit)
+      return ok(listed('mail', found, found.total), index)
     },
 
     'send-mail': ({ body, claim, city, caller }) => {

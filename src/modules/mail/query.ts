@@ -43,11 +43,12 @@ export interface Total {
 const PAGE_BYTES = 8 * 1024 * 1024
 /** What one message takes beside its body. */
 const ROW_BYTES = 2_048
-/** Texts that the index finds, and that are looked at for one page; the rest is for the next pages. */
-const MAX_EXAMINED = 2_000
-const CHUNK = 256
-/** Texts that are counted for the total of a search. */
+/** Texts that are counted for the total of a search; the same look fills the first page. */
 const MAX_COUNTED = 500
+/** Further ones that one page looks at where filters take little of what the index finds; the rest is for the next pages. */
+const MAX_FURTHER = 1_500
+/** Of those that are found, as many are looked up at once. */
+const SLICE = 128
 
 type Pages = Pick<Database, 'get' | 'all' | 'rows'>
 
@@ -62,10 +63,19 @@ interface Sql {
 }
 
 /** Newest first, before `cursor`. */
-export function mailPage(db: Pages, filter: MailFilter, cursor: number | undefined, limit: number): MailPage {
+export function mailList(
+  db: Pages,
+  filter: MailFilter,
+  cursor: number | undefined,
+  limit: number,
+): MailPage & { readonly total: Total } {
   const before = cursor ?? Number.MAX_SAFE_INTEGER
-  const found = filter.match === undefined ? listed(db, filter, before, limit) : searched(db, filter, before, limit)
-  return loaded(db, found, limit, 'DESC')
+  if (filter.match === undefined)
+    return { ...loaded(db, listed(db, filter, before, limit), limit, 'DESC'), total: mailTotal(db, filter) }
+  const newest = textsOf(db, filter, Number.MAX_SAFE_INTEGER, MAX_COUNTED + 1)
+  const first = cursor === undefined ? newest : textsOf(db, filter, cursor, MAX_COUNTED + 1)
+  const found = searched(db, filter, { before, texts: first }, limit)
+  return { ...loaded(db, found, limit, 'DESC'), total: searchTotal(db, filter, newest) }
 }
 
 /** Oldest first, after `cursor`. */
@@ -81,10 +91,9 @@ export function threadPage(db: Pages, filter: MailFilter, cursor: number | undef
   return loaded(db, { sized: found.map(sizedOf), reached: undefined }, limit, 'ASC')
 }
 
-/** Exact where the counters tell it, else up to a bound. */
-export function mailTotal(db: Pages, filter: MailFilter): Total {
-  const { mailbox, rig, statuses = MAIL_STATUSES, match, ...others } = filter
-  if (match !== undefined) return searchTotal(db, filter, match)
+/** Of what is not searched for: exact where the counters tell it, else up to a bound. */
+export function mailTotal(db: Pages, filter: Omit<MailFilter, 'match'>): Total {
+  const { mailbox, rig, statuses = MAIL_STATUSES, ...others } = filter
   if (Object.values(others).every((value) => value === undefined || value === false)) {
     const counts = countMails(db, mailbox, rig)
     return { total: statuses.reduce((sum, status) => sum + counts[status], 0), capped: false }
@@ -116,46 +125,65 @@ function listed(db: Pages, filter: MailFilter, before: number, limit: number): F
   return { sized: rows.map(sizedOf), reached: undefined }
 }
 
-/** Asks the index for some texts after the others until the page is full: of what it finds, filters may take little. */
-function searched(db: Pages, filter: MailFilter, before: number, limit: number): Found {
+interface Looked {
+  readonly before: number
+  readonly texts: readonly number[]
+}
+
+/**
+ * Of what the index finds, filters may take little: then it is asked once more, for many. Not again and again for some, since
+ * what begins with something is put together anew by each look.
+ */
+function searched(db: Pages, filter: MailFilter, { before, texts }: Looked, limit: number): Found {
+  const first = messagesOf(db, filter, { before, texts }, limit + 1)
+  const last = texts.at(-1)
+  if (texts.length <= MAX_COUNTED || first.length > limit || last === undefined)
+    return { sized: first, reached: undefined }
+  const further = textsOf(db, filter, last, MAX_FURTHER)
+  const more = messagesOf(db, filter, { before, texts: further }, limit + 1 - first.length)
+  const sized = [...first, ...more]
+  const isAll = further.length < MAX_FURTHER || sized.length > limit
+  return { sized, reached: isAll ? undefined : further.at(-1) }
+}
+
+/** Texts that the index finds, newest first. */
+const textsOf = (db: Pages, filter: MailFilter, before: number, limit: number): readonly number[] =>
+  db
+    .rows(
+      'SELECT rowid FROM mail_search WHERE mail_search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?',
+      matchIn(filter),
+      before,
+      limit,
+    )
+    .map(([text]) => Number(text))
+
+/** The newest messages of these texts that the filter takes; most pages are full after few texts. */
+function messagesOf(db: Pages, filter: MailFilter, { before, texts }: Looked, limit: number): readonly Sized[] {
   const { where, values } = sqlOf(filter)
-  const sized: Sized[] = []
-  let from = before
-  for (let examined = 0; examined < MAX_EXAMINED; examined += CHUNK) {
-    const texts = db
-      .rows(
-        'SELECT rowid FROM mail_search WHERE mail_search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?',
-        matchIn(filter),
-        from,
-        CHUNK,
-      )
-      .map(([text]) => Number(text))
+  const found: Sized[] = []
+  for (let at = 0; at < texts.length && found.length < limit; at += SLICE) {
     const rows = db.all(
       `SELECT m.seq, octet_length(t.body) AS bytes FROM json_each(?) AS f
        CROSS JOIN mail AS m INDEXED BY mail_text ON m.text = f.value CROSS JOIN mail_texts AS t ON t.text = m.text
        WHERE ${where} AND m.seq < ? ORDER BY m.seq DESC LIMIT ?`,
-      JSON.stringify(texts),
+      JSON.stringify(texts.slice(at, at + SLICE)),
       ...values,
       before,
-      limit + 1 - sized.length,
+      limit - found.length,
     )
-    sized.push(...rows.map(sizedOf))
-    if (texts.length < CHUNK || sized.length > limit) return { sized, reached: undefined }
-    from = texts.at(-1) ?? 0
+    found.push(...rows.map(sizedOf))
   }
-  return { sized, reached: from }
+  return found
 }
 
-function searchTotal(db: Pages, filter: MailFilter, match: string): Total {
+function searchTotal(db: Pages, filter: MailFilter, texts: readonly number[]): Total {
   const { where, values } = sqlOf(filter)
   const row = db.get(
-    `SELECT count(DISTINCT f.text) AS texts, count(m.seq) AS n FROM (
-       SELECT rowid AS text FROM mail_search WHERE mail_search MATCH ? ORDER BY rowid DESC LIMIT ${MAX_COUNTED + 1}
-     ) AS f LEFT JOIN mail AS m INDEXED BY mail_text ON m.text = f.text AND ${where}`,
-    matchIn({ ...filter, match }),
+    `SELECT count(*) AS n FROM json_each(?) AS f CROSS JOIN mail AS m INDEXED BY mail_text ON m.text = f.value WHERE ${where}`,
+    JSON.stringify(texts),
     ...values,
   )
-  return { total: Number(row?.n), capped: Number(row?.texts) > MAX_COUNTED }
+  return { total: Number(row?.n), capped: texts.length > MAX_COUNTED }
 }
 
 /** A page of what was found: as many as asked for, and as fit into an answer. */
