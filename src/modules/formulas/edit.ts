@@ -9,6 +9,7 @@ import { type Configuration, type Edited, type TextFiles, waitingHeader } from '
 import { TOML_FILE } from '../../files/documents.ts'
 import { diskFiles, overlayFiles } from '../../files/files.ts'
 import type { ConfigIssue } from '../../files/issues.ts'
+import { nearestName } from '../../kernel/near-names.ts'
 import { invalidField, type Problem, problem } from '../../kernel/problem.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import { type DocumentKind, nameFault } from './catalog/faults.ts'
@@ -172,11 +173,14 @@ export function missing({ kind, name, rig }: Pick<DocumentEdit, 'kind' | 'name' 
     kind === 'formula' ? snapshot.formula(name, one) !== undefined : snapshot.order(name, one) !== undefined,
   )
   const where = rig === undefined ? '' : ` of the rig ${rig}`
-  const hint = rig === undefined && elsewhere.length > 0 ? `: the rig ${elsewhere[0]} has one, \`rig\` names it` : ''
-  return problem(
-    kind === 'formula' ? 'formula-not-found' : 'order-not-found',
-    `there is no ${kind} ${name.slice(0, 100)}${where}${hint}`,
-  )
+  const code = kind === 'formula' ? 'formula-not-found' : 'order-not-found'
+  const shown = `${name.slice(0, 100)}${where}`
+  if (rig === undefined && elsewhere.length > 0)
+    return problem(code, `there is no ${kind} ${shown}: the rig ${elsewhere[0]} has one, \`rig\` names it`)
+  const orders = () => snapshot.orders().filter((order) => order.rig === rig)
+  const known = kind === 'formula' ? snapshot.names(rig) : orders().map((order) => order.name)
+  const nearest = nearestName(name, known)
+  return problem(code, `there is no ${kind} ${shown}${nearest === undefined ? '' : `: did you mean ${nearest}?`}`)
 }
 
 const documentIn = (snapshot: Snapshot, { kind, name, rig }: DocumentEdit) =>

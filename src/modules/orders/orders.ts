@@ -16,6 +16,7 @@ import type { Database, Tx } from '../../kernel/database.ts'
 import type { StoredEvent } from '../../kernel/event-log.ts'
 import { randomHex } from '../../kernel/ids.ts'
 import type { Logger } from '../../kernel/log.ts'
+import { unknownName } from '../../kernel/near-names.ts'
 import { Problem, problem } from '../../kernel/problem.ts'
 import {
   isRunnable,
@@ -163,7 +164,9 @@ export class Orders {
     if (exact !== undefined) return exact
     const [only, ...others] = [...byScoped.values()].filter(({ file }) => file.name === name && rig === undefined)
     if (only === undefined)
-      throw problem('order-not-found', `there is no order ${name}${rig === undefined ? '' : ` for the rig ${rig}`}`)
+      throw rig === undefined
+        ? unknownName('order-not-found', 'order', name, byScoped.keys())
+        : problem('order-not-found', `there is no order ${name} for the rig ${rig}`)
     if (others.length === 0) return only
     const names = [only, ...others].map(({ scoped }) => scoped)
     throw problem('ambiguous-order', `several rigs have an order ${name}: say one of ${names.join(', ')}`)

@@ -332,6 +332,8 @@ test('files of orders are written, checked, read and deleted in the same way', a
     assertProblem(await putOrder(city, name, simpleOrder()), 'validation-failed')
   assert.equal((await city.api.call('DELETE', `${city.base}/orders/nightly`)).status, 200)
   assertProblem(await city.get('/orders/nightly/source'), 'order-not-found')
+  assertProblem(await city.get('/orders/triage-stal'), 'order-not-found', /: did you mean triage-stale\?$/)
+  assertProblem(await city.get('/formulas/verified-tsk'), 'formula-not-found', /: did you mean verified-task\?$/)
   assertProblem(await city.get('/orders/nightly:rig:web/source'), 'rig-not-found')
   assertProblem(await city.api.call('DELETE', `${city.base}/orders/nightly`), 'order-not-found')
   city.write('orders/hand.toml', simpleOrder())
