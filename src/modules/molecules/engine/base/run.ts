@@ -248,7 +248,8 @@ export class Run {
 const COUNTED = ['total', 'active', 'waiting', 'completed', 'failed', 'skipped', 'canceled'] as const
 const UPDATE = `UPDATE molecules SET status = ?, failure = ?, warnings = ?, closed_at = ?, expires_at = ?, begun = ?, rows = ?,
   busy = ?, ${COUNTED.map((name) => `${name} = ?`).join(', ')}, updated_at = ?, revision = ? WHERE n = ?`
-const MAX_WARNINGS = 100
+/** The latest: each is looked at again whenever the molecule is read. */
+const MAX_WARNINGS = 20
 
 /** Statements by what they set: the engine knows a few dozen such sets, and a statement is found by its text. */
 const UPDATES = new Map<string, string>()
