@@ -18,6 +18,7 @@ const HINTS: ObserverHints = {
   readyConfirmation: false,
   acceptStartupDialogs: true,
   lines: false,
+  shell: false,
 }
 
 const newCity = () =>

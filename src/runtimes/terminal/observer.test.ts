@@ -90,6 +90,7 @@ function observed(directory: string) {
       readyConfirmation: false,
       acceptStartupDialogs: false,
       lines: false,
+      shell: false,
     },
   })
   const prints = async (text: string) => {

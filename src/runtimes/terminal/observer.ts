@@ -47,6 +47,8 @@ const POLL_MS = 200
 const MAX_DIALOG_TRIES = 3
 /** A dialog that never rests, for its spinner turns, is answered all the same. */
 const DRAWN_MS = 4_000
+/** A menu that is none of the known ones, and rests for so long, is no step of a start. */
+const ASKED_QUIET_MS = 3_000
 const MAX_ENTERS = 3
 /** So long a harness may take to show that a letter was erased. */
 const ENTER_MS = 30_000
@@ -68,8 +70,10 @@ export interface ObserverHints {
   /** The prompt is there before keys are taken: an echo must confirm it. */
   readonly readyConfirmation: boolean
   readonly acceptStartupDialogs: boolean
-  /** It reads lines, as a shell does: while it has the terminal itself, lists on the screen are output. */
+  /** It reads lines, as a shell does. */
   readonly lines: boolean
+  /** It is a shell: while it has the terminal itself, lists on the screen are output of what it has run. */
+  readonly shell: boolean
 }
 
 export interface ObserverDeps {
@@ -292,6 +296,9 @@ export class TerminalObserver {
         (await this.#confirmed(signal))
       ) {
         return { state: 'ready' }
+      } else if (found === undefined && this.#sight().dialog !== undefined && this.#quietMs >= ASKED_QUIET_MS) {
+        // What nobody knows of it asks somebody: whoever does not hear of it cannot answer.
+        return { state: 'dialog', id: 'unknown' }
       }
       await delay(clock, POLL_MS, signal)
     }
@@ -415,7 +422,7 @@ export class TerminalObserver {
   /** A shell that waits for its next line: what asks then is its own `read`, in one line. */
   #hasTerminal(): boolean {
     const { hints, process } = this.#deps
-    return hints.lines && process.activity === 'idle'
+    return hints.shell && process.activity === 'idle'
   }
 
   /** True where what was typed last is not on its way, though nothing moves. */

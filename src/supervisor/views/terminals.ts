@@ -1,6 +1,7 @@
 /** The screens of agents, for the sessions family: the observer of the runtimes behind the family's port. */
 
 import { screenOf } from '../../harnesses/all.ts'
+import { isShellProgram } from '../../harnesses/shell.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Shown, Terminal } from '../../modules/sessions/record/ports.ts'
 import type { LaunchFacts, SessionRecord } from '../../modules/sessions/record/record.ts'
@@ -35,6 +36,7 @@ export function observeTerminal(
       readyConfirmation: ready.confirm,
       acceptStartupDialogs: ready.acceptDialogs,
       lines: launch.delivery === 'line',
+      shell: launch.shell ?? (launch.delivery === 'line' && isShellProgram(launch.ready.program)),
     },
   })
   return {

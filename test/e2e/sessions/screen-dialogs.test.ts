@@ -1,5 +1,6 @@
 // Dialogs that only a screen shows, over HTTP: whoever talks meanwhile answers none; keys and answers do, as they say.
 import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { assertProblem, eventually } from '../../support/http.ts'
@@ -25,6 +26,16 @@ args = [${program('tui-agent.ts')}, "--deaf", "4000"]
 prompt_mode = "none"
 delivery = "tui"
 ready_prompt_prefix = "❯ "
+[providers.menu]
+command = "bash"
+args = ["-c", "printf 'Run rm -rf build?\\n\\n❯ 1. Yes, proceed\\n  2. No\\n'; cat > keys"]
+prompt_mode = "none"
+[providers.newcomer]
+command = "bash"
+args = ["-c", "stty raw -echo; printf 'Which account?\\r\\n\\r\\n❯ 1. Mine\\r\\n  2. Theirs\\r\\n'; read -rN1 key; echo $key > account; printf '\\\\033[2J\\\\033[H❯ '; cat > typed"]
+prompt_mode = "none"
+delivery = "tui"
+ready_prompt_prefix = "❯ "
 [providers.foreign]
 command = ${NODE}
 args = [${program('dialog-agent.ts')}, "claude"]
@@ -34,6 +45,8 @@ ready_prompt_prefix = "❯ "
 `
 /** Longer than a screen has to be quiet before anything is typed. */
 const LONG_ENOUGH_MS = 1_500
+/** By then a screen that does not move has been looked at for the last time. */
+const LOOKED_AGAIN_MS = 4_000
 
 describe('dialogs on screens', { concurrency: 3, timeout: 120_000 }, () => {
   let running: Running
@@ -50,11 +63,11 @@ describe('dialogs on screens', { concurrency: 3, timeout: 120_000 }, () => {
   const shows = (id: string, text: string) =>
     eventually(`the screen shows ${text}`, async () => ((await screen(id)).includes(text) ? true : undefined))
 
-  async function asked(id: string) {
+  async function asked(id: string, ms = LONG_ENOUGH_MS) {
     const pending = await eventually('what it asks is announced', () => city.pending(id))
     await eventually('it has been there for a while', async () => {
       const since = Date.parse(String((await city.get(id)).activity_since))
-      return Date.now() - since > LONG_ENOUGH_MS ? true : undefined
+      return Date.now() - since > ms ? true : undefined
     })
     return pending
   }
@@ -75,6 +88,32 @@ describe('dialogs on screens', { concurrency: 3, timeout: 120_000 }, () => {
     assert.match(text, /chosen 3/)
     assert.doesNotMatch(text, /chosen [^3]/)
     await city.forget(id)
+  })
+
+  test('a program that reads lines asks by a menu as any other does, however long it stands there', async () => {
+    const id = await city.start({ name: 'menu' })
+    const { options } = await asked(id, LOOKED_AGAIN_MS)
+    assert.deepEqual(options, ['Yes, proceed', 'No'])
+    for (const delivery of ['immediate', 'wait_idle', 'queue'])
+      assert.equal((await to(id, '/nudge', { message: 'a nudge', delivery })).status, 201)
+    assertProblem(await to(id, '/messages', { message: 'go on' }), 'pending-interaction')
+    await asked(id)
+    assert.equal(readFileSync(join(city.dir, 'keys'), 'utf8'), '')
+    assert.equal((await to(id, '/keys', { keys: ['2', 'Enter'], expect_screen: '❯ 1. Yes' })).status, 200)
+    await eventually('the key is read', () => readFileSync(join(city.dir, 'keys'), 'utf8') === '2\n' || undefined)
+  })
+
+  test('a question that is none of the known ones, asked while a harness starts, waits for its answer as long as any other', async () => {
+    const { id } = await city.accept({ name: 'newcomer', message: 'hello' })
+    const { prompt, options } = await asked(id)
+    assert.deepEqual([prompt, options], ['Which account?', ['Mine', 'Theirs']])
+    await city.until(id, 'waits for longer than a start may take', ({ state }) => state === 'active')
+    await city.done('POST', `${sessionPath(id)}/respond`, { action: 'option', option_id: 'Theirs' })
+    await eventually('the message is heard', () => {
+      const typed = join(city.dir, 'typed')
+      return (existsSync(typed) && readFileSync(typed, 'utf8').includes('hello')) || undefined
+    })
+    assert.equal(readFileSync(join(city.dir, 'account'), 'utf8'), '2\n')
   })
 
   test('an agent that is slow to ask is not told Enter twice: nothing is chosen', async () => {

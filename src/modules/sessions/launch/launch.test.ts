@@ -224,6 +224,16 @@ test('the environment says who it is, hides the supervisor’s, and resolves ref
   )
 })
 
+test('a shell that somebody could sit at is one, and a script or another program that reads lines is none', () => {
+  const shell = (start_command: string) =>
+    plan({ provider: { delivery: 'line', prompt_mode: 'omit' }, agent: { start_command } }).facts.shell
+  const shells = ['/bin/bash', 'zsh -il', 'bash --rcfile mine -i -o vi', 'fish --login']
+  const others = ['bash agent.sh', 'sh -c "select x in a b; do :; done"', 'bash -lc x', 'python3', 'node agent.js']
+  for (const line of shells) assert.equal(shell(line), true, line)
+  for (const line of others) assert.equal(shell(line), false, line)
+  assert.equal(plan({ agent: { start_command: 'bash' } }).facts.shell, false, 'what draws screens is none')
+})
+
 test('set-up commands are rendered', () => {
   const { preStart, live } = plan({
     agent: {

@@ -8,6 +8,7 @@ import type { AgentApi } from '../../../contract/access.ts'
 import type { RuntimeName } from '../../../contract/sessions/session-model.ts'
 import { findHooks } from '../../../harnesses/all.ts'
 import type { HookPlace, LaidHooks } from '../../../harnesses/hooks.ts'
+import { isShellProgram } from '../../../harnesses/shell.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { type Environment, expanded } from '../../../kernel/processes.ts'
 import { plainText } from '../../../messaging/hostile-text.ts'
@@ -138,6 +139,7 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
       columns: COLUMNS,
       rows: ROWS,
       oneShot: agent?.lifecycle === 'one_shot',
+      shell: delivery === 'line' && isShell(base),
       ...(hooks.asks ? { asksByHook: true } : {}),
       ...(conversation.resumed || conversation.id === undefined ? {} : { conversation: conversation.id }),
       logPlaces: Object.fromEntries(Object.entries(spec.env).filter(([name]) => LOG_PLACES.has(name))),
@@ -228,6 +230,16 @@ function commandOf(session: SessionRecord, context: LaunchContext, conversation:
     args: acp ? args : withConversation(args, conversation, provider),
   }
 }
+
+/** A shell that reads its lines from the terminal, and runs no script. */
+function isShell({ command, args }: CommandLine): boolean {
+  if (!isShellProgram(command)) return false
+  const words = args.filter((_, index) => !SHELL_VALUES.has(args[index - 1] ?? ''))
+  return words.every((word) => /^[-+]/.test(word) && !/^-[A-Za-z]*c/.test(word))
+}
+
+/** Flags of shells that a word follows. */
+const SHELL_VALUES: ReadonlySet<string> = new Set(['--rcfile', '--init-file', '-O', '+O', '-o', '+o'])
 
 /** Why it cannot be run so: a program that speaks no ACP only looks as if it hung. */
 export function refusedTransport(
