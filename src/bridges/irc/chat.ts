@@ -11,8 +11,9 @@ import { bounded, linesOf } from '../library/split.ts'
 import { Unusable, type World } from '../library/world.ts'
 import { roomFor } from './line.ts'
 import { Link, type Login } from './link.ts'
-import { Presence, type Said } from './presence.ts'
+import { Presence } from './presence.ts'
 import { folded, isChannelName, isPerson } from './text.ts'
+import type { Said } from './voice.ts'
 
 /** What was said while the bridge was away for no longer than this is told as if it had been there. */
 const MISSED_MS = 600_000
@@ -50,7 +51,7 @@ export class IrcChat implements Chat {
       server: `${this.#options.login.place.host}:${this.#options.login.place.port}`,
       connected: presence !== undefined,
       nick: presence?.nick,
-      exact: presence?.isExact,
+      exact: presence?.voice.isExact,
       channels: presence?.joined.join(' ') ?? '',
     }
   }
@@ -152,7 +153,7 @@ export class IrcChat implements Chat {
       const presence = await this.#present(delivery, kind === 'dm' ? undefined : target, signal)
       if (presence === undefined) return notYet(target)
       const missing = [...lines.keys()].filter((part) => !parts.has(part))
-      if (inDoubt && missing[0] !== undefined && presence.isExact)
+      if (inDoubt && missing[0] !== undefined && presence.voice.isExact)
         await presence.lookBack(target, markOf(delivery, missing[0])).catch(() => undefined)
       const answer = await this.#sayParts(presence, delivery, lines, missing, (part, id) => {
         parts.set(part, id)
@@ -176,8 +177,8 @@ export class IrcChat implements Chat {
   ): Promise<Exclude<Said, { messageId: string }> | undefined> {
     const { conversation, reply_to_message_id: replyTo } = delivery
     const { conversation_id: target } = conversation
-    if (!presence.isExact) {
-      const answer = await presence.sayPlainly(
+    if (!presence.voice.isExact) {
+      const answer = await presence.voice.sayPlainly(
         target,
         missing.map((part) => lines[part] ?? ''),
         delivery.delivery_id,
@@ -191,7 +192,7 @@ export class IrcChat implements Chat {
       const shown = presence.shown(mark)
       const answer =
         shown === undefined
-          ? await presence.sayExactly(target, lines[part] ?? '', mark, part === 0 ? replyTo : undefined)
+          ? await presence.voice.sayExactly(target, lines[part] ?? '', mark, part === 0 ? replyTo : undefined)
           : { messageId: shown }
       if (answer === 'unknown' || 'kind' in answer) return answer
       said(part, answer.messageId)

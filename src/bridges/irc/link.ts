@@ -114,6 +114,11 @@ export class Link {
     return typeof value === 'string' ? value : undefined
   }
 
+  /** How names are compared there. */
+  get mapping(): string {
+    return this.support('CASEMAPPING') ?? 'rfc1459'
+  }
+
   send(line: Line): void {
     this.#client.raw(formatLine(line))
   }

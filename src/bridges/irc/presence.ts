@@ -1,9 +1,7 @@
 /**
- * Being in the channels of one connection: joined, told what was missed, heard, and answered by the server.
+ * Being in the channels of one connection: joined, told what was missed, and heard.
  *
  * P1  What comes while the past of a channel is still read is told after it.
- * P2  A line counts as said only when the server has shown that it took it: by its echo, or by the answer to a PING that
- *     was sent behind it.
  */
 import type { IrcMessage } from 'irc-framework'
 import { delay } from '../../client/clock.ts'
@@ -13,11 +11,10 @@ import type { InboundMessage } from '../library/shapes.ts'
 import type { World } from '../library/world.ts'
 import { DELIVERY_TAG, readMessage } from './incoming.ts'
 import type { Link } from './link.ts'
-import { JOIN_REFUSALS, type Refused, refusalIn } from './numerics.ts'
-import { Pace } from './pace.ts'
+import { JOIN_REFUSALS, refusalIn } from './numerics.ts'
 import { folded } from './text.ts'
+import { Voice } from './voice.ts'
 
-const ANSWER_MS = 30_000
 const HISTORY_PAGE = 100
 const MOST_PAGES = 20
 const REJOIN_FIRST_MS = 5_000
@@ -36,10 +33,6 @@ export interface Listener {
   last(channel: string): string | undefined
 }
 
-type Answer = { readonly messageId: string } | Refused
-/** `unknown`: the connection broke before the server answered. */
-export type Said = Answer | 'unknown'
-
 interface Channel {
   readonly name: string
   state: 'out' | 'joining' | 'reading' | 'in'
@@ -57,35 +50,27 @@ interface Batch {
   readonly parent: string | undefined
 }
 
-interface Awaited {
-  readonly target: string
-  readonly answer: (answer: Said) => void
-}
-
 export class Presence {
   /** A channel was joined or left, or the connection ended. */
   readonly changed = new Occasion()
+  readonly voice: Voice
   readonly #link: Link
   readonly #listener: Listener
   readonly #world: World
   readonly #over = new AbortController()
-  readonly #pace: Pace
   readonly #channels: ReadonlyMap<string, Channel>
   readonly #batches = new Map<string, Batch>()
-  readonly #awaited = new Map<string, Awaited>()
-  readonly #barriers = new Map<string, () => void>()
   /** Our own lines that the past of a channel has shown. */
   readonly #shown = new Map<string, string>()
   /** The page of the past that is being read to find a line of ours. */
   #page: { readonly target: string; oldest: string | undefined } | undefined
   #looking: Promise<void> = Promise.resolve()
-  #number = 0
 
   constructor(link: Link, channels: readonly string[], listener: Listener, world: World) {
     this.#link = link
     this.#listener = listener
     this.#world = world
-    this.#pace = new Pace(world.clock)
+    this.voice = new Voice(link, world, this.#over.signal)
     this.#channels = new Map(
       channels.map((name) => [
         folded(name, this.mapping),
@@ -97,12 +82,7 @@ export class Presence {
   }
 
   get mapping(): string {
-    return this.#link.support('CASEMAPPING') ?? 'rfc1459'
-  }
-
-  /** Each line is answered by its echo, with its id. */
-  get isExact(): boolean {
-    return ['message-tags', 'echo-message', 'labeled-response'].every((name) => this.#link.has(name))
+    return this.#link.mapping
   }
 
   get nick(): string {
@@ -149,103 +129,19 @@ export class Presence {
     for (let asked = 0; asked < MOST_PAGES && !this.#shown.has(mark); asked += 1) {
       this.#page = { target: folded(target, this.mapping), oldest: undefined }
       this.#send('CHATHISTORY', [...from, `${this.#pageSize}`])
-      await this.#barrier()
+      await this.voice.barrier()
       const { oldest } = this.#page
       if (oldest === undefined) return
       from = ['BEFORE', target, `msgid=${oldest}`]
     }
   }
 
-  /** One line, answered by its echo. */
-  async sayExactly(target: string, text: string, mark: string, replyTo: string | undefined): Promise<Said> {
-    const label = this.#nextKey('d')
-    const reply = replyTo === undefined || replyTo.startsWith('line-') ? {} : { '+draft/reply': replyTo }
-    const tags = { label, [DELIVERY_TAG]: mark, ...reply }
-    try {
-      await this.#pace.take(this.#over.signal)
-    } catch {
-      return 'unknown'
-    }
-    return this.#answered(label, target, () => this.#link.send({ tags, command: 'PRIVMSG', params: [target, text] }))
-  }
-
-  /** Several lines, and a PING behind them: what comes before its answer is about them. */
-  async sayPlainly(target: string, lines: readonly string[], mark: string): Promise<Said> {
-    const token = this.#nextKey(`${mark}-`)
-    const key = `${PLAIN}${token}`
-    return this.#answered(key, target, () => void this.#sendPlainly(target, lines, key, token, mark))
-  }
-
-  async #sendPlainly(
-    target: string,
-    lines: readonly string[],
-    key: string,
-    token: string,
-    mark: string,
-  ): Promise<void> {
-    try {
-      for (const text of lines) {
-        await this.#pace.take(this.#over.signal)
-        if (!this.#awaited.has(key)) return
-        this.#link.send({ command: 'PRIVMSG', params: [target, text] })
-      }
-      await this.#barrier(token)
-      this.#awaited.get(key)?.answer({ messageId: mark })
-    } catch {
-      this.#awaited.get(key)?.answer('unknown')
-    }
-  }
-
-  async #answered(key: string, target: string, send: () => void): Promise<Said> {
-    if (this.isOver) return 'unknown'
-    const answer = Promise.withResolvers<Said>()
-    this.#awaited.set(key, { target: folded(target, this.mapping), answer: answer.resolve })
-    send()
-    // A plain delivery takes as long as its lines; its barrier has a deadline of its own.
-    if (isPlain(key)) return answer.promise.finally(() => this.#awaited.delete(key))
-    const cancel = this.#world.clock.after(ANSWER_MS, () => this.#silent())
-    return answer.promise.finally(() => {
-      cancel()
-      this.#awaited.delete(key)
-    })
-  }
-
-  /** Everything before it was read by the server, and what it said of it was read by us. */
-  async #barrier(token: string = this.#nextKey('b')): Promise<void> {
-    const passed = Promise.withResolvers<void>()
-    const signal = this.#over.signal
-    const abort = () => passed.reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
-    this.#barriers.set(token, passed.resolve)
-    const cancel = this.#world.clock.after(ANSWER_MS, () => this.#silent())
-    try {
-      signal.throwIfAborted()
-      this.#send('PING', [token])
-      await passed.promise
-    } finally {
-      cancel()
-      signal.removeEventListener('abort', abort)
-      this.#barriers.delete(token)
-    }
-  }
-
-  #silent(): void {
-    this.#world.log.warn('the server is silent: the connection is cut')
-    this.#link.cut()
-  }
-
   #send(command: string, params: readonly string[]): void {
     if (this.#link.isOpen) this.#link.send({ command, params })
   }
 
-  #nextKey(prefix: string): string {
-    this.#number += 1
-    return `${prefix}${this.#number}`
-  }
-
   #end(): void {
     this.#over.abort(new Error('the connection is gone'))
-    for (const { answer } of this.#awaited.values()) answer('unknown')
     this.changed.happened()
   }
 
@@ -256,7 +152,7 @@ export class Presence {
     const label = tags['label'] || this.#batchOf(tags, (batch) => batch.label)
     const [first = '', second = ''] = params
     if (command === 'BATCH') this.#readBatch(params, tags)
-    else if (command === 'PONG') this.#barriers.get(params.at(-1) ?? '')?.()
+    else if (command === 'PONG') this.voice.ponged(params.at(-1) ?? '')
     else if (command === 'PRIVMSG' || command === 'NOTICE') this.#readMessage(message, label)
     else if (command === '366') void this.#readPast(second)
     else if (command === 'KICK' && this.#isSelf(second)) this.#leave(first, `kicked: ${params[2] ?? ''}`)
@@ -272,7 +168,7 @@ export class Presence {
     const cannot = JOIN_REFUSALS[command]
     const refused = refusalIn(command, params)
     if (cannot !== undefined && channel?.state === 'joining') this.#leave(channel.name, cannot)
-    else if (refused !== undefined) this.#refuse(label, params, refused)
+    else if (refused !== undefined) this.voice.refused(label, params, refused)
   }
 
   #readBatch([name = '', type = '']: readonly string[], tags: IrcMessage['tags']): void {
@@ -305,7 +201,7 @@ export class Presence {
     const isOurs = mark !== undefined && this.#listener.isOurs(mark)
     if (isOurs || this.#isSelf(nick)) {
       if (mark !== undefined && tags['msgid']) this.#remember(mark, tags['msgid'])
-      if (label !== undefined) this.#awaited.get(label)?.answer({ messageId: tags['msgid'] || mark || label })
+      if (label !== undefined) this.voice.echoed(label, tags['msgid'] || mark || label)
       return
     }
     const read = readMessage(message, {
@@ -337,15 +233,6 @@ export class Presence {
     this.#shown.set(mark, messageId)
     const [oldest] = this.#shown.keys()
     if (this.#shown.size > 10_000 && oldest !== undefined) this.#shown.delete(oldest)
-  }
-
-  #refuse(label: string | undefined, params: readonly string[], refused: Refused): void {
-    const labelled = label === undefined ? undefined : this.#awaited.get(label)
-    const target = folded(params[1] ?? '', this.mapping)
-    const plain = [...this.#awaited].filter(
-      ([key, one]) => isPlain(key) && (one.target === target || params.length < 3),
-    )
-    for (const { answer } of labelled === undefined ? plain.map(([, one]) => one) : [labelled]) answer(refused)
   }
 
   #isSelf(nick: string): boolean {
@@ -387,7 +274,7 @@ export class Presence {
     channel.state = 'reading'
     try {
       if (this.#hasHistory()) await this.#askPast(channel)
-      await this.#barrier()
+      await this.voice.barrier()
     } catch {
       return
     }
@@ -395,7 +282,7 @@ export class Presence {
     channel.state = 'in'
     channel.refusals = 0
     this.#tell(channel)
-    this.#world.log.info('in the channel', { channel: channel.name, nick: this.nick, exact: this.isExact })
+    this.#world.log.info('in the channel', { channel: channel.name, nick: this.nick, exact: this.voice.isExact })
     this.changed.happened()
   }
 
@@ -406,7 +293,7 @@ export class Presence {
       const before = channel.shown
       const after = last === undefined ? ['LATEST', channel.name, '*'] : ['AFTER', channel.name, `msgid=${last}`]
       this.#send('CHATHISTORY', [...after, `${page}`])
-      await this.#barrier()
+      await this.voice.barrier()
       const { newest } = channel
       if (last === undefined || newest === undefined || channel.shown - before < page) return
       last = newest
@@ -453,6 +340,3 @@ export class Presence {
     }
   }
 }
-
-const PLAIN = 'plain '
-const isPlain = (key: string): boolean => key.startsWith(PLAIN)
