@@ -10,6 +10,8 @@ const http = process.getBuiltinModule('node:http')
 
 export type Headers = Readonly<Record<string, string>>
 
+/** So many of what is collected are of every answer. */
+const COMMON = 6
 const LAST_ANSWER = ['Connection', 'close'] as const
 
 export class Answer extends http.ServerResponse<IncomingMessage> {
@@ -43,6 +45,26 @@ export class Answer extends http.ServerResponse<IncomingMessage> {
     const all = [...this.#collected, ...(this.holdsBodyBack ? LAST_ANSWER : []), ...more]
     for (const name in headers) all.push(name, headers[name] ?? '')
     return this.writeHead(status, all)
+  }
+
+  /** A client that asks before it sends its body is told to, once all has been checked that can be without it. */
+  letBodyCome(): void {
+    if (!this.holdsBodyBack) return
+    this.holdsBodyBack = false
+    this.writeContinue()
+  }
+
+  /** Headers that are ours on what a service replied: of a private one, also who may read it. */
+  own(isPrivate: boolean): readonly string[] {
+    const id = this.#collected.slice(0, 2)
+    return isPrivate ? [...id, 'Vary', 'Origin', ...this.#collected.slice(COMMON)] : id
+  }
+
+  /** Writes the head of what a service replied. */
+  relay(status: number, message: string, headers: string[], isPrivate: boolean): this {
+    headers.push(...this.own(isPrivate), ...(this.holdsBodyBack ? LAST_ANSWER : []))
+    this.sendDate = false
+    return this.writeHead(status, message, headers)
   }
 
   /** The whole body, after `begin`. */

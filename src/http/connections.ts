@@ -50,6 +50,13 @@ export class Connections {
     this.#newest.set(socket, answer)
   }
 
+  /** Calls `work` once the answers to all requests of the connection have left; not at all where it is gone before. */
+  whenFree(socket: Duplex, work: () => void): void {
+    const newest = this.#newest.get(socket)
+    if (newest === undefined) work()
+    else whenClosed(newest, () => socket.destroyed || work())
+  }
+
   refuseUnparsed(error: Error & { code?: string }, socket: Duplex): void {
     const silent = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket instanceof net.Socket && socket.bytesRead === 0
     if (silent || error.code === 'ECONNRESET' || !socket.writable) {

@@ -7,6 +7,7 @@ import type { Problem } from '../kernel/problem.ts'
 import type { Answer } from './answer.ts'
 import type { GateInput, ResolvedCity } from './gates.ts'
 import type { ArrivingBody } from './input/body.ts'
+import type { ProxiedTarget } from './proxy/target.ts'
 import type { Subject } from './request-log.ts'
 import { readTarget, type Target } from './target.ts'
 
@@ -25,6 +26,12 @@ export class Exchange implements GateInput, Subject {
   redirect: string | undefined
   caller: Caller = STRANGER
   city: ResolvedCity | undefined
+  /** The service that it is for, where it is for one. */
+  proxied: ProxiedTarget | undefined
+  /** That of this name, which there is. */
+  service: string | undefined
+  /** What goes on for it at that service; told where the client is gone. */
+  passing: { abandon(): void } | undefined
   /** Why it was refused, once it is. */
   refused: Problem | undefined
 
@@ -44,8 +51,9 @@ export class Exchange implements GateInput, Subject {
     return this.answer.requestId
   }
 
+  /** What a service is asked is of nobody but that: a path may hold its secrets. */
   get path(): string {
-    return this.target.path
+    return this.proxied?.prefix ?? this.target.path
   }
 
   get host(): string {

@@ -64,10 +64,6 @@ function pass({ method = 'GET', path = '/v0/cities', id, headers = {}, security 
 
 const AGENTS = { token: 't', holderOf: (token: string) => (token === 'a'.repeat(64) ? OWNER : undefined) }
 
-const VIEWER = {
-  token: 't',
-  holderOf: () => ({ kind: 'token', name: 'ann', role: 'viewer', city: undefined }) as const,
-}
 const EARLY = { token: 't', holderOf: () => null }
 
 const CASES: readonly (readonly [string, Request, string | RegExp])[] = [
@@ -179,22 +175,6 @@ const CASES: readonly (readonly [string, Request, string | RegExp])[] = [
     'a path that does not exist under a city that runs',
     { path: '/v0/city/up/nonsense' },
     /^404 not_found: no such path/,
-  ],
-  [
-    'the proxy of a city that does not run',
-    { path: '/v0/city/down/svc/web/x' },
-    '404 not_found: city not found or not running',
-  ],
-  ['the proxy of a city that runs', { path: '/v0/city/up/svc/web/x' }, '404 not_found: service not found: web'],
-  [
-    'the proxy, for who may only read',
-    { path: '/v0/city/up/svc/web/x', security: VIEWER, headers: { authorization: `Bearer ${'a'.repeat(64)}` } },
-    '403 forbidden: services of a city need the right "city"',
-  ],
-  [
-    'the proxy, for who may do all',
-    { path: '/v0/city/up/svc/web/x', security: AGENTS, headers: { authorization: `Bearer ${'a'.repeat(64)}` } },
-    '404 not_found: service not found: web',
   ],
   [
     'a path that only begins like the proxy',

@@ -8,15 +8,7 @@
  */
 import type { Socket } from 'node:net'
 import { isMutation, needsRunningCity, type Operation } from '../contract/base/operation.ts'
-import {
-  type AdapterCaller,
-  type Caller,
-  mayUseServices,
-  OWNER,
-  refusalElsewhere,
-  refusalOf,
-  STRANGER,
-} from '../kernel/caller.ts'
+import { type AdapterCaller, type Caller, OWNER, refusalElsewhere, refusalOf, STRANGER } from '../kernel/caller.ts'
 import type { PeerUsers } from '../kernel/peers/peer-users.ts'
 import { cityNotRunning, problem } from '../kernel/problem.ts'
 import type { Routes } from './router.ts'
@@ -160,12 +152,12 @@ function refuseForeignPages({ method, host, header }: GateInput, { security }: G
 }
 
 /** The host has been checked: a page that comes from there is ours. */
-function isAllowed(origin: string, host: string, { allowedOrigins }: Security): boolean {
+export function isAllowed(origin: string, host: string, { allowedOrigins }: Security): boolean {
   if (origin === `http://${host}` || origin === `https://${host}` || allowedOrigins.includes(origin)) return true
   return LOCAL_ORIGIN.test(origin) && allowedOrigins.includes(ANY_LOCAL_PORT)
 }
 
-function refuseWhileStopping(_: GateInput, { isShuttingDown }: GateDeps): void {
+export function refuseWhileStopping(_: GateInput, { isShuttingDown }: GateDeps): void {
   if (isShuttingDown()) throw problem('unavailable', 'the supervisor is shutting down', { retryAfterSec: 1 })
 }
 
@@ -196,8 +188,6 @@ function checkRights({ caller, operation, path }: GateInput): void {
       ? refusalElsewhere(caller, { city })
       : refusalOf(caller, { operation, city, part: (name) => segmentOf(path, operation.path, `{${name}}`) })
   if (refused !== undefined) throw refused
-  if (operation === undefined && isProxied(path) && !mayUseServices(caller))
-    throw problem('forbidden', 'services of a city need the right "city"')
 }
 
 function segmentOf(path: string, pattern: string, name: string): string | undefined {
@@ -205,14 +195,17 @@ function segmentOf(path: string, pattern: string, name: string): string | undefi
   return at < 0 ? undefined : decodeName(path.split('/')[at] ?? '')
 }
 
-const PROXIED = /^\/v0\/city\/[^/]+\/svc(?:\/|$)/
-const isProxied = (path: string): boolean => PROXIED.test(path)
-
 /** The city that a path is under, whether there is one or not. */
 function cityIn(path: string): string | undefined {
   if (!path.startsWith(CITY_PATH)) return undefined
   const end = path.indexOf('/', CITY_PATH.length)
   return decodeName(path.slice(CITY_PATH.length, end < 0 ? path.length : end))
+}
+
+/** Whether it is one of ours, that of who asks or of somebody else; where nobody can tell yet, it may be. */
+export function holdsOurToken({ token, holderOf = () => undefined }: Security, authorization: string): boolean {
+  const given = /^bearer +([0-9a-f]{64})$/i.exec(authorization)?.[1]
+  return given !== undefined && ((token !== undefined && sameText(given, token)) || holderOf(given) !== undefined)
 }
 
 /** Compares without telling by its duration how much was right. */
@@ -222,15 +215,22 @@ function sameText(a: string, b: string): boolean {
   return difference === 0
 }
 
-function requireMutationHeader({ method, header }: GateInput): void {
-  if (!isMutation(method) || (header('x-svc-request') ?? '').trim() !== '') return
+function requireMutationHeader(input: GateInput): void {
+  if (isMutation(input.method)) requireOurHeader(input)
+}
+
+/** No page of another origin can send it without being asked for leave. */
+export function requireOurHeader({ header }: Pick<GateInput, 'header'>): void {
+  if ((header('x-svc-request') ?? '').trim() !== '') return
   throw problem('csrf-required', 'X-SVC-Request header required on mutation endpoints')
 }
 
 function refuseReadOnly({ method }: GateInput, { security }: GateDeps): void {
-  if (isMutation(method) && security.readOnly) {
-    throw problem('read-only', 'mutations disabled: allow_mutations is false in supervisor.toml')
-  }
+  if (isMutation(method)) refuseWhereReadOnly(security)
+}
+
+export function refuseWhereReadOnly({ readOnly }: Security): void {
+  if (readOnly) throw problem('read-only', 'mutations disabled: allow_mutations is false in supervisor.toml')
 }
 
 /** Any path under a city that is not running is the city's 404, known or not (spec §3 rules 1 and 2, decision 18). */
@@ -240,23 +240,16 @@ function resolveCity(input: GateInput, { cities, routes }: GateDeps): void {
   const end = path.indexOf('/', CITY_PATH.length)
   const encoded = path.slice(CITY_PATH.length, end < 0 ? path.length : end)
   if (encoded === '') return
-  const rest = end < 0 ? '' : path.slice(end + 1)
   const name = decodeName(encoded)
-  const proxied = rest === 'svc' || rest.startsWith('svc/')
   const registeredIsEnough = operation !== undefined && !needsRunningCity(operation)
-  if (!registeredIsEnough) input.city = cities.resolve(name)
-  if (!registeredIsEnough && input.city === undefined) {
-    // A wrong method on start, stop, restart or unregister is about the method, whatever the city does.
-    if (!proxied && routes.worksWhenStopped(path) && operation === undefined) return
-    throw proxied ? problem('city-not-found', 'city not found or not running') : cityNotRunning(name)
-  }
-  if (proxied) {
-    const service = decodeName(rest.split('/')[1] ?? '')
-    throw problem('service-not-found', `service not found: ${service}`)
-  }
+  if (registeredIsEnough) return
+  input.city = cities.resolve(name)
+  // A wrong method on start, stop, restart or unregister is about the method, whatever the city does.
+  if (input.city !== undefined || (routes.worksWhenStopped(path) && operation === undefined)) return
+  throw cityNotRunning(name)
 }
 
-function decodeName(encoded: string): string {
+export function decodeName(encoded: string): string {
   if (!encoded.includes('%')) return encoded
   try {
     return decodeURIComponent(encoded)

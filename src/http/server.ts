@@ -28,11 +28,15 @@ import { checkMediaType } from './input/media-type.ts'
 import { type Listening, listenOn } from './listen.ts'
 import { type Bound, bindHandlers, CallSignals, readInput } from './operations.ts'
 import { Outbox } from './outbox.ts'
+import { asksForUpgrade, Proxied, type ProxyMeter } from './proxied.ts'
+import type { ServiceGate } from './proxy/services.ts'
+import { readProxiedTarget } from './proxy/target.ts'
 import { sendJson, sendPieces, sendProblem, sendRedirect, sendText } from './replies.ts'
 import { RequestLog, type Subject } from './request-log.ts'
 import { type Found, Router, refuseUndecodable } from './router.ts'
 import { type OpenStream, serveStream } from './sse.ts'
 import { StreamSlots } from './stream-slots.ts'
+import { Upgrading } from './upgrading.ts'
 
 // Not by `import`: that reads every export of the module, and one of them (WebSocket) loads all of undici.
 const http = process.getBuiltinModule('node:http')
@@ -45,7 +49,7 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 const ALLOWED_METHODS = 'DELETE, GET, PATCH, POST, PUT'
 
 /** What the surface tells about itself; a meter is made once per operation, so that counting costs nothing. */
-export interface HttpMetrics {
+export interface HttpMetrics extends ProxyMeter {
   requestMeter(method: string, operation: string): (status: number, seconds: number) => void
   /** Every refusal, also of what no operation was found for. */
   refused(code: ProblemCode): void
@@ -59,11 +63,14 @@ export interface HttpDeps {
   readonly traits?: Readonly<Record<string, Traits | undefined>>
   readonly security: Security & { readonly users?: PeerUsers | undefined }
   readonly cities: CityGate
+  readonly services: ServiceGate
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: HttpMetrics
   /** Open streams in total; 10,000 where absent. */
   readonly maxStreams?: number
+  /** Requests to services at once; 10,000 where absent. */
+  readonly maxProxied?: number
 }
 
 /** The work goes on when the body has come. */
@@ -90,6 +97,7 @@ export class HttpServer {
   readonly #slots: StreamSlots
   readonly #bodies: Bodies
   readonly #connections: Connections
+  readonly #proxied: Proxied
   #listening: Listening | undefined
   #inFlight = 0
   #stopping = false
@@ -108,6 +116,14 @@ export class HttpServer {
       routes: this.#router,
       isShuttingDown: () => this.#stopping,
     }
+    this.#proxied = new Proxied({
+      services: deps.services,
+      gates: this.#gateDeps,
+      clock: deps.clock,
+      refuse: (reason, exchange) => this.#refuse(reason, exchange),
+      meter: deps.metrics,
+      max: deps.maxProxied,
+    })
     this.#server = this.#makeServer()
   }
 
@@ -124,6 +140,7 @@ export class HttpServer {
   /** Ends what is followed with rights that somebody has no more. */
   endStreamsOf(isMeant: (caller: Caller) => boolean): void {
     for (const [stream, who] of [...this.#streams]) if (isMeant(who)) stream.end()
+    this.#proxied.endOf(isMeant)
   }
 
   /** Ends streams, lets requests finish for a bounded time, closes everything. */
@@ -134,7 +151,9 @@ export class HttpServer {
     const closed = this.#listening?.close()
     this.#server.closeIdleConnections()
     for (const stream of [...this.#streams.keys()]) stream.end()
+    this.#proxied.stop()
     await this.#drained()
+    this.#proxied.close()
     this.#server.closeAllConnections()
     await closed
     this.#log.close()
@@ -149,11 +168,18 @@ export class HttpServer {
   }
 
   #makeServer(): Server {
-    const server = http.createServer(SERVER_OPTIONS)
+    const server = http.createServer({ ...SERVER_OPTIONS, shouldUpgradeCallback: asksForUpgrade })
     const { users } = this.#deps.security
     server.on('connection', noteConnection)
     if (users !== undefined) server.on('connection', (socket) => users.admit(socket))
     server.on('request', (request, response) => this.#accept(request, asAnswer(response)))
+    server.on('upgrade', (request, socket, head) => {
+      const upgrade = new Upgrading(request, socket, head, this.#deps.clock)
+      this.#connections.whenFree(socket, () => {
+        upgrade.begin()
+        this.#accept(request, upgrade.answer, upgrade)
+      })
+    })
     server.on('checkExpectation', (request, response) => server.emit('request', request, response))
     server.on('checkContinue', (request, response) => {
       asAnswer(response).holdsBodyBack = true
@@ -166,7 +192,7 @@ export class HttpServer {
     return server
   }
 
-  #accept(request: IncomingMessage, answer: Answer): void {
+  #accept(request: IncomingMessage, answer: Answer, upgrade?: Upgrading): void {
     this.#inFlight++
     this.#outbox.expect()
     this.#connections.asked(request.socket, answer)
@@ -175,7 +201,7 @@ export class HttpServer {
     const exchange = new Exchange(request, answer, this.#deps.clock.monotonic())
     answer.on('close', () => this.#closed(exchange))
     try {
-      this.#enter(exchange)
+      this.#enter(exchange, upgrade)
     } catch (error) {
       this.#refuse(error, exchange)
     }
@@ -187,13 +213,23 @@ export class HttpServer {
     if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve()
     if (exchange.arriving !== undefined) this.#bodies.forget(exchange.arriving)
     this.#signals.closed(exchange)
+    exchange.passing?.abandon()
+    const { proxied, service } = exchange
+    if (service !== undefined) this.#deps.metrics.proxied(proxied?.city ?? '', service, exchange.answer.statusCode)
     if (exchange.refused !== undefined) return
     const { method, answer, since } = exchange
     const worthALine = isMutation(method) && !answer.quiet
     this.#log.answered(exchange, answer.statusCode, since, worthALine)
   }
 
-  #enter(exchange: Exchange): void {
+  #enter(exchange: Exchange, upgrade: Upgrading | undefined): void {
+    const proxied = readProxiedTarget(exchange.target)
+    exchange.proxied = proxied
+    if (proxied !== undefined) this.#proxied.serve(exchange, proxied, upgrade)
+    else this.#route(exchange)
+  }
+
+  #route(exchange: Exchange): void {
     const { method, path } = exchange
     if (!METHODS.has(method)) throw this.#unknownMethod(method, path)
     refuseUndecodable(path)
@@ -225,7 +261,7 @@ export class HttpServer {
       if (!hasBody(request)) return this.#call(found, exchange, undefined)
       const limit = operation.bodyLimit ?? DEFAULT_BODY_LIMIT
       refuseDeclared(request, limit, this.#deps.clock)
-      letBodyCome(answer)
+      answer.letBodyCome()
       if (operation.bodyStream !== undefined) return this.#callWithStream(found, exchange, limit)
       exchange.arriving = this.#bodies.read(request, limit, {
         take: (body) => this.#attempt(route, exchange, () => this.#call(found, exchange, body)),
@@ -361,13 +397,6 @@ function servedBy({ operations, handlers, traits, metrics }: HttpDeps): readonly
           },
         ]
   })
-}
-
-/** A client that asks before it sends its body is told to once all has been checked that can be without it. */
-function letBodyCome(answer: Answer): void {
-  if (!answer.holdsBodyBack) return
-  answer.holdsBodyBack = false
-  answer.writeContinue()
 }
 
 /** Its subscription must not outlive a client that is gone, or is refused, before the first byte. */

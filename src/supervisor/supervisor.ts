@@ -187,6 +187,8 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       readOnly: !settings.allowMutations,
     },
     cities: cityGate(cities),
+    // No city has services yet.
+    services: { inCity: (name) => (cities.isRunning(name) ? { find: () => undefined } : undefined) },
     clock,
     log,
     metrics: metrics.http,

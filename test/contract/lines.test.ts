@@ -14,6 +14,7 @@ import { type BodyLine, type Handler, ok, StreamBody } from '../../src/kernel/ca
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { problem } from '../../src/kernel/problem.ts'
 import { eventually, RawConnection } from '../support/http.ts'
+import { QUIET_METRICS } from '../support/http-server.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 
 const LIMIT = 4 * 1024 * 1024
@@ -74,7 +75,8 @@ async function serve(clock: Clock = systemClock) {
     cities: { resolve: () => undefined },
     clock,
     log: { info: silent, warn: silent, error: silent, debug: silent, isLevelEnabled: () => false },
-    metrics: { requestMeter: () => () => {}, refused: silent, streamOpened: silent, streamClosed: silent },
+    metrics: QUIET_METRICS,
+    services: { inCity: () => undefined },
   })
   const url = await http.listen('127.0.0.1', 0)
   return { url, seen, [Symbol.asyncDispose]: () => http.close() }

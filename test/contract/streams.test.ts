@@ -11,6 +11,7 @@ import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import type { StoredEvent } from '../../src/kernel/event-log.ts'
 import { Channel, type ScopedEvent } from '../../src/kernel/streams/hub.ts'
 import { eventually } from '../support/http.ts'
+import { QUIET_METRICS } from '../support/http-server.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { parseFrame } from '../support/sse.ts'
 
@@ -30,7 +31,8 @@ async function serve(clock: Clock, { channel }: { readonly channel: Channel }, m
     cities: { resolve: () => undefined },
     clock,
     log: { info: silent, warn: silent, error: silent, debug: silent, isLevelEnabled: () => false },
-    metrics: { requestMeter: () => () => {}, refused: silent, streamOpened: silent, streamClosed: silent },
+    metrics: QUIET_METRICS,
+    services: { inCity: () => undefined },
     ...more,
   })
   const url = await http.listen('127.0.0.1', 0)

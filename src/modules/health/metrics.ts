@@ -16,6 +16,10 @@ export interface HttpMeters {
   refused(code: string): void
   streamOpened(): void
   streamClosed(): void
+  proxyOpened(): void
+  proxyClosed(): void
+  /** A request that was for a service has its answer. */
+  proxied(city: string, service: string, status: number): void
 }
 
 /** Asked at each scrape. */
@@ -111,7 +115,9 @@ interface OperationTally {
 function createHttpMeters(): HttpMeters & { families(): Family[] } {
   const tallies: OperationTally[] = []
   const refusals: Record<string, number> = {}
+  const passed = new Map<string, Sample & { value: number }>()
   let streams = 0
+  let passing = 0
   return {
     refused: (code) => {
       refusals[code] = (refusals[code] ?? 0) + 1
@@ -131,7 +137,27 @@ function createHttpMeters(): HttpMeters & { families(): Family[] } {
     streamClosed: () => {
       streams--
     },
+    proxyOpened: () => {
+      passing++
+    },
+    proxyClosed: () => {
+      passing--
+    },
+    proxied: (city, service, status) => {
+      const family = `${Math.floor(status / 100)}xx`
+      const key = `${city} ${service} ${family}`
+      const sample = passed.get(key) ?? { labels: { city, service, status: family }, value: 0 }
+      sample.value++
+      passed.set(key, sample)
+    },
     families: () => [
+      gauge('svc_proxy_open', 'Requests on their way to services now, with what they have opened.', passing),
+      {
+        name: 'svc_proxy_requests_total',
+        help: 'Requests for services that were answered, by them or by us.',
+        type: 'counter',
+        samples: [...passed.values()],
+      },
       {
         name: 'svc_http_requests_total',
         help: 'HTTP requests answered.',

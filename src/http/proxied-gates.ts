@@ -1,0 +1,86 @@
+/**
+ * What stands before a private service (decisions 171, 172, 178), in this order; nothing of it before a `direct` one:
+ *
+ *   user → host → CORS → pages of others → shutting down? → authorization → rights → city → service → read-only → CSRF header
+ *        → may it be upgraded → state
+ */
+import { mayUseServices } from '../kernel/caller.ts'
+import { problem } from '../kernel/problem.ts'
+import type { Exchange } from './exchange.ts'
+import {
+  decodeName,
+  type GateDeps,
+  isAllowed,
+  PREFLIGHT_GATES,
+  RIGHTS_GATES,
+  refuseWhereReadOnly,
+  refuseWhileStopping,
+  requireOurHeader,
+} from './gates.ts'
+import type { ProxiedService, ServiceGate } from './proxy/services.ts'
+import type { ProxiedTarget } from './proxy/target.ts'
+
+/** Of all verbs that Node reads these change nothing; what others do, only the service knows. */
+const READING = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** The service that may be asked; throws the Problem of the first check that fails. */
+export function passToPrivate(
+  exchange: Exchange,
+  target: ProxiedTarget,
+  services: ServiceGate,
+  deps: GateDeps,
+  upgrades: boolean,
+): ProxiedService {
+  for (const gate of PREFLIGHT_GATES) gate(exchange, deps)
+  refuseForeignPages(exchange, deps, upgrades)
+  refuseWhileStopping(exchange, deps)
+  checkServiceRights(exchange, deps)
+  const service = resolveService(target, services)
+  if (READING.has(exchange.method)) return service
+  refuseWhereReadOnly(deps.security)
+  requireOurHeader(exchange)
+  return service
+}
+
+/** Also looked at once more after a request was held: the rights that it came with may have ended. */
+export function checkServiceRights(exchange: Exchange, deps: GateDeps): void {
+  for (const gate of RIGHTS_GATES) gate(exchange, deps)
+  if (!mayUseServices(exchange.caller)) throw problem('forbidden', 'services of a city need the right "city"')
+}
+
+function resolveService({ city, service, prefix }: ProxiedTarget, services: ServiceGate): ProxiedService {
+  if (city === undefined || service === undefined) decodeName(prefix)
+  const found = services.inCity(city ?? '')
+  if (found === undefined) throw problem('city-not-found', 'city not found or not running')
+  const one = found.find(service ?? '')
+  if (one === undefined) throw problem('service-not-found', `service not found: ${service}`)
+  return one
+}
+
+/**
+ * Pages of other origins neither change nor read anything, and open no WebSocket, which no CORS would keep from them. A link
+ * that leads here is followed, but not into a frame. A page of a private service itself is sandboxed, so that to a browser it
+ * is of no site: what it loads by its elements is told from that of others by where they stand.
+ */
+function refuseForeignPages({ method, host, header }: Exchange, { security }: GateDeps, upgrades: boolean): void {
+  const origin = header('origin')
+  const site = header('sec-fetch-site')
+  if (origin === undefined && site === undefined) return
+  if (origin !== undefined && isAllowed(origin, host, security)) return
+  const reads = READING.has(method) && !upgrades
+  if (!reads && origin !== undefined) throw foreign(origin)
+  if (site !== 'cross-site' && site !== 'same-site') return
+  const followsLink =
+    reads && header('sec-fetch-mode') === 'navigate' && (header('sec-fetch-dest') ?? 'document') === 'document'
+  const isOwnElement = reads && origin === undefined && comesFrom(header('referer'), host)
+  if (!followsLink && !isOwnElement) throw foreign(origin ?? 'another site')
+}
+
+const comesFrom = (referer: string | undefined, host: string): boolean =>
+  referer !== undefined && (referer.startsWith(`http://${host}/`) || referer.startsWith(`https://${host}/`))
+
+const foreign = (page: string) =>
+  problem(
+    'forbidden',
+    `pages of ${page.slice(0, 200)} may not use this service; [supervisor] allowed_origins in supervisor.toml lets origins in`,
+  )

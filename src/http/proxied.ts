@@ -1,0 +1,272 @@
+/**
+ * The raw proxy: what is asked of services of a city (decisions 169 to 174), a kind of route of its own. Nothing of it is in the
+ * contract: it knows a path, and passes on what comes.
+ */
+import type { IncomingMessage } from 'node:http'
+import type { Caller } from '../kernel/caller.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { type Problem, problem } from '../kernel/problem.ts'
+import type { Answer } from './answer.ts'
+import type { Exchange } from './exchange.ts'
+import { type GateDeps, holdsOurToken, PREFLIGHT_GATES, refuseWhileStopping } from './gates.ts'
+import { checkServiceRights, passToPrivate } from './proxied-gates.ts'
+import { type Asker, Forwarding, type Upgrade } from './proxy/forwarding.ts'
+import { type Framing, forwardedLines, framingOf } from './proxy/headers.ts'
+import type { ReplyHead } from './proxy/reply-reader.ts'
+import type { ProxiedService, ServiceGate, Visit } from './proxy/services.ts'
+import { type ProxiedTarget, readProxiedTarget } from './proxy/target.ts'
+import { KeptUpstreams } from './proxy/upstream.ts'
+import { readTarget } from './target.ts'
+
+/** Requests on their way at once, those that are held among them. */
+const MAX_OPEN = 10_000
+/** How often somebody looks for those that take too long: a timer for each would cost more than all else. */
+const SWEEP_MS = 500
+
+export interface ProxiedDeps {
+  readonly services: ServiceGate
+  readonly gates: GateDeps
+  readonly clock: Clock
+  /** An answer of ours instead of the service's. */
+  refuse(reason: unknown, exchange: Exchange): void
+  readonly meter: ProxyMeter
+  /** Requests on their way at once; 10,000 where absent. */
+  readonly max?: number | undefined
+}
+
+export interface ProxyMeter {
+  proxyOpened(): void
+  proxyClosed(): void
+  /** A request that was for a service has its answer. */
+  proxied(city: string, service: string, status: number): void
+}
+
+export class Proxied {
+  readonly #deps: ProxiedDeps
+  readonly #kept: KeptUpstreams
+  readonly #open = new Map<Forwarding, Caller>()
+  readonly #held = new Set<AbortController>()
+  /** What each signal of a process cuts. */
+  readonly #cuts = new WeakMap<AbortSignal, Set<Forwarding>>()
+  #count = 0
+  #sweeping = false
+
+  constructor(deps: ProxiedDeps) {
+    this.#deps = deps
+    this.#kept = new KeptUpstreams(deps.clock)
+  }
+
+  /** Answers it, now or later, or throws the Problem that does. */
+  serve(exchange: Exchange, target: ProxiedTarget, upgrade?: Upgrade): void {
+    const { gates, services } = this.#deps
+    const direct = findDirect(target, services)
+    if (direct !== undefined) {
+      refuseWhileStopping(exchange, gates)
+      this.#enter(exchange, target, direct, upgrade)
+    } else if (exchange.method === 'OPTIONS') {
+      // Who may ask is ours to say.
+      for (const gate of PREFLIGHT_GATES) gate(exchange, gates)
+      exchange.answer.begin(204).end()
+    } else {
+      const service = passToPrivate(exchange, target, services, gates, upgrade !== undefined)
+      this.#enter(exchange, target, service, upgrade)
+    }
+  }
+
+  /** Ends what is open with rights that somebody has no more. */
+  endOf(isMeant: (caller: Caller) => boolean): void {
+    for (const [forwarding, who] of [...this.#open])
+      if (isMeant(who)) forwarding.cut(problem('forbidden', 'the rights that this was asked with have ended'))
+  }
+
+  /** The supervisor stops: what would not end by itself does so now, and nobody is held any more. */
+  stop(): void {
+    for (const controller of [...this.#held]) controller.abort()
+    for (const forwarding of [...this.#open.keys()]) if (forwarding.isEndless) forwarding.cut(stopping())
+  }
+
+  close(): void {
+    for (const forwarding of [...this.#open.keys()]) forwarding.cut(stopping())
+    this.#kept.close()
+  }
+
+  #enter(exchange: Exchange, target: ProxiedTarget, service: ProxiedService, upgrade: Upgrade | undefined): void {
+    exchange.service = service.name
+    if (upgrade !== undefined && !service.websockets)
+      throw problem('forbidden', `service ${service.name} takes no WebSockets: publication.allow_websockets is false`)
+    const framing = readFraming(exchange)
+    const max = this.#deps.max ?? MAX_OPEN
+    if (this.#count >= max)
+      throw problem('unavailable', `${max} requests to services are on their way`, { retryAfterSec: 1 })
+    const controller = new AbortController()
+    exchange.passing = { abandon: () => controller.abort() }
+    const visit = service.enter(controller.signal)
+    this.#count++
+    this.#deps.meter.proxyOpened()
+    const start = (entered: Visit) => this.#start(exchange, target, service, framing, entered, upgrade)
+    if (visit instanceof Promise) void this.#hold(exchange, service, controller, visit, start)
+    else start(visit)
+  }
+
+  async #hold(
+    exchange: Exchange,
+    service: ProxiedService,
+    controller: AbortController,
+    entering: Promise<Visit>,
+    start: (visit: Visit) => void,
+  ): Promise<void> {
+    const { gates, refuse } = this.#deps
+    this.#held.add(controller)
+    let visit: Visit | undefined
+    try {
+      visit = await entering
+      refuseWhileStopping(exchange, gates)
+      if (!service.direct) checkServiceRights(exchange, gates)
+      if (exchange.answer.destroyed || controller.signal.aborted) throw new Error('nobody waits for it any more')
+    } catch (error) {
+      visit?.leave()
+      this.#left()
+      refuse(gates.isShuttingDown() ? stopping() : error, exchange)
+      return
+    } finally {
+      this.#held.delete(controller)
+    }
+    start(visit)
+  }
+
+  #start(
+    exchange: Exchange,
+    { prefix, rest }: ProxiedTarget,
+    service: ProxiedService,
+    framing: Framing,
+    visit: Visit,
+    upgrade: Upgrade | undefined,
+  ): void {
+    const { clock, gates, refuse } = this.#deps
+    const { authority } = exchange.target
+    const forwarding = new Forwarding(
+      new ExchangeAsker(exchange, !service.direct, upgrade, (reason) => refuse(reason, exchange)),
+      {
+        service,
+        visit,
+        framing,
+        target: rest,
+        authority,
+        added: forwardedLines(exchange.socket.remoteAddress ?? '', exchange.host, prefix),
+        isOurs: (authorization) => holdsOurToken(gates.security, authorization),
+      },
+      { clock, kept: this.#kept, over: (over) => this.#over(over) },
+    )
+    exchange.passing = forwarding
+    this.#open.set(forwarding, exchange.caller)
+    this.#cutsOf(visit).add(forwarding)
+    this.#sweepLater()
+  }
+
+  /** One look at the signal of a process, however many visit it. */
+  #cutsOf({ cut, life }: Visit): Set<Forwarding> {
+    const known = this.#cuts.get(cut)
+    if (known !== undefined) return known
+    const cuts = new Set<Forwarding>()
+    this.#cuts.set(cut, cuts)
+    cut.addEventListener(
+      'abort',
+      () => {
+        this.#kept.drop(life)
+        for (const forwarding of [...cuts])
+          forwarding.cut(problem('unavailable', 'the service is being restarted', { retryAfterSec: 1 }))
+      },
+      { once: true },
+    )
+    return cuts
+  }
+
+  #over(forwarding: Forwarding): void {
+    this.#open.delete(forwarding)
+    this.#cuts.get(forwarding.visit.cut)?.delete(forwarding)
+    this.#left()
+  }
+
+  #left(): void {
+    this.#count--
+    this.#deps.meter.proxyClosed()
+  }
+
+  #sweepLater(): void {
+    if (this.#sweeping) return
+    this.#sweeping = true
+    this.#deps.clock.after(SWEEP_MS, () => {
+      this.#sweeping = false
+      const now = this.#deps.clock.monotonic()
+      for (const forwarding of [...this.#open.keys()]) forwarding.check(now)
+      if (this.#open.size > 0) this.#sweepLater()
+    })
+  }
+}
+
+function readFraming(exchange: Exchange): Framing {
+  try {
+    return framingOf(exchange.request)
+  } catch (error) {
+    // What follows the head is read in one way by us, and perhaps in another by who sent it.
+    exchange.setHeader('Connection', 'close')
+    throw error
+  }
+}
+
+const stopping = (): Problem => problem('unavailable', 'the supervisor is shutting down', { retryAfterSec: 1 })
+
+/** One that stands before all checks: that of a city that runs. */
+function findDirect({ city, service }: ProxiedTarget, services: ServiceGate): ProxiedService | undefined {
+  if (city === undefined || service === undefined) return undefined
+  const found = services.inCity(city)?.find(service)
+  return found?.direct === true ? found : undefined
+}
+
+/** Other protocols are passed on to services alone, and HTTP/2 is not: what is asked in it would pass no check. */
+export function asksForUpgrade({ url = '', headers, httpVersionMinor }: IncomingMessage): boolean {
+  if (httpVersionMinor === 0 || /\bh2c?\b/i.test(headers.upgrade ?? '')) return false
+  if (headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0') return false
+  return readProxiedTarget(readTarget(url)) !== undefined
+}
+
+class ExchangeAsker implements Asker {
+  readonly request: IncomingMessage
+  readonly answer: Answer
+  readonly upgrade: Upgrade | undefined
+  readonly refuse: (reason: Problem) => void
+  readonly #isPrivate: boolean
+
+  constructor(
+    { request, answer }: Exchange,
+    isPrivate: boolean,
+    upgrade: Upgrade | undefined,
+    refuse: (reason: Problem) => void,
+  ) {
+    this.request = request
+    this.answer = answer
+    this.upgrade = upgrade
+    this.refuse = refuse
+    this.#isPrivate = isPrivate
+  }
+
+  begin({ status, message }: ReplyHead, headers: string[]): void {
+    this.answer.relay(status, message, headers, this.#isPrivate)
+  }
+
+  ownHeaders(): readonly string[] {
+    return this.answer.own(this.#isPrivate)
+  }
+
+  waitsToSend(): boolean {
+    return this.answer.holdsBodyBack
+  }
+
+  letSend(): void {
+    this.answer.letBodyCome()
+  }
+
+  sends(): void {
+    this.answer.holdsBodyBack = false
+  }
+}
