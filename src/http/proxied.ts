@@ -246,7 +246,11 @@ class ExchangeAsker implements Asker {
     this.request = request
     this.answer = answer
     this.upgrade = upgrade
-    this.refuse = refuse
+    this.refuse = (reason) => {
+      // What is left of the body is thrown away.
+      answer.outlastsBody = true
+      refuse(reason)
+    }
     this.#isPrivate = isPrivate
   }
 

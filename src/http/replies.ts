@@ -80,7 +80,7 @@ export function sendRedirect(response: Answer, path: string): void {
 
 /** Writes the Problem Details of a refusal (RFC 9457, spec §7). */
 export function sendProblem(response: Answer, refused: Problem, requestId: string): void {
-  response.outlastsBody = refused.code === 'payload-too-large'
+  response.outlastsBody ||= refused.code === 'payload-too-large'
   sendText(
     response,
     refused.status,

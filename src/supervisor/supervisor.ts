@@ -26,6 +26,7 @@ import { createProbes, type Probe } from '../modules/health/probes.ts'
 import { createReadiness } from '../modules/health/readiness.ts'
 import { watchLoopDelay } from '../modules/health/vitals.ts'
 import type { Lookup } from '../modules/packs/remote/fence.ts'
+import { services } from '../modules/services/family.ts'
 import { Tokens } from '../modules/tokens/tokens.ts'
 import { readStat } from '../runtimes/process/process-identity.ts'
 import { RunningCity } from './city.ts'
@@ -187,8 +188,9 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       readOnly: !settings.allowMutations,
     },
     cities: cityGate(cities),
-    // No city has services yet.
-    services: { inCity: (name) => (cities.isRunning(name) ? { find: () => undefined } : undefined) },
+    services: {
+      inCity: (name) => (cities.isRunning(name) ? services.find(cities.running(name))?.services : undefined),
+    },
     clock,
     log,
     metrics: metrics.http,

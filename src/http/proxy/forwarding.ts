@@ -208,7 +208,7 @@ export class Forwarding implements UpstreamUser, ReplySink {
 
   data(chunk: Buffer, isLast: boolean): void {
     const { answer } = this.#asker
-    if (isLast) answer.end(chunk)
+    if (isLast && !this.#endsBehindBody()) answer.end(chunk)
     else if (!answer.write(chunk)) this.#upstream.socket.pause()
   }
 
@@ -216,7 +216,8 @@ export class Forwarding implements UpstreamUser, ReplySink {
     const { answer, request } = this.#asker
     const passing = request.httpVersionMinor === 0 ? [] : passingTrailers(trailers)
     if (passing.length > 0) answer.addTrailers(pairsOf(passing))
-    if (!answer.writableEnded) answer.end()
+    if (this.#endsBehindBody()) endBehind(request, answer)
+    else if (!answer.writableEnded) answer.end()
     this.#finish()
     if (this.#upload !== undefined && !this.#upload.isWhole) this.#discardRest()
     if (!this.#mayKeep || !isReusable || this.#isDeaf || this.visit.cut.aborted) {
@@ -316,6 +317,13 @@ export class Forwarding implements UpstreamUser, ReplySink {
     this.#deps.over(this)
   }
 
+  /** The connection ends with the answer, but what of the body still comes would reset it and take the answer along. */
+  #endsBehindBody(): boolean {
+    const { request, answer } = this.#asker
+    const isWhole = this.#upload === undefined || this.#upload.isWhole || request.complete
+    return !isWhole && !answer.shouldKeepAlive && !this.#asker.waitsToSend()
+  }
+
   /** It was answered before all of its body had come. */
   #discardRest(): void {
     const { request } = this.#asker
@@ -338,6 +346,14 @@ const isEventStream = ({ headers }: ReplyHead): boolean =>
     (name, i) =>
       i % 2 === 0 && name.toLowerCase() === 'content-type' && headers[i + 1]?.startsWith('text/event-stream'),
   )
+
+function endBehind(request: IncomingMessage, answer: ServerResponse): void {
+  const end = () => {
+    request.off('end', end).off('close', end)
+    answer.end()
+  }
+  request.on('end', end).on('close', end)
+}
 
 function pairsOf(fields: readonly string[]): [string, string][] {
   const pairs: [string, string][] = []

@@ -4,6 +4,9 @@
  */
 import type { Socket } from 'node:net'
 
+/** Who has closed its side may be gone altogether, which nobody sees who has nothing to say to it. */
+const HALF_OPEN_IDLE_MS = 30_000
+
 export class Tunnel {
   readonly #client: Socket
   readonly #upstream: Socket
@@ -27,7 +30,10 @@ export class Tunnel {
     if (bytes !== this.#bytes || this.#moved === 0) {
       this.#bytes = bytes
       this.#moved = now
-    } else if (now - this.#moved >= idleMs) this.cut()
+      return
+    }
+    const isHalfOpen = this.#client.readableEnded || this.#upstream.readableEnded
+    if (now - this.#moved >= (isHalfOpen ? Math.min(idleMs, HALF_OPEN_IDLE_MS) : idleMs)) this.cut()
   }
 
   cut(): void {

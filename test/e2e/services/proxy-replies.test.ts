@@ -318,6 +318,25 @@ test('what a service answers before it has read the body is the answer, also whe
   }
 })
 
+test('who ends the connection with its request reads what was answered before its body had come', async () => {
+  for (let round = 0; round < 10; round++) {
+    await using proxy = await proxied(
+      httpUpstream((_, response) => {
+        response.writeHead(413, { 'Content-Length': 3 }).end('no!')
+      }),
+    )
+    using connection = await proxy.connect().send(POST('Content-Length: 4000000\r\n', 'Connection: close\r\n'))
+    await connection.until((all) => all.includes('no!'))
+    connection.socket.write(Buffer.alloc(4_000_000))
+    let reset: Error | undefined
+    connection.socket.on('error', (error) => {
+      reset = error
+    })
+    await connection.closed
+    assert.equal(reset, undefined)
+  }
+})
+
 test('a request that was answered early leaves its connection for the next one', async () => {
   await using proxy = await proxied(
     httpUpstream((request, response) => {

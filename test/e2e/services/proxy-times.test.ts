@@ -116,6 +116,21 @@ test('a connection of another protocol is cut when it was idle for long', async 
   await proxy.quiet()
 })
 
+test('one whose service has closed its side is cut soon where its client says nothing either', async () => {
+  const clock = new ManualClock()
+  const { upstream, first } = patient()
+  await using proxy = await proxied(upstream, { clock, service: LIMITS })
+  using client = await proxy.connect().send(GET.replace('close', 'Upgrade\r\nUpgrade: raw'))
+  const socket = await first()
+  socket.end('HTTP/1.1 101 Fine\r\nUpgrade: raw\r\nConnection: Upgrade\r\n\r\nbye')
+  await client.closed
+  assert.match(client.text, /bye$/)
+  await clock.advance(29_000)
+  assert.equal(proxy.visits.size, 1)
+  await clock.advance(3_000)
+  await proxy.quiet()
+})
+
 test('when nothing is on its way no timer is left', async () => {
   const clock = new ManualClock()
   await using proxy = await proxied(
