@@ -4,17 +4,21 @@
  * S1  Each name has one actor; one that comes back under its name begins when the one before has ended.
  * S2  None of them delays the city, nor another one.
  */
+import { delay } from '../../kernel/clock.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { ServiceSettings, ServicesDeps } from './ports.ts'
 import { Service } from './service.ts'
 import * as rows from './store.ts'
+
+const RETRY_MS = 1_000
 
 export class Services {
   readonly #deps: ServicesDeps
   readonly #services = new Map<string, Service>()
   /** They end, and are declared no more; or were not when they began to. */
   readonly #leaving = new Map<string, Promise<void>>()
-  #state: 'opened' | 'started' | 'over' = 'opened'
+  readonly #over = new AbortController()
+  #state: 'opened' | 'starting' | 'started' | 'over' = 'opened'
 
   constructor(deps: ServicesDeps) {
     this.#deps = deps
@@ -43,6 +47,13 @@ export class Services {
 
   /** Nobody waits for them. */
   start(): void {
+    this.#state = 'starting'
+    void this.#begin()
+  }
+
+  async #begin(): Promise<void> {
+    await this.#endStrays()
+    if (this.#state !== 'starting') return
     this.#state = 'started'
     this.#endForgotten()
     for (const service of this.#services.values()) service.begin()
@@ -62,14 +73,19 @@ export class Services {
 
   /** Nothing of them runs when this resolves. */
   async stop(force: boolean): Promise<void> {
-    this.#state = 'over'
+    this.#leave()
     await Promise.all([...this.all.map((service) => service.end('city_stopped', force)), ...this.#leaving.values()])
   }
 
   /** The supervisor ends; they run on. */
   async release(): Promise<void> {
-    this.#state = 'over'
+    this.#leave()
     await Promise.all(this.all.map((service) => service.release()))
+  }
+
+  #leave(): void {
+    this.#state = 'over'
+    this.#over.abort(new Error('services end'))
   }
 
   #add(settings: ServiceSettings, row: rows.ServiceRow | undefined): void {
@@ -89,19 +105,33 @@ export class Services {
     this.#leaving.set(name, gone)
   }
 
-  /** Those that were declared no more while the supervisor was away, and what is of none that is known here. */
+  /**
+   * What is of no start that is known here, because the store is an older one: nothing is started beside it, so it is ended
+   * first, however long that takes.
+   */
+  async #endStrays(): Promise<void> {
+    const { store, clock, log, strays, endAll } = this.#deps
+    const known = new Set(rows.all(store.db).flatMap(({ token }) => token ?? []))
+    for (const token of strays(known))
+      for (let isThere = true; isThere && !this.#over.signal.aborted; )
+        try {
+          await endAll(undefined, token)
+          isThere = false
+        } catch (error) {
+          log.warn({ err: error }, 'a stray service not ended')
+          await delay(clock, RETRY_MS, this.#over.signal).catch(() => {})
+        }
+  }
+
+  /** Those that were declared no more while no supervisor ran. */
   #endForgotten(): void {
-    const { store, city, log, strays, endAll } = this.#deps
-    const known = rows.all(store.db)
-    for (const row of known) {
+    const { store, city } = this.#deps
+    for (const row of rows.all(store.db)) {
       if (this.#services.has(row.name) || this.#leaving.has(row.name)) continue
       const service = new Service(this.#deps, undeclared(row.name, city.path), row)
       this.#services.set(row.name, service)
       this.#drop(service)
     }
-    const tokens = new Set(known.flatMap(({ token }) => token ?? []))
-    for (const token of strays(tokens))
-      endAll(undefined, token).catch((error: unknown) => log.warn({ err: error }, 'a stray service not ended'))
   }
 }
 

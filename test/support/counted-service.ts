@@ -1,0 +1,60 @@
+/**
+ * A service that notices whether there is another one of it: every life adds its pid to `lives` in its state root, and
+ * to `doubled` where one that was there before still runs.
+ *
+ *   GET /health        200, or 500 once it was told to be sick
+ *   GET /pid           its pid
+ *   GET /env           its environment
+ *   GET /slow?ms=100   its pid, after that time
+ *   GET /stream        a line at once, and no end
+ *   GET /sick          it is sick from now on
+ *   GET /exit?code=3   it ends
+ *   GET /say?text=x    it writes that
+ *
+ * SERVICE_CHILD=1: it has a child that hides. SERVICE_STUBBORN=1: it does not end when it is asked to.
+ */
+import { spawn } from 'node:child_process'
+import { appendFileSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as after } from 'node:timers'
+
+const { env } = process
+const data = join(env['SVC_SERVICE_STATE_ROOT'] ?? '.', 'data')
+appendFileSync(join(data, 'lives'), `${process.pid}\n`)
+for (const pid of new Set(readFileSync(join(data, 'lives'), 'utf8').trim().split('\n').map(Number)))
+  if (pid !== process.pid && isOne(pid)) appendFileSync(join(data, 'doubled'), `${pid} ${process.pid}\n`)
+
+/** It runs this program, for this state root. */
+function isOne(pid: number): boolean {
+  try {
+    const isDead = /^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
+    const root = `SVC_SERVICE_STATE_ROOT=${env['SVC_SERVICE_STATE_ROOT'] ?? ''}\0`
+    return !isDead && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(root)
+  } catch {
+    return false
+  }
+}
+
+if (env['SERVICE_CHILD'] === '1') spawn('setsid', ['sleep', '100000'], { stdio: 'ignore', detached: true }).unref()
+process.on('SIGTERM', () => {
+  if (env['SERVICE_STUBBORN'] !== '1') process.exit(0)
+})
+
+let sick = false
+const server = createServer((request, response) => {
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://service')
+  const say = (text: string) => response.end(text)
+  if (pathname === '/health') return void response.writeHead(sick ? 500 : 200).end()
+  if (pathname === '/env') return void say(JSON.stringify(env))
+  if (pathname === '/slow') return void after(() => say(String(process.pid)), Number(searchParams.get('ms')))
+  if (pathname === '/stream') return void response.write(`${process.pid}\n`)
+  if (pathname === '/sick') sick = true
+  if (pathname === '/exit') process.exit(Number(searchParams.get('code') ?? 0))
+  if (pathname === '/say') console.log(searchParams.get('text') ?? '')
+  say(String(process.pid))
+})
+const { SVC_SERVICE_SOCKET: socket, PORT: port, HOST: host } = env
+if (socket !== undefined) server.listen(socket)
+else server.listen(Number(port), host)
+console.log(`life ${process.pid}`)
