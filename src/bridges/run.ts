@@ -5,6 +5,7 @@ import { Adapter } from './library/adapter.ts'
 import { Bridge } from './library/bridge.ts'
 import type { Chat } from './library/carrying.ts'
 import { Journal } from './library/journal.ts'
+import { type Place, serveHealth } from './library/listening.ts'
 import type { Posting } from './library/posting.ts'
 import { openStateRoot, readSecret } from './library/state.ts'
 import type { World } from './library/world.ts'
@@ -21,6 +22,8 @@ export interface BridgePlace {
   readonly world: World
   /** It is asked to end. */
   readonly ending: AbortSignal
+  /** Where it says how it is, where somebody wants to know. */
+  readonly health?: Place | undefined
 }
 
 interface Parts {
@@ -62,6 +65,7 @@ export function runIrc(place: BridgePlace, options: IrcOptions): Promise<void> {
     async open({ journal, posting }) {
       const chat = new IrcChat(options, journal, posting, place.world)
       const over = new AbortController()
+      const health = place.health === undefined ? undefined : await serveHealth(place.health, () => chat.health())
       const connected = chat.run(over.signal)
       const broken = connected.then(() => new Promise<never>(() => undefined))
       return {
@@ -70,6 +74,7 @@ export function runIrc(place: BridgePlace, options: IrcOptions): Promise<void> {
         async close() {
           over.abort(new Error('the bridge ends'))
           await connected.catch(() => undefined)
+          await health?.close()
         },
       }
     },
@@ -79,23 +84,22 @@ export function runIrc(place: BridgePlace, options: IrcOptions): Promise<void> {
 export interface WebhookOptions {
   readonly style: Style
   readonly account: string
-  readonly host: string
-  readonly port: number
+  readonly listen: Place
   readonly secret: string
 }
 
 export function runWebhook(place: BridgePlace, options: WebhookOptions): Promise<void> {
-  const { style, account, host, port, secret } = options
+  const { style, account, listen, secret } = options
   return runBridge(place, {
     provider: providerOf(style),
     account,
     name: `webhooks of ${account}`,
     async open({ posting }) {
       const listener = new Listener({ style, account, verify: verifierOf(style, secret) }, posting, place.world)
-      const listens = await listener.listen(host, port)
-      place.world.log.info('listening', { host, port: listens })
+      const listens = await listener.listen(listen)
+      place.world.log.info('listening', { at: listens })
       return {
-        chat: new NoWayOut(() => ({ listening: `${host}:${listens}`, ...listener.counts })),
+        chat: new NoWayOut(() => ({ listening: listens, ...listener.counts })),
         broken: new Promise<never>(() => undefined),
         close: () => listener.close(),
       }

@@ -122,7 +122,7 @@ suite('with a supervisor', () => {
 
   async function post(bridge: BridgeProcess, number: number): Promise<number> {
     await bridge.says('listening')
-    const [, port] = /"msg":"listening".*"port":(\d+)/.exec(bridge.logged) ?? []
+    const [, port] = /"msg":"listening".*"at":"127\.0\.0\.1:(\d+)"/.exec(bridge.logged) ?? []
     const body = JSON.stringify({
       action: 'opened',
       sender: { login: 'ana' },

@@ -26,13 +26,13 @@ async function listening(style: Style) {
     posting,
     world,
   )
-  const port = await listener.listen('127.0.0.1', 0)
+  const at = await listener.listen({ host: '127.0.0.1', port: 0 })
   const over = posting.run(ending.signal)
   return {
     supervisor,
-    url: `http://127.0.0.1:${port}/`,
+    url: `http://${at}/`,
     post: async (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>) => {
-      const response = await fetch(`http://127.0.0.1:${port}/hook`, { method: 'POST', body, headers })
+      const response = await fetch(`http://${at}/hook`, { method: 'POST', body, headers })
       return { status: response.status, text: await response.text() }
     },
     async [Symbol.asyncDispose]() {

@@ -6,6 +6,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Taken } from '../library/journal.ts'
+import { closed, listenAt, type Place } from '../library/listening.ts'
 import type { Posting } from '../library/posting.ts'
 import type { World } from '../library/world.ts'
 import { digestOf, readWebhook } from './messages.ts'
@@ -59,22 +60,13 @@ export class Listener {
     return { taken: this.#taken, refused: this.#refused }
   }
 
-  /** Resolves with the port. */
-  listen(host: string, port: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen(port, host, () => {
-        const address = this.#server.address()
-        resolve(typeof address === 'object' && address !== null ? address.port : port)
-      })
-    })
+  /** Resolves with what the place is called. */
+  listen(place: Place): Promise<string> {
+    return listenAt(this.#server, place)
   }
 
   close(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.close(() => resolve())
-      this.#server.closeIdleConnections()
-    })
+    return closed(this.#server)
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,6 +1,8 @@
 /** `svcctl bridge …`: programs that carry messages between a city and a chat. They are loaded only when one is started. */
 import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import type { Place } from '../../../bridges/library/listening.ts'
 import type { BridgePlace } from '../../../bridges/run.ts'
 import { backoffMs } from '../../../client/backoff.ts'
 import { delay } from '../../../client/clock.ts'
@@ -8,8 +10,9 @@ import type { CommandSpec, FlagSpec, Input } from '../../base/command.ts'
 import type { Context } from '../../base/context.ts'
 import { EXIT, Failure, toFailure, usageError } from '../../base/failure.ts'
 
-const PASSWORD = 'SVC_BRIDGE_PASSWORD'
-const SECRET = 'SVC_BRIDGE_SECRET'
+/** Each is a variable, or a secret of the service that the bridge is. */
+const PASSWORD = { variable: 'SVC_BRIDGE_PASSWORD', key: 'password' } as const
+const SECRET = { variable: 'SVC_BRIDGE_SECRET', key: 'secret' } as const
 const STYLES = ['github', 'slack', 'standard']
 const TLS_PORT = 6697
 const PLAIN_PORT = 6667
@@ -95,6 +98,28 @@ function placeOf(
   return { host, port }
 }
 
+/** Where the service that it is listens; undefined where it is none. */
+function servicePlace({ io: { env } }: Context): Place | undefined {
+  const { SVC_SERVICE_NAME: service, SVC_SERVICE_SOCKET: socketPath, HOST: host = '127.0.0.1', PORT: port } = env
+  if (socketPath) return { socketPath }
+  return service && port ? { host, port: Number(port) } : undefined
+}
+
+/** Undefined where there is none; what an editor or `echo` adds at the end is none of it. */
+async function secretOf(
+  { io: { env } }: Context,
+  { variable, key }: { readonly variable: string; readonly key: string },
+): Promise<string | undefined> {
+  const directory = env['SVC_SERVICE_SECRETS_DIR']
+  if (env[variable] || !directory) return env[variable] || undefined
+  try {
+    return (await readFile(join(directory, key), 'utf8')).replace(/\r?\n$/, '') || undefined
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw usageError(`the secret ${key} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
 const needed = (input: Input, flag: string, name: string): string => {
   const value = input.text(name)
   if (value === undefined || value === '') throw usageError(`${flag} is missing`)
@@ -112,14 +137,15 @@ async function irc(context: Context, input: Input): Promise<number> {
   for (const channel of channels)
     if (!isChannelName(channel))
       throw usageError(`invalid --channel "${channel}"`, "in a shell it needs quotes: --channel '#ops'")
-  const password = context.io.env[PASSWORD] || undefined
+  const password = await secretOf(context, PASSWORD)
   const saslUser = input.text('saslUser')
-  if (saslUser !== undefined && password === undefined) throw usageError(`--sasl-user needs ${PASSWORD}`)
+  if (saslUser !== undefined && password === undefined)
+    throw usageError(`--sasl-user needs ${PASSWORD.variable}`, `of a service: its secret ${PASSWORD.key}`)
   const account = input.text('account') ?? host
   const login = { place: { host, port, tls }, nick, password, saslUser }
   return run(context, input, { provider: 'irc', name: account }, async (place) => {
     const { runIrc } = await import('../../../bridges/run.ts')
-    await runIrc(place, { account, login, channels })
+    await runIrc({ ...place, health: servicePlace(context) }, { account, login, channels })
   })
 }
 
@@ -127,16 +153,22 @@ async function webhook(context: Context, input: Input): Promise<number> {
   const style = STYLES.find((one) => one === input.text('style'))
   if (style !== 'github' && style !== 'slack' && style !== 'standard')
     throw usageError('--style is missing', `one of ${STYLES.join(', ')}`)
-  const { host, port } = placeOf('--listen', needed(input, '--listen', 'listen'), undefined)
-  const secret = context.io.env[SECRET] || undefined
-  if (secret === undefined) throw usageError(`${SECRET} is missing`, 'it is the secret with which the sender signs')
+  const said = input.text('listen')
+  const listen = said === undefined ? servicePlace(context) : placeOf('--listen', said, undefined)
+  if (listen === undefined) throw usageError('--listen is missing')
+  const secret = await secretOf(context, SECRET)
+  if (secret === undefined)
+    throw usageError(
+      `${SECRET.variable} is missing`,
+      `it is the secret with which the sender signs; of a service: its secret ${SECRET.key}`,
+    )
   const { secretFault } = await import('../../../bridges/webhook/signatures.ts')
   const fault = secretFault(style, secret)
-  if (fault !== undefined) throw usageError(`invalid ${SECRET}: ${fault}`)
+  if (fault !== undefined) throw usageError(`invalid ${SECRET.variable}: ${fault}`)
   const account = input.text('account') ?? style
   return run(context, input, { provider: style, name: account }, async (place) => {
     const { runWebhook } = await import('../../../bridges/run.ts')
-    await runWebhook(place, { style, account, host, port, secret })
+    await runWebhook(place, { style, account, listen, secret })
   })
 }
 
@@ -150,7 +182,7 @@ export const commands: readonly CommandSpec[] = [
     path: ['bridge', 'irc'],
     operations: ['register-adapter', 'claim-deliveries', 'ack-delivery', 'fail-delivery', 'receive-inbound'],
     summary: 'Carry messages between the city and channels of IRC',
-    description: `Goes on until it is stopped; what it did is told on stderr, one JSON object a line. The password is in ${PASSWORD}: of the account with --sasl-user, else of the server. Lines that begin with \`NAME:\` call NAME. Where the server has echo-message, labeled-response and a history, everything is said exactly once, whatever is killed; elsewhere a line that was on its way may come twice.`,
+    description: `Goes on until it is stopped; what it did is told on stderr, one JSON object a line. The password is in ${PASSWORD.variable}, or the secret \`${PASSWORD.key}\` of the service that it is: of the account with --sasl-user, else of the server. Lines that begin with \`NAME:\` call NAME. Where the server has echo-message, labeled-response and a history, everything is said exactly once, whatever is killed; elsewhere a line that was on its way may come twice.`,
     flags: [
       { flags: '--server <host:port>', description: `Server (default port: ${TLS_PORT}, without TLS ${PLAIN_PORT}).` },
       { flags: '--nick <nick>', description: 'What it is called there.' },
@@ -176,9 +208,12 @@ export const commands: readonly CommandSpec[] = [
     path: ['bridge', 'webhook'],
     operations: ['register-adapter', 'claim-deliveries', 'fail-delivery', 'receive-inbound'],
     summary: 'Bring signed webhooks in as messages',
-    description: `Listens until it is stopped. Only what is signed with ${SECRET} is taken: GitHub (X-Hub-Signature-256), Slack (v0, Events API) or Standard Webhooks. What is answered with 202 is on disk. GET /health answers 200.`,
+    description: `Listens until it is stopped. Only what is signed with ${SECRET.variable}, or the secret \`${SECRET.key}\` of the service that it is, is taken: GitHub (X-Hub-Signature-256), Slack (v0, Events API) or Standard Webhooks. What is answered with 202 is on disk. GET /health answers 200.`,
     flags: [
-      { flags: '--listen <host:port>', description: 'Where it listens; port 0: any that is free.' },
+      {
+        flags: '--listen <host:port>',
+        description: 'Where it listens; port 0: any that is free (default: where the service listens that it is).',
+      },
       { flags: '--style <style>', description: 'Who signs, and how.', choices: STYLES },
       accountFlag('the style'),
       stateFlag,
