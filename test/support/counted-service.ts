@@ -36,7 +36,7 @@ function isOne(pid: number): boolean {
   }
 }
 
-if (env['SERVICE_CHILD'] === '1') spawn('setsid', ['sleep', '100000'], { stdio: 'ignore', detached: true }).unref()
+if (env['SERVICE_CHILD'] === '1') spawn('sh', ['-c', 'exec sleep 100000'], { stdio: 'ignore', detached: true }).unref()
 process.on('SIGTERM', () => {
   if (env['SERVICE_STUBBORN'] !== '1') process.exit(0)
 })
