@@ -178,7 +178,10 @@ export const GroupEnsureRequest = component(
     fanout_policy: optional(FanoutPolicyPatch),
     metadata: optional(Metadata),
   },
-  { description: 'Of a group that is there, what is absent stays as it is.' },
+  {
+    description:
+      'Of a group that is there, what is absent stays as it is. `default_handle` may be of somebody who comes later, while the group has no participants.',
+  },
 )
 export type GroupEnsureRequest = Static<typeof GroupEnsureRequest>
 

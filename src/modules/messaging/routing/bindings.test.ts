@@ -193,6 +193,19 @@ test('a group is made once, and keeps what a request does not say', async (t) =>
   )
 })
 
+test('who is meant where nobody is called may come later, and is no mistyped name once somebody is there', async (t) => {
+  const { db, routing } = chats(t)
+  const { groups } = routing
+  const ensure = (handle: string) =>
+    db.write((tx) => groups.ensure(tx, { conversation: ROOM, default_handle: handle }, 'api'))
+  const { group } = await ensure('mayor')
+  assert.equal((await ensure('clerk')).group.default_handle, 'clerk')
+  await db.write((tx) => groups.upsert(tx, { group_id: group.id, handle: 'mayor', target: MAYOR }, 'api'))
+  assert.equal((await ensure('Clerk ')).group.default_handle, 'clerk', 'it is what it was: he is still to come')
+  await assert.rejects(ensure('mayro'), /body.default_handle: is the handle of no participant/)
+  assert.equal((await ensure('MAYOR')).group.default_handle, 'mayor')
+})
+
 test('a handle moves to another, who reads then in place of the first', async (t) => {
   const { db, routing, readers, events } = chats(t)
   const { groups } = routing

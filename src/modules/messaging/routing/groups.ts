@@ -74,6 +74,9 @@ export class Groups {
     const { conversation, default_handle: handle, fanout, metadata } = draft
     const held = this.of(tx, transcriptId(conversation))
     if (held === undefined) return { group: this.#create(tx, draft, actor), isNew: true }
+    // Who comes later may be named before; where some are there already, another name is a mistake.
+    if (handle !== undefined && normalHandle(handle) !== held.default_handle && this.#hasParticipants(tx, held.id))
+      this.#refuseNobody(tx, held.id, 'default_handle', handle)
     return { group: this.change(tx, held, { default_handle: handle, fanout, metadata }, actor), isNew: false }
   }
 
@@ -81,10 +84,19 @@ export class Groups {
   patch(tx: Tx, group: GroupRow, change: GroupChange, actor: string): GroupRow {
     for (const field of ['default_handle', 'last_addressed_handle'] as const) {
       const handle = change[field]
-      if (typeof handle === 'string' && !this.isTaken(tx, group.id, normalHandle(handle)))
-        throw invalidField(`body.${field}`, 'is the handle of no participant of the group', handle)
+      if (typeof handle === 'string') this.#refuseNobody(tx, group.id, field, handle)
     }
     return this.change(tx, group, change, actor)
+  }
+
+  #refuseNobody(tx: Tx, group: string, field: string, handle: string): void {
+    if (!this.isTaken(tx, group, normalHandle(handle)))
+      throw invalidField(`body.${field}`, 'is the handle of no participant of the group', handle)
+  }
+
+  #hasParticipants(reader: Reader, group: string): boolean {
+    const sql = 'SELECT 1 FROM chat_participants WHERE group_id = ? AND removed_at IS NULL LIMIT 1'
+    return reader.get(sql, group) !== undefined
   }
 
   change(tx: Tx, group: GroupRow, change: GroupChange, actor: string): GroupRow {
