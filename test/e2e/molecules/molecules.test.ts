@@ -445,3 +445,58 @@ test('what a molecule warns of holds: until somebody is there, and while the ste
     return reason.endsWith(': the agent robot is suspended') ? reason : undefined
   })
 })
+
+const LARGE = `
+title = "{{ text }}"
+target = "robot"
+[vars]
+text = ""
+none = ""
+[[steps]]
+id = "long"
+title = "Long {{ text }}"
+tags = ["{{ none }}", "kept"]
+assignee = "{{ none }}"
+[[steps]]
+id = "blank"
+title = "{{ none }}"
+[[steps]]
+id = "asked"
+title = "{{ none }}"
+gate = { human = true }
+[[steps]]
+id = "described"
+title = "Described"
+description = "{{ text }}{{ text }}{{ text }}"
+[[steps]]
+id = "tagged"
+title = "Tagged"
+tags = ["{{ text }}"]
+`
+
+test('what texts come to keeps the bounds of beads: titles are cut or are the id, what is too large fails its step', async () => {
+  const city = await MoleculeCity.start(supervisor, 'large', { large: LARGE })
+  const { id, title } = await city.launch('large', { vars: { text: '漢'.repeat(60_000) } })
+  assert.equal(Array.from(title).length, 500)
+  const long = await city.readBead(await city.beadOf(id, 'long'))
+  assert.deepEqual(
+    [Array.from(long.title).length, long.title.at(-1), long.labels, long.assignee, long.routed_to],
+    [500, '…', ['kept'], undefined, 'robot'],
+  )
+  assert.equal((await city.readBead(await city.beadOf(id, 'blank'))).title, 'blank')
+  assert.equal((await city.readBead(await city.beadOf(id, 'asked', 'waiting'))).title, 'asked')
+  const small = await city.step(id, 'described')
+  assert.equal(small.status, 'ready')
+  const { failure } = await city.step(id, 'tagged')
+  assert.deepEqual(
+    [failure?.reason, failure?.message],
+    ['template_error', 'it comes to 60000 characters: a tag has at most 256'],
+  )
+  const other = await city.launch('large', { vars: { text: 'x'.repeat(100_000) } })
+  assert.match(
+    (await city.step(other.id, 'described')).failure?.message ?? '',
+    /^it comes to 300\d\d\d characters: a description has at most 262144$/,
+  )
+  const refused = await city.city.post('/molecules', { formula: 'large', vars: { text: 'x'.repeat(200_000) } })
+  assertProblem(refused, 'payload-too-large', /^too_large: the variables take 200\d\d\d bytes as JSON: at most 196608$/)
+})

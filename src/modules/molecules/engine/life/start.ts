@@ -1,9 +1,9 @@
 /** The start of a molecule: all of it, or nothing (decisions 89, 90). */
 import { renderText, TemplateFailure } from '../../../../automation/language.ts'
 import type { Plan, Value } from '../../../../automation/plan.ts'
-import { MAX_TITLE } from '../../../../contract/base/work.ts'
 import type { Tx } from '../../../../kernel/database.ts'
-import { invalidField } from '../../../../kernel/problem.ts'
+import { invalidField, problem } from '../../../../kernel/problem.ts'
+import { bounded, boundedTitle } from '../base/bounds.ts'
 import { type MoleculeRow, parseMolecule, rootOf } from '../base/rows.ts'
 import { type EngineDeps, Run } from '../base/run.ts'
 import { wireMolecule } from '../base/wire.ts'
@@ -44,6 +44,7 @@ export function startMolecule(tx: Tx, deps: EngineDeps, input: StartInput): Mole
   const { plan, actor } = input
   if (plan.steps.length === 0)
     throw invalidField('body.formula', 'has no steps: it is there to be extended, not to be started', plan.formula)
+  refuseTooMuch(input.vars)
   if (input.bead !== undefined) freeBead(tx, deps, input.bead, input)
   const id = deps.beads.newId(tx, input.rig)
   const texts = textsOf(deps, input, id)
@@ -83,6 +84,16 @@ export function startMolecule(tx: Tx, deps: EngineDeps, input: StartInput): Mole
   return goOn(new Run(tx, deps, molecule), input)
 }
 
+/** The event that tells of a molecule has room for them. */
+const MAX_VARS_BYTES = 192 * 1024
+
+function refuseTooMuch(vars: Readonly<Record<string, Value>>): void {
+  const bytes = Buffer.byteLength(JSON.stringify(vars))
+  if (bytes <= MAX_VARS_BYTES) return
+  const message = `take ${bytes} bytes as JSON: at most ${MAX_VARS_BYTES}`
+  throw problem('payload-too-large', `the variables ${message}`, { errors: [{ location: 'body.vars', message }] })
+}
+
 /** Takes what it is about, and begins what waits for nothing. */
 function goOn(run: Run, { bead, plan, actor }: StartInput): MoleculeRow {
   if (bead !== undefined) takeBead(run, bead, actor)
@@ -118,20 +129,20 @@ function textsOf(deps: EngineDeps, { plan, vars, title, rig, target, bead }: Sta
     rig: rigOf(deps, rig),
     molecule: { id, formula: plan.formula },
   }
-  const render = (text: string, what: string) => {
+  const render = (what: 'title' | 'description' | 'target', text: string): string => {
     try {
-      return renderText(text, scope, plan.fragments)
+      const said = renderText(text, scope, plan.fragments)
+      return what === 'title' ? said : bounded(what, said)
     } catch (error) {
       if (error instanceof TemplateFailure)
-        throw invalidField('body.formula', `${what}: ${error.message}`, plan.formula)
+        throw invalidField('body.formula', `its ${what}: ${error.message}`, plan.formula)
       throw error
     }
   }
-  const said = (title ?? render(plan.title, 'its title')).trim()
-  const meant = target ?? (plan.target === undefined ? '' : render(plan.target, 'its target').trim())
+  const meant = target ?? (plan.target === undefined ? '' : render('target', plan.target).trim())
   return {
-    title: said === '' ? plan.formula : said.slice(0, MAX_TITLE),
-    description: plan.description === undefined ? null : render(plan.description, 'its description'),
+    title: boundedTitle((title ?? render('title', plan.title)).trim(), plan.formula),
+    description: plan.description === undefined ? null : render('description', plan.description),
     target: meant === '' ? '' : deps.city.resolveTarget(meant, rig).target,
   }
 }

@@ -1,6 +1,7 @@
 /** Attempts: body, then check; again after a while where the step says so (decision 94). */
 import type { PlanRetry, PlanScope } from '../../../../automation/plan.ts'
 import { checkVars, readVarTexts } from '../../../../automation/vars.ts'
+import { boundedTitle } from '../base/bounds.ts'
 import type { PlanNode } from '../base/plans.ts'
 import type { Failure, StepRow } from '../base/rows.ts'
 import { ACTOR, isLeaf, jittered, type Run } from '../base/run.ts'
@@ -46,7 +47,7 @@ export function startAttempt(run: Run, row: StepRow): void {
   })
   const texts = new Texts(run, row)
   try {
-    if (title !== undefined) run.set(row, { title: texts.render(title) })
+    if (title !== undefined) run.set(row, { title: boundedTitle(texts.render(title), node.step.id) })
     if (body.kind === 'work') makeBead(run, row, texts)
     else if (body.kind === 'gate') openGate(run, row, body.gate, texts)
     else beginGroup(run, row, node, body.scope, texts)

@@ -1,6 +1,7 @@
 /** Checks: a command that judges what was done, or a question to a human (decisions 96, 97, 99). */
 import type { PlanExec, Value } from '../../../../automation/plan.ts'
 import { verdictOf } from '../../../../automation/verdict.ts'
+import { boundedTitle } from '../base/bounds.ts'
 import type { EngineBead, ExecEnd } from '../base/ports.ts'
 import { type Failure, parseVerdict, type StepRow, type Verdict } from '../base/rows.ts'
 import { ACTOR, jittered, type Run } from '../base/run.ts'
@@ -143,7 +144,7 @@ function tellChecked(run: Run, row: StepRow, status: string, exit_code: number |
 /** The gate behind the work: somebody looks at it. */
 export function ask(run: Run, row: StepRow, question: string, texts: Texts): void {
   const { molecule, deps } = run
-  const title = texts.render(question)
+  const title = boundedTitle(texts.render(question), row.title ?? row.path)
   const asked = deps.beads.newId(run.tx, molecule.rig)
   deps.beads.create(
     run.tx,

@@ -4,13 +4,14 @@ import { parseDurationMs } from '../../../../contract/base/durations.ts'
 import { envelopeTest, type PayloadMatch } from '../../../../contract/base/payload-match.ts'
 import { parseTime } from '../../../../kernel/clock.ts'
 import type { StoredEvent } from '../../../../kernel/event-log.ts'
+import { bounded } from '../base/bounds.ts'
 import type { EngineBead } from '../base/ports.ts'
 import type { StepRow } from '../base/rows.ts'
 import { ACTOR, type Run } from '../base/run.ts'
 import { HUMAN, tellOpened } from './checks.ts'
 import { TemplateFailure, type Texts } from './scope.ts'
 import { tellGate } from './stop.ts'
-import { failureOf, ownBead } from './work.ts'
+import { assigneeOf, failureOf, ownBead } from './work.ts'
 
 export function openGate(run: Run, row: StepRow, gate: PlanGate, texts: Texts): void {
   if (gate.kind === 'human') openHuman(run, row, texts)
@@ -23,9 +24,8 @@ export function openGate(run: Run, row: StepRow, gate: PlanGate, texts: Texts): 
 function openHuman(run: Run, row: StepRow, texts: Texts): void {
   const step = run.step(row)
   const { molecule, deps } = run
-  const named = step.assignee === undefined ? '' : texts.render(step.assignee)
-  const assignee = named === '' ? HUMAN : deps.city.canonical(named)
-  const description = step.description === undefined ? null : texts.render(step.description)
+  const assignee = assigneeOf(run, row, texts) ?? HUMAN
+  const description = step.description === undefined ? null : bounded('description', texts.render(step.description))
   const bead = deps.beads.newId(run.tx, molecule.rig)
   deps.beads.create(
     run.tx,

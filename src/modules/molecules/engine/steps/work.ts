@@ -1,5 +1,6 @@
 /** Work: the bead that somebody claims, does and closes (decisions 90, 93, 94). */
 
+import { bounded } from '../base/bounds.ts'
 import type { EngineBead } from '../base/ports.ts'
 import { type Failure, parseFailure, type StepRow } from '../base/rows.ts'
 import { ACTOR, type Run } from '../base/run.ts'
@@ -15,7 +16,7 @@ const WORD = /^[a-z][a-z0-9_]{0,63}$/
 export function makeBead(run: Run, row: StepRow, texts: Texts): void {
   const step = run.step(row)
   const { molecule, deps } = run
-  const assignee = step.assignee === undefined ? null : deps.city.canonical(texts.render(step.assignee))
+  const assignee = assigneeOf(run, row, texts)
   const target = assignee === null ? targetOf(run, row) : null
   const description = step.description === undefined ? '' : texts.render(step.description)
   const bead = deps.beads.newId(run.tx, molecule.rig)
@@ -26,12 +27,12 @@ export function makeBead(run: Run, row: StepRow, texts: Texts): void {
       status: 'open',
       id: bead,
       title: row.title ?? step.id,
-      description: described(run, row, description, bead),
+      description: bounded('description', described(run, row, description, bead)),
       rig: molecule.rig,
       priority: step.priority ?? aboutPriority(run),
-      labels: step.tags.map((tag) => texts.render(tag)),
-      metadata: { ...texts.record(step.metadata), 'svc.step_id': row.path },
-      assignee: assignee === '' ? null : assignee,
+      labels: step.tags.map((tag) => bounded('tag', texts.render(tag))).filter((tag) => tag.trim() !== ''),
+      metadata: { ...metadataOf(texts, step.metadata), 'svc.step_id': row.path },
+      assignee,
       routed_to: target,
       root: molecule.id,
       attempt: row.attempt,
@@ -39,7 +40,17 @@ export function makeBead(run: Run, row: StepRow, texts: Texts): void {
     ACTOR,
   )
   ownBead(run, row, bead)
-  run.set(row, { bead, status: 'ready', assignee: assignee === '' ? null : assignee, target })
+  run.set(row, { bead, status: 'ready', assignee, target })
+}
+
+const metadataOf = (texts: Texts, metadata: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(metadata).map(([key, text]) => [key, bounded('metadata', texts.render(text))]))
+
+/** Who is named, by their one name; nobody where that comes to nothing. */
+export function assigneeOf(run: Run, row: StepRow, texts: Texts): string | null {
+  const { assignee } = run.step(row)
+  const named = assignee === undefined ? '' : bounded('assignee', texts.render(assignee).trim())
+  return named === '' ? null : run.deps.city.canonical(named)
 }
 
 /** From now on what happens to this bead is for that row. */
@@ -70,7 +81,7 @@ function saidTarget(run: Run, row: StepRow): string | undefined {
   for (let at = row; at.node >= 0; at = at.parent === null ? run.root : run.row(at.parent)) {
     const { target } = run.step(at)
     if (target === undefined) continue
-    const rendered = new Texts(run, at).render(target)
+    const rendered = bounded('target', new Texts(run, at).render(target).trim())
     if (rendered !== '') return rendered
   }
   return undefined
