@@ -6,8 +6,8 @@ import { screenOf } from '../../harnesses/all.ts'
 import { KEY } from '../../harnesses/harness.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { openOutputReader, openOutputWriter } from '../process/output-log.ts'
-import type { ProcessEvent } from '../process/runtime.ts'
-import { TerminalObserver } from './observer.ts'
+import type { Activity, ProcessEvent } from '../process/runtime.ts'
+import { type ObserverHints, TerminalObserver } from './observer.ts'
 
 const EARLY_MS = 1
 const READING_MS = 0.4
@@ -57,10 +57,11 @@ class HastyClock implements Clock {
   }
 }
 
-function observed(directory: string) {
+function observed(directory: string, hints: Partial<ObserverHints> = {}) {
   const clock = new HastyClock()
   const writer = openOutputWriter(directory)
   const typed: string[] = []
+  let activity: Activity = 'unknown'
   let tell: ((event: ProcessEvent) => void) | undefined
   const observer = new TerminalObserver({
     clock,
@@ -73,7 +74,9 @@ function observed(directory: string) {
         return writer.endOffset
       },
       alive: 'alive',
-      activity: 'unknown',
+      get activity() {
+        return activity
+      },
       personTyping: false,
       size: undefined,
       typeKeys: async (keys) => {
@@ -91,8 +94,15 @@ function observed(directory: string) {
       acceptStartupDialogs: false,
       lines: false,
       shell: false,
+      ...hints,
     },
   })
+  const announced: string[] = []
+  observer.on(({ type }) => void announced.push(type))
+  const does = (what: Activity) => {
+    activity = what
+    tell?.({ type: 'activity', activity: what })
+  }
   const prints = async (text: string) => {
     writer.append(Buffer.from(text))
     tell?.({ type: 'output', endOffset: writer.endOffset })
@@ -106,7 +116,7 @@ function observed(directory: string) {
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
-  return { clock, observer, typed, prints, rests }
+  return { clock, observer, typed, announced, prints, does, rests }
 }
 
 test('who shows an empty prompt and is quiet is idle, though the last look came a moment early', async () => {
@@ -164,5 +174,35 @@ test('what was typed may be entered once it is seen, and not while the input lin
   await prints('you there')
   await rests()
   assert.equal(await seen, 'yes')
+  observer.close()
+})
+
+const SHELL = { lines: true, shell: true, readyPrefix: '' } as const
+const MENU = 'Proceed?\r\n❯ 1. Yes\r\n  2. No\r\n'
+
+test('a list that a shell has printed is no question, though its end is known a moment later', async () => {
+  using directory = temporaryDirectory()
+  const { clock, observer, announced, prints, does } = observed(directory.path, SHELL)
+  does('in-turn')
+  await prints(`${MENU}ana@here:~/demo# `)
+  for (let look = 0; look < 3; look++) clock.step(400)
+  assert.ok(observer.asks, 'until then nothing is typed')
+  does('idle')
+  while (clock.step(400));
+  assert.ok(!observer.asks)
+  assert.ok(!announced.includes('pending'))
+  observer.close()
+})
+
+test('a menu of a program in front of a shell is a question, once it rests or has stood there for long', async () => {
+  using directory = temporaryDirectory()
+  const { clock, observer, prints, does } = observed(directory.path, SHELL)
+  does('in-turn')
+  await prints(MENU)
+  while (clock.step(400));
+  assert.deepEqual(
+    observer.pending?.options.map(({ label }) => label),
+    ['Yes', 'No'],
+  )
   observer.close()
 })

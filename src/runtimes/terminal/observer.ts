@@ -57,6 +57,8 @@ const UNPROVEN_MS = 10_000
 /** A harness that has just drawn its prompt shows what is typed by then; less than a host waits for its answer. */
 const ARRIVES_MS = 2_500
 const DRAWN_QUIET_MS = 200
+/** By then a shell that has printed is known to have its terminal back. */
+const FRONT_MS = 600
 const COMPARED_CHARACTERS = 2_000
 const ECHO_WAIT_MS = 1_000
 const PROBE = ' '
@@ -122,6 +124,8 @@ export class TerminalObserver {
   #showsInput = false
   /** What the last look saw; W2. */
   #glimpse: string | undefined
+  /** The dialog that stood there at the last look, and since when. */
+  #standing: { readonly requestId: string; readonly since: number } | undefined
   #cancelLook: (() => void) | undefined
   #nextLook = Number.POSITIVE_INFINITY
   /** Known startup dialogs are being answered, and are nobody else's business. */
@@ -140,6 +144,8 @@ export class TerminalObserver {
       if (event.type === 'output') this.#screen.grow(event.endOffset)
       else if (event.type === 'resized') this.#screen.resize(event.columns, event.rows)
       else if (event.type === 'exit') this.#end()
+      // Of what stands there it may be said now that it is output.
+      else if (event.type === 'activity' && hints.shell) this.#lookIn(LOOK_MS)
     })
     this.#screen.grow(process.endOffset)
     this.#lookIn(IDLE_QUIET_MS)
@@ -380,7 +386,8 @@ export class TerminalObserver {
     const { activity, unsent, dialog, asks, quietMs } = this.#sight()
     this.#asks = asks
     this.#lookForLimit()
-    const settled = this.#confirm(dialog?.pending)
+    const early = this.#isEarly(dialog, quietMs)
+    const settled = this.#confirm(early ? undefined : dialog?.pending) && !early
     const proves = unsent !== undefined && this.#provesItself(unsent)
     const patience = unsent === undefined || proves ? IDLE_QUIET_MS : UNPROVEN_MS
     const swallowed = this.#swallowed(unsent !== undefined, quietMs, patience)
@@ -389,6 +396,16 @@ export class TerminalObserver {
     const quiet = this.#hints.prompt === undefined ? UNKNOWN_QUIET_MS : Math.max(IDLE_QUIET_MS, patience)
     const left = settled && !swallowed ? quiet - quietMs : LOOK_MS
     if (left > 0) this.#lookIn(left)
+  }
+
+  /** Whether a program stands in front of a shell is known a moment after its last output only; one that never rests does. */
+  #isEarly(dialog: Dialog | undefined, quietMs: number): boolean {
+    const now = this.#deps.clock.monotonic()
+    const requestId = dialog?.pending.requestId
+    if (requestId !== this.#standing?.requestId)
+      this.#standing = requestId === undefined ? undefined : { requestId, since: now }
+    if (this.#standing === undefined || !this.#deps.hints.shell) return false
+    return quietMs < FRONT_MS && now - this.#standing.since < DRAWN_MS
   }
 
   get #quietMs(): number {
