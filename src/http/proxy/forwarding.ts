@@ -145,8 +145,8 @@ export class Forwarding implements UpstreamUser, ReplySink {
       this.#fail(this.#badReply(error))
       return
     }
-    // A stream that has said nothing yet is open all the same.
-    if (!hadHead && this.#head !== undefined && !this.#isOver) this.#asker.answer.flushHeaders()
+    // A stream that has said nothing yet is open all the same. Not by `flushHeaders`, which writes them as UTF-8.
+    if (!hadHead && this.#head !== undefined && !this.#isOver) this.#asker.answer.write('', 'latin1')
   }
 
   drained(): void {
