@@ -85,7 +85,7 @@ export function startMolecule(tx: Tx, deps: EngineDeps, input: StartInput): Mole
 }
 
 /** The event that tells of a molecule has room for them. */
-const MAX_VARS_BYTES = 192 * 1024
+const MAX_VARS_BYTES = 248 * 1024
 
 function refuseTooMuch(vars: Readonly<Record<string, Value>>): void {
   const bytes = Buffer.byteLength(JSON.stringify(vars))
