@@ -440,7 +440,9 @@ export const Service = table({
     listen: optional(oneOf(['socket', 'port'], { default: 'socket' })),
     env: optional(env('none')),
   }),
-  publication: optional(table({ allow_websockets: optional(flag({ default: true })) })),
+  publication: optional(
+    table({ allow_websockets: optional(flag({ default: true })), sandbox: optional(flag({ default: true })) }),
+  ),
   publish_mode: optional(oneOf(['private', 'direct'], { default: 'private' })),
   state_root: optional(text()),
   first_byte_timeout: optional(duration({ default: '60s' })),

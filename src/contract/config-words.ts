@@ -262,7 +262,12 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
     listen: 'Whether it listens on a socket or on a port, which its environment names.',
     env: 'Environment variables.',
   },
-  'service.publication': { '': 'How a service is shown.', allow_websockets: 'WebSockets are passed on.' },
+  'service.publication': {
+    '': 'How a service is shown.',
+    allow_websockets: 'WebSockets are passed on.',
+    sandbox:
+      'Pages of a private service run in a sandbox of the browser. `false`: as pages of this server, which may do all that whoever opens them may do with its API.',
+  },
   pricing: {
     '': 'What a model costs, in US dollars for a million tokens. The first entry that is about the model counts; those of the city come first.',
     model: 'Name of the model; `*` stands for any text.',

@@ -42,7 +42,8 @@ const state = choice(SERVICE_STATES, {
 
 export const ServiceStatus = component('ServiceStatus', {
   service_name: string({ description: 'Unique in the city.' }),
-  mount_path: string({ description: 'Path below which it is reached.', examples: ['/v0/city/alpha/svc/page'] }),
+  kind: literal('proxy_process'),
+  mount_path: string({ description: 'Path below which it is reached, in its city.', examples: ['/svc/page'] }),
   url: string({ description: 'Where this server serves it.' }),
   publish_mode: choice(PUBLISH_MODES, {
     description: '`private`: for whoever may use this API. `direct`: for everybody who reaches the port.',
@@ -53,6 +54,7 @@ export const ServiceStatus = component('ServiceStatus', {
   pid: optional(integer({ minimum: 1, description: 'Of its process, while it runs.' })),
   listen: choice(SERVICE_LISTENS, { description: 'Whether it listens on a socket or on a port.' }),
   allow_websockets: boolean(),
+  sandbox: boolean({ description: 'Its pages run in a sandbox of the browser.' }),
   health_path: optional(
     string({ description: 'Path of its own that is looked at; absent: that it takes connections.' }),
   ),

@@ -96,6 +96,7 @@ export async function before(upstream: Visit['upstream'], setting: Setting = {})
     name: 'web',
     direct: false,
     websockets: true,
+    sandbox: setting.service?.direct !== true,
     firstByteMs: 60_000,
     idleMs: 600_000,
     enter: () => {

@@ -10,7 +10,8 @@ import { printItem } from '../framework/run.ts'
 import { view } from '../print/view.ts'
 import { SERVICES as TABLE } from '../tables/services.ts'
 
-const WIDE = 'mount_path pid listen allow_websockets health_path state_root pack started_at next_start_at observed_at'
+const WIDE =
+  'mount_path pid listen allow_websockets sandbox health_path state_root pack started_at next_start_at observed_at'
 const SHOWN = {
   wide: WIDE,
   as: {
@@ -23,7 +24,7 @@ const SHOWN = {
 } as const
 const SERVICES = view<ServiceStatus>()('NAME state WHY MODE restarts SINCE url', SHOWN)
 const SERVICE = view<ServiceStatus>()(
-  'NAME state WHY MODE url pid started_at next_start_at restarts listen health_path allow_websockets state_root pack log_size SINCE observed_at',
+  'NAME state WHY MODE url pid started_at next_start_at restarts listen health_path allow_websockets sandbox state_root pack log_size SINCE observed_at',
   { as: SHOWN.as, name: SHOWN.name },
 )
 const SECRET = view<ServiceSecret>()('key updated_at', { name: 'key' })

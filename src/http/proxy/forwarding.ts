@@ -191,17 +191,17 @@ export class Forwarding implements UpstreamUser, ReplySink {
     if (request.httpVersionMinor === 0) return
     if (status === 100) this.#asker.letSend()
     else {
-      const { direct } = this.#asked.service
+      const { direct, sandbox } = this.#asked.service
       const head: ReplyHead = { status, headers, message: '', minor: 1, body: 'none' }
-      answer.writeInformation(status, replyHeaders(head, { direct, switches: false, trailers: false }))
+      answer.writeInformation(status, replyHeaders(head, { direct, sandbox, switches: false, trailers: false }))
     }
   }
 
   begun(head: ReplyHead): void {
     const { answer, request } = this.#asker
-    const { direct } = this.#asked.service
+    const { direct, sandbox } = this.#asked.service
     const trailers = head.body === 'chunked' && request.httpVersionMinor > 0
-    this.#asker.begin(head, replyHeaders(head, { direct, switches: false, trailers }))
+    this.#asker.begin(head, replyHeaders(head, { direct, sandbox, switches: false, trailers }))
     this.#head = head
     if (head.body !== 'none') answer.on('drain', this.#goOn)
   }
@@ -232,8 +232,11 @@ export class Forwarding implements UpstreamUser, ReplySink {
   switched(head: ReplyHead, rest: Buffer): void {
     const { upgrade } = this.#asker
     if (upgrade === undefined) throw new BadReply('it changes to another protocol, which nobody asked for')
-    const { direct } = this.#asked.service
-    const fields = [...replyHeaders(head, { direct, switches: true, trailers: false }), ...this.#asker.ownHeaders()]
+    const { direct, sandbox } = this.#asked.service
+    const fields = [
+      ...replyHeaders(head, { direct, sandbox, switches: true, trailers: false }),
+      ...this.#asker.ownHeaders(),
+    ]
     let text = `HTTP/1.1 101 ${head.message}\r\n`
     for (let i = 0; i < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`
     const { socket } = upgrade

@@ -140,6 +140,7 @@ function listedIn(fields: readonly string[]): ReadonlySet<string> | undefined {
 
 export interface ReplyChange {
   readonly direct: boolean
+  readonly sandbox: boolean
   /** The connection speaks another protocol from here on. */
   readonly switches: boolean
   /** Whether a trailer may follow. */
@@ -165,7 +166,7 @@ export function replyHeaders({ headers, status, body }: ReplyHead, change: Reply
     kept.push(name, value)
   }
   // A page of a service would be one of ours to a browser, with all that our API lets do (sheet 09 §10).
-  if (!change.direct && (DOCUMENT.test(type) || (type === '' && body !== 'none')))
+  if (change.sandbox && (DOCUMENT.test(type) || (type === '' && body !== 'none')))
     kept.push('Content-Security-Policy', 'sandbox allow-scripts allow-forms')
   return kept
 }

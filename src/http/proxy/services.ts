@@ -11,6 +11,8 @@ export interface ProxiedService {
   readonly direct: boolean
   /** `publication.allow_websockets`. */
   readonly websockets: boolean
+  /** Of a private one: its pages run in a sandbox of the browser, else they could do with our API what their reader may. */
+  readonly sandbox: boolean
   /** `first_byte_timeout` */
   readonly firstByteMs: number
   /** `idle_timeout` */

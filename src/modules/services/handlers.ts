@@ -158,7 +158,8 @@ function statusOf(service: Service, mount: string, url: string): ServiceStatus {
   const { settings, row, state, reason, message, pid, observedAt, nextStartAt } = service
   return {
     service_name: service.name,
-    mount_path: mount,
+    kind: 'proxy_process',
+    mount_path: `/svc/${service.name}`,
     url: `${url}${mount}`,
     publish_mode: settings.direct ? 'direct' : 'private',
     state,
@@ -167,6 +168,7 @@ function statusOf(service: Service, mount: string, url: string): ServiceStatus {
     ...(pid === undefined ? {} : { pid }),
     listen: settings.listen,
     allow_websockets: settings.websockets,
+    sandbox: settings.sandbox,
     ...(settings.healthPath === undefined ? {} : { health_path: settings.healthPath }),
     state_root: settings.stateRoot,
     ...(settings.pack === undefined ? {} : { pack: settings.pack }),

@@ -15,6 +15,7 @@ export interface ServiceSettings {
   readonly env: Readonly<Record<string, string>>
   readonly direct: boolean
   readonly websockets: boolean
+  readonly sandbox: boolean
   readonly firstByteMs: number
   readonly idleMs: number
   /** Where it runs. */

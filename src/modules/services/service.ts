@@ -118,6 +118,9 @@ export class Service {
   get websockets(): boolean {
     return this.#settings.websockets
   }
+  get sandbox(): boolean {
+    return this.#settings.sandbox
+  }
   get firstByteMs(): number {
     return this.#settings.firstByteMs
   }

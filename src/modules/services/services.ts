@@ -144,6 +144,7 @@ const undeclared = (name: string, directory: string): ServiceSettings => ({
   env: {},
   direct: false,
   websockets: false,
+  sandbox: true,
   firstByteMs: 0,
   idleMs: 0,
   directory,

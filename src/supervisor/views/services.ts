@@ -57,6 +57,7 @@ function settingsOf(service: EffectiveService): ServiceSettings {
     env: program.env ?? {},
     direct: mode === 'direct',
     websockets: publication?.allow_websockets !== false,
+    sandbox: mode !== 'direct' && publication?.sandbox !== false,
     firstByteMs: parseDurationMs(service.first_byte_timeout ?? ''),
     idleMs: parseDurationMs(service.idle_timeout ?? ''),
     directory: service.config_dir,

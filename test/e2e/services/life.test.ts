@@ -57,7 +57,7 @@ describe('services of a city', { concurrency: 4 }, () => {
     const status = await city.is('ready')
     const root = join(city.dir, '.svc', 'services', 'page')
     assert.equal(status.state_root, root)
-    assert.equal(status.mount_path, '/v0/city/places/svc/page')
+    assert.equal(status.mount_path, '/svc/page')
     assert.equal(status.url, `${running.server.url}/v0/city/places/svc/page`)
     assert.equal(status.restarts, 0)
     const modes = ['data', 'run', 'logs', 'secrets'].map((part) =>

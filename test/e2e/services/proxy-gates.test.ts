@@ -262,6 +262,13 @@ test('pages of a private service are sandboxed, and say nothing about what other
   assert.ok(!(await headOf(`${P}.json`)).some((line) => line.startsWith('Content-Security-Policy')))
 })
 
+test('pages of a private service that says so are pages of this server, and still say nothing about other pages', async () => {
+  await using world = await proxied(page(), { service: { sandbox: false } })
+  const head = (await ask(world, { path: P })).split('\r\n\r\n')[0] ?? ''
+  assert.match(head, /content-type: text\/html/i)
+  assert.doesNotMatch(head, /content-security-policy|service-worker-allowed|clear-site-data/i)
+})
+
 test('a service that takes no WebSockets is asked for none', async () => {
   for (const direct of [false, true]) {
     await using world = await proxied(page(), { service: { websockets: false, direct } })
