@@ -11,7 +11,8 @@
  *   GET /exit?code=3   it ends
  *   GET /say?text=x    it writes that
  *
- * SERVICE_CHILD=1: it has a child that hides. SERVICE_STUBBORN=1: it does not end when it is asked to.
+ * SERVICE_CHILD=1: it has a child that hides. SERVICE_STUBBORN=1: it does not end when it is asked to. SERVICE_LATE=1000:
+ * it listens after that time only.
  */
 import { spawn } from 'node:child_process'
 import { appendFileSync, readFileSync } from 'node:fs'
@@ -55,6 +56,11 @@ const server = createServer((request, response) => {
   say(String(process.pid))
 })
 const { SVC_SERVICE_SOCKET: socket, PORT: port, HOST: host } = env
-if (socket !== undefined) server.listen(socket)
-else server.listen(Number(port), host)
+after(
+  () => {
+    if (socket !== undefined) server.listen(socket)
+    else server.listen(Number(port), host)
+  },
+  Number(env['SERVICE_LATE'] ?? 0),
+)
 console.log(`life ${process.pid}`)
