@@ -76,9 +76,16 @@ suite('services over deaths', { concurrency: 2 }, () => {
         120_000,
       )
       assert.equal(city.doubled(), '', `two after ${death}, in round ${round}`)
-      await eventually('what belonged to earlier ones is gone', () =>
-        city.hosts().length === 1 && city.processes().length === 2 ? true : undefined,
-      )
+      // A host whose end nobody has read waits a minute for that.
+      await eventually(
+        `what belonged to earlier ones is gone after ${death}, in round ${round}`,
+        () => (city.hosts().length === 1 && city.processes().length === 2 ? true : undefined),
+        90_000,
+      ).catch(async (error: unknown) => {
+        const { state, pid } = await city.get()
+        const seen = `hosts ${city.hosts()}; processes ${city.processes()}; lives ${city.lives()}; ${state} ${pid}`
+        throw new Error(`${error instanceof Error ? error.message : ''}: ${seen}`, { cause: error })
+      })
     }
     await city.declare()
     await city.none()

@@ -23,7 +23,7 @@ suite('examples', { concurrency: 2 }, () => {
         (part) => part.kind === 'first' || part.fence.language === 'console',
       )
       if (!hasSome) return
-      await using irc = guide.endsWith('/chat.md')
+      await using irc = /\/(?:chat|services)\.md$/.test(guide)
         ? await IrcServer.start({ modern: true, history: 'join' })
         : undefined
       await using reader = await Reader.start(
