@@ -83,6 +83,7 @@ test('what is too long, too deep or no text is refused where it stands, or fails
     part: PART,
     says: SAYS,
     one: '[[steps]]\nid = "work"\ntitle = "A"\n',
+    runs: '[vars]\nsaid = "it"\n[[steps]]\nid = "do"\ntitle = "Do {{ said }}"\ncheck = { exec = "true" }\n',
   })
   await using health = new HealthWatch(supervisor.url)
   const post = async (path: string, json: string) => {
@@ -106,9 +107,12 @@ test('what is too long, too deep or no text is refused where it stands, or fails
   for (const path of ['/formulas/validate', '/orders/validate'])
     await refused(path, JSON.stringify({ source: 'x'.repeat(1_100_000) }))
 
-  // Longer than a title, and than a variable of a command may be: its step, and it alone, says so.
-  const long = await city.launch('says', { vars: { said: 'y'.repeat(200_000) } })
-  await city.finish(long.id, 'do', { output: { heard: 'x' } })
+  // Longer than metadata, and than a variable of a command may be: its step, and it alone, says so.
+  const large = { vars: { said: 'y'.repeat(200_000) } }
+  const { failure } = await city.stepIs((await city.launch('says', large)).id, 'do', 'failed')
+  assert.match(failure?.message ?? '', /^it comes to 200000 characters: a value of metadata has at most 65536$/)
+  const long = await city.launch('runs', large)
+  await city.finish(long.id, 'do')
   await eventually('it is told what is wrong', async () => {
     const { last_error: error } = await city.step(long.id, 'do')
     return error?.includes('larger than the system takes') === true ? true : undefined
