@@ -5,6 +5,7 @@
  *   --quick        the short form, at most three minutes
  *   --only NAME    one group, or several joined with commas
  *   --write        puts the table into bench/README.md
+ *   --help         these, and the names of the groups
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg, tmpdir, totalmem, type } from 'node:os'
@@ -70,8 +71,15 @@ const { values } = parseArgs({
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
     write: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
   },
 })
+if (values.help) {
+  process.stdout.write(
+    `npm run bench -- [--quick] [--only NAME,…] [--write]\ngroups: ${Object.keys(GROUPS).join(' ')}\n`,
+  )
+  process.exit(0)
+}
 
 const report = await runGroups(chosen(values.only))
 process.stderr.write(`\n${toText(report.rows)}\n`)
