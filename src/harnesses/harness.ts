@@ -187,7 +187,13 @@ export const KEY = {
   escape: '\u001b',
 } as const
 
-export const BUSY_WORDS = ['esc to interrupt', 'ctrl+c to interrupt', 'esc to cancel)', 'esc interrupt'] as const
+export const BUSY_WORDS = [
+  'esc to interrupt',
+  'ctrl+c to interrupt',
+  'esc to cancel)',
+  '(esc to cancel, ',
+  'esc interrupt',
+] as const
 
 /** Of a program that nothing is known of. */
 export const GENERIC_SCREEN: ScreenRules = { busy: BUSY_WORDS, startupDialogs: [] }
