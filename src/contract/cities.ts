@@ -135,6 +135,12 @@ export const StatusBody = component('StatusBody', {
   rigs: object({ total: count(), suspended: count() }),
   work: object({ open: count(), in_progress: count(), ready: count() }),
   mail: object({ total: count(), unread: count() }),
+  services: optional(
+    object(
+      { total: count(), ready: count(), degraded: count('They do not work, and are tried again.') },
+      { description: 'Programs of the city that serve HTTP; absent: it has none.' },
+    ),
+  ),
   events: object({
     head_seq: count('Newest event.'),
     oldest_seq: count('Oldest retained event; 0 while the log is empty.'),

@@ -141,6 +141,14 @@ suite('the live view', () => {
     assert.match(lines.join('\n'), /busy {2}running {2}0 sessions {2}mail 2 unread/)
   })
 
+  test('services that do not work are counted', () => {
+    const services = { total: 3, ready: 1, degraded: 2 }
+    const lines = drawn(100, 8, {
+      fleet: { ...view().fleet, cities: [city('busy', { status: status('busy', { services }) })] },
+    })
+    assert.match(lines.join('\n'), /busy {2}running {2}0 sessions {2}2 services degraded/)
+  })
+
   test('at 80 columns', () => {
     assert.deepEqual(drawn(80, 16, { selected: { key: '', at: 2 } }), [
       'svcctl top   http://127.0.0.1:8372   3 cities   2 with a problem',

@@ -218,6 +218,7 @@ function cityPieces(of: City, now: number): readonly Piece[] {
   const { info, status, sessions } = of
   const problem = problemOf(of, now)
   const cost = status?.budget === undefined ? undefined : todayOf(status.budget)
+  const down = status?.services?.degraded ?? 0
   return [
     { text: safe(info.name), style: 'bold' },
     { text: `  ${info.status}`, style: lookOf(info.status) },
@@ -225,6 +226,7 @@ function cityPieces(of: City, now: number): readonly Piece[] {
     ...(status === undefined || status.mail.unread === 0
       ? []
       : [{ text: `  mail ${status.mail.unread} unread`, style: 'dim' as const }]),
+    ...(down === 0 ? [] : [{ text: `  ${counted(down, 'service')} degraded`, style: RED }]),
     ...(problem === undefined ? [] : [{ text: `  ${safe(problem)}`, style: RED }]),
     ...(cost === undefined
       ? []

@@ -46,6 +46,7 @@ const CHANGES: Readonly<Record<string, readonly Part[]>> = {
   rig: ['status', 'agents'],
   city: PARTS,
   mail: ['status'],
+  service: ['status'],
   usage: ['status'],
   budget: ['status'],
 }

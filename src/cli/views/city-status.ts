@@ -12,7 +12,7 @@ export const rejectedText = (rejection: ConfigRejection | undefined): string | u
     : `config: rejected since ${rejection.since}: ${rejection.error}${rejection.count === 1 ? '' : ` (and ${rejection.count - 1} more)`}`
 
 export const CITY_STATUS = view<StatusBody>()(
-  'name path uptime_sec suspended RUNNING AGENTS RIGS WORK MAIL EVENTS RUNS TODAY observed_at ERROR',
+  'name path uptime_sec suspended RUNNING AGENTS RIGS WORK MAIL SERVICES EVENTS RUNS TODAY observed_at ERROR',
   {
     as: {
       RUNNING: ({ running }) => (running === 1 ? '1 session' : `${running} sessions`),
@@ -21,6 +21,8 @@ export const CITY_STATUS = view<StatusBody>()(
       RIGS: ({ rigs }) => `${rigs.total}, ${rigs.suspended} suspended`,
       WORK: ({ work }) => `${work.ready} ready, ${work.in_progress} in progress, ${work.open} open`,
       MAIL: ({ mail }) => `${mail.unread} unread of ${mail.total}`,
+      SERVICES: ({ services }) =>
+        services && `${services.ready} of ${services.total} ready, ${services.degraded} degraded`,
       EVENTS: ({ events }) => `head ${events.head_seq}, oldest ${events.oldest_seq}, ${events.bytes} bytes`,
       RUNS: ({ runs }) => runs && `${runs.total}, ${size(runs.bytes)} of output`,
       TODAY: ({ budget }) => budget && todayOf(budget),

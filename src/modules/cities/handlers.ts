@@ -32,6 +32,8 @@ export interface CityRoom {
   work(): StatusBody['work']
   /** How much mail is in its mailboxes. */
   mail(): StatusBody['mail']
+  /** How its services are; undefined: it has none. */
+  services(): StatusBody['services'] | undefined
   /** What its agents do; how many there are is known from its configuration. */
   activity(): CityActivity
 }
@@ -63,8 +65,9 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
     })
   }
 
-  const statusOf = ({ record: city, store: { log }, work, mail, activity }: CityRoom) => {
+  const statusOf = ({ record: city, store: { log }, work, mail, services: servicesOf, activity }: CityRoom) => {
     const now = clock.now()
+    const services = servicesOf()
     const { running, agents, rigs, runs, budget } = activity()
     return ok(
       {
@@ -78,6 +81,7 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
         rigs: { total: city.settings?.rigCount ?? 0, ...rigs },
         work: work(),
         mail: mail(),
+        ...(services === undefined ? {} : { services }),
         events: { head_seq: log.head, oldest_seq: log.oldest, bytes: log.bytes },
         ...(runs === undefined ? {} : { runs }),
         ...(budget === undefined ? {} : { budget }),

@@ -562,6 +562,46 @@ const CASES: Case[] = [
     says: /not below/,
   },
   {
+    name: 'a state_root that looks as if it were inside',
+    files: {
+      'city.toml': '[[service]]\nname = "s"\nstate_root = ".svc/services/../../x"\nprocess = { command = ["x"] }\n',
+    },
+    at: 'city.toml:3:14 service.state_root',
+    says: /not below/,
+  },
+  {
+    name: 'a state_root inside that of another pack',
+    files: {
+      'city.toml': '[[service]]\nname = "s"\nstate_root = "t/secrets"\nprocess = { command = ["x"] }\n',
+      'pack.toml': `${PACK}[imports.x]\nsource = "./x"\n`,
+      'x/pack.toml': `${REVIEW}[[service]]\nname = "t"\nprocess = { command = ["x"] }\n`,
+    },
+    at: 'x/pack.toml:4:3 service.state_root',
+    says: /of another pack/,
+  },
+  {
+    name: 'a service with a workflow',
+    files: {
+      'city.toml': '[[service]]\nname = "s"\nworkflow = { contract = "y" }\nprocess = { command = ["x"] }\n',
+    },
+    at: 'city.toml:3:1 service[0].workflow',
+    says: /unknown/,
+  },
+  {
+    name: 'a service that says who may see it',
+    files: {
+      'city.toml': '[[service]]\nname = "s"\npublication = { visibility = "tenant" }\nprocess = { command = ["x"] }\n',
+    },
+    at: 'city.toml:3:17 service[0].publication.visibility',
+    says: /unknown/,
+  },
+  {
+    name: 'a service with a name that is no part of a path',
+    files: { 'city.toml': '[[service]]\nname = "a/b"\nprocess = { command = ["x"] }\n' },
+    at: 'city.toml:2:8 service[0].name',
+    says: /letters, digits/,
+  },
+  {
     name: 'a direct service in a pack',
     files: {
       'city.toml': '',

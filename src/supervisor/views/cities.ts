@@ -8,6 +8,7 @@ import type { Kept } from '../../modules/sessions/retention/retention.ts'
 import { usage } from '../../modules/usage/family.ts'
 import { mailCounts } from './mail.ts'
 import type { Running, Service } from './running.ts'
+import { serviceCounts } from './services.ts'
 
 export const cityHost = ({ cities, store, clock, version, withInitializer }: Service): CityHandlersDeps => ({
   cities,
@@ -24,6 +25,7 @@ export const cityRoom = (city: Running): CityRoom => ({
   },
   work: () => beads.of(city).counts.read(city.host.clock.now()),
   mail: () => mailCounts(city),
+  services: () => serviceCounts(city),
   activity: () => activityOf(city),
 })
 

@@ -1,6 +1,7 @@
 /** Where services meet their city: what is declared, what starts processes, and who comes with the token of one. */
 import { createServer } from 'node:net'
 import { parseDurationMs } from '../../contract/base/durations.ts'
+import type { ServiceState } from '../../contract/services.ts'
 import type { ServiceCaller } from '../../kernel/caller.ts'
 import { randomHex } from '../../kernel/ids.ts'
 import type { EffectiveService } from '../../modules/config/compose/effective.ts'
@@ -78,6 +79,14 @@ function freePort(): Promise<number> {
       server.close(() => resolve(port))
     })
   })
+}
+
+/** Undefined where there are none. */
+export function serviceCounts(city: Running) {
+  const all = services.find(city)?.services.all ?? []
+  if (all.length === 0) return undefined
+  const of = (state: ServiceState) => all.filter((service) => service.state === state).length
+  return { total: all.length, ready: of('ready'), degraded: of('degraded') }
 }
 
 /** Whose token it is, of the services that may run in these cities. */

@@ -140,6 +140,8 @@ describe('services of a city', { concurrency: 4 }, () => {
     assert.equal(status.state, 'degraded')
     assert.equal(status.reason, 'start_failed')
     assert.match(status.message ?? '', /there is no program \/no\/such\/program/)
+    const { body } = await city.api.get(`${city.base}/status`)
+    assert.deepEqual(at(body, 'services'), { total: 2, ready: 1, degraded: 1 })
     const told = (await statesIn(city)).filter((line) => line.includes('start_failed'))
     assert.deepEqual(told, ['starting → degraded: start_failed'])
     await city.declare(declaration({ name: 'bad' }), declaration())

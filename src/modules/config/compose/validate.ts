@@ -3,6 +3,7 @@ import { isAbsolute, join } from 'node:path'
 import { shapeOf } from '../../../contract/base/config-shape.ts'
 import { AGENT_FIELDS } from '../../../contract/config-schema.ts'
 import { nearestHint, type Place, placeText } from '../../../files/issues.ts'
+import { contains } from '../../../files/read.ts'
 import {
   elementsOf,
   emptyTable,
@@ -455,17 +456,21 @@ function checkStateRoots(context: LoadContext, services: readonly ServiceDraft[]
       context.issues.error(at, 'service.state_root', `\`${written}\` is not below \`.svc/services/\``)
       continue
     }
-    const owner = owners.get(path)
-    if (owner !== undefined && owner.home.dir !== service.home.dir) {
+    const [, owner] =
+      [...owners].find(([other, { home }]) => overlap(other, path) && home.dir !== service.home.dir) ?? []
+    if (owner !== undefined) {
       context.issues.error(
         at,
         'service.state_root',
         `\`${written}\` belongs to the service at ${placeText(owner.fields.at)}, of another pack`,
       )
     }
-    if (owner === undefined) owners.set(path, service)
+    if (!owners.has(path)) owners.set(path, service)
   }
 }
+
+/** One of them is inside the other, or the other. */
+const overlap = (a: string, b: string): boolean => contains(a, b) || contains(b, a)
 
 function checkDoctor(context: LoadContext, composed: Composed): void {
   for (const [index, check] of elementsOf(tableOf(composed.root.merged, 'doctor') ?? emptyTable(), 'check').entries()) {
