@@ -28,6 +28,7 @@ import { mail } from './groups/mail.ts'
 import { molecules } from './groups/molecules.ts'
 import { orders } from './groups/orders.ts'
 import { post } from './groups/post.ts'
+import { proxy } from './groups/proxy.ts'
 import { sessions } from './groups/sessions.ts'
 import { crash, start } from './groups/start.ts'
 import { terminal } from './groups/terminal.ts'
@@ -58,6 +59,7 @@ const GROUPS: Readonly<Record<string, Group>> = {
   terminal,
   transcript,
   usage,
+  proxy,
   work,
   molecules,
   orders,

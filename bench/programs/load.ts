@@ -20,9 +20,10 @@ class Connection {
     socket.on('close', () => this.#answered(false))
   }
 
-  static open(url: URL): Promise<Connection> {
+  /** `path`: a socket of this machine, instead of what the address says. */
+  static open(url: URL, path = ''): Promise<Connection> {
     return new Promise((resolve, reject) => {
-      const socket = connect({ host: url.hostname, port: Number(url.port), noDelay: true })
+      const socket = open(url, path)
       socket.once('connect', () => resolve(new Connection(socket))).once('error', reject)
     })
   }
@@ -51,6 +52,9 @@ class Connection {
     this.#answered(all[9] === '2'.charCodeAt(0))
   }
 }
+
+const open = (url: URL, path: string): Socket =>
+  path === '' ? connect({ host: url.hostname, port: Number(url.port), noDelay: true }) : connect({ path })
 
 function contentLength(head: string): number {
   const at = head.search(/content-length:/i)
@@ -95,7 +99,7 @@ async function run(options: Options) {
   const url = new URL(text(options, 'url'))
   const next = requests(options)
   const connections = await Promise.all(
-    Array.from({ length: number(options, 'connections') }, () => Connection.open(url)),
+    Array.from({ length: number(options, 'connections') }, () => Connection.open(url, text(options, 'socket'))),
   )
   const from = machineMicros() + number(options, 'warmMs') * 1000
   const until = from + number(options, 'ms') * 1000
@@ -260,4 +264,41 @@ async function claims(options: Options) {
   return { perSecond: (latencies.length * 1e6) / (machineMicros() - began), ...spread(latencies), bad }
 }
 
-serveCommands({ ask, run, short, emit, burst, times, claims })
+const UPLOADED = Buffer.alloc(256 * 1024, 120)
+
+/** One body of `bytes`, as fast as it is taken. */
+async function upload(options: Options) {
+  const url = new URL(text(options, 'url'))
+  const socket = open(url, text(options, 'socket'))
+  let left = number(options, 'bytes')
+  const began = machineMicros()
+  socket.write(
+    `POST ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\nX-SVC-Request: bench\r\nContent-Length: ${left}\r\n\r\n`,
+  )
+  const answered = new Promise((resolve, reject) => socket.once('data', resolve).once('error', reject))
+  for (; left > 0; left -= UPLOADED.length)
+    if (!socket.write(UPLOADED)) await new Promise((resolve) => socket.once('drain', resolve))
+  await answered
+  socket.destroy()
+  return { seconds: (machineMicros() - began) / 1e6 }
+}
+
+async function download(options: Options) {
+  const url = new URL(text(options, 'url'))
+  const bytes = number(options, 'bytes')
+  const socket = open(url, text(options, 'socket'))
+  const began = machineMicros()
+  socket.write(`GET ${url.pathname}?${bytes} HTTP/1.1\r\nHost: ${url.host}\r\n\r\n`)
+  await new Promise<void>((resolve, reject) => {
+    let taken = 0
+    socket.on('data', (chunk: Buffer) => {
+      taken += chunk.length
+      if (taken > bytes) resolve()
+    })
+    socket.once('close', () => reject(new Error(`closed after ${taken} bytes`)))
+  })
+  socket.destroy()
+  return { seconds: (machineMicros() - began) / 1e6 }
+}
+
+serveCommands({ upload, download, ask, run, short, emit, burst, times, claims })

@@ -12,6 +12,7 @@ export type Headers = Readonly<Record<string, string>>
 
 /** So many of what is collected are of every answer. */
 const COMMON = 6
+const MAX_JOINED_BYTES = 16 * 1024
 const LAST_ANSWER = ['Connection', 'close'] as const
 
 export class Answer extends http.ServerResponse<IncomingMessage> {
@@ -54,17 +55,27 @@ export class Answer extends http.ServerResponse<IncomingMessage> {
     this.writeContinue()
   }
 
-  /** Headers that are ours on what a service replied: of a private one, also who may read it. */
-  own(isPrivate: boolean): readonly string[] {
-    const id = this.#collected.slice(0, 2)
-    return isPrivate ? [...id, 'Vary', 'Origin', ...this.#collected.slice(COMMON)] : id
+  /** Adds the headers that are ours on what a service replied: of a private one, also who may read it. */
+  ownTo(headers: string[], isPrivate: boolean): string[] {
+    headers.push('X-SVC-Request-Id', this.requestId)
+    if (isPrivate) headers.push('Vary', 'Origin')
+    if (isPrivate && this.#collected.length > COMMON) headers.push(...this.#collected.slice(COMMON))
+    return headers
   }
 
   /** Writes the head of what a service replied. */
   relay(status: number, message: string, headers: string[], isPrivate: boolean): this {
-    headers.push(...this.own(isPrivate), ...(this.holdsBodyBack ? LAST_ANSWER : []))
+    this.ownTo(headers, isPrivate)
+    if (this.holdsBodyBack) headers.push(...LAST_ANSWER)
     this.sendDate = false
     return this.writeHead(status, message, headers)
+  }
+
+  /** The end of what a service replied. A short one is put together with its head: one write is half the work of two. */
+  finish(body: Buffer): void {
+    if (body.length > MAX_JOINED_BYTES) this.end(body)
+    else if (this.outbox === undefined) this.end(body.toString('latin1'), 'latin1')
+    else this.outbox.put({ end: (text) => this.end(text, 'latin1') }, body.toString('latin1'))
   }
 
   /** The whole body, after `begin`. */

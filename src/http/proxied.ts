@@ -10,7 +10,7 @@ import type { Answer } from './answer.ts'
 import type { Exchange } from './exchange.ts'
 import { type GateDeps, holdsOurToken, PREFLIGHT_GATES, refuseWhileStopping } from './gates.ts'
 import { checkServiceRights, passToPrivate } from './proxied-gates.ts'
-import { type Asker, Forwarding, type Upgrade } from './proxy/forwarding.ts'
+import { type Asker, Forwarding, type ForwardingDeps, type Upgrade } from './proxy/forwarding.ts'
 import { type Framing, forwardedLines, framingOf } from './proxy/headers.ts'
 import type { ReplyHead } from './proxy/reply-reader.ts'
 import type { ProxiedService, ServiceGate, Visit } from './proxy/services.ts'
@@ -48,12 +48,16 @@ export class Proxied {
   readonly #held = new Set<AbortController>()
   /** What each signal of a process cuts. */
   readonly #cuts = new WeakMap<AbortSignal, Set<Forwarding>>()
+  readonly #forwardingDeps: ForwardingDeps
+  /** For whoever is held next: almost nobody is, and one for each would cost more than his checks. */
+  #spare = new AbortController()
   #count = 0
   #sweeping = false
 
   constructor(deps: ProxiedDeps) {
     this.#deps = deps
     this.#kept = new KeptUpstreams(deps.clock)
+    this.#forwardingDeps = { clock: deps.clock, kept: this.#kept, over: (over) => this.#over(over) }
   }
 
   /** Answers it, now or later, or throws the Problem that does. */
@@ -98,14 +102,19 @@ export class Proxied {
     const max = this.#deps.max ?? MAX_OPEN
     if (this.#count >= max)
       throw problem('unavailable', `${max} requests to services are on their way`, { retryAfterSec: 1 })
-    const controller = new AbortController()
-    exchange.passing = { abandon: () => controller.abort() }
+    const controller = this.#spare
     const visit = service.enter(controller.signal)
     this.#count++
     this.#deps.meter.proxyOpened()
-    const start = (entered: Visit) => this.#start(exchange, target, service, framing, entered, upgrade)
-    if (visit instanceof Promise) void this.#hold(exchange, service, controller, visit, start)
-    else start(visit)
+    if (!(visit instanceof Promise)) {
+      this.#start(exchange, target, service, framing, visit, upgrade)
+      return
+    }
+    this.#spare = new AbortController()
+    exchange.passing = { abandon: () => controller.abort() }
+    void this.#hold(exchange, service, controller, visit, (entered) =>
+      this.#start(exchange, target, service, framing, entered, upgrade),
+    )
   }
 
   async #hold(
@@ -142,7 +151,7 @@ export class Proxied {
     visit: Visit,
     upgrade: Upgrade | undefined,
   ): void {
-    const { clock, gates, refuse } = this.#deps
+    const { gates, refuse } = this.#deps
     const { authority } = exchange.target
     const forwarding = new Forwarding(
       new ExchangeAsker(exchange, !service.direct, upgrade, (reason) => refuse(reason, exchange)),
@@ -155,7 +164,7 @@ export class Proxied {
         added: forwardedLines(exchange.socket.remoteAddress ?? '', exchange.host, prefix),
         isOurs: (authorization) => holdsOurToken(gates.security, authorization),
       },
-      { clock, kept: this.#kept, over: (over) => this.#over(over) },
+      this.#forwardingDeps,
     )
     exchange.passing = forwarding
     this.#open.set(forwarding, exchange.caller)
@@ -259,7 +268,15 @@ class ExchangeAsker implements Asker {
   }
 
   ownHeaders(): readonly string[] {
-    return this.answer.own(this.#isPrivate)
+    return this.answer.ownTo([], this.#isPrivate)
+  }
+
+  expect(): void {
+    this.answer.outbox?.expect()
+  }
+
+  finish(body: Buffer): void {
+    this.answer.finish(body)
   }
 
   waitsToSend(): boolean {

@@ -31,6 +31,10 @@ export interface Asker {
   readonly answer: ServerResponse
   /** Begins the answer with the head of the reply, and what every answer of ours has. */
   begin(head: ReplyHead, headers: string[]): void
+  /** The end of the body, where its length was said. */
+  finish(body: Buffer): void
+  /** What is answered in this turn may leave together. */
+  expect(): void
   refuse(reason: Problem): void
   /** It sends its body once it is told to. */
   waitsToSend(): boolean
@@ -83,6 +87,8 @@ export class Forwarding implements UpstreamUser, ReplySink {
   #head: ReplyHead | undefined
   #moved: number
   #isOver = false
+  /** The end of the answer is on its way. */
+  #isFinished = false
   #cancelRetry: (() => void) | undefined
 
   constructor(asker: Asker, asked: Asked, deps: ForwardingDeps) {
@@ -138,6 +144,7 @@ export class Forwarding implements UpstreamUser, ReplySink {
   arrived(bytes: Buffer): void {
     this.#note()
     this.#hasHeard = true
+    this.#asker.expect()
     const hadHead = this.#head !== undefined
     try {
       this.#reader.read(bytes)
@@ -208,8 +215,12 @@ export class Forwarding implements UpstreamUser, ReplySink {
 
   data(chunk: Buffer, isLast: boolean): void {
     const { answer } = this.#asker
-    if (isLast && !this.#endsBehindBody()) answer.end(chunk)
-    else if (!answer.write(chunk)) this.#upstream.socket.pause()
+    if (!isLast || this.#endsBehindBody()) {
+      if (!answer.write(chunk)) this.#upstream.socket.pause()
+      return
+    }
+    this.#isFinished = true
+    this.#asker.finish(chunk)
   }
 
   whole(trailers: readonly string[], isReusable: boolean): void {
@@ -217,7 +228,7 @@ export class Forwarding implements UpstreamUser, ReplySink {
     const passing = request.httpVersionMinor === 0 ? [] : passingTrailers(trailers)
     if (passing.length > 0) answer.addTrailers(pairsOf(passing))
     if (this.#endsBehindBody()) endBehind(request, answer)
-    else if (!answer.writableEnded) answer.end()
+    else if (!this.#isFinished) answer.end()
     this.#finish()
     if (this.#upload !== undefined && !this.#upload.isWhole) this.#discardRest()
     if (!this.#mayKeep || !isReusable || this.#isDeaf || this.visit.cut.aborted) {

@@ -136,7 +136,7 @@ export const messaging = defineFamily({
     })
     const { bindings } = routing
     const expiry = new BindingExpiry({ db, clock, log, bindings })
-    const dependents = dependentsOf(routing, carriage, members)
+    const dependents = dependentsOf(routing, carriage)
     const { accessEnded } = context
     return {
       name,
@@ -182,8 +182,8 @@ export const messaging = defineFamily({
 const named = (kind: string, one: { readonly id: string } | undefined): string | undefined =>
   one === undefined ? undefined : `${kind} ${one.id}`
 
-/** Bindings, groups, deliveries and readers of a conversation go with its transcript. */
-const dependentsOf = ({ bindings, groups }: Routing, { outbox }: Carriage, members: Members): readonly Dependent[] => [
+/** Bindings, groups and deliveries of a conversation go with its transcript. */
+const dependentsOf = ({ bindings, groups }: Routing, { outbox }: Carriage): readonly Dependent[] => [
   {
     holds: (tx, id) => named('binding', bindings.active(tx, id)),
     release: (tx, id, actor) => {
@@ -205,6 +205,5 @@ const dependentsOf = ({ bindings, groups }: Routing, { outbox }: Carriage, membe
     },
     release: (tx, id) => outbox.forget(tx, id),
   },
-  { holds: () => undefined, release: (tx, id, actor) => members.allLeave(tx, id, actor) },
   { holds: () => undefined, release: forgetChatMail },
 ]

@@ -103,7 +103,8 @@ export class Members {
     if (before === undefined || !before.owners.includes(owner)) return false
     const owners = before.owners.filter((one) => one !== owner)
     if (owners.length === 0) {
-      this.#end(tx, before, actor)
+      tx.run('DELETE FROM transcript_members WHERE transcript_id = ? AND mailbox = ?', transcriptId, mailbox)
+      this.#tell(tx, { ...before, owners: [] }, 'left', actor)
       return true
     }
     tx.run(
@@ -122,19 +123,9 @@ export class Members {
   leaveAll(tx: Tx, mailbox: Mailbox, actor: string): void {
     for (const transcriptId of this.transcriptsOf(mailbox, tx)) {
       const before = this.find(transcriptId, mailbox, tx)
-      if (before !== undefined) this.#end(tx, before, actor)
+      tx.run('DELETE FROM transcript_members WHERE transcript_id = ? AND mailbox = ?', transcriptId, mailbox)
+      if (before !== undefined) this.#tell(tx, { ...before, owners: [] }, 'left', actor)
     }
-  }
-
-  /** Nobody reads it any more: it is deleted. */
-  allLeave(tx: Tx, transcriptId: string, actor: string): void {
-    for (const before of this.of(transcriptId, tx)) this.#end(tx, before, actor)
-  }
-
-  #end(tx: Tx, before: MembershipRow, actor: string): void {
-    const { transcriptId, mailbox } = before
-    tx.run('DELETE FROM transcript_members WHERE transcript_id = ? AND mailbox = ?', transcriptId, mailbox)
-    this.#tell(tx, { ...before, owners: [] }, 'left', actor)
   }
 
   /** Read up to there; never back. Undefined: reads it not. */
