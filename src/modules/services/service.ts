@@ -37,7 +37,8 @@ const TERM_MS = 5_000
 /** Something of ours failed: the disk, the process table. */
 const RETRY_MS = 1_000
 const LONGEST_RETRY_SEC = 60
-const KEPT_RUNS = 5
+/** One that fails at every start is to be read from its first one. */
+const KEPT_RUNS = 20
 const KEPT_BYTES = 256 * 1024 * 1024
 
 /** What of an end is told, and how what runs is treated before it. */
@@ -100,8 +101,7 @@ export class Service {
     this.#nextStartAt = deps.clock.monotonic() + pauseLeft(row, deps.clock.now())
     const waits = row.token === undefined && !row.suspended && row.state === 'degraded'
     this.#state = row.suspended ? 'suspended' : waits ? 'degraded' : 'starting'
-    this.#reason =
-      row.token === undefined && !waits ? (row.generation === 0 ? 'first_start' : 'city_started') : row.reason
+    this.#reason = this.#state === 'starting' && row.token === undefined ? beginning(row) : row.reason
     this.#message = waits ? row.message : undefined
     if (this.#state === 'starting') this.#door.hold()
     else this.#door.shut(() => this.#refusal())
@@ -624,6 +624,9 @@ export class Service {
     return problem('unavailable', words, { retryAfterSec: Math.min(Math.max(left, 1), LONGEST_RETRY_SEC) })
   }
 }
+
+const beginning = ({ generation }: rows.ServiceRow): ServiceReason =>
+  generation === 0 ? 'first_start' : 'city_started'
 
 const FORGIVEN = { failures: 0, next_start_at: undefined } as const
 
