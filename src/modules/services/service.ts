@@ -61,6 +61,7 @@ export class Service {
   readonly name: string
   readonly #deps: ServicesDeps
   readonly #door: Door
+  readonly #after: Promise<void>
   readonly #leaving = new AbortController()
   #settings: ServiceSettings
   #row: rows.ServiceRow
@@ -91,8 +92,10 @@ export class Service {
   #interrupt = new AbortController()
   readonly #watchers = new Set<() => void>()
 
-  constructor(deps: ServicesDeps, settings: ServiceSettings, row: rows.ServiceRow) {
+  /** `after`: when the one before it, of the same name, has ended. */
+  constructor(deps: ServicesDeps, settings: ServiceSettings, row: rows.ServiceRow, after: Promise<void>) {
     this.#deps = deps
+    this.#after = after
     this.name = settings.name
     this.#settings = settings
     this.#row = row
@@ -105,8 +108,6 @@ export class Service {
     this.#message = waits ? row.message : undefined
     if (this.#state === 'starting') this.#door.hold()
     else this.#door.shut(() => this.#refusal())
-    this.#logBase = rows.runsOf(deps.store.db, settings.name).at(-1)?.base ?? 0
-    this.#logSize = this.#logBase
     setMaxListeners(0, this.#leaving.signal)
   }
 
@@ -271,7 +272,9 @@ export class Service {
   }
 
   async #run(): Promise<void> {
-    this.#logSize = Math.max(this.#logSize, await this.#endOfLog().catch(() => 0))
+    await this.#after
+    this.#logBase = rows.runsOf(this.#deps.store.db, this.name).at(-1)?.base ?? 0
+    this.#logSize = Math.max(this.#logBase, await this.#endOfLog().catch(() => 0))
     for (;;) {
       const poke = this.#poke.promise
       const step = nextStep(this.#facts())

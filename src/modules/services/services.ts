@@ -1,7 +1,8 @@
 /**
  * The services of a running city, as they are declared.
  *
- * S1  Each name has one actor; one that comes back under its name begins when the one before has ended.
+ * S1  Each name has one actor at a time: one that comes back under its name is there at once, and begins when the one before
+ *     has ended.
  * S2  None of them delays the city, nor another one.
  */
 import { delay } from '../../kernel/clock.ts'
@@ -67,8 +68,7 @@ export class Services {
       if (settings === undefined) this.#drop(service)
       else service.configure(settings)
     }
-    for (const settings of declared.values())
-      if (!this.#services.has(settings.name) && !this.#leaving.has(settings.name)) this.#add(settings, undefined)
+    for (const settings of declared.values()) if (!this.#services.has(settings.name)) this.#add(settings, undefined)
   }
 
   /** Nothing of them runs when this resolves. */
@@ -89,8 +89,10 @@ export class Services {
   }
 
   #add(settings: ServiceSettings, row: rows.ServiceRow | undefined): void {
-    const service = new Service(this.#deps, settings, row ?? rows.newRow(settings.name, this.#deps.clock.now()))
-    this.#services.set(settings.name, service)
+    const { name } = settings
+    const known = row ?? rows.newRow(name, this.#deps.clock.now())
+    const service = new Service(this.#deps, settings, known, this.#leaving.get(name) ?? Promise.resolve())
+    this.#services.set(name, service)
     if (this.#state === 'started') service.begin()
   }
 
@@ -99,8 +101,7 @@ export class Services {
     const { name } = service
     this.#services.delete(name)
     const gone = service.end('removed', false).then(() => {
-      this.#leaving.delete(name)
-      if (this.#state === 'started') this.reconfigured()
+      if (this.#leaving.get(name) === gone) this.#leaving.delete(name)
     })
     this.#leaving.set(name, gone)
   }
@@ -128,7 +129,7 @@ export class Services {
     const { store, city } = this.#deps
     for (const row of rows.all(store.db)) {
       if (this.#services.has(row.name) || this.#leaving.has(row.name)) continue
-      const service = new Service(this.#deps, undeclared(row.name, city.path), row)
+      const service = new Service(this.#deps, undeclared(row.name, city.path), row, Promise.resolve())
       this.#services.set(row.name, service)
       this.#drop(service)
     }

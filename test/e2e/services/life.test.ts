@@ -194,6 +194,21 @@ describe('services of a city', { concurrency: 4 }, () => {
     assert.equal(existsSync(city.stateFile('lives')), true)
   })
 
+  test('one that comes back while the one before it still ends is there at once, and begins when that has ended', async () => {
+    const city = await newServiceCity(running, 'back', declaration({ env: { SERVICE_CHILD: '1' } }))
+    await city.is('ready')
+    await city.declare()
+    await city.declare(declaration())
+    assert.equal((await city.get()).restarts, 0)
+    await city.is('ready')
+    assert.deepEqual((await statesIn(city)).slice(2), [
+      'ready → stopping: removed',
+      'stopping → stopped: removed',
+      'stopped → starting: first_start',
+      'starting → ready: healthy',
+    ])
+  })
+
   test('a suspended one stays so over a restart of its city, until it is resumed', async () => {
     const city = await newServiceCity(running, 'asleep', declaration())
     await city.is('ready')
