@@ -174,6 +174,7 @@ export const moleculeScenarios: readonly Scenario[] = [
     return city.send('GET', '/molecules?status=pending&limit=1')
   }),
   on('list-molecules', 'invalid-cursor', (city) => send(city, 'GET', '/molecules?cursor=nonsense')),
+  on('list-molecules', 'rig-not-found', (city) => send(city, 'GET', '/molecules?rig=none')),
 
   on('start-molecule', 201, async (city) => send(city, 'POST', '/molecules', { formula: 'work' })),
   on('start-molecule', 200, async (city) => send(city, 'POST', '/molecules', { formula: 'work', dry_run: true })),

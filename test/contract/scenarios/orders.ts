@@ -85,6 +85,7 @@ async function oftenThere({ main }: World): Promise<void> {
 export const orderScenarios: readonly Scenario[] = [
   on('list-orders', 200, (city) => send(city, 'GET', '?valid=false')),
   on('list-orders', 'invalid-cursor', (city) => send(city, 'GET', '?cursor=v1:AAAA')),
+  on('list-orders', 'rig-not-found', (city) => send(city, 'GET', '?rig=none')),
   on('get-order', 200, (city) => send(city, 'GET', '/good')),
   ...refused('get-order', 'GET', ''),
 
