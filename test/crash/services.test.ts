@@ -5,6 +5,7 @@
  *   SVC_SOAK=1    more rounds
  */
 import assert from 'node:assert/strict'
+import { Agent, get } from 'node:http'
 import { suite, test } from 'node:test'
 import { isRunning, kill } from '../support/city-processes.ts'
 import { tryCall } from '../support/crash-client.ts'
@@ -14,7 +15,23 @@ import { cityIs, run, runAgain } from '../support/running.ts'
 import { declaration, newServiceCity, ServiceCity } from '../support/service-city.ts'
 
 const ROUNDS = process.env['SVC_SOAK'] === '1' ? 60 : 8
+/** Requests a second, and for how long. */
+const [RATE, SECONDS] = process.env['SVC_SOAK'] === '1' ? [1_000, 20] : [150, 4]
 const DEATHS = ['supervisor', 'host', 'service', 'both', 'restart', 'declared', 'suspended'] as const
+
+/** Status and body of what the service of the city says of itself. */
+function askPid(url: string, agent?: Agent): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const request = get(`${url}/v0/city/alpha/svc/page/pid`, { ...(agent && { agent }) }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk
+      })
+      response.once('end', () => resolve(`${response.statusCode} ${text}`)).once('error', reject)
+    })
+    request.once('error', reject)
+  })
+}
 
 suite('services over deaths', { concurrency: 2 }, () => {
   test('one supervisor after the other dies, and the service runs on', { timeout: 300_000 }, async () => {
@@ -34,6 +51,56 @@ suite('services over deaths', { concurrency: 2 }, () => {
     await running.server.kill('SIGTERM')
     assert.deepEqual(city.processes(), [pid])
     for (const one of [...city.hosts(), ...city.processes()]) kill(one)
+  })
+
+  test('requests that are held when the supervisor dies come again, and the same process answers them', {
+    timeout: 300_000,
+  }, async () => {
+    await using first = await run()
+    const { dir } = await newServiceCity(first, 'alpha', declaration({ env: { SERVICE_LATE: '4000' } }))
+    const city = new ServiceCity(first.api, 'alpha', dir)
+    await eventually('it has begun', () => (city.lives().length === 1 ? true : undefined))
+    const held = Array.from({ length: 20 }, () => askPid(first.api.url).catch(() => 'lost'))
+    await first.server.kill('SIGKILL')
+    assert.deepEqual([...new Set(await Promise.all(held))], ['lost'])
+    await using second = await runAgain(first.server.home)
+    await cityIs(second.api, 'alpha', 'running')
+    const answers = await Promise.all(Array.from({ length: 20 }, () => askPid(second.api.url)))
+    assert.deepEqual([...new Set(answers)], [`200 ${city.lives()[0]}`])
+    assert.equal(city.lives().length, 1)
+    await new ServiceCity(second.api, 'alpha', dir).declare()
+  })
+
+  test(`${RATE} requests a second lose none while it is restarted again and again`, { timeout: 300_000 }, async (t) => {
+    await using running = await run()
+    const city = await newServiceCity(running, 'alpha', declaration())
+    await city.is('ready')
+    const agent = new Agent({ keepAlive: true, maxSockets: 500 })
+    const asked: Promise<string>[] = []
+    const begun = performance.now()
+    let restarts = 0
+    let restarting: Promise<unknown> = Promise.resolve()
+    const timer = setInterval(() => {
+      const due = Math.min(((performance.now() - begun) / 1000) * RATE, RATE * SECONDS)
+      while (asked.length < due) asked.push(askPid(running.api.url, agent).catch((error: unknown) => String(error)))
+    }, 5)
+    while (performance.now() - begun < SECONDS * 1000) {
+      restarting = city.api.post(`${city.base}/services/page/restart`)
+      await restarting
+      restarts++
+    }
+    clearInterval(timer)
+    const answers = await Promise.all(asked)
+    agent.destroy()
+    const lives = new Set(city.lives().map((pid) => `200 ${pid}`))
+    assert.deepEqual(
+      answers.filter((answer) => !lives.has(answer)),
+      [],
+    )
+    assert.equal(city.doubled(), '')
+    const seconds = (performance.now() - begun) / 1000
+    t.diagnostic(`${answers.length} requests in ${seconds.toFixed(1)} s, ${restarts} restarts`)
+    await city.declare()
   })
 
   test('whatever dies at whatever moment, there are never two', { timeout: 900_000 }, async () => {
