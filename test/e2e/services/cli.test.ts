@@ -1,0 +1,80 @@
+/** Services on the command line: what a person types, what is shown, and how it ends. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { cli } from '../../support/cli.ts'
+import { eventually } from '../../support/http.ts'
+import { type Running, run } from '../../support/running.ts'
+import { declaration, newServiceCity, type ServiceCity } from '../../support/service-city.ts'
+
+suite('services on the command line', { timeout: 120_000 }, () => {
+  let running: Running
+  let city: ServiceCity
+  before(async () => {
+    running = await run()
+    city = await newServiceCity(running, 'alpha', declaration(), declaration({ name: 'bad', command: ['/no/such'] }))
+    await city.is('ready')
+    await city.is('degraded', 'bad')
+  })
+  after(() => running[Symbol.asyncDispose]())
+
+  const does = (words: readonly string[], options: { readonly input?: string; readonly signal?: AbortSignal } = {}) =>
+    cli(['service', ...words, '--city', 'alpha'], { ...options, env: { SVC_HOME: running.server.home } })
+
+  test('the list says what works and why something does not', async () => {
+    const { out } = await does(['list', '-o', 'template={{ service_name }} {{ state }} {{ message }}'])
+    assert.match(out, /^bad degraded .*there is no program \/no\/such\npage ready/)
+    const all = await cli(['service', 'list', '-A', '-o', 'name'], { env: { SVC_HOME: running.server.home } })
+    assert.match(all.out, /bad\n.*page/)
+  })
+
+  test('one that does not become ready is a failure of its own, with where to look', async () => {
+    const { code, err } = await does(['restart', 'bad'])
+    assert.equal(code, 9)
+    assert.match(err, /bad is degraded: .*there is no program[\s\S]*svcctl service logs bad/)
+    assert.equal((await does(['restart', 'page'])).code, 0)
+    assert.equal((await does(['get', 'none'])).code, 3)
+  })
+
+  test('suspended and resumed; what is suspended cannot be restarted', async () => {
+    assert.equal((await does(['suspend', 'page'])).code, 0)
+    assert.equal((await does(['restart', 'page'])).code, 5)
+    assert.match((await does(['resume', 'page'])).out, /ready/)
+  })
+
+  test('a secret comes from stdin, is listed by its name, and is in no argument', async () => {
+    assert.equal((await does(['secret', 'set', 'page', 'password'], { input: 'correct-horse\n' })).code, 0)
+    assert.equal((await does(['secret', 'list', 'page', '-o', 'name'])).out, 'password\n')
+    const { code, err } = await does(['secret', 'set', 'page', 'password'], { input: '' })
+    assert.equal(code, 2, err)
+    assert.equal((await does(['secret', 'set', 'page', 'password', 'argument'])).code, 2)
+    assert.equal((await does(['secret', 'delete', 'page', 'password'])).code, 0)
+    assert.equal((await does(['secret', 'delete', 'page', 'password'])).code, 3)
+  })
+
+  test('its log is shown, and followed until somebody has enough', async () => {
+    const { pid } = await city.is('ready')
+    await eventually('it has written', async () => ((await city.get()).log_size > 0 ? true : undefined))
+    assert.match((await does(['logs', 'page'])).out, new RegExp(`life ${pid}\n$`))
+    const enough = new AbortController()
+    let seen = ''
+    const followed = cli(['service', 'logs', 'page', '-f', '--city', 'alpha'], {
+      env: { SVC_HOME: running.server.home },
+      signal: enough.signal,
+      onOut: (text) => {
+        seen += text
+      },
+    })
+    await eventually('what was there is shown', () => (seen.includes(`life ${pid}`) ? true : undefined))
+    await fetch(`${running.api.url}${city.base}/svc/page/say?text=more`)
+    await eventually('what comes is shown', () => (seen.includes('more') ? true : undefined))
+    enough.abort()
+    assert.equal((await followed).code, 130)
+  })
+
+  test('names are completed', async () => {
+    const { out } = await cli(['__complete', '--', 'service', 'restart', '--city', 'alpha', ''], {
+      env: { SVC_HOME: running.server.home },
+    })
+    assert.match(out, /^bad\tdegraded\npage\tready/)
+  })
+})
