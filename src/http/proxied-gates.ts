@@ -59,8 +59,8 @@ function resolveService({ city, service, prefix }: ProxiedTarget, services: Serv
 
 /**
  * Pages of other origins neither change nor read anything, and open no WebSocket, which no CORS would keep from them. A link
- * that leads here is followed, but not into a frame. A page of a private service itself is sandboxed, so that to a browser it
- * is of no site: what it loads by its elements is told from that of others by where they stand.
+ * that leads here is followed, but not into a frame. A page of the service itself that is sandboxed is one of no origin, and
+ * browsers do not say where its elements stand: it cannot be told from those of others.
  */
 function refuseForeignPages({ method, host, header }: Exchange, { security }: GateDeps, upgrades: boolean): void {
   const origin = header('origin')
@@ -72,12 +72,8 @@ function refuseForeignPages({ method, host, header }: Exchange, { security }: Ga
   if (site !== 'cross-site' && site !== 'same-site') return
   const followsLink =
     reads && header('sec-fetch-mode') === 'navigate' && (header('sec-fetch-dest') ?? 'document') === 'document'
-  const isOwnElement = reads && origin === undefined && comesFrom(header('referer'), host)
-  if (!followsLink && !isOwnElement) throw foreign(origin ?? 'another site')
+  if (!followsLink) throw foreign(origin ?? 'another site')
 }
-
-const comesFrom = (referer: string | undefined, host: string): boolean =>
-  referer !== undefined && (referer.startsWith(`http://${host}/`) || referer.startsWith(`https://${host}/`))
 
 const foreign = (page: string) =>
   problem(

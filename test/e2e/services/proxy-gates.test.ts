@@ -121,16 +121,6 @@ const CASES: readonly (readonly [string, Asked, string | RegExp])[] = [
     FOREIGN,
   ],
   [
-    'an image of a page of ours, which is sandboxed',
-    { headers: { 'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Mode': 'no-cors', Referer: 'http://127.0.0.1:8372/' } },
-    '200',
-  ],
-  [
-    'an image of a page whose address begins like ours',
-    { headers: { 'Sec-Fetch-Site': 'cross-site', Referer: 'http://127.0.0.1:8372.evil.example/' } },
-    FOREIGN,
-  ],
-  [
     'a script of another origin',
     { headers: { 'Sec-Fetch-Site': 'cross-site', Origin: 'https://evil.example' } },
     FOREIGN,
