@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { appendFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { type Bench, compare, type Group, memoryOf, supervisorWith, until } from '../bench.ts'
+import { type Bench, compare, cpuSeconds, type Group, memoryOf, supervisorWith, until } from '../bench.ts'
 import { Child } from '../child.ts'
 import { median } from '../numbers.ts'
 import type { Row } from '../rows.ts'
@@ -25,6 +25,7 @@ interface Place {
   /** A socket of the bare one. */
   readonly socket: string
   readonly pid: number
+  readonly barePid: number
   readonly load: Child
 }
 
@@ -42,7 +43,7 @@ export const proxy: Group = async (bench) => {
   const bare = spawn(process.execPath, [PROGRAM, socket], { stdio: 'ignore' })
   try {
     await using load = new Child('load')
-    const place = { bench, ours, socket, pid: supervisor.pid, load }
+    const place = { bench, ours, socket, pid: supervisor.pid, barePid: bare.pid ?? 0, load }
     await until('the bare service answers', () => answers(socket))
     return [
       await rate(place, 'GET', MIN_GET_RATIO),
@@ -82,8 +83,12 @@ async function loaded({ bench, ours, socket, load }: Place, isOurs: boolean, met
 async function rate(place: Place, method: 'GET' | 'POST', minimum: number): Promise<Row> {
   place.bench.say(`${method} through the proxy`)
   const p99: number[] = []
+  const [work, bareWork]: [number[], number[]] = [[], []]
   const run = (isOurs: boolean) => async () => {
+    const pid = isOurs ? place.pid : place.barePid
+    const before = cpuSeconds(pid)
     const numbers = await loaded(place, isOurs, method, CONNECTIONS)
+    ;(isOurs ? work : bareWork).push(((cpuSeconds(pid) - before) * 1e6) / (numbers['sent'] ?? Number.NaN))
     if (isOurs) p99.push(numbers['p99'] ?? Number.NaN)
     return numbers['perSecond'] ?? 0
   }
@@ -99,6 +104,7 @@ async function rate(place: Place, method: 'GET' | 'POST', minimum: number): Prom
     ratio,
     budget: `≥ ${minimum} ×`,
     pass: ratio >= minimum,
+    note: `processor time of a request: ${Math.round(median(work))} µs in the supervisor, ${Math.round(median(bareWork))} µs in the bare service`,
   }
 }
 

@@ -105,10 +105,12 @@ async function run(options: Options) {
   const until = from + number(options, 'ms') * 1000
   const latencies: number[] = []
   let bad = 0
+  let sent = 0
   const work = async (connection: Connection) => {
     for (let now = machineMicros(); now < until; ) {
       const sentAt = now
       const ok = await connection.exchange(next())
+      sent++
       now = machineMicros()
       if (!ok) bad++
       else if (sentAt >= from && now <= until) latencies.push(now - sentAt)
@@ -116,7 +118,13 @@ async function run(options: Options) {
     connection.close()
   }
   await Promise.all(connections.map(work))
-  return { perSecond: (latencies.length * 1e6) / (until - from), ...spread(latencies), bad, count: latencies.length }
+  return {
+    perSecond: (latencies.length * 1e6) / (until - from),
+    ...spread(latencies),
+    bad,
+    count: latencies.length,
+    sent,
+  }
 }
 
 /** The same with a connection for each request, and its opening in the time. */
