@@ -10,7 +10,7 @@ const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
 const START_MS = 60_000
 
 /** The first browser that is installed. */
-export const BROWSER = NAMES.find((name) => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0)
+const BROWSER = NAMES.find((name) => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0)
 export const missingBrowser = BROWSER === undefined ? `none of ${NAMES.join(', ')} is installed` : false
 
 interface Target {
@@ -45,7 +45,15 @@ export class Browser implements AsyncDisposable {
     const place = temporaryDirectory()
     const child = spawn(
       BROWSER ?? '',
-      ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--remote-debugging-port=0', `--user-data-dir=${place.path}`, 'about:blank'],
+      [
+        '--headless=new',
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-dev-shm-usage',
+        '--remote-debugging-port=0',
+        `--user-data-dir=${place.path}`,
+        'about:blank',
+      ],
       { stdio: 'ignore', env: { ...process.env, HOME: place.path } },
     )
     const file = join(place.path, 'DevToolsActivePort')
