@@ -199,6 +199,7 @@ export const serviceOperations = [
   }),
   one.delete('delete-service-secret', '/secrets/{key}', {
     summary: 'Delete a secret of a service',
+    description: 'Its file goes. The process may still know it: `restart` makes it begin anew.',
     replies: { 200: DeletedServiceSecret },
     problems: ['secret-not-found', 'conflict-wrong-state'],
   }),

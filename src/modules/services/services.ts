@@ -18,6 +18,7 @@ export class Services {
   readonly #services = new Map<string, Service>()
   /** They end, and are declared no more; or were not when they began to. */
   readonly #leaving = new Map<string, Promise<void>>()
+  readonly #dropped = new Set<Service>()
   readonly #over = new AbortController()
   #state: 'opened' | 'starting' | 'started' | 'over' = 'opened'
 
@@ -80,7 +81,7 @@ export class Services {
   /** The supervisor ends; they run on. */
   async release(): Promise<void> {
     this.#leave()
-    await Promise.all(this.all.map((service) => service.release()))
+    await Promise.all([...this.all, ...this.#dropped].map((service) => service.release()))
   }
 
   #leave(): void {
@@ -100,7 +101,9 @@ export class Services {
   #drop(service: Service): void {
     const { name } = service
     this.#services.delete(name)
+    this.#dropped.add(service)
     const gone = service.end('removed', false).then(() => {
+      this.#dropped.delete(service)
       if (this.#leaving.get(name) === gone) this.#leaving.delete(name)
     })
     this.#leaving.set(name, gone)
