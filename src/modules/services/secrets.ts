@@ -76,9 +76,9 @@ export function remove(place: Place, key: string): void {
   syncDirectory(directory)
 }
 
-/** What must not be shown: each secret, and each of its lines. */
+/** What must not be shown: each secret, and each of its lines. None where a link stands in the way: that has none of ours. */
 export function valuesOf(place: Place): readonly Buffer[] {
-  const directory = refusing(() => secretsIn(place.city, place.stateRoot))
+  const directory = orNothing(() => secretsIn(place.city, place.stateRoot))
   if (directory === undefined) return []
   const texts = list(place).flatMap(({ key }) => {
     try {
@@ -119,6 +119,15 @@ function syncDirectory(path: string): void {
 
 const notASecret = (key: string) =>
   problem('conflict-wrong-state', `what stands at the place of the secret ${key} is no file`)
+
+function orNothing<T>(work: () => T): T | undefined {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof PlaceRefused) return undefined
+    throw error
+  }
+}
 
 function refusing<T>(work: () => T): T {
   try {
