@@ -13,6 +13,8 @@ const CONNECTIONS = 32
 const MIN_GET_RATIO = 0.25
 const MIN_POST_RATIO = 0.12
 const IDLE = 1_000
+/** Garbage that is not collected yet, however long the body. */
+const MAX_GROWTH_MIB = 96
 const BODY = JSON.stringify({ a: 'x'.repeat(92) })
 const PROGRAM = join(import.meta.dirname, '..', 'programs', 'service.ts')
 const MEBIBYTE = 1024 * 1024
@@ -45,13 +47,15 @@ export const proxy: Group = async (bench) => {
     await using load = new Child('load')
     const place = { bench, ours, socket, pid: supervisor.pid, barePid: bare.pid ?? 0, load }
     await until('the bare service answers', () => answers(socket))
+    // First: the memory of an earlier load would hide it.
+    const sockets = await idle(place)
     return [
       await rate(place, 'GET', MIN_GET_RATIO),
       await rate(place, 'POST', MIN_POST_RATIO),
       await latency(place, 'GET'),
       await latency(place, 'POST'),
       ...(await bytes(place)),
-      await idle(place),
+      sockets,
     ]
   } finally {
     bare.kill('SIGKILL')
@@ -157,8 +161,8 @@ async function bytes(place: Place): Promise<Row[]> {
       floor: FLOOR,
       floorValue: found.floors[0] ?? 0,
       ratio: found.ratios[0] ?? 0,
-      budget: 'memory ≤ 64 MiB more',
-      pass: most <= 64,
+      budget: `memory ≤ ${MAX_GROWTH_MIB} MiB more`,
+      pass: most <= MAX_GROWTH_MIB,
       note: `the supervisor grew by at most ${Math.round(most)} MiB`,
     })
   }
