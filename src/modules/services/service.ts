@@ -21,7 +21,16 @@ import { accessHash, adoptSpecOf, fingerprintOf, launchOf, onPort } from './laun
 import { PlaceRefused, prepareState, runDirectory, runsDirectory } from './places.ts'
 import type { ServiceSettings, ServicesDeps, Upstream, Visit } from './ports.ts'
 import { probe } from './probe.ts'
-import { type Facts, nextStep, type ProcessState, pauseMs, type Step, type StopWhy, type Wanted } from './rules.ts'
+import {
+  type Facts,
+  nextStep,
+  type ProcessState,
+  pauseMs,
+  READY_MS,
+  type Step,
+  type StopWhy,
+  type Wanted,
+} from './rules.ts'
 import * as rows from './store.ts'
 
 const START_MS = 10_000
@@ -37,6 +46,7 @@ const TERM_MS = 5_000
 /** Something of ours failed: the disk, the process table. */
 const RETRY_MS = 1_000
 const LONGEST_RETRY_SEC = 60
+const TRYING_RETRY_SEC = 5
 /** One that fails at every start is to be read from its first one. */
 const KEPT_RUNS = 20
 const KEPT_BYTES = 256 * 1024 * 1024
@@ -498,7 +508,7 @@ export class Service {
     if (isRestart) this.#door.hold()
     else this.#door.shut(() => this.#refusal())
     const reason = why === 'ended' ? (this.#ending?.reason ?? going.reason) : going.reason
-    const message = why === 'unhealthy' || why === 'not_ready' ? (this.#lastFault ?? 'it does not answer') : undefined
+    const message = faultText(why, this.#lastFault ?? 'it does not answer')
     await this.#become(going.state, reason, message)
     await this.#drain(this.#ending?.force === true ? 0 : going.drainMs)
     if (this.#leaving.signal.aborted) return
@@ -623,6 +633,8 @@ export class Service {
     const words = `service ${this.name} is ${this.#state}: ${this.#reason}`
     if (this.#state !== 'degraded' || this.#wanted !== 'run')
       return problem('unavailable', words, { retryAfterSec: LONGEST_RETRY_SEC })
+    // How long a try takes that is under way, nobody knows.
+    if (this.#processState !== 'none') return problem('unavailable', words, { retryAfterSec: TRYING_RETRY_SEC })
     const left = Math.ceil((this.#nextStartAt - clock.monotonic()) / 1000)
     return problem('unavailable', words, { retryAfterSec: Math.min(Math.max(left, 1), LONGEST_RETRY_SEC) })
   }
@@ -630,6 +642,11 @@ export class Service {
 
 const beginning = ({ generation }: rows.ServiceRow): ServiceReason =>
   generation === 0 ? 'first_start' : 'city_started'
+
+function faultText(why: StopWhy, fault: string): string | undefined {
+  if (why === 'not_ready') return `it was not ready within ${READY_MS / 1000} s: ${fault}`
+  return why === 'unhealthy' ? fault : undefined
+}
 
 const FORGIVEN = { failures: 0, next_start_at: undefined } as const
 

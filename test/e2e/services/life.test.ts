@@ -129,6 +129,23 @@ describe('services of a city', { concurrency: 4 }, () => {
     assert.deepEqual((await statesIn(city)).slice(2), ['ready → degraded: unhealthy', 'degraded → ready: healthy'])
   })
 
+  test('one that does not listen within half a minute is degraded, and tried again', async () => {
+    const city = await newServiceCity(running, 'mute', declaration({ command: ['sleep', '100000'] }))
+    const status = await eventually(
+      'it is given up for now',
+      async () => {
+        const found = await city.get()
+        return found.state === 'degraded' ? found : undefined
+      },
+      120_000,
+    )
+    assert.equal(status.reason, 'not_ready')
+    assert.match(status.message ?? '', /^it was not ready within 30 s: connect ENOENT /)
+    const answer = await city.api.get(`${city.base}/svc/page/`)
+    assertProblem(answer, 'unavailable', 'unavailable: service page is degraded: not_ready')
+    assert.ok(Number(answer.headers['retry-after']) <= 5)
+  })
+
   test('one that cannot be started degrades alone, and nothing is told at each try', async () => {
     const bad = declaration({ name: 'bad', command: ['/no/such/program'] })
     const city = await newServiceCity(running, 'alone', bad, declaration())
