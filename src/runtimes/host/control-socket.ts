@@ -171,6 +171,8 @@ function handle(request: Exclude<Request, { op: 'hello' }>, handlers: Handlers):
       return handlers.set(request)
     case 'type_keys':
       return handlers.type_keys(request)
+    case 'type_line':
+      return handlers.type_line(request)
     case 'resize':
       return handlers.resize(request)
     case 'stop':

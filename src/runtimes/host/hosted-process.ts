@@ -216,6 +216,18 @@ export class HostedProcess implements AgentProcess {
     return typed(this.#askOnce('type_keys', { keys }, signal))
   }
 
+  async typeLine(line: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      const reply = await replyTo(this.#askOnce('type_line', { line }, signal))
+      if (reply?.reads_keys !== true) assertTyped(reply)
+      return reply?.reads_keys !== true
+    } catch (error) {
+      // A host of an earlier version; without a terminal, no key comes there either, and says so.
+      if (error instanceof TypingRefused && error.code === 'unsupported') return false
+      throw error
+    }
+  }
+
   async resize(columns: number, rows: number, signal: AbortSignal): Promise<void> {
     await this.#ask('resize', { columns, rows }, signal)
   }
@@ -491,12 +503,19 @@ const UNSEEN: DeliveryOutcome = {
 }
 
 async function typed(asked: Promise<TypingReply | undefined>): Promise<void> {
-  const reply = await asked.catch((error: unknown) => {
+  assertTyped(await replyTo(asked))
+}
+
+function replyTo(asked: Promise<TypingReply | undefined>): Promise<TypingReply | undefined> {
+  return asked.catch((error: unknown) => {
     if (error instanceof HostRefused && error.code === 'unsupported')
       throw new TypingRefused('unsupported', 'the host of this agent is of an earlier version: restart the session')
     if (error instanceof ConnectionLost) throw new TypingRefused('closed', error.message)
     throw error
   })
+}
+
+function assertTyped(reply: TypingReply | undefined): void {
   if (reply?.typed === true) return
   throw new TypingRefused(reply?.code ?? 'closed', reply?.message ?? 'there is no terminal to type into')
 }

@@ -97,6 +97,8 @@ export interface Operations {
   /** `data`: base64. */
   input: { in: { viewer: string; data: string } & InputDetails; out: TypingReply }
   type_keys: { in: { keys: string }; out: TypingReply }
+  /** With its Enter, where the terminal is read line by line. */
+  type_line: { in: { line: string }; out: TypingReply }
   set: { in: { key: string; value: string }; out: SettingOutcome }
   resize: { in: { columns: number; rows: number }; out: object }
   /** TERM, and the tree is killed after the grace; answers when nothing of it runs. */
@@ -140,6 +142,7 @@ const OPERATIONS: readonly string[] = [
   'input',
   'set',
   'type_keys',
+  'type_line',
   'resize',
   'stop',
   'bye',

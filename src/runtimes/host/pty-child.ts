@@ -75,6 +75,7 @@ class PtyChild implements HostedChild, HostedTerminal {
       input: this.#input,
       clock: context.clock,
       isShell,
+      readsLines: () => isRaw(fd) === false,
       goesToProgram: isShell ? goesToProgram : () => false,
       onPersonTyping: (typing) => context.emit({ type: 'person-typing', typing }),
       onPasted: (deliveryId) => context.emit({ type: 'pasted', deliveryId }),
@@ -150,6 +151,10 @@ class PtyChild implements HostedChild, HostedTerminal {
 
   typeKeys(keys: string): Promise<TypingReply> {
     return this.#typing.keys(keys)
+  }
+
+  typeLine(line: string): Promise<TypingReply> {
+    return this.#typing.line(line)
   }
 
   input(viewer: string, bytes: Uint8Array, details: InputDetails): Promise<TypingReply> {

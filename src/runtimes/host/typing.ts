@@ -41,6 +41,8 @@ interface TypingDeps {
   readonly clock: Clock
   /** A shell: its line can be thrown away as a whole. */
   readonly isShell: boolean
+  /** The terminal keeps what is typed until its Enter. */
+  readonly readsLines: () => boolean
   /** Keys go to a program in front of the shell now, which takes them one by one. */
   readonly goesToProgram: () => boolean
   readonly onPersonTyping: (typing: boolean) => void
@@ -103,11 +105,14 @@ export class Typing {
   }
 
   keys(keys: string): Promise<TypingReply> {
-    if (this.#delivery !== undefined) return Promise.resolve(refused('busy', 'a message is being typed'))
-    return this.#inTurn(async () => {
-      const reply = replyOf(await this.#type(Buffer.from(keys)))
-      this.#line.keyed(keys)
-      return reply
+    return this.#unlessBusy(() => this.#press(keys))
+  }
+
+  /** Keys and their Enter, where both are read together. */
+  line(text: string): Promise<TypingReply> {
+    return this.#unlessBusy(async () => {
+      if (this.#deps.readsLines()) return this.#press(`${text}\r`)
+      return { typed: false, reads_keys: true }
     })
   }
 
@@ -129,6 +134,17 @@ export class Typing {
       if (typed === 'nothing' && this.#seen.get(viewer) === seq) this.#saw(viewer, (seq ?? 1) - 1)
       return replyOf(typed)
     })
+  }
+
+  #unlessBusy(work: () => Promise<TypingReply>): Promise<TypingReply> {
+    if (this.#delivery !== undefined) return Promise.resolve(refused('busy', 'a message is being typed'))
+    return this.#inTurn(work)
+  }
+
+  async #press(keys: string): Promise<TypingReply> {
+    const reply = replyOf(await this.#type(Buffer.from(keys)))
+    this.#line.keyed(keys)
+    return reply
   }
 
   #count(bytes: Uint8Array): void {

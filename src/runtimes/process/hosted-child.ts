@@ -90,6 +90,8 @@ export interface HostedTerminal {
   readonly size: TerminalSize
   /** Single keys, raw and not journalled. */
   typeKeys(keys: string): Promise<TypingReply>
+  /** With its Enter, and only where lines are read. */
+  typeLine(line: string): Promise<TypingReply>
   /** What a person types; a `seq` that was there before is not typed again. */
   input(viewer: string, bytes: Uint8Array, details: InputDetails): Promise<TypingReply>
   resize(columns: number, rows: number): void

@@ -248,6 +248,8 @@ export interface AgentProcess {
   input(viewer: string, bytes: Uint8Array, signal: AbortSignal, details?: InputDetails): Promise<void>
   /** Single key presses, for dialogs and bots, never for messages; refused while a delivery types. */
   typeKeys(keys: string, signal: AbortSignal): Promise<void>
+  /** An answer and its Enter, as `typeKeys`; false: its program reads keys, or nobody can tell, and nothing was typed. */
+  typeLine(line: string, signal: AbortSignal): Promise<boolean>
   /** Of the terminal; nothing without one. */
   resize(columns: number, rows: number, signal: AbortSignal): Promise<void>
   /** Answers the pending interaction; false where that one is no longer open. */
@@ -316,6 +318,8 @@ export class TypingRefused extends Error {
 /** How a host answers what a person or a bot types; hosts of an earlier version say `typed` alone. */
 export interface TypingReply {
   readonly typed: boolean
+  /** A line was to be typed, and its program does not read lines. */
+  readonly reads_keys?: boolean
   readonly code?: TypingRefused['code']
   readonly message?: string
 }

@@ -12,6 +12,8 @@ export interface Choosing {
   menu(signal: AbortSignal): Promise<Menu | undefined>
   lastLine(): string
   type(keys: string, signal: AbortSignal): Promise<void>
+  /** With its Enter; false: what is typed is not read line by line, and nothing was. */
+  typeLine(line: string, signal: AbortSignal): Promise<boolean>
 }
 
 const LOOK_MS = 50
@@ -29,6 +31,9 @@ export async function chooseOption(choosing: Choosing, option: number, signal: A
   const menu = await choosing.menu(signal)
   const wanted = menu?.options[option]
   if (menu === undefined || wanted === undefined) return
+  const hasName = menu.by === 'word' || menu.by === 'letter' || menu.by === 'number'
+  // Of whoever reads lines a key alone is never read, however it draws its menu.
+  if (hasName && (await choosing.typeLine(wanted.id, signal))) return
   if (menu.by === 'word') return answerLine(choosing, wanted.id, signal)
   const hasKey = menu.by === 'letter' || (menu.by === 'number' && Number(wanted.id) <= LARGEST_DIGIT)
   if (hasKey) {

@@ -82,6 +82,7 @@ function observed(directory: string, hints: Partial<ObserverHints> = {}) {
       typeKeys: async (keys) => {
         typed.push(keys)
       },
+      typeLine: async () => false,
     },
     output: openOutputReader(directory),
     columns: 80,

@@ -80,7 +80,10 @@ export interface ObserverHints {
 
 export interface ObserverDeps {
   readonly clock: Clock
-  readonly process: Pick<AgentProcess, 'on' | 'endOffset' | 'alive' | 'activity' | 'personTyping' | 'typeKeys' | 'size'>
+  readonly process: Pick<
+    AgentProcess,
+    'on' | 'endOffset' | 'alive' | 'activity' | 'personTyping' | 'typeKeys' | 'typeLine' | 'size'
+  >
   readonly output: OutputReader
   readonly columns: number
   readonly rows: number
@@ -533,6 +536,7 @@ export class TerminalObserver {
     return {
       clock,
       type: (keys, signal) => process.typeKeys(keys, signal),
+      typeLine: (line, signal) => process.typeLine(line, signal),
       menu: async (signal) => {
         await this.#screen.caughtUp(signal)
         const dialog = this.#dialog(this.#screen.rows())

@@ -9,6 +9,13 @@ import { newSessionCity, type SessionApi, sessionPath } from '../../support/sess
 
 const program = (file: string) => JSON.stringify(join(import.meta.dirname, '../../support', file))
 const NODE = JSON.stringify(process.execPath)
+/** Reads lines, and asks by a pointer, by letters, and for more than one key. */
+const LINES = String.raw`
+clear='\033[2J\033[H'
+printf 'Which one?\n\n❯ 1. This\n  2. That\n'; read -r one
+printf "$clear"'And then?\n\n  [a] Go\n  [s] Stop\n'; read -r two
+printf "$clear"'How many?\n\n❯ 1. Number 1\n'; for n in {2..11}; do echo "  $n. Number $n"; done; read -r three
+printf "$clear"'chosen %s %s %s\n' "$one" "$two" "$three"; exec cat`
 /**
  * `asker` chooses by the first key, whichever that is; `foreign` asks in words of no language that is known; `deaf` loses
  * what is typed in its first seconds, though its prompt is there.
@@ -29,6 +36,10 @@ ready_prompt_prefix = "❯ "
 [providers.menu]
 command = "bash"
 args = ["-c", "printf 'Run rm -rf build?\\n\\n❯ 1. Yes, proceed\\n  2. No\\n'; cat > keys"]
+prompt_mode = "none"
+[providers.lines]
+command = "bash"
+args = ["-c", ${JSON.stringify(LINES)}]
 prompt_mode = "none"
 [providers.newcomer]
 command = "bash"
@@ -101,6 +112,18 @@ describe('dialogs on screens', { concurrency: 3, timeout: 120_000 }, () => {
     assert.equal(readFileSync(join(city.dir, 'keys'), 'utf8'), '')
     assert.equal((await to(id, '/keys', { keys: ['2', 'Enter'], expect_screen: '❯ 1. Yes' })).status, 200)
     await eventually('the key is read', () => readFileSync(join(city.dir, 'keys'), 'utf8') === '2\n' || undefined)
+  })
+
+  test('a program that reads lines gets the Enter behind its answer', async () => {
+    const id = await city.start({ name: 'lines' })
+    for (const option of ['That', 'Stop', 'Number 11']) {
+      await eventually(`it offers ${option}`, async () => {
+        const { options = [] } = (await city.pending(id)) ?? {}
+        return options.includes(option) || undefined
+      })
+      await city.done('POST', `${sessionPath(id)}/respond`, { action: 'option', option_id: option })
+    }
+    await shows(id, 'chosen 2 s 11')
   })
 
   test('a question that is none of the known ones, asked while a harness starts, waits for its answer as long as any other', async () => {
