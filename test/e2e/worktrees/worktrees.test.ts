@@ -293,6 +293,31 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
     assert.equal((await city.get(plain)).worktree, undefined)
   })
 
+  test('one of a session that no agent has is of the rig in whose directory it works', { timeout }, async () => {
+    await using running = await run()
+    const trees = await WorktreeCity.start(running)
+    const { city } = trees
+    trees.git('branch', 'next')
+    const inner = join(trees.rig, 'docs')
+    mkdirSync(inner)
+    symlinkSync(trees.rig, join(city.dir, 'linked'))
+    const rigs = ['name = "app"\npath = "app"\ndefault_branch = "next"', 'name = "docs"\npath = "app/docs"']
+    await city.configure(rigs.map((rig) => `[[rigs]]\n${rig}\n`).join(''))
+    const places = [
+      ['direct', trees.rig, 'app', 'next'],
+      ['below', join(trees.rig, '.git', '..'), 'app', 'next'],
+      ['linked', join(city.dir, 'linked'), 'app', 'next'],
+      ['inner', inner, 'docs', 'main'],
+    ] as const
+    for (const [alias, directory, rig, base] of places) {
+      const tree = await trees.of(await city.start({ alias, isolation: 'worktree', work_dir: directory }))
+      const { path, base_ref: ref } = tree
+      assert.deepEqual([tree.rig, path, ref], [rig, join(city.dir, '.svc', 'worktrees', rig, alias), base], alias)
+    }
+    const [made] = await city.events('worktree.ready', { subject: 'direct' })
+    assert.equal(made?.payload['rig'], 'app')
+  })
+
   test('submodules with commits of their own keep a worktree', { timeout }, async () => {
     await using running = await run()
     const library = join(running.work, 'library')

@@ -16,9 +16,9 @@ import { unknownName } from '../../../kernel/near-names.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
 import { findBinary } from '../../../kernel/processes.ts'
 import { programOf, refusedTransport, workDirOf } from '../launch/launch.ts'
-import { baseRefOf } from '../launch/launcher.ts'
 import { DEFAULT_RUNTIME, type NewSession } from '../launch/new-session.ts'
 import { checkOptions } from '../launch/options.ts'
+import { baseRefOf, worktreeRigOf } from '../launch/worktree-wish.ts'
 import { canInterrupt } from '../plan/views.ts'
 import { type Attachment, parseAttachments, refuseUntaken } from '../queue/attachments.ts'
 import { checkMessage, type DeliveryDraft, type DeliveryRecord } from '../queue/deliveries.ts'
@@ -287,7 +287,8 @@ async function refuseIsolation(
   const config = deps.config()
   const directory = workDir ?? workDirOf(config, agent?.identity ?? '', agent, deps.render)
   if (!isDirectory(directory)) return
-  const why = await deps.worktrees.refusal(directory, baseRefOf(config, agent, agent?.dir))
+  const rig = worktreeRigOf(config, agent?.dir, directory)
+  const why = await deps.worktrees.refusal(directory, baseRefOf(config, agent, rig))
   if (why !== undefined) throw problem('conflict-config', `a worktree was asked for, and ${why}`)
 }
 

@@ -9,15 +9,7 @@ import { asCaller } from '../../../kernel/file-modes.ts'
 import type { Logger } from '../../../kernel/log.ts'
 import { expanded, findBinary, runBriefly } from '../../../kernel/processes.ts'
 import type { AgentProcess, Identity, LaunchSpec, McpServerSpec, Runtime } from '../../../runtimes/process/runtime.ts'
-import {
-  type AgentView,
-  findAgent,
-  isUnbound,
-  type ProviderView,
-  rigOf,
-  type SessionsView,
-  untrusted,
-} from '../record/config-view.ts'
+import { type AgentView, findAgent, isUnbound, type ProviderView, untrusted } from '../record/config-view.ts'
 import { policyOf } from '../record/policy.ts'
 import type { SessionsDeps } from '../record/ports.ts'
 import type { Fingerprints, SessionRecord } from '../record/record.ts'
@@ -25,6 +17,7 @@ import { layHookFile } from './hook-files.ts'
 import { type LaunchPlan, pathValues, planLaunch, refusedTransport, workDirOf } from './launch.ts'
 import { mcpServersOf, stagedServers } from './mcp.ts'
 import { isInside, layOverlays } from './overlay.ts'
+import { baseRefOf, worktreeRigOf } from './worktree-wish.ts'
 
 /** Why a session was not started, in the words of its `reason`. */
 export class StartError extends Error {
@@ -118,12 +111,14 @@ export class Launcher {
       throw new StartError(reason, error instanceof Error ? error.message : String(error), final)
     }
     if (known?.state !== 'ready') await progress('preparing-worktree')
+    const directory = this.#workDir(session, agent)
+    const rig = worktreeRigOf(config(), session.rig, directory)
     const wanted = {
       sessionId: session.id,
       handle: session.alias ?? work.active(session) ?? session.id,
-      rig: session.rig ?? '',
-      directory: this.#workDir(session, agent),
-      baseRef: baseRefOf(config(), agent, session.rig),
+      rig,
+      directory,
+      baseRef: baseRefOf(config(), agent, rig),
     }
     const { name, state } = await worktrees.add(wanted, signal).catch(failed('worktree-failed', false))
     if (state === 'ready') return
@@ -315,7 +310,3 @@ function uuid(hex: string): string {
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
-
-/** What a worktree of it begins at; undefined: what is checked out. */
-export const baseRefOf = (config: SessionsView, agent: AgentView | undefined, rig: string | undefined) =>
-  agent?.base_ref ?? config.worktrees.base_ref ?? rigOf(config, rig)?.default_branch
