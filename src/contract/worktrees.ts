@@ -32,7 +32,12 @@ export const Worktree = component('Worktree', {
   path: string({ description: 'Where it is: below `.svc/worktrees/` of the city.' }),
   branch: string({ description: 'Its own branch, `svc/<name>`.' }),
   session_id: string({ description: 'Session that works in it, or did.' }),
-  rig: optional(string({ description: 'Rig whose repository it is of: that of its agent, else the one in whose directory its session works. Absent: none.' })),
+  rig: optional(
+    string({
+      description:
+        'Rig whose repository it is of: that of its agent, else the one in whose directory its session works. Absent: none.',
+    }),
+  ),
   repository: string({ description: 'Directory of the repository.' }),
   state: choice(WORKTREE_STATES, {
     description:

@@ -1,7 +1,7 @@
 /** What the README and the guides show is what one sees who types it. */
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { suite, test } from 'node:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { parseOrder } from '../../src/automation/order.ts'
@@ -54,6 +54,15 @@ test('every link between our documents leads somewhere', () => {
       .map((target) => `${page}: ${target}`)
   })
   assert.deepEqual(broken, [])
+})
+
+test('what is to go on goes on, though its terminal is closed before it has left that', async () => {
+  await using reader = await Reader.start({})
+  const guide = join(reader.home, 'guide.md')
+  const examples = ['(until [ -e open ]; do sleep 0.1; done; exec setsid touch left) &', 'touch open', 'ls left\nleft']
+  const marks = ['', '', '<!-- run: wait -->\n']
+  writeFileSync(guide, examples.map((one, at) => `${marks[at]}\`\`\`console\n$ ${one}\n\`\`\`\n`).join(''))
+  assert.equal((await reader.follow(relative(root, guide))).ran.length, examples.length)
 })
 
 suite('comparing', () => {

@@ -320,11 +320,12 @@ export class Reader implements AsyncDisposable {
 
   /**
    * In a terminal, in the directory that the last command ended in. The shell stays until its last words were read: what
-   * a terminal still holds when its last process ends can be lost.
+   * a terminal still holds when its last process ends can be lost. And what was left to run is not hung up: `setsid -f`
+   * comes back before it has left the terminal, and a person does not close that in the same moment.
    */
   #run(command: string, { until, answers = [] }: Handling = {}): Promise<{ output: string; exitCode: number }> {
     const left = [...answers]
-    const script = `trap : INT\ncd "${this.#directory}"\n${command}\nprintf '\\n${LAST_WORDS} %s %s\\n' "$?" "$PWD"\nread -r _`
+    const script = `trap : INT; trap '' HUP\ncd "${this.#directory}"\n${command}\nprintf '\\n${LAST_WORDS} %s %s\\n' "$?" "$PWD"\nread -r _`
     // Questions are asked only where a terminal can do more than print.
     const TERM = answers.length > 0 ? 'xterm' : 'dumb'
     const env = { ...environment(this.home, this.#options), TERM, NO_COLOR: '1' }
