@@ -1,18 +1,22 @@
 // What `npm run test:agents` runs: the tests under test/agents, with real harnesses of other people, pinned by the
 // lockfiles under tools/agents and installed from the registry when they are missing. The harnesses talk to a scripted
-// model on this machine, so a run costs nothing and always sees the same. Not a part of `npm test`: 500 MB to fetch.
+// model on this machine, so a run costs nothing and always sees the same. Not a part of `npm test`: 700 MB to fetch.
 //
 //   npm run test:agents                   all of them, or it fails
 //   npm run test:agents -- terminals      files whose name has the word
 //   npm run test:agents -- --optional     where they cannot be had (no registry, another kind of machine): says so, and is content
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
 const INSTALL_MS = 240_000
 const PING_MS = 20_000
+/** A hundred packages, of which some are large; and that aider has a Python that it runs on. */
+const PIP_MS = 600_000
+const PYTHON_MS = 10_000
+const KNOWN_PYTHON = 'import sys, venv; sys.exit(not (3, 10) <= sys.version_info < (3, 13))'
 /** They wait for each other's processes most of the time. */
 const FILES_AT_ONCE = 2
 
@@ -43,12 +47,13 @@ const PROGRAMS = {
   SVC_TEST_QWEN: ['qwen', '.bin/qwen'],
 } as const
 
-const programs = await Promise.all(
-  Object.entries(PROGRAMS).map(async ([variable, [folder, program]]) => {
+const programs = await Promise.all([
+  ...Object.entries(PROGRAMS).map(async ([variable, [folder, program]]) => {
     const home = join(root, 'tools', 'agents', folder)
     return (await install(home, folder)) ? [[variable, join(home, 'node_modules', program)]] : []
   }),
-)
+  installAider(join(root, 'tools', 'agents', 'aider')),
+])
 const tests = ['--test', `--test-concurrency=${FILES_AT_ONCE}`, ...files]
 const status = await node(tests, root, { env: Object.fromEntries(programs.flat()), stdout: 1 })
 process.exit(status === 0 ? 0 : 1)
@@ -82,6 +87,40 @@ async function install(home: string, name: string): Promise<boolean> {
   return false
 }
 
+/** From PyPI, into an environment of its own where nothing of ours looks. */
+async function installAider(home: string): Promise<readonly (readonly [string, string])[]> {
+  const venv = join(home, 'node_modules', 'venv')
+  const found = [['SVC_TEST_AIDER', join(venv, 'bin', 'aider')]] as const
+  const requirements = join(home, 'requirements.txt')
+  const pinned = readFileSync(requirements, 'utf8')
+  const stamp = join(venv, '.requirements')
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === pinned) return found
+  const leaveOut = (why: string): readonly [] => {
+    if (!flags.optional) fail(why)
+    process.stderr.write(`test:agents: aider is skipped: ${why}\n`)
+    return []
+  }
+  if ((await run('python3', ['-c', KNOWN_PYTHON], home, { timeout: PYTHON_MS, stdout: 2 })) !== 0)
+    return leaveOut('aider needs a python3 from 3.10 to 3.12, with venv')
+  process.stderr.write('set-up: installing aider\n')
+  rmSync(venv, { recursive: true, force: true })
+  const made = await run('python3', ['-m', 'venv', venv], home, { timeout: PIP_MS, stdout: 2 })
+  if (made !== 0) return leaveOut(`could not make an environment for aider (venv: ${made})`)
+  const pip = (args: readonly string[], timeout: number) =>
+    run(join(venv, 'bin', 'python'), ['-m', 'pip', '-q', '--disable-pip-version-check', ...args], home, {
+      timeout,
+      stdout: 2,
+    })
+  const status = await pip(['install', '--no-deps', '--only-binary', ':all:', '-r', requirements], PIP_MS)
+  if (status === 0) {
+    writeFileSync(stamp, pinned)
+    return found
+  }
+  const why = `could not install aider (pip: ${status})`
+  if ((await pip(['index', 'versions', 'aider-chat'], PING_MS)) === 0) fail(why)
+  return leaveOut(`${why}, and the registry does not answer`)
+}
+
 /** The package of qwen brings a list of its own that no lockfile can be held against: its version alone is pinned. */
 function lockOf(home: string): string | undefined {
   const path = join(home, 'package-lock.json')
@@ -102,12 +141,21 @@ interface Run {
   readonly timeout?: number
 }
 
+function node(args: readonly string[], cwd: string, how: Run): Promise<number | string> {
+  return run(process.execPath, args, cwd, how)
+}
+
 /** Answers with how it exited, or why it did not run. */
-function node(args: readonly string[], cwd: string, { env = {}, stdout, timeout }: Run): Promise<number | string> {
+function run(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  { env = {}, stdout, timeout }: Run,
+): Promise<number | string> {
   const { NODE_OPTIONS: _, ...own } = process.env
   const PATH = `${dirname(process.execPath)}:${own['PATH'] ?? ''}`
   return new Promise((resolved) => {
-    const child = spawn(process.execPath, args, {
+    const child = spawn(program, args, {
       cwd,
       env: { ...own, ...env, PATH },
       stdio: ['ignore', stdout, 2],

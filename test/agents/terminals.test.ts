@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
+import { aider } from '../support/harnesses/aider.ts'
 import { claude } from '../support/harnesses/claude.ts'
 import { codex } from '../support/harnesses/codex.ts'
 import { gemini } from '../support/harnesses/gemini.ts'
@@ -9,7 +10,7 @@ import { qwen } from '../support/harnesses/qwen.ts'
 import type { RealHarness } from '../support/harnesses/setup.ts'
 import { Stage } from '../support/harnesses/stage.ts'
 
-for (const harness of [claude, codex, gemini, qwen]) {
+for (const harness of [aider, claude, codex, gemini, qwen]) {
   const program = process.env[`SVC_TEST_${harness.name.toUpperCase()}`]
   const skip = program === undefined && `${harness.name} is not installed: npm run test:agents`
   suite(`${harness.name} ${harness.version} on a terminal`, { skip, timeout: 600_000 }, () =>
@@ -50,6 +51,38 @@ function told(harness: RealHarness, program: string): void {
     assert.equal(await stage.asks(id), asked)
     assert.equal(existsSync(stage.file), false)
   })
+
+  test('while its model thinks it is at work, and what is said meanwhile waits', async () => {
+    await using stage = await Stage.open(harness, program)
+    const id = await stage.session()
+    await stage.says(id, 'think about it')
+    await stage.told(id, 'think about it')
+    await stage.busy(id)
+    await stage.says(id, 'and then?')
+    await stage.busy(id)
+    assert.ok(!stage.requests.some((one) => JSON.stringify(one.messages).includes('and then?')))
+    stage.thought()
+    await stage.told(id, 'and then?')
+    await stage.idle(id)
+  })
+
+  if (!harness.resumes)
+    test('it begins anew after the kill of everything, and hears', async () => {
+      await using stage = await Stage.open(harness, program)
+      const id = await stage.session()
+      await stage.says(id, 'the word is heliotrope')
+      await stage.told(id, 'heliotrope')
+      await stage.idle(id)
+      await stage.killEverything()
+      await stage.city.send('POST', `/sessions/${id}/wake`)
+      await stage.idle(id)
+      await stage.says(id, 'do you remember?')
+      await stage.told(id, 'do you remember?')
+      await stage.idle(id)
+      const last = stage.requests.findLast((one) => JSON.stringify(one.messages).includes('do you remember?'))
+      assert.doesNotMatch(JSON.stringify(last?.messages), /heliotrope/)
+      assert.equal((await stage.city.get(id)).generation, 2)
+    })
 
   if (harness.resumes)
     test('it goes on with its conversation after the kill of everything', async () => {

@@ -22,6 +22,9 @@ export class Stage implements AsyncDisposable {
   readonly file = join(this.root, CITY, 'hello.txt')
   /** What its model answers to most of what is said. */
   readonly plain = 'Nothing to do.'
+  /** Its model thinks until this is called. */
+  readonly thought: () => void
+  readonly #thinking: Promise<void>
   readonly #harness: RealHarness
   readonly #program: string
   #server: RunningSupervisor | undefined
@@ -33,6 +36,9 @@ export class Stage implements AsyncDisposable {
   private constructor(harness: RealHarness, program: string) {
     this.#harness = harness
     this.#program = program
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#thinking = promise
+    this.thought = resolve
   }
 
   static async open(harness: RealHarness, program: string): Promise<Stage> {
@@ -60,10 +66,11 @@ export class Stage implements AsyncDisposable {
   }
 
   /** A model that has its tool write when it is told to, and says what came of it. */
-  #answer(request: ModelRequest): ModelReply {
+  async #answer(request: ModelRequest): Promise<ModelReply> {
     const answered = toolAnswer(request)
     if (answered !== undefined) return { say: 'The tool has answered.' }
     const said = saidLast(request)
+    if (said.includes('think')) await this.#thinking
     if (said.includes('write it')) return this.#harness.asks(this.file)
     return { say: said.includes('remember') ? 'I do remember.' : this.plain }
   }
@@ -129,6 +136,9 @@ ${lines.join('\n')}
       return state === 'active' && activity === 'idle' ? true : undefined
     })
   }
+
+  busy = (id: string): Promise<true> =>
+    this.#until(id, 'is at work', async () => (await this.city.get(id)).activity === 'in-turn' || undefined)
 
   writes = (id: string): Promise<true> =>
     this.#until(id, 'has written', async () => (existsSync(this.file) ? true : undefined))
@@ -210,6 +220,7 @@ ${lines.join('\n')}
     this.#api?.close()
     await this.#server?.kill('SIGKILL')
     endProcessesOf(this.root)
+    this.thought()
     await this.#model?.[Symbol.asyncDispose]()
     rmSync(this.root, { recursive: true, force: true, maxRetries: 5 })
   }
