@@ -11,6 +11,7 @@ import { parseDurationMs } from '../contract/base/durations.ts'
 import { checkTable, childKey } from '../files/check-table.ts'
 import { IssueList, type Place, placeText } from '../files/issues.ts'
 import { type ConfigNode, listOf, readToml, type ScalarNode, type TableNode, textOf } from '../files/toml.ts'
+import { present } from '../kernel/present.ts'
 import type { Value, VarDeclaration, VarType } from './plan.ts'
 import { booleanOf, jsonOf, listNodeOf, type PlacedText, type SourceFile, scalarOf } from './source.ts'
 import { placed } from './text-check.ts'
@@ -133,11 +134,11 @@ function readVar(node: ConfigNode, key: string, issues: IssueList): VarDeclarati
   const type = VAR_TYPE[textOf(node, 'type') ?? ''] ?? (preset === undefined ? 'string' : scalarType(preset))
   const declaration: VarDeclaration = {
     type,
-    ...defined('description', textOf(node, 'description')),
-    ...defined('default', preset),
+    ...present({ description: textOf(node, 'description') }),
+    ...present({ default: preset }),
     ...(booleanOf(node, 'required', false) ? { required: true } : {}),
     ...(Array.isArray(values) ? { enum: values } : {}),
-    ...defined('pattern', textOf(node, 'pattern')),
+    ...present({ pattern: textOf(node, 'pattern') }),
   }
   checkVar(declaration, node, key, issues)
   return declaration
@@ -171,9 +172,6 @@ function checkVar(declaration: VarDeclaration, node: TableNode, key: string, iss
   const problem = varProblem(declaration, declaration.default)
   if (problem !== undefined) report('default', problem)
 }
-
-const defined = <K extends string, V>(key: K, value: V | undefined): { [key in K]?: V } =>
-  value === undefined ? {} : ({ [key]: value } as { [key in K]?: V })
 
 // ---- steps ----------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import { parseDurationMs } from '../contract/base/durations.ts'
 import { childKey } from '../files/check-table.ts'
 import { type ConfigIssue, fileStart, IssueList, sortIssues } from '../files/issues.ts'
 import { type ConfigNode, numberOf, type TableNode, tableOf, textOf } from '../files/toml.ts'
+import { given } from '../kernel/present.ts'
 import { durationOf, placedOf, type StepDraft, type VarDraft } from './draft.ts'
 import { hasMarks } from './language.ts'
 import { type FormulaSources, type MergedFormula, Merger } from './merge.ts'
@@ -430,8 +431,3 @@ function isMoment(text: string): boolean {
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/
 
 const text = <K extends string>(key: K, value: PlacedText | undefined) => given(key, value?.text)
-
-/** A key that is left out where there is no value. */
-function given<K extends string, V>(key: K, value: V | undefined): { [key in K]?: V } {
-  return value === undefined ? {} : ({ [key]: value } as { [key in K]?: V })
-}

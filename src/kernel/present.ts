@@ -8,3 +8,13 @@ export function present<T extends object>(value: T): Present<T>
 export function present(value: object): object {
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined))
 }
+
+/** One member where it has a value, to be spread. */
+export function given<const Name extends string, Value>(
+  name: Name,
+  value: Value | undefined,
+): { readonly [N in Name]?: Value } {
+  const field: { [N in Name]?: Value } = {}
+  if (value !== undefined) field[name] = value
+  return field
+}

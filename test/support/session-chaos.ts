@@ -78,6 +78,7 @@ export class ChaosCity implements AsyncDisposable {
   readonly processes: CityProcesses
   readonly talks: Talk[] = []
   readonly #creations: string[] = []
+  readonly #asking = new Set<Promise<Fields>>()
   readonly #runtimeDir = join(this.root, 'run')
   readonly #said = join(this.root, 'said')
   #server: RunningSupervisor | undefined
@@ -229,7 +230,18 @@ export class ChaosCity implements AsyncDisposable {
     return lines
   }
 
+  /** When what is being asked for now has been accepted. */
+  async accepts(): Promise<void> {
+    await Promise.allSettled(this.#asking)
+  }
+
   async #accepted(path: string, body: object, key: string): Promise<Fields> {
+    const asking = this.#untilAccepted(path, body, key)
+    this.#asking.add(asking)
+    return asking.finally(() => this.#asking.delete(asking))
+  }
+
+  #untilAccepted(path: string, body: object, key: string): Promise<Fields> {
     return eventually(
       `${path} is accepted`,
       async () => {

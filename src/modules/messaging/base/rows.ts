@@ -10,16 +10,6 @@ export const textOf = (value: unknown): string | undefined =>
 export const numberOf = (value: unknown): number | undefined =>
   value === null || value === undefined ? undefined : Number(value)
 
-/** The field where it has a value, to be spread. */
-export const given = <const Name extends string, Value>(
-  name: Name,
-  value: Value | undefined,
-): { readonly [N in Name]?: Value } => {
-  const field: { [N in Name]?: Value } = {}
-  if (value !== undefined) field[name] = value
-  return field
-}
-
 /** One of the words that a column may hold. */
 export function wordOf<const Words extends readonly string[]>(
   words: Words,

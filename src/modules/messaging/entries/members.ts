@@ -2,14 +2,15 @@
  * Who reads a transcript, and up to where: a reading position and a list of whom to tell, no access control (decision 155).
  * A membership has owners, and ends with the last of them (sheet 06 §2.7).
  */
+
 import type { BackfillPolicy, MembershipOwner } from '../../../contract/messaging/memberships.ts'
 import { BACKFILL_POLICIES, MEMBERSHIP_OWNERS } from '../../../contract/messaging/memberships.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Database, Row, Tx } from '../../../kernel/database.ts'
 import type { EventLog } from '../../../kernel/event-log.ts'
+import { given } from '../../../kernel/present.ts'
 import { type Address, type Mailbox, parseMailbox } from '../../../messaging/address.ts'
 import type { Reader } from '../base/rows.ts'
-import { given } from '../base/rows.ts'
 
 export interface MembershipRow {
   readonly transcriptId: string

@@ -1,4 +1,5 @@
 /** Rows of transcripts and entries as values, and as they are on the wire. */
+
 import { CONVERSATION_KINDS } from '../../../contract/messaging/conversations.ts'
 import {
   type Actor,
@@ -11,9 +12,10 @@ import {
 } from '../../../contract/messaging/entries.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Row } from '../../../kernel/database.ts'
+import { given } from '../../../kernel/present.ts'
 import { type Mailbox, parseMailbox } from '../../../messaging/address.ts'
 import type { Conversation } from '../../../messaging/conversation.ts'
-import { given, numberOf, textOf, wordOf } from '../base/rows.ts'
+import { numberOf, textOf, wordOf } from '../base/rows.ts'
 
 export interface TranscriptRow {
   readonly id: string

@@ -1,11 +1,12 @@
 /** Handlers of who reads a transcript, and up to where. */
+
 import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
 import type { Membership } from '../../../contract/messaging/memberships.ts'
 import { ok } from '../../../kernel/call.ts'
 import { isoTime } from '../../../kernel/clock.ts'
+import { given } from '../../../kernel/present.ts'
 import { invalidField, type Problem, problem } from '../../../kernel/problem.ts'
 import type { Address } from '../../../messaging/address.ts'
-import { given } from '../base/rows.ts'
 import { listEntries } from '../entries/lists.ts'
 import type { MembershipRow } from '../entries/members.ts'
 import { entryView } from '../entries/rows.ts'

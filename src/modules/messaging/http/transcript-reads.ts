@@ -1,11 +1,12 @@
 /** Handlers that make, read, follow and delete transcripts. */
+
 import type { Transcript } from '../../../contract/messaging/transcripts.ts'
 import { ok } from '../../../kernel/call.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { parseSeq } from '../../../kernel/cursor.ts'
+import { given } from '../../../kernel/present.ts'
 import { problem } from '../../../kernel/problem.ts'
 import { normalConversation, transcriptId } from '../../../messaging/conversation.ts'
-import { given } from '../base/rows.ts'
 import { listEntries, listTranscripts } from '../entries/lists.ts'
 import { entryView, type TranscriptRow } from '../entries/rows.ts'
 import type { MessagingCity, TranscriptHandlers } from './city.ts'

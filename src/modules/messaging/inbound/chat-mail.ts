@@ -6,14 +6,15 @@
  * H2  A line answers the mail that it is a reply to, or whose thread it is in, else the newest one there.
  * H3  An answer to what was said in a thread goes to that thread.
  */
+
 import { MAX_CHAT_TEXT } from '../../../contract/messaging/entries.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { StoredEvent } from '../../../kernel/event-log.ts'
+import { given } from '../../../kernel/present.ts'
 import type { Reaction } from '../../../kernel/reactions.ts'
 import { HUMAN, type Mailbox } from '../../../messaging/address.ts'
 import { transcriptId } from '../../../messaging/conversation.ts'
 import { plainText } from '../../../messaging/hostile-text.ts'
-import { given } from '../base/rows.ts'
 import type { EntryDraft, EntryRow, TranscriptRow } from '../entries/rows.ts'
 import type { Transcripts } from '../entries/store.ts'
 import type { Routing } from '../routing/routing.ts'

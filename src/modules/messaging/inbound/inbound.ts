@@ -7,10 +7,11 @@
  * N4  Sequences of a conversation are in the order in which its messages came.
  * N5  History is kept and leads to nothing.
  */
+
 import type { InboundBody, InboundReply, InboundResult } from '../../../contract/messaging/inbound.ts'
 import type { Tx } from '../../../kernel/database.ts'
+import { given } from '../../../kernel/present.ts'
 import { HUMAN, type Mailbox } from '../../../messaging/address.ts'
-import { given } from '../base/rows.ts'
 import { type EntryRow, entryView, type TranscriptRow } from '../entries/rows.ts'
 import type { Route } from '../routing/route.ts'
 import { placeOf, wireBinding } from '../routing/wire.ts'

@@ -6,9 +6,9 @@ import {
   type InboundBody,
   MAX_INBOUND_BATCH,
 } from '../../../contract/messaging/inbound.ts'
+import { given } from '../../../kernel/present.ts'
 import { invalidField, timeMs } from '../../../kernel/problem.ts'
 import { type Conversation, normalConversation, transcriptId } from '../../../messaging/conversation.ts'
-import { given } from '../base/rows.ts'
 import type { EntryDraft } from '../entries/rows.ts'
 import { normalHandle } from '../routing/handles.ts'
 

@@ -8,14 +8,15 @@
  *     one is told again of what was never answered.
  * C4  What sessions say is told to each other within the bounds of their group, counted in the write that makes it public.
  */
+
 import type { FanoutPolicy } from '../../../contract/messaging/participants.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { EventLog } from '../../../kernel/event-log.ts'
+import { given } from '../../../kernel/present.ts'
 import { HUMAN, type Mailbox } from '../../../messaging/address.ts'
 import type { Conversation } from '../../../messaging/conversation.ts'
 import type { DigestReader, DigestSource, Digests } from '../../../messaging/digest.ts'
-import { given } from '../base/rows.ts'
 import type { Members, MembershipRow } from '../entries/members.ts'
 import { type EntryRow, entryOf, type TranscriptRow } from '../entries/rows.ts'
 import type { Transcripts } from '../entries/store.ts'

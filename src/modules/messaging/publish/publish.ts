@@ -4,15 +4,16 @@
  * P1  Entry, delivery and idempotency key are one write: what was answered is on its way, once, also after a crash.
  * P2  The answer of a key is about the one message that it made, as far as that is by now.
  */
+
 import { type Actor, MAX_CHAT_TEXT } from '../../../contract/messaging/entries.ts'
 import type { OutboundResult, PublishRequest } from '../../../contract/messaging/transcripts.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
 import { randomHex } from '../../../kernel/ids.ts'
+import { given } from '../../../kernel/present.ts'
 import { invalidField, type Problem, problem } from '../../../kernel/problem.ts'
 import type { Store } from '../../../kernel/store.ts'
 import type { Addresses, Mailbox } from '../../../messaging/address.ts'
-import { given } from '../base/rows.ts'
 import { type EntryRow, entryView, type TranscriptRow } from '../entries/rows.ts'
 import type { Transcripts } from '../entries/store.ts'
 import type { Way } from '../outbox/delivery.ts'

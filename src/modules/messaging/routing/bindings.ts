@@ -6,12 +6,14 @@
  * B3  Whoever it is for reads the transcript while it lasts, in its threads too; people read mail instead.
  * B4  Each change is told by one event, in its write.
  */
+
 import type { BoundReason, UnboundReason } from '../../../contract/messaging/routing-events.ts'
 import type { Tx } from '../../../kernel/database.ts'
+import { given } from '../../../kernel/present.ts'
 import { problem } from '../../../kernel/problem.ts'
 import { HUMAN, type Mailbox } from '../../../messaging/address.ts'
 import { type Conversation, transcriptId } from '../../../messaging/conversation.ts'
-import { given, numberOf, type Reader } from '../base/rows.ts'
+import { numberOf, type Reader } from '../base/rows.ts'
 import type { RoutingDeps } from './ports.ts'
 import { type BindingRow, bindingRow, type Metadata } from './rows.ts'
 import { sameTarget, type Target, targetName, wireTarget } from './targets.ts'

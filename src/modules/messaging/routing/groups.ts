@@ -5,12 +5,14 @@
  * G2  Whoever has a handle reads the transcript, in its threads too, until the last of its handles there is gone.
  * G3  What a request does not say stays as it is; nothing that changed nothing is told.
  */
+
 import type { FanoutPolicy, FanoutPolicyPatch } from '../../../contract/messaging/participants.ts'
 import type { RemovedReason } from '../../../contract/messaging/routing-events.ts'
 import type { Tx } from '../../../kernel/database.ts'
+import { given } from '../../../kernel/present.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
 import { type Conversation, transcriptId } from '../../../messaging/conversation.ts'
-import { given, type Reader } from '../base/rows.ts'
+import type { Reader } from '../base/rows.ts'
 import { eventTarget, KEPT_MS } from './bindings.ts'
 import { normalHandle } from './handles.ts'
 import type { RoutingDeps } from './ports.ts'

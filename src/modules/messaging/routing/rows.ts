@@ -1,9 +1,11 @@
 /** How rows of who takes part are read. */
+
 import type { FanoutPolicy } from '../../../contract/messaging/participants.ts'
 import type { Row } from '../../../kernel/database.ts'
+import { given } from '../../../kernel/present.ts'
 import { type Mailbox, parseMailbox } from '../../../messaging/address.ts'
 import type { Conversation } from '../../../messaging/conversation.ts'
-import { given, numberOf, textOf } from '../base/rows.ts'
+import { numberOf, textOf } from '../base/rows.ts'
 
 export type Metadata = Readonly<Record<string, string>>
 

@@ -1,7 +1,7 @@
 /** Who a binding or a handle is for: a session, a configured agent, or people. */
+import { given } from '../../../kernel/present.ts'
 import { invalidField, Problem, problem } from '../../../kernel/problem.ts'
 import { type Addresses, HUMAN, type Mailbox } from '../../../messaging/address.ts'
-import { given } from '../base/rows.ts'
 import type { RoutingDeps } from './ports.ts'
 
 export interface Target {

@@ -1,8 +1,9 @@
 /** Who takes part, as clients see it and as events tell of it. */
+
 import type { Binding, Group, Participant } from '../../../contract/messaging/participants.ts'
 import { isoTime } from '../../../kernel/clock.ts'
+import { given } from '../../../kernel/present.ts'
 import type { Conversation } from '../../../messaging/conversation.ts'
-import { given } from '../base/rows.ts'
 import type { BindingRow, GroupRow, ParticipantRow } from './rows.ts'
 import { wireTarget } from './targets.ts'
 
