@@ -111,9 +111,10 @@ export class ChaosCity implements AsyncDisposable {
     await this.#boot()
   }
 
-  /** Ends it as it should; answers with its exit code. */
-  async stopSupervisor(): Promise<number | null> {
-    return this.#server === undefined ? null : this.#server.kill('SIGTERM')
+  /** Ends it as it should. */
+  async stopSupervisor(): Promise<void> {
+    const code = await this.#server?.kill('SIGTERM')
+    assert.equal(code, 0, `the supervisor ended with ${code}: ${this.#server?.stderr()}`)
   }
 
   get supervisorPid(): number {
@@ -330,7 +331,7 @@ export class ChaosCity implements AsyncDisposable {
    * Answers with how the messages ended.
    */
   async everyMessageIsAccountedFor() {
-    assert.equal(await this.stopSupervisor(), 0)
+    await this.stopSupervisor()
     const { deliveries, living } = this.#records()
     const ends: Record<string, number> = {}
     for (const talk of this.talks) {
