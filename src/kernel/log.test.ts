@@ -45,6 +45,20 @@ test('a flood of log lines while the server runs costs older lines and no more d
   )
 })
 
+test('what is still said when the log is closed is dropped, and ends nobody', async () => {
+  using home = directory()
+  const file = join(home.path, 'supervisor.log')
+  const { logger, close } = openLog(file, 'info', LIMITS)
+  logger.info({ number: 1 }, 'line')
+  await eventually('the line is written', () => statSync(file, { throwIfNoEntry: false })?.size || undefined)
+  close()
+  for (let number = 2; number < 5; number++) {
+    logger.warn({ number }, 'late line')
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  assert.deepEqual(numbersIn(file), [1])
+})
+
 test('nobody else can read the log, also one that an earlier version wrote for everybody', async () => {
   using home = directory()
   const file = join(home.path, 'supervisor.log')

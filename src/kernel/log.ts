@@ -50,8 +50,13 @@ export function openLog(
   })
   const flush = destination.flushSync.bind(destination)
   // Called at the end of the process too. It tries for ever on a disk that is full, and nobody could stop the process.
-  destination.flushSync = () => (failing || !hasRoomBeside(file) ? destination.destroy() : flush())
+  destination.flushSync = () => {
+    if (!failing && hasRoomBeside(file)) return flush()
+    closed = true
+    destination.destroy()
+  }
   let failing = false
+  let closed = false
   destination.on('error', () => {
     failing = true
   })
@@ -62,7 +67,13 @@ export function openLog(
     rotate()
     destination.reopen()
   })
-  const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
+  // Who ends late may still have something to say: that is no reason to fail.
+  const lines = {
+    write(line: string) {
+      if (!closed) destination.write(line)
+    },
+  }
+  const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines)
 
   /** What is written until the new file is open still goes into the one that was renamed: no line is lost. */
   function rotate() {
@@ -78,6 +89,7 @@ export function openLog(
   return {
     logger,
     close() {
+      closed = true
       try {
         destination.flushSync()
       } catch {

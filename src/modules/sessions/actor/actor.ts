@@ -53,7 +53,7 @@ export class SessionActor {
     this.id = record.id
     this.#deps = deps
     this.#journal = new Journal(this.id, deps)
-    const turns = new Turns(this.id, deps, this.#journal)
+    const turns = new Turns(this.id, deps, this.#journal, () => this.#closed)
     this.#watch = new Watch(record, deps, this.#journal, {
       poke: () => this.poke(),
       idle: () => {

@@ -17,13 +17,16 @@ export class Turns {
   readonly #id: string
   readonly #deps: ActorDeps
   readonly #journal: Journal
+  readonly #closed: () => boolean
   #looking = false
   #again = false
 
-  constructor(id: string, deps: ActorDeps, journal: Journal) {
+  /** `closed`: the supervisor ends; the next one tells the turns that are open. */
+  constructor(id: string, deps: ActorDeps, journal: Journal, closed: () => boolean) {
     this.#id = id
     this.#deps = deps
     this.#journal = journal
+    this.#closed = closed
   }
 
   /** The process is idle: whatever turn was open has ended. */
@@ -34,7 +37,7 @@ export class Turns {
 
   async #look(): Promise<void> {
     this.#looking = true
-    while (this.#again) {
+    while (this.#again && !this.#closed()) {
       this.#again = false
       await this.#tell()
     }
@@ -50,7 +53,7 @@ export class Turns {
         await this.#journal.write((tx) => closeTurn(tx, this.#deps, this.#journal, turn, { cost, failure }))
       }
     } catch (error) {
-      log.warn({ session: this.#id, error: textOf(error) }, 'end of a turn not recorded')
+      if (!this.#closed()) log.warn({ session: this.#id, error: textOf(error) }, 'end of a turn not recorded')
     }
   }
 }
