@@ -166,6 +166,20 @@ suite('who types into a terminal', { timeout: 120_000 }, () => {
     assert.equal(agent.personTyping, false)
   })
 
+  test('a line goes with its Enter to who reads lines; who reads keys gets none of it', async () => {
+    await using city = new TestCity(make)
+    const keys = await started(city)
+    assert.equal(await keys.agent.typeLine('2', soon()), false)
+    await keys.agent.typeKeys('x', soon())
+    await keys.shows('x')
+    assert.equal(await keys.shown(), 'x')
+    const lines = await started(city, {
+      args: ['--norc', '-c', "echo re''ady; read -r line; echo got:$line; exec cat"],
+    })
+    assert.equal(await lines.agent.typeLine('12', soon()), true)
+    await lines.shows('got:12')
+  })
+
   test('what people type comes in the order of their asking, and what is said twice once', async () => {
     await using city = new TestCity(make)
     const { spec, agent, shows, shown } = await started(city)
@@ -201,6 +215,7 @@ suite('who types into a terminal', { timeout: 120_000 }, () => {
     await using city = new TestCity(make)
     const { agent } = await city.start(pipedShell)
     await assert.rejects(agent.typeKeys('1', soon()), refusal('unsupported'))
+    assert.equal(await agent.typeLine('1', soon()), false)
     await assert.rejects(agent.input('ann', Buffer.from('x'), soon()), refusal('unsupported'))
     await agent.resize(10, 10, soon())
     assert.equal(agent.size, undefined)
@@ -225,6 +240,7 @@ suite('who types into a terminal', { timeout: 120_000 }, () => {
     try {
       await agent.connect(socket)
       assert.deepEqual([agent.personTyping, agent.size], [false, undefined])
+      assert.equal(await agent.typeLine('1', soon()), false)
       await assert.rejects(
         agent.input('ann', Buffer.from('x'), soon(), { seq: 1 }),
         /earlier version: restart the session/,

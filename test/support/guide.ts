@@ -241,7 +241,9 @@ export class Reader implements AsyncDisposable {
     const skipped: string[] = []
     for (const part of partsOf(readFileSync(join(ROOT, guide), 'utf8'))) {
       if (part.kind === 'first') {
-        if (part.companion === this.#options.only) await this.#run(part.script)
+        if (part.companion !== this.#options.only) continue
+        const { output, exitCode } = await this.#run(part.script)
+        assert.equal(exitCode, 0, `${guide}: $ ${part.script}\n${output}`)
         continue
       }
       const { fence } = part
