@@ -18,6 +18,9 @@ if (argv[0] === 'serve') {
   // What is loaded at the start stays, so the young generation would grow to 32 MiB with it, and an idle process keep them.
   setFlagsFromString('--semi-space-growth-factor=1')
   setTimeout(() => setFlagsFromString('--semi-space-growth-factor=2'), LOADED_AFTER_MS).unref()
+  // What is made for a request that waits for the disk or for a service outlives a collection or two, and V8 would make its like
+  // where old objects live from then on: each dead one there keeps alive what it pointed to, until all of the memory is collected.
+  setFlagsFromString('--no-allocation-site-pretenuring')
   const { main } = await import('./supervisor/serve.ts')
   process.exitCode = await main(argv.slice(1), { env: process.env, stdout: process.stdout, stderr: process.stderr })
 } else if (isHook(argv)) {

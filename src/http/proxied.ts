@@ -10,6 +10,7 @@ import type { Answer } from './answer.ts'
 import type { Exchange } from './exchange.ts'
 import { type GateDeps, holdsOurToken, PREFLIGHT_GATES, refuseWhileStopping } from './gates.ts'
 import { checkServiceRights, passToPrivate } from './proxied-gates.ts'
+import { Crowd } from './proxy/crowd.ts'
 import { type Asker, Forwarding, type ForwardingDeps, type Upgrade } from './proxy/forwarding.ts'
 import { type Framing, forwardedLines, framingOf } from './proxy/headers.ts'
 import type { ReplyHead } from './proxy/reply-reader.ts'
@@ -44,10 +45,10 @@ export interface ProxyMeter {
 export class Proxied {
   readonly #deps: ProxiedDeps
   readonly #kept: KeptUpstreams
-  readonly #open = new Map<Forwarding, Caller>()
+  readonly #open = new Crowd<Forwarding>()
   readonly #held = new Set<AbortController>()
-  /** What each signal of a process cuts. */
-  readonly #cuts = new WeakMap<AbortSignal, Set<Forwarding>>()
+  /** Signals of processes that are listened to: one listener, however many visit it. */
+  readonly #heard = new WeakSet<AbortSignal>()
   readonly #forwardingDeps: ForwardingDeps
   /** For whoever is held next: almost nobody is, and one for each would cost more than his checks. */
   #spare = new AbortController()
@@ -79,18 +80,19 @@ export class Proxied {
 
   /** Ends what is open with rights that somebody has no more. */
   endOf(isMeant: (caller: Caller) => boolean): void {
-    for (const [forwarding, who] of [...this.#open])
-      if (isMeant(who)) forwarding.cut(problem('forbidden', 'the rights that this was asked with have ended'))
+    for (const forwarding of this.#open.all)
+      if (isMeant(forwarding.caller))
+        forwarding.cut(problem('forbidden', 'the rights that this was asked with have ended'))
   }
 
   /** The supervisor stops: what would not end by itself does so now, and nobody is held any more. */
   stop(): void {
     for (const controller of [...this.#held]) controller.abort()
-    for (const forwarding of [...this.#open.keys()]) if (forwarding.isEndless) forwarding.cut(stopping())
+    for (const forwarding of this.#open.all) if (forwarding.isEndless) forwarding.cut(stopping())
   }
 
   close(): void {
-    for (const forwarding of [...this.#open.keys()]) forwarding.cut(stopping())
+    for (const forwarding of this.#open.all) forwarding.cut(stopping())
     this.#kept.close()
   }
 
@@ -158,6 +160,7 @@ export class Proxied {
       {
         service,
         visit,
+        caller: exchange.caller,
         framing,
         target: rest,
         authority,
@@ -167,32 +170,25 @@ export class Proxied {
       this.#forwardingDeps,
     )
     exchange.passing = forwarding
-    this.#open.set(forwarding, exchange.caller)
-    this.#cutsOf(visit).add(forwarding)
+    this.#open.add(forwarding)
+    if (!this.#heard.has(visit.cut)) this.#hear(visit)
     this.#sweepLater()
   }
 
-  /** One look at the signal of a process, however many visit it. */
-  #cutsOf({ cut, life }: Visit): Set<Forwarding> {
-    const known = this.#cuts.get(cut)
-    if (known !== undefined) return known
-    const cuts = new Set<Forwarding>()
-    this.#cuts.set(cut, cuts)
-    cut.addEventListener(
-      'abort',
-      () => {
-        this.#kept.drop(life)
-        for (const forwarding of [...cuts])
+  #hear({ cut, life }: Visit): void {
+    this.#heard.add(cut)
+    const onAbort = () => {
+      this.#kept.drop(life)
+      for (const forwarding of this.#open.all)
+        if (forwarding.visit.cut === cut)
           forwarding.cut(problem('unavailable', 'the service is being restarted', { retryAfterSec: 1 }))
-      },
-      { once: true },
-    )
-    return cuts
+    }
+    if (cut.aborted) onAbort()
+    else cut.addEventListener('abort', onAbort, { once: true })
   }
 
   #over(forwarding: Forwarding): void {
-    this.#open.delete(forwarding)
-    this.#cuts.get(forwarding.visit.cut)?.delete(forwarding)
+    this.#open.remove(forwarding)
     this.#left()
   }
 
@@ -207,7 +203,7 @@ export class Proxied {
     this.#deps.clock.after(SWEEP_MS, () => {
       this.#sweeping = false
       const now = this.#deps.clock.monotonic()
-      for (const forwarding of [...this.#open.keys()]) forwarding.check(now)
+      for (const forwarding of this.#open.all) forwarding.check(now)
       if (this.#open.size > 0) this.#sweepLater()
     })
   }

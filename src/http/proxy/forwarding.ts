@@ -10,8 +10,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { formatDuration } from '../../contract/base/durations.ts'
+import type { Caller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Problem, problem } from '../../kernel/problem.ts'
+import type { Member } from './crowd.ts'
 import { type Framing, passingTrailers, replyHeaders, requestHead } from './headers.ts'
 import { BadReply, type ReplyHead, ReplyReader, type ReplySink } from './reply-reader.ts'
 import type { ProxiedService, Visit } from './services.ts'
@@ -63,6 +65,7 @@ export interface ForwardingDeps {
 export interface Asked {
   readonly service: ProxiedService
   readonly visit: Visit
+  readonly caller: Caller
   readonly framing: Framing
   readonly target: string
   readonly authority: string | undefined
@@ -70,7 +73,8 @@ export interface Asked {
   isOurs(authorization: string): boolean
 }
 
-export class Forwarding implements UpstreamUser, ReplySink {
+export class Forwarding implements UpstreamUser, ReplySink, Member {
+  place = -1
   readonly #asker: Asker
   readonly #asked: Asked
   readonly #deps: ForwardingDeps
@@ -103,6 +107,10 @@ export class Forwarding implements UpstreamUser, ReplySink {
     this.#isReused = kept !== undefined
     this.#upstream = kept ?? new Upstream(asked.visit.upstream, this)
     if (kept !== undefined) this.connected()
+  }
+
+  get caller(): Caller {
+    return this.#asked.caller
   }
 
   get visit(): Visit {

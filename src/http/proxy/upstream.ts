@@ -59,7 +59,7 @@ export class Upstream {
   /** Since when nobody uses it. */
   freeSince = 0
   /** Where it is kept. */
-  kept: Set<Upstream> | undefined
+  kept: Upstream[] | undefined
   #isOver = false
 
   constructor(address: Visit['upstream'], user: UpstreamUser) {
@@ -81,7 +81,9 @@ export class Upstream {
 
   destroy(): void {
     this.#isOver = true
-    this.kept?.delete(this)
+    const { kept } = this
+    if (kept !== undefined) kept.splice(kept.indexOf(this), 1)
+    this.kept = undefined
     this.socket.destroy()
   }
 
@@ -104,9 +106,9 @@ export class Upstream {
 /** What is kept of the lives of processes. */
 export class KeptUpstreams {
   readonly #clock: Clock
-  readonly #lives = new WeakMap<object, Set<Upstream>>()
-  /** Those that have any. */
-  readonly #stocked = new Set<Set<Upstream>>()
+  readonly #lives = new WeakMap<object, Upstream[]>()
+  /** Those that have any, the one that was used last at the end. */
+  readonly #stocked = new Set<Upstream[]>()
   #sweeping = false
 
   constructor(clock: Clock) {
@@ -114,25 +116,21 @@ export class KeptUpstreams {
   }
 
   take(life: object, user: UpstreamUser): Upstream | undefined {
-    const kept = this.#lives.get(life)
-    if (kept === undefined) return undefined
-    for (const upstream of kept) {
-      kept.delete(upstream)
-      upstream.kept = undefined
-      upstream.user = user
-      return upstream
-    }
-    return undefined
+    const upstream = this.#lives.get(life)?.pop()
+    if (upstream === undefined) return undefined
+    upstream.kept = undefined
+    upstream.user = user
+    return upstream
   }
 
   give(life: object, upstream: Upstream): void {
-    const kept = this.#lives.get(life) ?? new Set()
+    const kept = this.#lives.get(life) ?? this.#stock(life)
     upstream.user = undefined
-    if (kept.size >= MAX_KEPT) {
+    if (kept.length >= MAX_KEPT) {
       upstream.destroy()
       return
     }
-    this.#lives.set(life, kept.add(upstream))
+    kept.push(upstream)
     this.#stocked.add(kept)
     upstream.kept = kept
     upstream.freeSince = this.#clock.monotonic()
@@ -141,11 +139,17 @@ export class KeptUpstreams {
 
   /** Its process is about to be ended. */
   drop(life: object): void {
-    for (const upstream of this.#lives.get(life) ?? []) upstream.destroy()
+    for (const upstream of [...(this.#lives.get(life) ?? [])]) upstream.destroy()
   }
 
   close(): void {
-    for (const kept of this.#stocked) for (const upstream of kept) upstream.destroy()
+    for (const kept of this.#stocked) for (const upstream of [...kept]) upstream.destroy()
+  }
+
+  #stock(life: object): Upstream[] {
+    const kept: Upstream[] = []
+    this.#lives.set(life, kept)
+    return kept
   }
 
   #sweepLater(): void {
@@ -155,8 +159,8 @@ export class KeptUpstreams {
       this.#sweeping = false
       const before = this.#clock.monotonic() - KEEP_MS / 2
       for (const kept of this.#stocked) {
-        for (const upstream of kept) if (upstream.freeSince <= before) upstream.destroy()
-        if (kept.size === 0) this.#stocked.delete(kept)
+        for (const upstream of [...kept]) if (upstream.freeSince <= before) upstream.destroy()
+        if (kept.length === 0) this.#stocked.delete(kept)
       }
       if (this.#stocked.size > 0) this.#sweepLater()
     })
