@@ -23,8 +23,8 @@ import { callBack, clearRun, findHost, readHostFile, revoke, sendHome } from './
 import { buryHost, HostedProcess, launchFailure } from './host/hosted-process.ts'
 import { FILES, type HostFile, type HostSpec, PROTOCOL } from './host/protocol.ts'
 import { identify, livenessOf } from './process/process-identity.ts'
-import { markedArgs } from './process/process-mark.ts'
-import { killTree, TOKEN_VARIABLE } from './process/process-tree.ts'
+import { markedArgs, runIdOf } from './process/process-mark.ts'
+import { killTree, RUN_VARIABLE, TOKEN_VARIABLE } from './process/process-tree.ts'
 import {
   type Adoption,
   type AdoptSpec,
@@ -132,7 +132,7 @@ export function createHostRuntime(kind: HostSpec['kind'], deps: HostRuntimeDeps)
   }
 }
 
-/** The spec as the host gets it: the program found, the token in the environment, pipes where there is no pty. */
+/** The spec as the host gets it: the program found, who it is in the environment, pipes where there is no pty. */
 async function resolved(spec: LaunchSpec): Promise<LaunchSpec> {
   const workDir = await stat(spec.workDir).catch(() => undefined)
   if (!workDir?.isDirectory())
@@ -140,7 +140,8 @@ async function resolved(spec: LaunchSpec): Promise<LaunchSpec> {
   const named = spec.command.includes('/') ? resolve(spec.workDir, spec.command) : spec.command
   const command = await findBinary(named, spec.env)
   if (command === undefined) throw new LaunchError('not_found', `there is no program ${spec.command}`)
-  const env = { ...spec.env, [TOKEN_VARIABLE]: spec.identity.token }
+  const { token } = spec.identity
+  const env = { ...spec.env, ...(spec.hidesToken ? { [RUN_VARIABLE]: runIdOf(token) } : { [TOKEN_VARIABLE]: token }) }
   return { ...spec, command, env, io: spec.io === 'pty' && hasPty() ? 'pty' : 'pipes' }
 }
 

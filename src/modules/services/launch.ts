@@ -55,6 +55,7 @@ export function launchOf(settings: ServiceSettings, start: Start, around: Surrou
     command,
     args,
     env: environmentOf(settings, start, around),
+    hidesToken: true,
     columns: 80,
     rows: 24,
   }

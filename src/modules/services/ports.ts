@@ -50,8 +50,8 @@ export interface ServicesDeps {
   readonly output: (directory: string) => RunOutput
   /** Ends what a start has left, with the host of that run; throws where something of it is still there. */
   readonly endAll: (directory: string | undefined, token: string) => Promise<void>
-  /** What says that it is a service of this city, and has no row here. */
-  readonly strays: (known: ReadonlySet<string>) => readonly string[]
+  /** What says that it is a service of this city, and has none of these tokens; to be ended by what stands for its token. */
+  readonly strays: (known: readonly string[]) => readonly string[]
   /** Its token to the API is good no more. */
   readonly accessEnded: (service: string) => void
 }

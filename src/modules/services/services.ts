@@ -115,7 +115,7 @@ export class Services {
    */
   async #endStrays(): Promise<void> {
     const { store, clock, log, strays, endAll } = this.#deps
-    const known = new Set(rows.all(store.db).flatMap(({ token }) => token ?? []))
+    const known = rows.all(store.db).flatMap(({ token }) => token ?? [])
     for (const token of strays(known))
       for (let isThere = true; isThere && !this.#over.signal.aborted; )
         try {

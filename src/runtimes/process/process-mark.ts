@@ -6,10 +6,15 @@
 import { readFileSync } from 'node:fs'
 
 /** Of a token; everybody may see it, so it does not tell the token. */
-export function markOf(token: string): string {
+export const markOf = (token: string): string => String(Number.parseInt(hashOf(token).slice(0, 12), 16) + 1)
+
+/** The same as a name, for the environment of processes that are to know no secret. */
+export const runIdOf = (token: string): string => hashOf(token).slice(-32)
+
+function hashOf(token: string): string {
   // Loaded when somebody is to be killed: in a host that only waits it would be a megabyte and a half.
   const { createHash } = process.getBuiltinModule('node:crypto')
-  return String(Number.parseInt(createHash('sha256').update(token).digest('hex').slice(0, 12), 16) + 1)
+  return createHash('sha256').update(token).digest('hex')
 }
 
 export const hasMark = (pid: number, mark: string): boolean => limitOf(pid) === mark

@@ -4,8 +4,8 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, suite, test } from 'node:test'
 import { delay, systemClock } from '../../kernel/clock.ts'
 import { identify, livenessOf, type ProcessIdentity, parseStat } from './process-identity.ts'
-import { markedArgs } from './process-mark.ts'
-import { findByToken, killTree, listTokens, membersOf, type Tree } from './process-tree.ts'
+import { markedArgs, runIdOf } from './process-mark.ts'
+import { findByToken, killTree, listTokens, membersOf, serviceRuns, type Tree } from './process-tree.ts'
 
 const started: Tree[] = []
 const TOKEN = randomBytes(16).toString('hex')
@@ -81,6 +81,20 @@ suite('the processes of a session', { timeout: 60_000 }, () => {
     assert.deepEqual(findByToken(tree.tree.token.slice(0, 31)), [])
     assert.deepEqual(findByToken(tree.tree.token.slice(1)), [])
     await killTree(tree.tree, systemClock)
+  })
+
+  test('what knows only a name of its run is found by the token, and by that name', async () => {
+    const token = randomBytes(16).toString('hex')
+    const tree = await start(
+      'echo ready; exec sleep 600',
+      { SVC_INSTANCE_TOKEN: 'another', SVC_SERVICE_RUN: runIdOf(token), SVC_SERVICE_NAME: 'a', SVC_CITY_PATH: '/runs' },
+      token,
+    )
+    assert.doesNotMatch(runIdOf(token), new RegExp(token))
+    assert.deepEqual(findByToken(token), [tree.child.pid])
+    assert.deepEqual([...serviceRuns('/runs')], [runIdOf(token)])
+    assert.deepEqual(await killTree({ token: runIdOf(token) }, systemClock), [])
+    await tree.gone
   })
 
   test('orphans are listed with the session and the city they belong to', async () => {

@@ -12,11 +12,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { type Clock, delay } from '../../kernel/clock.ts'
 import { hasProc, type ProcessIdentity, type ProcessStat, readStat } from './process-identity.ts'
-import { hasMark, markOf } from './process-mark.ts'
+import { hasMark, markOf, runIdOf } from './process-mark.ts'
 
 /** The variables by which a process is known to belong to a session, or to a command of a city. */
 export const TOKEN_VARIABLE = 'SVC_INSTANCE_TOKEN'
 const EXEC_VARIABLE = 'SVC_EXEC_ID'
+/** In place of the token, where a process is to know no secret of ours. */
+export const RUN_VARIABLE = 'SVC_SERVICE_RUN'
 const SESSION_VARIABLE = 'SVC_SESSION_ID'
 const SERVICE_VARIABLE = 'SVC_SERVICE_NAME'
 const CITY_VARIABLE = 'SVC_CITY_PATH'
@@ -88,8 +90,9 @@ function membersAmong(table: readonly ProcessStat[], tree: Tree, known: Readonly
   }
   if (tree.token !== undefined) {
     const mark = markOf(tree.token)
+    const entries = entriesOf(tree.token)
     for (const process of youngerThan(tree.first, table))
-      if (hasToken(process, tree.token) || hasMark(process.pid, mark)) members.add(process.pid)
+      if (hasAny(process, entries) || hasMark(process.pid, mark)) members.add(process.pid)
   }
   for (let grown = true; grown; ) {
     const before = members.size
@@ -119,8 +122,9 @@ function ourselves(table: readonly ProcessStat[]): ReadonlySet<number> {
 
 /** Processes with this token in their environment: what an agent left behind whose host is gone. */
 export function findByToken(token: string): readonly number[] {
+  const entries = entriesOf(token)
   return processTable()
-    .filter((process) => hasToken(process, token))
+    .filter((process) => hasAny(process, entries))
     .map((process) => process.pid)
 }
 
@@ -144,20 +148,20 @@ export function tokensIn(cityPath: string): ReadonlySet<string> {
   const entry = Buffer.from(`${CITY_VARIABLE}=${cityPath}\0`)
   const found = (hasProc ? processTable() : []).flatMap(({ pid }) => {
     if (!environmentOf(pid).includes(entry) || variableOf(pid, CITY_VARIABLE) !== cityPath) return []
-    return variableOf(pid, TOKEN_VARIABLE) ?? variableOf(pid, EXEC_VARIABLE) ?? []
+    return variableOf(pid, TOKEN_VARIABLE) ?? variableOf(pid, EXEC_VARIABLE) ?? variableOf(pid, RUN_VARIABLE) ?? []
   })
   return new Set(found)
 }
 
-/** Tokens of what says that it is a service of this city. */
-export function serviceTokens(cityPath: string): ReadonlySet<string> {
+/** Runs (`runIdOf`) of what says that it is a service of this city. */
+export function serviceRuns(cityPath: string): ReadonlySet<string> {
   const entry = Buffer.from(`${CITY_VARIABLE}=${cityPath}\0`)
   const found = (hasProc ? processTable() : []).flatMap(({ pid }) => {
     const environment = environmentOf(pid)
     if (!environment.includes(entry)) return []
     const variables = new Map(environment.toString('utf8').split('\0').map(pair))
     const isService = variables.has(SERVICE_VARIABLE) && variables.get(CITY_VARIABLE) === cityPath
-    return isService ? (variables.get(TOKEN_VARIABLE) ?? []) : []
+    return isService ? (variables.get(RUN_VARIABLE) ?? []) : []
   })
   return new Set(found)
 }
@@ -167,12 +171,17 @@ function pair(text: string): [string, string] {
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-function hasToken(process: ProcessStat, token: string): boolean {
+/** What processes of the token carry one of; a run stands for itself. */
+function entriesOf(token: string): readonly Buffer[] {
+  const named = [TOKEN_VARIABLE, EXEC_VARIABLE, RUN_VARIABLE].map((name) => `${name}=${token}\0`)
+  return [...named, `${RUN_VARIABLE}=${runIdOf(token)}\0`].map((entry) => Buffer.from(entry))
+}
+
+function hasAny(process: ProcessStat, entries: readonly Buffer[]): boolean {
   const environment = environmentOf(process.pid)
-  return [TOKEN_VARIABLE, EXEC_VARIABLE].some((name) => {
-    const entry = `${name}=${token}\0`
-    return environment.includes(`\0${entry}`) || environment.subarray(0, entry.length).equals(Buffer.from(entry))
-  })
+  return entries.some(
+    (entry) => environment.subarray(0, entry.length).equals(entry) || environment.includes(`\0${entry.toString()}`),
+  )
 }
 
 /** One variable of a process' environment, as it was at exec. */

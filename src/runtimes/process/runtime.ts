@@ -30,6 +30,8 @@ export interface LaunchSpec {
   readonly args: readonly string[]
   /** The whole environment of the agent. */
   readonly env: Readonly<Record<string, string>>
+  /** Its processes are known by a name of the run that tells nothing, and not by the token. */
+  readonly hidesToken?: boolean
   /** `pipes`: no terminal; interrupt answers `unsupported`. Subprocess only. */
   readonly io: 'pty' | 'pipes'
   readonly columns: number

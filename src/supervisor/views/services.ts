@@ -10,7 +10,8 @@ import { type ServiceContext, services } from '../../modules/services/family.ts'
 import { accessHash } from '../../modules/services/launch.ts'
 import type { ServiceSettings } from '../../modules/services/ports.ts'
 import { openOutputReader } from '../../runtimes/process/output-log.ts'
-import { serviceTokens } from '../../runtimes/process/process-tree.ts'
+import { runIdOf } from '../../runtimes/process/process-mark.ts'
+import { serviceRuns } from '../../runtimes/process/process-tree.ts'
 import { openSocketDirectory } from '../../runtimes/socket-directory.ts'
 import { createSubprocessRuntime, endRun } from '../../runtimes/subprocess.ts'
 import type { Running } from './running.ts'
@@ -41,7 +42,10 @@ export function serviceContext(city: Running): ServiceContext {
       const left = await endRun(directory, token, clock)
       if (left.length > 0) throw new Error(`processes ${left.join(', ')} could not be ended`)
     },
-    strays: (known) => [...serviceTokens(path)].filter((token) => !known.has(token)),
+    strays: (tokens) => {
+      const known = new Set(tokens.map(runIdOf))
+      return [...serviceRuns(path)].filter((run) => !known.has(run))
+    },
     accessEnded: (service) =>
       host.revoked((one) => one.kind === 'service' && one.city === name && one.name === `service:${service}`),
     onReconfigured: (listener) => config.onChange(listener),
