@@ -4,7 +4,8 @@
  * G1  A request has at most one line: that it was refused, or else that it was answered.
  * G2  Refusals are written at the default level, at most MAX_PER_SECOND of a code; what comes on top is written at
  *     `debug`, and counted in one line when the second is over. Who floods the server does not fill the disk.
- * G3  Answers are written at `debug`; those to mutations that leave no other trace at the default level.
+ * G3  Answers are written at `debug`; those to mutations that leave no other trace at the default level. What services of
+ *     cities answer is counted, and theirs to tell: whoever may flood one would push out of the log what it is for.
  */
 import type { ProblemCode } from '../contract/base/problems.ts'
 import type { Clock } from '../kernel/clock.ts'

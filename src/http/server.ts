@@ -218,7 +218,7 @@ export class HttpServer {
     if (service !== undefined) this.#deps.metrics.proxied(proxied?.city ?? '', service, exchange.answer.statusCode)
     if (exchange.refused !== undefined) return
     const { method, answer, since } = exchange
-    const worthALine = isMutation(method) && !answer.quiet
+    const worthALine = isMutation(method) && !answer.quiet && service === undefined
     this.#log.answered(exchange, answer.statusCode, since, worthALine)
   }
 
