@@ -6,7 +6,8 @@
 // The journal is what a database is to the real one: `intent N`, then `done N` or `unknown N`.
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { systemClock } from '../../src/kernel/clock.ts'
+import { delay, systemClock } from '../../src/kernel/clock.ts'
+import { openOutputReader } from '../../src/runtimes/process/output-log.ts'
 import { createSubprocessRuntime } from '../../src/runtimes/subprocess.ts'
 
 const [specFile = '', journal = ''] = process.argv.slice(2)
@@ -20,6 +21,9 @@ const runtime = createSubprocessRuntime({ clock: systemClock, env: process.env, 
 const signal = AbortSignal.timeout(30_000)
 const alive = setInterval(() => {}, 1_000)
 const agent = existsSync(join(spec.directory, 'host.json')) ? await adopted() : await runtime.start(spec, signal)
+
+// What is typed before it echoes no more stands twice on its screen.
+while (!(await output()).includes('ready')) await delay(systemClock, 20, signal)
 
 let seq = last
 if (last > 0 && !isSettled) {
@@ -36,6 +40,11 @@ for (;;) {
   if (seq === 5_000) break
 }
 clearInterval(alive)
+
+async function output() {
+  const { bytes } = await openOutputReader(spec.directory).read(0, 1_000)
+  return bytes.toString()
+}
 
 async function adopted() {
   const adoption = await runtime.adopt(spec, signal)

@@ -27,7 +27,7 @@ runtimeConformance('a shell on pipes, in a host', make, pipedShell)
 suite('a host', { timeout: 120_000 }, () => {
   test('no message is lost or typed twice, however often the supervisor is killed', async () => {
     await using city = new TestCity(make)
-    const args = ['-c', 'stty -echo; exec cat']
+    const args = ['-c', 'stty -echo; echo ready; exec cat']
     const spec = city.spec({ command: 'bash', args, io: 'pty' })
     const [specFile, journal] = [join(city.path, 'spec'), join(city.path, 'journal')]
     writeFileSync(specFile, JSON.stringify(spec))

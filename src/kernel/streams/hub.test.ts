@@ -397,6 +397,38 @@ test('events of one commit about a log that joined in it name its position, so a
   resumed.leave()
 })
 
+test('a replay of all logs goes on when one of them leaves, and ends where one that is still there cannot be read', async () => {
+  for (const leaves of [true, false]) {
+    using directory = temporaryDirectory()
+    const merged = new MergedLog(framing, new ManualClock())
+    const [stays, goes] = [open(directory.path, 'stays'), open(directory.path, 'goes')]
+    for (const [name, store] of Object.entries({ stays, goes }))
+      merged.put({
+        name,
+        uid: name,
+        log: store.log,
+        registeredAt: 0,
+        startHead: 0,
+        knownHead: 0,
+        previousUid: undefined,
+      })
+    await append(goes, 2, 0)
+    await append(stays, 2, 0)
+    const client = new Client(merged.follow({}, '0'), 100)
+    goes.db.close()
+    if (leaves) merged.remove('goes')
+    await settled()
+    assert.equal(client.ended, !leaves)
+    if (leaves) await append(stays, 1, 2)
+    await settled()
+    assert.deepEqual(
+      client.got.map(({ city, seq }) => `${city}:${seq}`),
+      leaves ? ['stays:1', 'stays:2', 'stays:3'] : [],
+    )
+    client.leave()
+  }
+})
+
 test('a delivery that took long is followed by a pause: what is committed in it goes out in one batch, and who joins has it once', async () => {
   using directory = temporaryDirectory()
   const store = open(directory.path, 'pausing')

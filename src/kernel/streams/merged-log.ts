@@ -4,11 +4,12 @@
  * M1  A log that joins is part of every open stream from the position it had when it was registered.
  * M2  Live events have one order and one id each; only a replay computes ids of its own.
  * M3  A log that cannot be read is named in `partial_errors`, and keeps its last known position.
+ * M4  A log that leaves ends no stream, nor a replay of others: what nobody could read any more is passed over.
  */
 import { SUPERVISOR_SOURCE } from '../../contract/base/names.ts'
 import type { Clock } from '../clock.ts'
 import { type Positions, parseComposite } from '../cursor.ts'
-import type { EventFilter, EventLog, LoggedEvent, StoredEvent } from '../event-log.ts'
+import type { EventFilter, EventLog, LoggedEvent, Scan, StoredEvent } from '../event-log.ts'
 import type { Feed } from '../feed.ts'
 import { problem } from '../problem.ts'
 import type { ListedLog } from './event-pages.ts'
@@ -189,9 +190,12 @@ export class MergedLog {
   }
 
   #backlog(starts: Map<string, number>, filter: EventFilter, gapless: boolean): Backlog {
-    const fence = new Map<string, { log: EventLog | undefined; upTo: number }>()
-    for (const [name, { source, position }] of this.#members) fence.set(name, { log: source.log, upTo: position })
-    return new MergedBacklog(starts, fence, filter, { at: this.#channel.head + 1, id: this.head() }, gapless)
+    const fence = new Map<string, Fence>()
+    for (const [name, { source, position }] of this.#members)
+      fence.set(name, { log: source.log, uid: source.uid, upTo: position })
+    const isMember = (name: string, uid: string) => this.#members.get(name)?.source.uid === uid
+    const resume = { at: this.#channel.head + 1, id: this.head() }
+    return new MergedBacklog(starts, fence, filter, resume, gapless, isMember)
   }
 }
 
@@ -207,8 +211,16 @@ function startOf(source: LogSource, head: number, given: Positions): number {
   return registeredAfter ? Math.min(source.startHead, head) : head
 }
 
+/** What a replay reads of one log. */
+interface Fence {
+  readonly log: EventLog | undefined
+  readonly uid: string
+  readonly upTo: number
+}
+
 interface Reader {
   readonly name: string
+  readonly uid: string
   /** Its place in the composite id. */
   readonly slot: number
   readonly log: EventLog
@@ -225,26 +237,29 @@ class MergedBacklog implements Backlog {
   readonly #resume: ResumePoint
   readonly #names: readonly string[]
   readonly #parts: string[]
+  readonly #isMember: (name: string, uid: string) => boolean
   #size: number | undefined
 
   constructor(
     starts: ReadonlyMap<string, number>,
-    fence: ReadonlyMap<string, { log: EventLog | undefined; upTo: number }>,
+    fence: ReadonlyMap<string, Fence>,
     filter: EventFilter,
     resume: ResumePoint,
     gapless: boolean,
+    isMember: (name: string, uid: string) => boolean,
   ) {
     this.#filter = filter
+    this.#isMember = isMember
     this.#resume = resume
     this.#names = [...fence.keys()].sort((a, b) => (a < b ? -1 : 1))
     this.#parts = this.#names.map((name) => `${name}:${starts.get(name) ?? 0}`)
     for (const [slot, name] of this.#names.entries()) {
-      const { log, upTo } = fence.get(name) ?? { log: undefined, upTo: 0 }
+      const { log, uid, upTo } = fence.get(name) ?? { log: undefined, uid: '', upTo: 0 }
       if (log === undefined) continue
       const start = starts.get(name) ?? 0
       // A start before the oldest was refused, unless it means "whatever there is".
       const position = gapless ? start : Math.max(start, log.oldest - 1)
-      this.#readers.push({ name, slot, log, upTo, position, buffer: [], taken: 0 })
+      this.#readers.push({ name, uid, slot, log, upTo, position, buffer: [], taken: 0 })
     }
   }
 
@@ -305,18 +320,28 @@ class MergedBacklog implements Backlog {
     if (reader.position >= reader.upTo) return false
     // A reader so slow that retention overtook it: its stream ends, and its cursor answers 410.
     if (reader.position < reader.log.oldest - 1) throw new Error('what comes next is no longer retained')
-    const scan = reader.log.scanEnvelopes(
-      this.#filter,
-      { after: reader.position, upTo: reader.upTo },
-      'asc',
-      Math.max(MIN_READ_EVENTS, Math.ceil((this.#size ?? 0) / this.#readers.length)),
-      MAX_PAGE_CHARACTERS,
-    )
+    const scan = this.#scan(reader)
+    // M4.
+    if (scan === undefined) {
+      reader.position = reader.upTo
+      return false
+    }
     reader.position = scan.complete ? reader.upTo : scan.reached
     reader.buffer = scan.events
     reader.taken = 0
     if (scan.events.length > 0) return true
     return scan.complete ? false : 'later'
+  }
+
+  /** Undefined where it cannot be read any more because it has left. */
+  #scan({ name, uid, log, position, upTo }: Reader): Scan<LoggedEvent> | undefined {
+    const limit = Math.max(MIN_READ_EVENTS, Math.ceil((this.#size ?? 0) / this.#readers.length))
+    try {
+      return log.scanEnvelopes(this.#filter, { after: position, upTo }, 'asc', limit, MAX_PAGE_CHARACTERS)
+    } catch (error) {
+      if (this.#isMember(name, uid)) throw error
+      return undefined
+    }
   }
 }
 
