@@ -61,7 +61,7 @@ export interface HttpDeps {
   readonly operations: readonly Operation[]
   readonly handlers: Readonly<Record<string, unknown>>
   readonly traits?: Readonly<Record<string, Traits | undefined>>
-  readonly security: Security & { readonly users?: PeerUsers | undefined }
+  readonly security: Security & { readonly users?: Pick<PeerUsers, 'admit' | 'refusal'> | undefined }
   readonly cities: CityGate
   readonly services: ServiceGate
   readonly clock: Clock

@@ -1,6 +1,7 @@
 /** The raw proxy in this process, before a real server on a real socket; what runs services is played by a plain object. */
+import { createHash } from 'node:crypto'
 import { mkdtempSync } from 'node:fs'
-import type { Server as HttpServerOfNode, RequestListener } from 'node:http'
+import type { Server as HttpServerOfNode, IncomingMessage, RequestListener } from 'node:http'
 import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -85,6 +86,16 @@ export async function proxied(upstream: Server | HttpServerOfNode, setting: Sett
     for (const socket of sockets) socket.destroy()
     removeTree(dir)
   })
+}
+
+/** What a server answers to a client that wants a WebSocket (RFC 6455 §4.2.2). */
+export function agreeToWebSocket({ headers }: IncomingMessage, socket: Pick<Socket, 'write'>): void {
+  const accept = createHash('sha1')
+    .update(`${headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+    .digest('base64')
+  socket.write(
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+  )
 }
 
 /** A proxy before what is at an address already. */

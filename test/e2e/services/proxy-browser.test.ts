@@ -1,13 +1,12 @@
 /** Services in a real browser: their pages, what those may do, and what pages of others may not. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Browser, missingBrowser } from '../../support/browser.ts'
 import { eventually } from '../../support/eventually.ts'
-import { before, httpUpstream, proxied } from '../../support/proxied.ts'
+import { agreeToWebSocket, before, httpUpstream, proxied } from '../../support/proxied.ts'
 import { temporaryDirectory } from '../../support/temporary.ts'
 
 const P = '/v0/city/alpha/svc/web'
@@ -41,12 +40,7 @@ function pages() {
     response.writeHead(200, { 'Content-Type': type }).end(text)
   })
   upstream.on('upgrade', (request, socket) => {
-    const accept = createHash('sha1')
-      .update(`${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
-      .digest('base64')
-    socket.write(
-      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
-    )
+    agreeToWebSocket(request, socket)
     socket.on('data', (frame: Buffer) => {
       const length = (frame[1] ?? 0) & 127
       const text = frame.subarray(6, 6 + length).map((byte, i) => byte ^ (frame[2 + (i % 4)] ?? 0))

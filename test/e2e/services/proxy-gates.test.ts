@@ -169,7 +169,6 @@ describe('a private service', { concurrency: 4 }, () => {
 test('another user of the machine is refused by a private service, and served by a direct one', async () => {
   const users = { refusal: () => problem('forbidden', 'not for you'), admit: () => {} }
   for (const direct of [false, true]) {
-    // @ts-expect-error: of users only what is asked here.
     await using world = await proxied(page(), { security: { ...OPEN, users }, service: { direct } })
     assert.equal(answerOf(await ask(world, {})), direct ? '200' : '403 forbidden: not for you')
   }

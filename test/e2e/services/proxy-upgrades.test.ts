@@ -1,10 +1,9 @@
 /** Connections that change to another protocol: WebSockets, and any other. */
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import { eventually } from '../../support/eventually.ts'
-import { heard, httpUpstream, proxied, rawUpstream } from '../../support/proxied.ts'
+import { agreeToWebSocket, heard, httpUpstream, proxied, rawUpstream } from '../../support/proxied.ts'
 
 const P = '/v0/city/alpha/svc/web/ws'
 const KEY = 'dGhlIHNhbXBsZSBub25jZQ=='
@@ -34,12 +33,7 @@ async function opened(upstream: ReturnType<typeof rawUpstream>, ask = ASK) {
 test('a real WebSocket client speaks with a real service', async () => {
   const upstream = httpUpstream((_, response) => response.end())
   upstream.on('upgrade', (request, socket) => {
-    const accept = createHash('sha1')
-      .update(`${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
-      .digest('base64')
-    socket.write(
-      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
-    )
+    agreeToWebSocket(request, socket)
     // One masked text frame is answered with the same text, unmasked.
     socket.on('data', (frame: Buffer) => {
       const length = (frame[1] ?? 0) & 127
