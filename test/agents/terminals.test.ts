@@ -1,6 +1,6 @@
 /** Real harnesses on terminals, behind our whole API; only their models are a script. */
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { suite, test } from 'node:test'
 import { aider } from '../support/harnesses/aider.ts'
 import { claude } from '../support/harnesses/claude.ts'
@@ -35,8 +35,7 @@ function told(harness: RealHarness, program: string): void {
 
     await stage.says(id, 'now do write it')
     await stage.respond(id, 'approve', await stage.asks(id))
-    await stage.writes(id)
-    assert.equal(readFileSync(stage.file, 'utf8').trim(), 'hello from the model')
+    assert.equal((await stage.writes(id)).trim(), 'hello from the model')
     await stage.idle(id)
     assert.deepEqual(stage.tracesInHome(), [])
   })

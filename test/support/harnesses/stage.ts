@@ -140,8 +140,9 @@ ${lines.join('\n')}
   busy = (id: string): Promise<true> =>
     this.#until(id, 'is at work', async () => (await this.city.get(id)).activity === 'in-turn' || undefined)
 
-  writes = (id: string): Promise<true> =>
-    this.#until(id, 'has written', async () => (existsSync(this.file) ? true : undefined))
+  /** What the file says once something is in it: a shell makes it before it writes. */
+  writes = (id: string): Promise<string> =>
+    this.#until(id, 'has written', async () => (existsSync(this.file) && readFileSync(this.file, 'utf8')) || undefined)
 
   /** The model has been told this, by whomever. */
   told = (id: string, text: string): Promise<true> =>
