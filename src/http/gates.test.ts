@@ -269,6 +269,12 @@ for (const [name, request, headers, expected] of [
     { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' },
     'passed',
   ],
+  [
+    'but not into a frame',
+    {},
+    { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
+    FOREIGN,
+  ],
   ['an address that was typed is read', {}, { 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate' }, 'passed'],
   ['our own script reads', {}, { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' }, 'passed'],
 ] as const satisfies readonly (readonly [string, Request, Readonly<Record<string, string>>, string | RegExp])[]) {

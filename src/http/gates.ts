@@ -132,27 +132,36 @@ function applyCors({ host, header, setHeader }: GateInput, { security }: GateDep
   for (const [name, value] of Object.entries(CORS_HEADERS)) setHeader(name, value)
 }
 
+function refuseForeignPages(input: GateInput, { security }: GateDeps): void {
+  refuseForeignPage(input, security, { reads: !isMutation(input.method), what: 'API' })
+}
+
 /**
  * Pages of other origins change nothing, whatever headers they send, and read nothing either: not by scripts, nor by what
- * needs no CORS, as images do. A link that leads here is followed.
+ * needs no CORS, as images do. A link that leads here is followed, but not into a frame.
  */
-function refuseForeignPages({ method, host, header }: GateInput, { security }: GateDeps): void {
+export function refuseForeignPage(
+  { host, header }: Pick<GateInput, 'host' | 'header'>,
+  security: Security,
+  { reads, what }: { reads: boolean; what: 'API' | 'service' },
+): void {
   const origin = header('origin')
   const site = header('sec-fetch-site')
   if (origin === undefined && site === undefined) return
   if (origin !== undefined && isAllowed(origin, host, security)) return
-  const foreignSite = site === 'cross-site' || site === 'same-site'
-  const followsLink = !isMutation(method) && header('sec-fetch-mode') === 'navigate'
-  if (!(isMutation(method) && origin !== undefined) && !(foreignSite && !followsLink)) return
+  const isForeign = site === 'cross-site' || site === 'same-site' || (origin !== undefined && !reads)
+  const followsLink =
+    reads && header('sec-fetch-mode') === 'navigate' && (header('sec-fetch-dest') ?? 'document') === 'document'
+  if (!isForeign || followsLink) return
   const page = origin === undefined ? 'another site' : origin.slice(0, 200)
   throw problem(
     'forbidden',
-    `pages of ${page} may not use this API; [supervisor] allowed_origins in supervisor.toml lets origins in`,
+    `pages of ${page} may not use this ${what}; [supervisor] allowed_origins in supervisor.toml lets origins in`,
   )
 }
 
 /** The host has been checked: a page that comes from there is ours. */
-export function isAllowed(origin: string, host: string, { allowedOrigins }: Security): boolean {
+function isAllowed(origin: string, host: string, { allowedOrigins }: Security): boolean {
   if (origin === `http://${host}` || origin === `https://${host}` || allowedOrigins.includes(origin)) return true
   return LOCAL_ORIGIN.test(origin) && allowedOrigins.includes(ANY_LOCAL_PORT)
 }

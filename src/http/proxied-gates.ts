@@ -10,9 +10,9 @@ import type { Exchange } from './exchange.ts'
 import {
   decodeName,
   type GateDeps,
-  isAllowed,
   PREFLIGHT_GATES,
   RIGHTS_GATES,
+  refuseForeignPage,
   refuseWhereReadOnly,
   refuseWhileStopping,
   requireOurHeader,
@@ -32,7 +32,9 @@ export function passToPrivate(
   upgrades: boolean,
 ): ProxiedService {
   for (const gate of PREFLIGHT_GATES) gate(exchange, deps)
-  refuseForeignPages(exchange, deps, upgrades)
+  // An upgrade opens a WebSocket, which no CORS keeps from pages. A page of the service itself that is sandboxed is one of no
+  // origin, and browsers do not say where its elements stand: it cannot be told from those of others.
+  refuseForeignPage(exchange, deps.security, { reads: READING.has(exchange.method) && !upgrades, what: 'service' })
   refuseWhileStopping(exchange, deps)
   checkServiceRights(exchange, deps)
   const service = resolveService(target, services)
@@ -56,27 +58,3 @@ function resolveService({ city, service, prefix }: ProxiedTarget, services: Serv
   if (one === undefined) throw problem('service-not-found', `service not found: ${service}`)
   return one
 }
-
-/**
- * Pages of other origins neither change nor read anything, and open no WebSocket, which no CORS would keep from them. A link
- * that leads here is followed, but not into a frame. A page of the service itself that is sandboxed is one of no origin, and
- * browsers do not say where its elements stand: it cannot be told from those of others.
- */
-function refuseForeignPages({ method, host, header }: Exchange, { security }: GateDeps, upgrades: boolean): void {
-  const origin = header('origin')
-  const site = header('sec-fetch-site')
-  if (origin === undefined && site === undefined) return
-  if (origin !== undefined && isAllowed(origin, host, security)) return
-  const reads = READING.has(method) && !upgrades
-  if (!reads && origin !== undefined) throw foreign(origin)
-  if (site !== 'cross-site' && site !== 'same-site') return
-  const followsLink =
-    reads && header('sec-fetch-mode') === 'navigate' && (header('sec-fetch-dest') ?? 'document') === 'document'
-  if (!followsLink) throw foreign(origin ?? 'another site')
-}
-
-const foreign = (page: string) =>
-  problem(
-    'forbidden',
-    `pages of ${page.slice(0, 200)} may not use this service; [supervisor] allowed_origins in supervisor.toml lets origins in`,
-  )
