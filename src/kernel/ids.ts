@@ -7,7 +7,20 @@ export interface Ids {
   requestId(): string
 }
 
-export const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex')
+/** What ids need at once; larger ones are secrets, of which nothing stays in a pool. */
+const MAX_POOLED = 16
+let pool = Buffer.alloc(0)
+
+/** Random bytes, none of them twice; many at a time are drawn, for a few cost as much as thousands. */
+function draw(bytes: number): Buffer {
+  if (pool.length < bytes) pool = randomBytes(4096)
+  const drawn = pool.subarray(0, bytes)
+  pool = pool.subarray(bytes)
+  return drawn
+}
+
+export const randomHex = (bytes: number): string =>
+  (bytes > MAX_POOLED ? randomBytes(bytes) : draw(bytes)).toString('hex')
 
 export function createIds(hostId: string): Ids {
   const hostTag = hostId.slice(-6)
@@ -44,14 +57,11 @@ export function httpRequestId(): string {
   return HTTP_PREFIX + httpCount.toString(16).padStart(8, '0')
 }
 
-let pool = Buffer.alloc(0)
-/** Random text of lower-case letters and digits; many at a time are drawn, for a few bytes cost as much as thousands. */
+/** Random text of lower-case letters and digits. */
 export function randomBase36(length: number): string {
   let text = ''
   while (text.length < length) {
-    if (pool.length === 0) pool = randomBytes(4096)
-    const [byte = 0] = pool
-    pool = pool.subarray(1)
+    const [byte = 0] = draw(1)
     // 252 is a multiple of 36: higher bytes would favour some letters.
     if (byte < 252) text += (byte % 36).toString(36)
   }

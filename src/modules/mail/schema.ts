@@ -3,8 +3,9 @@
  * a broadcast share: `text` is the `seq` of the first of them.
  *
  * `seq` is the order of arrival, and of times too: `created_at` never goes backwards. `sender` is the mailbox that it came
- * from, or `label:<text>` where that is nobody's. `mail_counts` follows by triggers. `boxes` are words for the mailboxes
- * that a text is in, so that the index can be asked for one mailbox. `silent`: nobody is to be told of it by itself.
+ * from, or `label:<text>` where that is nobody's. `mail_counts` follows what changes and goes by triggers. `boxes` are words
+ * for the mailboxes that a text is in, so that the index can be asked for one mailbox. `silent`: nobody is to be told of it by
+ * itself.
  */
 const FIRST = `
 CREATE TABLE mail (
@@ -105,4 +106,10 @@ CREATE INDEX mail_digests_session ON mail_digests (session_id);
 /** Unread mail of somebody who has sent very much, and of somebody who has sent little among very much. */
 const SECOND = 'CREATE INDEX mail_sender_status ON mail (sender, status, seq)'
 
-export const MAIL_SCHEMA = [FIRST, SECOND] as const
+/**
+ * New messages are counted by a statement of their own: one that a trigger follows has FTS5 write down what it has gathered so
+ * far, and each message of a group commit would be a segment of the index by itself.
+ */
+const THIRD = 'DROP TRIGGER mail_counted'
+
+export const MAIL_SCHEMA = [FIRST, SECOND, THIRD] as const

@@ -63,6 +63,11 @@ function insertMail(tx: Tx, draft: NewMail, seq: number, text: number): void {
     `INSERT INTO mail (${names.map((name) => `"${name}"`).join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
     ...Object.values(fields).map((value) => value ?? null),
   )
+  tx.run(
+    `INSERT INTO mail_counts (mailbox, rig, status, n) VALUES (?, ?, 'unread', 1) ON CONFLICT DO UPDATE SET n = n + 1`,
+    draft.mailbox,
+    draft.rig,
+  )
 }
 
 function insertText(tx: Tx, text: number, { boxes, subject, from, body }: Text): void {
