@@ -1,4 +1,5 @@
 /** Is a service there: its health path answers 2xx, or it takes a connection (decision 165). */
+import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Upstream } from './ports.ts'
@@ -48,12 +49,15 @@ function isHealthy(upstream: Upstream, path: string, signal: AbortSignal): Promi
     const where = 'socketPath' in upstream ? upstream : { host: upstream.host, port: upstream.port }
     const request = begin({ ...where, path, agent: false, signal, headers: { host: 'localhost' } })
     request.once('error', reject)
-    request.once('response', (response) => {
-      response.destroy()
+    const onAnswer = (response: IncomingMessage) => {
+      response.socket.destroy()
       const { statusCode = 0 } = response
       if (statusCode >= 200 && statusCode < 300) resolve()
       else reject(new Error(`${path} answers ${statusCode}`))
-    })
+    }
+    request.once('response', onAnswer)
+    // Else a 101 is nothing that is ever told of, neither an answer nor an error.
+    request.once('upgrade', onAnswer)
     request.end()
   })
 }
