@@ -11,7 +11,7 @@ const entry = resolve(import.meta.dirname, '../../tools/svcctl.mjs')
 export interface CliOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly cwd?: string
-  readonly input?: string
+  readonly input?: string | Uint8Array
   /** Ends the program with this signal's abort, as Ctrl-C would. */
   readonly signal?: AbortSignal
   /** Sees stdout as it comes. */

@@ -9,7 +9,7 @@
  *   GET /stream        a line at once, and no end
  *   GET /sick          it is sick from now on
  *   GET /exit?code=3   it ends
- *   GET /say?text=x    it writes that
+ *   GET /say?text=x    it writes that, and the end of the line or `end`
  *
  * SERVICE_CHILD=1: it has a child that hides. SERVICE_STUBBORN=1: it does not end when it is asked to. SERVICE_LATE=1000:
  * it listens after that time only.
@@ -52,7 +52,8 @@ const server = createServer((request, response) => {
   if (pathname === '/stream') return void response.write(`${process.pid}\n`)
   if (pathname === '/sick') sick = true
   if (pathname === '/exit') process.exit(Number(searchParams.get('code') ?? 0))
-  if (pathname === '/say') console.log(searchParams.get('text') ?? '')
+  if (pathname === '/say')
+    process.stdout.write(`${searchParams.get('text') ?? ''}${searchParams.get('end') ?? '\n'}`)
   say(String(process.pid))
 })
 const { SVC_SERVICE_SOCKET: socket, PORT: port, HOST: host } = env

@@ -1,11 +1,13 @@
 /** `svcctl service …`: programs of a city that serve HTTP. */
+import { isUtf8 } from 'node:buffer'
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import type { ServiceLog, ServiceSecret, ServiceStatus } from '../../contract/services.ts'
 import type { CommandSpec } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT, Failure, usageError } from '../base/failure.ts'
 import type { AnswerOf, Call } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
-import { readData } from '../framework/fields.ts'
 import { printItem } from '../framework/run.ts'
 import { view } from '../print/view.ts'
 import { SERVICES as TABLE } from '../tables/services.ts'
@@ -46,6 +48,7 @@ async function logs(call: Call<'get-service-log'>): Promise<number> {
   let more = true
   const follows = input.on('follow')
   const signal = follows ? context.io.reading() : context.io.signal
+  let atLineStart = true
   while (more) {
     using limit = context.within(LOOK_MS)
     const either = AbortSignal.any([signal, limit.signal])
@@ -54,16 +57,15 @@ async function logs(call: Call<'get-service-log'>): Promise<number> {
         ? { limit: said.limit }
         : { offset, limit: said.limit ?? PAGE, ...(follows ? { wait: LOOK } : {}) }
     const { body, text } = await client.call('get-service-log', { params, query, signal: either })
-    if (context.print.isForPeople) await writeText(context, body.text)
+    // It comes in pieces, and not by the line.
+    if (context.print.isForPeople) await context.print.raw(body.text)
     else if (body.text !== '' || !follows) await context.print.records([text])
+    if (body.text !== '') atLineStart = body.text.endsWith('\n')
     more = follows || (said.limit === undefined && offset !== undefined && body.next_offset < body.end_offset)
     offset = body.next_offset
   }
+  if (context.print.isForPeople && !atLineStart) await context.print.raw('\n')
   return EXIT.ok
-}
-
-async function writeText(context: Context, text: string): Promise<void> {
-  if (text !== '') await context.print.lines([text.endsWith('\n') ? text.slice(0, -1) : text])
 }
 
 /** Not as an argument: everybody on the machine sees those. */
@@ -73,10 +75,10 @@ async function setSecret(call: Call<'put-service-secret'>): Promise<number> {
   const source = input.text('fromFile')
   const value =
     source !== undefined
-      ? await readData(io, `@${source}`, '--from-file')
+      ? textOf(await fileOf(resolve(io.cwd, source)), '--from-file')
       : io.terminal !== undefined && io.stdin.isTerminal
         ? await asked(context, String(said.key))
-        : withoutEnd(await io.stdin.readAll())
+        : withoutEnd(textOf(Buffer.concat(await Array.fromAsync(io.stdin.chunks(io.signal))), 'stdin'))
   if (value === '')
     throw usageError('the value is empty', 'give it on stdin: svcctl service secret set NAME KEY < FILE')
   return printItem(context, SECRET, await call.send({ value }))
@@ -87,6 +89,17 @@ async function asked(context: Context, key: string): Promise<string> {
   if (terminal === undefined) throw usageError('nobody can be asked for the value', 'give it on stdin')
   const { askLine } = await import('../live/prompt.ts')
   return (await askLine(context.io, terminal, `Value of ${key} (not shown): `, { hidden: true })) ?? ''
+}
+
+const fileOf = (path: string): Promise<Buffer> =>
+  readFile(path).catch((error: unknown) => {
+    throw usageError(`invalid --from-file "${path}": ${error instanceof Error ? error.message : 'unreadable'}`)
+  })
+
+/** What stands for bytes that are no text would be another secret, and nobody can look at it to see that. */
+function textOf(bytes: Buffer, source: string): string {
+  if (isUtf8(bytes)) return bytes.toString('utf8')
+  throw usageError(`a secret is UTF-8 text, which ${source} is not`, 'write it as text, in base64 for instance')
 }
 
 /** What `echo` adds is none of it. */

@@ -17,7 +17,7 @@ suite('services on the command line', { timeout: 120_000 }, () => {
   })
   after(() => running[Symbol.asyncDispose]())
 
-  const does = (words: readonly string[], options: { readonly input?: string; readonly signal?: AbortSignal } = {}) =>
+  const does = (words: readonly string[], options: { readonly input?: string | Uint8Array; readonly signal?: AbortSignal } = {}) =>
     cli(['service', ...words, '--city', 'alpha'], { ...options, env: { SVC_HOME: running.server.home } })
 
   test('the list says what works and why something does not', async () => {
@@ -46,6 +46,8 @@ suite('services on the command line', { timeout: 120_000 }, () => {
     assert.equal((await does(['secret', 'list', 'page', '-o', 'name'])).out, 'password\n')
     const { code, err } = await does(['secret', 'set', 'page', 'password'], { input: '' })
     assert.equal(code, 2, err)
+    const binary = await does(['secret', 'set', 'page', 'password'], { input: Buffer.from('c0ffee', 'hex') })
+    assert.equal(binary.code, 2, binary.err)
     assert.equal((await does(['secret', 'set', 'page', 'password', 'argument'])).code, 2)
     assert.equal((await does(['secret', 'delete', 'page', 'password'])).code, 0)
     assert.equal((await does(['secret', 'delete', 'page', 'password'])).code, 3)
@@ -67,6 +69,11 @@ suite('services on the command line', { timeout: 120_000 }, () => {
     await eventually('what was there is shown', () => (seen.includes(`life ${pid}`) ? true : undefined))
     await fetch(`${running.api.url}${city.base}/svc/page/say?text=more`)
     await eventually('what comes is shown', () => (seen.includes('more') ? true : undefined))
+    for (const piece of ['in', 'pieces']) {
+      await fetch(`${running.api.url}${city.base}/svc/page/say?text=${piece}&end=`)
+      await eventually('a piece is shown', () => (seen.endsWith(piece) ? true : undefined))
+    }
+    assert.ok(seen.endsWith('inpieces'))
     enough.abort()
     assert.equal((await followed).code, 130)
   })
