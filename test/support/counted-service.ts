@@ -52,8 +52,7 @@ const server = createServer((request, response) => {
   if (pathname === '/stream') return void response.write(`${process.pid}\n`)
   if (pathname === '/sick') sick = true
   if (pathname === '/exit') process.exit(Number(searchParams.get('code') ?? 0))
-  if (pathname === '/say')
-    process.stdout.write(`${searchParams.get('text') ?? ''}${searchParams.get('end') ?? '\n'}`)
+  if (pathname === '/say') process.stdout.write(`${searchParams.get('text') ?? ''}${searchParams.get('end') ?? '\n'}`)
   say(String(process.pid))
 })
 const { SVC_SERVICE_SOCKET: socket, PORT: port, HOST: host } = env

@@ -1,6 +1,11 @@
 /** Handlers of workspace services. */
 import { MAX_WAIT_MS } from '../../contract/base/paging.ts'
-import { DEFAULT_LOG_BYTES, type ServiceStatus, type serviceOperations } from '../../contract/services.ts'
+import {
+  DEFAULT_LOG_BYTES,
+  type ServiceLog,
+  type ServiceStatus,
+  type serviceOperations,
+} from '../../contract/services.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { deadline } from '../../kernel/deadline.ts'
@@ -8,7 +13,7 @@ import { durationMs, invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { waitForChange } from '../../kernel/waiting.ts'
 import { mountPath } from './launch.ts'
-import { Log } from './log.ts'
+import { Log, type Part } from './log.ts'
 import type { ServicesDeps } from './ports.ts'
 import * as secrets from './secrets.ts'
 import type { Service } from './service.ts'
@@ -95,16 +100,12 @@ export function createServiceHandlers({ clock, url }: { readonly clock: Clock; r
       const { limit = DEFAULT_LOG_BYTES, offset } = query
       const waitMs = query.wait === undefined ? 0 : durationMs('query.wait', query.wait)
       if (waitMs > MAX_WAIT_MS) throw invalidField('query.wait', 'must be at most 2m', query.wait)
-      const service = city.services.need(params.name)
-      if (waitMs > 0) await moreThan(service, offset ?? service.logSize, waitMs, clock, signal)
-      const { deps, path, store, services } = call.city
-      const now = services.need(params.name)
-      const log = new Log(deps, now.name)
-      const hidden = secrets.valuesOf({ city: path, stateRoot: now.settings.stateRoot })
-      return ok({
-        service_name: now.name,
-        ...(await log.read(rows.runsOf(store.db, now.name), { offset, limit }, hidden)),
-      })
+      const awaitsMore = waitMs > 0
+      const read = () => readLog(call.city, params.name, { offset, limit, awaitsMore })
+      const there = await read()
+      if (!awaitsMore || there.text !== '') return ok(there)
+      await moreThan(city.services.need(params.name), there.end_offset, waitMs, clock, signal)
+      return ok(await read())
     },
 
     'list-service-secrets': ({ city, params }) => {
@@ -124,6 +125,12 @@ export function createServiceHandlers({ clock, url }: { readonly clock: Clock; r
       return ok({ status: 'deleted' as const, key: params.key })
     },
   })
+}
+
+async function readLog({ deps, path, store, services }: ServiceCity, name: string, part: Part): Promise<ServiceLog> {
+  const { settings } = services.need(name)
+  const hidden = secrets.valuesOf({ city: path, stateRoot: settings.stateRoot })
+  return { service_name: name, ...(await new Log(deps, name).read(rows.runsOf(store.db, name), part, hidden)) }
 }
 
 const placeOf = ({ path, services }: ServiceCity, name: string) => ({

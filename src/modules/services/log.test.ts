@@ -4,8 +4,8 @@ import { fc } from '../../../test/support/random.ts'
 import { Log } from './log.ts'
 
 /** Outputs of runs, by their numbers; those before `dropped` are gone. */
-function logOf(texts: readonly string[], dropped = 0) {
-  const outputs = texts.map((text) => Buffer.from(text))
+function logOf(texts: readonly (string | Buffer)[], dropped = 0) {
+  const outputs = texts.map((text) => (typeof text === 'string' ? Buffer.from(text) : text))
   const bases = outputs.map((_, index) => outputs.slice(0, index).reduce((sum, { length }) => sum + length, 0))
   const log = new Log(
     {
@@ -52,6 +52,28 @@ describe('the log of a service', () => {
     for (let offset = 0; offset < whole.length; offset++)
       for (let limit = 1; limit <= whole.length; limit++)
         assert.equal((await log.read(runs, { offset, limit }, [secret])).text, shown.slice(offset, offset + limit))
+  })
+
+  test('of a secret that is not all there yet its beginning is stars', async () => {
+    const { log, runs } = logOf(['one correct-ho'])
+    const secrets = ['correct-horse', 'horse', 'o'].map((text) => Buffer.from(text))
+    assert.equal((await log.read(runs, { offset: 0, limit: 100 }, secrets)).text, 'one **********')
+    assert.equal((await log.read(runs, { offset: 0, limit: 12 }, secrets)).text, 'one ********')
+  })
+
+  test('who waits for more gets a character once it is whole', async () => {
+    const bytes = Buffer.from('a€')
+    for (const [there, shown] of [
+      [2, 'a'],
+      [3, 'a'],
+      [4, 'a€'],
+    ] as const) {
+      const { log, runs } = logOf([bytes.subarray(0, there)])
+      const { text, next_offset } = await log.read(runs, { offset: 0, limit: 100, awaitsMore: true }, [])
+      assert.deepEqual([text, next_offset], [shown, Buffer.byteLength(shown)])
+      if (there < 4) assert.equal((await log.read(runs, { offset: 1, limit: 100, awaitsMore: true }, [])).text, '')
+      assert.ok((await log.read(runs, { offset: 1, limit: 100 }, [])).text !== '')
+    }
   })
 
   test('what was dropped is where reading begins', async () => {

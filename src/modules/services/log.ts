@@ -13,6 +13,12 @@ const STAR = 0x2a
 
 type Place = Pick<ServicesDeps, 'city' | 'output'>
 
+export interface Part {
+  readonly offset: number | undefined
+  readonly limit: number
+  readonly awaitsMore?: boolean
+}
+
 export class Log {
   readonly #place: Place
   readonly #name: string
@@ -22,10 +28,10 @@ export class Log {
     this.#name = name
   }
 
-  /** `offset` undefined: the last of it. */
+  /** `offset` undefined: the last of it. `awaitsMore`: a character whose end is still to come is not begun. */
   async read(
     runs: readonly RunRow[],
-    { offset, limit }: { readonly offset: number | undefined; readonly limit: number },
+    { offset, limit, awaitsMore = false }: Part,
     secrets: readonly Buffer[],
   ): Promise<Omit<ServiceLog, 'service_name'>> {
     const outputs = runs.map((run) => ({
@@ -57,7 +63,9 @@ export class Log {
       }
     }
     const all = masked(Buffer.concat(bytes), secrets)
-    const shown = whole(all.subarray(from - begin, from - begin + limit), from + limit < end)
+    if (stop === end) maskBegun(all, secrets)
+    const asked = all.subarray(from - begin, from - begin + limit)
+    const shown = from + limit < end ? whole(asked, 1) : awaitsMore ? whole(asked, 0) : asked
     return {
       start_offset: start,
       offset: from,
@@ -78,10 +86,20 @@ function masked(bytes: Buffer, secrets: readonly Buffer[]): Buffer {
   return bytes
 }
 
-/** Without the beginning of a character at its end, where the rest of it comes with what is read next. */
-function whole(bytes: Buffer, hasMore: boolean): Buffer {
-  if (!hasMore) return bytes
-  for (let back = 1; back <= 3 && back < bytes.length; back++) {
+/** What has been written of a secret whose end is still to come. */
+function maskBegun(bytes: Buffer, secrets: readonly Buffer[]): void {
+  for (const secret of secrets) {
+    if (secret.length < SHORTEST_SECRET) continue
+    const start = secret.subarray(0, SHORTEST_SECRET)
+    const first = Math.max(bytes.length - secret.length + 1, 0)
+    for (let at = bytes.indexOf(start, first); at >= 0; at = bytes.indexOf(start, at + 1))
+      if (bytes.subarray(at).equals(secret.subarray(0, bytes.length - at))) bytes.fill(STAR, at)
+  }
+}
+
+/** Without the beginning of a character at its end, where the rest of it comes with what is read next; so many bytes at least. */
+function whole(bytes: Buffer, least: number): Buffer {
+  for (let back = 1; back <= 3 && back <= bytes.length - least; back++) {
     const byte = bytes[bytes.length - back] ?? 0
     if (byte < 0x80) return bytes
     if (byte < 0xc0) continue

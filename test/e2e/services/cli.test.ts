@@ -17,8 +17,10 @@ suite('services on the command line', { timeout: 120_000 }, () => {
   })
   after(() => running[Symbol.asyncDispose]())
 
-  const does = (words: readonly string[], options: { readonly input?: string | Uint8Array; readonly signal?: AbortSignal } = {}) =>
-    cli(['service', ...words, '--city', 'alpha'], { ...options, env: { SVC_HOME: running.server.home } })
+  const does = (
+    words: readonly string[],
+    options: { readonly input?: string | Uint8Array; readonly signal?: AbortSignal } = {},
+  ) => cli(['service', ...words, '--city', 'alpha'], { ...options, env: { SVC_HOME: running.server.home } })
 
   test('the list says what works and why something does not', async () => {
     const { out } = await does(['list', '-o', 'template={{ service_name }} {{ state }} {{ message }}'])
