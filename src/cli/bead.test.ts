@@ -554,11 +554,37 @@ suite('refusals', () => {
       '  <id>: is wrong',
       '  <items>[0]: is wrong',
     ])
+    assert.deepEqual(
+      await said(['agent', 'create', 'a', '--set', 'env.A=1', '--set', 'frob=1'], 'body.env.A', 'body.frob'),
+      ['  --set env.A: is wrong', '  --set frob: is wrong'],
+    )
+  })
+
+  test('what the detail says already is not said again', async () => {
+    const saying = async (detail: string, ...errors: readonly { location: string; message: string }[]) => {
+      const refused: Script = (_, response) =>
+        answerJson(response, 422, { detail, code: 'validation-failed', status: 422, errors })
+      return (await against(refused, ['bead', 'create', 'x', '-p', '9'])).err.replace(/^request id: .*\n/m, '')
+    }
+    const priority = { location: 'body.priority', message: 'must be <= 4' }
+    assert.equal(
+      await saying('validation_failed: body.priority: must be <= 4', priority),
+      'error: validation_failed: --priority: must be <= 4\n',
+    )
+    assert.equal(
+      await saying('validation_failed: body.priority: must be <= 4', priority, {
+        location: 'body.a',
+        message: 'is $& wrong',
+      }),
+      'error: validation_failed: --priority: must be <= 4\n  body.a: is $& wrong\n',
+    )
+    assert.equal(await saying('conflict: no', priority), 'error: conflict: no\n  --priority: must be <= 4\n')
   })
 
   test('words that no server would understand are usage errors, before anything is sent', async () => {
     for (const [words, said] of [
-      [['bead', 'list', '-s', 'opne'], /'-s, --status <status>' argument 'opne' is invalid/],
+      [['bead', 'list', '-s', 'opne'], /^error: invalid --status "opne": expected open, in_progress, closed$/m],
+      [['completion', 'pwsh'], /^error: invalid <shell> "pwsh": expected bash, zsh, fish$/m],
       [['bead', 'get', ''], /^error: <id> must not be empty$/m],
       [
         ['bead', 'close'],

@@ -20,6 +20,16 @@ function commandsOf(line: string): readonly (readonly string[])[] {
 
 const unquoted = (word: string): string => word.replaceAll(/'([^']*)'|"([^"]*)"|\\(.)/g, '$1$2$3')
 
+test('the help of every command fits into a terminal, but for lines that are there to be copied', async () => {
+  for (const { command } of await describedCommands()) {
+    const parsed = await parseWords([...command.split(' ').slice(1), '--help'], COLUMNS)
+    assert.equal(parsed.kind, 'help')
+    const lines = parsed.kind === 'help' ? parsed.text.split('\n') : []
+    const wide = lines.filter((line) => line.length > COLUMNS && !line.includes('svcctl '))
+    assert.deepEqual(wide, [], command)
+  }
+})
+
 suite('the examples of the help can be typed', async () => {
   for (const { command, examples } of await describedCommands()) {
     test(command, async () => {

@@ -88,6 +88,8 @@ suite('words', () => {
     [['city', 'lst', '--help'], "unknown command 'lst'", 'did you mean list?'],
     [['nonsense', '-h'], "unknown command 'nonsense'", 'see: svcctl --help'],
     [['city', 'list', '--outptu', 'json'], "unknown option '--outptu'", 'did you mean --output?'],
+    [['bead', 'create', '--prio', '1'], "unknown option '--prio'", 'did you mean --priority?'],
+    [['help', 'nope'], "unknown command 'nope'", 'see: svcctl --help'],
     [['city', 'list', 'extra'], 'too many arguments', 'see: svcctl city list --help'],
     [['city', 'create'], "missing required argument 'dir'", 'see: svcctl city create --help'],
     [['city', 'list', '-o', 'xml'], 'there is no output format "xml"', 'formats are table, wide, json, jsonl, yaml'],
@@ -251,6 +253,22 @@ suite('exit codes', () => {
     assert.match(err, /^error: validation_failed: no\n {2}--name: too long\n/)
   })
 
+  test('readings of the health say what they are of', async () => {
+    const checks = [
+      { name: 'event_loop', status: 'degraded', value: 284.2, unit: 'ms', detail: 'more than 250 ms' },
+      { name: 'reconciler', status: 'ok', value: 25_029.9, unit: 'ms' },
+      { name: 'storage', status: 'ok' },
+      { name: 'other', status: 'ok', value: 3 },
+    ]
+    const { out } = await against(answering(200, { status: 'degraded', version: '1', uptime_sec: 1, checks }), [
+      'health',
+    ])
+    assert.match(
+      out,
+      /event_loop\tdegraded \(284\.2 ms late\) more than 250 ms\nreconciler\tok \(last round 25 s ago\)\nstorage\tok\nother\tok \(3\)\n/,
+    )
+  })
+
   test('nobody there is exit code 7 with the way to change that', async () => {
     const { err, code, out } = await cliHere(['city', 'list'], { env: { SVC_API: 'http://127.0.0.1:9' } })
     assert.deepEqual([code, out], [7, ''])
@@ -332,16 +350,20 @@ suite('output', () => {
     assert.equal((await against(raw, ['city', 'list', '-o', 'name'])).out, 'a\n')
   })
 
-  test('an empty list is empty', async () => {
+  test('an empty list is empty, and says so to a person', async () => {
     const none = answering(200, { items: [], total: 0 })
+    const said = async (words: readonly string[], options: WorldOptions = {}) => {
+      const { out, err } = await against(none, words, options)
+      return [out, err]
+    }
     for (const format of ['table', 'jsonl', 'name'])
-      assert.equal((await against(none, ['city', 'list', '-o', format])).out, '')
+      assert.deepEqual(await said(['city', 'list', '-o', format]), ['', ''])
     for (const command of [
       ['city', 'list'],
       ['worktree', 'list', '--city', 'alpha'],
       ['session', 'list', '--city', 'alpha'],
     ])
-      assert.equal((await against(none, command, { terminal: true })).out, '', command.join(' '))
+      assert.deepEqual(await said(command, { terminal: true }), ['', 'nothing to show\n'], command.join(' '))
     assert.equal((await against(none, ['city', 'list', '--json'])).out, '{"items":[],"total":0}\n')
   })
 

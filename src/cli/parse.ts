@@ -1,5 +1,5 @@
 /** Words of the command line → the command they name and its parsed input; commander does the parsing. */
-import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { Argument, Command, CommanderError, Help, Option } from 'commander'
 import {
   type ArgumentSpec,
   argumentName,
@@ -213,7 +213,9 @@ function leafCommand(spec: CommandSpec, columns: number): Command {
   addFlags(command, spec.flags ?? [], 'Options:')
   addFlags(command, globalFlagsOf(spec), 'Global options:')
   const calls =
-    spec.operations.length === 0 ? '' : `\nOperations: ${spec.operations.join(', ')} (svcctl schema openapi)\n`
+    spec.operations.length === 0
+      ? ''
+      : `\n${new Help().boxWrap(`Operations: ${spec.operations.join(', ')} (svcctl schema openapi)`, helpWidth(columns))}\n`
   command.addHelpText('after', `${examplesText(spec.examples)}${calls}`)
   return command
 }
@@ -221,7 +223,9 @@ function leafCommand(spec: CommandSpec, columns: number): Command {
 function addOperands(command: Command, spec: CommandSpec): void {
   const operands = (spec.arguments ?? []).map(({ name, description, choices }) => {
     const operand = new Argument(name, description ?? '')
-    return choices === undefined ? operand : operand.choices([...choices])
+    return choices === undefined
+      ? operand
+      : operand.choices([...choices]).argParser(oneOf(`<${argumentName(name)}>`, choices))
   })
   if (!isSplit(spec.arguments ?? [])) {
     for (const operand of operands) command.addArgument(operand)
@@ -249,33 +253,62 @@ function globalFlagsOf(spec: CommandSpec): readonly FlagSpec[] {
 const hiddenCities = (flag: FlagSpec): FlagSpec =>
   flagName(flag.flags) === 'allCities' ? { ...flag, hidden: true } : flag
 
+const helpWidth = (columns: number): number => Math.min(Math.max(columns, 60), 120)
+
 function quietCommand(name: string, columns: number): Command {
-  const width = Math.min(Math.max(columns, 60), 120)
   return new Command(name)
     .exitOverride()
     .helpCommand(false)
     .helpOption('-h, --help', 'Show this help.')
-    .configureHelp({ helpWidth: width, showGlobalOptions: false })
+    .configureHelp(helpLayout(helpWidth(columns)))
     .configureOutput({ writeOut: () => undefined, writeErr: () => undefined, outputError: () => undefined })
+}
+
+/** Of the width, for flags: a longer one has its words below it, and takes no room from those of the others. */
+const TERM_SHARE = 0.42
+
+function helpLayout(width: number): Partial<Help> {
+  const help = new Help()
+  const widest = Math.floor(width * TERM_SHARE)
+  return {
+    helpWidth: width,
+    showGlobalOptions: false,
+    minWidthToWrap: 20,
+    padWidth: (command, helper) => Math.min(help.padWidth(command, helper), widest),
+    formatItem: (term, termWidth, description, helper) => {
+      if (description === '' || helper.displayWidth(term) <= termWidth)
+        return help.formatItem.call(helper, term, termWidth, description, helper)
+      const below = help.formatItem.call(helper, '', termWidth, description, helper)
+      return `  ${term}\n${below}`
+    },
+  }
 }
 
 function addFlags(command: Command, flags: readonly FlagSpec[], group: string): void {
   for (const flag of flags) {
     const option = new Option(flag.flags, flag.description ?? '').helpGroup(group)
-    if (flag.choices !== undefined) option.choices([...flag.choices])
+    const said = flagWords(flag.flags).find((word) => word.startsWith('--')) ?? flag.flags
+    if (flag.choices !== undefined) option.choices([...flag.choices]).argParser(oneOf(said, flag.choices))
     if (flag.hidden === true) option.hideHelp()
-    if (flag.repeatable === true) option.argParser(oneMore(flag.choices))
+    if (flag.repeatable === true) option.argParser(oneMore(said, flag.choices))
     command.addOption(option)
   }
 }
 
+const oneOf =
+  (said: string, choices: readonly string[]) =>
+  (value: string): string => {
+    if (choices.includes(value)) return value
+    throw usageError(`invalid ${said} "${value}": expected ${choices.join(', ')}`)
+  }
+
 /** Parses a value of a flag that may be given several times. */
 const oneMore =
-  (choices: readonly string[] | undefined) =>
-  (value: string, previous: readonly string[] | undefined): readonly string[] => {
-    if (choices?.includes(value) === false) throw new InvalidArgumentError(`Allowed choices are ${choices.join(', ')}.`)
-    return [...(previous ?? []), value]
-  }
+  (said: string, choices: readonly string[] | undefined) =>
+  (value: string, previous: readonly string[] | undefined): readonly string[] => [
+    ...(previous ?? []),
+    choices === undefined ? value : oneOf(said, choices)(value),
+  ]
 
 /** Those that the help knows. */
 export const flagsOf = ({ flags = [] }: CommandSpec): readonly FlagSpec[] =>
@@ -311,12 +344,22 @@ function helpText(command: Command): string {
   return text
 }
 
-/** commander's sentence, with its suggestion as the hint. */
+/** commander's sentence, with what was probably meant as the hint. */
 function commanderFailure(error: CommanderError, command: Command) {
   const [sentence = '', ...more] = error.message.replace(/^error: /, '').split('\n')
-  const suggestion = /\(Did you mean (.+)\?\)/.exec(more.join(' '))?.[1]
-  return usageError(
-    sentence,
-    suggestion === undefined ? `see: ${command.name()} --help` : `did you mean ${suggestion}?`,
-  )
+  const suggested = /\(Did you mean (.+)\?\)/.exec(more.join(' '))?.[1]
+  const unknown = /^unknown (?:option|command) '(.+)'$/.exec(sentence)?.[1] ?? ''
+  const meant = namesIn(command).filter((name) => unknown.length > 2 && name.startsWith(unknown))
+  const likely = meant.length > 0 ? meant.join(', ') : isLike(suggested, unknown) ? suggested : undefined
+  return usageError(sentence, likely === undefined ? `see: ${command.name()} --help` : `did you mean ${likely}?`)
 }
+
+/** Words that may be typed behind it. */
+const namesIn = ({ commands, options }: Command): readonly string[] => [
+  ...commands.map((one) => one.name()),
+  ...options.flatMap(({ long, hidden }) => (hidden || long === undefined ? [] : [long])),
+]
+
+/** commander finds `top` in `nope`: who mistypes a word seldom mistypes how it begins. */
+const isLike = (suggested: string | undefined, unknown: string): boolean =>
+  suggested?.replace(/^-+/, '')[0] === unknown.replace(/^-+/, '')[0]

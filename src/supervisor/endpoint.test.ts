@@ -51,6 +51,21 @@ test('a state directory of our own that others could write to is closed to them'
   assert.equal(lstatSync(home).mode & 0o777, 0o700)
 })
 
+test('a state directory that cannot be made or used is refused with its name', () => {
+  using place = temporaryDirectory()
+  const file = join(place.path, 'file')
+  writeFileSync(file, '')
+  for (const home of [file, join(file, 'below'), '/proc/svc'])
+    assert.throws(
+      () => openHome(home, process.getuid?.()),
+      (error) =>
+        error instanceof SettingsError &&
+        error.message.startsWith(`the state directory ${home} cannot be used: `) &&
+        error.message.endsWith('; choose another with --home'),
+      home,
+    )
+})
+
 test('a state directory of somebody else, or a link of his to one of ours, is refused', asRoot, () => {
   using place = temporaryDirectory()
   const planted = join(place.path, 'planted')

@@ -5,6 +5,17 @@ import { SettingsError } from './settings.ts'
 
 /** `uid`: ours; undefined where the system has none. */
 export function openHome(home: string, uid: number | undefined): void {
+  try {
+    makeHome(home, uid)
+  } catch (error) {
+    // A full disk is told of as such.
+    if (error instanceof SettingsError || !(error instanceof Error) || ('code' in error && error.code === 'ENOSPC'))
+      throw error
+    throw new SettingsError(`the state directory ${home} cannot be used: ${error.message}; choose another with --home`)
+  }
+}
+
+function makeHome(home: string, uid: number | undefined): void {
   // One after the other: `recursive` tries for ever below a directory that lets nobody make anything, as /proc does.
   const missing: string[] = []
   for (let at = home; !existsSync(at); at = dirname(at)) missing.unshift(at)

@@ -75,16 +75,16 @@ function stopped(supervisor: Supervisor, io: ServeIo): Promise<number> {
   })
 }
 
-function explain(error: unknown, io: ServeIo): number {
+/** Says why it does not start, and what to do about it. */
+export function explain(error: unknown, io: Pick<ServeIo, 'stderr'>): number {
   if (error instanceof SettingsError) {
     io.stderr.write(`error: ${error.message}\nhint: svcctl serve --help\n`)
     return EXIT.usage
   }
-  if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
-    io.stderr.write(
-      `error: ${error.message}\nhint: another program has the port; choose one with --port, or 0 for any free one\n`,
-    )
-    return EXIT.conflict
+  const refusal = error instanceof Error && isListening(error) ? LISTENING[String(error.code)] : undefined
+  if (refusal !== undefined) {
+    io.stderr.write(`error: ${messageOf(error)}\nhint: ${refusal.hint}\n`)
+    return refusal.exit
   }
   if (isDiskFull(error)) {
     io.stderr.write(`error: ${messageOf(error)}\nhint: make room on that disk and start again; nothing was lost\n`)
@@ -98,6 +98,28 @@ function explain(error: unknown, io: ServeIo): number {
   }
   io.stderr.write(`error: ${messageOf(error)}\n`)
   return EXIT.failure
+}
+
+const NO_ADDRESS = {
+  hint: 'it listens on addresses of this machine only; choose one with --bind',
+  exit: EXIT.usage,
+}
+const isListening = (error: Error): error is Error & { readonly code: unknown } =>
+  'code' in error && 'syscall' in error && (error.syscall === 'listen' || error.syscall === 'getaddrinfo')
+
+/** Why an address cannot be listened on. */
+const LISTENING: Readonly<Record<string, { readonly hint: string; readonly exit: number }>> = {
+  EADDRINUSE: {
+    hint: 'another program has the port; choose one with --port, or 0 for any free one',
+    exit: EXIT.conflict,
+  },
+  EADDRNOTAVAIL: NO_ADDRESS,
+  ENOTFOUND: NO_ADDRESS,
+  EAI_AGAIN: NO_ADDRESS,
+  EACCES: {
+    hint: 'ports below 1024 need rights that this user has not; choose another with --port',
+    exit: EXIT.usage,
+  },
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -113,6 +113,8 @@ test('a value that cannot be used stops the start with its name', () => {
   assert.throws(() => parseFlags(['--prot', '1']), refused(/--prot/))
   assert.throws(() => parseFlags(['extra']), refused(/extra/))
   assert.throws(() => parseFlags(['--port']), refused(/port/))
+  for (const name of ['home', 'bind', 'port', 'log-level'])
+    assert.throws(() => parseFlags([`--${name}`, '']), refused(new RegExp(`^--${name} is empty$`)))
 })
 
 for (const [name, file, complaint] of [
@@ -126,7 +128,7 @@ for (const [name, file, complaint] of [
   ['any origin', '[supervisor]\nallowed_origins = ["*"]\n', /allowed_origins.* must be a list of origins/],
   ['pages without an origin', '[supervisor]\nallowed_origins = ["null"]\n', /allowed_origins.* must be/],
   ['a port out of range', '[supervisor]\nport = 70000\n', /port must be a number from 0 to 65535/],
-  ['no duration', '[events.retention]\nmax_age = "soon"\n', /not a duration/],
+  ['no duration', '[events.retention]\nmax_age = "soon"\n', /`events\.retention\.max_age` not a duration/],
   ['a negative size', '[events.retention]\nmax_bytes = -1\n', /must be a whole number, 0 or more/],
   ['no TOML', '[supervisor\n', /supervisor\.toml:1/],
 ] as const) {

@@ -84,10 +84,16 @@ export function parseFlags(argv: readonly string[]): Flags {
         help: { type: 'boolean', short: 'h' },
       },
     })
-    return values
+    return refuseEmpty(values)
   } catch (error) {
     throw new SettingsError(error instanceof Error ? error.message : String(error))
   }
+}
+
+/** `--home "$UNSET"` is a slip: the working directory is no home that anybody meant, nor every address one to listen on. */
+function refuseEmpty(flags: Flags): Flags {
+  for (const [name, value] of Object.entries(flags)) if (value === '') throw new SettingsError(`--${name} is empty`)
+  return flags
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -186,9 +192,9 @@ function readFile(path: string): FileSettings {
   if (bytes === undefined) return {}
   const issues = new IssueList()
   const root = readToml(bytes.toString('utf8'), FILE, 'site', issues) ?? emptyTable()
-  const supervisor = read(root, 'supervisor', SUPERVISOR_KEYS, issues)
+  const supervisor = read(root, '', 'supervisor', SUPERVISOR_KEYS, issues)
   const events = tableOf(root, 'events') ?? emptyTable()
-  const retention = read(events, 'retention', RETENTION_KEYS, issues)
+  const retention = read(events, 'events.', 'retention', RETENTION_KEYS, issues)
   refuseUnknown(root, ['supervisor', 'events'], '', issues)
   refuseUnknown(events, ['retention'], 'events.', issues)
   const first = issues.errors
@@ -237,22 +243,29 @@ const asList = (value: unknown): readonly string[] | undefined => (Array.isArray
 const asNumbers = (value: unknown): readonly number[] | undefined =>
   Array.isArray(value) ? value.map(Number) : undefined
 
-function read(parent: TableNode, name: string, keys: Readonly<Record<string, Kind>>, issues: IssueList): Values {
+function read(
+  parent: TableNode,
+  prefix: string,
+  name: string,
+  keys: Readonly<Record<string, Kind>>,
+  issues: IssueList,
+): Values {
   const values = new Map<string, unknown>()
   const node = parent.entries.get(name)
   if (node === undefined) return values
+  const path = `${prefix}${name}`
   if (node.kind !== 'table') {
-    issues.error(node.at, name, `\`${name}\` must be a table`)
+    issues.error(node.at, path, `\`${path}\` must be a table`)
     return values
   }
-  refuseUnknown(node, Object.keys(keys), `${name}.`, issues)
+  refuseUnknown(node, Object.keys(keys), `${path}.`, issues)
   for (const [key, kind] of Object.entries(keys)) {
     const child = node.entries.get(key)
     if (child === undefined) continue
     const value = plainOf(child)
     const wrong = complaint(kind, child)
     if (wrong === undefined) values.set(key, value)
-    else issues.error(placeOf(node, key), `${name}.${key}`, `\`${name}.${key}\` ${wrong}`)
+    else issues.error(placeOf(node, key), `${path}.${key}`, `\`${path}.${key}\` ${wrong}`)
   }
   return values
 }

@@ -147,7 +147,6 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   })
   await cities.boot()
 
-  const loopDelay = watchLoopDelay(clock)
   const startedAt = clock.monotonic()
   let draining = false
   const users = settings.auth ? undefined : peerUsers(settings, deps.sockets)
@@ -213,6 +212,8 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   writeEndpoint(settings.home, endpoint, randomHex)
   log.info({ url, pid: deps.pid, version }, 'listening')
   cities.start()
+  // From here on and not before: what a start costs says nothing of how well it runs, and was the first that anybody saw.
+  const loopDelay = watchLoopDelay(clock)
 
   return {
     url,

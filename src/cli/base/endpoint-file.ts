@@ -25,11 +25,11 @@ export function readEndpointFile({ env, home, cwd }: Pick<Io, 'env' | 'cwd' | 'h
     if (error instanceof Failure) throw error
     if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR'))
       return undefined
-    throw discoveryFailure(path, error instanceof Error ? error.message : 'unreadable')
+    throw discoveryFailure(`${path}: ${error instanceof Error ? error.message : 'unreadable'}`)
   }
   const { url, pid, process_start: start, token } = parse(path, text)
-  if (typeof url !== 'string' || URL.parse(url) === null) throw discoveryFailure(path, 'not {"url", …}')
-  if (!lives(pid, start)) throw discoveryFailure(path, `the supervisor that wrote it, process ${pid}, has ended`)
+  if (typeof url !== 'string' || URL.parse(url) === null) throw discoveryFailure(`${path}: not {"url", …}`)
+  if (!lives(pid, start)) throw discoveryFailure(`${path}: the supervisor that wrote it, process ${pid}, has ended`)
   return { path, url: url.replace(/\/+$/, ''), token: typeof token === 'string' ? token : undefined }
 }
 
@@ -41,7 +41,7 @@ function parse(path: string, text: string): { readonly [key: string]: unknown } 
     value = undefined
   }
   if (isRecord(value)) return value
-  throw discoveryFailure(path, 'not {"url", …}')
+  throw discoveryFailure(`${path}: not {"url", …}`)
 }
 
 /** Both must be ours and closed to everybody else; the file must be no link, which leads where its maker wants. */
@@ -54,10 +54,10 @@ function refuseForeign(path: string): void {
     { name: dirname(path), found: statSync(dirname(path)) },
   ]
   for (const { name, found } of places) {
-    if (found.uid !== uid) throw discoveryFailure(path, `${name} belongs to another user (uid ${found.uid})`)
-    if ((found.mode & 0o077) !== 0) throw discoveryFailure(path, `${name} is open to other users`)
+    if (found.uid !== uid) throw discoveryFailure(`${name} belongs to another user (uid ${found.uid})`)
+    if ((found.mode & 0o077) !== 0) throw discoveryFailure(`${name} is open to other users`)
   }
-  if (!file.isFile()) throw discoveryFailure(path, 'it is no regular file')
+  if (!file.isFile()) throw discoveryFailure(`${path} is no regular file`)
 }
 
 /** A pid is reused; together with its start it is not. */
@@ -82,7 +82,7 @@ function answersSignals(pid: number): boolean {
   }
 }
 
-const discoveryFailure = (path: string, why: string): Failure =>
-  new Failure(EXIT.unavailable, `could not discover the supervisor: ${path}: ${why}`, {
+const discoveryFailure = (why: string): Failure =>
+  new Failure(EXIT.unavailable, `could not discover the supervisor: ${why}`, {
     hint: 'start it with: svcctl serve, or name it with --api URL',
   })

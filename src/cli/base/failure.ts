@@ -87,13 +87,25 @@ export function toFailure(
 }
 
 function problemFailure(problem: ApiProblem, fieldNames: FieldNames): Failure {
-  const fields = problem.errors.map(({ location, message }) => `\n  ${fieldNames(location)}: ${message}`).join('')
-  return new Failure(exitCodeOf(problem.status, problem.code), `${problem.detail}${fields}${issuesOf(problem)}`, {
-    hint: hintFor(problem),
-    requestId: problem.requestId,
-    body: problem.body,
-    cause: problem,
-  })
+  return new Failure(
+    exitCodeOf(problem.status, problem.code),
+    `${sentenceOf(problem, fieldNames)}${issuesOf(problem)}`,
+    {
+      hint: hintFor(problem),
+      requestId: problem.requestId,
+      body: problem.body,
+      cause: problem,
+    },
+  )
+}
+
+/** The detail, which says the first error as the API names it, in the words of who reads it; then the other errors. */
+function sentenceOf({ detail, errors }: ApiProblem, fieldNames: FieldNames): string {
+  const said = ({ location, message }: ApiProblem['errors'][number]) => `${fieldNames(location)}: ${message}`
+  const first = errors.find(({ location, message }) => detail.includes(`${location}: ${message}`))
+  const sentence =
+    first === undefined ? detail : detail.replace(`${first.location}: ${first.message}`, () => said(first))
+  return [sentence, ...errors.filter((one) => one !== first).map((one) => `  ${said(one)}`)].join('\n')
 }
 
 /** All that is wrong with a file, where there is more than the detail says. */

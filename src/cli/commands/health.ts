@@ -16,18 +16,29 @@ const HEALTH = view<AnswerOf<'get-health'>>()('status version uptime_sec CITIES'
   },
 })
 
+/** What a reading is of; a bare number of milliseconds says nothing. */
+const READINGS: Readonly<Record<string, (time: string) => string>> = {
+  event_loop: (time) => `${time} late`,
+  reconciler: (time) => `last round ${time} ago`,
+  log_lag: (time) => `${time} behind`,
+}
+
+function readingOf({ name, value, unit }: AnswerOf<'get-health'>['checks'][number]): string | undefined {
+  if (value === undefined) return undefined
+  const [amount, of] = unit === 'ms' && value >= 1000 ? [Math.round(value / 100) / 10, 's'] : [value, unit]
+  const time = of === undefined ? String(amount) : `${amount} ${of}`
+  return `(${READINGS[name]?.(time) ?? time})`
+}
+
 function showHealth(context: Context, body: AnswerOf<'get-health'>, text: string): Promise<void> {
   return context.print.item({
     item: body,
     ...HEALTH,
     columns: [
       ...HEALTH.columns,
-      ...body.checks.map(({ name, status, value, unit, detail }) => ({
-        header: name.toUpperCase(),
-        value: () =>
-          [status, value === undefined ? undefined : `(${value}${unit === undefined ? '' : ` ${unit}`})`, detail]
-            .filter(Boolean)
-            .join(' '),
+      ...body.checks.map((check) => ({
+        header: check.name.toUpperCase(),
+        value: () => [check.status, readingOf(check), check.detail].filter(Boolean).join(' '),
       })),
     ],
     json: text,

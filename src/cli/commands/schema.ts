@@ -48,7 +48,7 @@ export const commands: readonly CommandSpec[] = [
     operations: [],
     summary: 'Print the JSON Schema of `city.toml`',
     description: 'For editors. A server has it at `/city.schema.json`.',
-    examples: [{ line: 'svcctl schema city > city.schema.json', does: 'for an editor' }],
+    examples: [{ line: 'svcctl schema city > city.schema.json', does: 'for an editor of `city.toml`' }],
     run: printing('city.schema.json'),
   },
   {
@@ -56,7 +56,7 @@ export const commands: readonly CommandSpec[] = [
     operations: [],
     summary: 'Print the JSON Schema of `agent.toml`',
     description: 'For editors. A server has it at `/agent.schema.json`.',
-    examples: [{ line: 'svcctl schema agent > agent.schema.json', does: 'for an editor' }],
+    examples: [{ line: 'svcctl schema agent > agent.schema.json', does: 'for an editor of `agent.toml`' }],
     run: printing('agent.schema.json'),
   },
   {
@@ -64,7 +64,7 @@ export const commands: readonly CommandSpec[] = [
     operations: [],
     summary: 'Print the JSON Schema of a formula’s file',
     description: 'For editors. A server has it at `/formula.schema.json`.',
-    examples: [{ line: 'svcctl schema formula > formula.schema.json', does: 'for an editor' }],
+    examples: [{ line: 'svcctl schema formula > formula.schema.json', does: 'for an editor of formulas' }],
     run: printing('formula.schema.json'),
   },
   {
@@ -72,7 +72,7 @@ export const commands: readonly CommandSpec[] = [
     operations: [],
     summary: 'Print the JSON Schema of an order’s file',
     description: 'For editors. A server has it at `/order.schema.json`.',
-    examples: [{ line: 'svcctl schema order > order.schema.json', does: 'for an editor' }],
+    examples: [{ line: 'svcctl schema order > order.schema.json', does: 'for an editor of orders' }],
     run: printing('order.schema.json'),
   },
   {

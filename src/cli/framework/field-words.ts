@@ -12,7 +12,7 @@ import {
 } from '../base/command.ts'
 
 /**
- * `body.priority` → `--priority`, `body.metadata.a` → `--meta a`, `path.id` → `<id>`; as the API names it where no word says
+ * `body.priority` → `--priority` or `--set priority`, `body.metadata.a` → `--meta a`, `path.id` → `<id>`; as the API names it where no word says
  * it, or it may have been said as JSON.
  */
 export function saidAs(
@@ -22,6 +22,7 @@ export function saidAs(
 ): string {
   const [, field, inside = ''] = /^(?:body|path|query)\.(\w+)(.*)$/s.exec(location) ?? []
   if (field === undefined) return location
+  if (input.texts('set').some((text) => /^[^=.]*/.exec(text)?.[0] === field)) return `--set ${field}${inside}`
   const given = flags.filter((one) => input.has(flagName(one.flags)))
   const other = given.some(({ flags: words }) => /^--(?:set|data) /.test(words)) ? [] : flags
   const word = flagWord(field, given) ?? operandWord(field, operands) ?? flagWord(field, other)

@@ -313,6 +313,8 @@ async function listOf<Id extends OperationId>(plan: Plan<Id>, call: Call<Id>): P
 async function showList<T>(context: Context, view: View<T> | undefined, list: WholeList<T>): Promise<number> {
   if (view === undefined) throw new TypeError('a list needs a view')
   await context.print.list({ ...list, ...view })
+  if (list.items.length === 0 && context.print.isForPeople && context.io.stdout.isTerminal)
+    await context.note('nothing to show')
   if (list.more) await context.note(`showing the first ${list.items.length}; --limit N or --paginate gets more`)
   return EXIT.ok
 }

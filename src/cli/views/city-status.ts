@@ -23,7 +23,7 @@ export const CITY_STATUS = view<StatusBody>()(
       MAIL: ({ mail }) => `${mail.unread} unread of ${mail.total}`,
       SERVICES: ({ services }) =>
         services && `${services.ready} of ${services.total} ready, ${services.degraded} degraded`,
-      EVENTS: ({ events }) => `head ${events.head_seq}, oldest ${events.oldest_seq}, ${events.bytes} bytes`,
+      EVENTS: ({ events }) => `head ${events.head_seq}, oldest ${events.oldest_seq}, ${size(events.bytes)}`,
       RUNS: ({ runs }) => runs && `${runs.total}, ${size(runs.bytes)} of output`,
       TODAY: ({ budget }) => budget && todayOf(budget),
       ERROR: (status) => rejectedText(status.config_rejected),
