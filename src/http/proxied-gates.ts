@@ -36,18 +36,13 @@ export function passToPrivate(
   // origin, and browsers do not say where its elements stand: it cannot be told from those of others.
   refuseForeignPage(exchange, deps.security, { reads: READING.has(exchange.method) && !upgrades, what: 'service' })
   refuseWhileStopping(exchange, deps)
-  checkServiceRights(exchange, deps)
+  for (const gate of RIGHTS_GATES) gate(exchange, deps)
+  if (!mayUseServices(exchange.caller)) throw problem('forbidden', 'services of a city need the right "city"')
   const service = resolveService(target, services)
   if (READING.has(exchange.method)) return service
   refuseWhereReadOnly(deps.security)
   requireOurHeader(exchange)
   return service
-}
-
-/** Also looked at once more after a request was held: the rights that it came with may have ended. */
-export function checkServiceRights(exchange: Exchange, deps: GateDeps): void {
-  for (const gate of RIGHTS_GATES) gate(exchange, deps)
-  if (!mayUseServices(exchange.caller)) throw problem('forbidden', 'services of a city need the right "city"')
 }
 
 function resolveService({ city, service, prefix }: ProxiedTarget, services: ServiceGate): ProxiedService {

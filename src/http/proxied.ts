@@ -9,7 +9,7 @@ import { type Problem, problem } from '../kernel/problem.ts'
 import type { Answer } from './answer.ts'
 import type { Exchange } from './exchange.ts'
 import { type GateDeps, holdsOurToken, PREFLIGHT_GATES, refuseWhileStopping } from './gates.ts'
-import { checkServiceRights, passToPrivate } from './proxied-gates.ts'
+import { passToPrivate } from './proxied-gates.ts'
 import { Crowd } from './proxy/crowd.ts'
 import { type Asker, Forwarding, type ForwardingDeps, type Upgrade } from './proxy/forwarding.ts'
 import { type Framing, forwardedLines, framingOf } from './proxy/headers.ts'
@@ -98,8 +98,7 @@ export class Proxied {
 
   #enter(exchange: Exchange, target: ProxiedTarget, service: ProxiedService, upgrade: Upgrade | undefined): void {
     exchange.service = service.name
-    if (upgrade !== undefined && !service.websockets)
-      throw problem('forbidden', `service ${service.name} takes no WebSockets: publication.allow_websockets is false`)
+    if (upgrade !== undefined) requireWebsockets(service)
     const framing = readFraming(exchange)
     const max = this.#deps.max ?? MAX_OPEN
     if (this.#count >= max)
@@ -114,16 +113,21 @@ export class Proxied {
     }
     this.#spare = new AbortController()
     exchange.passing = { abandon: () => controller.abort() }
-    void this.#hold(exchange, service, controller, visit, (entered) =>
+    const look = () => {
+      if (!service.direct) passToPrivate(exchange, target, this.#deps.services, this.#deps.gates, upgrade !== undefined)
+      if (upgrade !== undefined) requireWebsockets(service)
+    }
+    void this.#hold(exchange, controller, visit, look, (entered) =>
       this.#start(exchange, target, service, framing, entered, upgrade),
     )
   }
 
+  /** `look`: once more, for what counted when it came may have ended: the rights of its caller, or that it was for everybody. */
   async #hold(
     exchange: Exchange,
-    service: ProxiedService,
     controller: AbortController,
     entering: Promise<Visit>,
+    look: () => void,
     start: (visit: Visit) => void,
   ): Promise<void> {
     const { gates, refuse } = this.#deps
@@ -132,7 +136,7 @@ export class Proxied {
     try {
       visit = await entering
       refuseWhileStopping(exchange, gates)
-      if (!service.direct) checkServiceRights(exchange, gates)
+      look()
       if (exchange.answer.destroyed || controller.signal.aborted) throw new Error('nobody waits for it any more')
     } catch (error) {
       visit?.leave()
@@ -161,6 +165,7 @@ export class Proxied {
         service,
         visit,
         caller: exchange.caller,
+        isForEverybody: service.direct,
         framing,
         target: rest,
         authority,
@@ -207,6 +212,11 @@ export class Proxied {
       if (this.#open.size > 0) this.#sweepLater()
     })
   }
+}
+
+function requireWebsockets({ name, websockets }: ProxiedService): void {
+  if (websockets) return
+  throw problem('forbidden', `service ${name} takes no WebSockets: publication.allow_websockets is false`)
 }
 
 function readFraming(exchange: Exchange): Framing {

@@ -103,20 +103,23 @@ export async function before(upstream: Visit['upstream'], setting: Setting = {})
   const visits = new Set<Visit>()
   const end = new AbortController()
   const life = {}
-  const service: ProxiedService = {
-    name: 'web',
-    direct: false,
-    websockets: true,
-    sandbox: setting.service?.direct !== true,
-    firstByteMs: 60_000,
-    idleMs: 600_000,
-    enter: () => {
-      const visit: Visit = { upstream, life, cut: end.signal, leave: () => visits.delete(visit) }
-      visits.add(visit)
-      return visit
+  const service: ProxiedService = Object.defineProperties<ProxiedService>(
+    {
+      name: 'web',
+      direct: false,
+      websockets: true,
+      sandbox: setting.service?.direct !== true,
+      firstByteMs: 60_000,
+      idleMs: 600_000,
+      enter: () => {
+        const visit: Visit = { upstream, life, cut: end.signal, leave: () => visits.delete(visit) }
+        visits.add(visit)
+        return visit
+      },
     },
-    ...setting.service,
-  }
+    // One that changes is asked each time.
+    Object.getOwnPropertyDescriptors(setting.service ?? {}),
+  )
   const server = new HttpServer({
     operations: [],
     handlers: {},

@@ -66,6 +66,8 @@ export interface Asked {
   readonly service: ProxiedService
   readonly visit: Visit
   readonly caller: Caller
+  /** The service was `direct` when it was asked, so that nothing was looked at of who asks. */
+  readonly isForEverybody: boolean
   readonly framing: Framing
   readonly target: string
   readonly authority: string | undefined
@@ -282,10 +284,14 @@ export class Forwarding implements UpstreamUser, ReplySink, Member {
     else this.#fail(why)
   }
 
-  /** Ends it where it has taken too long. */
+  /** Ends it where it has taken too long, or its service is for others now. */
   check(now: number): void {
-    const { service } = this.#asked
+    const { service, isForEverybody } = this.#asked
     if (this.#isOver) return
+    if (isForEverybody && !service.direct) {
+      this.cut(problem('forbidden', `service ${service.name} is private now`))
+      return
+    }
     if (this.#tunnel !== undefined) {
       this.#tunnel.check(now, service.idleMs)
       return

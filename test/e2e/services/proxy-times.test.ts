@@ -248,6 +248,40 @@ test('who is held while its rights end is refused', async () => {
   assert.equal(held.left.length, 1)
 })
 
+test('who came to a service for everybody that is private now is looked at, held or open', async () => {
+  const held = holding()
+  let direct = true
+  const upstream = httpUpstream((_, response) => response.end())
+  await using proxy = await proxied(upstream, {
+    service: {
+      enter: held.enter,
+      get direct() {
+        return direct
+      },
+    },
+  })
+  const answer = proxy.ask(GET.replace('127.0.0.1', 'evil.example'))
+  await eventually('it is held', () => held.signals[0])
+  direct = false
+  held.give(held.visit(String(upstream.address())))
+  assert.match(await answer, /^HTTP\/1\.1 421 /)
+  assert.equal(held.left.length, 1)
+
+  direct = true
+  const silent = patient()
+  await using streaming = await proxied(silent.upstream, {
+    service: {
+      get direct() {
+        return direct
+      },
+    },
+  })
+  const open = streaming.ask(GET.replace('127.0.0.1', 'evil.example'))
+  await silent.first()
+  direct = false
+  assert.match(await open, /^HTTP\/1\.1 403 [\s\S]*service web is private now/)
+})
+
 test('a supervisor that stops refuses who is held, ends streams at once, and lets what is short be finished', async () => {
   const held = holding()
   await using holder = await proxied(
