@@ -332,14 +332,14 @@ export class Service {
   async #blocked(): Promise<void> {
     const { untrustedPack } = this.#settings
     const message = `the pack ${untrustedPack} is not trusted: svcctl pack trust ${untrustedPack}`
-    this.#door.shut(() => this.#refusal())
+    this.#shut('degraded', 'untrusted_pack', message)
     this.#restart = false
     await this.#become('degraded', 'untrusted_pack', message)
   }
 
   async #suspended(): Promise<void> {
     this.#restart = false
-    this.#door.shut(() => this.#refusal())
+    this.#shut('suspended', 'suspended')
     await this.#become('suspended', 'suspended')
   }
 
@@ -503,12 +503,13 @@ export class Service {
   async #stop(why: StopWhy): Promise<void> {
     const going = GOING[why]
     const isRestart = why === 'restart' || why === 'reconfigured'
-    if (isRestart) this.#restart = false
-    if (isRestart) this.#again = undefined
-    if (isRestart) this.#door.hold()
-    else this.#door.shut(() => this.#refusal())
     const reason = why === 'ended' ? (this.#ending?.reason ?? going.reason) : going.reason
     const message = faultText(why, this.#lastFault ?? 'it does not answer')
+    if (isRestart) {
+      this.#restart = false
+      this.#again = undefined
+      this.#door.hold()
+    } else this.#shut(going.state, reason, message)
     await this.#become(going.state, reason, message)
     await this.#drain(this.#ending?.force === true ? 0 : going.drainMs)
     if (this.#leaving.signal.aborted) return
@@ -535,13 +536,13 @@ export class Service {
 
   /** It has ended by itself. */
   async #bury(): Promise<void> {
-    const exit = this.#exit
+    const words = this.#exit === undefined ? undefined : wordsOf(this.#exit)
     const { generation, token } = this.#identity
-    this.#door.shut(() => this.#refusal())
+    this.#shut('degraded', 'process_exited', words)
     this.#door.end()
     await this.#deps.endAll(runDirectory(this.#deps.city.path, this.name, generation), token)
     if (this.#wanted !== 'run') return this.#gone({})
-    await this.#failed('process_exited', exit === undefined ? undefined : wordsOf(exit))
+    await this.#failed('process_exited', words)
   }
 
   /** Nothing of it runs, and it is tried again after a pause. */
@@ -550,7 +551,7 @@ export class Service {
     const failures = this.#row.failures + 1
     const pause = pauseMs(failures, chance())
     this.#nextStartAt = clock.monotonic() + pause
-    this.#door.shut(() => this.#refusal())
+    this.#shut('degraded', reason, message)
     await this.#gone({ failures, next_start_at: clock.now() + pause })
     await this.#become('degraded', reason, message)
   }
@@ -578,11 +579,12 @@ export class Service {
 
   async #leave(): Promise<void> {
     if (this.#leaving.signal.aborted) return
-    this.#door.shut(() => this.#refusal())
-    this.#door.end()
     const reason = this.#ending?.reason ?? 'city_stopped'
+    const isStopped = !this.#row.suspended || reason === 'removed'
+    if (isStopped) this.#shut('stopped', reason)
+    this.#door.end()
     try {
-      if (!this.#row.suspended || reason === 'removed') await this.#become('stopped', reason)
+      if (isStopped) await this.#become('stopped', reason)
       if (reason !== 'removed') return
       const { store, city } = this.#deps
       await store.db.write((tx) => rows.remove(tx, this.name))
@@ -594,11 +596,21 @@ export class Service {
 
   // ---- what is told ---------------------------------------------------------------------------------------------------
 
-  /** A3. What was told already is not told again. */
-  async #become(state: ServiceState, reason: ServiceReason, message?: string): Promise<void> {
+  #is(state: ServiceState, reason: ServiceReason, message: string | undefined): void {
     this.#state = state
     this.#reason = reason
     this.#message = message
+  }
+
+  /** Who waits, and who comes, is told how it is now. */
+  #shut(state: ServiceState, reason: ServiceReason, message?: string): void {
+    this.#is(state, reason, message)
+    this.#door.shut(() => this.#refusal())
+  }
+
+  /** A3. What was told already is not told again. */
+  async #become(state: ServiceState, reason: ServiceReason, message?: string): Promise<void> {
+    this.#is(state, reason, message)
     const { state: from } = this.#row
     if (from !== state) {
       const { store, clock } = this.#deps
@@ -630,7 +642,8 @@ export class Service {
 
   #refusal(): Problem {
     const { clock } = this.#deps
-    const words = `service ${this.name} is ${this.#state}: ${this.#reason}`
+    const why = this.#state === this.#reason ? '' : `: ${this.#reason}`
+    const words = `service ${this.name} is ${this.#state}${why}`
     if (this.#state !== 'degraded' || this.#wanted !== 'run')
       return problem('unavailable', words, { retryAfterSec: LONGEST_RETRY_SEC })
     // How long a try takes that is under way, nobody knows.

@@ -86,7 +86,11 @@ describe('requests to a service', { concurrency: 3 }, () => {
   })
 
   test('one that does not work, or is suspended, is 503 with the time to come again', async () => {
-    const city = await newServiceCity(running, 'down', declaration({ command: ['/no/such/program'] }))
+    const ends = declaration({ name: 'ends', command: ['sh', '-c', 'sleep 1; exit 3'] })
+    const city = await newServiceCity(running, 'down', declaration({ command: ['/no/such/program'] }), ends)
+    const held = await city.api.get(`${city.base}/svc/ends/`)
+    assertProblem(held, 'unavailable', 'unavailable: service ends is degraded: process_exited')
+    assert.ok(Number(held.headers['retry-after']) <= 5)
     await city.is('degraded')
     const answer = await city.api.get(`${city.base}/svc/page/`)
     assertProblem(answer, 'unavailable', 'unavailable: service page is degraded: start_failed')
@@ -95,7 +99,7 @@ describe('requests to a service', { concurrency: 3 }, () => {
     await city.is('ready')
     await city.api.post(`${city.base}/services/page/suspend`)
     const asleep = await city.api.get(`${city.base}/svc/page/`)
-    assertProblem(asleep, 'unavailable', 'unavailable: service page is suspended: suspended')
+    assertProblem(asleep, 'unavailable', 'unavailable: service page is suspended')
     assert.equal(asleep.headers['retry-after'], '60')
   })
 })
