@@ -174,8 +174,6 @@ export interface ScreenRules {
   /** How a line begins, glyphs aside, with which it says that its provider limits it. */
   readonly limits?: readonly string[]
   readonly approval?: ApprovalDialog
-  /** Leaves a dialog without an answer; Escape where nothing is said. */
-  readonly cancelKey?: string
 }
 
 export const KEY = {

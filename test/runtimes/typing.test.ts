@@ -170,12 +170,13 @@ suite('who types into a terminal', { timeout: 120_000 }, () => {
     await using city = new TestCity(make)
     const keys = await started(city)
     assert.equal(await keys.agent.typeLine('2', soon()), false)
-    await keys.agent.typeKeys('x', soon())
+    await keys.agent.typeKeys('x', soon(), { keyByKey: true })
     await keys.shows('x')
     assert.equal(await keys.shown(), 'x')
     const lines = await started(city, {
       args: ['--norc', '-c', "echo re''ady; read -r line; echo got:$line; exec cat"],
     })
+    await assert.rejects(lines.agent.typeKeys('\x1b[B', soon(), { keyByKey: true }), refusal('lines'))
     assert.equal(await lines.agent.typeLine('12', soon()), true)
     await lines.shows('got:12')
   })

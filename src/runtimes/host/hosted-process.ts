@@ -22,6 +22,7 @@ import {
   type Exit,
   type Identity,
   type InputDetails,
+  type KeyDetails,
   LaunchError,
   type Liveness,
   type Pending,
@@ -212,8 +213,8 @@ export class HostedProcess implements AgentProcess {
     await typed(details.seq === undefined ? this.#askOnce('input', input, signal) : this.#ask('input', input, signal))
   }
 
-  typeKeys(keys: string, signal: AbortSignal): Promise<void> {
-    return typed(this.#askOnce('type_keys', { keys }, signal))
+  typeKeys(keys: string, signal: AbortSignal, details: KeyDetails = {}): Promise<void> {
+    return typed(this.#askOnce('type_keys', { keys, ...details }, signal))
   }
 
   async typeLine(line: string, signal: AbortSignal): Promise<boolean> {

@@ -14,6 +14,7 @@ import type {
   DeliveryOutcome,
   Exit,
   InputDetails,
+  KeyDetails,
   LaunchError,
   LaunchSpec,
   Pending,
@@ -96,7 +97,7 @@ export interface Operations {
   answer: { in: { request_id: string; answer: Answer }; out: { answered: boolean } }
   /** `data`: base64. */
   input: { in: { viewer: string; data: string } & InputDetails; out: TypingReply }
-  type_keys: { in: { keys: string }; out: TypingReply }
+  type_keys: { in: { keys: string } & KeyDetails; out: TypingReply }
   /** With its Enter, where the terminal is read line by line. */
   type_line: { in: { line: string }; out: TypingReply }
   set: { in: { key: string; value: string }; out: SettingOutcome }

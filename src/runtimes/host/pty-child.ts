@@ -16,7 +16,7 @@ import {
   type StartChild,
 } from '../process/hosted-child.ts'
 import { ignoresTerm, readStat } from '../process/process-identity.ts'
-import type { Delivery, DeliveryOutcome, InputDetails, TypingReply } from '../process/runtime.ts'
+import type { Delivery, DeliveryOutcome, InputDetails, KeyDetails, TypingReply } from '../process/runtime.ts'
 import { IdleWatch, readForeground } from '../process/shell-idle.ts'
 import { keyReaderWatch } from './key-reader.ts'
 import { hasLongLine, LineLimit } from './line-limit.ts'
@@ -149,8 +149,8 @@ class PtyChild implements HostedChild, HostedTerminal {
     this.#typing.enter(deliveryId, enter)
   }
 
-  typeKeys(keys: string): Promise<TypingReply> {
-    return this.#typing.keys(keys)
+  typeKeys(keys: string, details: KeyDetails): Promise<TypingReply> {
+    return this.#typing.keys(keys, details)
   }
 
   typeLine(line: string): Promise<TypingReply> {

@@ -97,7 +97,7 @@ export class Run {
         }),
         input: ({ viewer, data, ...details }) =>
           this.#terminal?.input(viewer, Buffer.from(data, 'base64'), details) ?? NO_TERMINAL,
-        type_keys: ({ keys }) => this.#terminal?.typeKeys(keys) ?? NO_TERMINAL,
+        type_keys: ({ keys, ...details }) => this.#terminal?.typeKeys(keys, details) ?? NO_TERMINAL,
         type_line: ({ line }) => this.#terminal?.typeLine(line) ?? NO_TERMINAL,
         set: async ({ key, value }) => (await this.#running?.set?.(key, value)) ?? { state: 'unsupported' },
         resize: ({ columns, rows }) => {

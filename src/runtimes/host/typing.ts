@@ -10,7 +10,7 @@
  * Q5  An interrupt waits for nothing but the end of the delivery that it cuts.
  */
 import { type Clock, delay } from '../../kernel/clock.ts'
-import type { DeliveryOutcome, InputDetails, TypingRefused, TypingReply } from '../process/runtime.ts'
+import type { DeliveryOutcome, InputDetails, KeyDetails, TypingRefused, TypingReply } from '../process/runtime.ts'
 import { HalfLine } from './half-line.ts'
 import type { TtyInput, Typed } from './tty-input.ts'
 
@@ -104,8 +104,8 @@ export class Typing {
     if (this.#asking?.id === deliveryId) this.#asking.answer(enter)
   }
 
-  keys(keys: string): Promise<TypingReply> {
-    return this.#unlessBusy(() => this.#press(keys))
+  keys(keys: string, { keyByKey = false }: KeyDetails): Promise<TypingReply> {
+    return this.#unlessBusy(async () => (keyByKey && this.#deps.readsLines() ? READS_LINES : this.#press(keys)))
   }
 
   /** Keys and their Enter, where both are read together. */
@@ -260,6 +260,8 @@ function notTyped(cut: AbortSignal, ended: AbortSignal): DeliveryOutcome {
 }
 
 const refused = (code: TypingRefused['code'], message: string): TypingReply => ({ typed: false, code, message })
+
+const READS_LINES = refused('lines', 'its program reads lines: the key would be a part of the next one')
 
 const replyOf = (typed: Typed): TypingReply =>
   typed === 'all' ? { typed: true } : refused('timeout', `the terminal took ${typed} of it`)

@@ -11,6 +11,7 @@ import type {
   DeliveryOutcome,
   Exit,
   InputDetails,
+  KeyDetails,
   LaunchError,
   LaunchSpec,
   Pending,
@@ -89,7 +90,7 @@ export interface HostedTerminal {
   readonly personTyping: boolean
   readonly size: TerminalSize
   /** Single keys, raw and not journalled. */
-  typeKeys(keys: string): Promise<TypingReply>
+  typeKeys(keys: string, details: KeyDetails): Promise<TypingReply>
   /** With its Enter, and only where lines are read. */
   typeLine(line: string): Promise<TypingReply>
   /** What a person types; a `seq` that was there before is not typed again. */

@@ -224,6 +224,11 @@ export interface InputDetails {
   readonly toDialog?: boolean
 }
 
+export interface KeyDetails {
+  /** Not typed where the terminal is read line by line: `lines`. Earlier hosts type it. */
+  readonly keyByKey?: boolean
+}
+
 export interface AgentProcess {
   readonly identity: Identity
   /** Root process of the agent, where known. */
@@ -249,7 +254,7 @@ export interface AgentProcess {
    */
   input(viewer: string, bytes: Uint8Array, signal: AbortSignal, details?: InputDetails): Promise<void>
   /** Single key presses, for dialogs and bots, never for messages; refused while a delivery types. */
-  typeKeys(keys: string, signal: AbortSignal): Promise<void>
+  typeKeys(keys: string, signal: AbortSignal, details?: KeyDetails): Promise<void>
   /** An answer and its Enter, as `typeKeys`; false: its program reads keys, or nobody can tell, and nothing was typed. */
   typeLine(line: string, signal: AbortSignal): Promise<boolean>
   /** Of the terminal; nothing without one. */
@@ -305,10 +310,10 @@ export interface TerminalSize {
 
 /**
  * Why keys or a person's input were not typed. `early`: what the viewer sent before it has not come. `unsupported`: no
- * terminal, or a host of an earlier version.
+ * terminal, or a host of an earlier version. `lines`: its program reads lines, of which the key would be a part.
  */
 export class TypingRefused extends Error {
-  readonly code: 'busy' | 'early' | 'closed' | 'timeout' | 'unsupported'
+  readonly code: 'busy' | 'early' | 'closed' | 'timeout' | 'unsupported' | 'lines'
 
   constructor(code: TypingRefused['code'], message: string) {
     super(message)

@@ -12,6 +12,8 @@ export interface Choosing {
   menu(signal: AbortSignal): Promise<Menu | undefined>
   lastLine(): string
   type(keys: string, signal: AbortSignal): Promise<void>
+  /** Of who reads keys one by one; rejects with `TypingRefused` where lines are read. */
+  press(key: string, signal: AbortSignal): Promise<void>
   /** With its Enter; false: what is typed is not read line by line, and nothing was. */
   typeLine(line: string, signal: AbortSignal): Promise<boolean>
 }
@@ -49,7 +51,7 @@ async function steer(choosing: Choosing, option: number, signal: AbortSignal): P
   for (let left = 2 * (menu?.options.length ?? 0); menu !== undefined && menu.cursor !== option; left--) {
     if (menu.cursor === -1 || left <= 0) throw new Error('it cannot be seen where the cursor of the dialog stands')
     const [back, on] = menu.by === 'left-right' ? [KEY.left, KEY.right] : [KEY.up, KEY.down]
-    await choosing.type(menu.cursor > option ? back : on, signal)
+    await choosing.press(menu.cursor > option ? back : on, signal)
     const next = await changed(choosing, menu, signal)
     if (next?.cursor === menu.cursor) throw new Error('the cursor of the dialog does not move')
     menu = next

@@ -256,17 +256,21 @@ export class TerminalObserver {
 
   /** False: that dialog is not on the screen any more. Rejects where it does not take the answer. */
   async answer(requestId: string, answer: Answer, signal: AbortSignal): Promise<boolean> {
-    const { rules } = this.#hints
-    const { process, hints } = this.#deps
     await this.#screen.caughtUp(signal)
     const open = this.#dialog(this.#screen.rows())
     if (open?.pending.requestId !== requestId) return false
     const option = answer.action === 'cancel' ? -1 : optionFor(open.pending, answer)
     if (answer.action !== 'cancel' && option === -1) throw new Error('the dialog has no such option')
-    if (answer.action === 'cancel')
-      await process.typeKeys(rules.cancelKey ?? (hints.lines ? CTRL_C : KEY.escape), signal)
+    if (answer.action === 'cancel') await this.#leave(signal)
     else await chooseOption(this.#choosing(requestId), option, signal)
     return this.#untilGone(requestId, signal)
+  }
+
+  /** Ctrl-C is a signal of the terminal, whoever reads it. */
+  #leave(signal: AbortSignal): Promise<void> {
+    const { process, hints } = this.#deps
+    if (hints.lines) return process.typeKeys(CTRL_C, signal)
+    return process.typeKeys(KEY.escape, signal, { keyByKey: true })
   }
 
   close(): void {
@@ -536,6 +540,7 @@ export class TerminalObserver {
     return {
       clock,
       type: (keys, signal) => process.typeKeys(keys, signal),
+      press: (key, signal) => process.typeKeys(key, signal, { keyByKey: true }),
       typeLine: (line, signal) => process.typeLine(line, signal),
       menu: async (signal) => {
         await this.#screen.caughtUp(signal)

@@ -41,6 +41,10 @@ prompt_mode = "none"
 command = "bash"
 args = ["-c", ${JSON.stringify(LINES)}]
 prompt_mode = "none"
+[providers.nameless]
+command = "bash"
+args = ["-c", "printf 'Which fruit?\\n\\n❯ Apples\\n  Pears\\n'; read -r fruit; echo ate $fruit; exec cat"]
+prompt_mode = "none"
 [providers.newcomer]
 command = "bash"
 args = ["-c", "stty raw -echo; printf 'Which account?\\r\\n\\r\\n❯ 1. Mine\\r\\n  2. Theirs\\r\\n'; read -rN1 key; echo $key > account; printf '\\\\033[2J\\\\033[H❯ '; cat > typed"]
@@ -124,6 +128,15 @@ describe('dialogs on screens', { concurrency: 3, timeout: 120_000 }, () => {
       await city.done('POST', `${sessionPath(id)}/respond`, { action: 'option', option_id: option })
     }
     await shows(id, 'chosen 2 s 11')
+  })
+
+  test('a program that reads lines and names no key for its options is not given arrows: whoever answers is told at once', async () => {
+    const id = await city.start({ name: 'nameless' })
+    await asked(id, 0)
+    const refused = await to(id, '/respond', { action: 'option', option_id: 'Pears' })
+    assertProblem(refused, 'invalid-interaction', /session keys.*session attach/)
+    assert.equal((await to(id, '/keys', { keys: [...'Pears', 'Enter'] })).status, 200)
+    await shows(id, 'ate Pears')
   })
 
   test('a question that is none of the known ones, asked while a harness starts, waits for its answer as long as any other', async () => {

@@ -9,7 +9,7 @@ import { checkPrecondition } from '../../../kernel/etag.ts'
 import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
 import { durationMs, invalidField, problem } from '../../../kernel/problem.ts'
 import { optionFor } from '../../../runtimes/process/answers.ts'
-import type { Answer, Pending } from '../../../runtimes/process/runtime.ts'
+import { type Answer, type Pending, TypingRefused } from '../../../runtimes/process/runtime.ts'
 import { canAsk } from '../plan/views.ts'
 import { findAgent } from '../record/config-view.ts'
 import { agePolicyOf } from '../record/policy.ts'
@@ -37,6 +37,8 @@ interface SteerCall {
 type Change = (tx: Tx, session: SessionRecord, city: SessionCity, note: Note) => void
 
 const ANSWER_MS = 10_000
+const BY_LINES =
+  'its program reads lines, and no line is known that means this; type one by `session keys`, or at its terminal by `session attach`'
 const DAY_MS = 86_400_000
 const PRUNE_BATCH = 100
 const MAX_PRUNED = 10_000
@@ -286,6 +288,7 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
       const taken = await sessions
         .answer(session.id, pending.requestId, { ...answerOf(body, pending), by: actor }, limit.signal)
         .catch((error: unknown) => {
+          if (error instanceof TypingRefused && error.code === 'lines') throw problem('invalid-interaction', BY_LINES)
           throw problem('gateway-timeout', `session ${session.id} did not take the answer`, { cause: error })
         })
       if (!taken) throw problem('no-pending', `session ${session.id} does not wait for ${pending.requestId} any more`)
