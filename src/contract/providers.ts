@@ -67,7 +67,9 @@ export const HarnessFacts = component(
       }),
       approval: boolean({ description: 'The wording of its questions is known; menus are seen without.' }),
     }),
-    counts_usage: boolean({ description: 'Its log tells the tokens of each turn.' }),
+    counts_usage: boolean({
+      description: 'On a terminal, its log tells the tokens of each turn; over ACP the protocol does.',
+    }),
     permission_mode: optional(
       object(
         { default: string(), choices: array(string()) },

@@ -17,5 +17,18 @@ export const aider: Harness = {
     ],
   },
   screen: { busy: ['waiting for '], startupDialogs: [] },
-  sources: [{ version: '0.86.2', where: 'PyPI aider-chat: aider --help, run' }],
+  // Its analytics log stays here, whatever is sent or not. One line for each answer, counted by itself where the provider
+  // does not: without what its weak model does beside.
+  usage: {
+    told: { variable: 'AIDER_ANALYTICS_LOG', flag: '--analytics-log' },
+    mark: '"message_send"',
+    where: { event: 'message_send' },
+    model: 'properties.main_model',
+    unnamed: ['/REDACTED', 'None'],
+    at: 'time',
+    input: ['properties.prompt_tokens'],
+    output: ['properties.completion_tokens'],
+    cost: 'properties.cost',
+  },
+  sources: [{ version: '0.86.2', where: 'PyPI aider-chat: aider --help, analytics.py, base_coder.py, run' }],
 }

@@ -32,9 +32,11 @@ export interface UsageLog {
   readonly mark: string
   /** Members that have these values in a line that tells of a turn. */
   readonly where: Readonly<Record<string, string>>
-  /** What names the turn; several lines may be about one, and the last of them counts. */
-  readonly id: string
+  /** What names the turn; several lines may be about one, and the last of them counts. Absent: each line is a turn of its own. */
+  readonly id?: string
   readonly model?: string
+  /** How a model ends that is not told. */
+  readonly unnamed?: readonly string[]
   /** Lines that name the model of the turns behind them. */
   readonly modelLine?: { readonly mark: string; readonly model: string }
   readonly at: string
@@ -44,10 +46,14 @@ export interface UsageLog {
   readonly output: readonly string[]
   readonly cache_read?: string
   readonly cache_write?: string
+  /** US dollars; 0 where it does not know. */
+  readonly cost?: string
   /** Lines that say that the provider limits it: the member that has the words. */
   readonly limit?: { readonly mark: string; readonly text: string }
   /** What came from a cache is counted in `input` too. */
   readonly inputHasCache?: true
+  /** It keeps one where it is told to alone: the variable and the flag that name the file. */
+  readonly told?: { readonly variable: string; readonly flag: string }
 }
 
 export interface OptionChoice {

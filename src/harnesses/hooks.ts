@@ -6,6 +6,7 @@
  * of it becomes a report.
  */
 import { createHash } from 'node:crypto'
+import type { UsageLog } from './harness.ts'
 
 /** What one hook event says. */
 export interface HookEvent {
@@ -54,6 +55,19 @@ interface HookFile {
   readonly settings: object
   /** Settings that it stands in for, and must therefore contain. */
   readonly over?: string
+}
+
+/** Of a run, for a harness that keeps a log of its usage where it is told to. */
+export const USAGE_LOG = 'usage.jsonl'
+
+/** What tells it to; nothing where a person has said already where it is to be. */
+export function usageLogEnv(
+  told: UsageLog['told'],
+  { directory, args, env }: Pick<HookPlace, 'directory' | 'args' | 'env'>,
+): Readonly<Record<string, string>> {
+  if (told === undefined || env[told.variable]) return {}
+  const said = args.some((word) => word === told.flag || word.startsWith(`${told.flag}=`))
+  return said ? {} : { [told.variable]: `${directory}/${USAGE_LOG}` }
 }
 
 /** A report must not keep its harness waiting, also on a busy machine. */

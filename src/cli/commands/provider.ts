@@ -12,7 +12,7 @@ import { providerReadiness } from './health.ts'
 
 const words = (parts: readonly (string | undefined)[]) => parts.filter((part) => part !== undefined).join(' ')
 const PROVIDER = view<ProviderInfo>()('name display_name builtin DECLARED command CHAIN', {
-  wide: 'ARGS prompt_mode ENV FILE revision ACP RESUMES HOOKS PERMISSIONS MODELS BUSY DIALOGS CHECKED',
+  wide: 'ARGS prompt_mode ENV FILE revision ACP RESUMES HOOKS PERMISSIONS MODELS BUSY DIALOGS USAGE CHECKED',
   as: {
     ACP: ({ harness }) => words([harness?.acp?.command, ...(harness?.acp?.args ?? [])]),
     RESUMES: 'harness.resumable',
@@ -24,6 +24,8 @@ const PROVIDER = view<ProviderInfo>()('name display_name builtin DECLARED comman
     MODELS: ({ harness }) => harness?.models.join(', '),
     BUSY: ({ harness }) => harness?.screen.busy.join(', '),
     DIALOGS: ({ harness }) => harness?.screen.startup_dialogs.join(', '),
+    USAGE: ({ harness }) =>
+      harness?.counts_usage ? 'counted' : harness?.acp ? 'counted over ACP, else not counted' : 'not counted',
     CHECKED: ({ harness }) => harness?.sources.map(({ version, where }) => `${version} (${where})`).join('; '),
     DECLARED: 'city_level',
     CHAIN: (provider) => provider.chain.join(' < '),

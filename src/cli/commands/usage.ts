@@ -12,6 +12,12 @@ export const sessionUsage: CommandSpec = command('session usage', 'get-session-u
   arguments: ['<id>'],
   completes: { id: 'session' },
   view: TURN,
+  run: async ({ context, show, send, said }) => {
+    const code = await show()
+    const { body } = await send({ limit: 1 })
+    if (!body.counted) await context.note(`not counted: nothing tells what turns of ${said.id} use`)
+    return code
+  },
   examples: {
     'svcctl session usage helper': 'what its turns cost, newest first',
     'svcctl session usage helper -o json': 'with its totals',
@@ -22,6 +28,12 @@ export const commands: readonly CommandSpec[] = [
   command('usage', 'list-usage', {
     flags: { by: '-b' },
     view: USAGE,
+    run: async ({ context, show, send }) => {
+      const code = await show()
+      const { body } = await send({ limit: 1 })
+      if (body.uncounted.length > 0) await context.note(`not counted: ${body.uncounted.join(', ')}`)
+      return code
+    },
     examples: {
       'svcctl usage': 'what each session has used, the dearest first',
       'svcctl usage --by agent --since 24h': 'who cost what since yesterday',

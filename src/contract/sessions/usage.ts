@@ -4,7 +4,18 @@ import type { EventTypes } from '../base/event-type.ts'
 import { family } from '../base/family.ts'
 import { CityNameParam, Timestamp } from '../base/names.ts'
 import { listFields, PageQuery } from '../base/paging.ts'
-import { array, choice, component, described, integer, object, optional, type Static, string } from '../base/schema.ts'
+import {
+  array,
+  boolean,
+  choice,
+  component,
+  described,
+  integer,
+  object,
+  optional,
+  type Static,
+  string,
+} from '../base/schema.ts'
 
 /** Exact: never a number, which would be rounded on its way. */
 export const Money = string({
@@ -20,6 +31,7 @@ const ToldCost = string({
   examples: ['0.0125'],
 })
 
+export const MAX_UNCOUNTED = 100
 /** What a turn was of whose model nobody spoke. */
 export const UNKNOWN_MODEL = 'unknown'
 export const USAGE_SOURCES = ['protocol', 'report', 'log'] as const
@@ -147,6 +159,10 @@ export const listUsage = usage.get('list-usage', '/usage', {
     200: component('ListBodyUsageGroup', {
       ...listFields(UsageGroup),
       sum: described(UsageTotals, 'Of all turns in that time, whatever `key` and the page show.'),
+      uncounted: array(string(), {
+        maxItems: MAX_UNCOUNTED,
+        description: `Sessions that run and of whose turns nothing tells: no sum has them; at most ${MAX_UNCOUNTED}.`,
+      }),
     }),
   },
   problems: ['invalid-cursor'],
@@ -157,7 +173,12 @@ export const getSessionUsage = usage.get('get-session-usage', '/sessions/{id}/us
   description: 'Newest first. Turns are kept for 90 days, totals for good.',
   query: object({ ...PageQuery }),
   replies: {
-    200: component('SessionUsage', { session_id: string(), totals: UsageTotals, ...listFields(UsageTurn) }),
+    200: component('SessionUsage', {
+      session_id: string(),
+      counted: boolean({ description: 'Something tells what its turns use. False: what is 0 is not known.' }),
+      totals: UsageTotals,
+      ...listFields(UsageTurn),
+    }),
   },
   problems: ['session-not-found', 'ambiguous-session', 'name-taken', 'invalid-cursor'],
 })

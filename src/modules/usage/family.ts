@@ -30,6 +30,8 @@ export const usage = defineFamily({
       usage: all,
       resolve: context.resolve,
       names: context.names,
+      counted: context.counted,
+      running: context.running,
       unread: context.unread,
       unlisten,
       lookAtBudgets,

@@ -2,7 +2,7 @@
 
 import { DURATION_PATTERN } from '../../contract/base/durations.ts'
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
-import type { UsageBy, UsageGroup, usageOperations } from '../../contract/sessions/usage.ts'
+import { MAX_UNCOUNTED, type UsageBy, type UsageGroup, type usageOperations } from '../../contract/sessions/usage.ts'
 import { defineHandlers, ok } from '../../kernel/call.ts'
 import { type Clock, parseDay, parseTime } from '../../kernel/clock.ts'
 import { formatPageToken, parsePageToken } from '../../kernel/cursor.ts'
@@ -14,6 +14,10 @@ export interface UsageCity {
   readonly usage: Usage
   /** Id of the session that is meant, also of one that is closed. */
   readonly resolve: (handle: string) => string
+  /** Something tells what its turns use, as far as is known of its program. */
+  readonly counted: (sessionId: string) => boolean
+  /** Sessions with a process. */
+  readonly running: () => readonly string[]
   /** What people call these, where they have a name. */
   readonly names: (by: UsageBy, keys: readonly string[]) => ReadonlyMap<string, string>
 }
@@ -22,8 +26,12 @@ const DAY_MS = 86_400_000
 const FOREVER_MS = Date.UTC(9000, 0)
 
 export function createUsageHandlers({ clock }: { readonly clock: Clock }) {
+  /** Whoever reports is counted, too. */
+  const isCounted = ({ usage, counted }: UsageCity, id: string): boolean => counted(id) || usage.of(id) !== undefined
+
   return defineHandlers<typeof usageOperations, UsageCity>({
-    'list-usage': ({ city: { usage, names }, query }) => {
+    'list-usage': ({ city, query }) => {
+      const { usage, names, running } = city
       const { by = 'session', key: keys, since, until, limit = DEFAULT_LIMIT, cursor } = query
       const now = clock.now()
       const range = rangeOf(since, until, now)
@@ -46,10 +54,14 @@ export function createUsageHandlers({ clock }: { readonly clock: Clock }) {
         ...(capped ? { total_capped: true } : {}),
         ...(last === undefined ? {} : { next_cursor: formatPageToken(kind, last.place) }),
         sum: usage.ledger.sum(range, now),
+        uncounted: running()
+          .filter((id) => !isCounted(city, id))
+          .slice(0, MAX_UNCOUNTED),
       })
     },
 
-    'get-session-usage': ({ city: { usage, resolve }, params, query }) => {
+    'get-session-usage': ({ city, params, query }) => {
+      const { usage, resolve } = city
       const id = resolve(params.id)
       const { limit = DEFAULT_LIMIT, cursor } = query
       const kind = `usage of ${id}`
@@ -57,6 +69,7 @@ export function createUsageHandlers({ clock }: { readonly clock: Clock }) {
       const { items, total, next } = usage.ledger.turns(id, behind, limit || DEFAULT_LIMIT)
       return ok({
         session_id: id,
+        counted: isCounted(city, id),
         totals: usage.of(id) ?? NOTHING,
         items,
         total,

@@ -42,6 +42,8 @@ export function usageContext(city: Running): UsageContext {
     suspend: (tx, id) => all()?.suspendFor(tx, id, 'budget'),
     unread: () => unreadIn(city),
     resolve: (handle) => sessions.of(city).sessions.resolve(handle).id,
+    counted: (id) => all()?.store.byId(id)?.launch?.uncounted !== true,
+    running: () => (all()?.store.open() ?? []).filter(({ process }) => process).map(({ id }) => id),
     names: (by, keys) => namesIn(city, by, keys),
     onReconfigured: (listener) => config.onChange(listener),
   }

@@ -158,6 +158,56 @@ test('turns in the log of a harness count once, whatever is killed between them 
   assert.equal((await city.get(id)).usage?.output, 120)
 })
 
+/** Keeps a log of its answers in the file that it is told; of crush nothing is known to tell them. */
+const AIDER = `#!/bin/sh
+stty -echo; echo ready
+while IFS= read -r line; do
+  printf '{"event": "message_send", "properties": {"main_model": "openai/REDACTED", "prompt_tokens": 70, "completion_tokens": 8, "cost": 0.002}, "time": %s}\\n' "$(date +%s)" >> "$AIDER_ANALYTICS_LOG"
+  echo "heard $line"
+done
+`
+const silent = (root: string) =>
+  ['aider', 'crush']
+    .map(
+      (name) => `[providers.${name}]
+base = "builtin:${name}"
+command = ${JSON.stringify(name === 'aider' ? join(root, 'aider.sh') : 'cat')}
+args = []
+prompt_mode = "omit"
+delivery = "line"
+ready_prompt_prefix = ""
+`,
+    )
+    .join('')
+
+test('a harness that logs where it is told to is counted by its runs, and one that tells nothing is said not to be', {
+  timeout: 90_000,
+}, async () => {
+  await using running = await run()
+  const city = await newSessionCity(running, 'alpha')
+  city.write('aider.sh', AIDER, 0o755)
+  await city.configure(silent(city.dir))
+  const id = await city.start({ name: 'aider', options: { model: 'sonnet' } })
+  await city.message(id, 'one')
+  await recordedTimes(city, id, 1)
+  await city.done('POST', `/sessions/${id}/kill`)
+  await city.until(id, 'runs again', ({ generation, state }) => generation === 2 && state === 'active')
+  await city.message(id, 'two')
+  const all = await recordedTimes(city, id, 2)
+  assert.deepEqual(
+    all.map(({ model, input, output, cost_usd: cost, source }) => [model, input, output, cost, source]),
+    Array.from({ length: 2 }, () => ['sonnet', 70, 8, '0.002', 'log']),
+  )
+
+  const crush = await city.start({ name: 'crush' })
+  const counted = async (which: string) => (await body(city, `/sessions/${which}/usage`)).counted
+  assert.deepEqual([await counted(id), await counted(crush)], [true, false])
+  assert.deepEqual((await body(city, '/usage')).uncounted, [crush])
+  await city.done('POST', `/sessions/${crush}/report`, { usage: { input: 5, output: 1 } })
+  assert.equal(await counted(crush), true)
+  assert.deepEqual((await body(city, '/usage')).uncounted, [])
+})
+
 test('what is reported under one id counts once, also when many report it at once', { timeout: 90_000 }, async () => {
   await using running = await run()
   const city = await newSessionCity(running, 'alpha')

@@ -24,7 +24,7 @@ gitignore: false
   },
   mode: 'default',
   resumes: false,
-  counts: false,
+  counts: true,
   // It has no tools: it writes what stands under the name of a file.
   asks: () => ({ say: 'Here it is.\n\nhello.txt\n```\nhello from the model\n```\n' }),
 }

@@ -6,8 +6,8 @@
 import { join } from 'node:path'
 import type { AgentApi } from '../../../contract/access.ts'
 import type { RuntimeName } from '../../../contract/sessions/session-model.ts'
-import { findHooks } from '../../../harnesses/all.ts'
-import type { HookPlace, LaidHooks } from '../../../harnesses/hooks.ts'
+import { findHooks, usageLogOf } from '../../../harnesses/all.ts'
+import { type HookPlace, type LaidHooks, usageLogEnv } from '../../../harnesses/hooks.ts'
 import { isShellProgram } from '../../../harnesses/shell.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { type Environment, expanded } from '../../../kernel/processes.ts'
@@ -127,6 +127,8 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
   const values = commandValues(session, context)
   const commands = (templates: readonly string[] = []) => templates.map((one) => context.render(one, values))
   const typed = mode === 'omit' || first === '' || inLaunch ? undefined : first
+  // It asks no model.
+  const shell = delivery === 'line' && isShell(base)
   return {
     spec,
     facts: {
@@ -139,8 +141,9 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
       columns: COLUMNS,
       rows: ROWS,
       oneShot: agent?.lifecycle === 'one_shot',
-      shell: delivery === 'line' && isShell(base),
+      shell,
       ...(hooks.asks ? { asksByHook: true } : {}),
+      ...(shell || counts(session, context, hooks) ? {} : { uncounted: true }),
       ...(conversation.resumed || conversation.id === undefined ? {} : { conversation: conversation.id }),
       logPlaces: Object.fromEntries(Object.entries(spec.env).filter(([name]) => LOG_PLACES.has(name))),
     },
@@ -294,7 +297,7 @@ export function splitCommand(text: string): CommandLine {
 
 const NO_HOOKS = { files: [], args: [], env: {}, asks: false }
 
-/** A protocol says all of it by itself; a command of the configuration's own takes no flags of ours. */
+/** With the log of its usage. A protocol says all of it by itself; a command of the configuration's own takes no flags of ours. */
 function hooksOf(
   { runtime }: SessionRecord,
   { agent, provider, family, bin }: LaunchContext,
@@ -303,10 +306,19 @@ function hooksOf(
   const hooks = findHooks(family)
   const own = agent?.start_command ?? agent?.resume_command ?? provider.resume_command
   const off = (agent?.hooks ?? provider.hooks) === false
-  if (hooks?.lay === undefined || runtime === 'acp' || off || own !== undefined) return NO_HOOKS
+  if (runtime === 'acp' || off || own !== undefined) return NO_HOOKS
   const command = `'${join(bin, 'svcctl').replaceAll("'", `'\\''`)}' session report --from ${family}`
-  const laid = hooks.lay({ ...place, command })
-  return laid === undefined ? NO_HOOKS : { ...laid, asks: hooks.permissionSec !== undefined }
+  const laid = hooks?.lay?.({ ...place, command })
+  const log = usageLogEnv(usageLogOf(family)?.told, place)
+  if (laid === undefined) return { ...NO_HOOKS, env: log }
+  return { ...laid, env: { ...laid.env, ...log }, asks: hooks?.permissionSec !== undefined }
+}
+
+/** Whether a protocol, or a log, tells what its turns use. */
+function counts({ runtime }: SessionRecord, { family }: LaunchContext, { env }: Pick<LaidHooks, 'env'>): boolean {
+  const log = usageLogOf(family)
+  if (runtime === 'acp' || log?.told === undefined) return runtime === 'acp' || log !== undefined
+  return Object.hasOwn(env, log.told.variable)
 }
 
 // ---- the prompt -----------------------------------------------------------------------------------------------------

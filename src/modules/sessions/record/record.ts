@@ -26,6 +26,8 @@ export type LaunchFacts = Omit<AdoptSpec, 'identity' | 'name'> & {
   readonly oneShot: boolean
   /** Its harness asks by a hook before it uses a tool, and draws its own dialog meanwhile. */
   readonly asksByHook?: true
+  /** Nothing is known that tells what its turns use. */
+  readonly uncounted?: true
   /** A shell that a person would sit at; absent in what earlier versions have started. */
   readonly shell?: boolean
   /** Id that a new conversation was started under; a key to resume it by once something was said in it. */

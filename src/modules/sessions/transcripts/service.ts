@@ -2,6 +2,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { usageLogOf } from '../../../harnesses/all.ts'
+import { USAGE_LOG } from '../../../harnesses/hooks.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import { parseAcpLine } from '../../../runtimes/acp/transcript.ts'
 import type { SessionRecord } from '../record/record.ts'
@@ -44,9 +45,9 @@ export interface TranscriptDeps {
   /** Home of the user, for a harness whose environment names none. */
   readonly userHome: string
   readonly others: (session: SessionRecord) => Others
-  /** Its log has told the key that it can be resumed by. */
   /** Paths below a directory that a process and its descendants hold open. */
   readonly held: (pid: number, root: string) => readonly string[]
+  /** Its log has told the key that it can be resumed by. */
   readonly foundConversation: (session: SessionRecord, conversationId: string) => void
 }
 
@@ -132,26 +133,28 @@ export class Transcripts {
   }
 
   async #spentLogs(session: SessionRecord, reached: ReadonlyMap<string, Place>) {
-    if (session.runtime === 'acp') {
+    const rules = session.runtime === 'acp' ? undefined : usageLogOf(familyOf(session))
+    if (session.runtime === 'acp' || rules?.told !== undefined) {
       const directory = this.#deps.directory(session.id)
       // Earlier ones grow no more.
       const from = Math.max(1, ...[...reached.keys()].map((name) => Number(/^run (\d+)$/.exec(name)?.[1] ?? 0)))
       return (await this.#runNumbers(session.id))
         .filter((number) => number >= from)
-        .map((number) => ({
-          name: `run ${number}`,
-          log: this.#deps.openLog(join(directory, String(number))),
-          reader: acpReader(String(number)),
-        }))
+        .map((number) => {
+          const run = join(directory, String(number))
+          const own =
+            rules === undefined
+              ? { log: this.#deps.openLog(run), reader: acpReader(String(number)) }
+              : { log: fileLog(join(run, USAGE_LOG)), reader: harnessReader(rules, 0, String(number)) }
+          return { name: `run ${number}`, ...own }
+        })
     }
-    const rules = usageLogOf(familyOf(session))
     const found = rules === undefined ? undefined : await this.#harnessLog(session)
     if (rules === undefined || found === undefined) return []
-    const reader = harnessReader(rules, session.created_at - SLACK_MS)
     return [found.path, ...(await subAgentPaths(this.harnessQuery(session)))].map((path) => ({
       name: path,
       log: fileLog(path),
-      reader,
+      reader: harnessReader(rules, session.created_at - SLACK_MS, path),
     }))
   }
 

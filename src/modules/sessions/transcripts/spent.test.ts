@@ -35,7 +35,7 @@ async function readAll(log: ByteLog, reader: SpentReader, place?: Place, settled
 const readerOf = (harness: string, since = 0): SpentReader => {
   const rules = usageLogOf(harness)
   assert.ok(rules !== undefined)
-  return harnessReader(rules, since)
+  return harnessReader(rules, since, '1')
 }
 const claudeReader = readerOf('claude')
 const answer = (id: string, output: number) => ({
@@ -116,6 +116,31 @@ test('codex: counts that are told again count once; what came from a cache is ap
       ['150', 'gpt-x', 40, 4, 0],
     ],
   )
+})
+
+test('aider: each answer is a turn; who made it is not said where it hides that, nor the cost where it does not know', async () => {
+  const send = (main_model: string, cost: number) => ({
+    event: 'message_send',
+    properties: { main_model, prompt_tokens: 2_000, completion_tokens: 30, total_tokens: 2_030, cost, total_cost: 9 },
+    time: 1_795_341_600,
+  })
+  const log = new Log().say(
+    { event: 'message_send_starting', properties: {}, time: 1_795_341_599 },
+    send('gpt-5', 0.0004),
+    send('openai/REDACTED', 0),
+    send('None', 0),
+  )
+  const { turns, open } = await readAll(log, readerOf('aider'))
+  assert.deepEqual(
+    turns.map(({ model, input, output, cost_usd: cost }) => [model, input, output, cost]),
+    [
+      ['gpt-5', 2_000, 30, '0.0004'],
+      [undefined, 2_000, 30, undefined],
+      [undefined, 2_000, 30, undefined],
+    ],
+  )
+  assert.equal(new Set(turns.map(({ id }) => id)).size, 3)
+  assert.deepEqual([turns[0]?.at, open], [Date.parse('2026-11-22T10:00:00Z'), false])
 })
 
 const ended = (usage: object, more = {}) => ({ svc: { stop_reason: 'end_turn', usage, ...more } })

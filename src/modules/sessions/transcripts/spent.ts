@@ -120,9 +120,9 @@ export async function readSpent(
 
 // ---- logs of harnesses ----------------------------------------------------------------------------------------------
 
-/** By what is known of the harness' log. Turns of a conversation from before `since` are not this session's. */
+/** By what is known of the harness' log. Turns of a conversation from before `since` are not this session's; `log` names it. */
 export const harnessReader =
-  (rules: UsageLog, since: number): SpentReader =>
+  (rules: UsageLog, since: number, log: string): SpentReader =>
   (lines, before) => {
     let model = textOf(before['model'])
     const turns: SpentTurn[] = []
@@ -132,8 +132,12 @@ export const harnessReader =
       if (rules.limit !== undefined && text.includes(rules.limit.mark)) limit = limitIn(parseLine(text), rules) ?? limit
       if (rules.modelLine !== undefined && text.includes(rules.modelLine.mark))
         model = textOf(at(parseLine(text), rules.modelLine.model)) ?? model
-      const turn = text.includes(rules.mark) ? turnIn(parseLine(text), rules, model) : undefined
+      const turn = text.includes(rules.mark) ? turnIn(parseLine(text), rules, model, `${log}-${offset}`) : undefined
       if (turn === undefined || (turn.at !== undefined && turn.at < since)) continue
+      if (rules.id === undefined) {
+        turns.push(turn)
+        continue
+      }
       if (last?.turn.id === turn.id) {
         last = { ...last, turn }
         continue
@@ -156,23 +160,34 @@ function limitIn(line: Json | undefined, rules: UsageLog): SpentLimit | undefine
   return { message, source: 'log', at: timeIn(at(line, rules.at)) }
 }
 
-function turnIn(line: Json | undefined, rules: UsageLog, known: string | undefined): SpentTurn | undefined {
+function turnIn(
+  line: Json | undefined,
+  rules: UsageLog,
+  known: string | undefined,
+  place: string,
+): SpentTurn | undefined {
   if (line === undefined) return undefined
   if (Object.entries(rules.where).some(([path, value]) => at(line, path) !== value)) return undefined
   const count = (path: string | undefined) => (path === undefined ? undefined : countOf(at(line, path)))
-  const id = at(line, rules.id)
+  const id = rules.id === undefined ? place : at(line, rules.id)
   if (count(rules.input[0]) === undefined) return undefined
   const sum = (paths: readonly string[]) => paths.reduce((all, path) => all + (count(path) ?? 0), 0)
   if ((typeof id !== 'string' && typeof id !== 'number') || id === '') return undefined
   const cached = count(rules.cache_read)
-  const model = (rules.model === undefined ? undefined : textOf(at(line, rules.model))) ?? known
+  const named = rules.model === undefined ? undefined : textOf(at(line, rules.model))
+  const model = rules.unnamed?.some((end) => named?.endsWith(end)) ? known : (named ?? known)
   return {
     id: String(id).slice(0, MAX_NAME),
     source: 'log',
     at: timeIn(at(line, rules.at)),
     input: Math.max(sum(rules.input) - (rules.inputHasCache === true ? (cached ?? 0) : 0), 0),
     output: sum(rules.output),
-    ...present({ model: model?.slice(0, MAX_NAME), cache_read: cached, cache_write: count(rules.cache_write) }),
+    ...present({
+      model: model?.slice(0, MAX_NAME),
+      cache_read: cached,
+      cache_write: count(rules.cache_write),
+      cost_usd: costIn(rules.cost === undefined ? undefined : at(line, rules.cost)),
+    }),
   }
 }
 
@@ -183,7 +198,14 @@ function at(line: Json | undefined, path: string): unknown {
   return value
 }
 
+function costIn(value: unknown): string | undefined {
+  const cost = typeof value === 'number' ? parseUsd(value) : undefined
+  return cost === undefined || cost === 0n ? undefined : formatUsd(cost)
+}
+
+/** A time as text, or in seconds. */
 function timeIn(value: unknown): number | undefined {
+  if (typeof value === 'number') return value * 1000
   const ms = typeof value === 'string' ? Date.parse(value) : Number.NaN
   return Number.isNaN(ms) ? undefined : ms
 }
