@@ -57,18 +57,25 @@ export class ConfigCity {
   read = (file: string): string => readFileSync(join(this.dir, file), 'utf8')
   remove = (file: string): void => rmSync(join(this.dir, file), { recursive: true, force: true })
 
-  /** Events of these types, oldest first. */
+  /** All events of these types, oldest first, page by page. */
   async events(...types: readonly string[]): Promise<readonly Event[]> {
     const query = types.map((type) => `type=${type}`).join('&')
-    const { body } = await this.get(`/events?${query}&order=asc&limit=1000`)
-    const items = at(body, 'items')
-    assert.ok(Array.isArray(items))
-    return items.map((item) => ({
-      type: String(at(item, 'type')),
-      actor: String(at(item, 'actor')),
-      subject: String(at(item, 'subject')),
-      payload: asMap(at(item, 'payload')),
-    }))
+    const events: Event[] = []
+    for (let cursor = ''; ; ) {
+      const { body } = await this.get(`/events?${query}&order=asc&limit=1000${cursor}`)
+      const items = at(body, 'items')
+      assert.ok(Array.isArray(items))
+      for (const item of items)
+        events.push({
+          type: String(at(item, 'type')),
+          actor: String(at(item, 'actor')),
+          subject: String(at(item, 'subject')),
+          payload: asMap(at(item, 'payload')),
+        })
+      const next = asMap(body)['next_cursor']
+      if (next === undefined) return events
+      cursor = `&cursor=${encodeURIComponent(String(next))}`
+    }
   }
 
   /** The terminal event of a 202, by its payload. */
