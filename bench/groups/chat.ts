@@ -8,17 +8,22 @@ import { lengthOf } from './post.ts'
 const CONNECTIONS = 64
 const BATCH = 500
 const MAX_READ_P99_MS = 20
+const MAX_SEARCH_P99_MS = 8
 const CONVERSATION = { provider: 'bench', account_id: 'bench', conversation_id: '#long', kind: 'room' }
 const BODY = JSON.stringify({
   text: 'Deployed, and all checks are green: see the log of the run for what was skipped.',
 })
 
+/** A beginning that more words have than are looked up; the index puts them together. */
+const PUT_TOGETHER = '?q=needle*&order=desc'
 const READS: readonly (readonly [string, string])[] = [
   ['newest page of 100', '?order=desc'],
   ['a page of 100 in the middle', '?after_sequence=5000'],
   ['search for a word of 1 in 1,000', '?q=needle7&order=desc'],
   ['search for two words of every entry', '?q=line+checks&order=desc'],
-  ['search for a beginning that 1,000 words have', '?q=needle*&order=desc'],
+  ['search for one letter', '?q=n*&order=desc'],
+  ['search for the beginning of a word', '?q=deploy*&order=desc'],
+  ['search for a beginning that 1,000 words have', PUT_TOGETHER],
 ]
 
 interface Place {
@@ -81,7 +86,7 @@ async function readRow({ bench, load, url, health, entries }: Place, name: strin
     return numbers['perSecond'] ?? 0
   }
   const found = await compare(3, asked(`${url}${query}`), [asked(health)])
-  const isSearch = query.includes('q=')
+  const most = query.includes('q=') ? MAX_SEARCH_P99_MS : MAX_READ_P99_MS
   return {
     name: `transcript of ${entries}: ${name}`,
     unit: 'requests/s',
@@ -90,12 +95,12 @@ async function readRow({ bench, load, url, health, entries }: Place, name: strin
     floor: 'GET of a static route of the same server',
     floorValue: found.floors[0] ?? 0,
     ratio: found.ratios[0] ?? 0,
-    ...(isSearch
+    ...(query === PUT_TOGETHER
       ? {
           budget: 'reported',
-          note: 'a search counts what it finds up to 10,000; a beginning is put together from all words that have it',
+          note: 'four letters or more that more than 64 words begin with are put together from them all',
         }
-      : { budget: `p99 ≤ ${MAX_READ_P99_MS} ms`, pass: median(p99) <= MAX_READ_P99_MS }),
+      : { budget: `p99 ≤ ${most} ms`, pass: median(p99) <= most }),
   }
 }
 

@@ -28,6 +28,7 @@ const READS: readonly Read[] = [
   search('a word of every message, unread', 'q=deploy&status=unread'),
   search('two words', 'q=word1+word7'),
   search('the beginning of a word', 'q=wor*'),
+  search('more letters of a word', 'q=deplo*'),
   search('one letter', 'q=w*'),
   search('nothing', 'q=deploy+nowhere'),
 ]

@@ -25,7 +25,7 @@ import {
   mailboxOfAgent,
   mailboxOfSession,
 } from '../../messaging/address.ts'
-import { searchExpression, spaced } from '../../messaging/search.ts'
+import { searchExpression } from '../../messaging/search.ts'
 import { archiveMany, checkArchiving } from './archive.ts'
 import { distinct, LABEL, type Mail, type Sender } from './mail.ts'
 import { type MailFilter, type MailPage, mailList, mailTotal, type Total, threadPage } from './query.ts'
@@ -184,7 +184,7 @@ type ListQuery = Parameters<ReturnType<typeof createMailHandlers>['list-mail']>[
 function filterOf(city: MailCity, query: ListQuery): { filter: MailFilter; isNothing: boolean } {
   const { agent, status, from, thread_id: thread, since, rig, q } = query
   if (rig !== undefined) needRig(city, rig)
-  const match = q === undefined ? undefined : searchExpression(spaced(q))
+  const match = q === undefined ? undefined : searchExpression(q, { db: city.store.db, table: 'mail_terms' })
   return {
     isNothing: q !== undefined && match === undefined,
     filter: {

@@ -112,4 +112,7 @@ const SECOND = 'CREATE INDEX mail_sender_status ON mail (sender, status, seq)'
  */
 const THIRD = 'DROP TRIGGER mail_counted'
 
-export const MAIL_SCHEMA = [FIRST, SECOND, THIRD] as const
+/** The words themselves: which there are that begin in some way. It is a view of the index and stores nothing. */
+const FOURTH = 'CREATE VIRTUAL TABLE mail_terms USING fts5vocab(mail_search, instance)'
+
+export const MAIL_SCHEMA = [FIRST, SECOND, THIRD, FOURTH] as const

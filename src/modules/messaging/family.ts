@@ -15,7 +15,7 @@ import { Attachments } from './entries/attachments.ts'
 import type { Dependent } from './entries/dependents.ts'
 import { Members } from './entries/members.ts'
 import { TranscriptRetention } from './entries/retention.ts'
-import { ENTRIES_SCHEMA } from './entries/schema.ts'
+import { ENTRIES_SCHEMA, SEARCH_SCHEMA } from './entries/schema.ts'
 import { Transcripts } from './entries/store.ts'
 import { TranscriptStreams } from './entries/stream.ts'
 import { createAdapterHandlers } from './http/adapters.ts'
@@ -63,7 +63,7 @@ export interface MessagingContext {
 export const messaging = defineFamily({
   operations: [...transcriptOperations, ...participantOperations, ...adapterOperations],
   schema: [
-    ...migrationsOf('messaging', ENTRIES_SCHEMA, ROUTING_SCHEMA),
+    ...migrationsOf('messaging', ENTRIES_SCHEMA, ROUTING_SCHEMA, SEARCH_SCHEMA),
     ...migrationsOf('adapters', ADAPTERS_SCHEMA, OUTBOX_SCHEMA),
     ...migrationsOf('notices', NOTICES_SCHEMA),
     ...migrationsOf('chat-mail', CHAT_MAIL_SCHEMA),

@@ -12,6 +12,7 @@
  */
 import { MAX_EXACT_TOTAL } from '../../../contract/base/paging.ts'
 import type { Database } from '../../../kernel/database.ts'
+import { wordsBeginning } from '../../../kernel/vocabulary.ts'
 import type { ColumnName } from '../store/columns.ts'
 import { BLOCKING_SQL } from '../store/shifts.ts'
 import { COUNTED } from '../store/tallies.ts'
@@ -208,7 +209,6 @@ const MAX_ENDINGS = 64
 const PLAIN = /^[0-9a-z]+$/i
 /** Whether one parts a word is for the index to say. */
 const MARK = /\p{M}/u
-const NEXT_TERM = 'SELECT term FROM bead_terms WHERE term >= ? LIMIT 1'
 
 /** The query with the words that begin as it says, where these are few. */
 function withEndings(db: Database, query: Query): Query {
@@ -228,16 +228,9 @@ function withEndings(db: Database, query: Query): Query {
 function endingsOf(db: Database, words: Words, most: number): readonly string[] | undefined {
   const beginning = beginningOf(words)
   if (beginning === undefined || !PLAIN.test(beginning) || MARK.test(words.text)) return undefined
-  const start = beginning.toLowerCase()
-  const found: string[] = []
-  for (let from = start; found.length <= most; from = `${found.at(-1)}\u0001`) {
-    const term = String(db.rows(NEXT_TERM, from)[0]?.[0] ?? '')
-    if (!term.startsWith(start)) return found
-    // One that is not a word to whoever reads it again would not be found by itself.
-    if (wordsIn(term).length !== 1) return undefined
-    found.push(term)
-  }
-  return undefined
+  const found = wordsBeginning({ db, table: 'bead_terms' }, beginning.toLowerCase(), most)
+  // One that is not a word to whoever reads it again would not be found by itself.
+  return found?.every((term) => wordsIn(term).length === 1) ? found : undefined
 }
 
 const INDEX_OF: { readonly [Name in ColumnName]?: string } = {

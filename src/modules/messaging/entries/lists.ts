@@ -112,7 +112,7 @@ export function listEntries(
     order,
   }
   const most = limit || DEFAULT_LIMIT
-  const expression = q === undefined ? undefined : searchExpression(q)
+  const expression = q === undefined ? undefined : searchExpression(q, { db, table: 'transcript_terms' })
   const found =
     q === undefined
       ? { rows: entriesIn(db, rest(range, reached), most + 1), total: Math.max(0, range.before - range.after - 1) }

@@ -5,7 +5,8 @@
  * deleted: `transcript_tombstones` says where a new one of the same conversation goes on. `dedupe` is by which name an inbound
  * message is known again, and `result_json` what was answered then. `root`: sequence of the inbound entry that led to it; 0: none.
  * `transcript_search` finds their texts by transcript: `tag` is its id without `cv-`, one token. Rows of one transcript have
- * ascending ids, so its matches come in the order of their sequence.
+ * ascending ids, so its matches come in the order of their sequence. `words` is what it has of a text that is indexed in
+ * other words than its own.
  * `transcript_members`: who reads it, and up to where; `owners` are letters: m manual, b binding, g group.
  * `transcript_attachments`: files by their hash; `attachment_uses` the entries that have them.
  */
@@ -106,4 +107,26 @@ CREATE TABLE attachment_uses (
   PRIMARY KEY (transcript_id, sequence, attachment_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX attachment_uses_of ON attachment_uses (attachment_id);
+`
+
+/** Beginnings of words, as mail has them; words of scripts without blanks; and which words there are. */
+export const SEARCH_SCHEMA = `
+ALTER TABLE transcript_entries ADD COLUMN words TEXT;
+DROP TRIGGER transcript_entry_added;
+DROP TRIGGER transcript_entry_deleted;
+DROP TABLE transcript_search;
+CREATE VIRTUAL TABLE transcript_search USING fts5 (
+  tag, text, content = '', columnsize = 0, prefix = '1 2 3', tokenize = 'unicode61 remove_diacritics 2'
+);
+INSERT INTO transcript_search (transcript_search, rank) VALUES ('secure-delete', 1);
+CREATE VIRTUAL TABLE transcript_terms USING fts5vocab(transcript_search, instance);
+INSERT INTO transcript_search (rowid, tag, text) SELECT id, tag, text FROM transcript_entries ORDER BY id;
+CREATE TRIGGER transcript_entry_added AFTER INSERT ON transcript_entries BEGIN
+  INSERT INTO transcript_search (rowid, tag, text) VALUES (new.id, new.tag, coalesce(new.words, new.text));
+END;
+CREATE TRIGGER transcript_entry_deleted AFTER DELETE ON transcript_entries BEGIN
+  INSERT INTO transcript_search (transcript_search, rowid, tag, text)
+    VALUES ('delete', old.id, old.tag, coalesce(old.words, old.text));
+  DELETE FROM attachment_uses WHERE transcript_id = old.transcript_id AND sequence = old.sequence;
+END;
 `

@@ -108,7 +108,7 @@ test('whatever is searched for is no error, words are all there, and pages follo
     "';--",
   ])
     assert.ok(Array.isArray(find(odd)), odd)
-  assert.equal(searchExpression('* - ""'), undefined)
+  assert.equal(searchExpression('* - ""', { db, table: 'transcript_terms' }), undefined)
   const first = listEntries(db, transcripts.need(id), { q: 'deploy*', limit: 2 })
   assert.equal(first.total, 3)
   const rest = listEntries(db, transcripts.need(id), { q: 'deploy*', limit: 2, cursor: first.next })
@@ -158,6 +158,26 @@ test('a membership lasts as long as its last owner, and tells of every change on
     changes.events.map((event) => Object(JSON.parse(event.envelope).payload).change),
     ['joined', 'changed', 'changed', 'changed', 'changed', 'left'],
   )
+})
+
+test('words of scripts without blanks are found by their parts, as in mail, and are gone with their entry', async (t) => {
+  const { db, transcripts } = opened(t)
+  const id = await db.write((tx) => {
+    const made = transcripts.ensure(tx, normalConversation(ROOM, 'alpha')).id
+    for (const text of ['你好世界', 'hello world', 'テスト is over']) transcripts.append(tx, made, { ...SAID, text })
+    return made
+  })
+  const find = (q: string) => listEntries(db, transcripts.need(id), { q }).items.map(({ text }) => text)
+  assert.deepEqual(find('世界'), ['你好世界'])
+  assert.deepEqual(find('スト over'), ['テスト is over'])
+  await db.write((tx) => tx.run('DELETE FROM transcript_entries WHERE transcript_id = ?', id))
+  assert.deepEqual(db.rows('SELECT * FROM transcript_terms'), [])
+})
+
+test('beginnings that searches leave to the index are words of it', (t) => {
+  const { db } = opened(t)
+  const sql = String(db.get("SELECT sql FROM sqlite_schema WHERE name = 'transcript_search'")?.sql)
+  assert.match(sql, /prefix = '1 2 3'/)
 })
 
 test('the total of a search is exact behind what a page shows, from each end and for each page', async (t) => {

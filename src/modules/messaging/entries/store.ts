@@ -12,6 +12,7 @@ import type { Clock } from '../../../kernel/clock.ts'
 import type { Database, SqlValue, Tx } from '../../../kernel/database.ts'
 import { problem } from '../../../kernel/problem.ts'
 import { type Conversation, transcriptId } from '../../../messaging/conversation.ts'
+import { spaced } from '../../../messaging/search.ts'
 import type { Reader } from '../base/rows.ts'
 import { attach } from './attached.ts'
 import { type EntryDraft, type EntryRow, entryOf, type TranscriptRow, transcriptOf } from './rows.ts'
@@ -241,6 +242,7 @@ function nextIn(tx: Tx, id: string, now: number): { readonly sequence: number; r
 }
 
 function insertEntry(tx: Tx, entry: EntryRow, dedupe: string | undefined): void {
+  const words = spaced(entry.text)
   insert(tx, 'transcript_entries', {
     transcript_id: entry.transcriptId,
     sequence: entry.sequence,
@@ -251,6 +253,7 @@ function insertEntry(tx: Tx, entry: EntryRow, dedupe: string | undefined): void 
     actor_name: entry.actor.display_name,
     actor_is_bot: entry.actor.is_bot ? 1 : 0,
     text: entry.text,
+    words: words === entry.text ? undefined : words,
     explicit_target: entry.explicitTarget,
     reply_to_message_id: entry.replyTo,
     attachments_json: JSON.stringify(entry.attachments),
