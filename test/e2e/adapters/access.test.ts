@@ -127,6 +127,18 @@ test('a signature is as good as the secret, for the bytes that it is of and for 
   assert.equal(at((await server.api.get(transcript)).body, 'total'), 1)
 })
 
+test('files are uploaded with the secret; a signature there is of nobody, since the path names no adapter', async () => {
+  const { secret, path } = await secured('files')
+  const bytes = Buffer.from('a plan')
+  const upload = (headers: Readonly<Record<string, string>>) =>
+    stranger.call('POST', '/v0/city/alpha/transcripts/attachments', { bytes, headers })
+  assert.equal(await statusOf(upload(sign([secret], 'up-1', Date.now(), bytes))), 401)
+  const file = await upload({ authorization: `Bearer ${secret}` })
+  assert.equal(file.status, 201, file.text)
+  const said = { message: { ...message('f-1').message, attachments: [{ id: at(file.body, 'id') }] } }
+  assert.equal((await signed(secret, `${path}/inbound`, 'in-f', said)).status, 200)
+})
+
 test("the API's own token changes an adapter, and does not speak for one that has a secret", async () => {
   const { path, secret } = await secured('rotates')
   assert.equal(await statusOf(server.api.post(`${path}/inbound`, message('r-1'))), 401)
