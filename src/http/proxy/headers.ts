@@ -31,8 +31,6 @@ const OURS = new Set(['forwarded', 'x-real-ip'])
 const NEVER_LISTED = new Set(['content-length', 'host'])
 /** Private services say nothing about what pages of other origins may do, or our own. */
 const ABOUT_ORIGINS = new Set(['service-worker-allowed', 'clear-site-data'])
-/** What runs scripts where it is opened, or what a browser may take for it. */
-const DOCUMENT = /^(?:text\/html|application\/xhtml\+xml|image\/svg\+xml|(?:text|application)\/xml)\b/i
 const NO_FRAMING: Framing = { kind: 'none' }
 
 /** Refuses what the next server might read in another way than we do. */
@@ -151,13 +149,11 @@ export interface ReplyChange {
 export function replyHeaders({ headers, status, body }: ReplyHead, change: ReplyChange): string[] {
   const listed = listedIn(headers)
   const kept: string[] = []
-  let type = ''
   let hasLength = body === 'chunked' || status === 204 || change.switches
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
     const value = headers[i + 1] ?? ''
     const lower = name.toLowerCase()
-    if (lower === 'content-type') type = value
     if (lower === 'content-length') {
       if (hasLength) continue
       hasLength = true
@@ -165,9 +161,9 @@ export function replyHeaders({ headers, status, body }: ReplyHead, change: Reply
     else if (isDropped(lower, listed, change)) continue
     kept.push(name, value)
   }
-  // A page of a service would be one of ours to a browser, with all that our API lets do (sheet 09 §10).
-  if (change.sandbox && (DOCUMENT.test(type) || (type === '' && body !== 'none')))
-    kept.push('Content-Security-Policy', 'sandbox allow-scripts allow-forms')
+  // A page of a service would be one of ours to a browser, with all that our API lets do (sheet 09 §10). What is no page stays as
+  // it is; no list of types would do, for browsers take `text/plain, text/html`, and what they cannot read, for one too.
+  if (change.sandbox && status >= 200) kept.push('Content-Security-Policy', 'sandbox allow-scripts allow-forms')
   return kept
 }
 

@@ -28,7 +28,7 @@ const page = () =>
     response.writeHead(
       200,
       [
-        ['Content-Type', request.url?.endsWith('.json') ? 'application/json' : 'text/html'],
+        ['Content-Type', new URL(request.url ?? '', 'http://page').searchParams.get('type') ?? 'text/html'],
         ['Access-Control-Allow-Origin', '*'],
         ['access-control-allow-headers', 'x-svc-request'],
         ['Service-Worker-Allowed', '/'],
@@ -248,7 +248,10 @@ test('pages of a private service are sandboxed, and say nothing about what other
     html.filter((line) => /^set-cookie/i.test(line)),
     ['Set-Cookie: a=1', 'set-cookie: b=2'],
   )
-  assert.ok(!(await headOf(`${P}.json`)).some((line) => line.startsWith('Content-Security-Policy')))
+  for (const type of ['text/xsl', '*/*', 'text', 'text/plain, text/html', 'image/png']) {
+    const head = await headOf(`${P}?type=${encodeURIComponent(type)}`)
+    assert.ok(head.includes('Content-Security-Policy: sandbox allow-scripts allow-forms'), type)
+  }
 })
 
 test('pages of a private service that says so are pages of this server, and still say nothing about other pages', async () => {
