@@ -11,13 +11,13 @@ const DEFAULT_COLUMNS = 80
 /** Signals that end a command, and their numbers. */
 const SIGNALS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
 
-export function createProcessIo(): Io {
+export function createProcessIo(cwd: string): Io {
   const { env } = process
   const terminal = processTerminal(env)
   const signal = interruptions(() => terminal?.isLent === true)
   return {
     env,
-    cwd: process.cwd(),
+    cwd,
     home: env['HOME'] ?? homedir(),
     stdin: createSource(signal),
     stdout: createSink(process.stdout),

@@ -12,6 +12,7 @@ import { type Supervisor, startSupervisor } from './supervisor.ts'
 
 export interface ServeIo {
   readonly env: Readonly<Record<string, string | undefined>>
+  readonly cwd: string
   readonly stdout: { write(text: string): unknown }
   readonly stderr: { write(text: string): unknown }
 }
@@ -28,7 +29,7 @@ export async function main(argv: readonly string[], io: ServeIo): Promise<number
       io.stdout.write(SERVE_HELP)
       return 0
     }
-    const settings = resolveSettings(flags, io.env, homedir(), process.cwd())
+    const settings = resolveSettings(flags, io.env, homedir(), io.cwd)
     home = settings.home
     restrictUmask()
     supervisor = await startSupervisor({

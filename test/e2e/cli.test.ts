@@ -2,13 +2,14 @@
 // schemas say (spec §6).
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { suite, test } from 'node:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { type CliOptions, type CliResult, cliHere, cli as run } from '../support/cli.ts'
+import { type CliOptions, type CliResult, cliHere, entry, cli as run } from '../support/cli.ts'
 import { type RunningSupervisor, startSupervisor } from '../support/supervisor.ts'
+import { temporaryDirectory } from '../support/temporary.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const readJson = (name: string) => JSON.parse(readFileSync(join(root, name), 'utf8'))
@@ -382,6 +383,20 @@ suite('the rest', () => {
       err,
       /^error: svcctl events: request failed: cannot reach http:\/\/127\.0\.0\.1:9: .*\nhint: start it with: svcctl serve\n$/,
     )
+  })
+
+  test('whoever stands in a directory that is gone is helped all the same', async () => {
+    using place = temporaryDirectory()
+    const gone = join(place.path, 'gone')
+    const words = `mkdir gone && cd gone && rmdir ../gone && exec '${process.execPath}' '${entry}'`
+    const env = { ...process.env, SVC_HOME: place.path, SVC_API: '', SVC_CITY: '' }
+    const ended = (asked: string) =>
+      spawnSync('sh', ['-c', `${words} ${asked}`], { cwd: place.path, env, encoding: 'utf8' })
+    assert.match(ended('help output').stdout, /^What -o prints/)
+    // A relative name is one below where they stood.
+    const server = ended('serve --home state --port 70000')
+    assert.deepEqual([server.status, existsSync(gone)], [2, false])
+    assert.match(server.stderr, /^error: port must be a number/)
   })
 
   test('the version, and words nobody knows', async () => {

@@ -6,7 +6,7 @@ import { BrokenPipe, type Io, type Source } from '../../src/cli/base/io.ts'
 import { main } from '../../src/cli/main.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 
-const entry = resolve(import.meta.dirname, '../../tools/svcctl.mjs')
+export const entry = resolve(import.meta.dirname, '../../tools/svcctl.mjs')
 
 export interface CliOptions {
   readonly env?: Readonly<Record<string, string | undefined>>

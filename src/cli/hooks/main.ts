@@ -7,11 +7,11 @@ const MAX_INPUT = 16 * 1024 * 1024
 const INPUT_MS = 2_000
 
 /** `session report --from <harness>`. */
-export async function main([, , , from = '']: readonly string[]): Promise<number> {
+export async function main([, , , from = '']: readonly string[], cwd: string): Promise<number> {
   const { env } = process
   await runHook(from, {
     env,
-    cwd: process.cwd(),
+    cwd,
     home: env['HOME'] ?? homedir(),
     input: readInput,
     print: (text) => new Promise((resolve) => process.stdout.write(text, () => resolve())),
