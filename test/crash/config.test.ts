@@ -13,7 +13,7 @@ import { eventually } from '../support/http.ts'
 import { seededRandom } from '../support/random.ts'
 import { startSupervisor } from '../support/supervisor.ts'
 
-const ROUNDS = 12
+const ROUNDS = process.env['SVC_SOAK'] === '1' ? 40 : 6
 const EDITOR = resolve(import.meta.dirname, '..', 'support', 'config-editor.ts')
 
 test('kill -9 in the middle of edits of several files leaves all of them old or all of them new', async (t) => {

@@ -2,7 +2,7 @@
  * `kill -9` at any moment, again and again: what was acknowledged is there, what was accepted ends once, nothing blocks.
  *
  *   SVC_SEED=123 n26 --test test/crash/kill.test.ts     the same run again
- *   SVC_SOAK=1                                          100 rounds instead of 20
+ *   SVC_SOAK=1                                          100 rounds instead of 12
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -24,7 +24,7 @@ import {
 import { type Random, seededRandom } from '../support/random.ts'
 import { type RunningSupervisor, startSupervisor } from '../support/supervisor.ts'
 
-const ROUNDS = process.env['SVC_SOAK'] === '1' ? 100 : 20
+const ROUNDS = process.env['SVC_SOAK'] === '1' ? 100 : 12
 const MAIN = resolve(import.meta.dirname, '..', '..', 'src', 'main.ts')
 
 test(`nothing acknowledged is lost over ${ROUNDS} kills under load`, { timeout: ROUNDS * 30_000 }, async (t) => {

@@ -16,7 +16,7 @@ import { type Random, seededRandom } from '../support/random.ts'
 import { ChaosCity, type Talk } from '../support/session-chaos.ts'
 
 const SOAK = process.env['SVC_SOAK'] === '1'
-const CHAOS_MS = SOAK ? 120_000 : 60_000
+const CHAOS_MS = SOAK ? 120_000 : 30_000
 const SESSIONS = 30
 const STRIKES = SOAK ? 60 : 8
 const RUNTIMES: readonly RuntimeName[] = ['subprocess', 'acp']

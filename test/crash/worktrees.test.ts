@@ -18,7 +18,7 @@ import { WorktreeCity } from '../support/worktree-city.ts'
 
 /** Git takes its time where others need the machine too. */
 const REST_MS = 90_000
-const ROUNDS = process.env['SVC_SOAK'] === '1' ? 40 : 8
+const ROUNDS = process.env['SVC_SOAK'] === '1' ? 40 : 6
 
 const WRITTEN = 4
 

@@ -12,12 +12,15 @@ import { SEED } from '../support/random.ts'
 import { RAW_CASES, rawFaults } from '../support/raw-cases.ts'
 import { exchangeBytes, keptAlive } from '../support/wire.ts'
 
-const RUNS = 30
+/** `npm run fuzz` sends more. */
+const RUNS = 10
+/** So often anew where nothing of it was right. */
+const TRIES = 5
 /** Of families that write files, and whose schemas leave much to their rules. */
-const LOOSE_RUNS = 8
+const LOOSE_RUNS = 4
 /** Each is followed by bringing the city up again. */
-const STEERING_RUNS = 12
-const RAW_RUNS = 200
+const STEERING_RUNS = 5
+const RAW_RUNS = 60
 
 function runsOf(operation: DocumentedOperation): number {
   if (isSteering(operation.id)) return STEERING_RUNS
@@ -42,9 +45,11 @@ describe('whatever is sent, the answer is one that the contract declares', () =>
 
   for (const operation of OPERATIONS) {
     test(`${operation.method} ${operation.path}: breaches are refused, the rest is answered as declared`, async () => {
-      await fuzzOperation(operation, campaign, runsOf(operation))
-      const succeeded = !isStrict(operation) || [...seen.keys()].some((key) => key.startsWith(`${operation.id} 2`))
-      assert.ok(succeeded, 'no generated request succeeded: add what exists to `worldFor` in test/support/fuzzing.ts')
+      const succeeded = () =>
+        !isStrict(operation) || [...seen.keys()].some((key) => key.startsWith(`${operation.id} 2`))
+      for (let tries = 0; tries === 0 || (tries < TRIES && !succeeded()); tries++)
+        await fuzzOperation(operation, { ...campaign, seed: SEED + tries }, runsOf(operation))
+      assert.ok(succeeded(), 'no generated request succeeded: add what exists to `worldFor` in test/support/fuzzing.ts')
     })
   }
 

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { after, before, test } from 'node:test'
 import { at } from '../../support/document.ts'
+import { fresh } from '../../support/fresh.ts'
 import { PUPPET, Puppet, writePuppet } from '../../support/hooked-harness.ts'
 import { assertProblem, eventually } from '../../support/http.ts'
 import { cityIs, type Running, run, runAgain } from '../../support/running.ts'
@@ -37,9 +38,14 @@ const outcomes = async (city: SessionApi, id: string, count: number) =>
     type === 'session.pending' ? 'asked' : payload['outcome'],
   )
 
+let running: Running
+before(async () => {
+  running = await run()
+})
+after(() => running[Symbol.asyncDispose]())
+
 test('a harness tells by its hooks when its turn begins and ends, and its key is there once something was said', async () => {
-  await using running = await run()
-  const city = await puppetCity(running, 'alpha')
+  const city = await puppetCity(running, fresh('city'))
   const { id, puppet } = await startPuppet(city)
   const settings = join(city.dir, '.svc/runtime/sessions', id, '1/hooks-settings.json')
   assert.equal(statSync(settings).mode & 0o777, 0o600)
@@ -65,8 +71,7 @@ test('a harness tells by its hooks when its turn begins and ends, and its key is
 })
 
 test('what a hook could not tell in time is heard while its run goes on', async () => {
-  await using running = await run()
-  const city = await puppetCity(running, 'alpha')
+  const city = await puppetCity(running, fresh('city'))
   const { id } = await startPuppet(city)
   const place = join(city.dir, '.svc/runtime/sessions', id, '1')
   const report = { generation: 1, activity: 'in-turn', at: new Date().toISOString() }
@@ -79,8 +84,7 @@ test('what a hook could not tell in time is heard while its run goes on', async 
 })
 
 test('a tool waits for whoever is asked: approved, refused, dismissed, and nobody', async () => {
-  await using running = await run()
-  const city = await puppetCity(running, 'alpha')
+  const city = await puppetCity(running, fresh('city'))
   const { id, puppet } = await startPuppet(city)
   const respond = (action: string, more: object = {}) =>
     city.done('POST', `/sessions/${id}/respond`, { action, ...more })
@@ -132,8 +136,7 @@ test('a tool waits for whoever is asked: approved, refused, dismissed, and nobod
 })
 
 test('rules decide what a hook asks, before anybody is asked', async () => {
-  await using running = await run()
-  const city = await puppetCity(running, 'alpha', RULES)
+  const city = await puppetCity(running, fresh('city'), RULES)
   const { id, puppet } = await startPuppet(city)
   await puppet.do('ask a git status --short')
   assert.deepEqual(await puppet.verdict('a'), allowed)
@@ -156,8 +159,7 @@ test('rules decide what a hook asks, before anybody is asked', async () => {
 })
 
 test('rules answer what an agent asks over its protocol, and nobody hears of it', async () => {
-  await using running = await run()
-  const city = await puppetCity(running, 'alpha', RULES)
+  const city = await puppetCity(running, fresh('city'), RULES)
   const id = await city.startTalker()
   await city.message(id, 'run git status')
   await city.said(id, 'permission: once')
@@ -179,8 +181,7 @@ test('rules answer what an agent asks over its protocol, and nobody hears of it'
 })
 
 test('a question goes with the hook that asked it, and with the process', async () => {
-  await using running = await run()
-  const city = await puppetCity(running, 'alpha')
+  const city = await puppetCity(running, fresh('city'))
   const { id, puppet } = await startPuppet(city)
   await puppet.do('ask a make')
   await eventually('it asks', () => city.pending(id))
@@ -194,8 +195,7 @@ test('a question goes with the hook that asked it, and with the process', async 
 })
 
 test('what a hook of an ended run tells changes nothing', async () => {
-  await using running = await run()
-  const city = await puppetCity(running, 'alpha')
+  const city = await puppetCity(running, fresh('city'))
   const { id } = await startPuppet(city)
   await city.done('POST', `/sessions/${id}/kill`)
   await city.until(id, 'runs again', ({ state, generation }) => state === 'active' && generation === 2)
@@ -214,8 +214,7 @@ test('what a hook of an ended run tells changes nothing', async () => {
 })
 
 test('a title of the harness counts where nobody has named the session; an older report changes nothing', async () => {
-  await using running = await run()
-  const city = await puppetCity(running, 'alpha')
+  const city = await puppetCity(running, fresh('city'))
   const { id } = await startPuppet(city)
   const report = (body: object) => city.done('POST', `/sessions/${id}/report`, body)
   assert.equal((await report({ title: 'Avatars', model: 'm1' })).title, 'Avatars')
@@ -270,8 +269,7 @@ test('what was told while nobody listened is heard when the supervisor is back',
 })
 
 test('what was allowed for one call of a tool is not allowed for another one under the same id', async () => {
-  await using running = await run()
-  const city = await newSessionCity(running, 'alpha')
+  const city = await newSessionCity(running, fresh('city'))
   const id = await city.start()
   const path = `/sessions/${id}/permission`
   const asks = (command: string, timeout: string) =>
@@ -286,8 +284,7 @@ test('what was allowed for one call of a tool is not allowed for another one und
 })
 
 test('a program that reads lines is believed that it works and that it asks', async () => {
-  await using running = await run()
-  const city = await newSessionCity(running, 'alpha')
+  const city = await newSessionCity(running, fresh('city'))
   const id = await city.start()
   const report = (body: object) => city.done('POST', `/sessions/${id}/report`, body)
   const answer = (body: object) => city.send('POST', `/sessions/${id}/respond`, body)
@@ -320,8 +317,7 @@ test('a program that reads lines is believed that it works and that it asks', as
 })
 
 test('who has answered finds what came of it among the events', async () => {
-  await using running = await run()
-  const city = await newSessionCity(running, 'alpha')
+  const city = await newSessionCity(running, fresh('city'))
   const id = await city.start()
   for (const round of Array.from({ length: 10 }, (_, index) => index + 1)) {
     const asking = city.done('POST', `/sessions/${id}/permission`, { tool: `Tool${round}`, timeout: '1m' })

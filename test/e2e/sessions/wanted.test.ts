@@ -1,9 +1,10 @@
 // What the files of a city want of its sessions: named ones, pools, dependencies, drift. With real programs.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { after, before, test } from 'node:test'
+import { fresh } from '../../support/fresh.ts'
 import { assertProblem, eventually } from '../../support/http.ts'
-import { cityIs, run } from '../../support/running.ts'
+import { cityIs, type Running, run } from '../../support/running.ts'
 import { newSessionCity, type SessionApi } from '../../support/session-api.ts'
 
 const AGENT = (name: string, more = '') => `
@@ -24,9 +25,14 @@ async function sessionsOf(city: SessionApi, template: string, state = 'open') {
   return items.map((item: unknown) => item as { readonly id: string; readonly state: string; readonly alias?: string })
 }
 
+let running: Running
+before(async () => {
+  running = await run()
+})
+after(() => running[Symbol.asyncDispose]())
+
 test('a session that is always wanted comes with the configuration, and comes back', async () => {
-  await using running = await run()
-  const city = await newSessionCity(running, 'alpha', `${AGENT('mayor')}${NAMED('mayor', 'always')}`)
+  const city = await newSessionCity(running, fresh('city'), `${AGENT('mayor')}${NAMED('mayor', 'always')}`)
   const mayor = await city.is('mayor', 'active')
   assert.equal(mayor.configured_named_session, true)
   assert.equal(mayor.origin, 'named')
@@ -40,8 +46,7 @@ test('a session that is always wanted comes with the configuration, and comes ba
 })
 
 test('a session on demand is made by the first message', async () => {
-  await using running = await run()
-  const city = await newSessionCity(running, 'alpha', `${AGENT('clerk')}${NAMED('clerk', 'on_demand')}`)
+  const city = await newSessionCity(running, fresh('city'), `${AGENT('clerk')}${NAMED('clerk', 'on_demand')}`)
   assert.equal((await sessionsOf(city, 'clerk')).length, 0)
   await city.message('clerk', 'echo hello-from-clerk')
   await city.said('clerk', 'hello-from-clerk')
@@ -51,9 +56,8 @@ test('a session on demand is made by the first message', async () => {
 })
 
 test('a pool keeps its floor, and what is more than wanted is closed', async () => {
-  await using running = await run()
   const pool = (floor: number) => AGENT('hand', `min_active_sessions = ${floor}\nmax_active_sessions = 4`)
-  const city = await newSessionCity(running, 'alpha', pool(3))
+  const city = await newSessionCity(running, fresh('city'), pool(3))
   const three = await eventually('three instances run', async () => {
     const found = await sessionsOf(city, 'hand', 'active')
     return found.length === 3 ? found : undefined
@@ -66,8 +70,7 @@ test('a pool keeps its floor, and what is more than wanted is closed', async () 
 })
 
 test('a change of the command line restarts what runs; one of the limits does not', async () => {
-  await using running = await run()
-  const city = await newSessionCity(running, 'alpha', `${AGENT('mayor')}${NAMED('mayor', 'always')}`)
+  const city = await newSessionCity(running, fresh('city'), `${AGENT('mayor')}${NAMED('mayor', 'always')}`)
   const first = await city.is('mayor', 'active')
   await city.configure(`${AGENT('mayor', 'max_active_sessions = 3')}${NAMED('mayor', 'always')}`)
   await city.configure(`${AGENT('mayor', 'env = { COLOUR = "red" }')}${NAMED('mayor', 'always')}\n`)
@@ -84,8 +87,7 @@ test('a change of the command line restarts what runs; one of the limits does no
 })
 
 test('an agent that is suspended in the files is drained and not woken', async () => {
-  await using running = await run()
-  const city = await newSessionCity(running, 'alpha', `${AGENT('mayor')}${NAMED('mayor', 'always')}`)
+  const city = await newSessionCity(running, fresh('city'), `${AGENT('mayor')}${NAMED('mayor', 'always')}`)
   await city.is('mayor', 'active')
   await city.configure(`${AGENT('mayor', 'suspended = true')}${NAMED('mayor', 'always')}`)
   await city.is('mayor', 'draining')
@@ -97,8 +99,7 @@ test('an agent that is suspended in the files is drained and not woken', async (
 })
 
 test('who is held goes on when the hold is lifted, and takes no message meanwhile', async () => {
-  await using running = await run()
-  const city = await newSessionCity(running, 'alpha', AGENT('worker'))
+  const city = await newSessionCity(running, fresh('city'), AGENT('worker'))
   const busy = await city.start({ kind: 'agent', name: 'worker' })
   const resting = await city.start({ kind: 'agent', name: 'worker' })
   await city.done('POST', `/sessions/${resting}/suspend`)
@@ -120,8 +121,7 @@ test('who is held goes on when the hold is lifted, and takes no message meanwhil
 })
 
 test('who runs otherwise than the files say now is restarted, and the event says who; a pinned one is left', async () => {
-  await using running = await run()
-  const city = await newSessionCity(running, 'alpha', AGENT('worker', 'env = { COLOUR = "red" }'))
+  const city = await newSessionCity(running, fresh('city'), AGENT('worker', 'env = { COLOUR = "red" }'))
   const id = await city.start({ kind: 'agent', name: 'worker' })
   const pinned = await city.start({ kind: 'agent', name: 'worker' })
   await city.done('PATCH', `/sessions/${pinned}`, { pinned: true })
@@ -146,19 +146,18 @@ test('who runs otherwise than the files say now is restarted, and the event says
 })
 
 test('who depends on another agent starts after it, and ends before it', async () => {
-  await using running = await run()
   const slow = AGENT('base', 'pre_start = ["sleep 1"]')
   const city = await newSessionCity(
     running,
-    'alpha',
+    fresh('city'),
     `${AGENT('top', 'depends_on = ["base"]')}${slow}${NAMED('top', 'always')}${NAMED('base', 'always')}`,
   )
   await city.is('top', 'active')
   const woke = (await city.events('session.woke')).map(({ payload }) => payload.template)
   assert.deepEqual(woke, ['base', 'top'])
-  await running.api.call('POST', '/v0/city/alpha/stop')
-  await running.api.call('POST', '/v0/city/alpha/start')
-  await cityIs(running.api, 'alpha', 'running')
+  await city.done('POST', '/stop')
+  await city.done('POST', '/start')
+  await cityIs(running.api, city.name, 'running')
   const stopped = await city.events('session.stopped')
   assert.deepEqual(
     stopped.map(({ payload }) => [payload.template, payload.reason]),
@@ -170,8 +169,7 @@ test('who depends on another agent starts after it, and ends before it', async (
 })
 
 test('a prompt and the message of the creation reach an agent together, once', async () => {
-  await using running = await run()
-  const city = await newSessionCity(running, 'alpha')
+  const city = await newSessionCity(running, fresh('city'))
   const teller = `
 [providers.teller]
 command = "/bin/sh"
@@ -186,17 +184,16 @@ prompt_template = "prompts/teller.md"
   await city.configure(teller, { 'prompts/teller.md': 'You tell things.' })
   const id = await city.start({ kind: 'agent', name: 'teller', message: 'tell me one' })
   const text = await city.said(id, 'tell me one>')
-  assert.match(text, /got<\[alpha\] .*You tell things\.\s+tell me one>/s)
+  assert.match(text, new RegExp(`got<\\[${city.name}\\] .*You tell things\\.\\s+tell me one>`, 's'))
   const [delivery] = await city.deliveries(id)
   assert.equal(delivery?.state, 'delivered')
   await city.close(id)
 })
 
 test('a bounded command runs once and sleeps', async () => {
-  await using running = await run()
   const file = 'ran'
   const once = AGENT('once', `lifecycle = "one_shot"\nstart_command = "echo x >> ${file}"`)
-  const city = await newSessionCity(running, 'alpha', once)
+  const city = await newSessionCity(running, fresh('city'), once)
   const id = await city.start({ kind: 'agent', name: 'once' })
   const asleep = await city.is(id, 'asleep')
   assert.equal(asleep.reason, 'exited')
@@ -204,8 +201,7 @@ test('a bounded command runs once and sleeps', async () => {
 })
 
 test('a session whose program hangs delays no other one', async () => {
-  await using running = await run()
-  const city = await newSessionCity(running, 'alpha', AGENT('stuck', 'pre_start = ["sleep 600"]'))
+  const city = await newSessionCity(running, fresh('city'), AGENT('stuck', 'pre_start = ["sleep 600"]'))
   const stuck = await city.accept({ kind: 'agent', name: 'stuck' })
   const id = await city.start()
   await city.message(id, 'echo quick')

@@ -2,22 +2,29 @@
 import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { suite, test } from 'node:test'
+import { after, before, suite, test } from 'node:test'
+import { fresh } from '../../support/fresh.ts'
 import { git, makeRepository } from '../../support/git-repository.ts'
 import { assertProblem, eventually } from '../../support/http.ts'
-import { outcome, run } from '../../support/running.ts'
+import { outcome, type Running, run } from '../../support/running.ts'
 import { WorktreeCity } from '../../support/worktree-city.ts'
 import { written } from '../../support/written.ts'
 
 const timeout = 240_000
 
-// Each has a supervisor and repositories of its own, and waits for processes most of the time.
+// Each has a city and repositories of its own, and waits for processes most of the time.
 suite('sessions in worktrees', { concurrency: 2 }, () => {
+  let running: Running
+  before(async () => {
+    running = await run()
+  })
+  after(() => running[Symbol.asyncDispose]())
+  const newTrees = (more?: string) => WorktreeCity.start(running, more, fresh('trees'))
+
   test('two sessions of one rig do not see each other’s changes, and work on branches of their own', {
     timeout,
   }, async () => {
-    await using running = await run()
-    const trees = await WorktreeCity.start(running)
+    const trees = await newTrees()
     const { city } = trees
     const [one, other] = await Promise.all([trees.create('fix-login'), trees.create('fix-logout')])
     const [first, second] = [await trees.of(one), await trees.of(other)]
@@ -31,7 +38,11 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
     assert.equal(readFileSync(join(second.path, 'README.md'), 'utf8'), '# Hello\n')
     assert.equal(readFileSync(join(trees.rig, 'README.md'), 'utf8'), '# Hello\n')
     assert.equal(trees.git('status', '--porcelain'), '')
-    const seen = await trees.get('fix-login')
+    // Who asks for a fresh look waits ten seconds for it at most: git may take longer on a busy machine.
+    const seen = await eventually('its change is seen', async () => {
+      const found = await trees.get('fix-login')
+      return found.dirty ? found : undefined
+    })
     assert.deepEqual([seen.dirty, seen.ahead, seen.merged, seen.rig, seen.base_ref], [true, 0, true, 'app', 'main'])
     assert.ok((seen.size_bytes ?? 0) > 0 && seen.observed_at !== undefined)
     const types = (await city.events('worktree.*')).map(({ type }) => type)
@@ -39,8 +50,7 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
   })
 
   test('many sessions of one repository that start at once all get their worktree', { timeout }, async () => {
-    await using running = await run()
-    const trees = await WorktreeCity.start(running)
+    const trees = await newTrees()
     const ids = await Promise.all(Array.from({ length: 12 }, (_, number) => trees.create(`at-once-${number}`)))
     assert.deepEqual(new Set((await trees.all()).map(({ session_id: id }) => id)), new Set(ids))
     await Promise.all(ids.map((id) => trees.close(id)))
@@ -52,8 +62,7 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
   test('a closed session leaves nothing where nothing would be lost, and everything else stays and is said', {
     timeout,
   }, async () => {
-    await using running = await run()
-    const trees = await WorktreeCity.start(running)
+    const trees = await newTrees()
     const { city } = trees
 
     await test.test('untouched', async () => {
@@ -151,8 +160,7 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
   test('a woken session finds its worktree as it left it, and another session of that alias gets another', {
     timeout,
   }, async () => {
-    await using running = await run()
-    const trees = await WorktreeCity.start(running)
+    const trees = await newTrees()
     const { city } = trees
     const id = await trees.create('again')
     const tree = await trees.of(id)
@@ -190,8 +198,7 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
   })
 
   test('a worktree that a person moved is not made twice, and not removed', { timeout }, async () => {
-    await using running = await run()
-    const trees = await WorktreeCity.start(running)
+    const trees = await newTrees()
     const { city } = trees
     const id = await trees.create('moved')
     const tree = await trees.of(id)
@@ -214,10 +221,9 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
   test('the set-up runs before the agent, longer than a start may take, and says why it failed', {
     timeout,
   }, async () => {
-    await using running = await run()
     const setup =
       '[worktrees]\nsetup = ["sleep 5; echo installed > installed; echo generated > README.md", "test -e ../../../pass || { echo no pass; exit 3; }"]\n'
-    const trees = await WorktreeCity.start(running, setup)
+    const trees = await newTrees(setup)
     const { city } = trees
     city.write('city.toml', city.read('city.toml').replace('[session]\n', '[session]\nstartup_timeout = "4s"\n'))
     const reload = await outcome(city.api, String((await city.done('POST', '/config/reload')).request_id))
@@ -252,8 +258,7 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
   })
 
   test('a directory without a repository is refused at once, and other places work', { timeout }, async () => {
-    await using running = await run()
-    const trees = await WorktreeCity.start(running)
+    const trees = await newTrees()
     const { city } = trees
     const refused = await city.send('POST', '/sessions', { kind: 'provider', name: 'bash', isolation: 'worktree' })
     assertProblem(refused, 'conflict-config')
@@ -294,8 +299,7 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
   })
 
   test('one of a session that no agent has is of the rig in whose directory it works', { timeout }, async () => {
-    await using running = await run()
-    const trees = await WorktreeCity.start(running)
+    const trees = await newTrees()
     const { city } = trees
     trees.git('branch', 'next')
     const inner = join(trees.rig, 'docs')
@@ -319,11 +323,10 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
   })
 
   test('submodules with commits of their own keep a worktree', { timeout }, async () => {
-    await using running = await run()
     const library = join(running.work, 'library')
     makeRepository(library)
     const setup = '[worktrees]\nsetup = ["git -c protocol.file.allow=always submodule update -q --init"]\n'
-    const trees = await WorktreeCity.start(running, setup)
+    const trees = await newTrees(setup)
     trees.git('-c', 'protocol.file.allow=always', 'submodule', 'add', '-q', library, 'lib')
     trees.git('commit', '-qm', 'library')
     const [clean, worked] = [await trees.of(await trees.create('clean')), await trees.of(await trees.create('worked'))]
@@ -341,8 +344,7 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
   })
 
   test('a link in the place of worktrees leads nobody elsewhere', { timeout }, async () => {
-    await using running = await run()
-    const trees = await WorktreeCity.start(running)
+    const trees = await newTrees()
     const elsewhere = join(running.work, 'elsewhere')
     mkdirSync(elsewhere)
     mkdirSync(join(trees.city.dir, '.svc/worktrees'), { recursive: true })
