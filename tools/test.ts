@@ -42,6 +42,24 @@ process.env['SVC_SEED'] = String(seed)
 const compiled = process.env['NODE_COMPILE_CACHE'] ?? join(root, 'tools', 'toolchain', '.compiled')
 process.env['NODE_COMPILE_CACHE'] = compiled
 
+/** What takes longest, longest first, as `--slowest` tells it. */
+const LONGEST = [
+  'test/e2e/fuzz.test.ts',
+  'test/contract/operations.test.ts',
+  'test/guides/guides.test.ts',
+  'test/e2e/cli.test.ts',
+  'test/e2e/beads/interchange.test.ts',
+  'test/e2e/beads/claimers.test.ts',
+  'test/e2e/worktrees/worktrees.test.ts',
+  'test/e2e/sessions/reports.test.ts',
+  'test/contract/session-streams.test.ts',
+  'test/e2e/sessions/wanted.test.ts',
+  'test/e2e/cities.test.ts',
+  'test/e2e/packs.test.ts',
+  'test/e2e/sessions/survival.test.ts',
+]
+const rankOf = (file: string) => (LONGEST.includes(file) ? LONGEST.indexOf(file) : LONGEST.length)
+
 const isCrashTest = (file: string) => file.startsWith('test/crash/')
 const isRuntimeTest = (file: string) => file.startsWith('test/runtimes/')
 const isAlone = (file: string) => file.endsWith('/hostile.test.ts')
@@ -51,6 +69,12 @@ const files = globSync(['src/**/*.test.ts', 'test/**/*.test.ts'], { cwd: root })
   .sort()
 if (files.length === 0) {
   process.stderr.write(`no test file matches ${words.join(' ') || (flags.soak ? 'test/crash' : 'src or test')}\n`)
+  process.exit(1)
+}
+
+const gone = LONGEST.filter((file) => !existsSync(join(root, file)))
+if (gone.length > 0) {
+  process.stderr.write(`tools/test.ts takes for long what is not there: ${gone.join(', ')}\n`)
   process.exit(1)
 }
 
@@ -71,8 +95,9 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => inter
 const crashing = files.filter(isCrashTest)
 const runtimes = files.filter(isRuntimeTest)
 const alone = files.filter(isAlone)
-// Backwards: those under src are short, and leave no core without work at the end.
+// The longest first; then backwards, for those under src are short: no core is without work at the end.
 const others = files.filter((file) => !isCrashTest(file) && !isRuntimeTest(file) && !isAlone(file)).reverse()
+others.sort((one, other) => rankOf(one) - rankOf(other))
 // Tests wait more than they work: two cores have room for four.
 await Promise.all([runInTurn(crashing, others), runInTurn(runtimes, others), runInTurn(others), runInTurn(others)])
 await runInTurn(alone)
