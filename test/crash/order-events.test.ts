@@ -1,6 +1,7 @@
 /** `kill -9` around the beginning and the end of runs: no run is begun twice for one cause, and no cause is lost. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { type ConfigCity, cityAgain, createCity } from '../support/config-city.ts'
 import { eventually } from '../support/http.ts'
 import { OrderedCity } from '../support/ordered-city.ts'
@@ -34,14 +35,15 @@ test('events are each handed to one run, and runs each end once, over deaths of 
     await orders.save('tick', 'trigger = "cooldown"', 'interval = "1s"', `exec = 'echo $SVC_RUN_ID >> ticks'`)
     let n = 0
     for (let round = 0; round < ROUNDS; round++) {
-      const sending = Promise.allSettled(
-        Array.from({ length: 20 }, async () => {
-          const mine = n++
-          await orders.emit('job.come', { n: mine })
-          promised.add(mine)
-        }),
-      )
-      await new Promise((resolve) => setTimeout(resolve, random.between(0, 400)))
+      const sent = Array.from({ length: 20 }, async () => {
+        const mine = n++
+        await orders.emit('job.come', { n: mine })
+        promised.add(mine)
+      })
+      const sending = Promise.allSettled(sent)
+      // In every other round it may die before it has promised anything, which a busy machine makes likely.
+      if (round % 2 === 0) await Promise.any(sent)
+      await pause(random.between(0, 400))
       await server.kill('SIGKILL')
       await sending
       city.api.close()
@@ -50,7 +52,7 @@ test('events are each handed to one run, and runs each end once, over deaths of 
       orders = new OrderedCity(city)
     }
     const came = (await city.events('job.come')).map(({ payload }) => Number(payload['n'])).sort((a, b) => a - b)
-    assert.ok(promised.size > ROUNDS, 'the load was no load')
+    assert.ok(promised.size >= ROUNDS / 2, 'the load was no load')
     for (const one of promised) assert.ok(came.includes(one), `event ${one} was promised`)
     await eventually(
       'everything that came is done',

@@ -10,7 +10,7 @@ const SHARE = 0.1
 export async function eventually<T>(
   what: string,
   look: () => Promise<T | undefined> | T | undefined,
-  deadlineMs = 40_000,
+  deadlineMs = 90_000,
 ): Promise<T> {
   const begun = performance.now()
   for (;;) {

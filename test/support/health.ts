@@ -6,6 +6,8 @@ import { at } from './document.ts'
 
 /** A server that gives way to others answers in a few milliseconds; the rest is what a busy machine adds. */
 const SLOWEST_MS = 1_500
+/** So many threads of others have to run before an answer is here, each as late as ours was when it was late. */
+const THREADS = 4
 
 export class HealthWatch implements AsyncDisposable {
   readonly #worker: Worker
@@ -14,14 +16,15 @@ export class HealthWatch implements AsyncDisposable {
     this.#worker = new Worker(new URL('./health-watch.ts', import.meta.url), { workerData: { url } })
   }
 
-  /** Every answer since the last look was 200, and none was late. */
-  async answers(): Promise<number> {
+  /** Every answer since the last look was 200, and none was later than the machine made it. */
+  async answers(withinMs = SLOWEST_MS): Promise<number> {
     const seen = once(this.#worker, 'message')
     this.#worker.postMessage('what have you seen?')
     const [found]: unknown[] = await seen
     assert.deepEqual(at(found, 'failures'), [])
     const slowest = Number(at(found, 'slowestMs'))
-    assert.ok(slowest < SLOWEST_MS, `/health took ${slowest} ms`)
+    const latest = Number(at(found, 'latestMs'))
+    assert.ok(slowest < withinMs + THREADS * latest, `/health took ${slowest} ms, while we were ${latest} ms late`)
     return slowest
   }
 

@@ -7,9 +7,8 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Worker } from 'node:worker_threads'
 import { CityProcesses, endProcessesOf } from './city-processes.ts'
-import { at } from './document.ts'
+import { HealthWatch } from './health.ts'
 import { Api, eventually } from './http.ts'
 import { newSessionCity, type SessionApi, sessionPath } from './session-api.ts'
 import { openStream, type SseReader } from './sse.ts'
@@ -28,7 +27,7 @@ export class HostileCity implements AsyncDisposable {
   #server: RunningSupervisor | undefined
   #api: Api | undefined
   #city: SessionApi | undefined
-  #watch: Worker | undefined
+  #watch: HealthWatch | undefined
   #peaceful = ''
   #works = 0
 
@@ -59,11 +58,11 @@ export class HostileCity implements AsyncDisposable {
     this.#city = await newSessionCity(running, CITY, more)
     this.#peaceful = await this.city.start()
     await this.#peacefulWorks()
-    this.#watch = new Worker(new URL('./health-watch.ts', import.meta.url), { workerData: { url: server.url } })
+    this.#watch = new HealthWatch(server.url)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#watch?.terminate()
+    await this.#watch?.[Symbol.asyncDispose]()
     this.#api?.close()
     await this.#server?.kill('SIGKILL')
     endProcessesOf(this.root)
@@ -112,22 +111,12 @@ export class HostileCity implements AsyncDisposable {
     await this.#peacefulWorks()
     const heard = await this.city.text(this.#peaceful)
     assert.ok(!heard.includes(MARK), `it was heard in another session: ${heard}`)
-    await this.#wasHealthy()
+    await this.#watch?.answers(HEALTH_MS)
   }
 
   async #peacefulWorks(): Promise<void> {
     const count = ++this.#works
     await this.city.message(this.#peaceful, `echo work >> ${this.file('peaceful')}`)
     assert.equal((await this.lines('peaceful', count)).length, count)
-  }
-
-  async #wasHealthy(): Promise<void> {
-    const seen = await new Promise<unknown>((resolve) => {
-      this.#watch?.once('message', resolve)
-      this.#watch?.postMessage('report')
-    })
-    assert.deepEqual(at(seen, 'failures'), [])
-    const slowest = Number(at(seen, 'slowestMs'))
-    assert.ok(slowest < HEALTH_MS, `/health took ${Math.round(slowest)} ms`)
   }
 }

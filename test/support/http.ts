@@ -256,7 +256,7 @@ export class RawConnection implements Disposable {
   }
 
   /** Waits until what came so far satisfies `enough`; fails when the other side closes before. */
-  async until(enough: (text: string) => boolean, deadlineMs = 15_000): Promise<string> {
+  async until(enough: (text: string) => boolean, deadlineMs = 40_000): Promise<string> {
     const end = performance.now() + deadlineMs
     while (!enough(this.text)) {
       assert.ok(!this.#over, `the connection ended after: ${this.text.slice(0, 2000)}`)

@@ -11,7 +11,7 @@ import { startAcpChild } from './child.ts'
 import { type AcpRecord, parseAcpLine } from './transcript.ts'
 
 const AGENT = resolve(import.meta.dirname, '../../../test/support/acp-agent.ts')
-const PATIENCE_MS = 15_000
+const PATIENCE_MS = 60_000
 
 interface Options {
   readonly flags?: readonly string[]
