@@ -109,7 +109,10 @@ CREATE TABLE attachment_uses (
 CREATE INDEX attachment_uses_of ON attachment_uses (attachment_id);
 `
 
-/** Beginnings of words, as mail has them; words of scripts without blanks; and which words there are. */
+/**
+ * Beginnings of words, as mail has them; words of scripts without blanks; and which words there are. New entries are indexed
+ * by a statement of their own: by a trigger each of a group commit would be a segment of the index by itself.
+ */
 export const SEARCH_SCHEMA = `
 ALTER TABLE transcript_entries ADD COLUMN words TEXT;
 DROP TRIGGER transcript_entry_added;
@@ -121,9 +124,6 @@ CREATE VIRTUAL TABLE transcript_search USING fts5 (
 INSERT INTO transcript_search (transcript_search, rank) VALUES ('secure-delete', 1);
 CREATE VIRTUAL TABLE transcript_terms USING fts5vocab(transcript_search, instance);
 INSERT INTO transcript_search (rowid, tag, text) SELECT id, tag, text FROM transcript_entries ORDER BY id;
-CREATE TRIGGER transcript_entry_added AFTER INSERT ON transcript_entries BEGIN
-  INSERT INTO transcript_search (rowid, tag, text) VALUES (new.id, new.tag, coalesce(new.words, new.text));
-END;
 CREATE TRIGGER transcript_entry_deleted AFTER DELETE ON transcript_entries BEGIN
   INSERT INTO transcript_search (transcript_search, rowid, tag, text)
     VALUES ('delete', old.id, old.tag, coalesce(old.words, old.text));

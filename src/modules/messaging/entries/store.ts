@@ -267,6 +267,11 @@ function insertEntry(tx: Tx, entry: EntryRow, dedupe: string | undefined): void 
     received_at: entry.receivedAt,
     created_at: entry.createdAt,
   })
+  tx.run(
+    'INSERT INTO transcript_search (rowid, tag, text) VALUES (last_insert_rowid(), ?, ?)',
+    entry.transcriptId.slice('cv-'.length),
+    words,
+  )
 }
 
 /** An entry that is out of sight does not keep its name. */
