@@ -29,9 +29,11 @@ for (const pid of new Set(readFileSync(join(data, 'lives'), 'utf8').trim().split
 /** It runs this program, for this state root. */
 function isOne(pid: number): boolean {
   try {
-    const isDead = /^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
+    const status = readFileSync(`/proc/${pid}/status`, 'latin1')
+    // Numbers come round: one of a process that has gone may be that of a thread, of this process perhaps.
+    const isProcess = new RegExp(`^Tgid:\\s+${pid}$`, 'm').test(status) && !/^State:\s+[ZX]/m.test(status)
     const root = `SVC_SERVICE_STATE_ROOT=${env['SVC_SERVICE_STATE_ROOT'] ?? ''}\0`
-    return !isDead && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(root)
+    return isProcess && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(root)
   } catch {
     return false
   }
