@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { describedCommands } from './describe.ts'
+import { TOPICS } from './help-topics.ts'
 import { parseWords } from './parse.ts'
 
 const COLUMNS = 80
@@ -20,14 +21,15 @@ function commandsOf(line: string): readonly (readonly string[])[] {
 
 const unquoted = (word: string): string => word.replaceAll(/'([^']*)'|"([^"]*)"|\\(.)/g, '$1$2$3')
 
+const tooWide = (text: string) => text.split('\n').filter((line) => line.length > COLUMNS && !line.includes('svcctl '))
+
 test('the help of every command fits into a terminal, but for lines that are there to be copied', async () => {
   for (const { command } of await describedCommands()) {
     const parsed = await parseWords([...command.split(' ').slice(1), '--help'], COLUMNS)
     assert.equal(parsed.kind, 'help')
-    const lines = parsed.kind === 'help' ? parsed.text.split('\n') : []
-    const wide = lines.filter((line) => line.length > COLUMNS && !line.includes('svcctl '))
-    assert.deepEqual(wide, [], command)
+    assert.deepEqual(parsed.kind === 'help' ? tooWide(parsed.text) : [], [], command)
   }
+  for (const [topic, text] of Object.entries(TOPICS)) assert.deepEqual(tooWide(text(COLUMNS)), [], topic)
 })
 
 suite('the examples of the help can be typed', async () => {

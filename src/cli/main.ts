@@ -7,7 +7,7 @@ import type { Io } from './base/io.ts'
 import { saidAs } from './framework/field-words.ts'
 import { TOPICS } from './help-topics.ts'
 import { NOUNS } from './nouns.ts'
-import { flagsOf, parseWords } from './parse.ts'
+import { flagsOf, helpWidth, parseWords } from './parse.ts'
 import type { OutputFormat } from './print/format.ts'
 import { shellWord } from './print/shell-word.ts'
 
@@ -21,7 +21,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     if (argv[0] === '__complete') return await complete(argv.slice(1), io)
     const topic = argv[0] === 'help' ? TOPICS[argv[1] ?? ''] : undefined
     if (topic !== undefined) {
-      await io.stdout.write(topic())
+      await io.stdout.write(topic(helpWidth(io.stdout.columns)))
       return EXIT.ok
     }
     const words = argv[0] === '--version' || argv[0] === '-V' ? ['version', ...argv.slice(1)] : argv

@@ -253,7 +253,8 @@ function globalFlagsOf(spec: CommandSpec): readonly FlagSpec[] {
 const hiddenCities = (flag: FlagSpec): FlagSpec =>
   flagName(flag.flags) === 'allCities' ? { ...flag, hidden: true } : flag
 
-const helpWidth = (columns: number): number => Math.min(Math.max(columns, 60), 120)
+/** Of any help, where the output is so wide. */
+export const helpWidth = (columns: number): number => Math.min(Math.max(columns, 60), 120)
 
 function quietCommand(name: string, columns: number): Command {
   return new Command(name)

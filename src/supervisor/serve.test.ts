@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { EXIT } from '../contract/base/exit-codes.ts'
+import { problem } from '../kernel/problem.ts'
 import { explain } from './serve.ts'
 
 function explained(error: unknown): { readonly text: string; readonly code: number } {
@@ -26,4 +27,12 @@ test('a port that needs more rights is one; a file that may not be read is no po
   const denied = (syscall: string) => Object.assign(new Error('EACCES'), { code: 'EACCES', syscall })
   assert.match(explained(denied('listen')).text, /--port/)
   assert.deepEqual(explained(denied('open')), { text: 'error: EACCES\n', code: EXIT.failure })
+})
+
+test('a store that cannot be opened is said to be in use only where it is', () => {
+  const refused = (cause: unknown) =>
+    explained(problem('unavailable', 'the store is not available: so', { cause })).text
+  const busy = Object.assign(new Error('locked'), { code: 'SQLITE_BUSY' })
+  assert.match(refused(busy), /hint: another supervisor runs on this home; .*--home\n$/)
+  assert.match(refused(new Error('newer')), /hint: put a backup .*version that wrote it.*--home\n$/)
 })

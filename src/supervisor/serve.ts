@@ -92,9 +92,10 @@ export function explain(error: unknown, io: Pick<ServeIo, 'stderr'>): number {
     return EXIT.failure
   }
   if (error instanceof Problem && error.code === 'unavailable') {
-    io.stderr.write(
-      `error: ${error.message}\nhint: another supervisor runs on this home, or its supervisor.db is broken; --home chooses another\n`,
-    )
+    const hint = isHeld(error.cause)
+      ? 'another supervisor runs on this home; choose another with --home'
+      : 'put a backup of supervisor.db in its place, go on with the version that wrote it, or choose another home with --home'
+    io.stderr.write(`error: ${error.message}\nhint: ${hint}\n`)
     return EXIT.conflict
   }
   io.stderr.write(`error: ${messageOf(error)}\n`)
@@ -124,6 +125,9 @@ const LISTENING: Readonly<Record<string, { readonly hint: string; readonly exit:
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+const isHeld = (cause: unknown): boolean =>
+  cause instanceof Error && 'code' in cause && String(cause.code).startsWith('SQLITE_BUSY')
 
 /** Of the store, or of a file beside it. */
 function isDiskFull(error: unknown): boolean {
