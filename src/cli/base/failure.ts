@@ -178,6 +178,11 @@ function jsonReport(failure: Failure): string {
   })}\n`
 }
 
+/** Whether who looks again and again may see it gone: the server starts anew, or the city does. */
+export const mayPass = (error: unknown): boolean =>
+  error instanceof Unreachable ||
+  (error instanceof ApiProblem && (error.status >= 500 || error.code === 'city-not-found'))
+
 /** Text of others without the control characters that would drive a terminal; tabs and newlines stay. */
 export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}--[\t\n]]/gv, (control) => `\\x${control.charCodeAt(0).toString(16).padStart(2, '0')}`)

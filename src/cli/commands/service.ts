@@ -2,10 +2,12 @@
 import { isUtf8 } from 'node:buffer'
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { delay } from '../../client/clock.ts'
 import type { ServiceLog, ServiceSecret, ServiceStatus } from '../../contract/services.ts'
 import type { CommandSpec } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
-import { EXIT, Failure, usageError } from '../base/failure.ts'
+import { isCityGone, isRegistered } from '../base/discovery.ts'
+import { EXIT, Failure, mayPass, toFailure, usageError } from '../base/failure.ts'
 import type { AnswerOf, Call } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
 import { printItem } from '../framework/run.ts'
@@ -38,6 +40,7 @@ const ACTION_MS = 75_000
 /** One look at a log; the next one goes on from there. */
 const LOOK = '30s'
 const LOOK_MS = 45_000
+const AGAIN_MS = 1_000
 const PAGE = 1024 * 1024
 
 /** What it wrote, as it stands there; with --follow what comes too, until it is stopped. */
@@ -46,6 +49,7 @@ async function logs(call: Call<'get-service-log'>): Promise<number> {
   const params = { cityName, name: String(said.name) }
   let { offset } = said
   let more = true
+  let isAway = false
   const follows = input.on('follow')
   const signal = follows ? context.io.reading() : context.io.signal
   let atLineStart = true
@@ -56,7 +60,18 @@ async function logs(call: Call<'get-service-log'>): Promise<number> {
       offset === undefined
         ? { limit: said.limit }
         : { offset, limit: said.limit ?? PAGE, ...(follows ? { wait: LOOK } : {}) }
-    const { body, text } = await client.call('get-service-log', { params, query, signal: either })
+    const look = await client
+      .call('get-service-log', { params, query, signal: either })
+      .catch(async (error: unknown) => {
+        // It runs on while its server is away.
+        if (!follows || offset === undefined || !(await comesBack(call, error))) throw error
+        if (!isAway) await context.note(`${toFailure(error).message}; connecting again`)
+        isAway = true
+        await delay(client.clock, AGAIN_MS, signal)
+      })
+    if (look === undefined) continue
+    isAway = false
+    const { body, text } = look
     // It comes in pieces, and not by the line.
     if (context.print.isForPeople) await context.print.raw(body.text)
     else if (body.text !== '' || !follows) await context.print.records([text])
@@ -66,6 +81,13 @@ async function logs(call: Call<'get-service-log'>): Promise<number> {
   }
   if (context.print.isForPeople && !atLineStart) await context.print.raw('\n')
   return EXIT.ok
+}
+
+async function comesBack({ context, client, cityName }: Call<'get-service-log'>, error: unknown): Promise<boolean> {
+  if (!mayPass(error)) return false
+  if (!isCityGone(error)) return true
+  using limit = context.within()
+  return isRegistered(client, cityName, limit.signal)
 }
 
 /** Not as an argument: everybody on the machine sees those. */

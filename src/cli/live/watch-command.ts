@@ -10,11 +10,10 @@
 import { delay } from '../../client/clock.ts'
 import { eventHead } from '../../client/events.ts'
 import { follow } from '../../client/follow.ts'
-import { ApiProblem, Unreachable } from '../../client/problems.ts'
 import type { CommandSpec, Input } from '../base/command.ts'
 import { Context } from '../base/context.ts'
 import { isRegistered } from '../base/discovery.ts'
-import { EXIT, toFailure } from '../base/failure.ts'
+import { EXIT, mayPass, toFailure } from '../base/failure.ts'
 import { Interrupted, type Terminal } from '../base/io.ts'
 import { forTerminal } from '../print/terminal-text.ts'
 import { cutTo } from '../print/text-width.ts'
@@ -128,10 +127,6 @@ async function listen(context: Context, { city, head, signal, onChange }: Listen
   for await (const _ of frames) onChange()
   throw new TypeError('a stream that is followed has no end')
 }
-
-const mayPass = (error: unknown): boolean =>
-  error instanceof Unreachable ||
-  (error instanceof ApiProblem && (error.status >= 500 || error.code === 'city-not-found'))
 
 /** What the command prints. */
 async function outputOf(context: Context, command: CommandSpec, input: Input, columns: number): Promise<string> {

@@ -142,7 +142,7 @@ function requireTrusted({ settings: { untrustedPack: pack } }: Service): void {
   if (pack !== undefined) throw problem('untrusted-pack', `the pack ${pack} is not trusted: svcctl pack trust ${pack}`)
 }
 
-/** Resolves when it has written more, or after the time. */
+/** Resolves when it has written more, or will not any more, or after the time. */
 function moreThan(service: Service, offset: number, ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -152,7 +152,7 @@ function moreThan(service: Service, offset: number, ms: number, clock: Clock, si
       resolve()
     }
     const look = () => {
-      if (service.logSize > offset) done()
+      if (service.logSize > offset || service.state === 'stopped') done()
     }
     const cancel = clock.after(ms, done)
     const off = service.watch(look)

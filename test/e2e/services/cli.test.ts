@@ -1,9 +1,11 @@
 /** Services on the command line: what a person types, what is shown, and how it ends. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { stopCity } from '../../../src/contract/cities.ts'
 import { cli } from '../../support/cli.ts'
+import { at } from '../../support/document.ts'
 import { eventually } from '../../support/http.ts'
-import { type Running, run } from '../../support/running.ts'
+import { cityIs, type Running, run, runAgain, succeeds } from '../../support/running.ts'
 import { declaration, newServiceCity, type ServiceCity } from '../../support/service-city.ts'
 
 suite('services on the command line', { timeout: 120_000 }, () => {
@@ -85,5 +87,31 @@ suite('services on the command line', { timeout: 120_000 }, () => {
       env: { SVC_HOME: running.server.home },
     })
     assert.match(out, /^bad\tdegraded\npage\tready/)
+  })
+
+  test('who follows a log sees what comes once its server, or its city, is there again', async () => {
+    const command = ['sh', '-c', 'echo life; exec sleep 1000']
+    await city.declare(declaration({ name: 'silent', command }))
+    const enough = new AbortController()
+    let seen = ''
+    const followed = cli(['service', 'logs', 'silent', '-f', '--city', 'alpha'], {
+      env: { SVC_HOME: running.server.home },
+      signal: enough.signal,
+      onOut: (text) => {
+        seen += text
+      },
+    })
+    await eventually('it is followed', () => (seen === 'life\n' ? true : undefined))
+    await running.server.kill('SIGKILL')
+    await using next = await runAgain(running.server.home)
+    await cityIs(next.api, 'alpha', 'running')
+    // There is nothing to wait for once the city stops.
+    const waiting = next.api.get(`${city.base}/services/silent/log?offset=5&wait=2m`)
+    await next.api.ask(stopCity, `${city.base}/stop`)
+    assert.equal((await waiting).status, 404)
+    await succeeds(next.api, { request_id: String(at((await next.api.post(`${city.base}/start`)).body, 'request_id')) })
+    await eventually('the next life is shown', () => (seen === 'life\nlife\n' ? true : undefined))
+    enough.abort()
+    assert.equal((await followed).code, 130)
   })
 })
