@@ -57,6 +57,35 @@ const TALK = [
   '[ ] a task that is not',
   'Do you want to hear more?',
 ]
+/** Below an input line, and below some dialogs. */
+const STATUS = [
+  [],
+  ['  ? for shortcuts'],
+  ['', '  gpt-5 · 42% context left'],
+  ['  ~/project (main)   no sandbox   auto'],
+  ['  ⏵⏵ accept edits on (shift+tab to cycle)'],
+  ['  [1] agents  [2] logs'],
+  ['\u001b[7m  NORMAL  main  utf-8  \u001b[0m'],
+] as const
+const ASKED = [
+  '[y/N]',
+  '(Y/n)',
+  '(yes/no)',
+  '[J/n]:',
+  '[o/N]',
+  '(д/н)',
+  '[y,n,q,?]?',
+  '[Y]es / [N]o',
+  '(Y)es/(N)o [Yes]:',
+  'y/n',
+  '(S/n) ›',
+] as const
+const FRAMES = [
+  ['╭', '╮', '╰', '╯', '─', '│'],
+  ['┏', '┓', '┗', '┛', '━', '┃'],
+  ['╔', '╗', '╚', '╝', '═', '║'],
+  ['+', '+', '+', '+', '-', '|'],
+] as const
 const paint = { inverse: '\u001b[7m', background: '\u001b[44m', pale: '\u001b[48;2;40;60;90m' } as const
 
 const some = <T>(random: Random, items: readonly T[]): T => random.pick(items) ?? assert.fail('nothing to pick from')
@@ -72,12 +101,7 @@ function idlePrompt(random: Random, glyph: string, width: number): string[] {
     `${glyph} \u001b[2mTry something\u001b[22m`,
     `${glyph} \u001b[90m\u001b[7mT\u001b[27mell me\u001b[39m`,
   ])
-  const status = some(random, [
-    [],
-    ['  ? for shortcuts'],
-    ['', '  gpt-5 · 42% context left'],
-    ['  ~/project (main)   no sandbox   auto'],
-  ])
+  const status = some(random, STATUS)
   return random.chance(0.5) ? [rule, line, rule, ...status] : [`╭${rule}╮`, `│ ${line}`, `╰${rule}╯`, ...status]
 }
 
@@ -87,23 +111,40 @@ interface Drawn {
 }
 
 function menu(random: Random, width: number): Drawn {
-  const labels = some(random, LABELS)
+  const style = some(random, [
+    'numbers',
+    'pointer',
+    'radio',
+    'painted',
+    'row',
+    'buttons',
+    'marks',
+    'word',
+    'letters',
+  ] as const)
+  const together = style === 'row' || style === 'buttons' || style === 'marks'
+  // Nobody lets a row of buttons wrap.
+  const labels = some(random, together ? LABELS.filter((words) => words.join().length < 50) : LABELS)
   const cursor = random.between(0, labels.length - 1)
-  const style = some(random, ['numbers', 'pointer', 'radio', 'painted', 'row', 'word', 'letters'] as const)
   const pad = ' '.repeat(random.between(0, 3))
-  const pointer = some(random, ['❯', '›', '>', '▸', '→', '●', '➜'])
+  const pointer = some(random, ['❯', '›', '>', '▸', '→', '●', '➜', '=>'])
   const [on, off] = some(random, [
     ['(•)', '( )'],
     ['[x]', '[ ]'],
     ['◉', '○'],
+    ['●', '○'],
+    ['◼', '◻'],
   ] as const)
   const color = paint[some(random, ['inverse', 'background', 'pale'] as const)]
   const number = some(random, ['1.', '1)'] as const)[1] ?? '.'
   const lines = labels.map((label, index) => {
     const here = index === cursor
-    if (style === 'numbers') return `${pad}${here ? pointer : ' '} ${index + 1}${number} ${label}`
-    if (style === 'pointer') return `${pad}${here ? pointer : ' '} ${label}`
+    const before = here ? pointer : ' '.repeat(pointer.length)
+    if (style === 'numbers') return `${pad}${before} ${index + 1}${number} ${label}`
+    if (style === 'pointer') return `${pad}${before} ${label}`
     if (style === 'radio') return `${pad}${here ? on : off} ${label}`
+    if (style === 'buttons') return `${pad}[ ${label} ]`
+    if (style === 'marks') return `${pad}${here ? '●' : '○'} ${label}`
     if (style === 'letters') return `${pad}[${'abcdefg'[index]}] ${label}`
     return `${pad}${here ? color : ''}${label}${here ? '\u001b[0m' : ''}`
   })
@@ -111,19 +152,22 @@ function menu(random: Random, width: number): Drawn {
   const gap = random.chance(0.5) ? [''] : []
   const below = some(random, HINTS_BELOW)
   const tail = below === '' ? [] : [...gap, below]
-  if (style === 'word')
-    return {
-      lines: [`${question} ${some(random, ['[y/N]', '(Y/n)', '(yes/no)', '[J/n]:', '[o/N]', '(д/н)', '[y,n,q,?]?'])} `],
-      options: 0,
-    }
-  const body = style === 'row' ? [lines.map((line) => line.trim()).join('   ')] : lines
-  const wrapped = body.flatMap((line) => (style !== 'row' && line.length > width - 6 ? [line] : [line]))
-  const all = [question, ...gap, ...wrapped, ...tail]
-  if (random.chance(0.3) && style !== 'row') {
-    const rule = '─'.repeat(width - 4)
-    return { lines: [`╭${rule}╮`, ...all.map((line) => `│ ${line}`), `╰${rule}╯`], options: labels.length }
+  const status = random.chance(0.4) ? some(random, STATUS) : []
+  if (style === 'word') {
+    const asked = `${question} ${some(random, ASKED)} `
+    const back = status.length === 0 ? '' : `\u001b[${status.length}A\r\u001b[${200}C`
+    return { lines: [asked, ...status].map((line, at) => (at === status.length ? line + back : line)), options: 0 }
   }
-  return { lines: all, options: labels.length }
+  const inRow = { row: '   ', buttons: '  ', marks: ' / ' } as const
+  const body = together ? [pad + lines.map((line) => line.trim()).join(inRow[style])] : lines
+  const all = [question, ...gap, ...body, ...tail]
+  if (random.chance(0.3) && style !== 'row') {
+    const [first, second, third, fourth, rule, side] = some(random, FRAMES)
+    const across = rule.repeat(width - 4)
+    const framed = [`${first}${across}${second}`, ...all.map((line) => `${side} ${line}`), `${third}${across}${fourth}`]
+    return { lines: [...framed, ...status], options: labels.length }
+  }
+  return { lines: [...all, ...status], options: labels.length }
 }
 
 async function drawn(lines: readonly string[], cols: number, random: Random): Promise<readonly Row[]> {

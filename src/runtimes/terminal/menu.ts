@@ -29,8 +29,8 @@ const POINTERS = '❯›▸▶▷►→➜➤➔⮕⟩»❱⏵▹‣➢⇒☞�
 const BULLETS = '●◆■▪•*'
 /** Begins what a tool has printed. */
 const RESULT = '⎿'
-const ON = '[xX*✓✔●•■][)\\]]|[◉⦿☑☒✔✓●]'
-const OFF = '[ _][)\\]]|[○◯◌☐□]'
+const ON = '[xX*✓✔●•■][)\\]]|[◉⦿☑☒✔✓●◼]'
+const OFF = '[ _][)\\]]|[○◯◌☐□◻]'
 const ITEM = new RegExp(
   `^(?<indent>\\s*)(?:(?<pointer>[${POINTERS}]|[${BULLETS}](?=\\s)|[-=]>)\\s*)?(?:(?:[[(](?=.[)\\]]))?(?:(?<on>${ON})|(?<off>${OFF}))\\s+)?` +
     '(?:[[(]?(?<number>\\d{1,2})[.):\\]]+\\s+|[[(](?<letter>[\\p{L}])[)\\]]\\s+)?(?<label>\\S.*)$',
@@ -43,8 +43,10 @@ const RULE = /^[\s╭╮╰╯┌┐└┘├┤┏┓┗┛╔╗╚╝━═�
 const TITLED_RULE = /^\s*[╭┌├┏╔─━═╌]{2}|[╮┐┤┓╗─━═╌]{3}\s*$/
 const BARE_PROMPT = new RegExp(`^\\s*[${POINTERS}$%#]$`, 'u')
 /** `[y/N]`, `(yes/no/[fingerprint])?`, `[J/n]:`, `[y,n,q,?]` at the end of a line, in whatever language. */
-const LETTERED_WORDS = /((?:\(\p{L}\)\p{L}*[/ ,]*){2,}).*[:?]$/u
-const WORDS = /[([]\s*(\p{L}{1,5}(?:\s*[/|,]\s*[[(]?[\p{L}?]{1,12}[\])]?){1,8})\s*[)\]]\s*[?:：？]?$/u
+const LETTERED_WORDS = /((?:[([]\p{L}[)\]]\p{L}*[/ ,|]*){2,})(?:.*[:?])?$/u
+const WORDS = /[([]\s*(\p{L}{1,5}(?:\s*[/|,]\s*[[(]?[\p{L}?]{1,12}[\])]?){1,8})\s*[)\]]\s*[?:：？›]?$/u
+/** `Go on? y/n`, in languages whose words begin so. */
+const BARE_WORDS = /(?:^|[\s?？])([yjostдe]\/[nнhi](?:\/\p{L})*)\s*[:?：？]?$/iu
 /** A list without a cursor is a menu where it is asked for one of its numbers. */
 const ASKS_NUMBER = /(?:#\?|\[\d+\s*[-–/,…]+\s*\d+\]\s*[:?]?|[:：?？])$/
 
@@ -58,6 +60,8 @@ const MAX_BULLET_LABEL = 48
 const MAX_BUTTON = 64
 const MAX_BUTTON_GAP = 12
 const MAX_PADDING = 20
+/** A list may be padded as well; a bar goes through the terminal. */
+const MIN_BAR = 60
 
 /** Without frames at its sides; columns stay where they were. */
 export const unframed = (text: string): string =>
@@ -121,10 +125,14 @@ function itemOf(row: Row, index: number): Item | undefined {
 function isAtEnd(rows: readonly Row[], items: Items, last: number): boolean {
   const ruled = rows.findIndex(({ text }, row) => row > last && isRule(text))
   // An input line with something in it.
-  if (ruled !== -1 && items.slice(ruled).some((item) => item !== undefined && isPointer(item.pointer))) return false
+  if (ruled !== -1 && items.slice(ruled).some((item) => item !== undefined && beginsInput(item))) return false
   const below = rows.slice(last + 1).filter(({ text }) => !isBlank(text))
   return below.length <= MAX_HINTS && !below.some((row) => BARE_PROMPT.test(unframed(brightText(row)).trimEnd()))
 }
+
+/** Two of them in a row begin a status line. */
+const beginsInput = ({ pointer, indent, column }: Item): boolean =>
+  isPointer(pointer) && column > indent + pointer.length
 
 const isPointer = (text: string): boolean => text !== '' && POINTERS.includes(text)
 
@@ -134,24 +142,32 @@ type Items = readonly (Item | undefined)[]
 
 /** Counted by one, from any number: a long list scrolls. */
 function numbered(rows: readonly Row[], items: Items): Menu | undefined {
-  const lastRow = items.findLastIndex((item) => item?.number !== undefined)
-  const lastItem = items[lastRow]
+  const counted = items.filter((item) => item !== undefined).filter(({ number }) => number !== undefined)
+  // One number alone below them is of a status line.
+  const lists = [counted, counted.slice(0, -1)].map((some) => countedTo(some))
+  const found = lists.find((list) => list.length > 1) ?? lists[0] ?? []
+  const lastItem = found.at(-1)
   if (lastItem === undefined) return undefined
-  const found = [lastItem]
-  for (let row = lastRow - 1; row >= 0 && found.length < MAX_OPTIONS; row--) {
-    const next = found[0]
-    const item = items[row]
-    if (next === undefined || next.row - row > MAX_OPTION_ROWS) break
-    if (item?.number !== undefined && item.number === (next.number ?? 0) - 1) found.unshift(item)
-    else if (item?.number !== undefined) break
-  }
+  const lastRow = lastItem.row
   const cursor = cursorOf(found)
   const isMenu = found.length > 1 || isPointer(lastItem.pointer)
   if (cursor !== undefined) return isMenu ? menuOf(rows, items, found, cursor, 'number') : undefined
-  const asking = rows.findLastIndex(({ text }) => !isBlank(text))
+  const asking = askingRow(rows)
   const between = rows.slice(lastRow + 1, asking).filter(({ text }) => !isBlank(text)).length
   const asks = asking > lastRow && between <= 2 && ASKS_NUMBER.test(unframed(rows[asking]?.text ?? ''))
   return asks && found.length > 1 ? { ...menuOf(rows, items, found, -1, 'word'), last: asking } : undefined
+}
+
+/** Those that are counted up to the last one. */
+function countedTo(counted: readonly Item[]): Item[] {
+  const found = counted.slice(-1)
+  for (const item of counted.slice(0, -1).toReversed()) {
+    const [next] = found
+    if (next === undefined || next.row - item.row > MAX_OPTION_ROWS || found.length >= MAX_OPTIONS) break
+    if (item.number !== (next.number ?? 0) - 1) break
+    found.unshift(item)
+  }
+  return found
 }
 
 /** One row has a pointer; those above and below it begin in the same column and have none. */
@@ -181,13 +197,21 @@ function pointed(rows: readonly Row[], items: Items): Menu | undefined {
 
 /** Rows with a mark that is on or off. */
 function checked(rows: readonly Row[], items: Items): Menu | undefined {
-  const last = items.findLast((item) => item?.check !== undefined)
-  if (last === undefined) return undefined
-  const isSibling = ({ check, column }: Item) => check !== undefined && column === last.column
-  const found = [...siblings(rows, items, last, -1, isSibling), last]
-  const cursor = cursorOf(found)
-  return found.length > 1 && cursor !== undefined ? menuOf(rows, items, found, cursor, 'up-down') : undefined
+  for (const last of items.toReversed()) {
+    if (last === undefined || !isMarked(last)) continue
+    const isSibling = (other: Item) => isMarked(other) && other.column === last.column
+    const found = [...siblings(rows, items, last, -1, isSibling), last]
+    // Bullets alone begin paragraphs.
+    if (found.length < 2 || !found.some(({ check }) => check !== undefined)) continue
+    const cursor = cursorOf(found)
+    return cursor === undefined ? undefined : menuOf(rows, items, found, cursor, 'up-down')
+  }
+  return undefined
 }
+
+/** The mark that is on may be a bullet. */
+const isMarked = ({ check, pointer }: Item): boolean =>
+  check !== undefined || (pointer !== '' && BULLETS.includes(pointer))
 
 /** Each row names the key that chooses it. */
 function lettered(rows: readonly Row[], items: Items): Menu | undefined {
@@ -205,7 +229,8 @@ function painted(rows: readonly Row[], items: Items): Menu | undefined {
   for (let row = items.length - 1; row >= 0; row--) {
     const item = items[row]
     if (item === undefined || item.paint === '' || isStatusBar(rows, row)) continue
-    const isSibling = (other: Item) => other.column === item.column && other.paint !== item.paint
+    const isSibling = (other: Item) =>
+      other.column === item.column && other.paint !== item.paint && !isBar(rows, other.row)
     const [above, below] = [siblings(rows, items, item, -1, isSibling), siblings(rows, items, item, 1, isSibling)]
     const options = withoutHeading(nextTo([...above, item, ...below], item), item)
     const looks = new Set(options.filter((one) => one !== item).map(({ paint }) => paint))
@@ -223,10 +248,16 @@ function nextTo(found: readonly Item[], item: Item): Item[] {
   return found.filter(({ row }, index) => Math.abs(row - item.row) === Math.abs(index - at))
 }
 
-/** The last row of all, painted from side to side. */
+/** The last row of all, painted from its first cell on, with what is around its words. */
+function isBar(rows: readonly Row[], row: number): boolean {
+  const { text = '', runs = [] } = rows[row] ?? {}
+  return row === rows.length - 1 && runs.length === 1 && runs[0]?.from === 0 && runs[0].to > text.length
+}
+
+/** A bar through the terminal, which is no option. */
 function isStatusBar(rows: readonly Row[], row: number): boolean {
   const { text = '', runs = [] } = rows[row] ?? {}
-  return row === rows.length - 1 && runs.length === 1 && runs[0]?.from === 0 && runs[0].to > text.length + MAX_PADDING
+  return isBar(rows, row) && (runs[0]?.to ?? 0) > Math.max(text.length + MAX_PADDING, MIN_BAR)
 }
 
 /** Options next to `item`, without what explains them; a blank row may be between. */
@@ -262,9 +293,9 @@ function withoutHeading(found: readonly Item[], item: Item): Item[] {
 /** The one with a pointer, the one that is on, or the one that looks otherwise than all the rest. */
 function cursorOf(found: readonly Item[]): number | undefined {
   const only = (marked: readonly boolean[]) => (marked.filter(Boolean).length === 1 ? marked.indexOf(true) : undefined)
-  const pointer = only(found.map((item) => item.pointer !== ''))
+  const pointer = only(found.map((item) => isPointer(item.pointer))) ?? only(found.map((item) => item.pointer !== ''))
   if (pointer !== undefined) return pointer
-  const on = only(found.map(({ check }) => check === 'on'))
+  const on = only(found.map((item) => item.check === 'on' || (item.check === undefined && isMarked(item))))
   if (on !== undefined) return on
   const paints = new Set(found.map(({ paint }) => paint))
   if (paints.size !== 2) return undefined
@@ -299,12 +330,15 @@ function endOfOption(rows: readonly Row[], items: Items, found: readonly Item[])
 
 const BUTTON = /\[[^[\]]{1,64}\]|<[^<>]{1,64}>|\S+(?: \S+)*/gu
 
-/** Buttons beside each other, of which one looks otherwise or has the pointer. */
+/** Buttons beside each other, of which one looks otherwise or has the pointer; or nothing but buttons. */
 function buttons(rows: readonly Row[], items: Items): Menu | undefined {
   for (let row = items.length - 1; row >= 0; row--) {
     const shown = rows[row]
-    if (items[row] === undefined || shown === undefined || (shown.runs.length === 0 && !HAS_POINTER.test(shown.text)))
-      continue
+    if (items[row] === undefined || shown === undefined) continue
+    const marks = marksIn(unframed(shown.text))
+    if (marks !== undefined) return { ...marks, by: 'left-right', first: row, last: row }
+    const isBare = BUTTONS_ONLY.test(unframed(shown.text))
+    if (!isBare && shown.runs.length === 0 && !HAS_POINTER.test(shown.text)) continue
     const all = [...unframed(shown.text).matchAll(BUTTON)].map(({ 0: text, index }) => ({
       from: index,
       to: index + text.length,
@@ -322,15 +356,34 @@ function buttons(rows: readonly Row[], items: Items): Menu | undefined {
             found.map(({ paint }) => paint),
             groundOf(shown),
           )
-    if (cursor === -1) continue
+    if (cursor === -1 && !isBare) continue
     const options = found.map(({ label }, index) => ({ id: String(index + 1), label }))
     return { options, cursor, by: 'left-right', first: row, last: row }
   }
   return undefined
 }
 
-const HAS_POINTER = new RegExp(`(?:^|\\s)[${POINTERS}]\\s?\\S`, 'u')
-const POINTER_BEFORE = new RegExp(`^[${POINTERS}]\\s?(?=\\S)`, 'u')
+const HAS_POINTER = new RegExp(`(?:^|\\s)(?:[-=]>|[${POINTERS}])\\s?\\S`, 'u')
+const POINTER_BEFORE = new RegExp(`^(?:[-=]>|[${POINTERS}])\\s?(?=\\S)`, 'u')
+const BUTTON_WORD = '(?=[^[\\]<>]*[\\p{L}\\p{Extended_Pictographic}])[^[\\]<>]{1,64}'
+const BUTTONS_ONLY = new RegExp(`^\\s*(?:(?:\\[\\s*${BUTTON_WORD}\\]|<\\s${BUTTON_WORD}\\s>)(?:\\s+|$)){2,}$`, 'u')
+/** `● Yes / ○ No` */
+const MARK = /([●◉⦿◆])\s+|[○◯◌◇]\s+/gu
+const MARKS_ONLY = /^\s*[●◉⦿◆○◯◌◇]\s/u
+
+/** Options beside each other of which one is on. */
+function marksIn(text: string): Pick<Menu, 'options' | 'cursor'> | undefined {
+  if (!MARKS_ONLY.test(text)) return undefined
+  const marks = [...text.matchAll(MARK)]
+  const on = marks.filter(([, mark]) => mark !== undefined)
+  if (marks.length < 2 || on.length !== 1) return undefined
+  const labels = marks.map(({ 0: mark, index }, place) =>
+    text.slice(index + mark.length, marks[place + 1]?.index).replace(/[\s/|,·]+$/u, ''),
+  )
+  if (labels.some((label) => label === '' || label.length > MAX_BUTTON)) return undefined
+  const options = labels.map((label, index) => ({ id: String(index + 1), label }))
+  return { options, cursor: marks.findIndex(([, mark]) => mark !== undefined) }
+}
 
 /** Those at the beginning; hints stand apart at the other side. */
 function closeTogether<T extends { readonly from: number; readonly to: number }>(all: readonly T[]): readonly T[] {
@@ -345,19 +398,25 @@ function oddOne(paints: readonly string[], ground: string): number {
 
 // ---- a line that asks -----------------------------------------------------------------------------------------------
 
+/** Where the cursor of the terminal stands behind what is written, above a status line; else the last row. */
+function askingRow(rows: readonly Row[]): number {
+  const row = rows.findIndex(({ cursor, text }) => cursor !== undefined && cursor >= text.length && !isBlank(text))
+  return row === -1 ? rows.findLastIndex(({ text }) => !isBlank(text)) : row
+}
+
 /** The last line asks for one of a few words. */
 function words(rows: readonly Row[], items: Items): Menu | undefined {
-  const row = rows.findLastIndex(({ text }) => !isBlank(text))
+  const row = askingRow(rows)
   const text = items[row] === undefined ? '' : unframed(rows[row]?.text ?? '')
   const lettered = LETTERED_WORDS.exec(text)?.[1]
   if (lettered !== undefined) {
-    const options = [...lettered.matchAll(/\((\p{L})\)(\p{L}*)/gu)].map(([, first = '', rest = '']) => ({
+    const options = [...lettered.matchAll(/[([](\p{L})[)\]](\p{L}*)/gu)].map(([, first = '', rest = '']) => ({
       id: first.toLowerCase(),
       label: `${first}${rest}`,
     }))
     return { options, cursor: -1, by: 'word', first: row, last: row }
   }
-  const asked = WORDS.exec(text)?.[1]
+  const asked = (WORDS.exec(text) ?? BARE_WORDS.exec(text))?.[1]
   if (asked === undefined) return undefined
   const options = asked
     .split(/[/|,]/)
