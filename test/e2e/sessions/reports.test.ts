@@ -70,17 +70,30 @@ test('a harness tells by its hooks when its turn begins and ends, and its key is
   assert.match(await puppet.started(3), new RegExp(`--resume ${second}`))
 })
 
-test('what a hook could not tell in time is heard while its run goes on', async () => {
+test('what a hook could not tell in time is heard while its run goes on, and at its end', async () => {
   const city = await puppetCity(running, fresh('city'))
-  const { id } = await startPuppet(city)
-  const place = join(city.dir, '.svc/runtime/sessions', id, '1')
-  const report = { generation: 1, activity: 'in-turn', at: new Date().toISOString() }
+  const { id, puppet } = await startPuppet(city)
+  const placeOf = (generation: number) => join(city.dir, '.svc/runtime/sessions', id, String(generation))
+  const place = placeOf(1)
   // Whole at once: a tick may look at any moment.
-  writeFileSync(join(place, 'left'), `${JSON.stringify(report)}\n`)
-  renameSync(join(place, 'left'), join(place, 'missed-reports'))
+  const leave = (generation: number, more: object) => {
+    const report = { generation, at: new Date().toISOString(), ...more }
+    writeFileSync(join(placeOf(generation), 'left'), `${JSON.stringify(report)}\n`)
+    renameSync(join(placeOf(generation), 'left'), join(placeOf(generation), 'missed-reports'))
+  }
+  leave(1, { activity: 'in-turn' })
   const busy = await city.until(id, 'is in its turn', ({ activity }) => activity === 'in-turn')
   assert.equal(busy.activity_source, 'report')
   assert.ok(!readdirSync(place).some((name) => name.startsWith('missed')), 'and heard once')
+
+  leave(1, { resume_key: 'key-of-one' })
+  await city.done('POST', `/sessions/${id}/kill`)
+  const { pid } = await city.until(id, 'runs again', ({ state, generation }) => state === 'active' && generation === 2)
+  assert.match(await puppet.started(2), /--resume key-of-one/)
+  leave(2, { resume_key: 'key-of-two' })
+  process.kill(Number(pid), 'SIGKILL')
+  await city.until(id, 'runs once more', ({ state, generation }) => state === 'active' && generation === 3)
+  assert.match(await puppet.started(3), /--resume key-of-two/)
 })
 
 test('a tool waits for whoever is asked: approved, refused, dismissed, and nobody', async () => {

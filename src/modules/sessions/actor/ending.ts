@@ -86,6 +86,8 @@ export class Ending {
     const verdict = classifyExit(session, facts, deps.policy().crash)
     const asked = session.desired !== 'running' || (session.state === 'draining' && session.drain_acked)
     await this.#clear(session)
+    // Its key may be among it.
+    await deps.hearMissed(session)
     await journal.write((tx) => {
       journal.abandon(tx)
       if (asked) this.#recordAsked(tx, exit)
@@ -138,10 +140,14 @@ export class Ending {
     return now - (last_woke_at ?? 0) < rapidMs ? now + maxBackOffMs : undefined
   }
 
-  /** E2: the exit that follows is ours. */
+  /** E2: the exit that follows is ours. What its hooks could not tell in time is heard before that: its key may be among it. */
   async #end(graceMs: number): Promise<Exit | undefined> {
-    using limit = deadline(this.#scene.deps.clock, graceMs + MARGIN_MS, 'the process did not end in time')
-    return this.#scene.watch.ending((process) => Promise.race([process.stop(graceMs), rejection(limit.signal)]))
+    const { id, deps, watch } = this.#scene
+    using limit = deadline(deps.clock, graceMs + MARGIN_MS, 'the process did not end in time')
+    const exit = await watch.ending((process) => Promise.race([process.stop(graceMs), rejection(limit.signal)]))
+    const session = deps.sessions.byId(id)
+    if (session?.process) await deps.hearMissed(session)
+    return exit
   }
 
   /** E1: what a process left behind, or its dead host, is the session's too. */
