@@ -117,7 +117,7 @@ suite('services over deaths', { concurrency: 2 }, () => {
       if (death === 'restart') post('restart')
       if (death === 'suspended') post('suspend')
       if (death === 'declared') {
-        city.write(declaration({ env: { SERVICE_CHILD: '1', ROUND: String(round) } }))
+        city.save(declaration({ env: { SERVICE_CHILD: '1', ROUND: String(round) } }))
         void tryCall(url, 'POST', '/v0/city/alpha/config/reload')
       }
       if (death === 'host' || death === 'both') for (const host of city.hosts()) kill(host)

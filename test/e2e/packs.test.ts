@@ -524,7 +524,7 @@ test('git connects to the address that was looked at, not to what the name means
   await using here = await runHere({ settings, lookup: async () => ['127.0.0.1'] })
   await newCity(here.api, here.work, 'ups')
   // No resolver knows the name: without the pin there is nothing to connect to.
-  const payload = await add(new ConfigCity(here.api, join(here.work, 'ups'), 'ups'), { source: named })
+  const payload = await add(new ConfigCity(here.api, 'ups', join(here.work, 'ups')), { source: named })
   assert.equal(payload.source, named)
 })
 
@@ -577,7 +577,7 @@ test('adds of different packs at once are both there at the end', async () => {
 test('a name that resolves to a private address is blocked once it is looked up', async () => {
   await using here = await runHere({ lookup: async () => ['1.1.1.1', '192.168.7.7'] })
   await newCity(here.api, here.work, 'tau')
-  const tau = new ConfigCity(here.api, join(here.work, 'tau'), 'tau')
+  const tau = new ConfigCity(here.api, 'tau', join(here.work, 'tau'))
   assert.equal(
     await refused(tau, await tau.post('/packs', { source: 'https://git.example.org/x.git' })),
     'blocked_host',

@@ -1,24 +1,14 @@
 /** A running city for tests of its configuration: its files by hand and over HTTP, and what its log says about them. */
 import assert from 'node:assert/strict'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { ConfigFile, EffectiveConfigBody } from '../../src/contract/config.ts'
 import { getConfigFile } from '../../src/contract/config.ts'
+import { City } from './city.ts'
 import { asMap, at, isMap } from './document.ts'
 import { type Answer, Api, type CallOptions, eventually } from './http.ts'
 import type { RunningSupervisor } from './supervisor.ts'
 
-export class ConfigCity {
-  readonly api: Api
-  readonly dir: string
-  readonly base: string
-
-  constructor(api: Api, dir: string, name: string) {
-    this.api = api
-    this.dir = dir
-    this.base = `/v0/city/${name}`
-  }
-
+export class ConfigCity extends City {
   get(path: string, options?: CallOptions): Promise<Answer> {
     return this.api.get(`${this.base}${path}`, options)
   }
@@ -47,15 +37,6 @@ export class ConfigCity {
     assert.ok(isEffective(body))
     return body
   }
-
-  /** As a person saves a file. */
-  write(file: string, text: string): void {
-    mkdirSync(dirname(join(this.dir, file)), { recursive: true })
-    writeFileSync(join(this.dir, file), text)
-  }
-
-  read = (file: string): string => readFileSync(join(this.dir, file), 'utf8')
-  remove = (file: string): void => rmSync(join(this.dir, file), { recursive: true, force: true })
 
   /** All events of these types, oldest first, page by page. */
   async events(...types: readonly string[]): Promise<readonly Event[]> {
@@ -104,14 +85,14 @@ export async function createCity(supervisor: RunningSupervisor, path: string, na
   const created = await api.post('/v0/city', { dir, provider: 'shell' })
   assert.equal(created.status, 202, created.text)
   await running(api, name)
-  return new ConfigCity(api, dir, name)
+  return new ConfigCity(api, name, dir)
 }
 
 /** The same city under a supervisor that was started again. */
 export async function cityAgain(supervisor: RunningSupervisor, name: string): Promise<ConfigCity> {
   const api = new Api(supervisor.url)
   await running(api, name)
-  return new ConfigCity(api, join(supervisor.work, name), name)
+  return new ConfigCity(api, name, join(supervisor.work, name))
 }
 
 const running = (api: Api, name: string): Promise<true> =>

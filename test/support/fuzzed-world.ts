@@ -31,6 +31,7 @@ import {
   NO_MESSAGING,
   tendMessaging,
 } from './fuzzed-messaging.ts'
+import { LOGGING_HARNESS } from './logging-harness.ts'
 
 /** Values of the parameters of one path that belong together. */
 type PathValues = { readonly [parameter: string]: string }
@@ -72,17 +73,6 @@ base = "builtin:claude"
 command = "./harness.sh"
 ready_prompt_prefix = ""
 ready_delay_ms = 0
-`
-/** Logs like Claude Code: a conversation with one sub-agent. */
-const HARNESS = `#!/bin/sh
-while [ $# -gt 0 ]; do [ "$1" = --session-id ] && id=$2; shift; done
-logs="$HOME/.claude/projects/$(pwd | sed 's/[^A-Za-z0-9]/-/g')"
-mkdir -p "$logs/$id/subagents"
-said='"message":{"role":"assistant","content":[{"type":"text","text":"done"}]}'
-echo '{"type":"assistant","uuid":"u1","sessionId":"'$id'",'$said'}' > "$logs/$id.jsonl"
-echo '{"sessionId":"'$id'","parentToolUseId":"tool-1",'$said'}' > "$logs/$id/subagents/agent-helper.jsonl"
-echo '❯ '
-exec cat
 `
 const FILES: { readonly [path: string]: string } = {
   'city.toml': `[workspace]
@@ -181,6 +171,8 @@ const NOTHING: Held = {
 export class FuzzedWorld {
   readonly url: string
   readonly requestId: string
+  /** Nothing was sent since it was tended but what only reads. */
+  isTidy = false
   readonly #dir: string
   #held: Held = NOTHING
 
@@ -266,7 +258,7 @@ export class FuzzedWorld {
     for (const path of documents) rmSync(join(this.#dir, path), { recursive: true, force: true })
     for (const name of strangers) rmSync(join(this.#dir, 'agents', name), { recursive: true, force: true })
     for (const [path, text] of changed) this.#write(path, text)
-    this.#write('harness.sh', HARNESS, 0o755)
+    this.#write('harness.sh', LOGGING_HARNESS, 0o755)
     mkdirSync(join(this.#dir, RIG), { recursive: true })
     const accepted = await this.#send('POST', '/config/reload')
     if (accepted?.status !== 202) return

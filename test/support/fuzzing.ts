@@ -69,7 +69,8 @@ export async function fuzzOperation(
   { url, work, world, agent, seed, seen }: Campaign,
   runs: number,
 ): Promise<void> {
-  await world.tend()
+  if (!world.isTidy) await world.tend()
+  world.isTidy = operation.method === 'GET'
   const property = fc.asyncProperty(casesOf(operation, worldOf(operation, { work, world })), async (one) => {
     const answer = await exchange(url, one, agent)
     const key = `${operation.id} ${answer.status}`

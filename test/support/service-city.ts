@@ -1,11 +1,11 @@
 /** A city with services, for tests: what it declares, how they are, and what runs of them. */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { ServiceStatus } from '../../src/contract/services.ts'
 import { getService } from '../../src/contract/services.ts'
 import { variableOf } from '../../src/runtimes/process/process-tree.ts'
-import { at } from './document.ts'
-import { type Api, eventually } from './http.ts'
+import { City } from './city.ts'
+import { eventually } from './http.ts'
 import { newCity, outcome, type Running } from './running.ts'
 
 const PROGRAM = resolve(import.meta.dirname, 'counted-service.ts')
@@ -47,29 +47,16 @@ export function declaration(declared: Declared = {}): string {
   ].join('\n')
 }
 
-export class ServiceCity {
-  readonly api: Api
-  readonly name: string
-  readonly dir: string
-  readonly base: string
-
-  constructor(api: Api, name: string, dir: string) {
-    this.api = api
-    this.name = name
-    this.dir = dir
-    this.base = `/v0/city/${name}`
-  }
-
+export class ServiceCity extends City {
   /** Declares these, and no others. */
   async declare(...services: readonly string[]): Promise<void> {
-    this.write(...services)
-    const reload = await this.api.post(`${this.base}/config/reload`)
-    await outcome(this.api, String(at(reload.body, 'request_id')))
+    this.save(...services)
+    await outcome(this.api, String((await this.done('POST', '/config/reload')).request_id))
   }
 
   /** The same in the file alone. */
-  write(...services: readonly string[]): void {
-    writeFileSync(join(this.dir, 'city.toml'), [BASE, ...services].join('\n'))
+  save(...services: readonly string[]): void {
+    this.write('city.toml', [BASE, ...services].join('\n'))
   }
 
   get(name = 'page'): Promise<ServiceStatus> {

@@ -1,7 +1,7 @@
 /** A running city for tests of its sessions and agents, over HTTP: real programs, real processes. */
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { DeliveryInfo, PendingInteraction, SessionResponse } from '../../src/contract/sessions/session-model.ts'
 import type {
   OutputTurn,
@@ -19,8 +19,9 @@ import {
   submitSession,
 } from '../../src/contract/sessions/sessions.ts'
 import { ACP_PROVIDER } from './acp-run.ts'
+import { City } from './city.ts'
 import { asMap, at } from './document.ts'
-import { type Answer, type Api, type CallOptions, eventually } from './http.ts'
+import { eventually } from './http.ts'
 import { newCity, outcome, type Running } from './running.ts'
 
 /**
@@ -70,30 +71,8 @@ export interface SessionEvent {
 
 type Created = Partial<SessionCreateRequest>
 
-export class SessionApi {
-  readonly api: Api
-  readonly name: string
-  readonly dir: string
-  readonly base: string
-
-  constructor(api: Api, name: string, dir: string) {
-    this.api = api
-    this.name = name
-    this.dir = dir
-    this.base = `/v0/city/${name}`
-  }
-
+export class SessionApi extends City {
   // --- The city ----------------------------------------------------------------------------------------------------
-
-  send = (method: string, path: string, body?: unknown, headers: CallOptions['headers'] = {}): Promise<Answer> =>
-    this.api.call(method, `${this.base}${path}`, { headers, ...(body === undefined ? {} : { body }) })
-
-  /** Sends what must succeed; the body of the answer. */
-  async done(method: string, path: string, body?: unknown): Promise<{ readonly [key: string]: unknown }> {
-    const answer = await this.send(method, path, body)
-    assert.ok(answer.status < 300, `${method} ${path}: ${answer.text}`)
-    return asMap(answer.body)
-  }
 
   /**
    * Makes `city.toml` hold the programs and `more`, and other files what is given; loads them. `daemon`: lines of that
@@ -106,13 +85,6 @@ export class SessionApi {
     const reload = await outcome(this.api, String((await this.done('POST', '/config/reload')).request_id))
     assert.equal(reload.status, 'succeeded', JSON.stringify(reload))
   }
-
-  write(path: string, text: string, mode = 0o644): void {
-    mkdirSync(dirname(join(this.dir, path)), { recursive: true })
-    writeFileSync(join(this.dir, path), text, { mode })
-  }
-  read = (path: string): string => readFileSync(join(this.dir, path), 'utf8')
-  remove = (path: string): void => rmSync(join(this.dir, path), { recursive: true, force: true })
 
   async head(): Promise<number> {
     return Number((await this.send('GET', '/events?limit=1')).headers['x-svc-index'])

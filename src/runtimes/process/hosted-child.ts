@@ -5,6 +5,7 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type {
   Activity,
+  AgentEvent,
   AgentOffers,
   Answer,
   Delivery,
@@ -22,15 +23,8 @@ import type {
 
 /** What the child tells the host, through `ChildContext.emit`. */
 export type ChildEvent =
-  | { readonly type: 'activity'; readonly activity: Activity }
-  | { readonly type: 'pending'; readonly pending: Pending }
-  | { readonly type: 'pending-cleared'; readonly requestId: string }
-  | { readonly type: 'conversation'; readonly conversationId: string }
-  | { readonly type: 'person-typing'; readonly typing: boolean }
-  | ({ readonly type: 'resized' } & TerminalSize)
+  | AgentEvent
   | { readonly type: 'pasted'; readonly deliveryId: string }
-  | { readonly type: 'offers'; readonly offers: AgentOffers }
-  | { readonly type: 'title'; readonly title: string }
   /**
    * The root process has ended, or (`reason: 'protocol_error'`) must be ended: the host then kills its whole tree. Once;
    * nothing follows it. Without a reason the host decides from code and signal.

@@ -201,9 +201,8 @@ export interface Evidence {
   readonly source: EvidenceSource
 }
 
-/** What a process tells while it lives. Listeners are called in order, never re-entrantly. */
-export type ProcessEvent =
-  | { readonly type: 'output'; readonly endOffset: number }
+/** What is seen of an agent while it lives, whoever looks. */
+export type AgentEvent =
   | { readonly type: 'activity'; readonly activity: Activity }
   | { readonly type: 'pending'; readonly pending: Pending }
   | { readonly type: 'pending-cleared'; readonly requestId: string }
@@ -215,6 +214,11 @@ export type ProcessEvent =
   | { readonly type: 'offers'; readonly offers: AgentOffers }
   /** ACP: what the agent calls its conversation. */
   | { readonly type: 'title'; readonly title: string }
+
+/** What a process tells while it lives. Listeners are called in order, never re-entrantly. */
+export type ProcessEvent =
+  | AgentEvent
+  | { readonly type: 'output'; readonly endOffset: number }
   | { readonly type: 'exit'; readonly exit: Exit }
 
 export interface InputDetails {

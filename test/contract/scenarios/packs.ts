@@ -1,44 +1,27 @@
 /** Packs: each success and each refusal of its own. Git, the fence and crashes are in test/e2e/packs.test.ts. */
 import assert from 'node:assert/strict'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import type { OperationId } from '../../../src/contract/index.ts'
 import { importCached } from '../../support/cached-pack.ts'
+import { City } from '../../support/city.ts'
 import { at } from '../../support/document.ts'
 import { type Answer, assertProblem, eventually } from '../../support/http.ts'
 import { newCity, outcome } from '../../support/running.ts'
 import { inFlight, mismatch } from './idempotency.ts'
 import { type Scenario, scenario, type World } from './scenario.ts'
 
-class OwnCity {
-  readonly base: string
-  readonly #world: World
-  readonly dir: string
-
-  constructor(world: World, name: string, dir: string) {
-    this.#world = world
-    this.base = `/v0/city/${name}`
-    this.dir = dir
-  }
-
+class OwnCity extends City {
   /** Puts files there and loads them. */
-  async write(files: Readonly<Record<string, string>>): Promise<void> {
-    for (const [path, text] of Object.entries(files)) {
-      mkdirSync(dirname(join(this.dir, path)), { recursive: true })
-      writeFileSync(join(this.dir, path), text)
-    }
-    const reload = await this.#world.main.api.post(`${this.base}/config/reload`)
-    await outcome(this.#world.main.api, String(at(reload.body, 'request_id')))
+  async load(files: Readonly<Record<string, string>>): Promise<void> {
+    for (const [path, text] of Object.entries(files)) this.write(path, text)
+    await outcome(this.api, String((await this.done('POST', '/config/reload')).request_id))
   }
-
-  read = (path: string): string => readFileSync(join(this.dir, path), 'utf8')
 }
 
 /** A running city that nobody else looks at, with the local packs `mine` and `other`, of which it imports the first. */
 async function ownCity(world: World): Promise<OwnCity> {
   const name = world.unique('packs')
-  const city = new OwnCity(world, name, await newCity(world.main.api, world.main.work, name))
-  await city.write({
+  const city = new OwnCity(world.main.api, name, await newCity(world.main.api, world.main.work, name))
+  await city.load({
     ...packFiles('mine'),
     ...packFiles('other'),
     'pack.toml': `${city.read('pack.toml')}\n[imports.mine]\nsource = "packs/mine"\n`,
@@ -88,7 +71,7 @@ const refused = (
 const ambiguous = (id: OperationId, method: 'GET' | 'DELETE'): Scenario =>
   scenario(id, 'ambiguous-pack', async (world) => {
     const city = await ownCity(world)
-    await city.write({ 'city.toml': CITY + RIGS.join('') })
+    await city.load({ 'city.toml': CITY + RIGS.join('') })
     const answer = await world.main.api.call(method, `${city.base}/packs/twin`)
     assertProblem(answer, 'ambiguous-pack', /rig:barn, rig:shop/)
     return answer
@@ -128,7 +111,7 @@ export const packScenarios: readonly Scenario[] = [
   scenario('trust-pack', 200, async (world) => {
     const city = await ownCity(world)
     await importCached(world.main.server.home, city.dir, TOOLS)
-    await city.write({})
+    await city.load({})
     const answer = await world.main.api.post(`${city.base}/packs/tools/trust`, { commit: TOOLS.commit })
     assert.equal(at(answer.body, 'trusted'), true)
     return answer
@@ -142,7 +125,7 @@ export const packScenarios: readonly Scenario[] = [
   }),
   scenario('trust-pack', 'ambiguous-pack', async (world) => {
     const city = await ownCity(world)
-    await city.write({ 'city.toml': CITY + RIGS.join('') })
+    await city.load({ 'city.toml': CITY + RIGS.join('') })
     const answer = await world.main.api.post(`${city.base}/packs/twin/trust`, { commit: TOOLS.commit })
     assertProblem(answer, 'ambiguous-pack', /rig:barn, rig:shop/)
     return answer
@@ -151,7 +134,7 @@ export const packScenarios: readonly Scenario[] = [
     const city = await ownCity(world)
     const files = { ...TOOLS.files, 'agents/lead/agent.toml': 'provider = "shell"\n' }
     await importCached(world.main.server.home, city.dir, { ...TOOLS, commit: 'd'.repeat(40), files })
-    await city.write({})
+    await city.load({})
     const body = { kind: 'agent', name: 'tools.lead' }
     const answer = await world.main.api.post(`${city.base}/sessions`, body)
     assertProblem(answer, 'untrusted-pack', /the pack tools is not trusted/)
@@ -166,12 +149,12 @@ export const packScenarios: readonly Scenario[] = [
   ambiguous('remove-pack', 'DELETE'),
   refused('remove-pack', 'precondition-failed', (world, city) => remove(world, city, { 'if-match': '"older"' })),
   refused('remove-pack', 'still-referenced', async (world, city) => {
-    await city.write({ 'city.toml': `${CITY}[[patches.agent]]\nname = "mine.lead"\nidle_timeout = "5m"\n` })
+    await city.load({ 'city.toml': `${CITY}[[patches.agent]]\nname = "mine.lead"\nidle_timeout = "5m"\n` })
     return remove(world, city)
   }),
   scenario('remove-pack', 'conflict-config', async (world) => {
     const city = await ownCity(world)
-    await city.write({ 'city.toml': `${CITY}nonsense = 1\n` })
+    await city.load({ 'city.toml': `${CITY}nonsense = 1\n` })
     const answer = await remove(world, city)
     assertProblem(answer, 'conflict-config', /not valid/)
     return answer
@@ -179,7 +162,7 @@ export const packScenarios: readonly Scenario[] = [
   scenario('remove-pack', 'invalid-config', async (world) => {
     const city = await ownCity(world)
     // Something of a pack is needed by another one: no file of the city names it.
-    await city.write({
+    await city.load({
       'packs/other/pack.toml':
         '[pack]\nname = "other"\nschema = 2\n[[pack.requires]]\nscope = "city"\nagent = "mine.lead"\n',
       'pack.toml': `${city.read('pack.toml')}\n[imports.other]\nsource = "packs/other"\n`,
@@ -238,9 +221,9 @@ export const packScenarios: readonly Scenario[] = [
     return answer
   }),
   refused('prune-pack-cache', 'unreadable-lock', async ({ main }, city) => {
-    writeFileSync(join(city.dir, 'packs.lock'), 'schema = 9\n')
+    city.write('packs.lock', 'schema = 9\n')
     const answer = await main.api.post('/v0/pack-cache/prune', { dry_run: true })
-    rmSync(join(city.dir, 'packs.lock'))
+    city.remove('packs.lock')
     return answer
   }),
 ]

@@ -12,6 +12,7 @@ import { terminalOperations } from '../../../src/contract/sessions/terminal.ts'
 import { getSessionUsage } from '../../../src/contract/sessions/usage.ts'
 import { at } from '../../support/document.ts'
 import { type Answer, eventually } from '../../support/http.ts'
+import { LOGGING_HARNESS } from '../../support/logging-harness.ts'
 import { newSessionCity, type SessionApi, sessionPath } from '../../support/session-api.ts'
 import { openStream } from '../../support/sse.ts'
 import { STALE } from './edited-city.ts'
@@ -46,17 +47,6 @@ ready_delay_ms = 0
 const STOLEN = `[[named_session]]
 template = "lead"
 name = "stolen"
-`
-/** Logs like Claude Code: a conversation with one sub-agent, which has answered. */
-const HARNESS = `#!/bin/sh
-while [ $# -gt 0 ]; do [ "$1" = --session-id ] && id=$2; shift; done
-logs="$HOME/.claude/projects/$(pwd | sed 's/[^A-Za-z0-9]/-/g')"
-mkdir -p "$logs/$id/subagents"
-said='"message":{"role":"assistant","content":[{"type":"text","text":"done"}]}'
-echo '{"type":"assistant","uuid":"u1","sessionId":"'$id'",'$said'}' > "$logs/$id.jsonl"
-echo '{"sessionId":"'$id'","parentToolUseId":"tool-1",'$said'}' > "$logs/$id/subagents/agent-helper.jsonl"
-echo '❯ '
-exec cat
 `
 
 const MISSING = 's-ffffffffffffffff'
@@ -178,7 +168,7 @@ export async function endSessions(world: World): Promise<void> {
 
 async function openStage(world: World): Promise<Stage> {
   const city = await newSessionCity(world.main, world.unique('sessions'), AGENTS)
-  city.write('harness.sh', HARNESS, 0o755)
+  city.write('harness.sh', LOGGING_HARNESS, 0o755)
   await city.start({ alias: 'stolen' })
   await city.configure(`${AGENTS}${STOLEN}`)
   return new Stage(city)

@@ -357,7 +357,7 @@ describe('services and their supervisor', { concurrency: 2 }, () => {
     const city = await newServiceCity(first, 'alpha', declaration({ env: { SERVICE_CHILD: '1' } }))
     await city.is('ready')
     await first.server.kill('SIGKILL')
-    city.write()
+    city.save()
     await using second = await runAgain(first.server.home)
     await city.none()
     await cityIs(second.api, 'alpha', 'running')
