@@ -1,8 +1,7 @@
 // What `npm test` runs: every `*.test.ts` under src and test, by node's own test runner, with one summary at the end.
 //
-// A plain `node --test` will not do. Crash tests kill servers, those of runtimes start many processes: of each kind one
-// file at a time runs beside the others. What measures how others fare beside hostile agents has the machine to itself,
-// at the end. Two invocations would print two summaries, and people and machines read only the last. And node waits for
+// A plain `node --test` will not do. Crash tests kill servers, those of runtimes and of hostile agents start many
+// processes: of each kind one file at a time runs beside the others. Two invocations would print two summaries, and people and machines read only the last. And node waits for
 // ever for a file whose tests are over but which still holds a socket or a child: one leak would hang the whole run. So
 // every file is a run of its own, with a deadline, and all report into one reporter.
 //
@@ -61,8 +60,7 @@ const LONGEST = [
 const rankOf = (file: string) => (LONGEST.includes(file) ? LONGEST.indexOf(file) : LONGEST.length)
 
 const isCrashTest = (file: string) => file.startsWith('test/crash/')
-const isRuntimeTest = (file: string) => file.startsWith('test/runtimes/')
-const isAlone = (file: string) => file.endsWith('/hostile.test.ts')
+const isRuntimeTest = (file: string) => file.startsWith('test/runtimes/') || file.endsWith('/hostile.test.ts')
 const files = globSync(['src/**/*.test.ts', 'test/**/*.test.ts'], { cwd: root })
   .filter((file) => !flags.soak || isCrashTest(file))
   .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
@@ -94,13 +92,11 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => inter
 
 const crashing = files.filter(isCrashTest)
 const runtimes = files.filter(isRuntimeTest)
-const alone = files.filter(isAlone)
 // The longest first; then backwards, for those under src are short: no core is without work at the end.
-const others = files.filter((file) => !isCrashTest(file) && !isRuntimeTest(file) && !isAlone(file)).reverse()
+const others = files.filter((file) => !isCrashTest(file) && !isRuntimeTest(file)).reverse()
 others.sort((one, other) => rankOf(one) - rankOf(other))
 // Tests wait more than they work: two cores have room for four.
 await Promise.all([runInTurn(crashing, others), runInTurn(runtimes, others), runInTurn(others), runInTurn(others)])
-await runInTurn(alone)
 
 for (const event of closingLines()) events.write(event)
 events.end()
