@@ -82,8 +82,8 @@ async function install(home: string, name: string): Promise<boolean> {
     return true
   }
   const why = `could not install ${name} (npm: ${status})`
-  if (!flags.optional || (await npm(home, ['ping'], PING_MS)) === 0) fail(why)
-  process.stderr.write(`test:agents: ${name} is skipped: ${why}, and the registry does not answer\n`)
+  if (!flags.optional || (hasEnded(status) && (await npm(home, ['ping'], PING_MS)) === 0)) fail(why)
+  process.stderr.write(`test:agents: ${name} is skipped: ${why}, and the registry does not answer, or not in time\n`)
   return false
 }
 
@@ -117,8 +117,8 @@ async function installAider(home: string): Promise<readonly (readonly [string, s
     return found
   }
   const why = `could not install aider (pip: ${status})`
-  if ((await pip(['index', 'versions', 'aider-chat'], PING_MS)) === 0) fail(why)
-  return leaveOut(`${why}, and the registry does not answer`)
+  if (hasEnded(status) && (await pip(['index', 'versions', 'aider-chat'], PING_MS)) === 0) fail(why)
+  return leaveOut(`${why}, and the registry does not answer, or not in time`)
 }
 
 /** The package of qwen brings a list of its own that no lockfile can be held against: its version alone is pinned. */
@@ -165,6 +165,9 @@ function run(
     child.on('exit', (code, signal) => resolved(code ?? String(signal)))
   })
 }
+
+/** By itself: one that was cut off at its deadline says nothing about what it was to install. */
+const hasEnded = (status: number | string): boolean => typeof status === 'number'
 
 function fail(message: string): never {
   process.stderr.write(`test:agents: ${message}\n`)
