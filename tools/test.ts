@@ -1,9 +1,10 @@
 // What `npm test` runs: every `*.test.ts` under src and test, by node's own test runner, with one summary at the end.
 //
 // A plain `node --test` will not do. Crash tests kill servers, those of runtimes and of hostile agents start many
-// processes: of each kind one file at a time runs beside the others. Two invocations would print two summaries, and people and machines read only the last. And node waits for
-// ever for a file whose tests are over but which still holds a socket or a child: one leak would hang the whole run. So
-// every file is a run of its own, with a deadline, and all report into one reporter.
+// processes: of each kind one file at a time runs beside the others. Two invocations would print two summaries, and people
+// and machines read only the last. And node waits for ever for a file whose tests are over but which still holds a socket
+// or a child: one leak would hang the whole run. So every file is a run of its own, with a deadline, and all report into
+// one reporter.
 //
 //   npm test                      everything
 //   npm test -- events cursor     the files whose path contains one of the words

@@ -1,6 +1,7 @@
 /** Variables: who gives a value, and whether it is what the declaration says. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { effortOf } from '../../test/support/effort.ts'
 import { parseVarText } from '../contract/automation/var-text.ts'
 import { checkVars, readVarTexts, type VarDeclarations } from './vars.ts'
 
@@ -71,9 +72,9 @@ test('a pattern that tries for ever is cut off, and those behind it still answer
     ['(.*)*x', 'y'.repeat(60)],
     ['([a-z]+)*\\d', 'z'.repeat(60)],
   ] as const) {
-    const started = performance.now()
-    assert.match(messages({ a: { type: 'string', pattern } }, { a: value }).join(), /takes longer than 50 ms/)
-    assert.ok(performance.now() - started < 5_000)
+    const { result, ms } = effortOf(() => messages({ a: { type: 'string', pattern } }, { a: value }))
+    assert.match(result.join(), /takes longer than 50 ms/)
+    assert.ok(ms < 5_000, `${ms} ms`)
     assert.deepEqual(messages(DECLARED, { tag: 'v1' }), [])
   }
   assert.match(messages(DECLARED, { tag: `v${'1'.repeat(70_000)}` }).join(), /too many for its pattern/)

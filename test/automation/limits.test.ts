@@ -4,15 +4,14 @@ import { test } from 'node:test'
 import { compileFormula } from '../../src/automation/formula.ts'
 import { renderText } from '../../src/automation/language.ts'
 import { parseOrder } from '../../src/automation/order.ts'
+import { effortOf } from '../support/effort.ts'
 import { issueLines, sourcesOf } from './support.ts'
 
 const SOON_MS = 5_000
 
 function compiled(texts: Readonly<Record<string, string>>, fragments: Readonly<Record<string, string>> = {}) {
-  const started = performance.now()
-  const result = compileFormula('main', sourcesOf(texts, fragments))
-  const took = performance.now() - started
-  assert.ok(took < SOON_MS, `it took ${took} ms`)
+  const { result, ms } = effortOf(() => compileFormula('main', sourcesOf(texts, fragments)))
+  assert.ok(ms < SOON_MS, `it took ${ms} ms`)
   assert.equal(result.plan === undefined, result.issues.length > 0)
   return result
 }
