@@ -23,7 +23,7 @@ import { spec, type TestEvent } from 'node:test/reporters'
 import { parseArgs } from 'node:util'
 import { seedFrom } from '../test/support/random.ts'
 
-const FILE_DEADLINE_MS = 600_000
+const FILE_DEADLINE_MS = 900_000
 const SOAK_DEADLINE_MS = 3_600_000
 const COMPILE_DEADLINE_MS = 60_000
 const SLOWEST = 30
