@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { temporaryDirectory } from '../../../../test/support/temporary.ts'
+import { systemClock } from '../../../kernel/clock.ts'
+import { type Migrations, migrationsOf } from '../../../kernel/database.ts'
+import { openStore, STORE_SCHEMA } from '../../../kernel/store.ts'
 import { normalConversation, transcriptId } from '../../../messaging/conversation.ts'
-import { searchExpression } from '../../../messaging/search.ts'
+import { searchExpression, spaced } from '../../../messaging/search.ts'
+import { messaging } from '../family.ts'
 import { opened, SAID } from '../testing.ts'
 import { listEntries, listTranscripts } from './lists.ts'
 
@@ -172,6 +178,40 @@ test('words of scripts without blanks are found by their parts, as in mail, and 
   assert.deepEqual(find('スト over'), ['テスト is over'])
   await db.write((tx) => tx.run('DELETE FROM transcript_entries WHERE transcript_id = ?', id))
   assert.deepEqual(db.rows('SELECT * FROM transcript_terms'), [])
+})
+
+test('what was said before the index was made anew is found and deleted as what was said since', async (t) => {
+  const directory = temporaryDirectory()
+  t.after(() => directory[Symbol.dispose]())
+  const path = join(directory.path, 'city.db')
+  const open = (migrations: Migrations) => openStore({ path, migrations, owner: 'the test', clock: systemClock }).db
+  const all = messaging.parts.schema ?? []
+  const first = all.filter(({ name }) => name === 'messaging/1')
+  const store = migrationsOf('store', STORE_SCHEMA)
+  const before = open([...store, ...first])
+  const texts = ['an old word', '你好, wörld テスト\n𠮷野家']
+  await before.write((tx) => {
+    for (const [index, text] of texts.entries())
+      tx.run(
+        `INSERT INTO transcript_entries (transcript_id, sequence, kind, provenance, actor_id, actor_name, actor_is_bot, text,
+           attachments_json, metadata_json, root, created_at)
+         VALUES ('cv-a', ?, 'inbound', 'live', 'u', 'Ada', 0, ?, '[]', '{}', 0, 1)`,
+        index + 1,
+        text,
+      )
+  })
+  before.close()
+  const db = open([...store, ...all])
+  assert.deepEqual(
+    db.rows('SELECT words FROM transcript_entries ORDER BY sequence').map(([words]) => words),
+    [null, spaced(texts[1] ?? '')],
+  )
+  const found = (words: string) =>
+    db.rows('SELECT rowid FROM transcript_search WHERE transcript_search MATCH ?', words).length
+  assert.deepEqual(['old wo*', '好', 'ス 野'].map(found), [1, 1, 1])
+  await db.write((tx) => tx.run('DELETE FROM transcript_entries'))
+  assert.deepEqual(db.rows('SELECT * FROM transcript_terms'), [])
+  db.close()
 })
 
 test('beginnings that searches leave to the index are words of it', (t) => {
