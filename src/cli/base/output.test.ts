@@ -67,7 +67,13 @@ suite('the city of a directory', () => {
 })
 
 suite('tables of a terminal', () => {
-  const table = async (columns: number, ...rows: readonly (readonly [string, string, string])[]) => {
+  const table = (columns: number, ...rows: readonly (readonly [string, string, string])[]) =>
+    tableOf(columns, undefined, rows)
+  const tableOf = async (
+    columns: number,
+    kind: 'prose' | undefined,
+    rows: readonly (readonly [string, string, string])[],
+  ) => {
     let out = ''
     const sink: Sink = {
       isTerminal: true,
@@ -77,7 +83,11 @@ suite('tables of a terminal', () => {
         return Promise.resolve()
       },
     }
-    const cell = (header: string, at: 0 | 1 | 2) => ({ header, value: (row: readonly string[]) => row[at] })
+    const cell = (header: string, at: 0 | 1 | 2) => ({
+      header,
+      value: (row: readonly string[]) => row[at],
+      ...(kind === undefined || at === 0 ? {} : { kind }),
+    })
     await new Printer(sink, {
       format: { kind: 'table', expression: '' },
       color: false,
@@ -104,6 +114,20 @@ suite('tables of a terminal', () => {
     assert.equal(row, 'al-1  a title that is m…  somebody/with/a/v…')
     assert.equal((await table(45, ['al-1', title, owner]))[1], 'al-1  a title that is mu…  somebody/with/a/v…')
     assert.equal((await table(70, ['al-1', title, 'x']))[1], `al-1  ${title}  x`)
+  })
+
+  test('what is wrong, and what was meant, is never cut: it goes on below itself', async () => {
+    const lines = await tableOf(44, 'prose', [
+      ['city.toml:9', 'unknown key `workspce`', 'did you mean `workspace`?'],
+      ['city.toml:10', 'too', 'long'],
+    ])
+    assert.deepEqual(lines, [
+      'ID            TITLE           OWNER',
+      'city.toml:9   unknown key     did you mean',
+      '              `workspce`      `workspace`?',
+      'city.toml:10  too             long',
+      '',
+    ])
   })
 
   test('letters that are two columns wide, or none, keep the columns where they are', async () => {

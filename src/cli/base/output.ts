@@ -6,7 +6,7 @@ import { chosenColumns, type KnownFields, sortItems } from '../print/arrange.ts'
 import { type Cell, type Column, columnName } from '../print/columns.ts'
 import { jsonPathRender, type Render, templateRender, yamlRender } from '../print/expressions.ts'
 import type { Format, OutputFormat } from '../print/format.ts'
-import { layOut, rowCells } from '../print/table.ts'
+import { layOut, rowCells, unfolded } from '../print/table.ts'
 import { forTerminal } from '../print/terminal-text.ts'
 import { widthOf } from '../print/text-width.ts'
 import type { View } from '../print/view.ts'
@@ -178,7 +178,8 @@ export class Printer {
     const names = rowCells(headers, layout).join('  ').trimEnd()
     const isMore = layout.left > 0 && widthOf(names) + 2 <= this.#sink.columns
     const header = isMore ? `${names} …` : names
-    const body = rows.map((row) =>
+    const lines = rows.flatMap((row) => unfolded(row, columns, layout))
+    const body = lines.map((row) =>
       rowCells(row, layout)
         .map((cell, index) => {
           const at = layout.shown[index] ?? 0

@@ -5,8 +5,8 @@ export type Cell = string | number | boolean | undefined
 export interface Column<T> {
   readonly header: string
   readonly value: (item: T) => Cell
-  /** `time`: relative in a terminal, absolute elsewhere. `state`: coloured. */
-  readonly kind?: 'time' | 'state'
+  /** `time`: relative in a terminal, absolute elsewhere. `state`: coloured. `prose`: goes on below itself, and is not cut. */
+  readonly kind?: 'time' | 'state' | 'prose'
   /** Only with `-o wide`. */
   readonly wide?: boolean
 }

@@ -1,6 +1,6 @@
 /** Rows of text under headers, in the width that there is. Pure. */
 import type { Column } from './columns.ts'
-import { cutTo, padTo, widthOf } from './text-width.ts'
+import { cutTo, padTo, widthOf, wrapWords } from './text-width.ts'
 
 /** Between two columns. */
 const GAP = 2
@@ -93,3 +93,17 @@ export const rowCells = (row: readonly string[], { shown, widths }: TableLayout)
     const cut = cutTo(row[at] ?? '', widths[index] ?? 0)
     return index === shown.length - 1 ? cut : padTo(cut, widths[index] ?? 0)
   })
+
+/** A row as the rows that it takes: of prose what fits into the width, and the rest below it. */
+export function unfolded(
+  row: readonly string[],
+  columns: TableText['columns'],
+  { shown, widths }: TableLayout,
+): readonly (readonly string[])[] {
+  const parts = row.map((cell, at) => {
+    const index = shown.indexOf(at)
+    return index >= 0 && columns[at]?.kind === 'prose' ? wrapWords(cell, widths[index] ?? 0) : [cell]
+  })
+  const height = Math.max(1, ...parts.map(({ length }) => length))
+  return Array.from({ length: height }, (_, line) => parts.map((part) => part[line] ?? ''))
+}

@@ -46,6 +46,8 @@ export const view =
 
 const wordsOf = (text: string): readonly string[] => text.split(' ').filter(Boolean)
 
+/** What is wrong, and what was meant: half of it is no help. */
+const PROSE: readonly string[] = ['message', 'hint']
 const STATES: readonly string[] = ['state', 'status', 'severity', 'running']
 
 function columnOf<T>(word: string, shown: Shown<T> | undefined): Column<T> {
@@ -55,6 +57,7 @@ function columnOf<T>(word: string, shown: Shown<T> | undefined): Column<T> {
   const field = path.slice(path.lastIndexOf('.') + 1)
   const column = { header: isField ? field.toUpperCase() : word, value: readerOf<T>(shown ?? word) }
   if (TIME_FIELDS.includes(field)) return { ...column, kind: 'time' }
+  if (PROSE.includes(field)) return { ...column, kind: 'prose' }
   return STATES.includes(field) ? { ...column, kind: 'state' } : column
 }
 
