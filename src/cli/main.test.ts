@@ -275,6 +275,22 @@ suite('exit codes', () => {
     assert.match(err, /^error: cannot reach http:\/\/127\.0\.0\.1:9: .+\nhint: start it with: svcctl serve\n$/)
   })
 
+  test('a name that nothing has, and TLS where none is spoken, are said in words', async () => {
+    const unknown = await cliHere(['city', 'list', '--api', 'http://nope.invalid'], { io: { clock: fastClock() } })
+    assert.equal(unknown.code, 7)
+    // Where no names are looked up at all, nothing is known of this one.
+    assert.match(
+      unknown.err,
+      /: (?:no such host\nhint: name it with --api URL or SVC_API|name look-up failed\nhint: another program .*)\n$/,
+    )
+    await using server = await scriptedServer(() => undefined)
+    const { err, code } = await cliHere(['city', 'list', '--api', server.url.replace('http:', 'https:')], {
+      io: { clock: fastClock() },
+    })
+    assert.equal(code, 7)
+    assert.match(err, /^error: cannot reach https:\S+: what listens there does not speak TLS\nhint: .*\n$/)
+  })
+
   test('a server that does not answer is exit code 7', async () => {
     const { err, code } = await against(() => undefined, ['health'], { io: { clock: fastClock() } })
     assert.deepEqual([code, err], [7, 'error: no answer within 30 s\n'])

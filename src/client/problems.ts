@@ -60,6 +60,8 @@ export class Unreachable extends Error {
   readonly reason: string
   /** Nothing listens there. */
   readonly refused: boolean
+  /** Nothing has this name. */
+  readonly unknownHost: boolean
   /** No connection came about: the request cannot have had an effect. */
   readonly unsent: boolean
 
@@ -68,7 +70,8 @@ export class Unreachable extends Error {
     super(`cannot reach ${url}: ${reason}`, { cause })
     this.url = url
     this.reason = reason
-    this.refused = code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === GONE
+    this.unknownHost = code === 'ENOTFOUND'
+    this.refused = code === 'ECONNREFUSED' || this.unknownHost || code === GONE
     this.unsent = this.refused || (code !== undefined && UNCONNECTED.includes(code))
   }
 }
@@ -112,6 +115,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ECONNRESET: 'connection reset',
   [GONE]: 'that server has ended',
   ENOTFOUND: 'no such host',
+  EPROTO: 'what listens there does not speak TLS',
   EAI_AGAIN: 'name look-up failed',
   EHOSTUNREACH: 'no route to the host',
   ENETUNREACH: 'network unreachable',

@@ -77,7 +77,11 @@ export function toFailure(
     return new Failure(EXIT.usage, `${fieldNames(`path.${thrown.parameter}`)} ${thrown.why}`, { cause: thrown })
   }
   if (thrown instanceof Unreachable) {
-    const hint = thrown.refused ? 'start it with: svcctl serve' : FOREIGN_HINT
+    const hint = thrown.unknownHost
+      ? 'name it with --api URL or SVC_API'
+      : thrown.refused
+        ? 'start it with: svcctl serve'
+        : FOREIGN_HINT
     return new Failure(EXIT.unavailable, thrown.message, { hint, cause: thrown })
   }
   if (thrown instanceof LostReply) return lostFailure(thrown, again)
