@@ -94,6 +94,11 @@ const CASES: readonly (readonly [string, Request, string | RegExp])[] = [
   ['a server that stops', { id: 'list-cities', stopping: true }, /^503 unavailable: /],
   ['no token', { id: 'list-cities', security: { token: 't' } }, /^401 unauthorized: /],
   [
+    'a signature where the path names no adapter',
+    { id: 'list-cities', security: { token: 't' }, headers: { 'webhook-signature': 'v1,x' } },
+    /^401 unauthorized: .* shows its secret/,
+  ],
+  [
     'half a token',
     { id: 'list-cities', security: { token: 'token' }, headers: { authorization: 'Bearer toke' } },
     /^401/,

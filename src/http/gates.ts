@@ -185,6 +185,12 @@ function authorize(input: GateInput, { security }: GateDeps): void {
   // After a restart agents speak before their city knows them again: nobody can tell yet who they are.
   if (caller === null)
     throw problem('unavailable', 'a city that may know this token is still starting', { retryAfterSec: 1 })
+  // Whoever signs has a secret, and is not to be sent for the token of this server.
+  if (header('webhook-signature') !== undefined)
+    throw problem(
+      'unauthorized',
+      'this signature proves nothing here: it is of no adapter that has a secret, or the path names none, where an adapter shows its secret as bearer',
+    )
   throw problem('unauthorized', 'this server needs "Authorization: Bearer <token>"; the token is in endpoint.json')
 }
 
