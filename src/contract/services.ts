@@ -32,12 +32,12 @@ export type ServiceReason = (typeof SERVICE_REASONS)[number]
 
 const reason = choice(SERVICE_REASONS, {
   description:
-    '`process_exited`: it ended by itself. `unhealthy`: three looks in a row failed. `not_ready`: it did not listen in time. `start_failed`: it could not be started. `untrusted_pack`: it is of a pack that nobody has trusted.',
+    '`process_exited`: it ended by itself. `unhealthy`: three looks in a row failed. `not_ready`: it did not listen, or was not well, in time. `start_failed`: it could not be started. `untrusted_pack`: it is of a pack that nobody has trusted.',
 })
 const count = (description: string) => integer({ minimum: 0, description })
 const state = choice(SERVICE_STATES, {
   description:
-    '`starting`: requests wait until it is ready. `degraded`: it does not work, and is tried again; requests get 503. `suspended`: by a person. `stopping`: it is being ended.',
+    '`starting`: requests wait until it is ready. `degraded`: it does not work, and is tried again; requests get 503. `suspended`: by a person. `stopping`: it is being ended. `stopped`: with its city, or because it is declared no more.',
 })
 
 export const ServiceStatus = component('ServiceStatus', {
@@ -79,7 +79,7 @@ export const ServiceLog = component('ServiceLog', {
   end_offset: count('Where the next byte comes that it writes.'),
   text: string({
     description:
-      'What it wrote, to both its outputs. What is no UTF-8 is replaced, and so is each byte of a secret that it has.',
+      'What it wrote, to both its outputs. What is no UTF-8 is replaced, and so is each byte of a secret that it has, from four bytes on.',
   }),
 })
 export type ServiceLog = Static<typeof ServiceLog>
@@ -151,18 +151,19 @@ export const serviceOperations = [
   }),
   acting.post('suspend-service', '/suspend', {
     summary: 'Suspend a service',
-    description: 'Ends its process; it stays ended, also when the city starts anew, until it is resumed.',
+    description:
+      'Running requests have 2 s to finish, then its process is ended; it stays so, also when the city starts anew, until it is resumed. Answered when it is `suspended`.',
     problems: ['gateway-timeout'],
   }),
   acting.post('resume-service', '/resume', {
     summary: 'Resume a service',
-    description: 'Starts it again. Answered when it is `ready`, or `degraded`.',
+    description: 'Starts it again, where it is suspended. Answered when it is `ready`, or `degraded`.',
     problems: ['untrusted-pack', 'gateway-timeout'],
   }),
   one.get('get-service-log', '/log', {
     summary: 'Read what a service wrote',
     description:
-      'By offset, which goes on over its restarts. The last of it is kept. With `wait` it waits for more where there is nothing behind `offset` yet.',
+      'By offset, which goes on over its restarts. The last of it is kept. With `wait` it waits for more where there is nothing behind `offset` yet; a character whose end is still to come is left for the next read.',
     query: object({
       offset: optional(
         integer({
