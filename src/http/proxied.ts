@@ -14,7 +14,7 @@ import { Crowd } from './proxy/crowd.ts'
 import { type Asker, Forwarding, type ForwardingDeps, type Upgrade } from './proxy/forwarding.ts'
 import { type Framing, forwardedLines, framingOf } from './proxy/headers.ts'
 import type { ReplyHead } from './proxy/reply-reader.ts'
-import type { ProxiedService, ServiceGate, Visit } from './proxy/services.ts'
+import { type ProxiedService, type ServiceGate, type Visit, whyCut } from './proxy/services.ts'
 import { type ProxiedTarget, readProxiedTarget } from './proxy/target.ts'
 import { KeptUpstreams } from './proxy/upstream.ts'
 import { readTarget } from './target.ts'
@@ -184,9 +184,7 @@ export class Proxied {
     this.#heard.add(cut)
     const onAbort = () => {
       this.#kept.drop(life)
-      for (const forwarding of this.#open.all)
-        if (forwarding.visit.cut === cut)
-          forwarding.cut(problem('unavailable', 'the service is being restarted', { retryAfterSec: 1 }))
+      for (const forwarding of this.#open.all) if (forwarding.visit.cut === cut) forwarding.cut(whyCut(cut))
     }
     if (cut.aborted) onAbort()
     else cut.addEventListener('abort', onAbort, { once: true })

@@ -16,7 +16,7 @@ import { type Problem, problem } from '../../kernel/problem.ts'
 import type { Member } from './crowd.ts'
 import { type Framing, passingTrailers, replyHeaders, requestHead } from './headers.ts'
 import { BadReply, type ReplyHead, ReplyReader, type ReplySink } from './reply-reader.ts'
-import type { ProxiedService, Visit } from './services.ts'
+import { type ProxiedService, type Visit, whyCut } from './services.ts'
 import { Tunnel } from './tunnel.ts'
 import { Upload } from './upload.ts'
 import { type KeptUpstreams, Upstream, type UpstreamUser } from './upstream.ts'
@@ -199,7 +199,7 @@ export class Forwarding implements UpstreamUser, ReplySink, Member {
         : 'closed the connection without an answer'
       : 'cannot be reached'
     visit.cut.aborted
-      ? this.#fail(problem('unavailable', `service ${service.name} is being restarted`, { retryAfterSec: 1 }))
+      ? this.#fail(whyCut(visit.cut))
       : this.#fail(problem('bad-gateway', `service ${service.name} ${what}`, { cause: error }))
   }
 

@@ -1,4 +1,5 @@
 /** What the proxy needs to know of services; the family that runs them says it. */
+import { Problem, problem } from '../../kernel/problem.ts'
 
 export interface ServiceGate {
   /** Undefined where the city does not run. */
@@ -28,8 +29,12 @@ export interface Visit {
   readonly upstream: { readonly socketPath: string } | { readonly host: string; readonly port: number }
   /** The same object for the whole life of one process: kept connections belong to it. */
   readonly life: object
-  /** Aborts when the process is about to be ended: what still runs is cut. */
+  /** Aborts when the process is about to be ended: what still runs is cut, and told its reason where that is a Problem. */
   readonly cut: AbortSignal
   /** Once, when nothing of the visit is left at the process; more often does nothing. */
   leave(): void
 }
+
+/** What is told to whom that cuts. */
+export const whyCut = ({ reason }: AbortSignal): Problem =>
+  reason instanceof Problem ? reason : problem('unavailable', 'the service is being restarted', { retryAfterSec: 1 })

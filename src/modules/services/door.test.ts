@@ -111,6 +111,12 @@ describe('the door of a service', () => {
     assert.equal(visit.cut.aborted, false)
     door.end()
     assert.equal(visit.cut.aborted, true)
+    assert.match(String(visit.cut.reason), /service page: it is being restarted/)
+    door.open(UPSTREAM)
+    const last = atOnce(door)
+    door.shut(down)
+    door.end()
+    assert.match(String(last.cut.reason), /service page is degraded/)
   })
 
   test('a stream for every one of many visitors warns nobody', () => {

@@ -14,6 +14,7 @@ import type { Upstream, Visit } from './ports.ts'
 const MOST_WAITING = 1_000
 const LONGEST_WAIT_MS = 30_000
 const BUSY_RETRY_SEC = 5
+const RESTARTING_RETRY_SEC = 1
 
 interface Waiter {
   readonly enter: (life: Life) => void
@@ -58,8 +59,8 @@ class Life {
     })
   }
 
-  end(): void {
-    this.#cut.abort(new Error('the service is ended'))
+  end(why: Problem): void {
+    this.#cut.abort(why)
   }
 }
 
@@ -112,11 +113,12 @@ export class Door {
     await this.#old?.emptied(signal)
   }
 
-  /** Cuts what still runs at a process that is to end, or has ended. */
+  /** Cuts what still runs at a process that is to end, or has ended: that is told what who comes now is told. */
   end(): void {
-    this.#old?.end()
+    const why = this.#refusal?.() ?? this.#unavailable('it is being restarted', RESTARTING_RETRY_SEC)
+    this.#old?.end(why)
     this.#old = undefined
-    this.#life?.end()
+    this.#life?.end(why)
     this.#life = undefined
   }
 
@@ -148,7 +150,7 @@ export class Door {
     })
   }
 
-  #unavailable(why: string): Problem {
-    return problem('unavailable', `service ${this.#name}: ${why}`, { retryAfterSec: BUSY_RETRY_SEC })
+  #unavailable(why: string, retryAfterSec = BUSY_RETRY_SEC): Problem {
+    return problem('unavailable', `service ${this.#name}: ${why}`, { retryAfterSec })
   }
 }

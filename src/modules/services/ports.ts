@@ -73,7 +73,7 @@ export interface Visit {
   readonly upstream: Upstream
   /** The same object for the whole life of one process. */
   readonly life: object
-  /** Aborts when the process is about to be ended. */
+  /** Aborts when the process is about to be ended; the reason is the Problem of who is cut. */
   readonly cut: AbortSignal
   /** Once; again changes nothing. */
   leave(): void

@@ -252,7 +252,7 @@ export class Service {
     await this.#loop
     this.#unsubscribe()
     this.#process?.release()
-    this.#door.shut(() => this.#refusal())
+    this.#door.shut(() => problem('unavailable', 'the supervisor is shutting down', { retryAfterSec: 1 }))
     this.#door.end()
   }
 
