@@ -21,11 +21,14 @@ import { finished } from 'node:stream/promises'
 import { run } from 'node:test'
 import { spec, type TestEvent } from 'node:test/reporters'
 import { parseArgs } from 'node:util'
+import { endProcessesWith } from '../test/support/city-processes.ts'
 import { seedFrom } from '../test/support/random.ts'
 
 const FILE_DEADLINE_MS = 900_000
 const SOAK_DEADLINE_MS = 3_600_000
 const COMPILE_DEADLINE_MS = 60_000
+/** Which test has begun a process, in its environment. */
+const FILE_VARIABLE = 'SVC_TEST_FILE'
 const SLOWEST = 30
 
 const root = resolve(import.meta.dirname, '..')
@@ -136,11 +139,14 @@ async function runFile(file: string): Promise<TestEvent[]> {
     cwd: root,
     concurrency: 1,
     signal,
+    env: { ...process.env, [FILE_VARIABLE]: file },
   }) as AsyncIterable<TestEvent>) {
     if (event.type === 'test:summary' && event.data.file === undefined) count(event.data)
     else if (!isClosingLine(event)) seen.push(event)
   }
   durations.set(file, performance.now() - began)
+  // Supervisors live on when their test is cut off, with all their agents.
+  if (signal.aborted) endProcessesWith(FILE_VARIABLE, file)
   if (deadline.aborted) seen.push(diagnostic(`${file} was cut off after ${deadlineMs / 1000} s`))
   return seen
 }

@@ -1,7 +1,8 @@
 /** Every process of a city, found by what the kernel knows of it and not by what we say; and the end of all that a test has started. */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
-import { basename } from 'node:path'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
 import { readStat } from '../../src/runtimes/process/process-identity.ts'
 import { listTokens, variableOf } from '../../src/runtimes/process/process-tree.ts'
 import { eventually } from './crash-client.ts'
@@ -91,6 +92,17 @@ export function endProcessesOf(root: string): void {
     for (const pid of pids) kill(pid, 'SIGSTOP')
     for (const pid of pids) kill(pid)
   }
+}
+
+/**
+ * Kills what a test has begun that had no time to end it: all that has this variable, and whatever runs for the cities of
+ * the supervisors among them.
+ */
+export function endProcessesWith(name: string, value: string): void {
+  const left = everyPid().filter((pid) => variableOf(pid, name) === value)
+  const homes = new Set(left.map((pid) => variableOf(pid, 'HOME') ?? ''))
+  for (const pid of left) kill(pid)
+  for (const home of homes) if (home.startsWith(join(tmpdir(), 'svc-'))) endProcessesOf(home)
 }
 
 const cityOf = (pid: number): string => variableOf(pid, 'SVC_CITY_PATH') ?? ''

@@ -18,7 +18,7 @@ import { type RunningSupervisor, startSupervisor } from './supervisor.ts'
 import { removeTree } from './temporary.ts'
 
 const CITY = 'base'
-const ANSWER_MS = 60_000
+const ANSWER_MS = 120_000
 const REST_MS = 180_000
 const RESTING: ReadonlySet<unknown> = new Set(['active', 'asleep', 'suspended', 'quarantined', 'failed-create'])
 /** Held until somebody wakes them; a message that was accepted before does not. */

@@ -10,7 +10,7 @@ import { outcome, type Running, run } from '../../support/running.ts'
 import { WorktreeCity } from '../../support/worktree-city.ts'
 import { written } from '../../support/written.ts'
 
-const timeout = 240_000
+const timeout = 480_000
 
 // Each has a city and repositories of its own, and waits for processes most of the time.
 suite('sessions in worktrees', { concurrency: 2 }, () => {
