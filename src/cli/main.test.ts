@@ -253,6 +253,28 @@ suite('exit codes', () => {
     assert.match(err, /^error: validation_failed: no\n {2}--name: too long\n/)
   })
 
+  test('what is wrong with files is told whole in a terminal, with its line', async () => {
+    const issue = (file: string, line: number, message: string) => ({
+      ...{ severity: 'error', file, line, column: 1, key: 'workspace.provider', message },
+      hint: `as on line ${line}`,
+    })
+    const issues = [
+      issue('agents/a-name-that-is-long/agent.toml', 12, 'there is no provider of this name anywhere'),
+      issue('city.toml', 3, 'short'),
+    ]
+    const { out, code } = await against(answering(200, { valid: false, issues }), ['config', 'validate', '-c', 'a'], {
+      terminal: true,
+    })
+    assert.equal(code, 6)
+    const lines = out.split('\n')
+    for (const line of lines) assert.ok(line.length <= 80, line)
+    const said = out.replaceAll(/\s+/g, '')
+    for (const part of [':12:1', 'city.toml:3:1', 'as on line 12'])
+      assert.ok(said.includes(part.replaceAll(' ', '')), out)
+    assert.match(out, /provider of/)
+    assert.match(out, /anywhere/)
+  })
+
   test('readings of the health say what they are of', async () => {
     const checks = [
       { name: 'event_loop', status: 'degraded', value: 284.2, unit: 'ms', detail: 'more than 250 ms' },

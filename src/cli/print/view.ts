@@ -46,8 +46,8 @@ export const view =
 
 const wordsOf = (text: string): readonly string[] => text.split(' ').filter(Boolean)
 
-/** What is wrong, and what was meant: half of it is no help. */
-const PROSE: readonly string[] = ['message', 'hint']
+/** What is wrong, where, and what was meant: half of it is no help. */
+const PROSE: readonly string[] = ['place', 'message', 'hint']
 const STATES: readonly string[] = ['state', 'status', 'severity', 'running']
 
 function columnOf<T>(word: string, shown: Shown<T> | undefined): Column<T> {
