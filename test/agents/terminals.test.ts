@@ -91,6 +91,7 @@ function told(harness: RealHarness, program: string): void {
       await stage.told(id, 'heliotrope')
       await stage.idle(id)
       await stage.kept(id, 'heliotrope', stage.plain)
+      await stage.named(id)
       await stage.killEverything()
       await stage.city.send('POST', `/sessions/${id}/wake`)
       await stage.idle(id)

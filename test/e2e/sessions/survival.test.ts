@@ -114,17 +114,28 @@ suite('survival', { concurrency: 2 }, () => {
     await again.close(accepted.session_id)
   })
 
-  test('a supervisor that is asked to end leaves agents running; a city that is stopped does not', async () => {
+  test('a supervisor that is asked to end leaves agents running, and nothing of a start; a city that is stopped does not', async () => {
     await using first = await run()
     const city = await newSessionCity(first, 'alpha')
+    await city.configure(`[[agent]]
+name = "slow"
+provider = "bash"
+pre_start = ["[ -e began ] || { echo $$ > begins; mv begins began; sleep 600; }"]
+`)
     const id = await city.start()
     const { pid } = await city.get(id)
+    const slow = await city.accept({ kind: 'agent', name: 'slow' })
+    const began = join(city.dir, 'began')
+    await eventually('its start is under way', () => existsSync(began) || undefined)
     assert.equal(await first.server.kill('SIGTERM'), 0)
     assert.ok(isAlive(pid))
+    assert.equal(isAlive(Number(readFileSync(began, 'utf8'))), false)
 
     await using second = await runAgain(first.server.home)
     await cityIs(second.api, 'alpha', 'running')
     const again = new SessionApi(second.api, 'alpha', city.dir)
+    await again.is(slow.id, 'active')
+    await again.close(slow.id)
     const stopped = await again.done('POST', '/stop')
     assert.equal(stopped.sessions_stopped, 1)
     assert.equal(isAlive(pid), false)

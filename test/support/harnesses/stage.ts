@@ -154,6 +154,13 @@ ${lines.join('\n')}
   kept = (id: string, ...texts: readonly string[]): Promise<true> =>
     this.#until(id, `has kept ${texts.join(', ')}`, async () => (hasKept(this, ...texts) ? true : undefined))
 
+  /** By what it would go on with is known: its hook, or whoever reads its log, may tell that behind the end of its turn. */
+  named = (id: string): Promise<true> =>
+    this.#until(id, 'has named its conversation', async () => {
+      const { history } = await this.city.transcript(id, '', 'structured')
+      return history?.provider_session_id === undefined ? undefined : true
+    })
+
   /** Its tokens have been counted. */
   used = (id: string): Promise<true> =>
     this.#until(id, 'has its usage counted', async () => {

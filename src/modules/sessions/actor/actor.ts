@@ -43,6 +43,7 @@ export class SessionActor {
   #looping: Promise<void> | undefined
   #poked = false
   #closed = false
+  readonly #left = new AbortController()
   #stopping = false
   #effect: { readonly kind: Effect['do']; readonly aborter: AbortController } | undefined
   #cancelTimer: (() => void) | undefined
@@ -68,6 +69,7 @@ export class SessionActor {
       journal: this.#journal,
       turns,
       closed: () => this.#closed,
+      left: this.#left.signal,
       cutFor: () => (this.#stopping ? 'city-stop' : this.#kills.length > 0 ? 'kill' : undefined),
     }
     this.#starting = new Starting(scene)
@@ -198,6 +200,7 @@ export class SessionActor {
 
   #close(): void {
     this.#closed = true
+    this.#left.abort(new Error('the supervisor is shutting down'))
     this.#cancelTimer?.()
     for (const { reject } of this.#kills.splice(0)) reject(new Error('the supervisor is shutting down'))
   }

@@ -48,6 +48,8 @@ export interface Scene {
   readonly turns: Turns
   /** The supervisor ends: nothing is touched any more. */
   closed(): boolean
+  /** Aborts then: of what comes before a process, nothing outlives us. */
+  readonly left: AbortSignal
   /** Why an effect was cut that nobody else wanted to end. */
   cutFor(): 'city-stop' | 'kill' | undefined
 }

@@ -74,7 +74,7 @@ export class Starting {
       })
     let told = false
     try {
-      await deps.launcher.place(session, signal, (reason) => {
+      await deps.launcher.place(session, AbortSignal.any([signal, this.#scene.left]), (reason) => {
         told = true
         return progress(reason)
       })
@@ -100,7 +100,7 @@ export class Starting {
       const made = this.#prepare(session, identity, access, first)
       prepared = made
       await this.#prewake(made, identity, access)
-      await deps.launcher.ground(made, signal)
+      await deps.launcher.ground(made, AbortSignal.any([signal, this.#scene.left]))
       using limit = deadline(deps.clock, deps.policy().startupTimeoutMs, TOO_SLOW, signal)
       const process = await this.#launch(made, limit.signal, () => this.#commit(made, identity, access, first))
       watch.attach(process, deps.sessions.byId(id) ?? session)
