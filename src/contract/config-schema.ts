@@ -445,8 +445,8 @@ export const Service = table({
   ),
   publish_mode: optional(oneOf(['private', 'direct'], { default: 'private' })),
   state_root: optional(text()),
-  first_byte_timeout: optional(duration({ default: '60s' })),
-  idle_timeout: optional(duration({ default: '10m' })),
+  first_byte_timeout: optional(duration({ default: '60s', minimumMs: 1_000 })),
+  idle_timeout: optional(duration({ default: '10m', minimumMs: 1_000 })),
 })
 export type ServiceSettings = Static<typeof Service>
 

@@ -580,6 +580,12 @@ const CASES: Case[] = [
     says: /of another pack/,
   },
   {
+    name: 'a service that has no time to answer',
+    files: { 'city.toml': '[[service]]\nname = "s"\nfirst_byte_timeout = "0s"\nprocess = { command = ["x"] }\n' },
+    at: 'city.toml:3:22 service[0].first_byte_timeout',
+    says: /at least 1s/,
+  },
+  {
     name: 'a service with a workflow',
     files: {
       'city.toml': '[[service]]\nname = "s"\nworkflow = { contract = "y" }\nprocess = { command = ["x"] }\n',
