@@ -5,7 +5,7 @@
  *   GET /health        200, or 500 once it was told to be sick
  *   GET /pid           its pid
  *   GET /env           its environment
- *   GET /slow?ms=100   its pid, after that time
+ *   GET /slow?ms=100   its pid, after that time; with `&heard` the head of the answer comes at once
  *   GET /stream        a line at once, and no end
  *   GET /sick          it is sick from now on
  *   GET /exit?code=3   it ends
@@ -50,6 +50,7 @@ const server = createServer((request, response) => {
   const say = (text: string) => response.end(text)
   if (pathname === '/health') return void response.writeHead(sick ? 500 : 200).end()
   if (pathname === '/env') return void say(JSON.stringify(env))
+  if (searchParams.has('heard')) response.flushHeaders()
   if (pathname === '/slow') return void after(() => say(String(process.pid)), Number(searchParams.get('ms')))
   if (pathname === '/stream') return void response.write(`${process.pid}\n`)
   if (pathname === '/sick') sick = true
