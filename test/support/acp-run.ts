@@ -20,7 +20,8 @@ acp_command = ${JSON.stringify(process.execPath)}
 acp_args = [${JSON.stringify(ACP_AGENT)}]
 supports_acp = true
 prompt_mode = "none"`
-const PATIENCE_MS = 30_000
+/** Agents of others take half a minute to begin on a busy machine. */
+const PATIENCE_MS = 60_000
 const READ_BYTES = 32 * 1024 * 1024
 
 export const newAcpRuntime = (): Runtime => createAcpRuntime({ clock: systemClock, env: process.env, home: tmpdir() })
