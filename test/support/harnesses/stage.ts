@@ -144,10 +144,12 @@ ${lines.join('\n')}
   writes = (id: string): Promise<string> =>
     this.#until(id, 'has written', async () => (existsSync(this.file) && readFileSync(this.file, 'utf8')) || undefined)
 
-  /** The model has been told this, by whomever. */
-  told = (id: string, text: string): Promise<true> =>
-    this.#until(id, `told the model ${text}`, async () =>
-      this.requests.some((one) => JSON.stringify(one.messages).includes(text)) ? true : undefined,
+  /** The model has been told all of this at once, by whomever: harnesses ask it more than what was said. */
+  told = (id: string, ...texts: readonly string[]): Promise<true> =>
+    this.#until(id, `told the model ${texts.join(', ')}`, async () =>
+      this.requests.some(({ messages }) => texts.every((text) => JSON.stringify(messages).includes(text)))
+        ? true
+        : undefined,
     )
 
   /** What it would go on with has all of this. */
