@@ -86,7 +86,7 @@ test('a second SIGINT ends it at once', async () => {
   await slow.closed
 })
 
-test('a port or a home that is taken is exit 5, one that cannot be made exit 1, and all say why', async () => {
+test('a port or a home that is taken is exit 5, one that cannot be made exit 2, and all say why', async () => {
   await using running = await run()
   const { port } = new URL(running.server.url)
   const other = mkdtempSync(join(tmpdir(), 'svc-test-'))
@@ -99,8 +99,8 @@ test('a port or a home that is taken is exit 5, one that cannot be made exit 1, 
     assert.equal(home.code, 5)
     assert.match(home.err, /another process has it open\nhint: .*--home/)
     const nowhere = await serve(['--port', '0', '--home', '/proc/nobody/makes-this'])
-    assert.equal(nowhere.code, 1)
-    assert.match(nowhere.err, /^error: .*\/proc\/nobody'$/m)
+    assert.equal(nowhere.code, 2)
+    assert.match(nowhere.err, /^error: .*\/proc\/nobody.* cannot be used: .*--home$/m)
     assert.equal((await running.api.get('/health')).status, 200)
   } finally {
     rmSync(other, { recursive: true, force: true })

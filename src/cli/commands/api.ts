@@ -35,7 +35,7 @@ async function readCall(context: Context, input: Input): Promise<Call> {
   if (!/^[A-Z]{1,20}$/.test(method)) throw usageError(`invalid method "${method}"`)
   const path = await fillCity(context, input.required('path'))
   const data = input.text('data')
-  const body = data === undefined ? undefined : await readData(context.io, data, '--data')
+  const body = data === undefined ? undefined : await readData(context.io, data)
   const given = input.texts('header').map(parseHeader)
   const names = new Set(given.map(([name]) => name))
   const defaults: [string, string][] = []

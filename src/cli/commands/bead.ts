@@ -57,7 +57,7 @@ const PAIR = /^([A-Za-z_][\w-]*)=(.*)$/s
 async function resultOf(io: Context['io'], texts: readonly string[]): Promise<unknown> {
   const [only] = texts
   if (only === undefined) return undefined
-  if (texts.length === 1 && !PAIR.test(only)) return jsonOrText(await readData(io, only, '--result'))
+  if (texts.length === 1 && !PAIR.test(only)) return jsonOrText(await readData(io, only))
   return Object.fromEntries(
     texts.map((text) => {
       const [, key = '', value = ''] = PAIR.exec(text) ?? []
@@ -130,7 +130,7 @@ async function createBatch({
   options,
 }: Call<'create-bead-batch'>): Promise<number> {
   const file = input.required('file')
-  const plan = jsonObject(await readData(context.io, file === '-' ? '-' : `@${file}`, 'file'), file)
+  const plan = jsonObject(await readData(context.io, file === '-' ? '-' : `@${file}`), file)
   const body = bodyOf<BeadBatchRequest>({ ...plan, ...said })
   await context.print.require(IDS)
   const reply = await client.call('create-bead-batch', { params: { cityName }, body, ...options })

@@ -6,6 +6,7 @@ import type { CommandSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { createDraft, type Draft } from '../base/editor.ts'
 import { EXIT, Failure, printable, usageError } from '../base/failure.ts'
+import { readNamedText } from '../base/named-files.ts'
 import type { Cell } from '../base/output.ts'
 import type { AnswerOf, Call } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
@@ -155,18 +156,11 @@ async function validate(call: Call<'validate-config'>): Promise<number> {
 /** `--file city.toml=draft.toml`: contents of this machine's files for the city's. */
 async function readGiven(context: Context, files: readonly string[]): Promise<Record<string, string> | undefined> {
   if (files.length === 0) return undefined
-  const [{ readFile }, { resolve }] = await Promise.all([import('node:fs/promises'), import('node:path')])
   const entries = files.map(async (text) => {
     const [, path, local] = /^([^=]+)=(.+)$/.exec(text) ?? []
     if (path === undefined || local === undefined)
       throw usageError(`invalid --file "${text}": expected PATH=LOCAL_FILE`)
-    try {
-      return [path, await readFile(resolve(context.io.cwd, local), 'utf8')] as const
-    } catch (error) {
-      throw usageError(
-        `cannot read ${local}: ${error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'}`,
-      )
-    }
+    return [path, await readNamedText(context.io, local)] as const
   })
   return Object.fromEntries(await Promise.all(entries))
 }

@@ -1,13 +1,12 @@
 /** `svcctl service …`: programs of a city that serve HTTP. */
 import { isUtf8 } from 'node:buffer'
-import { readFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import { delay } from '../../client/clock.ts'
 import type { ServiceLog, ServiceSecret, ServiceStatus } from '../../contract/services.ts'
 import type { CommandSpec } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { isCityGone, isRegistered } from '../base/discovery.ts'
 import { EXIT, Failure, mayPass, toFailure, usageError } from '../base/failure.ts'
+import { readNamedFile } from '../base/named-files.ts'
 import type { AnswerOf, Call } from '../framework/declaration.ts'
 import { commandsOf } from '../framework/declare.ts'
 import { printItem } from '../framework/run.ts'
@@ -97,7 +96,7 @@ async function setSecret(call: Call<'put-service-secret'>): Promise<number> {
   const source = input.text('fromFile')
   const value =
     source !== undefined
-      ? textOf(await fileOf(resolve(io.cwd, source)), '--from-file')
+      ? textOf(await readNamedFile(io, source), '--from-file')
       : io.terminal !== undefined && io.stdin.isTerminal
         ? await asked(context, String(said.key))
         : withoutEnd(textOf(Buffer.concat(await Array.fromAsync(io.stdin.chunks(io.signal))), 'stdin'))
@@ -112,11 +111,6 @@ async function asked(context: Context, key: string): Promise<string> {
   const { askLine } = await import('../live/prompt.ts')
   return (await askLine(context.io, terminal, `Value of ${key} (not shown): `, { hidden: true })) ?? ''
 }
-
-const fileOf = (path: string): Promise<Buffer> =>
-  readFile(path).catch((error: unknown) => {
-    throw usageError(`invalid --from-file "${path}": ${error instanceof Error ? error.message : 'unreadable'}`)
-  })
 
 /** What stands for bytes that are no text would be another secret, and nobody can look at it to see that. */
 function textOf(bytes: Buffer, source: string): string {

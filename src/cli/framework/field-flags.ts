@@ -110,9 +110,9 @@ export async function parseValue(
   text: string,
   { kind, at }: FieldRow,
 ): Promise<unknown> {
-  if (kind === 'words') return readData(context.io, text, said)
-  if (kind === 'json') return jsonOrText(await readData(context.io, text, said))
-  if (kind === 'object') return objectOf(said, await readData(context.io, text, said))
+  if (kind === 'words') return readData(context.io, text)
+  if (kind === 'json') return jsonOrText(await readData(context.io, text))
+  if (kind === 'object') return objectOf(said, await readData(context.io, text))
   if (kind === 'int') return parseNumber(said, text)
   // What is asked for lies behind, what is set lies ahead.
   if (kind === 'time') return parseTime(context, said, text, at === 'query' ? -1 : 1)

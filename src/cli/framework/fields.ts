@@ -1,11 +1,10 @@
 /** Fields of a body given on the command line: one by one, or as JSON; the server says whether they make sense. */
-import { readFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import { isRecord } from '../../client/problems.ts'
 import type { FlagSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { usageError } from '../base/failure.ts'
 import type { Io } from '../base/io.ts'
+import { readNamedText } from '../base/named-files.ts'
 
 export const setFlags: readonly FlagSpec[] = [
   {
@@ -48,14 +47,10 @@ export function preconditionOf(input: Input): Record<string, string> {
 }
 
 /** Data given on the command line: itself, `@FILE`, or `-` for stdin. */
-export async function readData(io: Io, source: string, flag: string): Promise<string> {
+export async function readData(io: Io, source: string): Promise<string> {
   if (source === '-' || source === '@-') return io.stdin.readAll()
   if (!source.startsWith('@')) return source
-  try {
-    return await readFile(resolve(io.cwd, source.slice(1)), 'utf8')
-  } catch (error) {
-    throw usageError(`invalid ${flag} "${source}": ${error instanceof Error ? error.message : 'unreadable'}`)
-  }
+  return readNamedText(io, source.slice(1))
 }
 
 /** Words of a sentence, or `-` for stdin. */
@@ -64,7 +59,7 @@ export const readWords = async (io: Io, words: readonly string[]): Promise<strin
 
 async function readJson(context: Context, source: string | undefined): Promise<Fields> {
   if (source === undefined) return {}
-  const value = parsed(await readData(context.io, source, '--data'))
+  const value = parsed(await readData(context.io, source))
   if (!isRecord(value)) throw usageError('invalid --data: expected a JSON object, @FILE or -')
   return value
 }

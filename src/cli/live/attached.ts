@@ -1,11 +1,10 @@
 /** Files that go with a message: read here, by the name that the caller gives. */
-import { readFile } from 'node:fs/promises'
-import { basename, resolve } from 'node:path'
+import { basename } from 'node:path'
 import type { MessageAttachment } from '../../contract/sessions/sessions.ts'
 import type { FlagSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
-import { usageError } from '../base/failure.ts'
 import { mediaTypeOf } from '../base/media-types.ts'
+import { readNamedFile } from '../base/named-files.ts'
 
 export const attachFlag: FlagSpec = {
   flags: '--attach <file...>',
@@ -18,9 +17,7 @@ export async function attached({ io }: Context, input: Input): Promise<{ attachm
   if (files.length === 0) return {}
   const attachments = await Promise.all(
     files.map(async (file) => {
-      const bytes = await readFile(resolve(io.cwd, file)).catch((error: unknown) => {
-        throw usageError(`cannot read ${file}`, error instanceof Error ? error.message : undefined)
-      })
+      const bytes = await readNamedFile(io, file)
       return { name: basename(file), mime_type: mediaTypeOf(file), data: bytes.toString('base64') }
     }),
   )

@@ -10,6 +10,7 @@ import { ApiProblem } from '../../client/problems.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT, usageError } from '../base/failure.ts'
 import { mediaTypeOf } from '../base/media-types.ts'
+import { unreadable } from '../base/named-files.ts'
 import type { Call } from '../framework/declaration.ts'
 
 interface Uploading {
@@ -23,9 +24,9 @@ interface Uploading {
 export async function upload({ context, client, cityName, options: { signal } }: Uploading, file: string) {
   const path = resolve(context.io.cwd, file)
   const found = await stat(path).catch((error: unknown) => {
-    throw usageError(`cannot read ${file}`, error instanceof Error ? error.message : undefined)
+    throw unreadable(file, error)
   })
-  if (!found.isFile()) throw usageError(`cannot read ${file}`, 'it is no file')
+  if (!found.isFile()) throw usageError(`cannot read ${file}: it is no file`)
   return await client.call('upload-transcript-attachment', {
     params: { cityName },
     query: { filename: basename(path) },

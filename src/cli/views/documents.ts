@@ -1,10 +1,9 @@
 /** Files of formulas and orders on the command line: read here, checked and written over there. */
-import { isUtf8 } from 'node:buffer'
-import { readFile } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import type { DocumentCheck } from '../../contract/automation/documents.ts'
 import type { Context } from '../base/context.ts'
-import { EXIT, usageError } from '../base/failure.ts'
+import { EXIT } from '../base/failure.ts'
+import { readNamedText } from '../base/named-files.ts'
 import type { Call } from '../framework/declaration.ts'
 import { view } from '../print/view.ts'
 
@@ -16,12 +15,7 @@ export const FILES = { name: '<files...>', description: 'Files; - for stdin.', c
 /** Its text; `-` is what comes in. */
 export async function readDocument({ io }: Context, path: string): Promise<string> {
   if (path === STDIN) return io.stdin.readAll()
-  const bytes = await readFile(resolve(io.cwd, path)).catch((error: unknown) => {
-    throw usageError(`cannot read ${path}: ${error instanceof Error && 'code' in error ? error.code : String(error)}`)
-  })
-  // What stands for bytes that are no text would be checked, and written, in their place.
-  if (!isUtf8(bytes)) throw usageError(`cannot read ${path}: it is not UTF-8 text`)
-  return bytes.toString('utf8')
+  return readNamedText(io, path)
 }
 
 type Issue = DocumentCheck['issues'][number]

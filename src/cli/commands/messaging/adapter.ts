@@ -85,7 +85,7 @@ async function openChild(call: Call<'create-child-conversation'>): Promise<numbe
 
 /** Messages of a chat, as a bridge brings them in. */
 async function receive({ context, input, client, cityName, said, options }: Call<'receive-inbound'>): Promise<number> {
-  const data = await readData(context.io, input.text('data') ?? '-', '--data')
+  const data = await readData(context.io, input.text('data') ?? '-')
   const params = { cityName, provider: String(said.provider), accountId: String(said.accountId) }
   const body: InboundBody = parsedBody(data)
   const { body: reply, text } = await client.call('receive-inbound', { params, body, ...options })
