@@ -2,7 +2,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 
-const PROGRAM = `const { rmdirSync } = require('node:fs'); process.send('ready'); for (;;) try { rmdirSync(process.argv[1]) } catch {}`
+/** After each removal it lets the other side be for a moment: where the machine is busy, that would never come to anything. */
+const PROGRAM = `const { rmdirSync } = require('node:fs')
+const moment = new Int32Array(new SharedArrayBuffer(4))
+process.send('ready')
+for (;;)
+  try {
+    rmdirSync(process.argv[1])
+    Atomics.wait(moment, 0, 0, 1)
+  } catch {}`
 
 /** Resolves when it is at it. */
 export async function startLeaver(directory: string): Promise<Disposable> {
