@@ -24,6 +24,26 @@ suite('services on the command line', { timeout: 120_000 }, () => {
     options: { readonly input?: string | Uint8Array; readonly signal?: AbortSignal } = {},
   ) => cli(['service', ...words, '--city', 'alpha'], { ...options, env: { SVC_HOME: running.server.home } })
 
+  /** `logs -f` of it: what it has shown so far, and its end once somebody has had enough. */
+  function follow(name: string) {
+    const enough = new AbortController()
+    let seen = ''
+    const done = cli(['service', 'logs', name, '-f', '--city', 'alpha'], {
+      env: { SVC_HOME: running.server.home },
+      signal: enough.signal,
+      onOut: (text) => {
+        seen += text
+      },
+    })
+    return {
+      seen: () => seen,
+      async leave(): Promise<number> {
+        enough.abort()
+        return (await done).code
+      },
+    }
+  }
+
   test('the list says what works and why something does not', async () => {
     const { out } = await does(['list', '-o', 'template={{ service_name }} {{ state }} {{ message }}'])
     assert.match(out, /^bad degraded .*there is no program \/no\/such\npage ready/)
@@ -61,25 +81,16 @@ suite('services on the command line', { timeout: 120_000 }, () => {
     const { pid } = await city.is('ready')
     await eventually('it has written', async () => ((await city.get()).log_size > 0 ? true : undefined))
     assert.match((await does(['logs', 'page'])).out, new RegExp(`life ${pid}\n$`))
-    const enough = new AbortController()
-    let seen = ''
-    const followed = cli(['service', 'logs', 'page', '-f', '--city', 'alpha'], {
-      env: { SVC_HOME: running.server.home },
-      signal: enough.signal,
-      onOut: (text) => {
-        seen += text
-      },
-    })
-    await eventually('what was there is shown', () => (seen.includes(`life ${pid}`) ? true : undefined))
+    const followed = follow('page')
+    await eventually('what was there is shown', () => (followed.seen().includes(`life ${pid}`) ? true : undefined))
     await fetch(`${running.api.url}${city.base}/svc/page/say?text=more`)
-    await eventually('what comes is shown', () => (seen.includes('more') ? true : undefined))
+    await eventually('what comes is shown', () => (followed.seen().includes('more') ? true : undefined))
     for (const piece of ['in', 'pieces']) {
       await fetch(`${running.api.url}${city.base}/svc/page/say?text=${piece}&end=`)
-      await eventually('a piece is shown', () => (seen.endsWith(piece) ? true : undefined))
+      await eventually('a piece is shown', () => (followed.seen().endsWith(piece) ? true : undefined))
     }
-    assert.ok(seen.endsWith('inpieces'))
-    enough.abort()
-    assert.equal((await followed).code, 130)
+    assert.ok(followed.seen().endsWith('inpieces'))
+    assert.equal(await followed.leave(), 130)
   })
 
   test('names are completed', async () => {
@@ -92,16 +103,8 @@ suite('services on the command line', { timeout: 120_000 }, () => {
   test('who follows a log sees what comes once its server, or its city, is there again', async () => {
     const command = ['sh', '-c', 'echo life; exec sleep 1000']
     await city.declare(declaration({ name: 'silent', command }))
-    const enough = new AbortController()
-    let seen = ''
-    const followed = cli(['service', 'logs', 'silent', '-f', '--city', 'alpha'], {
-      env: { SVC_HOME: running.server.home },
-      signal: enough.signal,
-      onOut: (text) => {
-        seen += text
-      },
-    })
-    await eventually('it is followed', () => (seen === 'life\n' ? true : undefined))
+    const followed = follow('silent')
+    await eventually('it is followed', () => (followed.seen() === 'life\n' ? true : undefined))
     await running.server.kill('SIGKILL')
     await using next = await runAgain(running.server.home)
     await cityIs(next.api, 'alpha', 'running')
@@ -110,8 +113,7 @@ suite('services on the command line', { timeout: 120_000 }, () => {
     await next.api.ask(stopCity, `${city.base}/stop`)
     assert.equal((await waiting).status, 404)
     await succeeds(next.api, { request_id: String(at((await next.api.post(`${city.base}/start`)).body, 'request_id')) })
-    await eventually('the next life is shown', () => (seen === 'life\nlife\n' ? true : undefined))
-    enough.abort()
-    assert.equal((await followed).code, 130)
+    await eventually('the next life is shown', () => (followed.seen() === 'life\nlife\n' ? true : undefined))
+    assert.equal(await followed.leave(), 130)
   })
 })
