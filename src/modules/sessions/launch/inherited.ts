@@ -1,4 +1,5 @@
 /** What agents and their commands have of the supervisor's own environment. */
+import { glob } from '../../../kernel/glob.ts'
 import { type Environment, isPlain } from '../../../kernel/processes.ts'
 import type { ProviderView, SessionsView } from '../record/config-view.ts'
 
@@ -18,17 +19,14 @@ export function inheritedEnvironment(
   { env_deny, inherit_env }: Pick<SessionsView['session'], 'env_deny' | 'inherit_env'>,
   provider: Pick<ProviderView, 'inherit_env'>,
 ): Readonly<Record<string, string>> {
-  const denied = (env_deny ?? []).map(globPattern)
+  const denied = (env_deny ?? []).map((pattern) => glob(pattern))
   const lists = [inherit_env, provider.inherit_env].filter((list) => typeof list === 'object')
-  const allowed = lists.map((list) => list.map(globPattern))
+  const allowed = lists.map((list) => list.map((pattern) => glob(pattern)))
   const passes = (name: string) =>
     !NOT_PASSED_ON.test(name) &&
-    !denied.some((glob) => glob.test(name)) &&
-    allowed.every((globs) => name === 'PATH' || isPlain(name) || globs.some((glob) => glob.test(name)))
+    !denied.some((one) => one.matches(name)) &&
+    allowed.every((globs) => name === 'PATH' || isPlain(name) || globs.some((one) => one.matches(name)))
   return Object.fromEntries(
     Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined && passes(entry[0])),
   )
 }
-
-/** The configuration takes letters, digits, `_`, `*` and `?` only. */
-const globPattern = (glob: string): RegExp => new RegExp(`^${glob.replaceAll('*', '.*').replaceAll('?', '.')}$`, 's')

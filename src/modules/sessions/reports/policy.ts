@@ -10,6 +10,7 @@
  */
 import { isAbsolute, join, normalize, relative } from 'node:path'
 import type { PermissionRule } from '../../../contract/config-schema.ts'
+import { type Glob, glob, globMatches } from '../../../kernel/glob.ts'
 import type { AskedTool } from '../../../runtimes/process/asked-tool.ts'
 
 export type Rule = Readonly<PermissionRule>
@@ -46,13 +47,12 @@ const actionFor = ({ action, match }: Rule, tool: AskedTool): Rule['action'] =>
   match !== undefined && isUnknown(tool) ? 'ask' : action
 
 function holds({ tool: named, match, action }: Rule, tool: AskedTool, place: Place): boolean {
-  if (!glob(named.toLowerCase(), 'text').test(tool.name.toLowerCase()) && named.toLowerCase() !== tool.kind)
-    return false
+  if (!globMatches(named.toLowerCase(), tool.name.toLowerCase()) && named.toLowerCase() !== tool.kind) return false
   if (match === undefined) return true
   if (isUnknown(tool)) return action !== 'allow'
   if (tool.command !== undefined) return commandHolds(match, tool.command, action)
   if (tool.paths.length > 0) return pathsHold(match, tool.paths, action, place)
-  return tool.url !== undefined && glob(match, 'text').test(tool.url)
+  return tool.url !== undefined && globMatches(match, tool.url)
 }
 
 // ---- commands -------------------------------------------------------------------------------------------------------
@@ -68,18 +68,18 @@ const SEPARATORS = /[\n\r;&|(){}`]+|\$\(/
 const ASSIGNMENTS = /^(?:[A-Za-z_]\w*=\S*\s+)+/
 
 function commandHolds(match: string, command: string, action: Rule['action']): boolean {
-  const pattern = glob(match, 'text')
+  const pattern = glob(match)
   const whole = command.trim()
-  if (action === 'allow') return !COMPOUND.test(whole) && pattern.test(whole)
+  if (action === 'allow') return !COMPOUND.test(whole) && pattern.matches(whole)
   const parts = whole.split(SEPARATORS).map((part) => part.trim().replace(ASSIGNMENTS, ''))
-  return [whole, ...parts].some((part) => part !== '' && pattern.test(part))
+  return [whole, ...parts].some((part) => part !== '' && pattern.matches(part))
 }
 
 // ---- files ----------------------------------------------------------------------------------------------------------
 
 function pathsHold(match: string, paths: readonly string[], action: Rule['action'], place: Place): boolean {
   const pattern = glob(match, 'path')
-  const covered = (path: string): boolean => spellings(path, place.workDir).some((one) => pattern.test(one))
+  const covered = (path: string): boolean => spellings(path, place.workDir).some((one) => pattern.matches(one))
   const written = (path: string) => normalize(isAbsolute(path) ? path : join(place.workDir, path))
   const both = paths.map((path) => [written(path), place.real(written(path))] as const)
   if (action === 'allow')
@@ -88,8 +88,8 @@ function pathsHold(match: string, paths: readonly string[], action: Rule['action
 }
 
 /** The work directory may itself be reached by a link. */
-function coveredReally(path: string, pattern: RegExp, { workDir, real }: Place): boolean {
-  return [...spellings(path, workDir), ...spellings(path, real(workDir))].some((one) => pattern.test(one))
+function coveredReally(path: string, pattern: Glob, { workDir, real }: Place): boolean {
+  return [...spellings(path, workDir), ...spellings(path, real(workDir))].some((one) => pattern.matches(one))
 }
 
 /** A path as a rule may name it: from the root, and from the work directory where it is inside. */
@@ -97,31 +97,4 @@ function spellings(path: string, workDir: string): readonly string[] {
   const below = relative(workDir, path)
   const inside = below !== '..' && !below.startsWith('../') && !isAbsolute(below)
   return inside ? [path, below] : [path]
-}
-
-// ---- globs ----------------------------------------------------------------------------------------------------------
-
-const compiled = new Map<string, RegExp>()
-const MAX_COMPILED = 1_000
-
-/** `*` is any characters; of a path any but `/`, and `**` also those; `?` is one. All else stands for itself. */
-function glob(text: string, of: 'text' | 'path'): RegExp {
-  const key = `${of} ${text}`
-  const known = compiled.get(key)
-  if (known !== undefined) return known
-  if (compiled.size >= MAX_COMPILED) compiled.clear()
-  const one = of === 'path' ? '[^/]' : '[^]'
-  const source = text
-    .replace(/\*{2,}/g, '**')
-    .split(/(\*\*\/|\*\*|\*|\?)/)
-    .map((part) => {
-      if (part === '**/' && of === 'path') return '(?:[^]*/)?'
-      if (part === '**' || part === '**/') return part === '**' ? '[^]*' : '[^]*/'
-      if (part === '*') return `${one}*`
-      return part === '?' ? one : part.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
-    })
-    .join('')
-  const made = new RegExp(`^${source}$`)
-  compiled.set(key, made)
-  return made
 }
