@@ -33,8 +33,7 @@ function observe(agent: AgentProcess, spec: LaunchSpec, hints: Partial<ObserverH
     clock: systemClock,
     process: agent,
     output,
-    columns,
-    rows,
+    size: { columns, rows },
     hints: { ...HINTS, ...hints },
   })
   const seen: ProcessEvent[] = []

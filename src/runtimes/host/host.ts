@@ -6,23 +6,25 @@
  *     late host either is found or starts nothing (decision 55).
  * H2  Every module is loaded before the agent starts: an upgrade of the package cannot break a running host.
  * H3  `exit.json` is written before the exit is told, and only when nothing of the agent's tree runs.
- * H4  It never outlives its directory, nor the agent for longer than a minute.
+ * H4  It never outlives its directory, nor the agent for longer than a minute, or an hour while its end cannot be written.
  */
-import { existsSync, readFileSync, renameSync, rmSync, statSync, watch, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { systemClock } from '../../kernel/clock.ts'
+import { lookAtEntry } from '../../kernel/look.ts'
+import { replaceFile } from '../../kernel/whole-file.ts'
 import { ChildStartError, type StartChild } from '../process/hosted-child.ts'
 import { openOutputWriter } from '../process/output-log.ts'
 import { identify } from '../process/process-identity.ts'
 import { dropSocket } from './finding.ts'
+import { watchOwnDirectory } from './own-directory.ts'
 import { FILES, type HostFile, type HostSpec, PROTOCOL, parseSpec } from './protocol.ts'
 import { Run } from './run.ts'
 
-const LOOK_MS = 5_000
-/** A directory that was moved away with those above it is seen by nobody: who waits is not woken for that often. */
-const SELDOM_MS = 600_000
 const LINGER_MS = 60_000
+/** Longest wait for room on the disk: until then the end is known to this process only. */
+const UNWRITTEN_MS = 3_600_000
 
 const clock = systemClock
 const directory = process.argv[2] ?? ''
@@ -38,15 +40,17 @@ for (const name of ['uncaughtException', 'unhandledRejection'] as const)
 const start = await childOf(spec).catch(unavailable)
 await run.listen(socket)
 writeFile(FILES.host, hostFile())
-if (existsSync(join(directory, FILES.revoked))) leave()
+// One that cannot be looked at may be there: another host may run the agent then.
+if (lookAtEntry(join(directory, FILES.revoked)).is !== 'missing') leave()
 
 process.on('SIGTERM', () => void run.stop(0).then(leave))
-watchDirectory()
+watchOwnDirectory({ directory, clock, onGone: () => void run.stop(0).then(leave) })
 await run.start(start)
 flushCompileCache()
 await run.ended
-// Until a supervisor has read the exit; whoever comes later finds it in the file.
-clock.after(LINGER_MS, leave)
+clock.after(UNWRITTEN_MS, leave)
+// Until a supervisor has read the exit; a later one finds it in the file.
+void run.written.then(() => clock.after(LINGER_MS, leave))
 await run.dismissed
 leave()
 
@@ -76,42 +80,25 @@ function hostFile(): HostFile {
   return { protocol: PROTOCOL, ...identity, socket }
 }
 
-/** Its socket was removed by somebody: it listens where it is told. A terminal that hangs up means nothing. */
+/**
+ * Its socket was removed: it listens where the supervisor wrote. A terminal that hangs up means nothing. Where the files
+ * cannot be read or written now, the agent goes on and the next call tries again.
+ */
 async function comeBack(): Promise<void> {
-  const place = join(directory, FILES.socket)
-  if (existsSync(socket) || !existsSync(place)) return
-  socket = readFileSync(place, 'utf8')
-  await run.listen(socket)
-  writeFile(FILES.host, hostFile())
-}
-
-/** Whole or not at all. */
-function writeFile(name: string, content: object): void {
-  const path = join(directory, name)
-  writeFileSync(`${path}.new`, JSON.stringify(content), { mode: 0o600, flush: true })
-  renameSync(`${path}.new`, path)
-}
-
-/** H4: whoever removes the directory has deleted the session. */
-function watchDirectory(): void {
-  const { ino } = statSync(directory)
-  const look = () => {
-    if (statSync(directory, { throwIfNoEntry: false })?.ino !== ino) void run.stop(0).then(leave)
-  }
-  const lookEvery = (ms: number) => {
-    clock.after(ms, () => {
-      look()
-      lookEvery(ms)
-    })
-  }
   try {
-    // The parent: in the directory itself every chunk of output is a change.
-    watch(dirname(directory), { persistent: false }, look).on('error', () => lookEvery(LOOK_MS))
-    lookEvery(SELDOM_MS)
+    const wanted = readFileSync(join(directory, FILES.socket), 'utf8')
+    if (!existsSync(socket)) {
+      await run.listen(wanted)
+      socket = wanted
+    }
+    writeFile(FILES.host, hostFile())
   } catch {
-    // No watches left.
-    lookEvery(LOOK_MS)
+    // No file: no supervisor has called.
   }
+}
+
+function writeFile(name: string, content: object): void {
+  replaceFile(join(directory, name), JSON.stringify(content))
 }
 
 function leave(): never {

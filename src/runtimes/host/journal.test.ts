@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
@@ -51,5 +51,31 @@ suite('the journal of deliveries', () => {
     assert.equal(readDelivered(directory.path, mark(20)), 'unknown')
     assert.equal(readDelivered(directory.path, mark(10_050)), 'yes')
     assert.equal(readDelivered(directory.path, mark(10_051)), 'no')
+  })
+
+  test('a disk that is full after any number of bytes of an intent: it was not typed, and the next one is read', () => {
+    for (let room = 0; room < 36; room++) {
+      using directory = temporaryDirectory()
+      const full = { room }
+      const journal = openJournal(directory.path, {
+        write(fd, bytes, from) {
+          if (full.room === 0) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+          const written = writeSync(fd, bytes, from, Math.min(full.room, bytes.length - from))
+          full.room -= written
+          return written
+        },
+        sync: () => {},
+        // The hardest case: what was written stays.
+        truncate() {
+          throw new Error('read-only')
+        },
+      })
+      assert.throws(() => journal.intent(mark(1)), { code: 'ENOSPC' })
+      full.room = 1_000
+      journal.intent(mark(2))
+      journal.outcome(mark(2), { state: 'delivered' })
+      assert.equal(readDelivered(directory.path, mark(1)), 'no', `room for ${room} bytes`)
+      assert.equal(readDelivered(directory.path, mark(2)), 'yes', `room for ${room} bytes`)
+    }
   })
 })

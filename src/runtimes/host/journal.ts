@@ -5,8 +5,9 @@
  * D2  An id with an intent and no outcome may have been typed: `uncertain` for ever, whoever asks.
  * D3  Memory is bounded: of ids older than the newest 10,000 only "was handled" is known, by their position.
  */
-import { fdatasyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type AppendCalls, appendWhole } from '../../kernel/whole-file.ts'
 import type { Delivery, DeliveryOutcome } from '../process/runtime.ts'
 import { FILES } from './protocol.ts'
 
@@ -23,12 +24,20 @@ export interface Journal {
   delivered(mark: Mark): Delivered
 }
 
-export function openJournal(directory: string): Journal {
+/** `calls`: only tests pass their own. */
+export function openJournal(directory: string, calls?: AppendCalls): Journal {
   const fd = openSync(join(directory, FILES.deliveries), 'a', 0o600)
   const memory = createMemory()
+  /** Half a line that could not be taken back ends before the next one begins. */
+  let isTorn = false
   function append(entry: Entry) {
-    writeSync(fd, `${JSON.stringify(entry)}\n`)
-    fdatasyncSync(fd)
+    try {
+      appendWhole(fd, `${isTorn ? '\n' : ''}${JSON.stringify(entry)}\n`, calls)
+      isTorn = false
+    } catch (error) {
+      isTorn = true
+      throw error
+    }
     memory.keep(entry)
   }
   return {

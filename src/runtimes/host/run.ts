@@ -5,6 +5,7 @@
  *     is no text goes here, in front of every runtime, whoever wrote it (decision 138): a control byte is a key.
  * N2  The end is told once, when nothing of the tree runs (RT5) and the last output is in the log.
  * N3  What fails here ends the agent visibly; it never leaves one running that nobody controls.
+ * N4  An end that cannot be written, for the disk is full, is written as soon as there is room.
  */
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,6 +31,8 @@ import { HELD, MOVED } from './typing.ts'
 const MAX_QUEUED = 1_000
 /** Between the death of the tree and the news of it. */
 const EXIT_NEWS_MS = 2_000
+/** Between two tries to write an end. */
+const WRITE_AGAIN_MS = 1_000
 
 type Ending = Extract<ChildEvent, { type: 'exit' }>
 
@@ -44,6 +47,7 @@ export class Run {
   readonly #deps: RunDeps
   readonly #journal: Journal
   readonly #ended = Promise.withResolvers<ExitRecord>()
+  readonly #written = Promise.withResolvers<void>()
   readonly #dismissed = Promise.withResolvers<void>()
   readonly #over = new AbortController()
   /** It is to end: nothing more is typed into its terminal, and what has no Enter yet gets none. */
@@ -65,6 +69,11 @@ export class Run {
   /** The end, when all of it is known and written. */
   get ended(): Promise<ExitRecord> {
     return this.#ended.promise
+  }
+
+  /** The end is on disk. */
+  get written(): Promise<void> {
+    return this.#written.promise
   }
 
   /** A supervisor has read the end. */
@@ -285,7 +294,7 @@ export class Run {
     this.#leaving.abort()
     const survivors = await this.#killTree()
     await this.#turn
-    const { output, writeExit, clock } = this.#deps
+    const { output, clock } = this.#deps
     const message = lastWords(ending.message, survivors)
     const exit: Exit = {
       code: ending.code,
@@ -296,14 +305,21 @@ export class Run {
     }
     const record = { exit, end_offset: output.endOffset, ...(startError !== undefined && { start_error: startError }) }
     output.close()
-    try {
-      writeExit(record)
-    } catch {
-      // A full disk or no directory: those who are connected still learn of it.
-    }
+    this.#write(record)
     this.#record = record
     this.#socket?.tell({ event: 'exit', ...record })
     this.#ended.resolve(record)
+  }
+
+  /** N4. Supervisors that are connected learn of the end meanwhile. */
+  #write(record: ExitRecord): void {
+    const { writeExit, clock } = this.#deps
+    try {
+      writeExit(record)
+      this.#written.resolve()
+    } catch {
+      clock.after(WRITE_AGAIN_MS, () => this.#write(record))
+    }
   }
 
   #reasonOf({ signal }: Ending): Exit['reason'] {

@@ -50,8 +50,9 @@ export function openOutputWriter(directory: string, limits: OutputLimits = LIMIT
 
   function openSegment(start: number) {
     const fd = openSync(segmentPath(directory, start), 'a', 0o600)
-    if (current.fd !== -1) closeSync(current.fd)
-    Object.assign(current, { start, fd, size: fstatSync(fd).size })
+    const before = current.fd
+    Object.assign(current, { start, fd, size: sizeOf(fd) })
+    if (before !== -1) closeQuietly(before)
   }
 
   function rotate() {
@@ -105,8 +106,27 @@ export function openOutputWriter(directory: string, limits: OutputLimits = LIMIT
       } catch {
         // Still no room: the log ends without a word of it.
       }
-      closeSync(current.fd)
+      closeQuietly(current.fd)
     },
+  }
+}
+
+/** Of the segment just opened. Throws where that is not known, and leaves nothing open. */
+function sizeOf(fd: number): number {
+  try {
+    return fstatSync(fd).size
+  } catch (error) {
+    closeQuietly(fd)
+    throw error
+  }
+}
+
+/** EIO of a network file system: the descriptor is closed all the same. */
+function closeQuietly(fd: number): void {
+  try {
+    closeSync(fd)
+  } catch {
+    // O4.
   }
 }
 

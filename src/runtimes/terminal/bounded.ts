@@ -112,12 +112,16 @@ export class BoundedTerminal {
     return this.#terminal.buffer.normal
   }
 
+  get size(): { readonly columns: number; readonly rows: number } {
+    const { cols, rows } = this.#terminal
+    return { columns: cols, rows }
+  }
+
   /** All that can be told of what is shown. */
   get picture(): Picture {
-    const { cols, rows, buffer, modes } = this.#terminal
+    const { buffer, modes } = this.#terminal
     return {
-      columns: cols,
-      rows,
+      ...this.size,
       normal: buffer.normal,
       active: buffer.active,
       modes,

@@ -85,8 +85,7 @@ function observed(directory: string, hints: Partial<ObserverHints> = {}) {
       typeLine: async () => false,
     },
     output: openOutputReader(directory),
-    columns: 80,
-    rows: 24,
+    size: { columns: 80, rows: 24 },
     hints: {
       rules: screenOf('claude'),
       readyPrefix: '❯ ',

@@ -40,7 +40,7 @@ import {
 } from './decisions.ts'
 import { menuAtEnd } from './menu.ts'
 import type { Row } from './rows.ts'
-import { Screen, type ScreenPicture, type ScreenText } from './screen.ts'
+import { Screen, type ScreenPicture, type ScreenSize, type ScreenText } from './screen.ts'
 
 const LOOK_MS = 100
 const POLL_MS = 200
@@ -85,8 +85,8 @@ export interface ObserverDeps {
     'on' | 'endOffset' | 'alive' | 'activity' | 'personTyping' | 'typeKeys' | 'typeLine' | 'size'
   >
   readonly output: OutputReader
-  readonly columns: number
-  readonly rows: number
+  /** At its start: the host reports the size since. */
+  readonly size: ScreenSize
   readonly hints: ObserverHints
 }
 
@@ -108,7 +108,7 @@ interface Sight {
 }
 
 export class TerminalObserver {
-  readonly #deps: ObserverDeps
+  readonly #deps: Omit<ObserverDeps, 'size'>
   readonly #hints: ScreenHints
   readonly #screen: Screen
   readonly #events = new ProcessEvents()
@@ -137,12 +137,13 @@ export class TerminalObserver {
   #over = false
 
   constructor(deps: ObserverDeps) {
-    const { clock, output, columns, rows, process, hints } = deps
-    this.#deps = deps
+    const { size, ...others } = deps
+    const { clock, output, process, hints } = others
+    this.#deps = others
     this.#hints = { rules: hints.rules, prompt: hints.readyPrefix }
     this.#changedAt = clock.monotonic()
     this.#since = clock.now()
-    this.#screen = new Screen({ clock, output, columns, rows, ...process.size, onChange: () => this.#changed() })
+    this.#screen = new Screen({ clock, output, size: process.size ?? size, onChange: () => this.#changed() })
     this.#unsubscribe = process.on((event) => {
       if (event.type === 'output') this.#screen.grow(event.endOffset)
       else if (event.type === 'resized') this.#screen.resize(event.columns, event.rows)
@@ -565,7 +566,7 @@ export class TerminalObserver {
 
   #lookForLimit(): void {
     const { limits } = this.#deps.hints.rules
-    const limit = limits === undefined ? undefined : limitOn(this.#screen.text(this.#deps.rows).lines, limits)
+    const limit = limits === undefined ? undefined : limitOn(this.#screen.text(this.#screen.size.rows).lines, limits)
     if (limit === this.#limit) return
     this.#limit = limit
     this.#events.tell({ type: 'activity', activity: this.#activity })

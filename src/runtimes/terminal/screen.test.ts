@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { type Random, seededRandom } from '../../../test/support/random.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { openOutputReader, openOutputWriter } from '../process/output-log.ts'
-import { Screen } from './screen.ts'
+import { Screen, type ScreenSize } from './screen.ts'
 
+const SIZE = { columns: 200, rows: 50 }
 const soon = () => AbortSignal.timeout(15_000)
 
-function onScreen(directory: string, more: { scrollbackLines?: number } = {}) {
+function onScreen(directory: string, more: { scrollbackLines?: number; size?: ScreenSize } = {}) {
   const writer = openOutputWriter(directory)
   const output = openOutputReader(directory)
-  const screen = new Screen({ clock: systemClock, output, columns: 200, rows: 50, ...more })
+  const screen = new Screen({ clock: systemClock, output, size: SIZE, ...more })
   return { writer, screen }
 }
 
@@ -73,3 +75,41 @@ test('no more lines are kept than the bound', async () => {
   assert.equal(lines.at(-1), 'line 999')
   screen.close()
 })
+
+test('rows: after any resizes a screen reads as a fresh one of that size does', async () => {
+  const random = seededRandom()
+  for (let run = 0; run < 20; run++) {
+    using directory = temporaryDirectory()
+    const { writer, screen } = onScreen(directory.path)
+    for (let step = 0; step < 8; step++) {
+      const size = { columns: random.between(20, 200), rows: random.between(5, 90) }
+      screen.resize(size.columns, size.rows)
+      if (random.chance(0.5)) await screen.caughtUp(soon())
+      const picture = redraw(size, random)
+      writer.append(Buffer.from(picture))
+      await screen.caughtUp(soon())
+      assert.deepEqual(screen.size, size)
+      assert.deepEqual(screen.rows(), await freshRows(size, picture), `run ${run}, step ${step}, seed ${random.seed}`)
+    }
+    screen.close()
+  }
+})
+
+/** All of the screen drawn again, as programs do after a resize: the usual one or their own. */
+function redraw({ columns, rows }: ScreenSize, random: Random): string {
+  const used = random.between(1, rows)
+  const lines = Array.from({ length: used }, (_, row) =>
+    random.chance(0.2) ? '' : `${row} ${'x'.repeat(random.between(0, columns - 4))}`,
+  )
+  return `\u001b[?1049${random.chance(0.5) ? 'h' : 'l'}\u001b[H\u001b[2J${lines.join('\r\n')}`
+}
+
+async function freshRows(size: ScreenSize, picture: string) {
+  using directory = temporaryDirectory()
+  const { writer, screen } = onScreen(directory.path, { size })
+  writer.append(Buffer.from(picture))
+  await screen.caughtUp(soon())
+  const rows = screen.rows()
+  screen.close()
+  return rows
+}

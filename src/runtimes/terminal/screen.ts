@@ -21,11 +21,16 @@ const MAX_SCROLLBACK_LINES = 10_000
 /** A line costs 2.4 kB; what is older is in the transcript. */
 const SCROLLBACK_LINES = 2_000
 
+export interface ScreenSize {
+  readonly columns: number
+  readonly rows: number
+}
+
 export interface ScreenDeps {
   readonly clock: Clock
   readonly output: OutputReader
-  readonly columns: number
-  readonly rows: number
+  /** At first; from then on the size of the terminal is what `resize` said last. */
+  readonly size: ScreenSize
   /** At most `MAX_SCROLLBACK_LINES`. */
   readonly scrollbackLines?: number
   /** After each change. */
@@ -46,7 +51,7 @@ export interface ScreenPicture extends Picture {
 }
 
 export class Screen {
-  readonly #deps: ScreenDeps
+  readonly #deps: Omit<ScreenDeps, 'size' | 'scrollbackLines'>
   readonly #terminal: BoundedTerminal
   #offset = 0
   /** The last bytes of what is on the screen. */
@@ -57,10 +62,10 @@ export class Screen {
   #closed = false
 
   constructor(deps: ScreenDeps) {
-    const { columns: cols, rows, scrollbackLines = SCROLLBACK_LINES } = deps
+    const { size, scrollbackLines = SCROLLBACK_LINES, ...others } = deps
     const scrollback = Math.min(scrollbackLines, MAX_SCROLLBACK_LINES)
-    this.#deps = deps
-    this.#terminal = new BoundedTerminal({ cols, rows, scrollback })
+    this.#deps = others
+    this.#terminal = new BoundedTerminal({ cols: size.columns, rows: size.rows, scrollback })
     this.#observedAt = deps.clock.now()
   }
 
@@ -74,9 +79,8 @@ export class Screen {
     return { ...this.#terminal.picture, offset, observedAt: this.#observedAt }
   }
 
-  get size(): { readonly columns: number; readonly rows: number } {
-    const { columns, rows } = this.#terminal.picture
-    return { columns, rows }
+  get size(): ScreenSize {
+    return this.#terminal.size
   }
 
   /** As the terminal of the program has been. */
@@ -126,7 +130,7 @@ export class Screen {
 
   /** What is shown now, with its looks. */
   rows(): Row[] {
-    return rowsOf(this.#terminal.buffer, this.#deps.rows)
+    return rowsOf(this.#terminal.buffer, this.size.rows)
   }
 
   close(): void {

@@ -27,8 +27,7 @@ export function observeTerminal(
     clock,
     process,
     output: openOutputReader(launch.directory),
-    columns: launch.columns,
-    rows: launch.rows,
+    size: { columns: launch.columns, rows: launch.rows },
     hints: {
       rules: screenOf(ready.program),
       ...(ready.promptPrefix === undefined ? {} : { readyPrefix: ready.promptPrefix }),
