@@ -120,7 +120,7 @@ async function* connect(
   try {
     const response = await client.send({
       method: 'GET',
-      path: pathOf(routeOf(operation).path, options.params ?? {}, options.query ?? {}),
+      path: pathOf(routeOf(operation).path, options.params ?? {}, startOf(options.query, cursor)),
       headers: { accept: 'text/event-stream', ...(cursor === undefined ? {} : { 'last-event-id': cursor }) },
       signal: watchdog.signal,
     })
@@ -135,6 +135,12 @@ async function* connect(
   } finally {
     watchdog.abort()
   }
+}
+
+/** The cursor is sent once: many cities make it long, and twice it may be more than a server or proxy takes of headers. */
+function startOf(query: object = {}, cursor: string | undefined): object {
+  if (cursor === undefined) return query
+  return Object.fromEntries(Object.entries(query).filter(([name]) => !name.startsWith('after_')))
 }
 
 function requireStream(response: Answer): ReadableStream<Uint8Array> {

@@ -45,6 +45,8 @@ export class Answer extends http.ServerResponse<IncomingMessage> {
     // A copy: a head that cannot be written is followed by that of the refusal.
     const all = [...this.#collected, ...(this.holdsBodyBack ? LAST_ANSWER : []), ...more]
     for (const name in headers) all.push(name, headers[name] ?? '')
+    // Node keeps the phrase of a head that it refused to write, and would refuse this one for it too.
+    this.statusMessage = ''
     return this.writeHead(status, all)
   }
 
@@ -75,7 +77,11 @@ export class Answer extends http.ServerResponse<IncomingMessage> {
   finish(body: Buffer): void {
     if (body.length > MAX_JOINED_BYTES) this.end(body)
     else if (this.outbox === undefined) this.end(body.toString('latin1'), 'latin1')
-    else this.outbox.put({ end: (text) => this.end(text, 'latin1') }, body.toString('latin1'))
+    else
+      this.outbox.put(
+        { end: (text) => this.end(text, 'latin1'), destroy: () => this.destroy() },
+        body.toString('latin1'),
+      )
   }
 
   /** The whole body, after `begin`. */

@@ -7,7 +7,12 @@ function outbox() {
   const clock = new ManualClock()
   const left: string[] = []
   const box = new Outbox(clock)
-  return { clock, left, box, put: (text: string) => box.put({ end: (body) => left.push(String(body)) }, text) }
+  return {
+    clock,
+    left,
+    box,
+    put: (text: string) => box.put({ end: (body) => left.push(String(body)), destroy: () => left.push('cut') }, text),
+  }
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
@@ -46,4 +51,17 @@ test('the first answer does not wait for slow reads of the same turn', async () 
   put('slow')
   assert.deepEqual(left, ['first', 'quick', 'slow'])
   await slow
+})
+
+test('an answer that cannot be sent is cut, and the others of its turn still leave', async () => {
+  const { box, put, left } = outbox()
+  box.expect()
+  put('before')
+  const broken = () => {
+    throw new Error('the head cannot be written')
+  }
+  box.put({ end: broken, destroy: () => left.push('cut') }, 'x')
+  put('after')
+  await turn()
+  assert.deepEqual(left, ['before', 'cut', 'after'])
 })

@@ -7,6 +7,7 @@
  * O2  What is ready at another time leaves at once, and nothing is kept for longer than MAX_HELD_MS of work.
  */
 import { type Clock, nextTurn } from '../kernel/clock.ts'
+import { contained } from './contained.ts'
 
 /** A turn full of slow reads must not keep the answer of the first until the last is done. */
 const MAX_HELD_MS = 2
@@ -14,6 +15,7 @@ const MAX_HELD_MS = 2
 /** An answer whose head is made. */
 export interface Begun {
   end(body: string | Buffer): unknown
+  destroy(): unknown
 }
 
 interface Ready {
@@ -55,6 +57,11 @@ export class Outbox {
   #send(): void {
     const ready = this.#ready
     this.#ready = []
-    for (const { answer, body } of ready) answer.end(body)
+    // One that cannot be sent ends alone: the others of this turn still leave.
+    for (const { answer, body } of ready)
+      contained(
+        () => answer.end(body),
+        () => answer.destroy(),
+      )
   }
 }

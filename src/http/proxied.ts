@@ -30,6 +30,8 @@ export interface ProxiedDeps {
   readonly clock: Clock
   /** An answer of ours instead of the service's. */
   refuse(reason: unknown, exchange: Exchange): void
+  /** Something of ours threw: the exchange is cut. */
+  broke(error: unknown, exchange: Exchange): void
   readonly meter: ProxyMeter
   /** Requests on their way at once; 10,000 where absent. */
   readonly max?: number | undefined
@@ -157,10 +159,13 @@ export class Proxied {
     visit: Visit,
     upgrade: Upgrade | undefined,
   ): void {
-    const { gates, refuse } = this.#deps
+    const { gates, refuse, broke } = this.#deps
     const { authority } = exchange.target
     const forwarding = new Forwarding(
-      new ExchangeAsker(exchange, !service.direct, upgrade, (reason) => refuse(reason, exchange)),
+      new ExchangeAsker(exchange, !service.direct, upgrade, {
+        refuse: (reason) => refuse(reason, exchange),
+        broke: (error) => broke(error, exchange),
+      }),
       {
         service,
         visit,
@@ -248,13 +253,14 @@ class ExchangeAsker implements Asker {
   readonly answer: Answer
   readonly upgrade: Upgrade | undefined
   readonly refuse: (reason: Problem) => void
+  readonly broke: (error: unknown) => void
   readonly #isPrivate: boolean
 
   constructor(
     { request, answer }: Exchange,
     isPrivate: boolean,
     upgrade: Upgrade | undefined,
-    refuse: (reason: Problem) => void,
+    ends: { refuse(reason: Problem): void; broke(error: unknown): void },
   ) {
     this.request = request
     this.answer = answer
@@ -262,8 +268,9 @@ class ExchangeAsker implements Asker {
     this.refuse = (reason) => {
       // What is left of the body is thrown away.
       answer.outlastsBody = true
-      refuse(reason)
+      ends.refuse(reason)
     }
+    this.broke = ends.broke
     this.#isPrivate = isPrivate
   }
 

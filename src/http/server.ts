@@ -4,9 +4,11 @@
  * S1  Every response carries X-SVC-Request-Id, also those that no handler ever saw.
  * S2  Every refusal is Problem Details, also those of the parser and the router.
  * S3  Nothing of a stream is sent before everything that can fail has succeeded.
+ * S4  No exception of one exchange leaves the handlers of its events: it ends that exchange, and the log says why.
  */
 import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import type { ProblemCode } from '../contract/base/problems.ts'
 import { type Call, RawBody, type Reply, StreamBody, type Traits } from '../kernel/call.ts'
@@ -20,6 +22,7 @@ import { type Problem, problem, toProblem } from '../kernel/problem.ts'
 import { noteConnection } from '../kernel/streams/replays.ts'
 import { Answer, asAnswer } from './answer.ts'
 import { Connections, HEADERS_TIMEOUT_MS, MAX_HEADER_BYTES } from './connections.ts'
+import { contained } from './contained.ts'
 import { Exchange } from './exchange.ts'
 import { type CityGate, GATES, type GateDeps, PREFLIGHT_GATES, RIGHTS_GATES, type Security } from './gates.ts'
 import { Bodies, refuseDeclared } from './input/body.ts'
@@ -121,6 +124,7 @@ export class HttpServer {
       gates: this.#gateDeps,
       clock: deps.clock,
       refuse: (reason, exchange) => this.#refuse(reason, exchange),
+      broke: (error, { answer }) => this.#broke(error, answer),
       meter: deps.metrics,
       max: deps.maxProxied,
     })
@@ -170,26 +174,44 @@ export class HttpServer {
   #makeServer(): Server {
     const server = http.createServer({ ...SERVER_OPTIONS, shouldUpgradeCallback: asksForUpgrade })
     const { users } = this.#deps.security
-    server.on('connection', noteConnection)
-    if (users !== undefined) server.on('connection', (socket) => users.admit(socket))
-    server.on('request', (request, response) => this.#accept(request, asAnswer(response)))
-    server.on('upgrade', (request, socket, head) => {
-      const upgrade = new Upgrading(request, socket, head, this.#deps.clock)
-      this.#connections.whenFree(socket, () => {
-        upgrade.begin()
-        this.#accept(request, upgrade.answer, upgrade)
-      })
-    })
+    // S4: whatever one event throws ends its connection.
+    const within = (socket: Duplex, work: () => void) => contained(work, (error) => this.#broke(error, socket))
+    server.on('connection', (socket) =>
+      within(socket, () => {
+        noteConnection()
+        users?.admit(socket)
+      }),
+    )
+    server.on('request', (request, response) => within(request.socket, () => this.#accept(request, asAnswer(response))))
+    server.on('upgrade', (request, socket, head) =>
+      within(socket, () => {
+        const upgrade = new Upgrading(request, socket, head, this.#deps.clock)
+        this.#connections.whenFree(socket, () =>
+          within(socket, () => {
+            upgrade.begin()
+            this.#accept(request, upgrade.answer, upgrade)
+          }),
+        )
+      }),
+    )
     server.on('checkExpectation', (request, response) => server.emit('request', request, response))
     server.on('checkContinue', (request, response) => {
       asAnswer(response).holdsBodyBack = true
       server.emit('request', request, response)
     })
-    server.on('clientError', (error, socket) => this.#connections.refuseUnparsed(error, socket))
+    server.on('clientError', (error, socket) => within(socket, () => this.#connections.refuseUnparsed(error, socket)))
     server.on('connect', (_request, socket) =>
-      this.#connections.refuse(socket, problem('method-not-allowed', 'CONNECT is not a method of this API')),
+      within(socket, () =>
+        this.#connections.refuse(socket, problem('method-not-allowed', 'CONNECT is not a method of this API')),
+      ),
     )
     return server
+  }
+
+  /** Something of ours threw where nobody can be answered any more: what it was about is cut, and the log says why. */
+  #broke(error: unknown, what: { destroy(): unknown }): void {
+    this.#deps.log.error({ err: error }, 'an exchange was cut: its work threw')
+    what.destroy()
   }
 
   #accept(request: IncomingMessage, answer: Answer, upgrade?: Upgrading): void {
@@ -199,7 +221,12 @@ export class HttpServer {
     answer.outbox = this.#outbox
     answer.identify(httpRequestId())
     const exchange = new Exchange(request, answer, this.#deps.clock.monotonic())
-    answer.on('close', () => this.#closed(exchange))
+    answer.on('close', () =>
+      contained(
+        () => this.#closed(exchange),
+        (error) => this.#broke(error, answer),
+      ),
+    )
     try {
       this.#enter(exchange, upgrade)
     } catch (error) {
@@ -344,7 +371,15 @@ export class HttpServer {
     this.#streams.set(stream, call.caller)
   }
 
+  /** Never throws: it is what follows an exception. */
   #refuse(error: unknown, exchange: Exchange): void {
+    contained(
+      () => this.#answerRefusal(error, exchange),
+      (failure) => this.#broke(failure, exchange.answer),
+    )
+  }
+
+  #answerRefusal(error: unknown, exchange: Exchange): void {
     const { answer } = exchange
     // Nobody is there any more to be told.
     if (answer.destroyed) return

@@ -1,18 +1,21 @@
 /** Server-sent events: frames, heartbeat, back-pressure (sheet 02 §5, decision 16). */
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { HEARTBEAT_MS } from '../contract/base/streams.ts'
 import { type Clock, isoTime, nextTurn } from '../kernel/clock.ts'
 import { taggedEnvelope } from '../kernel/event-log.ts'
 import type { Attachment, Feed, Sink } from '../kernel/feed.ts'
 import type { Framing, ScopedEvent } from '../kernel/streams/hub.ts'
 import type { Answer } from './answer.ts'
+import { contained } from './contained.ts'
 
-/** A client that takes nothing for this long is cut off; it resumes by its cursor. */
+/** A client that takes not one piece for this long is cut off; it resumes by its cursor. */
 const DRAIN_MS = 30_000
+/** A batch goes to the socket in pieces of this size, so that a slow client shows with each that it still reads. */
+const PIECE_BYTES = 16 * 1024
 const STREAM_HEADERS = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'no-cache',
-  Connection: 'keep-alive',
   'X-Accel-Buffering': 'no',
 }
 
@@ -35,9 +38,11 @@ export const supervisorFraming: Framing = {
   batch: (frames) => toChunk(frames.join('')),
 }
 
-const heartbeat = (clock: Clock): Buffer => {
+/** `id`: where a client that has missed nothing resumes, though no event of its filter came for long. */
+const heartbeat = (clock: Clock, id: string | undefined): Buffer => {
   const timestamp = `${isoTime(clock.now()).slice(0, 19)}Z`
-  return toChunk(`event: heartbeat\ndata: ${JSON.stringify({ timestamp })}\n\n`)
+  const resume = id === undefined ? '' : `id: ${id}\n`
+  return toChunk(`${resume}event: heartbeat\ndata: ${JSON.stringify({ timestamp })}\n\n`)
 }
 
 /** Commits the 200 and connects the feed to the client, until either ends. */
@@ -60,15 +65,17 @@ export class OpenStream implements Sink {
   #attachment: Attachment | undefined
   #cancelHeartbeat: () => void
   #cancelDrain: (() => void) | undefined
+  /** What of the batch the socket has not been given yet. */
+  #unsent: Buffer | undefined
   #over = false
 
   constructor(request: IncomingMessage, response: Answer, feed: Feed, clock: Clock, onEnd: () => void) {
     this.#response = response
     this.#clock = clock
     this.#bare = request.httpVersion === '1.0'
-    this.#cancelHeartbeat = clock.after(HEARTBEAT_MS, () => this.#beat())
+    this.#cancelHeartbeat = clock.after(HEARTBEAT_MS, () => this.#contained(() => this.#beat()))
     const socket = request.socket
-    const drained = () => this.#drained()
+    const drained = () => this.#contained(() => this.#drained())
     socket.on('drain', drained)
     response.on('close', () => {
       this.#over = true
@@ -94,29 +101,51 @@ export class OpenStream implements Sink {
   write(batch: Buffer): boolean {
     const { socket } = this.#response
     if (this.#over || socket === null) return true
-    if (socket.write(this.#bare ? unchunk(batch) : batch)) return true
-    this.#cancelDrain ??= this.#clock.after(DRAIN_MS, () => socket.destroy())
-    return false
+    const bytes = this.#bare ? unchunk(batch) : batch
+    // The end of a stream writes what is left at once: behind a batch that is still on its way, this one is next.
+    this.#unsent = this.#unsent === undefined ? bytes : Buffer.concat([this.#unsent, bytes])
+    return this.#cancelDrain === undefined && this.#push(socket)
   }
 
   end(): void {
     if (this.#over) return
     this.#attachment?.settle?.()
     this.#over = true
+    const { socket } = this.#response
+    if (this.#unsent !== undefined) socket?.write(this.#unsent)
+    this.#unsent = undefined
     this.#response.end()
+  }
+
+  /** Gives the socket piece after piece while it takes them; false: the rest waits for it. */
+  #push(socket: Socket): boolean {
+    for (let rest = this.#unsent; rest !== undefined; rest = this.#unsent) {
+      this.#unsent = rest.length > PIECE_BYTES ? rest.subarray(PIECE_BYTES) : undefined
+      if (socket.write(this.#unsent === undefined ? rest : rest.subarray(0, PIECE_BYTES))) continue
+      this.#cancelDrain = this.#clock.after(DRAIN_MS, () => socket.destroy())
+      return false
+    }
+    return true
   }
 
   #drained(): void {
     this.#cancelDrain?.()
     this.#cancelDrain = undefined
+    const { socket } = this.#response
+    if (this.#over || (socket !== null && !this.#push(socket))) return
     this.#attachment?.drained()
   }
 
   #beat(): void {
     if (this.#over) return
     // One that is behind needs no sign of life, and its buffer stays bounded.
-    if (this.#cancelDrain === undefined) this.write(heartbeat(this.#clock))
-    this.#cancelHeartbeat = this.#clock.after(HEARTBEAT_MS, () => this.#beat())
+    if (this.#cancelDrain === undefined) this.write(heartbeat(this.#clock, this.#attachment?.headId?.()))
+    this.#cancelHeartbeat = this.#clock.after(HEARTBEAT_MS, () => this.#contained(() => this.#beat()))
+  }
+
+  /** What threw ends this stream and nothing else. */
+  #contained(work: () => void): void {
+    contained(work, (error) => this.#response.destroy(error instanceof Error ? error : new Error(String(error))))
   }
 }
 

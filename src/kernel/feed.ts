@@ -15,6 +15,8 @@ export interface Attachment {
   detach(): void
   /** Writes what is there and was kept back for a moment: the stream is about to end. */
   settle?(): void
+  /** Id of the newest event of its log, where the client has been given everything up to it. */
+  headId?(): string | undefined
 }
 
 /** A stream that is set up: everything that can be refused was refused before. */
@@ -38,6 +40,7 @@ export function endingWith(feed: Feed, listen: (end: () => void) => () => void):
       return {
         drained: () => attachment.drained(),
         settle: () => attachment.settle?.(),
+        headId: () => attachment.headId?.(),
         detach() {
           unlisten()
           attachment.detach()

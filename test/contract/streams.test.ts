@@ -45,17 +45,20 @@ function newChannel() {
   const channel: Channel = new Channel(
     cityFraming,
     0,
-    (afterId) => ({
-      place: afterId,
-      read: () => ({
-        events: log.filter(({ id }) => Number(id) > Number(afterId)),
-        resume: { at: channel.head + 1, id: log.at(-1)?.id ?? afterId },
-        fence: channel.head + 1,
-        positions: [],
-        parts: [],
+    {
+      headId: () => log.at(-1)?.id ?? '0',
+      openBacklog: (afterId) => ({
+        place: afterId,
+        read: () => ({
+          events: log.filter(({ id }) => Number(id) > Number(afterId)),
+          resume: { at: channel.head + 1, id: log.at(-1)?.id ?? afterId },
+          fence: channel.head + 1,
+          positions: [],
+          parts: [],
+        }),
+        follow: () => false,
       }),
-      follow: () => false,
-    }),
+    },
     systemClock,
   )
   const publish = (event: ScopedEvent<StoredEvent>) => {
@@ -145,25 +148,65 @@ test('a stream whose token is revoked while it is being opened is refused, and l
   assert.equal(channel.subscribers, 0)
 })
 
-test('a heartbeat comes every 15 s, without an id, also while events come', async () => {
+test('a heartbeat comes every 15 s, with the head as id, also where no event matches', async () => {
   const clock = new ManualClock()
   const channel = newChannel()
-  await using server = await serve(clock, channel)
+  const quiet = () => channel.channel.subscribe({ types: ['rare.one'] }, '0', undefined)
+  await using server = await serve(clock, channel, { handlers: { 'stream-things': quiet } })
   using client = await listener(server.url)
   const frames = () =>
-    client.state.text.split(/\r\n(?:[0-9a-f]+\r\n)?/).filter((part) => part.startsWith('event: heartbeat'))
+    client.state.text.split(/\r\n(?:[0-9a-f]+\r\n)?/).filter((part) => part.includes('event: heartbeat'))
   await clock.advance(14_999)
-  channel.publish(thing())
-  await eventually('the event', () => (client.state.text.includes('id: ') ? true : undefined))
+  const { id: first } = thing()
+  channel.publish({ ...thing(), id: first })
   assert.equal(frames().length, 0)
   await clock.advance(1)
   await eventually('the first', () => (frames().length === 1 ? true : undefined))
+  const last = thing()
+  channel.publish(last)
   await clock.advance(15_000)
   await eventually('the second', () => (frames().length === 2 ? true : undefined))
-  for (const frame of frames()) {
-    const { id, data } = parseFrame(frame)
-    assert.equal(id, undefined)
-    assert.match(data, /^\{"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"\}$/)
+  assert.deepEqual(
+    frames().map((frame) => parseFrame(frame).id),
+    [first, last.id],
+  )
+  for (const frame of frames())
+    assert.match(parseFrame(frame).data, /^\{"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"\}$/)
+})
+
+test('a client that says Connection: close has its connection closed when its stream ends', async () => {
+  const channel = newChannel()
+  await using server = await serve(systemClock, channel)
+  const socket = connect({ host: '127.0.0.1', port: Number(new URL(server.url).port) })
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  const closed = new Promise((resolve) => socket.on('close', resolve))
+  socket.write('GET /things HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+  await eventually('the head', () => (text.includes('\r\n\r\n') ? true : undefined))
+  assert.match(text, /\r\nConnection: close\r\n/i)
+  channel.channel.end()
+  await closed
+})
+
+test('a client that reads slowly but always is never cut off', async () => {
+  const clock = new ManualClock()
+  const channel = newChannel()
+  await using server = await serve(clock, channel)
+  using slow = await listener(server.url)
+  slow.socket.pause()
+  for (let i = 0; i < 60; i++) channel.publish(thing(1_000_000))
+  const last = `"seq":${seq},`
+  while (!slow.state.text.includes(last)) {
+    const wanted = slow.state.text.length + 4_000_000
+    slow.socket.resume()
+    await eventually('it takes some more', () =>
+      slow.state.text.length >= wanted || slow.state.text.includes(last) ? true : undefined,
+    )
+    slow.socket.pause()
+    // The server has seen by then that its socket takes more.
+    await fetch(`${server.url}/nowhere`)
+    await clock.advance(29_000)
+    assert.equal(server.http.streams, 1, 'it goes on')
   }
 })
 

@@ -8,5 +8,6 @@ export const HeartbeatEvent = component('HeartbeatEvent', { timestamp: Timestamp
 export const HEARTBEAT = {
   event: 'heartbeat',
   data: HeartbeatEvent,
-  description: 'Every 15 s; without an `id:`, so the resume point stays.',
+  description:
+    'Every 15 s. Its `id:`, where it has one, is the head of the log: the client has missed nothing up to there and resumes from it.',
 } as const

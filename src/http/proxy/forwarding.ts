@@ -6,6 +6,7 @@
  * F3  Only a request without a body that changes nothing uses a kept connection, and is sent once more, on a fresh one, where
  *     that one was closed before it said a word (decision 179).
  * F4  The visit is left once, when nothing of it is left at the process.
+ * F5  An exception in one of its events ends this exchange and nothing else.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -13,6 +14,7 @@ import { formatDuration } from '../../contract/base/durations.ts'
 import type { Caller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Problem, problem } from '../../kernel/problem.ts'
+import { contained } from '../contained.ts'
 import type { Member } from './crowd.ts'
 import { type Framing, passingTrailers, replyHeaders, requestHead } from './headers.ts'
 import { BadReply, type ReplyHead, ReplyReader, type ReplySink } from './reply-reader.ts'
@@ -38,6 +40,8 @@ export interface Asker {
   /** What is answered in this turn may leave together. */
   expect(): void
   refuse(reason: Problem): void
+  /** Something of ours threw: the answer is cut. */
+  broke(error: unknown): void
   /** It sends its body once it is told to. */
   waitsToSend(): boolean
   letSend(): void
@@ -108,7 +112,7 @@ export class Forwarding implements UpstreamUser, ReplySink, Member {
     const kept = this.#mayKeep ? deps.kept.take(asked.visit.life, this) : undefined
     this.#isReused = kept !== undefined
     this.#upstream = kept ?? new Upstream(asked.visit.upstream, this)
-    if (kept !== undefined) this.connected()
+    if (kept !== undefined) this.#contained(() => this.connected())
   }
 
   get caller(): Caller {
@@ -183,7 +187,7 @@ export class Forwarding implements UpstreamUser, ReplySink, Member {
     // Nothing was sent yet: its queue is full, because very many come at once.
     if (!this.#isConnected && error?.code === 'EAGAIN') {
       this.#upstream.destroy()
-      this.#cancelRetry = this.#deps.clock.after(QUEUE_RETRY_MS, () => this.#connect())
+      this.#cancelRetry = this.#deps.clock.after(QUEUE_RETRY_MS, () => this.#contained(() => this.#connect()))
       return
     }
     if (this.#isReused && !this.#hasHeard) {
@@ -280,12 +284,31 @@ export class Forwarding implements UpstreamUser, ReplySink, Member {
 
   /** Its process is about to be ended, or nobody may have it any more. */
   cut(why: Problem): void {
-    if (this.#tunnel !== undefined) this.#tunnel.cut()
-    else this.#fail(why)
+    this.#contained(() => {
+      if (this.#tunnel !== undefined) this.#tunnel.cut()
+      else this.#fail(why)
+    })
+  }
+
+  /** F5. */
+  broke(error: unknown): void {
+    this.#upload?.stop()
+    this.#upstream.destroy()
+    this.#tunnel?.cut()
+    this.#asker.broke(error)
+    this.#finish()
   }
 
   /** Ends it where it has taken too long, or its service is for others now. */
   check(now: number): void {
+    this.#contained(() => this.#check(now))
+  }
+
+  #contained(work: () => void): void {
+    contained(work, (error) => this.broke(error))
+  }
+
+  #check(now: number): void {
     const { service, isForEverybody } = this.#asked
     if (this.#isOver) return
     if (isForEverybody && !service.direct) {

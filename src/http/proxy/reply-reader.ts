@@ -186,6 +186,7 @@ function parseHead(text: string, method: string): ReplyHead {
   const [, minor, code, message = ''] = STATUS_LINE.exec(first) ?? []
   const status = Number(code)
   if (code === undefined || status < 100) throw new BadReply('it does not begin with a status of HTTP/1')
+  if (BAD_VALUE.test(message)) throw new BadReply('its status line has a control character')
   const headers: string[] = []
   for (const line of lines) if (line !== '') addField(headers, line)
   return { status, message, minor: Number(minor), headers, body: bodyOf(method, status, headers) }

@@ -7,6 +7,7 @@
  */
 import { Socket } from 'node:net'
 import type { Clock } from '../../kernel/clock.ts'
+import { contained } from '../contained.ts'
 import type { Visit } from './services.ts'
 
 const MAX_KEPT = 128
@@ -22,6 +23,8 @@ export interface UpstreamUser {
   deafened(): void
   /** It says no more: it has closed its side, or is gone. */
   ended(error: NodeJS.ErrnoException | undefined): void
+  /** One of the others threw. */
+  broke(error: unknown): void
 }
 
 type Written = (error?: Error | null) => void
@@ -65,13 +68,13 @@ export class Upstream {
   constructor(address: Visit['upstream'], user: UpstreamUser) {
     this.user = user
     this.socket = new PatientSocket({ allowHalfOpen: true })
-    this.socket.onDeaf = () => this.user?.deafened()
-    this.socket.on('connect', () => this.user?.connected())
+    this.socket.onDeaf = () => this.#tell((told) => told.deafened())
+    this.socket.on('connect', () => this.#tell((told) => told.connected()))
     this.socket.on('data', (bytes: Buffer) => {
       if (this.user === undefined) this.destroy()
-      else this.user.arrived(bytes)
+      else this.#tell((told) => told.arrived(bytes))
     })
-    this.socket.on('drain', () => this.user?.drained())
+    this.socket.on('drain', () => this.#tell((told) => told.drained()))
     this.socket.on('end', () => this.#end(undefined))
     this.socket.on('error', (error) => this.#end(error))
     this.socket.on('close', () => this.#end(undefined))
@@ -99,7 +102,16 @@ export class Upstream {
     if (this.#isOver) return
     this.#isOver = true
     if (this.user === undefined) this.destroy()
-    else this.user.ended(error)
+    else this.#tell((told) => told.ended(error))
+  }
+
+  #tell(what: (user: UpstreamUser) => void): void {
+    const { user } = this
+    if (user === undefined) return
+    contained(
+      () => what(user),
+      (error) => user.broke(error),
+    )
   }
 }
 

@@ -225,7 +225,12 @@ test('a reader whose next page was kept before a flood reads on, and does not ta
     },
     follow: () => true,
   })
-  const channel = new Channel(framing, log.head, () => kept(), new ManualClock())
+  const channel: Channel = new Channel(
+    framing,
+    log.head,
+    { openBacklog: () => kept(), headId: () => String(channel.head) },
+    new ManualClock(),
+  )
   // Somebody else replays all the time, so that pages are kept.
   const other = { replayPage: () => true }
   startReplay(other, false)

@@ -65,6 +65,13 @@ export interface Backlog {
 /** Starts a backlog after the event with this id; it ends the stream where something after it is no longer retained. */
 export type OpenBacklog = (afterId: string, filter: EventFilter) => Backlog
 
+/** The log behind a channel. */
+export interface ChannelSource {
+  readonly openBacklog: OpenBacklog
+  /** Id of the newest event that was published. */
+  readonly headId: () => string
+}
+
 const MAX_RING_EVENTS = 2_048
 const MAX_RING_BYTES = 4 * 1024 * 1024
 const MAX_BATCH_EVENTS = 1_000
@@ -96,7 +103,7 @@ interface CatchUp {
 
 export class Channel {
   readonly #framing: Framing
-  readonly #openBacklog: OpenBacklog
+  readonly #source: ChannelSource
   readonly #groups = new Map<string, Group>()
   readonly #subscribers = new Set<Subscriber>()
   #ring: Entry[] = []
@@ -110,15 +117,18 @@ export class Channel {
   #endPause: (() => void) | undefined
   readonly #clock: Pick<Clock, 'monotonic' | 'after'>
 
-  constructor(framing: Framing, head: number, openBacklog: OpenBacklog, clock: Pick<Clock, 'monotonic' | 'after'>) {
+  constructor(framing: Framing, head: number, source: ChannelSource, clock: Pick<Clock, 'monotonic' | 'after'>) {
     this.#clock = clock
     this.#framing = framing
     this.#head = head
-    this.#openBacklog = openBacklog
+    this.#source = source
   }
 
   get head(): number {
     return this.#head
+  }
+  get headId(): string {
+    return this.#source.headId()
   }
   get ringStart(): number {
     return this.#head - this.#ring.length + 1
@@ -249,7 +259,7 @@ export class Channel {
   }
 
   openBacklog(afterId: string, filter: EventFilter): Backlog {
-    return this.#openBacklog(afterId, filter)
+    return this.#source.openBacklog(afterId, filter)
   }
 
   leave(subscriber: Subscriber, group: Group): void {
@@ -339,6 +349,13 @@ class Subscriber implements Feed, Attachment, Replay {
 
   settle(): void {
     this.#channel.settle()
+  }
+
+  headId(): string | undefined {
+    if (!this.#group.live.has(this)) return undefined
+    this.#channel.settle()
+    // What was kept back may have been more than its client takes.
+    return this.#group.live.has(this) ? this.#channel.headId : undefined
   }
 
   detach(): void {

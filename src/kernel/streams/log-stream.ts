@@ -20,7 +20,16 @@ export class LogStream {
 
   constructor(log: EventLog, framing: Framing, clock: Clock) {
     this.#log = log
-    this.#channel = new Channel(framing, log.head, (afterId, filter) => this.#backlog(Number(afterId), filter), clock)
+    this.#channel = new Channel(
+      framing,
+      log.head,
+      {
+        openBacklog: (afterId, filter) => this.#backlog(Number(afterId), filter),
+        // The position of the channel is the sequence number of the log.
+        headId: () => String(this.#channel.head),
+      },
+      clock,
+    )
     this.#stop = log.onCommit((events) => {
       if (this.#channel.idle) this.#channel.skip(events.length)
       else this.#channel.publish(events.map((event) => ({ id: String(event.seq), event, city: '' })))

@@ -59,8 +59,9 @@ export class MergedLog {
 
   constructor(framing: Framing, clock: Clock) {
     // The id is one of ours: every position in it was reached, and what follows is all there or the stream ends.
-    const backlog = (afterId: string, filter: EventFilter) => this.#backlog(this.#startPositions(afterId), filter, true)
-    this.#channel = new Channel(framing, 0, backlog, clock)
+    const openBacklog = (afterId: string, filter: EventFilter) =>
+      this.#backlog(this.#startPositions(afterId), filter, true)
+    this.#channel = new Channel(framing, 0, { openBacklog, headId: () => this.head() }, clock)
   }
 
   get streams(): number {
