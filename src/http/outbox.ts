@@ -7,7 +7,7 @@
  * O2  What is ready at another time leaves at once, and nothing is kept for longer than MAX_HELD_MS of work.
  */
 import { type Clock, nextTurn } from '../kernel/clock.ts'
-import { contained } from './contained.ts'
+import { contained } from '../kernel/contained.ts'
 
 /** A turn full of slow reads must not keep the answer of the first until the last is done. */
 const MAX_HELD_MS = 2

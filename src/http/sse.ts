@@ -3,11 +3,11 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { HEARTBEAT_MS } from '../contract/base/streams.ts'
 import { type Clock, isoTime, nextTurn } from '../kernel/clock.ts'
+import { contained } from '../kernel/contained.ts'
 import { taggedEnvelope } from '../kernel/event-log.ts'
 import type { Attachment, Feed, Sink } from '../kernel/feed.ts'
 import type { Framing, ScopedEvent } from '../kernel/streams/hub.ts'
 import type { Answer } from './answer.ts'
-import { contained } from './contained.ts'
 
 /** A client that takes not one piece for this long is cut off; it resumes by its cursor. */
 const DRAIN_MS = 30_000

@@ -7,7 +7,7 @@
  */
 import { Socket } from 'node:net'
 import type { Clock } from '../../kernel/clock.ts'
-import { contained } from '../contained.ts'
+import { contained } from '../../kernel/contained.ts'
 import type { Visit } from './services.ts'
 
 const MAX_KEPT = 128
