@@ -7,6 +7,7 @@
  *     what has happened in one write.
  * A3  A wish that ends the session's process cuts the effect that is under way; an end is never cut.
  * A4  `release` ends the actor and leaves the process alone (decision 24).
+ * A5  An effect that failed or changed nothing takes a pause, whatever rings meanwhile (pace.ts).
  */
 
 import { deadline } from '../../../kernel/deadline.ts'
@@ -21,16 +22,17 @@ import { RUNTIME_REMOVED } from '../record/schema.ts'
 import { Ending } from './ending.ts'
 import { Journal } from './journal.ts'
 import { liftLimit } from './limits.ts'
-import { type Action, nextAction, type Obstacle, obstacleOf, type Situation } from './reconcile.ts'
+import { Pace } from './pace.ts'
+import { type Action, type DriftKind, nextAction, type Obstacle, obstacleOf, type Situation } from './reconcile.ts'
 import { Saying } from './saying.ts'
 import { type ActorDeps, NO_INTERRUPT, type Scene, SUPERVISOR } from './scene.ts'
 import { Starting } from './starting.ts'
 import { Turns } from './turns.ts'
 import { Watch } from './watch.ts'
 
-const MAX_PAUSE_MS = 30_000
-
 type Effect = Exclude<Action, { do: 'wait' }>
+/** What the loop does: effects, and the two that come before them. */
+type Step = Effect['do'] | 'record-exit' | 'kill'
 
 export class SessionActor {
   readonly id: string
@@ -47,12 +49,15 @@ export class SessionActor {
   #stopping = false
   #effect: { readonly kind: Effect['do']; readonly aborter: AbortController } | undefined
   #cancelTimer: (() => void) | undefined
-  #failures = 0
+  readonly #pace: Pace<Step>
   #kills: { resolve(): void; reject(error: unknown): void }[] = []
+  /** It is to be killed, also where the callers who asked for that have been told that it did not work. */
+  #killing = false
 
   constructor(record: SessionRecord, deps: ActorDeps) {
     this.id = record.id
     this.#deps = deps
+    this.#pace = new Pace(deps.clock)
     this.#journal = new Journal(this.id, deps)
     const turns = new Turns(this.id, deps, this.#journal, () => this.#closed)
     this.#watch = new Watch(record, deps, this.#journal, {
@@ -70,7 +75,7 @@ export class SessionActor {
       turns,
       closed: () => this.#closed,
       left: this.#left.signal,
-      cutFor: () => (this.#stopping ? 'city-stop' : this.#kills.length > 0 ? 'kill' : undefined),
+      cutFor: () => (this.#stopping ? 'city-stop' : this.#killing ? 'kill' : undefined),
     }
     this.#starting = new Starting(scene)
     this.#saying = new Saying(scene)
@@ -132,6 +137,7 @@ export class SessionActor {
   kill(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#kills.push({ resolve, reject })
+      this.#killing = true
       if (this.#effect?.kind !== 'stop') this.#effect?.aborter.abort(new Error('the session is being killed'))
       this.poke()
     })
@@ -212,52 +218,89 @@ export class SessionActor {
     await undefined
     while (this.#poked && !this.#closed && !this.#stopping) {
       this.#poked = false
-      try {
-        const session = this.#deps.sessions.byId(this.id)
-        if (session === undefined) return
-        if (await this.#step(session)) this.#poked = true
-        this.#failures = 0
-      } catch (error) {
-        if (this.#closed) return
-        this.#failures++
-        this.#deps.log.error({ session: this.id, err: error }, 'step of a session failed')
-        this.#wakeAt(this.#deps.clock.now() + Math.min(500 * 2 ** this.#failures, MAX_PAUSE_MS))
-      }
+      const session = this.#deps.sessions.byId(this.id)
+      if (session === undefined) return
+      if (await this.#step(session)) this.#poked = true
     }
   }
 
   /** False: there is nothing to do until something changes or the timer fires. */
   async #step(session: SessionRecord): Promise<boolean> {
-    const watch = this.#watch
-    watch.review()
-    if (watch.exit !== undefined) {
-      await this.#ending.exited(session, watch.exit, this.#starting.resumed)
-      return true
+    this.#watch.review()
+    const situation = this.#situation(session)
+    const { step, work, waitUntil } = this.#nextStep(situation)
+    if (step === undefined || work === undefined) {
+      this.#pace.rested()
+      this.#wakeAt(waitUntil)
+      return false
     }
-    if (this.#kills.length > 0) return this.#kill(session)
-    const unseen = watch.presence === 'unknown' ? this.#starting.lookAt : undefined
-    if (unseen !== undefined && this.#deps.clock.now() >= unseen) return this.#perform({ do: 'adopt' }, session)
-    const action = nextAction(this.#situation(session))
-    if (action.do !== 'wait') return this.#perform(action, session)
-    const times = [action.until, unseen, watch.lookAt].filter((at) => at !== undefined)
-    this.#wakeAt(times.length === 0 ? undefined : Math.min(...times))
-    return false
-  }
-
-  async #kill(session: SessionRecord): Promise<boolean> {
-    const wishes = this.#kills.splice(0)
+    const before = this.#mark(situation)
+    const pauseMs = this.#pace.pauseMs(step, before)
+    if (pauseMs > 0) {
+      this.#pace.rested()
+      this.#wakeIn(pauseMs)
+      return false
+    }
     try {
-      await this.#ending.kill(session)
-      for (const { resolve } of wishes) resolve()
+      await work()
+      this.#pace.did(step, before, this.#markNow())
     } catch (error) {
-      for (const { reject } of wishes) reject(error)
-      throw error
+      if (this.#closed) return false
+      this.#pace.failed(step, this.#markNow())
+      this.#deps.log.error({ session: this.id, err: error }, 'step of a session failed')
     }
     return true
   }
 
+  #nextStep(situation: Situation): {
+    readonly step?: Step
+    readonly work?: () => Promise<void>
+    readonly waitUntil?: number | undefined
+  } {
+    const { session } = situation
+    const watch = this.#watch
+    const { exit } = watch
+    if (exit !== undefined)
+      return { step: 'record-exit', work: () => this.#ending.exited(session, exit, this.#starting.resumed) }
+    if (this.#killing) return { step: 'kill', work: () => this.#kill(session) }
+    const unseen = watch.presence === 'unknown' ? this.#starting.lookAt : undefined
+    if (unseen !== undefined && this.#deps.clock.now() >= unseen)
+      return { step: 'adopt', work: () => this.#perform({ do: 'adopt' }, session) }
+    const action = nextAction(situation)
+    if (action.do !== 'wait') return { step: action.do, work: () => this.#perform(action, session) }
+    const times = [action.until, unseen, watch.lookAt].filter((at) => at !== undefined)
+    return { waitUntil: times.length === 0 ? undefined : Math.min(...times) }
+  }
+
+  /** All that an effect can change, to be compared. */
+  #mark({ now, policy, age, quietSince, session, queue, ...facts }: Situation): string {
+    const waiting = queue.map((one) => [one.id, one.seq, one.state, one.attempts, one.request_open])
+    const { revision, updated_at } = session
+    const { lookAt } = this.#starting
+    const { exit, lineStays } = this.#watch
+    return JSON.stringify([facts, revision, updated_at, waiting, exit, lineStays, lookAt, this.#kills.length])
+  }
+
+  #markNow(): string {
+    const session = this.#deps.sessions.byId(this.id)
+    return session === undefined ? '' : this.#mark(this.#situation(session))
+  }
+
+  /** The callers hear of the first try; it goes on until nothing of it runs. */
+  async #kill(session: SessionRecord): Promise<void> {
+    const callers = this.#kills.splice(0)
+    try {
+      await this.#ending.kill(session)
+      this.#killing = this.#kills.length > 0
+      for (const { resolve } of callers) resolve()
+    } catch (error) {
+      for (const { reject } of callers) reject(error)
+      throw error
+    }
+  }
+
   #situation(session: SessionRecord): Situation {
-    const { deliveries, policy, config, clock, work, attended, want, drift, blocked } = this.#deps
+    const { deliveries, policy, config, clock, work, attended, want, blocked } = this.#deps
     const { presence, evidence, quietSince, busySince, personTypingSince, interruptedAt } = this.#watch
     const lineLeftAt = this.#watch.lineLeftAt
     const settings = config()
@@ -277,7 +320,7 @@ export class SessionActor {
       lineLeftAt,
       interruptedAt,
       want: want(this.id),
-      drift: alive && session.state === 'active' ? drift(session) : 'none',
+      drift: this.#driftOf(session),
       blocked: session.state === 'start-pending' ? blocked(session) : undefined,
       policy: policy(),
       age: agePolicyOf(settings, agent, session),
@@ -285,12 +328,18 @@ export class SessionActor {
     }
   }
 
-  async #perform(action: Effect, session: SessionRecord): Promise<true> {
+  /** One that was just tried in vain does not keep messages waiting. */
+  #driftOf(session: SessionRecord): DriftKind {
+    if (this.#watch.presence !== 'alive' || session.state !== 'active') return 'none'
+    const drift = this.#deps.drift(session)
+    return drift === 'reapply' && this.#pace.holds('reapply') ? 'none' : drift
+  }
+
+  async #perform(action: Effect, session: SessionRecord): Promise<void> {
     const aborter = new AbortController()
     this.#effect = { kind: action.do, aborter }
     try {
       await this.#act(action, session, aborter.signal)
-      return true
     } finally {
       this.#effect = undefined
     }
@@ -351,10 +400,13 @@ export class SessionActor {
   }
 
   #wakeAt(at: number | undefined): void {
+    if (at !== undefined) this.#wakeIn(Math.max(at - this.#deps.clock.now(), 0))
+    else this.#cancelTimer?.()
+  }
+
+  #wakeIn(ms: number): void {
     this.#cancelTimer?.()
-    this.#cancelTimer = undefined
-    if (at === undefined || this.#closed) return
-    this.#cancelTimer = this.#deps.clock.after(Math.max(at - this.#deps.clock.now(), 0), () => this.poke())
+    if (!this.#closed) this.#cancelTimer = this.#deps.clock.after(ms, () => this.poke())
   }
 }
 

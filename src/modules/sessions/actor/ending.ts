@@ -35,7 +35,7 @@ export class Ending {
   }
 
   async stop(session: SessionRecord, graceMs: number, turn: Turn): Promise<void> {
-    const { deps, watch, journal } = this.#scene
+    const { deps, journal } = this.#scene
     const startedAt = deps.clock.now()
     const exit = await this.#end(graceMs)
     await journal.write((tx) => {
@@ -43,7 +43,6 @@ export class Ending {
       journal.operation(tx, session, turn.event === 'session.reset' ? 'reset' : 'stop', startedAt)
       journal.move(tx, { ...turn, fields: { ...turn.fields, ...this.#gone(exit, turn) } })
     })
-    watch.presence = 'none'
   }
 
   /** On request, or because its runtime is gone: it starts again, and nothing is counted. */
@@ -51,7 +50,10 @@ export class Ending {
     const { deps, watch, journal } = this.#scene
     const startedAt = deps.clock.now()
     const exit = await this.#end(0)
-    if (exit === undefined) await this.#endByToken(session)
+    if (exit === undefined) {
+      await this.#endByToken(session)
+      watch.detach()
+    }
     await journal.write((tx) => {
       journal.abandon(tx)
       journal.operation(tx, session, 'kill', startedAt)
@@ -59,7 +61,6 @@ export class Ending {
       if (session.process && mayMove(session.state, 'kill'))
         journal.move(tx, { ...turn, fields: this.#gone(exit, turn) }, { actor })
     })
-    watch.presence = 'none'
   }
 
   /** The city stops: what ran sleeps, and is woken when the city starts again. */
@@ -94,7 +95,6 @@ export class Ending {
       else this.#record(tx, verdict, screen.slice(-MAX_SCREEN_CHARACTERS))
     })
     watch.exit = undefined
-    watch.presence = 'none'
     watch.detach()
     if (!asked && verdict.signal !== 'rest') deps.launcher.onDeath(session)
   }

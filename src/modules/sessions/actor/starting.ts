@@ -341,7 +341,7 @@ export class Starting {
       journal.move(tx, turn)
     })
     watch.exit = undefined
-    watch.presence = 'none'
+    watch.detach()
   }
 
   async #undo(): Promise<Exit | undefined> {
@@ -402,7 +402,7 @@ export class Starting {
     watch.observedAt = startedAt
     if (runtime === undefined || session.launch === undefined || identity === undefined) {
       // It was never told who it is, so nothing of it can run.
-      watch.presence = 'none'
+      watch.detach()
       return
     }
     using limit = deadline(deps.clock, this.#looks === 0 ? FIRST_LOOK_MS : LOOK_MS, 'no answer in time', signal)
@@ -421,7 +421,7 @@ export class Starting {
     this.#unknownSince = undefined
     this.#reportedUnknown = false
     if (found.state === 'dead') {
-      watch.presence = 'none'
+      watch.detach()
       watch.exit = found.exit
       return
     }
@@ -448,7 +448,7 @@ export class Starting {
   async #notSeen(session: SessionRecord, message: string): Promise<void> {
     const { id, deps, watch, journal } = this.#scene
     const now = deps.clock.now()
-    watch.presence = 'unknown'
+    watch.notSeen()
     this.#unknownSince ??= now
     this.lookAt = now + Math.min(1_000 * 2 ** Math.min(this.#looks - 1, 5), MAX_PAUSE_MS)
     deps.log.warn({ session: id, message }, 'session not observable')

@@ -39,7 +39,6 @@ interface Listeners {
 }
 
 export class Watch {
-  presence: Situation['process']
   /** It ended, and nobody asked for it. */
   exit: Exit | undefined
   /** Since when it has shown no sign of work. */
@@ -60,6 +59,8 @@ export class Watch {
   readonly #journal: Journal
   readonly #tell: Listeners
   #running: Running | undefined
+  /** What is known while nothing is attached. */
+  #absence: Exclude<Situation['process'], 'alive'>
   #ending = false
   #released = false
   #evidence: Evidence
@@ -88,11 +89,16 @@ export class Watch {
     this.#deps = deps
     this.#journal = journal
     this.#tell = tell
-    this.presence = record.process ? 'unadopted' : 'none'
+    this.#absence = record.process ? 'unadopted' : 'none'
     this.observedAt = deps.clock.now()
     this.personSeenAt = this.observedAt
     this.quietSince = record.last_active ?? this.observedAt
     this.#evidence = { activity: 'unknown', pending: undefined, since: this.observedAt, source: 'none' }
+  }
+
+  /** Whether it has a process: one is attached, or what was found where one was looked for. */
+  get presence(): Situation['process'] {
+    return this.#running === undefined ? this.#absence : 'alive'
   }
 
   get process(): AgentProcess | undefined {
@@ -148,7 +154,6 @@ export class Watch {
         terminal?.close()
       },
     }
-    this.presence = 'alive'
     this.#deps.usage.grew(this.#id)
     this.exit = undefined
     this.#limit =
@@ -174,9 +179,17 @@ export class Watch {
       this.#sawExit({ code: undefined, signal: undefined, reason: 'unknown', at: this.#deps.clock.now() })
   }
 
+  /** Nobody answers for a process that may be there. */
+  notSeen(): void {
+    this.detach()
+    this.#absence = 'unknown'
+  }
+
+  /** Nothing of it runs. */
   detach(): void {
     this.#running?.detach()
     this.#running = undefined
+    this.#absence = 'none'
     this.#reported = {}
     this.#outputAt = 0
     this.#typedAt = undefined
