@@ -18,7 +18,7 @@ import type {
 } from '../../src/runtimes/process/runtime.ts'
 
 const AT_NOON = Date.UTC(2026, 4, 1, 12)
-export const KILLED: Exit = { code: undefined, signal: 'SIGKILL', reason: 'killed', at: AT_NOON }
+const KILLED: Exit = { code: undefined, signal: 'SIGKILL', reason: 'killed', at: AT_NOON }
 
 /** An agent behind a protocol that does what it is told at once, unless a test replaces one of its functions. */
 export class ScriptedProcess implements AgentProcess {
