@@ -7,6 +7,7 @@ import {
   LANGUAGE_WORDS,
   RESERVED_NAMES,
 } from '../contract/automation/formula-file.ts'
+import { VAR_TYPES } from '../contract/automation/var-text.ts'
 import { parseDurationMs } from '../contract/base/durations.ts'
 import { checkTable, childKey } from '../files/check-table.ts'
 import { IssueList, type Place, placeText } from '../files/issues.ts'
@@ -131,7 +132,8 @@ function readVar(node: ConfigNode, key: string, issues: IssueList): VarDeclarati
   }
   const preset = given('default', (child, at) => jsonOf(child, at, issues))
   const values = given('enum', (child, at) => jsonOf(child, at, issues))
-  const type = VAR_TYPE[textOf(node, 'type') ?? ''] ?? (preset === undefined ? 'string' : scalarType(preset))
+  const type =
+    VAR_TYPES.find((one) => one === textOf(node, 'type')) ?? (preset === undefined ? 'string' : scalarType(preset))
   const declaration: VarDeclaration = {
     type,
     ...present({ description: textOf(node, 'description') }),
@@ -143,8 +145,6 @@ function readVar(node: ConfigNode, key: string, issues: IssueList): VarDeclarati
   checkVar(declaration, node, key, issues)
   return declaration
 }
-
-const VAR_TYPE: Readonly<Record<string, VarType>> = { string: 'string', int: 'int', bool: 'bool', json: 'json' }
 
 function scalarType(value: Value): VarType {
   if (typeof value === 'string') return 'string'

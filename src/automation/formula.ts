@@ -1,16 +1,16 @@
 /** Formulas (decisions 80–89): texts to a plan, or everything that is wrong with them. */
 
 import { MAX_LEVELS, MAX_STEPS, ON_FAIL } from '../contract/automation/formula-file.ts'
-import { parseDurationMs } from '../contract/base/durations.ts'
 import { childKey } from '../files/check-table.ts'
 import { type ConfigIssue, fileStart, IssueList, sortIssues } from '../files/issues.ts'
-import { type ConfigNode, numberOf, type TableNode, tableOf, textOf } from '../files/toml.ts'
+import { type ConfigNode, numberOf, type ScalarNode, type TableNode, tableOf, textOf } from '../files/toml.ts'
 import { given } from '../kernel/present.ts'
 import { durationOf, placedOf, type StepDraft, type VarDraft } from './draft.ts'
+import { commandsOf, givenProblem } from './given.ts'
 import { hasMarks } from './language.ts'
 import { type FormulaSources, type MergedFormula, Merger } from './merge.ts'
 import { idsBelow, readNeeds, type StepNeeds } from './order-of-steps.ts'
-import type { Plan, PlanBody, PlanCheck, PlanExec, PlanGate, PlanRepeat, PlanScope, PlanStep, Value } from './plan.ts'
+import type { Plan, PlanBody, PlanCheck, PlanGate, PlanRepeat, PlanScope, PlanStep, Value } from './plan.ts'
 import {
   booleanOf,
   jsonOf,
@@ -21,8 +21,9 @@ import {
   textMapOf,
   textsOf,
 } from './source.ts'
+import { execOf, isMoment, retryOf } from './step-parts.ts'
 import { type Names, placed, type ReadableSteps, TextChecker } from './text-check.ts'
-import { readVarTexts, unknownVar, type VarDeclarations, varProblem } from './vars.ts'
+import type { VarDeclarations } from './vars.ts'
 
 export type { FormulaSources } from './merge.ts'
 export type { SourceFile } from './source.ts'
@@ -60,6 +61,8 @@ interface Around {
   readonly names: ReadonlySet<string>
   readonly steps: ReadableSteps
   readonly level: number
+  /** Variables of the type `command`, as far as no item hides them. */
+  readonly commands: ReadonlySet<string>
   /** Ids of all steps of the formula. */
   readonly ids: ReadonlySet<string>
 }
@@ -124,7 +127,8 @@ class Compiler {
   #formula(merged: MergedFormula, names: ReadonlySet<string>): Compiled {
     this.#path.push(merged.name)
     const ids = idsBelow(merged.steps)
-    const compiled = this.#list(merged.steps, { names, steps: NONE, level: 1, ids })
+    const commands = commandsOf(merged.vars)
+    const compiled = this.#list(merged.steps, { names, steps: NONE, level: 1, commands, ids })
     this.#path.pop()
     return compiled
   }
@@ -151,7 +155,8 @@ class Compiler {
     const outer: Names = around
     const repeat = this.#repeat(draft, outer)
     const items = repeat === undefined ? [] : [repeat.as, 'index']
-    const inner: Around = { ...around, names: new Set([...around.names, ...OF_ATTEMPT, ...items]) }
+    const commands = new Set([...around.commands].filter((name) => !items.includes(name)))
+    const inner: Around = { ...around, commands, names: new Set([...around.names, ...OF_ATTEMPT, ...items]) }
     const { body, below } = this.#body(draft, inner)
     const condition = placedOf(node, 'condition', key, source)
     if (condition !== undefined) this.#texts.expression(condition, outer)
@@ -245,13 +250,24 @@ class Compiler {
     return [range.text.slice(0, dots).trim(), range.text.slice(dots + 2).trim()]
   }
 
-  #check({ node, key, source }: StepDraft, names: Names): PlanCheck | undefined {
+  #check({ node, key, source }: StepDraft, names: Around): PlanCheck | undefined {
     const check = tableOf(node, 'check')
     if (check === undefined) return undefined
+    const variable = scalarOf(check, 'exec_var')
+    if (variable !== undefined) {
+      const exec_var = String(variable.value)
+      if (!names.commands.has(exec_var)) this.#noCommand(variable, `${key}.check.exec_var`, exec_var)
+      return { kind: 'exec', ...execOf('', check, source), exec_var }
+    }
     const exec = textOf(check, 'exec')
-    if (exec !== undefined) return { kind: 'exec', ...execOf(exec, check, source, DEFAULT_CHECK_MS) }
+    if (exec !== undefined) return { kind: 'exec', ...execOf(exec, check, source) }
     const question = this.#template(placedOf(check, 'manual', `${key}.check`, source), names)
     return question === undefined ? undefined : { kind: 'manual', question }
+  }
+
+  #noCommand(node: ScalarNode, key: string, name: string): void {
+    const message = `\`${name}\` is no variable of the type \`command\` here`
+    this.#issues.error(node.at, key, message, `write \`[vars.${name}]\` with \`type = "command"\``)
   }
 
   // ---- bodies -------------------------------------------------------------------------------------------------------
@@ -332,14 +348,14 @@ class Compiler {
     return compiled
   }
 
-  #with({ node, key, source }: StepDraft, vars: VarDeclarations, names: Names): Readonly<Record<string, Value>> {
+  #with({ node, key, source }: StepDraft, vars: VarDeclarations, names: Around): Readonly<Record<string, Value>> {
     const given = tableOf(node, 'with')
     const values: Record<string, Value> = {}
     for (const [name, child] of given?.entries ?? []) {
       const at = childKey(`${key}.with`, name)
       this.#withTexts(child, at, source, names)
       const value = jsonOf(child, at, this.#issues)
-      const problem = withProblem(name, value, vars)
+      const problem = givenProblem(name, value, vars, names.commands)
       if (problem !== undefined) this.#issues.error(child.keyAt ?? child.at, at, problem.message, problem.hint)
       values[name] = value
     }
@@ -365,9 +381,6 @@ class Compiler {
 }
 
 const NONE: ReadableSteps = { get: () => undefined, keys: () => [] }
-const DEFAULT_CHECK_MS = 300_000
-const DEFAULT_BACKOFF_MS = 10_000
-const DEFAULT_MAX_BACKOFF_MS = 600_000
 
 function readable(reader: string, id: string, needs: StepNeeds): string {
   if (id === reader) return 'a step does not read itself: `previous` is the attempt before this one'
@@ -378,40 +391,6 @@ function declarationsOf(vars: ReadonlyMap<string, VarDraft>): VarDeclarations {
   return Object.fromEntries([...vars].map(([name, { declaration }]) => [name, declaration]))
 }
 
-function retryOf(node: TableNode | undefined) {
-  const attempts = node === undefined ? undefined : numberOf(node, 'max_attempts')
-  if (node === undefined || attempts === undefined) return undefined
-  const backoff = durationOf(node, 'backoff') ?? DEFAULT_BACKOFF_MS
-  const most = durationOf(node, 'max_backoff') ?? Math.max(DEFAULT_MAX_BACKOFF_MS, backoff)
-  return { max_attempts: attempts, backoff, max_backoff: most }
-}
-
-/** A command with its environment, from the table that says it. */
-function execOf(exec: string, table: TableNode, { dir }: SourceFile, defaultMs: number): PlanExec {
-  return {
-    exec,
-    timeout: durationOf(table, 'timeout') ?? defaultMs,
-    env: textMapOf(table, 'env'),
-    inherit_env: textsOf(table, 'inherit_env'),
-    file_dir: dir,
-  }
-}
-
-/** What `with` gives is read by the type of the variable, as soon as there is no template in it. */
-function withProblem(
-  name: string,
-  value: Value,
-  vars: VarDeclarations,
-): { message: string; hint?: string } | undefined {
-  const declared = Object.hasOwn(vars, name) ? vars[name] : undefined
-  if (declared === undefined) return unknownVar(name, vars)
-  if (typeof value === 'string' && hasMarks(value)) return undefined
-  const read = readVarTexts(vars, { [name]: value })
-  if (read.issues !== undefined) return read.issues[0]
-  const message = varProblem(declared, read.values[name] ?? null)
-  return message === undefined ? undefined : { message }
-}
-
 /** Steps of an expanded formula go to its own target where the one that expands says none. */
 function withTarget(steps: readonly PlanStep[], target: string | undefined): readonly PlanStep[] {
   if (target === undefined) return steps
@@ -419,15 +398,5 @@ function withTarget(steps: readonly PlanStep[], target: string | undefined): rea
     step.target !== undefined || step.assignee !== undefined || step.body.kind === 'gate' ? step : { ...step, target },
   )
 }
-
-function isMoment(text: string): boolean {
-  try {
-    parseDurationMs(text)
-    return true
-  } catch {
-    return RFC_3339.test(text) && !Number.isNaN(Date.parse(text))
-  }
-}
-const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/
 
 const text = <K extends string>(key: K, value: PlacedText | undefined) => given(key, value?.text)

@@ -7,7 +7,7 @@
 /** JSON as variables, outputs and items are. */
 export type Value = null | boolean | number | string | readonly Value[] | { readonly [key: string]: Value }
 
-export type VarType = 'string' | 'int' | 'bool' | 'json'
+export type VarType = 'string' | 'int' | 'bool' | 'json' | 'command'
 
 export interface VarDeclaration {
   readonly type: VarType
@@ -65,8 +65,10 @@ export interface PlanRetry {
 export type PlanCheck = ({ readonly kind: 'exec' } & PlanExec) | { readonly kind: 'manual'; readonly question: string }
 
 export interface PlanExec {
-  /** For `sh -c`, as written. */
+  /** For `sh -c`, as written; empty where `exec_var` names the command. */
   readonly exec: string
+  /** Variable of the type `command` that holds the command; where it is blank there is no check. */
+  readonly exec_var?: string
   readonly timeout: number
   readonly env: Readonly<Record<string, string>>
   readonly inherit_env: readonly string[]

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isNativeError } from 'node:util/types'
 import { createContext, Script } from 'node:vm'
+import { MAX_COMMAND } from '../contract/automation/formula-file.ts'
 import { parseVarText, type VarType } from '../contract/automation/var-text.ts'
 import { nearestHint } from '../files/issues.ts'
 import { lazily } from '../kernel/lazy.ts'
@@ -78,9 +79,17 @@ export function varProblem(declaration: VarDeclaration, value: Value): string | 
   if (declaration.enum !== undefined && !declaration.enum.some((one) => isDeepStrictEqual(one, value))) {
     return `${shown(value)} is not one of ${declaration.enum.map(shown).join(', ')}`
   }
+  if (declaration.type === 'command' && typeof value === 'string') return commandProblem(value)
   const { pattern } = declaration
   if (pattern === undefined || typeof value !== 'string') return undefined
   return patternProblem(pattern, value)
+}
+
+/** The shell cannot be handed a longer command, nor one with a NUL. */
+function commandProblem(command: string): string | undefined {
+  if (command.includes('\0')) return 'must not contain a NUL character'
+  const bytes = Buffer.byteLength(command)
+  return bytes > MAX_COMMAND ? `has ${bytes} bytes: a command has at most ${MAX_COMMAND}` : undefined
 }
 
 const TYPES: Readonly<Record<VarType, (value: Value) => boolean>> = {
@@ -88,12 +97,14 @@ const TYPES: Readonly<Record<VarType, (value: Value) => boolean>> = {
   int: (value) => Number.isSafeInteger(value),
   bool: (value) => typeof value === 'boolean',
   json: () => true,
+  command: (value) => typeof value === 'string',
 }
 const TYPE_WORDS: Readonly<Record<VarType, string>> = {
   string: 'text',
   int: 'a whole number',
   bool: '`true` or `false`',
   json: 'JSON',
+  command: 'a command of the shell, as text',
 }
 
 function kindOf(value: Value): string {

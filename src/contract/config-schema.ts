@@ -494,6 +494,8 @@ const budget = table({
 })
 
 /** The tables with plain settings, which the effective configuration carries under the same names. */
+const formulas = table({ commands: optional(list(text({ minLength: 1 }), { maxItems: 100, drift: 'live' })) })
+
 export const SETTINGS = {
   workspace,
   beads,
@@ -504,6 +506,7 @@ export const SETTINGS = {
   retention,
   events,
   daemon,
+  formulas,
   orders,
   chat_sessions: chatSessions,
   session_sleep: sessionSleep,
@@ -542,7 +545,7 @@ const CITY = {
   budget: optional(budget),
   extmsg: optional(extmsg),
   doctor: optional(doctor),
-  formulas: optional(table({})),
+  formulas: optional(formulas),
   agents: optional(table({ permissions: optional(list(permissionRule, { drift: 'live' })) })),
   agent: optional(list(InlineAgent, { identity: ['dir', 'name'] })),
   rigs: optional(list(rig, { identity: ['name'] })),

@@ -158,7 +158,6 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
   ...AUTOMATION_WORDS,
   city: {
     include: 'Files whose content is merged behind this one, in this order; they include nothing themselves.',
-    formulas: 'Takes no keys: formulas are always in `formulas/`.',
   },
   agent: AGENT,
   providers: PROVIDER,
@@ -201,6 +200,11 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
     env: 'Further variables.',
   },
   imports: IMPORTS,
+  formulas: {
+    '': 'Formulas of the city; they are always in `formulas/`.',
+    commands:
+      'Commands that agents may choose for variables with `type = "command"`. Any other command is for callers with the right `city`.',
+  },
   agents: {
     '': 'What holds for all agents, beside what each of them says.',
     permissions: 'Rules about tools, behind those of each agent; they hold for chats with a provider too.',

@@ -4,7 +4,7 @@
  *   user → host → CORS → pages of others → shutting down? → authorization → rights → city → service → read-only → CSRF header
  *        → may it be upgraded → state
  */
-import { mayUseServices } from '../kernel/caller.ts'
+import { mayChangeCity } from '../kernel/caller.ts'
 import { problem } from '../kernel/problem.ts'
 import type { Exchange } from './exchange.ts'
 import {
@@ -37,7 +37,7 @@ export function passToPrivate(
   refuseForeignPage(exchange, deps.security, { reads: READING.has(exchange.method) && !upgrades, what: 'service' })
   refuseWhileStopping(exchange, deps)
   for (const gate of RIGHTS_GATES) gate(exchange, deps)
-  if (!mayUseServices(exchange.caller)) throw problem('forbidden', 'services of a city need the right "city"')
+  if (!mayChangeCity(exchange.caller)) throw problem('forbidden', 'services of a city need the right "city"')
   const service = resolveService(target, services)
   if (READING.has(exchange.method)) return service
   refuseWhereReadOnly(deps.security)

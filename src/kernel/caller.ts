@@ -90,8 +90,11 @@ const MAY: Readonly<Record<AgentApi | TokenHolder['role'], ReadonlySet<Access>>>
   admin: new Set(['any', 'read', 'self', 'work', 'city', 'answer']),
 }
 
-/** Whether a caller may do what is no operation: what services of a city let do, nobody knows. */
-export function mayUseServices(caller: Caller): boolean {
+/**
+ * Whether a caller has the right `city`, where no single operation asks for it: to use private services, and to choose
+ * commands that the supervisor runs as its own user.
+ */
+export function mayChangeCity(caller: Caller): boolean {
   if (caller.kind === 'agent') return MAY[caller.api].has('city')
   return caller.kind === 'owner' || (caller.kind === 'token' && MAY[caller.role].has('city'))
 }

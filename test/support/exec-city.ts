@@ -62,6 +62,7 @@ export async function openExecCity(path: string, more: Partial<ExecsDeps> = {}):
     log: silent,
     env,
     home: join(path, 'home'),
+    homeHasToken: false,
     city: { name: 'alpha', path },
     bin: '/opt/svc',
     runtime: await createExecRuntime({ clock, env, directory: join(path, '.svc', 'runtime', 'exec') }),

@@ -59,6 +59,8 @@ export const AUTOMATION_WORDS: Readonly<Record<string, Readonly<Record<string, s
   'formula.steps.check': {
     '': 'A command that judges, or a question to a person.',
     exec: 'Command for `sh -c`: 0 is a pass, 1 to 125 a fail. Anything else is no answer, and it is asked again.',
+    exec_var:
+      'Variable with `type = "command"` whose value is the command, instead of `exec`. Where the value is empty there is no check.',
     timeout: 'How long the command may take.',
     env: 'Variables of its environment.',
     inherit_env: 'Names of variables that it gets from the supervisor.',

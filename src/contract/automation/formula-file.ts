@@ -26,7 +26,7 @@ export const MAX_ITEMS = 1_000
 /** Longest text that is read as a template, an expression or a command. */
 const MAX_TEXT = 256 * 1024
 const MAX_EXPRESSION = 4_096
-const MAX_COMMAND = 64 * 1024
+export const MAX_COMMAND = 64 * 1024
 
 export const template = (options: { minLength?: number; description?: string } = {}) =>
   text({ ...options, language: 'template', maxLength: MAX_TEXT })
@@ -70,11 +70,12 @@ const retry = table({
 const check = table(
   {
     exec: optional(command()),
+    exec_var: optional(varName()),
     timeout: optional(span({ default: '5m', minimumMs: 1 })),
     ...commandEnv,
     manual: optional(template({ minLength: 1 })),
   },
-  { rules: { oneOf: ['exec', 'manual'], needs: { timeout: 'exec', env: 'exec', inherit_env: 'exec' } } },
+  { rules: { oneOf: ['exec', 'exec_var', 'manual'], excludes: { manual: ['timeout', 'env', 'inherit_env'] } } },
 )
 const forEach = table({
   in: expression(),

@@ -29,12 +29,13 @@ import {
 } from './documents.ts'
 import { StepGraph } from './graph.ts'
 import { WorkWarning } from './molecules.ts'
+import { VAR_TYPES } from './var-text.ts'
 
 const INCLUDED = ['yes', 'no', 'unknown'] as const
 
 const FormulaVar = component('FormulaVar', {
   name: string(),
-  type: choice(['string', 'int', 'bool', 'json']),
+  type: choice(VAR_TYPES),
   description: optional(string()),
   default: optional(anything()),
   required: optional(boolean()),

@@ -3,12 +3,12 @@
 /** JSON as variables, outputs and items are. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue }
 
-export const VAR_TYPES = ['string', 'int', 'bool', 'json'] as const
+export const VAR_TYPES = ['string', 'int', 'bool', 'json', 'command'] as const
 export type VarType = (typeof VAR_TYPES)[number]
 
 /** The value that `text` is for this type; throws `RangeError` with a sentence. */
 export function parseVarText(type: VarType, text: string): JsonValue {
-  if (type === 'string') return text
+  if (type === 'string' || type === 'command') return text
   if (type === 'int') return wholeNumber(text)
   if (type === 'json') return json(text)
   if (text === 'true') return true

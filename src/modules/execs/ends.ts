@@ -35,8 +35,5 @@ export function endOf(sight: ExecSight): ExecEnd {
 
 export function startError(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
-  const instead = 'read them from standard input'
-  if (text.includes('E2BIG')) return `its variables are larger than the system takes: ${instead}`
-  const [, name] = /'options\.env\['(\w+)'\]' must be a string without null bytes/.exec(text) ?? []
-  return name === undefined ? text : `no command can have a variable with a null byte, as ${name} has: ${instead}`
+  return text.includes('E2BIG') ? 'the command and its variables are larger than the system takes' : text
 }

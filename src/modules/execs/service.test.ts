@@ -144,19 +144,39 @@ inCity('it works in its directory, and does not start where that is not there', 
   assert.equal(city.file('ran'), '')
 })
 
-inCity('variables that are larger than the system takes are told of, and the next command runs', async (city) => {
-  const found = await city.run('true', { vars: { large: 'x'.repeat(200_000) } })
-  assert.deepEqual(
-    [found.kind, found.error],
-    ['not_started', 'its variables are larger than the system takes: read them from standard input'],
-  )
-  const nul = await city.run('true', { env: { BAD: 'a\0b' } })
-  assert.deepEqual(
-    [nul.kind, nul.error],
-    ['not_started', 'no command can have a variable with a null byte, as BAD has: read them from standard input'],
-  )
-  assert.equal(endOf(await city.run('true')), 0)
+inCity('a variable that is too large, or has a NUL, is left out and named; the command runs', async (city) => {
+  const vars = { large: 'x'.repeat(200_000), fine: 'yes', nul: 'a\0b' }
+  const stdin = { vars }
+  const env = { BAD: 'a\0b', HUGE: 'x'.repeat(200_000) }
+  const command = 'echo "$SVC_VARS_LEFT_OUT|$SVC_VAR_FINE|$(test -z "$SVC_VAR_LARGE" && echo none)|$(wc -c)"'
+  const found = await city.run(command, { vars, stdin, env })
+  assert.equal(endOf(found), 0)
+  const [named = '', fine, large, read] = found.output.trim().split('|')
+  assert.deepEqual(named.split(' ').sort(), ['BAD', 'HUGE', 'SVC_VAR_LARGE', 'SVC_VAR_NUL'])
+  assert.deepEqual([fine, large], ['yes', 'none'])
+  assert.equal(Number(read), Buffer.byteLength(JSON.stringify(stdin)))
 })
+
+inCity('variables that are too much together: those that fit are there, the others are named', async (city) => {
+  const vars = Object.fromEntries(Array.from({ length: 10 }, (_, at) => [`v${at}`, 'x'.repeat(100_000)]))
+  const found = await city.run('echo "$(printf %s "$SVC_VAR_V0" | wc -c) $SVC_VARS_LEFT_OUT"', { vars })
+  assert.equal(endOf(found), 0)
+  assert.match(found.output, /^ *100000 .*SVC_VAR_V9$/m)
+})
+
+inCity(
+  'a check is not told where the token of the owner is; orders are',
+  async (city) => {
+    for (const [owner, told] of [
+      ['check', 'none'],
+      ['order', 'some'],
+    ] as const) {
+      const found = await city.run('test -z "$SVC_HOME" && echo none || echo some', { owner })
+      assert.equal(found.output.trim(), told)
+    }
+  },
+  { homeHasToken: true },
+)
 
 inCity(
   'a command of a pack that is not trusted does not start',

@@ -5,6 +5,7 @@ import type { MoleculeDraft, MoleculeStartRequest, moleculeOperations } from '..
 import { MOLECULE_STATUSES } from '../../contract/automation/words.ts'
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
+import { mayChangeCity } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import { checkPrecondition } from '../../kernel/etag.ts'
@@ -89,8 +90,8 @@ export function createMoleculeHandlers({ clock }: { readonly clock: Clock }) {
       )
     },
 
-    'start-molecule': async ({ body, claim, city, actor }) => {
-      const wish = wishOf(body, actor)
+    'start-molecule': async ({ body, claim, city, actor, caller }) => {
+      const wish = { ...wishOf(body, actor), setsCommands: mayChangeCity(caller) }
       const { db, keys } = city.store
       if (body.dry_run === true) {
         const row = await rehearse(db, (tx) => city.starting.start(tx, wish))
@@ -159,7 +160,10 @@ export function createMoleculeHandlers({ clock }: { readonly clock: Clock }) {
   })
 }
 
-function wishOf({ keep, dry_run: _, vars, ...body }: MoleculeStartRequest, actor: string): StartWish {
+function wishOf(
+  { keep, dry_run: _, vars, ...body }: MoleculeStartRequest,
+  actor: string,
+): Omit<StartWish, 'setsCommands'> {
   return {
     ...body,
     actor,

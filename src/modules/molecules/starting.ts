@@ -17,6 +17,10 @@ export interface StartWish {
   readonly vars?: Readonly<Record<string, Value>> | undefined
   /** Variables as templates gave them: texts are read by their types; `vars` win. */
   readonly texts?: Readonly<Record<string, Value>> | undefined
+  /** Names of `texts` that hold data of others, such as the payload of an event. */
+  readonly derived?: readonly string[] | undefined
+  /** Whether the caller may set a command freely (the right `city`); everybody else chooses a listed one. */
+  readonly setsCommands: boolean
   readonly title?: string | undefined
   readonly rig?: string | undefined
   readonly bead?: string | undefined
@@ -36,6 +40,8 @@ export interface Surroundings extends Claimers {
   /** What a rig says for all formulas; undefined where there is no such rig. */
   rigVars(rig: string): Readonly<Record<string, Value>> | undefined
   rigNames(): readonly string[]
+  /** Commands that everybody may choose: `[formulas] commands` of the city. */
+  commands(): readonly string[]
   resolveTarget(target: string, rig: string): Target
   /** The rig of a bead; empty for the city, undefined where there is no such bead. */
   rigOfBead(bead: string): string | undefined
@@ -59,6 +65,8 @@ export class Starting {
     formula: name,
     vars: said = {},
     texts = {},
+    derived = [],
+    setsCommands,
     rig: inRig,
     bead,
     target,
@@ -74,6 +82,8 @@ export class Starting {
     const vars = { ...read.values, ...said }
     const checked = checkVars(plan.vars, vars, rigVars)
     if (checked.values === undefined) throw wrongVars(name, vars, checked.issues)
+    const chosen = setsCommands ? derived.filter((one) => !Object.hasOwn(said, one)) : Object.keys(vars)
+    refuseCommands(plan, checked.values, chosen, (one) => [...this.#around.commands(), rigVars[one]])
     return {
       ...rest,
       plan: timeout === undefined ? plan : { ...plan, timeout },
@@ -117,6 +127,35 @@ function startable(formula: CatalogFormula): CatalogFormula & { readonly plan: P
   if (plan.steps.length === 0)
     throw invalidField('body.formula', `${name} has no steps: it is there to be extended`, name)
   return { ...formula, plan }
+}
+
+/**
+ * A command runs as the user of the supervisor, outside of every container: whoever only works in the city chooses one that
+ * its formula, its rig or its city lists.
+ */
+function refuseCommands(
+  { formula, vars }: Plan,
+  values: Readonly<Record<string, Value>>,
+  names: readonly string[],
+  listedFor: (name: string) => readonly (Value | undefined)[],
+): void {
+  for (const name of names) {
+    const declared = Object.hasOwn(vars, name) ? vars[name] : undefined
+    const value = values[name]
+    if (declared?.type !== 'command' || typeof value !== 'string' || value.trim() === '') continue
+    const listed = [declared.default, ...(declared.enum ?? []), ...listedFor(name)]
+    if (listed.includes(value)) continue
+    throw unlistedCommand(formula, name, value, listed)
+  }
+}
+
+function unlistedCommand(formula: string, name: string, value: string, listed: readonly (Value | undefined)[]) {
+  const choices = [...new Set(listed)].filter((one) => typeof one === 'string' && one.trim() !== '').slice(0, 20)
+  const known = choices.length === 0 ? 'none is listed' : `listed are ${choices.map((one) => `\`${one}\``).join(', ')}`
+  const message = `is a command that the city does not list (${known}): setting another one needs the right "city"`
+  const hint = 'list it in city.toml: `[formulas]` with `commands = ["…"]`'
+  const errors = [{ location: `body.vars.${name}`, message: `${message}; ${hint}`, value }]
+  return problem('forbidden', `body.vars.${name} of the formula ${formula} ${message}; ${hint}`, { errors })
 }
 
 function wrongVars(formula: string, given: Readonly<Record<string, Value>>, issues: readonly VarIssue[]) {

@@ -1,21 +1,23 @@
 /** The handler of sling (decision 108). */
 import type { SlingResponse, slingOperations } from '../../contract/automation/sling.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
+import { mayChangeCity } from '../../kernel/caller.ts'
 import { rehearse } from '../../kernel/rehearse.ts'
 import type { SlingCity } from './ports.ts'
 import { sling } from './sling.ts'
 
 export const createSlingHandlers = () =>
   defineHandlers<typeof slingOperations, SlingCity>({
-    sling: async ({ body, claim, city, actor }) => {
+    sling: async ({ body, claim, city, actor, caller }) => {
+      const slinger = { actor, setsCommands: mayChangeCity(caller) }
       const { db, keys, log } = city.store
       const headers = () => ({ 'X-SVC-Index': String(log.head) })
       if (body.dry_run === true) {
-        const would = await rehearse(db, (tx) => sling(tx, city, body, actor))
+        const would = await rehearse(db, (tx) => sling(tx, city, body, slinger))
         return ok(withoutNewIds(would, body.bead), headers())
       }
       const made: Reply<SlingResponse> = await keys.once(claim, () =>
-        db.write((tx) => keys.remember(tx, claim, ok(sling(tx, city, body, actor)))),
+        db.write((tx) => keys.remember(tx, claim, ok(sling(tx, city, body, slinger)))),
       )
       return { ...made, headers: headers() }
     },

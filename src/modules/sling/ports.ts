@@ -43,6 +43,7 @@ export interface MoleculeWish {
   readonly target: string
   readonly reassign: boolean
   readonly replace: boolean
+  readonly setsCommands: boolean
   readonly actor: string
 }
 

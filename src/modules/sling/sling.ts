@@ -15,6 +15,7 @@ import {
   type SlingRequest,
   type SlingResponse,
 } from '../../contract/automation/sling.ts'
+import { cut } from '../../contract/base/text.ts'
 import { MAX_TITLE } from '../../contract/base/work.ts'
 import type { Tx } from '../../kernel/database.ts'
 import { unknownName } from '../../kernel/near-names.ts'
@@ -30,6 +31,7 @@ interface Slinging {
   readonly target: string
   readonly formula: string | undefined
   readonly actor: string
+  readonly setsCommands: boolean
 }
 
 interface Slung {
@@ -37,8 +39,15 @@ interface Slung {
   readonly molecule?: string
 }
 
-export function sling(tx: Tx, city: SlingCity, request: SlingRequest, actor: string): SlingResponse {
-  return new Sling(tx, city, request, actor).run()
+/** Who gives work away. */
+export interface Slinger {
+  readonly actor: string
+  /** Whether a command among the variables may be any (the right `city`). */
+  readonly setsCommands: boolean
+}
+
+export function sling(tx: Tx, city: SlingCity, request: SlingRequest, slinger: Slinger): SlingResponse {
+  return new Sling(tx, city, request, slinger).run()
 }
 
 class Sling {
@@ -48,7 +57,7 @@ class Sling {
   readonly #bead: SlungBead | undefined
   readonly #warnings: WorkWarning[] = []
 
-  constructor(tx: Tx, city: SlingCity, request: SlingRequest, actor: string) {
+  constructor(tx: Tx, city: SlingCity, request: SlingRequest, slinger: Slinger) {
     assertShape(request)
     this.#tx = tx
     this.#city = city
@@ -56,7 +65,7 @@ class Sling {
     const rig = rigOf(city, request, this.#bead)
     const target = targetOf(city, request, rig)
     const formula = request.formula ?? (request.no_formula === true ? undefined : city.targets.formulaOf(target))
-    this.#slinging = { request, rig, target, formula, actor }
+    this.#slinging = { request, rig, target, formula, ...slinger }
   }
 
   run(): SlingResponse {
@@ -96,7 +105,7 @@ class Sling {
   }
 
   #launch(bead: string | undefined): Slung {
-    const { request, rig, target, formula = '', actor } = this.#slinging
+    const { request, rig, target, formula = '', actor, setsCommands } = this.#slinging
     const started = this.#city.start(this.#tx, {
       formula,
       vars: request.vars === undefined ? undefined : valuesOf(request.vars),
@@ -106,6 +115,7 @@ class Sling {
       target,
       reassign: request.reassign === true,
       replace: request.replace === true,
+      setsCommands,
       actor,
     })
     for (const warning of started.warnings) this.#warn(warning)
@@ -238,7 +248,7 @@ const driven = ({ id }: SlungBead, driver: string): Problem =>
 function taskOf(text: string, title: string | undefined) {
   const trimmed = text.trim()
   const [first = ''] = trimmed.split('\n', 1)
-  const said = title?.trim() || first.trim().slice(0, MAX_TITLE)
+  const said = title?.trim() || cut(first.trim(), MAX_TITLE)
   return { title: said, description: said === trimmed ? null : trimmed }
 }
 

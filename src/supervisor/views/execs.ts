@@ -18,6 +18,7 @@ export async function execContext(city: Running): Promise<ExecsDeps> {
     log,
     env,
     home: settings.home,
+    homeHasToken: settings.auth,
     city: { name, path },
     bin: BIN,
     runtime: await createExecRuntime({ clock, env, directory: join(path, '.svc', 'runtime', 'exec') }),

@@ -31,6 +31,7 @@ export function moleculesContext(city: Running): MoleculesContext {
         const rig = rigOf(name)
         return rig === undefined ? undefined : (rig.formula_vars ?? {})
       },
+      commands: () => config().formulas.commands ?? [],
       rigNames: () => config().rigs.map(({ name }) => name),
       resolveTarget: resolve,
       knows,

@@ -88,7 +88,7 @@ function moleculesOf(city: Running): OrderMolecules {
   const all = () => molecules.of(city)
   return {
     start: (tx, { keep_ms: keep, timeout_ms: timeout, ...start }) =>
-      all().starting.start(tx, { ...start, keep, timeout }).id,
+      all().starting.start(tx, { ...start, keep, timeout, setsCommands: true }).id,
     lives: (id) => {
       const found = all().reads.find(id)
       return found !== undefined && isLive(found.status)

@@ -34,7 +34,18 @@ title = "Are you ready?"
 assignee = "worker"
 gate = { human = true }
 `
+const JUDGED = `formula = "judged"
+title = "Judged"
+[vars.verify]
+type = "command"
+default = ""
+[[steps]]
+id = "do"
+title = "Do it"
+check = { exec_var = "verify" }
+`
 const FILES = {
+  'formulas/judged.toml': JUDGED,
   'formulas/asks.toml': ASKS,
   'formulas/one.toml': simpleFormula('one'),
   'orders/hand.toml': simpleOrder(),
@@ -207,4 +218,45 @@ test('what people are asked no agent answers, nor takes over; what it is asked i
       ? true
       : undefined,
   )
+})
+
+test('a command is set by who may change the city; an agent chooses one that the city lists', {
+  timeout: 120_000,
+}, async () => {
+  await using running = await run({ args: ['--auth'] })
+  const { city, agent } = await open(running)
+  await city.configure(`${AGENTS}[formulas]\ncommands = ["true"]\n`, FILES)
+  using stack = new DisposableStack()
+  const [worker, mayor] = [await agent('worker'), await agent('mayor')]
+  for (const { api } of [worker, mayor]) stack.defer(() => api.close())
+  const wish = (formula: string, verify: string) => ({ formula, target: 'worker', vars: { verify } })
+
+  for (const formula of ['judged', 'core.verified-task', 'verified-task', 'plan-build-review', 'convoy-tasks'])
+    for (const [path, body] of [
+      ['/molecules', wish(formula, 'touch PWNED')],
+      ['/molecules', { ...wish(formula, 'touch PWNED'), dry_run: true }],
+      ['/sling', { ...wish(formula, 'touch PWNED'), text: 'Do this' }],
+    ] as const) {
+      const answer = await worker.api.post(`${ALPHA}${path}`, body)
+      assert.ok([403, 404].includes(answer.status), `${formula} ${path}: ${answer.text}`)
+      if (answer.status === 403) assert.match(answer.text, /needs the right .{1,3}city.*`true`|`true`.*needs the right/)
+    }
+  // Nor does an event carry one in.
+  const { items } = Object(await may(worker, 'GET', `${ALPHA}/molecules`))
+  assert.deepEqual(items, [])
+
+  const judged = async (who: Who, verify: string): Promise<unknown> => {
+    const id = String(at(await may(who, 'POST', `${ALPHA}/molecules`, wish('judged', verify)), 'id'))
+    const { bead_id } = Object(await may(worker, 'GET', `${ALPHA}/molecules/${id}/steps/do`))
+    await may(worker, 'POST', `${ALPHA}/beads/${bead_id}/close`, { outcome: 'pass' })
+    return eventually(`${verify} has judged`, async () => {
+      const { status } = Object(await may(worker, 'GET', `${ALPHA}/molecules/${id}`))
+      return status === 'completed' || status === 'failed' ? status : undefined
+    })
+  }
+  assert.equal(await judged(worker, 'true'), 'completed')
+  assert.equal(await judged(worker, ''), 'completed')
+  assert.equal(await judged(mayor, 'exit 3'), 'failed')
+  // What judges the work is not told where the token of the owner is.
+  assert.equal(await judged(mayor, 'test -z "$SVC_HOME"'), 'completed')
 })

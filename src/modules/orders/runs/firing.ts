@@ -5,7 +5,7 @@
  * F2  A run ends once, whatever ends again what it had started.
  * F3  While one runs no other begins, unless the order allows it or somebody forces it. It is looked at in the write.
  */
-import { renderText, TemplateFailure } from '../../../automation/language.ts'
+import { hasMarks, renderText, TemplateFailure } from '../../../automation/language.ts'
 import type { OrderDefinition } from '../../../automation/order.ts'
 import type { Value } from '../../../automation/plan.ts'
 import type { OrderSource } from '../../../contract/automation/orders.ts'
@@ -200,6 +200,9 @@ function start(deps: FiringDeps, tx: Tx, starting: Starting): string | undefined
       formula,
       vars: cause.vars ?? {},
       texts: Object.fromEntries(Object.entries(vars).filter(([name]) => !Object.hasOwn(cause.vars ?? {}, name))),
+      derived: Object.entries(definition.vars).flatMap(([name, text]) =>
+        hasMarks(JSON.stringify(text)) ? [name] : [],
+      ),
       title: title === undefined ? undefined : rendered('order.title', title, scope),
       rig: order.file.rig,
       target,

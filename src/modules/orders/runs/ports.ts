@@ -50,6 +50,8 @@ export interface MoleculeStart {
   readonly vars: Readonly<Record<string, Value>>
   /** What texts of the order came to: each is read by the type that its variable has. */
   readonly texts: Readonly<Record<string, Value>>
+  /** Names of `texts` that are templates: what they came to holds data of events. */
+  readonly derived: readonly string[]
   readonly title: string | undefined
   readonly rig: string | undefined
   readonly target: string | undefined

@@ -6,7 +6,7 @@ import type { PlanNode } from '../base/plans.ts'
 import type { Failure, StepRow } from '../base/rows.ts'
 import { ACTOR, isLeaf, jittered, type Run } from '../base/run.ts'
 import { hardFailure } from './begin.ts'
-import { ask, beginCheck } from './checks.ts'
+import { ask, beginCheck, commandOf } from './checks.ts'
 import { dueIn } from './due.ts'
 import { openGate } from './gates.ts'
 import { addList, MAX_ROWS, openList, remember, settle, tellCompleted } from './lists.ts'
@@ -106,6 +106,10 @@ export function bodyEnded(run: Run, row: StepRow, failure: Failure | undefined):
     return
   }
   const texts = new Texts(run, row)
+  if (check.kind === 'exec' && commandOf(check, texts.vars).trim() === '') {
+    attemptEnded(run, row, undefined)
+    return
+  }
   try {
     if (check.kind === 'exec') beginCheck(run, row, check, texts)
     else ask(run, row, check.question, texts)

@@ -24,7 +24,7 @@ export function beginCheck(run: Run, row: StepRow, check: PlanExec, texts = new 
   if (timeout !== undefined && row.due_at === null) dueIn(run, row, timeout)
   const { vars } = texts
   const exec = deps.execs.begin(run.tx, {
-    command: check.exec,
+    command: commandOf(check, vars),
     timeout_ms: check.timeout,
     env: texts.record(check.env),
     inherit_env: check.inherit_env,
@@ -50,6 +50,10 @@ export function beginCheck(run: Run, row: StepRow, check: PlanExec, texts = new 
     verdict: JSON.stringify(verdict),
   })
 }
+
+/** As the file says it, or the value of a command variable. */
+export const commandOf = ({ exec, exec_var }: PlanExec, vars: Readonly<Record<string, Value>>): string =>
+  exec_var === undefined ? exec : String(vars[exec_var] ?? '')
 
 function contextOf(run: Run, row: StepRow, vars: Readonly<Record<string, Value>>): Record<string, Value> {
   const { deps, molecule } = run
