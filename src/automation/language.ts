@@ -3,7 +3,9 @@
  * template is strict: what it prints must be there. An expression is not: a key that is missing in an output is nil.
  * Values are data: they are put in once and never read as a template again.
  */
+
 import type { Liquid } from 'liquidjs'
+import { cut } from '../contract/base/text.ts'
 import { lazily } from '../kernel/lazy.ts'
 import { withinCpu } from './bounded.ts'
 import { createEngine, isTimeLimit, library, templateProblem } from './liquid.ts'
@@ -140,5 +142,5 @@ function plainValue(given: unknown, depth: number): Value {
 
 function shown(value: Value): string {
   const text = JSON.stringify(value)
-  return text.length > 100 ? `${text.slice(0, 100)}…` : text
+  return text.length > 100 ? `${cut(text, 100)}…` : text
 }

@@ -1,9 +1,11 @@
 /** Variables of formulas (decisions 86, 120): whether a value is what its declaration says, and who gives it. */
+
 import { isDeepStrictEqual } from 'node:util'
 import { isNativeError } from 'node:util/types'
 import { createContext, Script } from 'node:vm'
 import { MAX_COMMAND } from '../contract/automation/formula-file.ts'
 import { parseVarText, type VarType } from '../contract/automation/var-text.ts'
+import { cut } from '../contract/base/text.ts'
 import { nearestHint } from '../files/issues.ts'
 import { lazily } from '../kernel/lazy.ts'
 import { withinCpu } from './bounded.ts'
@@ -115,7 +117,7 @@ function kindOf(value: Value): string {
 
 function shown(value: Value): string {
   const text = JSON.stringify(value)
-  return `\`${text.length > 100 ? `${text.slice(0, 100)}…` : text}\``
+  return `\`${text.length > 100 ? `${cut(text, 100)}…` : text}\``
 }
 
 // ---- patterns -------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 /** Words of the command line → the command they name and its parsed input; commander does the parsing. */
+
 import { Argument, Command, CommanderError, Help, Option } from 'commander'
+import { cut } from '../contract/base/text.ts'
 import {
   type ArgumentSpec,
   argumentName,
@@ -163,7 +165,7 @@ function withoutGlobals(words: readonly string[]): string[] {
 
 /** `-cdemo` */
 const isGlued = (word: string, valued: ReadonlySet<string>): boolean =>
-  /^-[a-zA-Z]./.test(word) && valued.has(word.slice(0, 2))
+  /^-[a-zA-Z]./.test(word) && valued.has(cut(word, 2))
 
 function parseLeaf(spec: CommandSpec, words: readonly string[], columns: number): Parsed {
   const command = leafCommand(spec, columns)

@@ -5,6 +5,7 @@
 
 import type { BodyOf, Method, Operation, ParamsOf, QueryOf, ReplyOf } from '../contract/base/operation.ts'
 import { LINES_TYPE } from '../contract/base/operation.ts'
+import { cut } from '../contract/base/text.ts'
 import type { OperationById, OperationId } from '../contract/index.ts'
 import { backoffMs } from './backoff.ts'
 import { type Clock, delay, TimedOut } from './clock.ts'
@@ -462,7 +463,7 @@ function parseReply<T>(response: Answer, text: string): T {
   try {
     return JSON.parse(text)
   } catch {
-    throw new DecodeError(`the server's answer is not JSON: ${text.slice(0, 80)}`)
+    throw new DecodeError(`the server's answer is not JSON: ${cut(text, 80)}`)
   }
 }
 

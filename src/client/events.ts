@@ -1,4 +1,5 @@
 /** Events in both scopes under one roof: which operation, which cursor parameter, how a line becomes an event. */
+import { cut } from '../contract/base/text.ts'
 import type { EventEnvelope, TaggedEventEnvelope } from '../contract/events.ts'
 import type { Client } from './client.ts'
 import { DecodeError, isRecord } from './problems.ts'
@@ -106,7 +107,7 @@ export function streamOf(scope: EventScope, filters: Omit<EventFilters, 'since' 
 /** The event in a frame's data; throws `DecodeError` for anything that is not one. */
 export function parseEvent(text: string): AnyEvent {
   const value = parseJson(text)
-  if (!isEvent(value)) throw new DecodeError(`not an event envelope: ${text.slice(0, 80)}`)
+  if (!isEvent(value)) throw new DecodeError(`not an event envelope: ${cut(text, 80)}`)
   return value
 }
 

@@ -1,5 +1,7 @@
 /** Everything that a call can throw, besides the reason of its own signal. */
+
 import type { ErrorDetail } from '../contract/base/problems.ts'
+import { cut } from '../contract/base/text.ts'
 
 /** The server answered with Problem Details (or with an error that is not one, from something in between). */
 export class ApiProblem extends Error {
@@ -33,8 +35,8 @@ export class ApiProblem extends Error {
 
 /** The page of another program, or of a proxy: as much as fits a sentence. */
 function foreignDetail(status: number, text: string): string {
-  const words = text.slice(0, 2_000).replaceAll(/<(style|script)\b.*?<\/\1>|<[^>]*>/gis, ' ')
-  const said = words.replaceAll(/\s+/g, ' ').trim().slice(0, 100)
+  const words = cut(text, 2_000).replaceAll(/<(style|script)\b.*?<\/\1>|<[^>]*>/gis, ' ')
+  const said = cut(words.replaceAll(/\s+/g, ' ').trim(), 100)
   return `HTTP ${status}, and not from a svcctl server${said === '' ? '' : `: ${said}`}`
 }
 

@@ -41,7 +41,7 @@ export interface TaggedEventEnvelope extends EventEnvelope {
 const camel = (type: string): string =>
   type
     .split(/[._-]/)
-    .map((part) => part.slice(0, 1).toUpperCase() + part.slice(1))
+    .map((part) => part.charAt(0).toUpperCase() + part.slice(1))
     .join('')
 
 /** What every event has, whatever its type. */

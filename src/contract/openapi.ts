@@ -467,7 +467,7 @@ function problemResponse(status: number, codes: readonly ProblemCode[], schema: 
 
 function problemExample(code: ProblemCode): JsonMap {
   const { status, prefix, title } = PROBLEMS[code]
-  const sentence = EXAMPLE_SENTENCES[code] ?? `${title.slice(0, 1).toLowerCase()}${title.slice(1)}`
+  const sentence = EXAMPLE_SENTENCES[code] ?? `${title.charAt(0).toLowerCase()}${title.slice(1)}`
   return { type: problemUrn(code), title, status, detail: `${prefix}: ${sentence}`, code }
 }
 

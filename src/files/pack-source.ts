@@ -2,7 +2,9 @@
  * Sources of packs: their spelling, their one normal form, and what none may contain. A refusal never repeats what was
  * written, because it may hold a password.
  */
+
 import { join, relative } from 'node:path'
+import { cut } from '../contract/base/text.ts'
 
 export type PackSource = BuiltinSource | LocalSource | RemoteSource
 
@@ -119,8 +121,7 @@ function bindingFrom(text: string): string | undefined {
     .toLowerCase()
     .replaceAll(/[^a-z0-9_-]+/g, '-')
     .replaceAll(/^[^a-z0-9]+|-+$/g, '')
-    .slice(0, 64)
-  return name === '' ? undefined : name
+  return name === '' ? undefined : cut(name, 64)
 }
 
 function parseLocal(text: string): LocalSource {

@@ -1,8 +1,10 @@
 /** Versions of packs: what `version` may say, and which tag it means. */
+
 import type { SemVer } from 'semver'
 import Range from 'semver/classes/range.js'
 import compare from 'semver/functions/compare.js'
 import parse from 'semver/functions/parse.js'
+import { cut } from '../contract/base/text.ts'
 
 /** What an import asks for. */
 export type Constraint =
@@ -41,7 +43,7 @@ function comparator(text: string): string {
     throw new VersionError('a version is `^1.4`, `~1.4`, `>=1.2,<2`, an exact one, or `sha:<commit>`')
   // An exact `1.4` is the tag 1.4, which is 1.4.0: not every 1.4.x.
   const whole = operator === undefined || operator === '=' ? padded(version) : version
-  if (parse(padded(version)) === null) throw new VersionError(`not a version: ${version.slice(0, 60)}`)
+  if (parse(padded(version)) === null) throw new VersionError(`not a version: ${cut(version, 60)}`)
   return `${operator === '=' ? '' : (operator ?? '')}${whole}`
 }
 

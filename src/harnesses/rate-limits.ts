@@ -1,4 +1,5 @@
 /** What programs say where their provider has limited them, and until when. Pure. */
+import { cut } from '../contract/base/text.ts'
 
 const SAYS_LIMIT =
   /\b(?:rate[ _-]?limit(?!er|ing)|(?:usage|session|weekly|daily|5-hour) limit reached|(?:hit|reached) your (?:[\w.]+ ){0,3}limit|too many requests|quota exceeded|resource_exhausted|(?:error|status|http)\W{0,3}429\b)/i
@@ -68,7 +69,7 @@ function clockIn(text: string, now: number, localZone: string): number | undefin
   const hour = (Number(hourText) % (half === undefined ? 24 : 12)) + (half?.toLowerCase() === 'pm' ? 12 : 0)
   const zone = zoneText !== undefined && isZone(zoneText) ? zoneText : localZone
   const today = partsAt(now, zone)
-  const month = monthName === undefined ? -1 : MONTHS.indexOf(monthName.slice(0, 3).toLowerCase())
+  const month = monthName === undefined ? -1 : MONTHS.indexOf(cut(monthName, 3).toLowerCase())
   if (monthName !== undefined && month < 0) return undefined
   const date = month < 0 ? today : { year: Number(yearText ?? today.year), month, day: Number(dayText) }
   const at = instantOf({ ...date, hour, minute: Number(minuteText) }, zone)

@@ -6,8 +6,10 @@
  *
  * Reading the input is the pipeline's (operations.ts): it waits for bytes, everything here decides at once.
  */
+
 import type { Socket } from 'node:net'
 import { isMutation, needsRunningCity, type Operation } from '../contract/base/operation.ts'
+import { cut } from '../contract/base/text.ts'
 import { type AdapterCaller, type Caller, OWNER, refusalElsewhere, refusalOf, STRANGER } from '../kernel/caller.ts'
 import type { PeerUsers } from '../kernel/peers/peer-users.ts'
 import { cityNotRunning, problem } from '../kernel/problem.ts'
@@ -153,7 +155,7 @@ export function refuseForeignPage(
   const followsLink =
     reads && header('sec-fetch-mode') === 'navigate' && (header('sec-fetch-dest') ?? 'document') === 'document'
   if (!isForeign || followsLink) return
-  const page = origin === undefined ? 'another site' : origin.slice(0, 200)
+  const page = origin === undefined ? 'another site' : cut(origin, 200)
   throw problem(
     'forbidden',
     `pages of ${page} may not use this ${what}; [supervisor] allowed_origins in supervisor.toml lets origins in`,
@@ -269,14 +271,14 @@ export function decodeName(encoded: string): string {
   try {
     return decodeURIComponent(encoded)
   } catch {
-    throw problem('invalid-request', `the path cannot be decoded: "${encoded.slice(0, 80)}"`)
+    throw problem('invalid-request', `the path cannot be decoded: "${cut(encoded, 80)}"`)
   }
 }
 
 function matchOperation({ method, path, operation, redirect }: GateInput, { routes }: GateDeps): void {
   if (operation !== undefined || redirect !== undefined) return
   const allow = routes.methodsOf(path)
-  if (allow.length === 0) throw problem('route-not-found', `no such path: ${path.slice(0, 200)}`)
+  if (allow.length === 0) throw problem('route-not-found', `no such path: ${cut(path, 200)}`)
   throw problem('method-not-allowed', `${method} is not allowed here; allowed: ${allow.join(', ')}`, {
     allow: allow.join(', '),
   })

@@ -1,7 +1,9 @@
 /** Server-sent events: frames, heartbeat, back-pressure (sheet 02 §5, decision 16). */
+
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { HEARTBEAT_MS } from '../contract/base/streams.ts'
+import { cut } from '../contract/base/text.ts'
 import { type Clock, isoTime, nextTurn } from '../kernel/clock.ts'
 import { contained } from '../kernel/contained.ts'
 import { taggedEnvelope } from '../kernel/event-log.ts'
@@ -40,7 +42,7 @@ export const supervisorFraming: Framing = {
 
 /** `id`: where a client that has missed nothing resumes, though no event of its filter came for long. */
 const heartbeat = (clock: Clock, id: string | undefined): Buffer => {
-  const timestamp = `${isoTime(clock.now()).slice(0, 19)}Z`
+  const timestamp = `${cut(isoTime(clock.now()), 19)}Z`
   const resume = id === undefined ? '' : `id: ${id}\n`
   return toChunk(`${resume}event: heartbeat\ndata: ${JSON.stringify({ timestamp })}\n\n`)
 }

@@ -1,4 +1,5 @@
 /** Cursors as text: a sequence number, a composite of several logs, and page tokens (sheet 02 §5.4, sheet 01 §1.6). */
+import { cut } from '../contract/base/text.ts'
 import { problem } from './problem.ts'
 
 const SEQ = /^(?:0|[1-9][0-9]{0,15})$/
@@ -9,8 +10,7 @@ const MAX_CURSOR_CHARACTERS = 100_000
 /** A sequence number, or 400 `invalid_cursor:`. */
 export function parseSeq(text: string): number {
   const seq = Number(text)
-  if (!SEQ.test(text) || !Number.isSafeInteger(seq))
-    throw invalidCursor(`not an event sequence: "${text.slice(0, 40)}"`)
+  if (!SEQ.test(text) || !Number.isSafeInteger(seq)) throw invalidCursor(`not an event sequence: "${cut(text, 40)}"`)
   return seq
 }
 
@@ -25,7 +25,7 @@ export function parseComposite(text: string): Positions | undefined {
   for (const entry of text.split(',')) {
     const colon = entry.lastIndexOf(':')
     const name = entry.slice(0, Math.max(colon, 0))
-    if (!SOURCE.test(name)) throw invalidCursor(`not a name:sequence entry: "${entry.slice(0, 80)}"`)
+    if (!SOURCE.test(name)) throw invalidCursor(`not a name:sequence entry: "${cut(entry, 80)}"`)
     if (positions.has(name)) throw invalidCursor(`"${name}" stands in it twice`)
     positions.set(name, parseSeq(entry.slice(colon + 1)))
   }
@@ -48,7 +48,7 @@ export function parsePageToken(kind: string, token: string): readonly (string | 
   const key = decodeToken(token)
   if (key?.[0] !== kind) {
     const message = 'is no page of this list with these filters in this order'
-    throw problem('invalid-cursor', `cursor not a page of this list: "${token.slice(0, 80)}"`, {
+    throw problem('invalid-cursor', `cursor not a page of this list: "${cut(token, 80)}"`, {
       errors: [{ location: 'query.cursor', message, value: token.slice(0, 80) }],
     })
   }

@@ -1,5 +1,7 @@
 /** Conversations as they are compared and stored: normalised, with the id of their transcript. */
+
 import { createHash } from 'node:crypto'
+import { cut } from '../contract/base/text.ts'
 import {
   CONVERSATION_KINDS,
   type ConversationKind,
@@ -48,7 +50,7 @@ export function normalConversation(ref: ConversationRef, city: string, at = 'bod
 export function transcriptId(conversation: Conversation): string {
   const { scope_id, provider, account_id, conversation_id, parent_conversation_id = '', kind } = conversation
   const text = JSON.stringify([scope_id, provider, account_id, conversation_id, parent_conversation_id, kind])
-  return `cv-${createHash('sha256').update(text).digest('hex').slice(0, 32)}`
+  return `cv-${cut(createHash('sha256').update(text).digest('hex'), 32)}`
 }
 
 function kindOf(text: string, at: string): ConversationKind {

@@ -6,9 +6,11 @@
  * S2  Somebody else can make `/tmp/svc-<uid>` first. Then the sockets are in the supervisor's home, reached by a short
  *     link where its path is too long: a squatted name stops no session.
  */
+
 import { createHash } from 'node:crypto'
 import { lstatSync, mkdirSync, readFileSync, readlinkSync, type Stats, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { cut } from '../contract/base/text.ts'
 import { keepPrivate } from '../kernel/file-modes.ts'
 import { randomHex } from '../kernel/ids.ts'
 import type { Environment } from '../kernel/processes.ts'
@@ -46,8 +48,7 @@ export function openSocketDirectory(cityPath: string, places: SocketPlaces): Soc
 }
 
 /** The directory of a city's sockets is called so, wherever it is. */
-export const socketNameOf = (cityPath: string): string =>
-  createHash('sha256').update(cityPath).digest('hex').slice(0, 16)
+export const socketNameOf = (cityPath: string): string => cut(createHash('sha256').update(cityPath).digest('hex'), 16)
 
 /** Why the usual place will not do, without making anything; undefined where it will. */
 export function squatterOf({ env }: Pick<SocketPlaces, 'env'>): string | undefined {

@@ -14,6 +14,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { extname, join, resolve } from 'node:path'
+import { cut } from '../contract/base/text.ts'
 import { type Clock, delay } from '../kernel/clock.ts'
 import { asCaller } from '../kernel/file-modes.ts'
 import { type Environment, findBinary, minimalEnvironment } from '../kernel/processes.ts'
@@ -186,7 +187,7 @@ function spawnHost(kind: HostSpec['kind'], launch: LaunchSpec, deps: HostRuntime
 /** Of the host of a run, as the environment of this supervisor has it. */
 function socketOf(directory: string, places: SocketPlaces): string {
   const { path } = openSocketDirectory(resolve(directory, '../../../../..'), places)
-  return join(path, `${createHash('sha256').update(directory).digest('hex').slice(0, 16)}.host`)
+  return join(path, `${cut(createHash('sha256').update(directory).digest('hex'), 16)}.host`)
 }
 
 async function undo(process: HostedProcess, host: ChildProcess, spec: LaunchSpec, clock: Clock): Promise<void> {

@@ -1,4 +1,5 @@
 /** Refusals of IRC servers, and what they mean for a message that was sent. */
+import { cut } from '../../contract/base/text.ts'
 import type { FailureKind } from '../library/shapes.ts'
 
 interface Refusal {
@@ -45,7 +46,7 @@ export function refusalIn(command: string, params: readonly string[]): Refused |
 
 const said = (params: readonly string[]): string => {
   const words = params.length > 1 ? params.at(-1) : undefined
-  return words === undefined ? '' : `: ${words.replaceAll(/\p{Cc}/gu, '').slice(0, 200)}`
+  return words === undefined ? '' : `: ${cut(words.replaceAll(/\p{Cc}/gu, ''), 200)}`
 }
 
 /** Numerics by which a channel cannot be joined, in words. */

@@ -1,7 +1,9 @@
 /** The supervisor as a bridge sees it: the operations of adapters, called with the adapter's own secret. */
+
 import type { Client } from '../../client/client.ts'
 import { deadline } from '../../client/clock.ts'
 import { ApiProblem } from '../../client/problems.ts'
+import { cut } from '../../contract/base/text.ts'
 import type { Conversation, Delivery, InboundMessage, Outcome, Supervisor } from './shapes.ts'
 
 const CALL_MS = 30_000
@@ -93,7 +95,7 @@ export class Adapter implements Supervisor {
     using limit = deadline(client.clock, CALL_MS, signal)
     await client.call('fail-delivery', {
       params: { ...this.#its, deliveryId: delivery },
-      body: { attempt, failure_kind: kind, error: error.slice(0, LONGEST_ERROR) },
+      body: { attempt, failure_kind: kind, error: cut(error, LONGEST_ERROR) },
       headers: this.#headers,
       signal: limit.signal,
     })

@@ -1,5 +1,6 @@
 /** Events of GitHub as lines that an agent can read: who did what to what, where it is, and what was written. */
-import { at, cut, firstLine, type Json, list, text } from './reading.ts'
+import { cut } from '../../contract/base/text.ts'
+import { at, firstLine, type Json, list, text } from './reading.ts'
 
 const MOST_BODY = 4_000
 const MOST_COMMITS = 10
@@ -37,7 +38,7 @@ interface Place {
 type Saying = (payload: Json, place: Place) => readonly string[]
 
 const action = (payload: Json): string => text(payload, 'action').replaceAll('_', ' ') || 'changed'
-const body = (value: unknown): string => cut(text(value, 'body').trim(), MOST_BODY)
+const body = (value: unknown): string => cut(text(value, 'body').trim(), MOST_BODY, '…')
 
 /** `ana opened issue #7 in o/r: Title`, the address, and what was written. */
 const about =
@@ -78,7 +79,7 @@ const run =
     const state = text(thing, 'conclusion') || text(thing, 'status') || action(payload)
     const branch = text(thing, 'head_branch') || text(thing, 'check_suite', 'head_branch')
     return [
-      `${kind} ${text(thing, 'name') || text(thing, 'app', 'name')} in ${place}: ${state.replaceAll('_', ' ')}${branch && ` on ${branch}`} (${text(thing, 'head_sha').slice(0, 10)})`,
+      `${kind} ${text(thing, 'name') || text(thing, 'app', 'name')} in ${place}: ${state.replaceAll('_', ' ')}${branch && ` on ${branch}`} (${cut(text(thing, 'head_sha'), 10)})`,
       text(thing, 'html_url'),
     ]
   }
@@ -92,7 +93,7 @@ const push: Saying = (payload, { login, place }) => {
     .slice(0, MOST_COMMITS)
     .map(
       (one) =>
-        `- ${text(one, 'id').slice(0, 10)} ${firstLine(text(one, 'message'))} (${text(one, 'author', 'username') || text(one, 'author', 'name')})`,
+        `- ${cut(text(one, 'id'), 10)} ${firstLine(text(one, 'message'))} (${text(one, 'author', 'username') || text(one, 'author', 'name')})`,
     )
   const left = commits.length - lines.length
   return [

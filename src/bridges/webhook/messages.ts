@@ -1,9 +1,11 @@
 /** A verified webhook → what is told to agents. */
+
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import { cut } from '../../contract/base/text.ts'
 import type { InboundMessage } from '../library/shapes.ts'
 import { readGithub } from './github.ts'
-import { cut, isJson, type Json, text } from './reading.ts'
+import { isJson, type Json, text } from './reading.ts'
 import type { Style } from './signatures.ts'
 import { readSlack } from './slack.ts'
 
@@ -33,7 +35,7 @@ export function readWebhook(webhook: Webhook): Reading {
   const payload = payloadOf(webhook)
   if (payload === undefined) return { kind: 'unreadable', why: 'the body is no JSON object' }
   if (webhook.style === 'slack' && text(payload, 'type') === 'url_verification')
-    return { kind: 'challenge', challenge: text(payload, 'challenge').slice(0, 1_000) }
+    return { kind: 'challenge', challenge: cut(text(payload, 'challenge'), 1_000) }
   const message = READERS[webhook.style](payload, webhook)
   return message === undefined ? { kind: 'nothing' } : { kind: 'message', message: bounded(message) }
 }
@@ -106,6 +108,6 @@ export const digestOf = (body: Buffer): string => createHash('sha256').update(bo
 const bounded = (message: InboundMessage): InboundMessage => ({
   ...message,
   provider_message_id: cut(message.provider_message_id, MOST_ID),
-  text: cut(message.text, MOST_TEXT),
-  actor: { ...message.actor, display_name: cut(message.actor.display_name, 200) },
+  text: cut(message.text, MOST_TEXT, '…'),
+  actor: { ...message.actor, display_name: cut(message.actor.display_name, 200, '…') },
 })

@@ -21,8 +21,4 @@ export function list(value: unknown, ...names: readonly string[]): readonly unkn
   return Array.isArray(found) ? found : []
 }
 
-/** At most so many characters, and a mark where something was cut. */
-export const cut = (words: string, most: number): string =>
-  words.length <= most ? words : `${words.slice(0, most - 1).trimEnd()}…`
-
 export const firstLine = (words: string): string => words.trim().split('\n')[0] ?? ''

@@ -1,5 +1,6 @@
 /** `svcctl pack …`: what a city imports. */
 
+import { cut } from '../../contract/base/text.ts'
 import type { CachedPack, Pack, PackIssue, PackStatus } from '../../contract/packs.ts'
 import type { CommandSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
@@ -33,7 +34,7 @@ const CACHED = view<CachedPack>()('REPOSITORY COMMIT SIZE LAST_USED cities', {
   wide: 'id',
   as: {
     REPOSITORY: ({ repository, id }) => repository ?? id,
-    COMMIT: ({ commit }) => commit?.slice(0, 12),
+    COMMIT: ({ commit }) => commit && cut(commit, 12),
     SIZE: ({ bytes }) => size(bytes),
     LAST_USED: 'last_used_at',
   },

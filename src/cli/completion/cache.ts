@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isRecord } from '../../client/problems.ts'
+import { cut } from '../../contract/base/text.ts'
 import type { Io } from '../base/io.ts'
 
 const FRESH_MS = 5_000
@@ -27,7 +28,7 @@ export async function remembered(
 
 function placeOf({ env, home }: Io, question: readonly unknown[]): string {
   const caches = env['XDG_CACHE_HOME'] || join(home, '.cache')
-  const name = createHash('sha256').update(JSON.stringify(question)).digest('hex').slice(0, 32)
+  const name = cut(createHash('sha256').update(JSON.stringify(question)).digest('hex'), 32)
   return join(caches, 'svcctl', 'completion', `${name}.json`)
 }
 

@@ -1,4 +1,5 @@
 /** What the input of a hook says, by the table of its harness. Pure. */
+import { cut } from '../../contract/base/text.ts'
 import type { SessionReportRequest, SessionToolRequest } from '../../contract/sessions/reports.ts'
 import type { HarnessHooks } from '../../harnesses/hooks.ts'
 
@@ -29,10 +30,10 @@ export function saidBy({ events }: HarnessHooks, input: HookInput): Said | undef
       ...(activity === undefined ? {} : { activity }),
       ...(asks === undefined
         ? {}
-        : { pending: { kind: asks.kind, ...(prompt === undefined ? {} : { prompt: prompt.slice(0, 4096) }) } }),
+        : { pending: { kind: asks.kind, ...(prompt === undefined ? {} : { prompt: cut(prompt, 4096) }) } }),
       ...(used === true && key !== undefined && KEY.test(key) ? { resume_key: key } : {}),
       ...(path?.startsWith('/') === true ? { transcript_path: path } : {}),
-      ...(model === undefined ? {} : { model: model.slice(0, 256) }),
+      ...(model === undefined ? {} : { model: cut(model, 256) }),
     },
   }
 }
@@ -40,26 +41,28 @@ export function saidBy({ events }: HarnessHooks, input: HookInput): Said | undef
 function permissionOf(event: string, input: HookInput): Said | undefined {
   const tool = textOf(input['tool_name'])
   if (tool === undefined) return undefined
-  return { kind: 'permission', event, request: { tool: tool.slice(0, 256), input: shortened(input['tool_input']) } }
+  return { kind: 'permission', event, request: { tool: cut(tool, 256), input: shortened(input['tool_input']) } }
 }
 
 /** A file may be written that is larger than a question: what is cut is text that nobody decides by. */
 function shortened(value: unknown): { [key: string]: unknown } {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return {}
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, DECIDED_BY.has(key) ? one : cut(one, 0)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [key, DECIDED_BY.has(key) ? one : bounded(one, 0)]),
+  )
 }
 
 const DECIDED_BY: ReadonlySet<string> = new Set(['command', 'cmd', 'file_path', 'path', 'notebook_path', 'url'])
 const MAX_DEPTH = 8
 const MAX_ITEMS = 200
 
-function cut(value: unknown, depth: number): unknown {
-  if (typeof value === 'string') return value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}…` : value
+function bounded(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') return value.length > MAX_TEXT ? cut(value, MAX_TEXT + 1, '…') : value
   if (typeof value !== 'object' || value === null) return value
   if (depth >= MAX_DEPTH) return '…'
-  if (Array.isArray(value)) return value.slice(0, MAX_ITEMS).map((one) => cut(one, depth + 1))
+  if (Array.isArray(value)) return value.slice(0, MAX_ITEMS).map((one) => bounded(one, depth + 1))
   const entries = Object.entries(value).slice(0, MAX_ITEMS)
-  return Object.fromEntries(entries.map(([key, one]) => [key, cut(one, depth + 1)]))
+  return Object.fromEntries(entries.map(([key, one]) => [key, bounded(one, depth + 1)]))
 }
 
 /** The verdict in the words that the harnesses share; nothing where nobody has decided. */

@@ -5,6 +5,7 @@ import { resolve } from 'node:path'
 import { TimedOut } from '../../client/clock.ts'
 import { LostReply, Unreachable } from '../../client/problems.ts'
 import type { QueryOf } from '../../contract/base/operation.ts'
+import { cut } from '../../contract/base/text.ts'
 import type { BeadImportIssue, BeadImportResponse } from '../../contract/beads.ts'
 import type { OperationById } from '../../contract/index.ts'
 import type { FlagSpec, Input } from '../base/command.ts'
@@ -109,7 +110,7 @@ async function toStdout(context: Context, lines: AsyncIterable<string>): Promise
 }
 
 async function toFile(context: Context, path: string, lines: AsyncIterable<string>): Promise<number> {
-  const partial = `${path}.${context.io.newKey().slice(0, 8)}.part`
+  const partial = `${path}.${cut(context.io.newKey(), 8)}.part`
   const progress = new Progress(context, undefined)
   const file = await opened(partial, 'wx')
   let count = 0

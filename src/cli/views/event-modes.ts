@@ -14,6 +14,7 @@ import {
 } from '../../client/events.ts'
 import { type Frame, follow } from '../../client/follow.ts'
 import { matchesPayload, type PayloadMatch } from '../../contract/base/payload-match.ts'
+import { cut } from '../../contract/base/text.ts'
 import type { Context } from '../base/context.ts'
 import { isRegistered } from '../base/discovery.ts'
 import { EXIT, printable, usageError } from '../base/failure.ts'
@@ -283,7 +284,7 @@ async function printFrame({ context, question }: Run, event: AnyEvent, data: str
 
 function prettyLine({ ts, city, type, subject, message, actor, payload }: AnyEvent): string {
   const summary = message ?? (Object.keys(payload ?? {}).length === 0 ? `by ${actor}` : JSON.stringify(payload))
-  const parts = [ts.slice(0, 19).replace('T', ' '), city, type, subject, summary].filter(
+  const parts = [cut(ts, 19).replace('T', ' '), city, type, subject, summary].filter(
     (part) => part !== undefined && part !== '',
   )
   return printable(parts.join('  ').replaceAll(/\s*\n\s*/g, ' '))

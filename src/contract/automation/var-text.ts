@@ -1,4 +1,5 @@
 /** Values of variables as text, which the command line and templates have: read by the type that is declared. */
+import { cut } from '../base/text.ts'
 
 /** JSON as variables, outputs and items are. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue }
@@ -30,4 +31,4 @@ function json(text: string): JsonValue {
   }
 }
 
-const shortened = (text: string): string => (text.length > 60 ? `${text.slice(0, 60)}…` : text)
+const shortened = (text: string): string => (text.length > 60 ? `${cut(text, 60)}…` : text)

@@ -2,6 +2,8 @@
  * Durations as text: Go's grammar (`30s`, `1h30m`, `1.5h`, `0`) plus `d`, without a sign. The one parser for the API,
  * the configuration and the command line (sheet 02 §6.3). Free of schemas, so that a command loads it at no cost.
  */
+import { cut } from './text.ts'
+
 const UNIT_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,
   us: 1e-3,
@@ -20,7 +22,7 @@ const MAX_DURATION_MS = 100 * 366 * 86_400_000
 /** Milliseconds (fractions kept) of a duration; throws `RangeError` with a sentence that quotes the text. */
 export function parseDurationMs(text: string): number {
   if (!DURATION_PATTERN.test(text)) {
-    throw new RangeError(`not a duration: "${text.slice(0, 64)}" (write 30s, 5m, 1h30m or 7d)`)
+    throw new RangeError(`not a duration: "${cut(text, 64)}" (write 30s, 5m, 1h30m or 7d)`)
   }
   let total = 0
   for (const [, amount, unit] of text.matchAll(/([0-9.]+)(ns|us|µs|ms|s|m|h|d)/g)) {

@@ -1,5 +1,7 @@
 /** Which bodies an operation takes, by what their headers say. */
+
 import { isMutation, LINES_TYPE, type Operation } from '../../contract/base/operation.ts'
+import { cut } from '../../contract/base/text.ts'
 import { problem } from '../../kernel/problem.ts'
 
 const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+[ \t]*(?:;|$)/
@@ -32,7 +34,7 @@ export function checkMediaType(operation: Operation, header: (name: string) => s
       .replaceAll('"', '') ?? 'utf-8'
   const encoding = header('content-encoding') ?? 'identity'
   if ((type === wanted || patch) && charset === 'utf-8' && encoding === 'identity') return
-  throw problem('unsupported-media-type', `send ${wanted} in UTF-8, not ${given.slice(0, 80)}`, {
+  throw problem('unsupported-media-type', `send ${wanted} in UTF-8, not ${cut(given, 80)}`, {
     errors: [{ location: 'header.Content-Type', message: `must be ${wanted}`, value: given.slice(0, 200) }],
   })
 }

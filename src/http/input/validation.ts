@@ -1,8 +1,10 @@
 /** Input against its schema: query strings become typed values, every violation becomes a 422 that names the field. */
+
 import { createRequire } from 'node:module'
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import type { ErrorDetail } from '../../contract/base/problems.ts'
 import type { Schema } from '../../contract/base/schema.ts'
+import { cut } from '../../contract/base/text.ts'
 import { lazily } from '../../kernel/lazy.ts'
 import { type Problem, problem } from '../../kernel/problem.ts'
 
@@ -192,7 +194,7 @@ function locate(root: string, path: readonly string[]): string {
 }
 
 /** Long names and values are cut: an error must not be larger than what caused it. */
-const shortened = (text: string): string => (text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text)
+const shortened = (text: string): string => (text.length > MAX_QUOTED ? `${cut(text, MAX_QUOTED)}…` : text)
 
 function valueAt(value: unknown, path: readonly string[]): unknown {
   let at: unknown = value
@@ -260,7 +262,7 @@ function decodeQuery(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    const sentence = `the query string cannot be decoded: "${text.slice(0, 80)}"`
+    const sentence = `the query string cannot be decoded: "${cut(text, 80)}"`
     throw problem('invalid-request', sentence, { errors: [{ location: 'query', message: 'cannot be decoded' }] })
   }
 }

@@ -2,9 +2,11 @@
  * Making and adopting cities: the registry gets a city and the ledger its request in one write, and nothing is left of one
  * that is refused.
  */
+
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
+import { cut } from '../../contract/base/text.ts'
 import type { CityInfo } from '../../contract/cities.ts'
 import { FileRefused } from '../../files/read.ts'
 import { accepted, type Reply } from '../../kernel/call.ts'
@@ -272,7 +274,7 @@ function nameFor(given: string | undefined, path: string): string {
   const location = given === undefined ? 'body.dir' : 'body.name'
   throw invalidField(
     location,
-    `"${name.slice(0, 80)}" cannot be the name of a city: use letters, digits, dot, underscore and hyphen, or give "name"`,
+    `"${cut(name, 80)}" cannot be the name of a city: use letters, digits, dot, underscore and hyphen, or give "name"`,
     name.slice(0, 80),
   )
 }

@@ -1,4 +1,5 @@
 /** Handlers of the configuration family: one small function per operation. */
+import { cut } from '../../contract/base/text.ts'
 import type { AgentPrompt, ConfigFile, ConfigFilePutResult, configOperations } from '../../contract/config.ts'
 import { FragmentFile } from '../../contract/config-schema.ts'
 import { checkTable } from '../../files/check-table.ts'
@@ -98,7 +99,7 @@ export function createConfigHandlers({ clock, loadOptions, apiUrl }: ConfigHandl
       const service = city.config
       const known = service.readFiles()
       for (const path of Object.keys(body.files)) {
-        if (!known.has(path)) checkedPath(city.path, path, `body.files.${path.slice(0, 200)}`)
+        if (!known.has(path)) checkedPath(city.path, path, `body.files.${cut(path, 200)}`)
       }
       const outcome = service.check(new Map(Object.entries(body.files)))
       const loose = Object.entries(body.files).flatMap(([path, text]) =>
@@ -137,8 +138,7 @@ export function createConfigHandlers({ clock, loadOptions, apiUrl }: ConfigHandl
       const headers = index(city)
       const service = city.config
       const text = service.readText(path)
-      if (text === undefined)
-        throw problem('config-file-not-found', `there is no configuration file ${path.slice(0, 200)}`)
+      if (text === undefined) throw problem('config-file-not-found', `there is no configuration file ${cut(path, 200)}`)
       const body = fileView(path, text, service.revision)
       return ok(body, { ...headers, ETag: `"${body.revision}"` })
     },

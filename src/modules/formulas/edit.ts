@@ -2,9 +2,11 @@
  * Writing and deleting files of formulas and orders. They go through the edits of the configuration, whose revision they
  * are part of: one at a time, checked before anything is written, files and events together, completed after a crash.
  */
+
 import { createHash } from 'node:crypto'
 import { join, relative, sep } from 'node:path'
 import type { ErrorDetail } from '../../contract/base/problems.ts'
+import { cut } from '../../contract/base/text.ts'
 import { type Configuration, type Edited, type TextFiles, waitingHeader } from '../../files/configuration.ts'
 import { TOML_FILE } from '../../files/documents.ts'
 import { diskFiles, overlayFiles } from '../../files/files.ts'
@@ -174,7 +176,7 @@ export function missing({ kind, name, rig }: Pick<DocumentEdit, 'kind' | 'name' 
   )
   const where = rig === undefined ? '' : ` of the rig ${rig}`
   const code = kind === 'formula' ? 'formula-not-found' : 'order-not-found'
-  const shown = `${name.slice(0, 100)}${where}`
+  const shown = `${cut(name, 100)}${where}`
   if (rig === undefined && elsewhere.length > 0)
     return problem(code, `there is no ${kind} ${shown}: the rig ${elsewhere[0]} has one, \`rig\` names it`)
   const orders = () => snapshot.orders().filter((order) => order.rig === rig)

@@ -1,4 +1,5 @@
 /** Handlers of formulas, and of the files of orders: one small function per operation (decisions 105, 115, 118). */
+
 import type { Value } from '../../automation/plan.ts'
 import type { Target } from '../../automation/target.ts'
 import type { VarValues } from '../../automation/vars.ts'
@@ -8,6 +9,7 @@ import { TOML_TYPE } from '../../contract/automation/documents.ts'
 import type { FormulaPreview, formulaOperations, StoredFormula } from '../../contract/automation/formulas.ts'
 import type { WorkWarning } from '../../contract/automation/molecules.ts'
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
+import { cut } from '../../contract/base/text.ts'
 import { compareText } from '../../files/issues.ts'
 import { readPlainToml } from '../../files/toml.ts'
 import { defineHandlers, ok, RawBody, type Reply } from '../../kernel/call.ts'
@@ -235,7 +237,7 @@ const asValues = (vars: Readonly<Record<string, unknown>>): VarValues => vars as
 
 function wrongVars(issues: readonly { readonly name: string; readonly message: string; readonly hint?: string }[]) {
   const errors = issues.map(({ name, message, hint }) => ({
-    location: `body.vars.${name.slice(0, 100)}`,
+    location: `body.vars.${cut(name, 100)}`,
     message: hint === undefined ? message : `${message} (${hint})`,
   }))
   const [first] = errors
@@ -246,7 +248,7 @@ function wrongVars(issues: readonly { readonly name: string; readonly message: s
 
 function beadIn<View>({ bead }: FormulaCity<View>, id: string): Value {
   const found = bead(id)
-  if (found === undefined) throw problem('bead-not-found', `there is no bead ${id.slice(0, 100)}`)
+  if (found === undefined) throw problem('bead-not-found', `there is no bead ${cut(id, 100)}`)
   return found
 }
 

@@ -4,7 +4,9 @@
  * M1  A message and what finds it (index, counts) are one write; so is its event.
  * M2  What is deleted is in no table any more but for its id; a text goes with the last message that has it.
  */
+
 import { createHash } from 'node:crypto'
+import { cut } from '../../contract/base/text.ts'
 import type { Database, Row, SqlValue, Tx } from '../../kernel/database.ts'
 import type { Mailbox } from '../../messaging/address.ts'
 import { spaced } from '../../messaging/search.ts'
@@ -16,8 +18,7 @@ export type Reader = Pick<Database, 'get' | 'all'> | Tx
 export const SELECT_MAIL = 'SELECT m.*, t.body FROM mail AS m CROSS JOIN mail_texts AS t ON t.text = m.text'
 
 /** A word that stands for a mailbox in the index; what is found by it is looked at all the same. */
-export const boxWord = (mailbox: Mailbox): string =>
-  `box${createHash('sha256').update(mailbox).digest('hex').slice(0, 20)}`
+export const boxWord = (mailbox: Mailbox): string => `box${cut(createHash('sha256').update(mailbox).digest('hex'), 20)}`
 
 /** What a text is indexed by. */
 interface Text {

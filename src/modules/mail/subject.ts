@@ -1,4 +1,5 @@
 /** Subjects of answers (sheet 06 §1.5). */
+import { cut } from '../../contract/base/text.ts'
 import { MAX_SUBJECT } from '../../contract/messaging/mail.ts'
 
 const LINE_CHARACTERS = 80
@@ -7,18 +8,11 @@ const LINE_CHARACTERS = 80
 export function replySubject(given: string | undefined, original: string, body: string): string {
   if (given !== undefined) return given
   if (/^\s*re:/i.test(original)) return original
-  if (original.trim() !== '') return shortened(`Re: ${original}`, MAX_SUBJECT)
+  if (original.trim() !== '') return cut(`Re: ${original}`, MAX_SUBJECT, '...')
   const line =
     body
       .trim()
       .split(/[\r\n]/)[0]
       ?.trim() ?? ''
-  return line === '' ? '(reply)' : shortened(line, LINE_CHARACTERS)
-}
-
-function shortened(text: string, characters: number): string {
-  if (text.length <= characters) return text
-  const cut = text.slice(0, characters - 3)
-  // Half a character is none.
-  return `${/[\ud800-\udbff]$/.test(cut) ? cut.slice(0, -1) : cut}...`
+  return line === '' ? '(reply)' : cut(line, LINE_CHARACTERS, '...')
 }

@@ -1,5 +1,7 @@
 /** What is refused about a pack before the 202: everything that can be told without the network. */
+
 import { join, relative } from 'node:path'
+import { cut } from '../../contract/base/text.ts'
 import { PACK_NAME_PATTERN, type PackAddRequest, RESERVED_PACK_NAMES } from '../../contract/packs.ts'
 import { nameOf, type PackSource, SourceError, sourceOrError } from '../../files/pack-source.ts'
 import { parseConstraint, VersionError } from '../../files/pack-version.ts'
@@ -40,7 +42,7 @@ export function prepareAdd({ fence, builtins }: AdmissionDeps, city: PackCity, b
   if (RESERVED_PACK_NAMES.some((reserved) => reserved === name))
     throw invalidField('body.name', `\`${name}\` is reserved`, name)
   if (source.kind === 'builtin' && !builtins.has(source.name))
-    throw invalidField('body.source', `there is no built-in pack \`${source.name.slice(0, 64)}\``)
+    throw invalidField('body.source', `there is no built-in pack \`${cut(source.name, 64)}\``)
   if (source.kind === 'local') refuseMissing(city.dir, source.path)
   return {
     name,

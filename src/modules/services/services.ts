@@ -5,6 +5,7 @@
  *     has ended.
  * S2  None of them delays the city, nor another one.
  */
+import { cut } from '../../contract/base/text.ts'
 import { delay } from '../../kernel/clock.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { ServiceSettings, ServicesDeps } from './ports.ts'
@@ -38,7 +39,7 @@ export class Services {
 
   need(name: string): Service {
     const found = this.#services.get(name)
-    if (found === undefined) throw problem('service-not-found', `service not found: ${name.slice(0, 200)}`)
+    if (found === undefined) throw problem('service-not-found', `service not found: ${cut(name, 200)}`)
     return found
   }
 

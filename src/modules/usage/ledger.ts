@@ -6,6 +6,7 @@
  * U3  One source tells of a session: whoever told first, so that a log and a report do not count the same turn twice.
  * U4  A total is one look-up; time ranges add up hours, and turns only at their two ends.
  */
+import { cut } from '../../contract/base/text.ts'
 import {
   MOST_TOKENS,
   UNKNOWN_MODEL,
@@ -56,8 +57,8 @@ export interface Range {
   readonly to: number
 }
 
-export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)
-const hourOf = (at: number): string => new Date(at).toISOString().slice(0, 13)
+export const dayOf = (at: number): string => cut(new Date(at).toISOString(), 10)
+const hourOf = (at: number): string => cut(new Date(at).toISOString(), 13)
 const hourStart = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS
 
 const SUMS = 'turns, input, output, cache_read, cache_write, cost_nano, unpriced'

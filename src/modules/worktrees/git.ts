@@ -7,7 +7,9 @@
  * G4  Of what writes the list of worktrees, or reads all of it, one runs at a time in a repository, whichever city asks: git
  *     fails where it meets a worktree that is half made.
  */
+
 import { dirname } from 'node:path'
+import { cutStart } from '../../contract/base/text.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Environment, findBinary, minimalEnvironment, runBriefly } from '../../kernel/processes.ts'
 
@@ -90,7 +92,7 @@ export class WorktreeGit {
       clock: this.#clock,
       ...(call.signal === undefined ? {} : { signal: call.signal }),
     })
-    const said = `${stderr.trim() || stdout.trim()}`.slice(-SAID)
+    const said = cutStart(stderr.trim() || stdout.trim(), SAID)
     if (outcome === 'exited') return { code: code ?? -1, stdout, truncated, said }
     call.signal?.throwIfAborted()
     throw new GitError(`git ${args[0] ?? ''} ${outcome === 'failed' ? `did not run: ${error ?? ''}` : 'took too long'}`)

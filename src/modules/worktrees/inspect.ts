@@ -4,8 +4,10 @@
  * N1  Whatever git does not say counts as something that would be lost.
  * N2  Files that were laid there by a start, and are as they were laid, are nobody's work.
  */
+
 import { existsSync, lstatSync, realpathSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
+import { cut } from '../../contract/base/text.ts'
 import type { KeptReason } from '../../contract/worktrees.ts'
 import { commitOf, GitError, type Listed, listed, type WorktreeGit } from './git.ts'
 import type { LaidFile, WorktreeRecord } from './store.ts'
@@ -183,7 +185,7 @@ export function parseChanges(text: string): readonly { readonly code: string; re
   for (let at = 0; at < records.length; at++) {
     const record = records[at] ?? ''
     if (record === '') continue
-    changes.push({ code: record.slice(0, 2), file: record.slice(3) })
+    changes.push({ code: cut(record, 2), file: record.slice(3) })
     // A file that was renamed or copied is followed by its old name.
     if (/^[RC]/.test(record)) at++
   }

@@ -1,15 +1,16 @@
 /** Names of worktrees: the last part of a path and of a branch, whatever a session is called. */
 
+import { cut } from '../../contract/base/text.ts'
+
 const MAX_NAME = 80
 
 /** What git takes in the name of a branch, and every file system in that of a directory. */
 export function worktreeName(handle: string): string {
-  const name = handle
+  const plain = handle
     .replace(/[^A-Za-z0-9._-]+/g, '-')
     .replace(/\.{2,}/g, '.')
     .replace(/^[.-]+|[.-]+$/g, '')
-    .slice(0, MAX_NAME)
-    .replace(/(?:\.lock|[.-]+)$/i, '')
+  const name = cut(plain, MAX_NAME).replace(/(?:\.lock|[.-]+)$/i, '')
   return name === '' ? 'session' : name
 }
 

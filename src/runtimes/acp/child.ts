@@ -17,6 +17,7 @@ import {
   type RequestPermissionRequest,
   type RequestPermissionResponse,
 } from '@agentclientprotocol/sdk'
+import { cut } from '../../contract/base/text.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { type ChildContext, ChildStartError, type HostedChild, type StartChild } from '../process/hosted-child.ts'
 import type {
@@ -307,7 +308,7 @@ class AcpChild implements HostedChild {
     this.#meter.learn(update)
     if (this.#conversation?.offers.learn(update)) this.#tellOffers()
     const title = update['sessionUpdate'] === 'session_info_update' ? textOf(update['title'])?.trim() : undefined
-    if (title) this.#context.emit({ type: 'title', title: title.slice(0, MAX_TITLE) })
+    if (title) this.#context.emit({ type: 'title', title: cut(title, MAX_TITLE) })
   }
 
   #tellOffers(): void {

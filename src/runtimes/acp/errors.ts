@@ -1,5 +1,7 @@
 /** Why an agent refused, for people: its message, and what it says beside it (`error.data`), which often is the reason. */
+
 import { RequestError } from '@agentclientprotocol/sdk'
+import { cut } from '../../contract/base/text.ts'
 
 const MAX_DETAILS = 2_000
 
@@ -13,7 +15,7 @@ export function reasonOf(error: unknown): string {
 function detailsOf(data: unknown): string | undefined {
   if (data === undefined || data === null) return undefined
   const said = typeof data === 'string' ? data : (sentenceOf(data) ?? JSON.stringify(data))
-  return said === '' || said === '{}' ? undefined : said.slice(0, MAX_DETAILS)
+  return said === '' || said === '{}' ? undefined : cut(said, MAX_DETAILS)
 }
 
 function sentenceOf(data: object): string | undefined {

@@ -2,6 +2,7 @@
  * What an agent takes and can be set to. Agents tell settings in one of two ways: as `configOptions`, of which one is the
  * mode and one the model, or as `modes` and `models` of their own; some tell both, and then the first is what they read.
  */
+import { cut } from '../../contract/base/text.ts'
 import type { AgentOffers, AgentSetting } from '../process/runtime.ts'
 import { isObject, type Json, listOf, objectOf, textOf } from './json.ts'
 
@@ -74,7 +75,7 @@ export class Offers {
   became(key: string, current: string | undefined): boolean {
     const setting = this.#settings.find((one) => one.key === key)
     if (setting === undefined || current === undefined || setting.current === current) return false
-    this.#settings = this.#settings.map((one) => (one === setting ? { ...one, current: cut(current) } : one))
+    this.#settings = this.#settings.map((one) => (one === setting ? { ...one, current: shortened(current) } : one))
     return true
   }
 
@@ -98,9 +99,9 @@ function settingsOf(options: unknown): readonly Known[] {
       taken.add(key)
       const current = option['currentValue']
       return {
-        key: cut(key),
-        label: cut(textOf(option['name']) ?? configId),
-        ...(current === undefined || current === null ? {} : { current: cut(String(current)) }),
+        key: shortened(key),
+        label: shortened(textOf(option['name']) ?? configId),
+        ...(current === undefined || current === null ? {} : { current: shortened(String(current)) }),
         choices: option['type'] === 'boolean' ? ON_OFF : choicesOf(option['options'], 'value'),
         way: { by: 'config', configId },
       }
@@ -116,7 +117,7 @@ function choicesOf(options: unknown, id: string): AgentSetting['choices'] {
     .slice(0, MAX_CHOICES)
     .flatMap((option) => {
       const value = textOf(option[id])
-      return value === undefined ? [] : [{ value: cut(value), label: cut(textOf(option['name']) ?? value) }]
+      return value === undefined ? [] : [{ value: shortened(value), label: shortened(textOf(option['name']) ?? value) }]
     })
 }
 
@@ -131,7 +132,7 @@ function choiceOf(
   const choices = choicesOf(state[available], id)
   if (choices.length === 0) return undefined
   const value = textOf(state[current])
-  return { key, label, ...(value === undefined ? {} : { current: cut(value) }), choices }
+  return { key, label, ...(value === undefined ? {} : { current: shortened(value) }), choices }
 }
 
-const cut = (text: string) => text.slice(0, MAX_TEXT)
+const shortened = (text: string) => cut(text, MAX_TEXT)

@@ -4,7 +4,9 @@
  * AP1  Every request gets exactly one outcome: an option, or `cancelled`.
  * AP2  Requests that come together are shown in the order in which they came: the first is pending, the rest wait.
  */
+
 import type { RequestPermissionOutcome, RequestPermissionRequest } from '@agentclientprotocol/sdk'
+import { cut } from '../../contract/base/text.ts'
 import type { Answer, Pending, PermissionKind } from '../process/runtime.ts'
 import { objectOf } from './json.ts'
 import { type KnownTool, toolOf, withCall } from './tools.ts'
@@ -110,14 +112,14 @@ function describe(requestId: string, request: RequestPermissionRequest, known: K
   const options = request.options
     .filter((option) => option.optionId.length <= MAX_OPTION_ID)
     .slice(0, MAX_OPTIONS)
-    .map((option) => ({ id: option.optionId, label: option.name.slice(0, MAX_TEXT), kind: option.kind }))
+    .map((option) => ({ id: option.optionId, label: cut(option.name, MAX_TEXT), kind: option.kind }))
   return {
     requestId,
     kind: 'approval',
-    ...(shown != null && { prompt: shown.slice(0, MAX_TEXT) }),
+    ...(shown != null && { prompt: cut(shown, MAX_TEXT) }),
     options,
     metadata: Object.fromEntries(
-      Object.entries(metadata).flatMap(([key, value]) => (value == null ? [] : [[key, value.slice(0, MAX_TEXT)]])),
+      Object.entries(metadata).flatMap(([key, value]) => (value == null ? [] : [[key, cut(value, MAX_TEXT)]])),
     ),
     tool: toolOf(call),
   }

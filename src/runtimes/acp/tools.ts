@@ -1,4 +1,5 @@
 /** What updates have said about the tool calls of a turn: a permission request may hold an id only. */
+import { cut } from '../../contract/base/text.ts'
 import type { PendingTool } from '../process/runtime.ts'
 import { type Json, listOf, objectOf, textOf } from './json.ts'
 
@@ -67,7 +68,7 @@ export function toolOf({ name, kind, input, paths = [] }: KnownTool): PendingToo
 function nameOf(call: Json): string | undefined {
   const meta = objectOf(call['_meta'])
   const beside = [meta, ...Object.values(meta).map(objectOf)].map((one) => textOf(one['toolName']))
-  return shortText(call['name']) ?? beside.find((one) => one !== undefined)?.slice(0, MAX_TEXT)
+  return shortText(call['name']) ?? shortText(beside.find((one) => one !== undefined))
 }
 
 /** What would be run: a line, or the words of one. */
@@ -87,7 +88,7 @@ function pathsOf(call: Json): readonly string[] {
     ...PATH_FIELDS.map((field) => input[field]),
   ]
   return [
-    ...new Set(found.flatMap((path) => (typeof path === 'string' && path !== '' ? [path.slice(0, MAX_TEXT)] : []))),
+    ...new Set(found.flatMap((path) => (typeof path === 'string' && path !== '' ? [cut(path, MAX_TEXT)] : []))),
   ].slice(0, MAX_PATHS)
 }
 
@@ -99,4 +100,4 @@ function bounded(input: Json): Json | undefined {
   return JSON.stringify(kept).length <= MAX_INPUT_BYTES ? kept : undefined
 }
 
-const shortText = (value: unknown) => (typeof value === 'string' ? value.slice(0, MAX_TEXT) : undefined)
+const shortText = (value: unknown) => (typeof value === 'string' ? cut(value, MAX_TEXT) : undefined)

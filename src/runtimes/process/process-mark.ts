@@ -3,10 +3,12 @@
  * every child inherits it, also with a cleaned environment, in a session of its own, when its parents are gone. Only who
  * sets the limit back on purpose is rid of it. Without `prlimit` (util-linux) or /proc nobody is marked.
  */
+
 import { readFileSync } from 'node:fs'
+import { cut } from '../../contract/base/text.ts'
 
 /** Of a token; everybody may see it, so it does not tell the token. */
-export const markOf = (token: string): string => String(Number.parseInt(hashOf(token).slice(0, 12), 16) + 1)
+export const markOf = (token: string): string => String(Number.parseInt(cut(hashOf(token), 12), 16) + 1)
 
 /** The same as a name, for the environment of processes that are to know no secret. */
 export const runIdOf = (token: string): string => hashOf(token).slice(-32)

@@ -8,8 +8,10 @@
  * B3  Bytes are taken in small pieces, between which others get the processor. No piece ends within a character: xterm
  *     loses one that is cut behind a byte 0x80, as all quotes, dashes, bullets and `›` have it.
  */
+
 import { createRequire } from 'node:module'
 import type xterm from '@xterm/headless'
+import { cut } from '../../contract/base/text.ts'
 import { lazily } from '../../kernel/lazy.ts'
 import type { Picture } from './escape-text.ts'
 
@@ -187,7 +189,7 @@ export class BoundedTerminal {
   #follow(): void {
     const { parser } = this.#terminal
     this.#terminal.onTitleChange((title) => {
-      this.#title = title.slice(0, MAX_TITLE)
+      this.#title = cut(title, MAX_TITLE)
     })
     const seen = (look: (parameters: Parameters) => void) => (parameters: (number | number[])[]) => {
       look(parameters)

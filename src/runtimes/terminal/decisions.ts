@@ -1,5 +1,7 @@
 /** What a screen means: rows in, meaning out. Nothing here knows a terminal, a clock or a process. */
+
 import { createHash } from 'node:crypto'
+import { cut } from '../../contract/base/text.ts'
 import type { ApprovalDialog, ScreenRules, StartupDialog } from '../../harnesses/harness.ts'
 import type { Activity, Pending, PermissionKind } from '../process/runtime.ts'
 import { isBlank, isRule, type Menu, menuAtEnd, unframed } from './menu.ts'
@@ -87,7 +89,7 @@ export function arrivalOf(rows: Rows, { prompt, rules }: ScreenHints, message: s
   if (prompt === undefined || row === -1) return 'unknown'
   if (inputAt(rows, row, prompt, rules) !== '') return 'seen'
   const shown = squeezed(rows.slice(row).reduce((text, one) => text + unframed(one.text), ''))
-  return shown.includes(squeezed(message).slice(0, ARRIVED_CHARACTERS)) ? 'seen' : 'empty'
+  return shown.includes(cut(squeezed(message), ARRIVED_CHARACTERS)) ? 'seen' : 'empty'
 }
 
 /** A message that stands in the input line and was not entered. */
@@ -310,10 +312,9 @@ function bodyOf(rows: Rows, first: number): string[] {
 const VOLATILE = /[\u2800-\u28ff]|\(\d+(?:\.\d+)?\s?(?:ms|s|m)\b[^)]{0,40}\)?/g
 
 const idOf = (...parts: readonly string[]): string =>
-  createHash('sha256')
-    .update(parts.map((part) => part.replaceAll(VOLATILE, '')).join('\0'))
-    .digest('hex')
-    .slice(0, 16)
+  cut(hashOf(parts.map((part) => part.replaceAll(VOLATILE, '')).join('\0')), 16)
+
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 const EVERY_TIME = /don.t ask|\b(?:always|all|every|session|auto|remember|future|forever|future)\b/i
 

@@ -5,6 +5,7 @@
  * N1  A menu has a cursor: a pointer, a mark, other colours; or it ends in a line that asks for one of its words.
  * N2  It is at the end: below it there are a few lines of hints, and no empty prompt.
  */
+import { cut } from '../../contract/base/text.ts'
 import { brightText, groundOf, paintOf, type Row } from './rows.ts'
 
 export interface MenuOption {
@@ -310,7 +311,7 @@ function menuOf(rows: readonly Row[], items: Items, found: readonly Item[], curs
   const ends = [...found.slice(1).map(({ row }) => row), endOfOption(rows, items, found)]
   const options = found.map((item, index) => {
     const more = rows.slice(item.row + 1, ends[index]).map(({ text }) => unframed(text).trim())
-    const label = [item.label, ...more.filter((text) => text !== '' && !isRule(text))].join(' ').slice(0, MAX_LABEL)
+    const label = cut([item.label, ...more.filter((text) => text !== '' && !isRule(text))].join(' '), MAX_LABEL)
     const own = by === 'letter' ? item.letter?.toLowerCase() : item.number
     return { id: String(own ?? index + 1), label }
   })

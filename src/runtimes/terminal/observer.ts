@@ -14,6 +14,7 @@
  *     not been confirmed.
  */
 
+import { cut } from '../../contract/base/text.ts'
 import { KEY, type ScreenRules } from '../../harnesses/harness.ts'
 import { limitOn } from '../../harnesses/rate-limits.ts'
 import { type Clock, delay } from '../../kernel/clock.ts'
@@ -200,7 +201,7 @@ export class TerminalObserver {
 
   /** A message was typed: who was idle is not known to be so any more. */
   onDelivery(message: string): void {
-    this.#unsent = { message: message.slice(0, COMPARED_CHARACTERS), enters: 0, entered: true }
+    this.#unsent = { message: cut(message, COMPARED_CHARACTERS), enters: 0, entered: true }
     this.#changedAt = this.#deps.clock.monotonic()
     this.#become('unknown')
     this.#lookIn(LOOK_MS)
@@ -215,7 +216,7 @@ export class TerminalObserver {
 
   /** A message is about to be typed: it may stand in the input line. */
   onTyping(message: string): void {
-    const typed = message.slice(0, COMPARED_CHARACTERS)
+    const typed = cut(message, COMPARED_CHARACTERS)
     const rows = this.#screen.rows()
     // Said before, it stands in the conversation as well.
     const entered = unsentOn(rows, this.#hints, typed, false) !== undefined

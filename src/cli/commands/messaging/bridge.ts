@@ -1,4 +1,5 @@
 /** `svcctl bridge …`: programs that carry messages between a city and a chat. They are loaded only when one is started. */
+
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -6,6 +7,7 @@ import type { Place } from '../../../bridges/library/listening.ts'
 import type { BridgePlace } from '../../../bridges/run.ts'
 import { backoffMs } from '../../../client/backoff.ts'
 import { delay } from '../../../client/clock.ts'
+import { cut } from '../../../contract/base/text.ts'
 import type { CommandSpec, FlagSpec, Input } from '../../base/command.ts'
 import type { Context } from '../../base/context.ts'
 import { EXIT, Failure, toFailure, usageError } from '../../base/failure.ts'
@@ -81,7 +83,7 @@ function stateRootOf(
   if (given !== undefined) return resolve(cwd, given)
   const plain = `${provider}-${name}`.replaceAll(/[^A-Za-z0-9._-]/g, '_')
   // Names that differ only in what no file can be called must not share a directory.
-  const mark = createHash('sha256').update(`${provider} ${name}`).digest('hex').slice(0, 8)
+  const mark = cut(createHash('sha256').update(`${provider} ${name}`).digest('hex'), 8)
   return join(resolve(cwd, env['SVC_HOME'] || join(home, '.svc')), 'bridges', city, `${plain}-${mark}`)
 }
 

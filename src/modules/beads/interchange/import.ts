@@ -7,6 +7,7 @@
  * I3  The newer `updated_at` wins; of two that are as old, the import; one that says what is here already writes nothing.
  * I4  A line that is refused changes nothing, and the others do not notice.
  */
+import { cut } from '../../../contract/base/text.ts'
 import type { BeadImportIssue, BeadImportResponse } from '../../../contract/beads.ts'
 import type { BodyLine, BodyLines } from '../../../kernel/call.ts'
 import { type Clock, nextTurn } from '../../../kernel/clock.ts'
@@ -276,7 +277,7 @@ class Import {
   #fail(line: number, id: string | undefined, why: string): undefined {
     this.#counts.failed++
     if (this.#errors.length >= MAX_ISSUES) return
-    const detail = why.length > MAX_DETAIL ? `${why.slice(0, MAX_DETAIL)}…` : why
+    const detail = why.length > MAX_DETAIL ? `${cut(why, MAX_DETAIL)}…` : why
     this.#errors.push({ line, ...(id === undefined ? {} : { id }), detail })
   }
 

@@ -8,6 +8,7 @@
  * Both come from one idea: with what a line means for us we keep the *differences* between the line and what we would
  * write (`Leftover`): the value that came in, and ours at that time. As long as ours is the same, theirs goes out.
  */
+import { cut } from '../../../contract/base/text.ts'
 import { MAX_PERSON, MAX_TITLE } from '../../../contract/base/work.ts'
 import { type BeadStatus, DEFAULT_ISSUE_TYPE, MAX_LABEL, PARENT_CHILD } from '../../../contract/beads.ts'
 import { isTooDeep, TOO_DEEP } from '../../../kernel/json.ts'
@@ -317,7 +318,7 @@ function commentId(bead: string, given: Json | undefined, n: number): string {
   if (typeof given === 'string' && given.length >= 16 && given.length <= MAX_ID) return wellFormed(given)
   const part =
     given === undefined || given === null ? `#${n}` : typeof given === 'string' ? given : JSON.stringify(given)
-  return `${bead}:${wellFormed(part).slice(0, MAX_ID)}`
+  return `${bead}:${cut(wellFormed(part), MAX_ID)}`
 }
 
 /** The comment under another id here; it goes out under the one that it came with. */

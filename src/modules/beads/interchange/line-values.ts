@@ -1,4 +1,5 @@
 /** Values of lines, checked; what is wrong is said with its place. Pure. */
+import { cut } from '../../../contract/base/text.ts'
 import { isList, isObject, type Json, type JsonObject, own } from './exact-json.ts'
 
 /** Why a line cannot be a bead. */
@@ -15,7 +16,7 @@ const NEVER = -62_135_596_800_000
 export const wellFormed = (text: string): string => (text.isWellFormed() ? text : text.toWellFormed())
 
 export function quote(value: Json | undefined): string {
-  return (JSON.stringify(value) ?? 'nothing').slice(0, 100)
+  return cut(JSON.stringify(value) ?? 'nothing', 100)
 }
 
 const place = (at: string | undefined, key: string) => (at === undefined ? key : `${at}.${key}`)

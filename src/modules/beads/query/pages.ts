@@ -8,8 +8,10 @@
  * I4  A page looks at a bounded number of beads (`Plan.window`): it may be short, even empty, and have a `next_cursor`.
  *     It may be short too where its beads are very large.
  */
+
 import { createHash } from 'node:crypto'
 import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
+import { cut } from '../../../contract/base/text.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../../kernel/cursor.ts'
 import type { Database } from '../../../kernel/database.ts'
 import { countReady, READY_SOURCES } from '../store/ready.ts'
@@ -114,10 +116,8 @@ function parseWalk(fingerprint: string, order: Order, cursor: string): Walk {
 }
 
 function fingerprintOf(query: Query, order: Order): string {
-  return `beads ${createHash('sha256')
-    .update(`${order} ${formatQuery(query)}`)
-    .digest('base64url')
-    .slice(0, 16)}`
+  const hash = createHash('sha256').update(`${order} ${formatQuery(query)}`)
+  return `beads ${cut(hash.digest('base64url'), 16)}`
 }
 
 interface Found extends Total {

@@ -7,6 +7,7 @@
  *   condition  = name op value { "," value }
  *   op         = "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" | ":"
  */
+import { cut } from '../../../contract/base/text.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Problem } from '../../../kernel/problem.ts'
 import { allOf, anyOf, MAX_WORDS, type Moment, not, type Query, type WordField, wordsAsked } from './query.ts'
@@ -126,7 +127,7 @@ class Parser {
       ? { type: 'metadata', key: name.slice(METADATA.length) }
       : FIELDS.get(name)
     if (field === undefined || (field.type === 'metadata' && field.key === ''))
-      throw mistake(column, `a field, not "${name.slice(0, 40)}" (quote it to look for it as text)`)
+      throw mistake(column, `a field, not "${cut(name, 40)}" (quote it to look for it as text)`)
     if (field.type === 'words' && (condition.op === '~' || condition.op === ':' || field.column === 'text'))
       return this.#searches(field.column, condition)
     const star = condition.values.find(({ starred }) => starred)
@@ -254,6 +255,6 @@ const quote = (value: string): string => `"${value.replaceAll(/["\\]/g, '\\$&')}
 
 function formatMoment(moment: Moment): string {
   if ('ago_ms' in moment) return `${moment.ago_ms}ms`
-  if ('day_ms' in moment) return isoTime(moment.day_ms).slice(0, 10)
+  if ('day_ms' in moment) return cut(isoTime(moment.day_ms), 10)
   return isoTime(moment.at_ms)
 }

@@ -1,5 +1,7 @@
 /** Names that a city derives for itself: the id prefixes of city and rigs, and where its services keep what they have. */
+
 import { join, resolve } from 'node:path'
+import { cut } from '../../../contract/base/text.ts'
 
 const SERVICES = join('.svc', 'services')
 
@@ -18,6 +20,6 @@ export function derivePrefix(name: string): string {
   const words = separated.length > 1 ? separated : (separated[0] ?? base).split(/(?<=[a-z0-9])(?=[A-Z])/)
   const first = words[0] ?? base
   const prefix =
-    words.length > 1 ? words.map((word) => word.slice(0, 1)).join('') : first.length <= 3 ? first : first.slice(0, 2)
+    words.length > 1 ? words.map((word) => cut(word, 1)).join('') : first.length <= 3 ? first : cut(first, 2)
   return prefix.toLowerCase()
 }

@@ -1,6 +1,7 @@
 /** Configuration as the API shows it: secrets masked, nothing that is not declared. */
 
 import type { Schema } from '../../../contract/base/schema.ts'
+import { cut } from '../../../contract/base/text.ts'
 import type {
   ConfigCheckResult,
   ConfigExplanation,
@@ -144,7 +145,7 @@ function valuesOf(
   return { values: { ...Object(masked(plainOf(table), schema)) } }
 }
 
-export const fileRevision = (bytes: Buffer | string): string => hashOf(bytes).slice(0, 32)
+export const fileRevision = (bytes: Buffer | string): string => cut(hashOf(bytes), 32)
 
 export interface ExplainFilter {
   readonly agent?: string

@@ -5,7 +5,9 @@
  * A2  A secret is shown to whoever made it, once. A changed one is good for 24 h more.
  * A3  What is announced of the status of an adapter is what its row says, in the same write.
  */
+
 import { createHash } from 'node:crypto'
+import { cut } from '../../../contract/base/text.ts'
 import { type AdapterAddedReason, MAX_ADAPTERS } from '../../../contract/messaging/adapters.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Database, SqlValue, Tx } from '../../../kernel/database.ts'
@@ -85,7 +87,7 @@ export class Adapters {
   need(provider: string, accountId: string, reader: Reader = this.#deps.db): Adapter {
     const found = this.find(provider, accountId, reader)
     if (found === undefined)
-      throw problem('adapter-not-found', `adapter not found: ${provider.slice(0, 80)}/${accountId.slice(0, 80)}`)
+      throw problem('adapter-not-found', `adapter not found: ${cut(provider, 80)}/${cut(accountId, 80)}`)
     return found
   }
 

@@ -6,10 +6,12 @@
  * A3  What no entry has after a day is removed, its file with the last of its rows.
  * A4  What no entry has yet is bounded: who uploads and says nothing cannot fill the disk.
  */
+
 import { createHash } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { cut } from '../../../contract/base/text.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Database, Row, Tx } from '../../../kernel/database.ts'
 import { randomHex } from '../../../kernel/ids.ts'
@@ -111,7 +113,7 @@ export class Attachments {
   /** 404 where there is none. */
   need(id: string): AttachmentRow {
     const found = this.find(id)
-    if (found === undefined) throw problem('attachment-not-found', `attachment not found: ${id.slice(0, 80)}`)
+    if (found === undefined) throw problem('attachment-not-found', `attachment not found: ${cut(id, 80)}`)
     return found
   }
 
@@ -124,7 +126,7 @@ export class Attachments {
 
   /** Where its bytes are: agents on this machine read them there. */
   pathOf({ sha256 }: Pick<AttachmentRow, 'sha256'>): string {
-    return join(this.#deps.root, sha256.slice(0, 2), sha256)
+    return join(this.#deps.root, cut(sha256, 2), sha256)
   }
 
   /** The same by its id; undefined where there is none. */
@@ -185,7 +187,7 @@ export class Attachments {
   }
 
   async #place(path: string, sha256: string): Promise<void> {
-    const directory = join(this.#deps.root, sha256.slice(0, 2))
+    const directory = join(this.#deps.root, cut(sha256, 2))
     await mkdir(directory, { recursive: true, mode: 0o700 })
     await rename(path, join(directory, sha256))
     await onDisk(directory)
@@ -267,7 +269,7 @@ const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u206
 /** What stands behind the last slash or backslash, without what nobody sees or what turns text around. */
 export function harmlessName(given: string | undefined): string {
   const last = (given ?? '').replaceAll(UNSEEN, '').split(/[/\\]/).at(-1) ?? ''
-  const name = last.trim().replace(/^\.+/, '').slice(0, MAX_FILENAME)
+  const name = cut(last.trim().replace(/^\.+/, ''), MAX_FILENAME)
   return name === '' ? 'attachment' : name
 }
 

@@ -7,6 +7,7 @@
  * T4  What is before `earliest_sequence`, or of a transcript that was deleted, is gone for everybody, also while its rows
  *     are still there.
  */
+import { cut } from '../../../contract/base/text.ts'
 import type { EntryDeliveryStatus } from '../../../contract/messaging/entries.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Database, SqlValue, Tx } from '../../../kernel/database.ts'
@@ -227,7 +228,7 @@ export class Transcripts {
   }
 }
 
-const notFound = (id: string) => problem('transcript-not-found', `transcript not found: ${id.slice(0, 80)}`)
+const notFound = (id: string) => problem('transcript-not-found', `transcript not found: ${cut(id, 80)}`)
 
 /** The place of one more entry; 404 where there is no transcript. */
 function nextIn(tx: Tx, id: string, now: number): { readonly sequence: number; readonly earliest: number } {

@@ -1,5 +1,7 @@
 /** Handler of what is said in chats from here. */
+
 import { MAX_WAIT_MS } from '../../../contract/base/paging.ts'
+import { cut } from '../../../contract/base/text.ts'
 import type { PublishRequest } from '../../../contract/messaging/transcripts.ts'
 import { ok } from '../../../kernel/call.ts'
 import type { Caller } from '../../../kernel/caller.ts'
@@ -70,7 +72,7 @@ function resolved(city: MessagingCity, word: string): Address {
     return city.addresses().resolve(word)
   } catch (error) {
     if (error instanceof Problem && error.code === 'recipient-not-found')
-      throw problem('session-not-found', `session not found: ${word.slice(0, 80)}`)
+      throw problem('session-not-found', `session not found: ${cut(word, 80)}`)
     throw error
   }
 }

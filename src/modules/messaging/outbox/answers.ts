@@ -1,4 +1,5 @@
 /** What the answer of a callback means for a delivery (decision 144, sheet 06 §2.2). */
+import { cut } from '../../../contract/base/text.ts'
 import {
   FAILURE_KINDS,
   type FailRequest,
@@ -45,7 +46,7 @@ export const reported = ({ failure_kind: kind, retry_after_ms = 0, error }: Fail
 /** Nobody answered. */
 export const silence = (error: unknown): Failure => ({
   kind: 'transient',
-  error: (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR),
+  error: cut(error instanceof Error ? error.message : String(error), MAX_ERROR),
   final: false,
   answered: false,
   pauseMs: 0,
@@ -91,10 +92,10 @@ function receiptOf(body: Buffer): PublishReceipt | undefined {
   const kind = FAILURE_KINDS.find((one) => one === failure_kind)
   return {
     delivered: delivered !== false,
-    ...(typeof message_id === 'string' && message_id !== '' ? { message_id: message_id.slice(0, MAX_MESSAGE_ID) } : {}),
+    ...(typeof message_id === 'string' && message_id !== '' ? { message_id: cut(message_id, MAX_MESSAGE_ID) } : {}),
     ...(kind === undefined ? {} : { failure_kind: kind }),
     ...(typeof retry_after_ms === 'number' && retry_after_ms > 0 ? { retry_after_ms: bounded(retry_after_ms) } : {}),
-    ...(typeof error === 'string' ? { error: error.slice(0, MAX_ERROR) } : {}),
+    ...(typeof error === 'string' ? { error: cut(error, MAX_ERROR) } : {}),
   }
 }
 

@@ -1,4 +1,5 @@
 /** Asks an adapter to open a conversation within another one: a thread, a topic. */
+import { cut } from '../../../contract/base/text.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import { randomHex } from '../../../kernel/ids.ts'
 import { type Problem, problem } from '../../../kernel/problem.ts'
@@ -79,4 +80,4 @@ function textIn(value: unknown, field: string): string | undefined {
 }
 
 const badGateway = (adapter: Adapter, why: string): Problem =>
-  problem('bad-gateway', `${nameOfKey(adapter)} opened no conversation: ${why.slice(0, 500)}`)
+  problem('bad-gateway', `${nameOfKey(adapter)} opened no conversation: ${cut(why, 500)}`)

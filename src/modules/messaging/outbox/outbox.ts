@@ -6,6 +6,7 @@
  * I3  One attempt at a time and in order within a conversation; a delivery that is given up lets the next one go on.
  * I4  Every delivery ends: it is delivered, or dead after ten answers or a day.
  */
+import { cut } from '../../../contract/base/text.ts'
 import { MAX_CLAIM, type PublishReceipt } from '../../../contract/messaging/deliveries.ts'
 import { AgeTrust, type Clock } from '../../../kernel/clock.ts'
 import type { Database, Tx } from '../../../kernel/database.ts'
@@ -122,7 +123,7 @@ export class Outbox {
   need(key: AdapterKey, id: string, reader: Reader = this.#deps.db): Delivery {
     const found = store.find(reader, id)
     if (found === undefined || found.provider !== key.provider || found.account_id !== key.account_id)
-      throw problem('delivery-not-found', `delivery not found: ${id.slice(0, 80)}`)
+      throw problem('delivery-not-found', `delivery not found: ${cut(id, 80)}`)
     return found
   }
 

@@ -9,6 +9,7 @@ import { hasMarks, renderText, TemplateFailure } from '../../../automation/langu
 import type { OrderDefinition } from '../../../automation/order.ts'
 import type { Value } from '../../../automation/plan.ts'
 import type { OrderSource } from '../../../contract/automation/orders.ts'
+import { cut } from '../../../contract/base/text.ts'
 import { type Clock, isoTime } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { EventLog, StoredEvent } from '../../../kernel/event-log.ts'
@@ -100,7 +101,7 @@ export function failToBegin(
   }
   if (!insertRun(tx, run)) return undefined
   fired(deps, tx, run.id, cause.actor, { cooled_from: now })
-  return ended(deps, tx, run.id, { status: 'failed', error: error.slice(0, MAX_ERROR) })
+  return ended(deps, tx, run.id, { status: 'failed', error: cut(error, MAX_ERROR) })
 }
 
 /** Records a time of cron that came while a run was under way. */

@@ -1,6 +1,8 @@
 /** What a pack would run: shown to whoever is asked to trust it, and hashed, so that an upgrade that runs the same is not asked about. */
+
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
+import { cut } from '../../../contract/base/text.ts'
 import type { PackRun } from '../../../contract/packs.ts'
 import { diskFiles, listable, readable } from '../../../files/files.ts'
 import { IssueList } from '../../../files/issues.ts'
@@ -86,7 +88,7 @@ function whole(command: string, key: string, table: TableNode, path: string): st
 /** What is left out is said: it is what somebody would hide there. */
 function shown(command: string): string {
   if (command.length <= MAX_SHOWN) return command
-  const kept = command.slice(0, MAX_SHOWN - ROOM)
+  const kept = cut(command, MAX_SHOWN - ROOM)
   return `${kept} … and ${command.length - kept.length} more characters`
 }
 

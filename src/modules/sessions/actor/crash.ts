@@ -1,4 +1,5 @@
 /** What an exit is taken for, and what it costs (sheet 04 §8, decision 62). Pure. */
+import { cut } from '../../../contract/base/text.ts'
 import type { SessionExit } from '../../../contract/sessions/session-model.ts'
 import { resetTime, saysLimit } from '../../../harnesses/rate-limits.ts'
 import { isoTime, localZone } from '../../../kernel/clock.ts'
@@ -173,6 +174,6 @@ export function wireExit(exit: Exit, classification: SessionExit['classification
     classification,
     ...(exit.code === undefined ? {} : { code: exit.code }),
     ...(exit.signal === undefined ? {} : { signal: exit.signal }),
-    ...(exit.message === undefined ? {} : { message: exit.message.slice(0, 4096) }),
+    ...(exit.message === undefined ? {} : { message: cut(exit.message, 4096) }),
   }
 }

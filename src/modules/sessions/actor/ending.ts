@@ -4,6 +4,7 @@
  * E1  When a record says that nothing runs, nothing of its tree runs.
  * E2  An exit is recorded once, with what it means; one that we brought about is no crash.
  */
+import { cutStart } from '../../../contract/base/text.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import { deadline, rejection } from '../../../kernel/deadline.ts'
 import type { Exit } from '../../../runtimes/process/runtime.ts'
@@ -92,7 +93,7 @@ export class Ending {
     await journal.write((tx) => {
       journal.abandon(tx)
       if (asked) this.#recordAsked(tx, exit)
-      else this.#record(tx, verdict, screen.slice(-MAX_SCREEN_CHARACTERS))
+      else this.#record(tx, verdict, cutStart(screen, MAX_SCREEN_CHARACTERS))
     })
     watch.exit = undefined
     watch.detach()

@@ -1,4 +1,5 @@
 /** What is written about one session by its actor: moves, calls of the runtime, questions that it asks. */
+import { cut } from '../../../contract/base/text.ts'
 import type { WORKER_OPERATIONS } from '../../../contract/sessions/session-model.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
@@ -89,7 +90,7 @@ export class Journal {
         agent_name: session.agent,
         ...(bead === undefined ? {} : { bead_id: bead }),
         ...more,
-        ...(error === undefined ? {} : { error: error.slice(0, MAX_ERROR_CHARACTERS) }),
+        ...(error === undefined ? {} : { error: cut(error, MAX_ERROR_CHARACTERS) }),
       },
     })
   }

@@ -6,6 +6,7 @@
  * J2  It is told when it begins and when it ends, in the write that changes it.
  */
 
+import { cut } from '../../../contract/base/text.ts'
 import { resetTime } from '../../../harnesses/rate-limits.ts'
 import { isoTime, localZone } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
@@ -27,7 +28,7 @@ export interface LimitDeps extends Pick<SessionsDeps, 'store' | 'clock'> {
 export function limitSession(tx: Tx, id: string, told: ToldLimit, { sessions, store, clock, holdMs }: LimitDeps): void {
   const session = sessions.need(tx, id)
   const now = clock.now()
-  const message = told.message?.slice(0, MAX_WORDS)
+  const message = told.message === undefined ? undefined : cut(told.message, MAX_WORDS)
   const said = told.until ?? (message === undefined ? undefined : resetTime(message, now, localZone()))
   const until = said ?? Math.max(session.limited_until ?? 0, now + holdMs)
   if (session.state === 'closed' || until <= now) return

@@ -5,6 +5,7 @@
 
 import { join } from 'node:path'
 import type { AgentApi } from '../../../contract/access.ts'
+import { cut } from '../../../contract/base/text.ts'
 import type { RuntimeName } from '../../../contract/sessions/session-model.ts'
 import { findHooks, usageLogOf } from '../../../harnesses/all.ts'
 import { type HookPlace, type LaidHooks, usageLogEnv } from '../../../harnesses/hooks.ts'
@@ -328,7 +329,7 @@ function firstPrompt(session: SessionRecord, { agent, config, prompt, message, n
   if (agent === undefined) return ''
   if (prompt === '' && message === undefined) return ''
   // So that a person finds the conversation again in the harness's own list.
-  const beacon = `[${config.name}] ${session.agent} • ${isoTime(now).slice(0, 19)}`
+  const beacon = `[${config.name}] ${session.agent} • ${cut(isoTime(now), 19)}`
   // It may go as an argument, where no runtime looks at it.
   return plainText([beacon, prompt, message].filter((part) => part !== undefined && part !== '').join('\n\n'))
 }

@@ -2,8 +2,10 @@
  * The effects of a start: set-up commands, the program's path, the run's directory, the runtime (sheet 04 §7.2).
  * Everything is bounded by the signal that is handed in.
  */
+
 import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { cut, cutStart } from '../../../contract/base/text.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import { asCaller } from '../../../kernel/file-modes.ts'
 import type { Logger } from '../../../kernel/log.ts'
@@ -226,7 +228,7 @@ export class Launcher {
       ...(signal === undefined ? {} : { signal }),
     })
     if (result.outcome === 'exited' && result.code === 0) return undefined
-    const said = `${result.stdout}${result.stderr}`.slice(-OUTPUT_TAIL).trim()
+    const said = cutStart(`${result.stdout}${result.stderr}`, OUTPUT_TAIL).trim()
     const how =
       result.outcome === 'exited' ? `exit status ${result.code ?? 'unknown'}` : result.outcome.replace('_', ' ')
     return said === '' ? how : `${how}: ${said}`
@@ -308,5 +310,5 @@ function makeWorkDir(workDir: string, city: string): void {
 /** A version 4 UUID from 32 hex digits: what harnesses take for the name of a conversation. */
 function uuid(hex: string): string {
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16)
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+  return `${cut(hex, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }

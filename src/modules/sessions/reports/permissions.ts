@@ -6,9 +6,11 @@
  *     with one input: who asks about another one under the same id is not told what was decided about the first.
  * Q3  A question goes when nobody waits for its answer any more; what is answered then is answered to nobody.
  */
+
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { cut } from '../../../contract/base/text.ts'
 import type { SessionToolRequest, SessionToolVerdict } from '../../../contract/sessions/reports.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
@@ -179,12 +181,12 @@ export class Permissions {
       pending: {
         requestId,
         kind: 'approval',
-        prompt: (subject === undefined ? tool.name : `${tool.name}: ${subject}`).slice(0, MAX_PROMPT),
+        prompt: cut(subject === undefined ? tool.name : `${tool.name}: ${subject}`, MAX_PROMPT),
         options: OPTIONS,
         metadata: {
           tool_name: tool.name,
           kind: tool.kind,
-          ...(tool.command === undefined ? {} : { command: tool.command.slice(0, MAX_PROMPT) }),
+          ...(tool.command === undefined ? {} : { command: cut(tool.command, MAX_PROMPT) }),
           ...(asked.length > MAX_INPUT ? {} : { input: asked }),
         },
       },
@@ -288,7 +290,8 @@ export class Permissions {
       generation,
       MAX_KEPT,
     )
-    const subject = subjectOf(tool)?.slice(0, MAX_SUBJECT)
+    const whole = subjectOf(tool)
+    const subject = whole === undefined ? undefined : cut(whole, MAX_SUBJECT)
     this.#deps.store.log.append(tx, {
       type: 'session.permission',
       actor: asked ? by : 'supervisor',
@@ -312,7 +315,7 @@ function keyOf(requestId: string, { tool, input = {} }: SessionToolRequest): str
   const call = createHash('sha256')
     .update(JSON.stringify([tool, input]))
     .digest('hex')
-  return `${requestId} ${call.slice(0, 32)}`
+  return `${requestId} ${cut(call, 32)}`
 }
 
 /** What an answer means for a tool: who dismisses the question does not let it through. */

@@ -1,6 +1,7 @@
 /** Terminals of sessions over HTTP: look, follow, type, size, press keys (decisions 221, 222). */
 
 import { join } from 'node:path'
+import { cut } from '../../../contract/base/text.ts'
 import { MAX_INPUT_BYTES, type terminalOperations } from '../../../contract/sessions/terminal.ts'
 import { nearestHint } from '../../../files/issues.ts'
 import { defineHandlers, ok } from '../../../kernel/call.ts'
@@ -186,7 +187,7 @@ const endOf = (id: string, session: SessionRecord | undefined, clock: Clock) => 
 function resumePoint(cursor: string | undefined, generation: number): number | undefined {
   if (cursor === undefined || cursor === '') return undefined
   const place = parseTerminalPlace(cursor)
-  if (place === undefined) throw problem('invalid-cursor', `not a place in a terminal: ${cursor.slice(0, 100)}`)
+  if (place === undefined) throw problem('invalid-cursor', `not a place in a terminal: ${cut(cursor, 100)}`)
   return place.generation === generation ? place.offset : undefined
 }
 

@@ -1,6 +1,8 @@
 /** Logs that harnesses write by themselves, found by the conversation that they are of (sheet 04 §5). */
+
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { cut } from '../../../contract/base/text.ts'
 import { openRegular } from '../../../files/read.ts'
 import type { ByteLog } from './entries.ts'
 import { type Json, listOf, objectOf, parseLine, textOf } from './json.ts'
@@ -113,7 +115,7 @@ async function findQwenLog({ conversationId, env, home, workDir }: HarnessQuery)
 async function findGeminiLog({ conversationId, env, home }: HarnessQuery): Promise<HarnessLog | undefined> {
   if (conversationId === undefined || !ID.test(conversationId)) return undefined
   const root = join(env['GEMINI_CLI_HOME'] || home, '.gemini', 'tmp')
-  const end = `-${conversationId.slice(0, 8)}.jsonl`
+  const end = `-${cut(conversationId, 8)}.jsonl`
   for (const project of await names(root))
     for (const name of await names(join(root, project, 'chats'))) {
       const path = join(root, project, 'chats', name)
@@ -178,7 +180,7 @@ async function conversationIn(path: string, workDir: string, since: number): Pro
 function daysFrom(root: string, since: number): string[] {
   return [-1, 0, 1].map((days) => {
     const day = new Date(since + days * DAY_MS).toISOString()
-    return join(root, day.slice(0, 4), day.slice(5, 7), day.slice(8, 10))
+    return join(root, cut(day, 4), day.slice(5, 7), day.slice(8, 10))
   })
 }
 

@@ -1,6 +1,7 @@
 /** Handlers of what sessions and agents said: pages and streams (sheet 04 §§1.6, 5). */
 
 import type { agentOutputOperations } from '../../../contract/agents.ts'
+import { cut } from '../../../contract/base/text.ts'
 import type {
   AgentOutputResponse,
   SessionTranscriptResponse,
@@ -186,7 +187,7 @@ async function resumePoint(
   if (cursor === undefined || cursor === '') return { after: undefined, lost: undefined, question: undefined }
   const { place: at, question } = splitResume(cursor)
   const place = parsePlace(at)
-  if (place === undefined) throw problem('invalid-cursor', `not a place in a transcript: ${cursor.slice(0, 100)}`)
+  if (place === undefined) throw problem('invalid-cursor', `not a place in a transcript: ${cut(cursor, 100)}`)
   const there = await (await open()).has(place)
   return there
     ? { after: place, lost: undefined, question }
@@ -261,7 +262,6 @@ function parseAgentCursor(cursor: string | undefined): AgentCursor | undefined {
   const { place: named, question } = splitResume(cursor)
   const [session = '', at = ''] = named.split('/')
   const place = parsePlace(at)
-  if (place === undefined)
-    throw problem('invalid-cursor', `not a place in the output of an agent: ${cursor.slice(0, 100)}`)
+  if (place === undefined) throw problem('invalid-cursor', `not a place in the output of an agent: ${cut(cursor, 100)}`)
   return { session, place, question }
 }

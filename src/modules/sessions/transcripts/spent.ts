@@ -2,6 +2,7 @@
  * What logs say that turns have used. A log is read forward from where it was read to; what a reader has to know from
  * before that place is its state, which is kept with the place.
  */
+import { cut } from '../../../contract/base/text.ts'
 import type { UsageLog } from '../../../harnesses/harness.ts'
 import { saysLimit } from '../../../harnesses/rate-limits.ts'
 import { formatUsd, parseUsd } from '../../../kernel/money.ts'
@@ -177,13 +178,13 @@ function turnIn(
   const named = rules.model === undefined ? undefined : textOf(at(line, rules.model))
   const model = rules.unnamed?.some((end) => named?.endsWith(end)) ? known : (named ?? known)
   return {
-    id: String(id).slice(0, MAX_NAME),
+    id: cut(String(id), MAX_NAME),
     source: 'log',
     at: timeIn(at(line, rules.at)),
     input: Math.max(sum(rules.input) - (rules.inputHasCache === true ? (cached ?? 0) : 0), 0),
     output: sum(rules.output),
     ...present({
-      model: model?.slice(0, MAX_NAME),
+      model: shortModel(model),
       cache_read: cached,
       cache_write: count(rules.cache_write),
       cost_usd: costIn(rules.cost === undefined ? undefined : at(line, rules.cost)),
@@ -244,7 +245,7 @@ export const acpReader =
         at: timeIn(record.at),
         ...tokensOf(record.usage),
         ...present({
-          model: (record.model ?? textOf(state['model']))?.slice(0, MAX_NAME),
+          model: shortModel(record.model ?? textOf(state['model'])),
           cost_usd: grownBy(base, state['cost']),
         }),
       })
@@ -292,3 +293,5 @@ function modelNamed(line: string): { readonly model?: string } {
   const model = textOf(chosen?.['currentValue'])
   return model === undefined ? {} : { model }
 }
+
+const shortModel = (model: string | undefined) => (model === undefined ? undefined : cut(model, MAX_NAME))

@@ -1,4 +1,5 @@
 /** What calls of tools are about, by the names that harnesses give them (sheet 04 §5.1). */
+import { cut } from '../../../contract/base/text.ts'
 import type { INPUT_KINDS, RESULT_KINDS, TranscriptBlock } from '../../../contract/sessions/session-transcript.ts'
 import { isJson, type Json, textOf } from './json.ts'
 
@@ -59,7 +60,7 @@ export function toolResult(id: string, name: string | undefined, content: string
     ...(name === undefined ? {} : { name, structured: { kind: kindsOf(name)[1] } }),
     content,
     is_error: isError,
-    ...(isError ? { error: { category: errorCategory(content), message: content.slice(0, 500) } } : {}),
+    ...(isError ? { error: { category: errorCategory(content), message: cut(content, 500) } } : {}),
   }
 }
 

@@ -1,4 +1,5 @@
 /** The transcript of one session: its chapters as one row of entries, by id, in pages (decision 66). */
+import { cut } from '../../../contract/base/text.ts'
 import { problem } from '../../../kernel/problem.ts'
 import type { Chapter, Position } from './chapters.ts'
 import type { Entry } from './entries.ts'
@@ -193,7 +194,7 @@ export class Transcript {
 }
 
 const unknownEntry = (id: string) =>
-  problem('transcript-cursor-invalidated', `the transcript has no entry ${id.slice(0, 100)}`)
+  problem('transcript-cursor-invalidated', `the transcript has no entry ${cut(id, 100)}`)
 
 const itemOf = (chapter: Chapter, entry: Entry): Item => ({
   id: formatPlace({ chapter: chapter.number, offset: entry.offset, sub: entry.sub ?? 0 }),

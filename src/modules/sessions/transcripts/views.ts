@@ -1,4 +1,5 @@
 /** Entries as the three formats show them (sheet 04 §5.1). */
+import { cut } from '../../../contract/base/text.ts'
 import type {
   OutputTurn,
   PaginationInfo,
@@ -69,10 +70,8 @@ export function pagination(page: Page, droppedBytes: number): PaginationInfo {
 
 export function turnsOf({ id, entry, text, goesOn }: Item, thinking: boolean): OutputTurn[] {
   const { role, blocks, timestamp } = entry.message
-  const said = blocks
-    .flatMap((block, index) => blockText(block, thinking, goesOn === true && index === 0) ?? [])
-    .join('\n')
-    .slice(0, MAX_TEXT)
+  const texts = blocks.flatMap((block, index) => blockText(block, thinking, goesOn === true && index === 0) ?? [])
+  const said = cut(texts.join('\n'), MAX_TEXT)
   if (said === '') return []
   const shown =
     text && role === 'unknown' ? 'output' : role === 'tool' ? 'result' : role === 'unknown' ? 'system' : role
@@ -89,7 +88,7 @@ function blockText(block: TranscriptBlock, thinking: boolean, goesOn: boolean): 
     case 'tool_use':
       return `[${block.name}]`
     case 'tool_result':
-      return `[result] ${block.content.slice(0, MAX_RESULT)}`
+      return `[result] ${cut(block.content, MAX_RESULT)}`
     case 'interaction':
       return [`[${block.kind} ${block.state}] ${block.prompt ?? ''}`.trimEnd(), block.answer ?? block.action]
         .filter((part) => part !== undefined)
@@ -108,10 +107,9 @@ function structured({ id, entry }: Item, thinking: boolean): StructuredMessage {
 }
 
 function bounded(block: TranscriptBlock): TranscriptBlock {
-  if (block.type === 'text' && block.text.length > MAX_TEXT)
-    return { type: 'text', text: block.text.slice(0, MAX_TEXT) }
+  if (block.type === 'text' && block.text.length > MAX_TEXT) return { type: 'text', text: cut(block.text, MAX_TEXT) }
   if (block.type === 'tool_result' && block.content.length > MAX_TEXT)
-    return { ...block, content: block.content.slice(0, MAX_TEXT) }
+    return { ...block, content: cut(block.content, MAX_TEXT) }
   return block
 }
 

@@ -1,6 +1,8 @@
 /** Checks: a command that judges what was done, or a question to a human (decisions 96, 97, 99). */
+
 import type { PlanExec, Value } from '../../../../automation/plan.ts'
 import { verdictOf } from '../../../../automation/verdict.ts'
+import { cutStart } from '../../../../contract/base/text.ts'
 import { boundedTitle } from '../base/bounds.ts'
 import type { EngineBead, ExecEnd } from '../base/ports.ts'
 import { type Failure, parseVerdict, type StepRow, type Verdict } from '../base/rows.ts'
@@ -71,7 +73,7 @@ function contextOf(run: Run, row: StepRow, vars: Readonly<Record<string, Value>>
 export function checkEnded(run: Run, row: StepRow, end: ExecEnd): void {
   if (row.phase !== 'check') return
   const tries = row.unjudged + 1
-  const output = end.output.slice(-MAX_OUTPUT)
+  const output = cutStart(end.output, MAX_OUTPUT)
   const said = { kind: 'exec', tries, output } as const
   run.set(row, { exec: null, busy: false })
   const judged = verdictOf(end)
@@ -97,7 +99,7 @@ const failed = (row: StepRow, reason: string, message: string): Failure => ({
 
 function tailOf(output: string): string {
   const text = output.trim()
-  return text === '' ? '' : `: ${text.slice(-MAX_TOLD)}`
+  return text === '' ? '' : `: ${cutStart(text, MAX_TOLD)}`
 }
 
 function whyNone({ kind, exit_code, signal, error, output }: ExecEnd): string {

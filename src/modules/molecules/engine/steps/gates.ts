@@ -1,7 +1,9 @@
 /** Gates: a human, a time, an event (decision 96). */
+
 import type { PlanGate } from '../../../../automation/plan.ts'
 import { parseDurationMs } from '../../../../contract/base/durations.ts'
 import { envelopeTest, type PayloadMatch } from '../../../../contract/base/payload-match.ts'
+import { cut } from '../../../../contract/base/text.ts'
 import { parseTime } from '../../../../kernel/clock.ts'
 import type { StoredEvent } from '../../../../kernel/event-log.ts'
 import { bounded } from '../base/bounds.ts'
@@ -63,9 +65,7 @@ function timeOf(text: string, now: number): number {
   try {
     return now + parseDurationMs(text)
   } catch {
-    throw new TemplateFailure(
-      `"${text.slice(0, 64)}" is neither a duration nor a time: write 2h, or 2027-01-31T08:00:00Z`,
-    )
+    throw new TemplateFailure(`"${cut(text, 64)}" is neither a duration nor a time: write 2h, or 2027-01-31T08:00:00Z`)
   }
 }
 

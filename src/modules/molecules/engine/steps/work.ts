@@ -1,5 +1,6 @@
 /** Work: the bead that somebody claims, does and closes (decisions 90, 93, 94). */
 
+import { cut } from '../../../../contract/base/text.ts'
 import { bounded } from '../base/bounds.ts'
 import type { EngineBead } from '../base/ports.ts'
 import { type Failure, parseFailure, type StepRow } from '../base/rows.ts'
@@ -113,7 +114,7 @@ function toldAgain(run: Run, row: StepRow): string {
     const failure = last === undefined || last.failure === null ? undefined : parseFailure(String(last.failure))
     if (failure === undefined) continue
     const whose = at === row ? '' : ` of ${at.path}`
-    return `This is attempt ${at.attempt}${whose}. The last one failed: ${failure.message.slice(0, MAX_TOLD)}`
+    return `This is attempt ${at.attempt}${whose}. The last one failed: ${cut(failure.message, MAX_TOLD)}`
   }
   return ''
 }
