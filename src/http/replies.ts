@@ -1,6 +1,7 @@
 /** Answers on the wire: JSON text and Problem Details, for responses and for bare sockets. */
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../kernel/clock.ts'
+import { jsonText } from '../kernel/json.ts'
 import type { Problem } from '../kernel/problem.ts'
 import { problemBody } from '../kernel/problem.ts'
 import type { Answer, Headers } from './answer.ts'
@@ -27,7 +28,7 @@ export function sendText(
 }
 
 export function sendJson(response: Answer, status: number, body: unknown, headers?: Headers): void {
-  sendText(response, status, JSON_TYPE, JSON.stringify(body), headers)
+  sendText(response, status, JSON_TYPE, jsonText(body), headers)
 }
 
 /**
@@ -81,13 +82,7 @@ export function sendRedirect(response: Answer, path: string): void {
 /** Writes the Problem Details of a refusal (RFC 9457, spec §7). */
 export function sendProblem(response: Answer, refused: Problem, requestId: string): void {
   response.outlastsBody ||= refused.code === 'payload-too-large'
-  sendText(
-    response,
-    refused.status,
-    PROBLEM_TYPE,
-    JSON.stringify(problemBody(refused, requestId)),
-    problemHeaders(refused),
-  )
+  sendText(response, refused.status, PROBLEM_TYPE, jsonText(problemBody(refused, requestId)), problemHeaders(refused))
 }
 
 function problemHeaders({ code, options }: Problem): Headers {
@@ -105,7 +100,7 @@ export function sendProblemOnSocket(socket: Duplex, refused: Problem, requestId:
     socket.destroy()
     return
   }
-  const body = JSON.stringify(problemBody(refused, requestId))
+  const body = jsonText(problemBody(refused, requestId))
   const headers = {
     'Content-Type': PROBLEM_TYPE,
     'Content-Length': String(Buffer.byteLength(body)),

@@ -8,6 +8,7 @@ import { type Clock, isoTime, nextTurn } from '../kernel/clock.ts'
 import { contained } from '../kernel/contained.ts'
 import { taggedEnvelope } from '../kernel/event-log.ts'
 import type { Attachment, Feed, Sink } from '../kernel/feed.ts'
+import { frame, textFrame } from '../kernel/streams/frame.ts'
 import type { Framing, ScopedEvent } from '../kernel/streams/hub.ts'
 import type { Answer } from './answer.ts'
 
@@ -23,28 +24,26 @@ const STREAM_HEADERS = {
 
 /**
  * Frames as one chunk of HTTP's chunked coding, ready for the socket: made once, then the same bytes for every client
- * of the scope. Only a line feed ends a line in JSON text, and JSON.stringify escapes it, so `data:` is always one line.
+ * of the scope.
  */
 export function toChunk(text: string): Buffer {
   return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`)
 }
 
 export const cityFraming: Framing = {
-  frame: ({ id, event }: ScopedEvent) => `id: ${id}\nevent: event\ndata: ${event.envelope}\n\n`,
+  frame: ({ id, event }: ScopedEvent) => textFrame('event', event.envelope, id),
   batch: (frames) => toChunk(frames.join('')),
 }
 
 export const supervisorFraming: Framing = {
-  frame: ({ id, event, city }: ScopedEvent) =>
-    `id: ${id}\nevent: tagged_event\ndata: ${taggedEnvelope(event.envelope, city)}\n\n`,
+  frame: ({ id, event, city }: ScopedEvent) => textFrame('tagged_event', taggedEnvelope(event.envelope, city), id),
   batch: (frames) => toChunk(frames.join('')),
 }
 
 /** `id`: where a client that has missed nothing resumes, though no event of its filter came for long. */
 const heartbeat = (clock: Clock, id: string | undefined): Buffer => {
   const timestamp = `${cut(isoTime(clock.now()), 19)}Z`
-  const resume = id === undefined ? '' : `id: ${id}\n`
-  return toChunk(`${resume}event: heartbeat\ndata: ${JSON.stringify({ timestamp })}\n\n`)
+  return toChunk(frame('heartbeat', { timestamp }, id))
 }
 
 /** Commits the 200 and connects the feed to the client, until either ends. */

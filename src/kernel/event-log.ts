@@ -12,6 +12,7 @@ import { MAX_EVENT_BYTES } from '../contract/events.ts'
 import { AgeTrust, type Clock, isoTime } from './clock.ts'
 import type { Database, Tx } from './database.ts'
 import { countRows, planScan, selectRows, type TypeTable } from './event-scan.ts'
+import { jsonText } from './json.ts'
 import { problem } from './problem.ts'
 
 /** Tables of a log; part of the first migration of every database that has one. */
@@ -555,7 +556,7 @@ export function typeMatches(pattern: string, type: string): boolean {
 /** The part of an append that needs no transaction, and most of its time. */
 export function encodeEvent(draft: CustomEventDraft): EncodedEvent {
   const { type, actor, subject, message, payload } = draft
-  const rest = JSON.stringify({ actor, subject, message, payload }).slice(1)
+  const rest = jsonText({ actor, subject, message, payload }).slice(1)
   const around = '{"seq":,"type":,"ts":"",'.length + Buffer.byteLength(JSON.stringify(type))
   return { draft, rest, bytes: around + Buffer.byteLength(rest) }
 }

@@ -14,3 +14,16 @@ function isDeeper(value: unknown, levels: number): boolean {
   for (const part of parts) if (isDeeper(part, levels - 1)) return true
   return false
 }
+
+/** An escape sequence of JSON text; with the digits where it is half of a surrogate pair. */
+const ESCAPE = /\\(?:u(d[89a-f][0-9a-f]{2})|.)/gs
+
+/**
+ * JSON text of `value` as replies, streams and the log have it. Half of a surrogate pair, which `JSON.stringify` escapes and
+ * strict readers refuse, becomes U+FFFD: agents and programs sometimes write such texts.
+ */
+export function jsonText(value: unknown): string {
+  const text = JSON.stringify(value)
+  if (!text.includes('\\ud')) return text
+  return text.replaceAll(ESCAPE, (sequence, half) => (half === undefined ? sequence : '\ufffd'))
+}

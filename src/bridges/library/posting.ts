@@ -3,6 +3,7 @@
  * supervisor has it. The journal holds it meanwhile, and the id of a message is the same at each try.
  */
 
+import { acceptable } from './acceptable.ts'
 import { isRefusal, pause } from './carrying.ts'
 import type { Journal, Taken, Waiting } from './journal.ts'
 import { reasonOf } from './log.ts'
@@ -30,7 +31,7 @@ export class Posting {
 
   /** Keeps it on disk and posts it as soon as possible. */
   take(message: InboundMessage, { past = false, proof }: { past?: boolean; proof?: string } = {}): Taken {
-    const taken = this.#parts.journal.keep(message, past, proof)
+    const taken = this.#parts.journal.keep(acceptable(message), past, proof)
     if (taken === 'full') this.#parts.world.log.error('too much waits for the supervisor: a message is lost')
     this.#wake()
     return taken

@@ -37,7 +37,8 @@ interface Place {
 }
 type Saying = (payload: Json, place: Place) => readonly string[]
 
-const action = (payload: Json): string => text(payload, 'action').replaceAll('_', ' ') || 'changed'
+const words = (name: string): string => name.replaceAll('_', ' ')
+const action = (payload: Json): string => words(text(payload, 'action')) || 'changed'
 const body = (value: unknown): string => cut(text(value, 'body').trim(), MOST_BODY, '…')
 
 /** `ana opened issue #7 in o/r: Title`, the address, and what was written. */
@@ -63,26 +64,47 @@ const comment =
     const said = at(payload, 'comment') ?? at(payload, 'review')
     const isChange = ['edited', 'deleted', 'dismissed'].includes(text(payload, 'action'))
     const did = isChange ? `${action(payload)} a comment on` : verb
+    const number = text(payload, key, 'number')
+    const title = text(payload, key, 'title')
     const where = text(said, 'path') && ` (${text(said, 'path')}${text(said, 'line') && `:${text(said, 'line')}`})`
     return [
-      `${login} ${did} ${kind} #${text(payload, key, 'number')} in ${place}: ${text(payload, key, 'title')}${where}`,
+      `${login} ${did} ${kind}${number && ` #${number}`} in ${place}${title && `: ${title}`}${where}`,
       text(said, 'html_url'),
-      text(said, 'state') && `state: ${text(said, 'state').replaceAll('_', ' ')}`,
+      text(said, 'state') && `state: ${words(text(said, 'state'))}`,
       body(said),
     ]
   }
 
+/** A run of CI: its state, and what the program that ran it reports. */
 const run =
   (kind: string, key: string): Saying =>
   (payload, { place }) => {
     const thing = at(payload, key)
     const state = text(thing, 'conclusion') || text(thing, 'status') || action(payload)
     const branch = text(thing, 'head_branch') || text(thing, 'check_suite', 'head_branch')
+    const commit = cut(text(thing, 'head_sha'), 10)
     return [
-      `${kind} ${text(thing, 'name') || text(thing, 'app', 'name')} in ${place}: ${state.replaceAll('_', ' ')}${branch && ` on ${branch}`} (${cut(text(thing, 'head_sha'), 10)})`,
-      text(thing, 'html_url'),
+      `${kind} ${text(thing, 'name') || text(thing, 'app', 'name')} in ${place}: ${words(state)}${branch && ` on ${branch}`}${commit && ` (${commit})`}`,
+      text(thing, 'html_url') || text(thing, 'details_url'),
+      text(thing, 'output', 'title'),
+      cut(text(thing, 'output', 'summary').trim(), MOST_BODY, '…'),
+      cut(text(thing, 'output', 'text').trim(), MOST_BODY, '…'),
+      ...failedSteps(thing),
     ]
   }
+
+const failedSteps = (job: unknown): readonly string[] =>
+  list(job, 'steps')
+    .filter((step) => !['', 'success', 'skipped', 'neutral'].includes(text(step, 'conclusion')))
+    .slice(0, MOST_COMMITS)
+    .map((step) => `- step ${text(step, 'name')}: ${words(text(step, 'conclusion'))}`)
+
+/** The older way of CI: a status of a commit. */
+const commitStatus: Saying = (payload, { place }) => [
+  `status ${text(payload, 'context')} in ${place}: ${text(payload, 'state')} (${cut(text(payload, 'sha'), 10)})`,
+  text(payload, 'target_url'),
+  text(payload, 'description'),
+]
 
 const push: Saying = (payload, { login, place }) => {
   const branch = text(payload, 'ref').replace(/^refs\/(heads|tags)\//, '')
@@ -104,9 +126,21 @@ const push: Saying = (payload, { login, place }) => {
   ]
 }
 
+/** An event that has no sentence of its own: its object, whatever it is called, and what that has in words. */
 const sayAnything: Saying = (payload, { event, login, place }) => {
   const done = text(payload, 'action')
-  return [`${event.replaceAll('_', ' ')}${done && ` ${done.replaceAll('_', ' ')}`} by ${login} in ${place}`]
+  const thing = at(payload, event) ?? at(payload, event.slice(event.lastIndexOf('_') + 1))
+  const about = [thing, at(thing, 'security_advisory'), at(payload, 'security_advisory'), at(thing, 'rule'), payload]
+  const first = (...fields: readonly string[]) =>
+    about.flatMap((one) => fields.map((field) => text(one, field))).find((found) => found.trim() !== '') ?? ''
+  const state = text(thing, 'state') || text(thing, 'status') || text(thing, 'severity')
+  const title = first('title', 'name', 'summary')
+  return [
+    `${words(event)}${done && ` ${words(done)}`} by ${login} in ${place}${title && `: ${firstLine(title)}`}`,
+    first('html_url', 'target_url', 'environment_url', 'url_html'),
+    state && `state: ${words(state)}`,
+    cut(first('body', 'description').trim(), MOST_BODY, '…'),
+  ]
 }
 
 const reference: Saying = (payload, { event, login, place }) => [
@@ -122,10 +156,13 @@ const SAYINGS: Readonly<Record<string, Saying>> = {
   release: about('release', 'release'),
   discussion: about('discussion', 'discussion'),
   issue_comment: comment('issue', 'issue'),
+  commit_comment: comment('a commit', 'commit'),
   discussion_comment: comment('discussion', 'discussion'),
   pull_request_review: comment('pull request', 'pull_request', 'reviewed'),
   pull_request_review_comment: comment('pull request', 'pull_request'),
   workflow_run: run('workflow', 'workflow_run'),
+  workflow_job: run('job', 'workflow_job'),
+  status: commitStatus,
   check_run: run('check', 'check_run'),
   check_suite: run('checks of', 'check_suite'),
 }

@@ -109,7 +109,10 @@ export class Listener {
     const read = readWebhook({ style, account, headers: request.headers, body, id, now: this.#world.clock.now() })
     if (read.kind === 'unreadable') return refusal(400, read.why)
     if (read.kind === 'challenge') return { status: 200, body: { challenge: read.challenge } }
-    if (read.kind === 'nothing') return { status: 200, body: { status: 'ignored' } }
+    if (read.kind === 'nothing') {
+      this.#world.log.info('ignored: the event has no words for an agent', { event: read.event })
+      return { status: 200, body: { status: 'ignored' } }
+    }
     // GitHub's signature does not cover the name of the delivery: what was recorded must not come back under another.
     const taken = this.#posting.take(read.message, style === 'github' ? { proof: `body ${digestOf(body)}` } : {})
     if (taken === 'taken') this.#taken += 1

@@ -1,5 +1,6 @@
 /** A verified webhook → what is told to agents. */
 
+import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { cut } from '../../contract/base/text.ts'
@@ -9,9 +10,8 @@ import { isJson, type Json, text } from './reading.ts'
 import type { Style } from './signatures.ts'
 import { readSlack } from './slack.ts'
 
-/** The supervisor takes 64 KiB; a letter has at most three bytes for each unit. */
 const MOST_TEXT = 20_000
-const MOST_ID = 256
+const MOST_EVENT = 200
 
 export interface Webhook {
   readonly style: Style
@@ -28,20 +28,33 @@ export type Reading =
   /** Slack asks whether we are there. */
   | { readonly kind: 'challenge'; readonly challenge: string }
   /** Nothing in it is for agents. */
-  | { readonly kind: 'nothing' }
+  | { readonly kind: 'nothing'; readonly event: string }
   | { readonly kind: 'unreadable'; readonly why: string }
 
 export function readWebhook(webhook: Webhook): Reading {
   const payload = payloadOf(webhook)
-  if (payload === undefined) return { kind: 'unreadable', why: 'the body is no JSON object' }
+  if (payload === undefined) return { kind: 'unreadable', why: 'the body is no JSON object in UTF-8' }
   if (webhook.style === 'slack' && text(payload, 'type') === 'url_verification')
     return { kind: 'challenge', challenge: cut(text(payload, 'challenge'), 1_000) }
   const message = READERS[webhook.style](payload, webhook)
-  return message === undefined ? { kind: 'nothing' } : { kind: 'message', message: bounded(message) }
+  return message === undefined
+    ? { kind: 'nothing', event: eventOf(payload, webhook) }
+    : { kind: 'message', message: bounded(message) }
 }
 
-/** GitHub can also send forms, with the JSON in one field. */
+/** Names a webhook for the log. */
+function eventOf(payload: Json, { headers }: Webhook): string {
+  const parts = [
+    String(headers['x-github-event'] ?? ''),
+    text(payload, 'event', 'type') || text(payload, 'type'),
+    text(payload, 'event', 'subtype'),
+  ]
+  return cut(parts.filter((part) => part !== '').join(' '), MOST_EVENT)
+}
+
+/** GitHub can also send forms, with the JSON in one field. Bytes that are no UTF-8 are no JSON. */
 function payloadOf({ headers, body, style }: Webhook): Json | undefined {
+  if (!isUtf8(body)) return undefined
   const whole = body.toString('utf8')
   const isForm = style === 'github' && headers['content-type']?.startsWith('application/x-www-form-urlencoded') === true
   try {
@@ -81,7 +94,7 @@ const READERS: Readonly<Record<Style, Reader>> = {
     }
   },
   standard(payload, webhook) {
-    const type = text(payload, 'type') || 'event'
+    const type = TYPE_FIELDS.map((field) => text(payload, field)).find((name) => name !== '') ?? 'event'
     const data = payload['data'] ?? payload
     return {
       ...common(webhook),
@@ -91,6 +104,9 @@ const READERS: Readonly<Record<Style, Reader>> = {
     }
   },
 }
+
+/** `type` is that of Standard Webhooks; the others are those of GitLab, Stripe's kin and tools for alerts. */
+const TYPE_FIELDS = ['type', 'event_type', 'event_name', 'event', 'object_kind', 'action'] as const
 
 export const providerOf = (style: Style): string => (style === 'standard' ? 'webhook' : style)
 
@@ -105,9 +121,5 @@ const common = ({ id, body, now }: Webhook) => ({
 
 export const digestOf = (body: Buffer): string => createHash('sha256').update(body).digest('hex')
 
-const bounded = (message: InboundMessage): InboundMessage => ({
-  ...message,
-  provider_message_id: cut(message.provider_message_id, MOST_ID),
-  text: cut(message.text, MOST_TEXT, '…'),
-  actor: { ...message.actor, display_name: cut(message.actor.display_name, 200, '…') },
-})
+/** The rest is in the page that the text links to; an agent reads all of this. */
+const bounded = (message: InboundMessage): InboundMessage => ({ ...message, text: cut(message.text, MOST_TEXT, '…') })

@@ -1,6 +1,7 @@
 /** Events of Slack (Events API) as messages: of people and bots, in channels, threads and private talks. */
 import type { Attachment, Conversation } from '../library/shapes.ts'
 import { at, type Json, list, text } from './reading.ts'
+import { wordsOf } from './slack-words.ts'
 
 /** What is not something said: edits, deletions, people who come and go. */
 const SAID = ['', 'bot_message', 'file_share', 'me_message', 'thread_broadcast']
@@ -25,7 +26,7 @@ export function readSlack(payload: Json): SlackMessage | undefined {
   const stamp = text(event, 'ts')
   if (!SAID.includes(text(event, 'subtype')) || channel === '' || stamp === '') return undefined
   const files = list(event, 'files').slice(0, MOST_FILES)
-  const said = plain(text(event, 'text'))
+  const said = wordsOf(event)
   if (said === '' && files.length === 0) return undefined
   const bot = text(event, 'bot_id')
   const user = text(event, 'user')
@@ -64,16 +65,3 @@ function timeOf(stamp: string): string | undefined {
   const ms = Number(stamp) * 1000
   return Number.isFinite(ms) && ms > 0 && ms < 8.64e15 ? new Date(ms).toISOString() : undefined
 }
-
-/** Slack's own markup: names, channels, links; and the three letters that it escapes. */
-const plain = (words: string): string =>
-  words
-    .replaceAll(/<([@#!])([^>|]*)(?:\|([^>]*))?>/g, (_, mark: string, id: string, label = '') =>
-      mark === '!' ? `@${label || id}` : `${mark}${label || id}`,
-    )
-    .replaceAll(/<([^>|]+)\|([^>]*)>/g, (_, url: string, label: string) => (label === url ? url : `${label} (${url})`))
-    .replaceAll(/<([^>|]+)>/g, '$1')
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&amp;', '&')
-    .trim()

@@ -11,6 +11,7 @@
 import type { EntryDeliveryStatus } from '../../../contract/messaging/entries.ts'
 import type { Attachment, Feed, Sink } from '../../../kernel/feed.ts'
 import { problem } from '../../../kernel/problem.ts'
+import { frame } from '../../../kernel/streams/frame.ts'
 import { type Replay, startReplay, stopReplay } from '../../../kernel/streams/replays.ts'
 import type { Mailbox } from '../../../messaging/address.ts'
 import type { EntryRow, TranscriptRow } from './rows.ts'
@@ -214,7 +215,5 @@ class Follower implements Feed, Attachment, Replay {
   }
 }
 
-const entryFrame = (entry: EntryRow): string =>
-  `id: ${entry.sequence}\nevent: entry\ndata: ${JSON.stringify(entryView(entry))}\n\n`
-const deliveryFrame = (sequence: number, status: EntryDeliveryStatus): string =>
-  `event: delivery\ndata: ${JSON.stringify({ sequence, status })}\n\n`
+const entryFrame = (entry: EntryRow): string => frame('entry', entryView(entry), entry.sequence)
+const deliveryFrame = (sequence: number, status: EntryDeliveryStatus): string => frame('delivery', { sequence, status })

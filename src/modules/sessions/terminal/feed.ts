@@ -7,9 +7,9 @@
  * TF3  `ended` comes behind the last byte.
  */
 import type { Attachment, Feed, Sink } from '../../../kernel/feed.ts'
+import { frame } from '../../../kernel/streams/frame.ts'
 import type { Shown } from '../record/ports.ts'
 import type { ByteLog } from '../transcripts/entries.ts'
-import { sseFrame } from '../transcripts/stream.ts'
 import type { Size } from './viewers.ts'
 
 const CHUNK_BYTES = 64 * 1024
@@ -159,7 +159,7 @@ class TerminalFollower {
   #write(event: string, data: object, place?: number): void {
     if (this.#over.signal.aborted) return
     const id = place === undefined ? undefined : formatTerminalPlace(this.#source.generation, place)
-    if (!this.#sink.write(this.#source.encode([sseFrame(event, data, id)]))) this.#blocked = true
+    if (!this.#sink.write(this.#source.encode([frame(event, data, id)]))) this.#blocked = true
   }
 }
 

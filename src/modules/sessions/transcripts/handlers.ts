@@ -12,13 +12,14 @@ import { type Handlers, ok } from '../../../kernel/call.ts'
 import { type Clock, isoTime } from '../../../kernel/clock.ts'
 import type { Feed } from '../../../kernel/feed.ts'
 import { problem } from '../../../kernel/problem.ts'
+import { frame } from '../../../kernel/streams/frame.ts'
 import type { SessionRecord } from '../record/record.ts'
 import { agentFeed } from './agent-stream.ts'
 import type { ByteLog } from './entries.ts'
 import { findSubAgents, readSubAgent } from './files.ts'
 import { type PageQuery, readPage } from './pages.ts'
 import type { Transcripts } from './service.ts'
-import { type Encode, type FollowOptions, type FrameInput, type StreamFormat, sessionFeed, sseFrame } from './stream.ts'
+import { type Encode, type FollowOptions, type FrameInput, type StreamFormat, sessionFeed } from './stream.ts'
 import { formatPlace, type Page, type Place, parsePlace, splitResume, type Transcript } from './transcript.ts'
 import { type About, bodyOf, historyOf, isShown, pagination, turnsOf, type ViewOptions } from './views.ts'
 
@@ -213,7 +214,7 @@ function formatOf(about: About, options: ViewOptions, history: HistoryAt): Strea
         ...(format === 'structured' ? structuredParts(input, history) : {}),
         ...(snapshot === undefined ? {} : { pagination: pagination(snapshot.page, snapshot.droppedBytes) }),
       }
-      return sseFrame(EVENTS[format], body, formatPlace(place))
+      return frame(EVENTS[format], body, formatPlace(place))
     },
   }
 }
@@ -246,7 +247,7 @@ function agentFormat(agent: string, session: SessionRecord): StreamFormat {
     frame: ({ items, place, text, snapshot }) => {
       const paged = snapshot === undefined ? {} : { pagination: pagination(snapshot.page, snapshot.droppedBytes) }
       const body = { ...agentBody(agent, session, items, text), ...paged }
-      return sseFrame('turn', body, id(place))
+      return frame('turn', body, id(place))
     },
   }
 }

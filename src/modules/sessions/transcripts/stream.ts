@@ -15,6 +15,7 @@ import type { SessionTranscriptResponse } from '../../../contract/sessions/sessi
 import type { Clock } from '../../../kernel/clock.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Attachment, Feed, Sink } from '../../../kernel/feed.ts'
+import { frame } from '../../../kernel/streams/frame.ts'
 import {
   formatPlace,
   formatResume,
@@ -392,17 +393,16 @@ export class Follower {
     const pending = state?.pending
     const place = this.#place === undefined ? '' : this.#options.format.id(this.#place)
     if (this.#pending !== undefined && pending?.request_id !== this.#pending) {
-      frames.push(sseFrame('pending_cleared', { request_id: this.#pending }, place))
+      frames.push(frame('pending_cleared', { request_id: this.#pending }, place))
     }
     if (pending !== undefined && !(this.#told && pending.request_id === this.#pending))
-      frames.push(sseFrame('pending', pending, formatResume(place, pending.request_id)))
+      frames.push(frame('pending', pending, formatResume(place, pending.request_id)))
     this.#pending = pending?.request_id
     this.#told = true
     const activity = state?.state === 'closed' ? 'idle' : state?.activity
     // A turn that was over before anybody looked has ended all the same.
     const ended = this.#inTurn && activity === 'idle'
-    if (activity !== undefined && (ended || activity !== this.#activity))
-      frames.push(sseFrame('activity', { activity }))
+    if (activity !== undefined && (ended || activity !== this.#activity)) frames.push(frame('activity', { activity }))
     this.#activity = activity
     if (activity === 'idle') this.#inTurn = false
     if (frames.length > 0) this.#write(this.#tail.encode(frames))
@@ -418,12 +418,8 @@ export class Follower {
   }
 }
 
-/** `data:` is one line: JSON escapes every line feed. */
-export const sseFrame = (event: string, data: unknown, id?: string): string =>
-  `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
-
 export const endedFrame = (sessionId: string, state: StreamState | undefined, clock: Clock): string =>
-  sseFrame('ended', {
+  frame('ended', {
     session_id: sessionId,
     state: state?.state ?? 'deleted',
     reason: state?.reason ?? (state === undefined ? 'deleted' : 'closed'),
