@@ -3,7 +3,6 @@
  * template is strict: what it prints must be there. An expression is not: a key that is missing in an output is nil.
  * Values are data: they are put in once and never read as a template again.
  */
-
 import type { Liquid } from 'liquidjs'
 import { cut } from '../contract/base/text.ts'
 import { lazily } from '../kernel/lazy.ts'

@@ -1,5 +1,4 @@
 /** Variables of formulas (decisions 86, 120): whether a value is what its declaration says, and who gives it. */
-
 import { isDeepStrictEqual } from 'node:util'
 import { isNativeError } from 'node:util/types'
 import { createContext, Script } from 'node:vm'

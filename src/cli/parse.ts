@@ -1,5 +1,4 @@
 /** Words of the command line → the command they name and its parsed input; commander does the parsing. */
-
 import { Argument, Command, CommanderError, Help, Option } from 'commander'
 import { cut } from '../contract/base/text.ts'
 import {

@@ -1,5 +1,4 @@
 /** Everything that a call can throw, besides the reason of its own signal. */
-
 import type { ErrorDetail } from '../contract/base/problems.ts'
 import { cut } from '../contract/base/text.ts'
 

@@ -2,7 +2,6 @@
  * Sources of packs: their spelling, their one normal form, and what none may contain. A refusal never repeats what was
  * written, because it may hold a password.
  */
-
 import { join, relative } from 'node:path'
 import { cut } from '../contract/base/text.ts'
 

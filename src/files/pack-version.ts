@@ -1,5 +1,4 @@
 /** Versions of packs: what `version` may say, and which tag it means. */
-
 import type { SemVer } from 'semver'
 import Range from 'semver/classes/range.js'
 import compare from 'semver/functions/compare.js'

@@ -6,7 +6,6 @@
  *
  * Reading the input is the pipeline's (operations.ts): it waits for bytes, everything here decides at once.
  */
-
 import type { Socket } from 'node:net'
 import { isMutation, needsRunningCity, type Operation } from '../contract/base/operation.ts'
 import { cut } from '../contract/base/text.ts'

@@ -1,5 +1,4 @@
 /** Server-sent events: frames, heartbeat, back-pressure (sheet 02 §5, decision 16). */
-
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { HEARTBEAT_MS } from '../contract/base/streams.ts'

@@ -1,5 +1,4 @@
 /** ETags of stored definitions (decision 4). */
-
 import { createHash } from 'node:crypto'
 import { cut } from '../contract/base/text.ts'
 import { problem } from './problem.ts'

@@ -1,5 +1,4 @@
 /** Conversations as they are compared and stored: normalised, with the id of their transcript. */
-
 import { createHash } from 'node:crypto'
 import { cut } from '../contract/base/text.ts'
 import {

@@ -6,7 +6,6 @@
  * S2  Somebody else can make `/tmp/svc-<uid>` first. Then the sockets are in the supervisor's home, reached by a short
  *     link where its path is too long: a squatted name stops no session.
  */
-
 import { createHash } from 'node:crypto'
 import { lstatSync, mkdirSync, readFileSync, readlinkSync, type Stats, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

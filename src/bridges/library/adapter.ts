@@ -1,5 +1,4 @@
 /** The supervisor as a bridge sees it: the operations of adapters, called with the adapter's own secret. */
-
 import type { Client } from '../../client/client.ts'
 import { deadline } from '../../client/clock.ts'
 import { ApiProblem } from '../../client/problems.ts'

@@ -1,5 +1,4 @@
 /** A verified webhook → what is told to agents. */
-
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'

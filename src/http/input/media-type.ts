@@ -1,5 +1,4 @@
 /** Which bodies an operation takes, by what their headers say. */
-
 import { isMutation, LINES_TYPE, type Operation } from '../../contract/base/operation.ts'
 import { cut } from '../../contract/base/text.ts'
 import { problem } from '../../kernel/problem.ts'

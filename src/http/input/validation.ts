@@ -1,5 +1,4 @@
 /** Input against its schema: query strings become typed values, every violation becomes a 422 that names the field. */
-
 import { createRequire } from 'node:module'
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import type { ErrorDetail } from '../../contract/base/problems.ts'

@@ -2,7 +2,6 @@
  * Making and adopting cities: the registry gets a city and the ledger its request in one write, and nothing is left of one
  * that is refused.
  */
-
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'

@@ -2,7 +2,6 @@
  * Writing and deleting files of formulas and orders. They go through the edits of the configuration, whose revision they
  * are part of: one at a time, checked before anything is written, files and events together, completed after a crash.
  */
-
 import { createHash } from 'node:crypto'
 import { join, relative, sep } from 'node:path'
 import type { ErrorDetail } from '../../contract/base/problems.ts'

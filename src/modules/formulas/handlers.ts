@@ -1,5 +1,4 @@
 /** Handlers of formulas, and of the files of orders: one small function per operation (decisions 105, 115, 118). */
-
 import type { Value } from '../../automation/plan.ts'
 import type { Target } from '../../automation/target.ts'
 import type { VarValues } from '../../automation/vars.ts'

@@ -4,7 +4,6 @@
  * M1  A message and what finds it (index, counts) are one write; so is its event.
  * M2  What is deleted is in no table any more but for its id; a text goes with the last message that has it.
  */
-
 import { createHash } from 'node:crypto'
 import { cut } from '../../contract/base/text.ts'
 import type { Database, Row, SqlValue, Tx } from '../../kernel/database.ts'

@@ -1,5 +1,4 @@
 /** What is refused about a pack before the 202: everything that can be told without the network. */
-
 import { join, relative } from 'node:path'
 import { cut } from '../../contract/base/text.ts'
 import { PACK_NAME_PATTERN, type PackAddRequest, RESERVED_PACK_NAMES } from '../../contract/packs.ts'

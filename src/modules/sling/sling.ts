@@ -5,7 +5,6 @@
  * G2  Nobody loses work unasked: what somebody has is refused, or left out of a convoy with a warning, unless `reassign`.
  * G3  What a molecule works on or consists of is not given away under its hands.
  */
-
 import type { Value } from '../../automation/plan.ts'
 import type { WorkWarning } from '../../contract/automation/molecules.ts'
 import {

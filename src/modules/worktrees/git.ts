@@ -7,7 +7,6 @@
  * G4  Of what writes the list of worktrees, or reads all of it, one runs at a time in a repository, whichever city asks: git
  *     fails where it meets a worktree that is half made.
  */
-
 import { dirname } from 'node:path'
 import { cutStart } from '../../contract/base/text.ts'
 import type { Clock } from '../../kernel/clock.ts'

@@ -4,7 +4,6 @@
  * N1  Whatever git does not say counts as something that would be lost.
  * N2  Files that were laid there by a start, and are as they were laid, are nobody's work.
  */
-
 import { existsSync, lstatSync, realpathSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { cut } from '../../contract/base/text.ts'

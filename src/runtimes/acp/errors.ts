@@ -1,5 +1,4 @@
 /** Why an agent refused, for people: its message, and what it says beside it (`error.data`), which often is the reason. */
-
 import { RequestError } from '@agentclientprotocol/sdk'
 import { cut } from '../../contract/base/text.ts'
 

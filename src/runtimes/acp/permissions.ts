@@ -4,7 +4,6 @@
  * AP1  Every request gets exactly one outcome: an option, or `cancelled`.
  * AP2  Requests that come together are shown in the order in which they came: the first is pending, the rest wait.
  */
-
 import type { RequestPermissionOutcome, RequestPermissionRequest } from '@agentclientprotocol/sdk'
 import { cut } from '../../contract/base/text.ts'
 import type { Answer, Pending, PermissionKind } from '../process/runtime.ts'

@@ -3,7 +3,6 @@
  * every child inherits it, also with a cleaned environment, in a session of its own, when its parents are gone. Only who
  * sets the limit back on purpose is rid of it. Without `prlimit` (util-linux) or /proc nobody is marked.
  */
-
 import { readFileSync } from 'node:fs'
 import { cut } from '../../contract/base/text.ts'
 

@@ -8,7 +8,6 @@
  * B3  Bytes are taken in small pieces, between which others get the processor. No piece ends within a character: xterm
  *     loses one that is cut behind a byte 0x80, as all quotes, dashes, bullets and `›` have it.
  */
-
 import { createRequire } from 'node:module'
 import type xterm from '@xterm/headless'
 import { cut } from '../../contract/base/text.ts'

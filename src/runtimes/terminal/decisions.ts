@@ -1,5 +1,4 @@
 /** What a screen means: rows in, meaning out. Nothing here knows a terminal, a clock or a process. */
-
 import { createHash } from 'node:crypto'
 import { cut } from '../../contract/base/text.ts'
 import type { ApprovalDialog, ScreenRules, StartupDialog } from '../../harnesses/harness.ts'

@@ -1,5 +1,4 @@
 /** `svcctl bridge …`: programs that carry messages between a city and a chat. They are loaded only when one is started. */
-
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'

@@ -8,7 +8,6 @@
  * I4  A page looks at a bounded number of beads (`Plan.window`): it may be short, even empty, and have a `next_cursor`.
  *     It may be short too where its beads are very large.
  */
-
 import { createHash } from 'node:crypto'
 import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
 import { cut } from '../../../contract/base/text.ts'

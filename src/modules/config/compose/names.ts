@@ -1,5 +1,4 @@
 /** Names that a city derives for itself: the id prefixes of city and rigs, and where its services keep what they have. */
-
 import { join, resolve } from 'node:path'
 import { cut } from '../../../contract/base/text.ts'
 

@@ -5,7 +5,6 @@
  * A2  A secret is shown to whoever made it, once. A changed one is good for 24 h more.
  * A3  What is announced of the status of an adapter is what its row says, in the same write.
  */
-
 import { createHash } from 'node:crypto'
 import { cut } from '../../../contract/base/text.ts'
 import { type AdapterAddedReason, MAX_ADAPTERS } from '../../../contract/messaging/adapters.ts'

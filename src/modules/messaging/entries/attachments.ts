@@ -6,7 +6,6 @@
  * A3  What no entry has after a day is removed, its file with the last of its rows.
  * A4  What no entry has yet is bounded: who uploads and says nothing cannot fill the disk.
  */
-
 import { createHash } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'

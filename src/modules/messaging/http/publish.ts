@@ -1,5 +1,4 @@
 /** Handler of what is said in chats from here. */
-
 import { MAX_WAIT_MS } from '../../../contract/base/paging.ts'
 import { cut } from '../../../contract/base/text.ts'
 import type { PublishRequest } from '../../../contract/messaging/transcripts.ts'

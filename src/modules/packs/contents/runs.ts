@@ -1,5 +1,4 @@
 /** What a pack would run: shown to whoever is asked to trust it, and hashed, so that an upgrade that runs the same is not asked about. */
-
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { cut } from '../../../contract/base/text.ts'

@@ -2,7 +2,6 @@
  * The effects of a start: set-up commands, the program's path, the run's directory, the runtime (sheet 04 §7.2).
  * Everything is bounded by the signal that is handed in.
  */
-
 import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { cut, cutStart } from '../../../contract/base/text.ts'

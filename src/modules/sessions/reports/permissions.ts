@@ -6,7 +6,6 @@
  *     with one input: who asks about another one under the same id is not told what was decided about the first.
  * Q3  A question goes when nobody waits for its answer any more; what is answered then is answered to nobody.
  */
-
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'

@@ -1,5 +1,4 @@
 /** Logs that harnesses write by themselves, found by the conversation that they are of (sheet 04 §5). */
-
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { cut } from '../../../contract/base/text.ts'

@@ -1,5 +1,4 @@
 /** Checks: a command that judges what was done, or a question to a human (decisions 96, 97, 99). */
-
 import type { PlanExec, Value } from '../../../../automation/plan.ts'
 import { verdictOf } from '../../../../automation/verdict.ts'
 import { cutStart } from '../../../../contract/base/text.ts'

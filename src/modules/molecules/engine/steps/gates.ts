@@ -1,5 +1,4 @@
 /** Gates: a human, a time, an event (decision 96). */
-
 import type { PlanGate } from '../../../../automation/plan.ts'
 import { parseDurationMs } from '../../../../contract/base/durations.ts'
 import { envelopeTest, type PayloadMatch } from '../../../../contract/base/payload-match.ts'
