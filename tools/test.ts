@@ -22,6 +22,7 @@ import { run } from 'node:test'
 import { spec, type TestEvent } from 'node:test/reporters'
 import { parseArgs } from 'node:util'
 import { endProcessesWith } from '../test/support/city-processes.ts'
+import { HeldServer } from '../test/support/held.ts'
 import { seedFrom } from '../test/support/random.ts'
 
 const FILE_DEADLINE_MS = 900_000
@@ -133,18 +134,24 @@ async function runFile(file: string): Promise<TestEvent[]> {
   const deadline = AbortSignal.timeout(deadlineMs)
   const signal = AbortSignal.any([deadline, interrupted.signal])
   const seen: TestEvent[] = []
+  // Of servers that the file starts without the support of tests.
+  const held = new HeldServer()
   const began = performance.now()
   for await (const event of run({
     files: [join(root, file)],
     cwd: root,
     concurrency: 1,
     signal,
-    env: { ...process.env, [FILE_VARIABLE]: file },
+    env: { ...process.env, ...held.env, [FILE_VARIABLE]: file },
   }) as AsyncIterable<TestEvent>) {
     if (event.type === 'test:summary' && event.data.file === undefined) count(event.data)
     else if (!isClosingLine(event)) seen.push(event)
   }
   durations.set(file, performance.now() - began)
+  for (const fault of held.faults()) {
+    seen.push(diagnostic(`${file}: a server differs from its contract: ${fault}`))
+    success = false
+  }
   // Supervisors live on when their test is cut off, with all their agents.
   if (signal.aborted) endProcessesWith(FILE_VARIABLE, file)
   if (deadline.aborted) seen.push(diagnostic(`${file} was cut off after ${deadlineMs / 1000} s`))

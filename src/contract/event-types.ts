@@ -121,7 +121,7 @@ export const EVENT_TYPES = {
   ...FAMILY_EVENT_TYPES,
   'request.failed': {
     payload: RequestFailedPayload,
-    log: 'supervisor',
+    log: 'both',
     emittedBy: 'reconciler',
     when: 'an accepted request failed; match payload.request_id',
   },

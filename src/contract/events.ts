@@ -11,7 +11,6 @@ import {
   literal,
   object,
   optional,
-  part,
   raw,
   type Schema,
   type Static,
@@ -44,54 +43,57 @@ const camel = (type: string): string =>
     .map((part) => part.charAt(0).toUpperCase() + part.slice(1))
     .join('')
 
-/** What every event has, whatever its type. */
-const EventBase = part(
-  {
-    seq: integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Position in its log; gap-free.' }),
-    type: string(),
-    ts: Timestamp,
-    actor: string({ minLength: 1, description: 'Who did it; `supervisor` where it was the service itself.' }),
-    subject: optional(string({ description: 'Id of what it is about.' })),
-    message: optional(string({ description: 'For people.' })),
-    payload: JsonObject,
-  },
-  { $id: 'EventBase', description: 'What every event has; `EventKind` says what is in the payload of which type.' },
-)
+const Seq = integer({
+  $id: 'EventSeq',
+  minimum: 1,
+  maximum: Number.MAX_SAFE_INTEGER,
+  description: 'Position of the event in its log; gap-free.',
+})
+const Actor = string({
+  $id: 'EventActor',
+  minLength: 1,
+  description: 'Name of the caller that caused the event; `supervisor` for the service itself.',
+})
+const Subject = string({ $id: 'EventSubject', description: 'Id of the thing that the event is about.' })
+const Message = string({ $id: 'EventMessage', description: 'A sentence for people.' })
 
-/** Type and payload of an event of one type. */
-const kind = (name: string, type: Schema, payload: Schema) => part({ type, payload }, { $id: name })
+/** Event of one type: a closed object that repeats all common fields, because generators cannot merge parts of objects. */
+const kind = (name: string, { type, payload, own }: { type: Schema; payload: Schema; own: Fields }) =>
+  component(name, {
+    seq: Seq,
+    type,
+    ts: Timestamp,
+    actor: Actor,
+    subject: optional(Subject),
+    message: optional(Message),
+    payload,
+    ...own,
+  })
 
 /**
- * One kind per known type and one for all custom types. The known ones are a union of their own, because only they are
- * told apart by a discriminator: OpenAPI calls every value wrong that a discriminator does not list.
+ * Envelope as a union of one object per known type and one for all custom types. The known types are a union of their
+ * own, because OpenAPI calls every value wrong that a discriminator does not list.
  */
-const KnownEvent = union(
-  EVENT_TYPE_NAMES.map((type) => kind(`${camel(type)}Event`, literal(type), EVENT_TYPES[type].payload)),
-  { $id: 'KnownEvent' },
-)
-const CustomEvent = kind(
-  'CustomEvent',
-  string({ pattern: EVENT_TYPE_PATTERN, not: { enum: EVENT_TYPE_NAMES } }),
-  JsonObject,
-)
-const EventKind = union([KnownEvent, CustomEvent], { $id: 'EventKind' })
-
-/** An envelope is the base with a kind, and says no more than they and its own fields do. */
-const envelope = <T>(name: string, own: Fields) =>
-  raw<T>({
-    $id: name,
-    allOf: [EventBase, EventKind],
-    ...part(own),
-    unevaluatedProperties: false,
-  })
+const envelope = <T>(name: string, prefix: string, own: Fields) => {
+  const known = EVENT_TYPE_NAMES.map((type) =>
+    kind(`${prefix}${camel(type)}Event`, { type: literal(type), payload: EVENT_TYPES[type].payload, own }),
+  )
+  const type = string({ pattern: EVENT_TYPE_PATTERN, not: { enum: EVENT_TYPE_NAMES } })
+  const custom = kind(`${prefix}CustomEvent`, { type, payload: JsonObject, own })
+  return raw<T>({ $id: name, anyOf: [union(known, { $id: `${prefix}KnownEvent` }), custom] })
+}
 
 const alias = <T>(name: string, of: Schema, description: string) => raw<T>({ $id: name, anyOf: [of], description })
 
 /** The command line's list lines. */
-export const TypedEventStreamEnvelope = envelope<EventEnvelope>('TypedEventStreamEnvelope', {})
-export const TypedTaggedEventStreamEnvelope = envelope<TaggedEventEnvelope>('TypedTaggedEventStreamEnvelope', {
-  city: string({ description: 'Name of the city; `__supervisor__` for the supervisor itself.' }),
-})
+export const TypedEventStreamEnvelope = envelope<EventEnvelope>('TypedEventStreamEnvelope', '', {})
+export const TypedTaggedEventStreamEnvelope = envelope<TaggedEventEnvelope>(
+  'TypedTaggedEventStreamEnvelope',
+  'Tagged',
+  {
+    city: string({ description: 'Name of the city; `__supervisor__` for the supervisor itself.' }),
+  },
+)
 /** Data of the streams. */
 export const EventStreamEnvelope = alias<EventEnvelope>(
   'EventStreamEnvelope',

@@ -22,6 +22,7 @@ import type { PeerUsers } from '../kernel/peers/peer-users.ts'
 import { type Problem, problem, toProblem } from '../kernel/problem.ts'
 import { noteConnection } from '../kernel/streams/replays.ts'
 import { Answer, asAnswer } from './answer.ts'
+import type { Conformance } from './conformance.ts'
 import { Connections, HEADERS_TIMEOUT_MS, MAX_HEADER_BYTES } from './connections.ts'
 import { Exchange } from './exchange.ts'
 import { type CityGate, GATES, type GateDeps, PREFLIGHT_GATES, RIGHTS_GATES, type Security } from './gates.ts'
@@ -70,6 +71,8 @@ export interface HttpDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: HttpMetrics
+  /** Checks what is sent against the contract. For tests. */
+  readonly conformance?: Conformance | undefined
   /** Open streams in total; 10,000 where absent. */
   readonly maxStreams?: number
   /** Requests to services at once; 10,000 where absent. */
@@ -336,10 +339,10 @@ export class HttpServer {
     if (exchange.caller.kind === 'adapter') exchange.caller.prove?.(Buffer.isBuffer(body) ? body : undefined)
     const call = readInput(operation, exchange, params, body, this.#signals, traits)
     if (bound.kind === 'stream') return this.#open(bound, call, exchange)
-    const { clock } = this.#deps
+    const { clock, conformance } = this.#deps
     const sent = (made: Reply) => {
       exchange.answer.quiet = traits.quiet === true
-      return send(exchange.answer, made, clock)
+      return send(exchange.answer, conformance?.reply(exchange, made) ?? made, clock)
     }
     const reply = bound.run(call)
     return reply instanceof Promise ? reply.then(sent) : sent(reply)
@@ -363,7 +366,9 @@ export class HttpServer {
       return
     }
     this.#deps.metrics.streamOpened()
-    const stream = serveStream(request, answer, feed, this.#deps.clock, () => {
+    const { clock, conformance } = this.#deps
+    const checked = conformance === undefined ? feed : watched(feed, (batch) => conformance.frames(exchange, batch))
+    const stream = serveStream(request, answer, checked, clock, () => {
       leave()
       this.#deps.metrics.streamClosed()
       this.#streams.delete(stream)
@@ -385,6 +390,7 @@ export class HttpServer {
     if (answer.destroyed) return
     const refused = toProblem(error)
     exchange.refused = refused
+    this.#deps.conformance?.problem(exchange, refused)
     this.#note(exchange, refused)
     if (answer.headersSent) {
       // A stream that broke after its 200: cutting it is the only honest answer left.
@@ -432,6 +438,20 @@ function servedBy({ operations, handlers, traits, metrics }: HttpDeps): readonly
           },
         ]
   })
+}
+
+/** `feed`, each batch of which is shown to `see`. */
+function watched(feed: Feed, see: (batch: Buffer) => void): Feed {
+  return {
+    ...feed,
+    attach(sink) {
+      const write = (batch: Buffer) => {
+        see(batch)
+        return sink.write(batch)
+      }
+      return feed.attach({ write, end: () => sink.end() })
+    },
+  }
 }
 
 /** Its subscription must not outlive a client that is gone, or is refused, before the first byte. */

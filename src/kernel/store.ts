@@ -1,7 +1,7 @@
 /** A database with everything that a scope has: its event log, its ledger of requests, its idempotency keys. */
 import type { Clock } from './clock.ts'
 import { Database, type Migrations, type StoreWatch } from './database.ts'
-import { EVENT_LOG_SCHEMA, EventLog, type Retention } from './event-log.ts'
+import { EVENT_LOG_SCHEMA, EventLog, type Retention, type StoredEvent } from './event-log.ts'
 import { IDEMPOTENCY_SCHEMA, IdempotencyKeys } from './idempotency.ts'
 import { REQUESTS_SCHEMA, RequestLedger } from './requests.ts'
 
@@ -17,19 +17,25 @@ export interface Store {
   readonly keys: IdempotencyKeys
 }
 
+export interface StoreObserver extends StoreWatch {
+  /** Sees each batch of events after its commit. */
+  readonly appended?: ((events: readonly StoredEvent[]) => void) | undefined
+}
+
 export interface StoreOptions {
   readonly path: string
   readonly migrations: Migrations
   readonly owner: string
   readonly lockWaitMs?: number
   readonly clock: Clock
-  readonly watch?: StoreWatch
+  readonly watch?: StoreObserver
 }
 
 export function openStore({ clock, ...options }: StoreOptions): Store {
   const db = Database.open(options)
   try {
     const log = new EventLog(db, clock)
+    if (options.watch?.appended !== undefined) log.onCommit(options.watch.appended)
     return { db, log, requests: new RequestLedger(db, log, clock), keys: new IdempotencyKeys(db, clock) }
   } catch (error) {
     db.close()

@@ -6,16 +6,16 @@ import { join } from 'node:path'
 import { SUPERVISOR_SOURCE } from '../contract/base/names.ts'
 import { OPERATIONS } from '../contract/index.ts'
 import { isPreset, probeTargets } from '../harnesses/all.ts'
+import { conformanceOf } from '../http/conformance.ts'
 import type { CityGate } from '../http/gates.ts'
 import { HttpServer } from '../http/server.ts'
 import { cityFraming, supervisorFraming } from '../http/sse.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
-import type { StoreWatch } from '../kernel/database.ts'
 import { createIds, randomHex, ulid } from '../kernel/ids.ts'
 import { type Logger, openLog } from '../kernel/log.ts'
 import { openSocketTable, PeerUsers } from '../kernel/peers/peer-users.ts'
 import type { SocketTable } from '../kernel/peers/sockets.ts'
-import { openStore, readMeta, type Store } from '../kernel/store.ts'
+import { openStore, readMeta, type Store, type StoreObserver } from '../kernel/store.ts'
 import { MergedLog } from '../kernel/streams/merged-log.ts'
 import { isStarting } from '../modules/cities/city.ts'
 import { Registry } from '../modules/cities/registry.ts'
@@ -73,26 +73,28 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   openHome(settings.home, process.getuid?.())
   refuseEmptiedStore(settings.home)
   const { logger: log, close: closeLog } = openLog(join(settings.home, 'supervisor.log'), settings.logLevel)
+  const conformance = conformanceOf(env, log)
   const metrics = createMetrics({
     citiesByStatus: () => countBy(cities.all().map(({ state }) => state)),
     requestsPending: () => openStores(store, cities).reduce((sum, [, { requests }]) => sum + requests.pending, 0),
     execs: () => execCounts(cities.runs()),
     heads: () => Object.fromEntries(openStores(store, cities).map(([name, { log }]) => [name, log.head])),
   })
-  const watch: StoreWatch = {
+  const watching = (owner: 'city' | 'supervisor'): StoreObserver => ({
+    appended: conformance === undefined ? undefined : (events) => conformance.events(owner, events),
     committed: metrics.committed,
     hookFailed: (err) => {
       metrics.hookFailed()
       log.error({ err }, 'what follows a commit failed')
     },
-  }
+  })
   const store = openStore({
     path: join(settings.home, 'supervisor.db'),
     migrations: SUPERVISOR_MIGRATIONS,
     owner: 'the supervisor',
     lockWaitMs: 1_000,
     clock,
-    watch,
+    watch: watching('supervisor'),
   })
   const hostId = await noteStart(store, deps)
   const merged = new MergedLog(supervisorFraming, clock)
@@ -139,7 +141,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     hostId,
     retention: settings.retention,
     migrations: CITY_SCHEMA,
-    watch,
+    watch: watching('city'),
     open: (city) => new RunningCity(city, host, FAMILIES, (settings) => cities.observe(city, settings)),
     inspect: (run) => void config.find(run)?.config.lookAgain(),
     nameFromFiles: (directory) => nameFromFiles(host.packs, directory),
@@ -193,6 +195,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     clock,
     log,
     metrics: metrics.http,
+    conformance,
   })
 
   const url = await http.listen(settings.bind, settings.port).catch(async (error: unknown) => {

@@ -11,6 +11,7 @@ import { resolveSettings } from '../../src/supervisor/settings.ts'
 import type { SupervisorDeps } from '../../src/supervisor/supervisor.ts'
 import { endProcessesOf } from './city-processes.ts'
 import { asMap } from './document.ts'
+import { HeldServer } from './held.ts'
 import { Api, eventually } from './http.ts'
 import { type RunningSupervisor, type StartOptions, startSupervisor } from './supervisor.ts'
 import { removeTree } from './temporary.ts'
@@ -85,17 +86,18 @@ export async function runHere(
 ): Promise<{ readonly api: Api; readonly work: string } & AsyncDisposable> {
   const root = mkdtempSync(join(tmpdir(), 'svc-test-'))
   const settings = resolveSettings({ home: join(root, 'home'), port: '0' }, {}, root, root)
+  const held = new HeldServer()
   // Few tests want it here, and it is most of what there is to load.
   const { startSupervisor: startHere } = await import('../../src/supervisor/supervisor.ts')
   const supervisor = await startHere({
     settings,
     clock: systemClock,
-    env: process.env,
     userHome: root,
     version: '0.0.0',
     pid: process.pid,
     random: () => 0.5,
     ...deps,
+    env: { ...(deps.env ?? process.env), ...held.env },
   })
   const api = new Api(supervisor.url)
   return {
@@ -105,6 +107,7 @@ export async function runHere(
       api.close()
       await supervisor.stop('SIGTERM')
       removeTree(root)
+      held.assertNone()
     },
   }
 }

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { endProcessesOf } from './city-processes.ts'
+import { HeldServer } from './held.ts'
 import { removeTree } from './temporary.ts'
 
 /** As `npm start` runs it. */
@@ -36,6 +37,7 @@ export async function startSupervisor(options: StartOptions = {}): Promise<Runni
   // Where the hosts of its cities have their sockets: they outlive it, and are found by it.
   const runtimeDir = join(root, 'run')
   mkdirSync(runtimeDir, { recursive: true, mode: 0o700 })
+  const held = new HeldServer()
   const child = spawn(process.execPath, [MAIN, 'serve', '--port', '0', '--home', home, ...(options.args ?? [])], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
@@ -45,6 +47,7 @@ export async function startSupervisor(options: StartOptions = {}): Promise<Runni
       SVC_API: '',
       SVC_CITY: '',
       XDG_RUNTIME_DIR: runtimeDir,
+      ...held.env,
       ...options.env,
     },
   })
@@ -69,9 +72,11 @@ export async function startSupervisor(options: StartOptions = {}): Promise<Runni
     async [Symbol.asyncDispose]() {
       await kill('SIGKILL')
       // One who asked for a home of its own starts on it again.
-      if (options.home !== undefined) return
-      endProcessesOf(root)
-      removeTree(root)
+      if (options.home === undefined) {
+        endProcessesOf(root)
+        removeTree(root)
+      }
+      held.assertNone()
     },
   }
 }

@@ -3,8 +3,8 @@ import type { Schema } from './schema.ts'
 
 interface EventTypeEntry {
   readonly payload: Schema
-  /** Whose log it is in (decision 12). */
-  readonly log: 'supervisor' | 'city'
+  /** The log that has it; `both`: that of the city where it is about one that runs, else that of the supervisor. */
+  readonly log: 'supervisor' | 'city' | 'both'
   readonly emittedBy: string
   readonly when: string
   /** What its `subject` is; whoever emits it must say it. */

@@ -55,7 +55,7 @@ function validators(allErrors: boolean): (schema: Schema) => ValidateFunction {
 }
 
 /** Our schemas are not checked themselves, and their code is left as it is made: both cost more than all compiling. */
-function newCompiler(allErrors: boolean) {
+export function newCompiler(allErrors: boolean) {
   const load = createRequire(import.meta.url)
   const { Ajv2020 }: typeof import('ajv/dist/2020.js') = load('ajv/dist/2020.js')
   const { default: addFormats }: typeof import('ajv-formats') = load('ajv-formats')
@@ -89,7 +89,7 @@ function invalid(errors: readonly ErrorDetail[]): Problem {
 }
 
 /** Named schemas occur in many places; validators must not see a name twice. */
-function withoutIds(schema: unknown): object | boolean {
+export function withoutIds(schema: unknown): object | boolean {
   const strip = (node: unknown): unknown => {
     if (Array.isArray(node)) return node.map(strip)
     if (typeof node !== 'object' || node === null) return node

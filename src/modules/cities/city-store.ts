@@ -3,10 +3,10 @@ import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { requireOwnFile } from '../../files/read.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { type Migrations, migrationsOf, type StoreWatch, type Tx } from '../../kernel/database.ts'
+import { type Migrations, migrationsOf, type Tx } from '../../kernel/database.ts'
 import { keepPrivate } from '../../kernel/file-modes.ts'
 import { ulid } from '../../kernel/ids.ts'
-import { openStore, readMeta, STORE_SCHEMA, type Store } from '../../kernel/store.ts'
+import { openStore, readMeta, STORE_SCHEMA, type Store, type StoreObserver } from '../../kernel/store.ts'
 
 export const CITY_MIGRATIONS = migrationsOf(
   'city',
@@ -27,7 +27,7 @@ export async function openCityStore(
   name: string,
   clock: Clock,
   migrations: Migrations,
-  watch?: StoreWatch,
+  watch?: StoreObserver,
 ): Promise<CityStore> {
   const path = cityDatabasePath(directory)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })

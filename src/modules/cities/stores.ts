@@ -4,7 +4,8 @@
  * ST1  One file is opened once, also while the log of a city that has left is kept for its two minutes.
  */
 import type { Clock } from '../../kernel/clock.ts'
-import type { Migrations, StoreWatch } from '../../kernel/database.ts'
+import type { Migrations } from '../../kernel/database.ts'
+import type { StoreObserver } from '../../kernel/store.ts'
 import type { Framing } from '../../kernel/streams/hub.ts'
 import { LogStream } from '../../kernel/streams/log-stream.ts'
 import type { MergedLog } from '../../kernel/streams/merged-log.ts'
@@ -16,7 +17,7 @@ export interface CityStoresDeps {
   readonly framing: Framing
   readonly clock: Clock
   readonly migrations: Migrations
-  readonly watch: StoreWatch
+  readonly watch: StoreObserver
 }
 
 /** The log of a city that has left, until its grace is over. */
