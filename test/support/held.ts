@@ -50,7 +50,7 @@ export class HeldServer {
 
 const sentence = (faults: readonly string[]): string => `the server differs from its contract:\n${faults.join('\n')}`
 
-export function faultsIn(file: string): readonly string[] {
+function faultsIn(file: string): readonly string[] {
   try {
     return [...new Set(readFileSync(file, 'utf8').split('\n'))].filter((line) => line !== '')
   } catch {
