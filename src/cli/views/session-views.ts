@@ -24,8 +24,8 @@ export const SESSION = view<SessionResponse>()('id alias template state ACTIVITY
 })
 
 export const DELIVERY = view<DeliveryInfo>()('id seq state WAITS_FOR source created_at text', {
-  wide: 'ERROR',
-  as: { WAITS_FOR: 'waits_for', ERROR: 'error_code' },
+  wide: 'FROM ERROR',
+  as: { WAITS_FOR: 'waits_for', FROM: 'sender.name', ERROR: 'error_code' },
 })
 
 export const WAIT = view<WaitInfo>()('id state SESSION BEADS expires_at', {

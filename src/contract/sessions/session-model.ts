@@ -189,10 +189,25 @@ export const SubmitIntent = choice(SUBMIT_INTENTS, {
 })
 export type SubmitIntent = Static<typeof SubmitIntent>
 
-const WAITS_FOR = ['turn', 'answer', 'person', 'rate_limit'] as const
+const WAITS_FOR = ['turn', 'answer', 'person', 'rate_limit', 'hold', 'restart'] as const
 export type WaitsFor = (typeof WAITS_FOR)[number]
 const WHY_QUEUED =
-  'Why it is queued: a turn is under way, a question is open, a person is typing, or its provider limits the agent.'
+  'Why it is queued: a turn is under way, a question is open, a person is typing, the provider limits the agent, the session is held (`hold`: a person suspended it, or its budget is used up, and a person must wake it), or it is about to restart (`restart`).'
+
+export const SENDER_KINDS = ['person', 'agent', 'service', 'supervisor'] as const
+export const MessageSender = component(
+  'MessageSender',
+  {
+    kind: choice(SENDER_KINDS),
+    name: string({ description: 'Name of the agent or service; of a person `api`, or `token:NAME`.' }),
+    session_id: optional(string({ description: 'Session of the agent.' })),
+  },
+  {
+    description:
+      'Who speaks. What an agent or a service says begins with a line that names it, except where the program runs what it reads. Without `auth` every caller counts as a person.',
+  },
+)
+export type MessageSender = Static<typeof MessageSender>
 
 export const DeliveryInfo = component('DeliveryInfo', {
   id: string(),
@@ -201,7 +216,8 @@ export const DeliveryInfo = component('DeliveryInfo', {
   source: DeliverySource,
   intent: SubmitIntent,
   state: DeliveryState,
-  text: string(),
+  sender: optional(MessageSender),
+  text: string({ description: 'As it was sent, without the line that names the sender.' }),
   attachments: optional(
     array(object({ name: string(), mime_type: optional(string()), size: integer({ minimum: 0 }) }), {
       description: 'What goes with it; bytes are kept until it has ended.',
@@ -295,6 +311,7 @@ export const SessionDeliveryPayload = component('SessionDeliveryPayload', {
   delivery_id: string(),
   state: DeliveryState,
   source: DeliverySource,
+  sender: optional(MessageSender),
   error_code: optional(string()),
 })
 

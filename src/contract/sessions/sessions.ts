@@ -512,7 +512,8 @@ export const sessionOperations = [
   }),
   change.post('suspend-session', '/suspend', {
     summary: 'Stop a session until a person wakes it',
-    description: 'Held until a caller wakes it, or says something to it; nudges, mail and work do not.',
+    description:
+      'Held until a person wakes it, or says something to it. Messages of agents and services wait; nudges, mail and work do not wake it either.',
     problems: ['illegal-transition'],
     emits: ['session.suspended'],
   }),

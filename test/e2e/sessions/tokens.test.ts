@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { at } from '../../support/document.ts'
 import { Api, eventually } from '../../support/http.ts'
-import { cityIs, run, runAgain } from '../../support/running.ts'
+import { cityIs, outcome, run, runAgain } from '../../support/running.ts'
 import { newSessionCity, SessionApi } from '../../support/session-api.ts'
 import { openStream } from '../../support/sse.ts'
 
@@ -177,4 +177,53 @@ test('an agent works in its city, and is nobody else there or anywhere', { timeo
   await may(mayor, 'POST', `${alpha}/agents`, { name: 'helper' })
   const { items: changes } = await city.done('GET', '/events?type=agent.created&subject=helper')
   assert.equal(at(changes, 0, 'actor'), (await city.get(mayor.id)).agent)
+})
+
+test('what an agent says to a held session waits for a person, and says who speaks', { timeout: 120_000 }, async () => {
+  await using running = await run({ args: ['--auth'] })
+  const city = await newSessionCity(running, 'alpha', AGENTS_TOML)
+  const held = await city.startTalker({ alias: 'held' })
+  const id = await city.start({ kind: 'agent', name: 'worker', runtime: 'subprocess' })
+  const worker = new Api(running.server.url, await city.tokenOf(id))
+  using stack = new DisposableStack()
+  stack.defer(() => worker.close())
+  const say = (path: string, body: object) => worker.call('POST', `/v0/city/alpha/sessions/${held}/${path}`, { body })
+  await city.done('POST', `/sessions/${held}/suspend`, {})
+  await city.is(held, 'suspended')
+
+  const sent: string[] = []
+  for (const [path, body] of [
+    ['messages', { message: 'first' }],
+    ['prompt', { message: 'second' }],
+    ['submit', { message: 'third', intent: 'interrupt_now' }],
+  ] as const) {
+    const answer = await say(path, body)
+    assert.equal(answer.status, 202, answer.text)
+    sent.push(String(at(answer.body, 'request_id')))
+  }
+  assert.equal((await say('nudge', { message: 'fourth' })).status, 201)
+  for (const request of sent) {
+    const ended = await outcome(running.api, request)
+    assert.equal(ended.status, 'succeeded', JSON.stringify(ended))
+  }
+  const waiting = await city.deliveries(held)
+  assert.deepEqual(
+    waiting.map(({ state, waits_for }) => [state, waits_for]),
+    Array.from({ length: 4 }, () => ['queued', 'hold']),
+  )
+  assert.equal((await city.get(held)).state, 'suspended')
+  const { agent: name } = await city.get(id)
+  const sender = { kind: 'agent', name, session_id: id }
+  for (const one of waiting) assert.deepEqual(one.sender, sender)
+  const { items } = await city.done('GET', `/events?type=session.delivery&subject=${held}`)
+  assert.deepEqual(at(items, 0, 'payload', 'sender'), sender)
+
+  // A person lifts it by speaking, and is heard without a frame.
+  await city.message(held, 'and I')
+  const said = await city.said(held, /you said: and I/)
+  for (const text of ['first', 'second', 'third', 'fourth'])
+    assert.match(said, new RegExp(`\\[message from agent ${name}, session ${id}\\]\\s+${text}`))
+  assert.doesNotMatch(said, /message from[^\n]*\n+and I/)
+  const own = (await city.deliveries(held)).find(({ text }) => text === 'and I')
+  assert.equal(own?.sender?.kind, 'person')
 })

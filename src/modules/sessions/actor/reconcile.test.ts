@@ -66,6 +66,7 @@ function delivery(change: Partial<DeliveryRecord> = {}): DeliveryRecord {
     source: 'message',
     intent: 'default',
     state: 'queued',
+    sender: undefined,
     request_id: undefined,
     request_open: false,
     with_launch: false,

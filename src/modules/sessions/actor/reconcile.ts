@@ -415,12 +415,14 @@ function heldUntil({ created_at }: DeliveryRecord, situation: Situation): number
 
 /** Since when it cannot take what waits, where it runs at all. */
 function busyOf({ session, process, pending, busySince, personTypingSince }: Situation): number | undefined {
+  if (session.desired === 'suspended') return session.state_since
   if (process !== 'alive' || session.state !== 'active') return undefined
   if (session.limited_until !== undefined) return session.limited_at ?? session.state_since
   return busySince ?? (pending ? session.state_since : personTypingSince)
 }
 
 function waitsFor({ session, pending, personTypingSince, busySince }: Situation): WaitsFor | undefined {
+  if (session.desired === 'suspended') return 'hold'
   if (session.limited_until !== undefined) return 'rate_limit'
   if (pending) return 'answer'
   if (busySince !== undefined) return 'turn'
@@ -433,7 +435,7 @@ export type Obstacle = WaitsFor | 'start'
 export function obstacleOf(situation: Situation): Obstacle | undefined {
   const { process, session } = situation
   const listens = process === 'alive' && (session.state === 'active' || session.state === 'draining')
-  return listens ? waitsFor(situation) : 'start'
+  return listens || session.desired === 'suspended' ? waitsFor(situation) : 'start'
 }
 
 /** A busy agent: who follows up is told at once, everybody else after 30 s (decision 59); of a limit all are at once. */
@@ -443,9 +445,8 @@ function reportAt(
   { session, policy }: Pick<Situation, 'session' | 'policy'>,
 ): number | undefined {
   if (busy === undefined) return undefined
-  return intent === 'follow_up' || session.limited_until !== undefined
-    ? busy
-    : Math.max(created_at, busy) + policy.busyMs
+  const isHeld = session.limited_until !== undefined || session.desired === 'suspended'
+  return intent === 'follow_up' || isHeld ? busy : Math.max(created_at, busy) + policy.busyMs
 }
 
 function deliver(situation: Situation): Action | undefined {

@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs'
 import { isAbsolute, normalize, relative, resolve } from 'node:path'
-import type { DeliveryInfo, SubmitIntent } from '../../../contract/sessions/session-model.ts'
+import type { DeliveryInfo, MessageSender, SubmitIntent } from '../../../contract/sessions/session-model.ts'
 import type {
   MessageAttachment,
   SessionAcceptedResponse,
@@ -10,6 +10,7 @@ import type {
   sessionOperations,
 } from '../../../contract/sessions/sessions.ts'
 import { type Handlers, ok, type Reply } from '../../../kernel/call.ts'
+import type { Caller } from '../../../kernel/caller.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
 import { unknownName } from '../../../kernel/near-names.ts'
@@ -22,6 +23,7 @@ import { baseRefOf, worktreeRigOf } from '../launch/worktree-wish.ts'
 import { canInterrupt } from '../plan/views.ts'
 import { type Attachment, parseAttachments, refuseUntaken } from '../queue/attachments.ts'
 import { checkMessage, type DeliveryDraft, type DeliveryRecord } from '../queue/deliveries.ts'
+import { frameOf, isPerson, senderOf } from '../queue/sender.ts'
 import { type AgentView, findAgent, isUnbound, type ProviderView, untrusted } from '../record/config-view.ts'
 import { checkAlias } from '../record/names.ts'
 import type { SessionRecord } from '../record/record.ts'
@@ -33,15 +35,17 @@ interface SayCall {
   readonly claim: IdempotencyClaim | undefined
   readonly city: SessionCity
   readonly actor: string
+  readonly caller: Caller
 }
 
 export function createSessionSayHandlers() {
   const say = async (
-    { params, body, claim, city, actor }: SayCall,
+    { params, body, claim, city, actor, caller }: SayCall,
     source: 'message' | 'submit',
     intent: SubmitIntent,
   ): Promise<Reply<SessionAcceptedResponse>> => {
     const text = checkMessage(body.message, 'body.message')
+    const sender = senderOf(caller, actor)
     const { id, work_dir: workDir } = await city.sessions.resolveOrMake(params.id)
     const attachments = parseAttachments(body.attachments ?? [], workDir)
     return city.launch<SessionAcceptedResponse>({
@@ -55,9 +59,10 @@ export function createSessionSayHandlers() {
         refuseAttached(session, attachments)
         // Who runs finishes in its own time, and may be told something meanwhile.
         if (!session.process) refuseHeld(session, city)
-        lift(tx, city, session, actor)
+        if (isPerson(sender) || session.desired !== 'suspended') lift(tx, city, session, actor)
         const ttlMs = city.sessions.policy.deliveryTtlMs
-        const draft = { source, intent, text, attachments, requestId: accepted.request_id, ttlMs }
+        const said = { text, sender, frame: frameOf(sender, text, hearing(city, session)) }
+        const draft = { ...said, source, intent, attachments, requestId: accepted.request_id, ttlMs }
         const delivery = city.sessions.deliveries.add(tx, city.sessions.store.need(tx, id), draft, actor)
         return { status: 'accepted', ...accepted, session_id: id, delivery_id: delivery.id }
       },
@@ -65,7 +70,7 @@ export function createSessionSayHandlers() {
   }
 
   return {
-    'create-session': async ({ body, claim, city, actor }) => {
+    'create-session': async ({ body, claim, city, actor, caller }) => {
       const draft = await checked(city, body)
       const { message } = body
       const id = city.sessions.newId()
@@ -79,7 +84,7 @@ export function createSessionSayHandlers() {
           const session = city.sessions.insert(tx, draft, actor, id)
           const attachments = parseAttachments(body.attachments ?? [], session.work_dir)
           refuseAttached(session, attachments)
-          const first = message === undefined ? undefined : { message, attachments }
+          const first = message === undefined ? undefined : { message, attachments, sender: senderOf(caller, actor) }
           const delivery = first === undefined ? undefined : firstMessage(tx, city, session, first, actor)
           return {
             status: 'accepted',
@@ -97,15 +102,17 @@ export function createSessionSayHandlers() {
 
     'submit-session': (call) => say(call, 'submit', call.body.intent ?? 'default'),
 
-    'nudge-session': async ({ params, body, claim, city, actor }) => {
+    'nudge-session': async ({ params, body, claim, city, actor, caller }) => {
       const { sessions, store } = city
       const text = checkMessage(body.message, 'body.message')
       const { id } = sessions.resolve(params.id)
       const how = body.delivery ?? 'wait_idle'
+      const sender = senderOf(caller, actor)
       const draft: DeliveryDraft = {
         source: 'nudge',
         intent: 'default',
         text,
+        sender,
         ttlMs: sessions.policy.deliveryTtlMs,
         eager: how === 'immediate',
         wakes: how !== 'queue',
@@ -114,7 +121,8 @@ export function createSessionSayHandlers() {
         store.db.write((tx) => {
           const session = sessions.store.need(tx, id)
           refuseOver(session)
-          const delivery = sessions.deliveries.add(tx, session, draft, actor)
+          const frame = frameOf(sender, text, hearing(city, session))
+          const delivery = sessions.deliveries.add(tx, session, { ...draft, frame }, actor)
           return store.keys.remember(tx, claim, { status: 201, body: shown(sessions.deliveries.info(id, delivery.id)) })
         }),
       )
@@ -137,15 +145,21 @@ function shown(info: DeliveryInfo | undefined): DeliveryInfo {
 /** Said with the creation: part of an agent's first prompt, or the first message to a program. */
 function firstMessage(
   tx: Tx,
-  { sessions }: SessionCity,
+  city: SessionCity,
   session: SessionRecord,
-  { message, attachments }: { readonly message: string; readonly attachments: readonly Attachment[] },
+  {
+    message,
+    attachments,
+    sender,
+  }: { readonly message: string; readonly attachments: readonly Attachment[]; readonly sender: MessageSender },
   actor: string,
 ): DeliveryRecord {
+  const { sessions } = city
   const text = checkMessage(message, 'body.message')
   const ttlMs = sessions.policy.deliveryTtlMs
   const withLaunch = session.kind === 'agent'
-  const draft = { source: 'message', intent: 'default', text, attachments, ttlMs, withLaunch } as const
+  const said = { text, attachments, sender, frame: frameOf(sender, text, hearing(city, session)) }
+  const draft = { ...said, source: 'message', intent: 'default', ttlMs, withLaunch } as const
   return sessions.deliveries.add(tx, session, draft, actor)
 }
 
@@ -166,7 +180,13 @@ function refuseAttached(session: SessionRecord, attachments: readonly Attachment
   refuseUntaken(attachments, session.offers)
 }
 
-/** A caller's message lifts every hold, also the sticky one (decision 61). */
+/** A program that reads lines runs them; what speaks the agent protocol, or draws its own screen, has a model behind it. */
+const hearing = ({ deps }: SessionCity, { runtime, provider }: SessionRecord) => ({
+  readsCommands: runtime !== 'acp' && (deps.provider(provider)?.spec.delivery ?? 'line') === 'line',
+  onTerminal: runtime !== 'acp',
+})
+
+/** A caller's message lifts every hold, and a person's also that of a person or a budget. */
 function lift(tx: Tx, { sessions }: SessionCity, session: SessionRecord, actor: string): void {
   const { state, desired } = session
   if (state === 'active' || state === 'draining' || state === 'creating') {

@@ -9,8 +9,9 @@ import { endingOf, outcomeAfterCrash } from './deliveries.ts'
 async function quietCity() {
   const city = new SessionCity()
   const { id } = await city.create({ state: 'asleep' })
+  const retry_at = Date.now() + 3_600_000
   await city.store.db.write((tx) =>
-    city.sessions.store.move(tx, id, 'suspend', { actor: 'api', fields: { desired: 'suspended' } }),
+    city.sessions.store.change(tx, id, { desired: 'asleep', retry_at }, { actor: 'api' }),
   )
   return { city, id, [Symbol.asyncDispose]: () => city[Symbol.asyncDispose]() }
 }

@@ -14,6 +14,8 @@ import {
   DELIVERY_STATES,
   type DeliveryInfo,
   MAX_MESSAGE_BYTES,
+  type MessageSender,
+  SENDER_KINDS,
   SUBMIT_INTENTS,
   type SubmitIntent,
   type WaitsFor,
@@ -36,6 +38,7 @@ import {
   shownAttachment,
 } from './attachments.ts'
 import type { DigestQueue } from './digests.ts'
+import { SUPERVISOR_SENDER } from './sender.ts'
 
 export type DeliverySource = DeliveryInfo['source']
 export type DeliveryState = DeliveryInfo['state']
@@ -72,6 +75,8 @@ export interface DeliveryRecord {
   readonly updated_at: number
   readonly finished_at: number | undefined
   readonly expires_at: number
+  /** Unknown of what was queued by an earlier version. */
+  readonly sender: MessageSender | undefined
 }
 
 /** What tells of mail and chat: its text is made when it is typed. */
@@ -85,6 +90,9 @@ export interface DeliveryDraft {
   readonly source: DeliverySource
   readonly intent: SubmitIntent
   readonly text: string
+  readonly sender?: MessageSender
+  /** Typed in front of the text. */
+  readonly frame?: string
   readonly attachments?: readonly Attachment[]
   readonly requestId?: string
   readonly ttlMs: number
@@ -116,7 +124,8 @@ export interface OpenTurn {
 }
 
 const COLUMNS = `id, session_id, seq, source, intent, state, request_id, request_open, with_launch, eager, wakes, attempts, generation,
-  end_offset, error_code, error_message, created_at, updated_at, finished_at, expires_at`
+  end_offset, error_code, error_message, created_at, updated_at, finished_at, expires_at,
+  sender_kind, sender_name, sender_session`
 
 /** What becomes of a delivery with this outcome: its end, or undefined: it waits for another try (nothing was typed). */
 export function endingOf(
@@ -180,8 +189,10 @@ export class Deliveries {
       .map(parseDelivery)
   }
 
+  /** As it is typed: behind the frame that says who speaks. */
   text(id: string): string {
-    return String(this.#deps.db.get('SELECT text FROM session_deliveries WHERE id = ?', id)?.text ?? '')
+    const row = this.#deps.db.get('SELECT frame || text AS text FROM session_deliveries WHERE id = ?', id)
+    return String(row?.text ?? '')
   }
 
   /** With their bytes, while it waits. */
@@ -202,7 +213,7 @@ export class Deliveries {
   ) {
     return this.#deps.db
       .all(
-        `SELECT seq, id, text, end_offset, finished_at FROM session_deliveries
+        `SELECT seq, id, frame, text, end_offset, finished_at FROM session_deliveries
          WHERE session_id = ? AND seq > ? AND generation = ? AND state = 'delivered' AND end_offset BETWEEN ? AND ?
          ORDER BY seq`,
         sessionId,
@@ -214,7 +225,7 @@ export class Deliveries {
       .map((row) => ({
         seq: Number(row.seq),
         id: String(row.id),
-        text: plainText(String(row.text)) || GONE_TEXT,
+        text: plainText(`${String(row.frame)}${String(row.text) || GONE_TEXT}`),
         end_offset: Number(row.end_offset),
         at: Number(row.finished_at),
       }))
@@ -328,10 +339,12 @@ export class Deliveries {
       updated_at: now,
       finished_at: undefined,
       expires_at: now + draft.ttlMs,
+      sender: draft.sender ?? (actor === SUPERVISOR_SENDER.name ? SUPERVISOR_SENDER : undefined),
     }
     tx.run(
       `INSERT INTO session_deliveries (id, session_id, seq, source, intent, state, text, request_id, request_open,
-       with_launch, eager, wakes, created_at, updated_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       with_launch, eager, wakes, created_at, updated_at, expires_at, sender_kind, sender_name, sender_session, frame)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       record.id,
       record.session_id,
       record.seq,
@@ -347,6 +360,10 @@ export class Deliveries {
       now,
       now,
       record.expires_at,
+      record.sender?.kind ?? null,
+      record.sender?.name ?? null,
+      record.sender?.session_id ?? null,
+      draft.frame ?? '',
     )
     addAttachments(tx, record.id, draft.attachments ?? [])
     this.#deps.sessions.change(tx, session.id, { deliveries: record.seq, queued: session.queued + 1 }, { actor })
@@ -618,6 +635,7 @@ export class Deliveries {
         delivery_id: record.id,
         state,
         source: record.source,
+        ...(record.sender === undefined ? {} : { sender: record.sender }),
         ...(code === undefined ? {} : { error_code: code }),
       },
     })
@@ -661,8 +679,15 @@ function parseDelivery(row: Row): DeliveryRecord {
     updated_at: Number(row.updated_at),
     finished_at: row.finished_at === null ? undefined : Number(row.finished_at),
     expires_at: Number(row.expires_at),
+    sender: row.sender_kind === null ? undefined : parseSender(row),
   }
 }
+
+const parseSender = (row: Row): MessageSender => ({
+  kind: oneOf(SENDER_KINDS, row.sender_kind),
+  name: String(row.sender_name),
+  ...(row.sender_session === null ? {} : { session_id: String(row.sender_session) }),
+})
 
 function toInfo(row: Row, attachments: readonly Attachment[]): DeliveryInfo {
   const record = parseDelivery(row)
@@ -673,6 +698,7 @@ function toInfo(row: Row, attachments: readonly Attachment[]): DeliveryInfo {
     source: record.source,
     intent: record.intent,
     state: record.state,
+    ...(record.sender === undefined ? {} : { sender: record.sender }),
     text: String(row.text),
     ...(attachments.length === 0 ? {} : { attachments: attachments.map(shownAttachment) }),
     // No message is empty, and a reminder only until it is typed.

@@ -229,6 +229,14 @@ CREATE UNIQUE INDEX session_digests_delivery ON session_digests (delivery_id) WH
 CREATE INDEX session_digests_open ON session_digests (retry_at) WHERE delivery_id IS NULL;
 `
 
+/** Who said it, and the line in front of it by which a model can tell. */
+const SENDERS = `
+ALTER TABLE session_deliveries ADD COLUMN sender_kind TEXT;
+ALTER TABLE session_deliveries ADD COLUMN sender_name TEXT;
+ALTER TABLE session_deliveries ADD COLUMN sender_session TEXT;
+ALTER TABLE session_deliveries ADD COLUMN frame TEXT NOT NULL DEFAULT '';
+`
+
 /** Each step once and for ever: a store of any age runs those that it lacks. */
 export const SESSIONS_SCHEMA = [
   FIRST,
@@ -241,4 +249,5 @@ export const SESSIONS_SCHEMA = [
   LIMITS,
   RENAMED,
   DIGESTS,
+  SENDERS,
 ] as const
