@@ -150,7 +150,7 @@ if (script !== undefined) {
     stdio: 'inherit',
     env: { ...process.env, SVC_CHECKOUT_NPM: npmEntry() },
   })
-  // A signal to npm reaches the whole group or only us; passing it on twice does no harm to a server that is already stopping.
+  // A signal reaches the whole group or only us. A server takes one that comes twice within half a second for one.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
   child.on('error', (error) => fail(error.message))
   child.on('exit', (code, signal) => {

@@ -99,6 +99,7 @@ export interface DatabaseOptions {
 }
 
 const MAX_PENDING_WRITES = 20_000
+const NOT_IN_PLACE = 'its file was removed or replaced'
 /** Of those that say how large they are. */
 const MAX_PENDING_BYTES = 64 * 1024 * 1024
 /** Prepared statements that are kept, of each kind: more than the service has, fewer than callers' filters can make. */
@@ -246,6 +247,11 @@ export class Database {
     return !this.#closed && identityOf(this.path) === this.#identity
   }
 
+  /** Notes it where the open file is no longer the one at its path: nothing else shows it before the next write. */
+  checkPlace(): void {
+    if (!this.#closed && !this.inPlace) this.#failure ??= NOT_IN_PLACE
+  }
+
   /** True where the open file is what stands at `path`. */
   isAt(path: string): boolean {
     return !this.#closed && identityOf(path) === this.#identity
@@ -280,7 +286,7 @@ export class Database {
     const refused = new Map<PendingWrite, unknown>()
     const groupMarks = this.#marks()
     try {
-      if (!this.inPlace) throw new Error('its file was removed or replaced')
+      if (!this.inPlace) throw new Error(NOT_IN_PLACE)
       this.#exec('BEGIN IMMEDIATE')
       if (!this.#runTogether(batch, refused)) for (const write of batch) this.#runOne(write, refused)
       for (const one of this.#participants) one.beforeCommit(this.#tx)

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { EXIT } from '../contract/base/exit-codes.ts'
 import { problem } from '../kernel/problem.ts'
-import { explain } from './serve.ts'
+import { explain, farewell } from './serve.ts'
 
 function explained(error: unknown): { readonly text: string; readonly code: number } {
   let text = ''
@@ -35,4 +35,10 @@ test('a store that cannot be opened is said to be in use only where it is', () =
   const busy = Object.assign(new Error('locked'), { code: 'SQLITE_BUSY' })
   assert.match(refused(busy), /hint: another supervisor runs on this home; .*--home\n$/)
   assert.match(refused(new Error('newer')), /hint: put a backup .*version that wrote it.*--home\n$/)
+})
+
+test('the farewell says what runs on without the supervisor', () => {
+  assert.equal(farewell({ sessions: 0, services: 0 }), 'stopped\n')
+  assert.match(farewell({ sessions: 1, services: 0 }), /^stopped; running on: 1 session \(.*svcctl city stop/)
+  assert.match(farewell({ sessions: 3, services: 2 }), /^stopped; running on: 3 sessions, 2 services \(/)
 })

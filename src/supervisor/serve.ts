@@ -7,8 +7,10 @@ import { EXIT } from '../contract/base/exit-codes.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { restrictUmask } from '../kernel/file-modes.ts'
 import { Problem } from '../kernel/problem.ts'
+import { giveLastWords } from './last-words.ts'
 import { parseFlags, resolveSettings, SERVE_HELP, SettingsError } from './settings.ts'
 import { type Supervisor, startSupervisor } from './supervisor.ts'
+import type { RunsOn } from './views/runs-on.ts'
 
 export interface ServeIo {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -32,6 +34,14 @@ export async function main(argv: readonly string[], io: ServeIo): Promise<number
     const settings = resolveSettings(flags, io.env, homedir(), io.cwd)
     home = settings.home
     restrictUmask()
+    outliveReaders()
+    giveLastWords(process, {
+      file: join(home, 'supervisor.log'),
+      home,
+      now: () => new Date().toISOString(),
+      stderr: io.stderr,
+      exit: (code) => process.exit(code),
+    })
     supervisor = await startSupervisor({
       settings,
       clock: systemClock,
@@ -46,26 +56,49 @@ export async function main(argv: readonly string[], io: ServeIo): Promise<number
   }
   // Who waits for the line may send a signal at once: it must be an orderly end already.
   const end = stopped(supervisor, io)
-  io.stdout.write(`listening on ${supervisor.url}\nlog in ${join(home, 'supervisor.log')}\n`)
+  io.stdout.write(
+    `listening on ${supervisor.url}\nlog in ${join(home, 'supervisor.log')}\n${OPEN_TO[supervisor.callers] ?? ''}`,
+  )
   // Now and not at the exit: a supervisor that is killed would compile everything again at every start.
   flushCompileCache()
   return end
 }
 
-/** The first signal stops, a second one ends the process at once. */
+/** A terminal or a pipe that is gone is no reason to end: everything that matters is in the log. */
+function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+}
+
+const SHUT = 'start with --auth, or set auth = true under [supervisor] in supervisor.toml, to ask for a token'
+/** Who needs no token; said at each start, for nothing else shows it. */
+const OPEN_TO: Readonly<Partial<Record<Supervisor['callers'], string>>> = {
+  owner: `open to every program of this user, agents too: ${SHUT}\n`,
+  machine: `open to everybody on this machine: ${SHUT}\n`,
+}
+
+/** A signal to a whole process group reaches the server once, and once more through whoever passes it on. */
+const SAME_SIGNAL_MS = 500
+
+/** The first signal stops; a SIGINT that comes later than half a second after it ends the process at once. */
 function stopped(supervisor: Supervisor, io: ServeIo): Promise<number> {
   return new Promise((resolve) => {
     let stopping = false
+    let isImpatient = false
     const onSignal = (signal: NodeJS.Signals) => {
       if (stopping) {
-        if (signal === 'SIGINT') process.exit(EXIT.interrupted)
+        if (signal === 'SIGINT' && isImpatient) process.exit(EXIT.interrupted)
         return
       }
       stopping = true
+      // Behind a turn of the loop: a signal that came while it was blocked has been taken by then.
+      setTimeout(() => setImmediate(() => (isImpatient = true)), SAME_SIGNAL_MS).unref()
       // Whatever hangs, the process is gone within five seconds; everything acknowledged is on disk already.
       setTimeout(() => process.exit(0), STOP_DEADLINE_MS).unref()
       supervisor.stop(signal).then(
-        () => resolve(0),
+        (runsOn) => {
+          io.stdout.write(farewell(runsOn))
+          resolve(0)
+        },
         (error: unknown) => {
           io.stderr.write(`error: stopping failed: ${error instanceof Error ? error.message : String(error)}\n`)
           resolve(EXIT.failure)
@@ -74,6 +107,18 @@ function stopped(supervisor: Supervisor, io: ServeIo): Promise<number> {
     }
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal)
   })
+}
+
+/** The last line: what a person may not expect to go on. */
+export function farewell({ sessions, services }: RunsOn): string {
+  const parts = [counted(sessions, 'session'), counted(services, 'service')].filter((part) => part !== '')
+  if (parts.length === 0) return 'stopped\n'
+  return `stopped; running on: ${parts.join(', ')} (the next svcctl serve takes them up; svcctl city stop ends them)\n`
+}
+
+const counted = (count: number, what: string): string => {
+  if (count === 0) return ''
+  return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
 /** Says why it does not start, and what to do about it. */

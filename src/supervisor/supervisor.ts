@@ -21,10 +21,10 @@ import { isStarting } from '../modules/cities/city.ts'
 import { Registry } from '../modules/cities/registry.ts'
 import { Cities } from '../modules/cities/service.ts'
 import { config } from '../modules/config/family.ts'
-import { createMetrics } from '../modules/health/metrics.ts'
+import { createMetrics, type Metrics } from '../modules/health/metrics.ts'
 import { createProbes, type Probe } from '../modules/health/probes.ts'
 import { createReadiness } from '../modules/health/readiness.ts'
-import { watchLoopDelay } from '../modules/health/vitals.ts'
+import { type LoopDelay, watchLoopDelay } from '../modules/health/vitals.ts'
 import type { Lookup } from '../modules/packs/remote/fence.ts'
 import { services } from '../modules/services/family.ts'
 import { Tokens } from '../modules/tokens/tokens.ts'
@@ -39,6 +39,7 @@ import { execCounts } from './views/execs.ts'
 import { checkHost } from './views/host-check.ts'
 import { adapterCalling, showsAdapter } from './views/messaging.ts'
 import type { Host, Service } from './views/running.ts'
+import { type RunsOn, runningOn } from './views/runs-on.ts'
 import { serviceWith } from './views/services.ts'
 import { agentWith } from './views/sessions.ts'
 import { nameFromFiles } from './views/settings.ts'
@@ -64,22 +65,96 @@ export interface SupervisorDeps {
 
 export interface Supervisor {
   readonly url: string
-  /** Ends streams, lets requests finish, closes the stores; agents go on (decision 24). */
-  stop(signal: string): Promise<void>
+  /** Who may use it. */
+  readonly callers: Service['callers']
+  /** Ends streams, lets requests finish, closes the stores; answers with what goes on without it. */
+  stop(signal: string): Promise<RunsOn>
 }
 
+/** What one stage after the other opens; whatever is in it is given back in the opposite order, however far a start came. */
+type Opened = AsyncDisposableStack
+
 export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor> {
-  const { settings, clock, env, version } = deps
+  await using opened: Opened = new AsyncDisposableStack()
+  const base = await openBase(deps, opened)
+  const { log, store } = base
+  const { host, cities, readiness } = await openCities(deps, base, opened)
+  const tokens = new Tokens({ store, clock: deps.clock, random: randomHex, revoked: host.revoked })
+  const users = deps.settings.auth ? undefined : peerUsers(deps.settings, deps.sockets)
+  const loopDelay: { watch?: LoopDelay } = {}
+  const address: { url: string } = { url: '' }
+  const service: Service = {
+    ...host,
+    store,
+    merged: base.merged,
+    cities,
+    readiness,
+    withInitializer: deps.withInitializer !== false,
+    url: () => address.url,
+    startedAt: deps.clock.monotonic(),
+    eventLoopMs: () => loopDelay.watch?.read(),
+    draining: () => base.late.signal !== undefined,
+    callers: callersOf(deps.settings, users),
+    tokens,
+  }
+  const token = deps.settings.auth ? randomHex(32) : undefined
+  const http = surfaceOf({ service, cities, users, token, settings: deps.settings, conformance: base.conformance })
+  base.late.http = http
+  opened.defer(() => http.close())
+  address.url = await http.listen(deps.settings.bind, deps.settings.port)
+  announce(deps, address.url, token, opened)
+  log.info({ url: address.url, pid: deps.pid, version: deps.version }, 'listening')
+  cities.start()
+  // From here on and not before: what a start costs says nothing of how well it runs, and was the first that anybody saw.
+  loopDelay.watch = opened.use(watchLoopDelay(deps.clock))
+
+  const running = opened.move()
+  return {
+    url: address.url,
+    callers: service.callers,
+    async stop(signal) {
+      base.late.signal = signal
+      removeEndpoint(deps.settings.home)
+      const left = runningOn(cities.runs())
+      await noteShutdown(store, signal, log)
+      await running.disposeAsync()
+      return left
+    },
+  }
+}
+
+/** What comes later, and is asked for by what is made before it. */
+interface Late {
+  http?: HttpServer
+  cities?: Cities<RunningCity>
+  /** The signal that it stops for. */
+  signal?: string
+}
+
+interface Base {
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly watching: (owner: 'city' | 'supervisor') => StoreObserver
+  readonly conformance: ReturnType<typeof conformanceOf>
+  readonly store: Store
+  readonly hostId: string
+  readonly merged: MergedLog
+  readonly late: Late
+}
+
+/** The log, the store of the supervisor, and the first event of this start. */
+async function openBase(deps: SupervisorDeps, opened: Opened): Promise<Base> {
+  const { settings, clock } = deps
+  const late: Late = {}
   openHome(settings.home, process.getuid?.())
   refuseEmptiedStore(settings.home)
   const { logger: log, close: closeLog } = openLog(join(settings.home, 'supervisor.log'), settings.logLevel)
-  const conformance = conformanceOf(env, log)
-  const metrics = createMetrics({
-    citiesByStatus: () => countBy(cities.all().map(({ state }) => state)),
-    requestsPending: () => openStores(store, cities).reduce((sum, [, { requests }]) => sum + requests.pending, 0),
-    execs: () => execCounts(cities.runs()),
-    heads: () => Object.fromEntries(openStores(store, cities).map(([name, { log }]) => [name, log.head])),
+  const conformance = conformanceOf(deps.env, log)
+  opened.defer(() => {
+    if (late.signal !== undefined) log.info({ signal: late.signal }, 'stopped')
+    closeLog()
   })
+  const metrics = metricsOf(() => ({ store, cities: late.cities }))
   const watching = (owner: 'city' | 'supervisor'): StoreObserver => ({
     appended: conformance === undefined ? undefined : (events) => conformance.events(owner, events),
     committed: metrics.committed,
@@ -96,7 +171,13 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     clock,
     watch: watching('supervisor'),
   })
+  opened.defer(() => store.db.close())
   const hostId = await noteStart(store, deps)
+  opened.defer(async () => {
+    await setMeta(store, 'clean_exit', 'true').catch((error: unknown) =>
+      log.warn({ err: error }, 'clean exit not recorded'),
+    )
+  })
   const merged = new MergedLog(supervisorFraming, clock)
   merged.put({
     name: SUPERVISOR_SOURCE,
@@ -107,27 +188,31 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     knownHead: 0,
     previousUid: undefined,
   })
+  return { log, metrics, watching, conformance, store, hostId, merged, late }
+}
+
+const metricsOf = (now: () => { readonly store: Store; readonly cities: Cities<RunningCity> | undefined }): Metrics => {
+  const stores = () => openStores(now().store, now().cities)
+  return createMetrics({
+    citiesByStatus: () => countBy((now().cities?.all() ?? []).map(({ state }) => state)),
+    requestsPending: () => stores().reduce((sum, [, { requests }]) => sum + requests.pending, 0),
+    execs: () => execCounts(now().cities?.runs() ?? []),
+    heads: () => Object.fromEntries(stores().map(([name, { log }]) => [name, log.head])),
+  })
+}
+
+/** What cities share, and the cities: their logs are known, none of them acts yet. */
+async function openCities(deps: SupervisorDeps, base: Base, opened: Opened) {
+  const { settings, clock, env, version, userHome, random } = deps
+  const { log, metrics, watching, store, hostId, merged, late } = base
   const probes = deps.probes ?? [...createProbes(probeTargets(env), { env }), socketsProbe(env)]
-  const readiness = createReadiness({ clock, probes })
-  const revoked: Host['revoked'] = (isMeant) => http.endStreamsOf(isMeant)
-  const host = openHost(
-    {
-      revoked,
-      settings,
-      clock,
-      env,
-      log,
-      metrics,
-      version,
-      userHome: deps.userHome,
-      random: deps.random,
-      ids: createIds(hostId),
-    },
-    store,
-    deps.lookup,
-  )
-  const { ids } = host
-  const cities = new Cities<RunningCity>({
+  const readiness = opened.use(createReadiness({ clock, probes }))
+  const revoked: Host['revoked'] = (isMeant) => late.http?.endStreamsOf(isMeant)
+  const ids = createIds(hostId)
+  const given = { revoked, settings, clock, env, log, metrics, version, userHome, random, ids }
+  const host = openHost(given, store, deps.lookup)
+  opened.defer(() => host.git.close())
+  const cities: Cities<RunningCity> = new Cities<RunningCity>({
     supervisor: store,
     registry: new Registry(store),
     merged,
@@ -135,43 +220,41 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     clock,
     log,
     ids,
-    random: deps.random,
-    home: deps.userHome,
+    random,
+    home: userHome,
     stateHome: settings.home,
     hostId,
     retention: settings.retention,
     migrations: CITY_SCHEMA,
     watch: watching('city'),
-    open: (city) => new RunningCity(city, host, FAMILIES, (settings) => cities.observe(city, settings)),
+    open: (city) => new RunningCity(city, host, FAMILIES, (read) => cities.observe(city, read)),
     inspect: (run) => void config.find(run)?.config.lookAgain(),
     nameFromFiles: (directory) => nameFromFiles(host.packs, directory),
     checkHost: (provider, signal) => checkHost(provider, readiness, isPreset, signal),
   })
+  late.cities = cities
+  opened.defer(() => cities.close())
+  opened.defer(() => host.packs.close())
   await cities.boot()
+  return { host, cities, readiness }
+}
 
-  const startedAt = clock.monotonic()
-  let draining = false
-  const users = settings.auth ? undefined : peerUsers(settings, deps.sockets)
-  const tokens = new Tokens({ store, clock, random: randomHex, revoked })
-  const service: Service = {
-    ...host,
-    store,
-    merged,
-    cities,
-    readiness,
-    withInitializer: deps.withInitializer !== false,
-    url: () => url,
-    startedAt,
-    eventLoopMs: () => loopDelay.read(),
-    draining: () => draining,
-    callers: settings.auth ? 'token' : users === undefined ? 'machine' : 'owner',
-    tokens,
-  }
-  const handlers = Object.fromEntries(FAMILIES.flatMap((family) => Object.entries(family.handlers(service))))
-  const token = settings.auth ? randomHex(32) : undefined
-  const http = new HttpServer({
+interface SurfaceParts {
+  readonly service: Service
+  readonly cities: Cities<RunningCity>
+  readonly users: PeerUsers | undefined
+  readonly token: string | undefined
+  readonly settings: Settings
+  readonly conformance: Base['conformance']
+}
+
+/** The HTTP surface over the handlers of all families. */
+function surfaceOf({ service, cities, users, token, settings, conformance }: SurfaceParts): HttpServer {
+  const { tokens, clock, log, metrics } = service
+  const isStartingAny = () => cities.all().some(isStarting)
+  return new HttpServer({
     operations: OPERATIONS,
-    handlers,
+    handlers: Object.fromEntries(FAMILIES.flatMap((family) => Object.entries(family.handlers(service)))),
     traits: Object.assign({}, ...FAMILIES.map((family) => family.traits)),
     security: {
       allowedHosts: settings.allowedHosts,
@@ -181,10 +264,10 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
         tokens.holder(given) ??
         agentWith(cities.runs(), given) ??
         serviceWith(cities.runs(), given) ??
-        (cities.all().some(isStarting) ? null : undefined),
+        (isStartingAny() ? null : undefined),
       adapterOf: (request) =>
         adapterCalling((name) => (cities.isRunning(name) ? cities.running(name) : undefined), request) ??
-        (showsAdapter(request) && cities.all().some(isStarting) ? null : undefined),
+        (showsAdapter(request) && isStartingAny() ? null : undefined),
       users,
       readOnly: !settings.allowMutations,
     },
@@ -197,47 +280,25 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
     metrics: metrics.http,
     conformance,
   })
+}
 
-  const url = await http.listen(settings.bind, settings.port).catch(async (error: unknown) => {
-    await cities.close()
-    store.db.close()
-    closeLog()
-    throw error
-  })
-  const processStart = readStat(deps.pid)?.startTime
+/** Clients of this machine find it from here on, until it is given back. */
+function announce({ settings, pid, clock }: SupervisorDeps, url: string, token: string | undefined, opened: Opened) {
+  const processStart = readStat(pid)?.startTime
   const endpoint = {
     url,
-    pid: deps.pid,
+    pid,
     ...(processStart === undefined ? {} : { process_start: processStart }),
     started_at: isoTime(clock.now()),
     ...(token === undefined ? {} : { token }),
   }
   writeEndpoint(settings.home, endpoint, randomHex)
-  log.info({ url, pid: deps.pid, version }, 'listening')
-  cities.start()
-  // From here on and not before: what a start costs says nothing of how well it runs, and was the first that anybody saw.
-  const loopDelay = watchLoopDelay(clock)
+  opened.defer(() => removeEndpoint(settings.home))
+}
 
-  return {
-    url,
-    async stop(signal) {
-      draining = true
-      removeEndpoint(settings.home)
-      await noteShutdown(store, signal, log)
-      await http.close()
-      host.packs.close()
-      await cities.close()
-      host.git.close()
-      await readiness[Symbol.asyncDispose]()
-      loopDelay[Symbol.dispose]()
-      await setMeta(store, 'clean_exit', 'true').catch((error: unknown) =>
-        log.warn({ err: error }, 'clean exit not recorded'),
-      )
-      store.db.close()
-      log.info({ signal }, 'stopped')
-      closeLog()
-    },
-  }
+const callersOf = ({ auth }: Settings, users: PeerUsers | undefined): Service['callers'] => {
+  if (auth) return 'token'
+  return users === undefined ? 'machine' : 'owner'
 }
 
 /** Undefined where the system does not show whose a connection is. */
@@ -293,9 +354,12 @@ async function setMeta(store: Store, key: string, value: string): Promise<void> 
 }
 
 /** By the names of their logs. */
-const openStores = (supervisor: Store, cities: Pick<Cities, 'all'>): readonly (readonly [string, Store])[] => [
+const openStores = (
+  supervisor: Store,
+  cities: Pick<Cities, 'all'> | undefined,
+): readonly (readonly [string, Store])[] => [
   [SUPERVISOR_SOURCE, supervisor],
-  ...cities.all().flatMap(({ name, store }) => (store === undefined ? [] : [[name, store] as const])),
+  ...(cities?.all() ?? []).flatMap(({ name, store }) => (store === undefined ? [] : [[name, store] as const])),
 ]
 
 function countBy(values: readonly string[]): Record<string, number> {

@@ -1,15 +1,17 @@
 /** The end of a supervisor, and starts that are refused (sheet 01 §5.5). */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
-import { RawConnection } from '../support/http.ts'
+import { listEvents } from '../../src/contract/events.ts'
+import { eventually, RawConnection } from '../support/http.ts'
 import { emit, homeWith, newCity, run, runAgain } from '../support/running.ts'
 import { openStream } from '../support/sse.ts'
 
 const MAIN = resolve(import.meta.dirname, '..', '..', 'src', 'main.ts')
+const RUN = resolve(import.meta.dirname, '..', '..', 'tools', 'run.mjs')
 
 /** Runs `svcctl serve` that is expected to end by itself. */
 function serve(
@@ -67,7 +69,67 @@ test('a supervisor that is stopped as soon as it says that it listens leaves no 
   }
 })
 
-test('a second SIGINT ends it at once', async () => {
+test('Ctrl-C reaches a server of npm start twice and is one orderly end, which says what runs on', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'svc-test-'))
+  const home = join(root, 'home')
+  try {
+    for (let round = 0; round < 3; round++) {
+      // As a terminal does it: the whole group gets the signal, and who started the server passes it on once more.
+      const child = spawn(process.execPath, [RUN, 'src/main.ts', 'serve', '--port', '0', '--home', home], {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        detached: true,
+        env: { ...process.env, HOME: root, SVC_HOME: '', SVC_AUTH: '' },
+      })
+      let out = ''
+      child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
+      const ended = new Promise<number | null>((done) => child.once('close', done))
+      await eventually('it listens', () => (out.includes('log in ') ? true : undefined))
+      process.kill(-(child.pid ?? 0), 'SIGINT')
+      assert.equal(await ended, 0, out)
+      assert.match(out, /\nopen to every(?:body|.program).*--auth/)
+      assert.match(out, /\nstopped\n$/)
+      assert.equal(existsSync(join(home, 'endpoint.json')), false)
+    }
+    await using again = await runAgain(home)
+    const { items } = await again.api.ask(listEvents, '/v0/events?type=supervisor.started&limit=10&order=asc')
+    assert.deepEqual(
+      items.map(({ payload }) => payload['previous_exit']),
+      ['unknown', 'clean', 'clean', 'clean'],
+    )
+    await again.server.kill('SIGTERM')
+  } finally {
+    rmSync(root, { recursive: true, force: true })
+  }
+})
+
+test('a start that fails after it listens ends, gives back its home and port, and says why', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'svc-test-'))
+  const home = join(root, 'home')
+  try {
+    mkdirSync(join(home, 'endpoint.json'), { recursive: true })
+    const failed = await serve(['--port', '0', '--home', home])
+    assert.equal(failed.code, 1)
+    assert.match(failed.err, /^error: .*endpoint\.json/)
+    rmdirSync(join(home, 'endpoint.json'))
+    await using running = await runAgain(home)
+    const { items } = await running.api.ask(listEvents, '/v0/events?type=supervisor.started&limit=10&order=asc')
+    assert.equal(items.at(-1)?.payload['previous_exit'], 'clean')
+    await running.server.kill('SIGTERM')
+  } finally {
+    rmSync(root, { recursive: true, force: true })
+  }
+})
+
+test('a server whose output nobody reads any more goes on', async () => {
+  await using running = await run()
+  running.server.child.stdout?.destroy()
+  running.server.child.stderr?.destroy()
+  await newCity(running.api, running.work, 'alpha')
+  // Its farewell has nobody to read it.
+  assert.equal(await running.server.kill('SIGTERM'), 0)
+})
+
+test('a second SIGINT that comes later ends it at once', async () => {
   await using running = await run()
   await newCity(running.api, running.work, 'alpha')
   // A body that does not come holds the orderly end up.

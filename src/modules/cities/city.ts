@@ -3,11 +3,11 @@
 import type { ErrorDetail } from '../../contract/base/problems.ts'
 import type { CityConfigStatus, CityGetResponse, CityInfo, CityState, ConfigRejection } from '../../contract/cities.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { look } from '../../kernel/look.ts'
 import type { LogStream } from '../../kernel/streams/log-stream.ts'
 import type { CityStore } from './city-store.ts'
 import { phasesCompleted, type Wanted } from './lifecycle.ts'
 import type { CityRow } from './registry.ts'
-import { isDirectory } from './scaffold.ts'
 
 /** What the control plane itself needs from a city's configuration. */
 export interface CitySettings {
@@ -109,9 +109,19 @@ export const isStarting = ({ state, wanted }: City): boolean =>
 export const uptimeSeconds = (city: City, now: number): number =>
   city.runningSince === undefined ? 0 : Math.max(0, Math.floor((now - city.runningSince) / 1000))
 
+/** Why the directory of a city cannot be used; undefined where it can. Never throws: lists of all cities ask. */
+export function directoryComplaint(path: string): string | undefined {
+  const found = look(path)
+  if (found.is === 'directory') return undefined
+  if (found.is === 'unknown') return `city directory cannot be looked at (${found.code}): ${path}`
+  return `city directory is missing: ${path}`
+}
+
 /** Until the patrol has looked, such a city runs on. */
-const lostDirectory = ({ path }: City): { error?: string } =>
-  isDirectory(path) ? {} : { error: `city directory is missing: ${path}` }
+function lostDirectory({ path }: City): { error?: string } {
+  const error = directoryComplaint(path)
+  return error === undefined ? {} : { error }
+}
 
 /** Wherever a city shows: that its files are not what is in force. */
 export function configRejection({ settings }: City): { config_rejected?: ConfigRejection } {

@@ -1,16 +1,18 @@
 /** The safety net under the cities: lost directories, changed files, retention. */
-import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SUPERVISOR_SOURCE } from '../../contract/base/names.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { contained } from '../../kernel/contained.ts'
 import type { Retention } from '../../kernel/event-log.ts'
 import type { Logger } from '../../kernel/log.ts'
+import { isDirectory, look } from '../../kernel/look.ts'
 import { probeWrites, type Store, tidy } from '../../kernel/store.ts'
 import type { City } from './city.ts'
-import { isDirectory } from './scaffold.ts'
 import type { CityRun, CityWorker } from './worker.ts'
 
 const PATROL_MS = 10_000
+/** Stores that are tended at once: a slow one holds up a part of the others only, and many at once would block the loop. */
+const LANES = 4
 
 export interface PatrolDeps<Run extends CityRun> {
   readonly clock: Clock
@@ -55,14 +57,28 @@ export class CityPatrol<Run extends CityRun> {
   }
 
   async #round(): Promise<void> {
-    const { clock, supervisor, retention, workers } = this.#deps
+    const { clock, supervisor, workers } = this.#deps
     this.#last = clock.monotonic()
-    for (const worker of workers()) this.#inspect(worker)
-    await this.#tend(SUPERVISOR_SOURCE, supervisor, retention)
-    for (const { city } of workers()) {
-      const { name, store, settings } = city
-      if (store?.db.inPlace === true) await this.#tend(name, store, settings?.retention ?? retention)
+    // Each by itself: what one city or store fails with, or waits for, is nothing to the others.
+    for (const worker of workers())
+      contained(
+        () => this.#inspect(worker),
+        (error) => this.#deps.log.warn({ city: worker.city.name, err: error }, 'city not looked at'),
+      )
+    supervisor.db.checkPlace()
+    const stores = this.#stores().values()
+    const lane = async () => {
+      for (const [name, store, kept] of stores) await this.#tend(name, store, kept)
     }
+    await Promise.all(Array.from({ length: LANES }, lane))
+  }
+
+  #stores(): (readonly [string, Store, Retention])[] {
+    const { supervisor, retention, workers } = this.#deps
+    const ofCities = [...workers()].flatMap(({ city: { name, store, settings } }) =>
+      store?.db.inPlace === true ? [[name, store, settings?.retention ?? retention] as const] : [],
+    )
+    return [[SUPERVISOR_SOURCE, supervisor, retention], ...ofCities]
   }
 
   async #tend(name: string, store: Store, retention: Retention): Promise<void> {
@@ -103,6 +119,8 @@ export class CityPatrol<Run extends CityRun> {
   }
 }
 
-/** When `city.toml` was changed. */
-export const configTime = ({ path }: City): number | undefined =>
-  statSync(join(path, 'city.toml'), { throwIfNoEntry: false })?.mtimeMs
+/** When `city.toml` was changed; undefined where nobody can tell. */
+export function configTime({ path }: City): number | undefined {
+  const found = look(join(path, 'city.toml'))
+  return 'stats' in found ? found.stats.mtimeMs : undefined
+}

@@ -2,7 +2,6 @@
  * Making and adopting cities: the registry gets a city and the ledger its request in one write, and nothing is left of one
  * that is refused.
  */
-import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import { cut } from '../../contract/base/text.ts'
@@ -10,10 +9,12 @@ import type { CityInfo } from '../../contract/cities.ts'
 import { FileRefused } from '../../files/read.ts'
 import { accepted, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { contained } from '../../kernel/contained.ts'
 import type { EventDraft } from '../../kernel/event-log.ts'
 import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
 import type { Ids } from '../../kernel/ids.ts'
 import type { Logger } from '../../kernel/log.ts'
+import { look } from '../../kernel/look.ts'
 import { invalidField, type Problem, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import type { MergedLog } from '../../kernel/streams/merged-log.ts'
@@ -25,7 +26,6 @@ import {
   codeOf,
   forgetScaffold,
   holdsCity,
-  isDirectory,
   noteOf,
   planScaffold,
   refuseHome,
@@ -126,7 +126,8 @@ export class CityRegistrar {
     const registered = this.#atPath(path)
     if (registered !== undefined && registered.wanted !== 'gone') return this.#alreadyRegistered(registered, input.name)
     refuseHome(path, this.#deps.stateHome, 'body.path', this.#deps.home)
-    if (!isDirectory(path) || !holdsCity(path)) throw problem('directory-not-found', `no city at ${path}`)
+    refuseUnreadable(path, 'body.path')
+    if (look(path).is !== 'directory' || !holdsCity(path)) throw problem('directory-not-found', `no city at ${path}`)
     const name = nameFor(input.name ?? this.#deps.nameFromFiles(path), path)
     return this.#claiming(name, path, async () => {
       this.#refuseTaken(name, path)
@@ -198,13 +199,21 @@ export class CityRegistrar {
         input: payload,
       })
       tx.afterCommit(() => {
-        forgetScaffold(path)
         wake = this.#deps.joined(row, store)
       })
       return supervisor.keys.remember(tx, claim, accepted({ request_id: requestId, event_cursor: cursor }))
     })
     wake()
+    this.#forgetScaffold(path)
     return reply
+  }
+
+  /** The city is registered, so a mark that cannot be removed changes nothing: only an unfinished scaffold looks for one. */
+  #forgetScaffold(path: string): void {
+    contained(
+      () => forgetScaffold(path),
+      (error) => this.#deps.log.warn({ path, err: error }, 'mark of a scaffold not removed'),
+    )
   }
 
   async #claiming<T>(name: string, path: string, work: () => Promise<T>): Promise<T> {
@@ -286,8 +295,14 @@ function refusedStore(error: unknown): never {
 }
 
 function refuseFile(path: string): void {
-  const stat = statSync(path, { throwIfNoEntry: false })
-  if (stat !== undefined && !stat.isDirectory()) throw invalidField('body.dir', 'is not a directory', path)
+  refuseUnreadable(path, 'body.dir')
+  const { is } = look(path)
+  if (is !== 'missing' && is !== 'directory') throw invalidField('body.dir', 'is not a directory', path)
+}
+
+function refuseUnreadable(path: string, location: string): void {
+  const found = look(path)
+  if (found.is === 'unknown') throw invalidField(location, `cannot be looked at: ${found.code}`, path)
 }
 
 const alreadyCity = (path: string): Problem =>

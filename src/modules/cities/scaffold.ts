@@ -9,19 +9,18 @@ import { createHash } from 'node:crypto'
 import {
   closeSync,
   existsSync,
-  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
   realpathSync,
   rmdirSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, isAbsolute, join, normalize, resolve, sep } from 'node:path'
 import { contains, FileRefused, readRegular, realPath } from '../../files/read.ts'
 import { asCaller } from '../../kernel/file-modes.ts'
+import { lookAtEntry } from '../../kernel/look.ts'
 import { invalidField } from '../../kernel/problem.ts'
 import { cityDatabasePath } from './city-store.ts'
 
@@ -96,11 +95,8 @@ export function refuseHome(path: string, home: string, location: string, user: s
 
 /** The longest path that a city needs must be one that the system can take. */
 function refuseTooLong(directory: string, location: string): void {
-  try {
-    lstatSync(`${cityDatabasePath(directory)}-wal`, { throwIfNoEntry: false })
-  } catch (error) {
-    throw invalidField(location, `cannot be used: ${codeOf(error) ?? 'unreadable'}`)
-  }
+  const found = lookAtEntry(`${cityDatabasePath(directory)}-wal`)
+  if (found.is === 'unknown') throw invalidField(location, `cannot be used: ${found.code}`)
 }
 
 function realPathOf(path: string, location: string): string {
@@ -124,10 +120,6 @@ export function codeOf(error: unknown): string | undefined {
 /** One rule for "already a city" (decision 21). */
 export function holdsCity(directory: string): boolean {
   return existsSync(join(directory, 'city.toml')) || existsSync(cityDatabasePath(directory))
-}
-
-export function isDirectory(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
 export function planScaffold(directory: string, input: ScaffoldInput, id: string): ScaffoldPlan {
@@ -189,9 +181,9 @@ export function removeMade(
   const hashes = new Map(files.map(({ path, sha256 }) => [path, sha256]))
   const stores = made.includes(markPath(directory)) ? SIDES.map((side) => database + side) : []
   for (const path of [...made, ...stores].reverse()) {
-    const stat = lstatSync(path, { throwIfNoEntry: false })
-    if (stat === undefined) continue
-    if (stat.isDirectory()) removeEmpty(path)
+    const { is } = lookAtEntry(path)
+    if (is === 'missing') continue
+    if (is === 'directory') removeEmpty(path)
     else if (!hashes.has(path) || isAsMade(hashOnDisk(path), hashes.get(path))) rmSync(path, { force: true })
   }
 }
@@ -246,7 +238,8 @@ function readText(path: string): string | undefined {
   }
 }
 
-const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined
+/** Nothing is made where there may be something. */
+const exists = (path: string): boolean => lookAtEntry(path).is !== 'missing'
 
 function withParents(path: string): string[] {
   const parents: string[] = []

@@ -1,7 +1,7 @@
 /** The actor of a city on a clock that stands still, with start-up work that hangs, fails and is preempted (W1–W4). */
 
 import assert from 'node:assert/strict'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { ManualClock, settled } from '../../../test/support/manual-clock.ts'
@@ -32,13 +32,25 @@ interface World extends AsyncDisposable {
   want(wanted: 'running' | 'stopped'): Promise<void>
   unregister(): Promise<string>
   outcome(id: string): string
+  /** The store of the supervisor refuses so many writes. */
+  fillDisk(writes: number): void
   /** Types in the log of the city. */
   events(): readonly string[]
 }
 
 let count = 0
 
-async function world(hooks: readonly PhaseHook[], desired: 'running' | 'stopped' = 'running'): Promise<World> {
+/** What fails on the way. */
+interface Faults {
+  readonly opening?: () => void
+  readonly changing?: () => void
+}
+
+async function world(
+  hooks: readonly PhaseHook[],
+  desired: 'running' | 'stopped' = 'running',
+  faults: Faults = {},
+): Promise<World> {
   const directory = temporaryDirectory()
   const clock = new ManualClock()
   const supervisor = openStore({
@@ -67,13 +79,19 @@ async function world(hooks: readonly PhaseHook[], desired: 'running' | 'stopped'
     supervisor,
     registry,
     stores: {
-      open: () => assert.fail('the store is open'),
+      open: () => Promise.reject(new StartFailure('city_store_lost', 'it cannot be opened again')),
       stream: () => assert.fail('the stream is there'),
       announce: () => {},
     },
-    open: () => ({ hooks, agentsEnded: 0, leave: () => Promise.resolve() }),
+    open: () => {
+      faults.opening?.()
+      return { hooks, agentsEnded: 0, leave: () => Promise.resolve() }
+    },
     random: () => 0,
-    changed: ({ state }) => states.push(state),
+    changed: ({ state }) => {
+      states.push(state)
+      faults.changing?.()
+    },
     departed: ({ name }) => departed.push(name),
     configTime: () => 1,
   })
@@ -103,6 +121,16 @@ async function world(hooks: readonly PhaseHook[], desired: 'running' | 'stopped'
       city.departure = id
       worker.steer()
       return id
+    },
+    fillDisk(writes) {
+      const write = supervisor.db.write.bind(supervisor.db)
+      let left = writes
+      Object.assign(supervisor.db, {
+        write: (work: Parameters<typeof write>[0]) => {
+          left--
+          return left < 0 ? write(work) : Promise.reject(problem('unavailable', 'the disk is full'))
+        },
+      })
     },
     outcome(id) {
       const found = supervisor.requests.get(id)
@@ -448,4 +476,64 @@ test('whatever is asked in whatever order, every accepted request ends once and 
     }),
     { numRuns: 60 },
   )
+})
+
+test('every failing path of a 202 about a city ends in exactly one terminal event, whatever else fails on the way', {
+  timeout: 120_000,
+}, async () => {
+  const eacces = () => Object.assign(new Error('EACCES: permission denied, stat'), { code: 'EACCES' })
+  const place = fc.constantFrom('open', 'run', 'stop', 'changed', 'log', 'directory', 'disk')
+  const operation = fc.constantFrom('city.create', 'city.start', 'city.restart', 'city.unregister')
+  await fc.assert(
+    fc.asyncProperty(fc.uniqueArray(place, { minLength: 1, maxLength: 4 }), operation, async (places, asked) => {
+      const broken = new Set<string>(places)
+      const fails = (what: string) => {
+        if (broken.has(what)) throw eacces()
+      }
+      await using it = await world(
+        [
+          {
+            phase: 'adopting_sessions',
+            run: () => fails('run'),
+            stop: () => fails('stop'),
+          },
+        ],
+        'running',
+        { opening: () => fails('open'), changing: () => fails('changed') },
+      )
+      const ended: string[] = []
+      it.supervisor.log.onCommit((events) => {
+        for (const { type, envelope } of events)
+          if (type.startsWith('request.')) ended.push(String(JSON.parse(envelope).payload.request_id))
+      })
+      if (broken.has('directory')) renameSync(it.city.path, `${it.city.path}.away`)
+      if (broken.has('log')) it.city.store?.db.close()
+      const id = asked === 'city.unregister' ? await it.unregister() : await it.accept(asked)
+      // The disk of the supervisor is full for two tries.
+      if (broken.has('disk')) it.fillDisk(2)
+      if (asked === 'city.restart') it.city.restart = true
+      it.worker.retryNow()
+      for (let i = 0; i < 6; i++) await it.clock.advance(1_500)
+      assert.deepEqual(ended, [id])
+      assert.notEqual(it.outcome(id), 'accepted')
+    }),
+    { numRuns: 80 },
+  )
+})
+
+test('a read of the ledger that fails ends no process: the step is tried again', async () => {
+  await using it = await world([])
+  const read = it.supervisor.requests.unfinished.bind(it.supervisor.requests)
+  let reads = 0
+  Object.assign(it.supervisor.requests, {
+    unfinished: (city: string) => {
+      reads++
+      if (reads <= 2) throw problem('unavailable', 'the store of the supervisor is not available: disk I/O error')
+      return read(city)
+    },
+  })
+  const id = await it.accept('city.start')
+  it.worker.poke()
+  for (let i = 0; i < 6; i++) await it.clock.advance(1_500)
+  assert.equal(it.outcome(id), 'succeeded')
 })

@@ -7,22 +7,23 @@
  * W4  Every accepted request about the city ends here, with what it asked for visible before its terminal event.
  */
 
-import { statSync } from 'node:fs'
 import { CITY_PHASES, type CityPhase, type CityState } from '../../contract/cities.ts'
 import type { PayloadOf } from '../../contract/event-types.ts'
 import { type Clock, delay, isoTime } from '../../kernel/clock.ts'
-import type { Row } from '../../kernel/database.ts'
+import { contained } from '../../kernel/contained.ts'
+import type { Row, Tx } from '../../kernel/database.ts'
 import { rejection } from '../../kernel/deadline.ts'
 import { StartFailure } from '../../kernel/family.ts'
 import type { Logger } from '../../kernel/log.ts'
+import { look } from '../../kernel/look.ts'
 import { Problem } from '../../kernel/problem.ts'
 import type { UnfinishedRequest } from '../../kernel/requests.ts'
 import type { Store } from '../../kernel/store.ts'
-import { type City, type CityRecord, type CitySettings, configRejection } from './city.ts'
+import { type City, type CityRecord, type CitySettings, configRejection, directoryComplaint } from './city.ts'
 import { type CityStore, cityDatabasePath, readSuspension } from './city-store.ts'
 import { nextStep, retryDelayMs, type Step } from './lifecycle.ts'
 import type { Registry } from './registry.ts'
-import { cityAround, isDirectory } from './scaffold.ts'
+import { cityAround } from './scaffold.ts'
 import type { CityStores } from './stores.ts'
 
 /** A part of a city's start-up or stop that a family brings. Idempotent; throws `StartFailure` or a Problem. */
@@ -65,6 +66,8 @@ export interface WorkerDeps<Run extends CityRun> {
 const [FIRST_PHASE] = CITY_PHASES
 const START_DEADLINE_MS = 600_000
 const STOP_DEADLINE_MS = 30_000
+/** Steps that are the worker's own: to record what is so already. */
+type Own = 'settle' | 'note'
 type StopReason = PayloadOf<'city.stopped'>['reason']
 type StartOperation = 'city.create' | 'city.start' | 'city.restart'
 
@@ -88,6 +91,8 @@ export class CityWorker<Run extends CityRun = CityRun> {
   #announced = false
   /** What being running means is recorded in the registry and the ledger. */
   #settled = false
+  /** A failed start that the registry and the ledger do not know of yet. */
+  #unnoted: StartFailure | undefined
 
   constructor(city: CityRecord, deps: WorkerDeps<Run>) {
     this.#city = city
@@ -234,9 +239,10 @@ export class CityWorker<Run extends CityRun = CityRun> {
   async #loop(): Promise<void> {
     while (this.#poked && !this.#closed) {
       this.#poked = false
-      const step = this.#next()
-      if (step === 'wait') continue
+      let step: Step | Own | undefined
       try {
+        step = this.#next()
+        if (step === 'wait') continue
         await this.#take(step)
       } catch (error) {
         // The supervisor's own store refused: what was to be recorded is tried again, nothing is forgotten.
@@ -253,9 +259,10 @@ export class CityWorker<Run extends CityRun = CityRun> {
     return this.city.wanted === 'gone' && this.city.departure === undefined
   }
 
-  #next(): Step | 'settle' {
+  #next(): Step | Own {
     const city = this.#city
     if (this.#left) return 'wait'
+    if (this.#unnoted !== undefined) return 'note'
     if (city.state === 'running') {
       if (this.#lostDirectory) return 'stop'
       if (city.wanted === 'running' && !city.restart && (!this.#settled || this.#pendingStarts().length > 0))
@@ -272,10 +279,11 @@ export class CityWorker<Run extends CityRun = CityRun> {
     })
   }
 
-  async #take(step: Step | 'settle'): Promise<void> {
+  async #take(step: Step | Own): Promise<void> {
     if (step === 'start') return this.#start()
     if (step === 'stop') return this.#stop()
     if (step === 'settle') return this.#settle()
+    if (step === 'note') return this.#noteFailure()
     if (step === 'depart') return this.#depart()
   }
 
@@ -296,7 +304,11 @@ export class CityWorker<Run extends CityRun = CityRun> {
   #enter(state: CityState): void {
     this.#city.state = state
     this.#city.since = this.#deps.clock.now()
-    this.#deps.changed(this.city)
+    // A step goes on whatever those who hear of it do: a failing step must reach the end of its requests (W4).
+    contained(
+      () => this.#deps.changed(this.city),
+      (error) => this.#deps.log.error({ city: this.city.name, err: error }, 'change of a city not passed on'),
+    )
     for (const waiter of [...this.#waiters]) {
       if (!waiter.done(this.city)) continue
       this.#waiters.splice(this.#waiters.indexOf(waiter), 1)
@@ -343,8 +355,8 @@ export class CityWorker<Run extends CityRun = CityRun> {
 
   /** Before everything else: the last good configuration is in the store. */
   async #openStore(): Promise<void> {
-    const { path } = this.#city
-    if (!isDirectory(path)) throw new StartFailure('city_directory_missing', `city directory is missing: ${path}`)
+    const lost = directoryFailure(this.#city.path)
+    if (lost !== undefined) throw lost
     await this.ensureStore()
   }
 
@@ -392,6 +404,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
   async #startFailed(error: unknown): Promise<void> {
     const city = this.#city
     const failure = toFailure(error)
+    const configTime = this.#deps.configTime(city)
     // Not a failure of the city: what is wanted changed, and the next step says what becomes of its requests.
     if (this.#closed || failure.code === 'preempted') {
       if (!this.#closed) await this.#stopHooks()
@@ -404,18 +417,21 @@ export class CityWorker<Run extends CityRun = CityRun> {
     city.retryAt = now + retryDelayMs(city.attempts, this.#deps.random())
     city.error = failure.message
     city.issues = failure.issues
-    city.failedWith = this.#deps.configTime(city)
+    city.failedWith = configTime
     this.#enter('init_failed')
     this.#deps.log.warn(
       { city: city.name, code: failure.code, error: failure.message, attempt: city.attempts },
       'city start failed',
     )
-    await this.#noteFailure(failure)
-    await this.#failRequests(this.#pendingStarts(), failure, true)
+    this.#unnoted = failure
+    await this.#noteFailure()
   }
 
-  async #noteFailure(failure: StartFailure): Promise<void> {
+  /** The failure and the end of the requests that it fails are one write; where that is refused it is tried again. */
+  async #noteFailure(): Promise<void> {
     const city = this.#city
+    const failure = this.#unnoted
+    if (failure === undefined) return
     await this.#deps.supervisor.db.write((tx) => {
       this.#deps.registry.startFailed(tx, city.name, {
         attempts: city.attempts,
@@ -423,7 +439,9 @@ export class CityWorker<Run extends CityRun = CityRun> {
         errorCode: failure.code,
         error: failure.message,
       })
+      this.#failRequests(tx, failure, true)
     })
+    this.#unnoted = undefined
     const store = city.store
     // The city's own log may be what failed; then its list item is the only witness.
     await store?.db
@@ -456,18 +474,13 @@ export class CityWorker<Run extends CityRun = CityRun> {
     this.#settled = false
     await this.#stopHooks()
     if (this.#announced && !lost) await this.#appendStopped(this.#stopReason())
-    if (lost)
-      return await this.#startFailed(
-        new StartFailure('city_directory_missing', `city directory is missing: ${city.path}`),
-      )
+    if (lost) return await this.#startFailed(directoryFailure(city.path) ?? storeFailure(city.path))
     if (city.wanted === 'stopped') {
       city.attempts = 0
       city.retryAt = undefined
-      await this.#failRequests(
-        this.#pendingStarts(),
-        new StartFailure('stopped', 'the city was stopped before it was running'),
-        false,
-      )
+      const overtaken = new StartFailure('stopped', 'the city was stopped before it was running')
+      if (this.#pendingStarts().length > 0)
+        await this.#deps.supervisor.db.write((tx) => this.#failRequests(tx, overtaken, false))
       this.#enter('stopped')
       return
     }
@@ -502,7 +515,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
     const aborter = new AbortController()
     const cancel = this.#deps.clock.after(STOP_DEADLINE_MS, () => aborter.abort(new Error('the stop took too long')))
     let clean = true
-    for (const hook of [...this.#hooks].reverse()) {
+    for (const hook of this.#hooksToStop()) {
       try {
         await Promise.race([this.#stopHook(hook, aborter.signal), rejection(aborter.signal)])
       } catch (error) {
@@ -514,6 +527,16 @@ export class CityWorker<Run extends CityRun = CityRun> {
     this.#agentsEnded = this.#run?.agentsEnded ?? 0
     this.#run = undefined
     return clean
+  }
+
+  /** Where a run cannot even be opened, nothing of it is there to be stopped. */
+  #hooksToStop(): readonly PhaseHook[] {
+    try {
+      return [...this.#hooks].reverse()
+    } catch (error) {
+      this.#deps.log.error({ city: this.city.name, err: error }, 'run of a city cannot be opened')
+      return []
+    }
   }
 
   async #stopHook(hook: PhaseHook, signal: AbortSignal): Promise<void> {
@@ -528,14 +551,11 @@ export class CityWorker<Run extends CityRun = CityRun> {
     const requestId = city.departure ?? ''
     this.#enter('stopping')
     const clean = await this.#stopHooks()
-    await this.#failRequests(
-      this.#pendingStarts(),
-      new StartFailure('unregistered', 'the city was unregistered before it was running'),
-      false,
-    )
+    const overtaken = new StartFailure('unregistered', 'the city was unregistered before it was running')
     const { registry, supervisor, clock } = this.#deps
     const ended = this.#endedRequests()
     await supervisor.db.write((tx) => {
+      this.#failRequests(tx, overtaken, false)
       // Their outcome is still asked for by id (decision 12); the city's own ledger leaves with it.
       supervisor.requests.keepOn(tx, ended)
       registry.departed(tx, requestId, city.store?.log.head ?? city.knownHead, clock.now())
@@ -579,27 +599,25 @@ export class CityWorker<Run extends CityRun = CityRun> {
     return this.#deps.supervisor.requests.unfinished(this.city.name).filter(isStart)
   }
 
-  async #failRequests(requests: readonly UnfinishedRequest[], failure: StartFailure, retrying: boolean): Promise<void> {
-    if (requests.length === 0) return
+  /** Ends what wants this city running. */
+  #failRequests(tx: Tx, failure: StartFailure, retrying: boolean): void {
     const city = this.#city
-    await this.#deps.supervisor.db.write((tx) => {
-      for (const { id, operation } of requests) {
-        this.#deps.supervisor.requests.finish(tx, {
-          type: 'request.failed',
-          actor: 'supervisor',
-          subject: city.name,
-          city: city.name,
-          payload: {
-            request_id: id,
-            operation,
-            error_code: failure.code,
-            error_message: failure.message,
-            retrying,
-            ...(retrying && city.retryAt !== undefined ? { retry_at: isoTime(city.retryAt) } : {}),
-          },
-        })
-      }
-    })
+    for (const { id, operation } of this.#pendingStarts()) {
+      this.#deps.supervisor.requests.finish(tx, {
+        type: 'request.failed',
+        actor: 'supervisor',
+        subject: city.name,
+        city: city.name,
+        payload: {
+          request_id: id,
+          operation,
+          error_code: failure.code,
+          error_message: failure.message,
+          retrying,
+          ...(retrying && city.retryAt !== undefined ? { retry_at: isoTime(city.retryAt) } : {}),
+        },
+      })
+    }
   }
 }
 
@@ -621,14 +639,24 @@ function succeeded(request: UnfinishedRequest & { readonly operation: StartOpera
   return { type: 'request.result.city.restart', ...envelope } as const
 }
 
+function directoryFailure(path: string): StartFailure | undefined {
+  const complaint = directoryComplaint(path)
+  return complaint === undefined ? undefined : new StartFailure('city_directory_missing', complaint)
+}
+
+const storeFailure = (path: string): StartFailure =>
+  new StartFailure('city_store_lost', `${cityDatabasePath(path)} was removed or replaced while the city ran`)
+
 /** A city that is registered has a store with something in it: another one would be its history begun anew. */
 function refuseLostStore({ name, path }: City): void {
   const file = cityDatabasePath(path)
-  const size = statSync(file, { throwIfNoEntry: false })?.size
-  if (size !== undefined && size > 0) return
+  const found = look(file)
+  if (found.is === 'unknown')
+    throw new StartFailure('city_directory_missing', `${file} cannot be looked at (${found.code})`)
+  if (found.is !== 'missing' && found.stats.size > 0) return
   throw new StartFailure(
     'city_store_lost',
-    `${file} is ${size === undefined ? 'missing' : 'empty'}, though the city was in use: put a backup of it in its place, or unregister "${name}" and adopt the directory to begin anew`,
+    `${file} is ${found.is === 'missing' ? 'missing' : 'empty'}, though the city was in use: put a backup of it in its place, or unregister "${name}" and adopt the directory to begin anew`,
   )
 }
 
