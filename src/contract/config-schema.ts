@@ -360,6 +360,7 @@ const worktrees = table({
   base_ref: optional(text({ drift: 'live', minLength: 1 })),
   setup: optional(list(text({ template: 'command' }), { drift: 'live' })),
   setup_timeout: optional(duration({ default: '10m', drift: 'live', minimumMs: 1_000 })),
+  disposable: optional(list(text({ minLength: 1, maxLength: 256 }), { drift: 'live', maxItems: 100 })),
 })
 
 const retention = table({

@@ -351,6 +351,8 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
     base_ref: 'Branch, tag or commit that they begin at. Else the default branch of the rig, else what is checked out.',
     setup: 'Commands that make a new one ready, such as `npm ci`, in their order; the first that fails ends the start.',
     setup_timeout: 'How long all of them may take together; it is no part of `startup_timeout`.',
+    disposable:
+      'Files that git ignores and that may go with a worktree, such as `*.log` or `tmp/`, written as in `.gitignore`. Others keep it, unless tools make them again.',
   },
   retention: {
     '': 'How long what sessions leave behind is kept. Each removal is told as `retention.swept`.',

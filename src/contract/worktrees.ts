@@ -1,4 +1,4 @@
-/** Worktrees: git worktrees of sessions that work isolated (decisions 232, 236). */
+/** Worktrees: git worktrees of sessions that work isolated. */
 
 import type { EventTypes } from './base/event-type.ts'
 import { family } from './base/family.ts'
@@ -18,19 +18,26 @@ import {
 } from './base/schema.ts'
 
 export const WORKTREE_STATES = ['adding', 'setting_up', 'ready', 'failed', 'closing', 'kept'] as const
-export const KEPT_REASONS = ['dirty', 'unmerged', 'unpushed', 'locked', 'moved', 'unknown'] as const
+export const KEPT_REASONS = ['dirty', 'ignored', 'unmerged', 'unpushed', 'locked', 'moved', 'unknown'] as const
 export type KeptReason = (typeof KEPT_REASONS)[number]
 
 const count = (description: string) => integer({ minimum: 0, description })
 const keptReason = choice(KEPT_REASONS, {
   description:
-    '`dirty`: changes that are in no commit, or an operation such as a rebase under way. `unmerged`, `unpushed`: commits that are nowhere else. `locked`: by `git worktree lock`. `moved`: somebody has it elsewhere. `unknown`: git did not say.',
+    '`dirty`: changes that are in no commit, or an operation such as a rebase under way. `ignored`: files that git ignores, that nobody can make again and that no start has laid there. `unmerged`, `unpushed`: commits that are nowhere else. `locked`: by `git worktree lock`. `moved`: somebody has it elsewhere. `unknown`: git did not say, or its `.git` leads elsewhere.',
+})
+
+const headBranch = string({
+  description:
+    'Branch that is checked out, where it is another than `branch`: the work on it stays when the worktree goes.',
 })
 
 export const Worktree = component('Worktree', {
   name: string({ description: 'Unique in the city; the last part of its path and of its branch.' }),
   path: string({ description: 'Where it is: below `.svc/worktrees/` of the city.' }),
-  branch: string({ description: 'Its own branch, `svc/<name>`.' }),
+  branch: string({
+    description: 'Its own branch: `svc/<name>`, or `svc-worktree/<name>` where a branch is called `svc`.',
+  }),
   session_id: string({ description: 'Session that works in it, or did.' }),
   rig: optional(
     string({
@@ -46,16 +53,20 @@ export const Worktree = component('Worktree', {
   base_ref: string({ description: 'Branch, tag or commit that it began at.' }),
   base: string({ description: 'Commit that it began at.' }),
   kept_reason: optional(keptReason),
-  error: optional(string({ description: 'Why its set-up failed, or what git said.' })),
+  error: optional(string({ description: 'Why its set-up failed, which files it is kept for, or what git said.' })),
   log: optional(string({ description: 'File with the output of its set-up.' })),
   head: optional(string({ description: 'Commit that is checked out.' })),
+  head_branch: optional(headBranch),
   dirty: optional(boolean({ description: 'It has changes that are in no commit.' })),
   ahead: optional(count('Commits that `base_ref` lacks.')),
   behind: optional(count('Commits of `base_ref` that it lacks.')),
   merged: optional(boolean({ description: 'What it has is in its base branch too, as commits or as their content.' })),
   pushed: optional(boolean({ description: 'Its commit is on a remote, as last fetched or pushed.' })),
   size_bytes: optional(count('What it takes on the disk.')),
-  observed_at: optional({ ...Timestamp, description: 'When the seven fields before were looked at; absent: not yet.' }),
+  observed_at: optional({
+    ...Timestamp,
+    description: 'When the fields from `head` on were looked at; absent: not yet.',
+  }),
   created_at: Timestamp,
   updated_at: Timestamp,
 })
@@ -150,10 +161,15 @@ export const WorktreePayload = component('WorktreePayload', {
 })
 export const WorktreeKeptPayload = component('WorktreeKeptPayload', {
   ...about,
+  head_branch: optional(headBranch),
   why: keptReason,
   message: optional(string({ description: 'More about it.' })),
 })
-export const WorktreeRemovedPayload = component('WorktreeRemovedPayload', { ...about, branch_deleted: boolean() })
+export const WorktreeRemovedPayload = component('WorktreeRemovedPayload', {
+  ...about,
+  head_branch: optional(headBranch),
+  branch_deleted: boolean(),
+})
 
 const inLog = { log: 'city', emittedBy: 'worktrees', subject: 'its name' } as const
 export const WORKTREE_EVENT_TYPES = {

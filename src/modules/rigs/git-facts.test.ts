@@ -4,8 +4,15 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { git, makeRepository } from '../../../test/support/git-repository.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
+import { StandInGit } from '../../files/git/stand-in.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { GitFacts, parseStatus } from './git-facts.ts'
+
+const factsIn = (scratch: string) =>
+  new GitFacts({
+    clock: systemClock,
+    git: new StandInGit({ clock: systemClock, env: process.env }, join(scratch, 'stand-ins')),
+  })
 
 const AT = '2026-01-01T00:00:00.000Z'
 const status = (...records: readonly string[]): string => records.map((record) => `${record}\0`).join('')
@@ -44,7 +51,7 @@ test('a checkout of a commit has no branch', () =>
 
 test('real repositories: a clone behind its origin, a directory inside another repository, none at all', async () => {
   using scratch = temporaryDirectory()
-  const facts = new GitFacts({ clock: systemClock, env: process.env })
+  const facts = factsIn(scratch.path)
   const origin = join(scratch.path, 'origin')
   const clone = join(scratch.path, 'clone')
   makeRepository(origin)
@@ -63,7 +70,7 @@ test('real repositories: a clone behind its origin, a directory inside another r
 
 test('a repository cannot make the look run a program of its own', async () => {
   using scratch = temporaryDirectory()
-  const facts = new GitFacts({ clock: systemClock, env: process.env })
+  const facts = factsIn(scratch.path)
   const directory = join(scratch.path, 'evil')
   makeRepository(directory)
   git(directory, 'config', 'core.fsmonitor', `touch ${join(scratch.path, 'ran')}; false`)

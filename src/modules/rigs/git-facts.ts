@@ -1,18 +1,17 @@
 /**
- * What git says about the directories of rigs, observed off the request path (sheet 07 §8.5).
+ * What git says about the directories of rigs, observed off the request path.
  *
  * G1  No read waits for git: it gets what was observed last, and asks for another look where that is old.
  * G2  At most `CONCURRENT` looks at a time, at most one per directory, each over after 3 s.
  */
-import { dirname } from 'node:path'
 import type { RigGit } from '../../contract/rigs.ts'
+import { placeAt } from '../../files/git/place.ts'
+import type { StandInGit } from '../../files/git/stand-in.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { type Environment, findBinary, minimalEnvironment, runBriefly } from '../../kernel/processes.ts'
 
 const BUDGET_MS = 3_000
 const FRESH_MS = 5_000
 const CONCURRENT = 2
-const MAX_OUTPUT = 4 * 1024 * 1024
 const MAX_REMEMBERED = 5_000
 
 interface Observation {
@@ -23,7 +22,7 @@ interface Observation {
 
 export interface GitFactsDeps {
   readonly clock: Clock
-  readonly env: Environment
+  readonly git: Pick<StandInGit, 'ask'>
 }
 
 export class GitFacts {
@@ -52,8 +51,8 @@ export class GitFacts {
 
   /** Looks now; for those who have time. */
   async observe(directory: string): Promise<RigGit | undefined> {
-    const { clock, env } = this.#deps
-    const facts = await readGit(directory, env, clock, this.#closing.signal)
+    const { clock, git } = this.#deps
+    const facts = await readGit(directory, git, clock, this.#closing.signal)
     this.#seen.delete(directory)
     this.#seen.set(directory, { facts, at: clock.now() })
     const oldest = this.#seen.keys().next().value
@@ -79,27 +78,24 @@ export class GitFacts {
   }
 }
 
-// A repository's own settings must not start programs, and looking must not write.
-const HARMLESS = ['--no-optional-locks', '-c', 'core.fsmonitor=false', '-c', 'core.hooksPath=/dev/null']
+// Submodules are compared by their commit: git would look into them with their own configuration.
+const STATUS = ['status', '--porcelain=v2', '--branch', '-z', '--ignore-submodules=dirty'] as const
 
 async function readGit(
   directory: string,
-  env: Environment,
+  git: GitFactsDeps['git'],
   clock: Clock,
   signal: AbortSignal,
 ): Promise<RigGit | undefined> {
-  const git = await findBinary('git', env)
-  if (git === undefined) return undefined
-  const { outcome, code, stdout } = await runBriefly(git, [...HARMLESS, 'status', '--porcelain=v2', '--branch', '-z'], {
-    // Of the directory itself: a repository around it, such as the city's own, is another one.
-    env: { ...minimalEnvironment(env), GIT_CEILING_DIRECTORIES: dirname(directory), LC_ALL: 'C' },
-    cwd: directory,
-    timeoutMs: BUDGET_MS,
-    signal,
-    maxBytes: MAX_OUTPUT,
-    clock,
-  })
-  return outcome === 'exited' && code === 0 ? parseStatus(stdout, isoTime(clock.now())) : undefined
+  // Of the directory itself: a repository around it, such as the city's own, is another one.
+  const place = placeAt(directory)
+  if (place?.workTree === undefined || signal.aborted) return undefined
+  try {
+    const { code, stdout } = await git.ask(place, STATUS, { timeoutMs: BUDGET_MS, signal })
+    return code === 0 ? parseStatus(stdout, isoTime(clock.now())) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** Reads `git status --porcelain=v2 --branch -z`. */

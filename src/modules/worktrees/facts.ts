@@ -7,8 +7,7 @@
 import { existsSync } from 'node:fs'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Environment, findBinary, minimalEnvironment, runBriefly } from '../../kernel/processes.ts'
-import type { WorktreeGit } from './git.ts'
-import { type Inspection, inspect } from './inspect.ts'
+import type { Inspection } from './inspect.ts'
 import type { WorktreeRecord } from './store.ts'
 
 const FRESH_MS = 5_000
@@ -21,7 +20,7 @@ export interface Fact extends Inspection {
 }
 
 interface FactsDeps {
-  readonly git: WorktreeGit
+  readonly inspect: (record: WorktreeRecord) => Promise<Inspection>
   readonly clock: Clock
   readonly env: Environment
   readonly record: (name: string) => WorktreeRecord | undefined
@@ -85,7 +84,7 @@ export class Facts {
   async #observe(name: string): Promise<void> {
     const record = this.#deps.record(name)
     if (record === undefined || record.state === 'adding' || !existsSync(record.path)) return
-    const [found, sizeBytes] = await Promise.all([inspect(this.#deps.git, record), this.#size(record.path)])
+    const [found, sizeBytes] = await Promise.all([this.#deps.inspect(record), this.#size(record.path)])
     this.#seen.set(name, { ...found, sizeBytes, observedAt: this.#deps.clock.now() })
   }
 

@@ -1,50 +1,19 @@
 /**
- * The `git` program on people's repositories: worktrees are added, looked at and removed.
+ * Git on the repositories of people and the worktrees of sessions (`files/git/stand-in.ts` says what it is kept from).
  *
- * G1  It runs off the event loop, with a deadline, and sees no `GIT_*` of ours and no variable that holds a secret.
- * G2  It runs no hook and no monitor of the repository: what a new worktree needs is its set-up's business.
- * G3  It finds no repository around the directory that it is asked about.
- * G4  Of what writes the list of worktrees, or reads all of it, one runs at a time in a repository, whichever city asks: git
- *     fails where it meets a worktree that is half made.
+ * G1  Where a worktree's git directory is, the repository says that the record names; never the worktree.
+ * G2  Of what writes the list of worktrees, or reads all of it, one runs at a time in a repository, whichever city asks.
  */
-import { dirname } from 'node:path'
-import { cutStart } from '../../contract/base/text.ts'
-import type { Clock } from '../../kernel/clock.ts'
-import { type Environment, findBinary, minimalEnvironment, runBriefly } from '../../kernel/processes.ts'
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join, relative } from 'node:path'
+import { type GitPlace, linkIn, placeAround, placeAt, samePath, worktreeDirs } from '../../files/git/place.ts'
+import { type GitCall, GitError, type GitResult, type StandInGit } from '../../files/git/stand-in.ts'
+import { realPath } from '../../files/read.ts'
 
-const MAX_OUTPUT = 4 * 1024 * 1024
-const LOOK_MS = 20_000
-const SAID = 400
-const HARMLESS = ['-c', 'core.fsmonitor=false', '-c', 'core.hooksPath=/dev/null', '-c', 'core.quotePath=false'] as const
+/** A directory at whose top a repository is, or a place that is known already. */
+type Where = string | GitPlace
 
-export class GitError extends Error {
-  readonly missing: boolean
-
-  constructor(message: string, missing = false) {
-    super(message)
-    this.name = 'GitError'
-    this.missing = missing
-  }
-}
-
-export interface GitCall {
-  readonly timeoutMs?: number
-  readonly signal?: AbortSignal
-  /** Variables beside the harmless ones: who it is run for. */
-  readonly env?: Readonly<Record<string, string>>
-  /** Look for a repository around the directory too. */
-  readonly around?: boolean
-}
-
-export interface GitResult {
-  readonly code: number
-  readonly stdout: string
-  readonly truncated: boolean
-  /** What it said, for people. */
-  readonly said: string
-}
-
-/** G4, by repository: what comes last there. Of the process, for the repository is nobody's alone. */
+/** G2, by repository: what comes last there. Of the process, because cities share repositories. */
 const turns = new Map<string, Promise<unknown>>()
 
 function inTurn<T>(repository: string, work: () => Promise<T>): Promise<T> {
@@ -59,82 +28,109 @@ function inTurn<T>(repository: string, work: () => Promise<T>): Promise<T> {
 }
 
 export class WorktreeGit {
-  readonly #clock: Clock
-  readonly #env: Environment
+  readonly #git: Pick<StandInGit, 'ask'>
 
-  constructor({ clock, env }: { readonly clock: Clock; readonly env: Environment }) {
-    this.#clock = clock
-    this.#env = env
+  constructor(git: Pick<StandInGit, 'ask'>) {
+    this.#git = git
   }
 
-  /** Whatever it answers; rejects where it could not be asked, or did not answer in time. */
-  ask(directory: string, args: readonly string[], call: GitCall = {}): Promise<GitResult> {
-    const asked = () => this.#ask(directory, args, call)
-    return args[0] === 'worktree' ? inTurn(directory, asked) : asked()
+  /** Whatever git answers; rejects where it could not be asked, or did not answer in time. */
+  async ask(where: Where, args: readonly string[], call: GitCall = {}): Promise<GitResult> {
+    const place = placeIn(where)
+    const asked = () => this.#git.ask(place, args, call)
+    return args[0] === 'worktree' ? inTurn(place.commonDir, asked) : asked()
   }
 
-  async #ask(directory: string, args: readonly string[], call: GitCall): Promise<GitResult> {
-    call.signal?.throwIfAborted()
-    const git = await findBinary('git', this.#env)
-    if (git === undefined) throw new GitError('git is not on this host', true)
-    const { outcome, code, stdout, stderr, truncated, error } = await runBriefly(git, [...HARMLESS, ...args], {
-      env: {
-        ...minimalEnvironment(this.#env),
-        LC_ALL: 'C',
-        GIT_TERMINAL_PROMPT: '0',
-        ...(call.around === true ? {} : { GIT_CEILING_DIRECTORIES: dirname(directory) }),
-        ...call.env,
-      },
-      cwd: directory,
-      timeoutMs: call.timeoutMs ?? LOOK_MS,
-      maxBytes: MAX_OUTPUT,
-      clock: this.#clock,
-      ...(call.signal === undefined ? {} : { signal: call.signal }),
-    })
-    const said = cutStart(stderr.trim() || stdout.trim(), SAID)
-    if (outcome === 'exited') return { code: code ?? -1, stdout, truncated, said }
-    call.signal?.throwIfAborted()
-    throw new GitError(`git ${args[0] ?? ''} ${outcome === 'failed' ? `did not run: ${error ?? ''}` : 'took too long'}`)
-  }
-
-  /** What it says where it succeeds; rejects else. */
-  async run(directory: string, args: readonly string[], call?: GitCall): Promise<string> {
-    const { code, stdout, said } = await this.ask(directory, args, call)
+  /** What git prints where it succeeds; rejects otherwise. */
+  async run(where: Where, args: readonly string[], call?: GitCall): Promise<string> {
+    const { code, stdout, said } = await this.ask(where, args, call)
     if (code !== 0) throw new GitError(`git ${args[0] ?? ''}: ${said || `exit status ${code}`}`)
     return stdout.trimEnd()
   }
 
-  /** The first line where it succeeds; undefined else. */
-  async maybe(directory: string, args: readonly string[]): Promise<string | undefined> {
-    const { code, stdout } = await this.ask(directory, args)
+  /** The first line where git succeeds; undefined otherwise. */
+  async maybe(where: Where, args: readonly string[]): Promise<string | undefined> {
+    const { code, stdout } = await this.ask(where, args)
     const line = stdout.split('\n')[0]?.trim()
     return code === 0 && line !== '' ? line : undefined
   }
+
+  /** Makes a worktree at `path`; `what` is a branch that is there, or `-b NEW` with where it begins. */
+  async addWorktree(repository: string, path: string, what: AddedBranch, call: GitCall): Promise<void> {
+    const { commonDir } = placeIn(repository)
+    const how =
+      what.from === undefined
+        ? ['--force', '--', path, what.branch]
+        : ['--no-track', '-b', what.branch, '--', path, what.from]
+    const made = (worktrees: string) => moveIn(worktrees, commonDir, path)
+    await this.run(repository, ['worktree', 'add', '--quiet', ...how], { ...call, checksOut: true, made })
+  }
+
+  /** Makes a repository forget the worktree that was at `path`. */
+  async forgetWorktree(repository: string, path: string): Promise<void> {
+    const { commonDir } = placeIn(repository)
+    await inTurn(commonDir, async () => {
+      for (const dir of worktreeDirs(commonDir, path)) rmSync(dir, { recursive: true, force: true })
+    })
+  }
+}
+
+export interface AddedBranch {
+  readonly branch: string
+  /** Commit at which the branch begins; undefined: the branch is there. */
+  readonly from: string | undefined
+}
+
+function placeIn(where: Where): GitPlace {
+  if (typeof where !== 'string') return where
+  const place = placeAt(where)
+  if (place === undefined) throw new GitError(`${where} is no git repository`)
+  return place
+}
+
+/** Git has made the worktree in a stand-in: what it noted there goes into the repository, under a name that is free. */
+function moveIn(worktrees: string, commonDir: string, path: string): void {
+  const root = join(realPath(commonDir), 'worktrees')
+  mkdirSync(root, { recursive: true })
+  let dir = join(root, basename(path))
+  for (let next = 1; existsSync(dir); next++) dir = join(root, `${basename(path)}${next}`)
+  const [noted = basename(path)] = readdirSync(worktrees)
+  cpSync(join(worktrees, noted), dir, { recursive: true })
+  writeFileSync(join(path, '.git'), `gitdir: ${dir}\n`)
+}
+
+/**
+ * The worktree at `path`, as its repository knows it. Throws where the `.git` there is another than the one that was
+ * made: what git would say of it is then about another repository.
+ */
+export function worktreePlace(repository: string, path: string): GitPlace {
+  const { commonDir } = placeIn(repository)
+  const dirs = worktreeDirs(commonDir, path)
+  const leadsTo = linkIn(join(path, '.git'))
+  const gitDir = dirs.find((dir) => leadsTo !== undefined && samePath(dir, leadsTo))
+  if (gitDir !== undefined) return { gitDir, commonDir, workTree: path }
+  throw new GitError(
+    leadsTo === undefined
+      ? `${join(path, '.git')} is not the file that was made there: it is no worktree any more`
+      : `${join(path, '.git')} leads to ${leadsTo}, which is not where ${repository} has this worktree`,
+  )
 }
 
 export interface Repository {
-  /** Where git is run: the top of the working tree, or the bare repository. */
+  /** Top of the working tree, or the bare repository. */
   readonly directory: string
   /** From there to the directory that was asked about; empty for the top. */
   readonly prefix: string
 }
 
 /** The repository that a directory is in; undefined where it is in none. A rig may be a part of a larger repository. */
-export async function repositoryOf(git: WorktreeGit, directory: string): Promise<Repository | undefined> {
-  const { code, stdout } = await git.ask(directory, ['rev-parse', '--is-bare-repository', '--show-prefix'], {
-    around: true,
-  })
-  if (code !== 0) return undefined
-  const [bare, prefix = ''] = stdout.split('\n')
-  if (bare === 'true')
-    return { directory: await git.run(directory, ['rev-parse', '--absolute-git-dir'], AROUND), prefix: '' }
-  return {
-    directory: await git.run(directory, ['rev-parse', '--show-toplevel'], AROUND),
-    prefix: prefix.replace(/\/$/, ''),
-  }
+export function repositoryOf(directory: string): Repository | undefined {
+  const place = placeAround(directory)
+  if (place === undefined) return undefined
+  if (place.workTree === undefined) return { directory: realPath(place.commonDir), prefix: '' }
+  const top = realPath(place.workTree)
+  return { directory: top, prefix: relative(top, realPath(directory)) }
 }
-
-const AROUND = { around: true } as const
 
 /** A worktree as the repository knows it. */
 export interface Listed {
@@ -146,7 +142,9 @@ export interface Listed {
 }
 
 export async function listed(git: WorktreeGit, repository: string): Promise<readonly Listed[]> {
-  return parseListed(await git.run(repository, ['worktree', 'list', '--porcelain', '-z']))
+  const [main, ...others] = parseListed(await git.run(repository, ['worktree', 'list', '--porcelain', '-z']))
+  // The first one is the repository itself, which git was asked about through a stand-in.
+  return main === undefined ? [] : [{ ...main, path: repository }, ...others]
 }
 
 /** Reads `git worktree list --porcelain -z`. */
@@ -168,8 +166,28 @@ export function parseListed(text: string): readonly Listed[] {
 }
 
 /** The commit that something names; undefined where it names none. */
-export const commitOf = (git: WorktreeGit, directory: string, ref: string): Promise<string | undefined> =>
-  git.maybe(directory, ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`])
+export const commitOf = (git: WorktreeGit, where: Where, ref: string): Promise<string | undefined> =>
+  git.maybe(where, ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`])
 
 export const branchExists = async (git: WorktreeGit, repository: string, branch: string): Promise<boolean> =>
   (await git.ask(repository, ['show-ref', '--verify', '--quiet', `refs/heads/${branch}`])).code === 0
+
+/** A branch that makes `branch` impossible: it is called as a directory of it, or the other way round. */
+export async function branchInTheWay(
+  git: WorktreeGit,
+  repository: string,
+  branch: string,
+): Promise<string | undefined> {
+  const above = branch
+    .split('/')
+    .slice(0, -1)
+    .map((_, at, parts) => parts.slice(0, at + 1).join('/'))
+  for (const name of above) if (await branchExists(git, repository, name)) return name
+  const below = await git.maybe(repository, [
+    'for-each-ref',
+    '--count=1',
+    '--format=%(refname)',
+    `refs/heads/${branch}/`,
+  ])
+  return below?.replace(/^refs\/heads\//, '')
+}

@@ -77,6 +77,7 @@ function wireOf(worktrees: Worktrees, record: WorktreeRecord): Worktree {
     ...(fact?.there === true
       ? {
           ...(fact.head === undefined ? {} : { head: fact.head }),
+          ...(fact.headBranch === undefined ? {} : { head_branch: fact.headBranch }),
           dirty: fact.dirty,
           ahead: fact.ahead,
           behind: fact.behind,

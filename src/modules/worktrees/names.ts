@@ -20,4 +20,5 @@ export function* candidates(name: string): Generator<string> {
   for (let next = 2; next < 1_000; next++) yield `${name}-${next}`
 }
 
-export const branchOf = (name: string): string => `svc/${name}`
+/** Branches that a worktree may get, the usual one first: a branch that is called `svc` leaves no room below `svc/`. */
+export const branchesOf = (name: string): readonly string[] => [`svc/${name}`, `svc-worktree/${name}`]

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fc } from '../../../test/support/random.ts'
+import { parseChanges } from './changes.ts'
 import { parseListed } from './git.ts'
-import { parseChanges } from './inspect.ts'
-import { branchOf, candidates, worktreeName } from './names.ts'
+import { branchesOf, candidates, worktreeName } from './names.ts'
 
 test('the list of git is read with locks, detached heads and names that have line breaks', () => {
   const text =
@@ -44,6 +44,6 @@ test('whatever a session is called, its worktree has a name that git and file sy
       assert.doesNotMatch(name, /\.\.|\.$|\.lock$/)
     }),
   )
-  assert.equal(branchOf('a'), 'svc/a')
+  assert.deepEqual(branchesOf('a'), ['svc/a', 'svc-worktree/a'])
   assert.deepEqual([...candidates('a')].slice(0, 3), ['a', 'a-2', 'a-3'])
 })

@@ -7,20 +7,33 @@
  * W3  Only directories below our root and branches of our making are removed, and no commit or change that is nowhere
  *     else, unless somebody says so.
  */
-import { existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
+import { existsSync, mkdirSync, realpathSync } from 'node:fs'
 import { rm, rmdir, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { KeptReason, WorktreePruned } from '../../contract/worktrees.ts'
+import { samePath } from '../../files/git/place.ts'
+import { GitError, type StandInGit } from '../../files/git/stand-in.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Tx } from '../../kernel/database.ts'
 import type { Logger } from '../../kernel/log.ts'
+import { lookAtEntry } from '../../kernel/look.ts'
 import { problem } from '../../kernel/problem.ts'
 import { type Environment, runBriefly } from '../../kernel/processes.ts'
 import type { Store } from '../../kernel/store.ts'
+import { changesIn, isAsLaid, stamp } from './changes.ts'
 import { Facts } from './facts.ts'
-import { branchExists, commitOf, GitError, listed, type Repository, repositoryOf, WorktreeGit } from './git.ts'
-import { type Inspection, inspect, isAsLaid, parseChanges, STATUS, samePath, stamp } from './inspect.ts'
-import { branchOf, candidates, worktreeName } from './names.ts'
+import {
+  branchExists,
+  branchInTheWay,
+  commitOf,
+  listed,
+  type Repository,
+  repositoryOf,
+  WorktreeGit,
+  worktreePlace,
+} from './git.ts'
+import { type Inspection, inspect } from './inspect.ts'
+import { branchesOf, candidates, worktreeName } from './names.ts'
 import { SetupLog } from './setup-log.ts'
 import type { WorktreeRecord } from './store.ts'
 import * as rows from './store.ts'
@@ -31,6 +44,9 @@ export interface WorktreesDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly env: Environment
+  readonly git: Pick<StandInGit, 'ask'>
+  /** Patterns of ignored files that nobody misses; as configured now. */
+  readonly disposable: () => readonly string[]
   readonly random: (bytes: number) => string
   /** True while a session is there that is not closed. */
   readonly isOpen: (sessionId: string) => boolean
@@ -70,7 +86,6 @@ class WorktreeError extends Error {
 
 /** A large repository is checked out in this time. */
 const ADD_MS = 10 * 60_000
-const REMOVE_MS = 5 * 60_000
 const LITTLE_ROOM = 256 * 1024 ** 2
 const MAX_LAID = 2_000
 const MAX_PRUNED = 200
@@ -86,8 +101,16 @@ export class Worktrees {
 
   constructor(deps: WorktreesDeps) {
     this.#deps = deps
-    this.git = new WorktreeGit(deps)
-    this.#facts = new Facts({ ...deps, git: this.git, record: (name) => rows.byName(deps.store.db, name) })
+    this.git = new WorktreeGit(deps.git)
+    this.#facts = new Facts({
+      ...deps,
+      inspect: (record) => this.#inspect(record),
+      record: (name) => rows.byName(deps.store.db, name),
+    })
+  }
+
+  #inspect(record: WorktreeRecord): Promise<Inspection> {
+    return inspect({ git: this.git, disposable: this.#deps.disposable() }, record)
   }
 
   // --- Reading -----------------------------------------------------------------------------------------------------
@@ -128,7 +151,7 @@ export class Worktrees {
   /** Why there cannot be one of that directory; looked at before anything is promised. */
   async refusal(directory: string, baseRef: string | undefined): Promise<string | undefined> {
     try {
-      const repository = await repositoryOf(this.git, directory)
+      const repository = repositoryOf(directory)
       if (repository === undefined) return `${directory} is in no git repository`
       await this.#baseOf(repository, baseRef)
       return undefined
@@ -154,13 +177,14 @@ export class Worktrees {
   }
 
   async #reserve({ sessionId, handle, rig, directory, baseRef }: Wanted): Promise<WorktreeRecord> {
-    const repository = await repositoryOf(this.git, directory)
+    const repository = repositoryOf(directory)
     if (repository === undefined) throw new WorktreeError('worktree-failed', `${directory} is in no git repository`)
     const { ref, commit } = await this.#baseOf(repository, baseRef)
     const root = join(this.#root, rig === '' ? 'city' : rig)
     for (const name of candidates(worktreeName(handle))) {
       const path = join(root, name)
-      if (existsSync(path) || (await branchExists(this.git, repository.directory, branchOf(name)))) continue
+      const branch = existsSync(path) ? undefined : await this.#freeBranch(repository.directory, name)
+      if (branch === undefined) continue
       const now = this.#deps.clock.now()
       const record: WorktreeRecord = {
         name,
@@ -169,7 +193,7 @@ export class Worktrees {
         repository: repository.directory,
         prefix: repository.prefix,
         path,
-        branch: branchOf(name),
+        branch,
         base_ref: ref,
         base: commit,
         state: 'adding',
@@ -188,6 +212,15 @@ export class Worktrees {
       if (reserved) return record
     }
     throw new WorktreeError('worktree-failed', `there is no free name for a worktree like ${worktreeName(handle)}`)
+  }
+
+  /** A name that git can make a branch of: neither taken, nor a directory of another branch's name. */
+  async #freeBranch(repository: string, name: string): Promise<string | undefined> {
+    for (const branch of branchesOf(name)) {
+      if (await branchExists(this.git, repository, branch)) return undefined
+      if ((await branchInTheWay(this.git, repository, branch)) === undefined) return branch
+    }
+    return undefined
   }
 
   async #baseOf({ directory }: Repository, baseRef: string | undefined): Promise<{ ref: string; commit: string }> {
@@ -234,14 +267,12 @@ export class Worktrees {
     await this.#clear(record)
     this.#makeRoot(dirname(path))
     const env = { SVC_INSTANCE_TOKEN: token, SVC_SESSION_ID: session_id, SVC_CITY_PATH: this.#deps.city.path }
-    const how = (await branchExists(this.git, repository, branch))
-      ? ['--force', '--', path, branch]
-      : ['--no-track', '-b', branch, '--', path, base]
+    const from = (await branchExists(this.git, repository, branch)) ? undefined : base
     try {
-      await this.git.run(repository, ['worktree', 'add', '--quiet', ...how], { timeoutMs: ADD_MS, signal, env })
+      await this.git.addWorktree(repository, path, { branch, from }, { timeoutMs: ADD_MS, signal, env })
     } catch (error) {
       if (!(error instanceof GitError) || error.missing) throw error
-      throw new GitError(`${error.message}${await littleRoom(this.#root)}`)
+      throw new GitError(`${error.message}${filterHelp(error.message)}${await littleRoom(this.#root)}`)
     }
   }
 
@@ -319,19 +350,27 @@ export class Worktrees {
   }
 
   /** Files that somebody has changed before the set-up, such as a person who saw it fail. */
-  async #worked({ path, laid }: WorktreeRecord): Promise<ReadonlySet<string>> {
-    return new Set((await this.#changes(path)).filter((file) => !isAsLaid(path, file, laid)))
+  async #worked(record: WorktreeRecord): Promise<ReadonlySet<string>> {
+    const { path, laid } = record
+    return new Set((await this.#changes(record)).filter((file) => !isAsLaid(path, file, laid)))
   }
 
   /** What the set-up has changed is nobody's work while it stays so. */
-  async #madeBySetUp({ path, laid }: WorktreeRecord, theirs: ReadonlySet<string>): Promise<readonly rows.LaidFile[]> {
-    const made = (await this.#changes(path)).filter((file) => !theirs.has(file))
+  async #madeBySetUp(record: WorktreeRecord, theirs: ReadonlySet<string>): Promise<readonly rows.LaidFile[]> {
+    const { path, laid } = record
+    const made = (await this.#changes(record)).filter((file) => !theirs.has(file))
     return made.length > MAX_LAID ? laid : made.flatMap((file) => stamp(path, file) ?? [])
   }
 
-  async #changes(path: string): Promise<readonly string[]> {
-    const { code, stdout, truncated } = await this.git.ask(path, STATUS)
-    return code !== 0 || truncated ? [] : parseChanges(stdout).map(({ file }) => file)
+  async #changes({ repository, path }: WorktreeRecord): Promise<readonly string[]> {
+    try {
+      const tree = { ...worktreePlace(repository, path), workTree: path }
+      const { changed, ignored, truncated } = await changesIn(this.git, tree, this.#deps.disposable())
+      return truncated ? [] : [...changed.map(({ file }) => file), ...ignored]
+    } catch (error) {
+      if (error instanceof GitError) return []
+      throw error
+    }
   }
 
   /** A start has laid these files there; relative to its work directory. */
@@ -390,17 +429,18 @@ export class Worktrees {
     await this.#deps.kill(record.token)
     try {
       if (!existsSync(record.repository)) throw new GitError(`there is no ${record.repository} any more`)
-      const found = await inspect(this.git, record)
+      const found = await this.#inspect(record)
       // It was still being made: nobody has worked there.
-      if (record.state !== 'discarding' && found.kept !== undefined) await this.#keep(record, found.kept)
-      else await this.#remove(record, found.branchTip)
+      if (record.state !== 'discarding' && found.kept !== undefined) await this.#keep(record, found.kept, found)
+      else await this.#remove(record, found)
     } catch (error) {
       if (this.#closing.signal.aborted) throw error
-      await this.#keep(record, 'unknown', textOf(error))
+      await this.#keep(record, 'unknown', { said: textOf(error) })
     }
   }
 
-  async #keep(record: WorktreeRecord, why: KeptReason, message?: string): Promise<void> {
+  async #keep(record: WorktreeRecord, why: KeptReason, { files, headBranch, said }: KeptDetail): Promise<void> {
+    const message = said ?? (files === undefined ? undefined : `${SAYS[why]}: ${files}`)
     await this.db.write((tx) => {
       const after = this.#change(tx, record.name, { state: 'kept', kept_reason: why, error: message })
       if (record.state === 'kept' && record.kept_reason === why) return
@@ -408,14 +448,14 @@ export class Worktrees {
         type: 'worktree.kept',
         actor: 'supervisor',
         subject: after.name,
-        payload: { ...aboutOf(after), why, ...(message === undefined ? {} : { message }) },
+        payload: { ...aboutOf(after), ...onBranch(headBranch), why, ...(message === undefined ? {} : { message }) },
       })
     })
     void this.#facts.look(record.name)
   }
 
   /** Its directory, then its branch where that may go, then its row; true: the branch went too. */
-  async #remove(record: WorktreeRecord, branchTip: string | undefined): Promise<boolean> {
+  async #remove(record: WorktreeRecord, { branchTip, headBranch }: Removing): Promise<boolean> {
     const { name, repository, branch } = record
     const removing = await this.db.write((tx) =>
       this.#change(tx, name, { state: record.state === 'discarding' ? 'discarding' : 'removing' }),
@@ -431,7 +471,7 @@ export class Worktrees {
         type: 'worktree.removed',
         actor: 'supervisor',
         subject: name,
-        payload: { ...aboutOf(record), branch_deleted: gone },
+        payload: { ...aboutOf(record), ...onBranch(headBranch), branch_deleted: gone },
       })
     })
     this.#facts.forget(name)
@@ -440,14 +480,13 @@ export class Worktrees {
 
   /** W3: nothing of it is left on the disk, and the repository knows it no longer. */
   async #clear({ path, repository }: WorktreeRecord): Promise<void> {
-    if (existsSync(repository))
-      // Twice `--force`: git locks what it is making.
-      await this.git.ask(repository, ['worktree', 'remove', '--force', '--force', '--', path], { timeoutMs: REMOVE_MS })
-    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return
-    this.#checkOurs(path)
-    await rm(path, { recursive: true, force: true })
-    // Empty only where it was the last one of its rig.
-    await rmdir(dirname(path)).catch(() => {})
+    if (lookAtEntry(path).is !== 'missing') {
+      this.#checkOurs(path)
+      await rm(path, { recursive: true, force: true })
+      // Empty only where it was the last one of its rig.
+      await rmdir(dirname(path)).catch(() => {})
+    }
+    if (existsSync(repository)) await this.git.forgetWorktree(repository, path)
   }
 
   /** Of a closed session: refused while it has what is nowhere else, unless that is to go. */
@@ -461,8 +500,8 @@ export class Worktrees {
       if (why !== undefined && !force)
         throw problem('conflict-wrong-state', `${SAYS[why]}: \`force\` removes it all the same`)
       if (why === 'moved') throw problem('conflict-wrong-state', SAYS.moved)
-      const branchTip = found instanceof Error ? undefined : found.branchTip
-      return { branch: record.branch, branch_deleted: await this.#remove(record, branchTip) }
+      const removing = found instanceof Error ? NOTHING_KNOWN : found
+      return { branch: record.branch, branch_deleted: await this.#remove(record, removing) }
     })
   }
 
@@ -485,15 +524,13 @@ export class Worktrees {
     const found = await this.#looked(record)
     const why = found instanceof Error ? 'unknown' : found.kept
     if (dryRun) return why
-    if (why !== undefined) await this.#keep(record, why, found instanceof Error ? found.message : undefined)
-    else if (!(found instanceof Error)) await this.#remove(record, found.branchTip)
+    if (why !== undefined) await this.#keep(record, why, found instanceof Error ? { said: found.message } : found)
+    else if (!(found instanceof Error)) await this.#remove(record, found)
     return why
   }
 
   #looked(record: WorktreeRecord): Promise<Inspection | Error> {
-    return inspect(this.git, record).catch((error: unknown) =>
-      error instanceof Error ? error : new Error(String(error)),
-    )
+    return this.#inspect(record).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))))
   }
 
   /** The supervisor or the city ends: what git is doing is cut, and begun again by the next start. */
@@ -520,8 +557,7 @@ export class Worktrees {
     const city = realpathSync(this.#deps.city.path)
     if (root !== join(city, '.svc', 'worktrees') || dirname(above) !== root)
       throw new WorktreeError('worktree-failed', `${path} leads out of ${this.#root}`)
-    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true)
-      throw new WorktreeError('worktree-failed', `${path} is a link`)
+    if (lookAtEntry(path).is === 'link') throw new WorktreeError('worktree-failed', `${path} is a link`)
   }
 
   /** W1. */
@@ -575,11 +611,35 @@ const ENDING: ReadonlySet<rows.StoredState> = new Set(['closing', 'removing', 'd
 
 const SAYS: { readonly [Why in KeptReason]: string } = {
   dirty: 'it has changes that are in no commit',
+  ignored: 'it has files that git ignores and that are nowhere else',
   unmerged: 'it has commits that are merged nowhere',
   unpushed: 'it has commits that are neither merged nor pushed',
   locked: 'somebody has locked it with `git worktree lock`',
   moved: 'somebody has moved it',
   unknown: 'git does not say what would be lost',
+}
+
+/** What is known of a worktree that is kept. */
+interface KeptDetail {
+  readonly files?: string | undefined
+  readonly headBranch?: string | undefined
+  /** Instead of a sentence about the files. */
+  readonly said?: string
+}
+
+type Removing = Pick<Inspection, 'branchTip' | 'headBranch'>
+const NOTHING_KNOWN: Removing = { branchTip: undefined, headBranch: undefined }
+
+const onBranch = (branch: string | undefined) => (branch === undefined ? {} : { head_branch: branch })
+
+/** Git names the filter that failed, and no way to go on. */
+function filterHelp(message: string): string {
+  const name = /(?:smudge|clean) filter '?([^\s']+)'? failed|external filter '?([^\s']+)/.exec(message)
+  const filter = name?.[1] ?? name?.[2] ?? (/git-lfs/.test(message) ? 'lfs' : undefined)
+  if (filter === undefined) return ''
+  return filter.startsWith('lfs') || filter.startsWith('git-lfs')
+    ? '\ninstall git-lfs and run `git lfs install`, or start the supervisor with GIT_LFS_SKIP_SMUDGE=1 to leave the large files out'
+    : `\nthe supervisor runs no filter that the repository's own configuration names: install its program, and name it in yours with \`git config --global filter.${filter}.smudge …\``
 }
 
 /** Git does not say that a disk is full, and takes away what it has half written there. */

@@ -1,4 +1,6 @@
 /** What views have to work with: what the cities of this supervisor share, and one of them while it runs. */
+
+import type { StandInGit } from '../../files/git/stand-in.ts'
 import type { Caller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Retention } from '../../kernel/event-log.ts'
@@ -41,6 +43,8 @@ export interface Host {
   readonly metrics: Metrics
   readonly packs: PackHost
   readonly clones: RigClones
+  /** Git on directories that agents can write to. */
+  readonly repositories: StandInGit
   readonly git: GitFacts
   readonly programs: Programs
 }

@@ -111,6 +111,8 @@ export function worktreeContext(city: Running): Parameters<typeof worktrees.open
     clock,
     log,
     env,
+    git: host.repositories,
+    disposable: () => configuration.of(city).config.current().worktrees?.disposable ?? [],
     random: randomHex,
     isOpen: (id) => {
       const state = sessions.find(city)?.sessions.store.byId(id)?.state

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { pruneWorktrees } from '../../../src/contract/worktrees.ts'
 import { fresh } from '../../support/fresh.ts'
 import { git, makeRepository } from '../../support/git-repository.ts'
 import { assertProblem, eventually } from '../../support/http.ts'
@@ -353,5 +354,113 @@ suite('sessions in worktrees', { concurrency: 2 }, () => {
     const request = await outcome(trees.city.api, String(accepted['request_id']))
     assert.match(JSON.stringify(request), /leads out of/)
     assert.ok(!existsSync(join(elsewhere, 'led')))
+  })
+
+  test('files that git ignores keep a worktree, and those that tools make again do not', { timeout }, async () => {
+    const trees = await newTrees('[worktrees]\nsetup = ["mkdir cfg && echo 1 > cfg/local"]\ndisposable = ["*.log"]\n')
+    writeFileSync(
+      join(trees.rig, '.gitignore'),
+      '.env\nnotes/\nnode_modules/\n*.log\ncfg/\ntarget/\n__pycache__/\nlocal.json\n',
+    )
+    writeFileSync(join(trees.rig, 'local.json'), '{}')
+    writeFileSync(join(trees.rig, 'Cargo.toml'), '')
+    trees.git('add', '--force', '.gitignore', 'local.json', 'Cargo.toml')
+    trees.git('commit', '-qm', 'ignore')
+    const [work, litter, hidden] = await Promise.all([
+      trees.create('work'),
+      trees.create('litter'),
+      trees.create('hide'),
+    ])
+    const [one, other, third] = [await trees.of(work), await trees.of(litter), await trees.of(hidden)]
+    mkdirSync(join(one.path, 'notes'))
+    writeFileSync(join(one.path, 'notes/handoff.md'), 'what is left to do')
+    writeFileSync(join(one.path, '.env'), 'TOKEN=only-here')
+    for (const directory of ['node_modules/left-pad', 'src/__pycache__', 'target/debug'])
+      mkdirSync(join(other.path, directory), { recursive: true })
+    for (const file of ['node_modules/left-pad/index.js', 'src/__pycache__/a.pyc', 'target/debug/app', 'a.log'])
+      writeFileSync(join(other.path, file), 'x')
+    // Git is told to pass over a file, as people do with their own settings.
+    trees.inside(third, 'update-index', '--skip-worktree', 'local.json')
+    writeFileSync(join(third.path, 'local.json'), '{"mine": true}')
+    await Promise.all([work, litter, hidden].map((id) => trees.close(id)))
+    await trees.gone(other)
+    const kept = await trees.kept('work')
+    assert.equal(kept.kept_reason, 'ignored')
+    assert.match(kept.error ?? '', /\.env, notes\/handoff\.md$/)
+    assert.equal((await trees.kept('hide')).kept_reason, 'dirty')
+    const [event] = (await trees.city.events('worktree.kept')).filter(({ subject }) => subject === 'work')
+    assert.match(JSON.stringify(event), /notes\/handoff\.md/)
+    assert.deepEqual(
+      (await trees.city.api.ask(pruneWorktrees, `${trees.city.base}/worktrees/prune`, { body: {} })).removed,
+      [],
+    )
+    assert.equal(readFileSync(join(one.path, '.env'), 'utf8'), 'TOKEN=only-here')
+  })
+
+  test('a worktree whose .git leads elsewhere is kept, and git runs nothing that it names', { timeout }, async () => {
+    const trees = await newTrees()
+    const tree = await trees.of(await trees.create('escape'))
+    const ran = join(running.work, fresh('ran'))
+    const fake = join(tree.path, 'fake')
+    git(tree.path, 'init', '-q', '--bare', fake)
+    git(fake, 'config', 'core.bare', 'false')
+    git(fake, 'config', 'core.worktree', tree.path)
+    git(fake, 'config', 'filter.x.clean', `sh -c 'touch ${ran}; cat'`)
+    writeFileSync(join(fake, 'info/attributes'), '* filter=x\n')
+    rmSync(join(tree.path, '.git'))
+    writeFileSync(join(tree.path, '.git'), `gitdir: ${fake}\n`)
+    git(tree.path, 'add', 'README.md')
+    writeFileSync(join(tree.path, 'README.md'), '# Changed\n')
+    rmSync(ran, { force: true })
+    // The repository itself, which commits of a worktree must be able to write to.
+    trees.git('config', 'filter.y.clean', `sh -c 'touch ${ran}; cat'`)
+    trees.git('config', 'merge.y.driver', `touch ${ran}`)
+    writeFileSync(join(trees.rig, '.git/info/attributes'), '* filter=y merge=y\n')
+    await trees.get('escape')
+    await trees.close(tree.session_id)
+    const kept = await trees.kept('escape')
+    assert.equal(kept.kept_reason, 'unknown')
+    assert.match(kept.error ?? '', /leads to .*fake, which is not where/)
+    await eventually('the rig is looked at', async () => {
+      const rig = await trees.city.send('GET', '/rigs/app?git=true')
+      return rig.text.includes('observed_at') ? true : undefined
+    })
+    await trees.city.api.ask(pruneWorktrees, `${trees.city.base}/worktrees/prune`, { body: {} })
+    assert.ok(!existsSync(ran), 'no program of the repository or the worktree ran')
+  })
+
+  test('the branch that an agent switched to is named, and a branch called svc is no obstacle', {
+    timeout,
+  }, async () => {
+    const trees = await newTrees()
+    const switched = await trees.of(await trees.create('switched'))
+    trees.inside(switched, 'switch', '-qc', 'feature/real-name')
+    trees.inside(switched, 'commit', '-qm', 'work', '--allow-empty')
+    assert.equal((await trees.get('switched')).head_branch, 'feature/real-name')
+    await trees.close(switched.session_id)
+    await trees.gone(switched)
+    assert.match(JSON.stringify(await trees.city.events('worktree.removed')), /"head_branch":"feature\/real-name"/)
+    trees.git('branch', 'svc/login/form')
+    const beside = await trees.of(await trees.create('login'))
+    assert.equal(beside.branch, 'svc-worktree/login')
+    trees.git('branch', '-D', 'svc/login/form')
+    trees.git('branch', 'svc')
+    const named = await trees.of(await trees.create('named'))
+    assert.equal(named.branch, 'svc-worktree/named')
+    await trees.close(named.session_id)
+    await trees.gone(named)
+  })
+
+  test('a filter that cannot be run ends the start and says how to go on', { timeout }, async () => {
+    const trees = await newTrees()
+    writeFileSync(join(trees.rig, '.gitattributes'), '*.bin filter=sealed\n')
+    writeFileSync(join(trees.rig, 'a.bin'), 'x')
+    trees.git('add', '.')
+    trees.git('commit', '-qm', 'sealed')
+    trees.git('config', 'filter.sealed.smudge', 'cat')
+    trees.git('config', 'filter.sealed.required', 'true')
+    const accepted = await trees.city.done('POST', '/sessions', { kind: 'agent', name: 'app/coder', alias: 'sealed' })
+    const request = await outcome(trees.city.api, String(accepted['request_id']))
+    assert.match(JSON.stringify(request), /git config --global filter\.sealed\.smudge/)
   })
 })

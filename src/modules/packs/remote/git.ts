@@ -10,17 +10,12 @@
 import { lstat, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
+import { runGit } from '../../../files/git/program.ts'
 import type { RemoteSource } from '../../../files/pack-source.ts'
 import { type Tagged, tagVersion } from '../../../files/pack-version.ts'
 import { PACK_LIMITS, type TreeLimits } from '../../../files/tree.ts'
 import type { Clock } from '../../../kernel/clock.ts'
-import {
-  type BriefResult,
-  type Environment,
-  findBinary,
-  minimalEnvironment,
-  runBriefly,
-} from '../../../kernel/processes.ts'
+import type { BriefResult, Environment } from '../../../kernel/processes.ts'
 import type { HostAccess } from './credentials.ts'
 import { tooMuch } from './tree-count.ts'
 
@@ -213,19 +208,18 @@ export class Git {
     signal: AbortSignal,
     { endAt, secret }: { readonly endAt?: number; readonly secret?: string | undefined } = {},
   ): Promise<BriefResult> {
-    const git = await findBinary('git', this.#deps.env)
-    if (git === undefined) throw new GitError('missing', 'the program `git` is not installed')
-    const whole = { ...minimalEnvironment(this.#deps.env), ...QUIET, ...env }
-    return runBriefly(git, [...SAFE.flatMap((setting) => ['-c', setting]), ...args], {
-      env: whole,
+    const done = await runGit(this.#deps, args, {
+      env: { ...QUIET, ...env },
+      settings: SAFE,
       cwd,
       timeoutMs,
       signal,
       maxBytes: endAt ?? MAX_OUTPUT,
-      ...(endAt === undefined ? {} : { endAtMax: true }),
-      ...(secret === undefined ? {} : { secret }),
-      clock: this.#deps.clock,
+      endAtMax: endAt !== undefined,
+      secret,
     })
+    if (done === undefined) throw new GitError('missing', 'the program `git` is not installed')
+    return done
   }
 
   /** Ends a download that outgrows the limit: git itself has none. */
@@ -246,10 +240,8 @@ export class Git {
 
 // Settings that win over whatever a repository brings.
 const SAFE = [
-  'core.hooksPath=/dev/null',
   'core.symlinks=false',
   'core.autocrlf=false',
-  'core.fsmonitor=false',
   'core.askPass=',
   'credential.helper=',
   'init.defaultBranch=main',
@@ -270,7 +262,6 @@ const SAFE = [
 const QUIET = {
   GIT_CONFIG_GLOBAL: '/dev/null',
   GIT_CONFIG_NOSYSTEM: '1',
-  GIT_TERMINAL_PROMPT: '0',
   GIT_ASKPASS: '/bin/false',
   SSH_ASKPASS: '/bin/false',
   SSH_ASKPASS_REQUIRE: 'never',
@@ -278,7 +269,6 @@ const QUIET = {
   GIT_PROTOCOL_FROM_USER: '0',
   GIT_LFS_SKIP_SMUDGE: '1',
   GIT_CEILING_DIRECTORIES: '/',
-  LC_ALL: 'C',
 } as const
 
 interface RemoteSettings {

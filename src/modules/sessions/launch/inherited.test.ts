@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
-import { inheritedEnvironment } from './inherited.ts'
+import { inheritedEnvironment, terminalDefaults } from './inherited.ts'
 
 const OURS = {
   PATH: '/bin',
@@ -56,3 +57,71 @@ const CASES: readonly [string, Parameters<typeof namesOf>, readonly string[]][] 
 
 for (const [what, given, names] of CASES)
   test(`an agent inherits ${what}`, () => assert.deepEqual(namesOf(...given), names))
+
+const passing = (...names: readonly string[]): readonly string[] =>
+  Object.keys(inheritedEnvironment(Object.fromEntries(names.map((name) => [name, '1'])), {}, {}))
+
+test('nothing that git says of one repository reaches an agent', () => {
+  const names = execFileSync('git', ['rev-parse', '--local-env-vars'], { encoding: 'utf8' }).trim().split('\n')
+  assert.ok(names.length > 10)
+  assert.deepEqual(passing(...names), [])
+  const kept = ['GIT_AUTHOR_NAME', 'GIT_AUTHOR_EMAIL', 'GIT_SSH_COMMAND', 'GIT_CONFIG_GLOBAL', 'GIT_LFS_SKIP_SMUDGE']
+  const hook = ['GIT_CONFIG_KEY_0', 'GIT_CONFIG_VALUE_0', 'GIT_EDITOR', 'GIT_EXEC_PATH', 'GIT_QUARANTINE_PATH']
+  assert.deepEqual(passing(...hook, ...kept), kept)
+})
+
+test('no mark of an outer session of a harness reaches an agent, and its settings do', () => {
+  const marks = [
+    'CLAUDECODE',
+    'CLAUDE_CODE_ENTRYPOINT',
+    'CLAUDE_CODE_SESSION_ID',
+    'CLAUDE_CODE_SSE_PORT',
+    'CLAUDE_CODE_REMOTE_SESSION_ID',
+    'CLAUDE_CODE_SOMETHING_NEW',
+    'CODEX_SANDBOX',
+    'CODEX_SANDBOX_NETWORK_DISABLED',
+    'CODEX_THREAD_ID',
+    'GEMINI_CLI',
+    'QWEN_CODE',
+    'OPENCODE',
+    'CURSOR_AGENT',
+    'AGENT',
+  ]
+  const settings = [
+    'CLAUDE_CODE_USE_BEDROCK',
+    'CLAUDE_CODE_OAUTH_TOKEN',
+    'CLAUDE_CODE_MAX_OUTPUT_TOKENS',
+    'CLAUDE_CONFIG_DIR',
+    'CODEX_HOME',
+    'CODEX_API_KEY',
+    'GEMINI_API_KEY',
+    'OPENCODE_CONFIG',
+    'ANTHROPIC_MODEL',
+  ]
+  assert.deepEqual(passing(...marks, ...settings), settings)
+})
+
+test('nothing of the terminal, the build or the unit that the supervisor runs in reaches an agent', () => {
+  const own = ['TERM_PROGRAM', 'VSCODE_IPC_HOOK_CLI', 'PWD', 'OLDPWD', 'SHLVL', 'COLUMNS', 'MAKEFLAGS', 'INVOCATION_ID']
+  const kept = [
+    'SHELL',
+    'EDITOR',
+    'SSH_AUTH_SOCK',
+    'DISPLAY',
+    'XDG_RUNTIME_DIR',
+    'NVM_DIR',
+    'VIRTUAL_ENV',
+    'HTTPS_PROXY',
+  ]
+  assert.deepEqual(passing(...own, 'NOTIFY_SOCKET', 'ITERM_SESSION_ID', ...kept), kept)
+})
+
+test('an agent of a bare supervisor has UTF-8 and colours, and others what they were given', () => {
+  const bare = terminalDefaults({})
+  assert.match(bare['LANG'] ?? '', /UTF-8$/)
+  assert.equal(bare['COLORTERM'], 'truecolor')
+  assert.deepEqual(terminalDefaults({ LC_ALL: 'de_DE', COLORTERM: '24bit' }), {
+    TERM: 'xterm-256color',
+    COLORTERM: '24bit',
+  })
+})

@@ -18,7 +18,7 @@ import { type AgentView, type ProviderView, rigOf, type SessionsView } from '../
 import type { Policy } from '../record/policy.ts'
 import type { SessionWorktree } from '../record/ports.ts'
 import type { LaunchFacts, SessionRecord } from '../record/record.ts'
-import { inheritedEnvironment } from './inherited.ts'
+import { inheritedEnvironment, terminalDefaults } from './inherited.ts'
 import { effectiveOptions, optionsEnv, settingsOf, withOptions } from './options.ts'
 import type { Overlay } from './overlay.ts'
 
@@ -370,7 +370,7 @@ function environmentOf(session: SessionRecord, identity: Identity, context: Laun
   }
   return {
     ...passed,
-    TERM: 'xterm-256color',
+    ...terminalDefaults(passed),
     ...Object.fromEntries(Object.entries(configured).map(([name, value]) => [name, expanded(value, env)])),
     PATH: [bin, passed['PATH'] ?? '/usr/local/bin:/usr/bin:/bin'].join(':'),
     SVC_HOME: home,
