@@ -64,7 +64,7 @@ async function passedOverIn(git: WorktreeGit, tree: GitPlace & { readonly workTr
 }
 
 /** Reads `git ls-files -v -s -z`: of the files with a flag (`S`, or a lower-case letter) the hash and the name. */
-export const parseFlagged = (text: string): readonly { readonly oid: string; readonly file: string }[] =>
+const parseFlagged = (text: string): readonly { readonly oid: string; readonly file: string }[] =>
   text.split('\0').flatMap((entry) => {
     const [, tag = 'H', oid, file] = /^(\S) \d+ ([0-9a-f]+) \d\t(.+)$/s.exec(entry) ?? []
     const isFlagged = tag === 'S' || tag !== tag.toUpperCase()

@@ -83,7 +83,7 @@ function isTagged(tag: string): boolean {
 }
 
 /** As in `.gitignore`: a pattern without a slash is a name at any depth, one with a slash begins at the top. */
-export function isDisposable(path: string, patterns: readonly string[]): boolean {
+function isDisposable(path: string, patterns: readonly string[]): boolean {
   return patterns.some((written) => {
     const pattern = written.replace(/^\//, '').replace(/\/$/, '')
     const isPath = written.replace(/\/$/, '').includes('/')
