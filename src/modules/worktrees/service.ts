@@ -634,10 +634,10 @@ const onBranch = (branch: string | undefined) => (branch === undefined ? {} : { 
 
 /** Git names the filter that failed, and no way to go on. */
 function filterHelp(message: string): string {
-  const name = /(?:smudge|clean) filter '?([^\s']+)'? failed|external filter '?([^\s']+)/.exec(message)
-  const filter = name?.[1] ?? name?.[2] ?? (/git-lfs/.test(message) ? 'lfs' : undefined)
+  const named = /(?:smudge|clean) filter '?([^\s']+)'? failed/.exec(message)?.[1]
+  const filter = named ?? (message.includes('git-lfs') ? 'lfs' : undefined)
   if (filter === undefined) return ''
-  return filter.startsWith('lfs') || filter.startsWith('git-lfs')
+  return filter === 'lfs'
     ? '\ninstall git-lfs and run `git lfs install`, or start the supervisor with GIT_LFS_SKIP_SMUDGE=1 to leave the large files out'
     : `\nthe supervisor runs no filter that the repository's own configuration names: install its program, and name it in yours with \`git config --global filter.${filter}.smudge …\``
 }
