@@ -70,7 +70,10 @@ export class MoleculeWorld implements AsyncDisposable {
   /** Who was interrupted, and why. */
   readonly interrupted: { readonly assignee: string | null; readonly why: string }[] = []
   readonly ordersEnded: (readonly [string, string])[] = []
-  readonly rigs = new Map<string, string>()
+  /** Names of rigs that are configured; beads of another one cannot be made. */
+  rigs: readonly string[] = ['shop']
+  /** Whoever asks for this person by name gets an error that nobody expects. */
+  static readonly UNKNOWABLE = 'unknowable'
   /** What the random source says; in the middle by default, so that delays are as written. */
   random = 0.5
   readonly #directory = temporaryDirectory()
@@ -281,7 +284,7 @@ export class MoleculeWorld implements AsyncDisposable {
     const { db, log } = this.#store
     const config = () => ({
       prefix: 'al',
-      rigs: [{ name: 'shop', prefix: 'sh' }],
+      rigs: this.rigs.map((name) => ({ name, prefix: 'sh' })),
       agents: [],
       named_sessions: [],
       beads: {},
@@ -308,7 +311,10 @@ export class MoleculeWorld implements AsyncDisposable {
         city: { name: 'alpha', path: '/alpha' },
         rig: (name) => (name === 'shop' ? { name, path: '/shop' } : undefined),
         resolveTarget: (target) => ({ target, known: target !== 'nobody' }),
-        canonical: (name) => name,
+        canonical(name) {
+          if (name === MoleculeWorld.UNKNOWABLE) throw new TypeError('nobody can be looked up')
+          return name
+        },
         interrupt: ({ assignee }, why) => void this.interrupted.push({ assignee, why }),
         orderEnded: (_tx, runId, { outcome }) => void this.ordersEnded.push([runId, outcome]),
       },

@@ -1,9 +1,10 @@
 /** What timers of molecules do when they are due. */
 import type { Tx } from '../../../kernel/database.ts'
+import { Faults } from './base/faults.ts'
 import type { Failure, StepRow } from './base/rows.ts'
 import type { EngineDeps, Run } from './base/run.ts'
 import type { DueTimer } from './base/timers.ts'
-import { failEngine } from './engine-failure.ts'
+import { failRow } from './engine-failure.ts'
 import { stopMore, timeOutRun } from './life/cancel.ts'
 import { eventCame, withRow } from './reaction.ts'
 import { startAttempt } from './steps/attempts.ts'
@@ -12,7 +13,7 @@ import { checkAgain } from './steps/checks.ts'
 import { gatePassed, scanEarlier } from './steps/gates.ts'
 import { stop } from './steps/lists.ts'
 
-export function fire(tx: Tx, deps: EngineDeps, timer: DueTimer): void {
+function fire(tx: Tx, deps: EngineDeps, timer: DueTimer): void {
   const { step, kind, data } = timer
   if (kind === 'stop') {
     stopMore(tx, deps, timer)
@@ -44,9 +45,26 @@ export function fire(tx: Tx, deps: EngineDeps, timer: DueTimer): void {
   })
 }
 
-export function failTimer(tx: Tx, deps: EngineDeps, { step }: DueTimer, why: string): void {
-  withRow(tx, deps, step, (run, row) => failEngine(run, row, why))
+/** The timers of a city; one that threw at a step is done again, and that step fails. */
+export class Firing {
+  readonly #deps: EngineDeps
+  readonly #faults = new Faults()
+
+  constructor(deps: EngineDeps) {
+    this.#deps = deps
+  }
+
+  fire(tx: Tx, timer: DueTimer): void {
+    this.#faults.during(keyOf(timer), (doomed) => fire(tx, { ...this.#deps, doomed }, timer))
+  }
+
+  failed(tx: Tx, timer: DueTimer, why: string): void {
+    if (this.#faults.has(keyOf(timer))) this.fire(tx, timer)
+    else withRow(tx, this.#deps, timer.step, (run, row) => failRow(run, row, why))
+  }
 }
+
+const keyOf = ({ step, kind }: DueTimer): string => `${step} ${kind}`
 
 /** The time of an attempt is over: what is open closes, who has it is interrupted (decision 95). */
 function timeOut(run: Run, row: StepRow): void {

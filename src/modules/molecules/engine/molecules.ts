@@ -12,12 +12,13 @@ import type { Tx } from '../../../kernel/database.ts'
 import { problem } from '../../../kernel/problem.ts'
 import type { Reaction } from '../../../kernel/reactions.ts'
 import { Awaited } from './base/awaited.ts'
+import { causeOf } from './base/faults.ts'
 import { Plans } from './base/plans.ts'
 import type { ExecEnd } from './base/ports.ts'
 import { type MoleculeRow, moleculeOf, parseMolecule, rootOf } from './base/rows.ts'
 import { type EngineDeps, Run } from './base/run.ts'
 import { Timers, type TimersDeps } from './base/timers.ts'
-import { failTimer, fire } from './due-timers.ts'
+import { Firing } from './due-timers.ts'
 import { retryRun } from './life/again.ts'
 import { cancelRun, stopRest } from './life/cancel.ts'
 import { drain } from './life/drain.ts'
@@ -43,9 +44,10 @@ export class Molecules {
   async open(): Promise<void> {
     const deps = this.#deps
     pinLog(deps)
+    const firing = new Firing(deps)
     await deps.timers.start({
-      fire: (tx, timer) => fire(tx, deps, timer),
-      failed: (tx, timer, why) => failTimer(tx, deps, timer, why),
+      fire: (tx, timer) => firing.fire(tx, timer),
+      failed: (tx, timer, why) => firing.failed(tx, timer, why),
       swept: (step) => this.#sweep(step),
     })
   }
@@ -61,7 +63,7 @@ export class Molecules {
   }
 
   start(tx: Tx, input: StartInput): MoleculeRow {
-    return startMolecule(tx, this.#deps, input)
+    return asAsked(() => startMolecule(tx, this.#deps, input))
   }
 
   /** Ends it now; 409 where it has ended. `check`: whether it is the version that is meant. */
@@ -97,8 +99,10 @@ export class Molecules {
     const molecule = parseMolecule(row)
     check(molecule)
     const run = new Run(tx, this.#deps, molecule)
-    work(run)
-    return drain(run)
+    return asAsked(() => {
+      work(run)
+      return drain(run)
+    })
   }
 
   async #sweep(step: number): Promise<void> {
@@ -106,6 +110,15 @@ export class Molecules {
     const row = db.get('SELECT id FROM molecules WHERE n = ?', moleculeOf(step))
     if (row === undefined) return void (await db.write((tx) => timers.dropAll(tx, step)))
     await this.remove(String(row.id), 'supervisor')
+  }
+}
+
+/** Whoever asks for a change is told what was thrown, not at which step. */
+function asAsked<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw causeOf(error)
   }
 }
 

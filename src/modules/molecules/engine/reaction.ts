@@ -5,9 +5,10 @@
 import type { Tx } from '../../../kernel/database.ts'
 import type { StoredEvent } from '../../../kernel/event-log.ts'
 import type { Reaction } from '../../../kernel/reactions.ts'
+import { Faults, StepFault } from './base/faults.ts'
 import { isLive, moleculeOf, type StepRow } from './base/rows.ts'
 import { type EngineDeps, Run } from './base/run.ts'
-import { failEngine } from './engine-failure.ts'
+import { failRow } from './engine-failure.ts'
 import { drain } from './life/drain.ts'
 import { answered } from './steps/checks.ts'
 import { gateAnswered, gatePassed, isAwaited, sinceOf } from './steps/gates.ts'
@@ -30,8 +31,9 @@ const STEP_OF_BEAD =
 const WAITING = 'SELECT id, event_match FROM molecule_steps WHERE event IN (SELECT value FROM json_each(?))'
 
 export function moleculeReaction(deps: EngineDeps): Reaction {
-  /** Why an event could not be handled: the second time its step fails instead. */
+  /** Why an event could not be handled at all: the second time the step that it is of fails instead. */
   const broken = new Map<number, string>()
+  const faults = new Faults()
   return {
     name: 'molecules',
     // Nothing older is of a molecule.
@@ -41,9 +43,9 @@ export function moleculeReaction(deps: EngineDeps): Reaction {
       const why = broken.get(event.seq)
       broken.delete(event.seq)
       try {
-        react(tx, deps, event, why)
+        faults.during(String(event.seq), (doomed) => react(tx, { ...deps, doomed }, event, why))
       } catch (error) {
-        broken.set(event.seq, error instanceof Error ? error.message : String(error))
+        if (!(error instanceof StepFault)) broken.set(event.seq, error instanceof Error ? error.message : String(error))
         throw error
       }
     },
@@ -55,7 +57,7 @@ function react(tx: Tx, deps: EngineDeps, event: StoredEvent, why: string | undef
   if (step !== undefined)
     withRow(tx, deps, step, (run, row) => {
       if (why === undefined) beadChanged(run, row, event)
-      else failEngine(run, row, why)
+      else failRow(run, row, why)
     })
   for (const [at, gate] of gatesFor(tx, deps, event).entries()) {
     if (at >= MAX_OPENED) deps.timers.set(tx, gate, 'event', deps.clock.now(), String(event.seq))
@@ -100,7 +102,7 @@ function beadChanged(run: Run, row: StepRow, { type, actor, subject }: StoredEve
     gateAnswered(run, row, bead)
     return
   }
-  syncBead(run, row, bead)
+  syncBead(run, row, bead, type === 'bead.released' || type === 'bead.lease_expired')
   // Nobody gave it back: who had it is gone.
   if (type === 'bead.lease_expired' || (type === 'bead.released' && actor === 'supervisor')) lostWorker(run, row)
 }

@@ -9,6 +9,7 @@ import { present } from '../../../kernel/present.ts'
 import type { CompiledPlan, PlanNode } from '../engine/base/plans.ts'
 import { type MoleculeRow, parseFailure, parseVerdict, type StepRow } from '../engine/base/rows.ts'
 import { HUMAN } from '../engine/steps/checks.ts'
+import { MEMBER_BUSY } from '../engine/steps/stop.ts'
 
 type Reader = Pick<Tx, 'get' | 'all'>
 
@@ -129,6 +130,7 @@ const because = (why: string | undefined): string => {
 }
 
 function pendingReason(row: StepRow, node: PlanNode): string | undefined {
+  if (row.queued && row.reason === MEMBER_BUSY) return `waits until another step is done with ${row.member}`
   if (row.queued) return 'is about to begin'
   if (row.unsettled > 0) return `waits for ${needsOf(row, node).join(', ')}`
   const around = row.path.slice(0, Math.max(0, row.path.lastIndexOf('.')))

@@ -11,6 +11,7 @@ import type { Clock } from '../../../../kernel/clock.ts'
 import type { Database, Tx } from '../../../../kernel/database.ts'
 import type { EventDraft, EventLog } from '../../../../kernel/event-log.ts'
 import type { Awaited } from './awaited.ts'
+import type { Doomed } from './faults.ts'
 import type { CompiledPlan, PlanNode, Plans } from './plans.ts'
 import type { EngineBeads, EngineExecs, EngineSurroundings } from './ports.ts'
 import {
@@ -39,6 +40,8 @@ export interface EngineDeps {
   readonly plans: Plans
   readonly timers: Timers
   readonly awaited: Awaited
+  /** Rows that an earlier try of this very change threw at. */
+  readonly doomed?: Doomed
 }
 
 /** What is to be done, for a row that may be elsewhere by then. */

@@ -6,6 +6,7 @@
 import { problem } from '../../../../kernel/problem.ts'
 import type { StepRow } from '../base/rows.ts'
 import type { Run } from '../base/run.ts'
+import { supersede } from '../steps/attempts.ts'
 import { dueIn } from '../steps/due.ts'
 import { openList } from '../steps/lists.ts'
 import { beginItems } from '../steps/repeat.ts'
@@ -31,7 +32,7 @@ export function retryRun(run: Run, actor: string): void {
 /** A list goes on with those of its rows that are to begin anew. */
 function takeUp(run: Run, list: StepRow): void {
   const children = run.children(list)
-  const again = children.filter((child) => isAgain(run, child))
+  const again = againOf(run, children)
   run.set(list, {
     phase: list.node >= 0 && isRepeat(run, list) ? 'repeat' : 'group',
     status: 'active',
@@ -48,6 +49,18 @@ function takeUp(run: Run, list: StepRow): void {
     run.set(list, { running: again.filter(({ phase }) => phase !== 'pending').length })
     beginItems(run, list)
   } else openList(run, list)
+}
+
+/** What is to begin anew, and what came after it all the same (`always`): that is done once more too. */
+function againOf(run: Run, children: readonly StepRow[]): readonly StepRow[] {
+  const again = new Set(children.filter((child) => isAgain(run, child)))
+  const steps = children.filter((child) => child.item_index === 0)
+  for (let before = -1; before < again.size; ) {
+    before = again.size
+    const ids = new Set([...again].map((child) => (child.item_index === 0 ? run.step(child).id : '')))
+    for (const child of steps) if (run.step(child).needs.some((need) => ids.has(need))) again.add(child)
+  }
+  return children.filter((child) => again.has(child))
 }
 
 function waitsFor(run: Run, row: StepRow, again: ReadonlySet<string>): number {
@@ -76,7 +89,8 @@ function takeUpRow(run: Run, row: StepRow, unsettled: number): void {
 
 /** True: something in it is to begin anew, and its own check was not what failed. */
 function goesOn(run: Run, row: StepRow): boolean {
-  if (row.attempt === 0 || row.status === 'skipped' || row.verdict !== null) return false
+  const isDone = row.status === 'skipped' || row.status === 'completed'
+  if (row.attempt === 0 || isDone || row.verdict !== null) return false
   const { children } = run.node(row)
   if (children.length === 0 && !isRepeat(run, row)) return false
   return run.children(row).some((child) => isAgain(run, child))
@@ -94,6 +108,8 @@ function reset(run: Run, row: StepRow, unsettled: number): void {
     attempts_before: row.attempt,
     finished_at: null,
   })
+  // Items of a list that begins anew are others; those of before stay, and count no more.
+  if (row.attempt > 0 && isRepeat(run, row)) for (const item of run.children(row)) supersede(run, item)
   // What was never begun is begun with what is there; everything else is made anew by the next attempt.
   if (row.attempt > 0) return
   for (const child of isLeafless(run, row) ? [] : run.children(row)) reset(run, child, needsOf(run, child))

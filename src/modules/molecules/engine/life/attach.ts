@@ -2,7 +2,7 @@
 import type { Tx } from '../../../../kernel/database.ts'
 import { type Problem, problem } from '../../../../kernel/problem.ts'
 import type { EngineBead } from '../base/ports.ts'
-import { moleculeOf } from '../base/rows.ts'
+import { moleculeOf, rootOf } from '../base/rows.ts'
 import { type EngineDeps, Run } from '../base/run.ts'
 import { cancelRun } from './cancel.ts'
 
@@ -20,6 +20,7 @@ export function freeBead(tx: Tx, deps: EngineDeps, id: string, { reassign, repla
   if (bead.status === 'closed') throw wrongState(id, 'is closed: reopen it first')
   refuseStep(tx, bead)
   const driver = driverOf(tx, id)
+  if (driver !== undefined && driver.item !== undefined) throw listed(id, driver, driver.item)
   if (driver !== undefined && replace !== true) throw live(id, driver)
   if (driver !== undefined) replaceDriver(tx, deps, driver, actor)
   const held = deps.beads.find(id)?.assignee ?? null
@@ -42,15 +43,31 @@ function refuseStep(tx: Tx, { id, issue_type }: EngineBead): void {
 interface Driver {
   readonly n: number
   readonly id: string
+  /** Path of the item that has the bead for itself; absent where the whole molecule is about it. */
+  readonly item?: string
 }
 
 /** The live molecule that has a bead. */
 function driverOf(tx: Pick<Tx, 'get'>, bead: string): Driver | undefined {
   const row = tx.get('SELECT step FROM molecule_drives WHERE bead = ?', bead)
   if (row === undefined) return undefined
-  const n = moleculeOf(Number(row.step))
+  const step = Number(row.step)
+  const n = moleculeOf(step)
   const id = idOf(tx, n)
-  return id === undefined ? undefined : { n, id }
+  if (id === undefined) return undefined
+  return step === rootOf(n) ? { n, id } : { n, id, item: pathOf(tx, step) }
+}
+
+function pathOf(tx: Pick<Tx, 'get'>, step: number): string {
+  return String(tx.get('SELECT path FROM molecule_steps WHERE id = ?', step)?.path ?? '')
+}
+
+/** To end the molecule of a whole list because of one of its items is not what somebody asks for who names the item. */
+function listed(bead: string, { id }: Driver, item: string): Problem {
+  const cure = `wait for it, or end all of it with \`svcctl molecule cancel ${id}\``
+  return problem('molecule-live', `the molecule ${id} works on ${bead} as one of several (${item}): ${cure}`, {
+    errors: [{ location: 'body.bead', message: `is an item of ${id}`, value: id }],
+  })
 }
 
 function idOf(tx: Pick<Tx, 'get'>, n: number): string | undefined {

@@ -1,7 +1,10 @@
 /** Does what is on the agenda of a molecule until nothing is, then writes what has become of it. */
 
+import { Problem } from '../../../../kernel/problem.ts'
+import { isRefusal, StepFault } from '../base/faults.ts'
 import { type MoleculeRow, parseFailure, type StepRow } from '../base/rows.ts'
 import type { Run, Task } from '../base/run.ts'
+import { failRow } from '../engine-failure.ts'
 import { attemptEnded, bodyEnded, startAttempt } from '../steps/attempts.ts'
 import { begin } from '../steps/begin.ts'
 import { settle, tellList } from '../steps/lists.ts'
@@ -9,8 +12,24 @@ import { itemSettled } from '../steps/repeat.ts'
 import { resolve } from './resolve.ts'
 
 export function drain(run: Run): MoleculeRow {
-  for (let task = run.next(); task !== undefined; task = run.next()) perform(run, task)
+  for (let task = run.next(); task !== undefined; task = run.next()) {
+    const why = run.deps.doomed?.get(task.row.id)
+    if (why !== undefined && MAY_FAIL.has(task.do)) failRow(run, task.row, why)
+    else performed(run, task)
+  }
   return run.finish()
+}
+
+/** What a row does of itself; what its end means to others is theirs. */
+const MAY_FAIL: ReadonlySet<Task['do']> = new Set(['begin', 'attempt', 'body'])
+
+function performed(run: Run, task: Task): void {
+  try {
+    perform(run, task)
+  } catch (error) {
+    const isOfStep = MAY_FAIL.has(task.do) && (!(error instanceof Problem) || isRefusal(error))
+    throw isOfStep ? new StepFault(task.row.id, error) : error
+  }
 }
 
 function perform(run: Run, task: Task): void {

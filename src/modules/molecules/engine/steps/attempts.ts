@@ -5,7 +5,7 @@ import { boundedTitle } from '../base/bounds.ts'
 import type { PlanNode } from '../base/plans.ts'
 import type { Failure, StepRow } from '../base/rows.ts'
 import { ACTOR, isLeaf, jittered, type Run } from '../base/run.ts'
-import { hardFailure } from './begin.ts'
+import { failureOfBegin } from './begin.ts'
 import { ask, beginCheck, commandOf } from './checks.ts'
 import { dueIn } from './due.ts'
 import { openGate } from './gates.ts'
@@ -43,7 +43,7 @@ export function startAttempt(run: Run, row: StepRow): void {
     attempt: row.attempt + 1,
     started_at: row.started_at ?? run.now,
     began_at: run.now,
-    since_seq: row.since_seq ?? run.deps.log.head,
+    since_seq: run.deps.log.head,
   })
   const texts = new Texts(run, row)
   try {
@@ -52,8 +52,7 @@ export function startAttempt(run: Run, row: StepRow): void {
     else if (body.kind === 'gate') openGate(run, row, body.gate, texts)
     else beginGroup(run, row, node, body.scope, texts)
   } catch (error) {
-    if (!(error instanceof TemplateFailure)) throw error
-    run.do({ do: 'ended', row, failure: hardFailure(row, 'template_error', error.message) })
+    run.do({ do: 'ended', row, failure: failureOfBegin(row, error) })
     return
   }
   tellStarted(run, row)
@@ -91,7 +90,7 @@ function varsOf({ formula, vars, with: given }: PlanScope, texts: Texts) {
 }
 
 /** A later attempt of the group around it takes its place: it stays, and counts no more. */
-function supersede(run: Run, row: StepRow): void {
+export function supersede(run: Run, row: StepRow): void {
   for (const child of isLeaf(run, row) ? [] : run.children(row)) supersede(run, child)
   run.set(row, { superseded: true })
 }
@@ -114,8 +113,7 @@ export function bodyEnded(run: Run, row: StepRow, failure: Failure | undefined):
     if (check.kind === 'exec') beginCheck(run, row, check, texts)
     else ask(run, row, check.question, texts)
   } catch (error) {
-    if (!(error instanceof TemplateFailure)) throw error
-    attemptEnded(run, row, hardFailure(row, 'template_error', error.message))
+    attemptEnded(run, row, failureOfBegin(row, error))
   }
 }
 

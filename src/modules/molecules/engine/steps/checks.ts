@@ -6,6 +6,7 @@ import { boundedTitle } from '../base/bounds.ts'
 import type { EngineBead, ExecEnd } from '../base/ports.ts'
 import { type Failure, parseVerdict, type StepRow, type Verdict } from '../base/rows.ts'
 import { ACTOR, jittered, type Run } from '../base/run.ts'
+import { failureOfBegin } from './begin.ts'
 import { dueIn } from './due.ts'
 import { beadValue, outputOf, surroundingsOf, Texts } from './scope.ts'
 import { tellGate } from './stop.ts'
@@ -15,6 +16,7 @@ import { failureOf, ownBead } from './work.ts'
 /** Runs that come to no verdict are repeated so often. */
 const MAX_REPEATS = 5
 const FIRST_REPEAT_MS = 2_000
+const TOOK_TOO_LONG = 'the check took too long'
 const MAX_OUTPUT = 64 * 1024
 const MAX_TOLD = 2_000
 
@@ -109,7 +111,7 @@ function whyNone({ kind, exit_code, signal, error, output }: ExecEnd): string {
     case 'signal':
       return `the check was ended by ${signal ?? 'a signal'}${more}`
     case 'timed_out':
-      return `the check took too long${more}`
+      return `${TOOK_TOO_LONG}${more}`
     case 'interrupted':
       return `the check was cut off${more}`
     case 'not_started':
@@ -120,12 +122,16 @@ function whyNone({ kind, exit_code, signal, error, output }: ExecEnd): string {
 /** No attempt is burned: it is run again, after a while. */
 function unjudged(run: Run, row: StepRow, said: Omit<Verdict, 'status'>, why: string): void {
   const count = row.unjudged + 1
-  const over = count > MAX_REPEATS
+  // One that hangs would hold its step for as many of its full times: it is given one more.
+  const hangs = why.startsWith(TOOK_TOO_LONG) && row.last_error?.startsWith(TOOK_TOO_LONG) === true
+  const over = hangs || count > MAX_REPEATS
   const verdict: Verdict = { ...said, status: over ? 'error' : 'waiting', error: why }
   run.set(row, { unjudged: count, last_error: why, verdict: JSON.stringify(verdict) })
   if (over) {
     tellChecked(run, row, 'error', undefined, why)
-    const failure: Failure = { step_id: row.path, class: 'hard', reason: 'check_error', message: why }
+    const failure: Failure = hangs
+      ? failed(row, 'check_timeout', why)
+      : { step_id: row.path, class: 'hard', reason: 'check_error', message: why }
     run.do({ do: 'ended', row, failure })
     return
   }
@@ -138,7 +144,12 @@ function unjudged(run: Run, row: StepRow, said: Omit<Verdict, 'status'>, why: st
 /** Runs it once more. */
 export function checkAgain(run: Run, row: StepRow): void {
   const { check } = run.step(row)
-  if (row.phase === 'unjudged' && check?.kind === 'exec') beginCheck(run, row, check)
+  if (row.phase !== 'unjudged' || check?.kind !== 'exec') return
+  try {
+    beginCheck(run, row, check)
+  } catch (error) {
+    run.do({ do: 'ended', row, failure: failureOfBegin(row, error) })
+  }
 }
 
 function tellChecked(run: Run, row: StepRow, status: string, exit_code: number | undefined, reason?: string): void {

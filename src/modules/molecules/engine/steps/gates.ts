@@ -75,10 +75,12 @@ function openEvent(run: Run, row: StepRow, event: string, match: Readonly<Record
   run.timer(row, 'scan', run.now, String(sinceOf(run, row)))
 }
 
-/** Events count from the start of the item around it, else of the molecule. */
+/** Events count from the start of the attempt around it: of an item, of a group that began again, else of the molecule. */
 export function sinceOf(run: Run, row: StepRow): number {
-  for (let at = row; at.parent !== null; at = run.row(at.parent))
-    if (at.item_index > 0 && at.since_seq !== null) return at.since_seq
+  for (let at = row; at.parent !== null; at = run.row(at.parent)) {
+    const isAttemptAround = at !== row && at.attempt > 1
+    if ((at.item_index > 0 || isAttemptAround) && at.since_seq !== null) return at.since_seq
+  }
   return run.molecule.since_seq
 }
 

@@ -1,11 +1,11 @@
 /** `for_each` and `loop` (decision 100): the list is fixed when the step begins; items come and go as it says. */
 import type { PlanRepeat, Value } from '../../../../automation/plan.ts'
 import type { PlanNode } from '../base/plans.ts'
-import { parseFailure, type StepRow } from '../base/rows.ts'
+import { moleculeOf, parseFailure, type StepRow } from '../base/rows.ts'
 import { ACTOR, type Run } from '../base/run.ts'
 import { addItems, MAX_ROWS, type NewItem, settle, skip } from './lists.ts'
 import { Texts } from './scope.ts'
-import { releaseMember } from './stop.ts'
+import { MEMBER_BUSY, releaseMember } from './stop.ts'
 
 const MAX_ITEMS = 1_000
 
@@ -142,17 +142,27 @@ function leaveRest(run: Run, repeat: StepRow): void {
   for (const item of rest) skip(run, item, 'previous_failed')
 }
 
-/** Takes the member of an item for it alone; why not, where another molecule has it. */
+/** Takes the member of an item for it alone; why not, where somebody else has it. */
 export function driveMember(run: Run, item: StepRow): string | undefined {
   const { member } = item
   if (member === null) return undefined
   const driver = run.tx.get('SELECT step FROM molecule_drives WHERE bead = ?', member)
-  if (driver !== undefined && Number(driver.step) !== item.id) return `another molecule works on ${member}`
+  const holder = driver === undefined ? item.id : Number(driver.step)
+  if (holder !== item.id) {
+    if (moleculeOf(holder) !== run.molecule.n) return `another molecule works on ${member}`
+    // What it is itself a part of has the member for it.
+    return isWithin(run, item, holder) ? undefined : MEMBER_BUSY
+  }
   const bead = run.deps.beads.find(member)
   if (bead === undefined) return `there is no bead ${member} any more`
   run.tx.run('INSERT OR REPLACE INTO molecule_drives (bead, step) VALUES (?, ?)', member, item.id)
   if (bead.status !== 'closed') run.deps.beads.block(run.tx, member, run.molecule.id, ACTOR)
   return undefined
+}
+
+function isWithin(run: Run, row: StepRow, holder: number): boolean {
+  for (let at = row; at.parent !== null; at = run.row(at.parent)) if (at.parent === holder) return true
+  return false
 }
 
 function memberDone(run: Run, item: StepRow, member: string): void {

@@ -2,6 +2,7 @@
 import type { Ending } from '../base/ports.ts'
 import { type Failure, parseVerdict, type StepRow } from '../base/rows.ts'
 import { ACTOR, type Run } from '../base/run.ts'
+import { ROWS_PER_MOLECULE } from '../base/schema.ts'
 import { payloadOf } from './telling.ts'
 
 export interface Stop {
@@ -60,5 +61,18 @@ export function tellGate(run: Run, row: StepRow, bead: string | null, status: st
 
 /** A member that an item had for itself is free for others again. */
 export function releaseMember(run: Run, row: StepRow): void {
-  if (row.member !== null) run.tx.run('DELETE FROM molecule_drives WHERE step = ?', row.id)
+  if (row.member === null || run.tx.run('DELETE FROM molecule_drives WHERE step = ?', row.id) === 0) return
+  // Others of the same molecule may have waited for it: all of them are tried again, since the first may be canceled by then.
+  const { id } = run.root
+  for (const next of run.rows(WAITING_FOR, id, id + ROWS_PER_MOLECULE, row.member)) {
+    run.set(next, { reason: MEMBER_FREE })
+    run.do({ do: 'begin', row: next })
+  }
 }
+
+/** Why an item waits whose turn has come: another item of the same molecule has its bead, or has just let go of it. */
+export const MEMBER_BUSY = 'member_busy'
+export const MEMBER_FREE = 'member_free'
+
+const WAITING_FOR = `SELECT * FROM molecule_steps WHERE queued = 1 AND id >= ? AND id < ? AND member = ?
+  AND reason = '${MEMBER_BUSY}' ORDER BY id`

@@ -120,7 +120,8 @@ function toldAgain(run: Run, row: StepRow): string {
 }
 
 /** Makes the row what its bead is by now: claimed, given back, closed. */
-export function syncBead(run: Run, row: StepRow, bead: EngineBead | undefined): void {
+/** `wasGiven`: somebody gave it back since the last look, so that who has it now has just claimed it. */
+export function syncBead(run: Run, row: StepRow, bead: EngineBead | undefined, wasGiven: boolean): void {
   if (row.phase !== 'work') return
   if (bead === undefined) {
     failWork(run, row, 'bead_gone', `its bead ${row.bead} is gone`)
@@ -130,7 +131,7 @@ export function syncBead(run: Run, row: StepRow, bead: EngineBead | undefined): 
     closed(run, row, bead)
     return
   }
-  if (bead.status === 'in_progress' && !row.busy) {
+  if (bead.status === 'in_progress' && (!row.busy || wasGiven)) {
     claimed(run, row, bead)
     return
   }
@@ -143,7 +144,7 @@ export function syncBead(run: Run, row: StepRow, bead: EngineBead | undefined): 
 
 function claimed(run: Run, row: StepRow, { assignee }: EngineBead): void {
   run.begin('claimed')
-  run.set(row, { status: 'active', busy: true, assignee })
+  run.set(row, { status: 'active', busy: true, assignee, due_at: null })
   const { timeout } = run.step(row)
   if (timeout !== undefined) dueIn(run, row, timeout)
 }
