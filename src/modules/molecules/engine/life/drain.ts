@@ -4,11 +4,11 @@ import { Problem } from '../../../../kernel/problem.ts'
 import { isRefusal, StepFault } from '../base/faults.ts'
 import { type MoleculeRow, parseFailure, type StepRow } from '../base/rows.ts'
 import type { Run, Task } from '../base/run.ts'
-import { failRow } from '../engine-failure.ts'
 import { attemptEnded, bodyEnded, startAttempt } from '../steps/attempts.ts'
 import { begin } from '../steps/begin.ts'
 import { settle, tellList } from '../steps/lists.ts'
 import { itemSettled } from '../steps/repeat.ts'
+import { failRow } from './fail.ts'
 import { resolve } from './resolve.ts'
 
 export function drain(run: Run): MoleculeRow {

@@ -55,7 +55,7 @@ export function failureOfBegin(row: StepRow, error: unknown): Failure {
   throw error
 }
 
-export const hardFailure = (row: StepRow, reason: string, message: string): Failure => ({
+const hardFailure = (row: StepRow, reason: string, message: string): Failure => ({
   step_id: row.path,
   class: 'hard',
   reason,

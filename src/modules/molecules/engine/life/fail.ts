@@ -1,8 +1,8 @@
 /** What could not be done at all: the step fails for good, and everything else goes on. */
 
-import type { Failure, StepRow } from './base/rows.ts'
-import type { Run } from './base/run.ts'
-import { settle } from './steps/lists.ts'
+import type { Failure, StepRow } from '../base/rows.ts'
+import type { Run } from '../base/run.ts'
+import { settle } from '../steps/lists.ts'
 
 export function failRow(run: Run, row: StepRow, why: string): void {
   // The molecule itself does nothing that a step could be blamed for.
