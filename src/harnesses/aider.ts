@@ -1,5 +1,5 @@
 /** aider, as a harness. */
-import { COMMON, choice, type Harness, models, OWN_DEFAULT, permissionModes } from './harness.ts'
+import { COMMON, choice, type Harness, models, moving, OWN_DEFAULT, permissionModes } from './harness.ts'
 
 export const aider: Harness = {
   preset: {
@@ -16,7 +16,7 @@ export const aider: Harness = {
       models('--model', ['sonnet', 'gpt-5', 'gemini', 'deepseek']),
     ],
   },
-  screen: { busy: ['waiting for '], startupDialogs: [] },
+  screen: { busy: moving('waiting for ', 3), startupDialogs: [] },
   // Its analytics log stays here, whatever is sent or not. One line for each answer, counted by itself where the provider
   // does not: without what its weak model does beside.
   usage: {

@@ -1,10 +1,10 @@
 /** Claude Code, as a harness. */
 import {
-  BUSY_WORDS,
   COMMON,
   choice,
   flagged,
   type Harness,
+  MOVING_SIGNS,
   models,
   OWN_DEFAULT,
   permissionModes,
@@ -75,25 +75,9 @@ export const claude: Harness = {
     ],
   },
   screen: {
-    busy: BUSY_WORDS,
+    // 2.1.330 draws the words below its input line, where they stand still while its spinner turns above.
+    busy: [{ words: 'esc to interrupt', where: 'below', rows: 2, faint: true }, ...MOVING_SIGNS],
     placeholders: ['try "'],
-    // Program of 2.1.330; those with `reached ∙` are of 1.0 and 2.0, told by people, and were not checked against a package.
-    limits: [
-      "you've hit your limit",
-      "you've hit your session limit",
-      "you've hit your weekly limit",
-      "you've hit your opus limit",
-      "you've hit your sonnet limit",
-      "you've hit your fable 5 limit",
-      "you've reached your fable 5 limit",
-      "you've hit your monthly spend limit",
-      '5-hour limit reached',
-      'weekly limit reached',
-      'session limit reached',
-      'usage limit reached',
-      'claude usage limit reached',
-      'claude ai usage limit reached',
-    ],
     startupDialogs: [
       { id: 'trust', match: ['do you trust the files in this folder', 'yes, proceed'], choose: 'yes' },
       { id: 'trust', match: ['is this a project you created or one you trust', 'yes, i trust'], choose: 'yes' },

@@ -1,10 +1,10 @@
 /** Codex, as a harness. */
 import {
-  BUSY_WORDS,
   COMMON,
   choice,
   flagged,
   type Harness,
+  MOVING_SIGNS,
   models,
   OWN_DEFAULT,
   permissionModes,
@@ -96,10 +96,8 @@ export const codex: Harness = {
     ],
   },
   screen: {
-    busy: BUSY_WORDS,
+    busy: MOVING_SIGNS,
     placeholders: ['ask codex'],
-    // Program of 0.169.0, where the apostrophe is that of books; `try again at` and `Try again later.` come behind it.
-    limits: ["you've hit your usage limit"],
     startupDialogs: [
       { id: 'trust', match: ['do you trust the contents of this directory', 'yes, continue'], choose: 'yes' },
       { id: 'trust', match: ['allow codex to work in this folder without asking for approval'], choose: 'yes' },

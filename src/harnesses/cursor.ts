@@ -1,5 +1,5 @@
 /** Cursor Agent, as a harness. */
-import { BUSY_WORDS, COMMON, choice, type Harness, models, OWN_DEFAULT, permissionModes, select } from './harness.ts'
+import { COMMON, choice, type Harness, MOVING_SIGNS, models, OWN_DEFAULT, permissionModes, select } from './harness.ts'
 
 export const cursor: Harness = {
   preset: {
@@ -28,7 +28,7 @@ export const cursor: Harness = {
     ],
   },
   screen: {
-    busy: BUSY_WORDS,
+    busy: MOVING_SIGNS,
     startupDialogs: [
       {
         id: 'trust',

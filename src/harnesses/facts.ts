@@ -22,7 +22,7 @@ function told(name: string, { preset, screen, hooks, usage, sources }: Harness):
     ...(hooks === undefined ? {} : { hooks: hooksOf(hooks) }),
     screen: {
       ...(preset.ready_prompt_prefix === undefined ? {} : { prompt: preset.ready_prompt_prefix }),
-      busy: [...screen.busy],
+      busy: [...new Set(screen.busy.map(({ words }) => words))],
       startup_dialogs: [...new Set(screen.startupDialogs.map(({ id }) => id))],
       approval: screen.approval !== undefined,
     },

@@ -1,5 +1,5 @@
 /** Gemini CLI, as a harness. */
-import { BUSY_WORDS, COMMON, choice, type Harness, models, permissionModes } from './harness.ts'
+import { COMMON, choice, type Harness, MOVING_SIGNS, models, permissionModes } from './harness.ts'
 import type { HarnessHooks } from './hooks.ts'
 
 /**
@@ -52,14 +52,12 @@ export const gemini: Harness = {
     ],
   },
   screen: {
-    busy: BUSY_WORDS,
+    busy: MOVING_SIGNS,
     placeholders: ['type your message'],
     startupDialogs: [
       { id: 'trust', match: ['do you trust the files in this folder', 'trust folder'], choose: 'trust folder' },
     ],
     approval: { questions: ['apply this change', 'allow execution of', 'do you want to proceed'], tools: {} },
-    // Its bundle: a dialog and a message of three lines; the second one is `Access resets at 3:04 PM GMT+1.`.
-    limits: ['usage limit reached for', 'you have exhausted your daily quota'],
   },
   sources: [{ version: '0.61.0', where: 'npm @google/gemini-cli: gemini --help, bundle, run, also over ACP' }],
   // Chats of its home, run: an answer of the model is a line, told again with what came of its tool calls. `input` counts

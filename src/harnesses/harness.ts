@@ -166,19 +166,31 @@ export interface ApprovalDialog {
 }
 
 /**
+ * Words with which a harness shows that it works, and where it draws them. The same words anywhere else are text of a
+ * conversation, which anybody can write.
+ */
+export interface BusySign {
+  readonly words: string
+  /** Above or below the rows of the input line. */
+  readonly where: 'above' | 'below'
+  /** So many rows from it, blank ones and rules not counted. */
+  readonly rows: number
+  /** It draws the words faint. */
+  readonly faint?: true
+  /** A spinner or a clock is in the same row: the sign counts while that moves. */
+  readonly moves?: true
+}
+
+/**
  * What is known of the screens of a harness. Menus with a cursor are seen without a rule, whoever draws them; what is here
  * says more about them, or is about what is no menu.
  */
 export interface ScreenRules {
   /** Any of these: a turn is under way. */
-  readonly busy: readonly string[]
+  readonly busy: readonly BusySign[]
   /** How hints begin that stand in an empty input line and are not drawn faint. */
   readonly placeholders?: readonly string[]
-  /** All words of one of these: it asks something, though no menu is seen. */
-  readonly dialogs?: readonly (readonly string[])[]
   readonly startupDialogs: readonly StartupDialog[]
-  /** How a line begins, glyphs aside, with which it says that its provider limits it. */
-  readonly limits?: readonly string[]
   readonly approval?: ApprovalDialog
 }
 
@@ -191,7 +203,7 @@ export const KEY = {
   escape: '\u001b',
 } as const
 
-export const BUSY_WORDS = [
+const BUSY_WORDS = [
   'esc to interrupt',
   'ctrl+c to interrupt',
   'esc to cancel)',
@@ -199,8 +211,18 @@ export const BUSY_WORDS = [
   'esc interrupt',
 ] as const
 
+/** Rows near an input line that may show progress: a plan of the agent may stand between the two. */
+const NEAR_ROWS = 15
+
+/** A line near the input line that has these words and moves. */
+export const moving = (words: string, rows = NEAR_ROWS): readonly BusySign[] =>
+  (['above', 'below'] as const).map((where) => ({ words, where, rows, moves: true }))
+
+/** Wherever a harness draws its line of progress, something in it moves. */
+export const MOVING_SIGNS: readonly BusySign[] = BUSY_WORDS.flatMap((words) => moving(words))
+
 /** Of a program that nothing is known of. */
-export const GENERIC_SCREEN: ScreenRules = { busy: BUSY_WORDS, startupDialogs: [] }
+export const GENERIC_SCREEN: ScreenRules = { busy: MOVING_SIGNS, startupDialogs: [] }
 
 function titled(key: string): string {
   const words = key.replaceAll(/[_-]/g, ' ')

@@ -1,5 +1,5 @@
 /** Qwen Code, as a harness. */
-import { BUSY_WORDS, COMMON, choice, type Harness, models, permissionModes } from './harness.ts'
+import { COMMON, choice, type Harness, MOVING_SIGNS, models, permissionModes } from './harness.ts'
 import { bySystemSettings, type HarnessHooks } from './hooks.ts'
 
 /**
@@ -51,7 +51,7 @@ export const qwen: Harness = {
     ],
   },
   screen: {
-    busy: BUSY_WORDS,
+    busy: MOVING_SIGNS,
     placeholders: ['type your message'],
     startupDialogs: [],
     approval: { questions: ['apply this change', 'allow execution of', 'do you want to proceed'], tools: {} },

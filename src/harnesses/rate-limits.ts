@@ -1,34 +1,13 @@
-/** What programs say where their provider has limited them, and until when. Pure. */
+/**
+ * Words of providers about limits, and when these end. Pure. Only texts of a log or a protocol are read so: the words on a
+ * screen may be anybody's.
+ */
 import { cut } from '../contract/base/text.ts'
 
 const SAYS_LIMIT =
   /\b(?:rate[ _-]?limit(?!er|ing)|(?:usage|session|weekly|daily|5-hour) limit reached|(?:hit|reached) your (?:[\w.]+ ){0,3}limit|too many requests|quota exceeded|resource_exhausted|(?:error|status|http)\W{0,3}429\b)/i
 
 export const saysLimit = (text: string): boolean => SAYS_LIMIT.test(text)
-
-/** Lines at the end of a screen that may be about now. */
-const LOOKED_AT = 15
-/** A sentence may go on in the next lines. */
-const SENTENCE_LINES = 3
-
-/** The words with which one of the last lines begins like one of `texts`, with what follows; undefined: none does. */
-export function limitOn(lines: readonly string[], texts: readonly string[]): string | undefined {
-  // Codex writes the apostrophe of books.
-  const said = lines.map((line) =>
-    line
-      .replace(/^[^\p{L}\p{N}]+/u, '')
-      .replaceAll('’', "'")
-      .trimEnd(),
-  )
-  const last = said.flatMap((line, at) => (line === '' ? [] : [{ line, at }])).slice(-LOOKED_AT)
-  const found = last.findLast(({ line }) => texts.some((text) => line.toLowerCase().startsWith(text)))
-  return found === undefined
-    ? undefined
-    : said
-        .slice(found.at, found.at + SENTENCE_LINES)
-        .join(' ')
-        .trim()
-}
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

@@ -118,6 +118,10 @@ export class BoundedTerminal {
     return { columns: cols, rows }
   }
 
+  get cursorVisible(): boolean {
+    return this.#cursorVisible
+  }
+
   /** All that can be told of what is shown. */
   get picture(): Picture {
     const { buffer, modes } = this.#terminal

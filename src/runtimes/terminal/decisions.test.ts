@@ -4,16 +4,8 @@ import { screenOf } from '../../harnesses/all.ts'
 import { GENERIC_SCREEN as GENERIC } from '../../harnesses/harness.ts'
 import { optionFor } from '../process/answers.ts'
 import type { Answer } from '../process/runtime.ts'
-import {
-  activityOf,
-  dialogOn,
-  emptyPrompt,
-  promptRow,
-  type ScreenHints,
-  showsBusy,
-  startupDialogOn,
-  unsentOn,
-} from './decisions.ts'
+import { activityOf, asksForKey, dialogOn, startupDialogOn } from './decisions.ts'
+import { emptyPrompt, promptRow, type ScreenHints, unsentOn } from './input-line.ts'
 import { plainRow } from './rows.ts'
 
 const CLAUDE = screenOf('/usr/local/bin/claude')
@@ -179,13 +171,6 @@ test('an input line is empty with a hint in it, and is none with words in it', (
     assert.equal(emptyPrompt(rows, { rules: CLAUDE, prompt }) !== undefined, expected, name)
 })
 
-test('a turn under way is seen, one that scrolled away is not', () => {
-  assert.equal(showsBusy(BUSY, CLAUDE), true)
-  assert.equal(showsBusy(PROMPT, CLAUDE), false)
-  assert.equal(showsBusy([...BUSY, ...Array(30).fill(plainRow('done')), ...PROMPT], GENERIC), false)
-  assert.equal(showsBusy(screen('Working (esc to\ninterrupt)'), GENERIC), true)
-})
-
 test('an agent is idle only when it shows its prompt, says nothing of work and has been quiet', () => {
   const idle = { busy: false, prompt: true, asks: false, quietMs: 1_000 }
   assert.equal(activityOf(idle), 'idle')
@@ -333,4 +318,32 @@ test('what was answered to a message is no menu', () => {
     assert.equal(dialogOn([asked, ...answer], HINTS), undefined, JSON.stringify(answer))
   assert.ok(dialogOn(screen('❯ say hello\n\nShall I?\n● Yes\n  No'), HINTS), 'what asks is a menu')
   assert.ok(dialogOn(screen('❯\n\n● Yes\n  No'), HINTS), 'nothing was said above it')
+})
+
+test('startup dialogs: a request for approval is none, whatever words it asks about', () => {
+  const words = BASH.map(({ text }) =>
+    plainRow(text.replace('rm -rf build', 'echo Do you trust the files in this folder? Yes, proceed')),
+  )
+  assert.equal(startupDialogOn(words, HINTS), undefined)
+  assert.equal(dialogOn(words, HINTS)?.pending.kind, 'approval')
+})
+
+test('a menu above an input line with the cursor in it is text of the conversation', () => {
+  const generic: ScreenHints = { rules: GENERIC, prompt: undefined }
+  const asked = ['It asks like this:', 'Do you want to proceed?', '❯ 1. Yes', '  2. No']
+  const withCursor = (lines: readonly string[], cursorShown: boolean) =>
+    lines.map((text, index) =>
+      index === lines.length - 1
+        ? { ...plainRow(text), cursor: text.length, ...(cursorShown && ({ cursorShown: true } as const)) }
+        : plainRow(text),
+    )
+  for (const input of ['| ', '│ half a line', 'you> ', '| and'])
+    assert.equal(dialogOn(withCursor([...asked, '', input], true), generic), undefined, input)
+  assert.ok(dialogOn(withCursor([...asked, '', '| '], false), generic), 'a hidden cursor says nothing')
+  for (const below of ['', 'Enter to select · Esc to cancel', 'Your choice> '])
+    assert.ok(dialogOn(withCursor([...asked, '', below], true), generic), `it asks: ${below}`)
+  const half = withCursor([...asked, '──────', '❯ half a line'], true)
+  assert.equal(dialogOn(half, HINTS), undefined, 'behind the prompt that is known')
+  assert.equal(asksForKey(withCursor(['Press any key to continue', '| '], true), generic), false)
+  assert.equal(asksForKey(withCursor(['Press any key to continue'], true), generic), true)
 })

@@ -1,160 +1,34 @@
 /** What a screen means: rows in, meaning out. Nothing here knows a terminal, a clock or a process. */
 import { createHash } from 'node:crypto'
 import { cut } from '../../contract/base/text.ts'
-import type { ApprovalDialog, ScreenRules, StartupDialog } from '../../harnesses/harness.ts'
+import type { ApprovalDialog, StartupDialog } from '../../harnesses/harness.ts'
 import type { Activity, Pending, PermissionKind } from '../process/runtime.ts'
+import { emptyPrompt, hasInputBelow, promptRow, type ScreenHints, said } from './input-line.ts'
 import { isBlank, isRule, type Menu, menuAtEnd, unframed } from './menu.ts'
-import { brightText, type Row } from './rows.ts'
+import type { Row } from './rows.ts'
 
 type Rows = readonly Row[]
 
-/** What is being done is said near the prompt; further up it is history. */
-const STATUS_ROWS = 15
-/** Hints and status lines below a prompt; an input line further up was left behind. */
-const MAX_ROWS_BELOW = 12
 /** Between the question and the first option. */
 const MAX_GAP_ROWS = 2
 /** What a question is about stands right above it. */
 const MAX_BODY_ROWS = 30
 
-/** For comparing texts that may be wrapped anywhere. */
-const flowing = (texts: readonly string[]) => texts.join(' ').replace(/\s+/g, ' ').trim().toLowerCase()
-const said = (rows: Rows) => flowing(rows.map(({ text }) => unframed(text)))
-
-/** How the screens of one harness are read. */
-export interface ScreenHints {
-  readonly rules: ScreenRules
-  /** What its input line begins with; undefined: not known. */
-  readonly prompt: string | undefined
-}
-
-// ---- the input line -------------------------------------------------------------------------------------------------
-
-/** The row of the last input line, whatever is in it. */
-export function promptRow(rows: Rows, prompt: string): number {
-  const wanted = prompt.replaceAll('\u00a0', ' ').trim()
-  if (wanted === '') return -1
-  return rows.findLastIndex(({ text }) => {
-    const line = unframed(text).trim()
-    return line === wanted || line.startsWith(`${wanted} `)
-  })
-}
-
-/** What stands in an input line: nothing, where there is only a hint, behind whose cursor nothing was typed. */
-function inputAt(rows: Rows, row: number, prompt: string, { placeholders = [] }: ScreenRules): string {
-  const at = rows[row]
-  if (at === undefined) return ''
-  const line = unframed(brightText(at))
-  const behind = line.length - line.trimStart().length + prompt.trim().length
-  const rest = line.slice(behind).trim()
-  const begins = unframed(at.text).slice(behind).search(/\S/) + behind
-  const hint = rest.toLowerCase()
-  return cursorIn(at) === begins || placeholders.some((words) => hint.startsWith(words)) ? '' : rest
-}
-
-/** The cursor of the terminal, or the one cell that a program draws for it. */
-const cursorIn = ({ cursor, runs }: Row): number | undefined =>
-  runs.find(({ from, to, inverse }) => inverse && to - from === 1)?.from ?? cursor
-
-/** The row of an empty input line that takes the next message; undefined: there is none, or none is known. */
-export function emptyPrompt(rows: Rows, { rules, prompt }: ScreenHints): number | undefined {
-  if (prompt === undefined) return undefined
-  const row = promptRow(rows, prompt)
-  if (row === -1 || inputAt(rows, row, prompt, rules) !== '') return undefined
-  const menu = menuAtEnd(rows)
-  if (menu !== undefined && menu.first <= row && row <= menu.last) return undefined
-  if (isHintOfMenu(rows, row, prompt)) return undefined
-  return rows.slice(row + 1).filter(({ text }) => !isBlank(text)).length > MAX_ROWS_BELOW ? undefined : row
-}
-
-const FRAMED = /^\s*[│┃║|]/
-
-/** A menu may explain itself in faint words behind the glyph of a prompt, in its own frame. */
-function isHintOfMenu(rows: Rows, row: number, prompt: string): boolean {
-  if (unframed(rows[row]?.text ?? '').trim() === prompt.trim()) return false
-  const above = menuAtEnd(rows.slice(0, row))
-  return above !== undefined && rows.slice(above.last, row + 1).every(({ text }) => FRAMED.test(text) && !isRule(text))
-}
-
-/** So much of a message tells that it is the one in the input line. */
-const UNSENT_CHARACTERS = 30
-/** So much of one that is drawn faint tells that it has come. */
-const ARRIVED_CHARACTERS = 10
-const squeezed = (text: string): string => text.replaceAll(/\s/g, '').toLowerCase()
-
-/** What an input line shows of a message that is being typed into it: `empty` while it has not come; `unknown`: no line is seen. */
-export function arrivalOf(rows: Rows, { prompt, rules }: ScreenHints, message: string): 'seen' | 'empty' | 'unknown' {
-  const row = prompt === undefined ? -1 : promptRow(rows, prompt)
-  if (prompt === undefined || row === -1) return 'unknown'
-  if (inputAt(rows, row, prompt, rules) !== '') return 'seen'
-  const shown = squeezed(rows.slice(row).reduce((text, one) => text + unframed(one.text), ''))
-  return shown.includes(cut(squeezed(message), ARRIVED_CHARACTERS)) ? 'seen' : 'empty'
-}
-
-/** A message that stands in the input line and was not entered. */
-export interface Unsent {
-  /** The row behind it. */
-  readonly behind: number
-  /** All of it can be seen. */
-  readonly whole: boolean
-  /** Its Enter was taken for the end of a line: the cursor stands in an empty one below it. */
-  readonly newline: boolean
-}
-/** Harnesses that show a long paste by a name of their own. */
-const PASTED = /^\[pasted (?:text|content)[^\]]*\]$/
+// ---- ready, idle ----------------------------------------------------------------------------------------------------
 
 /**
- * Whether a message stands, and nothing else does, in the input line: Enter was not taken. `withCursor`: only where that is
- * in it, which tells an input line from the same words in the conversation.
+ * A dialog of the start: its words and its options, and no input line below it. A request for approval is none, whatever
+ * words it asks about: this one is answered without a person.
  */
-export function unsentOn(
-  rows: Rows,
-  { prompt, rules }: ScreenHints,
-  message: string,
-  withCursor: boolean,
-): Unsent | undefined {
-  const row = prompt === undefined ? -1 : promptRow(rows, prompt)
-  if (prompt === undefined || row === -1) return undefined
-  const end = rows.findIndex(({ text }, index) => index > row && isBlank(text))
-  const more = rows.slice(row + 1, end === -1 ? rows.length : end).map(({ text }) => unframed(text))
-  const behind = row + 1 + more.length
-  const hasCursor = rows.slice(row, behind).some((one) => cursorIn(one) !== undefined)
-  const newline = !hasCursor && isNextLine(rows[behind], textColumn(rows[row], prompt))
-  if (withCursor && !hasCursor && !newline) return undefined
-  const shown = flowing([inputAt(rows, row, prompt, rules), ...more])
-  const [input, wanted] = [shown, flowing([message])].map((text) => text.replaceAll(' ', ''))
-  if (!wanted || !input) return undefined
-  const part = input.length >= UNSENT_CHARACTERS && wanted.startsWith(input)
-  if (!PASTED.test(shown) && input !== wanted && !part) return undefined
-  return { behind, whole: input === wanted, newline }
-}
-
-/** Lines of an input begin below each other. */
-const isNextLine = (row: Row | undefined, column: number): boolean =>
-  row !== undefined && unframed(row.text) === '' && cursorIn(row) === column
-
-function textColumn(row: Row | undefined, prompt: string): number {
-  const line = unframed(row?.text ?? '')
-  const behind = line.length - line.trimStart().length + prompt.trim().length
-  return behind + line.slice(behind).search(/\S/)
-}
-
-// ---- busy, ready, idle ----------------------------------------------------------------------------------------------
-
-/** It says that a turn is under way. */
-export function showsBusy(rows: Rows, { busy }: Pick<ScreenRules, 'busy'>): boolean {
-  const text = said(rows.slice(-STATUS_ROWS))
-  return busy.some((words) => text.includes(words))
-}
-
-/** A dialog of the start: its words and its options, and no input line below it. */
 export function startupDialogOn(
   rows: Rows,
   hints: ScreenHints,
 ): { readonly dialog: StartupDialog; readonly menu: Menu; readonly option: number } | undefined {
   if (emptyPrompt(rows, hints) !== undefined) return undefined
   const menu = menuAtEnd(rows)
-  if (menu === undefined) return undefined
+  if (menu === undefined || hasInputBelow(rows, menu.last, hints.prompt)) return undefined
+  const { approval } = hints.rules
+  if (approval !== undefined && approvalOf(rows, menu, approval, []) !== undefined) return undefined
   const text = said(rows.slice(Math.max(0, menu.first - MAX_BODY_ROWS)))
   const dialog = hints.rules.startupDialogs.find(({ match }) => match.every((words) => text.includes(words)))
   const option = menu.options.findIndex(({ label }) => label.toLowerCase().startsWith(dialog?.choose ?? '?'))
@@ -194,6 +68,7 @@ export interface Dialog {
 export function dialogOn(rows: Rows, hints: ScreenHints, from = 0): Dialog | undefined {
   const menu = menuAtEnd(rows, Math.max(from, (emptyPrompt(rows, hints) ?? -1) + 1))
   if (menu === undefined || isTyping(rows, menu, hints) || isAnswer(rows, menu, hints)) return undefined
+  if (menu.by !== 'word' && hasInputBelow(rows, menu.last, hints.prompt)) return undefined
   const { approval } = hints.rules
   const options = menu.options.map(({ id, label }) => ({ id, label, ...kindOf(label) }))
   const pending = (approval && approvalOf(rows, menu, approval, options)) ?? questionOf(rows, menu, options)
@@ -227,13 +102,10 @@ function isAnswer(rows: Rows, { by, cursor, first }: Menu, { prompt }: ScreenHin
 /** It asks for a key without options. */
 const ASKS_KEY = /press (?:enter|return|any key) to (?:continue|proceed|confirm|select)|press any key/
 
-/** Something waits that is no menu: by words of the harness, or of everybody. */
+/** A program waits for a key, without a menu: the words are the last that is drawn, and there is no input line. */
 export function asksForKey(rows: Rows, hints: ScreenHints): boolean {
-  const { dialogs = [] } = hints.rules
   const below = rows.slice((emptyPrompt(rows, hints) ?? -1) + 1).filter(({ text }) => !isBlank(text))
-  if (ASKS_KEY.test(said(below.slice(-3)))) return true
-  const text = said(rows)
-  return dialogs.some((words) => words.every((word) => text.includes(word)))
+  return ASKS_KEY.test(said(below.slice(-3))) && !hasInputBelow(rows, -1, hints.prompt)
 }
 
 /** An approval dialog as its harness draws it: title, what is asked for, question, options. */

@@ -5,7 +5,9 @@ import { type Random, seededRandom } from '../../../test/support/random.ts'
 import { screenOf } from '../../harnesses/all.ts'
 import { GENERIC_SCREEN } from '../../harnesses/harness.ts'
 import { BoundedTerminal } from './bounded.ts'
-import { activityOf, asksForKey, dialogOn, emptyPrompt, type ScreenHints, showsBusy } from './decisions.ts'
+import { busyOn } from './busy.ts'
+import { activityOf, asksForKey, dialogOn } from './decisions.ts'
+import { emptyPrompt, type ScreenHints } from './input-line.ts'
 import { type Row, rowsOf } from './rows.ts'
 
 const CASES = 1_000
@@ -180,7 +182,7 @@ async function drawn(lines: readonly string[], cols: number, random: Random): Pr
     at += size
   }
   await Promise.all(pieces)
-  const rows = rowsOf(terminal.buffer, ROWS)
+  const rows = rowsOf(terminal.buffer, ROWS, terminal.cursorVisible)
   terminal.dispose()
   return rows
 }
@@ -188,7 +190,7 @@ async function drawn(lines: readonly string[], cols: number, random: Random): Pr
 function activity(rows: readonly Row[], hints: ScreenHints) {
   const asks = dialogOn(rows, hints) !== undefined || asksForKey(rows, hints)
   const prompt = hints.prompt === undefined ? undefined : emptyPrompt(rows, hints) !== undefined
-  return activityOf({ busy: showsBusy(rows, hints.rules), prompt, asks, quietMs: 3_600_000 })
+  return activityOf({ busy: busyOn(rows, hints) !== undefined, prompt, asks, quietMs: 3_600_000 })
 }
 
 test('no random menu at the end of a screen is ever idle, for any harness', { timeout: 120_000 }, async () => {

@@ -1,8 +1,9 @@
 // A timer fires up to a millisecond early, and a look takes time: neither leaves an agent unseen.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { bytesOf, RECORDED } from '../../../test/support/recorded-screens.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
-import { screenOf } from '../../harnesses/all.ts'
+import { findPreset, screenOf } from '../../harnesses/all.ts'
 import { KEY } from '../../harnesses/harness.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { openOutputReader, openOutputWriter } from '../process/output-log.ts'
@@ -57,7 +58,7 @@ class HastyClock implements Clock {
   }
 }
 
-function observed(directory: string, hints: Partial<ObserverHints> = {}) {
+function observed(directory: string, hints: Partial<ObserverHints> = {}, size = { columns: 80, rows: 24 }) {
   const clock = new HastyClock()
   const writer = openOutputWriter(directory)
   const typed: string[] = []
@@ -85,7 +86,7 @@ function observed(directory: string, hints: Partial<ObserverHints> = {}) {
       typeLine: async () => false,
     },
     output: openOutputReader(directory),
-    size: { columns: 80, rows: 24 },
+    size,
     hints: {
       rules: screenOf('claude'),
       readyPrefix: '❯ ',
@@ -103,7 +104,7 @@ function observed(directory: string, hints: Partial<ObserverHints> = {}) {
     activity = what
     tell?.({ type: 'activity', activity: what })
   }
-  const prints = async (text: string) => {
+  const prints = async (text: string | Buffer) => {
     writer.append(Buffer.from(text))
     tell?.({ type: 'output', endOffset: writer.endOffset })
     await observer.picture(soon())
@@ -204,5 +205,69 @@ test('a menu of a program in front of a shell is a question, once it rests or ha
     observer.pending?.options.map(({ label }) => label),
     ['Yes', 'No'],
   )
+  observer.close()
+})
+
+/** What harnesses show while they work, ask, start or are limited: the words that rules look for, and some of before. */
+const WORDS = [
+  ...new Set(RECORDED.map(({ harness }) => harness)).values().flatMap((harness) => {
+    const { busy, startupDialogs, approval } = screenOf(findPreset(harness)?.command ?? '')
+    return [
+      ...busy.map(({ words }) => words),
+      ...startupDialogs.flatMap(({ match }) => match),
+      ...(approval?.questions ?? []),
+    ]
+  }),
+  'press any key to continue',
+  'Press Enter to proceed',
+  "You've hit your limit · resets Dec 24 at 3pm",
+  'expected 429, too many requests; try again in 30 days',
+]
+
+const IDLE = RECORDED.filter(({ file }) => file.endsWith('idle-after-turn.log'))
+
+for (const recorded of IDLE)
+  test(`words of rules in a message, an answer or a file change nothing: ${recorded.harness}`, async () => {
+    const preset = findPreset(recorded.harness)
+    const hints = { rules: screenOf(preset?.command ?? ''), readyPrefix: preset?.ready_prompt_prefix }
+    using directory = temporaryDirectory()
+    const { clock, observer, announced, prints } = observed(directory.path, hints, recorded)
+    await prints(bytesOf(recorded))
+    clock.run()
+    assert.equal(observer.activity, 'idle', observer.text().lines.join('\n'))
+    const row = freeRowIn(observer.text().lines)
+    for (const words of WORDS)
+      for (const begin of ['> ', '● ', '  1  '])
+        for (const look of ['', '\u001b[2m']) {
+          const text = `${begin}${words}`.slice(0, recorded.columns - 1)
+          await prints(`\u001b7\u001b[${row + 1};1H\u001b[2K\u001b8`)
+          while (clock.step(300));
+          await prints(`\u001b7\u001b[${row + 1};1H${look}${text}\u001b[0m\u001b8`)
+          while (clock.step(3_000));
+          assert.equal(observer.activity, 'idle', `${look === '' ? '' : 'faint: '}${text}`)
+          assert.equal(observer.pending, undefined, text)
+        }
+    assert.ok(!announced.includes('pending'))
+    observer.close()
+  })
+
+/** The lowest blank row with text or a blank one above and below it, at least three rows above the last one. */
+function freeRowIn(lines: readonly string[]): number {
+  const row = lines.slice(0, -3).findLastIndex((line, index) => line.trim() === '' && index > 0)
+  assert.ok(row > 0, lines.join('\n'))
+  return row
+}
+
+test('a line that says that a turn is under way counts while it moves, and no longer', async () => {
+  using directory = temporaryDirectory()
+  const { clock, observer, prints } = observed(directory.path)
+  const busy = (spinner: string) => `\u001b[H\u001b[2J${spinner} Working… (esc to interrupt)\r\n\r\n❯ `
+  for (const spinner of ['✻', '✶', '✻', '✽']) {
+    await prints(busy(spinner))
+    while (clock.step(300));
+    assert.equal(observer.activity, 'in-turn', spinner)
+  }
+  clock.run()
+  assert.equal(observer.activity, 'idle', 'a line that stands still is text')
   observer.close()
 })

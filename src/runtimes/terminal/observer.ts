@@ -12,33 +12,29 @@
  *     neither. Who may be asking is not idle from the first look on.
  * W3  Who is idle and quiet costs nothing: there are timers only after output, while waiting, and while a picture has
  *     not been confirmed.
+ * W4  A line that says that a turn is under way counts in its region, and while its spinner or clock moves. Words that stand
+ *     still are text that somebody wrote: they keep no agent busy.
  */
 
 import { cut } from '../../contract/base/text.ts'
 import { KEY, type ScreenRules } from '../../harnesses/harness.ts'
-import { limitOn } from '../../harnesses/rate-limits.ts'
 import { type Clock, delay } from '../../kernel/clock.ts'
 import { optionFor } from '../process/answers.ts'
 import type { OutputReader } from '../process/output-log.ts'
 import { ProcessEvents } from '../process/process-events.ts'
 import type { Activity, AgentProcess, Answer, MayEnter, Pending, ProcessEvent } from '../process/runtime.ts'
+import { busyOn } from './busy.ts'
 import { type Choosing, chooseOption } from './choosing.ts'
 import {
   activityOf,
-  arrivalOf,
   asksForKey,
   type Dialog,
   dialogOn,
-  emptyPrompt,
   IDLE_QUIET_MS,
-  promptRow,
-  type ScreenHints,
-  showsBusy,
   startupDialogOn,
   UNKNOWN_QUIET_MS,
-  type Unsent,
-  unsentOn,
 } from './decisions.ts'
+import { arrivalOf, emptyPrompt, promptRow, type ScreenHints, type Unsent, unsentOn } from './input-line.ts'
 import { menuAtEnd } from './menu.ts'
 import type { Row } from './rows.ts'
 import { Screen, type ScreenPicture, type ScreenSize, type ScreenText } from './screen.ts'
@@ -60,6 +56,12 @@ const ARRIVES_MS = 2_500
 const DRAWN_QUIET_MS = 200
 /** By then a shell that has printed is known to have its terminal back. */
 const FRONT_MS = 600
+/** A line that was just drawn moves by then, if a spinner or a clock is in it. */
+const NEW_MS = 1_500
+/** Between two moves of one that moves. */
+const MOVING_MS = 5_000
+/** What the screen alone says delays a message by no more than this, while nothing on it moves. */
+const LONGEST_BUSY_MS = 600_000
 const COMPARED_CHARACTERS = 2_000
 const ECHO_WAIT_MS = 1_000
 const PROBE = ' '
@@ -68,7 +70,7 @@ const ERASE = '\u007f'
 export interface ObserverHints {
   readonly rules: ScreenRules
   /** What the prompt begins with; without one the delay decides. */
-  readonly readyPrefix?: string
+  readonly readyPrefix?: string | undefined
   readonly readyDelayMs: number
   /** The prompt is there before keys are taken: an echo must confirm it. */
   readonly readyConfirmation: boolean
@@ -106,6 +108,8 @@ interface Sight {
   readonly activity: Activity
   /** Read once: what one reading calls too early and the next one late enough would never be looked at again. */
   readonly quietMs: number
+  /** For how long it counts as busy yet, if nothing moves; 0: it does not. */
+  readonly busyMs: number
 }
 
 export class TerminalObserver {
@@ -119,7 +123,8 @@ export class TerminalObserver {
   #since: number
   #asks = false
   #pending: Pending | undefined
-  #limit: string | undefined
+  /** The line with which it shows that it works, when it was drawn so, and whether it had another text before. */
+  #busyLine: { readonly text: string; readonly since: number; readonly moved: boolean } | undefined
   /** What was typed last, until it is known that it was taken. */
   #unsent: { readonly message: string; readonly enters: number; readonly entered: boolean } | undefined
   /** It is being found out whether the Enter behind it was swallowed. */
@@ -172,11 +177,6 @@ export class TerminalObserver {
 
   get pending(): Pending | undefined {
     return this.#pending
-  }
-
-  /** The words on the screen with which it says that its provider limits it. */
-  get limit(): string | undefined {
-    return this.#limit
   }
 
   /** The last `count` lines, or with 0 all; as of the moment they were observed. */
@@ -392,9 +392,8 @@ export class TerminalObserver {
 
   #look(): void {
     if (this.#over) return
-    const { activity, unsent, dialog, asks, quietMs } = this.#sight()
+    const { activity, unsent, dialog, asks, quietMs, busyMs } = this.#sight()
     this.#asks = asks
-    this.#lookForLimit()
     const early = this.#isEarly(dialog, quietMs)
     const settled = this.#confirm(early ? undefined : dialog?.pending) && !early
     const proves = unsent !== undefined && this.#provesItself(unsent)
@@ -405,6 +404,7 @@ export class TerminalObserver {
     const quiet = this.#hints.prompt === undefined ? UNKNOWN_QUIET_MS : Math.max(IDLE_QUIET_MS, patience)
     const left = settled && !swallowed ? quiet - quietMs : LOOK_MS
     if (left > 0) this.#lookIn(left)
+    if (busyMs > 0) this.#lookIn(busyMs)
   }
 
   /** Whether a program stands in front of a shell is known a moment after its last output only; one that never rests does. */
@@ -424,15 +424,28 @@ export class TerminalObserver {
   #sight(): Sight {
     const quietMs = this.#quietMs
     const rows = this.#screen.rows()
-    const busy = showsBusy(rows, this.#hints.rules)
+    const busyMs = this.#busyMs(rows, quietMs)
     const stands = this.#unsentOn(rows)
     const dialog = this.#dialog(rows)
     const asks = dialog !== undefined || (!stands && !this.#hasTerminal() && asksForKey(rows, this.#hints))
     const unsent = asks ? undefined : stands
     const prompt = this.#hints.prompt === undefined ? undefined : emptyPrompt(rows, this.#hints) !== undefined
-    const activity = unsent === undefined ? activityOf({ busy, prompt, asks, quietMs }) : 'unknown'
+    const activity = unsent === undefined ? activityOf({ busy: busyMs > 0, prompt, asks, quietMs }) : 'unknown'
     const announced = this.#accepting && startupDialogOn(rows, this.#hints) !== undefined ? undefined : dialog
-    return { dialog: announced, asks, unsent, activity, quietMs }
+    return { dialog: announced, asks, unsent, activity, quietMs, busyMs }
+  }
+
+  /** W4. */
+  #busyMs(rows: readonly Row[], quietMs: number): number {
+    const line = busyOn(rows, this.#hints)
+    const before = this.#busyLine
+    const now = this.#deps.clock.monotonic()
+    if (line === undefined) this.#busyLine = undefined
+    else if (line.text !== before?.text) this.#busyLine = { text: line.text, since: now, moved: before !== undefined }
+    if (line === undefined || this.#busyLine === undefined) return 0
+    if (!line.moves) return Math.max(0, LONGEST_BUSY_MS - quietMs)
+    const { since, moved } = this.#busyLine
+    return Math.max(0, since + (moved ? MOVING_MS : NEW_MS) - now)
   }
 
   #unsentOn(rows: readonly Row[]): Unsent | undefined {
@@ -563,14 +576,6 @@ export class TerminalObserver {
       if (gone === 2) return true
     }
     throw new Error('the dialog did not take the answer')
-  }
-
-  #lookForLimit(): void {
-    const { limits } = this.#deps.hints.rules
-    const limit = limits === undefined ? undefined : limitOn(this.#screen.text(this.#screen.size.rows).lines, limits)
-    if (limit === this.#limit) return
-    this.#limit = limit
-    this.#events.tell({ type: 'activity', activity: this.#activity })
   }
 
   #become(activity: Activity): void {

@@ -4,7 +4,9 @@ import { test } from 'node:test'
 import { bytesOf, RECORDED } from '../../../test/support/recorded-screens.ts'
 import { findPreset, screenOf } from '../../harnesses/all.ts'
 import { BoundedTerminal } from './bounded.ts'
-import { activityOf, asksForKey, dialogOn, emptyPrompt, type ScreenHints, showsBusy } from './decisions.ts'
+import { busyOn } from './busy.ts'
+import { activityOf, asksForKey, dialogOn } from './decisions.ts'
+import { emptyPrompt, type ScreenHints } from './input-line.ts'
 import { rowsOf } from './rows.ts'
 
 const ACTIVITIES = {
@@ -21,12 +23,12 @@ for (const recorded of RECORDED)
     const hints: ScreenHints = { rules: screenOf(preset?.command ?? ''), prompt: preset?.ready_prompt_prefix }
     const terminal = new BoundedTerminal({ cols: columns, rows: height, scrollback: 100 })
     await terminal.write(bytesOf(recorded))
-    const rows = rowsOf(terminal.buffer, height)
+    const rows = rowsOf(terminal.buffer, height, terminal.cursorVisible)
     terminal.dispose()
     const dialog = dialogOn(rows, hints)
     const asks = dialog !== undefined || asksForKey(rows, hints)
     const prompt = hints.prompt === undefined ? undefined : emptyPrompt(rows, hints) !== undefined
-    const activity = activityOf({ busy: showsBusy(rows, hints.rules), prompt, asks, quietMs: 3_600_000 })
+    const activity = activityOf({ busy: busyOn(rows, hints) !== undefined, prompt, asks, quietMs: 3_600_000 })
     const shown = rows.map(({ text }) => text).join('\n')
     assert.ok(
       ACTIVITIES[expect.activity].some((one) => one === activity),

@@ -19,19 +19,22 @@ export interface Row {
   readonly runs: readonly Run[]
   /** Where the cursor of the terminal stands, in its row. */
   readonly cursor?: number
+  /** The program shows it there; a program that hides it may leave it anywhere. */
+  readonly cursorShown?: true
 }
 
 export const plainRow = (text: string): Row => ({ text: text.trimEnd(), runs: [] })
 
 /** What is on the screen now, without what has scrolled away and without empty rows at the end. */
-export function rowsOf(buffer: xterm.IBuffer, count: number): Row[] {
+export function rowsOf(buffer: xterm.IBuffer, count: number, cursorVisible = false): Row[] {
   const rows: Row[] = []
   const cell = buffer.getNullCell()
   const cursorY = buffer.baseY + buffer.cursorY
+  const cursor = { cursor: buffer.cursorX, ...(cursorVisible && ({ cursorShown: true } as const)) }
   for (let y = buffer.baseY + count - 1; y >= buffer.baseY; y--) {
     const line = buffer.getLine(y)
     const row = line === undefined ? plainRow('') : readRow(line, cell)
-    if (rows.length > 0 || row.text !== '') rows.push(y === cursorY ? { ...row, cursor: buffer.cursorX } : row)
+    if (rows.length > 0 || row.text !== '') rows.push(y === cursorY ? { ...row, ...cursor } : row)
   }
   return rows.reverse()
 }

@@ -130,7 +130,7 @@ export class Screen {
 
   /** What is shown now, with its looks. */
   rows(): Row[] {
-    return rowsOf(this.#terminal.buffer, this.size.rows)
+    return rowsOf(this.#terminal.buffer, this.size.rows, this.#terminal.cursorVisible)
   }
 
   close(): void {

@@ -30,7 +30,7 @@ export function observeTerminal(
     size: { columns: launch.columns, rows: launch.rows },
     hints: {
       rules: screenOf(ready.program),
-      ...(ready.promptPrefix === undefined ? {} : { readyPrefix: ready.promptPrefix }),
+      readyPrefix: ready.promptPrefix,
       readyDelayMs: ready.delayMs ?? 0,
       readyConfirmation: ready.confirm,
       acceptStartupDialogs: ready.acceptDialogs,
@@ -55,9 +55,6 @@ export function observeTerminal(
     },
     get pending() {
       return observer.pending
-    },
-    get limit() {
-      return observer.limit
     },
     screen(lines) {
       const text = observer.text(lines)

@@ -1,8 +1,7 @@
-// Rate limits of agents that live: from the protocol, from a screen. Real processes, over HTTP.
+// Rate limits of agents that live: from the protocol and from logs, never from a screen. Real processes, over HTTP.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { eventually } from '../../support/http.ts'
 import { outcome, run } from '../../support/running.ts'
 import { newSessionCity } from '../../support/session-api.ts'
 
@@ -44,13 +43,16 @@ const CLAUDE = `#!/bin/sh
 stty -echo; echo ready
 while IFS= read -r line; do
   case "$line" in
+    end*) echo 'expected 429, too many requests; try again in 30 days'; exit 1 ;;
     limit*) printf '  \\342\\216\\277  You'"'"'ve hit your limit \\302\\267 try again in 2 hours\\n' ;;
     *) echo "heard $line" ;;
   esac
 done
 `
 
-test('a limit on the screen of a harness holds its messages until somebody wakes it', { timeout: 90_000 }, async () => {
+test('words about a limit on a screen hold nobody: not those of a message, and not those of a program that ends', {
+  timeout: 90_000,
+}, async () => {
   await using running = await run()
   const city = await newSessionCity(running, 'alpha')
   city.write('claude', CLAUDE, 0o755)
@@ -65,17 +67,13 @@ ready_delay_ms = 0
 `)
   const id = await city.start({ name: 'claude' })
   await city.message(id, 'limit')
-  const limited = await city.until(id, 'is limited', ({ limited_until: until }) => until !== undefined)
-  assert.equal(limited.limit_source, 'screen')
-  const aheadMs = Date.parse(limited.limited_until ?? '') - Date.now()
-  assert.ok(aheadMs > 7_000_000 && aheadMs <= 7_200_000, String(aheadMs))
-  await city.done('POST', `/sessions/${id}/messages`, { message: 'now' })
-  assert.equal((await city.get(id)).queued, 1)
-  await city.done('POST', `/sessions/${id}/wake`)
+  await city.message(id, 'next')
   await city.until(id, 'has nothing queued', ({ queued }) => queued === 0)
-  // The words still stand on the screen: they are about the limit that was lifted.
-  assert.equal((await city.get(id)).limited_until, undefined)
-  await eventually('the end is told', async () => (await city.events('session.rate_limit_ended'))[0])
+  await city.done('POST', `/sessions/${id}/messages`, { message: 'end' })
+  const ended = await city.until(id, 'has crashed', ({ last_exit: exit }) => exit !== undefined)
+  assert.equal(ended.last_exit?.classification, 'crash')
+  assert.notEqual(ended.state, 'quarantined')
+  assert.deepEqual(await city.events('session.rate_limited'), [])
 })
 
 /** Its limit, and its answers, are in its log alone. */

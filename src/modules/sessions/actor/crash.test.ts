@@ -27,56 +27,35 @@ const exit = (change: Partial<Exit> = {}): Exit => ({
   at: NOW,
   ...change,
 })
-const verdict = (
-  record: SessionRecord,
-  change: Partial<Exit> = {},
-  more: { screen?: string; resumed?: boolean } = {},
-) =>
-  classifyExit(
-    record,
-    { exit: exit(change), screen: more.screen ?? '', resumed: more.resumed ?? false, now: NOW },
-    POLICY,
-  )
+const verdict = (record: SessionRecord, change: Partial<Exit> = {}, more: { resumed?: boolean } = {}) =>
+  classifyExit(record, { exit: exit(change), resumed: more.resumed ?? false, now: NOW }, POLICY)
 
 test('an exit with status 0 is no crash', () => {
   const { signal, reason, fields } = verdict(session({}), { code: 0 })
   assert.deepEqual([signal, reason, fields.crashes], ['rest', 'exited', undefined])
 })
 
-test('a rate limit on the screen holds for half an hour and counts nothing', () => {
-  const { signal, reason, holdMs, fields } = verdict(session({}), {}, { screen: 'You hit a rate limit. Try later.' })
-  assert.deepEqual([signal, reason, holdMs, fields.crashes], ['quarantine', 'rate_limit', 1_800_000, undefined])
-})
+const HOUR_MS = 3_600_000
+const limited = (source: SessionRecord['limit_source'], until = NOW + HOUR_MS) =>
+  session({ limited_until: until, limit_source: source })
 
-test('an exit with status 0 is no rate limit, whatever was on the screen', () => {
-  for (const screen of ['error: 429 Too Many Requests', 'rate limit exceeded\n$ exit', 'tests: 429 passed']) {
-    const { signal, reason, holdMs } = verdict(session({}), { code: 0 }, { screen })
-    assert.deepEqual([signal, reason, holdMs], ['rest', 'exited', undefined])
-  }
-})
+for (const source of ['protocol', 'report', 'log'] as const)
+  test(`an exit during a limit that its ${source} named is held until that ends, and counts nothing`, () => {
+    const { signal, reason, holdMs, fields } = verdict(limited(source))
+    assert.deepEqual([signal, reason, holdMs, fields.crashes], ['quarantine', 'rate_limit', HOUR_MS, undefined])
+  })
 
-test('what a crashed program spoke of long before it ended holds nobody for half an hour', () => {
-  const screen = `grep: 12 hits for "rate limit"\n${'a line of work\n'.repeat(5)}`
-  assert.deepEqual([verdict(session({}), {}, { screen }).reason], ['crashed'])
-  assert.deepEqual([verdict(session({}), {}, { screen: '429 files changed' }).reason], ['crashed'])
-  const killed = verdict(
-    session({}),
-    { code: undefined, signal: 'SIGKILL', reason: 'signalled' },
-    { screen: 'rate limit' },
-  )
-  assert.equal(killed.reason, 'crashed')
-})
-
-test('the last words of a program that failed count, blank lines aside', () => {
-  const screen = `API Error: Too many requests\n\n\n\n\n\nbye\n\n`
-  assert.equal(verdict(session({}), {}, { screen }).reason, 'rate_limit')
+test('an exit is no rate limit for words on a screen, for a limit that is over, or with status 0 or a signal', () => {
+  assert.equal(verdict(limited('screen')).reason, 'crashed')
+  assert.equal(verdict(limited('log', NOW - 1)).reason, 'crashed')
+  assert.equal(verdict(limited('log'), { code: 0 }).reason, 'exited')
+  assert.equal(verdict(limited('log'), { code: undefined, signal: 'SIGKILL', reason: 'signalled' }).reason, 'crashed')
 })
 
 test('a quarantine says why, and until when', () => {
-  const limited = verdict(session({}), {}, { screen: 'usage limit reached' })
   assert.equal(
-    limited.why,
-    'its provider limits it: it ended with status 1, and said so; it is held until 1970-01-01T03:16:40.000Z, or until somebody wakes it',
+    verdict(limited('log')).why,
+    'its provider limits it: it ended with status 1; it is held until 1970-01-01T03:46:40.000Z, or until somebody wakes it',
   )
   const crashing = verdict(session({ last_woke_at: NOW - 1_000, rapid_crashes: 4 }))
   assert.match(

@@ -1,21 +1,15 @@
 /** What an exit is taken for, and what it costs (sheet 04 §8, decision 62). Pure. */
 import { cut } from '../../../contract/base/text.ts'
 import type { SessionExit } from '../../../contract/sessions/session-model.ts'
-import { resetTime, saysLimit } from '../../../harnesses/rate-limits.ts'
-import { isoTime, localZone } from '../../../kernel/clock.ts'
+import { isoTime } from '../../../kernel/clock.ts'
 import type { Exit } from '../../../runtimes/process/runtime.ts'
 import { KEY_LOST } from '../record/identity.ts'
 import type { CrashPolicy } from '../record/policy.ts'
 import type { SessionChange, SessionRecord } from '../record/record.ts'
 import type { Turn } from './reconcile.ts'
 
-/** What a program says as it ends; what is further up it may have printed about anything. */
-const LAST_WORDS = 5
-
 export interface ExitFacts {
   readonly exit: Exit
-  /** Last lines of its screen. */
-  readonly screen: string
   /** The conversation was resumed by its key at this start. */
   readonly resumed: boolean
   readonly now: number
@@ -38,7 +32,6 @@ export function classifyExit(session: SessionRecord, facts: ExitFacts, policy: C
   const { exit, now } = facts
   const base = { last_exit: undefined, process: false, pid: undefined } as const
   const told = (classification: SessionExit['classification']): SessionExit => wireExit(exit, classification)
-  // Its status comes first (decision 231): somebody typed `exit`, whatever the screen speaks of (decision 62).
   if (exit.reason === 'exited' && exit.code === 0) {
     return {
       classification: 'exited',
@@ -47,14 +40,14 @@ export function classifyExit(session: SessionRecord, facts: ExitFacts, policy: C
       fields: { ...base, last_exit: told('exited'), ...clearedCounters },
     }
   }
-  if (exit.reason === 'exited' && exit.code !== undefined && saysLimit(lastWords(facts.screen))) {
-    const until = resetTime(lastWords(facts.screen), now, localZone()) ?? now + policy.rateLimitHoldMs
+  const until = limitOf(session, now)
+  if (exit.reason === 'exited' && until !== undefined) {
     return {
       classification: 'rate_limited',
       signal: 'quarantine',
       reason: 'rate_limit',
       holdMs: until - now,
-      why: `its provider limits it: it ended with status ${exit.code}, and said so; ${held(until)}`,
+      why: `its provider limits it: it ended with status ${exit.code}; ${held(until)}`,
       fields: { ...base, last_exit: told('rate_limited'), quarantined_until: until },
     }
   }
@@ -63,9 +56,9 @@ export function classifyExit(session: SessionRecord, facts: ExitFacts, policy: C
 
 const held = (until: number): string => `it is held until ${isoTime(until)}, or until somebody wakes it`
 
-function lastWords(screen: string): string {
-  const lines = screen.split('\n').filter((line) => line.trim() !== '')
-  return lines.slice(-LAST_WORDS).join('\n')
+/** The end of a limit that its log, its protocol or a report names. What stood on its screen may be anybody's words. */
+function limitOf({ limited_until: until, limit_source: source }: SessionRecord, now: number): number | undefined {
+  return until !== undefined && until > now && source !== 'screen' ? until : undefined
 }
 
 const clearedCounters: SessionChange = { rapid_crashes: 0, churn: 0 }

@@ -84,7 +84,7 @@ export class Ending {
   async exited(session: SessionRecord, exit: Exit, resumed: boolean): Promise<void> {
     const { deps, watch, journal } = this.#scene
     const screen = watch.terminal?.screen(SCREEN_LINES).lines.join('\n') ?? ''
-    const facts = { exit, screen, resumed, now: deps.clock.now() }
+    const facts = { exit, resumed, now: deps.clock.now() }
     const verdict = classifyExit(session, facts, deps.policy().crash)
     const asked = session.desired !== 'running' || (session.state === 'draining' && session.drain_acked)
     await this.#clear(session)

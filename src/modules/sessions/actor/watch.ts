@@ -14,7 +14,6 @@ import type { Report } from '../record/report.ts'
 import type { Ruled } from '../reports/permissions.ts'
 import { afterReport, type Reported, takesMessages, type Weighed, weigh } from './evidence.ts'
 import type { Journal } from './journal.ts'
-import { limitSession } from './limits.ts'
 import type { Situation } from './reconcile.ts'
 import { type ActorDeps, LOOK_MS, SUPERVISOR } from './scene.ts'
 
@@ -81,8 +80,6 @@ export class Watch {
   #onScreen: { readonly requestId: string; readonly at: number } | undefined
   /** The question of the protocol that was looked up last, and whether a rule answers it. */
   #ruled: { readonly requestId: string; readonly answers: boolean } | undefined
-  /** Words about a limit that were taken note of. */
-  #limit: string | undefined
 
   constructor(record: SessionRecord, deps: ActorDeps, journal: Journal, tell: Listeners) {
     this.#id = record.id
@@ -156,8 +153,6 @@ export class Watch {
     }
     this.#deps.usage.grew(this.#id)
     this.exit = undefined
-    this.#limit =
-      session.limit_source === 'screen' || session.limited_until === undefined ? session.limit_message : undefined
     this.busySince = takesMessages('unknown', session) ? undefined : this.#deps.clock.now()
     stops.push(
       process.on((event) => {
@@ -355,7 +350,6 @@ export class Watch {
     const { process, terminal } = this.#running ?? {}
     if (process === undefined) return
     const now = this.#deps.clock.now()
-    this.#sawLimit(terminal?.limit)
     const sources = {
       protocol: this.#unruled(process),
       reported: this.#reported,
@@ -420,22 +414,6 @@ export class Watch {
     if (taken) this.#journal.note('decision', (tx) => this.#deps.permissions.decided(tx, session, pending, rule, false))
     else this.#ruled = { requestId: pending.requestId, answers: false }
     this.#look()
-  }
-
-  /** Words that are still there after their time begin no second limit. */
-  #sawLimit(words: string | undefined): void {
-    if (words === this.#limit || this.#released) return
-    this.#limit = words
-    if (words === undefined) return
-    const { policy } = this.#deps
-    this.#journal.note('rate limit', (tx) =>
-      limitSession(
-        tx,
-        this.#id,
-        { source: 'screen', message: words },
-        { ...this.#deps, holdMs: policy().crash.rateLimitHoldMs },
-      ),
-    )
   }
 
   /** False: it was known. */

@@ -38,8 +38,6 @@ export interface Terminal {
   /** Something that looks like a question is on it, also one that is not announced yet. */
   readonly asks: boolean
   readonly pending: Pending | undefined
-  /** The words on it with which the harness says that its provider limits it. */
-  readonly limit: string | undefined
   /** The last lines; 0: the whole screen. */
   screen(lines: number): Screen
   /** What it shows, with everything that is in its log. */
@@ -84,9 +82,15 @@ export interface Shown {
   escapeText(): string
 }
 
-/** A rate limit, as somebody tells of it. */
+/**
+ * Evidence that may hold a session, the surest first. A screen is none: anybody who gets text onto it could hold the session
+ * for weeks. (Records of earlier versions still name it.)
+ */
+export type HoldingEvidence = Exclude<(typeof LIMIT_SOURCES)[number], 'screen'>
+
+/** A rate limit, as its source reports it. */
 export interface ToldLimit {
-  readonly source: (typeof LIMIT_SOURCES)[number]
+  readonly source: HoldingEvidence
   readonly message?: string | undefined
   /** As its source says it; else what its words say counts. */
   readonly until?: number | undefined

@@ -171,7 +171,7 @@ const COLUMNS = {
   limited_until: SOME_NUMBER,
   limited_at: quiet(SOME_NUMBER),
   limit_source: quiet(maybe('TEXT', (value) => oneOf(LIMIT_SOURCES, value))),
-  /** The words of the last limit; kept after it, so that words that still stand on a screen begin no second one. */
+  /** The words of the last limit. */
   limit_message: quiet(SOME_TEXT),
   last_exit: quiet(json<SessionExit>()),
   drain_reason: quiet(SOME_TEXT),
