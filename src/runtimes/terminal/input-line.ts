@@ -10,7 +10,7 @@ type Rows = readonly Row[]
 const MAX_ROWS_BELOW = 12
 
 /** For comparing texts that may be wrapped anywhere. */
-export const flowing = (texts: readonly string[]) => texts.join(' ').replace(/\s+/g, ' ').trim().toLowerCase()
+const flowing = (texts: readonly string[]) => texts.join(' ').replace(/\s+/g, ' ').trim().toLowerCase()
 export const said = (rows: Rows) => flowing(rows.map(({ text }) => unframed(text)))
 
 /** How the screens of one harness are read. */
