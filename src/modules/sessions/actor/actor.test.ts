@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { eventually } from '../../../../test/support/http.ts'
 import { ManualClock, settled } from '../../../../test/support/manual-clock.ts'
 import { SEED, seededRandom } from '../../../../test/support/random.ts'
-import { SCRIPTED, ScriptedRuntime } from '../../../../test/support/scripted-runtime.ts'
+import { SCRIPTED, type ScriptedProcess, ScriptedRuntime } from '../../../../test/support/scripted-runtime.ts'
 import { SessionCity } from '../../../../test/support/session-city.ts'
 import { removeTree } from '../../../../test/support/temporary.ts'
 import type { SessionRecord } from '../record/record.ts'
@@ -31,9 +31,119 @@ test('a kill whose write fails keeps no dead process alive: it is tried again, a
   assert.deepEqual(runtime.last.heard, ['hello'])
 })
 
+/** Works on each message until it is told to stop, or that it is done. */
+function working(process: ScriptedProcess) {
+  const heard: string[] = []
+  const interrupts: string[] = []
+  process.deliver = ({ text }) => {
+    heard.push(text)
+    process.become('in-turn')
+    return Promise.resolve({ state: 'delivered' })
+  }
+  process.interrupt = () => {
+    interrupts.push(heard.at(-1) ?? '')
+    process.become('idle')
+    return Promise.resolve(true)
+  }
+  return { heard, interrupts }
+}
+
+test('interrupt_now ends the turn that runs, once, and goes before what waits', async () => {
+  const runtime = new ScriptedRuntime()
+  let seen = { heard: [] as string[], interrupts: [] as string[] }
+  runtime.made = (process) => {
+    seen = working(process)
+  }
+  await using city = await new SessionCity({ ...provider, runtimes: [runtime] }).start()
+  const { id } = await city.create(draft)
+  await city.is(id, 'active')
+  const first = await city.say(id, 'FIRST')
+  await city.delivered(id, first.id)
+  await city.say(id, 'SECOND')
+  await city.store.db.write((tx) => {
+    const add = (text: string, intent: 'interrupt_now' | 'default') => {
+      const message = { source: 'submit', intent, text, ttlMs: 60_000 } as const
+      return city.sessions.deliveries.add(tx, city.sessions.store.need(tx, id), message, 'api')
+    }
+    add('THIRD', 'default')
+    add('URGENT', 'interrupt_now')
+    return add('URGENT TOO', 'interrupt_now')
+  })
+  await eventually('the urgent one is heard', () => (seen.heard.includes('URGENT') ? true : undefined))
+  for (const text of ['URGENT', 'URGENT TOO', 'SECOND', 'THIRD']) {
+    await eventually(`${text} is worked on`, () => (seen.heard.at(-1) === text ? true : undefined))
+    assert.deepEqual(seen.interrupts, ['FIRST'], 'no other turn is interrupted')
+    runtime.last.become('idle')
+  }
+})
+
+test('a session that is to restart leaves what waits to the next process', async () => {
+  const runtime = new ScriptedRuntime()
+  const heard: (readonly [number, string])[] = []
+  runtime.made = (process) => {
+    const nth = runtime.processes.length
+    process.deliver = ({ text }) => {
+      heard.push([nth, text])
+      process.become('in-turn')
+      return Promise.resolve({ state: 'delivered' })
+    }
+  }
+  await using city = await new SessionCity({ ...provider, runtimes: [runtime] }).start()
+  const { id } = await city.create(draft)
+  await city.is(id, 'active')
+  const first = await city.say(id, 'FIRST')
+  await city.delivered(id, first.id)
+  const fields = { drain_reason: 'restart-requested' }
+  await city.store.db.write((tx) =>
+    city.sessions.store.move(tx, id, 'drain', {
+      actor: 'api',
+      reason: 'restart-requested',
+      deadlineMs: 60_000,
+      fields,
+    }),
+  )
+  const second = await city.say(id, 'SECOND')
+  runtime.last.become('idle')
+  await city.delivered(id, second.id)
+  assert.deepEqual(heard, [
+    [1, 'FIRST'],
+    [2, 'SECOND'],
+  ])
+})
+
+test('a message that never gets its Enter fails after ten tries, and the next one is typed', async () => {
+  const runtime = new ScriptedRuntime()
+  const tries = new Map<string, number>()
+  runtime.made = (process) => {
+    process.deliver = ({ text }) => {
+      tries.set(text, (tries.get(text) ?? 0) + 1)
+      const code = (tries.get(text) ?? 0) % 2 === 0 ? ('moved' as const) : ('unseen' as const)
+      const failed = { state: 'failed', code, message: 'not now' } as const
+      return Promise.resolve(text === '!ls' ? failed : { state: 'delivered' })
+    }
+  }
+  const clock = new ManualClock()
+  const city = new SessionCity({ ...provider, runtimes: [runtime], clock })
+  try {
+    await city.start()
+    const { id } = await city.create(draft)
+    await settled()
+    const stuck = await city.say(id, '!ls')
+    const next = await city.say(id, 'second')
+    for (let second = 0; second < 120; second++) await clock.advance(1_000)
+    assert.equal(tries.get('!ls'), 10)
+    assert.equal(city.delivery(id, stuck.id).state, 'failed')
+    assert.match(city.delivery(id, stuck.id).error_code ?? '', /moved|unseen/)
+    assert.equal(city.delivery(id, next.id).state, 'delivered')
+  } finally {
+    await city.release()
+    removeTree(city.path)
+  }
+})
+
 test('effects that fail or do nothing never hold the process, from any situation', { timeout: 120_000 }, async () => {
   const random = seededRandom()
-  for (let round = 0; round < 60; round++) {
+  for (let round = 0; round < 25; round++) {
     const clock = new ManualClock()
     const runtime = new ScriptedRuntime()
     const city = new SessionCity({ ...provider, runtimes: [runtime], clock })

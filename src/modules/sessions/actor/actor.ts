@@ -301,7 +301,7 @@ export class SessionActor {
 
   #situation(session: SessionRecord): Situation {
     const { deliveries, policy, config, clock, work, attended, want, blocked } = this.#deps
-    const { presence, evidence, quietSince, busySince, personTypingSince, interruptedAt } = this.#watch
+    const { presence, evidence, quietSince, busySince, personTypingSince, saidAt, interruptedAt } = this.#watch
     const lineLeftAt = this.#watch.lineLeftAt
     const settings = config()
     const agent = settings.agents.find(({ identity }) => identity === session.template)
@@ -318,6 +318,7 @@ export class SessionActor {
       queue: session.queued === 0 ? [] : deliveries.waiting(this.id),
       personTypingSince,
       lineLeftAt,
+      saidAt,
       interruptedAt,
       want: want(this.id),
       drift: this.#driftOf(session),

@@ -99,6 +99,7 @@ function situation(change: Partial<Situation>): Situation {
     queue: [],
     personTypingSince: undefined,
     lineLeftAt: undefined,
+    saidAt: undefined,
     interruptedAt: undefined,
     want: { run: 'as-desired' },
     drift: 'none',
@@ -179,9 +180,40 @@ const CASES: readonly (readonly [string, Partial<Situation>, string])[] = [
     'deliver dlv-1',
   ],
   [
-    'earlier messages go first, also before an urgent one',
-    { queue: [delivery(), delivery({ id: 'dlv-2', seq: 2, intent: 'interrupt_now' })] },
-    'deliver dlv-1',
+    'but over ACP for the end of the turn, since nothing can be said into one',
+    {
+      session: active({ runtime: 'acp' }),
+      queue: [delivery({ intent: 'interrupt_now' })],
+      ...busy,
+      interruptedAt: NOW - 15_000,
+    },
+    'wait',
+  ],
+  [
+    'a turn that began behind the urgent message is not interrupted for it',
+    { queue: [delivery({ intent: 'interrupt_now', created_at: NOW - 900 })], ...busy, saidAt: NOW - 800 },
+    'wait',
+  ],
+  [
+    'one whose message was on its way is',
+    { queue: [delivery({ intent: 'interrupt_now', created_at: NOW - 900 })], ...busy, saidAt: NOW - 1_200 },
+    'interrupt dlv-1',
+  ],
+  [
+    'what waits for an urgent message to go first interrupts nothing',
+    { queue: [delivery(), delivery({ id: 'dlv-2', seq: 2, intent: 'interrupt_now' })], ...busy },
+    'wait',
+  ],
+  ['a session that is to restart takes no message', { session: RESTARTING, queue: [delivery()] }, 'wait'],
+  [
+    'what it was typing is settled',
+    { session: RESTARTING, queue: [delivery({ state: 'delivering' })] },
+    'settle dlv-1',
+  ],
+  [
+    'an urgent message ends the turn that a restart waits for',
+    { session: RESTARTING, queue: [delivery({ intent: 'interrupt_now' })], ...busy },
+    'interrupt dlv-1',
   ],
   [
     'nothing is typed behind the half line of a person',

@@ -48,6 +48,8 @@ export interface Situation {
   readonly personTypingSince: number | undefined
   /** When that half line counts as left behind and is taken back; undefined: somebody is there, or it cannot be. */
   readonly lineLeftAt: number | undefined
+  /** When the last message began to be typed into this process. */
+  readonly saidAt: number | undefined
   /** When the turn was last interrupted for what waits. */
   readonly interruptedAt: number | undefined
   readonly want: Want
@@ -423,6 +425,7 @@ function busyOf({ session, process, pending, busySince, personTypingSince }: Sit
 
 function waitsFor({ session, pending, personTypingSince, busySince }: Situation): WaitsFor | undefined {
   if (session.desired === 'suspended') return 'hold'
+  if (isRestarting(session)) return 'restart'
   if (session.limited_until !== undefined) return 'rate_limit'
   if (pending) return 'answer'
   if (busySince !== undefined) return 'turn'
@@ -455,17 +458,30 @@ function deliver(situation: Situation): Action | undefined {
   if (head === undefined) return undefined
   if (head.state === 'delivering') return { do: 'settle', delivery: head }
   if (session.limited_until !== undefined) return undefined
-  const urgent = queue.find(({ intent }) => intent === 'interrupt_now')
-  if (pending) return urgent === undefined ? undefined : { do: 'interrupt', delivery: urgent }
-  if (personTypingSince !== undefined && !due(situation.lineLeftAt, now))
-    return urgent === undefined || interruptedAt !== undefined ? undefined : { do: 'interrupt', delivery: urgent }
+  if (pending || (personTypingSince !== undefined && !due(situation.lineLeftAt, now))) return interrupt(situation)
+  if (isRestarting(session)) return interrupt(situation)
   if (takesMessages(activity, session)) return { do: 'deliver', delivery: head }
-  // ACP has no way to say something into a turn.
+  // ACP has no way to say something into a turn: what is urgent waits for its end too, and goes to the next process after a kill.
   if (head.eager && session.runtime !== 'acp') return { do: 'deliver', delivery: head }
-  if (urgent === undefined) return undefined
-  if (interruptedAt === undefined) return { do: 'interrupt', delivery: urgent }
-  return now >= interruptedAt + policy.interruptMs ? { do: 'deliver', delivery: head } : undefined
+  if (session.runtime !== 'acp' && interruptedAt !== undefined && now >= interruptedAt + policy.interruptMs)
+    return { do: 'deliver', delivery: head }
+  return interrupt(situation)
 }
+
+/** An urgent message ends the turn, or dismisses the question, that was there when it was accepted; once. */
+function interrupt(situation: Situation): Action | undefined {
+  const { queue, saidAt, interruptedAt, pending, now, policy } = situation
+  const head = queue[0]
+  if (head?.intent !== 'interrupt_now') return undefined
+  if (!pending && saidAt !== undefined && saidAt > head.created_at) return undefined
+  if (interruptedAt === undefined) return { do: 'interrupt', delivery: head }
+  // A question that is still open after so long was asked behind the one that was dismissed.
+  return pending && now >= interruptedAt + policy.interruptMs ? { do: 'interrupt', delivery: head } : undefined
+}
+
+/** Its process is about to be replaced: what waits is for the next one, which takes it within a second. */
+const isRestarting = ({ state, drain_reason: reason }: SessionRecord): boolean =>
+  state === 'draining' && reason !== undefined && RESTARTING_DRAINS.has(reason)
 
 // ---- waiting --------------------------------------------------------------------------------------------------------
 

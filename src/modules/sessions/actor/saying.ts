@@ -39,8 +39,9 @@ export class Saying {
     const announce = await this.#mayBegin(session, limit.signal)
     if (announce === undefined) return this.#pause(REFUSED_MS)
     if (!(await journal.write((tx) => deps.deliveries.begin(tx, delivery.id, session.generation)))) return
+    watch.saidAt = startedAt
     // As its host types it: the screen is compared with it.
-    const text = plainText(deps.deliveries.text(delivery.id))
+    const text = this.#wordsOf(session, delivery.id)
     const attached = deps.deliveries.attachments(delivery.id)
     const untaken = untakenBy(attached, deps.sessions.byId(session.id)?.offers)
     const endOffset = process.endOffset
@@ -65,6 +66,12 @@ export class Saying {
     if (said.clearsLine && outcome.state === 'failed' && outcome.code === 'held') watch.lineStays = outcome.message
     if (attached.length > 0) clearAway(directory, delivery.id)
     await this.#conclude(session, delivery, outcome, { startedAt, endOffset })
+  }
+
+  /** Enter behind a backslash is the end of a line to a program that draws its own: a blank keeps them apart. */
+  #wordsOf({ launch }: SessionRecord, id: string): string {
+    const text = plainText(this.#scene.deps.deliveries.text(id))
+    return launch?.delivery === 'tui' && launch.io === 'pty' && text.endsWith('\\') ? `${text} ` : text
   }
 
   /** What is typed into a turn, by an eager nudge or after an interrupt that did not help, is forced. */
@@ -134,7 +141,7 @@ export class Saying {
     const opensTurn = outcome.state === 'delivered' && session.runtime === 'acp'
     const known = endingOf(outcome, delivery.attempts + 1, endOffset)
     const ending = known === undefined || !opensTurn ? known : { ...known, turnStartedAt: startedAt }
-    if (outcome.state === 'delivered') watch.typed(plainText(deps.deliveries.text(delivery.id)))
+    if (outcome.state === 'delivered') watch.typed(this.#wordsOf(session, delivery.id))
     await journal.write((tx) => {
       if (ending === undefined) deps.deliveries.requeue(tx, delivery.id, { counted: !isNoAttempt(outcome) })
       else deps.deliveries.end(tx, delivery.id, ending, 'supervisor')
@@ -146,7 +153,8 @@ export class Saying {
     })
     // It was over before it was recorded.
     if (opensTurn && watch.process?.activity === 'idle') turns.ended()
-    if (ending === undefined) await this.#pause(REFUSED_MS)
+    // Whatever was in its way, another message, a redraw or a start, gets a little more time after each try.
+    if (ending === undefined) await this.#pause(REFUSED_MS * (delivery.attempts + 1))
   }
 
   #pause(ms: number): Promise<void> {

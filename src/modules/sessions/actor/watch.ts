@@ -50,6 +50,8 @@ export class Watch {
   personSeenAt: number
   /** Why the half line there could not be taken back. */
   lineStays: string | undefined
+  /** When the last message began to be typed into this process. */
+  saidAt: number | undefined
   /** When the turn was last interrupted for what waits. */
   interruptedAt: number | undefined
   observedAt: number
@@ -192,6 +194,7 @@ export class Watch {
     this.busySince = undefined
     this.personTypingSince = undefined
     this.lineStays = undefined
+    this.saidAt = undefined
     this.interruptedAt = undefined
     this.#believe({ activity: 'unknown', pending: undefined, source: 'none', until: undefined }, this.#deps.clock.now())
   }

@@ -38,6 +38,25 @@ test('messages wait in the order in which they came; the prompt of a new convers
   assert.equal(city.record(id).queued, 4)
 })
 
+test('an urgent message waits in front of others, behind earlier urgent ones and the prompt', async () => {
+  await using stage = await quietCity()
+  const { city, id } = stage
+  await city.store.db.write((tx) =>
+    city.sessions.deliveries.addFirst(tx, city.sessions.store.need(tx, id), {
+      source: 'prompt',
+      intent: 'default',
+      text: 'prompt',
+      ttlMs: 60_000,
+    }),
+  )
+  await city.say(id, 'one')
+  await city.say(id, 'two', { intent: 'follow_up' })
+  await city.say(id, 'urgent', { intent: 'interrupt_now' })
+  await city.say(id, 'three')
+  await city.say(id, 'urgent too', { intent: 'interrupt_now' })
+  assert.deepEqual(texts(city, id), ['prompt', 'urgent', 'urgent too', 'one', 'two', 'three'])
+})
+
 test('more than 1,000 do not wait', async () => {
   await using stage = await quietCity()
   const { city, id } = stage

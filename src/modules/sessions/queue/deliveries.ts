@@ -3,7 +3,8 @@
  *
  * D1  A delivery is `delivering` on disk before a byte of it is typed, and is typed at most once: after a crash the
  *     process that it went to says whether it arrived; where nobody knows it is `failed` (`delivery_uncertain`).
- * D2  Deliveries of a session are typed in the order of `seq`, one at a time.
+ * D2  Deliveries of a session are typed in the order of `seq`, one at a time; urgent ones get their place in front of
+ *     others in the write that accepts them.
  * D3  The end of a request and the state of its delivery are one transaction; a request ends once.
  * D4  At most 1,000 wait, and 64 MiB of texts are kept per session: those of what has ended give way first; what nobody could take within its time is `expired`.
  *     Reminders are outside of it: they have a bound of their own, and no text while they wait (digests.ts).
@@ -47,7 +48,7 @@ const MAX_WAITING = 1_000
 /** Ended deliveries that are kept per session; older ones are forgotten as new ones end. */
 const MAX_KEPT = 2_000
 /** How often something is typed that was not taken, by why it was not; once where nothing is said. */
-const ATTEMPTS: Readonly<Record<string, number>> = { closed: 3, timeout: 3, unseen: 10 }
+const ATTEMPTS: Readonly<Record<string, number>> = { closed: 3, timeout: 3, unseen: 10, moved: 10 }
 /** Of texts, waiting and ended ones, per session. */
 const MAX_TEXT_BYTES = 64 * 1024 * 1024
 /** Stands in a transcript for what was said. */
@@ -123,6 +124,9 @@ export interface OpenTurn {
   readonly started_at: number
 }
 
+/** What an urgent message is put in front of; the prompt of a conversation stays its first words. */
+const NOT_URGENT = "state = 'queued' AND intent <> 'interrupt_now' AND source <> 'prompt' AND with_launch = 0"
+
 const COLUMNS = `id, session_id, seq, source, intent, state, request_id, request_open, with_launch, eager, wakes, attempts, generation,
   end_offset, error_code, error_message, created_at, updated_at, finished_at, expires_at,
   sender_kind, sender_name, sender_session`
@@ -140,9 +144,9 @@ export function endingOf(
   return again ? undefined : { state: 'failed', code: outcome.code, message: outcome.message }
 }
 
-/** A person, an interrupt or a dialog was in its way: however often that happens, it is not given up for it. */
+/** A person or an interrupt was in its way: however often that happens, it is not given up for it. */
 export const isNoAttempt = (outcome: DeliveryOutcome): boolean =>
-  outcome.state === 'failed' && ['held', 'interrupted', 'moved'].includes(outcome.code)
+  outcome.state === 'failed' && ['held', 'interrupted'].includes(outcome.code)
 
 /** The outcome of a delivery that was under way when nobody was there to hear of it (D1). */
 export function outcomeAfterCrash(delivered: 'yes' | 'no' | 'unknown'): DeliveryOutcome {
@@ -314,8 +318,14 @@ export class Deliveries {
 
   // --- Changing ----------------------------------------------------------------------------------------------------
 
-  /** Puts a message at the end of the queue; 429 where it is full (D4). */
+  /** Puts a message at the end of the queue, an urgent one in front of it; 429 where it is full (D4). */
   add(tx: Tx, session: SessionRecord, draft: DeliveryDraft, actor: string): DeliveryRecord {
+    const added = this.#add(tx, session, draft, actor)
+    if (draft.intent === 'interrupt_now') this.#moveBehind(tx, added, NOT_URGENT)
+    return added
+  }
+
+  #add(tx: Tx, session: SessionRecord, draft: DeliveryDraft, actor: string): DeliveryRecord {
     if (!isDigest(draft)) this.#refuseFull(tx, session, draft)
     const now = this.#deps.clock.now()
     const record: DeliveryRecord = {
@@ -412,17 +422,19 @@ export class Deliveries {
 
   /** Puts a message before all that wait: the first prompt of a new conversation. */
   addFirst(tx: Tx, session: SessionRecord, draft: DeliveryDraft): DeliveryRecord {
-    const added = this.add(tx, session, draft, 'supervisor')
-    const waiting = tx.all(
-      "SELECT id FROM session_deliveries WHERE session_id = ? AND state = 'queued' AND seq < ? ORDER BY seq",
-      session.id,
-      added.seq,
-    )
-    // Everything in front of it moves behind it; numbers that were used are never used again.
-    let seq = added.seq
-    for (const { id } of waiting) tx.run('UPDATE session_deliveries SET seq = ? WHERE id = ?', ++seq, String(id))
-    if (waiting.length > 0) this.#deps.sessions.change(tx, session.id, { deliveries: seq }, { actor: 'supervisor' })
+    const added = this.#add(tx, session, draft, 'supervisor')
+    this.#moveBehind(tx, added, "state = 'queued'")
     return added
+  }
+
+  /** Everything in front of it that `which` selects moves behind it; numbers that were used are never used again. */
+  #moveBehind(tx: Tx, added: DeliveryRecord, which: string): void {
+    const sql = `SELECT id FROM session_deliveries WHERE session_id = ? AND seq < ? AND ${which} ORDER BY seq`
+    const waiting = tx.all(sql, added.session_id, added.seq)
+    let { seq } = added
+    for (const { id } of waiting) tx.run('UPDATE session_deliveries SET seq = ? WHERE id = ?', ++seq, String(id))
+    if (waiting.length > 0)
+      this.#deps.sessions.change(tx, added.session_id, { deliveries: seq }, { actor: 'supervisor' })
   }
 
   /** A message of the creation becomes a part of the first prompt. */
