@@ -34,15 +34,9 @@ const session = (more: object = {}) => ({
   queued: 0,
   ...more,
 })
-const need = (request: string, more: object = {}) => ({
-  session_id: ID,
-  template: 'worker',
-  title: 'Avatars',
-  since: AT,
-  request_id: request,
-  kind: 'approval',
-  prompt: `Use ${request}?`,
-  options: ['Allow', 'Reject'],
+const need = (id: string, more: object = {}) => ({
+  ...{ id, kind: 'approval', severity: 'act', city: 'alpha', since: AT, holds_up: 2, operations: [] },
+  ...{ subject: { kind: 'session', id: ID, name: 'helper' }, title: `helper asks for permission: ${id}` },
   ...more,
 })
 const status = (name: string, more: object = {}) => ({
@@ -354,10 +348,10 @@ suite('status', () => {
   const routes: Routes = {
     '/v0/cities': listOf([city('alpha'), city('beta', false), city('gamma')]),
     '/v0/city/alpha/status': status('alpha'),
-    '/v0/city/alpha/pending': listOf([need('r1')]),
+    '/v0/city/alpha/needs': listOf([need('r1')]),
     '/v0/city/gamma/status': (_: SeenRequest, response: ServerResponse) =>
       answerProblem(response, 500, 'internal', 'internal: broken'),
-    '/v0/city/gamma/pending': listOf([]),
+    '/v0/city/gamma/needs': listOf([]),
   }
 
   test('without a city: a line each, and a warning where one cannot tell', async () => {
@@ -381,7 +375,7 @@ suite('status', () => {
     const { out } = await against(routes, ['status'])
     assert.match(out, /^work\t3 ready, 2 in progress, 7 open$/m)
     assert.match(out, /^needs\t1$/m)
-    assert.match(out, /^alpha\ts-0123456789abcdef\tworker\t.*Use r1\?\tAllow \| Reject$/m)
+    assert.match(out, /^alpha\thelper\tapproval\t.*\thelper asks for permission: r1\t2$/m)
     const gone = await against(routes, ['status', '-c', 'nowhere'])
     assert.deepEqual([gone.code, gone.out], [3, ''])
   })

@@ -39,6 +39,7 @@ const BY_OPERATION: { readonly [id in OperationId]?: Access } = {
   'get-readiness': 'any',
   'get-provider-readiness': 'any',
   'list-requests': 'any',
+  'list-needs': 'any',
   'get-request': 'any',
   'get-openapi': 'any',
   'get-event-schema': 'any',

@@ -21,6 +21,7 @@ import { MAIL_EVENT_TYPES } from './messaging/mail.ts'
 import { MEMBERSHIP_EVENT_TYPES } from './messaging/memberships.ts'
 import { ROUTING_EVENT_TYPES } from './messaging/routing-events.ts'
 import { TRANSCRIPT_EVENT_TYPES } from './messaging/transcripts.ts'
+import { NEED_EVENT_TYPES } from './needs.ts'
 import { PACK_EVENT_TYPES } from './packs.ts'
 import { RIG_EVENT_TYPES } from './rigs.ts'
 import { SERVICE_EVENT_TYPES } from './services.ts'
@@ -90,6 +91,7 @@ const FAMILY_EVENT_TYPES = {
   ...MEMBERSHIP_EVENT_TYPES,
   ...FANOUT_EVENT_TYPES,
   ...TRANSCRIPT_EVENT_TYPES,
+  ...NEED_EVENT_TYPES,
 } as const
 
 /** What a 202 can be about: everything that has a result. */

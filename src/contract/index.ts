@@ -18,6 +18,7 @@ import { adapterOperations } from './messaging/adapters.ts'
 import { mailOperations } from './messaging/mail.ts'
 import { participantOperations } from './messaging/participants.ts'
 import { transcriptOperations } from './messaging/transcripts.ts'
+import { needOperations } from './needs.ts'
 import { packOperations } from './packs.ts'
 import { patchOperations } from './patches.ts'
 import { providerOperations } from './providers.ts'
@@ -36,6 +37,7 @@ const operations = [
   ...healthOperations,
   ...eventOperations,
   ...packOperations,
+  ...needOperations,
   ...requestOperations,
   ...configOperations,
   ...patchOperations,

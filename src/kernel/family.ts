@@ -13,6 +13,7 @@ import { CITY_PHASES, type CityPhase } from '../contract/cities.ts'
 import type { Handlers, Traits } from './call.ts'
 import type { Migrations } from './database.ts'
 import type { Job } from './jobs.ts'
+import type { NeedSource } from './needs.ts'
 import { cityNotRunning } from './problem.ts'
 import type { Reaction } from './reactions.ts'
 
@@ -59,6 +60,8 @@ export interface FamilyParts<Operations extends readonly Operation[], Host, Cont
   readonly jobs?: (city: City) => readonly Job[]
   /** What it does about events in the log of the city. */
   readonly reactions?: (city: City) => readonly Reaction[]
+  /** What of it may need a person. */
+  readonly needs?: (city: City) => readonly NeedSource[]
   /** Ends what it runs; everything that it relies on is still there. */
   readonly stop?: (city: City, how: Stopping) => void | Promise<void>
   /** Gives up what it holds. */
@@ -121,6 +124,7 @@ export interface Joined<Host, Run extends Named> {
   enter(run: Run, phase: CityPhase, signal: AbortSignal): void | Promise<void>
   jobs(run: Run): readonly Job[]
   reactions(run: Run): readonly Reaction[]
+  needs(run: Run): readonly NeedSource[]
   stop(run: Run, how: Stopping): void | Promise<void>
   close(run: Run): Promise<void>
 }
@@ -149,6 +153,7 @@ export function join<Host, Run extends Named, Operations extends readonly Operat
     phases: CITY_PHASES.filter((phase) => parts.phases?.[phase] !== undefined),
     enter: (run, phase, signal) => where(run, (city) => parts.phases?.[phase]?.(city, signal)),
     jobs: (run) => where(run, (city) => parts.jobs?.(city)) ?? [],
+    needs: (run) => where(run, (city) => parts.needs?.(city)) ?? [],
     reactions: (run) => where(run, (city) => parts.reactions?.(city)) ?? [],
     stop: (run, how) => where(run, (city) => parts.stop?.(city, how)),
     close: (run) => family.close(run),

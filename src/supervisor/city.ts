@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs'
 import type { Joined, Stopping } from '../kernel/family.ts'
 import { allJobs, Jobs } from '../kernel/jobs.ts'
+import type { NeedSource } from '../kernel/needs.ts'
 import { cityNotRunning } from '../kernel/problem.ts'
 import { Reactions } from '../kernel/reactions.ts'
 import type { LogStream } from '../kernel/streams/log-stream.ts'
@@ -47,6 +48,11 @@ export class RunningCity implements Running, CityRun {
       { phase: 'adopting_sessions', stop: () => this.#endForsaken() },
       ...families.flatMap((family) => this.#phasesOf(family)),
     ]
+  }
+
+  /** Those of all families that are open. */
+  needs(): readonly NeedSource[] {
+    return this.#families.flatMap((family) => family.needs(this))
   }
 
   /** There while its directory is. */

@@ -19,6 +19,7 @@ import { health } from '../modules/health/family.ts'
 import { mail } from '../modules/mail/family.ts'
 import { messaging } from '../modules/messaging/family.ts'
 import { molecules } from '../modules/molecules/family.ts'
+import { needs } from '../modules/needs/family.ts'
 import { orders } from '../modules/orders/family.ts'
 import { packs } from '../modules/packs/family.ts'
 import { patchFamily } from '../modules/patches/family.ts'
@@ -38,6 +39,7 @@ import { formulaContext, formulas } from './views/formulas.ts'
 import { mailContext } from './views/mail.ts'
 import { messagingContext } from './views/messaging.ts'
 import { moleculesContext } from './views/molecules.ts'
+import { needContext, needHost } from './views/needs.ts'
 import { configured, patchHost, providerHost, rigContext, rigHost } from './views/objects.ts'
 import { orderContext } from './views/orders.ts'
 import { packRoom, packService } from './views/packs.ts'
@@ -84,6 +86,8 @@ export const FAMILIES: readonly Joined<Service, Running>[] = [
   join(slings, nothing, slingContext),
   join(usage, itself<Service>, usageContext),
   join(orders, itself<Service>, orderContext),
+  // Last: it looks at what all others are.
+  join(needs, needHost, needContext),
   join(tokens, (service: Service) => service.tokens, nothing),
 ]
 

@@ -28,6 +28,7 @@ import { formulaScenarios } from './scenarios/formulas.ts'
 import { healthScenarios } from './scenarios/health.ts'
 import { mailScenarios } from './scenarios/mail.ts'
 import { moleculeScenarios } from './scenarios/molecules.ts'
+import { needScenarios } from './scenarios/needs.ts'
 import { orderScenarios } from './scenarios/orders.ts'
 import { packScenarios } from './scenarios/packs.ts'
 import { participantScenarios } from './scenarios/participants.ts'
@@ -56,6 +57,7 @@ const SCENARIOS: readonly Scenario[] = [
   ...worktreeScenarios,
   ...formulaScenarios,
   ...eventScenarios,
+  ...needScenarios,
   ...packScenarios,
   ...participantScenarios,
   ...patchScenarios,

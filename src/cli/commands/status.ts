@@ -2,6 +2,7 @@
 
 import type { Client } from '../../client/client.ts'
 import type { CityInfo, StatusBody } from '../../contract/cities.ts'
+import type { Need } from '../../contract/needs.ts'
 import { type CommandSpec, type Input, watchFlag } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { listCities } from '../base/discovery.ts'
@@ -9,7 +10,7 @@ import { EXIT } from '../base/failure.ts'
 import { askEach } from '../framework/each-city.ts'
 import { around, view } from '../print/view.ts'
 import { CITY_STATUS, rejectedText } from '../views/city-status.ts'
-import { inOrder, NEED, type Need, needsOf } from '../views/needs.ts'
+import { NEED, needsOf } from '../views/needs.ts'
 
 /** A city in a line; what only a city that runs can tell is absent of the others. */
 interface Row
@@ -77,15 +78,15 @@ async function oneCity(context: Context, client: Client, cityName: string, signa
 async function factsOf(client: Client, cityName: string, signal: AbortSignal): Promise<Summary> {
   const [{ body }, needs] = await Promise.all([
     client.call('get-city-status', { params: { cityName }, signal }),
-    needsOf(client, cityName, signal),
+    needsOf(client, cityName, { severity: 'act', signal }),
   ])
-  return { ...body, needs: inOrder(needs) }
+  return { ...body, needs }
 }
 
 export const commands: readonly CommandSpec[] = [
   {
     path: ['status'],
-    operations: ['get-city-status', 'list-cities', 'list-pending'],
+    operations: ['get-city-status', 'list-cities', 'list-city-needs'],
     summary: 'How everything is, at a glance',
     description: 'A line per city; in a city (working directory, --city, SVC_CITY) its summary, and what waits there.',
     examples: [

@@ -26,6 +26,7 @@ export const commands: readonly CommandSpec[] = [
       'get-session',
       'list-agents',
       'list-pending',
+      'list-city-needs',
       'respond-session',
       'submit-session',
     ],

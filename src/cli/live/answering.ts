@@ -29,7 +29,7 @@ export async function sendAnswer(client: Client, asked: Asked, reply: Reply, sig
 }
 
 /** What the session waits for, if anything. */
-async function openQuestion(
+export async function openQuestion(
   client: Client,
   params: { readonly cityName: string; readonly id: string },
   signal: AbortSignal,

@@ -1,28 +1,39 @@
 /** `svcctl needs` in a terminal: what waits, one after the other, answered by number. */
 
 import type { Client } from '../../client/client.ts'
+import type { Need } from '../../contract/needs.ts'
 import type { Context } from '../base/context.ts'
 import type { Terminal } from '../base/io.ts'
-import { NEED, type Need, needsInScope } from '../views/needs.ts'
-import { type Outcome, sendAnswer } from './answering.ts'
-import { type Reply, replyTo } from './choices.ts'
+import { relativeTime } from '../base/output.ts'
+import { NEED, type NeedQuery, needsInScope } from '../views/needs.ts'
+import { printableLines } from '../views/turn-text.ts'
+import { actOn } from './act-on-need.ts'
+import { openQuestion, sendAnswer } from './answering.ts'
+import { type Question, replyTo } from './choices.ts'
 import { askLine } from './prompt.ts'
-import { outcomeText, wholeQuestion } from './question-text.ts'
+import { outcomeText, questionLines } from './question-text.ts'
 
 type Step = 'next' | 'leave'
 
+interface Asking {
+  readonly context: Context
+  readonly terminal: Terminal
+  readonly client: Client
+}
+
 /** Until nothing waits, or whoever is asked leaves. */
-export async function askNeeds(context: Context, terminal: Terminal): Promise<void> {
+export async function askNeeds(context: Context, terminal: Terminal, query: NeedQuery): Promise<void> {
+  const asking = { context, terminal, client: await context.client() }
   const skipped = new Set<string>()
   for (;;) {
-    const needs = await lookUp(context)
+    const needs = await lookUp(context, query)
     await context.print.list({ items: needs.map((need, at) => ({ need, number: at + 1 })), ...NUMBERED, json: '' })
     if (needs.length === 0) return context.print.lines(['nothing waits for you'])
-    const fresh = needs.findIndex((need) => !skipped.has(keyOf(need)))
+    const fresh = needs.findIndex(({ id }) => !skipped.has(id))
     if (fresh < 0 && skipped.size > 0) skipped.clear()
-    const need = await which(context, terminal, needs, Math.max(fresh, 0))
+    const need = await which(asking, needs, Math.max(fresh, 0))
     if (need === undefined) return
-    if ((await askOne(context, terminal, need, skipped)) === 'leave') return
+    if ((await askOne(asking, need, skipped)) === 'leave') return
   }
 }
 
@@ -38,19 +49,12 @@ interface Numbered {
   readonly number: number
 }
 
-const keyOf = ({ city, session_id, request_id }: Need): string => `${city} ${session_id} ${request_id}`
-
-async function lookUp(context: Context): Promise<readonly Need[]> {
+async function lookUp(context: Context, query: NeedQuery): Promise<readonly Need[]> {
   using limit = context.within()
-  return (await needsInScope(context, limit.signal)).items
+  return await needsInScope(context, { ...query, signal: limit.signal })
 }
 
-async function which(
-  context: Context,
-  terminal: Terminal,
-  needs: readonly Need[],
-  first: number,
-): Promise<Need | undefined> {
+async function which({ context, terminal }: Asking, needs: readonly Need[], first: number): Promise<Need | undefined> {
   const range = needs.length === 1 ? '' : ` 1-${needs.length},`
   for (;;) {
     const word = await askLine(context.io, terminal, `Which?${range} Enter for ${first + 1}, q leaves: `)
@@ -61,27 +65,88 @@ async function which(
   }
 }
 
-async function askOne(context: Context, terminal: Terminal, need: Need, skipped: Set<string>): Promise<Step> {
-  await context.print.lines(['', ...wholeQuestion(need, context.io.clock.now())])
+async function askOne(asking: Asking, need: Need, skipped: Set<string>): Promise<Step> {
+  const { context, client } = asking
+  const isQuestion = need.kind === 'approval' || need.kind === 'question'
+  const params = { cityName: need.city, id: need.subject.id }
+  const question = isQuestion ? await withLimit(context, (signal) => openQuestion(client, params, signal)) : undefined
+  if (isQuestion && question === undefined) {
+    await context.print.lines([outcomeText('gone', { name: need.subject.name, question: undefined }), ''])
+    return 'next'
+  }
+  await context.print.lines(['', ...introduction(need, question, context.io.clock.now())])
+  const answer = (word: string) =>
+    question === undefined ? byOperation(asking, need, word) : byReply(asking, need, { question, word })
+  return await askUntil(asking, { need, skipped, answer })
+}
+
+interface Answering {
+  readonly need: Need
+  readonly skipped: Set<string>
+  /** True where the need is dealt with. */
+  readonly answer: (word: string) => Promise<boolean>
+}
+
+async function askUntil({ context, terminal }: Asking, { need, skipped, answer }: Answering): Promise<Step> {
   for (;;) {
     const word = (await askLine(context.io, terminal, 'Answer, s skips, q leaves: '))?.trim()
     if (word === undefined || word === 'q') return 'leave'
     if (word === 's') {
-      skipped.add(keyOf(need))
+      skipped.add(need.id)
       return 'next'
     }
-    const reply = replyTo(need, word, { seesNumbers: true })
-    if ('wrong' in reply) {
-      if (word !== '') await context.print.lines([reply.wrong])
-      continue
-    }
-    const outcome = await send(context, await context.client(), need, reply)
-    await context.print.lines([outcomeText(outcome, need), ''])
-    if (outcome !== 'refused') return 'next'
+    if (word !== '' && (await answer(word))) return 'next'
   }
 }
 
-async function send(context: Context, client: Client, need: Need, reply: Reply): Promise<Outcome> {
+/** All of it: who needs what since when, and the choices with their numbers. */
+function introduction(need: Need, question: Question | undefined, now: number): readonly string[] {
+  const { city, subject, title, since, detail, content, operations, kind } = need
+  const what = kind === 'approval' ? 'asks for approval' : 'asks'
+  const head = question === undefined ? title : `${subject.name} ${what}`
+  const body =
+    question === undefined
+      ? [
+          ...[detail, content].flatMap((text) =>
+            text === undefined ? [] : text.split('\n').map((line) => `  ${line}`),
+          ),
+          ...operations.map(({ label, command }, at) => `  ${at + 1}) ${label}: ${command}`),
+        ]
+      : questionLines(question)
+  return [`${city}: ${head}, ${relativeTime(since, now)}`, ...body].map(printableLines)
+}
+
+async function byReply(
+  { context, client }: Asking,
+  { city, subject }: Need,
+  { question, word }: { readonly question: Question; readonly word: string },
+): Promise<boolean> {
+  const reply = replyTo(question, word, { seesNumbers: true })
+  if ('wrong' in reply) {
+    await context.print.lines([reply.wrong])
+    return false
+  }
+  const asked = { city, session: subject.id, question }
+  const outcome = await withLimit(context, (signal) => sendAnswer(client, asked, reply, signal))
+  await context.print.lines([outcomeText(outcome, { name: subject.name, question }), ''])
+  return outcome !== 'refused'
+}
+
+async function byOperation({ context, client }: Asking, need: Need, word: string): Promise<boolean> {
+  const { operations } = need
+  const chosen =
+    operations[Number(word) - 1] ?? operations.find(({ label }) => label.toLowerCase() === word.toLowerCase())
+  if (chosen === undefined) {
+    const names = operations.map(({ label }, at) => `${at + 1} ${label}`).join(', ')
+    await context.print.lines([`there is no choice "${word}": ${names}`])
+    return false
+  }
+  const isDone = await withLimit(context, (signal) => actOn({ client, city: need.city, signal }, chosen))
+  await context.print.lines([isDone ? `done: ${chosen.command}` : `type: ${chosen.command}`, ''])
+  return isDone
+}
+
+async function withLimit<T>(context: Context, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   using limit = context.within()
-  return await sendAnswer(client, { city: need.city, session: need.session_id, question: need }, reply, limit.signal)
+  return await work(limit.signal)
 }

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { fc } from '../../../test/support/random.ts'
 import type { CityInfo, StatusBody } from '../../contract/cities.ts'
+import type { Need } from '../../contract/needs.ts'
 import type { SessionResponse } from '../../contract/sessions/session-model.ts'
 import { widthOf } from '../print/text-width.ts'
-import type { Need } from '../views/needs.ts'
+import type { Asked } from '../views/needs.ts'
 import { draw } from './draw.ts'
 import type { City } from './fleet.ts'
 import { press } from './keyboard.ts'
@@ -61,13 +62,18 @@ const status = (name: string, more: Partial<StatusBody> = {}): StatusBody => ({
   ...more,
 })
 
-const need = (city: string, alias: string): Need => ({
+const question = (city: string, alias: string): Asked => ({
   ...{ city, session_id: `s-${alias}`, alias, template: 'worker', title: '', since: ago(65), request_id: 'r1' },
   ...{ kind: 'approval', prompt: 'Run rm -rf build', options: ['Allow', 'Reject'], option_ids: ['a', 'r'] },
 })
 
+const need = (city: string, alias: string): Need => ({
+  ...{ id: `nd-${alias}`, kind: 'approval', severity: 'act', city, since: ago(65), holds_up: 0, operations: [] },
+  ...{ subject: { kind: 'session', id: `s-${alias}`, name: alias }, title: `${alias} asks for permission` },
+})
+
 const city = (name: string, more: Partial<City> = {}): City => ({
-  ...{ info: info(name), status: status(name), sessions: [], agents: [], needs: [] },
+  ...{ info: info(name), status: status(name), sessions: [], agents: [], needs: [], questions: [] },
   ...more,
 })
 
@@ -79,6 +85,7 @@ const ALPHA = city('alpha', {
     session('sick', { state: 'quarantined', running: false, reason: 'crash-loop' }),
   ],
   needs: [need('alpha', 'asker')],
+  questions: [question('alpha', 'asker')],
 })
 const BROKEN = city('beta', {
   status: status('beta', {
@@ -198,11 +205,11 @@ suite('the live view', () => {
 
   test('of a long question every choice is shown, and the list as well', () => {
     const asked = {
-      ...need('alpha', 'asker'),
+      ...question('alpha', 'asker'),
       prompt: 'x'.repeat(900),
       options: ['Allow', 'Always allow', 'Reject', 'Never'],
     }
-    const fleet = { ...view().fleet, cities: [{ ...ALPHA, needs: [asked] }] }
+    const fleet = { ...view().fleet, cities: [{ ...ALPHA, questions: [asked] }] }
     const lines = drawn(40, 16, { fleet, selected: { key: 'alpha s-asker', at: 0 } })
     assert.ok(lines.includes('1 Allow   2 Always allow   3 Reject') && lines.includes('4 Never'), lines.join('\n'))
     assert.ok(
@@ -247,12 +254,21 @@ suite('the live view', () => {
         fc.nat(50),
         (columns, rows, names, at) => {
           const sessions = names.map((name, index) => session(`${name}${index}`, { reason: name, running: false }))
-          const needs = names.map((name, index) => ({
-            ...need('alpha', `${name}${index}`),
+          const questions = names.map((name, index) => ({
+            ...question('alpha', `${name}${index}`),
             prompt: name,
             request_id: name,
           }))
-          const fleet = { ...view().fleet, cities: [city('alpha', { sessions, needs })] }
+          const fleet = {
+            ...view().fleet,
+            cities: [
+              city('alpha', {
+                sessions,
+                questions,
+                needs: names.map((name, index) => need('alpha', `${name}${index}`)),
+              }),
+            ],
+          }
           for (const pane of ['sessions', 'needs', 'events'] as const) {
             const { lines } = draw(view({ fleet, pane, selected: { key: '', at }, color: true }), { columns, rows })
             assert.equal(lines.length, rows)
@@ -297,7 +313,7 @@ suite('keys of the live view', () => {
 
   test('a number answers the question that is selected, and nothing else', () => {
     const { action } = after(view(), 'j', '2')
-    assert.ok(action?.kind === 'answer' && action.word === '2' && action.isKey && action.need.request_id === 'r1')
+    assert.ok(action?.kind === 'answer' && action.word === '2' && action.isKey && action.question.request_id === 'r1')
     assert.equal(after(view(), 'j', '3').action, undefined)
     assert.match(after(view(), 'j', '3').view.note ?? '', /there is no choice 3/)
     assert.equal(after(view(), 'j', 'j', '1').action, undefined)

@@ -1,7 +1,10 @@
 /** The live view as lines: a pure function of what there is to show and of the size of the terminal. */
+
+import type { Need } from '../../contract/needs.ts'
 import type { SessionResponse } from '../../contract/sessions/session-model.ts'
 import { relativeTime, stateColor } from '../base/output.ts'
 import { cutTo, padTo, widthOf, wrapTo } from '../print/text-width.ts'
+import type { Asked } from '../views/needs.ts'
 import { todayOf } from '../views/usage-views.ts'
 import { choicesOf, takesText } from './choices.ts'
 import type { Spot } from './feed.ts'
@@ -24,7 +27,7 @@ import {
   YELLOW,
 } from './paint.ts'
 import { askedLines, askerOf } from './question-text.ts'
-import { inView, nameOf, needAt, PANES, type Row, rowsOf, spotAt, type View } from './rows.ts'
+import { inView, nameOf, PANES, questionAt, type Row, rowsOf, spotAt, type View } from './rows.ts'
 import type { Size } from './screen.ts'
 import { firstShown, selectedAt } from './selecting.ts'
 
@@ -58,7 +61,7 @@ export function draw(view: View, size: Size): Drawn {
   const room = Math.max(0, height - head.length - 1)
   if (view.help)
     return { lines: filled([...head, ...HELP.map((line) => cutTo(line, columns))], foot, height), spots: [] }
-  const detail = detailLines(rows[at], columns, room, paint)
+  const detail = detailLines(rows[at], { columns, lines: room }, paint)
   const space = Math.max(0, room - detail.length)
   const from = firstShown(rows, at, space)
   const shown = rows.slice(from, from + space)
@@ -118,19 +121,40 @@ const EMPTY = {
   events: 'no event since this began',
 }
 
-/** The question of the selected row: every choice, and of what is asked as much as there is room for. */
-function detailLines(row: Row | undefined, columns: number, room: number, paint: Paint): readonly string[] {
-  const need = needAt(row)
-  if (need === undefined) return []
-  const how = takesText(need) ? 'answer by number, or r for words of your own' : 'answer by number'
-  const head = paint(padTo(cutTo(safe(`${askerOf(need)} asks; ${how}`), columns), columns), 'reverse')
-  const choices = choicesOf(need).map(({ label }, at): Piece => ({ text: `${at + 1} ${safe(label)}`, style: YELLOW }))
+interface Room {
+  readonly columns: number
+  readonly lines: number
+}
+
+/** What the selected row asks for: a question with every choice, or what a need says of itself. */
+function detailLines(row: Row | undefined, room: Room, paint: Paint): readonly string[] {
+  const question = questionAt(row)
+  if (question !== undefined) return questionDetail(question, room, paint)
+  return row?.kind === 'need' ? needDetail(row.need, room, paint) : []
+}
+
+/** Of what is asked as much as there is room for. */
+function questionDetail(question: Asked, { columns, lines }: Room, paint: Paint): readonly string[] {
+  const how = takesText(question) ? 'answer by number, or r for words of your own' : 'answer by number'
+  const head = paint(padTo(cutTo(safe(`${askerOf(question)} asks; ${how}`), columns), columns), 'reverse')
+  const choices = choicesOf(question).map(
+    ({ label }, at): Piece => ({ text: `${at + 1} ${safe(label)}`, style: YELLOW }),
+  )
   const answers = choices.length === 0 ? [] : flow(choices, columns, paint)
-  const asked = askedLines(need).flatMap((line) => wrapTo(safe(line), columns))
+  const asked = askedLines(question).flatMap((line) => wrapTo(safe(line), columns))
   // The list must not vanish behind a long question.
-  const most = Math.max(1, Math.floor(room / 2) - answers.length - 1)
+  const most = Math.max(1, Math.floor(lines / 2) - answers.length - 1)
   const shown = asked.length <= most ? asked : [...asked.slice(0, most - 1), '…']
-  return [head, ...shown, ...answers].slice(0, Math.max(0, room - 1))
+  return [head, ...shown, ...answers].slice(0, Math.max(0, lines - 1))
+}
+
+/** Why it is one, and the commands that deal with it. */
+function needDetail({ title, detail = '', operations }: Need, { columns, lines }: Room, paint: Paint) {
+  const head = paint(padTo(cutTo(safe(title), columns), columns), 'reverse')
+  const words = detail.split('\n').flatMap((line) => wrapTo(safe(line), columns))
+  const most = Math.max(1, Math.floor(lines / 2) - operations.length - 1)
+  const commands = operations.map(({ label, command }) => cutTo(safe(`${label}: ${command}`), columns))
+  return [head, ...words.slice(0, most), ...commands].slice(0, Math.max(0, lines - 1))
 }
 
 interface Grid {
@@ -159,7 +183,7 @@ function gridOf(rows: readonly Row[], columns: number): Grid {
 function rowNames(row: Row): readonly string[] {
   if (row.kind === 'session') return [nameOf(row.session)]
   if (row.kind === 'agent') return [row.agent.name]
-  return row.kind === 'need' ? [askerOf(row.need)] : []
+  return row.kind === 'need' ? [row.need.subject.name] : []
 }
 
 interface RowStyle extends LineStyle {
@@ -174,14 +198,14 @@ function piecesOf(row: Row, view: View, { grid, columns }: RowStyle): readonly P
     case 'city':
       return cityPieces(row.of, now)
     case 'session': {
-      const { session, need } = row
-      const state = stateText(row.session, need !== undefined)
+      const { session, question } = row
+      const state = stateText(row.session, question !== undefined)
       return [
         cell(`  ${nameOf(session)}`, grid.name + 2),
         cell(state, grid.state, lookOf(state)),
         cell(session.active_bead, grid.bead),
-        cell(age(need?.since ?? session.state_since, now), grid.since, 'dim'),
-        need === undefined ? lastWords(row, view) : { text: safe(need.prompt ?? need.kind), style: YELLOW },
+        cell(age(question?.since ?? session.state_since, now), grid.since, 'dim'),
+        question === undefined ? lastWords(row, view) : { text: safe(question.prompt ?? question.kind), style: YELLOW },
       ]
     }
     case 'agent': {
@@ -193,13 +217,16 @@ function piecesOf(row: Row, view: View, { grid, columns }: RowStyle): readonly P
       ]
     }
     case 'need': {
-      const { need, city } = row
+      const { need, question, city } = row
       return [
         cell(city, Math.min(16, Math.floor(columns / 5))),
-        cell(askerOf(need), grid.name),
+        cell(need.subject.name, grid.name),
         cell(age(need.since, now), SINCE_WIDTH, 'dim'),
-        { text: safe(need.prompt ?? need.kind) },
-        { text: `  ${safe((need.options ?? []).map((option, at) => `${at + 1} ${option}`).join(', '))}`, style: 'dim' },
+        { text: safe(question?.prompt ?? need.title) },
+        {
+          text: `  ${safe((question?.options ?? []).map((option, at) => `${at + 1} ${option}`).join(', '))}`,
+          style: 'dim',
+        },
       ]
     }
     case 'event': {

@@ -48,9 +48,9 @@ export async function printFleet(context: Context, city: string | undefined): Pr
   return EXIT.ok
 }
 
-function linesOf({ info, sessions, needs }: City, outputs: ReadonlyMap<string, string>): readonly Line[] {
+function linesOf({ info, sessions, questions }: City, outputs: ReadonlyMap<string, string>): readonly Line[] {
   const { name: city, status } = info
-  const asked = new Map(needs.map(({ session_id, prompt, kind }) => [session_id, prompt ?? kind]))
+  const asked = new Map(questions.map(({ session_id, prompt, kind }) => [session_id, prompt ?? kind]))
   if (sessions.length === 0) return [{ city, status }]
   return sessions.map((session) => ({
     ...{ city, status, session: nameOf(session), id: session.id, state: session.state, bead: session.active_bead },

@@ -2,8 +2,9 @@
 import type { AnyEvent } from '../../client/events.ts'
 import type { AgentResponse } from '../../contract/agents.ts'
 import type { CityInfo, StatusBody } from '../../contract/cities.ts'
+import type { Need } from '../../contract/needs.ts'
 import type { SessionResponse } from '../../contract/sessions/session-model.ts'
-import type { Need } from '../views/needs.ts'
+import type { Asked } from '../views/needs.ts'
 
 export interface City {
   readonly info: CityInfo
@@ -11,7 +12,10 @@ export interface City {
   readonly status?: StatusBody | undefined
   readonly sessions: readonly SessionResponse[]
   readonly agents: readonly AgentResponse[]
+  /** What a person must act on, questions among them. */
   readonly needs: readonly Need[]
+  /** Open questions of its sessions, as they can be answered. */
+  readonly questions: readonly Asked[]
   /** Why it could not be asked. */
   readonly trouble?: string | undefined
 }
@@ -49,6 +53,7 @@ const CHANGES: Readonly<Record<string, readonly Part[]>> = {
   service: ['status'],
   usage: ['status'],
   budget: ['status'],
+  need: ['needs'],
 }
 /** Types that say more exactly what they change, or that they change nothing that is shown. */
 const EXACTLY: Readonly<Record<string, readonly Part[]>> = {

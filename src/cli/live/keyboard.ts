@@ -1,11 +1,11 @@
 /** What a key does to the live view, and what it asks to be done (pure). */
-import type { Need } from '../views/needs.ts'
+import type { Asked } from '../views/needs.ts'
 import { choicesOf } from './choices.ts'
 import type { Spot } from './feed.ts'
 import type { Key } from './keys.ts'
 import { asked, FROM_THE_TOP, inList, type Pressed, pressOn, type ScreenAction, said, turned } from './pressing.ts'
 import { askerOf } from './question-text.ts'
-import { type Choosing, needAt, PANES, type Purpose, type Row, rowsOf, spotAt, type View } from './rows.ts'
+import { type Choosing, PANES, type Purpose, questionAt, type Row, rowsOf, spotAt, type View } from './rows.ts'
 import { selectedAt } from './selecting.ts'
 
 export type Action =
@@ -16,7 +16,7 @@ export type Action =
 
 export interface Answering {
   readonly kind: 'answer'
-  readonly need: Need
+  readonly question: Asked
   readonly word: string
   /** By one key, which may have been meant for another question. */
   readonly isKey: boolean
@@ -36,7 +36,7 @@ function command(view: View, word: string): Answer {
 
 function aboutRow(view: View, word: string, row: Row | undefined): Answer {
   const spot = spotAt(row)
-  const need = needAt(row)
+  const question = questionAt(row)
   switch (word) {
     case 'c':
       return { change: { city: view.city === undefined ? row?.city : undefined } }
@@ -48,22 +48,22 @@ function aboutRow(view: View, word: string, row: Row | undefined): Answer {
         ? said('select a session to speak to')
         : asked(`message to ${spot.name}: `, { kind: 'say', spot })
     case 'r':
-      return need === undefined
+      return question === undefined
         ? said('nothing is asked there')
-        : asked(`answer to ${askerOf(need)}: `, { kind: 'answer', need })
+        : asked(`answer to ${askerOf(question)}: `, { kind: 'answer', question })
     default:
-      return /^[1-9]$/.test(word) && need !== undefined ? byNumber(need, word) : {}
+      return /^[1-9]$/.test(word) && question !== undefined ? byNumber(question, word) : {}
   }
 }
 
 /** Of more than nine choices the others are typed. */
-function byNumber(need: Need, word: string): Answer {
-  if (choicesOf(need)[Number(word) - 1] === undefined) return said(`there is no choice ${word}`)
-  return { action: { kind: 'answer', need, word, isKey: true } }
+function byNumber(question: Asked, word: string): Answer {
+  if (choicesOf(question)[Number(word) - 1] === undefined) return said(`there is no choice ${word}`)
+  return { action: { kind: 'answer', question, word, isKey: true } }
 }
 
 /** What a typed line asks for. */
 const whole = (_: View, purpose: Purpose, text: string): Answer =>
   purpose.kind === 'say'
     ? { action: { kind: 'say', spot: purpose.spot, text } }
-    : { action: { kind: 'answer', need: purpose.need, word: text, isKey: false } }
+    : { action: { kind: 'answer', question: purpose.question, word: text, isKey: false } }

@@ -1,21 +1,11 @@
 /** A question of an agent as lines for people (pure). */
-import { relativeTime } from '../base/output.ts'
-import type { Need } from '../views/needs.ts'
+import type { Asked } from '../views/needs.ts'
 import { printableLines } from '../views/turn-text.ts'
 import type { Outcome } from './answering.ts'
 import { choicesOf, possible, promptOf, type Question, takesText } from './choices.ts'
 
 /** Who asks. */
-export const askerOf = ({ alias, session_id }: Pick<Need, 'alias' | 'session_id'>): string => alias ?? session_id
-
-/** All of it: who asks since when, what, about what, and the choices with their numbers. */
-export function wholeQuestion(need: Need, now: number): readonly string[] {
-  const { city, template, kind, since } = need
-  return [
-    `${city}: ${askerOf(need)} (${template}) ${kind === 'approval' ? 'asks for approval' : 'asks'}, ${relativeTime(since, now)}`,
-    ...questionLines(need),
-  ].map(printableLines)
-}
+export const askerOf = ({ alias, session_id }: Pick<Asked, 'alias' | 'session_id'>): string => alias ?? session_id
 
 /** What is asked, and about what. */
 export function askedLines(question: Question): readonly string[] {
@@ -39,9 +29,11 @@ function details({ metadata = {} }: Question, prompt: string): readonly string[]
 }
 
 /** What became of an answer, in a sentence. */
-export function outcomeText(outcome: Outcome, need: Need): string {
-  if (outcome === 'answered') return `${askerOf(need)} has the answer`
-  if (outcome === 'gone')
-    return `${askerOf(need)} asks that no longer: somebody else has answered it, or it was taken back`
-  return `${askerOf(need)} has no such answer: ${possible(need)}`
+export function outcomeText(
+  outcome: Outcome,
+  { name, question }: { readonly name: string; readonly question: Question | undefined },
+): string {
+  if (outcome === 'answered') return `${name} has the answer`
+  if (outcome === 'gone') return `${name} asks that no longer: somebody else has answered it, or it was taken back`
+  return `${name} has no such answer${question === undefined ? '' : `: ${possible(question)}`}`
 }

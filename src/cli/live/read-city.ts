@@ -3,13 +3,20 @@ import type { Client } from '../../client/client.ts'
 import { isCityGone } from '../base/discovery.ts'
 import { toFailure } from '../base/failure.ts'
 import { listAll } from '../framework/paged.ts'
-import { needsOf } from '../views/needs.ts'
+import { needsOf, questionsOf } from '../views/needs.ts'
 import type { City, Part } from './fleet.ts'
 
 export type Found = Omit<Partial<City>, 'info'>
 
 /** Of a city that does not run. */
-export const NOTHING = { status: undefined, sessions: [], agents: [], needs: [], trouble: undefined } as const
+export const NOTHING = {
+  status: undefined,
+  sessions: [],
+  agents: [],
+  needs: [],
+  questions: [],
+  trouble: undefined,
+} as const
 
 /** A city that cannot be asked says why; one that has stopped has nothing. Throws only the signal's reason. */
 export async function readCity(
@@ -32,8 +39,13 @@ async function readPart(client: Client, cityName: string, part: Part, signal: Ab
   switch (part) {
     case 'status':
       return { status: (await client.call('get-city-status', { params, signal })).body }
-    case 'needs':
-      return { needs: await needsOf(client, cityName, signal) }
+    case 'needs': {
+      const [needs, questions] = await Promise.all([
+        needsOf(client, cityName, { severity: 'act', signal }),
+        questionsOf(client, cityName, signal),
+      ])
+      return { needs, questions }
+    }
     case 'agents': {
       const { items } = await listAll((cursor) =>
         client.call('list-agents', { params, query: { limit: 1000, cursor }, signal }),

@@ -7,8 +7,8 @@ import { draw } from './draw.ts'
 import { Feed, type Spot } from './feed.ts'
 import { type Action, type Answering, press } from './keyboard.ts'
 import type { Key } from './keys.ts'
-import { outcomeText } from './question-text.ts'
-import { type Choosing, needAt, rowsOf, type View } from './rows.ts'
+import { askerOf, outcomeText } from './question-text.ts'
+import { type Choosing, questionAt, rowsOf, type View } from './rows.ts'
 import type { Size } from './screen.ts'
 import { selectedAt } from './selecting.ts'
 import { Shell, showUntilLeft } from './shell.ts'
@@ -74,7 +74,7 @@ class Top {
     const { lines, spots } = draw(this.#seen, size)
     this.#spots = spots
     const rows = rowsOf(this.#seen)
-    const id = needAt(rows[selectedAt(rows, this.#seen.selected)])?.request_id
+    const id = questionAt(rows[selectedAt(rows, this.#seen.selected)])?.request_id
     if (id !== this.#question.id) this.#question = { id, since: this.#seen.now }
     return lines
   }
@@ -105,14 +105,15 @@ class Top {
     return 'said'
   }
 
-  async #answer({ need, word, isKey }: Answering): Promise<string> {
-    const reply = replyTo(need, word, { seesNumbers: true })
+  async #answer({ question, word, isKey }: Answering): Promise<string> {
+    const reply = replyTo(question, word, { seesNumbers: true })
     if ('wrong' in reply) return reply.wrong
     const { id, since } = this.#question
-    if (isKey && (id !== need.request_id || this.#context.io.clock.now() - since < NEW_QUESTION_MS))
+    if (isKey && (id !== question.request_id || this.#context.io.clock.now() - since < NEW_QUESTION_MS))
       return 'that question has just come: press the key again'
     using limit = this.#context.within()
-    const asked = { city: need.city, session: need.session_id, question: need }
-    return outcomeText(await sendAnswer(await this.#context.client(), asked, reply, limit.signal), need)
+    const asked = { city: question.city, session: question.session_id, question }
+    const outcome = await sendAnswer(await this.#context.client(), asked, reply, limit.signal)
+    return outcomeText(outcome, { name: askerOf(question), question })
   }
 }

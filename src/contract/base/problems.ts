@@ -32,6 +32,7 @@ export const PROBLEMS = {
   'rig-not-found': { status: 404, prefix: 'not_found', title: 'No such rig' },
   'patch-not-found': { status: 404, prefix: 'not_found', title: 'No such patch' },
   'agent-not-found': { status: 404, prefix: 'not_found', title: 'No such agent' },
+  'need-not-found': { status: 404, prefix: 'not_found', title: 'No such need' },
   'convoy-not-found': { status: 404, prefix: 'not_found', title: 'No such convoy' },
   'bead-not-found': { status: 404, prefix: 'not_found', title: 'No such bead' },
   'session-not-found': { status: 404, prefix: 'not_found', title: 'No such session' },

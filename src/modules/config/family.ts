@@ -8,6 +8,7 @@ import { toDetail } from './edit/answers.ts'
 import { ConfigService, type ConfigServiceDeps, InvalidConfig } from './edit/service.ts'
 import { CONFIG_SCHEMA } from './edit/transaction.ts'
 import { type ConfigCity, createConfigHandlers, reloadJob } from './handlers.ts'
+import { configNeeds } from './needs.ts'
 
 interface ServiceDeps extends Omit<ConfigServiceDeps, 'onStatus'> {
   /** What is in force, or what is wrong, has changed. */
@@ -45,6 +46,7 @@ export const config = defineFamily({
       },
     }
   },
+  needs: (city) => [configNeeds(city.config)],
   jobs: (city) => [reloadJob(city)],
   close: ({ config: service }) => service.close(),
 })

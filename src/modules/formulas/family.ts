@@ -7,6 +7,7 @@ import { defineFamily } from '../../kernel/family.ts'
 import { Catalog, type CatalogDeps } from './catalog/catalog.ts'
 import type { DocumentEdits } from './edit.ts'
 import { createFormulaHandlers, type FormulaCity } from './handlers.ts'
+import { formulaNeeds } from './needs.ts'
 import { FORMULAS_SCHEMA } from './schema.ts'
 
 type Given<View> = Omit<DocumentEdits<View>, 'catalog'>
@@ -16,12 +17,14 @@ export interface FormulaContext<View>
     Pick<FormulaCity<View>, 'rigVars' | 'city' | 'rig' | 'bead' | 'resolveTarget'> {
   /** The files that go with the configuration in force; those on disk where that is refused. */
   readonly files: () => ConfigFiles
+  readonly rigNames: () => readonly string[]
   readonly onChange: (listener: () => void) => () => void
   /** What is on disk was looked at, and what is in force stayed as it was. */
   readonly onLooked: (listener: () => void) => () => void
 }
 
 interface Opened<View> extends FormulaCity<View> {
+  readonly rigNames: () => readonly string[]
   readonly stop: () => void
 }
 
@@ -46,6 +49,7 @@ export const formulaFamily = <View>() =>
       }
       return { ...rest, catalog, edits: { dir, config, catalog, layout, settings }, stop }
     },
+    needs: ({ catalog, rigNames }) => [formulaNeeds(catalog, rigNames)],
     close: ({ catalog, stop }) => {
       stop()
       return catalog.close()

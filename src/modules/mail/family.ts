@@ -6,6 +6,7 @@ import { defineFamily } from '../../kernel/family.ts'
 import { forgetting, MailDigests } from './digests.ts'
 import { createMailHandlers, type MailCity } from './handlers.ts'
 import { Mail, type MailDeps } from './mail.ts'
+import { mailNeeds } from './needs.ts'
 import { MailRetention, type MailRetentionDeps } from './retention.ts'
 import { MAIL_SCHEMA } from './schema.ts'
 
@@ -23,6 +24,7 @@ export const mail = defineFamily({
     return { ...city, digests: new MailDigests(), retention }
   },
   phases: { starting_agents: ({ retention }) => retention.start() },
+  needs: () => [mailNeeds],
   reactions: () => [forgetting],
   close: ({ retention }) => retention.close(),
 })

@@ -9,6 +9,7 @@ import type { MoleculeRow } from './engine/base/rows.ts'
 import { MOLECULES_SCHEMA } from './engine/base/schema.ts'
 import { Molecules, type MoleculesDeps } from './engine/molecules.ts'
 import { createMoleculeHandlers } from './handlers.ts'
+import { gateNeeds, moleculeNeeds } from './read/needs.ts'
 import { MoleculeReads } from './read/reads.ts'
 import { Starting, type Surroundings } from './starting.ts'
 
@@ -32,10 +33,11 @@ export const molecules = defineFamily({
     const isChanged = ({ formula, formula_hash, rig }: MoleculeRow): boolean =>
       around.catalog.formula(formula, rig === '' ? undefined : rig)?.hash !== formula_hash
     const rigNames = () => around.rigNames()
-    return { store, molecules, reads, starting, rigNames, isChanged }
+    return { now: () => engine.clock.now(), store, molecules, reads, starting, rigNames, isChanged }
   },
   // What runs commands and sessions is there by then.
   phases: { starting_agents: ({ molecules }) => molecules.open() },
+  needs: ({ reads, now }) => [gateNeeds, moleculeNeeds(reads, now)],
   reactions: ({ molecules }) => [molecules.reaction()],
   stop: ({ molecules }) => molecules.close(),
 })

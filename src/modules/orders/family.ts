@@ -4,6 +4,7 @@ import { migrationsOf } from '../../kernel/database.ts'
 import { defineFamily } from '../../kernel/family.ts'
 import type { Store } from '../../kernel/store.ts'
 import { createOrderHandlers } from './handlers.ts'
+import { orderNeeds } from './needs.ts'
 import { Orders, type OrdersDeps } from './orders.ts'
 import { ORDERS_SCHEMA, OUTPUTS_SCHEMA } from './schema.ts'
 
@@ -22,9 +23,10 @@ export const orders = defineFamily({
   open: (context: OrderContext) => {
     const all = new Orders(context)
     context.listen(all)
-    return { store: context.store, orders: all, rigNames: context.rigNames }
+    return { catalog: context.catalog, store: context.store, orders: all, rigNames: context.rigNames }
   },
   // Commands and molecules that an earlier run of the supervisor has left are taken up by then.
   phases: { starting_agents: ({ orders: all }) => all.start() },
+  needs: ({ catalog }) => [orderNeeds(catalog)],
   stop: ({ orders: all }) => all.stop(),
 })

@@ -3,6 +3,7 @@ import { serviceOperations } from '../../contract/services.ts'
 import { migrationsOf } from '../../kernel/database.ts'
 import { defineFamily } from '../../kernel/family.ts'
 import { createServiceHandlers, type ServiceCity } from './handlers.ts'
+import { serviceNeeds } from './needs.ts'
 import type { ServicesDeps } from './ports.ts'
 import { Services } from './services.ts'
 import { SERVICES_SCHEMA } from './store.ts'
@@ -23,6 +24,7 @@ export const services = defineFamily({
     return { name: context.city.name, path: context.city.path, store: context.store, services: all, deps: context }
   },
   phases: { starting_agents: ({ services: all }) => all.start() },
+  needs: ({ services: all }) => [serviceNeeds(all)],
   async stop({ services: all, deps }, { preserve, force }) {
     try {
       if (preserve) await all.release()

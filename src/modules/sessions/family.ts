@@ -16,6 +16,7 @@ import { createSessionReportHandlers } from './http/handlers-report.ts'
 import { createSessionSayHandlers } from './http/handlers-say.ts'
 import { createSessionSteerHandlers } from './http/handlers-steer.ts'
 import { sessionJobs } from './plan/jobs.ts'
+import { questionNeeds, sessionNeeds } from './plan/needs.ts'
 import { Sessions } from './plan/service.ts'
 import type { SessionsDeps } from './record/ports.ts'
 import { SESSIONS_SCHEMA } from './record/schema.ts'
@@ -57,6 +58,7 @@ export const sessions = defineFamily({
     adopting_sessions: (city) => city.sessions.adopt(),
     starting_agents: (city) => city.sessions.start(),
   },
+  needs: ({ sessions: all }) => [questionNeeds(all), sessionNeeds(all)],
   jobs: (city) => sessionJobs(city.sessions),
   async stop({ sessions: all, opened }, { force, preserve, ended }) {
     try {

@@ -36,6 +36,7 @@ export function formulaContext(city: Running): FormulaContext<EffectiveConfig> {
     config,
     layout: layoutOf,
     settings: settingsNaming,
+    rigNames: () => config.current().rigs.map(({ name: rig }) => rig),
     files: () => (config.lastError === undefined ? config.files : diskFiles()),
     onChange: (listener) => config.onChange(listener),
     onLooked: (listener) => config.onLooked(listener),

@@ -7,6 +7,7 @@ import type { Retention } from '../../kernel/event-log.ts'
 import type { Ids } from '../../kernel/ids.ts'
 import type { Jobs } from '../../kernel/jobs.ts'
 import type { Logger } from '../../kernel/log.ts'
+import type { NeedSource } from '../../kernel/needs.ts'
 import type { Environment } from '../../kernel/processes.ts'
 import type { Store } from '../../kernel/store.ts'
 import type { LogStream } from '../../kernel/streams/log-stream.ts'
@@ -91,6 +92,8 @@ export interface Running {
   readonly stream: LogStream
   readonly launch: Jobs['launch']
   readonly launchAnswering: Jobs['launchAnswering']
+  /** What of its families may need a person. */
+  readonly needs: () => readonly NeedSource[]
   /** What is in force in its files. */
   readonly observe: (settings: CitySettings) => void
 }

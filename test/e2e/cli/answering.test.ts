@@ -15,7 +15,7 @@ suite('needs in a terminal', { timeout: 120_000 }, () => {
     await using terminal = city.terminal(['needs'], { columns: 120 })
     await terminal.shows(/# +CITY .*\n1 +alpha +one .*\n2 +alpha +two .*\nWhich\? 1-2, Enter for 1, q leaves:/)
     terminal.type('\r')
-    await terminal.shows(/one \(scripted\) asks for approval.*\nUse Bash\n(.*\n)* {2}1\) Allow\n {2}2\) Always allow\n/)
+    await terminal.shows(/one asks for approval.*\nUse Bash\n(.*\n)* {2}1\) Allow\n {2}2\) Always allow\n/)
     terminal.type('9\r')
     await terminal.shows(/there is no choice "9": 1 Allow, 2 Always allow, 3 Reject, 4 Never/)
     terminal.type('3\r')
@@ -23,7 +23,7 @@ suite('needs in a terminal', { timeout: 120_000 }, () => {
     await city.says(bash, 'permission: Bash no')
     await terminal.shows(/1 +alpha +two .*\nWhich\? Enter for 1/)
     terminal.type('1\r')
-    await terminal.shows(/two \(scripted\) asks.*\nUse Edit/)
+    await terminal.shows(/two asks.*\nUse Edit/)
     terminal.type('allow\r')
     await city.says(edit, 'permission: Edit once')
     await terminal.shows(/nothing waits for you/)
@@ -74,7 +74,7 @@ suite('needs in a terminal', { timeout: 120_000 }, () => {
 
   test('piped, needs stays a list', async () => {
     await city.asks('piped', 'Bash')
-    assert.match(await city.does('needs'), /^alpha\tpiped\tscripted\t/)
+    assert.match(await city.does('needs'), /^alpha\tpiped\tapproval\t/)
     await city.does('session', 'respond', 'piped', 'deny')
   })
 })

@@ -69,6 +69,13 @@ export class MoleculeReads {
     )
   }
 
+  /** Ids of live molecules of which something was odd when a step began to wait. */
+  withWarnings(): readonly string[] {
+    return this.#db
+      .all("SELECT id FROM molecules WHERE status IN ('pending', 'active', 'waiting') AND warnings IS NOT NULL")
+      .map(({ id }) => String(id))
+  }
+
   #waits(step: number | undefined): boolean {
     return step !== undefined && this.#db.get(WAITING, step) !== undefined
   }
