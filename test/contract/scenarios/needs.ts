@@ -19,7 +19,7 @@ class Desk {
 
   /** The need of unread mail, whose id is given back. */
   async need(): Promise<string> {
-    await this.send('POST', `${BASE}/mail`, { to: ['human'], subject: 'look', body: 'at this' })
+    await this.send('POST', `${BASE}/mail`, { to: 'human', subject: 'look', body: 'at this' })
     return await eventually('mail is a need', async () => {
       const { body } = await this.send('GET', `${BASE}/needs?kind=mail&snoozed=true`)
       const [first] = [at(body, 'items')].flat()
