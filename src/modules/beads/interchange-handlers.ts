@@ -10,8 +10,8 @@ import type { WorkCity } from './work/city.ts'
 
 export function createInterchangeHandlers({ clock }: { readonly clock: Clock }) {
   return {
-    'import-beads': async ({ query, body, signal, city, actor }) => {
-      const report = await importLines(city, body, query, { clock, signal, actor })
+    'import-beads': async ({ query, body, signal, city, caller }) => {
+      const report = await importLines(city, body, query, { clock, signal, caller })
       return ok(report, { 'X-SVC-Index': String(city.store.log.head) })
     },
 

@@ -1,4 +1,5 @@
 /** What becomes of a line, given what is there already (I3, I4 of import.ts). */
+import type { Caller } from '../../../kernel/caller.ts'
 import type { Row, Tx } from '../../../kernel/database.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import { sqlValue } from '../store/columns.ts'
@@ -9,6 +10,7 @@ import { importFault } from '../work/steps.ts'
 import { inGivenOrder, withCommentId } from './interchange.ts'
 import { byComment, type LineBead, type LineColumns, type LineComment, type LineEdge } from './line.ts'
 import { readComments, readEdges } from './line-rows.ts'
+import { forgery } from './speakers.ts'
 
 type Outcome = 'created' | 'updated' | 'unchanged' | 'skipped'
 
@@ -32,9 +34,11 @@ export class Existing {
   readonly #comments: ReadonlyMap<string, readonly LineComment[]>
   readonly #owners: Map<string, string>
   readonly #steps: WorkCity['steps']
+  readonly #caller: Caller
 
-  constructor(city: WorkCity, reader: Pick<Tx, 'all'>, items: readonly Item[]) {
+  constructor(city: WorkCity, reader: Pick<Tx, 'all'>, items: readonly Item[], caller: Caller) {
     this.#steps = city.steps
+    this.#caller = caller
     const records = city.beads.load(items.map(({ bead }) => bead.id))
     const ids = records.map(({ id }) => id)
     this.#records = new Map(records.map((record) => [record.id, record]))
@@ -63,6 +67,9 @@ export class Existing {
       bead,
       gone.map(({ depends_on_id }) => depends_on_id),
     )
+  /** Why whoever imports may not say this in a line. */
+  forgery = (bead: LineBead, comments: readonly LineComment[]): string | undefined =>
+    forgery(this.#caller, { bead, record: this.record(bead.id), comments })
   /** The bead that has a comment of this id. */
   owner = (comment: string): string | undefined => this.#owners.get(comment)
   /** From now on a bead has a comment of this id. */
@@ -92,6 +99,8 @@ export function decide(cycleOf: CycleOf, item: Item, there: Existing, mode: 'ups
     return outcome('unchanged')
   const molecules = record === undefined ? undefined : there.fault(record, gone)
   if (molecules !== undefined) return outcome({ fault: molecules })
+  const forged = there.forgery(bead, comments)
+  if (forged !== undefined) return outcome({ fault: forged })
   const cyclic = cycleFault(cycleOf, bead.id, fresh)
   if (cyclic !== undefined) return outcome(cyclic)
   return {

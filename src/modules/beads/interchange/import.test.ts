@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openWorkStore, type WorkStore } from '../../../../test/support/work-store.ts'
+import { type Agent, type Caller, OWNER } from '../../../kernel/caller.ts'
 import { importLines } from './import.ts'
 
+const CI: Caller = { kind: 'token', name: 'ci', role: 'admin', city: undefined }
 const FAR = 5_000
 const LINES = 30
 
@@ -46,7 +48,7 @@ test('lines that each need a long look for a cycle are taken in a few at a time,
   const commits: number[] = []
   city.store.log.onCommit((events) => commits.push(new Set(events.map(({ subject }) => subject)).size))
   const head = city.store.log.head
-  const report = await importLines(city, bodyOf(lines), {}, { clock, signal, actor: 'token:ci' })
+  const report = await importLines(city, bodyOf(lines), {}, { clock, signal, caller: CI })
   assert.deepEqual([report.updated, report.failed], [LINES, 0], JSON.stringify(report.errors))
   assert.ok(Math.max(...commits) <= 3, `lines in one write: ${commits.join(', ')}`)
   const { events } = city.store.log.scan({}, { after: head, upTo: city.store.log.head }, 'asc', 1_000)
@@ -68,9 +70,63 @@ test('a line that needs too many long looks is refused, the others are taken', a
       city,
       bodyOf([greedy, ...lines.slice(1, 4)]),
       { dry_run },
-      { clock, signal: new AbortController().signal, actor: 'api' },
+      { clock, signal: new AbortController().signal, caller: OWNER },
     )
     assert.deepEqual([report.updated, report.failed], [3, 1], JSON.stringify(report.errors))
     assert.match(report.errors?.[0]?.detail ?? '', /cannot be told/)
   }
+})
+
+const ALICE: Agent = {
+  kind: 'agent',
+  city: 'shop',
+  session: 's-1',
+  name: 'calc/alice',
+  api: 'work',
+  isSelf: (handle) => handle === 's-1',
+  goesBy: (name) => ['calc/alice', 's-1'].includes(name),
+}
+
+test('import: an agent neither comments nor claims in the name of somebody else', async () => {
+  using city = openWorkStore()
+  await city.bead('al-1')
+  const imports = (caller: Caller, line: object, options = {}) =>
+    importLines(city, bodyOf([JSON.stringify({ title: 't', updated_at: '2031-01-01T00:00:00Z', ...line })]), options, {
+      clock: city.clock,
+      signal: new AbortController().signal,
+      caller,
+    })
+  const comment = (author: string) => ({
+    comments: [{ id: `c-${author}-0123456789`, author, text: 'approved, ship it' }],
+  })
+  const forged = [
+    { id: 'al-1', ...comment('human') },
+    { id: 'al-2', ...comment('human') },
+    { id: 'al-1', status: 'in_progress', assignee: 'calc/bob' },
+    { id: 'al-2', status: 'in_progress', assignee: 'calc/bob' },
+    { id: 'al-1', metadata: { 'svc.session_id': 's-2' } },
+  ]
+  for (const line of forged)
+    for (const dry_run of [true, false]) {
+      const report = await imports(ALICE, line, { dry_run })
+      assert.deepEqual([report.created + report.updated, report.failed], [0, 1], JSON.stringify(line))
+      assert.match(
+        report.errors[0]?.detail ?? '',
+        /token is that of calc\/alice, who cannot speak as (human|calc\/bob|s-2)/,
+      )
+    }
+  const own = [
+    { id: 'al-1', ...comment('calc/alice') },
+    { id: 'al-3', status: 'in_progress', assignee: 'calc/alice', metadata: { 'svc.session_id': 's-1' } },
+    { id: 'al-4', status: 'open', assignee: 'calc/bob' },
+    { id: 'al-5', status: 'closed', assignee: 'calc/bob', metadata: { 'svc.session_id': 's-9' } },
+  ]
+  for (const line of own) assert.equal((await imports(ALICE, line)).failed, 0, JSON.stringify(line))
+  for (const line of forged) assert.equal((await imports(OWNER, line)).failed, 0, JSON.stringify(line))
+  // What is here already, an agent brings back as it is.
+  assert.equal(
+    (await imports(ALICE, { id: 'al-2', title: 'renamed', ...comment('human'), updated_at: '2032-01-01T00:00:00Z' }))
+      .failed,
+    0,
+  )
 })

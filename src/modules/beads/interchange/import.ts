@@ -10,6 +10,7 @@
 import { cut } from '../../../contract/base/text.ts'
 import type { BeadImportIssue, BeadImportResponse } from '../../../contract/beads.ts'
 import type { BodyLine, BodyLines } from '../../../kernel/call.ts'
+import { actorOf, type Caller } from '../../../kernel/caller.ts'
 import { type Clock, nextTurn } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import { Problem, problem } from '../../../kernel/problem.ts'
@@ -45,8 +46,8 @@ const MAX_AWAITED = 100_000
 interface ImportSurroundings {
   readonly clock: Clock
   readonly signal: AbortSignal
-  /** Who imports: events say so. */
-  readonly actor: string
+  /** Who imports: events name it, and it speaks for itself alone. */
+  readonly caller: Caller
 }
 
 /** Reads all lines; refuses only where nothing more can be done. */
@@ -54,15 +55,16 @@ export function importLines(
   city: WorkCity,
   lines: BodyLines,
   options: ImportOptions,
-  { clock, signal, actor }: ImportSurroundings,
+  { signal, ...surroundings }: ImportSurroundings,
 ): Promise<BeadImportResponse> {
-  return new Import(city, options, clock, actor).run(lines, signal)
+  return new Import(city, options, surroundings).run(lines, signal)
 }
 
 class Import {
   readonly #city: WorkCity
   readonly #options: ImportOptions
   readonly #clock: Clock
+  readonly #caller: Caller
   readonly #actor: string
   readonly #scopes: Scopes
   readonly #counts = { created: 0, updated: 0, unchanged: 0, skipped: 0, failed: 0 }
@@ -74,11 +76,12 @@ class Import {
   readonly #planned = new Map<string, PlannedBead>()
   readonly #plannedEdges = new PlannedEdges()
 
-  constructor(city: WorkCity, options: ImportOptions, clock: Clock, actor: string) {
+  constructor(city: WorkCity, options: ImportOptions, { clock, caller }: Omit<ImportSurroundings, 'signal'>) {
     this.#city = city
     this.#options = options
     this.#clock = clock
-    this.#actor = actor
+    this.#caller = caller
+    this.#actor = actorOf(caller)
     this.#scopes = scopesOf(city.config(), options.rig)
   }
 
@@ -188,7 +191,7 @@ class Import {
   }
 
   #write(tx: Tx, items: readonly Item[]): readonly Verdict[] {
-    const there = new Existing(this.#city, tx, items)
+    const there = new Existing(this.#city, tx, items, this.#caller)
     return untilLooked(items, (item, looked) => {
       const cycle: CycleOf = (id, edge) => cycleOf(tx, id, edge, looked)
       const { outcome, edges, comments } = decide(cycle, item, there, this.#options.mode)
@@ -227,7 +230,7 @@ class Import {
 
   #rehearse(items: readonly Item[]): readonly Verdict[] {
     const { db } = this.#city.store
-    const there = new Existing(this.#city, db, items)
+    const there = new Existing(this.#city, db, items, this.#caller)
     return untilLooked(items, (item, looked) => {
       const cycle: CycleOf = (id, edge) => this.#plannedEdges.cycleOf(db, id, edge, looked)
       return this.#rehearseOne(item, there, cycle)
