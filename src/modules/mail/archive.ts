@@ -11,6 +11,8 @@ type Archiving = MailArchived['results'][number]
 
 interface Deps {
   readonly mail: Pick<Mail, 'move'>
+  /** The only mailbox that the caller may change; undefined: any. */
+  readonly own: Mailbox | undefined
   /** Whose mailbox is meant, and which keys senders of this name have; neither fails. */
   readonly mailboxOf: (word: string) => Mailbox
   readonly sendersOf: (word: string) => readonly string[]
@@ -42,9 +44,11 @@ export function archiveMany(tx: Tx, request: MailArchiveRequest, actor: string, 
   return { dry_run, results, total: results.length }
 }
 
-function archiveOne(tx: Tx, id: string, dryRun: boolean, actor: string, { mail }: Deps): Archiving {
-  const row = tx.get('SELECT status FROM mail WHERE id = ?', id)
+function archiveOne(tx: Tx, id: string, dryRun: boolean, actor: string, { mail, own }: Deps): Archiving {
+  const row = tx.get('SELECT status, mailbox FROM mail WHERE id = ?', id)
   if (row === undefined) return { id, status: 'not_found', error: `there is no message ${id}` }
+  if (own !== undefined && row.mailbox !== own)
+    return { id, status: 'not_found', error: `${id} is not in the mailbox of this token's agent` }
   if (row.status === 'archived') return { id, status: 'unchanged' }
   if (!dryRun) mail.move(tx, id, 'archive', actor)
   return { id, status: 'archived' }
@@ -55,7 +59,7 @@ function matching(
   db: Pick<Database, 'all'> | Tx,
   filter: MailArchiveFilter,
   limit: number,
-  { mailboxOf, sendersOf }: Deps,
+  { own, mailboxOf, sendersOf }: Deps,
 ): readonly string[] {
   const { to, from, subject_prefix: prefix, subject_contains: contains, empty_body: empty, include_read: read } = filter
   const parts: string[] = [read === true ? "m.status <> 'archived'" : "m.status = 'unread'"]
@@ -64,7 +68,8 @@ function matching(
     parts.push(sql)
     values.push(...of)
   }
-  if (to !== undefined) add('m.mailbox = ?', mailboxOf(to))
+  const mailbox = own ?? (to === undefined ? undefined : mailboxOf(to))
+  if (mailbox !== undefined) add('m.mailbox = ?', mailbox)
   if (from !== undefined) {
     const keys = sendersOf(from)
     add(`(m.sender IN (${keys.map(() => '?').join(', ')}) OR lower(m."from") = lower(?))`, ...keys, from)

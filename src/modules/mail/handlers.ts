@@ -17,20 +17,14 @@ import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
 import { invalidField, Problem, problem, timeMs } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { type BlockingInput, waitForChange } from '../../kernel/waiting.ts'
-import {
-  type Address,
-  type Addresses,
-  HUMAN,
-  type Mailbox,
-  mailboxOfAgent,
-  mailboxOfSession,
-} from '../../messaging/address.ts'
+import { type Address, type Addresses, HUMAN, type Mailbox } from '../../messaging/address.ts'
 import { searchExpression } from '../../messaging/search.ts'
 import { archiveMany, checkArchiving } from './archive.ts'
 import { distinct, LABEL, type Mail, type Sender } from './mail.ts'
 import { type MailFilter, type MailPage, mailList, mailTotal, type Total, threadPage } from './query.ts'
 import { type MailRecord, wireMessage } from './record.ts'
-import { countMails, findThread, knownSenders, unreadIds, unreadMails } from './store.ts'
+import { assertOwns, assertSees, confinedTo, mailboxMeant, mailboxOf } from './rights.ts'
+import { countMails, findMail, findThread, knownSenders, unreadIds, unreadMails } from './store.ts'
 import { mailText, TOLD_MESSAGES } from './text.ts'
 
 export interface MailCity {
@@ -38,6 +32,13 @@ export interface MailCity {
   readonly addresses: Addresses
   readonly mail: Mail
   readonly hasRig: (name: string) => boolean
+}
+
+interface MovingCall {
+  readonly params: { readonly id: string }
+  readonly city: MailCity
+  readonly actor: string
+  readonly caller: Caller
 }
 
 interface WaitingCall {
@@ -70,19 +71,22 @@ export function createMailHandlers({ clock }: { readonly clock: Clock }) {
 
   const moving =
     (move: 'read' | 'mark-unread' | 'archive' | 'unarchive') =>
-    async ({ params, city, actor }: { params: { id: string }; city: MailCity; actor: string }) => {
-      const record = await city.store.db.write((tx) => city.mail.move(tx, params.id, move, actor))
+    async ({ params, city, actor, caller }: MovingCall) => {
+      const record = await city.store.db.write((tx) => {
+        assertOwns(city.addresses, caller, city.mail.need(tx, params.id))
+        return city.mail.move(tx, params.id, move, actor)
+      })
       return ok(wireMessage(record), headers(city))
     }
 
   return defineHandlers<typeof mailOperations, MailCity>({
     'list-mail': async (call) => {
-      const { query } = call
-      const { agent } = query
-      const mark = agent === undefined ? '' : `"mailbox":${JSON.stringify(mailboxOf(call.city.addresses, agent))}`
+      const { query, caller } = call
+      const mailbox = listedMailbox(call.city, query, caller)
+      const mark = mailbox === undefined ? '' : `"mailbox":${JSON.stringify(mailbox)}`
       const city = await changed(call, mark)
       const index = headers(city)
-      const { filter, isNothing } = filterOf(city, query)
+      const { filter, isNothing } = filterOf(city, query, caller)
       const limit = query.limit || DEFAULT_LIMIT
       const cursor = seqOf('mail', query.cursor)
       if (isNothing) return ok({ items: [], total: 0 }, index)
@@ -103,17 +107,17 @@ export function createMailHandlers({ clock }: { readonly clock: Clock }) {
       })
     },
 
-    'count-mail': ({ query, city }) => {
+    'count-mail': ({ query, city, caller }) => {
       const { agent, rig } = query
       if (rig !== undefined) needRig(city, rig)
-      const mailbox = agent === undefined ? undefined : mailboxOf(city.addresses, agent)
+      const mailbox = mailboxMeant(city.addresses, caller, agent)
       const { unread, read } = countMails(city.store.db, mailbox, rig)
       return ok({ total: unread + read, unread }, headers(city))
     },
 
-    'check-mail': ({ query, city }) => {
+    'check-mail': ({ query, city, caller }) => {
       const { db } = city.store
-      const mailbox = mailboxOf(city.addresses, query.agent)
+      const mailbox = mailboxMeant(city.addresses, caller, query.agent) ?? mailboxOf(city.addresses, query.agent)
       const { unread } = countMails(db, mailbox, undefined)
       const text = mailText(unreadMails(db, mailbox, 0, TOLD_MESSAGES), unread)
       return ok({ unread, message_ids: [...unreadIds(db, mailbox, MAX_CHECKED)], text }, headers(city))
@@ -131,10 +135,13 @@ export function createMailHandlers({ clock }: { readonly clock: Clock }) {
       })
     },
 
-    'archive-mails': async ({ body, city, actor }) => {
+    'archive-mails': async ({ body, city, actor, caller }) => {
       checkArchiving(body)
+      const own = confinedTo(city.addresses, caller)?.mailbox
+      if (own !== undefined && body.filter !== undefined) mailboxMeant(city.addresses, caller, body.filter.to)
       const deps = {
         mail: city.mail,
+        own,
         mailboxOf: (word: string) => mailboxOf(city.addresses, word),
         sendersOf: (word: string) => sendersOf(city.addresses, word),
       }
@@ -143,21 +150,29 @@ export function createMailHandlers({ clock }: { readonly clock: Clock }) {
     },
 
     'get-mail-thread': async (call) => {
-      const { params, query } = call
+      const { params, query, caller } = call
       const thread = needThread(call.city.store.db, params.id, 'path.id')
       const city = await changed(call, `"thread_id":"${thread}"`)
       const { db } = city.store
       const index = headers(city)
-      const party = query.agent === undefined ? undefined : mailboxOf(city.addresses, query.agent)
+      const party = mailboxMeant(city.addresses, caller, query.agent)
       const filter = { thread, ...(party === undefined ? { originals: true } : { party }) }
       const page = threadPage(db, filter, seqOf(thread, query.cursor), query.limit || DEFAULT_LIMIT)
       return ok(listed(thread, page, mailTotal(db, filter)), index)
     },
 
-    'get-mail': ({ params, city }) => ok(wireMessage(city.mail.need(city.store.db, params.id)), headers(city)),
+    'get-mail': ({ params, city, caller }) => {
+      const record = city.mail.need(city.store.db, params.id)
+      assertSees(city.addresses, caller, record)
+      return ok(wireMessage(record), headers(city))
+    },
 
-    'delete-mail': async ({ params, city, actor }) => {
-      await city.store.db.write((tx) => city.mail.delete(tx, params.id, actor))
+    'delete-mail': async ({ params, city, actor, caller }) => {
+      await city.store.db.write((tx) => {
+        const record = findMail(tx, params.id)
+        if (record !== undefined) assertOwns(city.addresses, caller, record)
+        city.mail.delete(tx, params.id, actor)
+      })
       return ok({ id: params.id, status: 'deleted' as const }, headers(city))
     },
 
@@ -170,7 +185,7 @@ export function createMailHandlers({ clock }: { readonly clock: Clock }) {
       checkBody(body.body)
       return creating(city, claim, (tx) => {
         const { subject, priority, notify, body: text = '' } = body
-        city.mail.need(tx, params.id)
+        assertSees(city.addresses, caller, city.mail.need(tx, params.id))
         const cc = resolveAll(city, body.cc, 'body.cc')
         const from = senderOf(city.addresses, caller, body.from)
         return wireMessage(city.mail.reply(tx, params.id, { from, cc, subject, body: text, priority, notify }))
@@ -181,14 +196,20 @@ export function createMailHandlers({ clock }: { readonly clock: Clock }) {
 
 type ListQuery = Parameters<ReturnType<typeof createMailHandlers>['list-mail']>[0]['query']
 
-function filterOf(city: MailCity, query: ListQuery): { filter: MailFilter; isNothing: boolean } {
-  const { agent, status, from, thread_id: thread, since, rig, q } = query
+/** Whoever has only its own mail may list what it sent as well, in whichever mailbox that is. */
+function listedMailbox({ addresses }: MailCity, { agent, from }: ListQuery, caller: Caller): Mailbox | undefined {
+  const isOwnSent = from !== undefined && mailboxOf(addresses, from) === confinedTo(addresses, caller)?.mailbox
+  return agent === undefined && isOwnSent ? undefined : mailboxMeant(addresses, caller, agent)
+}
+
+function filterOf(city: MailCity, query: ListQuery, caller: Caller): { filter: MailFilter; isNothing: boolean } {
+  const { status, from, thread_id: thread, since, rig, q } = query
   if (rig !== undefined) needRig(city, rig)
   const match = q === undefined ? undefined : searchExpression(q, { db: city.store.db, table: 'mail_terms' })
   return {
     isNothing: q !== undefined && match === undefined,
     filter: {
-      mailbox: agent === undefined ? undefined : mailboxOf(city.addresses, agent),
+      mailbox: listedMailbox(city, query, caller),
       ...statusesOf(status, q !== undefined),
       ...(from === undefined ? {} : { senders: knownSenders(city.store.db, sendersOf(city.addresses, from)) }),
       thread,
@@ -202,11 +223,6 @@ function filterOf(city: MailCity, query: ListQuery): { filter: MailFilter; isNot
 function statusesOf(status: ListQuery['status'], isSearch: boolean): Pick<MailFilter, 'statuses'> {
   if (status === undefined) return isSearch ? {} : { statuses: ['unread'] }
   return { statuses: status === 'all' ? ['unread', 'read'] : [status] }
-}
-
-/** Whose mailbox a filter means; of nobody's name the mailbox that would be, which is empty or was left behind. */
-function mailboxOf(addresses: Addresses, word: string): Mailbox {
-  return addresses.find(word)?.mailbox ?? (word.startsWith('s-') ? mailboxOfSession(word) : mailboxOfAgent(word))
 }
 
 /** Keys under which messages of a sender are stored: also of the time before somebody was called so. */

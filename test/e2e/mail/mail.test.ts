@@ -331,7 +331,40 @@ test('with a session’s token one is that session, and nobody else', { timeout:
     }
     const { items } = await city.api.ask(listMail, `${city.base}/mail?agent=bob`)
     assert.equal(items.length, 2)
-    assert.equal((await api.post(`${city.base}/mail/${items[0]?.id}/read`)).status, 200)
+
+    // Mail of others is theirs; what one has sent one may read.
+    const { id: toHuman } = await city.api.ask(sendMail, `${city.base}/mail`, {
+      body: { to: 'human', from: 'bob', subject: 'For the person alone' },
+    })
+    const box = `${city.base}/mail`
+    const refusedReads = [`/${toHuman}`, '?agent=human', '?agent=bob', '/count?agent=human', '/check?agent=bob']
+    for (const path of [...refusedReads, `/threads/${toHuman}?agent=human`])
+      assertProblem(await api.get(`${box}${path}`), 'forbidden')
+    for (const [method, path] of [
+      ['POST', `/${toHuman}/read`],
+      ['POST', `/${items[0]?.id}/read`],
+      ['POST', `/${toHuman}/mark-unread`],
+      ['POST', `/${toHuman}/archive`],
+      ['POST', `/${toHuman}/unarchive`],
+      ['POST', `/${toHuman}/reply`],
+      ['DELETE', `/${toHuman}`],
+    ] as const)
+      assertProblem(await api.call(method, `${box}${path}`, method === 'POST' ? { body: {} } : {}), 'forbidden')
+    assertProblem(await post('/archive', { filter: { to: 'human', from: 'bob' } }), 'forbidden')
+    const many = await post('/archive', { ids: [toHuman] })
+    assert.equal(at(many.body, 'results', '0', 'status'), 'not_found')
+    assert.deepEqual(
+      at((await post('/archive', { filter: { all_recipients: true, from: 'bob' } })).body, 'results'),
+      [],
+    )
+    assert.equal((await api.get(`${box}/${items[0]?.id}`)).status, 200)
+    const listed = async (query: string) => at((await api.get(`${box}?status=all${query}`)).body, 'total')
+    assert.deepEqual(
+      [await listed(''), await listed('&from=ann'), await listed('&agent=ann'), await listed('&q=person')],
+      [0, 2, 0, 0],
+    )
+    const untouched = (await city.api.get(`${box}/${toHuman}`)).body
+    assert.deepEqual([at(untouched, 'status'), at(untouched, 'read')], ['unread', false])
 
     // What an agent types itself.
     const answer = await typed('send', 'bob', '-s', 'Typed', '-o', 'jsonpath={.from_session_id}')
