@@ -36,16 +36,23 @@ interface Kind {
   readonly provider: string
   readonly account: string
   readonly name: string
+  /** Nothing can be said in the chat. */
+  readonly noWayOut?: boolean
   open(parts: Parts): Promise<{ readonly chat: Chat; readonly broken: Promise<never>; close(): Promise<void> }>
 }
 
 async function runBridge(place: BridgePlace, kind: Kind): Promise<void> {
   const { client, city, world, ending } = place
-  const { provider, account, name } = kind
+  const { provider, account, name, noWayOut = false } = kind
   const root = openStateRoot(place.stateRoot)
   using journal = new Journal(root)
   const secret = readSecret(root, world)
-  const bridge = new Bridge(new Adapter({ client, city, provider, account, name, secret }), journal, world, ending)
+  const bridge = new Bridge(
+    new Adapter({ client, city, provider, account, name, secret, noWayOut }),
+    journal,
+    world,
+    ending,
+  )
   world.log.info('starting', { provider, account, city, state_root: root })
   const { chat, broken, close } = await kind.open({ journal, posting: bridge.posting })
   try {
@@ -94,6 +101,7 @@ export function runWebhook(place: BridgePlace, options: WebhookOptions): Promise
     provider: providerOf(style),
     account,
     name: `webhooks of ${account}`,
+    noWayOut: true,
     async open({ posting }) {
       const listener = new Listener({ style, account, verify: verifierOf(style, secret) }, posting, place.world)
       const listens = await listener.listen(listen)

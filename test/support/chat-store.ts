@@ -94,6 +94,7 @@ export function chats(t: TestContext, { defaultRoutes = [], mail }: ChatOptions 
   const notices = {
     inbound: (_: Tx, { id }: TranscriptRow, { text }: EntryRow, { match, target }: Called) => {
       told.push({ transcript: id, text, match, target })
+      return { told: true } as const
     },
   }
   const inbound = new Inbound({

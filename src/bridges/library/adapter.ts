@@ -21,6 +21,8 @@ export interface AdapterOptions {
   readonly account: string
   readonly name: string
   readonly secret: string
+  /** Nothing can be said in the chat: the supervisor lets bots through then. */
+  readonly noWayOut?: boolean
 }
 
 export class Adapter implements Supervisor {
@@ -36,7 +38,7 @@ export class Adapter implements Supervisor {
 
   /** As whoever runs the bridge: the secret is proved in the body, so that a new city gets to know it. */
   async register(signal: AbortSignal): Promise<void> {
-    const { client, city, provider, account, name, secret } = this.#options
+    const { client, city, provider, account, name, secret, noWayOut = false } = this.#options
     using limit = deadline(client.clock, CALL_MS, signal)
     await client.call('register-adapter', {
       params: { cityName: city },
@@ -47,7 +49,12 @@ export class Adapter implements Supervisor {
         transport: 'pull',
         secret,
         lease_seconds: ADAPTER_LEASE_SEC,
-        capabilities: { supports_child_conversations: false, supports_attachments: false, max_message_length: 0 },
+        capabilities: {
+          supports_child_conversations: false,
+          supports_attachments: false,
+          max_message_length: 0,
+          no_way_out: noWayOut,
+        },
       },
       signal: limit.signal,
     })

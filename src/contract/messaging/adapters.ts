@@ -72,6 +72,12 @@ export const AdapterCapabilities = component('AdapterCapabilities', {
     boolean({ description: 'It takes `POST {callback_url}/child-conversation`.' }),
   ),
   supports_attachments: optional(boolean()),
+  no_way_out: optional(
+    boolean({
+      description:
+        'Nothing can be said there, as with webhooks. Messages of bots then notify agents like those of people: no answer can make two bots go on for ever.',
+    }),
+  ),
   max_message_length: optional(integer({ minimum: 0, description: 'Characters; 0: any number. It splits by itself.' })),
 })
 export type AdapterCapabilities = Static<typeof AdapterCapabilities>

@@ -98,6 +98,8 @@ export const InboundResult = component('InboundResult', {
   target_agent_name: optional(string({ description: 'Agent that it goes to: to the session that it has then.' })),
   target_mailbox: optional(string({ description: 'People that it goes to.' })),
   mail_id: optional(string({ description: 'Mail that it became, as a reply.' })),
+  told: optional(boolean({ description: 'Whether an agent, or mail of a person, gets it. Absent: history.' })),
+  reason: optional(string({ description: 'Why nobody gets it, and what would change that.' })),
   transcript_entry: TranscriptEntry,
   duplicate: boolean({ description: 'True: it was here before, and this is what was answered then.' }),
 })

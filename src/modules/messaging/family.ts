@@ -113,6 +113,8 @@ export const messaging = defineFamily({
       members,
       callings: callingsOf(routing.groups),
       digests: context.digests,
+      hearsBots: ({ provider, account_id }) =>
+        carriage.adapters.find(provider, account_id)?.capabilities.no_way_out === true,
       nameOf: (mailbox) => addresses().of(mailbox).display,
       fileOf: (tx, id) => attachments.placeOf(id, tx),
     })

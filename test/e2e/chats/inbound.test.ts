@@ -74,6 +74,29 @@ test('a conversation that nobody has goes where the configuration says, and stay
   assert.deepEqual([told?.payload['actor'], told?.payload['target_agent']], ['Ada', 'mayor'])
 })
 
+test('bots of CI are heard where nothing can be answered; elsewhere the reply says why not', async () => {
+  await city.api.ask(registerAdapter, `${city.base}/adapters`, {
+    body: { provider: 'irc', account_id: 'hooks', transport: 'pull', capabilities: { no_way_out: true } },
+  })
+  const bot = { actor: { id: 'github:1', display_name: 'dependabot[bot]', is_bot: true } }
+  for (const [account, told] of [
+    ['hooks', true],
+    ['plain', false],
+  ] as const) {
+    await city.done('POST', '/participants/bindings', {
+      conversation: conversation('o/r', account),
+      agent_name: 'mayor',
+    })
+    const { body } = await bring({ account, room: 'o/r', id: 'bot-1', ...bot })
+    assert.deepEqual([at(body, 'match'), at(body, 'told')], ['binding', told])
+    if (!told) assert.match(String(at(body, 'reason')), /no_way_out/)
+    assert.equal(at((await bring({ account, room: 'o/r', id: 'bot-1', ...bot })).body, 'told'), told, 'once more')
+  }
+  const nobody = await bring({ room: '#nobody-reads', id: 'n-1' })
+  assert.equal(at(nobody.body, 'told'), false)
+  assert.match(String(at(nobody.body, 'reason')), /svcctl participant bind/)
+})
+
 test('the same message again is answered as the first time, and nobody hears of it', async () => {
   const first = await bring({ room: '#twice', id: '1' })
   const again = await bring({ room: '#twice', id: '1', text: 'other' })

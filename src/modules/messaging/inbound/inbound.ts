@@ -102,7 +102,8 @@ export class Inbound {
         ...given('target_mailbox', target.target_mailbox),
       },
     })
-    notices.inbound(tx, transcript, entry, route)
+    const notified = notices.inbound(tx, transcript, entry, route)
+    const mailed = route.target === HUMAN ? mail.reply(tx, transcript, entry) : undefined
     const { binding, group, handle, match } = route
     return {
       transcript_id: transcript.id,
@@ -119,7 +120,8 @@ export class Inbound {
             },
           }),
       ...target,
-      ...given('mail_id', route.target === HUMAN ? mail.reply(tx, transcript, entry) : undefined),
+      ...given('mail_id', mailed),
+      ...(mailed === undefined ? notified : { told: true }),
     }
   }
 

@@ -15,9 +15,12 @@ export interface Called {
   readonly handle?: string | undefined
 }
 
-/** Whoever tells members; called in the write, once for each live message that is new. */
+/** Whether a message notifies anybody; else why not. */
+export type Told = { readonly told: true } | { readonly told: false; readonly reason: string }
+
+/** Notifies members; called in the write, once for each live message that is new. */
 export interface InboundNotices {
-  inbound(tx: Tx, transcript: TranscriptRow, entry: EntryRow, route: Called): void
+  inbound(tx: Tx, transcript: TranscriptRow, entry: EntryRow, route: Called): Told
 }
 
 /** What people say in a chat that their mail goes to. */

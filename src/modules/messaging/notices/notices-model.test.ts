@@ -36,6 +36,7 @@ test('a member is told of everything that others say, once in each conversation 
       handles: () => [],
       whose: () => undefined,
     },
+    hearsBots: () => false,
     digests: {
       wish: (_, { mailbox }) => {
         if (mailbox === MAYOR) wished = true

@@ -14,7 +14,7 @@ const OPS: Mailbox = 'agent:rig/ops'
 const CALLED: Readonly<Record<string, Mailbox>> = { mayor: MAYOR }
 
 /** A room that the mayor and ops read. */
-async function room(t: TestContext, bounds: Partial<typeof DEFAULT_FANOUT> = {}) {
+async function room(t: TestContext, bounds: Partial<typeof DEFAULT_FANOUT> = {}, hearsBots = false) {
   const clock = new ManualClock()
   const store = opened(t, clock)
   const { db, log, transcripts, members } = store
@@ -30,6 +30,7 @@ async function room(t: TestContext, bounds: Partial<typeof DEFAULT_FANOUT> = {})
       handles: (_, __, mailbox) => Object.keys(CALLED).filter((handle) => CALLED[handle] === mailbox),
       whose: (_, __, handle) => CALLED[handle],
     },
+    hearsBots: () => hearsBots,
     digests: {
       wish: (_, { mailbox }, { wakes }) => void wishes.push(`${mailbox}${wakes ? '!' : ''}`),
     },
@@ -107,6 +108,18 @@ test('a bot is heard by whom it calls, by handle or by name, and by nobody else'
   ])
   assert.deepEqual(await said({ ...bot, explicitTarget: 'OPS' }, { match: 'no_match' }), ['agent:rig/ops'])
   assert.deepEqual(await told(OPS), [6])
+})
+
+test('a bot of an adapter without a way out notifies like a person: nothing can answer it', async (t) => {
+  const { said, told } = await room(t, {}, true)
+  const bot = { actor: { id: 'github:1', display_name: 'dependabot[bot]', is_bot: true } }
+  assert.deepEqual(await said(bot, { match: 'binding', target: MAYOR }), ['agent:mayor!', 'agent:rig/ops'])
+  assert.deepEqual(await told(MAYOR), [4])
+  assert.deepEqual(await said({ ...bot, explicitTarget: 'mayor' }, { match: 'binding', target: OPS }), [
+    'agent:mayor',
+    'agent:rig/ops!',
+  ])
+  assert.deepEqual(await told(OPS), [4, 5])
 })
 
 test('what was not delivered is told again, and what was read is not told', async (t) => {

@@ -3,7 +3,8 @@
  * they were not told when they are typed.
  *
  * C1  A message for somebody starts or wakes whom it is for; other members are told when they are idle.
- * C2  A bot is heard by whom it calls, and by nobody else.
+ * C2  A bot notifies only the members that it calls: two bots could answer each other for ever. Where the adapter has no way
+ *     out, nothing can be answered, and a bot notifies like a person: CI and dependency bots report there.
  * C3  Nobody is told of its own words, of what it has read, or twice of the same within one conversation of its agent; a new
  *     one is told again of what was never answered.
  * C4  What sessions say is told to each other within the bounds of their group, counted in the write that makes it public.
@@ -31,6 +32,13 @@ const CHAIN_MS = 600_000
 const COUNTED_MS = 48 * 3_600_000
 const FORGOTTEN_AT_ONCE = 100
 
+const NO_READER = 'no agent reads the conversation: `svcctl participant bind` binds one to it'
+const MUTED =
+  'a bot said it, and called nobody here; an adapter that can only receive lets bots through with the capability no_way_out'
+
+/** Whether a message notifies anybody; else why not. */
+type Told = { readonly told: true } | { readonly told: false; readonly reason: string }
+
 /** Where a message goes, as far as notices need it. */
 export interface Called {
   readonly match: string
@@ -55,6 +63,8 @@ export interface NoticesDeps {
   readonly members: Members
   readonly callings: Callings
   readonly digests: Digests
+  /** Whether bots of a conversation notify like people. */
+  readonly hearsBots: (conversation: Pick<Conversation, 'provider' | 'account_id'>) => boolean
   /** As it is called now. */
   readonly nameOf: (mailbox: Mailbox) => string
   /** The file of an attachment that was uploaded. */
@@ -81,22 +91,25 @@ export class Notices implements DigestSource {
   // --- What is said --------------------------------------------------------------------------------------------------
 
   /** In the write that takes a live message from outside, once for each. */
-  inbound(tx: Tx, { id, conversation }: TranscriptRow, entry: EntryRow, route: Called): void {
+  inbound(tx: Tx, { id, conversation }: TranscriptRow, entry: EntryRow, route: Called): Told {
     const { handle, target } = route
-    // What a bot says goes to nobody by itself.
-    if (handle !== undefined && !entry.actor.is_bot)
+    const isMuted = this.#isMuted(conversation, entry)
+    if (handle !== undefined && !isMuted)
       tx.run(
         'INSERT OR REPLACE INTO chat_called (transcript_id, sequence, handle) VALUES (?, ?, ?)',
         id,
         entry.sequence,
         handle,
       )
-    for (const { mailbox } of this.#deps.members.of(id, tx)) {
-      const isTarget = mailbox === target
-      // C2
-      if (entry.actor.is_bot && !this.#isCalled(tx, conversation, entry, mailbox)) continue
-      this.#notify(tx, id, mailbox, entry.sequence, isTarget)
+    const readers = this.#deps.members.of(id, tx).filter(({ mailbox }) => mailbox !== HUMAN)
+    let told = false
+    for (const { mailbox } of readers) {
+      if (isMuted && !this.#isCalled(tx, conversation, entry, mailbox)) continue
+      told = true
+      this.#notify(tx, id, mailbox, entry.sequence, mailbox === target)
     }
+    if (told) return { told }
+    return { told, reason: readers.length === 0 ? NO_READER : MUTED }
   }
 
   /**
@@ -315,9 +328,18 @@ export class Notices implements DigestSource {
       .map(entryOf)
   }
 
+  /** C2 */
+  #isMuted(conversation: Conversation, { actor }: EntryRow): boolean {
+    return actor.is_bot && !this.#deps.hearsBots(conversation)
+  }
+
   /** C2 holds also for what comes along with others. */
   #isWorthTelling(tx: Tx, conversation: Conversation, entry: EntryRow, mailbox: Mailbox): boolean {
-    return entry.kind === 'outbound' || !entry.actor.is_bot || this.#isCalled(tx, conversation, entry, mailbox)
+    return (
+      entry.kind === 'outbound' ||
+      !this.#isMuted(conversation, entry) ||
+      this.#isCalled(tx, conversation, entry, mailbox)
+    )
   }
 
   #toldEntry(tx: Tx, conversation: Conversation, entry: EntryRow, mailbox: Mailbox): ToldEntry {
