@@ -5,6 +5,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Caller } from '../kernel/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { type Listeners, openListeners } from '../kernel/peers/listeners.ts'
 import { type Problem, problem } from '../kernel/problem.ts'
 import type { Answer } from './answer.ts'
 import type { Exchange } from './exchange.ts'
@@ -33,6 +34,8 @@ export interface ProxiedDeps {
   /** Something of ours threw: the exchange is cut. */
   broke(error: unknown, exchange: Exchange): void
   readonly meter: ProxyMeter
+  /** Who is behind ports of services; everybody passes where absent. */
+  readonly listeners?: Listeners | undefined
   /** Requests on their way at once; 10,000 where absent. */
   readonly max?: number | undefined
 }
@@ -60,7 +63,12 @@ export class Proxied {
   constructor(deps: ProxiedDeps) {
     this.#deps = deps
     this.#kept = new KeptUpstreams(deps.clock)
-    this.#forwardingDeps = { clock: deps.clock, kept: this.#kept, over: (over) => this.#over(over) }
+    this.#forwardingDeps = {
+      clock: deps.clock,
+      kept: this.#kept,
+      listeners: deps.listeners ?? openListeners(undefined),
+      over: (over) => this.#over(over),
+    }
   }
 
   /** Answers it, now or later, or throws the Problem that does. */

@@ -18,6 +18,7 @@ import { contained } from '../kernel/contained.ts'
 import type { Feed } from '../kernel/feed.ts'
 import { httpRequestId } from '../kernel/ids.ts'
 import type { Logger } from '../kernel/log.ts'
+import type { Listeners } from '../kernel/peers/listeners.ts'
 import type { PeerUsers } from '../kernel/peers/peer-users.ts'
 import { type Problem, problem, toProblem } from '../kernel/problem.ts'
 import { noteConnection } from '../kernel/streams/replays.ts'
@@ -75,6 +76,8 @@ export interface HttpDeps {
   readonly conformance?: Conformance | undefined
   /** Open streams in total; 10,000 where absent. */
   readonly maxStreams?: number
+  /** Who is behind ports of services; everybody passes where absent. */
+  readonly listeners?: Listeners
   /** Requests to services at once; 10,000 where absent. */
   readonly maxProxied?: number
 }
@@ -129,6 +132,7 @@ export class HttpServer {
       refuse: (reason, exchange) => this.#refuse(reason, exchange),
       broke: (error, { answer }) => this.#broke(error, answer),
       meter: deps.metrics,
+      listeners: deps.listeners,
       max: deps.maxProxied,
     })
     this.#server = this.#makeServer()

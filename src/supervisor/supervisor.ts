@@ -13,6 +13,7 @@ import { cityFraming, supervisorFraming } from '../http/sse.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import { createIds, randomHex, ulid } from '../kernel/ids.ts'
 import { type Logger, openLog } from '../kernel/log.ts'
+import { openListeners } from '../kernel/peers/listeners.ts'
 import { openSocketTable, PeerUsers } from '../kernel/peers/peer-users.ts'
 import type { SocketTable } from '../kernel/peers/sockets.ts'
 import { openStore, readMeta, type Store, type StoreObserver } from '../kernel/store.ts'
@@ -80,7 +81,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   const { log, store } = base
   const { host, cities, readiness } = await openCities(deps, base, opened)
   const tokens = new Tokens({ store, clock: deps.clock, random: randomHex, revoked: host.revoked })
-  const users = deps.settings.auth ? undefined : peerUsers(deps.settings, deps.sockets)
+  const users = deps.settings.auth ? undefined : peerUsers(deps.settings, base.sockets)
   const loopDelay: { watch?: LoopDelay } = {}
   const address: { url: string } = { url: '' }
   const service: Service = {
@@ -136,6 +137,7 @@ interface Base {
   readonly metrics: Metrics
   readonly watching: (owner: 'city' | 'supervisor') => StoreObserver
   readonly conformance: ReturnType<typeof conformanceOf>
+  readonly sockets: SocketTable | undefined
   readonly store: Store
   readonly hostId: string
   readonly merged: MergedLog
@@ -188,7 +190,8 @@ async function openBase(deps: SupervisorDeps, opened: Opened): Promise<Base> {
     knownHead: 0,
     previousUid: undefined,
   })
-  return { log, metrics, watching, conformance, store, hostId, merged, late }
+  const sockets = deps.sockets ?? openSocketTable()
+  return { log, metrics, watching, conformance, sockets, store, hostId, merged, late }
 }
 
 const metricsOf = (now: () => { readonly store: Store; readonly cities: Cities<RunningCity> | undefined }): Metrics => {
@@ -209,7 +212,8 @@ async function openCities(deps: SupervisorDeps, base: Base, opened: Opened) {
   const readiness = opened.use(createReadiness({ clock, probes }))
   const revoked: Host['revoked'] = (isMeant) => late.http?.endStreamsOf(isMeant)
   const ids = createIds(hostId)
-  const given = { revoked, settings, clock, env, log, metrics, version, userHome, random, ids }
+  const listeners = openListeners(base.sockets)
+  const given = { revoked, settings, clock, env, log, metrics, version, userHome, random, ids, listeners }
   const host = openHost(given, store, deps.lookup)
   opened.defer(() => host.git.close())
   const cities: Cities<RunningCity> = new Cities<RunningCity>({
@@ -279,6 +283,7 @@ function surfaceOf({ service, cities, users, token, settings, conformance }: Sur
     log,
     metrics: metrics.http,
     conformance,
+    listeners: service.listeners,
   })
 }
 
@@ -302,7 +307,7 @@ const callersOf = ({ auth }: Settings, users: PeerUsers | undefined): Service['c
 }
 
 /** Undefined where the system does not show whose a connection is. */
-function peerUsers({ allowedUids }: Settings, table = openSocketTable()): PeerUsers | undefined {
+function peerUsers({ allowedUids }: Settings, table: SocketTable | undefined): PeerUsers | undefined {
   const uid = process.getuid?.()
   return table === undefined || uid === undefined ? undefined : new PeerUsers({ table, uid, allowed: allowedUids })
 }

@@ -3,6 +3,8 @@ import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { chmodSync, constants, copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openSocketTable } from '../../src/kernel/peers/peer-users.ts'
+import type { SocketTable } from '../../src/kernel/peers/sockets.ts'
 
 export const NOBODY = 65_534
 export const asRoot = { skip: process.platform !== 'linux' || process.getuid?.() !== 0, timeout: 60_000 }
@@ -24,4 +26,14 @@ function node(): string {
   copyFileSync(process.execPath, copied, constants.COPYFILE_FICLONE)
   chmodSync(copied, 0o755)
   return copied
+}
+
+/** The sockets of this machine, all of them held by this user: whoever runs the tests, root too, is another one. */
+export function socketsHeldBy(uid: number): SocketTable | undefined {
+  const table = openSocketTable()
+  return (
+    table && {
+      holders: (sides) => table.holders(sides).map((holder) => (holder === undefined ? undefined : { ...holder, uid })),
+    }
+  )
 }

@@ -22,7 +22,8 @@ export const OPEN: HttpDeps['security'] = {
   readOnly: false,
 }
 
-export interface Setting extends Partial<Pick<HttpDeps, 'clock' | 'security' | 'metrics' | 'maxProxied' | 'log'>> {
+export interface Setting
+  extends Partial<Pick<HttpDeps, 'clock' | 'security' | 'metrics' | 'maxProxied' | 'log' | 'listeners'>> {
   /** Of the service that is called `web`. */
   readonly service?: Partial<ProxiedService>
 }
@@ -131,6 +132,7 @@ export async function before(upstream: Visit['upstream'], setting: Setting = {})
     clock: setting.clock ?? systemClock,
     log: setting.log ?? QUIET_LOG,
     metrics: setting.metrics ?? QUIET_METRICS,
+    ...(setting.listeners === undefined ? {} : { listeners: setting.listeners }),
     ...(setting.maxProxied === undefined ? {} : { maxProxied: setting.maxProxied }),
   })
   const url = await server.listen('127.0.0.1', 0)

@@ -14,6 +14,7 @@ import { formatDuration } from '../../contract/base/durations.ts'
 import type { Caller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { contained } from '../../kernel/contained.ts'
+import type { Listeners } from '../../kernel/peers/listeners.ts'
 import { type Problem, problem } from '../../kernel/problem.ts'
 import type { Member } from './crowd.ts'
 import { type Framing, passingTrailers, replyHeaders, requestHead } from './headers.ts'
@@ -21,7 +22,7 @@ import { BadReply, type ReplyHead, ReplyReader, type ReplySink } from './reply-r
 import { type ProxiedService, type Visit, whyCut } from './services.ts'
 import { Tunnel } from './tunnel.ts'
 import { Upload } from './upload.ts'
-import { type KeptUpstreams, Upstream, type UpstreamUser } from './upstream.ts'
+import { ForeignListener, type KeptUpstreams, Upstream, type UpstreamUser } from './upstream.ts'
 
 /** Between looks at a socket whose queue of connections is full. */
 const QUEUE_RETRY_MS = 10
@@ -62,6 +63,7 @@ export interface Upgrade {
 export interface ForwardingDeps {
   readonly clock: Clock
   readonly kept: KeptUpstreams
+  readonly listeners: Listeners
   /** It is over. */
   over(forwarding: Forwarding): void
 }
@@ -111,7 +113,7 @@ export class Forwarding implements UpstreamUser, ReplySink, Member {
     this.#moved = deps.clock.monotonic()
     const kept = this.#mayKeep ? deps.kept.take(asked.visit.life, this) : undefined
     this.#isReused = kept !== undefined
-    this.#upstream = kept ?? new Upstream(asked.visit.upstream, this)
+    this.#upstream = kept ?? new Upstream(asked.visit.upstream, this, deps.listeners)
     if (kept !== undefined) this.#contained(() => this.connected())
   }
 
@@ -201,7 +203,7 @@ export class Forwarding implements UpstreamUser, ReplySink, Member {
       ? this.#hasHeard
         ? 'closed the connection in the middle of its answer'
         : 'closed the connection without an answer'
-      : 'cannot be reached'
+      : `cannot be reached${error instanceof ForeignListener ? `: ${error.message}` : ''}`
     visit.cut.aborted
       ? this.#fail(whyCut(visit.cut))
       : this.#fail(problem('bad-gateway', `service ${service.name} ${what}`, { cause: error }))
@@ -330,7 +332,7 @@ export class Forwarding implements UpstreamUser, ReplySink, Member {
   #connect(): void {
     this.#isConnected = false
     this.#reader = new ReplyReader(this.#method, this)
-    this.#upstream = new Upstream(this.#asked.visit.upstream, this)
+    this.#upstream = new Upstream(this.#asked.visit.upstream, this, this.#deps.listeners)
   }
 
   #sent(): void {

@@ -8,6 +8,7 @@
 import { Socket } from 'node:net'
 import type { Clock } from '../../kernel/clock.ts'
 import { contained } from '../../kernel/contained.ts'
+import type { Listeners } from '../../kernel/peers/listeners.ts'
 import type { Visit } from './services.ts'
 
 const MAX_KEPT = 128
@@ -56,6 +57,11 @@ class PatientSocket extends Socket {
 
 const isClosedByPeer = (error: NodeJS.ErrnoException): boolean => error.code === 'EPIPE' || error.code === 'ECONNRESET'
 
+/** Somebody else listens where the service should. */
+export class ForeignListener extends Error {
+  override readonly name = 'ForeignListener'
+}
+
 export class Upstream {
   readonly socket: PatientSocket
   user: UpstreamUser | undefined
@@ -65,11 +71,16 @@ export class Upstream {
   kept: Upstream[] | undefined
   #isOver = false
 
-  constructor(address: Visit['upstream'], user: UpstreamUser) {
+  constructor(address: Visit['upstream'], user: UpstreamUser, listeners: Listeners) {
     this.user = user
     this.socket = new PatientSocket({ allowHalfOpen: true })
     this.socket.onDeaf = () => this.#tell((told) => told.deafened())
-    this.socket.on('connect', () => this.#tell((told) => told.connected()))
+    this.socket.on('connect', () => {
+      // Nothing has been sent yet, and whatever another user of the machine says is not read.
+      const why = 'port' in address ? listeners.refusal(this.socket) : undefined
+      if (why === undefined) this.#tell((told) => told.connected())
+      else this.socket.destroy(new ForeignListener(why))
+    })
     this.socket.on('data', (bytes: Buffer) => {
       if (this.user === undefined) this.destroy()
       else this.#tell((told) => told.arrived(bytes))

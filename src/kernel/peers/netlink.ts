@@ -2,7 +2,7 @@
  * Asks the kernel for single sockets, by NETLINK_SOCK_DIAG: some microseconds each, however many sockets there are.
  * Linux with a Node that can call into libc; everybody else reads /proc/net/tcp (`proc-net.ts`).
  */
-import { addressBytes, type Holder, isOpenState, type Side, type SocketTable } from './sockets.ts'
+import { addressBytes, type Holder, type Side, type SocketTable, stateOf } from './sockets.ts'
 
 const AF_INET = 2
 const AF_INET6 = 10
@@ -88,7 +88,7 @@ function toHolder(answer: Buffer | undefined, seq: number): Holder | 'absent' | 
   return {
     uid: answer.readUInt32LE(ANSWER.uid),
     inode: answer.readUInt32LE(ANSWER.inode),
-    open: isOpenState(answer.readUInt8(ANSWER.state)),
+    ...stateOf(answer.readUInt8(ANSWER.state)),
   }
 }
 

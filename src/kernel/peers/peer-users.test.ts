@@ -13,7 +13,7 @@ import { addressBytes, type Holder, type SocketTable } from './sockets.ts'
 
 const ANN = 1001
 const BOB = 1002
-const open = (uid: number): Holder => ({ uid, inode: 7, open: true })
+const open = (uid: number): Holder => ({ uid, inode: 7, open: true, established: true })
 
 /** What each look in turn finds at the other end; ours is open, unless it says otherwise. */
 function looks(...found: readonly (Holder | undefined)[]): SocketTable & { count: () => number } {
@@ -46,9 +46,9 @@ for (const [name, table, expected, allowed] of [
     /^forbidden: this API is for uid 1001, who runs it, and not for uid 1002; .*allowed_uids/,
   ],
   ['another user who is let in', looks(open(BOB)), 'passes', [BOB]],
-  ['a closed socket, which shows uid 0', looks({ uid: 0, inode: 0, open: true }), CLOSED],
+  ['a closed socket, which shows uid 0', looks({ uid: 0, inode: 0, open: true, established: true }), CLOSED],
   ['a socket that is open no more', looks({ ...open(ANN), open: false }, { ...open(ANN), open: false }), CLOSED],
-  ['one that closes between two looks', looks(open(0), { uid: 0, inode: 0, open: true }), CLOSED],
+  ['one that closes between two looks', looks(open(0), { uid: 0, inode: 0, open: true, established: true }), CLOSED],
   ['one that turns to root from nothing', looks(undefined, open(0)), CLOSED],
   ['one that is found at the second look', looks(undefined, open(ANN)), 'passes'],
   ['one that is not in the table', looks(undefined, undefined), CLOSED],
@@ -62,7 +62,7 @@ for (const [name, table, expected, allowed] of [
 
 test('a connection whose own side has ended is nobody’s, whoever has its port by now', () => {
   assert.match(ask({ holders: () => [open(ANN), undefined] }), CLOSED)
-  assert.match(ask({ holders: () => [open(ANN), { uid: 0, inode: 0, open: true }] }), CLOSED)
+  assert.match(ask({ holders: () => [open(ANN), { uid: 0, inode: 0, open: true, established: true }] }), CLOSED)
 })
 
 test('all connections of a turn take one look', () => {

@@ -1,7 +1,7 @@
 /** Sockets out of /proc/net/tcp and tcp6: the whole table in one read, which takes milliseconds. */
 import { openSync, readSync } from 'node:fs'
 import { endianness } from 'node:os'
-import { addressBytes, type Holder, isOpenState, type Side, type SocketTable } from './sockets.ts'
+import { addressBytes, type Holder, type Side, type SocketTable, stateOf } from './sockets.ts'
 
 const FILES = ['/proc/net/tcp', '/proc/net/tcp6'] as const
 const HEADER = /^\s*sl\s+local_address/
@@ -43,9 +43,21 @@ function readWhole(file: number): string {
 function keysOf({ local, remote }: Side): readonly string[] {
   const [address, peer] = [addressBytes(local.address), addressBytes(remote.address)]
   if (address === undefined || peer === undefined) return []
+  if (remote.port === 0) return listening(address, local.port)
   const key = (prefix: string) =>
     `${prefix}${hexWords(address)}:${hexPort(local.port)} ${prefix}${hexWords(peer)}:${hexPort(remote.port)} `
   return address.length === 4 ? [key(''), key(MAPPED)] : [key('')]
+}
+
+/** Who listens at this address, or at all addresses. */
+function listening(address: Buffer, port: number): readonly string[] {
+  const [nobody4, nobody6] = [hexWords(Buffer.alloc(4)), hexWords(Buffer.alloc(16))]
+  const key = (at: string, nobody: string) => `${at}:${hexPort(port)} ${nobody}:0000 `
+  const own =
+    address.length === 4
+      ? [key(hexWords(address), nobody4), key(`${MAPPED}${hexWords(address)}`, nobody6), key(nobody4, nobody4)]
+      : [key(hexWords(address), nobody6)]
+  return [...own, key(nobody6, nobody6)]
 }
 
 /** Words of 32 bits as numbers of this processor. */
@@ -71,5 +83,5 @@ function rowOf(table: string, key: string): readonly Holder[] {
     .trim()
     .split(/\s+/)
   if (uid === undefined || inode === undefined) return []
-  return [{ uid: Number(uid), inode: Number(inode), open: isOpenState(Number.parseInt(state, 16)) }]
+  return [{ uid: Number(uid), inode: Number(inode), ...stateOf(Number.parseInt(state, 16)) }]
 }

@@ -17,6 +17,8 @@ export interface Holder {
   readonly inode: number
   /** One end may have said that it sends no more; the connection is there until both have. */
   readonly open: boolean
+  /** Neither end has said that it sends no more. */
+  readonly established: boolean
 }
 
 /** In the order that was asked; undefined for what is not there. */
@@ -26,7 +28,12 @@ export interface SocketTable {
 
 /** ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT of the kernel's states; in all others nobody holds the socket any more. */
 const OPEN_STATES: ReadonlySet<number> = new Set([1, 4, 5, 8])
-export const isOpenState = (state: number): boolean => OPEN_STATES.has(state)
+const ESTABLISHED = 1
+/** What a state of the kernel says of a socket. */
+export const stateOf = (state: number): Pick<Holder, 'open' | 'established'> => ({
+  open: OPEN_STATES.has(state),
+  established: state === ESTABLISHED,
+})
 
 const MAPPED = '::ffff:'
 

@@ -1,6 +1,7 @@
 /** What services need of the city around them, and what they are to the proxy in front of them. */
 import type { Clock } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/log.ts'
+import type { Listeners } from '../../kernel/peers/listeners.ts'
 import type { Environment } from '../../kernel/processes.ts'
 import type { Store } from '../../kernel/store.ts'
 import type { Runtime } from '../../runtimes/process/runtime.ts'
@@ -47,6 +48,8 @@ export interface ServicesDeps {
   /** Directory of the sockets of the city, made where it is missing. */
   readonly socketDirectory: () => string
   readonly freePort: () => Promise<number>
+  /** Whether a service is behind its port. */
+  readonly listeners: Listeners
   readonly output: (directory: string) => RunOutput
   /** Ends what a start has left, with the host of that run; throws where something of it is still there. */
   readonly endAll: (directory: string | undefined, token: string) => Promise<void>

@@ -465,14 +465,15 @@ export class Service {
   }
 
   async #probe(): Promise<void> {
-    const { clock } = this.#deps
+    const { clock, listeners } = this.#deps
     const { upstream } = this.#row
     const process = this.#process
     if (upstream === undefined || process === undefined) throw new Error('there is nothing to look at')
     let why: string | undefined
     try {
       const signal = AbortSignal.any([this.#interrupt.signal, this.#leaving.signal])
-      why = await probe(upstream, this.#settings.healthPath, clock, signal)
+      const { healthPath } = this.#settings
+      why = await probe({ upstream, healthPath, listeners }, clock, signal)
     } catch {
       // Something else comes first.
       return

@@ -8,6 +8,7 @@ import type { Ids } from '../../kernel/ids.ts'
 import type { Jobs } from '../../kernel/jobs.ts'
 import type { Logger } from '../../kernel/log.ts'
 import type { NeedSource } from '../../kernel/needs.ts'
+import type { Listeners } from '../../kernel/peers/listeners.ts'
 import type { Environment } from '../../kernel/processes.ts'
 import type { Store } from '../../kernel/store.ts'
 import type { LogStream } from '../../kernel/streams/log-stream.ts'
@@ -48,6 +49,8 @@ export interface Host {
   readonly repositories: StandInGit
   readonly git: GitFacts
   readonly programs: Programs
+  /** Who is behind ports of services. */
+  readonly listeners: Listeners
 }
 
 /** The supervisor, as families see it. */

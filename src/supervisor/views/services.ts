@@ -19,7 +19,7 @@ import { BIN } from './sessions.ts'
 
 export function serviceContext(city: Running): ServiceContext {
   const { name, path, store, host } = city
-  const { clock, log, env, settings, random } = host
+  const { clock, log, env, settings, random, listeners } = host
   const { home, auth } = settings
   const { config } = configuration.of(city)
   return {
@@ -37,6 +37,7 @@ export function serviceContext(city: Running): ServiceContext {
     runtime: createSubprocessRuntime({ clock, env, home }),
     socketDirectory: () => openSocketDirectory(path, { env, home }).path,
     freePort,
+    listeners,
     output: openOutputReader,
     endAll: async (directory, token) => {
       const left = await endRun(directory, token, clock)

@@ -3,10 +3,12 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { openListeners } from '../../../src/kernel/peers/listeners.ts'
 import { eventually } from '../../support/eventually.ts'
+import { socketsHeldBy } from '../../support/other-user.ts'
 import { before, type ProxiedWorld } from '../../support/proxied.ts'
 import { temporaryDirectory } from '../../support/temporary.ts'
 
@@ -53,7 +55,6 @@ const KINDS: readonly ServerKind[] = [
 const isThere = (program: string) => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0
 
 async function freePort(): Promise<number> {
-  const { createServer } = await import('node:net')
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
@@ -144,4 +145,24 @@ test('what nginx redirects to, and what it finds too large, is told as it says i
     assert.equal(moved.status, 302)
     assert.match(moved.headers.get('location') ?? '', /\/elsewhere$/)
   })
+})
+
+test('what another user answers at the port of a service is not passed on, and gets no request', async (t) => {
+  const asked: string[] = []
+  const server = createServer((socket) => {
+    socket.on('error', () => {}).on('data', (bytes) => asked.push(bytes.toString('latin1')))
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  const address = server.address()
+  assert.ok(typeof address === 'object' && address !== null)
+  const table = socketsHeldBy(1002)
+  if (table === undefined) return t.skip('the system does not show who listens')
+  await using world = await before({ host: '127.0.0.1', port: address.port }, { listeners: openListeners(table, 1001) })
+  const answer = await fetch(`${world.url}${P}/`, { headers: { cookie: 'secret=1' } })
+  assert.equal(answer.status, 502)
+  assert.match(await answer.text(), /service web cannot be reached: port \d+ belongs to another user \(uid \d+\)/)
+  assert.deepEqual(asked, [])
+  await world.quiet()
 })
