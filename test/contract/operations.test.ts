@@ -151,7 +151,11 @@ describe('every operation gives every answer that it declares', { concurrency: 6
         }),
       ),
       use(runHere({ clock: brokenClock })),
-      use(runHere({ sockets: { holders: (sides) => sides.map(() => ({ uid: 12_345, inode: 1, open: true, established: true })) } })),
+      use(
+        runHere({
+          sockets: { holders: (sides) => sides.map(() => ({ uid: 12_345, inode: 1, open: true, established: true })) },
+        }),
+      ),
     ])
     await Promise.all([main, forgetful].map(({ api, work }) => newCity(api, work, 'alpha')))
     for (let count = 0; count < 10; count++) await emit(forgetful.api, 'alpha', 'scenario.old')
