@@ -91,10 +91,16 @@ export function outcomeOf(info: RequestInfo): RequestOutcome | undefined {
   if (info.status === 'succeeded')
     return { requestId, succeeded: true, payload: info.result ?? { request_id: requestId } }
   if (info.status !== 'failed') return undefined
-  const { error_code = 'unknown', error_message = 'no message' } = info
+  const { error_code = 'unknown', error_message = 'no message', issues } = info
   return {
     requestId,
     succeeded: false,
-    payload: info.result ?? { request_id: requestId, operation, error_code, error_message },
+    payload: {
+      request_id: requestId,
+      operation,
+      error_code,
+      error_message,
+      ...(issues === undefined ? {} : { issues }),
+    },
   }
 }

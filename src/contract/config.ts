@@ -349,12 +349,13 @@ export const configOperations = [
   }),
   seen.get('validate-config', '/config/validate', {
     summary: 'Check the files on disk',
-    description: 'Reads them again; changes nothing, also not what is in force.',
+    description:
+      'Reads them again; changes nothing, also not what is in force. Formulas and orders are checked too, and what a rig that is not there yet would have: its agents, prompts and imports.',
     replies: { 200: ConfigCheckResult },
   }),
   seen.post('check-config', '/config/validate', {
     summary: 'Check given files',
-    description: 'The files on disk with those of the body in their place. Writes nothing.',
+    description: 'The files on disk with those of the body in their place, checked as `GET` does. Writes nothing.',
     body: ConfigCheckRequest,
     replies: { 200: ConfigCheckResult },
   }),

@@ -9,8 +9,9 @@ import { DOCUMENT_EVENT_TYPES } from './automation/formulas.ts'
 import { MOLECULE_EVENT_TYPES } from './automation/molecules.ts'
 import { ORDER_EVENT_TYPES } from './automation/orders.ts'
 import type { EventTypes } from './base/event-type.ts'
+import { ConfigIssue, MAX_FAILURE_ISSUES } from './base/issue.ts'
 import { RequestId, Timestamp } from './base/names.ts'
-import { boolean, choice, component, optional, type Static, string } from './base/schema.ts'
+import { array, boolean, choice, component, optional, type Static, string } from './base/schema.ts'
 import { BEAD_EVENT_TYPES } from './beads.ts'
 import { CITY_EVENT_TYPES } from './cities.ts'
 import { CONFIG_EVENT_TYPES } from './config.ts'
@@ -109,11 +110,18 @@ export const RequestOperation = choice(REQUEST_OPERATIONS, {
   description: 'What was asked for.',
 })
 
+/** Of a request that failed because files are not valid. */
+export const failureIssues = array(ConfigIssue, {
+  maxItems: MAX_FAILURE_ISSUES,
+  description: `Everything that is wrong with the files, where they are why it failed; at most ${MAX_FAILURE_ISSUES}.`,
+})
+
 export const RequestFailedPayload = component('RequestFailedPayload', {
   request_id: RequestId,
   operation: RequestOperation,
   error_code: string({ description: 'snake_case; `interrupted` where a crash made it impossible to go on.' }),
   error_message: string(),
+  issues: optional(failureIssues),
   retrying: optional(boolean({ description: 'True: the city stays registered and is tried again.' })),
   retry_at: optional(Timestamp),
 })

@@ -4,7 +4,7 @@ import { family } from './base/family.ts'
 import { JsonObject, RequestId, Timestamp } from './base/names.ts'
 import { listBody, PageQuery } from './base/paging.ts'
 import { choice, component, object, optional, type Static, string } from './base/schema.ts'
-import { RequestOperation } from './event-types.ts'
+import { failureIssues, RequestOperation } from './event-types.ts'
 
 export const REQUEST_STATES = ['accepted', 'running', 'succeeded', 'failed'] as const
 export const RequestState = choice(REQUEST_STATES, { $id: 'RequestState', description: 'How far it is.' })
@@ -22,6 +22,7 @@ export const RequestInfo = component('RequestInfo', {
   result: optional(JsonObject),
   error_code: optional(string()),
   error_message: optional(string()),
+  issues: optional(failureIssues),
 })
 export type RequestInfo = Static<typeof RequestInfo>
 

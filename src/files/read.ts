@@ -15,6 +15,13 @@ export const TEXT_BYTES = MIB
 /** A file that is only hashed or copied: assets, skills, overlays. */
 export const ASSET_BYTES = 16 * MIB
 
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** Text of a file, without the mark that Windows editors put before it (U+FEFF); throws where it is no UTF-8. */
+export const textOfBytes = (bytes: Uint8Array): string => utf8.decode(bytes)
+
+export const withoutMark = (text: string): string => text.replace(/^\uFEFF/, '')
+
 /** A file or directory that is there and is not read; the message says why, to go behind "cannot be read:". */
 export class FileRefused extends Error {
   override readonly name = 'FileRefused'

@@ -100,7 +100,8 @@ export const isPlainTable = (value: PlainValue | undefined): value is PlainTable
 
 /** The syntax tree of TOML 1.0 text; throws the parser's error. */
 export function parseSyntax(text: string): AST.TOMLProgram {
-  return parseTOML(text, { tomlVersion: '1.0' })
+  // A mark of Windows editors becomes a space, so that places stay.
+  return parseTOML(text.replace(/^\uFEFF/, ' '), { tomlVersion: '1.0' })
 }
 
 /** Line, column (from 1) and sentence of an error of `parseSyntax(text)`; anything else is thrown on. */

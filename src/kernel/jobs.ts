@@ -7,6 +7,7 @@
  */
 
 import type { AsyncAcceptedResponse } from '../contract/base/accepted.ts'
+import { type ConfigIssue, MAX_FAILURE_ISSUES } from '../contract/base/issue.ts'
 import { EVENT_TYPES, REQUEST_OPERATIONS, type RequestOperation } from '../contract/event-types.ts'
 import { accepted, type Reply } from './call.ts'
 import type { Clock } from './clock.ts'
@@ -23,11 +24,14 @@ import type { Store } from './store.ts'
 /** Why a job failed, in the words of `request.failed`. */
 export class JobFailure extends Error {
   readonly code: string
+  /** All that is wrong with files, where they are the reason. */
+  readonly issues: readonly ConfigIssue[]
 
-  constructor(code: string, message: string) {
+  constructor(code: string, message: string, issues: readonly ConfigIssue[] = []) {
     super(message)
     this.name = 'JobFailure'
     this.code = code
+    this.issues = issues
   }
 }
 
@@ -206,6 +210,7 @@ export class Jobs {
             operation: request.operation,
             error_code: failure.code,
             error_message: failure.message,
+            ...issuesIn(failure),
           },
         })
       })
@@ -217,8 +222,12 @@ export class Jobs {
   }
 }
 
+const issuesIn = ({ issues }: JobFailure) =>
+  issues.length === 0 ? {} : { issues: issues.slice(0, MAX_FAILURE_ISSUES).map((issue) => ({ ...issue })) }
+
 function toFailure(error: unknown): JobFailure {
   if (error instanceof JobFailure) return error
-  if (error instanceof Problem) return new JobFailure(error.code.replaceAll('-', '_'), error.detail)
+  if (error instanceof Problem)
+    return new JobFailure(error.code.replaceAll('-', '_'), error.message, error.options.issues)
   return new JobFailure('internal_error', error instanceof Error ? error.message : String(error))
 }

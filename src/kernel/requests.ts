@@ -134,7 +134,7 @@ export class RequestLedger {
        WHERE id = ? AND status IN ('accepted', 'running')`,
       failed ? 'failed' : 'succeeded',
       this.#clock.now(),
-      failed ? null : JSON.stringify(payload),
+      resultOf(event),
       failed ? event.payload.error_code : null,
       failed ? event.payload.error_message : null,
       payload.request_id,
@@ -264,6 +264,19 @@ function filterSql(filter: RequestFilter): { where: string; values: SqlValue[] }
 
 const sqlValue = (value: unknown): SqlValue => (typeof value === 'number' || typeof value === 'string' ? value : null)
 
+/** What a request came to; of a failed one the issues, which have no column of their own. */
+function resultOf(event: TerminalEvent): string | null {
+  if (event.type !== 'request.failed') return JSON.stringify(event.payload)
+  const { issues } = event.payload
+  return issues === undefined ? null : JSON.stringify({ issues })
+}
+
+function resultIn({ status, result }: Row): Pick<RequestInfo, 'result' | 'issues'> {
+  if (result === null) return {}
+  const value = JSON.parse(String(result))
+  return status === 'failed' ? { issues: value.issues } : { result: value }
+}
+
 function toInfo(row: Row): RequestInfo {
   return {
     request_id: String(row.id),
@@ -274,7 +287,7 @@ function toInfo(row: Row): RequestInfo {
     event_cursor: String(row.event_cursor),
     created_at: isoTime(Number(row.created_at)),
     ...(row.finished_at === null ? {} : { finished_at: isoTime(Number(row.finished_at)) }),
-    ...(row.result === null ? {} : { result: JSON.parse(String(row.result)) }),
+    ...resultIn(row),
     ...(row.error_code === null ? {} : { error_code: String(row.error_code) }),
     ...(row.error_message === null ? {} : { error_message: String(row.error_message) }),
   }

@@ -418,3 +418,73 @@ test('retention of the city’s own files applies to its log', async () => {
     30_000,
   )
 })
+
+const listOf = (value: unknown): readonly unknown[] => {
+  assert.ok(Array.isArray(value))
+  return value
+}
+
+test('validation finds dead orders, broken formulas, and agents of a rig that is not there yet', async () => {
+  const city = await createCity(supervisor, 'dead-parts')
+  const validate = async () => {
+    const { body } = await city.get('/config/validate')
+    return listOf(at(body, 'issues')).map((issue) => `${at(issue, 'file')}: ${at(issue, 'message')}`)
+  }
+  assert.deepEqual(await validate(), [], 'a fresh city is valid')
+  city.write('orders/never.toml', '[order]\ntrigger = "cron"\nschedule = "0 0 30 2 *"\nexec = "true"\n')
+  city.write('formulas/broken.toml', 'formula = "broken"\n[[steps]]\nid = "a"\ntitle = "A"\nneeds = ["missing"]\n')
+  city.write('packs/swarm/pack.toml', '[pack]\nname = "swarm"\nschema = 2\n')
+  city.write('packs/swarm/agents/coder/agent.toml', 'provider = "shell"\nscope = "rig"\n')
+  city.write('packs/swarm/agents/coder/prompt.template.md', 'In {{ basename }} and {{ nowhere }}.\n')
+  city.write(
+    'city.toml',
+    `${readFileSync(join(city.dir, 'city.toml'), 'utf8')}\n[defaults.rig.imports.swarm]\nsource = "./packs/swarm"\n`,
+  )
+  const issues = await validate()
+  const found = (pattern: RegExp) =>
+    assert.ok(
+      issues.some((issue) => pattern.test(issue)),
+      `${pattern}: ${issues}`,
+    )
+  found(/orders\/never\.toml/)
+  found(/formulas\/broken\.toml.*missing/)
+  found(/prompt\.template\.md.*basename/)
+  found(/prompt\.template\.md.*nowhere/)
+  assert.deepEqual(
+    issues.filter((issue) => issue.startsWith('city.toml')),
+    [],
+    'the imagined rig is no mistake',
+  )
+})
+
+test('a request that fails for its files says everything that is wrong with them', async () => {
+  const city = await createCity(supervisor, 'all-at-once')
+  city.write('agents/a/agent.toml', 'provider = "nobody"\nfrob = 1\n')
+  city.write('agents/b/agent.toml', 'provider = "nobody"\n')
+  const { payload } = await city.outcome(await city.post('/config/reload', {}))
+  const { body: request } = await city.api.get(`/v0/requests/${String(payload.request_id)}`)
+  assert.equal(at(request, 'error_code'), 'config_invalid')
+  const files = listOf(at(request, 'issues')).map((issue) => at(issue, 'file'))
+  assert.ok(files.length >= 3 && files.includes('agents/a/agent.toml') && files.includes('agents/b/agent.toml'))
+  assert.deepEqual(payload.issues, at(request, 'issues'))
+})
+
+test('files that a Windows editor saved with a byte order mark are read, edited and checked', async () => {
+  const city = await createCity(supervisor, 'marked')
+  const mark = '\uFEFF'
+  city.write('agents/rev/agent.toml', `${mark}${AGENT}`)
+  city.write('city.toml', `${mark}${readFileSync(join(city.dir, 'city.toml'), 'utf8')}`)
+  city.write('formulas/one.toml', `${mark}formula = "one"\n[[steps]]\nid = "a"\ntitle = "A"\n`)
+  assert.deepEqual(at((await city.get('/config/validate')).body, 'issues'), [])
+  const shown = await city.get('/config/files/city.toml')
+  assert.ok(!String(at(shown.body, 'text')).startsWith(mark))
+  const listed = listOf(at((await city.get('/config/files')).body, 'items'))
+  const revision = at(
+    listed.find((item) => at(item, 'path') === 'city.toml'),
+    'revision',
+  )
+  assert.equal(revision, at(shown.body, 'revision'), 'the list and the file agree')
+  await eventually('it is in force', async () =>
+    (await city.config()).agents.some(({ identity }) => identity === 'rev') ? true : undefined,
+  )
+})

@@ -113,16 +113,20 @@ function sentenceOf({ detail, errors }: ApiProblem, fieldNames: FieldNames): str
 }
 
 /** All that is wrong with a file, where there is more than the detail says. */
-function issuesOf({ body: { issues } }: ApiProblem): string {
-  if (!Array.isArray(issues) || issues.length < 2) return ''
-  return issues
+function issuesOf({ errors, body: { issues } }: ApiProblem): string {
+  if (!Array.isArray(issues) || issues.length < 2 || errors.length > 0) return ''
+  return issueSentences(issues)
+}
+
+/** A line for each issue of a configuration, formula or order. */
+export const issueSentences = (issues: readonly unknown[]): string =>
+  issues
     .filter(isRecord)
     .map(({ file, line, column, message, hint }) => {
       const more = typeof hint === 'string' ? ` (${hint})` : ''
       return `\n  ${file}:${line}:${column}: ${message}${more}`
     })
     .join('')
-}
 
 function lostFailure(lost: LostReply, again: Wording['again']): Failure {
   const { key } = lost.request

@@ -135,11 +135,16 @@ export const commands: readonly CommandSpec[] = [
     examples: { 'svcctl formula delete patch-release --yes': 'unless something names it' },
   }),
   command('formula validate', 'validate-formula', {
-    description: 'Writes nothing. All that is wrong is named; exit code 1 where a file is not valid.',
+    description:
+      'Writes nothing. All that is wrong is named; exit code 1 where a file is not valid. Without files it checks those of the city and its packs.',
     leaves: { source: 'it is in the file', name: 'it is that of the file' },
     operands: [FILES],
-    run: validateFiles,
-    examples: { 'svcctl formula validate formulas/*.toml': 'before anybody relies on them' },
+    also: ['validate-config'],
+    run: validateFiles('formulas'),
+    examples: {
+      'svcctl formula validate formulas/*.toml': 'before anybody relies on them',
+      'svcctl formula validate': 'all that the city has now',
+    },
   }),
   command('formula preview', 'preview-formula', {
     ...NAME,

@@ -57,10 +57,15 @@ export const fileCommands: readonly CommandSpec[] = [
     examples: { 'svcctl order delete nightly-triage --yes': 'its file; its history stays' },
   }),
   command('order validate', 'validate-order', {
-    description: 'Writes nothing. All that is wrong is named; exit code 1 where a file is not valid.',
+    description:
+      'Writes nothing. All that is wrong is named; exit code 1 where a file is not valid. Without files it checks those of the city and its packs.',
     leaves: { source: 'it is in the file', name: 'it is that of the file' },
     operands: [FILES],
-    run: validateFiles,
-    examples: { 'svcctl order validate orders/*.toml': 'before anybody relies on them' },
+    also: ['validate-config'],
+    run: validateFiles('orders'),
+    examples: {
+      'svcctl order validate orders/*.toml': 'before anybody relies on them',
+      'svcctl order validate': 'all that the city has now',
+    },
   }),
 ]

@@ -5,7 +5,7 @@ import { type RequestOutcome, waitForRequest } from '../../client/requests.ts'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
 import type { FlagSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
-import { EXIT, Failure, usageError } from '../base/failure.ts'
+import { EXIT, Failure, issueSentences, usageError } from '../base/failure.ts'
 import { Interrupted } from '../base/io.ts'
 import { type Cell, type Column, cellOf } from '../print/columns.ts'
 import { view } from '../print/view.ts'
@@ -89,12 +89,19 @@ export async function waitFor(
   }
 }
 
+/** Everything that is wrong, where the message has only the first of it. */
+function issueLines(issues: unknown): string {
+  return Array.isArray(issues) && issues.length > 1 ? issueSentences(issues) : ''
+}
+
 /** The terminal event's payload on stdout, or exit code 9. */
 export async function printOutcome(context: Context, what: string, outcome: RequestOutcome): Promise<number> {
   const { payload, succeeded } = outcome
   if (!succeeded) {
     const [code, message] = [payload['error_code'], payload['error_message']].map((text) => String(text ?? 'unknown'))
-    throw new Failure(EXIT.operationFailed, `${what} failed: ${code}: ${message}`, { body: payload })
+    throw new Failure(EXIT.operationFailed, `${what} failed: ${code}: ${message}${issueLines(payload['issues'])}`, {
+      body: payload,
+    })
   }
   const columns: Column<typeof payload>[] = Object.keys(payload).map((key) => ({
     header: key.toUpperCase(),

@@ -10,7 +10,11 @@ import { view } from '../print/view.ts'
 const STDIN = '-'
 
 export const FILE = { name: '<file>', description: 'The file; - for stdin.', complete: 'file' } as const
-export const FILES = { name: '<files...>', description: 'Files; - for stdin.', complete: 'file' } as const
+export const FILES = {
+  name: '[files...]',
+  description: 'Files; - for stdin. Without one: all of the city.',
+  complete: 'file',
+} as const
 
 /** Its text; `-` is what comes in. */
 export async function readDocument({ io }: Context, path: string): Promise<string> {
@@ -25,8 +29,30 @@ const ISSUE = view<Issue>()('PLACE key message hint', {
   name: ({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`,
 })
 
-/** Checks each file; exit code 1 where one is not valid. */
-export async function validateFiles({
+/** Checks each file, or those of the city; exit code 1 where one is not valid. */
+export const validateFiles =
+  (directory: 'formulas' | 'orders') =>
+  (call: Call<'validate-formula'> | Call<'validate-order'>): Promise<number> =>
+    call.input.texts('files').length === 0 ? validateCity(call, directory) : validateGiven(call)
+
+async function validateCity(
+  { context, client, cityName, options }: Call<'validate-formula'> | Call<'validate-order'>,
+  directory: 'formulas' | 'orders',
+): Promise<number> {
+  const { body } = await client.call('validate-config', { params: { cityName }, ...options })
+  // `<pack>/formulas/NAME.toml` in a pack.
+  const issues = body.issues.filter(({ file }) => file.split('/').at(-2) === directory)
+  await context.print.list({ items: issues, ...ISSUE, json: JSON.stringify({ valid: issues.length === 0, issues }) })
+  const files = new Set(issues.map(({ file }) => file)).size
+  await context.note(
+    files === 0
+      ? `all ${directory} of ${cityName} are valid`
+      : `${files} of the ${directory} ${files === 1 ? 'is' : 'are'} not valid`,
+  )
+  return files === 0 ? EXIT.ok : EXIT.failure
+}
+
+async function validateGiven({
   context,
   input,
   send,

@@ -9,4 +9,7 @@ export const ConfigIssue = component('ConfigIssue', {
   message: string(),
   hint: optional(string()),
 })
+/** So many issues stand in one event. */
+export const MAX_FAILURE_ISSUES = 100
+
 export type ConfigIssue = Static<typeof ConfigIssue>

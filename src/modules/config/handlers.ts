@@ -93,15 +93,15 @@ export function createConfigHandlers({ clock, loadOptions, apiUrl }: ConfigHandl
       })
     },
 
-    'validate-config': ({ city }) => ok(checkView(city.config.check()), index(city)),
+    'validate-config': async ({ city }) => ok(checkView(await city.config.check()), index(city)),
 
-    'check-config': ({ body, city }) => {
+    'check-config': async ({ body, city }) => {
       const service = city.config
       const known = service.readFiles()
       for (const path of Object.keys(body.files)) {
         if (!known.has(path)) checkedPath(city.path, path, `body.files.${cut(path, 200)}`)
       }
-      const outcome = service.check(new Map(Object.entries(body.files)))
+      const outcome = await service.check(new Map(Object.entries(body.files)))
       const loose = Object.entries(body.files).flatMap(([path, text]) =>
         text === null ? [] : looseFragment(path, text, outcome.read),
       )
@@ -195,7 +195,7 @@ export function reloadJob({ name, config }: Pick<ConfigCity, 'name' | 'config'>)
     resumable: true,
     async run(request) {
       const { outcome, revision, warnings, issues } = await config.reload('reload', request.input.soft === true)
-      if (outcome === 'rejected') throw new JobFailure('config_invalid', summarize(issues))
+      if (outcome === 'rejected') throw new JobFailure('config_invalid', summarize(issues), issues)
       return () => ({
         type: 'request.result.config.reload',
         actor: 'supervisor',

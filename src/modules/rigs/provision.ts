@@ -227,6 +227,6 @@ function namesIn(directory: string): readonly string[] {
 
 function toFailure(error: unknown): unknown {
   if (error instanceof JobFailure) return error
-  if (error instanceof Problem) return new JobFailure('provision_failed', error.detail)
+  if (error instanceof Problem) return new JobFailure('provision_failed', error.message, error.options.issues)
   return error
 }

@@ -2,7 +2,8 @@
 import { isAbsolute, relative } from 'node:path'
 import type { Value } from '../../automation/plan.ts'
 import { resolveTarget } from '../../automation/target.ts'
-import { diskFiles } from '../../files/files.ts'
+import { type ConfigFiles, diskFiles } from '../../files/files.ts'
+import type { ConfigIssue } from '../../files/issues.ts'
 import { contains } from '../../files/read.ts'
 import { elementsOf, emptyTable, type TableNode, tableOf, textOf } from '../../files/toml.ts'
 import { beads } from '../../modules/beads/family.ts'
@@ -11,6 +12,8 @@ import { draftIdentity } from '../../modules/config/compose/drafts.ts'
 import { type EffectiveConfig, originsOf } from '../../modules/config/compose/effective.ts'
 import { config as configuration } from '../../modules/config/family.ts'
 import { membersPage } from '../../modules/convoys/members.ts'
+import { issuesOfDocuments } from '../../modules/formulas/catalog/issues.ts'
+import { Snapshot } from '../../modules/formulas/catalog/snapshot.ts'
 import type { DocumentLayout } from '../../modules/formulas/catalog/sources.ts'
 import type { SettingReferrer } from '../../modules/formulas/edit.ts'
 import { type FormulaContext, formulaFamily } from '../../modules/formulas/family.ts'
@@ -46,6 +49,11 @@ export function formulaContext(city: Running): FormulaContext<EffectiveConfig> {
     bead: (id) => beadValue(city, id),
     resolveTarget: (target, rig) => resolveTarget(config.current(), target, rig),
   }
+}
+
+/** Everything that is wrong with the formulas and orders that go with a configuration, each once. */
+export function documentIssues(config: EffectiveConfig, files: ConfigFiles): Promise<readonly ConfigIssue[]> {
+  return issuesOfDocuments(new Snapshot(layoutOf(config), files))
 }
 
 function layoutOf(config: EffectiveConfig): DocumentLayout {

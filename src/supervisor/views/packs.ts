@@ -1,8 +1,10 @@
 /** Where packs meet cities and their configuration: one cache and one fence, all cities. */
+
 import { join } from 'node:path'
 import { type ConfigFiles, readable } from '../../files/files.ts'
 import { addTable, removeTable } from '../../files/toml-edit.ts'
 import { delay } from '../../kernel/clock.ts'
+import { JobFailure } from '../../kernel/jobs.ts'
 import type { Store } from '../../kernel/store.ts'
 import type { LoadOptions } from '../../modules/config/compose/context.ts'
 import type { EffectiveConfig } from '../../modules/config/compose/effective.ts'
@@ -155,7 +157,10 @@ export function packRoom(city: Running): PackRoom {
     append: (event) => city.store.db.write((tx) => void city.store.log.append(tx, event)),
     async reload() {
       const { outcome, revision, issues } = await config.reload('reload')
-      return { revision, refused: outcome === 'rejected' ? summarize(issues) : undefined }
+      return {
+        revision,
+        refused: outcome === 'rejected' ? new JobFailure('invalid_config', summarize(issues), issues) : undefined,
+      }
     },
     referrers: (binding, rig) => referrersOfImport(config.current(), binding, rig).map(referrerDetail),
     foreignFiles: () => staging.foreign,

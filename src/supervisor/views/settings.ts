@@ -14,6 +14,7 @@ import type { ConfigContext } from '../../modules/config/family.ts'
 import type { ConfigHandlersDeps } from '../../modules/config/handlers.ts'
 import { loadCity } from '../../modules/config/load/load.ts'
 import { sessions } from '../../modules/sessions/family.ts'
+import { documentIssues } from './formulas.ts'
 import { BUILTIN_PACKS, type PackHost } from './packs.ts'
 import type { Running, Service } from './running.ts'
 
@@ -40,6 +41,7 @@ export async function configContext(city: Running): Promise<ConfigContext> {
     launch,
     loadOptions: loadOptions(packs),
     restarts: (drift) => restarted(city, drift),
+    documentIssues,
     beadsOfRig: (rig) => beadsOfRig(city.store.db, rig),
     suspended: () => record.suspended,
     prepare: (signal) => packs.prepareStart(path, signal),

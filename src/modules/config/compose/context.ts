@@ -1,4 +1,5 @@
 /** What one load carries along: access to files, the issues found, and which files it has read. */
+
 import { dirname, isAbsolute, join, relative } from 'node:path'
 import type { Schema } from '../../../contract/base/schema.ts'
 import type { ProviderSpec } from '../../../contract/config-schema.ts'
@@ -6,6 +7,7 @@ import { checkTable } from '../../../files/check-table.ts'
 import { type ConfigFiles, isInside } from '../../../files/files.ts'
 import { fileStart, IssueList, type Layer, nearestHint, type Place } from '../../../files/issues.ts'
 import type { PackPlace, RemoteSource } from '../../../files/pack-source.ts'
+import { textOfBytes } from '../../../files/read.ts'
 import { readToml, type TableNode } from '../../../files/toml.ts'
 import type { DeepReadonly } from './effective.ts'
 
@@ -92,7 +94,7 @@ export class LoadContext {
       if (bytes === undefined) return undefined
       this.sources.set(file, bytes)
       if (home === this.city) this.cityPaths.add(join(home.dir, path))
-      return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+      return textOfBytes(bytes)
     } catch (error) {
       this.issues.error(fileStart(file, layer), '', `cannot be read: ${reason(error)}`)
       this.#broken = true

@@ -1,7 +1,9 @@
 /** The city's own files during an edit: their text as it is on disk, with the changes that are to be made. */
+
 import { dirname, join, relative, sep } from 'node:path'
 import type { TextFiles } from '../../../files/configuration.ts'
 import { diskFiles } from '../../../files/files.ts'
+import { textOfBytes } from '../../../files/read.ts'
 import { EditError } from '../../../files/toml-edit.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
 import { reason } from '../compose/context.ts'
@@ -107,7 +109,7 @@ export class EditedFiles implements TextFiles {
 
 function decode(path: string, bytes: Buffer): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    return textOfBytes(bytes)
   } catch {
     throw problem('conflict-config', `${path} is not UTF-8 text`)
   }

@@ -27,6 +27,7 @@ import type { LoadOptions } from '../compose/context.ts'
 import { documentHomes } from '../compose/documents.ts'
 import { driftOf } from '../compose/drift.ts'
 import type { EffectiveConfig } from '../compose/effective.ts'
+import { withImaginedRig } from '../load/imagined-rig.ts'
 import { LastGood } from '../load/last-good.ts'
 import { type LoadedCity, loadCity } from '../load/load.ts'
 import {
@@ -41,7 +42,7 @@ import {
   recordFiles,
 } from '../load/own-files.ts'
 import { type CityWatch, watchCity } from '../load/watch.ts'
-import { stillInUse, summarize, toDetail } from './answers.ts'
+import { issueText, stillInUse, summarize, toDetail } from './answers.ts'
 import { type ChangedNames, type ContentFacts, changedNames, contentFacts } from './changes.ts'
 import type { CheckOutcome, CityConfig, ConfigChange, ConfigError, ConfigSource, ReloadOutcome } from './city-config.ts'
 import { changing, EditedFiles } from './edited-files.ts'
@@ -61,6 +62,8 @@ export interface ConfigServiceDeps {
   readonly restarts?: (drift: ConfigChange['drift']) => readonly string[]
   /** How many beads belong to a rig: with any it keeps its prefix. */
   readonly beadsOfRig?: (rig: string) => number
+  /** What is wrong with the formulas and orders that go with a configuration. */
+  readonly documentIssues?: (config: EffectiveConfig, files: ConfigFiles) => Promise<readonly ConfigIssue[]>
   /** What is in force, or what is wrong, has changed. */
   readonly onStatus?: () => void
 }
@@ -95,6 +98,7 @@ export class InvalidConfig extends Error {
 }
 
 const EVENT_ISSUES = 100
+const HOME = 'city.toml'
 
 export class ConfigService implements CityConfig {
   readonly #deps: ConfigServiceDeps
@@ -194,12 +198,36 @@ export class ConfigService implements CityConfig {
   }
 
   /** What the files on disk amount to, with `changes` (path to text, null: removed) in place of some. */
-  check(changes: ReadonlyMap<string, string | null> = new Map()): CheckOutcome {
+  async check(changes: ReadonlyMap<string, string | null> = new Map()): Promise<CheckOutcome> {
     const edits = new Map([...changes].map(([path, text]) => [join(this.#deps.dir, path), text]))
-    const loaded = this.#load(overlayFiles(diskFiles(), edits))
-    const issues = loaded.ok ? [] : loaded.issues
+    const files = overlayFiles(diskFiles(), edits)
+    const loaded = this.#load(files)
+    const config = loaded.ok ? loaded.config : loaded.draft
+    const own = loaded.ok ? [] : loaded.issues
+    const documents = config === undefined ? [] : await this.#deps.documentIssues?.(config, files)
+    const issues = [...own, ...this.#issuesOfNextRig(edits, config, own), ...(documents ?? [])]
     const revision = loaded.ok ? loaded.config.revision : undefined
-    return { valid: loaded.ok, revision, issues, warnings: loaded.warnings, read: new Set(loaded.own.keys()) }
+    const read = new Set(loaded.own.keys())
+    return { valid: issues.length === 0, revision, issues, warnings: loaded.warnings, read }
+  }
+
+  /** What is wrong with agents, prompts and imports that only a rig has, which may not be there yet. */
+  #issuesOfNextRig(
+    edits: ReadonlyMap<string, string | null>,
+    config: EffectiveConfig | undefined,
+    known: readonly ConfigIssue[],
+  ): readonly ConfigIssue[] {
+    const { dir } = this.#deps
+    const path = join(dir, HOME)
+    const bytes = overlayFiles(diskFiles(), edits).read(path, dir)
+    if (config === undefined || bytes === undefined) return []
+    const withRig = withImaginedRig(bytes, config.default_rig_imports)
+    if (withRig === undefined) return []
+    const loaded = this.#load(overlayFiles(diskFiles(), new Map([...edits, [path, withRig]])))
+    if (loaded.ok) return []
+    const seen = new Set(known.map(issueText))
+    // What is wrong with the imagined entry itself is nobody's mistake.
+    return loaded.issues.filter((issue) => issue.file !== HOME && !seen.has(issueText(issue)))
   }
 
   // --- Changing ----------------------------------------------------------------------------------------------------
@@ -316,7 +344,10 @@ export class ConfigService implements CityConfig {
     if (added.length === 0) return
     const blamed = referrers?.(this.#said()) ?? []
     if (blamed.length > 0) throw stillInUse(blamed)
-    throw problem('invalid-config', summarize(added), { errors: added.map(toDetail) })
+    throw problem('invalid-config', summarize(added), {
+      errors: added.map(toDetail),
+      issues: added.map((one) => ({ ...one })),
+    })
   }
 
   /** The answer of an edit that changes nothing is kept for its key like any other. */

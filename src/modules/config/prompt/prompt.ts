@@ -1,4 +1,5 @@
 /** Prompts of agents: which files they are made of, checking them when the city is loaded, and rendering them. */
+
 import { createHash } from 'node:crypto'
 import { basename, dirname, join } from 'node:path'
 import type { TemplateProblem } from '../../../automation/liquid.ts'
@@ -6,6 +7,7 @@ import { shapeOf, type TemplateKind } from '../../../contract/base/config-shape.
 import { AGENT_FIELDS } from '../../../contract/config-schema.ts'
 import { type ConfigFiles, listable } from '../../../files/files.ts'
 import { fileStart, type Place } from '../../../files/issues.ts'
+import { textOfBytes } from '../../../files/read.ts'
 import { type ConfigNode, emptyTable, tableOf } from '../../../files/toml.ts'
 import type { Composed, FinishedAgent } from '../compose/compose.ts'
 import { type LoadContext, reason } from '../compose/context.ts'
@@ -376,7 +378,7 @@ function renderNamed(
 function readText(files: ConfigFiles, path: string, { rootOf }: PromptPlace): string {
   const bytes = files.read(path, rootOf(path))
   if (bytes === undefined) throw new Error(`${path} does not exist`)
-  return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  return textOfBytes(bytes)
 }
 
 /** The text behind a leading `---` block of flat `key: value` lines, and that block's `version`. */

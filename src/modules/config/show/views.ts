@@ -11,6 +11,7 @@ import type {
 import { AgentFile, CityFile, FragmentFile, PackFile, SETTINGS, SiteFile } from '../../../contract/config-schema.ts'
 import { IssueList } from '../../../files/issues.ts'
 import { masked } from '../../../files/mask.ts'
+import { withoutMark } from '../../../files/read.ts'
 import { type PlainTable, type PlainValue, plainOf, readToml } from '../../../files/toml.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { present } from '../../../kernel/present.ts'
@@ -145,7 +146,9 @@ function valuesOf(
   return { values: { ...Object(masked(plainOf(table), schema)) } }
 }
 
-export const fileRevision = (bytes: Buffer | string): string => cut(hashOf(bytes), 32)
+/** The mark that Windows editors put before a text does not count: no answer shows it. */
+export const fileRevision = (bytes: Buffer | string): string =>
+  cut(hashOf(withoutMark(typeof bytes === 'string' ? bytes : bytes.toString('utf8'))), 32)
 
 export interface ExplainFilter {
   readonly agent?: string

@@ -10,7 +10,7 @@ import { dirname } from 'node:path'
 import { type DocumentHome, type FoundFile, FRAGMENT_FILE, filesOf, TOML_FILE } from '../../../files/documents.ts'
 import type { ConfigFiles } from '../../../files/files.ts'
 import { type ConfigIssue, compareText, type Layer } from '../../../files/issues.ts'
-import { FileRefused } from '../../../files/read.ts'
+import { FileRefused, textOfBytes } from '../../../files/read.ts'
 
 /** Where the files are, weakest first: what the configuration in force says of it. */
 export interface DocumentLayout {
@@ -119,7 +119,7 @@ class Reader {
       const bytes = this.#files.read(path, home.root) ?? Buffer.alloc(0)
       const revision = createHash('sha256').update(bytes).digest('hex')
       try {
-        return { ...known, revision, text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) }
+        return { ...known, revision, text: textOfBytes(bytes) }
       } catch {
         return { ...known, revision, text: '', unreadable: unreadable(file, 'it is not UTF-8 text') }
       }

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import type { TextFiles } from '../../../files/configuration.ts'
 import { diskFiles, readable } from '../../../files/files.ts'
 import { parseConstraint } from '../../../files/pack-version.ts'
+import { withoutMark } from '../../../files/read.ts'
 import { asCaller } from '../../../kernel/file-modes.ts'
 import { formatLock, LOCK_FILE, LockError, type Pin, parseLock, samePin, sortPins } from '../store/lock.ts'
 import { type RootImports, rootImports, type Scope } from './imports.ts'
@@ -12,8 +13,10 @@ export const readRoot = (dir: string): RootImports => rootImports((path) => read
 export const readLock = (dir: string): string | undefined => readText(dir, LOCK_FILE)
 
 // The loader says what is wrong with a file that cannot be read.
-const readText = (dir: string, path: string): string | undefined =>
-  readable(diskFiles(), join(dir, path), dir)?.toString('utf8')
+function readText(dir: string, path: string): string | undefined {
+  const text = readable(diskFiles(), join(dir, path), dir)?.toString('utf8')
+  return text === undefined ? undefined : withoutMark(text)
+}
 
 /** Whole or not at all; only before the city's configuration is open, which writes everything else. */
 export function writeLock(dir: string, text: string): void {

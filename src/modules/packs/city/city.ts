@@ -1,8 +1,9 @@
 /** What packs need of a running city; made by the wiring. */
+
 import type { ErrorDetail } from '../../../contract/base/problems.ts'
 import type { TextFiles } from '../../../files/configuration.ts'
 import type { EventDraft } from '../../../kernel/event-log.ts'
-import type { Jobs } from '../../../kernel/jobs.ts'
+import type { JobFailure, Jobs } from '../../../kernel/jobs.ts'
 
 export interface PackEdit<T> {
   readonly actor: string
@@ -25,8 +26,8 @@ export interface PackCity {
   edit<T>(edit: PackEdit<T>): Promise<{ readonly result: T; readonly revision: string }>
   /** Puts an event into its log that no edit of its files brings. */
   append(event: EventDraft): Promise<void>
-  /** Loads what is on disk; the sentence says why it is refused. */
-  reload(): Promise<{ readonly revision: string; readonly refused: string | undefined }>
+  /** Loads what is on disk; of a refusal the failure says why. */
+  reload(): Promise<{ readonly revision: string; readonly refused: JobFailure | undefined }>
   /** What in files names something that the import brings. */
   referrers(name: string, rig: string): readonly ErrorDetail[]
   /** Paths that materialisation found taken by somebody else. */

@@ -91,6 +91,6 @@ async function write(city: PackCity, seen: Seen, plan: Plan): Promise<string> {
   if (touched) return revision
   // The files say the same, but the cache may now have what they ask for.
   const reloaded = await city.reload()
-  if (reloaded.refused !== undefined) throw new JobFailure('invalid_config', reloaded.refused)
+  if (reloaded.refused !== undefined) throw reloaded.refused
   return reloaded.revision
 }

@@ -5,7 +5,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { McpServer } from '../../../contract/config-schema.ts'
-import { FileRefused, readInside } from '../../../files/read.ts'
+import { FileRefused, readInside, withoutMark } from '../../../files/read.ts'
 import { isPlainTable, type PlainTable, type PlainValue, readPlainToml } from '../../../files/toml.ts'
 import type { McpServerSpec } from '../../../runtimes/process/runtime.ts'
 
@@ -86,7 +86,8 @@ function filesOf(directory: string): readonly string[] {
 
 function textOf(path: string, root: string): string | undefined {
   try {
-    return readInside(path, root)?.toString('utf8')
+    const bytes = readInside(path, root)
+    return bytes === undefined ? undefined : withoutMark(bytes.toString('utf8'))
   } catch (error) {
     if (error instanceof FileRefused) return undefined
     throw error

@@ -2,7 +2,9 @@
  * Settings files of harnesses in overlays: merged instead of copied, since every pack has something to say in them
  * (sheet 07 §5.2). Pure.
  */
+
 import { isDeepStrictEqual } from 'node:util'
+import { withoutMark } from '../../../files/read.ts'
 
 /** Where harnesses look for settings in a work directory. */
 const SETTINGS_FILES: ReadonlySet<string> = new Set([
@@ -21,7 +23,7 @@ export type Settings = { readonly [key: string]: unknown }
 /** The text as settings; undefined: it is none, or has comments. */
 export function parseSettings(text: string): Settings | undefined {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = JSON.parse(withoutMark(text))
     return isTable(value) ? value : undefined
   } catch {
     return undefined
