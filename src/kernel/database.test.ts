@@ -25,7 +25,7 @@ test('writes of one tick share one commit, and each gets its own result', async 
     path: join(directory.path, 'test.db'),
     migrations: MIGRATIONS,
     owner: 'a test',
-    watch: { committed: () => commits++, hookFailed: () => {} },
+    watch: { committed: () => commits++, hookFailed: () => {}, due: () => {} },
   })
   const results = await Promise.all(['a', 'b', 'c'].map((text, index) => db.write((tx) => index + insert(tx, text))))
   assert.deepEqual(results, [1, 2, 3])
@@ -239,6 +239,7 @@ test('a hook or listener that throws is reported; it skips no neighbour, costs n
         throw new Error('a broken meter')
       },
       hookFailed: (error) => reported.push(error instanceof Error ? error.message : error),
+      due: () => {},
     },
   })
   const done: string[] = []

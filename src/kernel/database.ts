@@ -55,6 +55,8 @@ export interface StoreWatch {
   committed(seconds: number): void
   /** A hook or a listener threw (I6). */
   hookFailed(error: unknown): void
+  /** Work on rows that became due ended so; `name` says which rows. */
+  due(name: string, outcome: 'done' | 'failed'): void
 }
 
 /** One `write` on its way to its commit. */
@@ -223,6 +225,11 @@ export class Database {
       if (this.#options.watch === undefined) process.emitWarning(error instanceof Error ? error : String(error))
       else this.#options.watch.hookFailed(error)
     }
+  }
+
+  /** Counts a piece of work on rows that became due. */
+  countDue(name: string, outcome: 'done' | 'failed'): void {
+    this.#options.watch?.due(name, outcome)
   }
 
   /** Commits what is waiting, then closes the file. Safe to call twice. */

@@ -16,6 +16,7 @@ import type { Job } from './jobs.ts'
 import type { NeedSource } from './needs.ts'
 import { cityNotRunning } from './problem.ts'
 import type { Reaction } from './reactions.ts'
+import type { Sweep } from './retention.ts'
 
 /** Why a city does not start, in the words of its request. */
 export class StartFailure extends Error {
@@ -62,6 +63,8 @@ export interface FamilyParts<Operations extends readonly Operation[], Host, Cont
   readonly reactions?: (city: City) => readonly Reaction[]
   /** What of it may need a person. */
   readonly needs?: (city: City) => readonly NeedSource[]
+  /** What of it is kept for a while only. */
+  readonly retention?: (city: City) => readonly Sweep[]
   /** Ends what it runs; everything that it relies on is still there. */
   readonly stop?: (city: City, how: Stopping) => void | Promise<void>
   /** Gives up what it holds. */
@@ -125,6 +128,7 @@ export interface Joined<Host, Run extends Named> {
   jobs(run: Run): readonly Job[]
   reactions(run: Run): readonly Reaction[]
   needs(run: Run): readonly NeedSource[]
+  retention(run: Run): readonly Sweep[]
   stop(run: Run, how: Stopping): void | Promise<void>
   close(run: Run): Promise<void>
 }
@@ -155,6 +159,7 @@ export function join<Host, Run extends Named, Operations extends readonly Operat
     jobs: (run) => where(run, (city) => parts.jobs?.(city)) ?? [],
     needs: (run) => where(run, (city) => parts.needs?.(city)) ?? [],
     reactions: (run) => where(run, (city) => parts.reactions?.(city)) ?? [],
+    retention: (run) => where(run, (city) => parts.retention?.(city)) ?? [],
     stop: (run, how) => where(run, (city) => parts.stop?.(city, how)),
     close: (run) => family.close(run),
   }

@@ -28,6 +28,7 @@ class World implements AsyncDisposable {
         this.commits++
       },
       hookFailed: (error: unknown) => assert.fail(String(error)),
+      due: () => {},
     }
     return openStore({ path, migrations: migrationsOf('test', SCHEMA), owner: 'a test', clock: this.clock, watch })
   }

@@ -12,6 +12,7 @@ import type { LogStream } from '../kernel/streams/log-stream.ts'
 import type { City } from '../modules/cities/city.ts'
 import { type CityStore, cityDatabasePath } from '../modules/cities/city-store.ts'
 import type { CityRun, PhaseHook } from '../modules/cities/worker.ts'
+import { startRetention } from './views/retention.ts'
 import type { Host, Running } from './views/running.ts'
 import { endForsaken } from './views/sessions.ts'
 
@@ -31,6 +32,7 @@ export class RunningCity implements Running, CityRun {
   readonly #opening = new Map<unknown, Promise<void>>()
   #jobs: Jobs | undefined
   #reactions: Reactions | undefined
+  #stopRetention: (() => Promise<void>) | undefined
   #leaving = false
 
   constructor(record: City, host: Host, families: readonly CityFamily[], observe: Running['observe']) {
@@ -47,6 +49,11 @@ export class RunningCity implements Running, CityRun {
       { phase: 'starting_agents', run: () => this.#startReactions(), stop: () => this.#reactions?.stop() },
       { phase: 'adopting_sessions', stop: () => this.#endForsaken() },
       ...families.flatMap((family) => this.#phasesOf(family)),
+      {
+        phase: 'starting_agents',
+        run: () => this.#startRetention(),
+        stop: () => this.#stopRetention?.(),
+      },
     ]
   }
 
@@ -154,6 +161,13 @@ export class RunningCity implements Running, CityRun {
     this.#jobs = undefined
     if (this.#leaving) await jobs?.close()
     else await jobs?.stop('city_stopped', 'the city stopped before the request was done')
+  }
+
+  #startRetention(): void {
+    this.#stopRetention = startRetention(
+      this,
+      this.#families.flatMap((family) => family.retention(this)),
+    )
   }
 
   async #startReactions(): Promise<void> {

@@ -160,6 +160,7 @@ async function openBase(deps: SupervisorDeps, opened: Opened): Promise<Base> {
   const watching = (owner: 'city' | 'supervisor'): StoreObserver => ({
     appended: conformance === undefined ? undefined : (events) => conformance.events(owner, events),
     committed: metrics.committed,
+    due: metrics.due,
     hookFailed: (err) => {
       metrics.hookFailed()
       log.error({ err }, 'what follows a commit failed')

@@ -11,7 +11,7 @@ import { toProblem } from '../../src/kernel/problem.ts'
 import { createBeadHandlers } from '../../src/modules/beads/handlers.ts'
 import { createInterchangeHandlers } from '../../src/modules/beads/interchange-handlers.ts'
 import { createBeadReadHandlers } from '../../src/modules/beads/read-handlers.ts'
-import { LeaseTimer } from '../../src/modules/beads/work/lease.ts'
+import { leaseTimer } from '../../src/modules/beads/work/lease.ts'
 import type { BeadCity } from './bead-city.ts'
 import type { ModelEvent } from './bead-model.ts'
 import { asMap, type Fields } from './document.ts'
@@ -57,7 +57,7 @@ export function openDoor(): BeadDoor & Disposable {
   const { clock, store, claims } = city
   const fail = (entry: unknown) => assert.fail(JSON.stringify(entry))
   const log = { error: fail, warn: fail, info() {}, debug() {}, isLevelEnabled: () => false }
-  const timer = new LeaseTimer({ db: store.db, claims, clock, log })
+  const timer = leaseTimer({ db: store.db, claims, clock, log })
   const bound = bindHandlers(beadOperations, {
     ...createBeadHandlers(city),
     ...createBeadReadHandlers(city),
@@ -118,7 +118,7 @@ export function openDoor(): BeadDoor & Disposable {
       return events.map(({ envelope }) => toEvent(asMap(JSON.parse(envelope))))
     },
     [Symbol.dispose]() {
-      timer.stop()
+      void timer.stop()
       city[Symbol.dispose]()
     },
   }

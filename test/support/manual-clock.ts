@@ -41,7 +41,7 @@ export class ManualClock implements Clock {
       const due = [...this.#timers].filter(({ at }) => at <= until).sort((a, b) => a.at - b.at)[0]
       if (due === undefined) break
       this.#timers.delete(due)
-      this.#move(due.at)
+      this.#move(Math.max(due.at, this.#elapsed))
       due.work()
       await settled()
     }
@@ -52,6 +52,11 @@ export class ManualClock implements Clock {
   /** Somebody sets the machine's clock: wall time jumps, timers do not notice. */
   step(ms: number): void {
     this.#wall += ms
+  }
+
+  /** The process stands still: time passes on both clocks, and no timer fires before the next `advance`. */
+  pause(ms: number): void {
+    this.#move(this.#elapsed + ms)
   }
 
   #move(elapsed: number): void {

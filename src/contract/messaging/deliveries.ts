@@ -13,7 +13,7 @@ export type FailureKind = (typeof FAILURE_KINDS)[number]
 
 export const MAX_CLAIM = 100
 export const DEFAULT_LEASE_SECONDS = 60
-const MAX_LEASE_SECONDS = 3_600
+export const MAX_LEASE_SECONDS = 3_600
 /** Longer pauses are cut to this. */
 export const MAX_RETRY_AFTER_MS = 3_600_000
 

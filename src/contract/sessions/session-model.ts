@@ -342,6 +342,12 @@ export const RetentionSweptPayload = component('RetentionSweptPayload', {
   closed_sessions: went('Sessions that were closed long ago.'),
   delivery_texts: went('Texts of messages that have ended.'),
   text_bytes: went('What those were long.'),
+  other: optional(
+    record(went('How many.'), {
+      description:
+        'What else went, by kind: `mail`, `mail_tombstones`, `transcript_entries`, `attachments`, `deliveries`, `order_runs` and others.',
+    }),
+  ),
 })
 export type RetentionSweptPayload = Static<typeof RetentionSweptPayload>
 
@@ -504,7 +510,7 @@ export const SESSION_EVENT_TYPES = {
     payload: RetentionSweptPayload,
     ...inLog,
     subject: 'the name of the city',
-    when: 'what sessions had left behind was removed, as `[retention]` says',
+    when: 'what is kept for a while only was removed: what sessions left, mail, transcripts, runs of orders',
   },
   'worker.operation': { payload: WorkerOperationPayload, ...inLog, when: 'a call of a runtime ended' },
   'wait.created': { payload: WaitPayload, ...inLog, when: 'a session waits for beads' },

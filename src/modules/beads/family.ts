@@ -12,15 +12,15 @@ import { createBeadHandlers } from './handlers.ts'
 import { createInterchangeHandlers } from './interchange-handlers.ts'
 import { createBeadReadHandlers } from './read-handlers.ts'
 import { KeptCounts } from './store/counts.ts'
-import { Deferrals } from './store/deferrals.ts'
+import { deferralsOf } from './store/deferrals.ts'
 import { BEADS_SCHEMA } from './store/schema.ts'
 import { BeadStore } from './store/store.ts'
 import type { WorkCity, WorkConfig, WorkPeople } from './work/city.ts'
 import { Claims } from './work/claim.ts'
 import { Expiry } from './work/expiry.ts'
-import { LeaseTimer } from './work/lease.ts'
+import { leaseTimer } from './work/lease.ts'
 import { removalJob } from './work/removal.ts'
-import { Shifting } from './work/shifting.ts'
+import { shiftingOf } from './work/shifting.ts'
 import { assertMayRemove, type WorkSteps } from './work/steps.ts'
 
 export interface WorkContext {
@@ -52,12 +52,12 @@ export const beads = defineFamily({
   }),
   open: async (context: WorkContext) => {
     const { store, clock, log, lives, steps } = context
-    const deferrals = new Deferrals({ db: store.db, clock, log })
+    const deferrals = deferralsOf({ db: store.db, clock, log })
     const deferred = (until: number) => deferrals.noticed(until)
-    const left = () => shifting.noticed()
+    const left = () => shifting.changed()
     const mayRemove = (ids: readonly string[]) => assertMayRemove(steps, ids)
     const beads = new BeadStore({ db: store.db, log: store.log, clock, deferred, shifting: left, mayRemove })
-    const shifting = new Shifting({ db: store.db, beads, clock, log })
+    const shifting = shiftingOf({ db: store.db, beads, clock, log })
     const claims = new Claims({
       ...context,
       beads,
@@ -69,12 +69,12 @@ export const beads = defineFamily({
     })
     const policies = () => context.config().beads.policies
     const expiry = new Expiry({ db: store.db, events: store.log, beads, clock, log, steps, policies })
-    const leases = new LeaseTimer({ db: store.db, claims, clock, log })
+    const leases = leaseTimer({ db: store.db, claims, clock, log })
     // Before anybody works: leases that nobody could renew while the city was down begin anew.
     await leases.start()
-    deferrals.start()
-    shifting.start()
-    expiry.start()
+    await deferrals.start()
+    await shifting.start()
+    await expiry.start()
     const unlisten = context.onReconfigured(() => expiry.configured())
     // After a crash, or a migration; whoever looks for words before it is done waits for it.
     beads.words.settle().catch((error: unknown) => log.warn({ err: error }, 'words of beads are not indexed yet'))
@@ -82,11 +82,8 @@ export const beads = defineFamily({
     return { ...work, leases, deferrals, shifting, expiry, unlisten, counts: new KeptCounts(store) }
   },
   jobs: (city) => [removalJob(city)],
-  close: ({ leases, deferrals, shifting, expiry, unlisten }) => {
+  close: async ({ leases, deferrals, shifting, expiry, unlisten }) => {
     unlisten()
-    expiry.stop()
-    leases.stop()
-    deferrals.stop()
-    shifting.stop()
+    await Promise.all([expiry, leases, deferrals, shifting].map((one) => one.stop()))
   },
 })

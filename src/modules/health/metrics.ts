@@ -38,6 +38,8 @@ export interface Metrics {
   committed(seconds: number): void
   /** A hook or listener of a commit threw. */
   hookFailed(): void
+  /** Work on rows that became due ended so. */
+  due(name: string, outcome: 'done' | 'failed'): void
   /** A reaction passed over an event that it could not handle. */
   reactionSkipped(reaction: string): void
   /** A command of a check, a condition or an order ended so. */
@@ -51,6 +53,7 @@ export function createMetrics(readings: MetricReadings): Metrics {
   const commits = new Histogram(COMMIT_BUCKETS_SEC)
   const skipped: Record<string, number> = {}
   const ended: Record<string, number> = {}
+  const due = { done: new Map<string, number>(), failed: new Map<string, number>() }
   let failedHooks = 0
   const { families: httpFamilies, ...http } = createHttpMeters()
   return {
@@ -58,6 +61,9 @@ export function createMetrics(readings: MetricReadings): Metrics {
     committed: (seconds) => commits.observe(seconds),
     hookFailed: () => {
       failedHooks++
+    },
+    due: (name, outcome) => {
+      due[outcome].set(name, (due[outcome].get(name) ?? 0) + 1)
     },
     reactionSkipped: (reaction) => {
       skipped[reaction] = (skipped[reaction] ?? 0) + 1
@@ -77,6 +83,14 @@ export function createMetrics(readings: MetricReadings): Metrics {
         counter('svc_execs_ended_total', 'Commands of checks, conditions and orders that have ended, by how.', {
           label: 'kind',
           values: ended,
+        }),
+        counter('svc_due_works_total', 'Pieces of work on rows that became due, by what they are.', {
+          label: 'due',
+          values: Object.fromEntries(due.done),
+        }),
+        counter('svc_due_failures_total', 'Pieces of such work that failed and are tried again.', {
+          label: 'due',
+          values: Object.fromEntries(due.failed),
         }),
         counter('svc_commit_hook_failures_total', 'Hooks and listeners of commits that threw.', failedHooks),
         {

@@ -7,7 +7,7 @@ import { forgetting, MailDigests } from './digests.ts'
 import { createMailHandlers, type MailCity } from './handlers.ts'
 import { Mail, type MailDeps } from './mail.ts'
 import { mailNeeds } from './needs.ts'
-import { MailRetention, type MailRetentionDeps } from './retention.ts'
+import { type MailRetentionDeps, sweepsOfMail } from './retention.ts'
 import { MAIL_SCHEMA } from './schema.ts'
 
 export type MailContext = MailDeps & Omit<MailRetentionDeps, 'mail'> & Pick<MailCity, 'hasRig' | 'store'>
@@ -20,11 +20,9 @@ export const mail = defineFamily({
     const all = new Mail(context)
     const { store, addresses, hasRig } = context
     const city: MailCity = { store, addresses, hasRig, mail: all }
-    const retention = new MailRetention({ ...context, mail: all })
-    return { ...city, digests: new MailDigests(), retention }
+    return { ...city, digests: new MailDigests(), sweeps: sweepsOfMail({ ...context, mail: all }) }
   },
-  phases: { starting_agents: ({ retention }) => retention.start() },
   needs: () => [mailNeeds],
+  retention: ({ sweeps }) => sweeps,
   reactions: () => [forgetting],
-  close: ({ retention }) => retention.close(),
 })

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
-import { openLog } from '../../kernel/log.ts'
-import { MailRetention } from './retention.ts'
+import { sweepsOfMail } from './retention.ts'
 import { addressOf, openPost } from './testing.ts'
 
 const DAY = 86_400_000
@@ -11,9 +10,13 @@ test('mail goes the set time after it was read or archived, unread mail never, a
   const clock = new ManualClock()
   const post = openPost(t, clock)
   const { db, mail } = post
-  const { logger: log } = openLog(`${post.path}.log`, 'info')
   let keepMs: number | undefined
-  const retention = new MailRetention({ city: { name: 'alpha' }, store: post, clock, log, mail, keepMs: () => keepMs })
+  const sweeps = sweepsOfMail({ store: post, clock, mail, keepMs: () => keepMs })
+  const retention = {
+    sweep: async () => {
+      for (const one of sweeps) await one.run({ agesCount: true, isOver: false })
+    },
+  }
   const send = (subject: string) =>
     db.write((tx) => mail.send(tx, { from: addressOf('human'), to: addressOf('mayor'), subject, body: '' }))
   const left = () => db.all('SELECT subject FROM mail ORDER BY seq').map(({ subject }) => subject)

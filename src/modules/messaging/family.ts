@@ -15,7 +15,7 @@ import { Attachments } from './entries/attachments.ts'
 import type { Dependent } from './entries/dependents.ts'
 import { Members } from './entries/members.ts'
 import { TranscriptRetention } from './entries/retention.ts'
-import { ENTRIES_SCHEMA, SEARCH_SCHEMA } from './entries/schema.ts'
+import { ENTRIES_SCHEMA, SEARCH_SCHEMA, TOMBSTONES_SCHEMA } from './entries/schema.ts'
 import { Transcripts } from './entries/store.ts'
 import { TranscriptStreams } from './entries/stream.ts'
 import { createAdapterHandlers } from './http/adapters.ts'
@@ -33,10 +33,11 @@ import { NOTICES_SCHEMA } from './notices/schema.ts'
 import { type Carriage, closeCarriage, openCarriage, startCarriage } from './outbox/carriage.ts'
 import { OUTBOX_SCHEMA } from './outbox/schema.ts'
 import { Publisher } from './publish/publish.ts'
-import { BindingExpiry } from './routing/expiry.ts'
+import { bindingExpiry } from './routing/expiry.ts'
 import type { ChatTargets, DefaultRoute } from './routing/ports.ts'
 import { Routing } from './routing/routing.ts'
 import { ROUTING_SCHEMA } from './routing/schema.ts'
+import { sweepsOfMessaging } from './sweeps.ts'
 
 export interface MessagingContext {
   readonly name: string
@@ -63,7 +64,7 @@ export interface MessagingContext {
 export const messaging = defineFamily({
   operations: [...transcriptOperations, ...participantOperations, ...adapterOperations],
   schema: [
-    ...migrationsOf('messaging', ENTRIES_SCHEMA, ROUTING_SCHEMA, SEARCH_SCHEMA),
+    ...migrationsOf('messaging', ENTRIES_SCHEMA, ROUTING_SCHEMA, SEARCH_SCHEMA, TOMBSTONES_SCHEMA),
     ...migrationsOf('adapters', ADAPTERS_SCHEMA, OUTBOX_SCHEMA),
     ...migrationsOf('notices', NOTICES_SCHEMA),
     ...migrationsOf('chat-mail', CHAT_MAIL_SCHEMA),
@@ -137,7 +138,7 @@ export const messaging = defineFamily({
       mail: humanChat,
     })
     const { bindings } = routing
-    const expiry = new BindingExpiry({ db, clock, log, bindings })
+    const expiry = bindingExpiry({ db, clock, log, bindings })
     const dependents = dependentsOf(routing, carriage)
     const { accessEnded } = context
     return {
@@ -164,18 +165,18 @@ export const messaging = defineFamily({
   phases: {
     starting_agents: async (city) => {
       await city.attachments.forgetIncoming()
-      city.retention.start()
-      city.expiry.start()
-      startCarriage(city)
+      await city.expiry.start()
+      await startCarriage(city)
     },
   },
   reactions: ({ humanChat }) => [humanChat.reaction()],
+  retention: sweepsOfMessaging,
   stop: ({ streams, callbacks }) => {
     streams.end()
     return callbacks.close()
   },
   close: async (city) => {
-    city.expiry.close()
+    await city.expiry.stop()
     await city.retention.close()
     await closeCarriage(city)
   },

@@ -28,5 +28,6 @@ export const orders = defineFamily({
   // Commands and molecules that an earlier run of the supervisor has left are taken up by then.
   phases: { starting_agents: ({ orders: all }) => all.start() },
   needs: ({ catalog }) => [orderNeeds(catalog)],
+  retention: ({ orders: all }) => [{ name: 'orders', run: () => all.sweep() }],
   stop: ({ orders: all }) => all.stop(),
 })

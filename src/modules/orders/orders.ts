@@ -18,6 +18,7 @@ import { randomHex } from '../../kernel/ids.ts'
 import type { Logger } from '../../kernel/log.ts'
 import { unknownName } from '../../kernel/near-names.ts'
 import { Problem, problem } from '../../kernel/problem.ts'
+import type { Swept } from '../../kernel/retention.ts'
 import {
   isRunnable,
   type OrderSettings,
@@ -37,7 +38,15 @@ import {
 } from './runs/firing.ts'
 import type { ExecEnded, MoleculeEnded, OrderCatalog, Suspension } from './runs/ports.ts'
 import { allRunning, countRunning, liveRuns, pruneRuns, type RunRow } from './runs/rows.ts'
-import { allStates, changeState, findState, insertState, type OrderState, type StateChange } from './runs/states.ts'
+import {
+  allStates,
+  changeState,
+  findState,
+  forgetState,
+  insertState,
+  type OrderState,
+  type StateChange,
+} from './runs/states.ts'
 import { Alarm } from './triggers/alarm.ts'
 import { Backlog } from './triggers/backlog.ts'
 import { type Facts, type Outlook, outlookOf } from './triggers/outlook.ts'
@@ -69,10 +78,11 @@ export interface SeenOrder {
 const SUPERVISOR = 'supervisor'
 /** Looked at together; the writes that they lead to are then one. */
 const LOOKS_AT_ONCE = 50
-const SWEEP_MS = 6 * 3_600_000
 const RETRY_MS = 10_000
-/** The alarm's name for the sweep; no order can be called so. */
-const SWEEP = ''
+/** The alarm's name for another look at the files; no order can be called so. */
+const FILES = ''
+/** What is remembered of an order that is gone. */
+const STATES_KEPT_MS = 30 * 86_400_000
 /** What resuming and suspending changes for orders. */
 const SUSPENSIONS: ReadonlySet<string> = new Set(['city.suspended', 'city.resumed', 'rig.suspended', 'rig.resumed'])
 /** Behind the time limit of a check: until its end is recorded. */
@@ -98,12 +108,8 @@ export class Orders {
 
   constructor(deps: OrdersDeps) {
     this.#deps = deps
-    const { db, events, molecules, clock } = deps
-    this.#alarm = new Alarm(
-      clock,
-      (due) => this.#ring(due),
-      () => this.#jumped(),
-    )
+    const { db, events, molecules, clock, logger: log } = deps
+    this.#alarm = new Alarm({ db, clock, log, rings: (due) => this.#ring(due), jumped: () => this.#jumped() })
     this.#backlog = new Backlog(events, (scoped, event) => isOwnEvent(db, molecules, scoped, event))
   }
 
@@ -120,8 +126,7 @@ export class Orders {
       onReconfigured(() => this.#changed()),
       events.onCommit((all) => this.#committed(all)),
     ]
-    this.#alarm.set(SWEEP, clock.now() + SWEEP_MS)
-    this.#alarm.start()
+    await this.#alarm.start()
     this.#wakeAll()
   }
 
@@ -130,7 +135,7 @@ export class Orders {
     for (const unlisten of this.#unlisten) unlisten()
     this.#unlisten = []
     this.#closing.abort(new Error('the city stops'))
-    this.#alarm.stop()
+    await this.#alarm.stop()
     await this.#syncing
     await this.#working
     this.#backlog.leaveAll()
@@ -253,7 +258,7 @@ export class Orders {
       } catch (error) {
         this.#deps.logger.warn({ err: error }, 'orders not read')
         this.#isStale = true
-        return this.#alarm.set(SWEEP, this.#deps.clock.now() + RETRY_MS)
+        return this.#alarm.set(FILES, this.#deps.clock.now() + RETRY_MS)
       }
     }
   }
@@ -356,7 +361,7 @@ export class Orders {
 
   #ring(due: readonly string[]): void {
     for (const name of due) {
-      if (name === SWEEP) this.#sweepSoon()
+      if (name === FILES) this.#changed()
       else this.#wake(name)
     }
   }
@@ -693,20 +698,22 @@ export class Orders {
 
   // --- Retention ---------------------------------------------------------------------------------------------------
 
-  #sweepSoon(): void {
-    this.#alarm.set(SWEEP, this.#deps.clock.now() + SWEEP_MS)
-    if (this.#isStale) this.#changed()
-    this.sweep().catch((error: unknown) => this.#deps.logger.warn({ err: error }, 'runs of orders not swept'))
-  }
-
-  /** Takes the runs that are too old, of orders that did not run lately either. */
-  async sweep(): Promise<void> {
+  /** Takes the runs that are too old, of orders that did not run lately either, and what is left of orders that are gone. */
+  async sweep(): Promise<Swept> {
     const { db, events, clock } = this.#deps
-    const all = db.all('SELECT scoped FROM order_states').map(({ scoped }) => String(scoped))
-    for (const scoped of all) {
-      if (this.#closing.signal.aborted) return
-      while ((await db.write((tx) => pruneRuns(tx, scoped, clock.now(), events.agesCount()))) > 0) await nextTurn()
+    let runs = 0
+    let states = 0
+    for (const [scoped, { since }] of allStates(db)) {
+      if (this.#closing.signal.aborted) break
+      for (let gone = 1; gone > 0; runs += gone) {
+        gone = await db.write((tx) => pruneRuns(tx, scoped, clock.now(), events.agesCount()))
+        if (gone > 0) await nextTurn()
+      }
+      const isOld = events.agesCount() && since < clock.now() - STATES_KEPT_MS
+      if (isOld && !this.resolved.byScoped.has(scoped))
+        states += await db.write((tx) => forgetState(tx, scoped, clock.now() - STATES_KEPT_MS))
     }
+    return { order_runs: runs, order_states: states }
   }
 }
 

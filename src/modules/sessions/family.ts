@@ -54,6 +54,9 @@ export const sessions = defineFamily({
     context.onReconfigured((soft) => all.reconfigured(soft))
     return { ...city, ...said(all), store, sessions: all, deps: context, opened, launch }
   },
+  retention: ({ sessions: { retention } }) => [
+    { name: 'sessions', setting: () => retention.settings, run: () => retention.sweep() },
+  ],
   phases: {
     adopting_sessions: (city) => city.sessions.adopt(),
     starting_agents: (city) => city.sessions.start(),

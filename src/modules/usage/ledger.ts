@@ -21,11 +21,8 @@ import type { EventLog } from '../../kernel/event-log.ts'
 import { formatUsd, type Nano, parseUsd } from '../../kernel/money.ts'
 import { type Prices, priceOf } from './prices.ts'
 
-const TURNS_KEPT_MS = 90 * 86_400_000
-const DAY_MS = 86_400_000
+export const TURNS_KEPT_MS = 90 * 86_400_000
 const HOUR_MS = 3_600_000
-/** Old turns that go in one write. */
-const PRUNED_AT_ONCE = 20
 /** More groups than these are not counted. */
 const MAX_COUNTED = 10_000
 
@@ -131,7 +128,6 @@ export class Ledger {
       for (const one of kind === 'day' ? [''] : ['', hourOf(at)])
         tx.run(ADD, kind, one, of, ...spent, cost ?? 0, cost === undefined ? 1 : 0)
     }
-    this.#prune(tx, at)
     this.#deps.events.append(tx, {
       type: 'usage.recorded',
       actor: who.agent,
@@ -263,13 +259,6 @@ export class Ledger {
       sessionId,
     )
     return before === undefined || (before.source === 'report') === (source === 'report')
-  }
-
-  #prune(tx: Tx, now: number): void {
-    tx.run(
-      `DELETE FROM usage_turns WHERE id IN (SELECT id FROM usage_turns WHERE at < ? ORDER BY at LIMIT ${PRUNED_AT_ONCE})`,
-      now - TURNS_KEPT_MS - DAY_MS,
-    )
   }
 }
 

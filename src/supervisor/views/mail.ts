@@ -10,13 +10,11 @@ import { digestsOf } from './digests.ts'
 import type { Running } from './running.ts'
 
 export function mailContext(city: Running): MailContext {
-  const { name, store, host } = city
+  const { store, host } = city
   const current = () => configuration.of(city).config.current()
   return {
-    city: { name },
     store,
     clock: host.clock,
-    log: host.log,
     random: randomHex,
     addresses: addressesOf(city),
     digests: digestsOf(city),

@@ -11,6 +11,7 @@
 import type { Clock } from '../../../kernel/clock.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
+import type { Slice } from '../../../kernel/due.ts'
 import type { EventLog } from '../../../kernel/event-log.ts'
 import { type Problem, problem } from '../../../kernel/problem.ts'
 import type { Reader } from '../store/edges.ts'
@@ -55,6 +56,8 @@ export interface ClaimsDeps {
 const CONTINUATION_GROUP = 'svc.continuation_group'
 const MAX_CONTINUATION = 1_000
 const EXPIRED_AT_ONCE = 200
+/** Whoever could not be heard has so long after a pause, whatever was left of its lease. */
+const AFTER_PAUSE_MS = 5_000
 
 export class Claims {
   readonly #deps: ClaimsDeps
@@ -125,12 +128,15 @@ export class Claims {
   }
 
   /** Takes back what nobody renewed, at most a batch; returns how many were looked at. */
-  expire(tx: Tx): number {
+  expire(tx: Tx, slice: Slice): number {
     const rows = this.#deps.db.all(
       `SELECT id FROM beads WHERE lease_expires_at <= ? ORDER BY lease_expires_at LIMIT ${EXPIRED_AT_ONCE}`,
       this.#deps.clock.now(),
     )
-    for (const row of rows) this.#lapse(tx, this.#deps.beads.need(String(row.id)))
+    for (const row of rows) {
+      this.#lapse(tx, this.#deps.beads.need(String(row.id)))
+      if (slice.isOver) break
+    }
     return rows.length
   }
 
@@ -153,6 +159,21 @@ export class Claims {
     tx.run(
       'UPDATE beads SET lease_expires_at = ? + lease_ms WHERE lease_expires_at IS NOT NULL',
       this.#deps.clock.now(),
+    )
+  }
+
+  /**
+   * The clock was set, or the process stood still: leases run on for as long as nobody could renew them, a few seconds at
+   * least, and never longer than in full.
+   */
+  adjustLeases(tx: Tx, pausedMs: number): void {
+    const now = this.#deps.clock.now()
+    tx.run(
+      `UPDATE beads SET lease_expires_at = min(max(lease_expires_at + ?, ?), ? + lease_ms)
+        WHERE lease_expires_at IS NOT NULL`,
+      pausedMs,
+      pausedMs === 0 ? 0 : now + AFTER_PAUSE_MS,
+      now,
     )
   }
 

@@ -10,6 +10,7 @@
 import { parseDurationMs } from '../../../contract/base/durations.ts'
 import { type Clock, nextTurn } from '../../../kernel/clock.ts'
 import type { Database, Tx } from '../../../kernel/database.ts'
+import { Due } from '../../../kernel/due.ts'
 import type { EventLog } from '../../../kernel/event-log.ts'
 import type { Logger } from '../../../kernel/log.ts'
 import type { BeadRecord } from '../store/record.ts'
@@ -18,7 +19,7 @@ import type { WorkConfig } from './city.ts'
 import { keptAmong, type WorkSteps } from './steps.ts'
 
 export interface ExpiryDeps {
-  readonly db: Pick<Database, 'get' | 'all' | 'write'>
+  readonly db: Pick<Database, 'get' | 'all' | 'write' | 'countDue'>
   readonly events: Pick<EventLog, 'agesCount' | 'onCommit'>
   readonly beads: Pick<BeadStore, 'load' | 'inUse' | 'sliceOf' | 'removeSome'>
   readonly clock: Clock
@@ -27,11 +28,10 @@ export interface ExpiryDeps {
   readonly policies: () => WorkConfig['beads']['policies']
 }
 
-/** What stays because it is in use is looked at again after this, and a clock that was set is noticed. */
-const LONGEST_SLEEP_MS = 3_600_000
-const RETRY_MS = 5_000
+/** What stays because it is in use is looked at again after this. */
+const AGAIN_MS = 3_600_000
 /** What closes one after the other goes together. */
-const SOONEST_MS = 1_000
+const TOGETHER_MS = 1_000
 
 /** A type, and how long its closed beads are kept. */
 interface Rule {
@@ -53,21 +53,36 @@ const NEXT = `SELECT closed_at ${CLOSED} AND closed_at > ? ORDER BY closed_at LI
 export class Expiry {
   readonly #deps: ExpiryDeps
   #rules: readonly Rule[] = []
-  #wakesAt = Number.POSITIVE_INFINITY
-  #working = false
+  /** When there may be something to delete. */
+  #at = Number.POSITIVE_INFINITY
   #stopped = false
-  #cancel: (() => void) | undefined
   #unsubscribe: (() => void) | undefined
+  readonly #due: Due
 
   constructor(deps: ExpiryDeps) {
     this.#deps = deps
+    const { db, clock, log } = deps
+    this.#due = new Due({
+      name: 'closed beads',
+      db,
+      clock,
+      log,
+      togetherMs: TOGETHER_MS,
+      next: () => (this.#rules.length === 0 || this.#at === Number.POSITIVE_INFINITY ? undefined : this.#at),
+      work: (now) => this.#sweepAll(now),
+      // Whatever the clock was set to, what is due is found out again.
+      adjust: () => {
+        this.#at = Math.min(this.#at, clock.now())
+      },
+    })
   }
 
-  start(): void {
+  async start(): Promise<void> {
     this.#unsubscribe = this.#deps.events.onCommit((events) => {
       if (this.#rules.length > 0 && events.some(({ type }) => type === 'bead.closed')) this.#closed()
     })
     this.configured()
+    await this.#due.start()
   }
 
   /** There may be other policies than before. */
@@ -76,52 +91,28 @@ export class Expiry {
     this.#rules = policies.flatMap(([type, { delete_after_close: kept = 'off' }]) =>
       kept === 'off' ? [] : [{ type, keptMs: parseDurationMs(kept) }],
     )
-    if (this.#rules.length > 0) this.#armAt(this.#deps.clock.now())
-    else this.#disarm()
+    this.#at = this.#deps.clock.now()
+    this.#due.changed()
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     this.#stopped = true
     this.#unsubscribe?.()
-    this.#disarm()
+    await this.#due.stop()
   }
 
   #closed(): void {
-    this.#armAt(this.#deps.clock.now() + Math.min(...this.#rules.map(({ keptMs }) => keptMs)))
+    this.#at = Math.min(this.#at, this.#deps.clock.now() + Math.min(...this.#rules.map(({ keptMs }) => keptMs)))
+    this.#due.changed()
   }
 
-  #disarm(): void {
-    this.#cancel?.()
-    this.#cancel = undefined
-    this.#wakesAt = Number.POSITIVE_INFINITY
-  }
-
-  #armAt(at: number): void {
-    if (this.#stopped || at >= this.#wakesAt) return
-    this.#wakesAt = at
-    if (this.#working) return
-    this.#cancel?.()
-    const ms = Math.min(Math.max(at - this.#deps.clock.now(), SOONEST_MS), LONGEST_SLEEP_MS)
-    this.#cancel = this.#deps.clock.after(ms, () => void this.#wake())
-  }
-
-  async #wake(): Promise<void> {
-    const { clock, log, events } = this.#deps
-    this.#disarm()
-    this.#working = true
-    let next = clock.now() + LONGEST_SLEEP_MS
-    try {
-      const rules = events.agesCount() ? this.#rules : []
-      for (const rule of rules) next = Math.min(next, await this.#sweep(rule))
-    } catch (error) {
-      if (!this.#stopped) log.warn({ err: error }, 'closed beads not deleted yet')
-      next = clock.now() + RETRY_MS
+  async #sweepAll(now: number): Promise<void> {
+    // What closes meanwhile brings it forward again.
+    this.#at = now + AGAIN_MS
+    for (const rule of this.#deps.events.agesCount() ? this.#rules : []) {
+      const next = await this.#sweep(rule)
+      this.#at = Math.min(this.#at, next)
     }
-    this.#working = false
-    // What came up meanwhile has its time already, without a timer.
-    const at = Math.min(next, this.#wakesAt)
-    this.#disarm()
-    if (this.#rules.length > 0) this.#armAt(at)
   }
 
   /** Deletes what is old enough; when the next of this type will be. */

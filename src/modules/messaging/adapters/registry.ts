@@ -10,6 +10,7 @@ import { cut } from '../../../contract/base/text.ts'
 import { type AdapterAddedReason, MAX_ADAPTERS } from '../../../contract/messaging/adapters.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Database, SqlValue, Tx } from '../../../kernel/database.ts'
+import { Due, type TimeChange } from '../../../kernel/due.ts'
 import type { EventLog } from '../../../kernel/event-log.ts'
 import type { Logger } from '../../../kernel/log.ts'
 import { problem } from '../../../kernel/problem.ts'
@@ -55,25 +56,33 @@ export interface Registered {
 export class Adapters {
   readonly #deps: AdaptersDeps
   /** Nobody could call before. */
-  readonly #since: number
+  #since: number
   /** Those that wait for deliveries are there. */
   readonly #waiting = new Map<string, number>()
-  #cancel: () => void = () => {}
-  #closed = false
+  readonly #leases: Due
 
   constructor(deps: AdaptersDeps) {
     this.#deps = deps
     this.#since = deps.clock.now()
+    const { db, clock, log } = deps
+    this.#leases = new Due({
+      name: 'leases of adapters',
+      db,
+      clock,
+      log,
+      next: () => this.#nextLapse(),
+      work: () => this.#expire(),
+      adjust: (change) => this.#adjust(change),
+    })
   }
 
   /** Begins to watch leases. */
-  start(): void {
-    this.#watch()
+  start(): Promise<void> {
+    return this.#leases.start()
   }
 
-  close(): void {
-    this.#closed = true
-    this.#cancel()
+  close(): Promise<void> {
+    return this.#leases.stop()
   }
 
   find(provider: string, accountId: string, reader: Reader = this.#deps.db): Adapter | undefined {
@@ -264,7 +273,7 @@ export class Adapters {
     const { provider, account_id } = adapter
     const now = this.#deps.clock.now()
     tx.run('UPDATE adapters SET last_seen_at = ? WHERE provider = ? AND account_id = ?', now, provider, account_id)
-    tx.afterCommit(() => this.#watch())
+    tx.afterCommit(() => this.#leases.changed())
     return this.#announce(tx, { ...adapter, last_seen_at: now }, actor)
   }
 
@@ -273,7 +282,7 @@ export class Adapters {
     const to = statusAt(adapter, this.#deps.clock.now(), this.#since)
     if (to === from) return adapter
     tx.run('UPDATE adapters SET status = ? WHERE provider = ? AND account_id = ?', to, provider, account_id)
-    tx.afterCommit(() => this.#watch())
+    tx.afterCommit(() => this.#leases.changed())
     this.#deps.events.append(tx, {
       type: 'extmsg.adapter_changed',
       actor,
@@ -344,34 +353,29 @@ export class Adapters {
     )
   }
 
-  /** Looks again when the next lease may end. */
-  #watch(): void {
-    this.#cancel()
-    if (this.#closed) return
-    const { db, clock } = this.#deps
-    const row = db.get(
+  #nextLapse(): number | undefined {
+    const row = this.#deps.db.get(
       "SELECT min(max(last_seen_at, ?) + lease_ms) AS at FROM adapters WHERE status <> 'stale' AND lease_ms IS NOT NULL",
       this.#since,
     )
-    if (row?.at === null || row?.at === undefined) return
-    this.#cancel = clock.after(Math.max(0, Number(row.at) - clock.now()), () => void this.#expire())
+    return row?.at === null || row?.at === undefined ? undefined : Number(row.at)
   }
 
-  async #expire(): Promise<void> {
-    const { db, log } = this.#deps
-    try {
-      await db.write((tx) => {
-        for (const row of tx.all("SELECT * FROM adapters WHERE status <> 'stale' AND lease_ms IS NOT NULL")) {
-          const adapter = parseAdapter(row)
-          if (this.#waiting.has(nameOfKey(adapter))) this.seen(tx, adapter)
-          else this.#announce(tx, adapter, nameOfKey(adapter))
-        }
-      })
-      this.#watch()
-    } catch (error) {
-      log.warn({ err: error }, 'leases of adapters not looked at')
-      if (!this.#closed) this.#cancel = this.#deps.clock.after(RENEWED_APART_MS, () => void this.#expire())
-    }
+  /** Nobody could call in a pause; what was seen while the clock was ahead was seen now. */
+  #adjust({ stepMs, pausedMs }: TimeChange): Promise<unknown> {
+    const now = this.#deps.clock.now()
+    if (pausedMs > 0 || stepMs < 0) this.#since = now
+    return this.#deps.db.write((tx) => tx.run('UPDATE adapters SET last_seen_at = ? WHERE last_seen_at > ?', now, now))
+  }
+
+  #expire(): Promise<void> {
+    return this.#deps.db.write((tx) => {
+      for (const row of tx.all("SELECT * FROM adapters WHERE status <> 'stale' AND lease_ms IS NOT NULL")) {
+        const adapter = parseAdapter(row)
+        if (this.#waiting.has(nameOfKey(adapter))) this.seen(tx, adapter)
+        else this.#announce(tx, adapter, nameOfKey(adapter))
+      }
+    })
   }
 }
 

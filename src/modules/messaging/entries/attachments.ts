@@ -143,9 +143,11 @@ export class Attachments {
   }
 
   /** Removes what no entry has, and files that no row names: uploads that were cut off. */
-  async sweep(ageCounts: boolean): Promise<void> {
-    if (ageCounts) while ((await this.#sweepRows()) === BATCH);
+  async sweep(ageCounts: boolean): Promise<number> {
+    let gone = 0
+    for (let rows = BATCH; ageCounts && rows === BATCH; gone += rows) rows = await this.#sweepRows()
     await this.#sweepFiles()
+    return gone
   }
 
   /** What was coming in when the process ended. */

@@ -8,10 +8,9 @@
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Database, Tx } from '../../../kernel/database.ts'
 import type { Logger } from '../../../kernel/log.ts'
+import type { Swept } from '../../../kernel/retention.ts'
 import type { Attachments } from './attachments.ts'
 
-const FIRST_MS = 60_000
-const EVERY_MS = 10 * 60_000
 /** Rows that go in one write. */
 const BATCH = 200
 
@@ -28,8 +27,7 @@ export interface TranscriptRetentionDeps {
 
 export class TranscriptRetention {
   readonly #deps: TranscriptRetentionDeps
-  #cancel: (() => void) | undefined
-  #running: Promise<void> | undefined
+  #running: Promise<Swept> | undefined
   #again = false
   #closed = false
 
@@ -37,46 +35,49 @@ export class TranscriptRetention {
     this.#deps = deps
   }
 
-  start(afterMs = FIRST_MS): void {
-    if (this.#closed) return
-    this.#cancel?.()
-    this.#cancel = this.#deps.clock.after(afterMs, () => {
-      void this.sweep().finally(() => this.start(EVERY_MS))
+  /** What went. One that is asked for while another runs follows it. */
+  sweep(): Promise<Swept> {
+    this.#again = true
+    this.#running ??= this.#sweeps().finally(() => {
+      this.#running = undefined
     })
+    return this.#running
   }
 
-  /** One that is asked for while another runs follows it. */
-  sweep(): Promise<void> {
-    this.#again = true
-    this.#running ??= this.#sweeps()
-      .catch((error: unknown) => this.#deps.log.warn({ err: error }, 'old entries of transcripts not removed'))
-      .finally(() => {
-        this.#running = undefined
-      })
-    return this.#running
+  /** A transcript was deleted: what of it is left goes at once, and not with the next round. */
+  soon(): void {
+    this.sweep().catch((error: unknown) => this.#deps.log.warn({ err: error }, 'entries of transcripts not removed'))
+  }
+
+  /** What the configuration says at the moment. */
+  get settings(): number | undefined {
+    return this.#deps.keptMs()
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    this.#cancel?.()
-    await this.#running
+    await this.#running?.catch(() => {})
   }
 
-  async #sweeps(): Promise<void> {
+  async #sweeps(): Promise<Swept> {
+    let [entries, files] = [0, 0]
     while (this.#again && !this.#closed) {
       this.#again = false
       const agesCount = this.#deps.agesCount()
       const keptMs = agesCount ? this.#deps.keptMs() : undefined
       const { db, clock } = this.#deps
-      if (keptMs !== undefined) while (!this.#closed && (await db.write((tx) => hideOlder(tx, clock.now() - keptMs))));
-      while (!this.#closed && (await db.write(removeHidden)));
-      if (!this.#closed) await this.#deps.attachments.sweep(agesCount)
+      const hidden = keptMs === undefined ? undefined : clock.now() - keptMs
+      for (let gone = 1; gone > 0 && hidden !== undefined && !this.#closed; entries += gone)
+        gone = await db.write((tx) => hideOlder(tx, hidden))
+      for (let gone = 1; gone > 0 && !this.#closed; entries += gone) gone = await db.write(removeHidden)
+      if (!this.#closed) files += await this.#deps.attachments.sweep(agesCount)
     }
+    return { transcript_entries: entries, attachments: files }
   }
 }
 
-/** Takes the oldest transcripts' entries out of sight; false where none is that old. */
-function hideOlder(tx: Tx, before: number): boolean {
+/** Takes the oldest transcripts' entries out of sight, and some of what is; how many rows went. */
+function hideOlder(tx: Tx, before: number): number {
   const rows = tx.all(
     `SELECT e.transcript_id AS id, max(e.sequence) AS last FROM (
        SELECT transcript_id, sequence FROM transcript_entries WHERE created_at < ? ORDER BY created_at LIMIT ${BATCH}) AS e
@@ -86,12 +87,11 @@ function hideOlder(tx: Tx, before: number): boolean {
   for (const { id, last } of rows)
     tx.run('UPDATE transcripts SET earliest_sequence = ? WHERE id = ?', Number(last) + 1, String(id))
   // What is hidden stands in the way of the next oldest until it is gone.
-  removeHidden(tx)
-  return rows.length > 0
+  return rows.length === 0 ? 0 : removeHidden(tx)
 }
 
-/** Removes some of what is out of sight; false where nothing is. */
-function removeHidden(tx: Tx): boolean {
+/** Removes some of what is out of sight; how many entries, 0 where nothing is. */
+function removeHidden(tx: Tx): number {
   const hidden = tx.run(
     `DELETE FROM transcript_entries WHERE id IN (
        SELECT e.id FROM transcripts AS t CROSS JOIN transcript_entries AS e
@@ -102,5 +102,5 @@ function removeHidden(tx: Tx): boolean {
        SELECT e.id FROM transcript_tombstones AS t CROSS JOIN transcript_entries AS e ON e.transcript_id = t.id
        LIMIT ${BATCH})`,
   )
-  return hidden + orphaned > 0
+  return hidden + orphaned
 }

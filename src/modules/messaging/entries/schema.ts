@@ -144,3 +144,10 @@ CREATE TRIGGER transcript_entry_deleted AFTER DELETE ON transcript_entries BEGIN
   DELETE FROM attachment_uses WHERE transcript_id = old.transcript_id AND sequence = old.sequence;
 END;
 `
+
+/** When a transcript was deleted: where its conversation goes on is forgotten a year later. */
+export const TOMBSTONES_SCHEMA = `
+ALTER TABLE transcript_tombstones ADD COLUMN deleted_at INTEGER NOT NULL DEFAULT 0;
+UPDATE transcript_tombstones SET deleted_at = unixepoch() * 1000;
+CREATE INDEX transcript_tombstones_age ON transcript_tombstones (deleted_at);
+`

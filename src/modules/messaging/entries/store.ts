@@ -211,7 +211,12 @@ export class Transcripts {
   delete(tx: Tx, { id, next, earliest }: TranscriptRow): number {
     tx.run('DELETE FROM transcripts WHERE id = ?', id)
     tx.run('DELETE FROM transcript_members WHERE transcript_id = ?', id)
-    tx.run('INSERT OR REPLACE INTO transcript_tombstones (id, next_sequence) VALUES (?, ?)', id, next)
+    tx.run(
+      'INSERT OR REPLACE INTO transcript_tombstones (id, next_sequence, deleted_at) VALUES (?, ?, ?)',
+      id,
+      next,
+      this.#clock.now(),
+    )
     tx.afterCommit(() => this.#tell(id, { kind: 'deleted' }))
     return next - earliest
   }

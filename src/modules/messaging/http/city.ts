@@ -2,6 +2,7 @@
 import type { transcriptOperations } from '../../../contract/messaging/transcripts.ts'
 import type { Handlers } from '../../../kernel/call.ts'
 import type { Clock } from '../../../kernel/clock.ts'
+import type { Due } from '../../../kernel/due.ts'
 import type { Store } from '../../../kernel/store.ts'
 import type { Addresses } from '../../../messaging/address.ts'
 import type { Attachments } from '../entries/attachments.ts'
@@ -15,7 +16,6 @@ import type { Inbound } from '../inbound/inbound.ts'
 import type { Notices } from '../notices/notices.ts'
 import type { Carriage } from '../outbox/carriage.ts'
 import type { Publisher } from '../publish/publish.ts'
-import type { BindingExpiry } from '../routing/expiry.ts'
 import type { Routing } from '../routing/routing.ts'
 
 export interface MessagingCity extends Carriage {
@@ -34,7 +34,7 @@ export interface MessagingCity extends Carriage {
   readonly dependents: readonly Dependent[]
   readonly inbound: Inbound
   readonly humanChat: HumanChat
-  readonly expiry: BindingExpiry
+  readonly expiry: Due
   readonly clock: Clock
   /** Ends what an adapter follows with a secret that is good no more. */
   readonly accessEnded: (adapter: string) => void

@@ -73,7 +73,7 @@ export const readingHandlers: Pick<
       store.log.append(tx, { type: 'extmsg.transcript_deleted', actor, subject: row.id, payload })
       return { status: 'deleted' as const, transcript_id: row.id, entries }
     })
-    void retention.sweep()
+    retention.soon()
     return ok(gone)
   },
 

@@ -8,6 +8,7 @@
 import type { Transport } from '../../../contract/messaging/adapters.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Database } from '../../../kernel/database.ts'
+import { LONGEST_SLEEP_MS } from '../../../kernel/due.ts'
 import type { Logger } from '../../../kernel/log.ts'
 import type { Conversation } from '../../../messaging/conversation.ts'
 import { sign } from '../../../messaging/signature.ts'
@@ -147,7 +148,7 @@ class Lane {
   }
 
   #lookIn(ms: number): void {
-    this.#cancel = this.#deps.clock.after(ms, () => this.look())
+    this.#cancel = this.#deps.clock.after(Math.min(ms, LONGEST_SLEEP_MS), () => this.look())
   }
 
   async #begin(room: number): Promise<void> {

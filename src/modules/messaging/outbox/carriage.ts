@@ -60,15 +60,15 @@ export async function openCarriage(deps: CarriageDeps): Promise<Carriage> {
 }
 
 /** Calls adapters from now on, and says which of them are not there. */
-export function startCarriage({ adapters, callbacks }: Carriage): void {
-  adapters.start()
+export async function startCarriage({ adapters, callbacks }: Carriage): Promise<void> {
+  await adapters.start()
   for (const adapter of adapters.all()) callbacks.follow(adapter)
 }
 
 export async function closeCarriage({ adapters, callbacks, outbox }: Carriage): Promise<void> {
   await callbacks.close()
-  outbox.close()
-  adapters.close()
+  await outbox.close()
+  await adapters.close()
 }
 
 function noteEnd(tx: Tx, settled: Settled, { transcripts, delivered }: CarriageDeps): void {

@@ -8,8 +8,9 @@
  */
 import { cut } from '../../../contract/base/text.ts'
 import { MAX_CLAIM, type PublishReceipt } from '../../../contract/messaging/deliveries.ts'
-import { AgeTrust, type Clock } from '../../../kernel/clock.ts'
+import type { Clock } from '../../../kernel/clock.ts'
 import type { Database, Tx } from '../../../kernel/database.ts'
+import { Due, type Slice, type TimeChange } from '../../../kernel/due.ts'
 import type { EventLog } from '../../../kernel/event-log.ts'
 import type { Logger } from '../../../kernel/log.ts'
 import { problem } from '../../../kernel/problem.ts'
@@ -20,14 +21,10 @@ import { type Delivery, isOver, type OutboxDraft, statusOf, type Way } from './d
 import { afterFailure, type Failure, GIVEN_UP_AFTER_MS, isFault } from './rules.ts'
 import * as store from './store.ts'
 
-const DAY_MS = 24 * 3_600_000
-const KEPT_MS = { delivered: 7 * DAY_MS, dead: 30 * DAY_MS }
-const PRUNED_APART_MS = 3_600_000
-/** What of this kind goes in one write. */
+/** Deliveries of a kind that one write looks at. */
 const BATCH = 500
 /** Of one adapter; the text of each is in its transcript. */
 const MAX_PENDING = 10_000
-const TRIED_AGAIN_MS = 5_000
 
 /** A delivery that has ended, or begins anew, inside the write that makes it so. */
 export interface Settled {
@@ -59,32 +56,38 @@ export class Outbox {
   /** Told that something may be due for an adapter, after the commit. */
   readonly #watchers = new Map<string, Set<() => void>>()
   readonly #outcomes = new Map<string, Set<() => void>>()
-  readonly #ages: AgeTrust
   /** How many more of an adapter can come at least before they are counted again: what ends is not added. */
   readonly #room = new Map<string, number>()
-  #cancel: () => void = () => {}
+  readonly #moments: Due
   #looks = false
-  #prunedAt = 0
   #closed = false
 
   constructor(deps: OutboxDeps) {
     this.#deps = deps
-    this.#ages = new AgeTrust(deps.clock, 0)
+    const { db, clock, log } = deps
+    this.#moments = new Due({
+      name: 'deliveries of adapters',
+      db,
+      clock,
+      log,
+      next: () => nextMoment(store.nextMoments(db)),
+      work: (now, slice) => db.write((tx) => this.#sweep(tx, now, slice)),
+      adjust: (change) => this.#adjust(change),
+    })
   }
 
   /** Takes up what a crash left. */
   async start(): Promise<void> {
     const { db, clock } = this.#deps
     await db.write((tx) => store.releaseUnleased(tx, clock.now()))
-    this.#prunedAt = clock.now()
-    this.#arm()
+    await this.#moments.start()
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#closed = true
-    this.#cancel()
     for (const waiting of [...this.#outcomes.values(), ...this.#watchers.values()])
       for (const done of [...waiting]) done()
+    await this.#moments.stop()
   }
 
   /** Nothing is begun any more. */
@@ -327,51 +330,39 @@ export class Outbox {
     this.#looks = true
     queueMicrotask(() => {
       this.#looks = false
-      this.#arm()
+      this.#moments.changed()
     })
   }
 
-  /** Looks again when the next lease ends, or the next one has waited too long. */
-  #arm(): void {
-    this.#cancel()
-    if (this.#closed) return
+  /** Leases run on for as long as nobody could answer; what waits is due again where the clock was ahead. */
+  async #adjust({ pausedMs }: TimeChange): Promise<void> {
     const { db, clock } = this.#deps
-    const { lease, oldest } = store.nextMoments(db)
-    const moments = [
-      lease,
-      oldest === undefined ? undefined : oldest + GIVEN_UP_AFTER_MS,
-      this.#prunedAt + PRUNED_APART_MS,
-    ]
-    const at = Math.min(...moments.filter((moment) => moment !== undefined))
-    this.#cancel = clock.after(Math.max(0, at - clock.now()), () => void this.#sweep())
+    await db.write((tx) => store.adjustTimes(tx, clock.now(), pausedMs))
+    for (const listeners of this.#watchers.values()) for (const listener of [...listeners]) listener()
   }
 
-  async #sweep(): Promise<void> {
-    const { db, clock, log } = this.#deps
-    try {
-      await db.write((tx) => this.#swept(tx, clock.now()))
-      this.#arm()
-    } catch (error) {
-      log.warn({ err: error }, 'outbox not looked at')
-      if (!this.#closed) this.#cancel = clock.after(TRIED_AGAIN_MS, () => void this.#sweep())
+  /** Ends leases that are over, and gives up what has waited too long. */
+  #sweep(tx: Tx, now: number, slice: Slice): void {
+    for (const one of store.expiredLeases(tx, now, BATCH)) {
+      this.failed(tx, one, one.attempts, LEASE_ENDED)
+      if (slice.isOver) return
     }
-  }
-
-  #swept(tx: Tx, now: number): void {
-    for (const one of store.expiredLeases(tx, now, BATCH)) this.failed(tx, one, one.attempts, LEASE_ENDED)
     for (const one of store.waitingSince(tx, now - GIVEN_UP_AFTER_MS, BATCH)) {
       this.#kill(tx, one, {
         kind: one.failure_kind ?? 'transient',
         error: one.last_error ?? 'nobody took it for 24 h',
       })
       this.#due(tx, one)
+      if (slice.isOver) return
     }
-    if (now < this.#prunedAt + PRUNED_APART_MS) return
-    const before = { delivered: now - KEPT_MS.delivered, dead: now - KEPT_MS.dead }
-    const gone = this.#ages.holds() ? store.prune(tx, before, BATCH) : 0
-    // Where there is more, the next look comes at once.
-    this.#prunedAt = gone < BATCH ? now : now - PRUNED_APART_MS + TRIED_AGAIN_MS
   }
+}
+
+/** When the next lease ends, or the next one has waited too long. */
+function nextMoment({ lease, oldest }: ReturnType<typeof store.nextMoments>): number | undefined {
+  const givenUp = oldest === undefined ? undefined : oldest + GIVEN_UP_AFTER_MS
+  if (lease === undefined || givenUp === undefined) return lease ?? givenUp
+  return Math.min(lease, givenUp)
 }
 
 const LEASE_ENDED: Failure = {

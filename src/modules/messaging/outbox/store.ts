@@ -5,7 +5,12 @@
  * O2  An attempt is counted before anything is sent; whoever reports of another one than the last changes nothing.
  * O3  What is delivered stays delivered, whoever said it and when.
  */
-import type { FailureKind, PublishReceipt } from '../../../contract/messaging/deliveries.ts'
+import {
+  type FailureKind,
+  MAX_LEASE_SECONDS,
+  MAX_RETRY_AFTER_MS,
+  type PublishReceipt,
+} from '../../../contract/messaging/deliveries.ts'
 import type { SqlValue, Tx } from '../../../kernel/database.ts'
 import type { AdapterKey } from '../adapters/adapter.ts'
 import type { Reader } from '../base/rows.ts'
@@ -234,18 +239,18 @@ export function nextMoments(reader: Reader): {
   }
 }
 
-export function prune(
-  tx: Tx,
-  settledBefore: { readonly delivered: number; readonly dead: number },
-  limit: number,
-): number {
-  let gone = 0
-  for (const [state, time] of Object.entries(settledBefore))
-    gone += tx.run(
-      'DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE state = ? AND settled_at < ? LIMIT ?)',
-      ...[state, time, limit],
-    )
-  return gone
+/** Of a pause the leases do not count; nothing waits longer than it may because the clock was ahead when it was set. */
+export function adjustTimes(tx: Tx, now: number, pausedMs: number): void {
+  tx.run(
+    `UPDATE outbox SET since = min(since, ?), next_at = min(next_at, ?), lease_until = min(lease_until + ?, ?)
+       WHERE state IN ('behind', 'ready', 'flying') AND (lease_until IS NOT NULL OR since > ? OR next_at > ?)`,
+    now,
+    now + MAX_RETRY_AFTER_MS,
+    pausedMs,
+    now + MAX_LEASE_SECONDS * 1_000,
+    now,
+    now + MAX_RETRY_AFTER_MS,
+  )
 }
 
 /** Makes the oldest that waits the one whose turn it is (O1). */

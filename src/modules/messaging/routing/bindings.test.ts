@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { chats, ROOM, ROOM_ID, THREAD, THREAD_ID } from '../../../../test/support/chat-store.ts'
 import { HUMAN } from '../../../messaging/address.ts'
-import { KEPT_MS } from './bindings.ts'
-import { BindingExpiry } from './expiry.ts'
+import { sweepsOfRows } from '../sweeps.ts'
+import { bindingExpiry } from './expiry.ts'
 import { targetOf, wordTarget } from './targets.ts'
 
 const MAYOR = { mailbox: 'agent:mayor' } as const
@@ -55,14 +55,14 @@ test('one that has expired counts no more, and is ended by whoever touches it', 
 test('one that nobody touches ends when its time has come', async (t) => {
   const { db, routing, events, clock } = chats(t)
   const { bindings } = routing
-  const expiry = new BindingExpiry({
+  const expiry = bindingExpiry({
     db,
     clock,
     log: { warn: (fields) => assert.fail(JSON.stringify(fields)) },
     bindings,
   })
-  t.after(() => expiry.close())
-  expiry.start()
+  t.after(() => expiry.stop())
+  void expiry.start()
   const until = (conversation: typeof ROOM, ms: number) =>
     db.write((tx) => bindings.bind(tx, { conversation, target: MAYOR, reason: 'bound', expires_at: ms }, 'api'))
   await until(ROOM, clock.now() + 2_000)
@@ -153,10 +153,16 @@ test('bindings and participants that have ended are kept for 30 days', async (t)
   const { db, routing, bind, clock } = chats(t)
   const ended = await bind(ROOM, MAYOR)
   await db.write((tx) => routing.bindings.end(tx, ended, 'requested', 'api'))
-  await clock.advance(KEPT_MS + 1)
   const next = await bind(ROOM, MAYOR)
+  const sweep = async () => {
+    for (const one of sweepsOfRows(db, clock)) await one.run({ agesCount: true, isOver: false })
+  }
+  await clock.advance(29 * 86_400_000)
+  await sweep()
   assert.ok(routing.bindings.find(db, ended.id))
+  await clock.advance(2 * 86_400_000)
   await db.write((tx) => routing.bindings.end(tx, next, 'requested', 'api'))
+  await sweep()
   assert.equal(routing.bindings.find(db, ended.id), undefined)
   assert.ok(routing.bindings.find(db, next.id))
 })

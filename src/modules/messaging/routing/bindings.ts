@@ -20,11 +20,6 @@ import { sameTarget, type Target, targetName, wireTarget } from './targets.ts'
 import { leaveThreads } from './threads.ts'
 import { isActive, placeOf } from './wire.ts'
 
-/** How long those that have ended are kept. */
-export const KEPT_MS = 30 * 86_400_000
-/** Ended ones that one write forgets. */
-const FORGOTTEN_AT_ONCE = 100
-
 export interface BindingDraft {
   readonly conversation: Conversation
   readonly target: Target
@@ -127,7 +122,6 @@ export class Bindings {
     const { store, clock } = this.#deps
     const now = clock.now()
     tx.run('UPDATE chat_bindings SET ended_at = ?, ended_reason = ? WHERE id = ?', now, reason, binding.id)
-    this.#forgetOld(tx, now)
     this.#withdraw(tx, binding, actor)
     store.log.append(tx, {
       type: 'extmsg.unbound',
@@ -258,14 +252,6 @@ export class Bindings {
       transcript,
     )
     return Number(row?.generation)
-  }
-
-  #forgetOld(tx: Tx, now: number): void {
-    tx.run(
-      'DELETE FROM chat_bindings WHERE id IN (SELECT id FROM chat_bindings WHERE ended_at < ? ORDER BY ended_at LIMIT ?)',
-      now - KEPT_MS,
-      FORGOTTEN_AT_ONCE,
-    )
   }
 
   #tellBound(tx: Tx, binding: BindingRow, reason: BoundReason, replaced: string | undefined, actor: string): void {

@@ -13,7 +13,7 @@ import { given } from '../../../kernel/present.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
 import { type Conversation, transcriptId } from '../../../messaging/conversation.ts'
 import type { Reader } from '../base/rows.ts'
-import { eventTarget, KEPT_MS } from './bindings.ts'
+import { eventTarget } from './bindings.ts'
 import { normalHandle } from './handles.ts'
 import type { RoutingDeps } from './ports.ts'
 import { type GroupRow, groupRow, type Metadata, type ParticipantRow, participantRow } from './rows.ts'
@@ -28,7 +28,6 @@ export const DEFAULT_FANOUT: FanoutPolicy = {
   max_peer_triggered_publishes: 3,
   max_total_peer_deliveries: 20,
 }
-const FORGOTTEN_AT_ONCE = 100
 
 export interface GroupDraft {
   readonly conversation: Conversation
@@ -176,11 +175,6 @@ export class Groups {
     const { clock } = this.#deps
     const now = clock.now()
     tx.run('UPDATE chat_participants SET removed_at = ?, updated_at = ? WHERE id = ?', now, now, participant.id)
-    tx.run(
-      'DELETE FROM chat_participants WHERE id IN (SELECT id FROM chat_participants WHERE removed_at < ? ORDER BY removed_at LIMIT ?)',
-      now - KEPT_MS,
-      FORGOTTEN_AT_ONCE,
-    )
     this.#withdraw(tx, participant, actor)
     this.#deps.store.log.append(tx, {
       type: 'extmsg.participant_removed',

@@ -97,3 +97,14 @@ export function changeState(tx: Tx, scoped: string, change: StateChange): void {
     scoped,
   )
 }
+
+/** Forgets an order that is gone, with its runs that ended before that time; 0 while it has others. */
+export function forgetState(tx: Tx, scoped: string, before: number): number {
+  tx.run(
+    "DELETE FROM order_runs WHERE scoped = ? AND status <> 'running' AND coalesce(finished_at, started_at) < ?",
+    scoped,
+    before,
+  )
+  if (tx.get('SELECT 1 FROM order_runs WHERE scoped = ? LIMIT 1', scoped) !== undefined) return 0
+  return tx.run('DELETE FROM order_states WHERE scoped = ?', scoped)
+}

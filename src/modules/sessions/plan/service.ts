@@ -13,6 +13,7 @@ import type { SessionReportRequest } from '../../../contract/sessions/reports.ts
 import type { SessionResponse } from '../../../contract/sessions/session-model.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import { deadline } from '../../../kernel/deadline.ts'
+import { Due } from '../../../kernel/due.ts'
 import { problem } from '../../../kernel/problem.ts'
 import type { Answer } from '../../../runtimes/process/runtime.ts'
 import { SessionActor } from '../actor/actor.ts'
@@ -48,8 +49,6 @@ const ADOPTION_MS = 500
 const STOP_MS = 25_000
 /** Who watched is taken to be there a little longer (decision 68). */
 const ATTENDED_MS = 60_000
-/** Clocks may be set: a wait that is far off is looked at again meanwhile. */
-const MAX_WAIT_TIMER_MS = 3_600_000
 const AS_DESIRED: Want = { run: 'as-desired' }
 
 export class Sessions {
@@ -76,7 +75,8 @@ export class Sessions {
   #wants: Plan['wants'] = new Map()
   #open: readonly SessionRecord[] | undefined
   #closed = false
-  #cancelWaitTimer: (() => void) | undefined
+  /** A wait whose time is up ends then, and not at the next look. */
+  readonly #expiring: Due
 
   constructor(deps: SessionsDeps) {
     const { db, log, requests } = deps.store
@@ -104,10 +104,24 @@ export class Sessions {
       make: (tx, identity) => this.#makeFor(tx, identity),
       takesNudges: (session) => this.takesNudges(session),
       poke: (id) => this.#actors.get(id)?.poke(),
+      log: deps.log,
       failed: (error) => deps.log.warn({ city: deps.city.name, err: error }, 'reminders not looked at'),
     })
     const open = (ids: readonly string[]) => work.beads(ids).open
     this.waits = new Waits({ db, log, clock, sessions, deliveries, random, open })
+    const { waits } = this
+    this.#expiring = new Due({
+      name: 'waits of sessions',
+      db,
+      clock,
+      log: deps.log,
+      next: () => waits.nextExpiry()?.expires_at,
+      work: () => {
+        const next = waits.nextExpiry()
+        return next === undefined ? undefined : db.write((tx) => waits.check(tx, next.id))
+      },
+      adjust: () => db.write((tx) => waits.bringBack(tx)),
+    })
     this.permissions = new Permissions({ ...deps, tell: (id, report) => this.#actors.get(id)?.reported(report) })
     this.#actorDeps = {
       ...deps,
@@ -188,11 +202,11 @@ export class Sessions {
       ),
     )
     await this.#patrol.start()
-    this.retention.start()
     for (const actor of this.#actors.values()) actor.poke()
     void this.#endOrphans()
     await Promise.all(this.waits.pending().map((id) => this.#checkWait(id)))
-    this.#armWaits()
+    await this.#expiring.start()
+    await this.digests.start()
   }
 
   /** X3: every process ends; who waits for an answer gets one. How many ran. */
@@ -239,7 +253,6 @@ export class Sessions {
   reconfigured(soft: boolean): void {
     if (this.#closed) return
     this.#patrol.reconfigured()
-    this.retention.reconfigured()
     if (soft) void this.#rebase()
     else for (const actor of this.#actors.values()) actor.poke()
   }
@@ -288,8 +301,8 @@ export class Sessions {
     void this.#patrol.stop()
     this.retention.close()
     this.#offers.close()
-    this.digests.close()
-    this.#cancelWaitTimer?.()
+    void this.digests.close()
+    void this.#expiring.stop()
     for (const stop of this.#stops.splice(0)) stop()
   }
 
@@ -722,7 +735,7 @@ export class Sessions {
       for (const id of this.waits.touched(beads)) void this.#checkWait(id)
       this.#patrol.poke()
     }
-    if (events.some(({ type }) => type.startsWith('wait.'))) this.#armWaits()
+    if (events.some(({ type }) => type.startsWith('wait.'))) this.#expiring.changed()
     if (events.some(({ type }) => WORTH_A_ROUND.some((prefix) => type.startsWith(prefix)))) this.#patrol.poke()
   }
 
@@ -730,21 +743,6 @@ export class Sessions {
     await this.#deps.store.db
       .write((tx) => this.waits.check(tx, id))
       .catch((error: unknown) => this.#deps.log.warn({ wait: id, err: error }, 'wait not looked at'))
-  }
-
-  /** A wait whose time is up ends then, and not at the next tick. */
-  #armWaits(): void {
-    this.#cancelWaitTimer?.()
-    const { clock } = this.#deps
-    const next = this.waits.nextExpiry()
-    if (next === undefined || this.#closed) return
-    const { id, expires_at: at } = next
-    const ms = Math.min(Math.max(at - clock.now(), 0), MAX_WAIT_TIMER_MS)
-    this.#cancelWaitTimer = clock.after(ms, () => {
-      if (clock.now() < at) this.#armWaits()
-      // Its end is an event, which arms the timer for the next one.
-      else void this.#checkWait(id)
-    })
   }
 
   /** Slow looks, one after the other: whose leases run on, which waits are over. */

@@ -9,8 +9,12 @@
  *     one before; that for a session ends with it.
  * G4  Whoever is suspended is not woken; a wish never fails the transaction that it is made in.
  */
+
+import { type Backoff, backoffMs } from '../../../kernel/backoff.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Database, Row, Tx } from '../../../kernel/database.ts'
+import { Due } from '../../../kernel/due.ts'
+import type { Logger } from '../../../kernel/log.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import { type Mailbox, mailboxOfAgent, mailboxOfSession, parseMailbox } from '../../../messaging/address.ts'
 import { DIGEST_SOURCES, type Digests, type DigestWish } from '../../../messaging/digest.ts'
@@ -22,16 +26,9 @@ import type { DeliveryDraft, DeliveryRecord, Ending } from './deliveries.ts'
 /** Reminders that wait in one queue; those of other conversations get their place as these are typed. */
 const MAX_QUEUED = 100
 const TTL_MS = 30 * 86_400_000
-const FIRST_RETRY_MS = 5_000
-const LONGEST_RETRY_MS = 600_000
+const RETRY: Backoff = { firstMs: 5_000, longestMs: 600_000 }
 /** Wishes that one look takes up. */
 const MAX_LOOKED_AT = 200
-/** Clocks may be set: a time that is far off is looked at again meanwhile. */
-const MAX_TIMER_MS = 3_600_000
-
-/** How long after its n-th failure in a row a reminder is made again. */
-export const retryAfterMs = (failures: number): number =>
-  Math.min(FIRST_RETRY_MS * 2 ** Math.max(failures - 1, 0), LONGEST_RETRY_MS)
 
 export interface DigestQueueDeps {
   readonly db: Database
@@ -44,6 +41,7 @@ export interface DigestQueueDeps {
   readonly takesNudges: (session: SessionRecord) => boolean
   /** What waits for this session has changed. */
   readonly poke: (sessionId: string) => void
+  readonly log: Logger
   readonly failed: (error: unknown) => void
 }
 
@@ -63,16 +61,35 @@ const keyOf = ({ mailbox, source, reference }: Wished) => [mailbox, source, refe
 
 export class DigestQueue implements Digests {
   readonly #deps: DigestQueueDeps
-  #cancelTimer: (() => void) | undefined
+  readonly #retries: Due
   #closed = false
 
   constructor(deps: DigestQueueDeps) {
     this.#deps = deps
+    const { db, clock, log } = deps
+    this.#retries = new Due({
+      name: 'reminders of sessions',
+      db,
+      clock,
+      log,
+      next: () => this.#nextRetry(),
+      work: (now) => db.write((tx) => this.#retry(tx, now)),
+      // A reminder waits no longer than it can: where the clock was ahead it is due sooner.
+      adjust: () =>
+        db.write((tx) => {
+          const latest = clock.now() + RETRY.longestMs
+          tx.run('UPDATE session_digests SET retry_at = ? WHERE retry_at > ?', latest, latest)
+        }),
+    })
   }
 
-  close(): void {
+  start(): Promise<void> {
+    return this.#retries.start()
+  }
+
+  close(): Promise<void> {
     this.#closed = true
-    this.#cancelTimer?.()
+    return this.#retries.stop()
   }
 
   wish(tx: Tx, { mailbox }: { readonly mailbox: Mailbox }, { source, reference, wakes }: DigestWish): void {
@@ -118,8 +135,8 @@ export class DigestQueue implements Digests {
     else if (delivered || isDismissed(session)) this.#release(tx, wished, 0, undefined)
     else {
       const failures = wished.failures + 1
-      this.#release(tx, wished, failures, this.#deps.clock.now() + retryAfterMs(failures))
-      tx.afterCommit(() => this.#arm())
+      this.#release(tx, wished, failures, this.#deps.clock.now() + backoffMs(RETRY, failures))
+      tx.afterCommit(() => this.#retries.changed())
     }
     // A place is free, for this one or another that waits for one.
     if (session.state !== 'closed') this.#fill(tx, wished.mailbox, 1)
@@ -144,42 +161,44 @@ export class DigestQueue implements Digests {
     this.#fill(tx, mailbox, MAX_QUEUED)
   }
 
-  /** What may have its place now: a time has come, a hold was lifted. Never rejects. */
+  /** What may have its place now: a hold was lifted. Never rejects. */
   async look(): Promise<void> {
-    const now = this.#deps.clock.now()
-    if (this.#closed || this.#due(this.#deps.db, now).length === 0) return this.#arm()
+    if (this.#closed || this.#waking(this.#deps.db).length === 0) return
     try {
       await this.#deps.db.write((tx) => {
-        for (const wished of this.#due(tx, now)) this.#placeAgain(tx, wished)
+        for (const wished of this.#waking(tx)) this.#placeAgain(tx, wished)
       })
     } catch (error) {
       this.#deps.failed(error)
     }
-    this.#arm()
   }
 
-  /** Wishes without a delivery whose time has come, and those that may make a session. */
-  #due(store: Pick<Tx, 'all'>, now: number): readonly Wished[] {
+  /** Wishes without a delivery that may make a session. */
+  #waking(store: Pick<Tx, 'all'>): readonly Wished[] {
     return store
       .all(
-        `SELECT * FROM session_digests WHERE delivery_id IS NULL AND (retry_at <= ? OR (retry_at IS NULL AND wakes = 1))
-         ORDER BY retry_at LIMIT ${MAX_LOOKED_AT}`,
-        now,
+        `SELECT * FROM session_digests WHERE delivery_id IS NULL AND retry_at IS NULL AND wakes = 1 LIMIT ${MAX_LOOKED_AT}`,
       )
       .map(parse)
   }
 
-  #arm(): void {
-    this.#cancelTimer?.()
-    if (this.#closed) return
-    const { db, clock } = this.#deps
-    const now = clock.now()
-    const row = db.get(
-      'SELECT min(retry_at) AS at FROM session_digests WHERE delivery_id IS NULL AND retry_at > ?',
-      now,
-    )
-    if (typeof row?.at !== 'number') return
-    this.#cancelTimer = clock.after(Math.min(row.at - now, MAX_TIMER_MS), () => void this.look())
+  #nextRetry(): number | undefined {
+    const row = this.#deps.db.get('SELECT min(retry_at) AS at FROM session_digests WHERE delivery_id IS NULL')
+    return typeof row?.at === 'number' ? row.at : undefined
+  }
+
+  /** Their pause is over; what has no place yet waits for one. */
+  #retry(tx: Tx, now: number): void {
+    const due = tx
+      .all(
+        `SELECT * FROM session_digests WHERE delivery_id IS NULL AND retry_at <= ? ORDER BY retry_at LIMIT ${MAX_LOOKED_AT}`,
+        now,
+      )
+      .map(parse)
+    for (const wished of due) {
+      tx.run(`UPDATE session_digests SET retry_at = NULL WHERE ${KEY}`, ...keyOf(wished))
+      this.#placeAgain(tx, wished)
+    }
   }
 
   #placeAgain(tx: Tx, wished: Wished): void {

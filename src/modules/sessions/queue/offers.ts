@@ -22,6 +22,7 @@ const TTL_MS = 600_000
 interface Told {
   readonly bead: string
   readonly generation: number
+  /** On the clock that nobody sets. */
   readonly at: number
 }
 
@@ -57,10 +58,10 @@ export class Offers {
     for (const session of sessions) {
       const since = this.#restsSince(session)
       if (since === undefined) continue
-      const work = this.#workFor(session, now)
+      const work = this.#workFor(session)
       if (work === undefined) continue
-      if (now - since < REST_MS) next = Math.min(next, since + REST_MS - now)
-      else await this.#tell(session, work, now)
+      if (now - since < REST_MS) next = Math.min(next, since + REST_MS - now, REST_MS)
+      else await this.#tell(session, work)
     }
     this.#cancel?.()
     this.#cancel = next === Number.POSITIVE_INFINITY ? undefined : this.#deps.clock.after(next, this.#deps.poke)
@@ -77,37 +78,39 @@ export class Offers {
   }
 
   /** What it is to be told of; of several things the first. */
-  #workFor(session: SessionRecord, now: number): OfferedWork | undefined {
+  #workFor(session: SessionRecord): OfferedWork | undefined {
     const { work, deliveries } = this.#deps
     const held = work.active(session)
     if (held !== undefined) {
       // It came back with its conversation, and nobody has said a word to it.
       const isNew = session.generation > 1 && !deliveries.saidIn(session.id, session.generation)
-      return isNew && !this.#wasTold(session, held, now) ? { id: held, tier: 'in_progress' } : undefined
+      return isNew && !this.#wasTold(session, held) ? { id: held, tier: 'in_progress' } : undefined
     }
     const offered = work.offered(session).filter(({ tier }) => tier !== 'routed' || session.origin !== 'manual')
-    if (offered.some(({ id }) => this.#wasTold(session, id, now))) return undefined
-    return offered.find(({ id, tier }) => tier !== 'routed' || !this.#isToldElsewhere(session, id, now))
+    if (offered.some(({ id }) => this.#wasTold(session, id))) return undefined
+    return offered.find(({ id, tier }) => tier !== 'routed' || !this.#isToldElsewhere(session, id))
   }
 
   /** O3 */
-  #wasTold({ id, generation }: SessionRecord, bead: string, now: number): boolean {
+  #wasTold({ id, generation }: SessionRecord, bead: string): boolean {
+    const now = this.#deps.clock.monotonic()
     const told = this.#told.get(id)
     return told?.bead === bead && told.generation === generation && now - told.at < AGAIN_MS
   }
 
   /** O2 */
-  #isToldElsewhere(session: SessionRecord, bead: string, now: number): boolean {
+  #isToldElsewhere(session: SessionRecord, bead: string): boolean {
+    const now = this.#deps.clock.monotonic()
     return [...this.#told].some(([id, told]) => id !== session.id && told.bead === bead && now - told.at < TURN_MS)
   }
 
-  async #tell(session: SessionRecord, { id: bead, tier }: OfferedWork, now: number): Promise<void> {
-    const { store, deliveries, need, log } = this.#deps
+  async #tell(session: SessionRecord, { id: bead, tier }: OfferedWork): Promise<void> {
+    const { store, deliveries, need, log, clock } = this.#deps
     const text =
       tier === 'in_progress'
         ? `You were started anew and still hold ${bead}. See what it says with \`svcctl bead get ${bead}\`, go on with it, and close it or release it.`
         : `Work is ready for you: ${bead}. Take it with \`svcctl bead hook --claim\`: what is to be done, and how to report it, stands in it. Go on until nothing is left for you.`
-    this.#told.set(session.id, { bead, generation: session.generation, at: now })
+    this.#told.set(session.id, { bead, generation: session.generation, at: clock.monotonic() })
     try {
       await store.db.write((tx) => {
         const draft = { source: 'nudge', intent: 'default', text, ttlMs: TTL_MS, wakes: false } as const

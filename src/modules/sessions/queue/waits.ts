@@ -142,6 +142,18 @@ export class Waits {
     return row === undefined ? undefined : { id: String(row.id), expires_at: Number(row.expires_at) }
   }
 
+  /** A wait that was begun while the clock was ahead takes no longer than was asked for. */
+  bringBack(tx: Tx): void {
+    const now = this.#deps.clock.now()
+    tx.run(
+      `UPDATE session_waits SET expires_at = expires_at - (created_at - ?), created_at = ?
+         WHERE state = 'pending' AND created_at > ?`,
+      now,
+      now,
+      now,
+    )
+  }
+
   /** Ends the wait where what it waits for has come, or its time. */
   check(tx: Tx, id: string): void {
     const row = tx.get("SELECT * FROM session_waits WHERE id = ? AND state = 'pending'", id)

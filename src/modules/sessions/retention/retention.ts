@@ -3,13 +3,11 @@
  * that were typed (decision 233).
  *
  * T1  Nothing that a process may still write to, and nothing of what waits, is touched.
- * T2  A sweep is told as one event, with what went; a sweep that found nothing writes nothing.
- * T3  While the clock cannot say how old something is, nothing goes for its age.
- * T4  Its writes are short, and files are removed off the event loop, one run after the other.
+ * T2  While the clock cannot say how old something is, nothing goes for its age.
+ * T3  Its writes are short, and files are removed off the event loop, one run after the other.
  */
 import { rm, rmdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { RetentionSweptPayload } from '../../../contract/sessions/session-model.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { Logger } from '../../../kernel/log.ts'
@@ -19,9 +17,6 @@ import type { Policy } from '../record/policy.ts'
 import type { SessionStore } from '../record/store.ts'
 import { listRuns, type Run, runsToRemove } from './runs.ts'
 
-const FIRST_MS = 60_000
-const EVERY_MS = 10 * 60_000
-const CHANGED_MS = 5_000
 /** In one write. */
 const BATCH = 50
 /** In one sweep; the rest goes with the next ones. */
@@ -47,15 +42,12 @@ export interface Kept {
   readonly at: number
 }
 
-type Swept = { -readonly [Key in keyof RetentionSweptPayload]: RetentionSweptPayload[Key] }
+/** What went, by the names that the event has. */
+type Swept = Record<'runs' | 'run_bytes' | 'closed_sessions' | 'delivery_texts' | 'text_bytes', number>
 
 export class Retention {
   readonly #deps: RetentionDeps
   #kept: Kept | undefined
-  #cancel: (() => void) | undefined
-  #sweeping = false
-  /** What the settings were when they were looked at last. */
-  #settings: string | undefined
   #closed = false
 
   constructor(deps: RetentionDeps) {
@@ -66,38 +58,17 @@ export class Retention {
     return this.#kept
   }
 
-  start(afterMs = FIRST_MS): void {
-    if (this.#closed) return
-    const { clock, log, city } = this.#deps
-    this.#settings = this.#settingsNow()
-    this.#cancel?.()
-    this.#cancel = clock.after(afterMs, () => {
-      this.#sweeping = true
-      this.sweep()
-        .catch((error: unknown) => log.warn({ city: city.name, err: error }, 'retention sweep failed'))
-        .finally(() => {
-          this.#sweeping = false
-          this.start(this.#settings === this.#settingsNow() ? EVERY_MS : CHANGED_MS)
-        })
-    })
-  }
-
-  /** Who has changed a setting sees soon what comes of it, and has a moment to take back what was a slip. */
-  reconfigured(): void {
-    if (!this.#sweeping && this.#cancel !== undefined && this.#settings !== this.#settingsNow()) this.start(CHANGED_MS)
-  }
-
-  #settingsNow(): string {
-    return JSON.stringify(this.#deps.policy().retention)
+  /** What the settings say at the moment. */
+  get settings(): unknown {
+    return this.#deps.policy().retention
   }
 
   close(): void {
     this.#closed = true
-    this.#cancel?.()
   }
 
-  /** One look at everything; what went, undefined where nothing did. */
-  async sweep(): Promise<RetentionSweptPayload | undefined> {
+  /** One look at everything; what went. */
+  async sweep(): Promise<Swept> {
     const swept: Swept = { runs: 0, run_bytes: 0, closed_sessions: 0, delivery_texts: 0, text_bytes: 0 }
     const aged = this.#deps.store.log.agesCount()
     if (aged) {
@@ -105,15 +76,6 @@ export class Retention {
       await this.#forgetTexts(swept)
     }
     await this.#removeRuns(swept, aged)
-    if (Object.values(swept).every((count) => count === 0)) return undefined
-    await this.#deps.store.db.write((tx) =>
-      this.#deps.store.log.append(tx, {
-        type: 'retention.swept',
-        actor: 'supervisor',
-        subject: this.#deps.city.name,
-        payload: swept,
-      }),
-    )
     return swept
   }
 

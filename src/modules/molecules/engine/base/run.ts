@@ -30,7 +30,7 @@ import {
 import type { TimerKind, Timers } from './timers.ts'
 
 export interface EngineDeps {
-  readonly db: Pick<Database, 'get' | 'all' | 'write'>
+  readonly db: Pick<Database, 'get' | 'all' | 'write' | 'countDue'>
   readonly log: Pick<EventLog, 'append' | 'scan' | 'head' | 'pin'>
   readonly clock: Clock
   readonly random: () => number

@@ -194,5 +194,8 @@ CREATE TABLE molecule_listeners (
 CREATE INDEX molecule_listeners_since ON molecule_listeners (since_seq);
 `
 
+/** When a timer was set: one that was set while the clock was ahead is brought back to earth by it. */
+const SET_AT = `ALTER TABLE molecule_timers ADD COLUMN set_at INTEGER NOT NULL DEFAULT 0;`
+
 /** The steps of the tables of molecules; a released one stays as it is. */
-export const MOLECULES_SCHEMA = [FIRST] as const
+export const MOLECULES_SCHEMA = [FIRST, SET_AT] as const

@@ -3,11 +3,13 @@
  *
  * T1  What a timer does and its end are one write; a crash loses none and repeats none.
  * T2  One timer of the clock for all of them, one write at a time; a write does a batch, or as much as fits into a slice.
- * T3  Time-outs that passed while the city was down are due a minute after its start; everything else at once.
+ * T3  Time-outs that passed while the city was down, or the machine slept, are due a minute after that; everything else at
+ *     once. A timer that was set while the clock was ahead waits for no longer than it was set for.
  * T4  A timer that fails is done once more as a failure of its step; one that fails even so waits.
  */
 import type { Clock } from '../../../../kernel/clock.ts'
 import type { Database, Tx } from '../../../../kernel/database.ts'
+import { Due, type Slice, type TimeChange } from '../../../../kernel/due.ts'
 import type { Logger } from '../../../../kernel/log.ts'
 import { Problem } from '../../../../kernel/problem.ts'
 
@@ -25,7 +27,7 @@ export interface DueTimer {
 }
 
 export interface TimersDeps {
-  readonly db: Pick<Database, 'get' | 'write'>
+  readonly db: Pick<Database, 'get' | 'write' | 'countDue'>
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -39,10 +41,9 @@ interface Firing {
 }
 
 const BATCH = 50
-const SLICE_MS = 15
 const GRACE_MS = 60_000
-const LONGEST_SLEEP_MS = 3_600_000
-const RETRY_MS = 5_000
+/** The data of a timer that is for a date, and not for so long after it was set. */
+export const CALENDAR = 'calendar'
 const KINDS: ReadonlySet<string> = new Set<TimerKind>([
   'timeout',
   'deadline',
@@ -59,28 +60,35 @@ const isKind = (value: unknown): value is TimerKind => typeof value === 'string'
 
 export class Timers {
   readonly #deps: TimersDeps
+  readonly #due: Due
   #firing: Firing | undefined
-  #cancel: (() => void) | undefined
-  #armedFor = Number.POSITIVE_INFINITY
-  #working: Promise<void> | undefined
-  #stopped = false
   /** The one that failed in the last write. */
   #broken: { readonly timer: DueTimer; readonly why: string } | undefined
 
   constructor(deps: TimersDeps) {
     this.#deps = deps
+    this.#due = new Due({
+      name: 'timers of molecules',
+      db: deps.db,
+      clock: deps.clock,
+      log: deps.logger,
+      next: () => this.#next(),
+      work: (now, slice) => this.#fireSome(now, slice),
+      adjust: (change) => this.#adjust(change),
+    })
   }
 
   set(tx: Tx, step: number, kind: TimerKind, dueAt: number, data: string | null): void {
     const due = Math.ceil(dueAt)
     tx.run(
-      'INSERT OR REPLACE INTO molecule_timers (step, kind, due_at, data) VALUES (?, ?, ?, ?)',
+      'INSERT OR REPLACE INTO molecule_timers (step, kind, due_at, data, set_at) VALUES (?, ?, ?, ?, ?)',
       step,
       kind,
       due,
       data,
+      this.#deps.clock.now(),
     )
-    tx.afterCommit(() => this.noticed(due))
+    tx.afterCommit(() => this.#due.noticed(due))
   }
 
   drop(tx: Tx, step: number, kind: TimerKind): void {
@@ -91,32 +99,15 @@ export class Timers {
     tx.run('DELETE FROM molecule_timers WHERE step = ?', step)
   }
 
-  /** The city starts (T3). */
+  /** The city starts. */
   async start(firing: Firing): Promise<void> {
     this.#firing = firing
-    const { db, clock } = this.#deps
-    const now = clock.now()
-    if (this.#next() === undefined) return
-    await db.write((tx) => {
-      tx.run(
-        `UPDATE molecule_timers SET due_at = ? WHERE due_at < ? AND kind IN ('timeout', 'deadline')`,
-        now + GRACE_MS,
-        now,
-      )
-    })
-    this.#arm()
+    await this.#due.start()
   }
 
   /** Resolves when nothing is under way any more. */
-  async stop(): Promise<void> {
-    this.#stopped = true
-    this.#cancel?.()
-    this.#cancel = undefined
-    await this.#working
-  }
-
-  noticed(dueAt: number): void {
-    if (this.#working === undefined && dueAt < this.#armedFor) this.#armAt(dueAt)
+  stop(): Promise<void> {
+    return this.#due.stop()
   }
 
   #next(): number | undefined {
@@ -124,48 +115,29 @@ export class Timers {
     return row === undefined ? undefined : Number(row.at)
   }
 
-  #arm(): void {
-    const next = this.#next()
-    if (next === undefined) this.#armedFor = Number.POSITIVE_INFINITY
-    else this.#armAt(next)
-  }
-
-  #armAt(at: number): void {
-    if (this.#stopped || this.#firing === undefined) return
-    this.#cancel?.()
+  /** T3 */
+  #adjust({ stepMs, pausedMs }: TimeChange): Promise<void> {
     const now = this.#deps.clock.now()
-    this.#armedFor = at
-    this.#cancel = this.#deps.clock.after(Math.min(Math.max(at - now, 0), LONGEST_SLEEP_MS), () => this.#wake())
+    const wasAway = pausedMs > 0 || stepMs >= 0
+    return this.#deps.db.write((tx) => {
+      tx.run(
+        `UPDATE molecule_timers SET due_at = due_at - (set_at - ?), set_at = ? WHERE set_at > ? AND data IS NOT ?`,
+        now,
+        now,
+        now,
+        CALENDAR,
+      )
+      if (!wasAway) return
+      tx.run(
+        `UPDATE molecule_timers SET due_at = ? WHERE due_at < ? AND kind IN ('timeout', 'deadline')`,
+        now + GRACE_MS,
+        now,
+      )
+    })
   }
 
-  #wake(): void {
-    this.#cancel = undefined
-    this.#working = this.#fireAll().then(
-      () => this.#done(),
-      (error: unknown) => this.#postponed(error),
-    )
-  }
-
-  #done(): void {
-    this.#working = undefined
-    if (!this.#stopped) this.#arm()
-  }
-
-  #postponed(error: unknown): void {
-    this.#working = undefined
-    if (this.#stopped) return
-    this.#deps.logger.warn({ err: error }, 'timers of molecules not looked at')
-    this.#armAt(this.#deps.clock.now() + RETRY_MS)
-  }
-
-  async #fireAll(): Promise<void> {
-    const { clock } = this.#deps
-    for (let next = this.#next(); next !== undefined && next <= clock.now() && !this.#stopped; next = this.#next())
-      await this.#fireSome()
-  }
-
-  async #fireSome(): Promise<void> {
-    const { db, clock } = this.#deps
+  async #fireSome(now: number, slice: Slice): Promise<void> {
+    const { db } = this.#deps
     const broken = this.#broken
     this.#broken = undefined
     const swept: number[] = []
@@ -173,11 +145,10 @@ export class Timers {
       await db.write((tx) => {
         swept.length = 0
         if (broken !== undefined) return this.#failOne(tx, broken.timer, broken.why)
-        const started = clock.monotonic()
-        for (const timer of this.#due(tx)) {
+        for (const timer of this.#dueBy(tx, now)) {
           if (timer.kind === 'keep') swept.push(timer.step)
           else this.#fireOne(tx, timer)
-          if (clock.monotonic() - started > SLICE_MS) break
+          if (slice.isOver) break
         }
       })
     } catch (error) {
@@ -217,11 +188,11 @@ export class Timers {
     })
   }
 
-  #due(tx: Tx): readonly DueTimer[] {
+  #dueBy(tx: Tx, now: number): readonly DueTimer[] {
     return tx
       .all(
         `SELECT step, kind, data FROM molecule_timers WHERE due_at <= ? ORDER BY due_at, step, kind LIMIT ${BATCH}`,
-        this.#deps.clock.now(),
+        now,
       )
       .map((row) => ({
         step: Number(row.step),

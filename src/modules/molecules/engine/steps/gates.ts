@@ -9,6 +9,7 @@ import { bounded } from '../base/bounds.ts'
 import type { EngineBead } from '../base/ports.ts'
 import type { StepRow } from '../base/rows.ts'
 import { ACTOR, type Run } from '../base/run.ts'
+import { CALENDAR } from '../base/timers.ts'
 import { HUMAN, tellOpened } from './checks.ts'
 import { TemplateFailure, type Texts } from './scope.ts'
 import { tellGate } from './stop.ts'
@@ -53,7 +54,7 @@ function openHuman(run: Run, row: StepRow, texts: Texts): void {
 
 function openTimer(run: Run, row: StepRow, text: string): void {
   const due = Math.ceil(timeOf(text, run.now))
-  run.timer(row, 'gate', due)
+  run.timer(row, 'gate', due, parseTime(text) === undefined ? null : CALENDAR)
   run.set(row, { status: 'waiting', reason: 'timer', due_at: due })
 }
 
