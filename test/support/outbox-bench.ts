@@ -26,8 +26,8 @@ export class OutboxBench {
   constructor(t: Pick<TestContext, 'after'>, clock = new ManualClock()) {
     this.clock = clock
     t.after(() => {
-      this.outbox.close()
-      this.adapters.close()
+      void this.outbox.close()
+      void this.adapters.close()
     })
     this.store = opened(t, clock)
     const { db, log: events } = this.store

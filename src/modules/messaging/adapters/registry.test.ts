@@ -60,7 +60,7 @@ test('what cannot be registered is refused with its field', () => {
 
 test('a lease that ends makes an adapter stale, a call brings it back, and a claim that waits is a call', async (t) => {
   const bench = new OutboxBench(t)
-  bench.adapters.start()
+  await bench.adapters.start()
   await register(bench)
   await bench.clock.advance(89 * SECOND)
   assert.equal(now(bench).status, 'online')
