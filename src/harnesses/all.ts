@@ -14,7 +14,15 @@ import { gemini } from './gemini.ts'
 import { goose } from './goose.ts'
 import { grok } from './grok.ts'
 import { groq } from './groq.ts'
-import { GENERIC_SCREEN, type Harness, type ProviderPreset, type ScreenRules, type UsageLog } from './harness.ts'
+import {
+  BY_CTRL_C,
+  GENERIC_SCREEN,
+  type Harness,
+  type InterruptRules,
+  type ProviderPreset,
+  type ScreenRules,
+  type UsageLog,
+} from './harness.ts'
 import type { HarnessHooks } from './hooks.ts'
 import { kimi } from './kimi.ts'
 import { kiro } from './kiro.ts'
@@ -65,6 +73,9 @@ export function isPreset(name: string): name is PresetName {
 }
 
 export const findHarness = (name: string): Harness | undefined => (isPreset(name) ? HARNESSES[name] : undefined)
+
+/** How a turn of that harness is interrupted on its terminal. */
+export const interruptOf = (name: string): InterruptRules => findHarness(name)?.interrupt ?? BY_CTRL_C
 
 /** The preset of that name, or nothing. */
 export function findPreset(name: string): ProviderPreset | undefined {

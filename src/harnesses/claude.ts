@@ -104,6 +104,7 @@ export const claude: Harness = {
       },
     },
   },
+  interrupt: { key: 'ctrl-c', restores: true },
   sources: [
     { version: '2.1.330', where: 'npm @anthropic-ai/claude-code: claude --help, run' },
     { version: '2.1.283', where: 'https://code.claude.com/docs/en/permission-modes' },

@@ -1,5 +1,6 @@
 /** Codex, as a harness. */
 import {
+  BY_ESCAPE,
   COMMON,
   choice,
   flagged,
@@ -104,6 +105,7 @@ export const codex: Harness = {
       { id: 'update', match: ['update available', 'update now', 'skip'], choose: 'skip' },
     ],
   },
+  interrupt: BY_ESCAPE,
   sources: [
     { version: '0.169.0', where: 'npm @openai/codex: codex --help, run' },
     { version: '2.6.0', where: 'npm @agentclientprotocol/codex-acp: run over ACP, modes and logins as it tells them' },

@@ -1,5 +1,5 @@
 /** Gemini CLI, as a harness. */
-import { COMMON, choice, type Harness, MOVING_SIGNS, models, permissionModes } from './harness.ts'
+import { BY_ESCAPE, COMMON, choice, type Harness, MOVING_SIGNS, models, permissionModes } from './harness.ts'
 import type { HarnessHooks } from './hooks.ts'
 
 /**
@@ -59,6 +59,7 @@ export const gemini: Harness = {
     ],
     approval: { questions: ['apply this change', 'allow execution of', 'do you want to proceed'], tools: {} },
   },
+  interrupt: BY_ESCAPE,
   sources: [{ version: '0.61.0', where: 'npm @google/gemini-cli: gemini --help, bundle, run, also over ACP' }],
   // Chats of its home, run: an answer of the model is a line, told again with what came of its tool calls. `input` counts
   // what came from the cache, `output` nothing of the thoughts. Its sub-agents' chats are not read.

@@ -10,11 +10,27 @@ import type { HarnessHooks } from './hooks.ts'
 export interface Harness {
   readonly preset: ProviderPreset
   readonly screen: ScreenRules
+  /** How a turn is interrupted on its terminal; absent: by one Ctrl-C. */
+  readonly interrupt?: InterruptRules
   readonly usage?: UsageLog
   /** How it tells of itself; absent: it cannot, or only by changing files of a person. */
   readonly hooks?: HarnessHooks
   readonly sources: readonly Source[]
 }
+
+export interface InterruptRules {
+  /** Escape for harnesses that end at Ctrl-C, or take it for "leave". */
+  readonly key: 'ctrl-c' | 'escape'
+  /** How often it is pressed; absent: once. */
+  readonly presses?: number
+  /** A message to which nothing was answered yet comes back into the input line. */
+  readonly restores?: true
+  /** The key ends the program where no turn runs. */
+  readonly quitsWhenIdle?: true
+}
+
+export const BY_CTRL_C: InterruptRules = { key: 'ctrl-c' }
+export const BY_ESCAPE: InterruptRules = { key: 'escape' }
 
 /** What its facts were checked against. */
 export interface Source {

@@ -1,5 +1,14 @@
 /** Kimi, as a harness. */
-import { COMMON, choice, GENERIC_SCREEN, type Harness, models, OWN_DEFAULT, permissionModes } from './harness.ts'
+import {
+  BY_ESCAPE,
+  COMMON,
+  choice,
+  GENERIC_SCREEN,
+  type Harness,
+  models,
+  OWN_DEFAULT,
+  permissionModes,
+} from './harness.ts'
 
 export const kimi: Harness = {
   preset: {
@@ -25,5 +34,6 @@ export const kimi: Harness = {
     ],
   },
   screen: GENERIC_SCREEN,
+  interrupt: BY_ESCAPE,
   sources: [{ version: '2.1.0', where: 'npm @moonshot-ai/kimi-code: kimi --help' }],
 }

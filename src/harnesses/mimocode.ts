@@ -19,5 +19,6 @@ export const mimocode: Harness = {
     ],
   },
   screen: GENERIC_SCREEN,
+  interrupt: { key: 'escape', presses: 2 },
   sources: [],
 }

@@ -1,5 +1,5 @@
 /** Oh My Pi, as a harness. */
-import { COMMON, choice, GENERIC_SCREEN, type Harness, OWN_DEFAULT, permissionModes } from './harness.ts'
+import { BY_ESCAPE, COMMON, choice, GENERIC_SCREEN, type Harness, OWN_DEFAULT, permissionModes } from './harness.ts'
 
 export const omp: Harness = {
   preset: {
@@ -19,5 +19,6 @@ export const omp: Harness = {
     ],
   },
   screen: GENERIC_SCREEN,
+  interrupt: BY_ESCAPE,
   sources: [{ version: '18.3.4', where: 'npm @oh-my-pi/pi-coding-agent: src/cli/args.ts' }],
 }

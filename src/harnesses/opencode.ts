@@ -43,6 +43,7 @@ export const opencode: Harness = {
     options_schema: [OPEN_CODE_MODES, models('--model', ['anthropic/claude-sonnet-4-5', 'openai/gpt-5'])],
   },
   screen: GENERIC_SCREEN,
+  interrupt: { key: 'escape', presses: 2 },
   sources: [
     { version: '1.18.33', where: 'npm opencode-ai: opencode --help, run, also over ACP' },
     { version: '1.18', where: 'https://opencode.ai/docs/permissions' },

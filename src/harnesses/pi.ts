@@ -1,5 +1,14 @@
 /** Pi, as a harness. */
-import { COMMON, choice, GENERIC_SCREEN, type Harness, models, OWN_DEFAULT, permissionModes } from './harness.ts'
+import {
+  BY_ESCAPE,
+  COMMON,
+  choice,
+  GENERIC_SCREEN,
+  type Harness,
+  models,
+  OWN_DEFAULT,
+  permissionModes,
+} from './harness.ts'
 
 export const pi: Harness = {
   preset: {
@@ -17,5 +26,6 @@ export const pi: Harness = {
     ],
   },
   screen: GENERIC_SCREEN,
+  interrupt: BY_ESCAPE,
   sources: [{ version: '0.74.2', where: 'npm @earendil-works/pi-coding-agent: README' }],
 }

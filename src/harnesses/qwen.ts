@@ -1,5 +1,5 @@
 /** Qwen Code, as a harness. */
-import { COMMON, choice, type Harness, MOVING_SIGNS, models, permissionModes } from './harness.ts'
+import { BY_ESCAPE, COMMON, choice, type Harness, MOVING_SIGNS, models, permissionModes } from './harness.ts'
 import { bySystemSettings, type HarnessHooks } from './hooks.ts'
 
 /**
@@ -56,6 +56,7 @@ export const qwen: Harness = {
     startupDialogs: [],
     approval: { questions: ['apply this change', 'allow execution of', 'do you want to proceed'], tools: {} },
   },
+  interrupt: BY_ESCAPE,
   sources: [{ version: '0.24.4', where: 'npm @qwen-code/qwen-code: qwen --help, run, also over ACP' }],
   // Chats of its home, run: each answer of a model is told there, also those about titles. Over the API of OpenAI, which it
   // speaks to most models, thoughts are counted in the output already.

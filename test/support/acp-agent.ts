@@ -10,6 +10,7 @@
 //   works NAME          works with that model from now on
 //   crash CODE          exits                            hang-exit        ignores SIGTERM and the end of stdin from now on
 //   child               leaves a process that ignores TERM and HUP in a group of its own; says `child of PID`
+//   deaf                never ends the turn, whatever is cancelled
 //   unknown-method      calls a method that nobody has; says the error
 //   hex HEX             says the decoded text            bytes            a line that is no UTF-8
 //   flood BYTES         a lot of chunks                  long BYTES       one line of that size, without a newline for a while
@@ -303,6 +304,7 @@ const COMMANDS: Record<string, (turn: Turn, rest: string) => void | Promise<void
   },
   mode: (turn) => say(turn, `mode ${mode}`),
   pid: (turn) => say(turn, `pid ${process.pid}`),
+  deaf: () => new Promise(() => {}),
   stall: (turn) => new Promise((resolve) => void turn.onCancel.push(resolve)),
   crash: (_, code) => process.exit(Number(code || 1)),
   'hang-exit': (turn) => {

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { RuntimeName } from '../../src/contract/sessions/session-model.ts'
-import { presetCommand } from '../../src/harnesses/all.ts'
+import { interruptOf, presetCommand } from '../../src/harnesses/all.ts'
 import { shell } from '../../src/harnesses/shell.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { migrationsOf } from '../../src/kernel/database.ts'
@@ -198,7 +198,7 @@ export class SessionCity {
         const found = spec ?? preset
         return found === undefined ? undefined : { spec: found, family: name }
       },
-      interruptKey: () => 'ctrl-c',
+      interruptOf,
       prompt: () => ({ text: '', sha256: '' }),
       fingerprints: (agent) => ({ reapply: '', launch: JSON.stringify(agent.env ?? {}), provision: '', prompt: '' }),
       render: (template) => template,

@@ -181,6 +181,13 @@ export const DeliverySource = choice(DELIVERY_SOURCES, {
   description:
     'What made a delivery; `mail` and `chat` are reminders whose text is put together when they are typed, empty before.',
 })
+export const ACKNOWLEDGERS = ['protocol', 'hook', 'screen', 'nobody'] as const
+export const Acknowledger = choice(ACKNOWLEDGERS, {
+  $id: 'Acknowledger',
+  description:
+    'Who says that the program took a delivered message: its protocol (of a shell, its terminal), a report of the harness, its screen; `nobody`: it was typed, and whether it was read is not known.',
+})
+export type Acknowledger = Static<typeof Acknowledger>
 export const SUBMIT_INTENTS = ['default', 'follow_up', 'interrupt_now'] as const
 export const SubmitIntent = choice(SUBMIT_INTENTS, {
   $id: 'SubmitIntent',
@@ -234,6 +241,7 @@ export const DeliveryInfo = component('DeliveryInfo', {
     string({ description: '`delivery_uncertain`: it may have been typed, and is not typed again.' }),
   ),
   error_message: optional(string()),
+  acknowledged_by: optional(Acknowledger),
   created_at: Timestamp,
   updated_at: Timestamp,
   expires_at: Timestamp,

@@ -230,7 +230,9 @@ export type PendingItem = Static<typeof PendingItem>
 export const DeletedSession = component('DeletedSession', { status: literal('deleted'), id: string() })
 export const SessionStopBody = component('SessionStopBody', {
   session: SessionResponse,
-  interrupted: boolean({ description: 'A turn was under way.' }),
+  interrupted: boolean({ description: 'A turn was under way, and was seen to end.' }),
+  ended: boolean({ description: 'No turn runs now.' }),
+  forced: optional(boolean({ description: 'The turn went on, so its process was killed; it starts again.' })),
 })
 export const SessionDrainBody = component('SessionDrainBody', {
   draining: boolean(),
@@ -499,7 +501,9 @@ export const sessionOperations = [
   }),
   session.post('stop-session', '/stop', {
     summary: 'Interrupt the turn of a session',
-    description: 'The process stays; nothing happens where none runs.',
+    description:
+      'The process stays; nothing happens where none runs. 504 where the turn goes on: with `force` its process is then killed, and started again with the conversation that it had.',
+    query: object({ force: optional(boolean({ description: 'Kill the process where its turn goes on.' })) }),
     replies: { 200: SessionStopBody },
     problems: ['unsupported', 'gateway-timeout'],
   }),

@@ -181,12 +181,16 @@ class AcpChild implements HostedChild {
     return new ChildStartError('exited', `the agent ended ${how} before it opened a conversation${lastWords}`)
   }
 
+  /** A turn that goes on takes no message: whoever is killed meanwhile was told nothing. */
+  async untilFree(signal: AbortSignal): Promise<DeliveryOutcome | undefined> {
+    if (this.#turn === undefined) return undefined
+    const waited = await first(this.#context.clock, BUSY_MS, signal, this.#turn.ended.promise)
+    if (waited !== 'late') return undefined
+    return { state: 'failed', code: 'timeout', message: 'the turn before it has not ended' }
+  }
+
   async deliver(delivery: Delivery, signal: AbortSignal): Promise<DeliveryOutcome> {
     const { clock } = this.#context
-    if (this.#turn !== undefined) {
-      const waited = await first(clock, BUSY_MS, signal, this.#turn.ended.promise)
-      if (waited === 'late') return { state: 'failed', code: 'timeout', message: 'the turn before it has not ended' }
-    }
     if (signal.aborted || this.#closed) {
       return { state: 'failed', code: 'closed', message: 'the agent takes no messages any more' }
     }

@@ -239,12 +239,14 @@ export class Run {
     if (child.terminal?.personTyping === true && delivery.clearsLine !== true) return HELD
     const at = delivery.guard?.at
     if (at !== undefined && this.#deps.output.endOffset !== at) return MOVED
+    const { signal } = child.terminal === undefined ? this.#over : this.#leaving
+    const refused = await child.untilFree?.(signal)
+    if (refused !== undefined) return refused
     try {
       this.#journal.intent(delivery)
     } catch (error) {
       return { state: 'failed', code: 'refused', message: `the delivery could not be recorded: ${messageOf(error)}` }
     }
-    const { signal } = child.terminal === undefined ? this.#over : this.#leaving
     const outcome = await child.deliver({ ...delivery, text }, signal).catch(uncertainBy)
     this.#journal.outcome(delivery, outcome)
     return outcome

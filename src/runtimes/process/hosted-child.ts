@@ -61,6 +61,8 @@ export interface HostedChild {
   /** ACP only. */
   readonly conversationId: string | undefined
   readonly offers?: AgentOffers | undefined
+  /** Waits until a message can be written; asked before it is journalled. An outcome: it cannot, and nothing was written. */
+  untilFree?(signal: AbortSignal): Promise<DeliveryOutcome | undefined>
   /**
    * Called one at a time, after the intent is on disk and never twice for one id. Never rejects. It has deadlines of its
    * own; `signal` aborts when the child's exit or a kill makes the rest pointless (the outcome then is `uncertain` once a

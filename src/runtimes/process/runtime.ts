@@ -86,6 +86,9 @@ export interface Delivery {
 /** `moved`: Enter would answer something; `unseen`: the input line does not show what was typed. */
 export type MayEnter = 'yes' | 'moved' | 'unseen'
 
+/** `stands`: a message is in the input line still, or was not seen to leave it; `unknown`: nobody can tell. */
+export type Taken = 'taken' | 'stands' | 'unknown'
+
 /** Between a look at a screen and the Enter it may have become a dialog, which any Enter answers. */
 export interface DeliveryGuard {
   /** Nothing is typed where anything was printed behind this offset. */

@@ -22,7 +22,7 @@ import { type Clock, delay } from '../../kernel/clock.ts'
 import { optionFor } from '../process/answers.ts'
 import type { OutputReader } from '../process/output-log.ts'
 import { ProcessEvents } from '../process/process-events.ts'
-import type { Activity, AgentProcess, Answer, MayEnter, Pending, ProcessEvent } from '../process/runtime.ts'
+import type { Activity, AgentProcess, Answer, MayEnter, Pending, ProcessEvent, Taken } from '../process/runtime.ts'
 import { busyOn } from './busy.ts'
 import { type Choosing, chooseOption } from './choosing.ts'
 import {
@@ -66,6 +66,12 @@ const COMPARED_CHARACTERS = 2_000
 const ECHO_WAIT_MS = 1_000
 const PROBE = ' '
 const ERASE = '\u007f'
+/** So long it is looked for whether a message was taken; a harness that swallows Enter gets it three times by then. */
+const TAKEN_MS = 40_000
+/** So long a harness may take to put a message back into its line. */
+const RESTORED_MS = 5_000
+/** A program that has drawn nothing for so long has nothing to draw. */
+const BLANK_MS = 30_000
 
 export interface ObserverHints {
   readonly rules: ScreenRules
@@ -118,6 +124,7 @@ export class TerminalObserver {
   readonly #screen: Screen
   readonly #events = new ProcessEvents()
   readonly #unsubscribe: () => void
+  readonly #startedAt: number
   #changedAt: number
   #activity: Activity = 'unknown'
   #since: number
@@ -127,6 +134,10 @@ export class TerminalObserver {
   #busyLine: { readonly text: string; readonly since: number; readonly moved: boolean } | undefined
   /** What was typed last, until it is known that it was taken. */
   #unsent: { readonly message: string; readonly enters: number; readonly entered: boolean } | undefined
+  /** The last message that was entered, in full; kept for a harness that puts it back. */
+  #entered = ''
+  /** What became of it. */
+  #taken: Taken = 'unknown'
   /** It is being found out whether the Enter behind it was swallowed. */
   #proving = false
   /** An input line is on the screen in which a message can be seen that is about to be typed. */
@@ -148,6 +159,7 @@ export class TerminalObserver {
     this.#deps = others
     this.#hints = { rules: hints.rules, prompt: hints.readyPrefix }
     this.#changedAt = clock.monotonic()
+    this.#startedAt = this.#changedAt
     this.#since = clock.now()
     this.#screen = new Screen({ clock, output, size: process.size ?? size, onChange: () => this.#changed() })
     this.#unsubscribe = process.on((event) => {
@@ -202,6 +214,8 @@ export class TerminalObserver {
   /** A message was typed: who was idle is not known to be so any more. */
   onDelivery(message: string): void {
     this.#unsent = { message: cut(message, COMPARED_CHARACTERS), enters: 0, entered: true }
+    this.#entered = message
+    this.#taken = this.#hints.prompt === undefined ? 'unknown' : 'stands'
     this.#changedAt = this.#deps.clock.monotonic()
     this.#become('unknown')
     this.#lookIn(LOOK_MS)
@@ -242,6 +256,39 @@ export class TerminalObserver {
       if (arrival === 'seen' && (late || !this.#showsInput || this.#quietMs >= DRAWN_QUIET_MS)) return 'yes'
       if (late) return arrival === 'empty' ? 'unseen' : 'yes'
       await delay(clock, LOOK_MS, signal)
+    }
+  }
+
+  /** Whether the program took the message that was entered last; waits until that is seen. */
+  async taken(signal: AbortSignal): Promise<Taken> {
+    const { clock } = this.#deps
+    const deadline = clock.monotonic() + TAKEN_MS
+    while (this.#taken === 'stands' && !this.#over && clock.monotonic() < deadline) {
+      await this.#screen.caughtUp(signal)
+      this.#see(this.#sight())
+      if (this.#taken === 'stands') await delay(clock, LOOK_MS, signal)
+    }
+    return this.#taken
+  }
+
+  /** A turn was interrupted: nothing of its message is typed again, and what comes back into the line is taken out. */
+  onInterrupt(restores: boolean): void {
+    const message = this.#entered
+    this.#unsent = undefined
+    this.#entered = ''
+    if (restores && message !== '') void this.#takeOut(message).catch(() => {})
+  }
+
+  async #takeOut(message: string): Promise<void> {
+    const { clock, process } = this.#deps
+    const signal = AbortSignal.timeout(RESTORED_MS)
+    const shown = cut(message, COMPARED_CHARACTERS)
+    while (!signal.aborted && !this.#over && !process.personTyping && this.#unsent === undefined) {
+      await delay(clock, LOOK_MS, signal)
+      await this.#screen.caughtUp(signal)
+      if (unsentOn(this.#screen.rows(), this.#hints, shown, true) === undefined) continue
+      // More of them than there are letters do no harm.
+      return process.typeKeys(ERASE.repeat([...message].length), signal)
     }
   }
 
@@ -330,7 +377,15 @@ export class TerminalObserver {
     const { readyPrefix, readyDelayMs, readyConfirmation } = this.#deps.hints
     // Before the prompt, the terminal itself echoes what is typed, and whatever is printed moves the cursor.
     if (readyPrefix !== undefined && !this.#showsPrompt(this.#screen.rows(), readyPrefix)) return false
+    if (readyPrefix === undefined && this.#isBlank()) return false
     return waitedMs >= readyDelayMs || (readyPrefix !== undefined && !readyConfirmation)
+  }
+
+  /** It has drawn nothing yet: what is typed now may be thrown away when it sets up its terminal. */
+  #isBlank(): boolean {
+    const { clock, hints } = this.#deps
+    if (hints.lines || clock.monotonic() - this.#startedAt >= BLANK_MS) return false
+    return this.#screen.rows().every(({ text }) => text.trim() === '')
   }
 
   /** With something in it, too: a hint of its own words, or what somebody types already. */
@@ -392,7 +447,9 @@ export class TerminalObserver {
 
   #look(): void {
     if (this.#over) return
-    const { activity, unsent, dialog, asks, quietMs, busyMs } = this.#sight()
+    const sight = this.#sight()
+    this.#see(sight)
+    const { activity, unsent, dialog, asks, quietMs, busyMs } = sight
     this.#asks = asks
     const early = this.#isEarly(dialog, quietMs)
     const settled = this.#confirm(early ? undefined : dialog?.pending) && !early
@@ -402,7 +459,8 @@ export class TerminalObserver {
     this.#become(activity)
     if (swallowed) this.#enterAgain(proves ? unsent : undefined)
     const quiet = this.#hints.prompt === undefined ? UNKNOWN_QUIET_MS : Math.max(IDLE_QUIET_MS, patience)
-    const left = settled && !swallowed ? quiet - quietMs : LOOK_MS
+    const blankMs = this.#isBlank() ? BLANK_MS - (this.#deps.clock.monotonic() - this.#startedAt) : 0
+    const left = settled && !swallowed ? Math.max(quiet - quietMs, blankMs) : LOOK_MS
     if (left > 0) this.#lookIn(left)
     if (busyMs > 0) this.#lookIn(busyMs)
   }
@@ -429,7 +487,7 @@ export class TerminalObserver {
     const dialog = this.#dialog(rows)
     const asks = dialog !== undefined || (!stands && !this.#hasTerminal() && asksForKey(rows, this.#hints))
     const unsent = asks ? undefined : stands
-    const prompt = this.#hints.prompt === undefined ? undefined : emptyPrompt(rows, this.#hints) !== undefined
+    const prompt = this.#showsFreeLine(rows)
     const activity = unsent === undefined ? activityOf({ busy: busyMs > 0, prompt, asks, quietMs }) : 'unknown'
     const announced = this.#accepting && startupDialogOn(rows, this.#hints) !== undefined ? undefined : dialog
     return { dialog: announced, asks, unsent, activity, quietMs, busyMs }
@@ -446,6 +504,21 @@ export class TerminalObserver {
     if (!line.moves) return Math.max(0, LONGEST_BUSY_MS - quietMs)
     const { since, moved } = this.#busyLine
     return Math.max(0, since + (moved ? MOVING_MS : NEW_MS) - now)
+  }
+
+  /** Undefined: nobody knows what its input line looks like, and it has drawn something. */
+  #showsFreeLine(rows: readonly Row[]): boolean | undefined {
+    if (this.#hints.prompt !== undefined) return emptyPrompt(rows, this.#hints) !== undefined
+    return this.#isBlank() ? false : undefined
+  }
+
+  /** It was taken where a turn shows, or where the line is empty in which it was seen. From then on it is never entered again. */
+  #see({ unsent, asks, busyMs }: Sight): void {
+    if (this.#taken !== 'stands' || unsent !== undefined || this.#proving) return
+    const isEmpty = this.#showsInput && emptyPrompt(this.#screen.rows(), this.#hints) !== undefined
+    if (!asks && busyMs === 0 && !isEmpty) return
+    this.#taken = 'taken'
+    this.#unsent = undefined
   }
 
   #unsentOn(rows: readonly Row[]): Unsent | undefined {

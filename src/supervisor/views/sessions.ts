@@ -1,7 +1,7 @@
 /** Where sessions meet cities: runtimes, screens, configuration, prompts and work of one city each. */
 import { join } from 'node:path'
 import type { RuntimeName } from '../../contract/sessions/session-model.ts'
-import { findPreset } from '../../harnesses/all.ts'
+import { findPreset, interruptOf } from '../../harnesses/all.ts'
 import type { Agent } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { randomHex } from '../../kernel/ids.ts'
@@ -26,7 +26,7 @@ import type { Fingerprints, SessionRecord } from '../../modules/sessions/record/
 import { worktrees } from '../../modules/worktrees/family.ts'
 import { createAcpRuntime } from '../../runtimes/acp.ts'
 import { killTree, listTokens, tokensIn } from '../../runtimes/process/process-tree.ts'
-import type { LaunchSpec, Runtime } from '../../runtimes/process/runtime.ts'
+import type { Runtime } from '../../runtimes/process/runtime.ts'
 import { openSocketDirectory } from '../../runtimes/socket-directory.ts'
 import { createSubprocessRuntime } from '../../runtimes/subprocess.ts'
 import { mailboxOf } from './addresses.ts'
@@ -38,8 +38,6 @@ import { observeTerminal } from './terminals.ts'
 import { insightsOf, saidIn } from './transcripts.ts'
 import { usagePort } from './usage.ts'
 
-/** Harnesses that die of Ctrl-C, or take it for "leave": their turns end with Escape (sheet 04 §4.4). */
-const ESCAPED: ReadonlySet<string> = new Set(['codex', 'gemini', 'kimi'])
 /** `svcctl` of the package that runs here: `bin` of its package.json, or the script of a checkout. */
 export const BIN = join(import.meta.dirname, '..', '..', '..')
 
@@ -69,7 +67,7 @@ export function sessionContext(city: Running): SessionContext {
     accessEnded: (id) => host.revoked((one) => one.kind === 'agent' && one.city === name && one.session === id),
     config: () => config.current(),
     provider: (provider) => providerOf(config, provider),
-    interruptKey: (family): LaunchSpec['interruptKey'] => (ESCAPED.has(family) ? 'escape' : 'ctrl-c'),
+    interruptOf,
     prompt: (agent, workDir) => promptOf(config, agent, workDir),
     fingerprints: (agent) => fingerprintsIn(config, agent),
     render: (template, values) => renderTemplate(template, values, new Map(), facts()),

@@ -66,6 +66,8 @@ export function observeTerminal(
     },
     answer: (requestId, answer, signal) => observer.answer(requestId, answer, signal),
     delivered: (message) => observer.onDelivery(message),
+    taken: (signal) => observer.taken(signal),
+    interrupted: (restores) => observer.onInterrupt(restores),
     lookNow: (signal) => observer.lookNow(signal),
     typing: (message) => observer.onTyping(message),
     mayEnter: (signal) => observer.mayEnter(signal),

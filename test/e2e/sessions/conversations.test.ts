@@ -1,5 +1,6 @@
 // Talking to agents over HTTP: what they say, in every format and page; what they ask; what waits for its turn.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { StructuredMessage, TranscriptFormat } from '../../../src/contract/sessions/session-transcript.ts'
@@ -298,7 +299,7 @@ describe('conversations', { concurrency: 3 }, () => {
     await city.delivered(id, now.delivery_id ?? '')
     await city.said(id, 'now')
     const typed = (await city.turns(id)).filter(({ role }) => role === 'user').map(({ text }) => text)
-    assert.deepEqual(typed, ['stall', 'say after', 'say now'], 'in the order of acceptance')
+    assert.deepEqual(typed, ['stall', 'say now', 'say after'], 'what is urgent goes first')
     await city.forget(id)
   })
 
@@ -320,6 +321,28 @@ describe('conversations', { concurrency: 3 }, () => {
       .map(({ payload }) => payload.state)
     assert.deepEqual(states, ['queued', 'cancelled'])
     await city.forget(id)
+  })
+
+  test('a stop that an agent does not heed says so, and kills it where that is asked for', async () => {
+    const toml = readFileSync(join(city.dir, 'city.toml'), 'utf8')
+    await city.configure('', { 'city.toml': toml.replace('[session]\n', '[session]\ninterrupt_timeout = "1s"\n') })
+    const id = await city.startTalker()
+    const { generation } = await city.get(id)
+    await city.message(id, 'deaf')
+    await city.until(id, 'works', ({ activity }) => activity === 'in-turn')
+    const urgent = await city.submit(id, 'say urgent', 'interrupt_now')
+    const refused = await city.send('POST', `${sessionPath(id)}/stop`)
+    assertProblem(refused, 'gateway-timeout')
+    assert.match(String(at(refused.body, 'detail')), /works on.*svcctl session stop .* --force/)
+    const forced = await city.done('POST', `${sessionPath(id)}/stop?force=true`)
+    assert.deepEqual([forced.interrupted, forced.ended, forced.forced], [true, true, true])
+    await city.until(id, 'is back', (one) => one.generation === generation + 1 && one.running)
+    await city.delivered(id, urgent.delivery_id ?? '')
+    assert.match(await city.said(id, 'urgent'), /urgent/)
+    const [delivery] = await city.deliveries(id)
+    assert.equal(delivery?.acknowledged_by, 'protocol')
+    await city.forget(id)
+    await city.configure()
   })
 
   test('a stop ends what a shell is doing, and the shell stays', async () => {

@@ -77,6 +77,55 @@ test('interrupt_now ends the turn that runs, once, and goes before what waits', 
   }
 })
 
+test('stop says what was seen: a turn that ended, one that goes on, a program that quit', async () => {
+  const runtime = new ScriptedRuntime()
+  const config = { session: { provider: 'acp', interrupt_timeout: '1s' } } as const
+  await using city = await new SessionCity({ ...provider, config, runtimes: [runtime] }).start()
+  const { id } = await city.create(draft)
+  await city.is(id, 'active')
+  const stop = () => city.sessions.actor(id)?.interrupt(AbortSignal.timeout(20_000))
+  assert.equal(await stop(), 'idle')
+  runtime.last.become('in-turn')
+  runtime.last.interrupt = () => Promise.resolve(true)
+  assert.equal(await stop(), 'deaf')
+  runtime.last.interrupt = () => Promise.resolve(false)
+  assert.equal(await stop(), 'unsupported')
+  runtime.last.interrupt = () => {
+    runtime.last.become('idle')
+    return Promise.resolve(true)
+  }
+  assert.equal(await stop(), 'over')
+  runtime.last.become('in-turn')
+  runtime.last.interrupt = () => {
+    runtime.last.exit(0)
+    return Promise.resolve(true)
+  }
+  assert.equal(await stop(), 'gone')
+})
+
+test('what was on its way to a process that was killed, and not written, goes to the next one', async () => {
+  const runtime = new ScriptedRuntime()
+  const known = { urgent: 'no', uncertain: 'unknown' } as const
+  for (const [text, answer] of Object.entries(known)) {
+    runtime.made = (process) => {
+      if (runtime.processes.length % 2 === 0) return
+      process.deliver = () => new Promise(() => {})
+      process.delivered = () => Promise.resolve(answer)
+    }
+    runtime.processes.length = 0
+    await using city = await new SessionCity({ ...provider, runtimes: [runtime] }).start()
+    const { id } = await city.create(draft)
+    await city.is(id, 'active')
+    const said = await city.say(id, text)
+    await eventually('it is on its way', () => (city.delivery(id, said.id).state === 'delivering' ? true : undefined))
+    await city.sessions.kill(id)
+    await city.when(id, 'it is back', ({ state, generation }) => state === 'active' && generation === 2)
+    if (answer === 'unknown') await city.delivered(id, said.id, 'failed')
+    else await city.delivered(id, said.id)
+    assert.deepEqual(runtime.last.heard, answer === 'no' ? [text] : [])
+  }
+})
+
 test('a session that is to restart leaves what waits to the next process', async () => {
   const runtime = new ScriptedRuntime()
   const heard: (readonly [number, string])[] = []

@@ -20,12 +20,13 @@ import type { SessionRecord } from '../record/record.ts'
 import type { Report } from '../record/report.ts'
 import { RUNTIME_REMOVED } from '../record/schema.ts'
 import { Ending } from './ending.ts'
+import { type Interrupted, Interrupts } from './interrupts.ts'
 import { Journal } from './journal.ts'
 import { liftLimit } from './limits.ts'
 import { Pace } from './pace.ts'
 import { type Action, type DriftKind, nextAction, type Obstacle, obstacleOf, type Situation } from './reconcile.ts'
 import { Saying } from './saying.ts'
-import { type ActorDeps, NO_INTERRUPT, type Scene, SUPERVISOR } from './scene.ts'
+import { type ActorDeps, type Scene, SUPERVISOR } from './scene.ts'
 import { Starting } from './starting.ts'
 import { Turns } from './turns.ts'
 import { Watch } from './watch.ts'
@@ -40,6 +41,7 @@ export class SessionActor {
   readonly #journal: Journal
   readonly #watch: Watch
   readonly #starting: Starting
+  readonly #interrupts: Interrupts
   readonly #saying: Saying
   readonly #ending: Ending
   #looping: Promise<void> | undefined
@@ -78,7 +80,8 @@ export class SessionActor {
       cutFor: () => (this.#stopping ? 'city-stop' : this.#killing ? 'kill' : undefined),
     }
     this.#starting = new Starting(scene)
-    this.#saying = new Saying(scene)
+    this.#interrupts = new Interrupts(scene)
+    this.#saying = new Saying(scene, this.#interrupts)
     this.#ending = new Ending(scene)
   }
 
@@ -143,13 +146,9 @@ export class SessionActor {
     })
   }
 
-  /** Interrupts the turn; `undefined`: the runtime cannot. Not an effect: it must reach a busy session. */
-  async interrupt(signal: AbortSignal): Promise<boolean | undefined> {
-    const { process, evidence } = this.#watch
-    if (process === undefined) return false
-    const done = await this.#journal.observed('interrupt', NO_INTERRUPT, () => process.interrupt(signal))
-    if (done) this.#watch.interrupted()
-    return done ? evidence.activity !== 'idle' : undefined
+  /** Interrupts the turn, and says what was seen of that. Not an effect: it must reach a busy session. */
+  interrupt(signal: AbortSignal): Promise<Interrupted> {
+    return this.#interrupts.stop(signal)
   }
 
   /** Answers what it waits for; false: that one is no longer open. */
@@ -361,7 +360,7 @@ export class SessionActor {
       case 'deliver':
         return this.#saying.deliver(session, action.delivery, signal)
       case 'settle':
-        return this.#saying.settle(session, action.delivery)
+        return this.#saying.settle(session, action.delivery, signal)
       case 'interrupt':
         return this.#saying.interrupt(signal)
       case 'expire-deliveries':

@@ -7,13 +7,13 @@
 import { cutStart } from '../../../contract/base/text.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import { deadline, rejection } from '../../../kernel/deadline.ts'
-import type { Exit } from '../../../runtimes/process/runtime.ts'
+import type { AgentProcess, Exit } from '../../../runtimes/process/runtime.ts'
 import { tellLost } from '../record/identity.ts'
 import { mayMove } from '../record/lifecycle.ts'
 import type { SessionChange, SessionRecord } from '../record/record.ts'
 import { classifyExit, type ExitVerdict, wireExit } from './crash.ts'
 import { afterDrain, endOf, type Turn } from './reconcile.ts'
-import { type Scene, SUPERVISOR } from './scene.ts'
+import { LOOK_MS, type Scene, SUPERVISOR } from './scene.ts'
 
 /** Beyond the grace: the tree is being killed. */
 const MARGIN_MS = 20_000
@@ -30,6 +30,8 @@ const ON_REQUEST: KillCause = { reason: 'killed', actor: 'api' }
 
 export class Ending {
   readonly #scene: Scene
+  /** Of the process that ended last: what was on its way to it and never written. */
+  #untyped: ReadonlySet<string> = new Set()
 
   constructor(scene: Scene) {
     this.#scene = scene
@@ -40,7 +42,7 @@ export class Ending {
     const startedAt = deps.clock.now()
     const exit = await this.#end(graceMs)
     await journal.write((tx) => {
-      journal.abandon(tx)
+      journal.abandon(tx, this.#untyped)
       journal.operation(tx, session, turn.event === 'session.reset' ? 'reset' : 'stop', startedAt)
       journal.move(tx, { ...turn, fields: { ...turn.fields, ...this.#gone(exit, turn) } })
     })
@@ -56,7 +58,7 @@ export class Ending {
       watch.detach()
     }
     await journal.write((tx) => {
-      journal.abandon(tx)
+      journal.abandon(tx, this.#untyped)
       journal.operation(tx, session, 'kill', startedAt)
       const turn: Turn = { signal: 'kill', reason }
       if (session.process && mayMove(session.state, 'kill'))
@@ -74,7 +76,7 @@ export class Ending {
     await journal.write((tx) => {
       const session = deps.sessions.need(tx, id)
       if (!session.process && session.state !== 'start-pending') return
-      journal.abandon(tx)
+      journal.abandon(tx, this.#untyped)
       const turn: Turn = session.desired === 'running' ? { signal: 'rest', reason: 'city-stop' } : endOf(session)
       journal.move(tx, { ...turn, fields: { ...this.#gone(exit, turn), drain_reason: undefined } })
     })
@@ -88,10 +90,11 @@ export class Ending {
     const verdict = classifyExit(session, facts, deps.policy().crash)
     const asked = session.desired !== 'running' || (session.state === 'draining' && session.drain_acked)
     await this.#clear(session)
+    this.#untyped = watch.process === undefined ? new Set() : await this.#untypedBy(watch.process)
     // Its key may be among it.
     await deps.hearMissed(session)
     await journal.write((tx) => {
-      journal.abandon(tx)
+      journal.abandon(tx, this.#untyped)
       if (asked) this.#recordAsked(tx, exit)
       else this.#record(tx, verdict, cutStart(screen, MAX_SCREEN_CHARACTERS))
     })
@@ -145,10 +148,28 @@ export class Ending {
   async #end(graceMs: number): Promise<Exit | undefined> {
     const { id, deps, watch } = this.#scene
     using limit = deadline(deps.clock, graceMs + MARGIN_MS, 'the process did not end in time')
-    const exit = await watch.ending((process) => Promise.race([process.stop(graceMs), rejection(limit.signal)]))
+    this.#untyped = new Set()
+    const exit = await watch.ending(async (process) => {
+      const end = await Promise.race([process.stop(graceMs), rejection(limit.signal)])
+      this.#untyped = await this.#untypedBy(process)
+      return end
+    })
     const session = deps.sessions.byId(id)
     if (session?.process) await deps.hearMissed(session)
     return exit
+  }
+
+  /** Its host knows of what was under way whether any of it was written: what was not goes to the next process. */
+  async #untypedBy(process: AgentProcess): Promise<ReadonlySet<string>> {
+    const { id, deps } = this.#scene
+    const untyped = new Set<string>()
+    for (const { id: delivery, seq, state } of deps.deliveries.waiting(id)) {
+      if (state !== 'delivering') continue
+      using limit = deadline(deps.clock, LOOK_MS, 'no answer in time')
+      const known = process.delivered({ seq, id: delivery }, limit.signal)
+      if ((await Promise.race([known, rejection(limit.signal)]).catch(() => 'unknown')) === 'no') untyped.add(delivery)
+    }
+    return untyped
   }
 
   /** E1: what a process left behind, or its dead host, is the session's too. */

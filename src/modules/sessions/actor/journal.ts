@@ -52,12 +52,15 @@ export class Journal {
     if (session.state === 'closed') this.#deps.closeOut(tx, session)
   }
 
-  /** Ends what was being typed into a process that is gone, and the turns that were under way in it. */
-  abandon(tx: Tx): void {
+  /** Ends what was being typed into a process that is gone, and the turns that were under way in it; `untyped` waits on. */
+  abandon(tx: Tx, untyped: ReadonlySet<string> = new Set()): void {
     const { deliveries } = this.#deps
     abandonTurns(tx, this.#id, this.#deps, this)
-    for (const one of deliveries.waiting(this.#id))
-      if (one.state === 'delivering') deliveries.end(tx, one.id, UNCERTAIN, 'supervisor')
+    for (const { id, state } of deliveries.waiting(this.#id)) {
+      if (state !== 'delivering') continue
+      if (untyped.has(id)) deliveries.requeue(tx, id)
+      else deliveries.end(tx, id, UNCERTAIN, 'supervisor')
+    }
   }
 
   /** A call of the runtime has ended. */

@@ -8,8 +8,9 @@ import { type DeliveryRecord, endingOf, isNoAttempt, isReminder, outcomeAfterCra
 import { keyOf } from '../record/identity.ts'
 import type { SessionRecord } from '../record/record.ts'
 import { takesMessages } from './evidence.ts'
+import type { Interrupts } from './interrupts.ts'
 import type { Action } from './reconcile.ts'
-import { LOOK_MS, NO_INTERRUPT, type Scene, SUPERVISOR } from './scene.ts'
+import { LOOK_MS, type Scene, SUPERVISOR } from './scene.ts'
 
 const TYPING_MS = 60_000
 const INTERRUPT_MS = 10_000
@@ -23,11 +24,20 @@ const LATE = {
   held: { state: 'failed', message: 'somebody at its terminal has typed half a line and has not entered it' },
 } as const
 
+interface Attempt {
+  readonly startedAt: number
+  readonly endOffset: number
+  /** Aborts when the session is to end. */
+  readonly signal: AbortSignal
+}
+
 export class Saying {
   readonly #scene: Scene
+  readonly #interrupts: Interrupts
 
-  constructor(scene: Scene) {
+  constructor(scene: Scene, interrupts: Interrupts) {
     this.#scene = scene
+    this.#interrupts = interrupts
   }
 
   async deliver(session: SessionRecord, delivery: DeliveryRecord, signal: AbortSignal): Promise<void> {
@@ -47,7 +57,7 @@ export class Saying {
     const endOffset = process.endOffset
     if (untaken !== undefined) {
       const refused: DeliveryOutcome = { state: 'failed', code: 'refused', message: untaken }
-      return this.#conclude(session, delivery, refused, { startedAt, endOffset })
+      return this.#conclude(session, delivery, refused, { startedAt, endOffset, signal })
     }
     const directory = session.launch?.directory ?? ''
     const said = {
@@ -65,7 +75,7 @@ export class Saying {
     }
     if (said.clearsLine && outcome.state === 'failed' && outcome.code === 'held') watch.lineStays = outcome.message
     if (attached.length > 0) clearAway(directory, delivery.id)
-    await this.#conclude(session, delivery, outcome, { startedAt, endOffset })
+    await this.#conclude(session, delivery, outcome, { startedAt, endOffset, signal })
   }
 
   /** Enter behind a backslash is the end of a line to a program that draws its own: a blank keeps them apart. */
@@ -82,18 +92,18 @@ export class Saying {
   }
 
   /** A delivery that an earlier supervisor had begun. */
-  async settle(session: SessionRecord, delivery: DeliveryRecord): Promise<void> {
+  async settle(session: SessionRecord, delivery: DeliveryRecord, signal: AbortSignal): Promise<void> {
     const { process } = this.#scene.watch
     if (process === undefined) return
     const same = delivery.generation === session.generation
     const outcome = same ? await this.#whatBecameOf(process, delivery) : outcomeAfterCrash('unknown')
     const startedAt = this.#scene.deps.clock.now()
-    await this.#conclude(session, delivery, outcome, { startedAt, endOffset: process.endOffset })
+    await this.#conclude(session, delivery, outcome, { startedAt, endOffset: process.endOffset, signal })
   }
 
   /** Makes way for a message that may interrupt: ends the turn, dismisses what is asked. */
   async interrupt(signal: AbortSignal): Promise<void> {
-    const { id, deps, watch, journal } = this.#scene
+    const { id, deps, watch } = this.#scene
     const { process, pending } = watch
     if (process === undefined) return
     using limit = deadline(deps.clock, INTERRUPT_MS, 'no answer in time', signal)
@@ -102,9 +112,7 @@ export class Saying {
     const pointless = now - deps.policy().interruptMs
     try {
       if (pending !== undefined) await watch.answer(pending.requestId, { action: 'cancel' }, limit.signal)
-      const done = await journal.observed('interrupt', NO_INTERRUPT, () => process.interrupt(limit.signal))
-      watch.interruptedAt = done ? now : pointless
-      if (done) watch.interrupted()
+      watch.interruptedAt = (await this.#interrupts.press(process, limit.signal)) ? now : pointless
     } catch (error) {
       deps.log.warn({ session: id, err: error }, 'turn not interrupted')
       watch.interruptedAt = pointless
@@ -133,15 +141,17 @@ export class Saying {
     session: SessionRecord,
     delivery: DeliveryRecord,
     outcome: DeliveryOutcome,
-    { startedAt, endOffset }: { readonly startedAt: number; readonly endOffset: number },
+    { startedAt, endOffset, signal }: Attempt,
   ): Promise<void> {
     const { deps, watch, journal, turns } = this.#scene
     if (this.#scene.closed()) return
     // A protocol that tells the end of a turn: its operation is told then (U1).
     const opensTurn = outcome.state === 'delivered' && session.runtime === 'acp'
     const known = endingOf(outcome, delivery.attempts + 1, endOffset)
-    const ending = known === undefined || !opensTurn ? known : { ...known, turnStartedAt: startedAt }
-    if (outcome.state === 'delivered') watch.typed(this.#wordsOf(session, delivery.id))
+    const acknowledged =
+      outcome.state === 'delivered' ? await this.#acknowledged(session, delivery, { startedAt, signal }) : {}
+    if (this.#scene.closed()) return
+    const ending = known && { ...known, ...acknowledged, ...(opensTurn ? { turnStartedAt: startedAt } : {}) }
     await journal.write((tx) => {
       if (ending === undefined) deps.deliveries.requeue(tx, delivery.id, { counted: !isNoAttempt(outcome) })
       else deps.deliveries.end(tx, delivery.id, ending, 'supervisor')
@@ -155,6 +165,18 @@ export class Saying {
     if (opensTurn && watch.process?.activity === 'idle') turns.ended()
     // Whatever was in its way, another message, a redraw or a start, gets a little more time after each try.
     if (ending === undefined) await this.#pause(REFUSED_MS * (delivery.attempts + 1))
+  }
+
+  /** It was typed; its request ends when somebody says that it was taken, or is not going to. */
+  async #acknowledged(
+    session: SessionRecord,
+    { id }: DeliveryRecord,
+    { startedAt, signal }: Pick<Attempt, 'startedAt' | 'signal'>,
+  ) {
+    const { deps, watch } = this.#scene
+    watch.typed(this.#wordsOf(session, id))
+    using limit = deadline(deps.clock, TYPING_MS, 'nobody says that it was taken', signal)
+    return { acknowledgedBy: await watch.acknowledged(startedAt, limit.signal) }
   }
 
   #pause(ms: number): Promise<void> {

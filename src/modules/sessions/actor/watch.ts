@@ -5,6 +5,7 @@
  * H2  An exit is kept until it has been recorded; one that we bring about is not kept at all.
  */
 
+import type { Acknowledger } from '../../../contract/sessions/session-model.ts'
 import { deadline } from '../../../kernel/deadline.ts'
 import type { AgentProcess, Answer, DeliveryGuard, Evidence, Exit, Pending } from '../../../runtimes/process/runtime.ts'
 import { tellLost } from '../record/identity.ts'
@@ -50,6 +51,8 @@ export class Watch {
   personSeenAt: number
   /** Why the half line there could not be taken back. */
   lineStays: string | undefined
+  /** How many turns were seen to end. */
+  turnsEnded = 0
   /** When the last message began to be typed into this process. */
   saidAt: number | undefined
   /** When the turn was last interrupted for what waits. */
@@ -242,6 +245,17 @@ export class Watch {
       terminal.typing(message)
       return { mayEnter: () => terminal.mayEnter(signal), ...(force ? {} : { at }) }
     }
+  }
+
+  /** Who says that its program took what was typed at that time; waits until somebody does, or nobody will. */
+  async acknowledged(typedAt: number, signal: AbortSignal): Promise<Acknowledger> {
+    const { process, terminal, session } = this.#running ?? {}
+    if (session?.runtime === 'acp') return 'protocol'
+    if (session?.launch?.delivery !== 'tui') return process?.activity === 'unknown' ? 'nobody' : 'protocol'
+    const heard = () => (this.#reported.activity?.at ?? 0) >= typedAt && this.#reported.activity?.is === 'in-turn'
+    const taken = heard() ? 'unknown' : await terminal?.taken(signal).catch(() => 'unknown' as const)
+    if (heard()) return 'hook'
+    return taken === 'taken' ? 'screen' : 'nobody'
   }
 
   typed(message: string): void {
@@ -440,7 +454,10 @@ export class Watch {
   #changed(before: Evidence, now: number): void {
     const { activity } = this.#evidence
     const session = this.#running?.session
-    if (before.activity === 'in-turn') this.quietSince = now
+    if (before.activity === 'in-turn') {
+      this.quietSince = now
+      this.turnsEnded++
+    }
     const busy = session !== undefined && !takesMessages(activity, session)
     this.busySince = busy ? (this.busySince ?? now) : undefined
     if (activity !== 'idle') return

@@ -1,5 +1,6 @@
 /** Steering sessions: their turns, their processes, their names, what they wait for (sheet 04 §§4.5, 4.6, 4.11, 4.12). */
 import type { BodyOf } from '../../../contract/base/operation.ts'
+import type { SessionResponse } from '../../../contract/sessions/session-model.ts'
 import type { respondSession, sessionOperations } from '../../../contract/sessions/sessions.ts'
 import { type Handlers, ok } from '../../../kernel/call.ts'
 import type { Clock } from '../../../kernel/clock.ts'
@@ -10,6 +11,7 @@ import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
 import { durationMs, invalidField, problem } from '../../../kernel/problem.ts'
 import { optionFor } from '../../../runtimes/process/answers.ts'
 import { type Answer, type Pending, TypingRefused } from '../../../runtimes/process/runtime.ts'
+import type { Interrupted } from '../actor/interrupts.ts'
 import { canAsk } from '../plan/views.ts'
 import { findAgent } from '../record/config-view.ts'
 import { agePolicyOf } from '../record/policy.ts'
@@ -67,20 +69,12 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
     return tagged(reply)
   }
 
-  const untilIdle = async ({ sessions }: SessionCity, id: string, signal: AbortSignal): Promise<void> => {
-    using limit = deadline(clock, sessions.policy.interruptMs, 'it works on', signal)
-    const idle = () => sessions.live(id)?.activity !== 'in-turn'
-    if (idle()) return
-    await new Promise<void>((resolve) => {
-      const leave = sessions.listen(id, () => {
-        if (idle()) finish()
-      })
-      limit.signal.addEventListener('abort', finish, { once: true })
-      function finish() {
-        leave()
-        resolve()
-      }
-    })
+  const stopTurn = async ({ sessions }: SessionCity, id: string, signal: AbortSignal): Promise<Interrupted> => {
+    try {
+      return (await sessions.actor(id)?.interrupt(signal)) ?? 'idle'
+    } catch (error) {
+      throw problem('gateway-timeout', `session ${id} did not take the interrupt`, { cause: error })
+    }
   }
 
   const endNow = async ({ sessions }: SessionCity, id: string): Promise<void> => {
@@ -147,22 +141,19 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
   return {
     // --- Turns and processes ---------------------------------------------------------------------------------------
 
-    'stop-session': async ({ params, signal, city }) => {
+    'stop-session': async ({ params, query, signal, city }) => {
       const { sessions } = city
       const session = sessions.resolve(params.id)
-      if (sessions.live(session.id)?.liveness === 'unknown')
-        throw problem('gateway-timeout', `session ${session.id} cannot be observed at the moment`)
-      using limit = deadline(clock, ANSWER_MS, 'the session does not answer', signal)
-      const interrupted = await sessions
-        .actor(session.id)
-        ?.interrupt(limit.signal)
-        .catch(() => {
-          throw problem('gateway-timeout', `session ${session.id} did not take the interrupt`)
-        })
-      if (interrupted === undefined && sessions.actor(session.id)?.process !== undefined)
-        throw problem('unsupported', `a turn of session ${session.id} cannot be interrupted`)
-      if (interrupted === true) await untilIdle(city, session.id, signal)
-      return ok({ session: sessions.view(sessions.resolve(session.id)), interrupted: interrupted === true })
+      const { id } = session
+      if (sessions.live(id)?.liveness === 'unknown')
+        throw problem('gateway-timeout', `session ${id} cannot be observed at the moment`)
+      const outcome = await stopTurn(city, id, signal)
+      const view = () => sessions.view(sessions.resolve(id))
+      if (outcome === 'unsupported') throw problem('unsupported', `a turn of session ${id} cannot be interrupted`)
+      if (outcome !== 'deaf') return ok({ session: view(), interrupted: outcome !== 'idle', ended: true })
+      if (query.force !== true) throw problem('gateway-timeout', deaf(id, view()))
+      await endNow(city, id)
+      return ok({ session: view(), interrupted: true, ended: true, forced: true })
     },
 
     'kill-session': async ({ params, claim, city }) => {
@@ -342,6 +333,9 @@ export function createSessionSteerHandlers({ clock }: { readonly clock: Clock })
     },
   } satisfies Partial<Handlers<typeof sessionOperations, SessionCity>>
 }
+
+const deaf = (id: string, { activity, pending }: SessionResponse): string =>
+  `session ${id} was asked to stop and works on (activity ${activity ?? 'unknown'}${pending === undefined ? '' : ', a question is open'}); \`svcctl session stop ${id} --force\` kills it and starts it again`
 
 /** A session that the files want to run all the time would only come back. */
 function refuseAlways({ id, named }: SessionRecord, { deps }: SessionCity): void {

@@ -78,7 +78,7 @@ export class Launcher {
         agent,
         provider: provider.spec,
         family: provider.family,
-        interruptKey: deps.interruptKey(provider.family),
+        interruptKey: deps.interruptOf(provider.family).key,
         policy: policyOf(config),
         home: deps.home,
         bin: deps.bin,

@@ -211,7 +211,7 @@ test('the city stops: agents end and sleep; it starts: they are back', async () 
   assert.equal(back.generation, 2)
 })
 
-test('a busy shell is not interrupted, unless asked', async () => {
+test('a busy shell is not interrupted, unless asked, and what asked for it goes first', async () => {
   await using city = await new SessionCity().start()
   const { id } = await city.create()
   await city.is(id, 'active')
@@ -227,7 +227,7 @@ test('a busy shell is not interrupted, unless asked', async () => {
   const now = await city.say(id, `echo now >> ${file}`, { intent: 'interrupt_now' })
   await city.delivered(id, now.id)
   await eventually('both are written', () => (lines(file).length === 2 ? true : undefined))
-  assert.deepEqual(lines(file), ['later', 'now'])
+  assert.deepEqual(lines(file), ['now', 'later'])
 })
 
 test('kill ends the tree and the session starts again', async () => {

@@ -11,6 +11,8 @@
  */
 import type { ListOrder } from '../../../contract/base/paging.ts'
 import {
+  ACKNOWLEDGERS,
+  type Acknowledger,
   DELIVERY_SOURCES,
   DELIVERY_STATES,
   type DeliveryInfo,
@@ -111,6 +113,7 @@ export interface Ending {
   readonly code?: string
   readonly message?: string
   readonly endOffset?: number
+  readonly acknowledgedBy?: Acknowledger
   /** It began a turn whose end is still to be told. */
   readonly turnStartedAt?: number
 }
@@ -505,12 +508,13 @@ export class Deliveries {
     const now = this.#deps.clock.now()
     tx.run(
       `UPDATE session_deliveries SET state = ?, error_code = ?, error_message = ?, end_offset = ?, request_open = 0,
-       turn_started_at = ?, updated_at = ?, finished_at = ? WHERE id = ?`,
+       turn_started_at = ?, acknowledged_by = ?, updated_at = ?, finished_at = ? WHERE id = ?`,
       ending.state,
       ending.code ?? null,
       ending.message ?? null,
       ending.endOffset ?? null,
       ending.turnStartedAt ?? null,
+      ending.acknowledgedBy ?? null,
       now,
       now,
       id,
@@ -718,6 +722,7 @@ function toInfo(row: Row, attachments: readonly Attachment[]): DeliveryInfo {
     ...(record.request_id === undefined ? {} : { request_id: record.request_id }),
     ...(record.error_code === undefined ? {} : { error_code: record.error_code }),
     ...(record.error_message === undefined ? {} : { error_message: record.error_message }),
+    ...(row.acknowledged_by === null ? {} : { acknowledged_by: oneOf(ACKNOWLEDGERS, row.acknowledged_by) }),
     created_at: isoTime(record.created_at),
     updated_at: isoTime(record.updated_at),
     expires_at: isoTime(record.expires_at),

@@ -6,6 +6,7 @@ import type {
   WorkerOperationPayload,
 } from '../../../contract/sessions/session-model.ts'
 import type { UsageReport, UsageTotals, UsageTurn } from '../../../contract/sessions/usage.ts'
+import type { InterruptRules } from '../../../harnesses/harness.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { Ids } from '../../../kernel/ids.ts'
@@ -19,11 +20,11 @@ import type {
   AgentProcess,
   Answer,
   Evidence,
-  LaunchSpec,
   Liveness,
   MayEnter,
   Pending,
   Runtime,
+  Taken,
 } from '../../../runtimes/process/runtime.ts'
 import type { AgentView, ProviderView, SessionsView } from './config-view.ts'
 import type { Fingerprints, LaunchFacts, SessionRecord } from './record.ts'
@@ -52,6 +53,10 @@ export interface Terminal {
   mayEnter(signal: AbortSignal): Promise<MayEnter>
   /** A message was typed into it. */
   delivered(message: string): void
+  /** Whether the program took what was typed last: waits until it is seen that it did, or stands there. */
+  taken(signal: AbortSignal): Promise<Taken>
+  /** Its turn was interrupted; `restores`: the message that began it may come back into the input line. */
+  interrupted(restores: boolean): void
   /** Called when activity or pending changed. */
   onChange(listener: () => void): () => void
   close(): void
@@ -186,7 +191,8 @@ export interface SessionsDeps {
   readonly accessEnded: (id: string) => void
   readonly config: () => SessionsView
   readonly provider: (name: string) => { readonly spec: ProviderView; readonly family: string } | undefined
-  readonly interruptKey: (family: string) => LaunchSpec['interruptKey']
+  /** How a turn of that harness is interrupted on its terminal. */
+  readonly interruptOf: (family: string) => InterruptRules
   readonly prompt: (agent: AgentView, workDir: string) => RenderedPrompt
   readonly fingerprints: (agent: AgentView) => Fingerprints
   readonly render: (template: string, values: Readonly<Record<string, string>>) => string

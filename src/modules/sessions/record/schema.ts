@@ -237,6 +237,9 @@ ALTER TABLE session_deliveries ADD COLUMN sender_session TEXT;
 ALTER TABLE session_deliveries ADD COLUMN frame TEXT NOT NULL DEFAULT '';
 `
 
+/** Who says that the program took what was typed. */
+const ACKNOWLEDGED = 'ALTER TABLE session_deliveries ADD COLUMN acknowledged_by TEXT'
+
 /** Each step once and for ever: a store of any age runs those that it lacks. */
 export const SESSIONS_SCHEMA = [
   FIRST,
@@ -250,4 +253,5 @@ export const SESSIONS_SCHEMA = [
   RENAMED,
   DIGESTS,
   SENDERS,
+  ACKNOWLEDGED,
 ] as const
