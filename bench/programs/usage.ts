@@ -15,7 +15,7 @@ const TOKENS = { input: 10, output: 40, cache_read: 1_000, cache_write: 5 }
 let count = 0
 const nextTurn = () => {
   const n = count++
-  return { id: `s-${n % SESSIONS}`, agent: `a-${n % AGENTS}`, key: `turn-${n}` }
+  return { id: `s-${n % SESSIONS}`, agent: `a-${n % AGENTS}`, state: 'ended', key: `turn-${n}` }
 }
 
 async function measured(options: Options, name: string) {
@@ -33,12 +33,13 @@ async function measured(options: Options, name: string) {
   })
   const record = (tx: Tx) => {
     const { id, agent, key } = nextTurn()
-    const who = { id, agent, provider: 'p', model: 'm' }
+    const who = { id, agent, actor: 'a', logged: true, runs: true, provider: 'p', model: 'm' }
     ledger.record(tx, who, { ...TOKENS, id: key, source: 'log', at: systemClock.now() })
   }
   const append = (tx: Tx) => {
     const { id, agent, key } = nextTurn()
-    const payload = { session_id: id, agent, provider: 'p', model: 'm', ...TOKENS, source: 'log' as const, key }
+    const known = { source: 'log', state: 'ended' } as const
+    const payload = { session_id: id, agent, provider: 'p', model: 'm', ...TOKENS, ...known, key }
     store.log.append(tx, { type: 'usage.recorded', actor: agent, subject: id, payload })
   }
   const each = name === 'record' ? record : append

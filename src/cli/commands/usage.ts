@@ -31,7 +31,9 @@ export const commands: readonly CommandSpec[] = [
     run: async ({ context, show, send }) => {
       const code = await show()
       const { body } = await send({ limit: 1 })
-      if (body.uncounted.length > 0) await context.note(`not counted: ${body.uncounted.join(', ')}`)
+      const { uncounted } = body
+      if (uncounted.length > 0)
+        await context.note(`not counted, for nothing reports what their turns use: ${uncounted.join(', ')}`)
       return code
     },
     examples: {

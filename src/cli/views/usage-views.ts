@@ -21,7 +21,7 @@ export const USAGE = view<UsageGroup>()('key name turns input output cache_read 
 })
 
 export const TURN = view<UsageTurn>()('at model input output cache_read cache_write COST bead_id', {
-  wide: 'source cost_source convoy_id provider KEY',
+  wide: 'state source cost_source convoy_id provider KEY',
   as: { COST: ({ cost_usd: cost }) => (cost === undefined ? undefined : `$${cost}`), KEY: 'key' },
   name: 'key',
 })

@@ -36,6 +36,8 @@ export const MAX_UNCOUNTED = 100
 export const UNKNOWN_MODEL = 'unknown'
 export const USAGE_SOURCES = ['protocol', 'report', 'log'] as const
 export const COST_SOURCES = ['harness', 'prices'] as const
+/** `open`: the turn goes on. `cut`: its process ended in it; it used at least this. */
+export const TURN_STATES = ['open', 'ended', 'cut'] as const
 export const BUDGET_ACTIONS = ['warn', 'suspend'] as const
 export type BudgetAction = (typeof BUDGET_ACTIONS)[number]
 
@@ -82,8 +84,8 @@ export type UsageTotals = Static<typeof UsageTotals>
 
 const TURN = {
   session_id: string(),
-  agent: string({ description: 'Who worked.' }),
-  bead_id: optional(string({ description: 'Bead that it had in progress when the turn was recorded.' })),
+  agent: string({ description: 'Agent that worked: all sessions of one agent have its name.' }),
+  bead_id: optional(string({ description: 'Bead that it had in progress when the turn began, or during it.' })),
   convoy_id: optional(string({ description: 'The oldest open convoy of that bead.' })),
   provider: string(),
   model,
@@ -94,6 +96,10 @@ const TURN = {
   ),
   source: choice(USAGE_SOURCES, { description: 'Who told of the turn.' }),
   key: string({ description: 'Names the turn in its session.' }),
+  state: choice(TURN_STATES, {
+    description:
+      'Whether the turn goes on (`open`), has ended, or was `cut` by the end of its process and used at least this.',
+  }),
 }
 export const UsageRecordedPayload = component('UsageRecordedPayload', TURN)
 export type UsageRecordedPayload = Static<typeof UsageRecordedPayload>
@@ -104,7 +110,10 @@ export const USAGE_BY = ['session', 'agent', 'bead', 'convoy', 'model', 'day'] a
 export type UsageBy = (typeof USAGE_BY)[number]
 
 export const UsageGroup = component('UsageGroup', {
-  key: string({ description: 'Id of the session, bead or convoy, name of the agent or model, or the day (UTC).' }),
+  key: string({
+    description:
+      'Id of the session, bead or convoy, name of the agent or model, or the day (UTC). Empty: turns that belong to no bead.',
+  }),
   name: optional(string({ description: 'What people call it: alias of a session, title of a bead or convoy.' })),
   ...SUM,
 })

@@ -9,7 +9,7 @@ import { migrationsOf } from '../../kernel/database.ts'
 import { openStore, STORE_SCHEMA } from '../../kernel/store.ts'
 import { Budgets } from './budget.ts'
 import { dayOf, Ledger } from './ledger.ts'
-import { USAGE_SCHEMA } from './schema.ts'
+import { GROWING_TURNS, USAGE_SCHEMA } from './schema.ts'
 
 const ROOT = mkdtempSync(join(tmpdir(), 'svc-unit-'))
 after(() => rmSync(ROOT, { recursive: true }))
@@ -19,13 +19,14 @@ const MIDNIGHT = Date.UTC(2026, 4, 2)
 /** A city in which a turn costs a dollar, half a minute after midnight. */
 async function place(name: string, perDay: number) {
   const clock = new ManualClock(MIDNIGHT + 30_000)
-  const sessions = 'CREATE TABLE sessions (id TEXT PRIMARY KEY) STRICT;'
+  const sessions =
+    'CREATE TABLE sessions (id TEXT PRIMARY KEY, kind TEXT, agent TEXT, template TEXT) STRICT; CREATE TABLE beads (session_id TEXT, closed_at INTEGER) STRICT;'
   const { db, log: events } = openStore({
     path: join(ROOT, `${name}.db`),
     migrations: [
       ...migrationsOf('store', STORE_SCHEMA),
       ...migrationsOf('sessions', sessions),
-      ...migrationsOf('usage', USAGE_SCHEMA),
+      ...migrationsOf('usage', USAGE_SCHEMA, GROWING_TURNS),
     ],
     owner: 'a test',
     clock,
@@ -42,7 +43,7 @@ async function place(name: string, perDay: number) {
     suspend: (_, id) => held.push(id),
   })
   let turns = 0
-  const who = { id: 's-1', agent: 'a', provider: 'p', model: undefined }
+  const who = { id: 's-1', agent: 'a', actor: 'a', logged: false, runs: true, provider: 'p', model: undefined }
   return {
     held,
     limits,

@@ -4,6 +4,8 @@
  * B1  A crossing is told once: by the day or the session, and by the limit. It is found in the write of the turn that
  *     crosses it, or where the limit itself has moved.
  * B2  `suspend` holds a session once per crossing. Who wakes it has decided: it goes on until another limit is crossed.
+ * B3  What agents report of themselves holds nobody else: a day that is over its budget by reports alone holds the sessions
+ *     that report, and no others.
  */
 import type { Settings } from '../../contract/config-schema.ts'
 import type { BudgetPayload, BudgetStatus } from '../../contract/sessions/usage.ts'
@@ -11,7 +13,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import type { Database, Tx } from '../../kernel/database.ts'
 import type { EventLog } from '../../kernel/event-log.ts'
 import { formatUsd, type Nano, parseUsd } from '../../kernel/money.ts'
-import { dayOf, type Ledger, NOTHING } from './ledger.ts'
+import { dayOf, type Ledger, NOTHING, REPORTED } from './ledger.ts'
 
 const MAX_HELD = 100
 
@@ -98,17 +100,27 @@ export class Budgets {
     const spent = this.#deps.ledger.spent(tx, 'day', day)
     if (spent < limit) return
     const crossing: Crossing = { budget: 'day', key: day, limit }
-    const first = this.#tell(tx, crossing, spent, by, now)
+    this.#tell(tx, crossing, spent, by, now)
     // A turn is recorded a little after it: what is over is told, and the new day begins with nothing.
     if (day !== dayOf(now)) return
-    // Who began to work afterwards is held after its first turn.
-    for (const id of first ? this.#deps.awake() : by === undefined ? [] : [by]) this.#hold(tx, crossing, id)
+    // Sessions that begin to work afterwards are held after their first turn.
+    const held = this.#holdsAll(tx, crossing, spent, now) ? this.#deps.awake() : by === undefined ? [] : [by]
+    for (const id of held) this.#hold(tx, crossing, id)
+  }
+
+  /** B3: true once, when what was measured is over the budget too. */
+  #holdsAll(tx: Tx, { key, limit }: Crossing, spent: Nano, now: number): boolean {
+    const measured = spent - this.#deps.ledger.spent(tx, REPORTED, key)
+    return measured >= limit && this.#isNew(tx, 'measured', key, limit, now)
+  }
+
+  #isNew(tx: Tx, budget: string, key: string, limit: Nano, now: number): boolean {
+    return tx.run('INSERT OR IGNORE INTO budget_crossings VALUES (?, ?, ?, ?)', budget, key, limit, now) > 0
   }
 
   /** False: it was told before. */
   #tell(tx: Tx, { budget, key, limit }: Crossing, spent: Nano, by: string | undefined, now: number): boolean {
-    const isNew = tx.run('INSERT OR IGNORE INTO budget_crossings VALUES (?, ?, ?, ?)', budget, key, limit, now) > 0
-    if (!isNew) return false
+    if (!this.#isNew(tx, budget, key, limit, now)) return false
     this.#deps.events.append(tx, {
       type: 'budget.crossed',
       actor: 'supervisor',

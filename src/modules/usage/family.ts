@@ -6,7 +6,7 @@ import { defineFamily } from '../../kernel/family.ts'
 import { type Sweep, sweepOfRows } from '../../kernel/retention.ts'
 import { createUsageHandlers, type UsageCity } from './handlers.ts'
 import { TURNS_KEPT_MS } from './ledger.ts'
-import { USAGE_SCHEMA } from './schema.ts'
+import { GROWING_TURNS, USAGE_SCHEMA } from './schema.ts'
 import { Usage, type UsageDeps } from './service.ts'
 
 export interface UsageContext extends UsageDeps, Omit<UsageCity, 'usage'> {
@@ -29,7 +29,7 @@ const sweepOfTurns = ({ db, clock }: Pick<UsageContext, 'db' | 'clock'>): Sweep 
 
 export const usage = defineFamily({
   operations: usageOperations,
-  schema: migrationsOf('usage', USAGE_SCHEMA),
+  schema: migrationsOf('usage', USAGE_SCHEMA, GROWING_TURNS),
   handlers: (host: { readonly clock: Clock }) => createUsageHandlers(host),
   open: (context: UsageContext) => {
     const all = new Usage(context)

@@ -1,6 +1,6 @@
 /**
  * Turns from the logs that harnesses and hosts write: read from where they were read to, once per session and pause, one
- * session at a time.
+ * stretch at a time. Sessions take turns after each stretch, so that a long log delays no other session.
  *
  * V1  What was found and how far the log was read are one write: after a crash nothing is counted twice, and nothing is
  *     lost that the log still has.
@@ -13,6 +13,8 @@ import type { Logger } from '../../kernel/log.ts'
 import type { Ledger, LogPosition, Spender, Turn } from './ledger.ts'
 
 const PAUSE_MS = 1_000
+/** Between two looks at a turn that goes on, though its log says no more. */
+const OPEN_PAUSE_MS = 10_000
 const MAX_DUE = 10_000
 const RECENT_MS = 600_000
 const MAX_UNTOLD = 1_000
@@ -43,6 +45,20 @@ export interface Stretch {
   readonly more: boolean
 }
 
+/** What a stretch has changed. */
+export interface Recorded {
+  /** When its turns were; one at least. */
+  readonly times: readonly number[]
+  /** When the last one of them ended that has succeeded. */
+  readonly endedAt: number | undefined
+}
+
+/** A session whose logs are to be read. */
+interface Reading {
+  settled: boolean
+  readonly done: PromiseWithResolvers<void>
+}
+
 export interface HarvestDeps {
   readonly db: Database
   readonly clock: Clock
@@ -55,8 +71,7 @@ export interface HarvestDeps {
     reached: ReadonlyMap<string, LogPosition>,
     settled: boolean,
   ) => Promise<Stretch | undefined>
-  /** `times`: when its turns were; one at least. */
-  readonly recorded: (tx: Tx, sessionId: string, now: number, times: readonly number[]) => void
+  readonly recorded: (tx: Tx, sessionId: string, now: number, found: Recorded) => void
   readonly limited: (tx: Tx, sessionId: string, limit: LoggedLimit) => void
 }
 
@@ -65,7 +80,9 @@ export class Harvest {
   readonly #due = new Set<string>()
   readonly #settling = new Set<string>()
   readonly #untold = new Set<string>()
+  readonly #waiting = new Map<string, Reading>()
   #reading: Promise<void> = Promise.resolve()
+  #isReading = false
   #closed = false
 
   constructor(deps: HarvestDeps) {
@@ -99,30 +116,76 @@ export class Harvest {
     await this.#reading
   }
 
+  /** Resolves when all that its logs have now is read. */
   #queue(id: string, settled: boolean): Promise<void> {
-    this.#reading = this.#reading.then(() => this.#read(id, settled))
-    return this.#reading
+    const known = this.#waiting.get(id)
+    if (known !== undefined) {
+      known.settled ||= settled
+      return known.done.promise
+    }
+    const reading: Reading = { settled, done: Promise.withResolvers() }
+    this.#waiting.set(id, reading)
+    if (!this.#isReading) this.#reading = this.#readAll()
+    return reading.done.promise
   }
 
-  async #read(id: string, settled: boolean): Promise<void> {
+  async #readAll(): Promise<void> {
+    this.#isReading = true
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      const [id, reading] = next
+      if (await this.#read(id, reading.settled)) this.#goOn(id, reading)
+      else reading.done.resolve()
+    }
+    this.#isReading = false
+  }
+
+  #next(): readonly [string, Reading] | undefined {
+    for (const found of this.#waiting) {
+      this.#waiting.delete(found[0])
+      return found
+    }
+    return undefined
+  }
+
+  /** Behind all that wait. */
+  #goOn(id: string, reading: Reading): void {
+    const newer = this.#waiting.get(id)
+    if (newer === undefined) this.#waiting.set(id, reading)
+    else void newer.done.promise.then(reading.done.resolve)
+  }
+
+  /** A stretch; true: there is more. */
+  async #read(id: string, settled: boolean): Promise<boolean> {
     const { ledger, spender, log } = this.#deps
     try {
-      for (;;) {
-        const who = this.#closed ? undefined : spender(id)
-        if (who === undefined) return
-        const found = await this.#deps.read(id, ledger.positions(id), settled)
-        if (found === undefined) return
-        await this.#keep(who, found)
-        if (found.open) {
-          // Quiet until then: it has ended.
-          this.#settling.add(id)
-          this.grew(id, 2 * PAUSE_MS)
-        }
-        if (!found.more) return
+      const who = this.#closed ? undefined : spender(id)
+      if (who === undefined) return false
+      const found = await this.#deps.read(id, ledger.positions(id), settled)
+      if (found === undefined) {
+        await this.#cut(id)
+        return false
       }
+      await this.#keep(who, found)
+      if (found.open) {
+        // Quiet until then: it has ended.
+        this.#settling.add(id)
+        this.grew(id, 2 * PAUSE_MS)
+      }
+      return found.more || !who.runs
     } catch (error) {
       log.warn({ session: id, err: error }, 'usage not read')
+      return false
     }
+  }
+
+  /** All is read of a session without a process: a turn that is open has no end. */
+  async #cut(id: string): Promise<void> {
+    const { db, ledger, spender } = this.#deps
+    const who = spender(id)
+    if (who === undefined || !ledger.hasOpen(id)) return
+    if (!who.runs) await db.write((tx) => ledger.cutOpen(tx, who))
+    // Its process may have ended a moment ago, before anybody knows.
+    else this.grew(id, OPEN_PAUSE_MS)
   }
 
   async #keep(who: Spender, { log, position, turns, untold, limit }: Stretch): Promise<void> {
@@ -130,15 +193,17 @@ export class Harvest {
     const now = clock.now()
     await db.write((tx) => {
       const times: number[] = []
+      let endedAt: number | undefined
       for (const turn of turns) {
         const at = turn.at ?? now
-        if (ledger.record(tx, who, { ...turn, at })) times.push(at)
+        const state = ledger.record(tx, who, { ...turn, at })
+        if (state !== undefined) times.push(at)
+        if (state === 'ended') endedAt = Math.max(endedAt ?? at, at)
       }
       ledger.reached(tx, who.id, log, position)
-      if (times.length > 0) recorded(tx, who.id, now, times)
-      const last = times.at(-1)
+      if (times.length > 0) recorded(tx, who.id, now, { times, endedAt })
       // What a provider said long ago is over.
-      if (limit !== undefined && (limit.at ?? now) > now - RECENT_MS && (last ?? 0) <= (limit.at ?? now))
+      if (limit !== undefined && (limit.at ?? now) > now - RECENT_MS && (endedAt ?? 0) <= (limit.at ?? now))
         limited(tx, who.id, limit)
     })
     for (const key of untold) {

@@ -2,8 +2,10 @@
  * What turns have used, in the store.
  *
  * U1  A turn counts once: it is named by its session and by the key that its source gave it, for as long as turns are kept.
+ *     It is a row from the first that is known of it, and grows while it is open; no count of it ever falls.
  * U2  Turn, totals and event are one write; what was counted is never counted anew, whatever prices become.
- * U3  One source tells of a session: whoever told first, so that a log and a report do not count the same turn twice.
+ * U3  Reports count only for sessions that nothing else counts: an agent cannot take the place of its log or protocol.
+ * U5  A session has one turn at a time: one that is still open when the next begins, or when its process ends, was cut.
  * U4  A total is one look-up; time ranges add up hours, and turns only at their two ends.
  */
 import { cut } from '../../contract/base/text.ts'
@@ -21,6 +23,8 @@ import type { EventLog } from '../../kernel/event-log.ts'
 import { formatUsd, type Nano, parseUsd } from '../../kernel/money.ts'
 import { type Prices, priceOf } from './prices.ts'
 
+/** Totals by day of what agents reported themselves: `kind` of their rows. */
+export const REPORTED = 'day_reported'
 export const TURNS_KEPT_MS = 90 * 86_400_000
 const HOUR_MS = 3_600_000
 /** More groups than these are not counted. */
@@ -29,7 +33,14 @@ const MAX_COUNTED = 10_000
 /** Who has used it. */
 export interface Spender {
   readonly id: string
+  /** What its turns are added up by. */
   readonly agent: string
+  /** Its name in events. */
+  readonly actor: string
+  /** Its log or its protocol counts its turns. */
+  readonly logged: boolean
+  /** It has a process. */
+  readonly runs: boolean
   readonly provider: string
   /** The model that it was told to use, for turns that name none. */
   readonly model: string | undefined
@@ -39,14 +50,37 @@ export interface Turn extends UsageReport {
   readonly id: string
   readonly source: UsageTurn['source']
   readonly at: number
+  /** When it began, where its source says that. */
+  readonly began?: number | undefined
+  /** Absent: it has ended. */
+  readonly state?: UsageTurn['state'] | undefined
+}
+
+/** A row of a turn. */
+interface Kept {
+  readonly at: number
+  readonly bead: string | undefined
+  readonly convoy: string | undefined
+  readonly model: string
+  readonly input: number
+  readonly output: number
+  readonly cache_read: number
+  readonly cache_write: number
+  readonly cost: Nano | undefined
+  readonly costSource: UsageTurn['cost_source']
+  readonly source: UsageTurn['source']
+  readonly agent: string
 }
 
 export interface LedgerDeps {
   readonly db: Database
   readonly events: EventLog
   readonly prices: () => Prices
-  /** What it works on, and for which convoy. */
-  readonly work: (sessionId: string) => { readonly bead?: string; readonly convoy?: string }
+  /** The bead that the session had at that time of a turn, or else in the turn, and its convoy. */
+  readonly work: (
+    sessionId: string,
+    turn: { readonly at: number; readonly began: number | undefined },
+  ) => { readonly bead?: string; readonly convoy?: string }
 }
 
 export interface Range {
@@ -62,7 +96,7 @@ const SUMS = 'turns, input, output, cache_read, cache_write, cost_nano, unpriced
 const ADDED = SUMS.split(', ')
   .map((column) => `${column} = ${column} + excluded.${column}`)
   .join(', ')
-const ADD = `INSERT INTO usage_totals (kind, hour, key, ${SUMS}) VALUES (?, ?, ?, 1, ?, ?, ?, ?, ?, ?)
+const ADD = `INSERT INTO usage_totals (kind, hour, key, ${SUMS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
   ON CONFLICT (kind, hour, key) DO UPDATE SET ${ADDED}`
 const SUM_ALL = SUMS.split(', ')
   .map((column) => `sum(${column}) AS ${column}`)
@@ -99,54 +133,89 @@ export class Ledger {
     this.#deps = deps
   }
 
-  /** False: it counts already, or another source tells of this session. */
-  record(tx: Tx, who: Spender, turn: Turn): boolean {
-    if (!this.#isFirst(tx, who.id, turn)) return false
-    const { source, at, id: key } = turn
-    const [input, output] = [bounded(turn.input), bounded(turn.output)]
-    const [cache_read, cache_write] = [bounded(turn.cache_read ?? 0), bounded(turn.cache_write ?? 0)]
-    const model = turn.model ?? who.model ?? UNKNOWN_MODEL
-    const tokens = { input, output, cache_read, cache_write }
-    const told = turn.cost_usd === undefined ? undefined : parseUsd(turn.cost_usd)
-    const cost = told ?? priceOf(this.#deps.prices(), model, tokens)
-    const costSource = cost === undefined ? undefined : told === undefined ? ('prices' as const) : ('harness' as const)
-    const { bead, convoy } = this.#deps.work(who.id)
-    const day = dayOf(at)
-    const spent = [input, output, cache_read, cache_write] as const
+  /** Undefined: nothing has changed, for it counts already or may not count. */
+  record(tx: Tx, who: Spender, turn: Turn): UsageTurn['state'] | undefined {
+    if (turn.source === 'report' && who.logged) return undefined
+    const { id: key, state = 'ended' } = turn
+    const row = tx.get(`${TURNS} WHERE session_id = ? AND key = ?`, who.id, key)
+    if (row !== undefined && row.state !== 'open') return undefined
+    if (row === undefined) this.cutOpen(tx, who)
+    const before = row === undefined ? undefined : keptOf(row)
+    const kept = this.#grown(who, turn, before)
+    if (before !== undefined) this.#add(tx, who.id, before, -1)
     tx.run(
-      `INSERT INTO usage_turns (session_id, key, at, day, agent, bead, convoy, provider, model, input, output, cache_read, cache_write,
-        cost_nano, cost_source, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[who.id, key, at, day, who.agent, bead ?? null, convoy ?? null, who.provider, model],
-      ...spent,
-      cost ?? null,
-      costSource ?? null,
-      source,
+      KEEP,
+      ...[who.id, key, kept.at, dayOf(kept.at), kept.agent, kept.bead ?? null, kept.convoy ?? null],
+      ...[who.provider, kept.model, ...tokensOf(kept), kept.cost ?? null, kept.costSource ?? null, kept.source, state],
     )
-    const about = { session: who.id, agent: who.agent, bead, convoy, model, day, city: '' }
+    this.#add(tx, who.id, kept, 1)
+    if (state !== 'open') this.#tell(tx, who, key)
+    return state
+  }
+
+  /** U5: closes the turn that is open as it is. */
+  cutOpen(tx: Tx, who: Spender): void {
+    for (const { key } of tx.all("SELECT key FROM usage_turns WHERE session_id = ? AND state = 'open'", who.id)) {
+      tx.run("UPDATE usage_turns SET state = 'cut' WHERE session_id = ? AND key = ?", who.id, String(key))
+      this.#tell(tx, who, String(key))
+    }
+  }
+
+  hasOpen(sessionId: string): boolean {
+    const found = "SELECT 1 FROM usage_turns WHERE session_id = ? AND state = 'open' LIMIT 1"
+    return this.#deps.db.get(found, sessionId) !== undefined
+  }
+
+  /** U1: what is known now, and no less than was known before. */
+  #grown(who: Spender, turn: Turn, before: Kept | undefined): Kept {
+    const most = (name: 'input' | 'output' | 'cache_read' | 'cache_write') =>
+      Math.max(bounded(turn[name] ?? 0), before?.[name] ?? 0)
+    const tokens = {
+      input: most('input'),
+      output: most('output'),
+      cache_read: most('cache_read'),
+      cache_write: most('cache_write'),
+    }
+    const model = turn.model ?? before?.model ?? who.model ?? UNKNOWN_MODEL
+    const at = before?.at ?? turn.at
+    const { bead = before?.bead, convoy = before?.convoy } = this.#deps.work(who.id, { at: turn.at, began: turn.began })
+    const told = larger(turn.cost_usd === undefined ? undefined : parseUsd(turn.cost_usd), toldIn(before))
+    const cost = told ?? priceOf(this.#deps.prices(), model, tokens)
+    const costSource = told === undefined ? (cost === undefined ? undefined : 'prices') : 'harness'
+    return { at, bead, convoy, model, ...tokens, cost, costSource, source: turn.source, agent: who.agent }
+  }
+
+  /** To all totals that a turn is part of, or from them. */
+  #add(tx: Tx, session: string, turn: Kept, sign: 1 | -1): void {
+    const { at, agent, bead = '', convoy, model, cost, source } = turn
+    const day = dayOf(at)
+    const values = [sign, ...tokensOf(turn).map((tokens) => sign * tokens)]
+    const priced = [BigInt(sign) * (cost ?? 0n), cost === undefined ? sign : 0] as const
+    const about = {
+      session,
+      agent,
+      bead,
+      convoy,
+      model,
+      day,
+      city: '',
+      [REPORTED]: source === 'report' ? day : undefined,
+    }
     for (const [kind, of] of Object.entries(about)) {
       if (of === undefined) continue
-      for (const one of kind === 'day' ? [''] : ['', hourOf(at)])
-        tx.run(ADD, kind, one, of, ...spent, cost ?? 0, cost === undefined ? 1 : 0)
+      for (const hour of kind === 'day' || kind === REPORTED ? [''] : ['', hourOf(at)]) {
+        tx.run(ADD, kind, hour, of, ...values, ...priced)
+        if (sign === -1)
+          tx.run('DELETE FROM usage_totals WHERE kind = ? AND hour = ? AND key = ? AND turns = 0', kind, hour, of)
+      }
     }
-    this.#deps.events.append(tx, {
-      type: 'usage.recorded',
-      actor: who.agent,
-      subject: who.id,
-      payload: {
-        session_id: who.id,
-        agent: who.agent,
-        ...(bead === undefined ? {} : { bead_id: bead }),
-        ...(convoy === undefined ? {} : { convoy_id: convoy }),
-        provider: who.provider,
-        model,
-        ...tokens,
-        ...(cost === undefined ? {} : { cost_usd: formatUsd(cost) }),
-        ...(costSource === undefined ? {} : { cost_source: costSource }),
-        source,
-        key,
-      },
-    })
-    return true
+  }
+
+  #tell(tx: Tx, who: Spender, key: string): void {
+    const row = tx.get(`${TURNS} WHERE session_id = ? AND key = ?`, who.id, key)
+    if (row === undefined) return
+    const { at: _, ...payload } = turnOf(row)
+    this.#deps.events.append(tx, { type: 'usage.recorded', actor: who.actor, subject: who.id, payload })
   }
 
   /** Of all time; undefined: nothing was recorded. */
@@ -160,7 +229,7 @@ export class Ledger {
   }
 
   /** What is known to have been spent. */
-  spent(tx: Pick<Tx, 'get'>, kind: 'session' | 'day', key: string): Nano {
+  spent(tx: Pick<Tx, 'get'>, kind: 'session' | 'day' | typeof REPORTED, key: string): Nano {
     const row = tx.get(
       "SELECT CAST(cost_nano AS TEXT) AS cost FROM usage_totals WHERE kind = ? AND hour = '' AND key = ?",
       kind,
@@ -169,9 +238,9 @@ export class Ledger {
     return BigInt(String(row?.cost ?? 0))
   }
 
-  /** A turn by its key. */
+  /** A turn that is over, by its key. */
   turn(sessionId: string, key: string): UsageTurn | undefined {
-    const row = this.#deps.db.get(`${TURNS} WHERE session_id = ? AND key = ?`, sessionId, key)
+    const row = this.#deps.db.get(`${TURNS} WHERE session_id = ? AND key = ? AND state <> 'open'`, sessionId, key)
     return row === undefined ? undefined : turnOf(row)
   }
 
@@ -251,15 +320,6 @@ export class Ledger {
   reached(tx: Tx, sessionId: string, log: string, { offset, state }: LogPosition): void {
     tx.run('INSERT OR REPLACE INTO usage_logs VALUES (?, ?, ?, ?)', sessionId, log, offset, state)
   }
-
-  #isFirst(tx: Tx, sessionId: string, { id, source }: Turn): boolean {
-    if (tx.get('SELECT 1 FROM usage_turns WHERE session_id = ? AND key = ?', sessionId, id) !== undefined) return false
-    const before = tx.get(
-      'SELECT source FROM usage_turns WHERE session_id = ? ORDER BY at DESC, id DESC LIMIT 1',
-      sessionId,
-    )
-    return before === undefined || (before.source === 'report') === (source === 'report')
-  }
 }
 
 export interface LogPosition {
@@ -278,7 +338,8 @@ function sourceOf(by: UsageBy, range: Range | undefined, now: number): { sql: st
   const to = range.to < kept ? hourStart(range.to + HOUR_MS - 1) : range.to
   const first = hourStart(from + HOUR_MS - 1)
   const last = hourStart(to)
-  const turns = `SELECT ${COLUMN[by]} AS key, ${SUM_TURNS} FROM usage_turns WHERE at >= ? AND at < ? AND ${COLUMN[by]} IS NOT NULL`
+  const column = by === 'bead' ? "coalesce(bead, '')" : COLUMN[by]
+  const turns = `SELECT ${column} AS key, ${SUM_TURNS} FROM usage_turns WHERE at >= ? AND at < ? AND ${column} IS NOT NULL`
   const key = by === 'day' ? 'substr(hour, 1, 10)' : 'key'
   const whole = `SELECT ${key} AS key, ${SUMS} FROM usage_totals WHERE kind = ? AND hour >= ? AND hour < ?`
   const inOne = first > last
@@ -313,6 +374,25 @@ function totalsOf({ turns, input, output, cache_read, cache_write, cost, unprice
 }
 
 const TURNS = 'SELECT *, CAST(cost_nano AS TEXT) AS cost FROM usage_turns'
+const KEEP = `INSERT INTO usage_turns (session_id, key, at, day, agent, bead, convoy, provider, model, input, output, cache_read, cache_write,
+  cost_nano, cost_source, source, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (session_id, key) DO UPDATE SET bead = excluded.bead, convoy = excluded.convoy, model = excluded.model,
+    input = excluded.input, output = excluded.output, cache_read = excluded.cache_read, cache_write = excluded.cache_write,
+    cost_nano = excluded.cost_nano, cost_source = excluded.cost_source, source = excluded.source, state = excluded.state`
+
+const tokensOf = ({ input, output, cache_read, cache_write }: Kept) => [input, output, cache_read, cache_write] as const
+
+const larger = (one: Nano | undefined, other: Nano | undefined): Nano | undefined =>
+  one === undefined || (other !== undefined && other > one) ? other : one
+
+/** What its harness says that it cost. */
+const toldIn = (turn: Kept | undefined): Nano | undefined => (turn?.costSource === 'harness' ? turn.cost : undefined)
+
+function keptOf(row: Row): Kept {
+  const { bead_id: bead, convoy_id: convoy, cost_source: costSource, ...turn } = turnOf(row)
+  const cost = row.cost === null ? undefined : BigInt(String(row.cost))
+  return { ...turn, at: Number(row.at), bead, convoy, cost, costSource }
+}
 
 function turnOf(row: Row): UsageTurn {
   return {
@@ -330,6 +410,7 @@ function turnOf(row: Row): UsageTurn {
     ...(row.cost_source === 'harness' || row.cost_source === 'prices' ? { cost_source: row.cost_source } : {}),
     source: row.source === 'report' || row.source === 'log' ? row.source : 'protocol',
     key: String(row.key),
+    state: row.state === 'open' || row.state === 'cut' ? row.state : 'ended',
     at: isoTime(Number(row.at)),
   }
 }

@@ -75,3 +75,35 @@ CREATE TRIGGER usage_session_deleted AFTER DELETE ON sessions BEGIN
   DELETE FROM budget_holds WHERE session_id = old.id;
 END;
 `
+
+const SUMMED = ['turns', 'input', 'output', 'cache_read', 'cache_write', 'cost_nano', 'unpriced']
+const SUMMED_COLUMNS = SUMMED.join(', ')
+const ADDED_UP = SUMMED.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')
+
+/**
+ * A turn is a row from the first that is known of it, and grows; what belongs to no bead is a row of its own; sessions of
+ * one agent go by its name; costs that were reported by agents themselves are known apart, by day.
+ */
+export const GROWING_TURNS = `
+ALTER TABLE usage_turns ADD COLUMN state TEXT NOT NULL DEFAULT 'ended';
+CREATE INDEX usage_turns_open ON usage_turns (session_id) WHERE state = 'open';
+CREATE INDEX usage_beads_closed ON beads (session_id, closed_at) WHERE session_id IS NOT NULL AND closed_at IS NOT NULL;
+INSERT INTO usage_totals (kind, hour, key, ${SUMMED_COLUMNS})
+  SELECT 'bead', hour, '', ${SUMMED.map((column) => `sum(CASE kind WHEN 'city' THEN ${column} ELSE -${column} END)`).join(', ')}
+  FROM usage_totals WHERE kind IN ('city', 'bead') GROUP BY hour
+  HAVING sum(CASE kind WHEN 'city' THEN turns ELSE -turns END) > 0;
+INSERT INTO usage_totals (kind, hour, key, ${SUMMED_COLUMNS})
+  SELECT 'day_reported', '', day, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write),
+    sum(coalesce(cost_nano, 0)), sum(cost_nano IS NULL)
+  FROM usage_turns WHERE source = 'report' GROUP BY day;
+INSERT INTO usage_totals (kind, hour, key, ${SUMMED_COLUMNS})
+  SELECT 'agent', hour, template, ${SUMMED.map((column) => `sum(${column})`).join(', ')}
+  FROM usage_totals JOIN (SELECT DISTINCT agent, template FROM sessions WHERE kind = 'agent' AND agent <> template)
+    AS named ON named.agent = usage_totals.key
+  WHERE usage_totals.kind = 'agent' GROUP BY hour, template
+  ON CONFLICT (kind, hour, key) DO UPDATE SET ${ADDED_UP};
+DELETE FROM usage_totals WHERE kind = 'agent' AND key IN
+  (SELECT agent FROM sessions WHERE kind = 'agent' AND agent <> template);
+UPDATE usage_turns SET agent = (SELECT template FROM sessions WHERE sessions.id = session_id)
+  WHERE session_id IN (SELECT id FROM sessions WHERE kind = 'agent' AND agent <> template);
+`

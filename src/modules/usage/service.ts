@@ -3,7 +3,7 @@ import type { UsageReport, UsageTotals, UsageTurn } from '../../contract/session
 import type { Tx } from '../../kernel/database.ts'
 import { randomHex } from '../../kernel/ids.ts'
 import { type BudgetDeps, Budgets } from './budget.ts'
-import { Harvest, type HarvestDeps } from './harvest.ts'
+import { Harvest, type HarvestDeps, type Recorded } from './harvest.ts'
 import { dayOf, Ledger, type LedgerDeps, type Spender } from './ledger.ts'
 
 export type UsageDeps = LedgerDeps &
@@ -26,7 +26,7 @@ export class Usage {
     this.harvest = new Harvest({
       ...deps,
       ledger: this.ledger,
-      recorded: (tx, id, now, times) => this.#recorded(tx, id, now, times),
+      recorded: (tx, id, now, found) => this.#recorded(tx, id, now, found),
     })
   }
 
@@ -34,8 +34,8 @@ export class Usage {
   report(tx: Tx, who: Spender, report: UsageReport): boolean {
     const now = this.#deps.clock.now()
     const id = report.id ?? `report-${randomHex(12)}`
-    if (!this.ledger.record(tx, who, { ...report, id, source: 'report', at: now })) return false
-    this.#recorded(tx, who.id, now, [now])
+    if (this.ledger.record(tx, who, { ...report, id, source: 'report', at: now }) === undefined) return false
+    this.#recorded(tx, who.id, now, { times: [now], endedAt: now })
     return true
   }
 
@@ -52,8 +52,8 @@ export class Usage {
     return this.harvest.turn(sessionId, key)
   }
 
-  #recorded(tx: Tx, id: string, now: number, times: readonly number[]): void {
-    this.#deps.worked(tx, id, Math.max(...times))
+  #recorded(tx: Tx, id: string, now: number, { times, endedAt }: Recorded): void {
+    if (endedAt !== undefined) this.#deps.worked(tx, id, endedAt)
     this.budgets.spent(tx, id, now, new Set(times.map(dayOf)))
   }
 }

@@ -1,8 +1,9 @@
 /** Where usage meets sessions, what they work on, their logs and the configuration. */
 import type { UsageReport } from '../../contract/sessions/usage.ts'
+import { usageLogOf } from '../../harnesses/all.ts'
 import type { Tx } from '../../kernel/database.ts'
 import { beads } from '../../modules/beads/family.ts'
-import { beadInProgress } from '../../modules/beads/store/held.ts'
+import { beadOfTurn, type TurnTime } from '../../modules/beads/store/held.ts'
 import { config as configuration } from '../../modules/config/family.ts'
 import { sessions } from '../../modules/sessions/family.ts'
 import type { UsagePort } from '../../modules/sessions/record/ports.ts'
@@ -23,8 +24,9 @@ export function usageContext(city: Running): UsageContext {
     log: host.log,
     prices: () => config.current().pricing,
     settings: () => config.current().budget,
-    work: (id) => {
-      const bead = beadInProgress(store.db, id)
+    work: (id, { at, began }) => {
+      const turn = began === undefined ? turnAround(city, id, at) : { at, since: began, until: at }
+      const bead = beadOfTurn(store.db, id, turn)
       const convoy = bead === undefined ? undefined : convoyOf(city, bead)
       return { ...(bead === undefined ? {} : { bead }), ...(convoy === undefined ? {} : { convoy }) }
     },
@@ -61,12 +63,39 @@ export function usagePort(city: Running): UsagePort {
   }
 }
 
-const spenderOf = ({ id, agent, provider, options }: SessionRecord): Spender => ({
-  id,
-  agent,
-  provider,
-  model: options['model'] || undefined,
+const spenderOf = (session: SessionRecord): Spender => ({
+  id: session.id,
+  agent: session.kind === 'agent' ? session.template : session.agent,
+  actor: session.agent,
+  logged: isLogged(session),
+  runs: session.process,
+  provider: session.provider,
+  model: session.options['model'] || undefined,
 })
+
+/** Its protocol, or a log that its harness keeps, counts its turns. */
+function isLogged({ runtime, launch, provider }: SessionRecord): boolean {
+  if (runtime === 'acp') return true
+  return launch?.uncounted !== true && usageLogOf(launch?.ready.family ?? provider) !== undefined
+}
+
+/** The turn that was under way at that time: from the last message before it to the first one behind it. */
+function turnAround({ store, host }: Running, sessionId: string, at: number): TurnTime {
+  const times = store.db
+    .all(
+      `SELECT finished_at FROM session_deliveries WHERE session_id = ? AND state = 'delivered' AND finished_at IS NOT NULL
+         ORDER BY seq DESC LIMIT ${NEWEST_DELIVERIES}`,
+      sessionId,
+    )
+    .map((row) => Number(row.finished_at))
+  return {
+    at,
+    since: times.find((time) => time <= at),
+    until: times.findLast((time) => time > at) ?? Math.max(at, host.clock.now()),
+  }
+}
+
+const NEWEST_DELIVERIES = 50
 
 /** Closed ones that are older were read before they were closed, or a little later. */
 const NEWEST_CLOSED = 1_000
@@ -103,10 +132,9 @@ function namesIn(city: Running, by: string, keys: readonly string[]): ReadonlyMa
     )
   }
   if (by !== 'bead' && by !== 'convoy') return new Map()
-  return new Map(
-    beads
-      .of(city)
-      .beads.load(keys)
-      .map(({ id, title }) => [id, title]),
-  )
+  const titles = beads
+    .of(city)
+    .beads.load(keys.filter((key) => key !== ''))
+    .map(({ id, title }) => [id, title] as const)
+  return new Map([...titles, ['', 'no bead']])
 }

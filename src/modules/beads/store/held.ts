@@ -18,6 +18,27 @@ export function beadInProgress(reader: Reader, sessionId: string): string | unde
   return row === undefined ? undefined : String(row.id)
 }
 
+/** A moment of a turn, and when the turn began and ended, as far as that is known. */
+export interface TurnTime {
+  readonly at: number
+  readonly since: number | undefined
+  readonly until: number
+}
+
+/**
+ * The bead that a session worked on at a moment of a turn: the next one that it closed in the turn, else the one that it has
+ * in progress, else the last one that it closed in the turn.
+ */
+export function beadOfTurn(reader: Reader, sessionId: string, { at, since, until }: TurnTime): string | undefined {
+  const closed = 'SELECT id FROM beads WHERE session_id = ? AND closed_at BETWEEN ? AND ? ORDER BY closed_at'
+  const next = reader.get(`${closed} LIMIT 1`, sessionId, at, until)
+  if (next !== undefined) return String(next.id)
+  const current = beadInProgress(reader, sessionId)
+  if (current !== undefined || since === undefined) return current
+  const last = reader.get(`${closed} DESC LIMIT 1`, sessionId, since, until)
+  return last === undefined ? undefined : String(last.id)
+}
+
 /** Which of these beads are not closed, and which there are none of. */
 export function openAmong(
   reader: Reader,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { seededRandom } from '../../../../test/support/random.ts'
 import { usageLogOf } from '../../../harnesses/all.ts'
 import type { ByteLog } from './entries.ts'
 import { acpReader, harnessReader, type Place, readSpent, type SpentReader, type SpentTurn } from './spent.ts'
@@ -222,4 +223,47 @@ test('gemini: an answer that is told again with its tools counts once; thoughts 
       ['m2', 'gemini-2.5-flash', 9, 9, 5],
     ],
   )
+})
+
+const costs = (amount: number) => ({
+  method: 'session/update',
+  params: { update: { sessionUpdate: 'usage_update', used: 1, size: 9, cost: { amount, currency: 'USD' } } },
+})
+
+test('acp: a turn that goes on counts as far as its cost is known, and one that is cut as well', async () => {
+  const log = new Log().say(said('d1'), costs(0.5), costs(0.75))
+  const shownAs = (turns: readonly SpentTurn[]) => turns.map(({ id, cost_usd: cost, state }) => [id, cost, state])
+  const first = await readAll(log, acpReader('1'))
+  assert.deepEqual(shownAs(first.turns), [['d1', '0.75', 'open']])
+  log.say(costs(1), { svc: { stop_reason: 'exited' } })
+  const second = await readAll(log, acpReader('1'), first.place)
+  assert.deepEqual(shownAs(second.turns), [['d1', '1.00', 'cut']])
+})
+
+test('acp: wherever a run is killed, no less is counted than the agent has reported', async () => {
+  const random = seededRandom()
+  for (let run = 0; run < 50; run++) {
+    const log = new Log()
+    const known = new Map<string, number>()
+    let place: Place | undefined
+    let reported = 0
+    for (let step = 0, turn = 0; step < random.between(1, 40); step++) {
+      if (step === 0 || random.chance(0.2)) {
+        if (step > 0) log.say({ svc: { stop_reason: 'end_turn' } })
+        log.say(said(`d${++turn}`))
+      }
+      if (random.chance(0.7)) log.say(costs(++reported))
+      if (!random.chance(0.3)) continue
+      place = await keep()
+    }
+    place = await keep()
+    const all = [...known.values()].reduce((sum, cost) => sum + cost, 0)
+    assert.equal(all, reported, `SVC_SEED=${random.seed} run ${run}`)
+
+    async function keep() {
+      const found = await readAll(log, acpReader('1'), place)
+      for (const { id, cost_usd: cost } of found.turns) known.set(id, Math.max(known.get(id) ?? 0, Number(cost ?? 0)))
+      return found.place
+    }
+  }
 })

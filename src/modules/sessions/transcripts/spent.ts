@@ -26,6 +26,10 @@ export interface SpentTurn {
   readonly cache_read?: number
   readonly cache_write?: number
   readonly cost_usd?: string
+  /** When it began, where its log says that. */
+  readonly began?: number
+  /** `open`: it goes on, and this is known so far. `cut`: its process ended in it. Absent: it has ended. */
+  readonly state?: 'open' | 'cut'
 }
 
 export interface SpentLimit {
@@ -213,7 +217,10 @@ function timeIn(value: unknown): number | undefined {
 
 // ---- the agent protocol ---------------------------------------------------------------------------------------------
 
-/** By the log of a run over the agent protocol: a turn ends with what it used, its cost is what the conversation's grew by. */
+/**
+ * By the log of a run over the agent protocol: a turn ends with what it used, its cost is what the conversation's grew by.
+ * A turn that goes on counts as far as its cost is known, and so does one whose process ended in it.
+ */
 export const acpReader =
   (run: string): SpentReader =>
   (lines, before) => {
@@ -228,30 +235,60 @@ export const acpReader =
       if (record?.kind === 'usage' && record.cost !== undefined) state = { ...state, cost: record.cost }
       // What a conversation cost that was loaded is known only once the agent has said it.
       if (record?.kind === 'user')
-        state = { ...state, key: record.delivery_id, base: state['cost'] ?? (state['loaded'] === true ? undefined : 0) }
+        state = {
+          ...state,
+          key: textOf(record.delivery_id) || `${run}-${offset}`,
+          base: state['cost'] ?? (state['loaded'] === true ? undefined : 0),
+          began: timeIn(record.at),
+        }
       if (record?.kind !== 'turn_end') continue
-      const { key, base, ...rest } = state
-      state = rest
-      const id = textOf(key) || `${run}-${offset}`
+      const id = textOf(state['key']) || `${run}-${offset}`
+      const cost = grownBy(state['base'], state['cost'])
       if (record.stop_reason === 'error' && record.message !== undefined && saysLimit(record.message))
         limit = { message: record.message, source: 'protocol', at: timeIn(record.at) }
-      if (record.usage === undefined) {
-        untold.push(id)
-        continue
-      }
-      turns.push({
-        id,
-        source: 'protocol',
-        at: timeIn(record.at),
-        ...tokensOf(record.usage),
-        ...present({
-          model: shortModel(record.model ?? textOf(state['model'])),
-          cost_usd: grownBy(base, state['cost']),
-        }),
-      })
+      if (record.usage === undefined && cost === undefined) untold.push(id)
+      else
+        turns.push({
+          id,
+          source: 'protocol',
+          at: timeIn(record.at),
+          ...tokensOf(record.usage ?? {}),
+          ...present({
+            model: modelOf(record.model, state),
+            cost_usd: cost,
+            began: countOf(state['began']),
+            state: record.stop_reason === 'exited' ? ('cut' as const) : undefined,
+          }),
+        })
+      const { key: _key, base: _base, began: _began, ...rest } = state
+      state = rest
     }
+    const open = openTurn(state)
+    if (open !== undefined) turns.push(open)
     return { turns, untold, ...present({ limit }), state }
   }
+
+/** The turn that goes on, as soon as it is known to cost something. */
+function openTurn(state: Json): SpentTurn | undefined {
+  const id = textOf(state['key'])
+  const cost = grownBy(state['base'], state['cost'])
+  if (id === undefined || cost === undefined || state['base'] === state['cost']) return undefined
+  return {
+    id,
+    source: 'protocol',
+    at: undefined,
+    input: 0,
+    output: 0,
+    cost_usd: cost,
+    state: 'open',
+    ...present({ model: modelOf(undefined, state), began: countOf(state['began']) }),
+  }
+}
+
+const modelOf = (named: string | undefined, state: Json): string | undefined => {
+  const model = named ?? textOf(state['model'])
+  return model === undefined ? undefined : cut(model, MAX_NAME)
+}
 
 /**
  * Agents differ in whether `input` counts what came from a cache, and `output` what was thought: the total that they give
