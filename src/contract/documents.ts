@@ -8,7 +8,7 @@ const documents = family(
   { name: 'Documents', about: 'This contract, for machines and for people.' },
   '',
   { asset: string({ minLength: 1, examples: ['start.js'], description: 'Name of the file.' }) },
-  {},
+  { replyHeaders: ['ETag'] },
 )
 
 export const documentOperations = [

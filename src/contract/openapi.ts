@@ -305,6 +305,7 @@ function parametersOf(operation: Operation, components: Components): JsonMap[] {
   const sent: readonly RequestHeader[] = [
     ...(isMutation(operation.method) ? (['X-SVC-Request'] as const) : []),
     ...headers,
+    ...(mayBeUnchanged(operation) ? (['If-None-Match'] as const) : []),
   ]
   return [...path, ...search, ...[...new Set(sent)].map((name) => ({ $ref: `#/components/parameters/${name}` }))]
 }
@@ -390,8 +391,13 @@ function successes(operation: Operation, components: Components): JsonMap {
     const content = schema.type === 'null' ? {} : { content: { [mediaType]: media } }
     return [status, { description: REPLY_TEXT[status] ?? 'Done.', headers, ...content }] as const
   })
-  return Object.fromEntries(entries)
+  const unchanged = { description: 'The client has this version already.', headers }
+  return { ...Object.fromEntries(entries), ...(mayBeUnchanged(operation) ? { 304: unchanged } : {}) }
 }
+
+/** Wherever a read gives an ETag, `If-None-Match` is heeded. */
+const mayBeUnchanged = ({ method, replyHeaders = [] }: Operation): boolean =>
+  method === 'GET' && replyHeaders.includes('ETag')
 
 /** The body of a stream is a sequence of frames; the schema is that of one frame, field by field. */
 function streamReply(frames: readonly Frame[], components: Components): JsonMap {

@@ -24,6 +24,8 @@ export class Answer extends http.ServerResponse<IncomingMessage> {
   holdsBodyBack = false
   /** The rest of its request is thrown away. Where the connection ends with it, it ends behind that: a reset would take the answer along. */
   outlastsBody = false
+  /** It ends as soon as the client closes its side: a stream, a proxied request, a read that waits. */
+  endsWithClient = false
   /** Where it leaves from once it is complete. */
   outbox: Outbox | undefined
   /** Names and values in turn. */

@@ -50,6 +50,15 @@ export class Connections {
     this.#newest.set(socket, answer)
   }
 
+  /**
+   * The client has closed its side. That is no end of what it asked for: it still reads the answer. What has no end of its own, and
+   * what only waits, is for nobody if the client is gone altogether, and until something is written that cannot be told.
+   */
+  halfClosed(socket: Duplex): void {
+    const newest = this.#newest.get(socket)
+    if (newest?.endsWithClient === true && !newest.writableFinished) socket.destroy()
+  }
+
   /** Calls `work` once the answers to all requests of the connection have left; not at all where it is gone before. */
   whenFree(socket: Duplex, work: () => void): void {
     const newest = this.#newest.get(socket)

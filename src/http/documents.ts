@@ -1,6 +1,7 @@
 /** Handlers of the contract's own documents. */
+import { createHash } from 'node:crypto'
 import { documentOperations } from '../contract/documents.ts'
-import { defineHandlers, ok, RawBody } from '../kernel/call.ts'
+import { defineHandlers, RawBody, type Reply } from '../kernel/call.ts'
 import { defineFamily } from '../kernel/family.ts'
 import { problem } from '../kernel/problem.ts'
 import { docsAsset, docsPage, documentText, type ShippedDocument } from './docs.ts'
@@ -16,7 +17,21 @@ const PAGE_HEADERS = {
   'X-Frame-Options': 'DENY',
 }
 
-const shipped = (name: ShippedDocument) => ok(new RawBody(documentText(name), JSON_TYPE))
+const bodies = new Map<string, Reply<RawBody>>()
+
+/** A document that does not change while the process runs: read, hashed and packed once. */
+function unchanging(name: string, make: () => RawBody, headers: Readonly<Record<string, string>> = {}): Reply<RawBody> {
+  const known = bodies.get(name)
+  if (known !== undefined) return known
+  const body = make()
+  // Weak: packed and as it is are two texts of one document.
+  const etag = `W/"${createHash('sha256').update(body.bytes).digest('base64url').slice(0, 22)}"`
+  const reply = { status: 200, body, headers: { ...headers, ETag: etag } }
+  bodies.set(name, reply)
+  return reply
+}
+
+const shipped = (name: ShippedDocument) => unchanging(name, () => new RawBody(documentText(name), JSON_TYPE))
 
 const handlers = () =>
   defineHandlers<typeof documentOperations>({
@@ -27,12 +42,12 @@ const handlers = () =>
     'get-formula-schema': () => shipped('formula.schema.json'),
     'get-order-schema': () => shipped('order.schema.json'),
 
-    'get-docs': () => ok(new RawBody(docsPage(), 'text/html; charset=utf-8'), PAGE_HEADERS),
+    'get-docs': () => unchanging('docs', () => new RawBody(docsPage(), 'text/html; charset=utf-8'), PAGE_HEADERS),
 
     'get-docs-asset': ({ params }) => {
       const found = docsAsset(params.asset)
       if (found === undefined) throw problem('route-not-found', `no such file: ${params.asset}`)
-      return ok(new RawBody(found.body, found.type))
+      return unchanging(`docs/${params.asset}`, () => new RawBody(found.body, found.type))
     },
   })
 

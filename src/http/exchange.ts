@@ -32,6 +32,8 @@ export class Exchange implements GateInput, Subject {
   service: string | undefined
   /** What goes on for it at that service; told where the client is gone. */
   passing: { abandon(): void } | undefined
+  /** Whose share of requests to services it takes; undefined: the owner's, which has no bound. */
+  share: string | undefined
   /** Why it was refused, once it is. */
   refused: Problem | undefined
 

@@ -202,7 +202,7 @@ const CASES: readonly (readonly [string, Request, string | RegExp])[] = [
   [
     'a wrong method',
     { method: 'DELETE', path: '/v0/cities', headers: { 'x-svc-request': '1' } },
-    /^405 method_not_allowed: DELETE is not allowed here; allowed: GET, POST$/,
+    /^405 method_not_allowed: DELETE is not allowed here; allowed: GET, HEAD, POST$/,
   ],
 ]
 for (const [name, request, expected] of CASES) {

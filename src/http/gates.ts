@@ -92,7 +92,7 @@ const CITY_PATH = '/v0/city/'
 const CORS_HEADERS = {
   'Access-Control-Allow-Methods': 'GET, POST, PUT, PATCH, DELETE, OPTIONS',
   'Access-Control-Allow-Headers':
-    'Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, X-SVC-Request',
+    'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-SVC-Request',
   'Access-Control-Expose-Headers':
     'Allow, ETag, Location, Retry-After, SVC-Agent-Status, SVC-Session-State, SVC-Session-Status, X-SVC-Index, X-SVC-Request-Id',
 }
@@ -178,9 +178,11 @@ function authorize(input: GateInput, { security }: GateDeps): void {
     input.caller = OWNER
     return
   }
-  const given = header('authorization') ?? ''
-  const other = /^Bearer ([0-9a-f]{64})$/.exec(given)?.[1]
-  const caller = sameText(given, `Bearer ${token}`) ? OWNER : other === undefined ? adapterOf(input) : holderOf(other)
+  const callerWith = (given: string) => {
+    if (sameText(given, token)) return OWNER
+    return TOKEN.test(given) ? holderOf(given) : adapterOf(input)
+  }
+  const caller = callerWith(bearerOf(header('authorization')))
   input.caller = caller ?? STRANGER
   if ((caller !== undefined && caller !== null) || operation?.open === true) return
   // After a restart agents speak before their city knows them again: nobody can tell yet who they are.
@@ -218,10 +220,16 @@ function cityIn(path: string): string | undefined {
   return decodeName(path.slice(CITY_PATH.length, end < 0 ? path.length : end))
 }
 
+/** As all tokens are that are made here. */
+const TOKEN = /^[0-9a-f]{64}$/
+
+/** What an Authorization header shows; the name of the scheme is in any case (RFC 9110 §11.1). */
+const bearerOf = (authorization = ''): string => /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? ''
+
 /** Whether it is one of ours, that of who asks or of somebody else; where nobody can tell yet, it may be. */
 export function holdsOurToken({ token, holderOf = () => undefined }: Security, authorization: string): boolean {
-  const given = /^bearer +([0-9a-f]{64})$/i.exec(authorization)?.[1]
-  return given !== undefined && ((token !== undefined && sameText(given, token)) || holderOf(given) !== undefined)
+  const given = bearerOf(authorization)
+  return TOKEN.test(given) && ((token !== undefined && sameText(given, token)) || holderOf(given) !== undefined)
 }
 
 /** Compares without telling by its duration how much was right. */

@@ -12,7 +12,9 @@ export interface Listening {
 export async function listenOn(server: Server, host: string, port: number): Promise<Listening> {
   const [first = host, ...others] = host === 'localhost' ? await addressesOf(host) : [host]
   const address = await bind(server, first, port)
-  const doors = others.map(() => createServer((socket) => server.emit('connection', socket)))
+  // As Node makes those of an HTTP server.
+  const options = { allowHalfOpen: true, noDelay: true }
+  const doors = others.map(() => createServer(options, (socket) => server.emit('connection', socket)))
   // Clients try one address of a name after the other: the first one is enough where another cannot be had.
   const bound = await Promise.allSettled(doors.map((door, index) => bind(door, others[index] ?? first, address.port)))
   const open = doors.filter((_, index) => bound[index]?.status === 'fulfilled')

@@ -92,6 +92,8 @@ export class CallSignals {
     }
     this.#open.add(controller)
     exchange.controller = controller
+    // What changes something goes on without its client; a read that waits does not.
+    if (!isMutation(exchange.method)) exchange.answer.endsWithClient = true
     return controller.signal
   }
 

@@ -3,8 +3,9 @@
  * contract: it knows a path, and passes on what comes.
  */
 import type { IncomingMessage } from 'node:http'
-import type { Caller } from '../kernel/caller.ts'
+import { type Caller, shareOf } from '../kernel/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { descriptorLimit } from '../kernel/descriptors.ts'
 import { type Listeners, openListeners } from '../kernel/peers/listeners.ts'
 import { type Problem, problem } from '../kernel/problem.ts'
 import type { Answer } from './answer.ts'
@@ -18,6 +19,7 @@ import type { ReplyHead } from './proxy/reply-reader.ts'
 import { type ProxiedService, type ServiceGate, type Visit, whyCut } from './proxy/services.ts'
 import { type ProxiedTarget, readProxiedTarget } from './proxy/target.ts'
 import { KeptUpstreams } from './proxy/upstream.ts'
+import { Shares } from './shares.ts'
 import { readTarget } from './target.ts'
 
 /** Requests on their way at once, those that are held among them. */
@@ -57,11 +59,16 @@ export class Proxied {
   readonly #forwardingDeps: ForwardingDeps
   /** For whoever is held next: almost nobody is, and one for each would cost more than his checks. */
   #spare = new AbortController()
-  #count = 0
+  readonly #max: number
+  readonly #shares: Shares
+  /** Each takes two descriptors. */
+  readonly #visitors = Math.max(16, Math.floor(descriptorLimit() / 8))
   #sweeping = false
 
   constructor(deps: ProxiedDeps) {
     this.#deps = deps
+    this.#max = deps.max ?? MAX_OPEN
+    this.#shares = new Shares(this.#max)
     this.#kept = new KeptUpstreams(deps.clock)
     this.#forwardingDeps = {
       clock: deps.clock,
@@ -110,12 +117,12 @@ export class Proxied {
     exchange.service = service.name
     if (upgrade !== undefined) requireWebsockets(service)
     const framing = readFraming(exchange)
-    const max = this.#deps.max ?? MAX_OPEN
-    if (this.#count >= max)
-      throw problem('unavailable', `${max} requests to services are on their way`, { retryAfterSec: 1 })
+    this.#refuseTooMany(exchange.caller)
     const controller = this.#spare
     const visit = service.enter(controller.signal)
-    this.#count++
+    // Its caller may be another one after a second look.
+    exchange.share = shareOf(exchange.caller)
+    this.#shares.take(exchange.share)
     this.#deps.meter.proxyOpened()
     if (!(visit instanceof Promise)) {
       this.#start(exchange, target, service, framing, visit, upgrade)
@@ -130,6 +137,19 @@ export class Proxied {
     void this.#hold(exchange, controller, visit, look, (entered) =>
       this.#start(exchange, target, service, framing, entered, upgrade),
     )
+  }
+
+  /** Visitors of direct services are nobody in particular, and share what the descriptors of this process allow. */
+  #refuseTooMany(caller: Caller): void {
+    const who = shareOf(caller)
+    const share = caller.kind === 'stranger' ? Math.min(this.#shares.part(2), this.#visitors) : this.#shares.part(10)
+    const refused = this.#shares.refusal(who, share)
+    if (refused === undefined) return
+    const sentence =
+      refused === 'everybody'
+        ? `${this.#max} requests to services are on their way`
+        : `${this.#shares.of(who ?? '')} requests of ${who} to services are on their way`
+    throw problem('unavailable', sentence, { retryAfterSec: 1 })
   }
 
   /** `look`: once more, for what counted when it came may have ended: the rights of its caller, or that it was for everybody. */
@@ -150,7 +170,7 @@ export class Proxied {
       if (exchange.answer.destroyed || controller.signal.aborted) throw new Error('nobody waits for it any more')
     } catch (error) {
       visit?.leave()
-      this.#left()
+      this.#left(exchange.share)
       refuse(gates.isShuttingDown() ? stopping() : error, exchange)
       return
     } finally {
@@ -178,6 +198,7 @@ export class Proxied {
         service,
         visit,
         caller: exchange.caller,
+        share: exchange.share,
         isForEverybody: service.direct,
         framing,
         target: rest,
@@ -205,11 +226,11 @@ export class Proxied {
 
   #over(forwarding: Forwarding): void {
     this.#open.remove(forwarding)
-    this.#left()
+    this.#left(forwarding.share)
   }
 
-  #left(): void {
-    this.#count--
+  #left(who: string | undefined): void {
+    this.#shares.leave(who)
     this.#deps.meter.proxyClosed()
   }
 

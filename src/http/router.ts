@@ -5,6 +5,7 @@ import { problem } from '../kernel/problem.ts'
 
 const METHODS: readonly Method[] = ['DELETE', 'GET', 'PATCH', 'POST', 'PUT']
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS)
+const GET_ONLY: readonly Method[] = ['GET']
 const NO_QUERY = {}
 
 /** Where people land who type the address into a browser. */
@@ -61,7 +62,9 @@ export class Router<R extends Route> implements Routes {
   }
 
   methodsOf(path: string): readonly string[] {
-    return REDIRECTS.has(path) ? ['GET'] : METHODS.filter((method) => this.find(method, path) !== undefined)
+    const methods = REDIRECTS.has(path) ? GET_ONLY : METHODS.filter((method) => this.find(method, path) !== undefined)
+    // Where GET is answered HEAD is too (RFC 9110 §9.1).
+    return methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
   }
 
   worksWhenStopped(path: string): boolean {

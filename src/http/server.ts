@@ -12,7 +12,7 @@ import type { Duplex } from 'node:stream'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import type { ProblemCode } from '../contract/base/problems.ts'
 import { type Call, RawBody, type Reply, StreamBody, type Traits } from '../kernel/call.ts'
-import type { Caller } from '../kernel/caller.ts'
+import { type Caller, STRANGER, shareOf } from '../kernel/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { contained } from '../kernel/contained.ts'
 import type { Feed } from '../kernel/feed.ts'
@@ -27,10 +27,11 @@ import type { Conformance } from './conformance.ts'
 import { Connections, HEADERS_TIMEOUT_MS, MAX_HEADER_BYTES } from './connections.ts'
 import { Exchange } from './exchange.ts'
 import { type CityGate, GATES, type GateDeps, PREFLIGHT_GATES, RIGHTS_GATES, type Security } from './gates.ts'
-import { Bodies, refuseDeclared } from './input/body.ts'
+import { Bodies, discard as discardBody, refuseDeclared } from './input/body.ts'
 import { RequestBytes } from './input/bytes.ts'
 import { checkMediaType } from './input/media-type.ts'
 import { type Listening, listenOn } from './listen.ts'
+import { isUnchanged, mayPack, packed, takesGzip } from './negotiated.ts'
 import { type Bound, bindHandlers, CallSignals, readInput } from './operations.ts'
 import { Outbox } from './outbox.ts'
 import { asksForUpgrade, Proxied, type ProxyMeter } from './proxied.ts'
@@ -39,8 +40,9 @@ import { readProxiedTarget } from './proxy/target.ts'
 import { sendJson, sendPieces, sendProblem, sendRedirect, sendText } from './replies.ts'
 import { RequestLog, type Subject } from './request-log.ts'
 import { type Found, Router, refuseUndecodable } from './router.ts'
-import { type OpenStream, serveStream } from './sse.ts'
+import { type OpenStream, STREAM_HEADERS, serveStream } from './sse.ts'
 import { StreamSlots } from './stream-slots.ts'
+import { Unproven } from './unproven.ts'
 import { Upgrading } from './upgrading.ts'
 
 // Not by `import`: that reads every export of the module, and one of them (WebSocket) loads all of undici.
@@ -51,7 +53,7 @@ const IDLE_TIMEOUT_MS = 75_000
 const DRAIN_MS = 3_000
 /** Methods that may be asked of any path; others are refused before anything else is looked at. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
-const ALLOWED_METHODS = 'DELETE, GET, PATCH, POST, PUT'
+const ALLOWED_METHODS = 'DELETE, GET, HEAD, PATCH, POST, PUT'
 
 /** What the surface tells about itself; a meter is made once per operation, so that counting costs nothing. */
 export interface HttpMetrics extends ProxyMeter {
@@ -66,7 +68,9 @@ export interface HttpDeps {
   readonly operations: readonly Operation[]
   readonly handlers: Readonly<Record<string, unknown>>
   readonly traits?: Readonly<Record<string, Traits | undefined>>
-  readonly security: Security & { readonly users?: Pick<PeerUsers, 'admit' | 'refusal'> | undefined }
+  readonly security: Security & {
+    readonly users?: (Pick<PeerUsers, 'admit' | 'refusal'> & Partial<Pick<PeerUsers, 'onRefused'>>) | undefined
+  }
   readonly cities: CityGate
   readonly services: ServiceGate
   readonly clock: Clock
@@ -81,6 +85,9 @@ export interface HttpDeps {
   /** Requests to services at once; 10,000 where absent. */
   readonly maxProxied?: number
 }
+
+/** Refusals of those who have shown no right. */
+const ENDING: ReadonlySet<ProblemCode> = new Set(['unauthorized', 'forbidden', 'host-not-allowed'])
 
 /** The work goes on when the body has come. */
 const LATER = Symbol('later')
@@ -107,6 +114,7 @@ export class HttpServer {
   readonly #bodies: Bodies
   readonly #connections: Connections
   readonly #proxied: Proxied
+  readonly #unproven: Unproven
   #listening: Listening | undefined
   #inFlight = 0
   #stopping = false
@@ -117,6 +125,7 @@ export class HttpServer {
     this.#outbox = new Outbox(deps.clock)
     this.#slots = new StreamSlots(deps.maxStreams)
     this.#bodies = new Bodies(deps.clock)
+    this.#unproven = new Unproven(deps.clock)
     this.#connections = new Connections(deps.clock, (subject, refused) => this.#note(subject, refused))
     this.#router = new Router(servedBy(deps), MAX_HEADER_BYTES)
     this.#gateDeps = {
@@ -181,11 +190,17 @@ export class HttpServer {
   #makeServer(): Server {
     const server = http.createServer({ ...SERVER_OPTIONS, shouldUpgradeCallback: asksForUpgrade })
     const { users } = this.#deps.security
+    // Node's own switch, which its types do not know: who has closed its side still gets its answer.
+    Object.assign(server, { httpAllowHalfOpen: true })
+    if (users !== undefined) users.onRefused = (socket) => this.#unproven.judged(socket)
     // S4: whatever one event throws ends its connection.
     const within = (socket: Duplex, work: () => void) => contained(work, (error) => this.#broke(error, socket))
     server.on('connection', (socket) =>
       within(socket, () => {
         noteConnection()
+        this.#unproven.add(socket)
+        socket.on('close', () => this.#unproven.forget(socket))
+        socket.on('end', () => this.#connections.halfClosed(socket))
         users?.admit(socket)
       }),
     )
@@ -248,6 +263,7 @@ export class HttpServer {
     if (exchange.arriving !== undefined) this.#bodies.forget(exchange.arriving)
     this.#signals.closed(exchange)
     exchange.passing?.abandon()
+    if (exchange.caller === STRANGER) this.#unproven.add(exchange.socket)
     const { proxied, service } = exchange
     if (service !== undefined) this.#deps.metrics.proxied(proxied?.city ?? '', service, exchange.answer.statusCode)
     if (exchange.refused !== undefined) return
@@ -259,8 +275,13 @@ export class HttpServer {
   #enter(exchange: Exchange, upgrade: Upgrading | undefined): void {
     const proxied = readProxiedTarget(exchange.target)
     exchange.proxied = proxied
-    if (proxied !== undefined) this.#proxied.serve(exchange, proxied, upgrade)
-    else this.#route(exchange)
+    if (proxied === undefined) this.#route(exchange)
+    else {
+      this.#proxied.serve(exchange, proxied, upgrade)
+      // Also of one that anybody may ask: it is served, and bounded as such.
+      this.#unproven.forget(exchange.socket)
+      exchange.answer.endsWithClient = upgrade === undefined
+    }
   }
 
   #route(exchange: Exchange): void {
@@ -273,10 +294,13 @@ export class HttpServer {
       exchange.answer.begin(204).end()
       return
     }
-    const found = this.#router.find(method, path)
+    // HEAD is whatever GET is, without the body: Node leaves that out.
+    const asked = method === 'HEAD' ? 'GET' : method
+    const found = this.#router.find(asked, path)
     exchange.operation = found?.route.operation
-    exchange.redirect = this.#router.redirect(method, path)
+    exchange.redirect = this.#router.redirect(asked, path)
     for (const gate of GATES) gate(exchange, this.#gateDeps)
+    if (exchange.caller !== STRANGER) this.#unproven.forget(exchange.socket)
     if (exchange.redirect !== undefined) sendRedirect(exchange.answer, exchange.redirect)
     else if (found !== undefined) this.#serve(found, exchange)
   }
@@ -291,14 +315,21 @@ export class HttpServer {
     const { operation } = route
     const { request, answer, header } = exchange
     this.#attempt(route, exchange, () => {
-      checkMediaType(operation, header)
+      // A body without bytes is none, whatever type it is said to have: many clients always send one.
       if (!hasBody(request)) return this.#call(found, exchange, undefined)
+      // Only its end says whether one in chunks has any.
+      const isInChunks = request.headers['transfer-encoding'] !== undefined && operation.bodyStream === undefined
+      if (!isInChunks) checkMediaType(operation, header)
       const limit = operation.bodyLimit ?? DEFAULT_BODY_LIMIT
       refuseDeclared(request, limit, this.#deps.clock)
       answer.letBodyCome()
       if (operation.bodyStream !== undefined) return this.#callWithStream(found, exchange, limit)
       exchange.arriving = this.#bodies.read(request, limit, {
-        take: (body) => this.#attempt(route, exchange, () => this.#call(found, exchange, body)),
+        take: (body) =>
+          this.#attempt(route, exchange, () => {
+            if (body !== undefined) checkMediaType(operation, header)
+            return this.#call(found, exchange, body)
+          }),
         refuse: (reason) =>
           this.#attempt(route, exchange, () => {
             throw reason
@@ -346,7 +377,7 @@ export class HttpServer {
     const { clock, conformance } = this.#deps
     const sent = (made: Reply) => {
       exchange.answer.quiet = traits.quiet === true
-      return send(exchange.answer, conformance?.reply(exchange, made) ?? made, clock)
+      return send(exchange, conformance?.reply(exchange, made) ?? made, clock)
     }
     const reply = bound.run(call)
     return reply instanceof Promise ? reply.then(sent) : sent(reply)
@@ -354,7 +385,8 @@ export class HttpServer {
 
   async #open(bound: Extract<Bound, { kind: 'stream' }>, call: Call, exchange: Exchange): Promise<void> {
     const { request, answer } = exchange
-    const leave = this.#slots.take(request.socket.remoteAddress ?? '')
+    const leave = this.#slots.take(request.socket.remoteAddress ?? '', shareOf(exchange.caller))
+    answer.endsWithClient = true
     let feed: Feed | undefined
     try {
       feed = await bound.run(call)
@@ -367,6 +399,12 @@ export class HttpServer {
     if (answer.destroyed) {
       leave()
       discard(feed)
+      return
+    }
+    if (request.method === 'HEAD') {
+      leave()
+      discard(feed)
+      answer.begin(200, { ...STREAM_HEADERS, ...feed.headers }).end()
       return
     }
     this.#deps.metrics.streamOpened()
@@ -402,7 +440,16 @@ export class HttpServer {
       return
     }
     if (refused.code === 'request-timeout') answer.collect('Connection', 'close')
+    else if (exchange.caller === STRANGER && ENDING.has(refused.code)) this.#endWithAnswer(exchange)
     sendProblem(answer, refused, answer.requestId)
+  }
+
+  /** Who may not come in is told so and goes: the connection is for somebody else, and the rest of a body for nobody. */
+  #endWithAnswer({ request, answer }: Exchange): void {
+    answer.collect('Connection', 'close')
+    if (request.complete || answer.outlastsBody || !hasBody(request)) return
+    answer.outlastsBody = true
+    discardBody(request, this.#deps.clock)
   }
 
   #note(subject: Subject, refused: Problem): void {
@@ -463,18 +510,36 @@ function discard(feed: Feed): void {
   feed.attach({ write: () => true, end: () => {} }).detach()
 }
 
-/** A promise only where the body is made while it is sent. */
-function send(response: Answer, { status, body, headers }: Reply, clock: Clock): Promise<void> | undefined {
-  if (body instanceof StreamBody) return sendPieces(response, status, body.type, body.pieces, headers, clock)
-  if (body instanceof RawBody) sendText(response, status, body.type, body.bytes, headers)
-  else sendJson(response, status, body, headers)
+/** A promise only where the body is made while it is sent, or is packed. */
+function send(exchange: Exchange, { status, body, headers }: Reply, clock: Clock): Promise<void> | undefined {
+  const { answer, header } = exchange
+  const etag = headers?.ETag
+  if (
+    status === 200 &&
+    etag !== undefined &&
+    !isMutation(exchange.method) &&
+    isUnchanged(etag, header('if-none-match'))
+  )
+    answer.begin(304, headers).end()
+  else if (body instanceof StreamBody) return sendPieces(answer, status, body.type, body.pieces, headers, clock)
+  else if (body instanceof RawBody) return sendRaw(exchange, status, body, headers)
+  else sendJson(answer, status, body, headers)
   return undefined
+}
+
+function sendRaw({ answer, header }: Exchange, status: number, body: RawBody, headers?: Reply['headers']) {
+  if (!mayPack(body)) return void sendText(answer, status, body.type, body.bytes, headers)
+  answer.collect('Vary', 'Accept-Encoding')
+  if (!takesGzip(header('accept-encoding'))) return void sendText(answer, status, body.type, body.bytes, headers)
+  return packed(body).then((bytes) =>
+    sendText(answer, status, body.type, bytes, { ...headers, 'Content-Encoding': 'gzip' }),
+  )
 }
 
 /** A body is read where there may be one; that of a GET means nothing. */
 function hasBody({ method = '', headers }: IncomingMessage): boolean {
   if (!isMutation(method)) return false
-  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 }
 
 function baseUrl({ address, port }: AddressInfo): string {

@@ -15,7 +15,7 @@ import type { Answer } from './answer.ts'
 const DRAIN_MS = 30_000
 /** A batch goes to the socket in pieces of this size, so that a slow client shows with each that it still reads. */
 const PIECE_BYTES = 16 * 1024
-const STREAM_HEADERS = {
+export const STREAM_HEADERS = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'no-cache',
   'X-Accel-Buffering': 'no',

@@ -60,6 +60,14 @@ export const STRANGER: Stranger = { kind: 'stranger' }
 export const cityOf = (caller: Caller): string | undefined =>
   caller.kind === 'owner' || caller.kind === 'stranger' ? undefined : caller.city
 
+/** Whose share of what is bounded a caller takes from; undefined for the owner, who has no bound of its own. */
+export function shareOf(caller: Caller): string | undefined {
+  if (caller.kind === 'owner') return undefined
+  if (caller.kind === 'stranger') return 'visitors'
+  if (caller.kind === 'token') return `token:${caller.name}`
+  return caller.kind === 'agent' ? `session ${caller.session} of ${caller.city}` : `${caller.name} of ${caller.city}`
+}
+
 /** Who does what a request asks for, in events and on beads: a label, so that one can tell; `api` where nobody says. */
 export function actorOf(caller: Caller): string {
   if (caller.kind === 'agent' || caller.kind === 'adapter' || caller.kind === 'service') return caller.name

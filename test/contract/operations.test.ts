@@ -187,7 +187,7 @@ describe('every operation gives every answer that it declares', { concurrency: 6
     )
   })
 
-  test('a body that does not come within 5 s, or 15 s for lines, is 408, on every mutation', {
+  test('a body of which no byte comes for 5 s, or 15 s for lines, is 408, on every mutation', {
     timeout: 30_000,
   }, async () => {
     assert.ok(world)
@@ -202,7 +202,7 @@ describe('every operation gives every answer that it declares', { concurrency: 6
         assertProblem(
           await connection.answer(operation.method, pathOf(operation), 25_000),
           'request-timeout',
-          lines ? 'timeout: no byte came for 15 s' : 'timeout: the body did not arrive within 5 s',
+          lines ? 'timeout: no byte came for 15 s' : 'timeout: no byte of the body came for 5 s',
         )
         await connection.closed
       }),

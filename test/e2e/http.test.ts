@@ -425,14 +425,14 @@ describe('http', { concurrency: 4 }, () => {
       assert.equal(answer.status, 405, `${method} ${path}`)
       return answer.headers.allow
     }
-    assert.equal(await allow('DELETE', '/v0/cities'), 'GET, POST')
-    assert.equal(await allow('PUT', '/v0/city/alpha'), 'GET, PATCH')
-    assert.equal(await allow('HEAD', '/v0/cities'), 'GET, POST')
-    assert.equal(await allow('TRACE', '/v0/cities'), 'GET, POST')
+    assert.equal(await allow('DELETE', '/v0/cities'), 'GET, HEAD, POST')
+    assert.equal(await allow('PUT', '/v0/city/alpha'), 'GET, HEAD, PATCH')
+    assert.equal(await allow('HEAD', '/v0/city/alpha/start'), 'POST')
+    assert.equal(await allow('TRACE', '/v0/cities'), 'GET, HEAD, POST')
     assert.equal(await allow('GET', '/v0/city/nowhere/start'), 'POST')
     for (const method of ['PROPFIND', 'SEARCH', 'QUERY', 'MKCOL'])
-      assert.equal(await allow(method, '/v0/cities'), 'GET, POST')
-    assert.equal(await allow('PURGE', '/nowhere'), 'DELETE, GET, PATCH, POST, PUT')
+      assert.equal(await allow(method, '/v0/cities'), 'GET, HEAD, POST')
+    assert.equal(await allow('PURGE', '/nowhere'), 'DELETE, GET, HEAD, PATCH, POST, PUT')
     assertProblem(
       await raw('FOO /v0/cities HTTP/1.1\r\nHost: localhost\r\n\r\n', 'FOO', '/v0/cities'),
       'invalid-request',
@@ -586,7 +586,7 @@ describe('http', { concurrency: 4 }, () => {
       assert.match(String(found.headers['x-svc-request-id']), /^[0-9a-f]{16}$/)
       const post = await api().post(path)
       assertProblem(post, 'method-not-allowed')
-      assert.equal(post.headers.allow, 'GET')
+      assert.equal(post.headers.allow, 'GET, HEAD')
     }
     assertProblem(await api().get('/', { headers: { host: 'evil.example' } }), 'host-not-allowed')
   })
@@ -684,5 +684,98 @@ describe('http', { concurrency: 4 }, () => {
       assert.equal((await api().post(EVENTS, EMIT, { headers: { 'x-svc-request': value } })).status, 201)
     const { body } = await api().post(EVENTS, EMIT)
     assert.equal(at(body, 'status'), 'recorded')
+  })
+
+  test('HEAD is answered wherever GET is, with its headers and without its body', async () => {
+    for (const path of ['/health', '/v0/cities', '/v0/city/alpha', '/openapi.json', '/docs', '/metrics', EVENTS]) {
+      const [got, head] = await Promise.all([
+        fetch(`${api().url}${path}`, { headers: { 'accept-encoding': 'identity' } }),
+        fetch(`${api().url}${path}`, { method: 'HEAD', headers: { 'accept-encoding': 'identity' } }),
+      ])
+      assert.equal(head.status, 200, path)
+      assert.equal(head.headers.get('content-type'), got.headers.get('content-type'))
+      assert.ok(Number(head.headers.get('content-length')) > 0)
+      assert.equal(await head.text(), '')
+      await got.body?.cancel()
+    }
+    const missing = await fetch(`${api().url}/v0/city/nowhere`, { method: 'HEAD' })
+    assert.equal(missing.status, 404)
+    const stream = await fetch(`${api().url}/v0/events/stream`, { method: 'HEAD' })
+    assert.equal(stream.headers.get('content-type'), 'text/event-stream')
+    assert.equal(await stream.text(), '')
+    assert.match((await api().get('/metrics')).text, /^svc_sse_streams 0$/m)
+  })
+
+  test('whoever has this version already is told so, wherever an ETag is given', async () => {
+    for (const path of ['/v0/city/alpha', '/openapi.json', '/docs', '/docs/start.js']) {
+      const url = `${api().url}${path}`
+      const first = await fetch(url)
+      const etag = first.headers.get('etag') ?? assert.fail(`${path} has no ETag`)
+      await first.body?.cancel()
+      for (const method of ['GET', 'HEAD']) {
+        const again = await fetch(url, { method, headers: { 'if-none-match': `"other", ${etag}` } })
+        assert.equal(again.status, 304, path)
+        assert.equal(again.headers.get('etag'), etag)
+        assert.match(again.headers.get('x-svc-request-id') ?? '', /^[0-9a-f]{16}$/)
+        assert.equal(await again.text(), '')
+      }
+      const other = await fetch(url, { headers: { 'if-none-match': '"other"' } })
+      assert.equal(other.status, 200)
+      await other.body?.cancel()
+    }
+  })
+
+  test('documents and pages of events are packed for whoever can unpack them', async () => {
+    for (let i = 0; i < 20; i++) await api().post(EVENTS, EMIT)
+    for (const path of ['/openapi.json', '/metrics', `${EVENTS}?limit=100`]) {
+      const length = async (encoding: string) => {
+        using connection = await new RawConnection(api().url).send(
+          `HEAD ${path} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: ${encoding}\r\nConnection: close\r\n\r\n`,
+        )
+        await connection.closed
+        assert.equal(connection.text.includes('Content-Encoding: gzip'), encoding === 'gzip', connection.text)
+        assert.match(connection.text, /Vary: Accept-Encoding/)
+        return Number(/Content-Length: (\d+)/.exec(connection.text)?.[1])
+      }
+      const [plain, packed] = [await length('identity'), await length('gzip')]
+      assert.ok(packed < plain / 2, `${path}: ${packed} of ${plain}`)
+    }
+    const text = await (await fetch(`${api().url}/openapi.json`)).text()
+    assert.equal(text, (await api().get('/openapi.json')).text)
+  })
+
+  test('a body without bytes is none, whatever type it is said to have', async () => {
+    const bead = async () => {
+      const { body } = await api().post('/v0/city/alpha/beads', { title: 'one' })
+      return String(at(body, 'id'))
+    }
+    for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'application/octet-stream'])
+      for (const length of ['Content-Length: 0', 'Transfer-Encoding: chunked']) {
+        const path = `/v0/city/alpha/beads/${await bead()}/close`
+        const end = length.startsWith('T') ? '0\r\n\r\n' : ''
+        const answer = await raw(
+          `POST ${path} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: ${type}\r\n${length}\r\n\r\n${end}`,
+          'POST',
+          path,
+        )
+        assert.equal(answer.status, 200, answer.text)
+      }
+    const path = `/v0/city/alpha/beads/${await bead()}/close`
+    const filled = await raw(
+      `POST ${path} HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+      'POST',
+      path,
+    )
+    assertProblem(filled, 'unsupported-media-type')
+  })
+
+  test('who closes its side after the request still gets the answer, also where that takes some time', async () => {
+    const dir = join(running?.work ?? '', 'half')
+    const body = JSON.stringify({ dir, provider: 'shell' })
+    using connection = await new RawConnection(api().url).send(
+      `POST /v0/city HTTP/1.1\r\nHost: localhost\r\nX-SVC-Request: 1\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    )
+    connection.socket.end()
+    assert.equal((await connection.answer('POST', '/v0/city')).status, 202)
   })
 })

@@ -17,6 +17,12 @@ export const REQUEST_HEADERS = {
     schema: string({ minLength: 1 }),
     description: 'ETag of the version that the edit is based on; anything else answers 412.',
   },
+  'If-None-Match': {
+    required: false,
+    schema: string({ minLength: 1 }),
+    description:
+      'ETag of the version that the client has; where it is still this one the answer is 304, without a body.',
+  },
   'Last-Event-ID': {
     required: false,
     schema: string(),
@@ -51,7 +57,11 @@ export const RESPONSE_HEADERS = {
     schema: string({ pattern: '^[0-9]+$' }),
     description: "Head of the city's event log, taken before the read.",
   },
-  ETag: { schema: string(), description: "Hash of the item's stored definition, quoted." },
+  ETag: {
+    schema: string(),
+    description:
+      "Hash of the item's stored definition, or of the document, quoted; for `If-Match` and `If-None-Match`.",
+  },
   'X-SVC-Config-Rejected': {
     schema: string(),
     description: 'The change is written and waits: the first of the errors that keep the files from being in force.',

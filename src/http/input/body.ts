@@ -1,4 +1,4 @@
-/** Reading request bodies: bounded in bytes and in time (sheet 01 §1.4). */
+/** Reading request bodies: bounded in bytes and in how slowly they come. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { type Clock, nextTurn } from '../../kernel/clock.ts'
@@ -6,7 +6,10 @@ import { isTooDeep, TOO_DEEP } from '../../kernel/json.ts'
 import { problem } from '../../kernel/problem.ts'
 import { refuseHalfPairs } from './well-formed.ts'
 
-const BODY_READ_MS = 5_000
+/** Without a byte, and on top of what the least rate gives: a time for the whole would refuse large bodies on slow lines. */
+const IDLE_MS = 5_000
+/** On the average; a drip would else be kept alive for ever. */
+const LEAST_BYTES_PER_MS = 4
 /** How often somebody looks for bodies that are late. */
 const SWEEP_MS = 500
 /** How long the rest of a refused body is thrown away, so that the client sees the answer and not a reset. */
@@ -22,7 +25,6 @@ export interface BodyReader {
 /** Bodies that are coming in, with one look now and then for those that are late: a timer for each would cost more than all else. */
 export class Bodies {
   readonly #clock: Clock
-  /** In the order in which they are due. */
   readonly #arriving = new Set<ArrivingBody>()
   #sweeping = false
 
@@ -32,7 +34,7 @@ export class Bodies {
 
   /** Tells the reader once; not at all where the client goes before its body is whole. */
   read(request: IncomingMessage, limit: number, reader: BodyReader): ArrivingBody {
-    const body = new ArrivingBody(request, limit, this.#clock.monotonic() + BODY_READ_MS, {
+    const body = new ArrivingBody(request, limit, this.#clock, {
       take: (bytes) => {
         this.#arriving.delete(body)
         reader.take(bytes)
@@ -63,31 +65,42 @@ export class Bodies {
   #sweep(): void {
     this.#sweeping = false
     const now = this.#clock.monotonic()
-    for (const body of this.#arriving) {
-      if (body.due > now) break
-      body.refuse(problem('request-timeout', `the body did not arrive within ${BODY_READ_MS / 1000} s`))
-    }
+    for (const body of [...this.#arriving]) body.check(now)
     if (this.#arriving.size > 0) this.#sweepLater()
   }
 }
 
 export class ArrivingBody {
-  readonly due: number
   readonly #limit: number
+  readonly #clock: Clock
+  readonly #began: number
+  #movedAt: number
   readonly #reader: BodyReader
   readonly #chunks: Buffer[] = []
   #size = 0
   #over = false
 
-  constructor(request: IncomingMessage, limit: number, due: number, reader: BodyReader) {
-    this.due = due
+  constructor(request: IncomingMessage, limit: number, clock: Clock, reader: BodyReader) {
+    this.#clock = clock
+    this.#began = clock.monotonic()
+    this.#movedAt = this.#began
     this.#limit = limit
     this.#reader = reader
     request.on('data', (chunk: Buffer) => this.#add(chunk))
     request.on('end', () => this.#end())
   }
 
-  refuse(reason: Error): void {
+  /** Refuses it where it comes too slowly. */
+  check(now: number): void {
+    if (now - this.#movedAt >= IDLE_MS)
+      this.#refuse(problem('request-timeout', `no byte of the body came for ${IDLE_MS / 1000} s`))
+    else if (now - this.#began >= IDLE_MS + this.#size / LEAST_BYTES_PER_MS)
+      this.#refuse(
+        problem('request-timeout', `the body comes more slowly than ${LEAST_BYTES_PER_MS * 1_000} bytes a second`),
+      )
+  }
+
+  #refuse(reason: Error): void {
     if (this.#over) return
     this.#over = true
     this.#chunks.length = 0
@@ -97,7 +110,8 @@ export class ArrivingBody {
   #add(chunk: Buffer): void {
     if (this.#over) return
     this.#size += chunk.length
-    if (this.#size > this.#limit) this.refuse(tooLarge(this.#limit))
+    this.#movedAt = this.#clock.monotonic()
+    if (this.#size > this.#limit) this.#refuse(tooLarge(this.#limit))
     else this.#chunks.push(chunk)
   }
 

@@ -72,6 +72,8 @@ export interface Asked {
   readonly service: ProxiedService
   readonly visit: Visit
   readonly caller: Caller
+  /** Whose share of all requests it takes. */
+  readonly share: string | undefined
   /** The service was `direct` when it was asked, so that nothing was looked at of who asks. */
   readonly isForEverybody: boolean
   readonly framing: Framing
@@ -119,6 +121,10 @@ export class Forwarding implements UpstreamUser, ReplySink, Member {
 
   get caller(): Caller {
     return this.#asked.caller
+  }
+
+  get share(): string | undefined {
+    return this.#asked.share
   }
 
   get visit(): Visit {

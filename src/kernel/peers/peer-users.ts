@@ -29,6 +29,8 @@ export class PeerUsers {
   readonly #deps: PeerUsersDeps
   readonly #pending = new Map<string, Socket>()
   readonly #refusals = new WeakMap<Socket, Problem>()
+  /** Told of each connection whose peer may not come in. */
+  onRefused: (socket: Socket) => void = () => {}
 
   constructor(deps: PeerUsersDeps) {
     this.#deps = deps
@@ -39,7 +41,7 @@ export class PeerUsers {
     const key = `${socket.remoteAddress} ${socket.remotePort}`
     const earlier = this.#pending.get(key)
     // Two connections from one port: the peer of the first has left, and the second is not his.
-    if (earlier !== undefined) this.#refusals.set(earlier, problem('forbidden', UNSEEN))
+    if (earlier !== undefined) this.#refuseAt(earlier, problem('forbidden', UNSEEN))
     if (this.#pending.size === 0) setImmediate(() => this.#judge())
     this.#pending.set(key, socket)
   }
@@ -58,8 +60,13 @@ export class PeerUsers {
     for (const socket of sockets) {
       const seen = first.get(socket)
       const uid = isUnsure(seen) ? agreed(seen, second.get(socket)) : seen
-      if (!this.#mayPass(uid)) this.#refusals.set(socket, this.#refuse(uid))
+      if (!this.#mayPass(uid)) this.#refuseAt(socket, this.#refuse(uid))
     }
+  }
+
+  #refuseAt(socket: Socket, refused: Problem): void {
+    this.#refusals.set(socket, refused)
+    this.onRefused(socket)
   }
 
   #mayPass(uid: number | undefined): boolean {

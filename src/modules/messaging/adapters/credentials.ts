@@ -21,7 +21,7 @@ export type Proof =
   /** `id`: of the message that is signed; the same again is the same message. */
   | { readonly by: 'signature'; readonly id: string }
 
-const SECRET = /^Bearer (whsec_\S+)$/
+const SECRET = /^bearer +(whsec_\S+)$/i
 
 export const bearerSecret = (header: Credentials['header']): string | undefined =>
   SECRET.exec(header('authorization') ?? '')?.[1]
