@@ -52,7 +52,7 @@ export class MoleculeStore implements AsyncDisposable {
       logger,
       random: () => 0.5,
       beads: engineBeads({ store: { db }, beads: this.beads, config }, clock),
-      execs: { begin: () => 'ex-1', cancel: () => {} },
+      execs: { begin: () => ({ id: 'ex-1', isQueued: false }), cancel: () => {} },
       city: {
         city: { name: 'alpha', path: dir },
         rig: () => undefined,

@@ -36,6 +36,7 @@ test('a formula on a schedule', () => {
     order: {
       name: 'nightly',
       description: 'Every night',
+      readsOneEvent: true,
       enabled: false,
       scope: 'rig',
       vars: { days: 30, who: "{{ events | map: 'actor' | join }}" },
@@ -62,7 +63,10 @@ test('each trigger with its defaults', () => {
       ['trigger = "condition"', 'check = "test -f x"'],
       { kind: 'condition', check: 'test -f x', check_timeout: 10_000, interval: 60_000 },
     ],
-    [['trigger = "event"', 'on = "bead.*"'], { kind: 'event', on: 'bead.*', match: {}, batch: true }],
+    [
+      ['trigger = "event"', 'on = "bead.*"'],
+      { kind: 'event', on: 'bead.*', match: {}, batch: true, max_per_hour: 600 },
+    ],
     [
       ['trigger = "event"', 'on = "bead.closed"', 'batch = false', 'match = { "issue.type" = "bug" }'],
       { kind: 'event', on: 'bead.closed', match: { 'issue.type': 'bug' }, batch: false },

@@ -2,11 +2,13 @@
 import { DROPPED_ORDER_KEYS, OrderFile, TRIGGERS, type TriggerKind } from '../contract/automation/order-file.ts'
 import { checkTable, childKey } from '../files/check-table.ts'
 import { type ConfigIssue, IssueList, sortIssues } from '../files/issues.ts'
-import { type ConfigNode, readToml, type TableNode, tableOf, textOf } from '../files/toml.ts'
+import { type ConfigNode, numberOf, readToml, type TableNode, tableOf, textOf } from '../files/toml.ts'
 import { scheduleFault } from './cron.ts'
 import { checkName, durationOf, placedOf } from './draft.ts'
+import { hasMarks } from './language.ts'
 import type { Value } from './plan.ts'
-import { booleanOf, jsonOf, type SourceFile, textMapOf, textsOf } from './source.ts'
+import { findInTemplate } from './reads.ts'
+import { booleanOf, jsonOf, type PlacedText, type SourceFile, textMapOf, textsOf } from './source.ts'
 import { type Names, placed, TextChecker } from './text-check.ts'
 
 /** Durations are milliseconds; `title`, `bead` and the texts in `vars` are templates over `event` and `events`. */
@@ -21,6 +23,8 @@ export interface OrderDefinition {
   readonly timeout?: number
   readonly overlap: 'skip' | 'allow'
   readonly trigger: OrderTrigger
+  /** A text of it reads `event`: one event, and not all that come together. */
+  readonly readsOneEvent?: true
 }
 
 export type OrderAction =
@@ -49,6 +53,7 @@ export type OrderTrigger =
       readonly on: string
       readonly match: Readonly<Record<string, string>>
       readonly batch: boolean
+      readonly max_per_hour: number
     }
   | { readonly kind: 'manual' }
 
@@ -71,6 +76,7 @@ const COMMAND_MS = 300_000
 const CATCH_UP_MS = 86_400_000
 const CHECK_MS = 10_000
 const CHECK_INTERVAL_MS = 60_000
+export const MAX_PER_HOUR = 600
 const KEEP_MS = 7 * 86_400_000
 
 function readOrder(name: string, source: SourceFile, raw: TableNode, issues: IssueList): OrderDefinition | undefined {
@@ -79,11 +85,11 @@ function readOrder(name: string, source: SourceFile, raw: TableNode, issues: Iss
   if (said === undefined) return undefined
   const kind = TRIGGERS.find((one) => one === textOf(said, 'trigger'))
   if (checked === undefined) return undefined
-  checkTexts(checked, source, issues)
+  const readsOne = checkTexts(checked, source, issues).some(readsOneEvent)
   checkSchedule(checked, issues)
   if (kind === undefined) return undefined
   const action = actionOf(checked)
-  const trigger = triggerOf(checked, kind)
+  const trigger = triggerOf(checked, kind, readsOne)
   const timeout = durationOf(checked, 'timeout') ?? (action?.kind === 'exec' ? COMMAND_MS : undefined)
   const scope = textOf(checked, 'scope')
   const description = textOf(checked, 'description')
@@ -98,8 +104,12 @@ function readOrder(name: string, source: SourceFile, raw: TableNode, issues: Iss
     ...(timeout === undefined ? {} : { timeout }),
     overlap: textOf(checked, 'overlap') === 'allow' ? 'allow' : 'skip',
     trigger,
+    ...(readsOne ? { readsOneEvent: true } : {}),
   }
 }
+
+const readsOneEvent = (text: string): boolean =>
+  hasMarks(text) && findInTemplate(text).reads.some(({ path: [root] }) => root === 'event')
 
 function checkSchedule(order: TableNode, issues: IssueList): void {
   const node = order.entries.get('schedule')
@@ -114,16 +124,22 @@ function checkSchedule(order: TableNode, issues: IssueList): void {
 const NAMES: Names = { names: new Set(['event', 'events']), steps: { get: () => undefined, keys: () => [] } }
 const NO_FRAGMENTS = { fragment: () => undefined, fragmentNames: () => [] }
 
-function checkTexts(order: TableNode, source: SourceFile, issues: IssueList): void {
+/** Checks the templates of an order; all of them. */
+function checkTexts(order: TableNode, source: SourceFile, issues: IssueList): readonly string[] {
   const texts = new TextChecker(issues, NO_FRAGMENTS)
+  const found: string[] = []
+  const check = (text: PlacedText): void => {
+    found.push(text.text)
+    texts.template(text, NAMES)
+  }
   for (const name of ['title', 'bead']) {
     const text = placedOf(order, name, 'order', source)
-    if (text !== undefined) texts.template(text, NAMES)
+    if (text !== undefined) check(text)
   }
   const visit = (node: ConfigNode, key: string): void => {
     if (node.kind === 'table') for (const [name, child] of node.entries) visit(child, childKey(key, name))
     else if (node.kind === 'list') for (const [index, child] of node.items.entries()) visit(child, `${key}[${index}]`)
-    else if (typeof node.value === 'string') texts.template(placed(node, key, source), NAMES)
+    else if (typeof node.value === 'string') check(placed(node, key, source))
   }
   const vars = tableOf(order, 'vars')
   for (const [name, child] of vars?.entries ?? []) {
@@ -131,6 +147,7 @@ function checkTexts(order: TableNode, source: SourceFile, issues: IssueList): vo
     checkName(name, child.keyAt ?? child.at, key, issues)
     visit(child, key)
   }
+  return found
 }
 
 function varsOf(order: TableNode, issues: IssueList): Readonly<Record<string, Value>> {
@@ -160,7 +177,7 @@ function actionOf(order: TableNode): OrderAction | undefined {
   return { kind: 'formula', formula, ...Object.fromEntries(texts), keep: durationOf(order, 'keep') ?? KEEP_MS }
 }
 
-function triggerOf(order: TableNode, kind: TriggerKind): OrderTrigger | undefined {
+function triggerOf(order: TableNode, kind: TriggerKind, readsOne: boolean): OrderTrigger | undefined {
   if (kind === 'manual') return { kind }
   const interval = durationOf(order, 'interval')
   if (kind === 'cooldown') return interval === undefined ? undefined : { kind, interval }
@@ -175,6 +192,8 @@ function triggerOf(order: TableNode, kind: TriggerKind): OrderTrigger | undefine
     return check === undefined ? undefined : { kind, check, check_timeout, interval: interval ?? CHECK_INTERVAL_MS }
   }
   const on = textOf(order, 'on')
-  const batch = booleanOf(order, 'batch', true)
-  return on === undefined ? undefined : { kind, on, match: textMapOf(order, 'match'), batch }
+  // Of several events that come together `event` is the newest: the others would be lost.
+  const batch = booleanOf(order, 'batch', !readsOne)
+  const max_per_hour = numberOf(order, 'max_per_hour') ?? MAX_PER_HOUR
+  return on === undefined ? undefined : { kind, on, match: textMapOf(order, 'match'), batch, max_per_hour }
 }

@@ -8,7 +8,7 @@ import type { Logger } from '../../src/kernel/log.ts'
 import { openStore, STORE_SCHEMA } from '../../src/kernel/store.ts'
 import { EXEC_OWNERS, type Exec, type ExecOutcome, type NewExec } from '../../src/modules/execs/ports.ts'
 import { Execs, type ExecsDeps } from '../../src/modules/execs/service.ts'
-import { EXECS_SCHEMA, EXECS_WITHOUT_TOKEN } from '../../src/modules/execs/store.ts'
+import { EXECS_BY_OWNER, EXECS_SCHEMA, EXECS_WITHOUT_TOKEN } from '../../src/modules/execs/store.ts'
 import { createExecRuntime } from '../../src/runtimes/exec/runtime.ts'
 import { eventually } from './http.ts'
 
@@ -51,7 +51,10 @@ export async function openExecCity(path: string, more: Partial<ExecsDeps> = {}):
   mkdirSync(join(path, '.svc'), { recursive: true })
   const { db } = openStore({
     path: join(path, '.svc', 'city.db'),
-    migrations: [...migrationsOf('store', STORE_SCHEMA), ...migrationsOf('execs', EXECS_SCHEMA, EXECS_WITHOUT_TOKEN)],
+    migrations: [
+      ...migrationsOf('store', STORE_SCHEMA),
+      ...migrationsOf('execs', EXECS_SCHEMA, EXECS_WITHOUT_TOKEN, EXECS_BY_OWNER),
+    ],
     owner: 'a test',
     clock,
   })

@@ -69,6 +69,8 @@ export class MoleculeWorld implements AsyncDisposable {
   readonly checks: RunningCheck[] = []
   /** Who was interrupted, and why. */
   readonly interrupted: { readonly assignee: string | null; readonly why: string }[] = []
+  /** Whether checks wait for a slot until `free` gives them one. */
+  queues = false
   readonly ordersEnded: (readonly [string, string])[] = []
   /** Names of rigs that are configured; beads of another one cannot be made. */
   rigs: readonly string[] = ['shop']
@@ -228,6 +230,14 @@ export class MoleculeWorld implements AsyncDisposable {
     await this.quiet()
   }
 
+  /** The check of a step gets the slot that it has waited for. */
+  async free(path: string): Promise<void> {
+    const check = this.checks.find(({ step_id }) => step_id === path)
+    assert.ok(check, `no check of ${path}`)
+    await this.#store.db.write((tx) => this.#molecules.checkStarted(tx, check.id))
+    await this.quiet()
+  }
+
   async checked(path: string, end: number | ExecEnd['kind']): Promise<void> {
     const check = this.checks.findIndex(({ step_id }) => step_id === path)
     const [run] = check < 0 ? [] : this.checks.splice(check, 1)
@@ -300,7 +310,7 @@ export class MoleculeWorld implements AsyncDisposable {
         begin: (_tx, start) => {
           const id = `ex-${this.#execs++}`
           this.checks.push({ ...start, id })
-          return id
+          return { id, isQueued: this.queues }
         },
         cancel: (_tx, id) => {
           const at = this.checks.findIndex((check) => check.id === id)

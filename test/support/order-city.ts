@@ -11,7 +11,7 @@ import type { OrderSettings } from '../../src/modules/orders/definitions/definit
 import { Orders, type SeenOrder } from '../../src/modules/orders/orders.ts'
 import type { ExecEnded, MoleculeStart, OrderExec } from '../../src/modules/orders/runs/ports.ts'
 import { historyPage, type RunRow } from '../../src/modules/orders/runs/rows.ts'
-import { ORDERS_SCHEMA, OUTPUTS_SCHEMA } from '../../src/modules/orders/schema.ts'
+import { ORDER_SCHEMAS } from '../../src/modules/orders/schema.ts'
 import { ManualClock, settled } from './manual-clock.ts'
 import { temporaryDirectory } from './temporary.ts'
 
@@ -43,6 +43,8 @@ export class OrderCity implements AsyncDisposable {
   /** What was begun and has not ended. */
   readonly execs = new Map<string, OrderExec>()
   readonly molecules = new Map<string, MoleculeStart>()
+  /** Whether commands wait for a slot. */
+  queues = false
   /** What molecules of this formula are refused with. */
   refuses: string | undefined
   store: Store
@@ -147,7 +149,7 @@ export class OrderCity implements AsyncDisposable {
   }
 
   #open(): Store {
-    const migrations = migrationsOf('test', STORE_SCHEMA, ORDERS_SCHEMA, OUTPUTS_SCHEMA)
+    const migrations = migrationsOf('test', STORE_SCHEMA, ...ORDER_SCHEMAS)
     const path = join(this.#directory.path, 'city.db')
     return openStore({ path, migrations, owner: 'a test', clock: this.clock })
   }
@@ -167,7 +169,10 @@ export class OrderCity implements AsyncDisposable {
       suspension: { of: () => this.suspended },
       onReconfigured: () => () => {},
       execs: {
-        begin: (tx, exec) => tx.afterCommit(() => this.execs.set(exec.id, exec)),
+        begin: (tx, exec) => {
+          tx.afterCommit(() => this.execs.set(exec.id, exec))
+          return this.queues
+        },
         lives: (id) => this.execs.has(id),
       },
       molecules: {

@@ -97,7 +97,8 @@ async function waitForRun(
       const query = index === undefined ? {} : { index, wait: LOOK }
       const params = { cityName, run_id: run.id }
       const reply = await client.call('get-order-run', { params, query, signal: limit.signal })
-      if (reply.body.status !== 'running') return await showEnd(context, reply.body, reply.text)
+      if (reply.body.status !== 'running' && reply.body.status !== 'queued')
+        return await showEnd(context, reply.body, reply.text)
       index = Number(reply.headers.get('x-svc-index'))
     }
   } catch (error) {

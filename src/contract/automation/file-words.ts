@@ -116,6 +116,8 @@ export const AUTOMATION_WORDS: Readonly<Record<string, Readonly<Record<string, s
     check_timeout: 'How long that may take.',
     on: 'Type of the events that it runs for; those of its own runs do not count.',
     match: 'What the payload of the event must have, by path.',
-    batch: 'One run takes all that wait, up to 100; otherwise each event has a run of its own.',
+    batch:
+      'One run takes all that wait, up to 100; otherwise each event has a run of its own. Where a text reads `event`, which is one event, the default is `false`, else `true`.',
+    max_per_hour: 'Runs within an hour; when there were as many, events wait. It ends what sets itself off.',
   },
 }

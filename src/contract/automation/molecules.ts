@@ -100,17 +100,23 @@ export const MoleculeDraft = component(
 )
 export type MoleculeDraft = Static<typeof MoleculeDraft>
 
-export const STEP_CHECK_STATES = ['pending', 'running', 'waiting', 'passed', 'failed', 'error'] as const
+export const STEP_CHECK_STATES = ['pending', 'queued', 'running', 'waiting', 'passed', 'failed', 'error'] as const
 export const MoleculeStepCheck = component('MoleculeStepCheck', {
   kind: choice(['exec', 'manual']),
   status: choice(STEP_CHECK_STATES, {
-    description: '`waiting`: for an answer, or to be repeated without a verdict. `error`: it never came to a verdict.',
+    description:
+      '`queued`: its command waits for a free slot, which costs the step no time. `waiting`: for an answer, or to be repeated without a verdict. `error`: it never came to a verdict.',
   }),
   exit_code: optional(integer()),
   output: optional(string({ description: 'End of what it printed.' })),
   error: optional(string({ description: 'Why it has no verdict.' })),
   bead_id: optional(string({ description: 'Gate that waits for the answer.' })),
   tries: optional(count('How often it was run for this attempt.')),
+  queued_at: optional({
+    ...Timestamp,
+    description: 'Since when its command has waited for a free slot, if it had to.',
+  }),
+  started_at: optional({ ...Timestamp, description: 'When its command began to run.' }),
 })
 export type MoleculeStepCheck = Static<typeof MoleculeStepCheck>
 

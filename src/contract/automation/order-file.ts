@@ -1,7 +1,7 @@
 /** Every key that an order's file may have (decisions 110, 111, 125), declared once as those of formulas are. */
 import type { TableRules } from '../base/config-shape.ts'
 import { anything, optional } from '../base/schema.ts'
-import { flag, map, oneOf, table, text } from '../base/settings.ts'
+import { flag, map, oneOf, table, text, whole } from '../base/settings.ts'
 import {
   command,
   commandEnv,
@@ -35,7 +35,7 @@ const RULES: TableRules = {
       cron: ['schedule', 'tz', 'catch_up'],
       cooldown: ['interval'],
       condition: ['check', 'check_timeout', 'interval'],
-      event: ['on', 'match', 'batch'],
+      event: ['on', 'match', 'batch', 'max_per_hour'],
       manual: [],
     },
     required: { cron: ['schedule'], cooldown: ['interval'], condition: ['check'], event: ['on'] },
@@ -73,7 +73,8 @@ const Order = table(
     check_timeout: optional(span({ default: '10s', minimumMs: 1 })),
     on: optional(eventType()),
     match: optional(eventMatch(text({ maxLength: 4_096 }))),
-    batch: optional(flag({ default: true })),
+    batch: optional(flag()),
+    max_per_hour: optional(whole({ minimum: 1, maximum: 1_000, default: 600 })),
   },
   { rules: RULES },
 )

@@ -22,7 +22,15 @@ import { DocumentPlace, RigQuery } from './documents.ts'
 export const ORDER_ACTIONS = ['formula', 'exec'] as const
 export const ORDER_TRIGGERS = ['cron', 'cooldown', 'condition', 'event', 'manual'] as const
 export type OrderTrigger = (typeof ORDER_TRIGGERS)[number]
-export const ORDER_RUN_STATUSES = ['running', 'succeeded', 'failed', 'timed_out', 'canceled', 'skipped'] as const
+export const ORDER_RUN_STATUSES = [
+  'queued',
+  'running',
+  'succeeded',
+  'failed',
+  'timed_out',
+  'canceled',
+  'skipped',
+] as const
 export type OrderRunStatus = (typeof ORDER_RUN_STATUSES)[number]
 export const ORDER_SOURCES = ['tick', 'api'] as const
 export type OrderSource = (typeof ORDER_SOURCES)[number]
@@ -48,7 +56,8 @@ const about = {
   scheduled_for: optional({ ...Timestamp, description: 'Of cron: the time that it was due at.' }),
 }
 const result = {
-  started_at: Timestamp,
+  queued_at: optional({ ...Timestamp, description: 'Of a command that had to wait for a free slot: since when.' }),
+  started_at: optional({ ...Timestamp, description: 'When it began to run; absent while it is queued.' }),
   finished_at: optional(Timestamp),
   duration_ms: optional(integer({ minimum: 0 })),
   exit_code: optional(integer({ description: 'Of a command that ended by itself.' })),
@@ -67,7 +76,7 @@ const runFields = {
   reason: about.reason,
   status: choice(ORDER_RUN_STATUSES, {
     description:
-      '`succeeded`: what it started is done, not only begun. `timed_out`: it was ended at its time limit. `skipped`: it was due while a run was under way.',
+      '`queued`: its command waits for a free slot. `succeeded`: what it started is done, not only begun. `timed_out`: it was ended at its time limit. `skipped`: it was due while a run was under way.',
   }),
   scheduled_for: about.scheduled_for,
   molecule_id: optional(string({ description: 'Molecule that it started.' })),
@@ -116,6 +125,7 @@ const definition = {
   check_timeout: duration('Of a condition: how long the check may take.'),
   on: optional(string({ description: 'Type of event that sets it off, or `x.*`.' })),
   match: optional(record(string(), { description: 'What has to be in the payload of the event.' })),
+  max_per_hour: optional(integer({ description: 'Runs within an hour; when there were as many, events wait.' })),
   batch: optional(boolean({ description: `False: a run for each event. True: a run has up to ${MAX_BATCH}.` })),
 }
 

@@ -1,9 +1,11 @@
 /** How much of everything a city's commands may have, and what of a command is refused before it is begun. */
 import { problem } from '../../kernel/problem.ts'
-import type { NewExec } from './ports.ts'
+import type { ExecOwner, NewExec } from './ports.ts'
+
+/** Slots of each owner: nobody's command waits for somebody else's. */
+export const SLOTS: Readonly<Record<ExecOwner, number>> = { check: 16, condition: 8, order: 16 }
 
 export const LIMITS = {
-  running: 16,
   queued: 50_000,
   specBytes: 16 * 1024 * 1024,
   /** The kernel takes no longer argument. */

@@ -71,8 +71,10 @@ export type ExecOutcome = ExecEnd & {
   readonly ended_at: number
 }
 
-/** Told of the end of its commands, in the write that records it. Not of those that it has cancelled. */
+/** Told of its commands, in the write that records it. Not of those that it has cancelled. */
 export interface ExecListener {
+  /** One that had to wait has a slot; one that had not is not told of. */
+  started?(tx: Tx, exec: Exec): void
   ended(tx: Tx, exec: Exec, outcome: ExecOutcome): void
 }
 

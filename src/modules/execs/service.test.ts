@@ -351,3 +351,25 @@ inCity('thousands that are begun at once wait, and more than the limit are refus
   })
   await eventually('all are gone', () => (city.execs.counts.running === 0 ? true : undefined))
 })
+
+inCity(
+  'commands of one owner wait for each other alone: a check starts while orders have all their slots',
+  async (city) => {
+    for (let n = 0; n < 17; n++) await city.begin('sleep 60', { owner: 'order' })
+    assert.deepEqual(city.execs.counts, { running: 16, queued: 1 })
+    for (const owner of ['check', 'condition'] as const) assert.equal(endOf(await city.run('true', { owner })), 0)
+    assert.deepEqual(city.execs.counts, { running: 16, queued: 1 })
+  },
+)
+
+inCity('an owner is told when a command that waited starts, and of none that did not', async (city) => {
+  const started: string[] = []
+  city.execs.own('condition', { started: (_tx, { id }) => started.push(id), ended: () => {} })
+  const first = await city.begin('sleep 60', { owner: 'condition' })
+  for (let n = 0; n < 7; n++) await city.begin('sleep 60', { owner: 'condition' })
+  const waiting = await city.begin('sleep 60', { owner: 'condition' })
+  assert.deepEqual(started, [])
+  await city.db.write((tx) => city.execs.cancel(tx, first))
+  await eventually('it starts', async () => (started.length > 0 ? true : undefined))
+  assert.deepEqual(started, [waiting])
+})

@@ -5,7 +5,8 @@
  *     cancelled it.
  * E2  Whatever the supervisor dies of, no command runs twice and none is forgotten: a start is committed before anything is
  *     started, and its claim tells whether it has begun.
- * E3  At most 16 have processes; the others wait in the order in which they were begun.
+ * E3  Each owner has slots of its own: so many of its commands have processes, the others wait in the order in which they were
+ *     begun. Waiting costs no time: a time limit counts from the start, and owners are told of the start of what has waited.
  * E4  Where a command has ended, none of its processes runs any more, and no file of it is left.
  */
 
@@ -18,8 +19,18 @@ import type { Logger } from '../../kernel/log.ts'
 import { Problem, problem } from '../../kernel/problem.ts'
 import { END, ERROR, endOf, NEVER_BEGAN, NOBODY_KNOWS, startError, type Why } from './ends.ts'
 import { environmentOf, type Surroundings } from './environment.ts'
-import { checked, LIMITS } from './limits.ts'
-import type { Exec, ExecEnd, ExecListener, ExecOutcome, ExecOwner, ExecRuntime, ExecStart, NewExec } from './ports.ts'
+import { checked, LIMITS, SLOTS } from './limits.ts'
+import {
+  EXEC_OWNERS,
+  type Exec,
+  type ExecEnd,
+  type ExecListener,
+  type ExecOutcome,
+  type ExecOwner,
+  type ExecRuntime,
+  type ExecStart,
+  type NewExec,
+} from './ports.ts'
 import { bytesFor, secretsOf, tailText } from './redact.ts'
 import * as rows from './store.ts'
 
@@ -70,13 +81,19 @@ export class Execs {
     this.#listeners.set(owner, listener)
   }
 
-  /** It runs once the transaction has committed. */
-  begin(tx: Tx, exec: NewExec): void {
+  /** It runs once the transaction has committed; true: it has to wait for a slot, and its owner is told of its start. */
+  begin(tx: Tx, exec: NewExec): boolean {
+    const { runtime, clock } = this.#deps
     const spec = checked(exec)
     if (rows.queueSpan(tx) >= LIMITS.queued)
       throw problem('unavailable', `${LIMITS.queued} commands are waiting already`)
-    rows.insert(tx, exec, spec, this.#deps.clock.now())
-    this.#promote(tx)
+    const isFree = rows.nextQueued(tx, exec.owner, 1).length === 0 && this.#room(tx, exec.owner) > 0
+    rows.insert(tx, exec, spec, clock.now())
+    const row = isFree ? rows.byId(tx, exec.id) : undefined
+    if (row === undefined) return true
+    const begun = rows.begun(tx, row, runtime.boot, clock.now())
+    tx.afterCommit(() => this.#startSoon([begun]))
+    return false
   }
 
   /** Its owner is not told. One that waits is gone at once, one that runs is ended after the commit. */
@@ -134,10 +151,17 @@ export class Execs {
   #promote(tx: Tx): void {
     const { runtime, clock } = this.#deps
     if (this.#closing.signal.aborted) return
-    const room = LIMITS.running - rows.countActive(tx)
-    if (room <= 0) return
-    const begun = rows.nextQueued(tx, room).map((row) => rows.begun(tx, row, runtime.boot, clock.now()))
-    if (begun.length > 0) tx.afterCommit(() => this.#startSoon(begun))
+    const begun = EXEC_OWNERS.flatMap((owner) =>
+      rows.nextQueued(tx, owner, this.#room(tx, owner)).map((row) => rows.begun(tx, row, runtime.boot, clock.now())),
+    )
+    if (begun.length === 0) return
+    tx.afterCommit(() => this.#startSoon(begun))
+    for (const row of begun) this.#listeners.get(row.owner)?.started?.(tx, row)
+  }
+
+  #room(tx: Tx, owner: ExecOwner): number {
+    if (this.#closing.signal.aborted) return 0
+    return Math.max(0, SLOTS[owner] - (rows.activeByOwner(tx).get(owner) ?? 0))
   }
 
   /** One in a turn of the event loop: to start a process takes milliseconds. */

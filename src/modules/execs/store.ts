@@ -5,7 +5,7 @@
  * `canceled`: its owner wants no outcome any more, but its processes may still be there.
  */
 import type { Database, Row, Tx } from '../../kernel/database.ts'
-import { EXEC_OWNERS, type Exec, type ExecStart, type NewExec } from './ports.ts'
+import { EXEC_OWNERS, type Exec, type ExecOwner, type ExecStart, type NewExec } from './ports.ts'
 
 export const EXECS_SCHEMA = `
 CREATE TABLE execs (
@@ -24,6 +24,12 @@ CREATE TABLE execs (
 ) STRICT;
 CREATE INDEX execs_queued ON execs (seq) WHERE state = 'queued';
 CREATE INDEX execs_active ON execs (seq) WHERE state <> 'queued';
+`
+
+/** The next one of each owner is found without those of the others before it. */
+export const EXECS_BY_OWNER = `
+DROP INDEX execs_queued;
+CREATE INDEX execs_queued ON execs (owner, seq) WHERE state = 'queued';
 `
 
 /** Its processes are known by its id. */
@@ -72,13 +78,20 @@ export function byId(db: Reader, id: string): ExecRow | undefined {
 export const active = (db: Reader): readonly ExecRow[] =>
   db.all("SELECT * FROM execs WHERE state <> 'queued' ORDER BY seq").map(parse)
 
-export const nextQueued = (db: Reader, limit: number): readonly ExecRow[] =>
-  db.all("SELECT * FROM execs WHERE state = 'queued' ORDER BY seq LIMIT ?", limit).map(parse)
+export const nextQueued = (db: Reader, owner: ExecOwner, limit: number): readonly ExecRow[] =>
+  db.all("SELECT * FROM execs WHERE state = 'queued' AND owner = ? ORDER BY seq LIMIT ?", owner, limit).map(parse)
+
+/** How many of each owner have processes, or may have. */
+export function activeByOwner(db: Reader): ReadonlyMap<string, number> {
+  const rows = db.all("SELECT owner, count(*) AS n FROM execs WHERE state <> 'queued' GROUP BY owner")
+  return new Map(rows.map(({ owner, n }) => [String(owner), Number(n)]))
+}
 
 /** At least as many as wait, without counting them: those that are begun by the thousand would be counted as often. */
 export function queueSpan(db: Reader): number {
   const row = db.get(
-    `SELECT (SELECT max(seq) FROM execs WHERE state = 'queued') - (SELECT min(seq) FROM execs WHERE state = 'queued') + 1 AS n`,
+    `SELECT sum(last - first + 1) AS n FROM (SELECT max(seq) AS last, min(seq) AS first FROM execs
+      WHERE state = 'queued' GROUP BY owner)`,
   )
   return Number(row?.n ?? 0)
 }

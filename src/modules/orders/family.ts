@@ -6,7 +6,7 @@ import type { Store } from '../../kernel/store.ts'
 import { createOrderHandlers } from './handlers.ts'
 import { orderNeeds } from './needs.ts'
 import { Orders, type OrdersDeps } from './orders.ts'
-import { ORDERS_SCHEMA, OUTPUTS_SCHEMA } from './schema.ts'
+import { ORDER_SCHEMAS } from './schema.ts'
 
 export interface OrderContext extends OrdersDeps {
   readonly store: Store
@@ -17,7 +17,7 @@ export interface OrderContext extends OrdersDeps {
 
 export const orders = defineFamily({
   operations: orderOperations,
-  schema: migrationsOf('orders', ORDERS_SCHEMA, OUTPUTS_SCHEMA),
+  schema: migrationsOf('orders', ...ORDER_SCHEMAS),
   handlers: createOrderHandlers,
   opensIn: 'resolving_formulas',
   open: (context: OrderContext) => {

@@ -16,7 +16,7 @@ const NOON = Date.UTC(2026, 4, 1, 12)
 const cron = (schedule: string, catchUp = DAY, tz?: string) =>
   ({ kind: 'cron', schedule, catch_up: catchUp, ...(tz === undefined ? {} : { tz }) }) as const
 const onEvent = (on: string, batch = true, match: Record<string, string> = {}) =>
-  ({ kind: 'event', on, match, batch }) as const
+  ({ kind: 'event', on, match, batch, max_per_hour: 600 }) as const
 const condition = (interval = MINUTE) =>
   ({ kind: 'condition', check: 'true', check_timeout: 10_000, interval }) as const
 const FORMULA = { kind: 'formula', formula: 'tidy', keep: DAY } as const

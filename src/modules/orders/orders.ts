@@ -37,7 +37,7 @@ import {
   skip,
 } from './runs/firing.ts'
 import type { ExecEnded, MoleculeEnded, OrderCatalog, Suspension } from './runs/ports.ts'
-import { allRunning, countRunning, liveRuns, pruneRuns, type RunRow } from './runs/rows.ts'
+import { allRunning, countRunning, liveRuns, nthNewest, pruneRuns, type RunRow, startRun } from './runs/rows.ts'
 import {
   allStates,
   changeState,
@@ -49,8 +49,8 @@ import {
 } from './runs/states.ts'
 import { Alarm } from './triggers/alarm.ts'
 import { Backlog } from './triggers/backlog.ts'
-import { type Facts, type Outlook, outlookOf } from './triggers/outlook.ts'
-import { isOwnEvent } from './triggers/own-events.ts'
+import { causeOf, MAX_CHAIN } from './triggers/causes.ts'
+import { type Facts, MAX_REFUSALS, type Outlook, outlookOf } from './triggers/outlook.ts'
 import { Times } from './triggers/times.ts'
 
 export interface OrdersDeps extends FiringDeps {
@@ -73,9 +73,12 @@ export interface SeenOrder {
   readonly evaluatedAt: number | undefined
   /** The log keeps events for it that it would have let go of by now. */
   readonly holdsLog: boolean
+  /** It has passed by events of a chain of orders that set each other off. */
+  readonly endsChain: boolean
 }
 
 const SUPERVISOR = 'supervisor'
+const HOUR_MS = 3_600_000
 /** Looked at together; the writes that they lead to are then one. */
 const LOOKS_AT_ONCE = 50
 const RETRY_MS = 10_000
@@ -96,6 +99,8 @@ export class Orders {
   readonly #closing = new AbortController()
   readonly #evaluated = new Map<string, number>()
   readonly #withEvents = new Set<string>()
+  /** Orders that have ended a chain of orders. */
+  readonly #chained = new Set<string>()
   readonly #checks = new Map<string, (end: ExecEnded) => void>()
   readonly #queue = new Set<string>()
   #byType: ReadonlyMap<string, readonly string[]> = new Map()
@@ -108,9 +113,9 @@ export class Orders {
 
   constructor(deps: OrdersDeps) {
     this.#deps = deps
-    const { db, events, molecules, clock, logger: log } = deps
+    const { db, events, clock, logger: log } = deps
     this.#alarm = new Alarm({ db, clock, log, rings: (due) => this.#ring(due), jumped: () => this.#jumped() })
-    this.#backlog = new Backlog(events, (scoped, event) => isOwnEvent(db, molecules, scoped, event))
+    this.#backlog = new Backlog(events, (scoped, event) => this.#isPassedBy(scoped, event))
   }
 
   // --- Life --------------------------------------------------------------------------------------------------------
@@ -204,6 +209,7 @@ export class Orders {
       outlook: outlookOf(facts),
       evaluatedAt,
       holdsLog: this.#backlog.holdsLog(order.scoped),
+      endsChain: this.#chained.has(order.scoped),
     }
   }
 
@@ -231,7 +237,26 @@ export class Orders {
           : { next: undefined, open: undefined },
       watchedSince: this.#watchedSince,
       hasEvents: this.#withEvents.has(scoped),
+      restsUntil: this.#withEvents.has(scoped) ? this.#restsUntil(scoped, definition?.trigger, now) : undefined,
     }
+  }
+
+  /** An order that sets itself off by way of others would run for ever. */
+  #restsUntil(scoped: string, trigger: OrderDefinition['trigger'] | undefined, now: number): number | undefined {
+    if (trigger?.kind !== 'event') return undefined
+    const first = nthNewest(this.#deps.db, scoped, trigger.max_per_hour)
+    return first === undefined || first > now ? undefined : first + HOUR_MS
+  }
+
+  /** Its own events, and those at the end of a chain of orders that set each other off, begin no run. */
+  #isPassedBy(scoped: string, event: StoredEvent): boolean {
+    const cause = causeOf(this.#deps.db, this.#deps, event)
+    if (cause === undefined || cause.scoped === scoped) return cause !== undefined
+    if (cause.depth < MAX_CHAIN) return false
+    if (!this.#chained.has(scoped))
+      this.#deps.logger.warn({ order: scoped, event: event.seq }, 'orders set each other off: the chain ends here')
+    this.#chained.add(scoped)
+    return true
   }
 
   // --- What the files say ------------------------------------------------------------------------------------------
@@ -310,6 +335,8 @@ export class Orders {
       cooled_from: undefined,
       failures: 0,
       failed_at: undefined,
+      refusals: 0,
+      refused_at: undefined,
       check_exec: undefined,
       checked_at: undefined,
       evaluated_at: undefined,
@@ -330,6 +357,8 @@ export class Orders {
       ...(active === state.active ? {} : { active }),
       ...(state.gone ? { gone: false } : {}),
       ...(key === state.trigger ? {} : { trigger: key, error: undefined, check_exec: undefined }),
+      // Something in the files has changed: what refused to begin may begin now, and has all its tries again.
+      ...(state.refusals === 0 ? {} : { refused_at: undefined, refusals: 0 }),
       ...(anew ? { since: clock.now(), seen_seq: events.head, ...UNTROUBLED } : {}),
     }
   }
@@ -337,15 +366,18 @@ export class Orders {
   /** Who is to look at which events. */
   #listenFor(orders: readonly ResolvedOrder[]): void {
     const byType = new Map<string, string[]>()
+    const listening = new Set<string>()
     for (const { scoped, definition } of orders) {
-      if (definition?.trigger.kind !== 'event') {
-        this.#backlog.leave(scoped)
-        continue
-      }
+      if (definition?.trigger.kind !== 'event') continue
       const { on } = definition.trigger
       byType.set(on, [...(byType.get(on) ?? []), scoped])
+      listening.add(scoped)
     }
-    for (const scoped of this.#withEvents) if (!this.resolved.byScoped.has(scoped)) this.#withEvents.delete(scoped)
+    // An order whose file is not valid for a moment keeps its place; one that is gone, or waits for no events, has none.
+    const broken = orders.flatMap(({ scoped, definition }) => (definition === undefined ? [scoped] : []))
+    this.#backlog.keep(new Set([...listening, ...broken]))
+    for (const known of [this.#withEvents, this.#chained])
+      for (const scoped of known) if (!this.resolved.byScoped.has(scoped)) known.delete(scoped)
     this.#byType = byType
   }
 
@@ -436,7 +468,7 @@ export class Orders {
   async #setBack(state: OrderState): Promise<void> {
     const { db, clock } = this.#deps
     const now = clock.now()
-    const fields = ['since', 'cooled_from', 'failed_at', 'checked_at'] as const
+    const fields = ['since', 'cooled_from', 'failed_at', 'refused_at', 'checked_at'] as const
     const ahead = fields.filter((field) => (state[field] ?? 0) > now)
     if (ahead.length === 0) return
     await db.write((tx) => changeState(tx, state.scoped, Object.fromEntries(ahead.map((field) => [field, now]))))
@@ -484,8 +516,24 @@ export class Orders {
       await db.write((tx) => this.#decide(tx, order, handed, undefined))
     } catch (error) {
       if (!(error instanceof Problem) || error.code === 'unavailable') throw error
-      await db.write((tx) => this.#decide(tx, order, handed, error.message))
+      await db.write((tx) => this.#refused(tx, order, handed, error.message))
     }
+  }
+
+  /** What cannot begin for events takes none of them, until it has been tried often enough. */
+  #refused(tx: Tx, order: ResolvedOrder, handed: readonly StoredEvent[], why: string): void {
+    const { scoped, definition } = order
+    const refusals = (findState(tx, scoped)?.refusals ?? 0) + 1
+    if (definition?.trigger.kind !== 'event') {
+      this.#decide(tx, order, handed, why)
+      return
+    }
+    if (refusals >= MAX_REFUSALS) {
+      const error = `${refusals} tries to begin came to nothing, its events are passed over: ${why}`
+      this.#decide(tx, order, handed, error)
+      return
+    }
+    changeState(tx, scoped, { refusals, refused_at: this.#deps.clock.now(), error: `it could not begin: ${why}` })
   }
 
   #decide(tx: Tx, order: ResolvedOrder, handed: readonly StoredEvent[], failure: string | undefined): void {
@@ -512,6 +560,8 @@ export class Orders {
     else begin(this.#deps, tx, order, definition, cause)
     if (outlook.slot !== undefined) changeState(tx, scoped, { since: outlook.slot })
     if (state.holds) changeState(tx, scoped, { holds: false })
+    if (handed.length > 0 && (state.refusals > 0 || state.error !== undefined))
+      changeState(tx, scoped, { refusals: 0, refused_at: undefined, error: failure })
     const last = handed.at(-1)
     if (last !== undefined) this.#saw(tx, scoped, last.seq)
   }
@@ -683,6 +733,11 @@ export class Orders {
 
   // --- Ends --------------------------------------------------------------------------------------------------------
 
+  /** A command that had to wait has a slot now. */
+  execStarted(tx: Tx, runId: string): void {
+    startRun(tx, runId, this.#deps.clock.now())
+  }
+
   execEnded(tx: Tx, runId: string, end: ExecEnded): void {
     this.#over(tx, ended(this.#deps, tx, runId, endOfExec(end)))
   }
@@ -718,7 +773,7 @@ export class Orders {
 }
 
 /** Whatever happened before does not count any more. */
-const UNTROUBLED = { failures: 0, failed_at: undefined, holds: false } as const
+const UNTROUBLED = { failures: 0, failed_at: undefined, refusals: 0, refused_at: undefined, holds: false } as const
 
 /** What has to be the same for times and events to count on. */
 function triggerKey({ definition, zone }: ResolvedOrder): string {

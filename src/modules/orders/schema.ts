@@ -6,7 +6,7 @@
  * last run. `failures` in a row, the last of which was at `failed_at`. `active`: whether it was on when it was last looked at.
  * `trigger`: what set it off then. `holds`: the check of its condition has passed, and the run of that is still to begin. `enabled`: what `enable` or `disable` said, where the files say otherwise.
  */
-export const ORDERS_SCHEMA = `
+const ORDERS_SCHEMA = `
 CREATE TABLE order_states (
   scoped TEXT PRIMARY KEY,
   enabled INTEGER,
@@ -59,7 +59,7 @@ CREATE INDEX order_runs_molecule ON order_runs (molecule_id) WHERE molecule_id I
 `
 
 /** `order_outputs`: how much the runs wrote that is kept, in one row that follows them. */
-export const OUTPUTS_SCHEMA = `
+const OUTPUTS_SCHEMA = `
 CREATE INDEX order_runs_wrote ON order_runs (n) WHERE output IS NOT NULL;
 CREATE INDEX order_runs_wrote_of ON order_runs (scoped, n, octet_length(output)) WHERE output IS NOT NULL;
 CREATE TABLE order_outputs (bytes INTEGER NOT NULL) STRICT;
@@ -71,3 +71,18 @@ CREATE TRIGGER order_output_gone AFTER DELETE ON order_runs WHEN old.output IS N
   UPDATE order_outputs SET bytes = bytes - octet_length(old.output);
 END;
 `
+
+/**
+ * `waiting`: its command waits for a free slot, since `queued_at`. `depth`: how many runs led to it, each by an event of the
+ * one before. `refusals` in a row of what an order would begin for its events, the last of which was at `refused_at`.
+ */
+const QUEUED_SCHEMA = `
+ALTER TABLE order_runs ADD COLUMN waiting INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE order_runs ADD COLUMN queued_at INTEGER;
+ALTER TABLE order_runs ADD COLUMN depth INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE order_states ADD COLUMN refusals INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE order_states ADD COLUMN refused_at INTEGER;
+`
+
+/** The steps of the tables of orders; a released one stays as it is. */
+export const ORDER_SCHEMAS = [ORDERS_SCHEMA, OUTPUTS_SCHEMA, QUEUED_SCHEMA] as const

@@ -37,7 +37,7 @@ const scopedOf = (seen: readonly SeenOrder[]): readonly string[] => seen.map(({ 
 
 /** Everything that may change while the order stays the same. */
 function keyOf(seen: SeenOrder, run: LastRun | undefined): string {
-  const { state, enabled, suspended, running, outlook, evaluatedAt, holdsLog } = seen
+  const { state, enabled, suspended, running, outlook, evaluatedAt, holdsLog, endsChain } = seen
   const next = outlook.kind === 'wait' ? outlook.next : undefined
-  return `${run?.n} ${run?.status} ${running} ${state.enabled} ${enabled} ${suspended} ${holdsLog} ${evaluatedAt} ${next} ${outlook.kind} ${outlook.reason}\n${state.error ?? ''}`
+  return `${run?.n} ${run?.status} ${running} ${state.enabled} ${enabled} ${suspended} ${holdsLog} ${endsChain} ${evaluatedAt} ${next} ${outlook.kind} ${outlook.reason}\n${state.error ?? ''}`
 }

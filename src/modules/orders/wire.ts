@@ -9,8 +9,27 @@ import type { SeenOrder } from './orders.ts'
 const HOLDS_LOG =
   'events wait for it that are older or more than the log would keep: the log grows until it has run for them, or is disabled'
 
+const TAKES_NEWEST =
+  '`batch` is true and a text reads `event`: of events that come together only the newest is read. Write `batch = false`, or read `events`'
+const ENDS_CHAIN =
+  'orders set each other off: it passes by the events of a chain of 8 runs, each of which was begun by an event of the one before'
+const RUNS_OFTEN =
+  'it has run as often as `max_per_hour` allows: look whether it sets itself off, or write a larger `max_per_hour`'
+
+function warningsOf({ order: { definition }, holdsLog, endsChain, outlook }: SeenOrder): readonly string[] {
+  const takesNewest =
+    definition?.readsOneEvent === true && definition.trigger.kind === 'event' && definition.trigger.batch
+  return [
+    ...(holdsLog ? [HOLDS_LOG] : []),
+    ...(takesNewest ? [TAKES_NEWEST] : []),
+    ...(endsChain ? [ENDS_CHAIN] : []),
+    ...(outlook.reason.includes('`max_per_hour`') ? [RUNS_OFTEN] : []),
+  ]
+}
+
 export function wireOrder(seen: SeenOrder, lastRun: OrderRun | undefined): Order {
-  const { order, state, enabled, suspended, running, outlook, evaluatedAt, holdsLog } = seen
+  const { order, state, enabled, suspended, running, outlook, evaluatedAt } = seen
+  const warnings = warningsOf(seen)
   const { file, definition, issues, scoped, zone } = order
   const next = outlook.kind === 'wait' ? outlook.next : undefined
   return {
@@ -36,7 +55,7 @@ export function wireOrder(seen: SeenOrder, lastRun: OrderRun | undefined): Order
     ...(lastRun === undefined ? {} : { last_run: lastRun }),
     ...(evaluatedAt === undefined ? {} : { evaluated_at: isoTime(evaluatedAt) }),
     ...(state.error === undefined ? {} : { error: state.error }),
-    ...(holdsLog ? { warnings: [HOLDS_LOG] } : {}),
+    ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
   }
 }
 
@@ -82,7 +101,13 @@ function wireTrigger({ trigger }: OrderDefinition, zone: string): Partial<Order>
         interval: formatDuration(trigger.interval),
       }
     case 'event':
-      return { trigger: 'event', on: trigger.on, match: { ...trigger.match }, batch: trigger.batch }
+      return {
+        trigger: 'event',
+        on: trigger.on,
+        match: { ...trigger.match },
+        batch: trigger.batch,
+        max_per_hour: trigger.max_per_hour,
+      }
     case 'manual':
       return { trigger: 'manual' }
   }

@@ -83,8 +83,9 @@ function engineExecs(city: Running): EngineExecs {
   return {
     begin(tx, start) {
       const id = `ex-${randomHex(12)}`
-      execs.begin(tx, { ...commandOf(city, start), id, owner: 'check', ref: `${start.molecule_id}/${start.step_id}` })
-      return id
+      const ref = `${start.molecule_id}/${start.step_id}`
+      const isQueued = execs.begin(tx, { ...commandOf(city, start), id, owner: 'check', ref })
+      return { id, isQueued }
     },
     cancel: (tx, id) => execs.cancel(tx, id),
   }

@@ -20,6 +20,7 @@ export function moleculesContext(city: Running): MoleculesContext {
     engine: engineContext(city, (tx, runId, ended) => orders.find(city)?.orders.moleculeEnded(tx, runId, ended)),
     listen: (molecules) =>
       execs.of(city).execs.own('check', {
+        started: (tx, { id }) => molecules.checkStarted(tx, id),
         ended: (tx, { id }, outcome) => molecules.checkEnded(tx, id, outcome),
       }),
     around: {

@@ -34,7 +34,10 @@ export function orderContext(city: Running): OrderContext {
     molecules: moleculesOf(city),
     listen: (orders) => {
       const all = execs.of(city).execs
-      all.own('order', { ended: (tx, { ref }, outcome) => orders.execEnded(tx, ref, outcome) })
+      all.own('order', {
+        started: (tx, { ref }) => orders.execStarted(tx, ref),
+        ended: (tx, { ref }, outcome) => orders.execEnded(tx, ref, outcome),
+      })
       all.own('condition', { ended: (tx, { id, ref }, outcome) => orders.checkEnded(tx, id, ref, outcome) })
     },
   }

@@ -121,7 +121,7 @@ suite('orders', { concurrency: 2 }, () => {
     test('a cooldown runs again and again, and stops where it is disabled', { timeout: 60_000 }, async () => {
       await orders.save('tick', 'trigger = "cooldown"', 'interval = "1s"', `exec = 'echo $SVC_RUN_ID >> ticks'`)
       const runs = await orders.ended('tick', 3)
-      const starts = runs.map(({ started_at: at }) => Date.parse(at)).sort((a, b) => a - b)
+      const starts = runs.map(({ started_at: at }) => Date.parse(at ?? '')).sort((a, b) => a - b)
       for (const [index, at] of starts.slice(1).entries()) assert.ok(at - (starts[index] ?? 0) >= 1_000)
       const { status, text } = await orders.city.post('/orders/tick/disable')
       assert.equal(status, 200, text)

@@ -26,7 +26,7 @@ import { pinLog } from './life/listeners.ts'
 import { removeMolecule } from './life/removal.ts'
 import { type StartInput, startMolecule } from './life/start.ts'
 import { moleculeReaction, withRow } from './reaction.ts'
-import { checkEnded } from './steps/checks.ts'
+import { checkEnded, checkStarted } from './steps/checks.ts'
 
 export type MoleculesDeps = Omit<EngineDeps, 'plans' | 'timers' | 'awaited'> & Omit<TimersDeps, 'db'>
 
@@ -85,6 +85,12 @@ export class Molecules {
   /** Deletes one that has ended, with its beads; how many. In writes of its own. */
   remove(id: string, actor: string, check = ACCEPT): Promise<number> {
     return removeMolecule(this.#deps, id, actor, check)
+  }
+
+  /** A command of a check that had to wait has a slot; in the write that records it. */
+  checkStarted(tx: Tx, exec: string): void {
+    const row = tx.get('SELECT id FROM molecule_steps WHERE exec = ?', exec)
+    if (row !== undefined) withRow(tx, this.#deps, Number(row.id), checkStarted)
   }
 
   /** A command of a check has ended; in the write that records it. */

@@ -205,3 +205,21 @@ test('a check that hangs is given one more try, then the attempt has failed and 
   await world.checked('a', 0)
   assert.equal(world.molecule(id).status, 'completed')
 })
+
+test('a check that waits for a slot is queued, and the time of its step stands still meanwhile', async () => {
+  await using world = await MoleculeWorld.open()
+  world.queues = true
+  const { id } = await world.start(planOf([step('a', { check: exec, timeout: HOUR })]))
+  await world.claim(id, 'a')
+  await world.advance(HOUR - MINUTE)
+  await world.close(id, 'a')
+  const verdict = () => JSON.parse(world.at(id, 'a').verdict ?? '{}')
+  assert.deepEqual([verdict().status, verdict().started_at], ['queued', undefined])
+  await world.advance(5 * HOUR)
+  assert.equal(world.at(id, 'a').phase, 'check')
+  await world.free('a')
+  assert.equal(verdict().status, 'running')
+  assert.equal(Date.parse(verdict().started_at) - Date.parse(verdict().queued_at), 5 * HOUR)
+  await world.advance(MINUTE)
+  assert.deepEqual([world.at(id, 'a').status, failureAt(world, id, 'a').reason], ['failed', 'timeout'])
+})

@@ -57,7 +57,8 @@ export function wireStep(of: MoleculeAndPlan, row: StepRow, claimers: Claimers):
     ...(failure === undefined ? {} : { failure: wireFailure(failure) }),
     ...(check === undefined ? {} : { check }),
     ...(row.item_index === 0 || row.item === null ? {} : { item: JSON.parse(row.item) }),
-    ...present({ due_at: time(row.due_at) }),
+    // While its check waits for a slot its time stands still.
+    ...present({ due_at: check?.status === 'queued' ? undefined : time(row.due_at) }),
     ...present({ next_attempt_at: time(row.next_attempt_at) }),
     ...present({ last_error: row.last_error ?? undefined }),
     superseded: row.superseded,
@@ -117,9 +118,12 @@ function waitReason(row: StepRow, node: PlanNode): string | undefined {
   if (row.phase === 'ask') return `waits for an answer about its work: ${row.asked}`
   if (row.phase === 'backoff') return `waits for its next attempt${because(parseFailure(row.failure)?.message)}`
   if (row.phase === 'unjudged') return `waits for its check to be run again${because(row.last_error ?? undefined)}`
-  if (row.phase === 'check') return 'its check runs'
+  if (row.phase === 'check') return checkReason(row)
   return undefined
 }
+
+const checkReason = ({ verdict }: StepRow): string =>
+  parseVerdict(verdict)?.status === 'queued' ? 'its check waits for a free slot' : 'its check runs'
 
 /** Of a long story the beginning: all of it stands in `failure` and `last_error`. */
 const MAX_BECAUSE = 200

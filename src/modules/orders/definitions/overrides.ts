@@ -1,7 +1,7 @@
 /** What a city says otherwise of an order (`[[orders.overrides]]`): the result has to be an order as a file could say it. */
 
 import { scheduleFault } from '../../../automation/cron.ts'
-import type { OrderDefinition, OrderTrigger } from '../../../automation/order.ts'
+import { MAX_PER_HOUR, type OrderDefinition, type OrderTrigger } from '../../../automation/order.ts'
 import { parseDurationMs } from '../../../contract/base/durations.ts'
 import type { Settings } from '../../../contract/config-schema.ts'
 import type { ConfigIssue, Place } from '../../../files/issues.ts'
@@ -83,7 +83,7 @@ function applied(
     overlap: override.overlap ?? order.overlap,
     ...(timeout === undefined ? {} : { timeout: Math.min(timeout, maxTimeoutMs ?? timeout) }),
     action: actionWith(order, override, report),
-    trigger: triggerWith(order.trigger, override, report),
+    trigger: triggerWith(order, override, report),
   }
 }
 
@@ -100,7 +100,8 @@ function actionWith({ action }: OrderDefinition, override: PlacedOverride, repor
   return { ...action, idempotent: idempotent ?? action.idempotent, env: { ...action.env, ...env } }
 }
 
-function triggerWith(trigger: OrderTrigger, override: PlacedOverride, report: Report): OrderTrigger {
+function triggerWith(order: OrderDefinition, override: PlacedOverride, report: Report): OrderTrigger {
+  const { trigger } = order
   const kind = override.trigger ?? trigger.kind
   const known: readonly string[] = KEYS[kind]
   for (const key of OF_TRIGGERS)
@@ -109,7 +110,9 @@ function triggerWith(trigger: OrderTrigger, override: PlacedOverride, report: Re
   const missing = isOther ? NEEDED[kind].filter((key) => override[key] === undefined) : []
   for (const key of missing) report(key, `is needed where the trigger becomes ${kind}`)
   if (missing.length > 0) return trigger
-  return built(kind, isOther ? undefined : trigger, override, report)
+  const made = built(kind, isOther ? undefined : trigger, override, report)
+  const isNew = isOther && made.kind === 'event' && override.batch === undefined
+  return isNew ? { ...made, batch: order.readsOneEvent !== true } : made
 }
 
 function built(
@@ -149,6 +152,7 @@ function built(
         on: override.on ?? was?.on ?? '',
         match: override.match ?? was?.match ?? {},
         batch: override.batch ?? was?.batch ?? true,
+        max_per_hour: was?.max_per_hour ?? MAX_PER_HOUR,
       }
     }
     case 'manual':

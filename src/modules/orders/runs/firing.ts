@@ -16,6 +16,7 @@ import type { EventLog, StoredEvent } from '../../../kernel/event-log.ts'
 import { randomHex } from '../../../kernel/ids.ts'
 import { invalidField } from '../../../kernel/problem.ts'
 import type { ResolvedOrder } from '../definitions/definition.ts'
+import { causeOf } from '../triggers/causes.ts'
 import type { ExecEnded, MoleculeEnded, OrderExecs, OrderMolecules } from './ports.ts'
 import {
   endRun,
@@ -24,6 +25,7 @@ import {
   payloadOf,
   pruneOutputs,
   pruneRuns,
+  queueRun,
   type RunEnd,
   type RunRow,
   setMolecule,
@@ -75,10 +77,16 @@ export function begin(
     finished_at: undefined,
     error: undefined,
   }
-  if (!insertRun(tx, run)) return undefined
+  if (!insertRun(tx, { ...run, depth: depthOf(deps, tx, handed) })) return undefined
   const molecule = start(deps, tx, { order, definition, run, cause, vars, scope })
   if (molecule !== undefined) setMolecule(tx, id, molecule)
   return fired(deps, tx, id, cause.actor, { cooled_from: now })
+}
+
+/** How many runs led to what these events begin: one more than to the run that they come from. */
+function depthOf(deps: FiringDeps, tx: Tx, handed: readonly StoredEvent[]): number {
+  const depths = handed.map((event) => causeOf(tx, deps, event)?.depth)
+  return Math.max(0, ...depths.map((depth) => (depth === undefined ? 0 : depth + 1)))
 }
 
 /** Records a run that could not be started, as one that has failed: the next trigger tries again. */
@@ -214,7 +222,7 @@ function start(deps: FiringDeps, tx: Tx, starting: Starting): string | undefined
       actor: cause.actor,
     })
   }
-  deps.execs.begin(tx, {
+  const isQueued = deps.execs.begin(tx, {
     id: run.id,
     owner: 'order',
     ref: run.id,
@@ -230,6 +238,7 @@ function start(deps: FiringDeps, tx: Tx, starting: Starting): string | undefined
     stdin: contextOf(starting),
     idempotent: action.idempotent,
   })
+  if (isQueued) queueRun(tx, run.id, deps.clock.now())
   return undefined
 }
 
@@ -307,6 +316,8 @@ function draftOf(order: ResolvedOrder, definition: Definition, cause: Cause, now
     last_seq: handed.at(-1)?.seq,
     events: handed.length === 0 ? undefined : handed.length,
     started_at: now,
+    queued_at: undefined,
+    depth: 0,
     exit_code: undefined,
     signal: undefined,
   }

@@ -29,7 +29,8 @@ export interface OrderExec {
 }
 
 export interface OrderExecs {
-  begin(tx: Tx, exec: OrderExec): void
+  /** Whether it has to wait for a free slot; its start is told then. */
+  begin(tx: Tx, exec: OrderExec): boolean
   /** False: there is none of that id any more, and nobody will be told of an end. */
   lives(id: string): boolean
 }

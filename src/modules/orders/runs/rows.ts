@@ -34,7 +34,11 @@ export interface RunRow {
   readonly last_seq: number | undefined
   readonly events: number | undefined
   readonly vars: Readonly<Record<string, Value>> | undefined
+  /** Of one that is queued: when it was made. */
   readonly started_at: number
+  readonly queued_at: number | undefined
+  /** How many runs led to it, each by an event of the one before. */
+  readonly depth: number
   readonly finished_at: number | undefined
   readonly exit_code: number | undefined
   readonly signal: string | undefined
@@ -52,8 +56,8 @@ export interface RunEnd {
 
 type Reader = Pick<Database, 'get' | 'all'> | Tx
 
-const COLUMNS =
-  'n, id, scoped, name, rig, action, trigger, source, reason, status, slot, molecule_id, first_seq, last_seq, events, vars_json, started_at, finished_at, exit_code, signal, error'
+const STATUS = "CASE WHEN waiting = 1 AND status = 'running' THEN 'queued' ELSE status END"
+const COLUMNS = `n, id, scoped, name, rig, action, trigger, source, reason, ${STATUS} AS status, queued_at, depth, slot, molecule_id, first_seq, last_seq, events, vars_json, started_at, finished_at, exit_code, signal, error`
 
 /** False: its time of cron has a run already. */
 export function insertRun(tx: Tx, run: Omit<RunRow, 'n'>): boolean {
@@ -74,6 +78,7 @@ export function insertRun(tx: Tx, run: Omit<RunRow, 'n'>): boolean {
     events: run.events ?? null,
     vars_json: run.vars === undefined ? null : JSON.stringify(run.vars),
     started_at: run.started_at,
+    depth: run.depth,
     finished_at: run.finished_at ?? null,
     exit_code: run.exit_code ?? null,
     signal: run.signal ?? null,
@@ -92,6 +97,30 @@ export function insertRun(tx: Tx, run: Omit<RunRow, 'n'>): boolean {
 
 export function setMolecule(tx: Tx, id: string, moleculeId: string): void {
   tx.run('UPDATE order_runs SET molecule_id = ? WHERE id = ?', moleculeId, id)
+}
+
+/** Its command waits for a free slot. */
+export function queueRun(tx: Tx, id: string, now: number): void {
+  tx.run('UPDATE order_runs SET waiting = 1, queued_at = ? WHERE id = ?', now, id)
+}
+
+/** Its command runs: only from now on its time counts. */
+export function startRun(tx: Tx, id: string, now: number): void {
+  tx.run(
+    "UPDATE order_runs SET waiting = 0, started_at = ? WHERE id = ? AND waiting = 1 AND status = 'running'",
+    now,
+    id,
+  )
+}
+
+/** When the run began that is the `nth` newest of an order; undefined where there are fewer. */
+export function nthNewest(db: Reader, scoped: string, nth: number): number | undefined {
+  const row = db.get(
+    'SELECT started_at AS at FROM order_runs WHERE scoped = ? ORDER BY n DESC LIMIT 1 OFFSET ?',
+    scoped,
+    nth - 1,
+  )
+  return row === undefined ? undefined : Number(row.at)
 }
 
 /** The run as it ended; undefined where it had ended before. */
@@ -157,15 +186,25 @@ export interface LastRun {
 
 /** As much of the newest run of each of these as tells whether it is another. */
 export function newestRuns(db: Reader, scoped: readonly string[]): ReadonlyMap<string, LastRun> {
-  const rows = db.all(`SELECT scoped, n, status ${OF_NEWEST}`, JSON.stringify(scoped))
+  const rows = db.all(`SELECT scoped, n, ${STATUS} AS status ${OF_NEWEST}`, JSON.stringify(scoped))
   return new Map(rows.map((row) => [String(row.scoped), { n: Number(row.n), status: String(row.status) }]))
 }
 
-/** Order of a run that started this molecule. */
-export function orderOfMolecule(db: Reader, moleculeId: string): string | undefined {
-  const row = db.get('SELECT scoped FROM order_runs WHERE molecule_id = ?', moleculeId)
-  return row === undefined ? undefined : String(row.scoped)
+/** The order of a run, and how many runs led to it. */
+export interface RunPlace {
+  readonly scoped: string
+  readonly depth: number
 }
+
+/** Of the run that started this molecule. */
+export const runOfMolecule = (db: Reader, molecule: string): RunPlace | undefined =>
+  placeOf(db.get('SELECT scoped, depth FROM order_runs WHERE molecule_id = ?', molecule))
+
+export const runOfId = (db: Reader, id: string): RunPlace | undefined =>
+  placeOf(db.get('SELECT scoped, depth FROM order_runs WHERE id = ?', id))
+
+const placeOf = (row: Row | undefined): RunPlace | undefined =>
+  row === undefined ? undefined : { scoped: String(row.scoped), depth: Number(row.depth) }
 
 export interface HistoryFilter {
   readonly names?: readonly string[] | undefined
@@ -204,7 +243,7 @@ function whereOf({ names, statuses }: HistoryFilter): { readonly sql: string; re
     values.push(JSON.stringify(names), JSON.stringify(names))
   }
   if (statuses !== undefined && statuses.length > 0) {
-    parts.push('status IN (SELECT value FROM json_each(?))')
+    parts.push(`${STATUS} IN (SELECT value FROM json_each(?))`)
     values.push(JSON.stringify(statuses))
   }
   return { sql: parts.join(' AND '), values }
@@ -287,6 +326,8 @@ function runOf(row: Row): RunRow {
     events: number(row.events),
     vars: row.vars_json === null ? undefined : JSON.parse(String(row.vars_json)),
     started_at: Number(row.started_at),
+    queued_at: number(row.queued_at),
+    depth: Number(row.depth),
     finished_at: number(row.finished_at),
     exit_code: number(row.exit_code),
     signal: text(row.signal),
@@ -294,8 +335,9 @@ function runOf(row: Row): RunRow {
   }
 }
 
-const resultOf = ({ started_at, finished_at, exit_code, signal, error }: RunRow) => ({
-  started_at: isoTime(started_at),
+const resultOf = ({ status, queued_at, started_at, finished_at, exit_code, signal, error }: RunRow) => ({
+  ...(queued_at === undefined ? {} : { queued_at: isoTime(queued_at) }),
+  ...(status === 'queued' ? {} : { started_at: isoTime(started_at) }),
   ...(finished_at === undefined
     ? {}
     : // A clock that was set back is no shorter run.

@@ -13,6 +13,8 @@ export interface OrderState {
   readonly cooled_from: number | undefined
   readonly failures: number
   readonly failed_at: number | undefined
+  readonly refusals: number
+  readonly refused_at: number | undefined
   readonly check_exec: string | undefined
   readonly holds: boolean
   readonly checked_at: number | undefined
@@ -37,6 +39,8 @@ const stateOf = (row: Row): OrderState => ({
   cooled_from: number(row.cooled_from),
   failures: Number(row.failures),
   failed_at: number(row.failed_at),
+  refusals: Number(row.refusals),
+  refused_at: number(row.refused_at),
   check_exec: text(row.check_exec),
   holds: row.holds === 1,
   checked_at: number(row.checked_at),
@@ -76,6 +80,8 @@ const COLUMNS = [
   'cooled_from',
   'failures',
   'failed_at',
+  'refusals',
+  'refused_at',
   'check_exec',
   'holds',
   'checked_at',

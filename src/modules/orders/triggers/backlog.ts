@@ -8,7 +8,7 @@
 import type { OrderDefinition } from '../../../automation/order.ts'
 import { MAX_BATCH } from '../../../contract/automation/orders.ts'
 import { nextTurn } from '../../../kernel/clock.ts'
-import { type EventLog, type StoredEvent, typeMatches } from '../../../kernel/event-log.ts'
+import type { EventLog, StoredEvent } from '../../../kernel/event-log.ts'
 
 type EventTrigger = Extract<OrderDefinition['trigger'], { readonly kind: 'event' }>
 
@@ -28,12 +28,12 @@ const pinOf = (scoped: string): string => `order ${scoped}`
 
 export class Backlog {
   readonly #log: EventLog
-  readonly #isOwn: (scoped: string, event: StoredEvent) => boolean
+  readonly #passesBy: (scoped: string, event: StoredEvent) => boolean
   readonly #places = new Map<string, Place>()
 
-  constructor(log: EventLog, isOwn: (scoped: string, event: StoredEvent) => boolean) {
+  constructor(log: EventLog, passesBy: (scoped: string, event: StoredEvent) => boolean) {
     this.#log = log
-    this.#isOwn = isOwn
+    this.#passesBy = passesBy
   }
 
   /** The oldest events that no run has had: as many as one is handed. None after an end by the signal. */
@@ -54,7 +54,7 @@ export class Backlog {
       const range = { after, upTo: this.#log.head }
       const scan = this.#log.scan(filter, range, 'asc', wanted, BATCH_CHARACTERS)
       for (const event of scan.events) {
-        if (this.#isOwn(scoped, event)) continue
+        if (this.#passesBy(scoped, event)) continue
         if (found.length === wanted || (found.length > 0 && characters + event.envelope.length > BATCH_CHARACTERS))
           return found
         found.push(event)
@@ -85,13 +85,13 @@ export class Backlog {
     if (this.#places.delete(scoped)) this.#pin(scoped, undefined)
   }
 
-  leaveAll(): void {
-    for (const scoped of [...this.#places.keys()]) this.leave(scoped)
+  /** Only these wait for events; what the others had still to look at is nobody's. */
+  keep(scoped: ReadonlySet<string>): void {
+    for (const one of [...this.#places.keys()]) if (!scoped.has(one)) this.leave(one)
   }
 
-  isAmong(trigger: EventTrigger, types: ReadonlySet<string>): boolean {
-    if (types.has(trigger.on)) return true
-    return trigger.on.endsWith('.*') && [...types].some((type) => typeMatches(trigger.on, type))
+  leaveAll(): void {
+    for (const scoped of [...this.#places.keys()]) this.leave(scoped)
   }
 
   #placeOf(scoped: string, seen: number): Place {

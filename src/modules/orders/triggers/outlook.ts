@@ -21,6 +21,8 @@ export interface Facts {
   readonly watchedSince: number
   /** Of event: some are there that no run has had. */
   readonly hasEvents: boolean
+  /** Of event: it has run so often within an hour that it waits until then. */
+  readonly restsUntil: number | undefined
 }
 
 export type Outlook =
@@ -104,12 +106,26 @@ function condition(facts: Facts, interval: number): Outlook {
 }
 
 function event(facts: Facts, on: string): Outlook {
-  const { now, state, hasEvents } = facts
+  const { now, state, hasEvents, restsUntil } = facts
   if (!hasEvents) return wait(`event: none of ${on} so far`)
   if (isHeld(facts)) return wait(`${UNDER_WAY}; events wait`)
   const at = backedOffUntil(state)
   if (now < at) return wait(`event: after ${state.failures} failures in a row; events wait`, at)
+  const again = refusedUntil(state)
+  if (now < again)
+    return wait(`event: it could not begin (${state.refusals} of ${MAX_REFUSALS} tries); events wait`, again)
+  if (restsUntil !== undefined && now < restsUntil)
+    return wait('event: it has run as often as `max_per_hour` allows; events wait', restsUntil)
   return { kind: 'due', reason: `event: ${on} occurred` }
+}
+
+/** Tries to begin a run for events, after which they are passed over, and the order says so. */
+export const MAX_REFUSALS = 8
+
+/** What refuses to begin takes no event: it is tried again, later each time. */
+function refusedUntil({ refusals, refused_at }: OrderState): number {
+  if (refusals === 0 || refused_at === undefined) return 0
+  return refused_at + Math.min(FIRST_BACKOFF_MS * 2 ** (refusals - 1), LONGEST_BACKOFF_MS)
 }
 
 /** What has failed once may just be tried again. */

@@ -107,8 +107,8 @@ export interface ExecEnd {
 }
 
 export interface EngineExecs {
-  /** The id of a run that starts after the commit. */
-  begin(tx: Tx, exec: ExecStart): string
+  /** A run that starts after the commit, or, where it is queued, once a slot is free. */
+  begin(tx: Tx, exec: ExecStart): { readonly id: string; readonly isQueued: boolean }
   cancel(tx: Tx, id: string): void
 }
 

@@ -30,12 +30,16 @@ export interface StepWarning {
 /** How far a check has come. */
 export interface Verdict {
   readonly kind: 'exec' | 'manual'
-  readonly status: 'running' | 'waiting' | 'passed' | 'failed' | 'error'
+  readonly status: 'queued' | 'running' | 'waiting' | 'passed' | 'failed' | 'error'
   readonly exit_code?: number
   readonly output?: string
   readonly error?: string
   readonly bead_id?: string
   readonly tries?: number
+  /** Since when the command has waited for a free slot, if it had to. */
+  readonly queued_at?: string
+  /** When the command began to run. */
+  readonly started_at?: string
 }
 
 /**

@@ -2,6 +2,8 @@
 import type { PlanExec, Value } from '../../../../automation/plan.ts'
 import { verdictOf } from '../../../../automation/verdict.ts'
 import { cutStart } from '../../../../contract/base/text.ts'
+import { isoTime } from '../../../../kernel/clock.ts'
+import { present } from '../../../../kernel/present.ts'
 import { boundedTitle } from '../base/bounds.ts'
 import type { EngineBead, ExecEnd } from '../base/ports.ts'
 import { type Failure, parseVerdict, type StepRow, type Verdict } from '../base/rows.ts'
@@ -23,10 +25,8 @@ const MAX_TOLD = 2_000
 export function beginCheck(run: Run, row: StepRow, check: PlanExec, texts = new Texts(run, row)): void {
   const { molecule, deps } = run
   const bead = row.bead === null ? undefined : deps.beads.find(row.bead)
-  const { timeout } = run.step(row)
-  if (timeout !== undefined && row.due_at === null) dueIn(run, row, timeout)
   const { vars } = texts
-  const exec = deps.execs.begin(run.tx, {
+  const { id: exec, isQueued } = deps.execs.begin(run.tx, {
     command: commandOf(check, vars),
     timeout_ms: check.timeout,
     env: texts.record(check.env),
@@ -42,7 +42,7 @@ export function beginCheck(run: Run, row: StepRow, check: PlanExec, texts = new 
     context: contextOf(run, row, vars),
   })
   run.begin('check')
-  const verdict: Verdict = { kind: 'exec', status: 'running', tries: row.unjudged + 1 }
+  const verdict: Verdict = { kind: 'exec', tries: row.unjudged + 1, ...(isQueued ? queued(run) : running(run)) }
   run.set(row, {
     exec,
     phase: 'check',
@@ -52,6 +52,28 @@ export function beginCheck(run: Run, row: StepRow, check: PlanExec, texts = new 
     next_attempt_at: null,
     verdict: JSON.stringify(verdict),
   })
+  if (isQueued) run.noTimer(row, 'timeout')
+  else goOnTiming(run, row, 0)
+}
+
+const queued = (run: Run) => ({ status: 'queued', queued_at: isoTime(run.now) }) as const
+const running = (run: Run) => ({ status: 'running', started_at: isoTime(run.now) }) as const
+
+/** A check that waited for a free slot has it: the time that it waited does not count. */
+export function checkStarted(run: Run, row: StepRow): void {
+  const verdict = parseVerdict(row.verdict)
+  if (row.phase !== 'check' || verdict?.status !== 'queued') return
+  run.set(row, { verdict: JSON.stringify({ ...verdict, ...running(run) } satisfies Verdict) })
+  goOnTiming(run, row, run.now - Date.parse(verdict.queued_at ?? isoTime(run.now)))
+}
+
+/** Goes on with the time of the attempt, of which so much was spent waiting. */
+function goOnTiming(run: Run, row: StepRow, waitedMs: number): void {
+  const { timeout } = run.step(row)
+  if (timeout === undefined) return
+  const due = row.due_at === null ? run.now + timeout : row.due_at + Math.max(0, waitedMs)
+  run.set(row, { due_at: null })
+  dueIn(run, row, Math.max(0, due - run.now))
 }
 
 /** As the file says it, or the value of a command variable. */
@@ -75,7 +97,8 @@ export function checkEnded(run: Run, row: StepRow, end: ExecEnd): void {
   if (row.phase !== 'check') return
   const tries = row.unjudged + 1
   const output = cutStart(end.output, MAX_OUTPUT)
-  const said = { kind: 'exec', tries, output } as const
+  const { queued_at, started_at } = parseVerdict(row.verdict) ?? {}
+  const said = { kind: 'exec', tries, output, ...present({ queued_at, started_at }) } as const
   run.set(row, { exec: null, busy: false })
   const judged = verdictOf(end)
   const { exit_code } = end
