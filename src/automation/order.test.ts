@@ -69,7 +69,7 @@ test('each trigger with its defaults', () => {
     ],
     [
       ['trigger = "event"', 'on = "bead.closed"', 'batch = false', 'match = { "issue.type" = "bug" }'],
-      { kind: 'event', on: 'bead.closed', match: { 'issue.type': 'bug' }, batch: false },
+      { kind: 'event', on: 'bead.closed', match: { 'issue.type': 'bug' }, batch: false, max_per_hour: 600 },
     ],
     [['trigger = "manual"'], { kind: 'manual' }],
   ]

@@ -26,6 +26,7 @@ import {
   type ResolvedOrders,
   resolveOrders,
 } from './definitions/definition.ts'
+import { causeOf, MAX_CHAIN } from './runs/causes.ts'
 import {
   begin,
   type Cause,
@@ -49,7 +50,6 @@ import {
 } from './runs/states.ts'
 import { Alarm } from './triggers/alarm.ts'
 import { Backlog } from './triggers/backlog.ts'
-import { causeOf, MAX_CHAIN } from './triggers/causes.ts'
 import { type Facts, MAX_REFUSALS, type Outlook, outlookOf } from './triggers/outlook.ts'
 import { Times } from './triggers/times.ts'
 

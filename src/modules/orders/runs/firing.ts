@@ -16,7 +16,7 @@ import type { EventLog, StoredEvent } from '../../../kernel/event-log.ts'
 import { randomHex } from '../../../kernel/ids.ts'
 import { invalidField } from '../../../kernel/problem.ts'
 import type { ResolvedOrder } from '../definitions/definition.ts'
-import { causeOf } from '../triggers/causes.ts'
+import { causeOf } from './causes.ts'
 import type { ExecEnded, MoleculeEnded, OrderExecs, OrderMolecules } from './ports.ts'
 import {
   endRun,

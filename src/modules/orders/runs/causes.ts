@@ -4,8 +4,8 @@
  */
 import type { Database, Tx } from '../../../kernel/database.ts'
 import type { StoredEvent } from '../../../kernel/event-log.ts'
-import type { OrderMolecules } from '../runs/ports.ts'
-import { type RunPlace, runOfId, runOfMolecule } from '../runs/rows.ts'
+import type { OrderMolecules } from './ports.ts'
+import { type RunPlace, runOfId, runOfMolecule } from './rows.ts'
 
 /** Runs that one may lead to, each by an event of the one before. */
 export const MAX_CHAIN = 8
