@@ -19,6 +19,7 @@ import { configurationPage } from './reference/configuration.ts'
 import { formulasPage } from './reference/formulas.ts'
 import { manuals } from './reference/manual.ts'
 import { codeList, page, table } from './reference/markdown.ts'
+import { promptsPage } from './reference/prompts.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
@@ -39,6 +40,7 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
     ['docs/reference/exit-codes.md', exitCodesPage()],
     ['docs/reference/configuration.md', configurationPage()],
     ['docs/reference/formulas.md', formulasPage()],
+    ['docs/reference/prompts.md', promptsPage()],
     ['docs/reference/operations.md', operationsPage()],
     ['docs/reference/problems.md', problemsPage()],
     ['docs/reference/events.md', eventsPage()],

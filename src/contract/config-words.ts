@@ -28,7 +28,8 @@ const AGENT: TableWords = {
   session: 'How it is run; else as `[session] provider` says.',
   lifecycle: '`one_shot`: its process ends by itself when its work is done, which is no crash.',
   attach: 'People may attach to its terminal.',
-  work_dir: 'Directory that it works in, relative to the city. Else that of its rig, or of the city.',
+  work_dir:
+    'Directory that it works in, relative to its rig, or to the city where it has none; made there where it is missing. Else that of its rig, or of the city.',
   isolation:
     '`worktree`: each of its sessions works in a git worktree of its own, on a branch of its own. `none`: in the directory as it is.',
   base_ref: 'Branch, tag or commit that worktrees of its sessions begin at. Else as `[worktrees]` says.',

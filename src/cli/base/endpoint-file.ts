@@ -29,9 +29,20 @@ export function readEndpointFile({ env, home, cwd }: Pick<Io, 'env' | 'cwd' | 'h
   }
   const { url, pid, process_start: start, token } = parse(path, text)
   if (typeof url !== 'string' || URL.parse(url) === null) throw discoveryFailure(`${path}: not {"url", …}`)
-  if (!lives(pid, start)) throw discoveryFailure(`${path}: the supervisor that wrote it, process ${pid}, has ended`)
+  if (!lives(pid, start)) throw discoveryFailure(`${path}: ${whyNotSeen(pid, env)}`)
   return { path, url: url.replace(/\/+$/, ''), token: typeof token === 'string' ? token : undefined }
 }
+
+/** A sandbox with processes of its own sees no supervisor, whether it runs or not. */
+function whyNotSeen(pid: unknown, env: Io['env']): string {
+  const isAgent = (env['SVC_SESSION_ID'] ?? '') !== ''
+  if (!isAgent && sandboxIn(env) === undefined) return `the supervisor that wrote it, process ${pid}, has ended`
+  return `cannot see the supervisor's process ${pid} from here (a sandbox?). Do not start another one: the agent's mode has to allow svcctl, see docs/guide/agents.md`
+}
+
+/** Marks of sandboxes that hide processes or the network. */
+const sandboxIn = (env: Io['env']): string | undefined =>
+  ['CODEX_SANDBOX', 'CODEX_SANDBOX_NETWORK_DISABLED', 'SANDBOX', 'container'].find((name) => (env[name] ?? '') !== '')
 
 function parse(path: string, text: string): { readonly [key: string]: unknown } {
   let value: unknown

@@ -51,8 +51,6 @@ const markPath = (directory: string): string => join(directory, '.svc', 'scaffol
 const CONVENTION_DIRECTORIES = [
   'agents',
   'assets',
-  'commands',
-  'doctor',
   'formulas',
   'orders',
   'overlays',

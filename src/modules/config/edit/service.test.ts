@@ -11,7 +11,7 @@ import { CITY_MIGRATIONS } from '../../cities/city-store.ts'
 import { quietBell } from '../load/watch.ts'
 import { OPTIONS, temporaryCity } from '../testing.ts'
 import type { ConfigChange } from './city-config.ts'
-import { ConfigService } from './service.ts'
+import { ConfigService, type ConfigServiceDeps } from './service.ts'
 import { CONFIG_SCHEMA, writeIntent } from './transaction.ts'
 
 const FILES = {
@@ -219,7 +219,26 @@ function manualClock() {
   }
 }
 
-async function openCity(t: TestContext) {
+test('a reload warns of a rig that is gone from the files while it has work', async (t) => {
+  const { service, write } = await openCity(t, { beadsOfRig: (rig) => (rig === 'alpha' ? 3 : 0) })
+  const rigs = (...names: readonly string[]) =>
+    write('city.toml', FILES['city.toml'] + names.map((name) => `[[rigs]]\nname = "${name}"\n`).join(''))
+  rigs('alpha', 'beta')
+  await service.reload('reload')
+  rigs('gamma')
+  const { outcome, warnings } = await service.reload('reload')
+  assert.equal(outcome, 'applied')
+  const said = warnings.filter(({ key }) => key === 'rigs.alpha' || key === 'rigs.beta').map(({ message }) => message)
+  assert.deepEqual(said, [
+    '3 beads are of the rig alpha, which is gone: nobody works on them, and molecules there stop',
+  ])
+  assert.ok(
+    service.warnings.some(({ key }) => key === 'rigs.alpha'),
+    'it shows in the configuration too',
+  )
+})
+
+async function openCity(t: TestContext, more: Partial<ConfigServiceDeps> = {}) {
   const city = temporaryCity(FILES)
   mkdirSync(join(city.dir, '.svc'), { recursive: true })
   const log = { error() {}, warn() {}, info() {}, debug() {}, isLevelEnabled: () => false }
@@ -230,7 +249,15 @@ async function openCity(t: TestContext) {
     clock: systemClock,
   })
   const again = () =>
-    new ConfigService({ name: 'demo', dir: city.dir, store, clock: systemClock, log, loadOptions: () => OPTIONS })
+    new ConfigService({
+      name: 'demo',
+      dir: city.dir,
+      store,
+      clock: systemClock,
+      log,
+      loadOptions: () => OPTIONS,
+      ...more,
+    })
   const service = again()
   t.after(async () => {
     await service.close()

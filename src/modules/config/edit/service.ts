@@ -395,7 +395,8 @@ export class ConfigService implements CityConfig {
 
   async #reload(source: ConfigSource, soft: boolean): Promise<ReloadOutcome> {
     const good = this.#loaded()
-    const loaded = this.#loadDisk()
+    const read = this.#loadDisk()
+    const loaded = read.ok ? { ...read, warnings: [...read.warnings, ...this.#goneRigs(good, read)] } : read
     if (!loaded.ok) {
       await this.#reject(loaded, source)
       return { outcome: 'rejected', revision: good.config.revision, warnings: loaded.warnings, issues: loaded.issues }
@@ -562,6 +563,18 @@ export class ConfigService implements CityConfig {
       const file = own.has('city.toml') ? 'city.toml' : ''
       const message = `the rig ${name} has ${beads} bead${beads === 1 ? '' : 's'} whose ids begin with \`${before}-\`: its prefix cannot become \`${prefix}\``
       return [{ file, line: 1, column: 1, key: `rigs.${name}.prefix`, message, hint: `keep prefix = "${before}"` }]
+    })
+  }
+
+  /** Rigs that somebody took out of the files by hand, or renamed there, and that still have work. */
+  #goneRigs(before: Good, after: Good): readonly ConfigIssue[] {
+    const stays = new Set(after.config.rigs.map(({ name }) => name))
+    return before.config.rigs.flatMap(({ name }): readonly ConfigIssue[] => {
+      const beads = stays.has(name) ? 0 : (this.#deps.beadsOfRig?.(name) ?? 0)
+      if (beads === 0) return []
+      const message = `${beads} bead${beads === 1 ? ' is' : 's are'} of the rig ${name}, which is gone: nobody works on ${beads === 1 ? 'it' : 'them'}, and molecules there stop`
+      const hint = `put the rig back under the name ${name}, or move its beads: svcctl bead list --rig ${name}`
+      return [{ file: HOME, line: 1, column: 1, key: `rigs.${name}`, message, hint }]
     })
   }
 

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { PROMPT_VARIABLES } from '../../../contract/prompt-words.ts'
 import { diskFiles } from '../../../files/files.ts'
 import { loadCity } from '../load/load.ts'
 import { OPTIONS, temporaryCity } from '../testing.ts'
-import { PROMPT_VARIABLES, type PromptData, renderPrompt } from './prompt.ts'
+import { type PromptData, renderPrompt } from './prompt.ts'
 import { checkTemplate, renderTemplate } from './templates.ts'
 
-const DATA = Object.fromEntries(PROMPT_VARIABLES.map((name) => [name, `<${name}>`])) as PromptData
+const DATA = Object.fromEntries(Object.keys(PROMPT_VARIABLES).map((name) => [name, `<${name}>`])) as PromptData
 const FILTERS = {
   commandName: 'svcctl',
   sessionName: (agent: string) => (agent === 'mayor' ? 'demo-mayor' : undefined),

@@ -5,6 +5,7 @@ import { basename, dirname, join } from 'node:path'
 import type { TemplateProblem } from '../../../automation/liquid.ts'
 import { shapeOf, type TemplateKind } from '../../../contract/base/config-shape.ts'
 import { AGENT_FIELDS } from '../../../contract/config-schema.ts'
+import { FIELD_VARIABLES, PROMPT_VARIABLES } from '../../../contract/prompt-words.ts'
 import { type ConfigFiles, listable } from '../../../files/files.ts'
 import { fileStart, type Place } from '../../../files/issues.ts'
 import { textOfBytes } from '../../../files/read.ts'
@@ -17,40 +18,9 @@ import type { Untrusted } from '../compose/trust.ts'
 import type { Facts } from '../compose/validate.ts'
 import { checkTemplate, type FilterFacts, renderTemplate } from './templates.ts'
 
-/** The variables of every prompt; the environment of the agent adds its own names, which never replace these. */
-export const PROMPT_VARIABLES = [
-  'CityRoot',
-  'CityName',
-  'AgentName',
-  'TemplateName',
-  'BindingName',
-  'BindingPrefix',
-  'RigName',
-  'Rig',
-  'RigRoot',
-  'WorkDir',
-  'IssuePrefix',
-  'Branch',
-  'DefaultBranch',
-  'ConfigDir',
-  'WorkQuery',
-  'AssignedInProgressQuery',
-  'AssignedReadyQuery',
-  'RoutedPoolQuery',
-  'ProviderKey',
-  'ProviderDisplayName',
-  'InstructionsFile',
-] as const
-const STANDARD: ReadonlySet<string> = new Set(PROMPT_VARIABLES)
-export type PromptData = Readonly<Record<(typeof PROMPT_VARIABLES)[number], string>>
-
-/** The variables of template fields, by kind. */
-const FIELD_VARIABLES: Readonly<Record<TemplateKind, readonly string[]>> = {
-  command: ['Session', 'Agent', 'AgentBase', 'Rig', 'RigRoot', 'CityRoot', 'CityName', 'WorkDir', 'ConfigDir'],
-  path: ['Agent', 'AgentBase', 'Rig', 'RigRoot', 'CityRoot', 'CityName'],
-  session: ['City', 'Agent', 'Dir', 'Name'],
-  resume: ['SessionKey'],
-}
+/** The environment of the agent adds its own names, which never replace these. */
+const STANDARD: ReadonlySet<string> = new Set(Object.keys(PROMPT_VARIABLES))
+export type PromptData = Readonly<Record<keyof typeof PROMPT_VARIABLES, string>>
 
 export type RenderedPrompt = {
   /** Body and fragments, without the beacon line that a session puts in front. */
@@ -164,7 +134,7 @@ export function checkTemplateFields(context: LoadContext, composed: Composed): v
     seen.add(node)
     if (node.kind === 'list') for (const item of node.items) check(item, kind, key)
     if (node.kind !== 'scalar' || !/\{[{%]/.test(String(node.value))) return
-    const scope = { variables: new Set(FIELD_VARIABLES[kind]), fragments: new Map<string, unknown>() }
+    const scope = { variables: new Set<string>(FIELD_VARIABLES[kind]), fragments: new Map<string, unknown>() }
     for (const problem of checkTemplate(String(node.value), scope).problems) {
       context.issues.error(node.at, key, problem.message, problem.hint)
     }
@@ -215,7 +185,7 @@ class PromptChecker {
 
   check(agent: FinishedAgent, place: PromptPlace): void {
     const fragments = this.#fragmentsOf(place)
-    const variables = new Set([...PROMPT_VARIABLES, ...(tableOf(agent.fields, 'env')?.entries.keys() ?? [])])
+    const variables = new Set([...STANDARD, ...(tableOf(agent.fields, 'env')?.entries.keys() ?? [])])
     const held = heldFragments(place, fragments, (dir) => this.#list(dir, place))
     const scope: PromptScope = { variables, fragments, held, place }
     if (place.promptPath !== undefined && isTemplate(place.promptPath)) this.#checkFile(place.promptPath, scope, [])

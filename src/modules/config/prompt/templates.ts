@@ -11,6 +11,7 @@ import {
   templateProblem,
   withHint,
 } from '../../../automation/liquid.ts'
+import type { PROMPT_FILTERS } from '../../../contract/prompt-words.ts'
 import { nearestHint } from '../../../files/issues.ts'
 import { lazily } from '../../../kernel/lazy.ts'
 
@@ -106,17 +107,20 @@ function promptEngine(fragments: ReadonlyMap<string, string>, filters: FilterFac
     renderLimitMs: RENDER_LIMIT_MS,
     memoryLimit: MEMORY_LIMIT,
   })
-  engine.registerFilter('cmd', (words: unknown) => `${filters.commandName} ${String(words)}`.trim())
-  engine.registerFilter('basename', (name: unknown) =>
-    String(name).slice(Math.max(String(name).lastIndexOf('/'), String(name).lastIndexOf('.')) + 1),
-  )
-  engine.registerFilter('session', (agent: unknown) => {
-    const name = filters.sessionName(String(agent))
-    if (name === undefined) throw new Error(`there is no agent \`${String(agent)}\``)
-    return name
-  })
+  for (const [name, filter] of Object.entries(filtersOf(filters)))
+    engine.registerFilter(name, (value: unknown) => filter(String(value)))
   return engine
 }
+
+const filtersOf = (facts: FilterFacts): Readonly<Record<keyof typeof PROMPT_FILTERS, (value: string) => string>> => ({
+  cmd: (words) => `${facts.commandName} ${words}`.trim(),
+  basename: (name) => name.slice(Math.max(name.lastIndexOf('/'), name.lastIndexOf('.')) + 1),
+  session: (agent) => {
+    const name = facts.sessionName(agent)
+    if (name === undefined) throw new Error(`there is no agent \`${agent}\``)
+    return name
+  },
+})
 
 function* walk(templates: readonly Template[]): Generator<Template> {
   for (const template of templates) {

@@ -6,7 +6,7 @@ import type { Schema } from '../../../contract/base/schema.ts'
 import { AGENT_FIELDS, Provider, SETTINGS, Service } from '../../../contract/config-schema.ts'
 import type { Layer, Place } from '../../../files/issues.ts'
 import { masked } from '../../../files/mask.ts'
-import { type ConfigNode, type PlainValue, plainOf, type TableNode } from '../../../files/toml.ts'
+import { type ConfigNode, isPlainTable, type PlainValue, plainOf, type TableNode } from '../../../files/toml.ts'
 import { draftIdentity } from '../compose/drafts.ts'
 import { type EffectiveConfig, originsOf } from '../compose/effective.ts'
 
@@ -85,19 +85,26 @@ function flatten(
   const shape = schema === undefined ? undefined : shapeOf(schema)
   const secret = shape?.annotation.secret === true
   if (node.kind !== 'table' || node.entries.size === 0) {
-    into[key] = explained(node, schema, reveal)
+    into[key] = explained(node, schema, reveal, key)
     return
   }
   for (const [name, child] of node.entries) {
     // A table that is secret as a whole is so in each of its values.
-    if (secret) into[`${key}.${name}`] = explained(child, schema, reveal)
+    if (secret) into[`${key}.${name}`] = explained(child, schema, reveal, name)
     else flatten(`${key}.${name}`, child, shape?.properties[name] ?? shape?.item, reveal, into)
   }
 }
 
-function explained(node: ConfigNode, schema: Schema | undefined, reveal: boolean): ExplainedValue {
+/** By its own key too: what a command line hides, the key says. */
+function maskedAs(key: string, value: PlainValue, schema: Schema | undefined): PlainValue {
+  const name = key.slice(key.lastIndexOf('.') + 1)
+  const known = masked({ [name]: masked(value, schema) }, undefined)
+  return isPlainTable(known) ? (known[name] ?? value) : value
+}
+
+function explained(node: ConfigNode, schema: Schema | undefined, reveal: boolean, key = ''): ExplainedValue {
   const plain = plainOf(node)
-  const base = { value: reveal ? plain : masked(plain, schema), ...origin(node.at) }
+  const base = { value: reveal ? plain : maskedAs(key, plain, schema), ...origin(node.at) }
   if (node.kind !== 'list' || !isMixed(node.items, node.at)) return base
   const item = schema === undefined ? undefined : shapeOf(schema).item
   return { ...base, items: node.items.map((child) => explained(child, item, reveal)) }

@@ -45,10 +45,26 @@ export async function runsOf(dir: string, root: string, pause: () => Promise<voi
     ...tomlBelow(dir, root, 'formulas'),
   ]
   const commands = declared.flatMap((file) => commandsIn(dir, root, file))
-  const programs = (await treeFiles(dir, pause))
+  const all = await treeFiles(dir, pause)
+  const programs = all
     .filter(({ executable }) => executable)
     .map(({ path }) => ({ file: path, key: '', command: path }))
-  return [...commands, ...programs]
+  return [...commands, ...programs, ...promptsOf(dir, root, all)]
+}
+
+/** Directories of a pack whose Markdown agents read as instructions: what it says, they do. */
+const INSTRUCTIONS = /^(?:agents|skills|overlays?|template-fragments|prompts|formulas|orders)\//
+
+const isInstruction = (path: string): boolean => INSTRUCTIONS.test(path) && path.toLowerCase().endsWith(ENDING)
+
+/** Each with its beginning: it is what an upgrade may change. */
+function promptsOf(dir: string, root: string, all: readonly TreeFile[]): readonly PackRun[] {
+  return all
+    .filter(({ path, executable }) => !executable && isInstruction(path))
+    .map(({ path }) => {
+      const text = readable(files, join(dir, path), root)?.toString('utf8') ?? ''
+      return { file: path, key: 'instructions', command: shown(text.trim()) }
+    })
 }
 
 const tomlBelow = (dir: string, root: string, name: string): string[] =>
@@ -95,8 +111,8 @@ const textsOf = ({ items }: ListNode): string[] =>
   items.map((item) => (item.kind === 'scalar' ? String(item.value) : ''))
 
 /**
- * Hash over all of a checkout that can be run or decides what is: everything but plain Markdown. A Markdown file counts
- * where a file that counts names it, for a shell runs any file that it is given.
+ * Hash over all of a checkout that can be run or decides what is: everything but plain Markdown. Markdown counts where
+ * agents read it as instructions, and where a file that counts names it, for a shell runs any file that it is given.
  */
 export async function runsHash(dir: string, pause: () => Promise<void>): Promise<string> {
   const all = await treeFiles(dir, pause)
@@ -104,7 +120,8 @@ export async function runsHash(dir: string, pause: () => Promise<void>): Promise
 }
 
 function* hashSteps(dir: string, all: readonly TreeFile[]): Generator<undefined, string> {
-  const isProse = ({ path, executable }: TreeFile): boolean => !executable && proseName(path) !== undefined
+  const isProse = ({ path, executable }: TreeFile): boolean =>
+    !executable && proseName(path) !== undefined && !isInstruction(path)
   const named = new Set<string>()
   const hash = createHash('sha256')
   const bytesOf = ({ path, executable }: TreeFile): Buffer => {

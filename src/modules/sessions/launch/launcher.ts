@@ -2,12 +2,14 @@
  * The effects of a start: set-up commands, the program's path, the run's directory, the runtime (sheet 04 §7.2).
  * Everything is bounded by the signal that is handed in.
  */
-import { existsSync, mkdirSync, statSync } from 'node:fs'
+
+import { mkdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { cut, cutStart } from '../../../contract/base/text.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import { asCaller } from '../../../kernel/file-modes.ts'
 import type { Logger } from '../../../kernel/log.ts'
+import { isDirectory, look } from '../../../kernel/look.ts'
 import { expanded, findBinary, runBriefly } from '../../../kernel/processes.ts'
 import type { AgentProcess, Identity, LaunchSpec, McpServerSpec, Runtime } from '../../../runtimes/process/runtime.ts'
 import { type AgentView, findAgent, isUnbound, type ProviderView, untrusted } from '../record/config-view.ts'
@@ -132,7 +134,8 @@ export class Launcher {
   /** What lies in the work directory before its process: its overlays, and what `pre_start` does, which takes its time. */
   async ground({ plan }: Prepared, signal: AbortSignal): Promise<void> {
     const { spec } = plan
-    makeWorkDir(spec.workDir, this.#deps.city.path)
+    const rigs = this.#deps.config().rigs.flatMap(({ path }) => path ?? [])
+    makeWorkDir(spec.workDir, [this.#deps.city.path, ...rigs])
     mkdirSync(dirname(spec.directory), { recursive: true, mode: 0o700 })
     mkdirSync(spec.directory, { recursive: true, mode: 0o700 })
     const { sessionId } = spec.identity
@@ -299,11 +302,15 @@ function valuesOf(plan: LaunchPlan, session: SessionRecord, agent: AgentView, de
   }
 }
 
-/** Inside the city it is made; anywhere else it must be there. */
-function makeWorkDir(workDir: string, city: string): void {
-  if (isInside(city, workDir) && !existsSync(workDir)) asCaller(() => mkdirSync(workDir, { recursive: true }))
-  const stat = statSync(workDir, { throwIfNoEntry: false })
-  if (stat?.isDirectory() !== true) throw new StartError('missing-work-dir', `there is no directory ${workDir}`)
+/** Inside the city, or a rig that is there, it is made; anywhere else it must be there. */
+function makeWorkDir(workDir: string, roots: readonly string[]): void {
+  const root = roots.find((one) => isInside(one, workDir) && isDirectory(one))
+  if (root !== undefined && look(workDir).is === 'missing') asCaller(() => mkdirSync(workDir, { recursive: true }))
+  const found = look(workDir)
+  if (found.is === 'directory') return
+  if (found.is === 'unknown') throw new StartError('missing-work-dir', `${workDir} cannot be looked at: ${found.code}`)
+  const what = found.is === 'missing' ? 'there is no directory' : 'this is no directory:'
+  throw new StartError('missing-work-dir', `${what} ${workDir}; make it, or change \`work_dir\` of the agent`)
 }
 
 /** A version 4 UUID from 32 hex digits: what harnesses take for the name of a conversation. */
