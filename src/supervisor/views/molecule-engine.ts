@@ -65,8 +65,6 @@ export function engineBeads({ store: { db }, beads, config }: BeadsOf, clock: { 
       db
         .all(EDGES, JSON.stringify(ids), JSON.stringify(ids))
         .map((row) => [String(row.issue_id), String(row.depends_on_id)]),
-    ofRoot: (id, limit) =>
-      db.all('SELECT id FROM beads WHERE root_bead_id = ? LIMIT ?', id, limit).map((row) => String(row.id)),
     remove: (tx, ids, actor) => void beads.removeSome(tx, beads.load(ids), actor, -1),
   }
 }

@@ -133,6 +133,18 @@ test('a cancel ends everything at once: beads, commands, holders, timers; and it
     assert.equal(world.store.db.get(`SELECT 1 FROM ${table}`), undefined, table)
 })
 
+test('delete: a bead that only says that it is of a molecule stays when the molecule is deleted', async () => {
+  await using world = await MoleculeWorld.open()
+  const { id } = await world.start(planOf([step('a'), step('b', { needs: ['a'] })]))
+  const { id: mine } = await world.bead('my own work', { root_bead_id: id })
+  await world.close(id, 'a')
+  await world.close(id, 'b')
+  const parts = ['a', 'b'].map((path) => world.at(id, path).bead ?? '')
+  assert.equal(await world.molecules.remove(id, 'mia', () => {}), parts.length + 1)
+  assert.equal(world.beads.find(mine)?.title, 'my own work')
+  assert.deepEqual(world.beads.load([id, ...parts]), [])
+})
+
 test('of a large one a cancel is short writes: what is left begins nothing, and ends also after a crash', async () => {
   await using world = await MoleculeWorld.open()
   const many = Array.from({ length: 700 }, (_, at) => step(`s${at}`))

@@ -70,8 +70,6 @@ export interface EngineBeads {
   members(id: string): readonly BeadMember[]
   /** Pairs `[waits, for]` among these. */
   edgesAmong(ids: readonly string[]): readonly (readonly [string, string])[]
-  /** Beads of a root that there still are, at most so many. */
-  ofRoot(id: string, limit: number): readonly string[]
   remove(tx: Tx, ids: readonly string[], actor: string): void
 }
 

@@ -41,18 +41,28 @@ function removeSlice(
   if (isLive(molecule.status))
     throw problem('conflict-wrong-state', `the molecule ${id} is ${molecule.status}: cancel it before it is deleted`)
   check(molecule)
-  const steps = deps.beads.ofRoot(id, SLICE)
+  const parts = partsOf(tx, molecule)
+  const steps = parts.filter((bead) => deps.beads.find(bead) !== undefined)
   if (steps.length > 0) deps.beads.remove(tx, steps, actor)
-  if (steps.length === SLICE) return { beads: steps.length, all: false }
+  tx.run('DELETE FROM molecule_beads WHERE bead IN (SELECT value FROM json_each(?))', JSON.stringify(parts))
+  if (parts.length === SLICE) return { beads: steps.length, all: false }
   const root = deps.beads.find(id) === undefined ? [] : [id]
   deps.beads.remove(tx, root, actor)
   removeRows(tx, deps, molecule)
   return { beads: steps.length + root.length, all: true }
 }
 
+/** Beads that the molecule made. A bead that only says so of itself (an import may) is not one of them. */
+const partsOf = (tx: Tx, { n }: MoleculeRow): readonly string[] =>
+  tx
+    .all('SELECT bead FROM molecule_beads WHERE step >= ? AND step < ? LIMIT ?', ...stepsOf(n), SLICE)
+    .map(({ bead }) => String(bead))
+
+const stepsOf = (n: number) => [n * ROWS_PER_MOLECULE, (n + 1) * ROWS_PER_MOLECULE] as const
+
 function removeRows(tx: Tx, deps: EngineDeps, { n, plan }: MoleculeRow): void {
-  const range = [n * ROWS_PER_MOLECULE, (n + 1) * ROWS_PER_MOLECULE] as const
-  for (const [table, column] of TABLES) tx.run(`DELETE FROM ${table} WHERE ${column} >= ? AND ${column} < ?`, ...range)
+  for (const [table, column] of TABLES)
+    tx.run(`DELETE FROM ${table} WHERE ${column} >= ? AND ${column} < ?`, ...stepsOf(n))
   tx.run('DELETE FROM molecules WHERE n = ?', n)
   deps.plans.drop(tx, plan)
 }
