@@ -142,11 +142,14 @@ export const HookBead = component('HookBead', {
 })
 export type HookBead = Static<typeof HookBead>
 
-export const RoutedBead = component('RoutedBead', {
+export const BeadWithWarnings = component('BeadWithWarnings', {
   ...beadFields,
-  warnings: optional(array(string(), { description: 'Such as a target that nobody knows yet.' })),
+  warnings: optional(
+    array(string(), {
+      description: 'Such as a target that nobody knows yet, a parent that is deferred, parts that are still open.',
+    }),
+  ),
 })
-export type RoutedBead = Static<typeof RoutedBead>
 
 export const BeadDepView = component('BeadDepView', {
   issue_id: string(),
@@ -300,6 +303,7 @@ export const BeadCloseRequest = component('BeadCloseRequest', {
     text(256, 'Session that says so: refused where it had the bead of a step, and has lost it to another one.'),
   ),
   commit: optional(string({ maxLength: 256, description: 'Commit that holds the work.' })),
+  cancel: optional(boolean({ description: 'Cancel the live molecule that is about the bead, and close it then.' })),
 })
 export type BeadCloseRequest = Static<typeof BeadCloseRequest>
 
@@ -562,8 +566,9 @@ export const exportBeads = beads.get('export-beads', '/export', {
 
 export const getBead = bead.get('get-bead', '', {
   summary: 'Get a bead',
-  description: 'The ETag is its `revision`, for `If-Match`.',
-  replies: { 200: Bead },
+  description:
+    'The ETag is its `revision`, for `If-Match`. `warnings` name parents that are deferred, blocked or closed: the bead is ready all the same.',
+  replies: { 200: BeadWithWarnings },
   replyHeaders: ['ETag'],
 })
 
@@ -621,7 +626,7 @@ export const beadOperations = [
     summary: 'Change a bead',
     description: 'JSON Merge Patch. `status` follows the same rules as closing and reopening.',
     body: BeadPatchRequest,
-    problems: ['conflict-wrong-state', 'dependency-cycle'],
+    problems: ['conflict-wrong-state', 'dependency-cycle', 'molecule-live'],
     emits: ['bead.updated', 'bead.closed', 'bead.reopened'],
   }),
   bead.delete('delete-bead', '', {
@@ -637,10 +642,11 @@ export const beadOperations = [
   change.post('close-bead', '/close', {
     summary: 'Close a bead',
     description:
-      'A bead that is closed stays as it is. To close it with another outcome is refused: no outcome is `pass`. A step of a molecule passes only with what its formula declares, a gate is answered with `pass` or `fail`; the root of a molecule is not closed so.',
+      'A bead that is closed stays as it is. To close it with another outcome is refused: no outcome is `pass`. A step of a molecule passes only with what its formula declares, a gate is answered with `pass` or `fail`; the root of a molecule is not closed so. What a live molecule is about is closed by whoever works on one of its steps; others close it with `cancel`, which ends the molecule. Parts that stay open are a warning.',
     body: BeadCloseRequest,
     bodyOptional: true,
-    problems: ['conflict-wrong-state', 'conflict-claimed'],
+    replies: { 200: BeadWithWarnings },
+    problems: ['conflict-wrong-state', 'conflict-claimed', 'molecule-live'],
     emits: ['bead.closed', 'bead.updated'],
   }),
   change.post('reopen-bead', '/reopen', {
@@ -662,7 +668,7 @@ export const beadOperations = [
     description:
       'Sets `svc.routed_to`, which `hook` looks at; `null` takes it away. A target that is not configured is a warning, no refusal.',
     body: BeadRouteRequest,
-    replies: { 200: RoutedBead },
+    replies: { 200: BeadWithWarnings },
     problems: ['conflict-wrong-state'],
     emits: UPDATED,
   }),

@@ -814,7 +814,13 @@ async function compareOne({ model, door }: World, bead: ModelBead): Promise<void
   const read = async (operation: BeadOperationId, params: Asked['params'] = { id }) =>
     (await door.ask(operation, { params })).body
   const { body, etag } = await door.ask('get-bead', { params: { id } })
-  assert.deepEqual([body, etag], [model.wire(bead), `"${bead.revision}"`])
+  const { warnings = [], ...plain } = body
+  assert.deepEqual([plain, etag], [model.wire(bead), `"${bead.revision}"`])
+  const isBelowClosed = bead.parent !== undefined && model.beads.get(bead.parent)?.status === 'closed'
+  assert.equal(
+    Array.isArray(warnings) && warnings.includes(`its parent ${bead.parent} is closed`),
+    bead.status !== 'closed' && isBelowClosed,
+  )
   const end = (issue_id: string, depends_on_id: string, type: string, other: string) => {
     const { status, title } = model.need(other)
     return { issue_id, depends_on_id, type, status, title }

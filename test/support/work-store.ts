@@ -56,7 +56,7 @@ export function openWorkStore(
   })
   return {
     name: 'alpha',
-    steps: { of: () => undefined, ties: () => [] },
+    steps: { of: () => undefined, ties: () => [], cancel: () => {} },
     clock,
     store,
     path,

@@ -97,7 +97,12 @@ async function showReady(call: Call<'list-ready-beads'>): Promise<number> {
 
 /** In a terminal with what it hangs together with. */
 async function showBead({ context, client, cityName, said, options, send }: Call<'get-bead'>): Promise<number> {
-  if (!context.io.stdout.isTerminal || !context.print.isForPeople) return printItem(context, BEAD, await send())
+  if (!context.io.stdout.isTerminal || !context.print.isForPeople) {
+    const reply = await send()
+    const code = await printItem(context, BEAD, reply)
+    for (const warning of reply.body.warnings ?? []) await context.note(`warning: ${warning}`)
+    return code
+  }
   const params = { cityName, id: String(said.id) }
   const [bead, deps, comments] = await Promise.all([
     send(),
@@ -105,6 +110,7 @@ async function showBead({ context, client, cityName, said, options, send }: Call
     client.call('list-bead-comments', { params, query: { limit: 1 }, ...options }),
   ])
   await printPage(context, { bead: bead.body, json: bead.text, deps: deps.body, comments: comments.body.total })
+  for (const warning of bead.body.warnings ?? []) await context.note(`warning: ${warning}`)
   return EXIT.ok
 }
 
@@ -264,6 +270,7 @@ export const commands: readonly CommandSpec[] = [
     ],
     fill: reporter,
     says: {
+      cancel: 'Cancel the molecule that works on it, then close it.',
       outcome: 'How it went.',
       session_id: 'Session that says so (default: SVC_SESSION_ID, in a session).',
       failure_class: 'Is another try worth it.',

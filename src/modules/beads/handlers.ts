@@ -10,10 +10,11 @@ import { checkPrecondition } from '../../kernel/etag.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import { readGraph } from './query/graph.ts'
 import { type CommentKey, countComments, insertComment, listComments } from './store/comments.ts'
-import { listDeps, waitsFor } from './store/deps.ts'
+import { heldAbove, listDeps, waitsFor } from './store/deps.ts'
 import { type BeadRecord, wireBead } from './store/record.ts'
 import { createBatch } from './work/batch.ts'
 import type { WorkCity } from './work/city.ts'
+import { closerOf, freeSubject, openParts } from './work/closing.ts'
 import { changeOfClose, changeOfPatch, draftOfCreate, namedByCreate, personOf } from './work/drafts.ts'
 import type { RemovalInput } from './work/removal.ts'
 import {
@@ -80,7 +81,7 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
 
     'get-bead': ({ params, city }) => {
       const bead = city.beads.need(params.id)
-      return ok(wireBead(bead), headersOf(city, bead))
+      return ok(withWarnings(bead, heldAbove(city.beads, city.store.db, bead, clock.now())), headersOf(city, bead))
     },
 
     'get-bead-graph': ({ params, city }) => {
@@ -91,6 +92,7 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
       answer(
         edit(call, (tx, city, before) => {
           assertMayPatch(city.steps, before, call.body)
+          if (call.body.status === 'closed') freeSubject(tx, city, before, call)
           if (call.body.assignee !== undefined) assertMayAnswer(city.steps, before, call.caller)
           const change = changeOfPatch(city, before, call.body)
           if (typeof change.parent === 'string')
@@ -132,16 +134,23 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
       return { ...reply, headers: indexOf(city) }
     },
 
-    'close-bead': (call) =>
-      answer(
-        edit(call, (tx, { beads, steps, people }, before) => {
-          assertMayAnswer(steps, before, call.caller)
-          const said = closeOf(steps, people, before, call.body)
-          if (before.status !== 'closed') return beads.change(tx, before, changeOfClose(said), call.actor)
+    'close-bead': async (call) => {
+      const { session_id: session, cancel } = call.body ?? {}
+      const closing = { caller: call.caller, actor: call.actor, session, cancel }
+      const { city, result } = await edit(call, (tx, city, before) => {
+        const { beads, steps, people } = city
+        assertMayAnswer(steps, before, call.caller)
+        const said = closeOf(steps, people, before, call.body)
+        if (before.status === 'closed') {
           refuseOtherOutcome(before, said.outcome)
-          return before
-        }),
-      ),
+          return { bead: before, warnings: [] }
+        }
+        const free = freeSubject(tx, city, before, closing)
+        const bead = beads.change(tx, free, changeOfClose(said), closerOf(people, before, closing))
+        return { bead, warnings: openParts(tx, bead) }
+      })
+      return ok(withWarnings(result.bead, result.warnings), headersOf(city, result.bead))
+    },
 
     'reopen-bead': (call) =>
       answer(
@@ -176,7 +185,7 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
       })
       const warnings =
         target === null || isKnown(city, target) ? [] : [`nobody is called ${target}: it waits until somebody is`]
-      return ok({ ...wireBead(result), ...(warnings.length === 0 ? {} : { warnings }) }, headersOf(city, result))
+      return ok(withWarnings(result, warnings), headersOf(city, result))
     },
 
     'claim-bead': async (call) => {
@@ -282,6 +291,11 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
     },
   } satisfies Partial<Handlers<typeof beadOperations, WorkCity>>
 }
+
+const withWarnings = (bead: BeadRecord, warnings: string[]) => ({
+  ...wireBead(bead),
+  ...(warnings.length === 0 ? {} : { warnings }),
+})
 
 /** Repeating how it ended is no failure; contradicting it is (decision 93). */
 function refuseOtherOutcome({ id, outcome, root_bead_id: molecule }: BeadRecord, said: string | undefined): void {

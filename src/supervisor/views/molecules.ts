@@ -54,5 +54,6 @@ export function stepsOf(city: Running): WorkSteps {
       return opened === undefined ? undefined : partOf(city.store.db, opened.molecules.plans, bead)
     },
     ties: (ids) => tiesOf(city.store.db, ids),
+    cancel: (tx, id, reason, actor) => void molecules.of(city).molecules.cancel(tx, id, reason, actor),
   }
 }

@@ -135,6 +135,10 @@ const refusals = (operation: 'start-molecule' | 'sling', path: string, more: obj
 
 /** What beads of molecules refuse. */
 const ofBeads: readonly Scenario[] = [
+  on('close-bead', 'molecule-live', async (city) => city.send('POST', `/beads/${await driven(city)}/close`)),
+  on('patch-bead', 'molecule-live', async (city) =>
+    city.send('PATCH', `/beads/${await driven(city)}`, { status: 'closed' }),
+  ),
   on('close-bead', 'conflict-claimed', async (city) => {
     const id = await stepBead(city, await start(city))
     await city.send('POST', `/beads/${id}/claim`, { assignee: 'ann', session_id: 's-1' })

@@ -61,12 +61,11 @@ export class Existing {
   edges = (id: string): readonly LineEdge[] => this.#edges.get(id) ?? []
   comments = (id: string): readonly LineComment[] => this.#comments.get(id) ?? []
   /** Why a molecule does not let a bead that is there lose these edges, or change at all. */
-  fault = (bead: BeadRecord, gone: readonly LineEdge[]): string | undefined =>
-    importFault(
-      this.#steps,
-      bead,
-      gone.map(({ depends_on_id }) => depends_on_id),
-    )
+  fault = (bead: BeadRecord, gone: readonly LineEdge[], status: string): string | undefined =>
+    importFault(this.#steps, bead, {
+      gone: gone.map(({ depends_on_id }) => depends_on_id),
+      closes: status === 'closed' && bead.status !== 'closed',
+    })
   /** Why whoever imports may not say this in a line. */
   forgery = (bead: LineBead, comments: readonly LineComment[]): string | undefined =>
     forgery(this.#caller, { bead, record: this.record(bead.id), comments })
@@ -97,7 +96,7 @@ export function decide(cycleOf: CycleOf, item: Item, there: Existing, mode: 'ups
   if (comments === undefined) return outcome({ fault: 'comments: another bead has one of their ids' })
   if (record !== undefined && isSame(record, bead) && sameRows(bead.edges, had) && comments.length === 0)
     return outcome('unchanged')
-  const molecules = record === undefined ? undefined : there.fault(record, gone)
+  const molecules = record === undefined ? undefined : there.fault(record, gone, bead.columns.status)
   if (molecules !== undefined) return outcome({ fault: molecules })
   const forged = there.forgery(bead, comments)
   if (forged !== undefined) return outcome({ fault: forged })

@@ -44,13 +44,38 @@ const BLOCKERS = `SELECT d.depends_on_id AS id, coalesce(b.status, 'unknown') AS
   WHERE d.issue_id = ? AND d.${BLOCKING_SQL} AND b.status IS NOT 'closed' ORDER BY d.depends_on_id LIMIT ${MAX_NAMED + 1}`
 
 /** What a bead that somebody has waits for nevertheless, as sentences. */
-export function waitsFor(reader: Reader, { id, defer_until: until }: BeadRecord, now: number): string[] {
+export const waitsFor = (reader: Reader, bead: BeadRecord, now: number): string[] =>
+  held(reader, bead, now).map((why) => `it ${why}`)
+
+function held(reader: Reader, { id, defer_until: until }: BeadRecord, now: number): readonly string[] {
   const blockers = reader.all(BLOCKERS, id).map((row) => `${String(row.id)} (${String(row.status)})`)
   const named = blockers.length > MAX_NAMED ? [...blockers.slice(0, MAX_NAMED), 'others'] : blockers
   return [
-    ...(named.length === 0 ? [] : [`it is blocked: it waits for ${named.join(', ')}`]),
-    ...(until === null || until <= now ? [] : [`it is deferred until ${isoTime(until)}`]),
+    ...(named.length === 0 ? [] : [`is blocked: it waits for ${named.join(', ')}`]),
+    ...(until === null || until <= now ? [] : [`is deferred until ${isoTime(until)}`]),
   ]
+}
+
+const MAX_ANCESTORS = 20
+
+/**
+ * Ancestors of an open bead that are deferred, blocked or closed, as sentences. The bead itself is ready all the same: only
+ * its own edges and date count.
+ */
+export function heldAbove(beads: BeadStore, reader: Reader, bead: BeadRecord, now: number): string[] {
+  if (bead.status === 'closed') return []
+  const found: string[] = []
+  const seen = new Set([bead.id])
+  for (let { parent } = bead; parent !== null && !seen.has(parent) && seen.size <= MAX_ANCESTORS; ) {
+    seen.add(parent)
+    const above = beads.find(parent)
+    if (above === undefined) break
+    const name = above.id === bead.parent ? `its parent ${above.id}` : `${above.id}, above its parent,`
+    const states = above.status === 'closed' ? ['is closed'] : held(reader, above, now)
+    found.push(...states.map((state) => `${name} ${state}`))
+    parent = above.parent
+  }
+  return found
 }
 
 function toView(row: Row): BeadDepView {

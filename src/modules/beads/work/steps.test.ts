@@ -24,14 +24,15 @@ const PARTS: Readonly<Record<string, StepBead>> = {
   'al-g': { role: 'work', molecule: 'al-m', step: 'approve', output: [] },
 }
 const TIES: readonly Tie[] = [
-  { bead: 'al-m', molecule: 'al-m', is: 'root', live: true },
-  { bead: 'al-s', molecule: 'al-m', is: 'part', live: true },
-  { bead: 'al-old', molecule: 'al-n', is: 'part', live: false },
-  { bead: 'al-b', molecule: 'al-m', is: 'subject', live: true },
+  { bead: 'al-m', molecule: 'al-m', is: 'root', live: true, whole: false },
+  { bead: 'al-s', molecule: 'al-m', is: 'part', live: true, whole: false },
+  { bead: 'al-old', molecule: 'al-n', is: 'part', live: false, whole: false },
+  { bead: 'al-b', molecule: 'al-m', is: 'subject', live: true, whole: true },
 ]
 const steps: WorkSteps = {
   of: (bead) => PARTS[bead],
   ties: (beads) => TIES.filter(({ bead }) => beads.includes(bead)),
+  cancel: () => assert.fail('nothing is canceled'),
 }
 /** The city knows the session s1 of the agent ann. */
 const people: WorkPeople = {
@@ -143,7 +144,8 @@ test('what belongs to a molecule, or is worked on by one, is neither deleted nor
   assert.throws(() => assertMayRemove(steps, ['al-m']), wrongState(/the root of the molecule/))
   assert.throws(() => assertMayRemove(steps, ['al-b']), wrongState(/cancel first/))
   assert.deepEqual([...keptAmong(steps, ['al-b', 'al-m', 'al-old', 'al-s', 'al-z'])], ['al-m', 'al-s', 'al-b'])
-  assert.match(importFault(steps, city.beads.need('al-s'), []) ?? '', /step plan/)
-  assert.match(importFault(steps, city.beads.need('al-b'), ['al-m']) ?? '', /works on/)
-  assert.equal(importFault(steps, city.beads.need('al-b'), ['al-q']), undefined)
+  assert.match(importFault(steps, city.beads.need('al-s'), { gone: [], closes: false }) ?? '', /step plan/)
+  assert.match(importFault(steps, city.beads.need('al-b'), { gone: ['al-m'], closes: false }) ?? '', /works on/)
+  assert.equal(importFault(steps, city.beads.need('al-b'), { gone: ['al-q'], closes: false }), undefined)
+  assert.match(importFault(steps, city.beads.need('al-b'), { gone: [], closes: true }) ?? '', /works on/)
 })

@@ -10,6 +10,7 @@
 import type { ErrorDetail } from '../../../contract/base/problems.ts'
 import type { BEAD_STATUSES, BeadCloseRequest, BeadPatchRequest, BeadStatus } from '../../../contract/beads.ts'
 import type { Caller } from '../../../kernel/caller.ts'
+import type { Tx } from '../../../kernel/database.ts'
 import { invalidField, type Problem, problem } from '../../../kernel/problem.ts'
 import type { BeadRecord } from '../store/record.ts'
 import type { BeadName } from '../store/store.ts'
@@ -31,12 +32,15 @@ export interface Tie {
   readonly molecule: string
   readonly is: 'root' | 'part' | 'subject'
   readonly live: boolean
+  /** The whole molecule is about the bead, not one of its items. */
+  readonly whole: boolean
 }
 
 export interface WorkSteps {
   of(bead: string): StepBead | undefined
   /** Those among these that have one. */
   ties(beads: readonly string[]): readonly Tie[]
+  cancel(tx: Tx, molecule: string, reason: string, actor: string): void
 }
 
 /** Sessions that had the bead of a step and lost it; the newest last. */
@@ -207,10 +211,19 @@ export function keptAmong(steps: WorkSteps, ids: readonly string[]): ReadonlySet
   return new Set(ties.filter(({ is, live }) => live || is === 'root').map(({ bead }) => bead))
 }
 
-/** Why a line of an import must not change a bead that is there, and take these edges away; undefined where it may. */
-export function importFault(steps: WorkSteps, bead: BeadRecord, gone: readonly string[]): string | undefined {
+/** What a line of an import does to a bead that is there. */
+export interface LineEffect {
+  /** Ends of edges that it takes away. */
+  readonly gone: readonly string[]
+  readonly closes: boolean
+}
+
+/** Why a line must not do that; undefined where it may. */
+export function importFault(steps: WorkSteps, bead: BeadRecord, { gone, closes }: LineEffect): string | undefined {
   const part = partOf(steps, bead)
   if (part !== undefined) return owned(bead, part, 'an import does not change it').message
+  const about = closes ? steps.ties([bead.id]).find((tie) => tie.is === 'subject' && tie.live && tie.whole) : undefined
+  if (about !== undefined) return driving(about).message
   const driven = gone.length === 0 ? undefined : subjectOf(steps, bead.id, gone)
   return driven === undefined ? undefined : driving(driven).message
 }

@@ -18,6 +18,8 @@ export interface PartTie {
   readonly molecule: string
   readonly is: 'root' | 'part' | 'subject'
   readonly live: boolean
+  /** The whole molecule is about the bead, not one of its items. */
+  readonly whole: boolean
 }
 
 const ROOT = 'SELECT id FROM molecules WHERE id = ?'
@@ -38,7 +40,7 @@ const TIES = {
   root: 'SELECT value AS tied, m.* FROM json_each(?) JOIN molecules m ON m.id = value',
   part: `SELECT b.bead AS tied, m.* FROM json_each(?) JOIN molecule_beads b ON b.bead = value
     JOIN molecules m ON m.n = b.step / ${ROWS_PER_MOLECULE}`,
-  subject: `SELECT d.bead AS tied, m.* FROM json_each(?) JOIN molecule_drives d ON d.bead = value
+  subject: `SELECT d.bead AS tied, d.step = m.n * ${ROWS_PER_MOLECULE} AS whole, m.* FROM json_each(?) JOIN molecule_drives d ON d.bead = value
     JOIN molecules m ON m.n = d.step / ${ROWS_PER_MOLECULE}`,
 } as const
 const KINDS = ['root', 'part', 'subject'] as const
@@ -48,7 +50,7 @@ export function tiesOf(reader: Reader, beads: readonly string[]): readonly PartT
   return KINDS.flatMap((is) =>
     reader.all(TIES[is], ids).map((row) => {
       const { id, status } = parseMolecule(row)
-      return { bead: String(row.tied), molecule: id, is, live: isLive(status) }
+      return { bead: String(row.tied), molecule: id, is, live: isLive(status), whole: row.whole === 1 }
     }),
   )
 }
