@@ -4,6 +4,7 @@
  * X1  Some hundred beads are in memory at a time, and no read looks at more of the store than that.
  * X2  The index that goes out with the answer is from before the first bead: whoever follows the events from there may
  *     see a change twice, and misses none.
+ * X3  Roots, steps and gates of molecules stay here, with the edges to them: elsewhere no molecule would drive them.
  */
 
 import type { QueryOf } from '../../../contract/base/operation.ts'
@@ -30,15 +31,17 @@ export function exportLines(city: WorkCity, query: QueryOf<typeof exportBeads>, 
   const asked = listQuery({ ...filters, ...tier, all: true }, hasRig)
   const settled = asksForWords(asked) ? () => city.beads.words.settle() : () => Promise.resolve()
   const where = whereOf(asked, { now: clock.now(), identities: (name) => city.people.identities(name) })
-  return walk(city.store.db, where, settled)
+  return walk(city, where, settled)
 }
 
-async function* walk(db: Database, where: Sql, settled: () => Promise<void>): AsyncGenerator<string> {
+type Source = Pick<WorkCity, 'steps'> & { readonly store: Pick<WorkCity['store'], 'db'> }
+
+async function* walk(city: Source, where: Sql, settled: () => Promise<void>): AsyncGenerator<string> {
   for (let after = ''; ; ) {
     await settled()
-    const upTo = endOfSlice(db, after)
+    const upTo = endOfSlice(city.store.db, after)
     if (upTo === undefined) return
-    const lines = sliceLines(db, where, after, upTo)
+    const lines = sliceLines(city, where, { after, upTo })
     if (lines !== '') yield lines
     after = upTo
     // A filter that finds little must not keep everybody else waiting.
@@ -52,23 +55,52 @@ function endOfSlice(db: Database, after: string): string | undefined {
   return row?.id == null ? undefined : String(row.id)
 }
 
-function sliceLines(db: Database, where: Sql, after: string, upTo: string): string {
+interface Slice {
+  readonly after: string
+  readonly upTo: string
+}
+
+function sliceLines(city: Source, where: Sql, { after, upTo }: Slice): string {
+  const { db } = city.store
   const records = db
     .all(`${RECORD_SQL} WHERE b.id > ? AND b.id <= ? AND (${where.text}) ORDER BY b.id`, after, upTo, ...where.values)
     .map(parseRecord)
-  return linesOf(db, records)
+  const parts = partsAmong(
+    city,
+    records.map(({ id }) => id),
+  )
+  return linesOf(
+    city,
+    records.filter(({ id }) => !parts.has(id)),
+  )
 }
 
-function linesOf(db: Database, records: readonly BeadRecord[]): string {
+/** Those of these beads that are roots, steps or gates of molecules here. */
+function partsAmong({ steps }: Source, ids: readonly string[]): ReadonlySet<string> {
+  const ties = ids.length === 0 ? [] : steps.ties(ids)
+  return new Set(ties.filter(({ is }) => is !== 'subject').map(({ bead }) => bead))
+}
+
+function linesOf(city: Source, records: readonly BeadRecord[]): string {
+  const { db } = city.store
   const ids = records.map(({ id }) => id)
   const edges = readEdges(db, ids)
+  const targets = [...edges.values()].flatMap((own) => own.map(({ depends_on_id }) => depends_on_id))
+  const parts = partsAmong(city, [...new Set(targets)])
   const comments = readComments(db, ids)
   const dependents = countDependents(db, ids)
   const lines = records.map((record) => {
     const { id, labels, metadata } = record
-    const own = { edges: edges.get(id) ?? [], comments: comments.get(id) ?? [] }
+    const known = (edges.get(id) ?? []).filter(({ depends_on_id }) => !parts.has(depends_on_id))
+    const own = { edges: known, comments: comments.get(id) ?? [] }
     const line = toLine(
-      { id, columns: record, labels, metadata, ...own },
+      {
+        id,
+        columns: { ...record, parent: parts.has(record.parent ?? '') ? null : record.parent },
+        labels,
+        metadata,
+        ...own,
+      },
       {
         dependency_count: own.edges.filter(({ type }) => isBlocking(type)).length,
         dependent_count: dependents.get(id) ?? 0,

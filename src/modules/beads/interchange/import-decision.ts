@@ -35,6 +35,7 @@ export class Existing {
   readonly #owners: Map<string, string>
   readonly #steps: WorkCity['steps']
   readonly #caller: Caller
+  readonly #roots: ReadonlySet<string>
 
   constructor(city: WorkCity, reader: Pick<Tx, 'all'>, items: readonly Item[], caller: Caller) {
     this.#steps = city.steps
@@ -43,6 +44,9 @@ export class Existing {
     const ids = records.map(({ id }) => id)
     this.#records = new Map(records.map((record) => [record.id, record]))
     this.#edges = readEdges(reader, ids)
+    const targets = [...this.#edges.values()].flatMap((own) => own.map(({ depends_on_id }) => depends_on_id))
+    const ties = targets.length === 0 ? [] : city.steps.ties([...new Set(targets)])
+    this.#roots = new Set(ties.filter(({ is }) => is === 'root').map(({ bead }) => bead))
     this.#comments = readComments(reader, ids)
     const comments = items.flatMap(({ bead }) => bead.comments.flatMap(({ id }) => [id, withBead(bead.id, id)]))
     this.#owners = new Map(
@@ -59,6 +63,8 @@ export class Existing {
 
   record = (id: string): BeadRecord | undefined => this.#records.get(id)
   edges = (id: string): readonly LineEdge[] => this.#edges.get(id) ?? []
+  /** Whether this is the root of a molecule here. Exports leave out edges to it, so a line that has none takes none away. */
+  isRoot = (id: string): boolean => this.#roots.has(id)
   comments = (id: string): readonly LineComment[] => this.#comments.get(id) ?? []
   /** Why a molecule does not let a bead that is there lose these edges, or change at all. */
   fault = (bead: BeadRecord, gone: readonly LineEdge[], status: string): string | undefined =>
@@ -89,7 +95,9 @@ export function decide(cycleOf: CycleOf, item: Item, there: Existing, mode: 'ups
   const outcome = (outcome: Verdict['outcome']): Decision => ({ outcome, edges: [], comments: [] })
   if (record !== undefined && mode === 'create') return outcome({ fault: exists(bead.id) })
   if (record !== undefined && bead.columns.updated_at < record.updated_at) return outcome('skipped')
-  const had = there.edges(bead.id)
+  const had = there
+    .edges(bead.id)
+    .filter((edge) => !there.isRoot(edge.depends_on_id) || bead.edges.some((one) => sameEnds(one, edge)))
   const gone = had.filter((edge) => !bead.edges.some((one) => sameEnds(one, edge)))
   const fresh = bead.edges.filter((edge) => !had.some((one) => sameEnds(one, edge)))
   const comments = newComments(bead, there)

@@ -18,6 +18,7 @@ import { insertComment } from '../store/comments.ts'
 import { cycleOf, type Edge, tooFar } from '../store/edges.ts'
 import { assertSizes } from '../store/store.ts'
 import type { WorkCity } from '../work/city.ts'
+import { ForeignMolecules, MAX_FREED, moleculeOf } from './foreign-molecules.ts'
 import { type CycleOf, cycleFault, decide, Existing, exists, type Item, type Verdict } from './import-decision.ts'
 import { remapped, type Scopes, scopeOf, scopesOf } from './import-scopes.ts'
 import { markedUnset, type ReadLine, readLine, toBead, withIds } from './interchange.ts'
@@ -75,6 +76,7 @@ class Import {
   /** What a dry run would have written. */
   readonly #planned = new Map<string, PlannedBead>()
   readonly #plannedEdges = new PlannedEdges()
+  readonly #molecules = new ForeignMolecules()
 
   constructor(city: WorkCity, options: ImportOptions, { clock, caller }: Omit<ImportSurroundings, 'signal'>) {
     this.#city = city
@@ -105,7 +107,19 @@ class Import {
       if (chunk.size >= MAX_CHUNK_LINES || size >= MAX_CHUNK_CHARACTERS) await flush()
     }
     await flush()
+    await this.#freeFromMolecules()
     return this.#report()
+  }
+
+  /** Lines are sorted by id: what waits for a molecule can stand before the line of the molecule. */
+  async #freeFromMolecules(): Promise<void> {
+    if (this.#options.dry_run === true || this.#molecules.isEmpty) return
+    const { store, beads } = this.#city
+    for (;;) {
+      const freed = await store.db.write((tx) => this.#molecules.free(tx, beads, this.#actor))
+      if (freed < MAX_FREED) return
+      await nextTurn()
+    }
   }
 
   /** The bead of a line; undefined where the line is already dealt with. */
@@ -120,6 +134,12 @@ class Import {
       }
       id = read.id
       const placed = this.#place(read)
+      const molecule = moleculeOf(read.object)
+      if (molecule !== undefined && !this.#exists(placed.read.id)) {
+        this.#molecules.leaveOut(placed.read.id, { line: line.line, molecule })
+        this.#counts.skipped++
+        return undefined
+      }
       const said = this.#isUnset(placed.read.id) ? markedUnset(placed.read) : placed.read
       const bead = toBead(said, () => this.#createdAt(said.id))
       assertSizes(bead.labels, bead.metadata)
@@ -285,9 +305,16 @@ class Import {
   }
 
   #report(): BeadImportResponse {
+    this.#warnings.push(...this.#molecules.warnings().slice(0, MAX_ISSUES))
     for (const [target, { line, id }] of this.#awaited) {
       if (this.#warnings.length >= MAX_ISSUES) break
-      if (!this.#exists(target))
+      if (this.#molecules.has(target))
+        this.#warnings.push({
+          line,
+          id,
+          detail: `it waits for ${target}, of a molecule that does not come along: the edge is left out`,
+        })
+      else if (!this.#exists(target))
         this.#warnings.push({ line, id, detail: `it depends on ${target}, which is not there` })
     }
     return {
