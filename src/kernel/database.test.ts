@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
@@ -368,10 +368,12 @@ test('a part that gets a table in the middle of the list disturbs no part after 
 test('a file of a newer version, and one that is no database, are refused with a sentence that says so', () => {
   using directory = temporaryDirectory()
   open(directory.path, migrationsOf('items', ITEMS, 'CREATE TABLE extra (a)')).close()
+  const bytes = readFileSync(join(directory.path, 'test.db'))
   assert.throws(
     () => open(directory.path),
-    /has items\/2, which this svcctl does not know: it was written by a newer version/,
+    /was written by a newer version of svcctl \(it has items\/2\)\. It is left as it was\. Install that version again/,
   )
+  assert.deepEqual(readFileSync(join(directory.path, 'test.db')), bytes)
   writeFileSync(join(directory.path, 'test.db'), 'no database'.repeat(1000))
   assert.throws(() => open(directory.path), isUnavailable)
 })

@@ -12,23 +12,13 @@
 import { statSync } from 'node:fs'
 import BetterSqlite3 from 'better-sqlite3'
 import { keepPrivate } from './file-modes.ts'
+import { createSchema, type Migrations, refuseMutilated, stateOf, upgrade } from './migrations.ts'
 import { type Problem, problem } from './problem.ts'
 
 export type SqlValue = string | number | bigint | null | Buffer
 export type Row = { readonly [column: string]: unknown }
 
-/** One step of a part's tables. Its name is what a store remembers: a released one never changes, in name or text. */
-export interface Migration {
-  /** `beads/2`. */
-  readonly name: string
-  readonly sql: string
-}
-
-export type Migrations = readonly Migration[]
-
-/** The steps of one part in their order; new ones come at the end. Other parts may come and go before and after it. */
-export const migrationsOf = (part: string, ...steps: readonly string[]): Migrations =>
-  steps.map((sql, index) => ({ name: `${part}/${index + 1}`, sql }))
+export { type Migrations, migrationsOf } from './migrations.ts'
 
 /** What a write may do; valid only while its function runs. */
 export interface Tx {
@@ -149,13 +139,6 @@ export class Database {
   static open(options: DatabaseOptions): Database {
     try {
       const driver = openDriver(options)
-      try {
-        migrate(driver, options)
-        refuseMutilated(driver, options)
-      } catch (error) {
-        driver.close()
-        throw error
-      }
       return new Database(options, driver)
     } catch (error) {
       throw storageProblem(error, options)
@@ -182,6 +165,20 @@ export class Database {
 
   all(sql: string, ...values: readonly SqlValue[]): readonly Row[] {
     return this.#reading(() => asRows(this.#prepare(sql).all(...values)))
+  }
+
+  /** Pages that hold nothing: disk that the file does not need. */
+  get freePages(): number {
+    return Number(this.get('PRAGMA freelist_count')?.freelist_count ?? 0)
+  }
+
+  /** Gives at most so many of them back to the disk. */
+  giveBackPages(pages: number): Promise<void> {
+    return this.write(() => {
+      this.#wrote = true
+      // Of a prepared statement only the first page would go.
+      this.#driver.exec(`PRAGMA incremental_vacuum(${pages})`)
+    })
   }
 
   /** Calls `take` with one row after the other, as arrays, until it says false: the way through many. Do not nest it. */
@@ -447,24 +444,51 @@ export class Database {
   }
 }
 
-function openDriver({ path, lockWaitMs = 0 }: DatabaseOptions): BetterSqlite3.Database {
-  const driver = new BetterSqlite3(path, { timeout: lockWaitMs })
+/** An open store with the newest schema. */
+function openDriver(options: DatabaseOptions): BetterSqlite3.Database {
+  const { path, migrations } = options
+  const driver = openAsItIs(options)
   try {
-    keepPrivate(path)
-    setUp(driver)
-    // SQLite gives them the mode of the database; those of an earlier version may be open to everybody.
-    for (const beside of ['-wal', '-shm']) keepPrivate(`${path}${beside}`)
-    return driver
+    const state = stateOf(driver, path, migrations)
+    if (state !== 'older') {
+      setUp(driver)
+      if (state === 'new') createSchema(driver, migrations)
+      refuseMutilated(driver, path, migrations)
+      return keptPrivate(driver, path)
+    }
+    upgrade(driver, path, migrations)
   } catch (error) {
     // Locked or damaged: whoever tries again does not pile up open files.
     driver.close()
     throw error
   }
+  driver.close()
+  const upgraded = openAsItIs(options)
+  setUp(upgraded)
+  return keptPrivate(upgraded, path)
+}
+
+/** Opens the file, which is made where it is missing, and writes nothing to what is there. */
+function openAsItIs({ path, lockWaitMs = 0 }: DatabaseOptions): BetterSqlite3.Database {
+  const driver = new BetterSqlite3(path, { timeout: lockWaitMs })
+  try {
+    keepPrivate(path)
+    // One process writes a store: a second supervisor on the same home or city is refused here, by the operating system.
+    driver.pragma('locking_mode = EXCLUSIVE')
+    return driver
+  } catch (error) {
+    driver.close()
+    throw error
+  }
+}
+
+/** SQLite gives them the mode of the database; those of an earlier version may be open to everybody. */
+function keptPrivate(driver: BetterSqlite3.Database, path: string): BetterSqlite3.Database {
+  for (const beside of ['-wal', '-shm']) keepPrivate(`${path}${beside}`)
+  return driver
 }
 
 function setUp(driver: BetterSqlite3.Database): void {
-  // One process writes a store: a second supervisor on the same home or city is refused here, by the operating system.
-  driver.pragma('locking_mode = EXCLUSIVE')
   driver.pragma('journal_mode = WAL')
   driver.pragma('synchronous = FULL')
   driver.pragma('foreign_keys = ON')
@@ -473,57 +497,6 @@ function setUp(driver: BetterSqlite3.Database): void {
   driver.pragma('cache_size = -4000')
   driver.pragma('journal_size_limit = 67108864')
 }
-
-function migrate(driver: BetterSqlite3.Database, { migrations, path }: DatabaseOptions): void {
-  const done = appliedTo(driver, migrations)
-  const unknown = [...done].filter((name) => !migrations.some((known) => known.name === name))
-  const version = Number(driver.pragma('user_version', { simple: true }))
-  if (unknown.length > 0 || version > migrations.length) {
-    const has = unknown.length > 0 ? unknown.join(', ') : `schema ${version}`
-    throw new Error(`${path} has ${has}, which this svcctl does not know: it was written by a newer version`)
-  }
-  for (const { name, sql } of migrations) {
-    if (done.has(name)) continue
-    driver.transaction(() => {
-      driver.exec(sql)
-      driver.prepare('INSERT INTO migrations (name) VALUES (?)').run(name)
-      done.add(name)
-      // How many there are: what looks only at this number still tells a newer store.
-      driver.pragma(`user_version = ${done.size}`)
-    })()
-  }
-}
-
-/** Names of the migrations that a store has had. Before names were kept, the place in the list said which. */
-function appliedTo(driver: BetterSqlite3.Database, migrations: Migrations): Set<string> {
-  const names = () => new Set(driver.prepare('SELECT name FROM migrations').pluck().all().map(String))
-  if (driver.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'").get() !== undefined) return names()
-  const version = Number(driver.pragma('user_version', { simple: true }))
-  driver.transaction(() => {
-    driver.exec('CREATE TABLE migrations (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID')
-    const insert = driver.prepare('INSERT INTO migrations (name) VALUES (?)')
-    for (const { name } of migrations.slice(0, version)) insert.run(name)
-  })()
-  return names()
-}
-
-/** A store that lacks tables would be found out by its first caller, in words that help nobody. */
-function refuseMutilated(driver: BetterSqlite3.Database, { migrations, path }: DatabaseOptions): void {
-  const wanted = new Set<string>()
-  const text = migrations.map(({ sql }) => sql).join(';')
-  for (const [, made, gone, from, to] of text.matchAll(TABLE_CHANGES)) {
-    if (made !== undefined) wanted.add(made)
-    wanted.delete(gone ?? from ?? '')
-    if (to !== undefined) wanted.add(to)
-  }
-  const there: unknown[] = driver.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all()
-  const missing = [...wanted].filter((table) => !there.includes(table))
-  if (missing.length > 0)
-    throw new Error(`${path} is damaged: it has no table ${missing.join(', ')}; put a backup of it in its place`)
-}
-
-const TABLE_CHANGES =
-  /\bCREATE TABLE (?:IF NOT EXISTS )?(\w+)|\bDROP TABLE (?:IF EXISTS )?(\w+)|\bALTER TABLE (\w+) RENAME TO (\w+)/gi
 
 /** Device and inode of the file, or '' where it cannot be seen. */
 function identityOf(path: string): string {

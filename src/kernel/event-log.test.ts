@@ -442,3 +442,69 @@ test('a pattern means the type itself or everything below its prefix', () => {
   assert.equal(typeMatches('bead.*', 'beads.created'), false)
   assert.equal(typeMatches('bead', 'bead.created'), false)
 })
+
+test('events written while the clock was two years ahead are brought back, and later ones keep their time', async () => {
+  using directory = temporaryDirectory()
+  const clock = new ManualClock()
+  const year = 365 * 86_400_000
+  const store = open(directory.path, clock)
+  await append(store, {}, {})
+  clock.step(2 * year)
+  await append(store, {}, {})
+  clock.step(-2 * year)
+  await clock.advance(86_400_000)
+  const before = clock.now()
+  assert.deepEqual(store.log.rangeOfTime(before, undefined), { after: 2, upTo: 4 }, 'they stand in the future')
+  await append(store, {})
+  const times = everything(store.log).map(({ at }) => at)
+  assert.deepEqual(times.slice(2), [before, before, before])
+  assert.equal(store.log.newestAt, before)
+  await clock.advance(60_000)
+  assert.deepEqual(store.log.rangeOfTime(clock.now() - 30_000, undefined), { after: 5, upTo: 5 })
+  store.db.close()
+})
+
+test('a log whose clock was ahead before a restart is brought back by housekeeping', async () => {
+  using directory = temporaryDirectory()
+  const clock = new ManualClock()
+  const first = open(directory.path, clock)
+  clock.step(2 * 365 * 86_400_000)
+  await append(first, {}, {})
+  first.db.close()
+  clock.step(-2 * 365 * 86_400_000)
+  const store = open(directory.path, clock)
+  await tidy(store, { maxAgeMs: 86_400_000, maxBytes: 1e9 })
+  assert.equal(store.log.newestAt, clock.now())
+  assert.deepEqual(
+    everything(store.log).map(({ at }) => at),
+    [clock.now(), clock.now()],
+  )
+  store.db.close()
+})
+
+test('random clock jumps of two years either way: times of a log never go backwards, and end at the clock', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.oneof(fc.constant(0), fc.integer({ min: -6.3e10, max: 6.3e10 })), { minLength: 1, maxLength: 12 }),
+      async (steps) => {
+        using directory = temporaryDirectory()
+        const clock = new ManualClock()
+        const store = open(directory.path, clock)
+        for (const step of steps) {
+          clock.step(step)
+          await append(store, {}, {})
+          const times = everything(store.log).map(({ at }) => at)
+          assert.deepEqual(
+            times,
+            [...times].sort((a, b) => a - b),
+          )
+          const newest = times.at(-1) ?? 0
+          assert.ok(newest <= clock.now() + 60_000, `${newest - clock.now()} ms ahead`)
+          assert.equal(store.log.newestAt, newest)
+        }
+        store.db.close()
+      },
+    ),
+    { numRuns: 40 },
+  )
+})

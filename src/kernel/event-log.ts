@@ -4,7 +4,8 @@
  * I1  seq grows by exactly one per append, also across restarts and failed writes.
  * I2  No reader sees an event before it is on disk.
  * I3  An event row never changes; its envelope is stored as the bytes that every client gets.
- * I4  `at` never goes backwards within a log, so a time bound is a seq bound; the envelope's `ts` is the true clock.
+ * I4  `at` never goes backwards within a log, so a time bound is a seq bound; the envelope's `ts` is what the clock said. Times
+ *     that turn out to be ahead of the clock are brought back to it, once and all together.
  */
 import { envelopeTest, type PayloadMatch } from '../contract/base/payload-match.ts'
 import type { EventType, PayloadOf, SubjectOf } from '../contract/event-types.ts'
@@ -128,7 +129,10 @@ const RARE_ROWS = 20_000
 const FETCH = { first: 128, ofLarge: 16, most: 256, largeBytes: 8 * 1024, smallPage: 256 * 1024 }
 /** Totals that are kept: what is in a range of a log never changes. */
 const MAX_KEPT_COUNTS = 16
-const PRUNE_BATCH = 2_000
+/** A write that removes events takes a few milliseconds. */
+const PRUNE_BATCH = 400
+/** A time on record that is further ahead of the clock than this was a wrong reading of it. */
+const AHEAD_MS = 60_000
 
 export class EventLog {
   readonly #db: Database
@@ -211,7 +215,8 @@ export class EventLog {
   appendEncoded(tx: Tx, { draft, rest, bytes: fixed }: EncodedEvent): number {
     const { type, actor, subject, city } = draft
     const now = this.#clock.now()
-    const at = Math.max(now, this.#appended.at(-1)?.at ?? this.#lastAt)
+    if (this.isAhead) this.bringBack(tx)
+    const at = Math.max(now, this.#appended.at(-1)?.at ?? (this.isAhead ? now : this.#lastAt))
     const seq = this.next
     const ts = isoTime(now)
     const bytes = fixed + `${seq}`.length + ts.length
@@ -229,6 +234,22 @@ export class EventLog {
     )
     this.#appended.push({ seq, at, type, actor, subject, city, envelope, bytes })
     return seq
+  }
+
+  /** True where the newest event is of a time that has not come: the clock was wrong when it was written. */
+  get isAhead(): boolean {
+    return this.#appended.length === 0 && this.#lastAt > this.#clock.now() + AHEAD_MS
+  }
+
+  /** Brings the times of events that are ahead of the clock back to it; their order stays (I4). */
+  bringBack(tx: Tx): void {
+    const now = this.#clock.now()
+    const first = this.#firstSince(now + 1)
+    tx.run('UPDATE events SET at = ? WHERE seq >= ?', now, first)
+    tx.afterCommit(() => {
+      this.#lastAt = Math.min(this.#lastAt, now)
+      this.#oldestAt = Math.min(this.#oldestAt, now)
+    })
   }
 
   /** Calls `listener` with each batch after its commit; returns how to stop. */

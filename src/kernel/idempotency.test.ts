@@ -119,3 +119,18 @@ test('stored answers are bounded by bytes: the oldest go, the newest always answ
   assert.equal(made, 1, 'its answer had to make room')
   store.db.close()
 })
+
+test('a clock that is a day ahead for a moment makes no key free again', async () => {
+  using directory = temporaryDirectory()
+  const clock = new ManualClock()
+  const store = open(directory.path, clock)
+  store.log.agesCount()
+  const create = creator(store)
+  const first = await create(claim({ a: 1 }))
+  clock.step(30 * 3_600_000)
+  assert.deepEqual(await create(claim({ a: 1 })), first)
+  await create(claim({ b: 1 }, 'other'))
+  clock.step(-30 * 3_600_000)
+  assert.deepEqual(await create(claim({ a: 1 })), first)
+  store.db.close()
+})

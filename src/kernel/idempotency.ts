@@ -48,13 +48,16 @@ export function fingerprintOf(body: unknown): string {
 export class IdempotencyKeys {
   readonly #db: Database
   readonly #clock: Clock
+  readonly #agesCount: () => boolean
   readonly #running = new Map<string, string>()
   /** Never less than what is stored; undefined until somebody has to know. */
   #bytes: number | undefined
 
-  constructor(db: Database, clock: Clock) {
+  /** `agesCount`: false while the clock cannot say how old something is. */
+  constructor(db: Database, clock: Clock, agesCount: () => boolean) {
     this.#db = db
     this.#clock = clock
+    this.#agesCount = agesCount
   }
 
   /** The stored answer, or the result of `work`, which must store it through `remember` in the write that creates. */
@@ -88,7 +91,7 @@ export class IdempotencyKeys {
     if (claim === undefined) return reply
     const now = this.#clock.now()
     const body = JSON.stringify(reply.body)
-    tx.run('DELETE FROM idempotency_keys WHERE created_at < ?', now - KEPT_MS)
+    if (this.#agesCount()) tx.run('DELETE FROM idempotency_keys WHERE created_at < ?', now - KEPT_MS)
     tx.run(
       'INSERT OR REPLACE INTO idempotency_keys (scope, key, fingerprint, status, body, created_at) VALUES (?, ?, ?, ?, ?, ?)',
       claim.scope,
@@ -126,7 +129,7 @@ export class IdempotencyKeys {
       'SELECT fingerprint, status, body FROM idempotency_keys WHERE scope = ? AND key = ? AND created_at >= ?',
       scope,
       key,
-      this.#clock.now() - KEPT_MS,
+      this.#agesCount() ? this.#clock.now() - KEPT_MS : 0,
     )
     if (row === undefined) return undefined
     if (row.fingerprint !== fingerprint) throw mismatch()

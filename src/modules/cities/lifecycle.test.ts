@@ -26,6 +26,7 @@ const CASES: readonly (readonly [string, Partial<Situation>, Step])[] = [
     { state: 'init_failed', wanted: 'stopped', retryAt: NOW + 1 },
     'stop',
   ],
+  ['a retry that is years away was set by a wrong clock', { state: 'init_failed', retryAt: NOW + 6e10 }, 'start'],
   ['a stopped city that should be stopped stays so', { state: 'stopped', wanted: 'stopped' }, 'wait'],
   ['a stopped city that should run starts', { state: 'stopped' }, 'start'],
   ['a running city that was unregistered stops first', { state: 'running', wanted: 'gone' }, 'stop'],

@@ -1,6 +1,7 @@
 /** The decisions of a city's life: pure, data in and data out (sheet 01 §4.2, decisions 19–21). */
 import { CITY_NAME_PATTERN, MAX_CITY_NAME } from '../../contract/base/names.ts'
 import { CITY_PHASES, type CityPhase, type CityState } from '../../contract/cities.ts'
+import { backoffMs } from '../../kernel/backoff.ts'
 
 /** What the registry wants of a city; `gone`: it was unregistered. */
 export type Wanted = 'running' | 'stopped' | 'gone'
@@ -22,7 +23,8 @@ export function nextStep({ wanted, state, restart, retryAt, now }: Situation): S
   if (wanted === 'gone') return 'depart'
   if (wanted === 'stopped') return state === 'stopped' ? 'wait' : 'stop'
   if (state === 'running') return 'wait'
-  return retryAt !== undefined && retryAt > now ? 'wait' : 'start'
+  // A time that is further away than any pause was set by a clock that was ahead.
+  return retryAt !== undefined && retryAt > now && retryAt <= now + LAST_RETRY_MS ? 'wait' : 'start'
 }
 
 const FIRST_RETRY_MS = 10_000
@@ -30,7 +32,7 @@ const LAST_RETRY_MS = 300_000
 
 /** Wait before the try after `attempts` failures: 10 s doubling to 5 min, less up to a fifth (`random` in 0..1). */
 export function retryDelayMs(attempts: number, random: number): number {
-  const full = Math.min(FIRST_RETRY_MS * 2 ** Math.max(attempts - 1, 0), LAST_RETRY_MS)
+  const full = backoffMs({ firstMs: FIRST_RETRY_MS, longestMs: LAST_RETRY_MS }, attempts)
   return Math.round(full * (1 - 0.2 * random))
 }
 
