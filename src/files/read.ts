@@ -69,6 +69,21 @@ export async function openRegular(path: string): Promise<FileHandle | undefined>
   }
 }
 
+/** A regular file, open for reading; undefined where it is missing. Refuses a link in the place of the file. */
+export async function openOwnFile(path: string): Promise<FileHandle | undefined> {
+  const found = await lstat(path).catch(missingOnly)
+  if (found === undefined) return undefined
+  requireRegular(found)
+  const file = await open(path, OPEN_FLAGS)
+  try {
+    requireRegular(await file.stat())
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
 /** Refuses what is there and no regular file of its own: a link, a pipe, a directory. */
 export function requireOwnFile(path: string): void {
   const facts = lstatSync(path, { throwIfNoEntry: false })

@@ -3,12 +3,11 @@
  * says need not be one who may know its secrets.
  */
 import type { ServiceLog } from '../../contract/services.ts'
+import { marginOf, maskAll, maskBegun } from '../../kernel/masking.ts'
 import { runDirectory } from './places.ts'
 import type { ServicesDeps } from './ports.ts'
 import type { RunRow } from './store.ts'
 
-/** A shorter one is in every other word. */
-const SHORTEST_SECRET = 4
 const STAR = 0x2a
 
 type Place = Pick<ServicesDeps, 'city' | 'output'>
@@ -42,7 +41,7 @@ export class Log {
     const start = first === undefined ? 0 : first.base + (await first.output.startOffset())
     const end = last === undefined ? 0 : last.base + (await last.output.endOffset())
     const from = Math.min(Math.max(offset ?? end - limit, start), end)
-    const around = Math.max(0, ...secrets.map(({ length }) => length - 1))
+    const around = marginOf(secrets)
     const bytes: Buffer[] = []
     let at = Math.max(from - around, start)
     const stop = Math.min(from + limit + around, end)
@@ -62,7 +61,7 @@ export class Log {
         at = Math.min(next, stop)
       }
     }
-    const all = masked(Buffer.concat(bytes), secrets)
+    const all = maskAll(Buffer.concat(bytes), secrets)
     if (stop === end) maskBegun(all, secrets)
     const asked = all.subarray(from - begin, from - begin + limit)
     const shown = from + limit < end ? whole(asked, 1) : awaitsMore ? whole(asked, 0) : asked
@@ -73,27 +72,6 @@ export class Log {
       end_offset: end,
       text: shown.toString('utf8'),
     }
-  }
-}
-
-/** Each secret in it as stars, byte by byte: offsets stay. */
-function masked(bytes: Buffer, secrets: readonly Buffer[]): Buffer {
-  for (const secret of secrets) {
-    if (secret.length < SHORTEST_SECRET) continue
-    for (let at = bytes.indexOf(secret); at >= 0; at = bytes.indexOf(secret, at + secret.length))
-      bytes.fill(STAR, at, at + secret.length)
-  }
-  return bytes
-}
-
-/** What has been written of a secret whose end is still to come. */
-function maskBegun(bytes: Buffer, secrets: readonly Buffer[]): void {
-  for (const secret of secrets) {
-    if (secret.length < SHORTEST_SECRET) continue
-    const start = secret.subarray(0, SHORTEST_SECRET)
-    const first = Math.max(bytes.length - secret.length + 1, 0)
-    for (let at = bytes.indexOf(start, first); at >= 0; at = bytes.indexOf(start, at + 1))
-      if (bytes.subarray(at).equals(secret.subarray(0, bytes.length - at))) bytes.fill(STAR, at)
   }
 }
 

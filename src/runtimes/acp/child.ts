@@ -19,7 +19,13 @@ import {
 } from '@agentclientprotocol/sdk'
 import { cut } from '../../contract/base/text.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { type ChildContext, ChildStartError, type HostedChild, type StartChild } from '../process/hosted-child.ts'
+import {
+  type ChildContext,
+  ChildStartError,
+  type HostedChild,
+  type StartChild,
+  tokensOf,
+} from '../process/hosted-child.ts'
 import type {
   Activity,
   AgentOffers,
@@ -111,7 +117,7 @@ class AcpChild implements HostedChild {
     this.#context = context
     this.#agent = agent
     this.#files = fileRequests(spec.workDir)
-    this.#stderr = keepStderr(agent.stderr, spec.directory)
+    this.#stderr = keepStderr(agent.stderr, spec.directory, tokensOf(spec))
     this.#permissions = new Permissions(String(spec.identity.generation), {
       pending: (pending) => context.emit({ type: 'pending', pending }),
       cleared: (requestId) => context.emit({ type: 'pending-cleared', requestId }),

@@ -2,6 +2,7 @@
 import { appendFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { StreamMask } from '../../kernel/masking.ts'
 
 /** Of each of the two files: the current one and the one before. */
 const MAX_FILE_BYTES = 512 * 1024
@@ -12,13 +13,16 @@ export interface StderrLog {
   tail(): string
 }
 
-export function keepStderr(stream: Readable, directory: string): StderrLog {
+/** `secrets` are stars in it. */
+export function keepStderr(stream: Readable, directory: string, secrets: readonly string[]): StderrLog {
   const path = join(directory, 'stderr.log')
   rmSync(path, { force: true })
   let size = 0
   let tail = Buffer.alloc(0)
   stream.on('error', () => {})
-  stream.on('data', (chunk: Buffer) => {
+  const mask = new StreamMask(secrets)
+  const keep = (chunk: Buffer) => {
+    if (chunk.length === 0) return
     tail = Buffer.concat([tail, chunk]).subarray(-TAIL_BYTES)
     try {
       if (size + chunk.length > MAX_FILE_BYTES) {
@@ -30,6 +34,8 @@ export function keepStderr(stream: Readable, directory: string): StderrLog {
     } catch {
       // A full disk or a directory that is gone takes the log from people, never the agent.
     }
-  })
+  }
+  stream.on('data', (chunk: Buffer) => keep(mask.push(chunk)))
+  stream.on('close', () => keep(mask.flush()))
   return { tail: () => tail.toString('utf8').trim() }
 }

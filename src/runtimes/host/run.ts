@@ -5,11 +5,13 @@
  *     is no text goes here, in front of every runtime, whoever wrote it (decision 138): a control byte is a key.
  * N2  The end is told once, when nothing of the tree runs (RT5) and the last output is in the log.
  * N3  What fails here ends the agent visibly; it never leaves one running that nobody controls.
+ * N5  A token of ours is stars wherever output is kept: what an agent prints is read by more people than may use it.
  * N4  An end that cannot be written, for the disk is full, is written as soon as there is room.
  */
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Clock, delay } from '../../kernel/clock.ts'
+import { maskText, StreamMask } from '../../kernel/masking.ts'
 import { plainText } from '../../messaging/hostile-text.ts'
 import {
   type ChildContext,
@@ -18,6 +20,7 @@ import {
   type HostedChild,
   type HostedTerminal,
   type StartChild,
+  tokensOf,
 } from '../process/hosted-child.ts'
 import type { OutputWriter } from '../process/output-log.ts'
 import { identify, type ProcessIdentity } from '../process/process-identity.ts'
@@ -31,6 +34,8 @@ import { HELD, MOVED } from './typing.ts'
 const MAX_QUEUED = 1_000
 /** Between the death of the tree and the news of it. */
 const EXIT_NEWS_MS = 2_000
+/** How long the beginning of a token waits for its rest, before it is shown. */
+const HELD_MS = 250
 /** Between two tries to write an end. */
 const WRITE_AGAIN_MS = 1_000
 
@@ -46,6 +51,9 @@ export interface RunDeps {
 export class Run {
   readonly #deps: RunDeps
   readonly #journal: Journal
+  readonly #tokens: readonly string[]
+  readonly #mask: StreamMask
+  #cancelFlush: (() => void) | undefined
   readonly #ended = Promise.withResolvers<ExitRecord>()
   readonly #written = Promise.withResolvers<void>()
   readonly #dismissed = Promise.withResolvers<void>()
@@ -63,7 +71,10 @@ export class Run {
 
   constructor(deps: RunDeps) {
     this.#deps = deps
-    this.#journal = openJournal(deps.spec.launch.directory)
+    const { launch } = deps.spec
+    this.#journal = openJournal(launch.directory)
+    this.#tokens = tokensOf(launch)
+    this.#mask = new StreamMask(this.#tokens)
   }
 
   /** The end, when all of it is known and written. */
@@ -125,15 +136,12 @@ export class Run {
 
   /** Starts the agent; a failure is an end like any other. */
   async start(start: StartChild): Promise<void> {
-    const { spec, clock, output } = this.#deps
+    const { spec, clock } = this.#deps
     try {
       const context: ChildContext = {
         spec: spec.launch,
         clock,
-        output: (bytes) => {
-          output.append(bytes)
-          this.#socket?.outputGrew(() => output.endOffset)
-        },
+        output: (bytes) => this.#output(bytes),
         emit: (event) => this.#onEvent(event),
         spawned: (pid) => {
           this.#root = identify(pid) ?? { pid, start_time: '', boot_id: '' }
@@ -150,6 +158,24 @@ export class Run {
       const ending: Ending = { type: 'exit', code: undefined, signal: undefined, reason, message }
       await this.#end(ending, { code, message })
     }
+  }
+
+  /** N5. */
+  #output(bytes: Uint8Array): void {
+    this.#append(this.#mask.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)))
+    this.#cancelFlush?.()
+    this.#cancelFlush = this.#mask.holds ? this.#deps.clock.after(HELD_MS, () => this.#flush()) : undefined
+  }
+
+  #flush(): void {
+    this.#append(this.#mask.flush())
+  }
+
+  #append(bytes: Buffer): void {
+    if (bytes.length === 0) return
+    const { output } = this.#deps
+    output.append(bytes)
+    this.#socket?.outputGrew(() => output.endOffset)
   }
 
   /** TERM, the grace, then the whole tree. Resolves at the end; also before the agent has started and when it is over. */
@@ -297,7 +323,10 @@ export class Run {
     const survivors = await this.#killTree()
     await this.#turn
     const { output, clock } = this.#deps
-    const message = lastWords(ending.message, survivors)
+    const words = lastWords(ending.message, survivors)
+    const message = words === undefined ? undefined : maskText(words, this.#tokens)
+    this.#cancelFlush?.()
+    this.#flush()
     const exit: Exit = {
       code: ending.code,
       signal: ending.signal,

@@ -106,3 +106,8 @@ export class ChildStartError extends Error {
     this.code = code
   }
 }
+
+/** Tokens of ours that an agent has: whatever it prints, they are stars wherever that is kept. */
+export const tokensOf = ({ identity, env }: Pick<LaunchSpec, 'identity' | 'env'>): readonly string[] => [
+  ...new Set([identity.token, env['SVC_TOKEN'] ?? '']),
+]

@@ -15,7 +15,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { openFiles } from '../../../runtimes/process/open-files.ts'
-import { findHarnessLog, findSubAgents, type HarnessQuery } from './files.ts'
+import { accessHash } from '../record/access.ts'
+import { fileLog, findHarnessLog, findSubAgents, type HarnessQuery } from './files.ts'
+import { maskedLog } from './masked-log.ts'
 
 const ROOT = realpathSync(mkdtempSync(join(tmpdir(), 'svc-harness-logs-')))
 after(() => rmSync(ROOT, { recursive: true }))
@@ -208,4 +210,30 @@ test('gemini: a chat is told from another one whose name begins alike by its fir
   assert.equal(await findHarnessLog(query(asked)), undefined)
   const path = chat('project-x', KEY)
   assert.deepEqual(await findHarnessLog(query(asked)), { path, conversationId: KEY })
+})
+
+test('a link with the name of a conversation leads to no other file, wherever a session says that it is', async () => {
+  const { home, query, claude } = place()
+  const secret = join(home, 'other.jsonl')
+  writeFileSync(secret, '{"type":"user","message":{"content":"not yours"}}\n')
+  const own = claude()
+  rmSync(own)
+  symlinkSync(secret, own)
+  const told = join(home, `${KEY}.jsonl`)
+  symlinkSync(secret, told)
+  for (const logPath of [told, undefined])
+    assert.equal(await findHarnessLog(query({ family: 'claude', conversationId: KEY, logPath })), undefined)
+  assert.equal((await fileLog(told).read(0, 100)).bytes.length, 0, 'also one that was put there later')
+})
+
+test('tokens of a session are stars in the log of its harness, wherever reading begins, and other digests stay', async () => {
+  const { home } = place()
+  const [token, access, digest] = ['ab'.repeat(16), 'cd'.repeat(32), 'ef'.repeat(32)]
+  const text = `SVC_INSTANCE_TOKEN=${token} SVC_TOKEN=${access} sha256 ${digest}\n`
+  const shown = text.replace(token, '*'.repeat(32)).replace(access, '*'.repeat(64))
+  writeFileSync(join(home, 'log.jsonl'), text)
+  const log = maskedLog(fileLog(join(home, 'log.jsonl')), { token, access_hash: accessHash(access) })
+  for (let at = 0; at < text.length; at++)
+    for (const size of [1, 7, 500])
+      assert.equal((await log.read(at, size)).bytes.toString(), shown.slice(at, at + size), `${size} from ${at}`)
 })

@@ -1,18 +1,21 @@
 /** Logs that harnesses write by themselves, found by the conversation that they are of (sheet 04 §5). */
-import { readdir, realpath, stat } from 'node:fs/promises'
+import { lstat, readdir, realpath } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { cut } from '../../../contract/base/text.ts'
-import { openRegular } from '../../../files/read.ts'
+import { openOwnFile } from '../../../files/read.ts'
 import type { ByteLog } from './entries.ts'
 import { type Json, listOf, objectOf, parseLine, textOf } from './json.ts'
 
-/** A file that grows, as bytes by offset; empty where it is not there. */
+/**
+ * A file that grows, as bytes by offset; empty where it is not there. A link in its place is not followed: an agent that may
+ * write beside it could lead to any file of its user.
+ */
 export function fileLog(path: string): ByteLog {
   return {
     startOffset: () => Promise.resolve(0),
-    endOffset: async () => (await stat(path).catch(() => undefined))?.size ?? 0,
+    endOffset: async () => (await lstat(path).catch(() => undefined))?.size ?? 0,
     async read(offset, maxBytes) {
-      const file = await openRegular(path).catch(() => undefined)
+      const file = await openOwnFile(path).catch(() => undefined)
       if (file === undefined) return { offset, bytes: Buffer.alloc(0) }
       try {
         const { size } = await file.stat()
@@ -28,7 +31,7 @@ export function fileLog(path: string): ByteLog {
 
 /** Which file it is: another one after it was replaced. Undefined: there is none. */
 export async function fileIdentity(path: string): Promise<string | undefined> {
-  const facts = await stat(path).catch(() => undefined)
+  const facts = await lstat(path).catch(() => undefined)
   return facts?.isFile() === true ? `${path} ${facts.dev}:${facts.ino}` : undefined
 }
 
@@ -163,7 +166,7 @@ async function rollouts(days: readonly string[]): Promise<string[]> {
 
 /** The conversation of a log that was begun in that directory since then. */
 async function conversationIn(path: string, workDir: string, since: number): Promise<string | undefined> {
-  const facts = await stat(path).catch(() => undefined)
+  const facts = await lstat(path).catch(() => undefined)
   if (facts === undefined || facts.mtimeMs < since - SLACK_MS) return undefined
   const { bytes } = await fileLog(path).read(0, HEAD_BYTES)
   const end = bytes.indexOf(10)
@@ -241,8 +244,7 @@ async function firstLine(path: string): Promise<string> {
 const MAX_SUB_AGENT_BYTES = 8 * 1024 * 1024
 
 /** The last lines of a sub-agent's log, as it wrote them, and whether it has ended. */
-export async function readSubAgent(path: string): Promise<{ messages: Json[]; ended: boolean }> {
-  const log = fileLog(path)
+export async function readSubAgent(log: ByteLog): Promise<{ messages: Json[]; ended: boolean }> {
   const end = await log.endOffset()
   const from = Math.max(0, end - MAX_SUB_AGENT_BYTES)
   const { bytes } = await log.read(from, end - from)

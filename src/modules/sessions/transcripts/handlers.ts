@@ -16,7 +16,8 @@ import { frame } from '../../../kernel/streams/frame.ts'
 import type { SessionRecord } from '../record/record.ts'
 import { agentFeed } from './agent-stream.ts'
 import type { ByteLog } from './entries.ts'
-import { findSubAgents, readSubAgent } from './files.ts'
+import { fileLog, findSubAgents, readSubAgent } from './files.ts'
+import { maskedLog } from './masked-log.ts'
 import { type PageQuery, readPage } from './pages.ts'
 import type { Transcripts } from './service.ts'
 import { type Encode, type FollowOptions, type FrameInput, type StreamFormat, sessionFeed } from './stream.ts'
@@ -171,7 +172,7 @@ export function createTranscriptHandlers({ clock }: { readonly clock: Clock }) {
       const found = (await subAgents(transcripts, session)).find(({ agent_id }) => agent_id === params.agentId)
       if (found === undefined)
         throw problem('agent-not-found', `session ${session.id} has no sub-agent ${params.agentId}`)
-      const { messages, ended } = await readSubAgent(found.path)
+      const { messages, ended } = await readSubAgent(maskedLog(fileLog(found.path), session))
       return ok({
         messages,
         status: ended ? ('completed' as const) : running(session) ? ('running' as const) : ('failed' as const),

@@ -20,6 +20,7 @@ import { claudeLine } from './claude.ts'
 import { codexLine } from './codex.ts'
 import type { ByteLog, Dialect } from './entries.ts'
 import { fileIdentity, fileLog, findHarnessLog, type HarnessQuery, type Others, subAgentPaths } from './files.ts'
+import { maskedLog } from './masked-log.ts'
 import { acpReader, harnessReader, type Place, readSpent, type SpentStretch } from './spent.ts'
 import { type Encode, SessionTail, type StreamState } from './stream.ts'
 import { Transcript } from './transcript.ts'
@@ -98,7 +99,9 @@ export class Transcripts {
     const found = dialect === undefined ? undefined : await this.#harnessLog(session)
     if (dialect !== undefined && found !== undefined) {
       const number = HARNESS_CHAPTERS + session.continuation_epoch
-      return new Transcript([lineChapter(number, fileLog(found.path), dialect, NO_FLOOR)], { source: found.identity })
+      return new Transcript([lineChapter(number, maskedLog(fileLog(found.path), session), dialect, NO_FLOOR)], {
+        source: found.identity,
+      })
     }
     const { typed, lastTyped } = this.#deps
     const render = raw ? unseen : this.#deps.render
