@@ -20,6 +20,7 @@ import type { Delivery, DeliveryOutcome, InputDetails, KeyDetails, TypingReply }
 import { IdleWatch, readForeground } from '../process/shell-idle.ts'
 import { keyReaderWatch } from './key-reader.ts'
 import { hasLongLine, LineLimit } from './line-limit.ts'
+import { promptWatch } from './prompt-watch.ts'
 import { Queries } from './queries.ts'
 import { isRaw } from './stty.ts'
 import { createTtyInput, type TtyInput } from './tty-input.ts'
@@ -54,6 +55,7 @@ class PtyChild implements HostedChild, HostedTerminal {
   readonly #idle: IdleWatch | undefined
   readonly #pasteMode = pasteModeWatch()
   readonly #queries: Queries
+  readonly #prompt: ReturnType<typeof promptWatch>
 
   constructor(context: ChildContext, terminal: IPty) {
     this.#context = context
@@ -65,6 +67,7 @@ class PtyChild implements HostedChild, HostedTerminal {
     // A shell at its prompt reads keys for its next line: only programs in front of it are answered.
     const goesToProgram = keyReaderWatch(terminal.pid, fd)
     const isShell = context.spec.delivery === 'line'
+    this.#prompt = promptWatch(context, { pid: terminal.pid, isRaw: () => isRaw(fd) === true })
     this.#queries = new Queries({
       clock: context.clock,
       size: () => this.size,
@@ -185,7 +188,7 @@ class PtyChild implements HostedChild, HostedTerminal {
 
   #watchIdle(): IdleWatch {
     const { clock, emit } = this.#context
-    const foreground = () => readForeground(this.#pty.pid)
+    const foreground = () => (this.#prompt.isUp() ? readForeground(this.#pty.pid) : 'other')
     return new IdleWatch({ clock, foreground, onActivity: (activity) => emit({ type: 'activity', activity }) })
   }
 
@@ -193,6 +196,7 @@ class PtyChild implements HostedChild, HostedTerminal {
     this.#context.output(bytes)
     this.#pasteMode.look(bytes)
     this.#queries.look(bytes)
+    this.#prompt.look(bytes)
     this.#limit.onOutput()
     this.#idle?.onOutput()
   }

@@ -42,6 +42,8 @@ export interface LaunchSpec {
   readonly debounceMs: number
   /** What interrupts a turn: Ctrl-C, or Escape for harnesses that die of Ctrl-C. */
   readonly interruptKey: 'ctrl-c' | 'escape'
+  /** A shell that somebody types into: it is at work until its first prompt. */
+  readonly shell?: boolean
   /** ACP only. */
   readonly acp?: AcpLaunch
 }

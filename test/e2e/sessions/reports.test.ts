@@ -148,6 +148,25 @@ test('a tool waits for whoever is asked: approved, refused, dismissed, and nobod
   )
 })
 
+test('a command of a megabyte of the letters of a rule holds nobody up, and is asked about', async () => {
+  const rules = '[[agents.permissions]]\ntool = "shell"\nmatch = "*rm *-rf *~*"\naction = "allow"\n'
+  const city = await puppetCity(running, fresh('city'), rules)
+  const { id } = await startPuppet(city)
+  for (const command of ['rm -rf '.repeat(131_072), `rm -rf ~${'x'.repeat(70_000)}`]) {
+    const asking = city.send('POST', `/sessions/${id}/permission`, {
+      tool: 'Bash',
+      input: { command },
+      timeout: '1s',
+    })
+    const began = performance.now()
+    assert.equal((await running.api.get('/health')).status, 200)
+    const waited = performance.now() - began
+    const answer = await asking
+    assert.ok(waited < 2_000, `/health waited ${waited} ms for a match that took minutes by backtracking`)
+    assert.deepEqual([at(answer.body, 'decision'), at(answer.body, 'by')], ['none', 'timeout'], answer.text)
+  }
+})
+
 test('rules decide what a hook asks, before anybody is asked', async () => {
   const city = await puppetCity(running, fresh('city'), RULES)
   const { id, puppet } = await startPuppet(city)

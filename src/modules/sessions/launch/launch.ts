@@ -109,6 +109,8 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
     : base.args
   const delivery = provider.delivery ?? 'line'
   const io = session.runtime === 'acp' ? 'pipes' : (provider.io ?? 'pty')
+  // It asks no model.
+  const shell = delivery === 'line' && isShell(base)
   const spec: LaunchSpec = {
     identity,
     name: session.session_name,
@@ -123,13 +125,12 @@ export function planLaunch(session: SessionRecord, identity: Identity, context: 
     delivery,
     debounceMs: policy.debounceMs,
     interruptKey: context.interruptKey,
+    ...(shell ? { shell } : {}),
     ...(session.runtime === 'acp' ? { acp: acpOf(session, conversation, context) } : {}),
   }
   const values = commandValues(session, context)
   const commands = (templates: readonly string[] = []) => templates.map((one) => context.render(one, values))
   const typed = mode === 'omit' || first === '' || inLaunch ? undefined : first
-  // It asks no model.
-  const shell = delivery === 'line' && isShell(base)
   return {
     spec,
     facts: {

@@ -1,13 +1,14 @@
 // One city's sessions with real processes: bash in a detached host on a terminal.
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { isRunning } from '../../../../test/support/city-processes.ts'
 import { eventually } from '../../../../test/support/http.ts'
 import { SessionCity } from '../../../../test/support/session-city.ts'
+import { removeTree } from '../../../../test/support/temporary.ts'
 import { systemClock } from '../../../kernel/clock.ts'
 import { openOutputReader } from '../../../runtimes/process/output-log.ts'
 import { listTokens } from '../../../runtimes/process/process-tree.ts'
@@ -82,6 +83,31 @@ test('what is said to a shell that is slow to come up is shown once', async () =
     return bytes.includes('one-2') ? bytes.toString() : undefined
   })
   assert.equal(shown.split('echo one-').length, 2, shown)
+})
+
+test('a shell whose profile still runs takes no message before its prompt', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'svc-profile-'))
+  const go = join(home, 'go')
+  // Its own line, so that a prompt could be taken to stand there.
+  writeFileSync(join(home, '.bashrc'), `printf 'loading... '; until test -e ${go}; do sleep 0.1; done; PS1='ready> '\n`)
+  const bash = { command: '/bin/bash', prompt_mode: 'omit', delivery: 'line', env: { HOME: home } } as const
+  try {
+    await using city = await new SessionCity({
+      providers: { bash },
+      config: { session: { provider: 'subprocess', startup_timeout: '20s', line_ready_timeout: '500ms' } },
+    }).start()
+    const { id } = await city.create()
+    await city.is(id, 'active')
+    const ran = join(home, 'ran')
+    const said = await city.say(id, `touch ${ran}`)
+    await eventually('it is at work', () => (city.sessions.live(id)?.activity === 'in-turn' ? true : undefined))
+    assert.equal(city.delivery(id, said.id).state, 'queued')
+    writeFileSync(go, '')
+    await city.delivered(id, said.id)
+    await eventually('it runs', () => (existsSync(ran) ? true : undefined))
+  } finally {
+    removeTree(home)
+  }
 })
 
 test('a suspended session stays so until a caller wakes it, and a crash brings it back', async () => {

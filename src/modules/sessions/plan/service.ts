@@ -14,7 +14,7 @@ import type { SessionResponse } from '../../../contract/sessions/session-model.t
 import type { Tx } from '../../../kernel/database.ts'
 import { deadline } from '../../../kernel/deadline.ts'
 import { Due } from '../../../kernel/due.ts'
-import { problem } from '../../../kernel/problem.ts'
+import { Problem, problem } from '../../../kernel/problem.ts'
 import type { Answer } from '../../../runtimes/process/runtime.ts'
 import { SessionActor } from '../actor/actor.ts'
 import { takesMessages } from '../actor/evidence.ts'
@@ -65,6 +65,7 @@ export class Sessions {
   /** Those who watch, and who left a moment ago. */
   readonly #watchers = new Map<string, number>()
   readonly #watching = new Map<string, number>()
+  readonly #hearing = new Map<string, Promise<void>>()
   readonly #stops: (() => void)[] = []
   readonly #ends = new Set<() => void>()
   readonly #actorDeps: ActorDeps
@@ -535,12 +536,30 @@ export class Sessions {
     return this.#deps.store.db.write(() => undefined)
   }
 
-  async #hearMissed({ id, launch }: SessionRecord): Promise<void> {
-    const missed = launch === undefined ? [] : await takeMissed(launch.directory)
-    for (const report of missed)
-      await this.report(id, report, SUPERVISOR.actor).catch((error: unknown) =>
-        this.#deps.log.debug({ session: id, err: error }, 'missed report left out'),
-      )
+  /** One after the other for each session: what one has taken another one must not forget. */
+  #hearMissed(session: SessionRecord): Promise<void> {
+    const { id, launch } = session
+    if (launch === undefined) return Promise.resolve()
+    const hearing = (this.#hearing.get(id) ?? Promise.resolve()).then(() => this.#hearIn(id, launch.directory))
+    this.#hearing.set(id, hearing)
+    return hearing.finally(() => {
+      if (this.#hearing.get(id) === hearing) this.#hearing.delete(id)
+    })
+  }
+
+  /** Never rejects. Reports that could not be written stay for the next time; those that are refused are gone. */
+  async #hearIn(id: string, directory: string): Promise<void> {
+    try {
+      const missed = await takeMissed(directory)
+      for (const report of missed?.reports ?? [])
+        await this.report(id, report, SUPERVISOR.actor).catch((error: unknown) => {
+          if (!(error instanceof Problem) || error.status >= 500) throw error
+          this.#deps.log.debug({ session: id, err: error }, 'missed report left out')
+        })
+      await missed?.forget()
+    } catch (error) {
+      this.#deps.log.warn({ session: id, err: error }, 'missed reports not heard; they are heard later')
+    }
   }
 
   /** The end of its turn ends what its tools asked for; until then one that asks is in its turn, whatever else it tells. */

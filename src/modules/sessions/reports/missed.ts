@@ -12,21 +12,26 @@ const FILE = 'missed-reports'
 const KEY = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,255}$/
 const MAX_TEXT = 4_096
 
-/** In the order in which they were told; whatever else stands there is left out. The file is gone then. */
-export async function takeMissed(directory: string): Promise<readonly SessionReportRequest[]> {
+export interface Missed {
+  /** In the order in which they were told; whatever else stands in the file is left out. */
+  readonly reports: readonly SessionReportRequest[]
+  /** Removes the file: what it tells is on disk elsewhere. Until then it is heard again. */
+  forget(): Promise<void>
+}
+
+/** Call it once at a time for each directory. Undefined: nothing was left there. */
+export async function takeMissed(directory: string): Promise<Missed | undefined> {
   const path = join(directory, FILE)
   const taken = `${path}.taken`
-  // Out of the way of the hook that comes next, and of whoever else looks here.
-  const bytes = await rename(path, taken).then(
-    () => readRegularLater(taken).catch(() => undefined),
-    () => undefined,
-  )
-  if (bytes === undefined) return []
-  await rm(taken, { force: true })
-  return bytes
+  const read = () => readRegularLater(taken).catch(() => undefined)
+  // What was taken before and never forgotten comes first. A new one goes out of the way of the hook that comes next.
+  const bytes = (await read()) ?? (await rename(path, taken).then(read, () => undefined))
+  if (bytes === undefined) return undefined
+  const reports = bytes
     .toString('utf8')
     .split('\n')
     .flatMap((line) => reportIn(line) ?? [])
+  return { reports, forget: () => rm(taken, { force: true }) }
 }
 
 /** Whoever writes there is the session itself, and may be anything. */

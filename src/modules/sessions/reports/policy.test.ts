@@ -50,6 +50,13 @@ test('an allowed command does not let another one slip through behind it', () =>
   for (const trick of tricks) assert.equal(actionOf([STATUS], bash(trick)), 'nobody', JSON.stringify(trick))
 })
 
+test('a command of more than 64 KiB is allowed by no pattern, and refused by one all the same', () => {
+  const long = (bytes: number) => bash(`git status ${'x'.repeat(bytes - 'git status '.length)}`)
+  assert.equal(actionOf([STATUS], long(65_536)), 'allow')
+  assert.equal(actionOf([STATUS], long(65_537)), 'nobody')
+  assert.equal(actionOf([{ ...STATUS, action: 'deny' }], long(65_537)), 'deny')
+})
+
 test('a refused command is refused wherever it stands in a line', () => {
   const rules: Rule[] = [
     { tool: 'shell', match: 'rm *', action: 'deny' },

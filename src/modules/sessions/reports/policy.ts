@@ -67,10 +67,13 @@ const SEPARATORS = /[\n\r;&|(){}`]+|\$\(/
 /** `NAME=value` in front of a command. */
 const ASSIGNMENTS = /^(?:[A-Za-z_]\w*=\S*\s+)+/
 
+/** Nobody reads so much before they let it pass: it is asked about. */
+const MAX_ALLOWED = 65_536
+
 function commandHolds(match: string, command: string, action: Rule['action']): boolean {
   const pattern = glob(match)
   const whole = command.trim()
-  if (action === 'allow') return !COMPOUND.test(whole) && pattern.matches(whole)
+  if (action === 'allow') return command.length <= MAX_ALLOWED && !COMPOUND.test(whole) && pattern.matches(whole)
   const parts = whole.split(SEPARATORS).map((part) => part.trim().replace(ASSIGNMENTS, ''))
   return [whole, ...parts].some((part) => part !== '' && pattern.matches(part))
 }
