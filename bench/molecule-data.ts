@@ -56,6 +56,7 @@ export class MoleculeStore implements AsyncDisposable {
       city: {
         city: { name: 'alpha', path: dir },
         rig: () => undefined,
+        workPlace: () => undefined,
         resolveTarget: (target) => ({ target, known: true }),
         canonical: (name) => name,
         interrupt: () => {},

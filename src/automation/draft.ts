@@ -13,10 +13,11 @@ import { checkTable, childKey } from '../files/check-table.ts'
 import { IssueList, type Place, placeText } from '../files/issues.ts'
 import { type ConfigNode, listOf, readToml, type ScalarNode, type TableNode, textOf } from '../files/toml.ts'
 import { present } from '../kernel/present.ts'
+import { inBudget } from './bounded.ts'
 import type { Value, VarDeclaration, VarType } from './plan.ts'
 import { booleanOf, jsonOf, listNodeOf, type PlacedText, type SourceFile, scalarOf } from './source.ts'
 import { placed } from './text-check.ts'
-import { patternError, varProblem } from './vars.ts'
+import { PATTERNS_LIMIT_MS, patternError, varProblem } from './vars.ts'
 
 export interface FormulaDraft {
   readonly source: SourceFile
@@ -61,7 +62,7 @@ export function readFormulaFile(name: string, source: SourceFile): ReadFile<Form
   if (before !== undefined) return before
   const issues = new IssueList()
   const raw = readToml(source.text, source.file, 'city', issues)
-  const draft = raw === undefined ? undefined : readDraft(name, source, raw, issues)
+  const draft = raw === undefined ? undefined : inBudget(PATTERNS_LIMIT_MS, () => readDraft(name, source, raw, issues))
   const read = { draft, issues }
   known.set(source, read)
   return read

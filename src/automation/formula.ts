@@ -5,6 +5,7 @@ import { childKey } from '../files/check-table.ts'
 import { type ConfigIssue, fileStart, IssueList, sortIssues } from '../files/issues.ts'
 import { type ConfigNode, numberOf, type ScalarNode, type TableNode, tableOf, textOf } from '../files/toml.ts'
 import { given } from '../kernel/present.ts'
+import { inBudget } from './bounded.ts'
 import { durationOf, placedOf, type StepDraft, type VarDraft } from './draft.ts'
 import { commandsOf, givenProblem } from './given.ts'
 import { hasMarks } from './language.ts'
@@ -23,7 +24,7 @@ import {
 } from './source.ts'
 import { execOf, isMoment, retryOf } from './step-parts.ts'
 import { type Names, placed, type ReadableSteps, TextChecker } from './text-check.ts'
-import type { VarDeclarations } from './vars.ts'
+import { PATTERNS_LIMIT_MS, type VarDeclarations } from './vars.ts'
 
 export type { FormulaSources } from './merge.ts'
 export type { SourceFile } from './source.ts'
@@ -48,7 +49,8 @@ export interface FormulaDefinition {
 export function compileFormula(name: string, sources: FormulaSources): CompiledFormula {
   const issues = new IssueList()
   const compiler = new Compiler(sources, issues)
-  const compiled = compiler.compile(name)
+  // Values that its steps hand to others are checked by patterns too.
+  const compiled = inBudget(PATTERNS_LIMIT_MS, () => compiler.compile(name))
   const sorted = sortIssues(issues.errors)
   const definition = { ...compiled?.definition, vars: compiled?.plan.vars ?? {}, uses: compiler.uses(name) }
   return compiled === undefined || sorted.length > 0
@@ -72,6 +74,8 @@ interface Compiled {
   readonly steps: readonly PlanStep[]
   readonly size: number
   readonly depth: number
+  /** Of a formula that is expanded: how long it may take where the step says nothing. */
+  readonly timeout?: number | undefined
 }
 
 const NO_STEPS: Compiled = { steps: [], size: 0, depth: 0 }
@@ -173,7 +177,7 @@ class Compiler {
       tags: this.#templates(draft, 'tags', inner),
       metadata: this.#templateMap(tableOf(node, 'metadata'), `${key}.metadata`, source, inner),
       output: textsOf(node, 'output'),
-      ...given('timeout', durationOf(node, 'timeout')),
+      ...given('timeout', durationOf(node, 'timeout') ?? below.timeout),
       always: booleanOf(node, 'always', false),
       on_fail: ON_FAIL.find((one) => one === textOf(node, 'on_fail')) ?? 'fail',
       ...given('retry', retryOf(tableOf(node, 'retry'))),
@@ -334,7 +338,7 @@ class Compiler {
     const vars = declarationsOf(merged.vars)
     const scope: PlanScope = { formula: name, vars, with: this.#with(draft, vars, around) }
     const steps = draft.node.entries.has('target') ? below.steps : withTarget(below.steps, merged.target?.text)
-    return { body: { kind: 'group', steps, scope }, below }
+    return { body: { kind: 'group', steps, scope }, below: { ...below, timeout: merged.timeout } }
   }
 
   /** The steps of another formula. They see nothing of who expands them, so they are made once. */

@@ -6,7 +6,7 @@
 import type { Liquid } from 'liquidjs'
 import { cut } from '../contract/base/text.ts'
 import { lazily } from '../kernel/lazy.ts'
-import { withinCpu } from './bounded.ts'
+import { OverBudget, withinCpu } from './bounded.ts'
 import { createEngine, isTimeLimit, library, templateProblem } from './liquid.ts'
 import type { Value } from './plan.ts'
 
@@ -44,9 +44,11 @@ export function renderText(template: string, scope: Scope, fragments: Readonly<R
   let text: string
   try {
     // Globals, because a fragment is rendered in a scope of its own and still sees what every text sees.
-    const render = () => engine.parseAndRenderSync(template, Object.create(null), { globals: namesOf(scope) })
+    const render = (renderLimit: number) =>
+      engine.parseAndRenderSync(template, Object.create(null), { globals: namesOf(scope), renderLimit })
     text = String(withinCpu(RENDER_LIMIT_MS, render, isTimeLimit))
   } catch (error) {
+    if (error instanceof OverBudget) throw new TemplateFailure(error.message, { cause: error })
     const { line, column, message } = templateProblem(error, template, engine)
     throw new TemplateFailure(`line ${line}, column ${column}: ${message}`, { cause: error })
   }
@@ -56,6 +58,26 @@ export function renderText(template: string, scope: Scope, fragments: Readonly<R
 
 /** Whether a text has anything to render. */
 export const hasMarks = (text: string): boolean => text.includes('{{') || text.includes('{%')
+
+/** A template as people may see it before it can be rendered: what it would put in is `…`. */
+export function sketchOf(template: string): string {
+  let sketch = ''
+  for (let at = 0; at < template.length; ) {
+    const open = nextMark(template, at)
+    sketch += template.slice(at, open)
+    if (open === template.length) break
+    const isOutput = template.startsWith('{{', open)
+    const end = template.indexOf(isOutput ? '}}' : '%}', open)
+    if (isOutput && !sketch.endsWith('…')) sketch += '…'
+    at = end < 0 ? template.length : end + 2
+  }
+  return sketch.trim()
+}
+
+function nextMark(template: string, from: number): number {
+  const at = ['{{', '{%'].map((mark) => template.indexOf(mark, from)).filter((found) => found >= 0)
+  return Math.min(template.length, ...at)
+}
 
 /** The value of an expression; nil is null. Throws `TemplateFailure`. */
 export function evaluate(expression: string, scope: Scope): Value {

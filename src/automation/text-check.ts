@@ -40,7 +40,16 @@ export const NAME_FIELDS: Readonly<Record<string, readonly string[]>> = {
   rig: ['name', 'path'],
   previous: ['outcome', 'output', 'assignee', 'commit', 'bead_id', 'failure_reason'],
 }
-export const STEP_FIELDS = ['outcome', 'output', 'assignee', 'commit', 'bead_id', 'failure_reason'] as const
+export const STEP_FIELDS = [
+  'outcome',
+  'output',
+  'assignee',
+  'commit',
+  'branch',
+  'work_dir',
+  'bead_id',
+  'failure_reason',
+] as const
 
 export class TextChecker {
   readonly #issues: IssueList

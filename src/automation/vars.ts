@@ -7,7 +7,7 @@ import { parseVarText, type VarType } from '../contract/automation/var-text.ts'
 import { cut } from '../contract/base/text.ts'
 import { nearestHint } from '../files/issues.ts'
 import { lazily } from '../kernel/lazy.ts'
-import { withinCpu } from './bounded.ts'
+import { inBudget, OverBudget, withinCpu } from './bounded.ts'
 import type { Value, VarDeclaration } from './plan.ts'
 
 export type VarDeclarations = Readonly<Record<string, VarDeclaration>>
@@ -29,6 +29,10 @@ export type CheckedVars =
  * null. A rig's variables are for all formulas: those that this one does not declare are passed over.
  */
 export function checkVars(declarations: VarDeclarations, given: VarValues, rigVars: VarValues = {}): CheckedVars {
+  return inBudget(PATTERNS_LIMIT_MS, () => checked(declarations, given, rigVars))
+}
+
+function checked(declarations: VarDeclarations, given: VarValues, rigVars: VarValues): CheckedVars {
   const issues: VarIssue[] = []
   for (const name of Object.keys(given)) {
     if (!Object.hasOwn(declarations, name)) issues.push(unknownVar(name, declarations))
@@ -121,8 +125,9 @@ function shown(value: Value): string {
 
 // ---- patterns -------------------------------------------------------------------------------------------------------
 
-/** Patterns are anybody's: one that tries for ever is cut off. */
+/** Patterns are anybody's: one that tries for ever is cut off, and all of a document or a request have so much together. */
 const PATTERN_LIMIT_MS = 50
+export const PATTERNS_LIMIT_MS = 150
 const MAX_PATTERN_TEXT = 64 * 1024
 
 /** Why `pattern` is no regular expression, if it is none. */
@@ -138,30 +143,40 @@ export function patternError(pattern: string): string | undefined {
 
 function patternProblem(pattern: string, value: string): string | undefined {
   if (value.length > MAX_PATTERN_TEXT) return `has ${value.length} characters: too many for its pattern`
-  const tried = tryMatch(pattern, value)
-  if (tried === 'too slow') return `its pattern \`${pattern}\` takes longer than ${PATTERN_LIMIT_MS} ms`
+  const key = `${pattern}\0${value}`
+  const tried = TOO_SLOW.has(key) ? 'too slow' : matches(pattern, value)
+  if (tried === 'over budget')
+    return `its pattern \`${pattern}\` is not tried: those before it have used the time for all of them`
+  if (tried === 'too slow') {
+    rememberSlow(key)
+    return `its pattern \`${pattern}\` takes longer than ${PATTERN_LIMIT_MS} ms`
+  }
   return tried ? undefined : `${shown(value)} does not match \`${pattern}\``
 }
 
-/** On a machine that is busy a moment is long: one that is slow is slow each time. */
-const TRIES = 3
+/** Pairs of a pattern and a text that were cut off: they are slow each time, and a file is read again and again. */
+const TOO_SLOW = new Set<string>()
+const MAX_SLOW = 1_000
+/** Longer ones are tried each time. */
+const MAX_SLOW_KEY = 4_096
 
-function tryMatch(pattern: string, value: string): boolean | 'too slow' {
-  for (let attempt = 1; ; attempt++) {
-    const tried = matches(pattern, value)
-    if (tried !== 'too slow' || attempt === TRIES) return tried
-  }
+function rememberSlow(key: string): void {
+  if (key.length > MAX_SLOW_KEY) return
+  const [oldest] = TOO_SLOW.size >= MAX_SLOW ? TOO_SLOW : []
+  if (oldest !== undefined) TOO_SLOW.delete(oldest)
+  TOO_SLOW.add(key)
 }
 
 // The engine of regular expressions can be stopped from outside only where a script runs with a deadline.
-function matches(pattern: string, value: string): boolean | 'too slow' {
+function matches(pattern: string, value: string): boolean | 'too slow' | 'over budget' {
   const { script, place } = matcher()
   place['pattern'] = whole(pattern)
   place['value'] = value
   try {
-    const match = () => script.runInContext(place, { timeout: PATTERN_LIMIT_MS }) === true
+    const match = (timeout: number) => script.runInContext(place, { timeout }) === true
     return withinCpu(PATTERN_LIMIT_MS, match, isTimeout)
   } catch (error) {
+    if (error instanceof OverBudget) return 'over budget'
     if (isTimeout(error)) return 'too slow'
     throw error
   }

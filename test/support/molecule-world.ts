@@ -9,7 +9,7 @@ import { openStore, STORE_SCHEMA, type Store } from '../../src/kernel/store.ts'
 import type { BeadRecord } from '../../src/modules/beads/store/record.ts'
 import { BEADS_SCHEMA } from '../../src/modules/beads/store/schema.ts'
 import { type BeadDraft, BeadStore } from '../../src/modules/beads/store/store.ts'
-import type { ExecEnd, ExecStart } from '../../src/modules/molecules/engine/base/ports.ts'
+import type { ExecEnd, ExecStart, WorkPlace } from '../../src/modules/molecules/engine/base/ports.ts'
 import {
   type MoleculeRow,
   parseMolecule,
@@ -72,10 +72,14 @@ export class MoleculeWorld implements AsyncDisposable {
   /** Whether checks wait for a slot until `free` gives them one. */
   queues = false
   readonly ordersEnded: (readonly [string, string])[] = []
+  /** Where sessions work. */
+  readonly places = new Map<string, WorkPlace>()
   /** Names of rigs that are configured; beads of another one cannot be made. */
   rigs: readonly string[] = ['shop']
   /** Whoever asks for this person by name gets an error that nobody expects. */
   static readonly UNKNOWABLE = 'unknowable'
+  /** It takes 20 ms to find out who this is. */
+  static readonly SLOW = 'slow'
   /** What the random source says; in the middle by default, so that delays are as written. */
   random = 0.5
   readonly #directory = temporaryDirectory()
@@ -320,9 +324,11 @@ export class MoleculeWorld implements AsyncDisposable {
       city: {
         city: { name: 'alpha', path: '/alpha' },
         rig: (name) => (name === 'shop' ? { name, path: '/shop' } : undefined),
+        workPlace: (session) => this.places.get(session),
         resolveTarget: (target) => ({ target, known: target !== 'nobody' }),
         canonical(name) {
           if (name === MoleculeWorld.UNKNOWABLE) throw new TypeError('nobody can be looked up')
+          if (name === MoleculeWorld.SLOW) clock.pass(20)
           return name
         },
         interrupt: ({ assignee }, why) => void this.interrupted.push({ assignee, why }),

@@ -171,6 +171,9 @@ export type MoleculeAttempt = Static<typeof MoleculeAttempt>
 export const MoleculeStepView = component('MoleculeStepView', {
   ...MoleculeStep.properties,
   attempts: array(MoleculeAttempt, { description: 'Oldest first, the present one included.' }),
+  output_left_out: optional(
+    literal(true, { description: 'What its steps reported is too large for one answer: read them one by one.' }),
+  ),
 })
 export type MoleculeStepView = Static<typeof MoleculeStepView>
 

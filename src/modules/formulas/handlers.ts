@@ -48,6 +48,9 @@ interface NamedCall<View> {
   readonly actor: string
 }
 
+/** Whom gates and questions are for. */
+const HUMAN = 'human'
+
 const isRelevant = ({ type }: { readonly type: string }): boolean =>
   type === 'formula.changed' || type === 'config.reloaded'
 
@@ -137,7 +140,8 @@ export function createFormulaHandlers<View>({ clock }: { readonly clock: Clock }
       const around = {
         city: city.city(),
         ...(rig === undefined ? {} : { rig: city.rig(rig) }),
-        ...(bead === undefined ? {} : { bead: beadIn(city, bead) }),
+        // Who names no bead would start it about none.
+        bead: bead === undefined ? null : beadIn(city, bead),
       }
       const previewed = previewOf({ plan, vars: checked.values, around, target })
       const warnings = [...targetWarnings(previewed, (word) => city.resolveTarget(word, rig ?? ''))]
@@ -172,8 +176,9 @@ function* targetWarnings(
 ): Iterable<WorkWarning> {
   const work = new Set(graph.nodes.filter(({ kind }) => kind === 'work').map(({ id }) => id))
   for (const { id, target, assignee, included } of steps) {
-    if (included === 'no' || assignee !== undefined) continue
-    const said = target === '' ? undefined : target
+    if (included === 'no') continue
+    const said = assignee ?? (target === '' ? undefined : target)
+    if (said === HUMAN) continue
     if (said === undefined && work.has(id))
       yield { code: 'no_target', message: `step ${id} has no target: it would wait until somebody claims its bead` }
     if (said === undefined || said.includes('{') || resolve(said).known) continue

@@ -2,8 +2,9 @@
  * What a formula comes to with these variables, as far as that is known before anything runs. A text or an expression is
  * only looked at where all that it reads is known: what a step will report, nobody guesses.
  */
+import { inBudget } from '../../automation/bounded.ts'
 import { type GraphView, graphOf } from '../../automation/graph.ts'
-import { evaluate, evaluateCondition, renderText } from '../../automation/language.ts'
+import { evaluate, evaluateCondition, renderText, sketchOf } from '../../automation/language.ts'
 import type { Plan, PlanRepeat, PlanScope, PlanStep, Value } from '../../automation/plan.ts'
 import { findInExpression, findInTemplate, type Read } from '../../automation/reads.ts'
 import { checkVars, readVarTexts, type VarValues } from '../../automation/vars.ts'
@@ -24,10 +25,16 @@ export interface PreviewInput {
 type Included = PreviewedStep['included']
 type Previewed = Pick<FormulaPreview, 'title' | 'description' | 'target' | 'steps' | 'graph'>
 
-export function previewOf({ plan, vars, around, target }: PreviewInput): Previewed {
+/** Processor time of all texts of a preview; those behind it are shown as unknown. */
+const TEXTS_LIMIT_MS = 200
+
+export const previewOf = (input: PreviewInput): Previewed => inBudget(TEXTS_LIMIT_MS, () => previewed(input))
+
+function previewed({ plan, vars, around, target }: PreviewInput): Previewed {
   const reader = new Reader(plan.fragments)
   const top: Known = { ...around, ...vars }
-  const title = reader.text(plan.title, top).text
+  const own = reader.text(plan.title, top)
+  const title = titleOf(own, plan.formula) ?? plan.formula
   const known: Known = { ...top, molecule: { title, formula: plan.formula } }
   const steps = new Map<string, PreviewedStep & { readonly count?: number }>()
   const place = target ?? reader.maybe(plan.target, known)?.text
@@ -86,7 +93,7 @@ class Walk {
       id,
       included,
       ...present({
-        title: texts.title?.text,
+        title: titleOf(texts.title, id),
         description: texts.description?.text,
         target: goesSomewhere ? own : undefined,
         assignee: texts.assignee?.text,
@@ -133,6 +140,10 @@ class Walk {
     return without({ ...this.#everywhere, molecule, ...values }, unknown)
   }
 }
+
+/** Nobody is shown a template as a title: what is not known yet is `…`. */
+const titleOf = (title: Text | undefined, id: string): string | undefined =>
+  title === undefined || title.rendered ? title?.text : sketchOf(title.text) || id
 
 /** Where a required one is unknown, the others are known all the same. */
 function defaultsOf(vars: PlanScope['vars'], found: VarValues): VarValues {

@@ -118,9 +118,9 @@ export function createMoleculeHandlers({ clock }: { readonly clock: Clock }) {
       const kind = `steps ${id}`
       const most = limit || DEFAULT_LIMIT
       const behind = cursor === undefined ? undefined : numberOf(kind, cursor)
-      const { total, steps } = reads.steps(molecule, { status, superseded }, { behind, limit: most + 1 })
+      const { total, steps, isFull } = reads.steps(molecule, { status, superseded }, { behind, limit: most + 1 })
       const page = steps.slice(0, most)
-      const next = steps.length > most ? page.at(-1)?.row : undefined
+      const next = isFull || steps.length > most ? page.at(-1)?.row : undefined
       return ok({ items: page.map(({ step }) => step), total, ...nextCursor(kind, next) }, headers)
     },
 
@@ -135,8 +135,7 @@ export function createMoleculeHandlers({ clock }: { readonly clock: Clock }) {
     'get-molecule-graph': ({ params, query, city }) => {
       const headers = indexOf(city)
       const molecule = need(city, params.id)
-      const plan = city.reads.planOf(molecule)
-      return ok(graphOf(city.store.db, { molecule, plan }, query.expand ?? []), headers)
+      return ok(graphOf(city.store.db, city.reads.of(molecule), query.expand ?? []), headers)
     },
 
     'cancel-molecule': async ({ params, body, header, city, actor }) => {
@@ -184,6 +183,8 @@ function draftOf(row: MoleculeRow): MoleculeDraft {
     updated_at: ____,
     revision: _____,
     failure: ______,
+    closed_at: _______,
+    expires_at: ________,
     ...shown
   } = wireMolecule(row, false)
   return { dry_run: true, ...shown }

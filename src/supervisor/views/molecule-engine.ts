@@ -15,9 +15,11 @@ import type {
   EngineExecs,
   EngineSurroundings,
   ExecStart,
+  WorkPlace,
 } from '../../modules/molecules/engine/base/ports.ts'
 import type { MoleculesDeps } from '../../modules/molecules/engine/molecules.ts'
 import { sessions as sessionFamily } from '../../modules/sessions/family.ts'
+import { worktrees as worktreeFamily } from '../../modules/worktrees/family.ts'
 import type { Running } from './running.ts'
 
 type BeadsOf = Pick<WorkCity, 'beads' | 'config'> & { readonly store: Pick<WorkCity['store'], 'db'> }
@@ -119,11 +121,20 @@ function surroundings(city: Running, orderEnded: EngineSurroundings['orderEnded'
       if (rig === undefined) return undefined
       return rig.path === undefined ? { name } : { name, path: rig.path }
     },
+    workPlace: (session) => workPlaceOf(city, session),
     resolveTarget: (target, rig) => resolveTarget(config(), target, rig),
     canonical: (name) => people.canonical(name),
     interrupt: ({ session_id }, why) => void interruptHolder(city, session_id, why),
     orderEnded,
   }
+}
+
+/** The worktree of a session, also where it is gone by now; else the directory that the session works in. */
+function workPlaceOf(city: Running, id: string): WorkPlace | undefined {
+  const worktree = worktreeFamily.find(city)?.worktrees.ofSession(id)
+  if (worktree !== undefined) return { path: worktree.path, branch: worktree.branch }
+  const path = sessionFamily.find(city)?.sessions.store.byId(id)?.work_dir
+  return path === undefined || path === null || path === '' ? undefined : { path }
 }
 
 const INTERRUPT_MS = 10_000

@@ -3,11 +3,12 @@ import { beads } from '../../modules/beads/family.ts'
 import type { WorkSteps } from '../../modules/beads/work/steps.ts'
 import { config as configuration } from '../../modules/config/family.ts'
 import { execs } from '../../modules/execs/family.ts'
+import { beadValue } from '../../modules/molecules/engine/steps/scope.ts'
 import { type MoleculesContext, molecules } from '../../modules/molecules/family.ts'
 import { partOf, tiesOf } from '../../modules/molecules/read/parts.ts'
 import { orders } from '../../modules/orders/family.ts'
 import { formulas } from './formulas.ts'
-import { engineContext } from './molecule-engine.ts'
+import { engineBeads, engineContext } from './molecule-engine.ts'
 import type { Running } from './running.ts'
 import { targetsOf } from './targets.ts'
 
@@ -36,6 +37,7 @@ export function moleculesContext(city: Running): MoleculesContext {
       rigNames: () => config().rigs.map(({ name }) => name),
       resolveTarget: resolve,
       knows,
+      about: (bead) => beadValue(engineBeads(beads.of(city), city.host.clock), bead),
       idle(target) {
         if (!knows(target)) return 'nobody is called so'
         const what = suspended(target)

@@ -140,6 +140,10 @@ test('a dry run checks everything and leaves nothing; a key starts one', async (
   const dry = await city.city.post('/molecules', { formula: 'two', bead, dry_run: true })
   assert.equal(dry.status, 200, dry.text)
   assert.deepEqual([at(dry.body, 'dry_run'), at(dry.body, 'title'), asMap(dry.body).id], [true, 'Two of it', undefined])
+  // One that would end at once says no more than its schema has.
+  await city.formula('nothing', '[[steps]]\nid = "none"\ntitle = "None"\ncondition = "false"\n')
+  const none = await city.city.post('/molecules', { formula: 'nothing', keep: '1h', dry_run: true })
+  assert.deepEqual([none.status, asMap(none.body).closed_at, asMap(none.body).expires_at], [200, undefined, undefined])
   assert.deepEqual(await city.readBead(bead), before)
   assert.equal(at((await city.city.get('/molecules')).body, 'total'), 0)
   const headers = { 'idempotency-key': 'once' }

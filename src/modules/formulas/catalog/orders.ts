@@ -1,7 +1,9 @@
 /** Orders as their files say them. */
+import { inBudget } from '../../../automation/bounded.ts'
 import type { CatalogFormula, CatalogOrder } from '../../../automation/catalog.ts'
 import { type OrderDefinition, parseOrder } from '../../../automation/order.ts'
 import {
+  PATTERNS_LIMIT_MS,
   readVarTexts,
   unknownVar,
   type VarDeclarations,
@@ -90,6 +92,10 @@ function formulaFaults(
 
 /** Of what is known by now: a template says more once it is rendered. */
 function varFaults(declarations: VarDeclarations, vars: VarValues): readonly VarIssue[] {
+  return inBudget(PATTERNS_LIMIT_MS, () => varFaultsOf(declarations, vars))
+}
+
+function varFaultsOf(declarations: VarDeclarations, vars: VarValues): readonly VarIssue[] {
   return Object.entries(vars).flatMap(([name, text]): readonly VarIssue[] => {
     const declaration = Object.hasOwn(declarations, name) ? declarations[name] : undefined
     if (declaration === undefined) return [unknownVar(name, declarations)]

@@ -223,3 +223,56 @@ test('a check that waits for a slot is queued, and the time of its step stands s
   await world.advance(MINUTE)
   assert.deepEqual([world.at(id, 'a').status, failureAt(world, id, 'a').reason], ['failed', 'timeout'])
 })
+
+test('a write begins what fits into its slice, and the next ones begin the rest', async () => {
+  await using world = await MoleculeWorld.open()
+  const steps = Array.from({ length: 12 }, (_, at) => step(`s${at}`, { assignee: MoleculeWorld.SLOW }))
+  const input = { plan: planOf(steps), formula_hash: 'hash', vars: {}, rig: '', actor: 'test' }
+  const begun = (id: string) => world.rows(id).filter(({ phase }) => phase === 'work').length
+  const [one, two] = await world.store.db.write((tx) => [
+    world.molecules.start(tx, input),
+    world.molecules.start(tx, input),
+  ])
+  // The second finds the time of the write used, and still begins something.
+  assert.deepEqual([begun(one?.id ?? ''), begun(two?.id ?? '')], [1, 1])
+  await world.quiet()
+  assert.deepEqual([begun(one?.id ?? ''), begun(two?.id ?? '')], [12, 12])
+})
+
+test('all names that nobody has are warned of at the start, wherever they stand', async () => {
+  await using world = await MoleculeWorld.open()
+  const { warnings } = await world.start(
+    planOf([
+      step('a'),
+      step('b', { needs: ['a'], target: 'nobody' }),
+      group('c', [step('d', { assignee: 'nobody' })], { needs: ['b'] }),
+      step('e', { needs: ['a'], target: '{{ molecule.id }}' }),
+    ]),
+  )
+  const said: readonly { readonly message: string }[] = JSON.parse(warnings ?? '[]')
+  assert.deepEqual(
+    said.map(({ message }) => message),
+    ['b', 'c.d'].map((path) => `nobody is called nobody: step ${path} waits until somebody is`),
+  )
+})
+
+test('a check runs where the session worked that did the work; the review is told where that is', async () => {
+  await using world = await MoleculeWorld.open()
+  world.places.set('se-1', { path: '/work/trees/one', branch: 'svc/one' })
+  const { id } = await world.start(
+    planOf([
+      step('build', { check: exec }),
+      step('review', { needs: ['build'], title: '{{ steps.build.branch }} in {{ steps.build.work_dir }}' }),
+    ]),
+  )
+  await world.claim(id, 'build')
+  await world.store.db.write((tx) => {
+    const { bead } = world.at(id, 'build')
+    // What a worker writes there moves no check.
+    world.beads.change(tx, bead ?? '', { metadata: { 'svc.work_dir': '/elsewhere' } }, 'worker')
+  })
+  await world.close(id, 'build')
+  assert.equal(world.checks[0]?.work_dir, '/work/trees/one')
+  await world.checked('build', 0)
+  assert.equal(world.at(id, 'review').title, 'svc/one in /work/trees/one')
+})

@@ -1,4 +1,5 @@
 /** The graph of a molecule (decision 105): what repeats is folded into counts, unless somebody wants to see its items. */
+import { inBudget } from '../../../automation/bounded.ts'
 import type { StepGraph, StepGraphNode } from '../../../contract/automation/graph.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import { problem } from '../../../kernel/problem.ts'
@@ -15,12 +16,15 @@ interface Spot {
   readonly isFolded: boolean
 }
 
+/** Processor time of titles of steps that have not begun. */
+const TITLES_MS = 50
+
 export function graphOf(reader: Pick<Tx, 'all'>, of: MoleculeAndPlan, expand: readonly string[]): StepGraph {
   const root = rootOf(of.molecule.n)
   const rows = reader
     .all('SELECT * FROM molecule_steps WHERE id > ? AND id < ? AND superseded = 0', root, root + ROWS_PER_MOLECULE)
     .map(parseStep)
-  return new Graph(of, rows, expand).draw(root)
+  return inBudget(TITLES_MS, () => new Graph(of, rows, expand).draw(root))
 }
 
 class Graph {

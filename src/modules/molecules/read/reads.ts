@@ -1,4 +1,6 @@
 /** What is asked about molecules: indexed look-ups; no read looks at more than one molecule's steps. */
+import { inBudget } from '../../../automation/bounded.ts'
+import type { Value } from '../../../automation/plan.ts'
 import type { MoleculeStepView } from '../../../contract/automation/molecules.ts'
 import type { MoleculeStatus } from '../../../contract/automation/words.ts'
 import type { Tx } from '../../../kernel/database.ts'
@@ -14,8 +16,8 @@ import {
   type StepRow,
   type StepWarning,
 } from '../engine/base/rows.ts'
-import { attemptsOf, type Claimers, wireStep } from './steps.ts'
-import { countSteps, type StepsFilter, stepsBehind } from './walk.ts'
+import { attemptsOf, type Claimers, type MoleculeAndPlan, wireStep } from './steps.ts'
+import { countSteps, PAGE_BYTES, type StepsFilter, stepsBehind } from './walk.ts'
 
 type Reader = Pick<Tx, 'get' | 'all'>
 
@@ -39,7 +41,11 @@ const COLUMNS = {
 } as const
 const FILTERS = ['status', 'formula', 'rig', 'target', 'bead', 'order'] as const
 
-const WAITING = "SELECT 1 FROM molecule_steps WHERE id = ? AND phase = 'work' AND status = 'ready'"
+/** Processor time of titles of steps that have not begun, in one answer. */
+const TITLES_MS = 50
+
+const WAITING =
+  "SELECT 1 FROM molecule_steps WHERE id = ? AND (phase IN ('pending', 'repeat', 'group') OR (phase = 'work' AND status = 'ready'))"
 
 export class MoleculeReads {
   readonly #db: Reader
@@ -55,6 +61,16 @@ export class MoleculeReads {
   find(id: string): MoleculeRow | undefined {
     const row = this.#db.get('SELECT * FROM molecules WHERE id = ?', id)
     return row === undefined ? undefined : parseMolecule(row)
+  }
+
+  /** With what titles of its steps may read. */
+  of(molecule: MoleculeRow): MoleculeAndPlan {
+    let known: Value | undefined
+    const about = (): Value => {
+      known ??= molecule.bead === null ? null : this.#claimers.about(molecule.bead)
+      return known
+    }
+    return { molecule, plan: this.planOf(molecule), about }
   }
 
   planOf(molecule: MoleculeRow): CompiledPlan {
@@ -116,11 +132,12 @@ export class MoleculeReads {
     filter: StepsFilter,
     from: { readonly behind: number | undefined; readonly limit: number },
   ) {
-    const of = { molecule, plan: this.planOf(molecule) }
-    const rows = stepsBehind(this.#db, { molecule, nodes: of.plan.nodes }, filter, from)
+    const of = this.of(molecule)
+    const { rows, isFull } = stepsBehind(this.#db, { molecule, nodes: of.plan.nodes }, filter, from)
     return {
       total: countSteps(this.#db, molecule, filter),
-      steps: rows.map((row) => ({ row: row.id, step: wireStep(of, row, this.#claimers) })),
+      isFull,
+      steps: inBudget(TITLES_MS, () => rows.map((row) => ({ row: row.id, step: wireStep(of, row, this.#claimers) }))),
     }
   }
 
@@ -151,13 +168,20 @@ export class MoleculeReads {
   view(molecule: MoleculeRow, path: string): MoleculeStepView | undefined {
     const row = this.step(molecule, path)
     if (row === undefined) return undefined
-    const of = { molecule, plan: this.planOf(molecule) }
-    const output = this.#output(molecule, row)
+    const of = this.of(molecule)
     const attempts = [...attemptsOf(this.#db, row)]
-    return { ...wireStep(of, row, this.#claimers), ...(output === null ? {} : { output }), attempts }
+    return inBudget(TITLES_MS, () => ({
+      ...wireStep(of, row, this.#claimers),
+      ...this.#outputOf(molecule, row),
+      attempts,
+    }))
   }
 
-  #children(row: StepRow): readonly StepRow[] {
+  /** None where what they reported does not fit: it is not even read. */
+  #fitting(row: StepRow, room: { left: number }): readonly StepRow[] {
+    const { bytes } = this.#db.get(BYTES_IN, row.id) ?? {}
+    room.left -= Number(bytes ?? 0)
+    if (room.left < 0) return []
     return this.#db
       .all('SELECT * FROM molecule_steps WHERE parent = ? AND superseded = 0 ORDER BY node, item_index, id', row.id)
       .map(parseStep)
@@ -173,18 +197,30 @@ export class MoleculeReads {
     return row === undefined ? undefined : parseStep(row)
   }
 
-  #output(molecule: MoleculeRow, row: StepRow): unknown {
+  /** What it reported; of what contains others all of that, where it fits into an answer. */
+  #outputOf(molecule: MoleculeRow, row: StepRow): Pick<MoleculeStepView, 'output' | 'output_left_out'> {
+    const room = { left: PAGE_BYTES / 2 }
+    const output = this.#output(molecule, row, room)
+    if (room.left < 0) return { output_left_out: true }
+    return output === null ? {} : { output }
+  }
+
+  #output(molecule: MoleculeRow, row: StepRow, room: { left: number }): unknown {
     const { nodes } = this.planOf(molecule)
     const node = (of: StepRow) => nodes[of.node]
     const outputOf = (of: StepRow): unknown => {
+      if (room.left < 0) return null
       const { repeat, body } = node(of)?.step ?? {}
-      if (repeat !== undefined && of.item_index === 0) return this.#children(of).map(outputOf)
+      if (repeat !== undefined && of.item_index === 0) return this.#fitting(of, room).map(outputOf)
       if (body?.kind !== 'group') return of.output === null ? null : parseValue(of.output)
-      return Object.fromEntries(this.#children(of).map((child) => [node(child)?.step.id ?? '', outputOf(child)]))
+      return Object.fromEntries(this.#fitting(of, room).map((child) => [node(child)?.step.id ?? '', outputOf(child)]))
     }
     return outputOf(row)
   }
 }
+
+const BYTES_IN = `SELECT sum(64 + coalesce(octet_length(output), 0)) AS bytes FROM molecule_steps
+  WHERE parent = ? AND superseded = 0`
 
 const isKey = <T extends object>(record: T, key: unknown): key is keyof T =>
   typeof key === 'string' && Object.hasOwn(record, key)

@@ -1,5 +1,5 @@
 /** Steps as clients see them: what a row says, with what its formula says of it. */
-import { renderText, TemplateFailure } from '../../../automation/language.ts'
+import { hasMarks, renderText, sketchOf, TemplateFailure } from '../../../automation/language.ts'
 import type { Value } from '../../../automation/plan.ts'
 import type { MoleculeAttempt, MoleculeStep } from '../../../contract/automation/molecules.ts'
 import type { StepKind } from '../../../contract/automation/words.ts'
@@ -17,6 +17,8 @@ type Reader = Pick<Tx, 'get' | 'all'>
 export interface MoleculeAndPlan {
   readonly molecule: MoleculeRow
   readonly plan: CompiledPlan
+  /** The bead that it is about, as templates see it: looked up where a title reads it. */
+  readonly about?: () => Value
 }
 
 /** Who may claim what is ready. */
@@ -24,6 +26,8 @@ export interface Claimers {
   knows(target: string): boolean
   /** Why nobody of that name takes work now; undefined where they may. */
   idle(target: string): string | undefined
+  /** A bead as templates see it; null where it is gone. */
+  about(bead: string): Value
 }
 
 export function nodeOf({ plan }: MoleculeAndPlan, { node }: Pick<StepRow, 'node'>): PlanNode {
@@ -75,18 +79,27 @@ const wireFailure = ({ class: kind, reason, message }: NonNullable<ReturnType<ty
   message,
 })
 
-/** Of a step that has not begun: with what is known from the start, else as it is written. */
-export function titleOf({ molecule, plan }: MoleculeAndPlan, { step }: PlanNode): string {
+/** Of a step that has not begun: with what is known from the start, else its id. Nobody is shown a template. */
+export function titleOf({ molecule, plan, about }: MoleculeAndPlan, node: PlanNode): string {
+  const { step } = node
   if (step.title === undefined) return step.id
-  if (!step.title.includes('{')) return step.title
+  if (!hasMarks(step.title)) return step.title
+  // What repeats is called by the names of its items only, and a formula that is expanded knows its variables once it begins.
+  const otherwise = step.repeat === undefined ? sketchOf(step.title) || step.id : step.id
+  if (isScoped(node)) return otherwise
   try {
     const vars: Record<string, Value> = JSON.parse(molecule.vars)
-    return renderText(step.title, vars, plan.plan.fragments)
+    return renderText(step.title, { bead: about?.() ?? null, ...vars }, plan.plan.fragments)
   } catch (error) {
-    // What repeats is called by the names of its items only.
-    if (error instanceof TemplateFailure) return step.repeat === undefined ? step.title : step.id
+    if (error instanceof TemplateFailure) return otherwise
     throw error
   }
+}
+
+function isScoped({ parent }: PlanNode): boolean {
+  for (let at = parent; at !== undefined; at = at.parent)
+    if (at.step.body.kind === 'group' && at.step.body.scope !== undefined) return true
+  return false
 }
 
 /** Paths of what comes before it; of an item: of other items. */
@@ -160,11 +173,22 @@ function gateReason({ bead, event, assignee }: StepRow, { step: { body } }: Plan
   return body.gate.kind === 'timer' ? 'waits for its time' : `waits for the event ${event ?? body.gate.event}`
 }
 
+/** Of what attempts reported, and what their checks printed. */
+const ATTEMPTS_BYTES = 2 * 1024 * 1024
 const ATTEMPTS = 'SELECT * FROM molecule_attempts WHERE step = ? ORDER BY attempt'
 
 /** Oldest first, with the one that it is at. */
 export function attemptsOf(reader: Reader, row: StepRow): readonly MoleculeAttempt[] {
-  const ended = reader.all(ATTEMPTS, row.id).map((one) => endedAttempt(one))
+  const rows = reader.all(ATTEMPTS, row.id)
+  // The newest say most: of many large ones the older ones keep how they came out.
+  let left = ATTEMPTS_BYTES
+  const ended = rows
+    .toReversed()
+    .map((one) => {
+      left -= String(one.output ?? '').length + String(one.verdict ?? '').length
+      return endedAttempt(left >= 0 ? one : { ...one, output: null, verdict: null })
+    })
+    .toReversed()
   const isRecorded = ended.some(({ attempt }) => attempt === row.attempt)
   return row.attempt === 0 || isRecorded ? ended : [...ended, presentAttempt(row)]
 }

@@ -20,6 +20,9 @@ interface Level {
   readonly rows: StepRow[]
 }
 
+/** Of a page: it ends before a step that would not fit. */
+export const PAGE_BYTES = 8 * 1024 * 1024
+const STEP_BYTES = 1_024
 const CHUNK = 100
 /** The order of the index: of the same step, what is older comes first. */
 const LIST = `SELECT * FROM molecule_steps WHERE parent = ? AND (node, id) > (?, ?) ORDER BY node, id LIMIT ${CHUNK}`
@@ -31,8 +34,9 @@ export function stepsBehind(
   { molecule, nodes }: { readonly molecule: MoleculeRow; readonly nodes: readonly PlanNode[] },
   { status, superseded = false }: StepsFilter,
   { behind, limit }: { readonly behind: number | undefined; readonly limit: number },
-): readonly StepRow[] {
+): { readonly rows: readonly StepRow[]; readonly isFull: boolean } {
   const found: StepRow[] = []
+  let bytes = 0
   const root = rootOf(molecule.n)
   const levels = behind === undefined ? [levelOf(root)] : levelsAt(reader, root, behind)
   for (let level = levels.at(-1); level !== undefined && found.length < limit; level = levels.at(-1)) {
@@ -44,11 +48,19 @@ export function stepsBehind(
     }
     level.node = row.node
     level.id = row.id
-    if ((superseded || !row.superseded) && (status === undefined || status.includes(row.status))) found.push(row)
+    if ((superseded || !row.superseded) && (status === undefined || status.includes(row.status))) {
+      bytes += weightOf(row)
+      if (bytes > PAGE_BYTES && found.length > 0) return { rows: found, isFull: true }
+      found.push(row)
+    }
     if (hasList(row, nodes)) levels.push(levelOf(row.id))
   }
-  return found
+  return { rows: found, isFull: false }
 }
+
+/** What a step has of its own may be large: what it reported, what it was given, what its check printed. */
+const weightOf = ({ output, item, verdict, failure, last_error }: StepRow): number =>
+  STEP_BYTES + [output, item, verdict, failure, last_error].reduce((sum, text) => sum + (text?.length ?? 0), 0)
 
 const levelOf = (list: number): Level => ({ list, node: -1, id: 0, rows: [] })
 

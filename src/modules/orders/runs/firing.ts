@@ -5,6 +5,7 @@
  * F2  A run ends once, whatever ends again what it had started.
  * F3  While one runs no other begins, unless the order allows it or somebody forces it. It is looked at in the write.
  */
+import { inBudget } from '../../../automation/bounded.ts'
 import { hasMarks, renderText, TemplateFailure } from '../../../automation/language.ts'
 import type { OrderDefinition } from '../../../automation/order.ts'
 import type { Value } from '../../../automation/plan.ts'
@@ -53,6 +54,8 @@ type Definition = OrderDefinition
 type Vars = Readonly<Record<string, Value>>
 
 const SUPERVISOR = 'supervisor'
+/** Processor time of the texts of one run. */
+const TEXTS_MS = 100
 const DEFAULT_EXEC_TIMEOUT_MS = 300_000
 const MAX_ERROR = 2_000
 
@@ -68,7 +71,7 @@ export function begin(
   const now = deps.clock.now()
   const id = newRunId()
   const scope = scopeOf(handed)
-  const vars = varsOf(definition, cause.vars, scope)
+  const vars = inBudget(TEXTS_MS, () => varsOf(definition, cause.vars, scope))
   const run = {
     ...draftOf(order, definition, cause, now),
     id,

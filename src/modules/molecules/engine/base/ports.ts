@@ -19,6 +19,7 @@ export interface EngineBead {
   readonly failure_reason: string | null
   readonly close_reason: string | null
   readonly work_commit: string | null
+  readonly work_branch: string | null
   readonly metadata: Readonly<Record<string, string>>
 }
 
@@ -81,7 +82,7 @@ export interface ExecStart {
   readonly inherit_env: readonly string[]
   readonly file_dir: string
   readonly rig: string
-  /** Where the work was done, if its bead says so. */
+  /** Where the work was done; undefined where no session did it. */
   readonly work_dir: string | undefined
   /** As `SVC_VAR_<NAME>`. */
   readonly vars: Readonly<Record<string, Value>>
@@ -110,10 +111,17 @@ export interface EngineExecs {
   cancel(tx: Tx, id: string): void
 }
 
+export interface WorkPlace {
+  readonly path: string
+  readonly branch?: string
+}
+
 export interface EngineSurroundings {
   readonly city: { readonly name: string; readonly path: string }
   /** Where a rig is, for templates; undefined where there is none of that name. */
   rig(name: string): { readonly name: string; readonly path?: string } | undefined
+  /** Where a session works, and on which branch: as the supervisor knows it, not as somebody says. */
+  workPlace(session: string): WorkPlace | undefined
   /** The full name of who is meant: with `/` as is, else the rig's agent, else the city's; and whether it is known. */
   resolveTarget(target: string, rig: string): { readonly target: string; readonly known: boolean }
   /** The one name of somebody (decision 42). */

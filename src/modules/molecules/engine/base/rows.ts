@@ -141,6 +141,8 @@ export interface MoleculeRow {
   readonly failed: number
   readonly skipped: number
   readonly canceled: number
+  /** Processor time that its texts have used. */
+  readonly texts_ms: number
 }
 
 const text = (value: unknown): string | null => (value === null ? null : String(value))
@@ -254,6 +256,7 @@ export function parseMolecule(row: Row): MoleculeRow {
     failed: Number(row.failed),
     skipped: Number(row.skipped),
     canceled: Number(row.canceled),
+    texts_ms: Number(row.texts_ms),
   }
 }
 

@@ -27,6 +27,7 @@ import {
   type StepWarning,
   sqlOf,
 } from './rows.ts'
+import { SLICE_MS, spentIn } from './slice.ts'
 import type { TimerKind, Timers } from './timers.ts'
 
 export interface EngineDeps {
@@ -80,6 +81,7 @@ export class Run {
   #before: MoleculeRow
   #change: MoleculeChange = {}
   #busy = 0
+  #textsMs = 0
   #touched = false
   #reason: string | undefined
   /** Steps that were begun in this write. */
@@ -90,7 +92,22 @@ export class Run {
     this.deps = deps
     this.plan = deps.plans.get(molecule.plan)
     this.now = deps.clock.now()
+    spentIn(tx, deps.clock.monotonic())
     this.#before = molecule
+  }
+
+  /** Processor time that the texts of the molecule have used so far. */
+  get textsMs(): number {
+    return this.#before.texts_ms + this.#textsMs
+  }
+
+  spentOnTexts(ms: number): void {
+    this.#textsMs += ms
+  }
+
+  /** True: this write has taken its time, and the rest is for the next one. */
+  get isLate(): boolean {
+    return spentIn(this.tx, this.deps.clock.monotonic()) > SLICE_MS
   }
 
   /** The molecule of this number, in this write; undefined where it is gone. */
@@ -186,7 +203,9 @@ export class Run {
   }
 
   do(task: Task): void {
-    this.#agenda.push(task)
+    // An attempt comes right behind its turn, so that the time of the write is known before the turn of the next one.
+    if (task.do === 'attempt') this.#agenda.unshift(task)
+    else this.#agenda.push(task)
   }
 
   next(): Task | undefined {
@@ -213,16 +232,18 @@ export class Run {
     const busy = before.busy + this.#busy
     const status = isLive(changed.status) ? liveStatus(changed.begun, busy) : changed.status
     const counts = Object.fromEntries(COUNTED.map((name) => [name, before[name] + this.#counts[name]]))
-    const after = { ...changed, ...counts, busy, status, updated_at: this.now, revision: before.revision + 1 }
+    const texts_ms = Math.round(this.textsMs)
+    const after = { ...changed, ...counts, busy, status, texts_ms, updated_at: this.now, revision: before.revision + 1 }
     this.tx.run(
       UPDATE,
       ...[status, after.failure, after.warnings, after.closed_at, after.expires_at, Number(after.begun), after.rows],
-      ...[busy, ...COUNTED.map((name) => after[name]), after.updated_at, after.revision, after.n],
+      ...[busy, ...COUNTED.map((name) => after[name]), after.texts_ms, after.updated_at, after.revision, after.n],
     )
     if (status !== before.status) this.#tellStatus(before.status, status)
     this.#before = after
     this.#change = {}
     this.#busy = 0
+    this.#textsMs = 0
     this.#touched = false
     for (const name of COUNTED) this.#counts[name] = 0
     return after
@@ -250,7 +271,7 @@ export class Run {
 
 const COUNTED = ['total', 'active', 'waiting', 'completed', 'failed', 'skipped', 'canceled'] as const
 const UPDATE = `UPDATE molecules SET status = ?, failure = ?, warnings = ?, closed_at = ?, expires_at = ?, begun = ?, rows = ?,
-  busy = ?, ${COUNTED.map((name) => `${name} = ?`).join(', ')}, updated_at = ?, revision = ? WHERE n = ?`
+  busy = ?, ${COUNTED.map((name) => `${name} = ?`).join(', ')}, texts_ms = ?, updated_at = ?, revision = ? WHERE n = ?`
 /** The latest: each is looked at again whenever the molecule is read. */
 const MAX_WARNINGS = 20
 

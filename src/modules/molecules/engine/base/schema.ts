@@ -197,5 +197,8 @@ CREATE INDEX molecule_listeners_since ON molecule_listeners (since_seq);
 /** When a timer was set: one that was set while the clock was ahead is brought back to earth by it. */
 const SET_AT = `ALTER TABLE molecule_timers ADD COLUMN set_at INTEGER NOT NULL DEFAULT 0;`
 
+/** Processor time that the texts of a molecule have used so far, in milliseconds. */
+const TEXTS_MS = 'ALTER TABLE molecules ADD COLUMN texts_ms INTEGER NOT NULL DEFAULT 0;'
+
 /** The steps of the tables of molecules; a released one stays as it is. */
-export const MOLECULES_SCHEMA = [FIRST, SET_AT] as const
+export const MOLECULES_SCHEMA = [FIRST, SET_AT, TEXTS_MS] as const

@@ -1,12 +1,17 @@
 /** The start of a molecule: all of it, or nothing (decisions 89, 90). */
-import { renderText, TemplateFailure } from '../../../../automation/language.ts'
+import { inBudget } from '../../../../automation/bounded.ts'
+import { hasMarks, renderText, TemplateFailure } from '../../../../automation/language.ts'
 import type { Plan, Value } from '../../../../automation/plan.ts'
 import type { Tx } from '../../../../kernel/database.ts'
 import { invalidField, problem } from '../../../../kernel/problem.ts'
 import { bounded, boundedTitle } from '../base/bounds.ts'
+import type { PlanNode } from '../base/plans.ts'
 import { type MoleculeRow, parseMolecule, rootOf } from '../base/rows.ts'
 import { type EngineDeps, Run } from '../base/run.ts'
+import { ROWS_PER_MOLECULE } from '../base/schema.ts'
+import { TEXTS_OF_STEP_MS } from '../base/slice.ts'
 import { wireMolecule } from '../base/wire.ts'
+import { HUMAN } from '../steps/checks.ts'
 import { insertList, leavesIn, openList, sizeOf } from '../steps/lists.ts'
 import { beadValue } from '../steps/scope.ts'
 import { freeBead, takeBead } from './attach.ts'
@@ -47,7 +52,7 @@ export function startMolecule(tx: Tx, deps: EngineDeps, input: StartInput): Mole
   refuseTooMuch(input.vars)
   if (input.bead !== undefined) freeBead(tx, deps, input.bead, input)
   const id = deps.beads.newId(tx, input.rig)
-  const texts = textsOf(deps, input, id)
+  const texts = inBudget(TEXTS_OF_STEP_MS, () => textsOf(deps, input, id))
   const now = deps.clock.now()
   deps.beads.create(
     tx,
@@ -100,8 +105,35 @@ function goOn(run: Run, { bead, plan, actor }: StartInput): MoleculeRow {
   if (run.plan.listens) listen(run)
   if (plan.timeout !== undefined) run.timer(run.root, 'deadline', run.now + plan.timeout)
   openList(run, run.root)
+  warnOfStrangers(run)
   return drain(run)
 }
+
+/** Names that nobody has: said at once, and not when the step that waits for them is reached. */
+function warnOfStrangers(run: Run): void {
+  const known = new Map<string, boolean>()
+  for (const node of run.plan.nodes) {
+    const word = node.step.assignee ?? node.step.target
+    if (word === undefined || hasMarks(word) || word.trim() === '' || word === HUMAN) continue
+    const isKnown = known.get(word) ?? run.deps.city.resolveTarget(word.trim(), run.molecule.rig).known
+    known.set(word, isKnown)
+    if (!isKnown) warnOfStranger(run, node, word.trim())
+  }
+}
+
+/** The row of a step in what repeats is made later: the warning is of what it is in. */
+function warnOfStranger(run: Run, node: PlanNode, target: string): void {
+  const { id } = run.root
+  for (let at: PlanNode | undefined = node; at !== undefined; at = at.parent) {
+    const [row] = run.rows(ROW_OF, id, id + ROWS_PER_MOLECULE, at.index)
+    if (row === undefined) continue
+    const message = `nobody is called ${target}: step ${row.path} waits until somebody is`
+    run.warn({ code: 'unknown_target', message, step: row.id, target })
+    return
+  }
+}
+
+const ROW_OF = 'SELECT * FROM molecule_steps WHERE id > ? AND id < ? AND node = ? ORDER BY id LIMIT 1'
 
 function need(tx: Tx, id: string): MoleculeRow {
   const row = tx.get('SELECT * FROM molecules WHERE id = ?', id)

@@ -10,7 +10,7 @@ import { ask, beginCheck, commandOf } from './checks.ts'
 import { dueIn } from './due.ts'
 import { openGate } from './gates.ts'
 import { addList, MAX_ROWS, openList, remember, settle, tellCompleted } from './lists.ts'
-import { TemplateFailure, Texts } from './scope.ts'
+import { rendering, TemplateFailure, Texts } from './scope.ts'
 import { payloadOf } from './telling.ts'
 import { makeBead } from './work.ts'
 
@@ -47,10 +47,12 @@ export function startAttempt(run: Run, row: StepRow): void {
   })
   const texts = new Texts(run, row)
   try {
-    if (title !== undefined) run.set(row, { title: boundedTitle(texts.render(title), node.step.id) })
-    if (body.kind === 'work') makeBead(run, row, texts)
-    else if (body.kind === 'gate') openGate(run, row, body.gate, texts)
-    else beginGroup(run, row, node, body.scope, texts)
+    rendering(run, () => {
+      if (title !== undefined) run.set(row, { title: boundedTitle(texts.render(title), node.step.id) })
+      if (body.kind === 'work') makeBead(run, row, texts)
+      else if (body.kind === 'gate') openGate(run, row, body.gate, texts)
+      else beginGroup(run, row, node, body.scope, texts)
+    })
   } catch (error) {
     run.do({ do: 'ended', row, failure: failureOfBegin(row, error) })
     return
@@ -110,8 +112,10 @@ export function bodyEnded(run: Run, row: StepRow, failure: Failure | undefined):
     return
   }
   try {
-    if (check.kind === 'exec') beginCheck(run, row, check, texts)
-    else ask(run, row, check.question, texts)
+    rendering(run, () => {
+      if (check.kind === 'exec') beginCheck(run, row, check, texts)
+      else ask(run, row, check.question, texts)
+    })
   } catch (error) {
     attemptEnded(run, row, failureOfBegin(row, error))
   }

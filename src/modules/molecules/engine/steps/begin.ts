@@ -9,12 +9,12 @@ import { beginRepeat, driveMember } from './repeat.ts'
 import { TemplateFailure, Texts } from './scope.ts'
 import { MEMBER_BUSY, MEMBER_FREE } from './stop.ts'
 
-/** Steps that one write begins; the others are begun by the next, so that other writers have their turn (decision 240). */
+/** Steps that one write begins, unless its time is over before; the others are begun by the next, so that other writers have their turn (decision 240). */
 const MAX_BEGUN = 100
 
 export function begin(run: Run, row: StepRow): void {
   if (row.phase !== 'pending' || !isLive(run.molecule.status)) return
-  if (run.begun >= MAX_BEGUN) {
+  if (run.begun >= MAX_BEGUN || (run.begun > 0 && run.isLate)) {
     postpone(run, row)
     return
   }

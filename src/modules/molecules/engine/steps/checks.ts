@@ -10,7 +10,7 @@ import { type Failure, parseVerdict, type StepRow, type Verdict } from '../base/
 import { ACTOR, jittered, type Run } from '../base/run.ts'
 import { failureOfBegin } from './begin.ts'
 import { dueIn } from './due.ts'
-import { beadValue, outputOf, surroundingsOf, Texts } from './scope.ts'
+import { beadValue, outputOf, rendering, surroundingsOf, Texts, workPlaceOf } from './scope.ts'
 import { tellGate } from './stop.ts'
 import { payloadOf } from './telling.ts'
 import { failureOf, ownBead } from './work.ts'
@@ -33,7 +33,7 @@ export function beginCheck(run: Run, row: StepRow, check: PlanExec, texts = new 
     inherit_env: check.inherit_env,
     file_dir: check.file_dir,
     rig: molecule.rig,
-    work_dir: bead?.metadata['svc.work_dir'],
+    work_dir: bead === undefined ? undefined : workPlaceOf(run, bead)?.path,
     vars,
     molecule_id: molecule.id,
     step_id: row.path,
@@ -169,7 +169,7 @@ export function checkAgain(run: Run, row: StepRow): void {
   const { check } = run.step(row)
   if (row.phase !== 'unjudged' || check?.kind !== 'exec') return
   try {
-    beginCheck(run, row, check)
+    rendering(run, () => beginCheck(run, row, check))
   } catch (error) {
     run.do({ do: 'ended', row, failure: failureOfBegin(row, error) })
   }

@@ -2,6 +2,7 @@
  * What the texts of a step may read (decisions 85, 87): variables, items, the steps before it, and what all is about. Only
  * what the texts name is looked up: most name nothing, and a molecule may have very many steps.
  */
+import { inBudget } from '../../../../automation/bounded.ts'
 import {
   evaluate,
   evaluateCondition,
@@ -12,9 +13,10 @@ import {
 } from '../../../../automation/language.ts'
 import type { Value } from '../../../../automation/plan.ts'
 import { isoTime } from '../../../../kernel/clock.ts'
-import type { EngineBeads } from '../base/ports.ts'
+import type { EngineBead, EngineBeads } from '../base/ports.ts'
 import { type MoleculeRow, parseFailure, parseValue, type StepRow } from '../base/rows.ts'
 import type { Run } from '../base/run.ts'
+import { TEXTS_OF_MOLECULE_MS, TEXTS_OF_STEP_MS } from '../base/slice.ts'
 
 type Scoped = Record<string, Value | undefined>
 const STEP_NAMES = /\bsteps\.([a-z][a-z0-9_-]*)/g
@@ -72,6 +74,24 @@ export class Texts {
     const scope = this.#scopes.get(key) ?? scopeOf(this.#run, this.#row, steps, bead)
     this.#scopes.set(key, scope)
     return scope
+  }
+}
+
+/**
+ * Renders the texts of one step: they have a bound together, and so have all texts of a molecule. Without it a list of slow
+ * ones would hold every city.
+ */
+export function rendering<T>(run: Run, work: () => T): T {
+  if (run.textsMs > TEXTS_OF_MOLECULE_MS)
+    throw new TemplateFailure(
+      `the texts of this molecule have used ${TEXTS_OF_MOLECULE_MS / 1_000} s of processor time`,
+    )
+  const before = process.threadCpuUsage()
+  try {
+    return inBudget(TEXTS_OF_STEP_MS, work)
+  } finally {
+    const { user, system } = process.threadCpuUsage(before)
+    run.spentOnTexts((user + system) / 1_000)
   }
 }
 
@@ -161,8 +181,16 @@ function stepValue(run: Run, levels: readonly StepRow[], id: string): Value | un
   return undefined
 }
 
+/** Where the work of a bead was done. */
+export const workPlaceOf = (run: Pick<Run, 'deps'>, { session_id }: Pick<EngineBead, 'session_id'>) =>
+  session_id === null ? undefined : run.deps.city.workPlace(session_id)
+
 function valueOfStep(run: Run, row: StepRow): Value {
+  const bead = row.bead === null ? undefined : run.deps.beads.find(row.bead)
+  const place = bead === undefined ? undefined : workPlaceOf(run, bead)
   return present({
+    work_dir: place?.path ?? null,
+    branch: bead?.work_branch ?? place?.branch ?? null,
     outcome: outcomeOf(row),
     output: outputOf(run, row),
     assignee: row.assignee,
