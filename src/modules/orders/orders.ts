@@ -516,19 +516,21 @@ export class Orders {
       await db.write((tx) => this.#decide(tx, order, handed, undefined))
     } catch (error) {
       if (!(error instanceof Problem) || error.code === 'unavailable') throw error
-      await db.write((tx) => this.#refused(tx, order, handed, error.message))
+      await db.write((tx) => this.#refused(tx, order, handed, error))
     }
   }
 
   /** What cannot begin for events takes none of them, until it has been tried often enough. */
-  #refused(tx: Tx, order: ResolvedOrder, handed: readonly StoredEvent[], why: string): void {
+  #refused(tx: Tx, order: ResolvedOrder, handed: readonly StoredEvent[], refusal: Problem): void {
+    const { code, message: why } = refusal
     const { scoped, definition } = order
     const refusals = (findState(tx, scoped)?.refusals ?? 0) + 1
     if (definition?.trigger.kind !== 'event') {
       this.#decide(tx, order, handed, why)
       return
     }
-    if (refusals >= MAX_REFUSALS) {
+    // What an event says does not get better; files may, so it has one more try.
+    if (refusals >= (code === 'validation-failed' ? 2 : MAX_REFUSALS)) {
       const error = `${refusals} tries to begin came to nothing, its events are passed over: ${why}`
       this.#decide(tx, order, handed, error)
       return

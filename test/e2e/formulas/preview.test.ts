@@ -101,20 +101,20 @@ const steps = (body: unknown) => {
   return new Map(found.map((step) => [String(at(step, 'id')), step]))
 }
 
-test('a preview renders what is known, says what is included, and leaves the rest as written', async () => {
+test('a preview renders what is known, says what is included, and shows no templates in titles', async () => {
   assert.equal((await putFormula(city, 'part', PART)).status, 201)
   assert.equal((await putFormula(city, 'release', RELEASE)).status, 201)
   const { status, body, text } = await preview({ vars: { tag: 'v1.2.3' } })
   assert.equal(status, 200, text)
   assert.equal(at(body, 'title'), 'Release v1.2.3')
-  assert.equal(at(body, 'description'), 'Of {{ city.name }}, for {{ bead.title }}', 'nobody knows the bead')
+  assert.equal(at(body, 'description'), 'Of previews, for ', 'it is about no bead')
   assert.deepEqual(at(body, 'vars'), { tag: 'v1.2.3', rounds: 2, urgent: false, notes: '', parts: ['a', 'b'] })
   const found = steps(body)
   const see = (id: string, ...fields: readonly string[]) =>
     fields.map((field) => (found.get(id) as Record<string, unknown> | undefined)?.[field])
   assert.deepEqual(see('plan', 'title', 'target', 'included', 'rendered'), ['Plan v1.2.3', 'builders', 'yes', true])
-  assert.deepEqual(see('port', 'title', 'rendered'), ['Port {{ item }}', false])
-  assert.deepEqual(see('each.do', 'title', 'rendered'), ['Do {{ name }} of {{ tag }}', false], 'the item is open')
+  assert.deepEqual(see('port', 'title', 'rendered'), ['Port …', false])
+  assert.deepEqual(see('each.do', 'title', 'rendered'), ['Do … of …', false], 'the item is open')
   assert.deepEqual(see('polish.review', 'title', 'target'), ['Review v1.2.3', 'reviewers'])
   assert.deepEqual(see('polish.apply', 'included'), ['unknown'])
   assert.deepEqual(see('hurry', 'included'), ['no'])
@@ -208,8 +208,8 @@ test('the command line lists, writes, checks and draws', async () => {
   assert.deepEqual(graph.out.trimEnd().split('\n').slice(0, 7), [
     '● plan  Plan v1.2.3',
     '● each [for_each, 2 items]  ← plan',
-    '└─ ● do  Do {{ name }} of {{ tag }}',
-    '● port [for_each]  Port {{ item }}  ← plan',
+    '└─ ● do  Do … of …',
+    '● port [for_each]  Port …  ← plan',
     '● polish [loop, 2 items]  ← each, port',
     '├─ ● review  Review v1.2.3',
     '└─ ? apply  Apply  ← review',
