@@ -1,9 +1,7 @@
-/**
- * What a caller needs to be allowed (decisions 212, 213). Derived from path, method and family, so that nobody can forget
- * it for a new operation; what differs is listed by operation, and by family where whole families are work.
- */
-import { isMutation, type Operation } from './base/operation.ts'
+/** What a caller needs to be allowed: the rights, and who speaks where a body says so (`rights.ts` has the operations). */
+import type { Operation } from './base/operation.ts'
 import type { OperationId } from './index.ts'
+import { RIGHT_OF, type Right } from './rights.ts'
 
 export const ACCESS = {
   any: 'Whoever is let in; the answer shows what the caller may see.',
@@ -14,77 +12,13 @@ export const ACCESS = {
   answer: 'Answering what a session waits for, or using its terminal; never the session itself.',
   supervisor: 'More than one city.',
   tokens: 'Tokens of other callers.',
-} as const
-export type Access = keyof typeof ACCESS
+} as const satisfies Readonly<Record<Right, string>>
+export type Access = Right
 
 /** How much of the API an agent may use, as its `api` says: its city's work, reading only, all of its city. */
 export const AGENT_APIS = ['work', 'read', 'city'] as const
 export type AgentApi = (typeof AGENT_APIS)[number]
 
-/** Families whose mutations are what agents are there for. */
-const WORK_FAMILIES: ReadonlySet<string> = new Set([
-  'Beads',
-  'Convoys',
-  'Event bus',
-  'Mail',
-  'Molecules',
-  'Sling',
-  'Transcripts',
-])
-
-const BY_OPERATION: { readonly [id in OperationId]?: Access } = {
-  'list-cities': 'any',
-  'unregister-city': 'supervisor',
-  'get-health': 'any',
-  'get-readiness': 'any',
-  'get-provider-readiness': 'any',
-  'list-requests': 'any',
-  'list-needs': 'any',
-  'get-request': 'any',
-  'get-openapi': 'any',
-  'get-event-schema': 'any',
-  'get-city-schema': 'any',
-  'get-agent-schema': 'any',
-  'get-formula-schema': 'any',
-  // They change nothing, and start nothing.
-  'validate-formula': 'read',
-  'preview-formula': 'read',
-  'validate-order': 'read',
-  'get-order-schema': 'any',
-  'get-docs': 'any',
-  'get-docs-asset': 'any',
-  'list-tokens': 'tokens',
-  'create-token': 'tokens',
-  'delete-token': 'tokens',
-  // As it is on disk, with what secrets are in it.
-  'get-config-file': 'city',
-  'get-formula-source': 'city',
-  'get-order-source': 'city',
-  // What a program writes may be anything.
-  'get-service-log': 'city',
-  'list-service-secrets': 'city',
-  'send-session-message': 'work',
-  'prompt-session': 'work',
-  'submit-session': 'work',
-  'nudge-session': 'work',
-  'cancel-wait': 'work',
-  // What everybody reads, and who reads it, is not for agents to say.
-  'delete-transcript': 'city',
-  'put-transcript-membership': 'city',
-  'create-session-wait': 'self',
-  'heartbeat-session': 'self',
-  'report-session': 'self',
-  'ask-session-permission': 'self',
-  'request-session-restart': 'self',
-  'ack-session-drain': 'self',
-  'respond-session': 'answer',
-  'stream-session-terminal': 'answer',
-  'type-into-session': 'answer',
-  'resize-session-terminal': 'answer',
-  'send-session-keys': 'answer',
-  // Its options say what it may do unasked.
-  'patch-session': 'answer',
-}
 /** Fields of bodies that say who speaks: an agent can only name itself there. */
 const SPEAKERS: { readonly [id in OperationId]?: readonly string[] } = {
   'send-mail': ['from'],
@@ -104,15 +38,8 @@ const SIGNED: ReadonlyMap<string, string> = new Map([['add-bead-comment', 'autho
 
 export const speakersOf = ({ id }: Operation) => ({ fields: speakers.get(id) ?? [], signed: SIGNED.get(id) })
 
-const declared: ReadonlyMap<string, Access> = new Map(Object.entries(BY_OPERATION))
-
-export function accessOf({ id, path, method, family }: Operation): Access {
-  const known = declared.get(id)
-  if (known !== undefined) return known
-  if (!path.startsWith('/v0/city/{cityName}')) return 'supervisor'
-  if (!isMutation(method)) return 'read'
-  return WORK_FAMILIES.has(family.name) ? 'work' : 'city'
-}
+/** An operation that is none of the contract needs the most. */
+export const accessOf = ({ id }: Operation): Access => RIGHT_OF.get(id) ?? 'supervisor'
 
 /**
  * What an adapter may do with its own secret (decision 148): `itself`, where the path names it; `transcript`, where that is of

@@ -10,6 +10,8 @@ import { removeTree } from './temporary.ts'
 /** As `npm start` runs it. */
 const MAIN = resolve(import.meta.dirname, '..', '..', 'tools', 'svcctl.mjs')
 const START_DEADLINE_MS = 60_000
+/** `SVC_TEST_AUTH=1 npm test -- WORD`: the same tests before servers that ask for a token. */
+const ASKS_FOR_TOKENS = process.env['SVC_TEST_AUTH'] === '1'
 
 export interface StartOptions {
   /** A home to start on again; a new one where absent. */
@@ -38,7 +40,8 @@ export async function startSupervisor(options: StartOptions = {}): Promise<Runni
   const runtimeDir = join(root, 'run')
   mkdirSync(runtimeDir, { recursive: true, mode: 0o700 })
   const held = new HeldServer()
-  const child = spawn(process.execPath, [MAIN, 'serve', '--port', '0', '--home', home, ...(options.args ?? [])], {
+  const args = [...(options.args ?? []), ...(ASKS_FOR_TOKENS ? ['--auth'] : [])]
+  const child = spawn(process.execPath, [MAIN, 'serve', '--port', '0', '--home', home, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       ...process.env,
