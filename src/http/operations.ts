@@ -2,7 +2,7 @@
 import { REQUEST_HEADERS, type RequestHeader } from '../contract/base/headers.ts'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import type { Call, Reply, Traits } from '../kernel/call.ts'
-import { actorOf, spokenBy } from '../kernel/caller.ts'
+import { actorOf, claimantOf, spokenBy } from '../kernel/caller.ts'
 import type { Feed } from '../kernel/feed.ts'
 import { fingerprintOf, type IdempotencyClaim } from '../kernel/idempotency.ts'
 import { problem } from '../kernel/problem.ts'
@@ -216,8 +216,10 @@ function validateEmpty(sent: Buffer): void {
 /** What a request without a body asks for. */
 const asked = (query: object): object | undefined => (Object.keys(query).length === 0 ? undefined : query)
 
-function claimOf(operation: Operation, { header, path }: Exchange, body: unknown): IdempotencyClaim | undefined {
+function claimOf(operation: Operation, exchange: Exchange, body: unknown): IdempotencyClaim | undefined {
+  const { header, path, caller } = exchange
   const key = operation.headers?.includes('Idempotency-Key') ? header('idempotency-key') : undefined
   if (key === undefined) return undefined
-  return { scope: `${operation.method} ${path}`, key, fingerprint: fingerprintOf(body ?? null) }
+  const scope = [`${operation.method} ${path}`, ...claimantOf(caller)].join(' ')
+  return { scope, key, fingerprint: fingerprintOf(body ?? null) }
 }

@@ -1,13 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  type Access,
-  AGENT_APIS,
-  type AgentApi,
-  accessOf,
-  adapterAccessOf,
-  speakersOf,
-} from '../contract/access.ts'
+import { type Access, AGENT_APIS, type AgentApi, accessOf, adapterAccessOf, speakersOf } from '../contract/access.ts'
 import { isMutation, type Operation } from '../contract/base/operation.ts'
 import { OPERATIONS } from '../contract/index.ts'
 import { type AdapterCaller, type Agent, type Caller, OWNER, refusalOf, STRANGER, spokenBy } from './caller.ts'

@@ -74,6 +74,12 @@ export function actorOf(caller: Caller): string {
   return caller.kind === 'token' ? `token:${caller.name}` : 'api'
 }
 
+/** Whose idempotency keys these are: the same key of two callers is two keys. Those of the owner have no name. */
+export function claimantOf(caller: Caller): readonly string[] {
+  if (caller.kind === 'owner' || caller.kind === 'stranger') return []
+  return caller.kind === 'agent' ? [`session:${caller.session}`] : [`${caller.kind}:${caller.name}`]
+}
+
 /** A body as its caller may send it: an agent speaks for nobody else, and what is not signed has the name of its token. */
 export function spokenBy(caller: Caller, operation: Operation, body: unknown): unknown {
   if (caller.kind === 'owner' || caller.kind === 'stranger' || typeof body !== 'object' || body === null) return body

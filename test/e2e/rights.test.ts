@@ -166,6 +166,20 @@ describe('rights', () => {
     assert.equal(existsSync(marker), false)
   })
 
+  test('rights: the idempotency keys of one caller are not those of another', async () => {
+    const ids = new Set<unknown>()
+    for (const role of ['owner', 'admin', 'admin of alpha', 'worker', 'mayor', 'service'] as const)
+      for (const times of [1, 2]) {
+        const body = { title: `of ${role}` }
+        const answer = await clientOf(role).post('/v0/city/alpha/beads', body, {
+          headers: { 'idempotency-key': 'same' },
+        })
+        assert.equal(answer.status, 201, `${role} ${times}: ${answer.text}`)
+        ids.add(asMap(answer.body).id)
+      }
+    assert.equal(ids.size, 6)
+  })
+
   test('rights: a service that a city keeps for itself is reached with the right "city" alone', async () => {
     for (const role of ROLES) {
       const answer = await clientOf(role).open('GET', '/v0/city/alpha/svc/web/')

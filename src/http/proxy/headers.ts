@@ -30,7 +30,7 @@ const OURS = new Set(['forwarded', 'x-real-ip'])
 /** Whatever `Connection` lists: without them nobody could tell where a request ends, or whom it is for. */
 const NEVER_LISTED = new Set(['content-length', 'host'])
 /** Private services say nothing about what pages of other origins may do, or our own. */
-const ABOUT_ORIGINS = new Set(['service-worker-allowed', 'clear-site-data'])
+const ABOUT_ORIGINS = new Set(['service-worker-allowed', 'clear-site-data', 'alt-svc', 'strict-transport-security'])
 const NO_FRAMING: Framing = { kind: 'none' }
 
 /** Refuses what the next server might read in another way than we do. */
@@ -168,9 +168,9 @@ export function replyHeaders({ headers, status, body }: ReplyHead, change: Reply
 }
 
 function isDropped(lower: string, listed: ReadonlySet<string> | undefined, { direct, trailers }: ReplyChange): boolean {
-  if (HOP_BY_HOP.has(lower) || lower === 'x-svc-request-id') return true
+  if (HOP_BY_HOP.has(lower) || ABOUT_ORIGINS.has(lower) || lower === 'x-svc-request-id') return true
   if (lower === 'trailer' && !trailers) return true
-  if (!direct && (ABOUT_ORIGINS.has(lower) || lower.startsWith('access-control-'))) return true
+  if (!direct && lower.startsWith('access-control-')) return true
   return listed?.has(lower) === true && !NEVER_LISTED.has(lower)
 }
 

@@ -103,6 +103,30 @@ test('a secret passes the gate for its own adapter and transcripts, and for noth
   assert.equal(await statusOf(as('whsec_bm9ib2R5IGtub3dzIHRoaXMgb25lIGF0IGFsbA==', 'GET', mine.path)), 401)
 })
 
+test('an adapter moves its callback within its own address alone; another address needs more than its secret', async () => {
+  const at = (port: number, path = '') => `http://chat.example.org:${port}/hook${path}`
+  const mine = { provider: 'chat', account_id: 'moving', transport: 'callback' }
+  const body = { ...mine, callback_url: at(81), generate_secret: true }
+  const { secret = '' } = await server.api.ask(registerAdapter, BASE, { body })
+  const move = (callback_url: string) => as(secret, 'POST', BASE, { ...mine, callback_url })
+  assert.equal(await statusOf(move(at(81, '/new'))), 200)
+  for (const elsewhere of [
+    at(82),
+    'http://127.0.0.1:8372/v0',
+    'http://[::1]:81/hook',
+    'https://chat.example.org:81/hook',
+  ]) {
+    const answer = await move(elsewhere)
+    assert.equal(answer.status, 403, elsewhere)
+    assert.match(answer.text, /keeps its callback at http:\/\/chat\.example\.org:81 with its own secret/)
+  }
+  const pulling = await secured('pulling')
+  const turned = { provider: 'chat', account_id: 'pulling', transport: 'callback', callback_url: at(81) }
+  assert.equal(await statusOf(as(pulling.secret, 'POST', BASE, turned)), 403)
+  await server.api.ask(patchAdapter, `${BASE}/chat/moving`, { body: { callback_url: at(82) } })
+  assert.equal(await statusOf(move(at(82, '/again'))), 200)
+})
+
 test('a signature is as good as the secret, for the bytes that it is of and for five minutes', async () => {
   const [mine, other] = [await secured('signs'), await secured('signs-too')]
   const path = `${mine.path}/inbound`

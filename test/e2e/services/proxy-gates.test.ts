@@ -33,6 +33,8 @@ const page = () =>
         ['access-control-allow-headers', 'x-svc-request'],
         ['Service-Worker-Allowed', '/'],
         ['Clear-Site-Data', '"*"'],
+        ['Alt-Svc', 'h2="evil.example:443"'],
+        ['Strict-Transport-Security', 'max-age=9'],
         ['Set-Cookie', 'a=1'],
         ['set-cookie', 'b=2'],
         ['X-SVC-Request-Id', 'forged'],
@@ -197,7 +199,7 @@ describe('a direct service', () => {
       assert.equal(answerOf(text), '200')
     })
 
-  test('what it says to browsers passes as it is, but for the id of the request, which is ours', async () => {
+  test('what it says to browsers passes, but for the id of the request and what is about all pages of this address', async () => {
     const [head = ''] = (await ask(direct(), { headers: { Host: 'tunnel.example' } })).split('\r\n\r\n')
     const kept = head.split('\r\n').filter((line) => !/^(date|connection|keep-alive|transfer-encoding):/i.test(line))
     assert.deepEqual(kept.slice(0, -1), [
@@ -205,11 +207,10 @@ describe('a direct service', () => {
       'Content-Type: text/html',
       'Access-Control-Allow-Origin: *',
       'access-control-allow-headers: x-svc-request',
-      'Service-Worker-Allowed: /',
-      'Clear-Site-Data: "*"',
       'Set-Cookie: a=1',
       'set-cookie: b=2',
     ])
+    // It speaks for its own path, not for all pages of this address.
     assert.match(kept.at(-1) ?? '', /^X-SVC-Request-Id: [0-9a-f]{16}$/)
   })
 
@@ -240,6 +241,8 @@ test('pages of a private service are sandboxed, and say nothing about what other
   for (const gone of [
     /^service-worker-allowed/i,
     /^clear-site-data/i,
+    /^alt-svc/i,
+    /^strict-transport-security/i,
     /: \*$/,
     /^access-control-allow-headers: x-svc-request$/,
   ])

@@ -74,6 +74,7 @@ export function createAdapterHandlers(): Handlers<readonly OfAdapters[], Messagi
         const reply = await store.db.write((tx): Reply<AdapterWithSecret> => {
           const known = adapters.find(definition.provider, definition.account_id, tx)
           if (known !== undefined) authenticator.prove(known, { header, bytes }, body.secret)
+          if (caller.kind === 'adapter') refuseElsewhere(known, definition)
           const wanted = { secret: body.secret, generate: body.generate_secret === true, actor }
           const { adapter, created, secret } = adapters.register(tx, definition, wanted)
           arrange(city, tx, adapter)
@@ -153,6 +154,18 @@ function refuseOther(caller: Call['caller'], definition: AdapterDefinition): voi
   if (caller.kind === 'adapter' && !isThat(caller, definition))
     throw problem('forbidden', `this is the secret of ${caller.name}, not of ${nameOfKey(definition)}`)
 }
+
+/** The supervisor posts there: with its own secret an adapter must not make it call other programs of this machine or network. */
+function refuseElsewhere(known: Adapter | undefined, { callback_url: wanted }: AdapterDefinition): void {
+  if (wanted === undefined || originOf(wanted) === originOf(known?.callback_url)) return
+  throw problem(
+    'forbidden',
+    `body.callback_url: an adapter keeps its callback at ${originOf(known?.callback_url) ?? 'no address'} with its own secret; another address needs the right "city"`,
+  )
+}
+const originOf = (url: string | undefined): string | undefined =>
+  url === undefined ? undefined : URL.parse(url)?.origin
+
 const isThat = (caller: AdapterCaller, { provider, account_id }: AdapterDefinition) =>
   caller.isSelf(provider, account_id)
 
