@@ -181,7 +181,7 @@ class Components {
       if (keyword === '$defs') this.#hoist(value)
       else out[keyword] = this.#keyword(keyword, value)
     }
-    return withTextType(withoutSingleUnion(out))
+    return withoutTypeList(withTextType(withoutSinglePart(out)))
   }
 
   #keyword(keyword: string, value: unknown): Json {
@@ -226,12 +226,36 @@ class Components {
   }
 }
 
-/** An alias is written as a union of one; as a plain reference every tool understands it. */
-function withoutSingleUnion(schema: JsonMap): JsonMap {
-  const { anyOf, ...rest } = schema
-  const only = Array.isArray(anyOf) && anyOf.length === 1 ? anyOf[0] : undefined
+/** An alias, or a schema with words of its own, is written as a union or an intersection of one: as a plain reference every tool understands it. */
+function withoutSinglePart(schema: JsonMap): JsonMap {
+  const { anyOf, allOf, ...rest } = schema
+  const parts = anyOf === undefined ? allOf : anyOf
+  const only =
+    Array.isArray(parts) && parts.length === 1 && (anyOf === undefined || allOf === undefined) ? parts[0] : undefined
   return isMap(only) ? { ...only, ...rest } : schema
 }
+
+/** Several types in one list are a union: code generators for languages with types take no list. */
+function withoutTypeList(schema: JsonMap): JsonMap {
+  const { type: types } = schema
+  if (!Array.isArray(types)) return schema
+  const parts = types.map((type): JsonMap => ({ type, ...partOf(schema, (keyword) => OF_TYPE.get(keyword) === type) }))
+  const common = partOf(schema, (keyword) => keyword !== 'type' && !OF_TYPE.has(keyword))
+  return { ...common, anyOf: parts }
+}
+
+/** Keywords that say something of values of one type alone. */
+const OF_TYPE: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    array: ['items', 'minItems', 'maxItems', 'uniqueItems'],
+    string: ['minLength', 'maxLength', 'pattern', 'format'],
+    object: ['properties', 'required', 'additionalProperties', 'minProperties', 'maxProperties', 'propertyNames'],
+    number: ['minimum', 'maximum'],
+  }).flatMap(([type, keywords]) => keywords.map((keyword) => [keyword, type] as const)),
+)
+
+const partOf = (schema: JsonMap, holds: (keyword: string) => boolean): JsonMap =>
+  Object.fromEntries(Object.entries(schema).filter(([keyword]) => holds(keyword)))
 
 /** Enumerations come without a type, which code generators ask for. */
 function withTextType(schema: JsonMap): JsonMap {

@@ -369,11 +369,7 @@ const RIGHTS = {
     'list-pack-cache',
     'prune-pack-cache',
   ],
-  tokens: [
-    'list-tokens',
-    'create-token',
-    'delete-token',
-  ],
+  tokens: ['list-tokens', 'create-token', 'delete-token'],
 } as const satisfies Readonly<Record<string, readonly OperationId[]>>
 
 type Rights = typeof RIGHTS

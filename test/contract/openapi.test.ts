@@ -261,6 +261,29 @@ test('every operation and every parameter says what it is for', () => {
   }
 })
 
+test('generators: no schema has a list of types, parts to merge, or a name that a wrapper of an operation has', () => {
+  for (const value of objects(asMap(openapi.components))) {
+    assert.ok(!Array.isArray(value.type), `a list of types: ${JSON.stringify(value).slice(0, 200)}`)
+    assert.equal(value.allOf, undefined, `parts to merge: ${JSON.stringify(value).slice(0, 200)}`)
+    assert.equal(value.unevaluatedProperties, undefined)
+  }
+  const names = Object.keys(schemas)
+  const lower = Map.groupBy(names, (name) => name.toLowerCase())
+  assert.deepEqual(
+    [...lower.values()].filter((alike) => alike.length > 1),
+    [],
+    'names that differ in case alone',
+  )
+  const camel = (id: string) => id.replaceAll(/(?:^|-)(.)/g, (_, letter: string) => letter.toUpperCase())
+  // What oapi-codegen, hey-api and openapi-python-client call what they make of an operation.
+  const made = ['', 'Response', 'Responses', 'Params', 'Data', 'Error', 'Errors', 'JSONRequestBody', 'JSONBody']
+  const taken = new Set(OPERATIONS.flatMap(({ id }) => made.map((suffix) => `${camel(id)}${suffix}`)))
+  assert.deepEqual(
+    names.filter((name) => taken.has(name)),
+    [],
+  )
+})
+
 test('a block of a transcript is told by its type', () => {
   const { anyOf, discriminator } = asMap(schemas['TranscriptBlock'])
   assert.ok(Array.isArray(anyOf))

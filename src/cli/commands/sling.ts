@@ -1,7 +1,7 @@
 /** `svcctl sling`: gives work to somebody. */
 
 import { ApiProblem } from '../../client/problems.ts'
-import type { SlingResponse } from '../../contract/automation/sling.ts'
+import type { SlingOutputBody } from '../../contract/automation/sling.ts'
 import type { CommandSpec } from '../base/command.ts'
 import { EXIT, Failure, usageError } from '../base/failure.ts'
 import type { Call } from '../framework/declaration.ts'
@@ -14,7 +14,7 @@ import { beadsAmong, looksLikeBead } from '../views/bead-words.ts'
 import { varFlag, varsFrom } from '../views/formula-vars.ts'
 import { settleMolecule, waitFlags } from './molecule.ts'
 
-const SLUNG = view<SlingResponse>()('outcome target bead molecule CHILDREN', {
+const SLUNG = view<SlingOutputBody>()('outcome target bead molecule CHILDREN', {
   as: {
     CHILDREN: ({ children }) =>
       children.length === 0 ? undefined : children.map(({ bead, outcome }) => `${bead} ${outcome}`).join(', '),

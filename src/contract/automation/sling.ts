@@ -42,7 +42,7 @@ export const SlingChild = component('SlingChild', {
 })
 export type SlingChild = Static<typeof SlingChild>
 
-export const SlingResponse = component('SlingResponse', {
+export const SlingOutputBody = component('SlingOutputBody', {
   outcome,
   target: string({ description: 'Name of the agent or pool, as it is configured.' }),
   bead: optional(string({ description: 'Id of the bead that was given away, or made.' })),
@@ -54,7 +54,7 @@ export const SlingResponse = component('SlingResponse', {
   warnings: array(WorkWarning),
   dry_run: optional(boolean({ description: 'True: nothing happened. What would be new has no id.' })),
 })
-export type SlingResponse = Static<typeof SlingResponse>
+export type SlingOutputBody = Static<typeof SlingOutputBody>
 
 const slings = family(
   { name: 'Sling', about: 'Giving work to agents and pools, with a formula or without.' },
@@ -70,7 +70,7 @@ export const slingOperations = [
       'A bead is routed; with a formula a molecule is started about it. `text` makes a new task first. One transaction: all of it or nothing.',
     body: SlingRequest,
     headers: ['Idempotency-Key'],
-    replies: { 200: SlingResponse },
+    replies: { 200: SlingOutputBody },
     problems: [
       'target-not-found',
       'bead-not-found',

@@ -1,5 +1,5 @@
 /** The handler of sling (decision 108). */
-import type { SlingResponse, slingOperations } from '../../contract/automation/sling.ts'
+import type { SlingOutputBody, slingOperations } from '../../contract/automation/sling.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import { mayChangeCity } from '../../kernel/caller.ts'
 import { rehearse } from '../../kernel/rehearse.ts'
@@ -16,7 +16,7 @@ export const createSlingHandlers = () =>
         const would = await rehearse(db, (tx) => sling(tx, city, body, slinger))
         return ok(withoutNewIds(would, body.bead), headers())
       }
-      const made: Reply<SlingResponse> = await keys.once(claim, () =>
+      const made: Reply<SlingOutputBody> = await keys.once(claim, () =>
         db.write((tx) => keys.remember(tx, claim, ok(sling(tx, city, body, slinger)))),
       )
       return { ...made, headers: headers() }
@@ -25,9 +25,9 @@ export const createSlingHandlers = () =>
 
 /** What would be new was never there. */
 function withoutNewIds(
-  { bead, molecule: _, children, ...would }: SlingResponse,
+  { bead, molecule: _, children, ...would }: SlingOutputBody,
   given: string | undefined,
-): SlingResponse {
+): SlingOutputBody {
   return {
     ...would,
     ...(given === undefined || bead === undefined ? {} : { bead }),

@@ -12,8 +12,8 @@ import {
   MAX_SLUNG,
   type SlingChild,
   type SlingOutcome,
+  type SlingOutputBody,
   type SlingRequest,
-  type SlingResponse,
 } from '../../contract/automation/sling.ts'
 import { cut } from '../../contract/base/text.ts'
 import { MAX_TITLE } from '../../contract/base/work.ts'
@@ -46,7 +46,7 @@ export interface Slinger {
   readonly setsCommands: boolean
 }
 
-export function sling(tx: Tx, city: SlingCity, request: SlingRequest, slinger: Slinger): SlingResponse {
+export function sling(tx: Tx, city: SlingCity, request: SlingRequest, slinger: Slinger): SlingOutputBody {
   return new Sling(tx, city, request, slinger).run()
 }
 
@@ -68,7 +68,7 @@ class Sling {
     this.#slinging = { request, rig, target, formula, ...slinger }
   }
 
-  run(): SlingResponse {
+  run(): SlingOutputBody {
     const { request, target, formula } = this.#slinging
     this.#warn(this.#city.targets.idle(target))
     const bead = this.#bead
@@ -80,7 +80,7 @@ class Sling {
     return this.#answer(made.id, this.#one(made))
   }
 
-  #answer(bead: string | undefined, { outcome, molecule }: Slung, children: SlingChild[] = []): SlingResponse {
+  #answer(bead: string | undefined, { outcome, molecule }: Slung, children: SlingChild[] = []): SlingOutputBody {
     return {
       outcome,
       target: this.#slinging.target,
@@ -129,7 +129,7 @@ class Sling {
   }
 
   /** Each open member by itself; what cannot be given away is left, and told of. */
-  #convoy(convoy: SlungBead): SlingResponse {
+  #convoy(convoy: SlungBead): SlingOutputBody {
     const { formula, request } = this.#slinging
     if (convoy.status === 'closed') throw closed(convoy)
     if (convoy.driver !== undefined) throw driven(convoy, convoy.driver)
