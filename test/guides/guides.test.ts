@@ -16,6 +16,9 @@ import { temporaryDirectory } from '../support/temporary.ts'
 const root = resolve(import.meta.dirname, '../..')
 const GUIDES = ['README.md', ...globSync('docs/guide/*.md', { cwd: root }).sort()]
 
+/** Main flows: people, agents, hooks and commands find their tokens by themselves. */
+const WITH_TOKENS = ['docs/guide/first-hour.md', 'docs/guide/agents.md', 'docs/guide/orders.md']
+
 suite('examples', { concurrency: 2 }, () => {
   for (const guide of GUIDES) {
     test(`the examples of ${guide} do what it says`, { timeout: 500_000 }, async (t) => {
@@ -36,6 +39,13 @@ suite('examples', { concurrency: 2 }, () => {
       for (const line of skipped) t.diagnostic(line)
     })
   }
+
+  for (const guide of WITH_TOKENS)
+    test(`the examples of ${guide} do the same where the API asks for tokens`, { timeout: 500_000 }, async () => {
+      await using reader = await Reader.start({ env: { SVC_AUTH: 'true' } })
+      const { ran } = await reader.follow(guide)
+      assert.ok(ran.length > 0)
+    })
 })
 
 test('every link between our documents leads somewhere', () => {
