@@ -2,8 +2,10 @@
  * Reading a city's files: from disk, or from disk with some files replaced in memory (a candidate that is not written
  * yet). Everything is synchronous, so that one load sees one moment, and bounded, so that no load takes long (read.ts).
  */
-import { type Dirent, lstatSync, opendirSync, statSync } from 'node:fs'
+
+import { type Dirent, opendirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { lookAtEntry } from '../kernel/look.ts'
 import { compareText } from './issues.ts'
 import {
   contains,
@@ -148,7 +150,8 @@ function kindOnDisk(path: string): 'file' | 'directory' | 'special' | undefined 
 }
 
 function isExecutableOnDisk(path: string): boolean {
-  return ((lstatSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o111) !== 0
+  const found = lookAtEntry(path)
+  return 'stats' in found && (found.stats.mode & 0o111) !== 0
 }
 
 function addParents(added: Map<string, Map<string, boolean>>, path: string): void {

@@ -5,9 +5,11 @@
  * R2  Only regular files are opened. Pipes, devices and sockets are refused, and never waited for.
  * R3  At most `limit` bytes are read; a larger file is refused whole, never cut.
  */
+
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, realpathSync, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
+import { lookAtEntry } from '../kernel/look.ts'
 
 const MIB = 1024 * 1024
 /** A file of the configuration, a prompt, or any other text of a city that is read whole. */
@@ -86,8 +88,9 @@ export async function openOwnFile(path: string): Promise<FileHandle | undefined>
 
 /** Refuses what is there and no regular file of its own: a link, a pipe, a directory. */
 export function requireOwnFile(path: string): void {
-  const facts = lstatSync(path, { throwIfNoEntry: false })
-  if (facts !== undefined) requireRegular(facts)
+  const found = lookAtEntry(path)
+  if (found.is === 'unknown') throw new FileRefused(`it cannot be looked at: ${found.code}`)
+  if ('stats' in found) requireRegular(found.stats)
 }
 
 /** The path without symbolic links; of a missing path, that of its deepest existing directory with the rest. */

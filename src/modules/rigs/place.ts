@@ -1,7 +1,10 @@
 /** Where a rig's directory may be, and which file says so (decision 32). */
-import { lstatSync, mkdirSync, realpathSync, rmdirSync, statSync } from 'node:fs'
+
+import { mkdirSync, realpathSync, rmdirSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, normalize, relative, resolve, sep } from 'node:path'
+import { cut } from '../../contract/base/text.ts'
 import { asCaller } from '../../kernel/file-modes.ts'
+import { look, lookAtEntry } from '../../kernel/look.ts'
 import { invalidField } from '../../kernel/problem.ts'
 
 export interface RigPlace {
@@ -55,16 +58,13 @@ export function makeDirectory(directory: string): () => void {
 }
 
 /** True for anything of that name, also a link that leads nowhere. */
-export const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined
+export const isThere = (path: string): boolean => lookAtEntry(path).is !== 'missing'
 
 function kindOf(directory: string, path: string): 'file' | 'directory' | undefined {
-  try {
-    const stat = statSync(directory, { throwIfNoEntry: false })
-    return stat === undefined ? undefined : stat.isDirectory() ? 'directory' : 'file'
-  } catch (error) {
-    if (codeOf(error) === 'ENOTDIR') return undefined
-    throw invalidField(LOCATION, `cannot be used: ${codeOf(error)}`, path.slice(0, 200))
-  }
+  const found = look(directory)
+  if (found.is === 'unknown') throw invalidField(LOCATION, `cannot be used: ${found.code}`, cut(path, 200))
+  if (found.is === 'missing') return undefined
+  return found.is === 'directory' ? 'directory' : 'file'
 }
 
 /** Links followed, as far as the path exists. */

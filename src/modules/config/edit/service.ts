@@ -14,7 +14,7 @@
 
 import { join, relative, sep } from 'node:path'
 import type { Edit, Edited, Referrer } from '../../../files/configuration.ts'
-import { type ConfigFiles, diskFiles, overlayFiles } from '../../../files/files.ts'
+import { type ConfigFiles, diskFiles, overlayFiles, readable } from '../../../files/files.ts'
 import type { ConfigIssue } from '../../../files/issues.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
@@ -219,7 +219,7 @@ export class ConfigService implements CityConfig {
   ): readonly ConfigIssue[] {
     const { dir } = this.#deps
     const path = join(dir, HOME)
-    const bytes = overlayFiles(diskFiles(), edits).read(path, dir)
+    const bytes = readable(overlayFiles(diskFiles(), edits), path, dir)
     if (config === undefined || bytes === undefined) return []
     const withRig = withImaginedRig(bytes, config.default_rig_imports)
     if (withRig === undefined) return []

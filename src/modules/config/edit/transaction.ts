@@ -5,7 +5,8 @@
  * T2  After a crash at any point every file is as before or every file is as intended; the events follow the files.
  * T3  A file that somebody else has changed meanwhile is never overwritten.
  */
-import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, statSync } from 'node:fs'
+
+import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { FileRefused, isMissing, readRegular } from '../../../files/read.ts'
@@ -14,6 +15,7 @@ import type { Tx } from '../../../kernel/database.ts'
 import type { EventDraft } from '../../../kernel/event-log.ts'
 import { asCaller, callersMode } from '../../../kernel/file-modes.ts'
 import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
+import { look } from '../../../kernel/look.ts'
 import type { Store } from '../../../kernel/store.ts'
 import { hashOf } from '../load/own-files.ts'
 
@@ -77,7 +79,8 @@ export async function stageFiles(dir: string, { files }: Intent): Promise<void> 
     const target = join(dir, path)
     asCaller(() => mkdirSync(dirname(target), { recursive: true }))
     rmSync(stagedPath(target), { force: true })
-    const mode = (statSync(target, { throwIfNoEntry: false })?.mode ?? callersMode(0o666)) & 0o777
+    const there = look(target)
+    const mode = ('stats' in there ? there.stats.mode : callersMode(0o666)) & 0o777
     const file = await open(stagedPath(target), 'wx', mode)
     try {
       await file.chmod(mode)

@@ -7,20 +7,12 @@
  * M3  Nothing is written through a symbolic link, and no link is staged.
  * M4  Doing it again changes nothing: a file with the right bytes is not touched.
  */
+
 import { createHash } from 'node:crypto'
-import {
-  chmodSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ASSET_BYTES, FileRefused, readInside } from '../../../files/read.ts'
+import { lookAtEntry } from '../../../kernel/look.ts'
 
 /** What of an effective configuration is staged; packs and layers weakest first. */
 export interface StageInput {
@@ -195,8 +187,8 @@ function entriesOf(dir: string) {
 function isFree(stage: string, path: string, owned: boolean, known: Directories): boolean {
   const above = directoryAt(stage, dirname(path), known)
   if (above !== 'directory') return above === 'free'
-  const there = lstatSync(join(stage, path), { throwIfNoEntry: false })
-  return there === undefined || (owned && (there.isFile() || there.isSymbolicLink()))
+  const there = lookAtEntry(join(stage, path)).is
+  return there === 'missing' || (owned && (there === 'file' || there === 'link'))
 }
 
 type DirectoryState = 'free' | 'directory' | 'taken'
@@ -208,22 +200,30 @@ function directoryAt(stage: string, path: string, known: Directories): Directory
   const found = known.get(path)
   if (found !== undefined) return found
   const above = directoryAt(stage, dirname(path), known)
-  const there = above === 'directory' ? lstatSync(join(stage, path), { throwIfNoEntry: false }) : undefined
-  const state =
-    above !== 'directory' ? above : there === undefined ? 'free' : there.isDirectory() ? 'directory' : 'taken'
+  const state = above === 'directory' ? stateOf(join(stage, path)) : above
   known.set(path, state)
   return state
+}
+
+function stateOf(path: string): DirectoryState {
+  const there = lookAtEntry(path).is
+  if (there === 'missing') return 'free'
+  return there === 'directory' ? 'directory' : 'taken'
 }
 
 /** True where the file had to be written. Size and time tell that it is the same copy: they are the original's. */
 function stageFile(stage: string, { path, from, root }: Wanted): boolean {
   const target = join(stage, path)
-  const original = lstatSync(from, { throwIfNoEntry: false })
-  if (original === undefined) return false
+  const found = lookAtEntry(from)
+  if (!('stats' in found)) return false
+  const original = found.stats
   const mode = (original.mode & 0o111) === 0 ? 0o644 : 0o755
-  const there = lstatSync(target, { throwIfNoEntry: false })
-  const alike = there?.isFile() === true && there.size === original.size && (there.mode & 0o777) === mode
-  if (alike && Math.abs(there.mtimeMs - original.mtimeMs) < 1) return false
+  const there = lookAtEntry(target)
+  if (there.is === 'file') {
+    const { size, mode: itsMode, mtimeMs } = there.stats
+    const isAlike = size === original.size && (itsMode & 0o777) === mode
+    if (isAlike && Math.abs(mtimeMs - original.mtimeMs) < 1) return false
+  }
   const bytes = stagedBytes(from, root)
   if (bytes !== undefined) writeFile(stage, path, { bytes, mode, mtime: original.mtime })
   return bytes !== undefined
@@ -257,7 +257,7 @@ function writeFile(
 
 function removeFile(stage: string, path: string): boolean {
   if (!isFree(stage, path, true, new Map())) return false
-  const there = lstatSync(join(stage, path), { throwIfNoEntry: false }) !== undefined
+  const there = lookAtEntry(join(stage, path)).is !== 'missing'
   rmSync(join(stage, path), { force: true })
   for (let dir = dirname(path); dir !== '.' && dir !== ''; dir = dirname(dir)) {
     try {
@@ -275,9 +275,9 @@ function makeDirectories(city: string, stage: string): void {
   let at = city
   for (const part of stage.slice(city.length + 1).split('/')) {
     at = join(at, part)
-    const there = lstatSync(at, { throwIfNoEntry: false })
-    if (there === undefined) mkdirSync(at)
-    else if (!there.isDirectory()) throw new Error(`${part} is in the way of what packs bring: it is no directory`)
+    const there = lookAtEntry(at).is
+    if (there === 'missing') mkdirSync(at)
+    else if (there !== 'directory') throw new Error(`${part} is in the way of what packs bring: it is no directory`)
   }
 }
 

@@ -7,14 +7,16 @@
  * C3  What was looked at while an install runs is not taken away before that ends: the lock may not say yet that it is
  *     needed.
  */
+
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, utimesSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { readRegular } from '../../../files/read.ts'
 import { measureTree, TreeRefused } from '../../../files/tree.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import { randomHex } from '../../../kernel/ids.ts'
+import { look } from '../../../kernel/look.ts'
 
 export interface Checkout {
   readonly dir: string
@@ -193,7 +195,8 @@ export class PackCache {
   }
 
   async #entry(path: string, id: string): Promise<CacheEntry | undefined> {
-    const lastUsed = statSync(join(path, SEAL), { throwIfNoEntry: false })?.mtimeMs
+    const seal = look(join(path, SEAL))
+    const lastUsed = 'stats' in seal ? seal.stats.mtimeMs : undefined
     const label = labelOf(path)
     if (label !== undefined) return { path, id, lastUsed: lastUsed ?? 0, ...label }
     if (!existsSync(path)) return undefined
