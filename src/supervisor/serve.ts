@@ -59,9 +59,20 @@ export async function main(argv: readonly string[], io: ServeIo): Promise<number
   io.stdout.write(
     `listening on ${supervisor.url}\nlog in ${join(home, 'supervisor.log')}\n${OPEN_TO[supervisor.callers] ?? ''}`,
   )
+  void tellFailures(supervisor, io)
   // Now and not at the exit: a supervisor that is killed would compile everything again at every start.
   flushCompileCache()
   return end
+}
+
+/** Names the cities that could not start, once each has been tried: nobody looks for what they do not expect. */
+async function tellFailures(supervisor: Supervisor, io: ServeIo): Promise<void> {
+  const failed = await supervisor.failedStarts()
+  if (failed.length === 0) return
+  const lines = failed.map(({ name, error }) => `  ${name}: ${error}\n`).join('')
+  const [first] = failed
+  const what = failed.length === 1 ? '1 city could not start' : `${failed.length} cities could not start`
+  io.stderr.write(`warning: ${what}:\n${lines}hint: mend that, then: svcctl city start ${first?.name}\n`)
 }
 
 /** A terminal or a pipe that is gone is no reason to end: everything that matters is in the log. */

@@ -10,7 +10,7 @@ import { conformanceOf } from '../http/conformance.ts'
 import type { CityGate } from '../http/gates.ts'
 import { HttpServer } from '../http/server.ts'
 import { cityFraming, supervisorFraming } from '../http/sse.ts'
-import { type Clock, isoTime } from '../kernel/clock.ts'
+import { type Clock, delay, isoTime } from '../kernel/clock.ts'
 import { createIds, randomHex, ulid } from '../kernel/ids.ts'
 import { type Logger, openLog } from '../kernel/log.ts'
 import { openListeners } from '../kernel/peers/listeners.ts'
@@ -18,7 +18,7 @@ import { openSocketTable, PeerUsers } from '../kernel/peers/peer-users.ts'
 import type { SocketTable } from '../kernel/peers/sockets.ts'
 import { openStore, readMeta, type Store, type StoreObserver } from '../kernel/store.ts'
 import { MergedLog } from '../kernel/streams/merged-log.ts'
-import { isStarting } from '../modules/cities/city.ts'
+import { type City, isStarting } from '../modules/cities/city.ts'
 import { Registry } from '../modules/cities/registry.ts'
 import { Cities } from '../modules/cities/service.ts'
 import { config } from '../modules/config/family.ts'
@@ -64,10 +64,17 @@ export interface SupervisorDeps {
   readonly sockets?: SocketTable
 }
 
+interface FailedStart {
+  readonly name: string
+  readonly error: string
+}
+
 export interface Supervisor {
   readonly url: string
   /** Who may use it. */
   readonly callers: Service['callers']
+  /** The cities that could not start, once each that is to run has been tried, or after a minute. */
+  failedStarts(): Promise<readonly FailedStart[]>
   /** Ends streams, lets requests finish, closes the stores; answers with what goes on without it. */
   stop(signal: string): Promise<RunsOn>
 }
@@ -113,6 +120,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
   return {
     url: address.url,
     callers: service.callers,
+    failedStarts: () => failedStarts(cities, deps.clock),
     async stop(signal) {
       base.late.signal = signal
       removeEndpoint(deps.settings.home)
@@ -122,6 +130,20 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
       return left
     },
   }
+}
+
+const TRIED_EVERY_MS = 200
+const TRIED_WITHIN_MS = 60_000
+
+async function failedStarts(cities: Cities<RunningCity>, clock: Clock): Promise<readonly FailedStart[]> {
+  const isUndecided = ({ state, wanted }: City) =>
+    wanted === 'running' && state !== 'running' && state !== 'init_failed' && state !== 'stopped'
+  const until = clock.monotonic() + TRIED_WITHIN_MS
+  while (cities.all().some(isUndecided) && clock.monotonic() < until) await delay(clock, TRIED_EVERY_MS)
+  return cities
+    .all()
+    .filter(({ state }) => state === 'init_failed')
+    .map(({ name, error }) => ({ name, error: error ?? 'see its log' }))
 }
 
 /** What comes later, and is asked for by what is made before it. */
