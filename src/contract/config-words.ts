@@ -305,7 +305,7 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
     '': 'How beads of a type, such as `task`, are kept.',
     storage: 'What a new one is that does not say: `ephemeral` is a wisp, `no_history` is marked so for other tools.',
     delete_after_close:
-      'They are deleted this long after they were closed, unless something open is below, depends on or tracks them.',
+      'They are deleted this long after they were closed, unless something open is below, depends on or tracks them. For `molecule`: molecules that have ended go with all their beads, unless they were started with `keep`.',
   },
   mail: {
     '': 'What people and agents write to each other.',

@@ -371,7 +371,7 @@ test('a file of a newer version, and one that is no database, are refused with a
   const bytes = readFileSync(join(directory.path, 'test.db'))
   assert.throws(
     () => open(directory.path),
-    /was written by a newer version of svcctl \(it has items\/2\)\. It is left as it was\. Install that version again/,
+    /has items\/2: it was written by a newer version of svcctl\. It is left as it was\. Install that version again/,
   )
   assert.deepEqual(readFileSync(join(directory.path, 'test.db')), bytes)
   writeFileSync(join(directory.path, 'test.db'), 'no database'.repeat(1000))

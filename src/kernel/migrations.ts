@@ -46,7 +46,7 @@ export function stateOf(driver: Driver, path: string, migrations: Migrations): S
   const unknown = [...done].filter((name) => !migrations.some((known) => known.name === name))
   if (unknown.length > 0 || version > migrations.length)
     throw new Error(
-      `${path} was written by a newer version of svcctl (it has ${unknown.join(', ') || `schema ${version}`}). It is left as it was. Install that version again, or put ${path}.before-upgrade in its place`,
+      `${path} has ${unknown.join(', ') || `schema ${version}`}: it was written by a newer version of svcctl. It is left as it was. Install that version again, or put ${path}.before-upgrade in its place`,
     )
   const hasAll = migrations.every(({ name }) => done.has(name))
   return hasAll && givesBack(driver) ? 'current' : 'older'

@@ -196,7 +196,7 @@ suite('disks', { concurrency: 2 }, () => {
     timeout: 180_000,
   }, async (t) => {
     await using server = await startSupervisor()
-    using disk = mounted(t, join(server.work, 'small'), 8)
+    using disk = mounted(t, join(server.work, 'small'), 32)
     if (disk === undefined) return
     await using cramped = await startSupervisor({ home: join(disk.path, 'home') })
     // The home's parent is the small disk: the cities go elsewhere.

@@ -11,12 +11,15 @@ import { Molecules, type MoleculesDeps } from './engine/molecules.ts'
 import { createMoleculeHandlers } from './handlers.ts'
 import { gateNeeds, moleculeNeeds } from './read/needs.ts'
 import { MoleculeReads } from './read/reads.ts'
+import { sweepOfMolecules } from './retention.ts'
 import { Starting, type Surroundings } from './starting.ts'
 
 export interface MoleculesContext {
   readonly store: Pick<Store, 'db' | 'log' | 'keys'>
   readonly engine: MoleculesDeps
   readonly around: Surroundings
+  /** How long one that has ended and says nothing of it is kept; undefined: for ever. */
+  readonly keptMs: () => number | undefined
   /** Tells it of the ends of the commands that it has begun, from now on. */
   readonly listen: (molecules: Molecules) => void
 }
@@ -25,7 +28,7 @@ export const molecules = defineFamily({
   operations: moleculeOperations,
   schema: migrationsOf('molecules', ...MOLECULES_SCHEMA),
   handlers: (host: { readonly clock: Clock }) => createMoleculeHandlers(host),
-  open: ({ store, engine, around, listen }: MoleculesContext) => {
+  open: ({ store, engine, around, listen, keptMs }: MoleculesContext) => {
     const molecules = new Molecules(engine)
     listen(molecules)
     const reads = new MoleculeReads(store.db, molecules.plans, around)
@@ -33,11 +36,13 @@ export const molecules = defineFamily({
     const isChanged = ({ formula, formula_hash, rig }: MoleculeRow): boolean =>
       around.catalog.formula(formula, rig === '' ? undefined : rig)?.hash !== formula_hash
     const rigNames = () => around.rigNames()
-    return { now: () => engine.clock.now(), store, molecules, reads, starting, rigNames, isChanged }
+    const sweeps = [sweepOfMolecules({ store, clock: engine.clock, molecules, keptMs })]
+    return { sweeps, now: () => engine.clock.now(), store, molecules, reads, starting, rigNames, isChanged }
   },
   // What runs commands and sessions is there by then.
   phases: { starting_agents: ({ molecules }) => molecules.open() },
   needs: ({ reads, now }) => [gateNeeds, moleculeNeeds(reads, now)],
+  retention: ({ sweeps }) => sweeps,
   reactions: ({ molecules }) => [molecules.reaction()],
   stop: ({ molecules }) => molecules.close(),
 })

@@ -1,4 +1,5 @@
 /** Where molecules meet formulas, configuration and beads. */
+import { parseDurationMs } from '../../contract/base/durations.ts'
 import { beads } from '../../modules/beads/family.ts'
 import type { WorkSteps } from '../../modules/beads/work/steps.ts'
 import { config as configuration } from '../../modules/config/family.ts'
@@ -18,6 +19,10 @@ export function moleculesContext(city: Running): MoleculesContext {
   const knows = (target: string) => resolve(target, '').known
   return {
     store: city.store,
+    keptMs: () => {
+      const kept = config().beads.policies?.['molecule']?.delete_after_close ?? 'off'
+      return kept === 'off' ? undefined : parseDurationMs(kept)
+    },
     engine: engineContext(city, (tx, runId, ended) => orders.find(city)?.orders.moleculeEnded(tx, runId, ended)),
     listen: (molecules) =>
       execs.of(city).execs.own('check', {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { group, MoleculeWorld, planOf, step } from '../../../../test/support/molecule-world.ts'
+import { sweepOfMolecules } from '../retention.ts'
 
 const MINUTE = 60_000
 const isConflict = (code: string) => (error: unknown) =>
@@ -263,4 +264,36 @@ test('a thousand steps that may begin at once are begun in parts', async () => {
   assert.equal([...world.steps(id).values()].filter(({ status }) => status === 'ready').length, 1_000)
   assert.equal(world.events('execution.step_started').length, 1_000)
   assert.deepEqual(world.store.db.all('SELECT molecules FROM molecule_plans'), [{ molecules: 1 }])
+})
+
+test('a retry of 10 s waits 10 s also where the clock goes back a day, and a gate opens soon after a sleep', async () => {
+  await using world = await MoleculeWorld.open()
+  const retry = { max_attempts: 2, backoff: 10_000, max_backoff: 10_000 }
+  const gate = { kind: 'gate', gate: { kind: 'timer', timer: '2h' } } as const
+  const { id } = await world.start(planOf([step('again', { retry }), step('soon', { body: gate })]))
+  await world.close(id, 'again', { outcome: 'fail' })
+  world.clock.step(-86_400_000)
+  await world.advance(45_000)
+  assert.equal(world.at(id, 'again').status, 'ready')
+  world.clock.step(3 * 3_600_000)
+  await world.advance(32_000)
+  assert.equal(world.at(id, 'soon').status, 'completed')
+})
+
+test('molecules that have ended and say nothing of it go after the time that the city sets', async () => {
+  await using world = await MoleculeWorld.open()
+  const { id } = await world.start(planOf([step('a')]))
+  const { id: live } = await world.start(planOf([step('a')]))
+  await world.close(id, 'a')
+  let keptMs: number | undefined
+  const { store, clock, molecules } = world
+  const sweep = sweepOfMolecules({ store, clock, molecules, keptMs: () => keptMs })
+  const round = { agesCount: true, isOver: false }
+  await world.advance(2 * MINUTE)
+  assert.deepEqual(await sweep.run(round), { molecules: 0 }, 'nothing says that they may go')
+  keptMs = MINUTE
+  assert.deepEqual(await sweep.run({ ...round, agesCount: false }), { molecules: 0 }, 'the clock cannot say')
+  assert.deepEqual(await sweep.run(round), { molecules: 1 })
+  assert.deepEqual(world.store.db.all('SELECT id FROM molecules'), [{ id: live }])
+  assert.equal(world.beads.find(id), undefined)
 })
