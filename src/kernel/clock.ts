@@ -37,13 +37,15 @@ const MAX_STEP_MS = DAY_MS + 3_600_000
  */
 export class AgeTrust {
   readonly #clock: Clock
+  readonly #maxStepMs: number
   #wall: number
   #elapsed: number
   #until = 0
 
-  /** `lastSeen`: the newest time on record, 0 where there is none. */
-  constructor(clock: Clock, lastSeen: number) {
+  /** `lastSeen`: the newest time on record, 0 where there is none. `maxStepMs`: a longer step is not believed. */
+  constructor(clock: Clock, lastSeen: number, maxStepMs = MAX_STEP_MS) {
     this.#clock = clock
+    this.#maxStepMs = maxStepMs
     this.#wall = lastSeen === 0 ? clock.now() : lastSeen
     this.#elapsed = clock.monotonic()
   }
@@ -54,7 +56,7 @@ export class AgeTrust {
     const step = wall - this.#wall - (elapsed - this.#elapsed)
     this.#wall = wall
     this.#elapsed = elapsed
-    if (step > MAX_STEP_MS) this.#until = elapsed + DAY_MS
+    if (step > this.#maxStepMs) this.#until = elapsed + DAY_MS
     return elapsed >= this.#until
   }
 }

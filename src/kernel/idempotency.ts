@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Reply } from './call.ts'
-import type { Clock } from './clock.ts'
+import { AgeTrust, type Clock } from './clock.ts'
 import type { Database, Tx } from './database.ts'
 import { problem } from './problem.ts'
 
@@ -24,6 +24,8 @@ CREATE TABLE idempotency_keys (
 CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);
 `
 const KEPT_MS = 24 * 3_600_000
+/** Keys are kept for so short a time that a smaller error of the clock counts than elsewhere; to keep one longer harms nobody. */
+const MAX_STEP_MS = 60_000
 /** Of stored answers; what goes beyond it takes the oldest half with it. */
 const KEPT_BYTES = 64 * 1024 * 1024
 /** What a key takes beside its answer. */
@@ -48,16 +50,16 @@ export function fingerprintOf(body: unknown): string {
 export class IdempotencyKeys {
   readonly #db: Database
   readonly #clock: Clock
-  readonly #agesCount: () => boolean
+  readonly #ages: AgeTrust
   readonly #running = new Map<string, string>()
   /** Never less than what is stored; undefined until somebody has to know. */
   #bytes: number | undefined
 
-  /** `agesCount`: false while the clock cannot say how old something is. */
-  constructor(db: Database, clock: Clock, agesCount: () => boolean) {
+  /** `lastSeen`: the newest time on record, 0 where there is none. */
+  constructor(db: Database, clock: Clock, lastSeen: number) {
     this.#db = db
     this.#clock = clock
-    this.#agesCount = agesCount
+    this.#ages = new AgeTrust(clock, lastSeen, MAX_STEP_MS)
   }
 
   /** The stored answer, or the result of `work`, which must store it through `remember` in the write that creates. */
@@ -91,7 +93,7 @@ export class IdempotencyKeys {
     if (claim === undefined) return reply
     const now = this.#clock.now()
     const body = JSON.stringify(reply.body)
-    if (this.#agesCount()) tx.run('DELETE FROM idempotency_keys WHERE created_at < ?', now - KEPT_MS)
+    if (this.#ages.holds()) tx.run('DELETE FROM idempotency_keys WHERE created_at < ?', now - KEPT_MS)
     tx.run(
       'INSERT OR REPLACE INTO idempotency_keys (scope, key, fingerprint, status, body, created_at) VALUES (?, ?, ?, ?, ?, ?)',
       claim.scope,
@@ -129,7 +131,7 @@ export class IdempotencyKeys {
       'SELECT fingerprint, status, body FROM idempotency_keys WHERE scope = ? AND key = ? AND created_at >= ?',
       scope,
       key,
-      this.#agesCount() ? this.#clock.now() - KEPT_MS : 0,
+      this.#ages.holds() ? this.#clock.now() - KEPT_MS : 0,
     )
     if (row === undefined) return undefined
     if (row.fingerprint !== fingerprint) throw mismatch()

@@ -40,7 +40,7 @@ export function openStore({ clock, ...options }: StoreOptions): Store {
       db,
       log,
       requests: new RequestLedger(db, log, clock),
-      keys: new IdempotencyKeys(db, clock, () => log.agesCount()),
+      keys: new IdempotencyKeys(db, clock, log.newestAt),
     }
   } catch (error) {
     db.close()

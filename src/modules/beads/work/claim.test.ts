@@ -252,3 +252,33 @@ test('a store that takes no writes for a while delays the end of a lease, and do
   assert.equal(city.beads.need('al-1').status, 'open')
   await timer.stop()
 })
+
+test('lease: a pause of the process does not count, and a renewal that waited in the socket is heard first', async () => {
+  const { city, timer } = withTimer()
+  using _ = city
+  await timer.start()
+  await city.bead('al-1')
+  await claimed(city, 'al-1', { assignee: 'ann' })
+  await city.clock.advance(LEASE_MS - 10_000)
+  city.clock.pause(25_000)
+  await city.clock.advance(0)
+  assert.equal(city.beads.need('al-1').status, 'in_progress', 'its time was over for 15 s')
+  await city.store.db.write((tx) => city.claims.heartbeat(tx, 'al-1', 'ann'))
+  await city.clock.advance(LEASE_MS - 1)
+  assert.equal(city.beads.need('al-1').status, 'in_progress')
+  await city.clock.advance(2)
+  assert.equal(city.beads.need('al-1').status, 'open')
+  await timer.stop()
+})
+
+test('lease: a clock that is set back a day makes no lease longer than it is', async () => {
+  const { city, timer } = withTimer()
+  using _ = city
+  await timer.start()
+  await city.bead('al-1')
+  await claimed(city, 'al-1', { assignee: 'ann' })
+  city.clock.step(-86_400_000)
+  await city.clock.advance(LEASE_MS + 31_000)
+  assert.equal(city.beads.need('al-1').status, 'open')
+  await timer.stop()
+})
