@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import pino from 'pino'
+import { eventually } from '../../../../test/support/eventually.ts'
 import { settled } from '../../../../test/support/manual-clock.ts'
 import { OutboxBench } from '../../../../test/support/outbox-bench.ts'
 import { verify } from '../../../messaging/signature.ts'
@@ -135,6 +136,8 @@ test('500, 401, 404 and answers that are no receipt are tried ten times, then th
     remote.reply = (one) => (one.id === first.id ? reply : answer(200))
     const first = await bench.say('one')
     const second = await bench.say('one')
+    // The answer comes over a real connection, while time stands still.
+    await eventually('the first attempt has failed', () => (bench.get(first.id).answered > 0 ? true : undefined))
     for (let look = 0; look < 12; look++) await bench.clock.advance(10 * MINUTE)
     const dead = bench.get(first.id)
     assert.deepEqual([dead.state, dead.attempts, dead.answered, dead.failure_kind], ['dead', 10, 10, kind])
