@@ -30,6 +30,10 @@ export interface Addresses {
   live(): readonly Address[]
 }
 
+/** Whether somebody reads the mailbox, now or later: that of a closed session nobody does, those of agents and people outlive sessions. */
+export const isRead = ({ mailbox, session_id }: Address): boolean =>
+  !mailbox.startsWith('session:') || session_id !== undefined
+
 export const HUMAN: Mailbox = 'human'
 export const mailboxOfAgent = (identity: string): Mailbox => `agent:${identity}`
 export const mailboxOfSession = (id: string): Mailbox => `session:${id}`

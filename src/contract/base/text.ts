@@ -14,6 +14,12 @@ export function cutStart(text: string, limit: number): string {
   return text.slice(isSecondHalf(text, from) ? from + 1 : from)
 }
 
+/** Characters that show nothing: controls, formats (zero-width ones), spaces, marks without a letter, and fillers. */
+const UNSEEN = /^[\p{Cc}\p{Cf}\p{Z}\p{M}\u115f\u1160\u2800\u3164\uffa0]*$/u
+
+/** Whether a text shows nothing that a person could see. */
+export const isBlank = (text: string): boolean => UNSEEN.test(text)
+
 function wholeStart(text: string, end: number): string {
   return text.slice(0, isSecondHalf(text, end) ? end - 1 : end)
 }

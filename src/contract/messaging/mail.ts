@@ -33,7 +33,7 @@ export const EVENT_BODY_BYTES = 2 * 1024
 /** Days that the id of a deleted message is remembered. */
 export const TOMBSTONE_DAYS = 30
 /** Ids that a check names. */
-export const MAX_CHECKED = 100_000
+export const MAX_CHECKED = 1_000
 const MAX_ADDRESS = 256
 
 /** No control characters: a name is shown wherever mail is. */

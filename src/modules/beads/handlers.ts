@@ -1,6 +1,7 @@
 /** Handlers of the beads family: one small function per operation. Reading lists is in `read-handlers.ts`. */
 
 import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
+import { isBlank } from '../../contract/base/text.ts'
 import { type beadOperations, type DeletedBead, MAX_REMOVED_AT_ONCE } from '../../contract/beads.ts'
 import { type Handlers, ok, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
@@ -277,7 +278,7 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
 
     'add-bead-comment': async ({ params, body, claim: key, city, actor }) => {
       const { keys, db } = city.store
-      if (body.text.trim() === '') throw invalidField('body.text', 'is blank', body.text)
+      if (isBlank(body.text)) throw invalidField('body.text', 'has nothing that one can see', body.text)
       const said = await keys.once(key, () =>
         db.write((tx) => {
           const bead = city.beads.need(params.id)

@@ -366,8 +366,20 @@ test('with a session’s token one is that session, and nobody else', { timeout:
     const untouched = (await city.api.get(`${box}/${toHuman}`)).body
     assert.deepEqual([at(untouched, 'status'), at(untouched, 'read')], ['unread', false])
 
+    // Nobody reads the mailbox of a closed session.
+    const bobs = await city.api.post(`${city.base}${sessionPath(bob)}/close`, {})
+    assert.ok(bobs.status < 300, bobs.text)
+    await eventually('it is closed', async () =>
+      at((await city.api.get(`${city.base}${sessionPath(bob)}`)).body, 'state') === 'closed' ? true : undefined,
+    )
+    for (const to of ['bob', bob])
+      assert.match(
+        assertProblem(await post('', { to, subject: 'Too late' }), 'recipient-not-found').detail,
+        /bob|is closed/,
+      )
+
     // What an agent types itself.
-    const answer = await typed('send', 'bob', '-s', 'Typed', '-o', 'jsonpath={.from_session_id}')
+    const answer = await typed('send', 'human', '-s', 'Typed', '-o', 'jsonpath={.from_session_id}')
     assert.equal(answer.out, `${ann}\n`, answer.err)
     const forged = await typed('send', 'bob', '--from', 'human', '-s', 'Forged')
     assert.equal(forged.code, EXIT.denied, forged.err)

@@ -3,7 +3,7 @@ import type { Caller } from '../../../kernel/caller.ts'
 import type { Row, Tx } from '../../../kernel/database.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import { sqlValue } from '../store/columns.ts'
-import { type Edge, relationOf } from '../store/edges.ts'
+import { cycleProblem, type Edge, relationOf } from '../store/edges.ts'
 import type { BeadRecord } from '../store/record.ts'
 import type { WorkCity } from '../work/city.ts'
 import { importFault } from '../work/steps.ts'
@@ -129,7 +129,7 @@ export function cycleFault(
   try {
     for (const edge of edges) {
       const cycle = relationOf(edge.type) === undefined ? undefined : cycleOf(id, edge)
-      if (cycle !== undefined) return { fault: `dependency cycle: ${cycle.join(' -> ')}` }
+      if (cycle !== undefined) return { fault: cycleProblem(cycle).message }
     }
     return undefined
   } catch (error) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openWorkStore, type WorkStore } from '../../../../test/support/work-store.ts'
 import { Problem } from '../../../kernel/problem.ts'
-import { cycleOf, findCycle, MAX_WALKED } from './edges.ts'
+import { cycleOf, cycleProblem, findCycle, MAX_WALKED } from './edges.ts'
 
 const blocks = (depends_on_id: string) => ({ depends_on_id, type: 'blocks' })
 /** `<prefix>1` depends on `<prefix>0`, and so on, without the beads: only edges are looked at. */
@@ -63,6 +63,15 @@ test('as far as a write looks, a cycle is found exactly, from whichever end it i
   assert.ok(statements <= 7, `${statements} statements`)
   assert.deepEqual(look(city, 'al-a3', 'al-a5').cycle, ['al-a3', 'al-a5', 'al-a4', 'al-a3'])
   assert.equal(look(city, 'al-a5', 'al-a3').cycle, undefined, 'the same way round')
+})
+
+test('a refused cycle of thousands is named by its ends, and listed up to a bound', () => {
+  const path = Array.from({ length: 5_001 }, (_, n) => `al-${n % 5_000}`)
+  const { message, options } = cycleProblem(path)
+  assert.ok(message.length < 300, message)
+  assert.match(message, /^dependency cycle: al-0 -> al-1 -> .* -> … 4991 more … -> al-0$/)
+  assert.ok(JSON.stringify(options).length < 20_000)
+  assert.equal(cycleProblem(['al-a', 'al-b', 'al-a']).message, 'dependency cycle: al-a -> al-b -> al-a')
 })
 
 test('a batch whose new beads nothing old depends on does not walk what lies below them', async () => {

@@ -301,13 +301,15 @@ export const tooFar = (what: string): Problem =>
     `whether ${what} closes a cycle cannot be told: that takes a look at more than ${MAX_WALKED} beads`,
   )
 
-/** Beads of a cycle that a sentence names; all of them are in `errors`. */
-const MAX_NAMED = 50
+/** Beads of a cycle that a sentence names, and that `errors` lists: a cycle may have thousands. */
+const MAX_NAMED = 10
+const MAX_LISTED = 1_000
 
 /** The refusal that names the whole cycle. */
 export function cycleProblem(path: readonly string[], location = 'body.depends_on_id') {
-  const named = path.length <= MAX_NAMED ? path : [...path.slice(0, MAX_NAMED - 2), '…', ...path.slice(-1)]
+  const left = path.length - MAX_NAMED
+  const named = left <= 0 ? path : [...path.slice(0, MAX_NAMED - 1), `… ${left} more …`, ...path.slice(-1)]
   return problem('dependency-cycle', `dependency cycle: ${named.join(' -> ')}`, {
-    errors: [{ location, message: 'closes a cycle', value: [...path] }],
+    errors: [{ location, message: 'closes a cycle', value: path.slice(0, MAX_LISTED) }],
   })
 }

@@ -1,4 +1,5 @@
 /** What callers say about a bead, as the store takes it: names, times and keys checked (sheet 03 §§4.3, 4.4). */
+import { isBlank } from '../../../contract/base/text.ts'
 import { MAX_OUTPUT_BYTES } from '../../../contract/base/work.ts'
 import {
   type BeadBatchNode,
@@ -103,7 +104,7 @@ export function tierOf(
 }
 
 function assertTitle(title: string, at: string): void {
-  if (title.trim() === '') throw invalidField(`${at}.title`, 'is blank', title)
+  if (isBlank(title)) throw invalidField(`${at}.title`, 'has nothing that one can see', title)
 }
 
 export function assertOwnKeys(metadata: object, at: string): void {

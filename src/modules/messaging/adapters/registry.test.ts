@@ -38,6 +38,15 @@ test('the same again renews, something else replaces, and only what is new or ot
   assert.equal(changes(bench).length, 2)
 })
 
+test('two adapters cannot have one secret: it would show the one to be the other', async (t) => {
+  const bench = new OutboxBench(t)
+  const secret = createSecret()
+  await register(bench, { secret })
+  assert.equal((await register(bench, { secret })).created, false, 'the same adapter again')
+  await assert.rejects(register(bench, { account_id: 'b', secret }), /body\.secret: is the secret of another adapter/)
+  assert.equal(bench.adapters.find('chat', 'b'), undefined)
+})
+
 test('what cannot be registered is refused with its field', () => {
   const bad: readonly [Partial<AdapterRegistration>, RegExp][] = [
     [{ transport: 'callback' }, /body\.callback_url: is needed/],

@@ -13,7 +13,7 @@ import type { Database, SqlValue, Tx } from '../../../kernel/database.ts'
 import { Due, type TimeChange } from '../../../kernel/due.ts'
 import type { EventLog } from '../../../kernel/event-log.ts'
 import type { Logger } from '../../../kernel/log.ts'
-import { problem } from '../../../kernel/problem.ts'
+import { invalidField, problem } from '../../../kernel/problem.ts'
 import { createSecret } from '../../../messaging/signature.ts'
 import type { Reader } from '../base/rows.ts'
 import {
@@ -150,6 +150,16 @@ export class Adapters {
     return row === undefined ? undefined : { provider: String(row.provider), account_id: String(row.account_id) }
   }
 
+  /** A secret says which adapter calls: one that two have would say it of one of them alone. */
+  #refuseSharedSecret({ provider, account_id }: AdapterKey, secret: string | undefined): void {
+    const other = secret === undefined ? undefined : this.bySecret(secret)
+    if (other === undefined || (other.provider === provider && other.account_id === account_id)) return
+    throw invalidField(
+      'body.secret',
+      'is the secret of another adapter already: give each adapter its own, or have one made with `generate_secret`',
+    )
+  }
+
   /** A new one, the same one again, or another one in its place. Who may replace it has been looked at. */
   register(
     tx: Tx,
@@ -158,6 +168,7 @@ export class Adapters {
   ): Registered {
     const { actor } = wanted
     const known = this.find(definition.provider, definition.account_id, tx)
+    this.#refuseSharedSecret(definition, wanted.secret)
     if (known === undefined) this.#insert(tx, definition)
     else if (!sameDefinition(known, definition)) this.#replace(tx, definition)
     const made = this.#secure(tx, definition, wanted)

@@ -119,8 +119,8 @@ export function listEntries(
       : expression === undefined
         ? { rows: [], total: 0 }
         : searched(db, range, { expression, reached, most: most + 1 })
-  const items = found.rows.slice(0, most)
-  const last = found.rows.length > most ? items.at(-1) : undefined
+  const items = fitting(found.rows.slice(0, most))
+  const last = found.rows.length > items.length ? items.at(-1) : undefined
   const capped = q !== undefined && found.total > MAX_EXACT_TOTAL
   return {
     items,
@@ -128,6 +128,20 @@ export function listEntries(
     capped,
     next: last === undefined ? undefined : formatPageToken(kind, [last.sequence]),
   }
+}
+
+/** Bytes of an answer, more or less: texts are nearly all of it. */
+const PAGE_BYTES = 8 * 1024 * 1024
+const ROW_BYTES = 2_048
+
+/** As many of the first entries as fit into an answer, and one in any case. */
+function fitting(rows: readonly EntryRow[]): readonly EntryRow[] {
+  let bytes = 0
+  const end = rows.findIndex(({ text }, at) => {
+    bytes += Buffer.byteLength(text) + ROW_BYTES
+    return at > 0 && bytes > PAGE_BYTES
+  })
+  return end < 0 ? rows : rows.slice(0, end)
 }
 
 interface EntryRange {

@@ -239,3 +239,24 @@ test('the total of a search is exact behind what a page shows, from each end and
     }
   assert.equal(listEntries(db, transcript, { q: 'odd', after: 2_000 }).total, 200)
 })
+
+test('entries: a page of large texts ends at 8 MiB, and its cursor goes on', async (t) => {
+  const { db, transcripts } = opened(t)
+  const id = await db.write((tx) => {
+    const { id } = transcripts.ensure(tx, normalConversation(ROOM, 'alpha'))
+    for (let n = 0; n < 300; n++) transcripts.append(tx, id, { ...SAID, text: 'x'.repeat(63 * 1024) })
+    return id
+  })
+  const seen: number[] = []
+  let cursor: string | undefined
+  do {
+    const page = listEntries(db, transcripts.need(id), { limit: 1_000, cursor })
+    assert.ok(JSON.stringify(page.items).length < 9 * 1024 * 1024)
+    seen.push(...page.items.map(({ sequence }) => sequence))
+    cursor = page.next
+  } while (cursor !== undefined)
+  assert.deepEqual(
+    seen,
+    Array.from({ length: 300 }, (_, n) => n + 1),
+  )
+})

@@ -8,6 +8,7 @@ import type {
 } from '../../../contract/messaging/adapters.ts'
 import { type Call, defineHandlers, type Handlers, ok, type Reply } from '../../../kernel/call.ts'
 import type { AdapterCaller } from '../../../kernel/caller.ts'
+import { nextTurn } from '../../../kernel/clock.ts'
 import { formatPageToken, parsePageToken } from '../../../kernel/cursor.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import { randomHex } from '../../../kernel/ids.ts'
@@ -38,6 +39,9 @@ const HANDLED = [
   'delete-adapter',
   'create-child-conversation',
 ] as const
+
+/** Deliveries that one write ends while their adapter is removed. */
+const BURIED_AT_ONCE = 200
 
 export const indexOf = ({ store }: MessagingCity) => ({ 'X-SVC-Index': String(store.log.head) })
 
@@ -101,20 +105,29 @@ export function createAdapterHandlers(): Handlers<readonly OfAdapters[], Messagi
       })
     },
 
-    'delete-adapter': ({ city, params, actor }) => {
+    'delete-adapter': async ({ city, params, actor }) => {
       const { store, adapters, outbox, callbacks, rate } = city
-      return store.db.write((tx) => {
-        const adapter = adapters.need(params.provider, params.accountId, tx)
-        const { provider, account_id } = adapter
-        const dead = outbox.bury(tx, adapter)
-        adapters.remove(tx, adapter, dead, actor)
-        tx.afterCommit(() => {
-          callbacks.leave(adapter)
-          rate.forget(adapter)
-          city.accessEnded(nameOfKey(adapter))
+      // Thousands may be pending: each write ends some, and the last one removes the adapter.
+      for (let dead = 0; ; ) {
+        const { adapter, buried } = await store.db.write((tx) => {
+          const adapter = adapters.need(params.provider, params.accountId, tx)
+          const buried = outbox.bury(tx, adapter, BURIED_AT_ONCE)
+          if (buried < BURIED_AT_ONCE) {
+            adapters.remove(tx, adapter, dead + buried, actor)
+            tx.afterCommit(() => {
+              callbacks.leave(adapter)
+              rate.forget(adapter)
+              city.accessEnded(nameOfKey(adapter))
+            })
+          }
+          return { adapter, buried }
         })
-        return ok({ status: 'unregistered' as const, provider, account_id, dead_deliveries: dead })
-      })
+        dead += buried
+        const { provider, account_id } = adapter
+        if (buried < BURIED_AT_ONCE)
+          return ok({ status: 'unregistered' as const, provider, account_id, dead_deliveries: dead })
+        await nextTurn()
+      }
     },
 
     'create-child-conversation': ({ city, params, body, claim, signal }) => {

@@ -231,7 +231,7 @@ export class Outbox {
 
   /** How many of a conversation are not over. */
   pendingIn(tx: Tx, transcriptId: string): number {
-    return store.pendingIn(tx, transcriptId).length
+    return store.countPendingIn(tx, transcriptId)
   }
 
   /** A transcript is deleted: what of it was pending is dead, which is told of, and nothing of it is kept. */
@@ -241,9 +241,9 @@ export class Outbox {
     store.removeOf(tx, transcriptId)
   }
 
-  /** The adapter is removed: what was pending is dead. How many. */
-  bury(tx: Tx, adapter: Adapter): number {
-    const pending = store.pendingOf(tx, adapter)
+  /** The adapter is removed: at most `limit` of its pending deliveries are dead now. How many. */
+  bury(tx: Tx, adapter: Adapter, limit: number): number {
+    const pending = store.newestPendingOf(tx, adapter, limit)
     const why = { kind: 'unsupported', error: 'the adapter was removed' } as const
     for (const one of pending) this.#kill(tx, one, why)
     return pending.length

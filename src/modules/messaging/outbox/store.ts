@@ -179,6 +179,18 @@ export const pendingOf = (tx: Tx, { provider, account_id }: AdapterKey): readonl
     )
     .map(deliveryOf)
 
+/** The newest of them: what is behind another never becomes due while they go. */
+export const newestPendingOf = (tx: Tx, { provider, account_id }: AdapterKey, limit: number): readonly Delivery[] =>
+  tx
+    .all(
+      `SELECT * FROM outbox WHERE provider = ? AND account_id = ? AND state IN ('behind', 'ready', 'flying')
+       ORDER BY seq DESC LIMIT ?`,
+      provider,
+      account_id,
+      limit,
+    )
+    .map(deliveryOf)
+
 /** The same of a conversation; however many were delivered there. */
 export const pendingIn = (tx: Tx, transcript: string): readonly Delivery[] =>
   tx
@@ -189,6 +201,16 @@ export const pendingIn = (tx: Tx, transcript: string): readonly Delivery[] =>
       transcript,
     )
     .map(deliveryOf)
+
+export const countPendingIn = (tx: Tx, transcript: string): number =>
+  Number(
+    tx.get(
+      `SELECT (SELECT count(*) FROM outbox WHERE transcript_id = ? AND state IN ('ready', 'flying'))
+        + (SELECT count(*) FROM outbox WHERE transcript_id = ? AND state = 'behind') AS n`,
+      transcript,
+      transcript,
+    )?.n,
+  )
 
 export function countsOf(
   reader: Reader,
