@@ -209,6 +209,7 @@ export class SessionCity {
       work: { ...NO_WORK, ...this.#options.work },
       suspended: { city: () => false, rig: () => false },
       accessEnded: () => {},
+      lastOutput: async () => '',
       orphans: {
         list: async () =>
           listTokens()

@@ -64,10 +64,11 @@ export const SUB_AGENT = view<AnswerOf<'list-session-agents'>['agents'][number]>
 export const VERDICT = view<AnswerOf<'ask-session-permission'>>()('decision by reason request_id', { name: 'decision' })
 
 /** `exited with 3`, `signalled by SIGSEGV: last words`. */
-function howItEnded({ reason, code, signal, message }: SessionExit): string {
+function howItEnded({ reason, code, signal, message, output }: SessionExit): string {
   const number = code === undefined ? '' : ` with ${code}`
   const by = signal === undefined ? '' : ` by ${signal}`
-  return `${reason}${number}${by}${message === undefined ? '' : `: ${message}`}`
+  const words = message ?? output?.split('\n').at(-1)
+  return `${reason}${number}${by}${words === undefined ? '' : `: ${words}`}`
 }
 
 /** That it does not run, and why, for whoever reads what it said; undefined: it runs. */

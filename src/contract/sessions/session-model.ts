@@ -81,6 +81,7 @@ export const SessionExit = component('SessionExit', {
   code: optional(integer()),
   signal: optional(string()),
   message: optional(string({ description: 'Last words.' })),
+  output: optional(string({ description: 'The last 20 lines that it wrote, at most 4,000 characters.' })),
 })
 export type SessionExit = Static<typeof SessionExit>
 

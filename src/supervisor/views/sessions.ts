@@ -34,7 +34,7 @@ import { digestPort } from './digests.ts'
 import { isRigSuspended } from './objects.ts'
 import { endOldTerminals } from './old-terminals.ts'
 import type { Running } from './running.ts'
-import { observeTerminal } from './terminals.ts'
+import { lastOutput, observeTerminal } from './terminals.ts'
 import { insightsOf, saidIn } from './transcripts.ts'
 import { usagePort } from './usage.ts'
 
@@ -76,6 +76,7 @@ export function sessionContext(city: Running): SessionContext {
       ['acp', acp],
     ]),
     terminal: (process, session, launch) => observeTerminal(process, session, launch, clock),
+    lastOutput,
     work: workOf(city),
     worktrees: worktrees.of(city).worktrees,
     chat: {

@@ -1,5 +1,6 @@
 /** The screens of agents, for the sessions family: the observer of the runtimes behind the family's port. */
 
+import { cutStart } from '../../contract/base/text.ts'
 import { screenOf } from '../../harnesses/all.ts'
 import { isShellProgram } from '../../harnesses/shell.ts'
 import type { Clock } from '../../kernel/clock.ts'
@@ -9,6 +10,7 @@ import { openOutputReader } from '../../runtimes/process/output-log.ts'
 import type { AgentProcess } from '../../runtimes/process/runtime.ts'
 import { colouredRows, escapeText, plainRows } from '../../runtimes/terminal/escape-text.ts'
 import { TerminalObserver } from '../../runtimes/terminal/observer.ts'
+import { readableText } from '../../runtimes/terminal/readable.ts'
 import type { ScreenPicture } from '../../runtimes/terminal/screen.ts'
 
 /** A start has a deadline of its own: this one only ends the observer's loop. */
@@ -88,4 +90,24 @@ function shownOf(picture: ScreenPicture): Shown {
     lines: (coloured) => (coloured ? colouredRows(picture) : plainRows(picture)),
     escapeText: () => escapeText(picture),
   }
+}
+
+const LAST_BYTES = 16 * 1024
+const LAST_LINES = 20
+const LAST_CHARACTERS = 4_000
+
+/** Read from the log, which has all of it when the end of a program is known: a screen may be behind. */
+export async function lastOutput(directory: string): Promise<string> {
+  const output = openOutputReader(directory)
+  const end = await output.endOffset()
+  const { bytes } = await output.read(Math.max(0, end - LAST_BYTES), LAST_BYTES)
+  const { text } = await readableText(bytes)
+  const lines = text.split('\n').map((line) => line.trimEnd())
+  return cutStart(
+    lines
+      .filter((line) => line !== '')
+      .slice(-LAST_LINES)
+      .join('\n'),
+    LAST_CHARACTERS,
+  )
 }

@@ -72,6 +72,7 @@ ready_delay_ms = 0
   await city.done('POST', `/sessions/${id}/messages`, { message: 'end' })
   const ended = await city.until(id, 'has crashed', ({ last_exit: exit }) => exit !== undefined)
   assert.equal(ended.last_exit?.classification, 'crash')
+  assert.match(ended.last_exit?.output ?? '', /expected 429, too many requests; try again in 30 days$/)
   assert.notEqual(ended.state, 'quarantined')
   assert.deepEqual(await city.events('session.rate_limited'), [])
 })

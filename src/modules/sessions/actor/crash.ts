@@ -10,6 +10,8 @@ import type { Turn } from './reconcile.ts'
 
 export interface ExitFacts {
   readonly exit: Exit
+  /** Its last lines, for people: nothing is judged by them. */
+  readonly output?: string
   /** The conversation was resumed by its key at this start. */
   readonly resumed: boolean
   readonly now: number
@@ -31,7 +33,8 @@ export interface ExitVerdict {
 export function classifyExit(session: SessionRecord, facts: ExitFacts, policy: CrashPolicy): ExitVerdict {
   const { exit, now } = facts
   const base = { last_exit: undefined, process: false, pid: undefined } as const
-  const told = (classification: SessionExit['classification']): SessionExit => wireExit(exit, classification)
+  const told = (classification: SessionExit['classification']): SessionExit =>
+    wireExit(exit, classification, facts.output)
   if (exit.reason === 'exited' && exit.code === 0) {
     return {
       classification: 'exited',
@@ -160,7 +163,7 @@ export const backOffMs = (inARow: number, { backOffMs: first, maxBackOffMs }: Cr
 export const crashCount = ({ crashes }: SessionRecord, now: number, restartWindowMs: number): number =>
   crashes.filter((at) => at > now - restartWindowMs).length
 
-export function wireExit(exit: Exit, classification: SessionExit['classification']): SessionExit {
+export function wireExit(exit: Exit, classification: SessionExit['classification'], output = ''): SessionExit {
   return {
     at: isoTime(exit.at),
     reason: exit.reason,
@@ -168,5 +171,6 @@ export function wireExit(exit: Exit, classification: SessionExit['classification
     ...(exit.code === undefined ? {} : { code: exit.code }),
     ...(exit.signal === undefined ? {} : { signal: exit.signal }),
     ...(exit.message === undefined ? {} : { message: cut(exit.message, 4096) }),
+    ...(output === '' ? {} : { output }),
   }
 }

@@ -10,6 +10,7 @@ import { deadline, rejection } from '../../../kernel/deadline.ts'
 import type { AgentProcess, Exit } from '../../../runtimes/process/runtime.ts'
 import { tellLost } from '../record/identity.ts'
 import { mayMove } from '../record/lifecycle.ts'
+import type { SessionsDeps } from '../record/ports.ts'
 import type { SessionChange, SessionRecord } from '../record/record.ts'
 import { classifyExit, type ExitVerdict, wireExit } from './crash.ts'
 import { afterDrain, endOf, type Turn } from './reconcile.ts'
@@ -86,7 +87,7 @@ export class Ending {
   async exited(session: SessionRecord, exit: Exit, resumed: boolean): Promise<void> {
     const { deps, watch, journal } = this.#scene
     const screen = watch.terminal?.screen(SCREEN_LINES).lines.join('\n') ?? ''
-    const facts = { exit, resumed, now: deps.clock.now() }
+    const facts = { exit, output: await lastOutputOf(session, deps), resumed, now: deps.clock.now() }
     const verdict = classifyExit(session, facts, deps.policy().crash)
     const asked = session.desired !== 'running' || (session.state === 'draining' && session.drain_acked)
     await this.#clear(session)
@@ -204,4 +205,16 @@ export class Ending {
       ...(exit === undefined ? {} : { last_exit: wireExit(exit, why) }),
     }
   }
+}
+
+/** What a program said last; over a protocol its messages are no words for people. */
+export async function lastOutputOf(
+  { id, runtime, launch }: SessionRecord,
+  { lastOutput, log }: Pick<SessionsDeps, 'lastOutput' | 'log'>,
+): Promise<string> {
+  if (runtime === 'acp' || launch === undefined) return ''
+  return lastOutput(launch.directory).catch((error: unknown) => {
+    log.warn({ session: id, err: error }, 'last output not read')
+    return ''
+  })
 }

@@ -21,6 +21,7 @@ import { failedStart } from '../record/lifecycle.ts'
 import { agePolicyOf } from '../record/policy.ts'
 import type { SessionChange, SessionRecord } from '../record/record.ts'
 import { backOffMs, wireExit } from './crash.ts'
+import { lastOutputOf } from './ending.ts'
 import { UNCERTAIN } from './journal.ts'
 import { endOf, type Turn } from './reconcile.ts'
 import { LOOK_MS, type Scene, SUPERVISOR, textOf } from './scene.ts'
@@ -30,6 +31,12 @@ const MAX_PAUSE_MS = 30_000
 /** Silence behind the first words of a line-oriented program. */
 const QUIET_MS = 100
 const UNDO_MS = 20_000
+
+/** How the run of a failed start ended, and what it wrote last. */
+interface LastRun {
+  readonly exit: Exit | undefined
+  readonly output: string
+}
 
 export class Starting {
   /** Why the last start failed. */
@@ -326,6 +333,8 @@ export class Starting {
     this.lastError = failure.message
     log.warn({ session: id, reason: failure.reason, error: failure.message }, 'session start failed')
     const exit = await this.#undo()
+    const record = sessions.byId(id)
+    const output = record?.state === 'creating' ? await lastOutputOf(record, deps) : ''
     await journal.write((tx) => {
       const session = sessions.need(tx, id)
       const begun = session.state === 'creating' && session.generation === identity.generation
@@ -336,9 +345,9 @@ export class Starting {
         else deliveries.end(tx, one.id, UNCERTAIN, 'supervisor')
       }
       journal.operation(tx, session, 'start', startedAt, failure.message)
-      const turn = this.#turnAfter(session, failure, exit ?? failure.exit)
+      const turn = this.#turnAfter(session, failure, { exit: exit ?? failure.exit, output })
       if (turn.fields?.fresh === true) tellLost(tx, sessions, session)
-      journal.move(tx, turn)
+      journal.move(tx, turn, output === '' ? {} : { message: `${failure.message}\n\n${output}` })
     })
     watch.exit = undefined
     watch.detach()
@@ -358,14 +367,14 @@ export class Starting {
   }
 
   /** A failed start is tried again after a pause while somebody wants the session; too many in a row hold it. */
-  #turnAfter(session: SessionRecord, failure: StartFailure, exit: Exit | undefined): Turn {
+  #turnAfter(session: SessionRecord, failure: StartFailure, { exit, output }: LastRun): Turn {
     const { id, deps } = this.#scene
     const { crash } = deps.policy()
     const now = deps.clock.now()
     const gone: SessionChange = {
       process: false,
       pid: undefined,
-      ...(exit === undefined ? {} : { last_exit: wireExit(exit, 'crash') }),
+      ...(exit === undefined ? {} : { last_exit: wireExit(exit, 'crash', output) }),
       // A harness that does not know the conversation ends before it is ready, and would again.
       ...(this.resumed && failure.exit?.reason === 'exited' ? KEY_LOST : {}),
     }

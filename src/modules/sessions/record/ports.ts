@@ -199,6 +199,8 @@ export interface SessionsDeps {
   readonly runtimes: ReadonlyMap<RuntimeName, Runtime>
   /** Undefined where the runtime itself knows all of it. */
   readonly terminal: (process: AgentProcess, session: SessionRecord, facts: LaunchFacts) => Terminal | undefined
+  /** The last lines that a run in this directory wrote to its terminal, all of its output read; empty where it has none. */
+  readonly lastOutput: (directory: string) => Promise<string>
   readonly work: WorkPort
   readonly worktrees: WorktreePort
   readonly suspended: { readonly city: () => boolean; readonly rig: (name: string) => boolean }
