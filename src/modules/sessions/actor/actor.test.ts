@@ -190,6 +190,33 @@ test('a message that never gets its Enter fails after ten tries, and the next on
   }
 })
 
+test('a clock that is set, or a machine that slept, kills no agent at work', async () => {
+  for (const jump of [3_600_000, -3_600_000, 90_000_000, -90_000_000]) {
+    const runtime = new ScriptedRuntime()
+    const clock = new ManualClock()
+    const config = { session: { provider: 'acp', progress_stall_timeout: '10m' } } as const
+    const city = new SessionCity({ ...provider, config, runtimes: [runtime], clock })
+    try {
+      await city.start()
+      const { id } = await city.create(draft)
+      await eventually('it runs', () => (city.record(id).state === 'active' ? true : undefined))
+      runtime.last.become('in-turn')
+      await clock.advance(60_000)
+      clock.step(jump)
+      await city.say(id, 'are you there?')
+      for (let minute = 0; minute < 9; minute++) await clock.advance(60_000)
+      assert.equal(city.record(id).generation, 1, `it works on after a jump of ${jump} ms`)
+      await eventually('it is given up when it was silent for its time', async () => {
+        await clock.advance(60_000)
+        return city.record(id).generation === 2 ? true : undefined
+      })
+    } finally {
+      await city.release()
+      removeTree(city.path)
+    }
+  }
+})
+
 test('effects that fail or do nothing never hold the process, from any situation', { timeout: 120_000 }, async () => {
   const random = seededRandom()
   for (let round = 0; round < 25; round++) {

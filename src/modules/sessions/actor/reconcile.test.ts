@@ -139,6 +139,11 @@ const CASES: readonly (readonly [string, Partial<Situation>, string])[] = [
   ['one that is blocked waits', { session: session(), blocked: 'max-sessions' }, 'wait'],
   ['one that must pause waits', { session: session({ retry_at: NOW + 5 }) }, 'wait'],
   [
+    'a pause that a clock which was set back makes an hour long is over',
+    { session: session({ retry_at: NOW + 3_600_000 }) },
+    'start',
+  ],
+  [
     'one that never got its turn fails',
     { session: session({ state_since: NOW - 600_000 }), blocked: 'max-sessions' },
     'move start-failed max-sessions',

@@ -175,10 +175,11 @@ const UNQUARANTINE: Turn = {
 }
 
 /** The city wants it awake although its record rests. A caller's hold is not lifted by that (decision 61). */
-function wake({ session, want, queue, now }: Situation): Action | undefined {
+function wake(situation: Situation): Action | undefined {
+  const { session, want, queue } = situation
   const wanted = want.run === 'yes' || (want.run === 'as-desired' && queue.some(({ wakes }) => wakes))
   if (!wanted || (session.state !== 'asleep' && session.state !== 'failed-create')) return undefined
-  if (session.desired === 'suspended' || !due(session.retry_at, now, true)) return undefined
+  if (session.desired === 'suspended' || !mayRetry(situation)) return undefined
   const cause = want.run === 'yes' ? want.cause : 'message'
   return { do: 'move', turn: { signal: 'wake', reason: cause, fields: { desired: 'running' } } }
 }
@@ -216,7 +217,7 @@ function startPending(situation: Situation): Action {
   const { session, want, blocked, now, policy } = situation
   if (want.run === 'no')
     return { do: 'move', turn: { signal: want.end === 'closed' ? 'close' : 'rest', reason: want.reason } }
-  if (blocked === undefined && due(session.retry_at, now, true)) return { do: 'start' }
+  if (blocked === undefined && mayRetry(situation)) return { do: 'start' }
   if (now >= session.state_since + policy.startPendingMs && (session.retry_at ?? 0) <= now)
     return {
       do: 'move',
@@ -243,8 +244,8 @@ function overdueStart({ session, policy }: Situation): Action {
 
 /** Asleep, and its record says that it should run: as after a stop of the city, or a start that failed. */
 function sleeping(situation: Situation): Action {
-  const { session, want, now } = situation
-  if (want.run === 'no' || !due(session.retry_at, now, true)) return wait(situation)
+  const { session, want } = situation
+  if (want.run === 'no' || !mayRetry(situation)) return wait(situation)
   const lifted = session.reason === undefined ? undefined : LIFTED[session.reason]
   return {
     do: 'move',
@@ -514,6 +515,10 @@ function wait(situation: Situation): Action {
   const later = times.filter((at) => at !== undefined).filter((at) => at > now)
   return { do: 'wait', until: later.length === 0 ? undefined : Math.min(...later) }
 }
+
+/** No pause is longer than the longest: one that seems to be is that of a clock which was set back meanwhile. */
+const mayRetry = ({ session: { retry_at: at }, now, policy }: Situation): boolean =>
+  at === undefined || now >= at || at - now > policy.crash.maxBackOffMs
 
 /** Whether a time has come; `otherwise` where none is set. */
 function due(at: number | undefined, now: number, otherwise = false): boolean {

@@ -24,6 +24,9 @@ const HOOK_MS = 2_000
 /** Nobody is at a terminal any more: so long a half line there waits for somebody to come back. */
 const LEFT_MS = 30_000
 
+/** Clocks are corrected by less all the time. */
+const JUMP_MS = 60_000
+
 interface Running {
   readonly process: AgentProcess
   readonly terminal: Terminal | undefined
@@ -65,6 +68,8 @@ export class Watch {
   #running: Running | undefined
   /** What is known while nothing is attached. */
   #absence: Exclude<Situation['process'], 'alive'>
+  /** Between the clock of days and the one that only goes forward. */
+  #clockOffset: number
   #ending = false
   #released = false
   #evidence: Evidence
@@ -93,6 +98,7 @@ export class Watch {
     this.#tell = tell
     this.#absence = record.process ? 'unadopted' : 'none'
     this.observedAt = deps.clock.now()
+    this.#clockOffset = this.observedAt - deps.clock.monotonic()
     this.personSeenAt = this.observedAt
     this.quietSince = record.last_active ?? this.observedAt
     this.#evidence = { activity: 'unknown', pending: undefined, since: this.observedAt, source: 'none' }
@@ -282,7 +288,34 @@ export class Watch {
 
   /** Looks whether time has changed what is known. */
   review(): void {
+    this.#followClock()
     if (this.#evidenceUntil !== undefined && this.#evidenceUntil <= this.#deps.clock.now()) this.#look()
+  }
+
+  /** Where the clock was set, or the machine slept, what was seen before is as old as it was, and all rest begins now. */
+  #followClock(): void {
+    const { clock } = this.#deps
+    const offset = clock.now() - clock.monotonic()
+    const jump = offset - this.#clockOffset
+    if (Math.abs(jump) < JUMP_MS) return
+    this.#clockOffset = offset
+    const moved = (at: number | undefined) => (at === undefined ? undefined : at + jump)
+    this.quietSince = clock.now()
+    this.busySince = moved(this.busySince)
+    this.personTypingSince = moved(this.personTypingSince)
+    this.personSeenAt += jump
+    this.saidAt = moved(this.saidAt)
+    this.interruptedAt = moved(this.interruptedAt)
+    this.#typedAt = moved(this.#typedAt)
+    this.#interruptedAt = moved(this.#interruptedAt)
+    this.#outputAt += jump
+    this.#evidenceUntil = moved(this.#evidenceUntil)
+    const { activity, question } = this.#reported
+    this.#reported = {
+      ...this.#reported,
+      ...(activity && { activity: { ...activity, at: activity.at + jump } }),
+      ...(question && { question: { ...question, at: question.at + jump } }),
+    }
   }
 
   /** False: that one is no longer open. */

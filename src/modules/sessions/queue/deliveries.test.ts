@@ -9,7 +9,7 @@ import { endingOf, outcomeAfterCrash } from './deliveries.ts'
 async function quietCity() {
   const city = new SessionCity()
   const { id } = await city.create({ state: 'asleep' })
-  const retry_at = Date.now() + 3_600_000
+  const retry_at = Date.now() + 29_000
   await city.store.db.write((tx) =>
     city.sessions.store.change(tx, id, { desired: 'asleep', retry_at }, { actor: 'api' }),
   )
