@@ -9,7 +9,7 @@ export interface EventScope {
   readonly city: string | undefined
 }
 
-export type AnyEvent = EventEnvelope & { readonly city?: string }
+export type AnyEvent = EventEnvelope & { readonly city?: string; readonly log?: string }
 
 export interface EventFilters {
   readonly type?: readonly string[] | undefined

@@ -23,7 +23,7 @@ import { EVENT_TYPE_NAMES, EVENT_TYPE_PATTERN, EVENT_TYPES } from './event-types
 /** Encoded envelope of one event, in bytes. */
 export const MAX_EVENT_BYTES = 256 * 1024
 
-/** One event as every client sees it; `city` at supervisor scope only. Closed, and the same in lists and streams. */
+/** One event as every client sees it; `city` and `log` at supervisor scope only. Closed, and the same in lists and streams. */
 export interface EventEnvelope {
   readonly seq: number
   readonly type: string
@@ -35,6 +35,7 @@ export interface EventEnvelope {
 }
 export interface TaggedEventEnvelope extends EventEnvelope {
   readonly city: string
+  readonly log: string
 }
 
 const camel = (type: string): string =>
@@ -91,7 +92,11 @@ export const TypedTaggedEventStreamEnvelope = envelope<TaggedEventEnvelope>(
   'TypedTaggedEventStreamEnvelope',
   'Tagged',
   {
-    city: string({ description: 'Name of the city; `__supervisor__` for the supervisor itself.' }),
+    city: string({ description: 'Name of the city that it is about; `__supervisor__` for the supervisor itself.' }),
+    log: string({
+      description:
+        'Name of the log that it stands in, a city or `__supervisor__`: `log` and `seq` together name the event. The log of the supervisor also has events about cities.',
+    }),
   },
 )
 /** Data of the streams. */

@@ -35,7 +35,7 @@ export const cityFraming: Framing = {
 }
 
 export const supervisorFraming: Framing = {
-  frame: ({ id, event, city }: ScopedEvent) => textFrame('tagged_event', taggedEnvelope(event.envelope, city), id),
+  frame: ({ id, event, ...tag }: ScopedEvent) => textFrame('tagged_event', taggedEnvelope(event.envelope, tag), id),
   batch: (frames) => toChunk(frames.join('')),
 }
 

@@ -582,10 +582,15 @@ export function encodeEvent(draft: CustomEventDraft): EncodedEvent {
   return { draft, rest, bytes: around + Buffer.byteLength(rest) }
 }
 
-/** The JSON of an envelope with its `city`, as it is at supervisor scope. */
-export function taggedEnvelope(envelope: string, city: string): string {
-  return `${envelope.slice(0, -1)},"city":${JSON.stringify(city)}}`
+/** Where an event stands among those of all cities: the city that it is about, and the log whose sequence `seq` counts. */
+export interface EventTag {
+  readonly city: string
+  readonly log: string
 }
+
+/** The JSON of an envelope with its tag, as it is at supervisor scope. */
+export const taggedEnvelope = (envelope: string, { city, log }: EventTag): string =>
+  `${envelope.slice(0, -1)},"city":${JSON.stringify(city)},"log":${JSON.stringify(log)}}`
 
 /** True where an event passes the filter; the same rules as the log's own scans. */
 export function eventMatches(filter: EventFilter, event: StoredEvent): boolean {

@@ -2,20 +2,24 @@ import assert from 'node:assert/strict'
 import {
   chmodSync,
   chownSync,
+  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
   realpathSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
+  writeFileSync,
 } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { startLeaver } from '../../test/support/leaver.ts'
-import { openSocketDirectory, squatterOf } from './socket-directory.ts'
+import { leaveSocketDirectory, openSocketDirectory, squatterOf } from './socket-directory.ts'
 
 const NOBODY = 65_534
 /** Making something that is somebody else's takes root. */
@@ -109,4 +113,29 @@ test('it is found in its usual place however often the last host there takes it 
   const usual = openSocketDirectory('/cities/alpha', at)
   using _ = await startLeaver(usual.path)
   for (let round = 0; round < 2_000; round++) assert.deepEqual(openSocketDirectory('/cities/alpha', at), usual)
+})
+
+test('a city that ends takes its empty directory along, and forgotten ones, but none with a socket in it', () => {
+  using places = place()
+  const parent = join(places.env.XDG_RUNTIME_DIR, 'svc')
+  const [mine, other] = ['/cities/mine', '/cities/other'].map((city) => openSocketDirectory(city, places).path)
+  assert.ok(mine !== undefined && other !== undefined)
+  const [used, forgotten, foreign] = ['0123456789abcdef', 'fedcba9876543210', 'not-one-of-ours'].map((name) => {
+    mkdirSync(join(parent, name))
+    return join(parent, name)
+  })
+  assert.ok(used !== undefined && forgotten !== undefined && foreign !== undefined)
+  writeFileSync(join(used, 'a.host'), '')
+  const longAgo = new Date('2020-01-01')
+  for (const path of [used, forgotten, foreign]) utimesSync(path, longAgo, longAgo)
+  leaveSocketDirectory('/cities/mine', places, Date.now())
+  assert.deepEqual(
+    [mine, other, used, forgotten, foreign].map((path) => existsSync(path)),
+    [false, true, true, false, true],
+  )
+  rmSync(used, { recursive: true })
+  rmdirSync(foreign)
+  leaveSocketDirectory('/cities/other', places, Date.now())
+  assert.equal(existsSync(parent), false, 'with the last of them goes what they were in')
+  assert.equal(openSocketDirectory('/cities/mine', places).path, mine)
 })

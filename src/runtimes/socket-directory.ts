@@ -7,11 +7,22 @@
  *     link where its path is too long: a squatted name stops no session.
  */
 import { createHash } from 'node:crypto'
-import { lstatSync, mkdirSync, readFileSync, readlinkSync, type Stats, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  type Stats,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { cut } from '../contract/base/text.ts'
 import { keepPrivate } from '../kernel/file-modes.ts'
 import { randomHex } from '../kernel/ids.ts'
+import { lookAtEntry } from '../kernel/look.ts'
 import type { Environment } from '../kernel/processes.ts'
 
 /** Longer ones than this fail on some systems. */
@@ -46,14 +57,55 @@ export function openSocketDirectory(cityPath: string, places: SocketPlaces): Soc
   }
 }
 
+/**
+ * The city ends, or this supervisor: where no host has a socket there the directory goes, and its parent with the last one. What
+ * servers that were killed have left goes with it once it is old enough that nobody is about to use it.
+ */
+export function leaveSocketDirectory(cityPath: string, { env, home }: SocketPlaces, now: number): void {
+  const hash = socketNameOf(cityPath)
+  for (const parent of [usualParent(env, hash), join(home, 'run')]) {
+    removeEmpty(join(parent, hash))
+    for (const name of namesIn(parent)) {
+      const path = join(parent, name)
+      const found = lookAtEntry(path)
+      const isForgotten = found.is === 'directory' && now - found.stats.mtimeMs > FORGOTTEN_MS
+      if (isForgotten && SOCKET_NAME.test(name)) removeEmpty(path)
+    }
+    removeEmpty(parent)
+  }
+}
+
+/** By then whoever has made it has a socket in it. */
+const FORGOTTEN_MS = 3_600_000
+const SOCKET_NAME = /^[0-9a-f]{16}$/
+
+/** The system refuses it where something is in there. */
+function removeEmpty(path: string): void {
+  try {
+    rmdirSync(path)
+  } catch {
+    // In use, or gone already.
+  }
+}
+
+function namesIn(path: string): readonly string[] {
+  try {
+    return readdirSync(path)
+  } catch {
+    return []
+  }
+}
+
 /** The directory of a city's sockets is called so, wherever it is. */
 export const socketNameOf = (cityPath: string): string => cut(createHash('sha256').update(cityPath).digest('hex'), 16)
 
 /** Why the usual place will not do, without making anything; undefined where it will. */
 export function squatterOf({ env }: Pick<SocketPlaces, 'env'>): string | undefined {
   const parent = usualParent(env, 'x'.repeat(16))
-  const found = lstatSync(parent, { throwIfNoEntry: false })
-  return found === undefined || (found.isDirectory() && found.uid === ownUid()) ? undefined : notOurs(parent, found)
+  const found = lookAtEntry(parent)
+  if (found.is === 'missing') return undefined
+  if (found.is === 'unknown') return `${parent} cannot be looked at: ${found.code}`
+  return found.is === 'directory' && found.stats.uid === ownUid() ? undefined : notOurs(parent, found.stats)
 }
 
 function usualParent(env: Environment, hash: string): string {
@@ -110,8 +162,8 @@ function shortLinkTo(parent: string): string {
 }
 
 function leadsTo(link: string, parent: string): boolean {
-  const found = lstatSync(link, { throwIfNoEntry: false })
-  return found?.isSymbolicLink() === true && found.uid === ownUid() && readlinkSync(link) === parent
+  const found = lookAtEntry(link)
+  return found.is === 'link' && found.stats.uid === ownUid() && readlinkSync(link) === parent
 }
 
 const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT'

@@ -12,6 +12,7 @@ import type { LogStream } from '../kernel/streams/log-stream.ts'
 import type { City } from '../modules/cities/city.ts'
 import { type CityStore, cityDatabasePath } from '../modules/cities/city-store.ts'
 import type { CityRun, PhaseHook } from '../modules/cities/worker.ts'
+import { leaveSocketDirectory } from '../runtimes/socket-directory.ts'
 import { startRetention } from './views/retention.ts'
 import type { Host, Running } from './views/running.ts'
 import { endForsaken } from './views/sessions.ts'
@@ -44,6 +45,8 @@ export class RunningCity implements Running, CityRun {
     this.#families = families
     // Stopped in the opposite order: agents end before what they and their callers rely on.
     this.hooks = [
+      // The last of a stop, when nothing of the city is left that could have a socket there.
+      { phase: 'loading_config', stop: () => this.#leaveSockets() },
       ...families.flatMap((family) => this.#openingOf(family)),
       { phase: 'starting_agents', run: () => this.#startJobs(), stop: () => this.#stopJobs() },
       { phase: 'starting_agents', run: () => this.#startReactions(), stop: () => this.#reactions?.stop() },
@@ -92,6 +95,11 @@ export class RunningCity implements Running, CityRun {
         this.host.log.error({ city: this.name, phase: hook.phase, err: error }, 'stop of a phase failed')
       }
     }
+  }
+
+  #leaveSockets(): void {
+    const { env, settings, clock } = this.host
+    leaveSocketDirectory(this.path, { env, home: settings.home }, clock.now())
   }
 
   get #accepting(): Jobs {

@@ -140,7 +140,7 @@ function lines(): Fields[] {
   return [...known, envelope('deploy.done', {}), envelope('deploy', { nested: { any: [1, null] } })]
 }
 
-const tagged = (line: Fields): Fields => ({ ...line, city: 'alpha' })
+const tagged = (line: Fields): Fields => ({ ...line, city: 'alpha', log: 'alpha' })
 
 test('what is checked in is what the contract gives', async () => {
   assert.deepEqual(await staleFiles(), [], 'run npm run generate')

@@ -73,7 +73,7 @@ function thing(bytes = 10) {
   seq++
   const envelope = JSON.stringify({ seq, text: 'x'.repeat(bytes) })
   const event = { seq, at: 0, type: 'a.b', actor: 'test', subject: undefined, city: undefined, envelope }
-  return { id: String(seq), event, city: '' }
+  return { id: String(seq), event, city: '', log: '' }
 }
 
 /** A client that reads only what it is told to. */

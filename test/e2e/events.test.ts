@@ -12,12 +12,15 @@ import { at } from '../support/document.ts'
 import { HealthWatch } from '../support/health.ts'
 import { type Api, assertProblem, RawConnection } from '../support/http.ts'
 import { cityIs, emit, newCity, outcome, type Running, run, runAgain, succeeds } from '../support/running.ts'
+import { openStream } from '../support/sse.ts'
 
 interface Page<T> {
   readonly items: readonly T[]
   readonly total: number
   readonly next_cursor?: string
 }
+
+const keyOf = ({ log, seq }: { readonly log: string; readonly seq: number }) => `${log} ${seq}`
 
 /** Every page of a walk, in order. */
 async function walk<T>(read: (cursor: string) => Promise<Page<T>>): Promise<Page<T>[]> {
@@ -173,6 +176,24 @@ describe('lists', { concurrency: 4 }, () => {
     await api.ask(stopCity, `/v0/city/${city}/stop`)
     assert.equal((await api.ask(listEvents, `/v0/events?city=${city}&type=g.one`)).total, 1)
     assert.ok(work)
+  })
+
+  test('log and seq name an event among those of all cities, which its city does not', async () => {
+    const { api } = world()
+    const city = await someCity()
+    await emit(api, city, 'k.one')
+    const pages = await walk((cursor) => api.ask(listEvents, `/v0/events?limit=200&order=asc${cursor}`))
+    const all = pages.flatMap(({ items }) => items)
+    const keys = all.map(keyOf)
+    assert.equal(new Set(keys).size, keys.length)
+    const about = all.filter((event) => event.city === city)
+    assert.ok(about.some(({ log, type }) => log === '__supervisor__' && type === 'city.created'))
+    assert.ok(about.some(({ log, type }) => log === city && type === 'k.one'))
+    await using stream = await openStream(api, '/v0/events/stream?after_cursor=0')
+    await stream.until(() => keys.every((key) => stream.events.some(({ envelope }) => key === keyOf(envelope))))
+    const own = await api.ask(listCityEvents, `/v0/city/${city}/events?limit=1000`)
+    for (const { seq, type } of own.items)
+      assert.equal(stream.events.find(({ envelope }) => keyOf(envelope) === `${city} ${seq}`)?.envelope.type, type)
   })
 
   test('X-SVC-Index is the head before the read: no event of the page is beyond it', async () => {

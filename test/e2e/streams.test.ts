@@ -89,7 +89,7 @@ describe('streams', { concurrency: 4 }, () => {
     const merged = await tagged.next(({ envelope }) => envelope.city === city)
     assert.equal(
       merged.text,
-      `id: ${merged.id}\nevent: tagged_event\n${expected.split('\n')[2]?.slice(0, -1)},"city":"${city}"}\n\n`,
+      `id: ${merged.id}\nevent: tagged_event\n${expected.split('\n')[2]?.slice(0, -1)},"city":"${city}","log":"${city}"}\n\n`,
     )
     assert.equal(positions(merged.id).get(city), seq)
     assert.ok(positions(merged.id).has('__supervisor__'))

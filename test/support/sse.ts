@@ -132,7 +132,7 @@ export class SseReader implements AsyncDisposable {
     }
     const tagged = frame.event === 'tagged_event'
     assertLine(tagged ? 'supervisorStreamLine' : 'cityStreamLine', data)
-    const envelope = tagged ? data : { ...Object(data), city: '' }
+    const envelope = tagged ? data : { ...Object(data), city: '', log: '' }
     if (!isValid<TaggedEventEnvelope>('openapi.json#/components/schemas/TaggedEventStreamEnvelope', envelope)) return
     this.events.push({ ...frame, id: frame.id ?? '', envelope })
   }

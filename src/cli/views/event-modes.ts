@@ -198,7 +198,7 @@ function remember(seen: Set<string>, key: string): void {
   }
 }
 
-const keyOf = (event: AnyEvent): string => `${event.city ?? ''} ${event.seq} ${event.type} ${event.ts}`
+const keyOf = (event: AnyEvent): string => `${event.log ?? ''} ${event.seq} ${event.type} ${event.ts}`
 
 async function followEvents(run: Run): Promise<number> {
   let start = run.after

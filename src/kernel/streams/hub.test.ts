@@ -243,7 +243,7 @@ test('a reader whose next page was kept before a flood reads on, and does not ta
     const late = new Client(channel.subscribe({}, '10', kept()), 1_000)
     for (let turn = 0; turn < 20; turn++) await settled()
     channel.publish(
-      log.scan({}, { after: 9, upTo: 10 }, 'asc', 1).events.map((event) => ({ id: '10', event, city: '' })),
+      log.scan({}, { after: 9, upTo: 10 }, 'asc', 1).events.map((event) => ({ id: '10', event, city: '', log: '' })),
     )
     assert.equal(late.got.length, 1, 'it is live')
     assert.ok(reads <= 4, `${reads} reads`)

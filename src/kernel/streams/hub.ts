@@ -10,16 +10,14 @@
  * H6  Backlogs are read in the turns of `replays.ts`, which all streams of the process share.
  */
 import type { Clock } from '../clock.ts'
-import { type EventFilter, eventMatches, type LoggedEvent, type StoredEvent } from '../event-log.ts'
+import { type EventFilter, type EventTag, eventMatches, type LoggedEvent, type StoredEvent } from '../event-log.ts'
 import type { Attachment, Feed, Sink } from '../feed.ts'
 import { othersReplay, type Replay, type SharedPage, SharedPages, startReplay, stopReplay } from './replays.ts'
 
 /** One event at one scope, with the id that a client resumes from. */
-export interface ScopedEvent<E extends LoggedEvent = LoggedEvent> {
+export interface ScopedEvent<E extends LoggedEvent = LoggedEvent> extends EventTag {
   readonly id: string
   readonly event: E
-  /** Tag at supervisor scope. */
-  readonly city: string
 }
 
 /** How events become bytes; given by the HTTP layer. */

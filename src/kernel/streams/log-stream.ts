@@ -13,6 +13,9 @@ import {
   type ScopedEvent,
 } from './hub.ts'
 
+/** Events of one log need no tag. */
+const UNTAGGED = { city: '', log: '' }
+
 export class LogStream {
   readonly #log: EventLog
   readonly #channel: Channel
@@ -32,7 +35,7 @@ export class LogStream {
     )
     this.#stop = log.onCommit((events) => {
       if (this.#channel.idle) this.#channel.skip(events.length)
-      else this.#channel.publish(events.map((event) => ({ id: String(event.seq), event, city: '' })))
+      else this.#channel.publish(events.map((event) => ({ id: String(event.seq), event, ...UNTAGGED })))
     })
   }
 
@@ -85,7 +88,7 @@ class LogBacklog implements Backlog {
     const scan = this.#log.scanEnvelopes(this.#filter, range, 'asc', this.#size, MAX_PAGE_CHARACTERS)
     this.#position = scan.complete ? upTo : scan.reached
     return {
-      events: scan.events.map((event): ScopedEvent => ({ id: String(event.seq), event, city: '' })),
+      events: scan.events.map((event): ScopedEvent => ({ id: String(event.seq), event, ...UNTAGGED })),
       resume: scan.complete ? { at: upTo + 1, id: String(upTo) } : undefined,
       fence: upTo + 1,
       positions: [this.#position],

@@ -147,7 +147,7 @@ export class MergedLog {
     }
     const scoped = events.map((event): ScopedEvent<StoredEvent> => {
       this.#parts[slot] = `${name}:${event.seq}`
-      return { id: this.#parts.join(','), event, city: event.city ?? name }
+      return { id: this.#parts.join(','), event, city: event.city ?? name, log: name }
     })
     this.#channel.publish(scoped)
   }
@@ -313,7 +313,7 @@ class MergedBacklog implements Backlog {
     if (best === undefined || event === undefined) return undefined
     best.taken++
     this.#parts[best.slot] = `${best.name}:${event.seq}`
-    return { id: this.#parts.join(','), event, city: event.city ?? best.name }
+    return { id: this.#parts.join(','), event, city: event.city ?? best.name, log: best.name }
   }
 
   #fill(reader: Reader): boolean | 'later' {
