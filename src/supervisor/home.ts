@@ -1,6 +1,7 @@
 /** The state directory: made where it is missing, refused where somebody else could have a hand in it. */
 import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { look } from '../kernel/look.ts'
 import { SettingsError } from './settings.ts'
 
 /** `uid`: ours; undefined where the system has none. */
@@ -36,7 +37,10 @@ function makeHome(home: string, uid: number | undefined): void {
 
 /** An emptied store is not a new one: to start with it would be to forget every city without a word. */
 export function refuseEmptiedStore(home: string): void {
-  const sizeOf = (name: string) => statSync(join(home, name), { throwIfNoEntry: false })?.size
+  const sizeOf = (name: string) => {
+    const found = look(join(home, name))
+    return 'stats' in found ? found.stats.size : undefined
+  }
   // A supervisor that was killed while it made its first store leaves an empty one, and no trace of having run.
   const traces = ['supervisor.log', 'supervisor.db-wal', 'endpoint.json'].filter((name) => (sizeOf(name) ?? 0) > 0)
   if (sizeOf('supervisor.db') !== 0 || traces.length === 0) return

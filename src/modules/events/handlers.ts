@@ -101,7 +101,9 @@ export function createEventHandlers({ merged, clock }: EventHandlersDeps) {
         if (logs.length > 0 && page.failures.length === logs.length)
           throw problem('unavailable', 'no event log can be read', { retryAfterSec: 1 })
         return listReply(
-          page.events.map(({ event, source }) => taggedEnvelope(event.envelope, { city: event.city ?? source, log: source })),
+          page.events.map(({ event, source }) =>
+            taggedEnvelope(event.envelope, { city: event.city ?? source, log: source }),
+          ),
           {
             ...totalOf(page),
             event_cursor: cursor,

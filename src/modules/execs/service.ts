@@ -10,12 +10,12 @@
  * E4  Where a command has ended, none of its processes runs any more, and no file of it is left.
  */
 
-import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Clock, delay, nextTurn } from '../../kernel/clock.ts'
 import type { Database, Tx } from '../../kernel/database.ts'
 import type { Stopping } from '../../kernel/family.ts'
 import type { Logger } from '../../kernel/log.ts'
+import { isDirectory } from '../../kernel/look.ts'
 import { Problem, problem } from '../../kernel/problem.ts'
 import { END, ERROR, endOf, NEVER_BEGAN, NOBODY_KNOWS, startError, type Why } from './ends.ts'
 import { environmentOf, type Surroundings } from './environment.ts'
@@ -202,9 +202,7 @@ export class Execs {
     if (pack !== undefined)
       return `untrusted_pack: the pack ${pack} is not trusted: nothing of it is started until \`svcctl pack trust ${pack}\``
     const cwd = this.#cwdOf(row)
-    return statSync(cwd, { throwIfNoEntry: false })?.isDirectory() === true
-      ? undefined
-      : `the working directory ${cwd} is not there`
+    return isDirectory(cwd) ? undefined : `the working directory ${cwd} is not there`
   }
 
   #cwdOf({ cwd }: rows.ExecRow): string {
