@@ -126,7 +126,7 @@ export const orderDocumentOperations = [
     summary: 'Create or replace the file of an order',
     ...putFile('an order', EXAMPLE),
     replies: { 200: StoredOrder, 201: StoredOrder },
-    replyHeaders: ['ETag'],
+    replyHeaders: ['ETag', 'X-SVC-Config-Rejected'],
     emits: ['order.changed', 'config.reloaded'],
   }),
   order.delete('delete-order', '', {
@@ -134,6 +134,7 @@ export const orderDocumentOperations = [
     description: 'Where a pack brings one of the same name, that is used from then on.',
     headers: ['If-Match'],
     replies: { 200: DeletedDocument },
+    replyHeaders: ['X-SVC-Config-Rejected'],
     problems: ['pack-derived', 'conflict-config'],
     emits: ['order.changed', 'config.reloaded'],
   }),

@@ -165,7 +165,7 @@ export const putFormula = formulas.put('put-formula', '/{name}', {
   summary: 'Create or replace a formula',
   ...putFile('a formula', EXAMPLE),
   replies: { 200: StoredFormula, 201: StoredFormula },
-  replyHeaders: ['ETag', 'X-SVC-Index'],
+  replyHeaders: ['ETag', 'X-SVC-Index', 'X-SVC-Config-Rejected'],
   emits: ['formula.changed', 'config.reloaded'],
 })
 
@@ -184,6 +184,7 @@ export const formulaOperations = [
       'Refused where it is that of a pack, or where another formula, an order or an agent names it and no lower layer has one of this name.',
     headers: ['If-Match'],
     replies: { 200: DeletedDocument },
+    replyHeaders: ['X-SVC-Config-Rejected'],
     problems: ['pack-derived', 'still-referenced', 'conflict-config'],
     emits: ['formula.changed', 'config.reloaded'],
   }),
