@@ -640,19 +640,21 @@ suite('asynchronous commands', () => {
       response.write(stream)
     }
 
-  test('off a terminal the 202 is the answer; in one, or with --wait, the outcome is', async () => {
+  test('a command waits for its outcome, in a terminal and in a pipe alike; with --no-wait the 202 is the answer', async () => {
     const script = creating(terminal('request.result.city.create', payload))
-    const piped = await against(script, ['city', 'create', 'x', '-o', 'json'])
-    assert.deepEqual([piped.out, piped.err, piped.code], [`${JSON.stringify(accepted)}\n`, '', 0])
-    const table = await against(script, ['city', 'create', 'x'])
+    const left = await against(script, ['city', 'create', 'x', '--no-wait', '-o', 'json'])
+    assert.deepEqual([left.out, left.err, left.code], [`${JSON.stringify(accepted)}\n`, '', 0])
+    const table = await against(script, ['city', 'create', 'x', '--no-wait'])
     assert.equal(table.out, `request_id\t${REQUEST}\nevent_cursor\t__supervisor__:1\n`)
-    const waited = await against(script, ['city', 'create', 'x', '--wait', '-o', 'json'])
+    const waited = await against(script, ['city', 'create', 'x', '-o', 'json'])
     assert.deepEqual(
       [JSON.parse(waited.out), waited.err, waited.code],
       [payload, `waiting for city.create (${REQUEST})\n`, 0],
     )
-    const seen = await against(script, ['city', 'create', 'x', '-o', 'name'], { terminal: true })
-    assert.deepEqual([seen.out, seen.code], ['alpha\n', 0])
+    for (const terminal of [true, false]) {
+      const made = await against(script, ['city', 'create', 'x', '-o', 'name'], { terminal })
+      assert.deepEqual([made.out, made.code], ['alpha\n', 0], 'the name of what was made')
+    }
     const hurried = await against(script, ['city', 'create', 'x', '--no-wait', '-o', 'name'], { terminal: true })
     assert.deepEqual([hurried.out, hurried.err], [`${REQUEST}\n`, ''])
     assert.equal((await against(script, ['city', 'create', 'x', '--wait', '-q'])).err, '')
@@ -683,13 +685,13 @@ suite('asynchronous commands', () => {
 
   test('the key is made up once, or given', async () => {
     const keys = async (...words: string[]) =>
-      (await against(creating(''), ['city', 'create', 'x', ...words])).requests[0]?.headers['idempotency-key']
+      (await against(creating(''), ['city', 'create', 'x', '--no-wait', ...words])).requests[0]?.headers['idempotency-key']
     assert.equal(await keys(), 'key-1')
     assert.equal(await keys('--idempotency-key', 'mine'), 'mine')
   })
 
   test('a relative directory is meant from here', async () => {
-    const { requests } = await against(creating(''), ['city', 'create', '../x', '--name', 'n', '--provider', 'p'], {
+    const { requests } = await against(creating(''), ['city', 'create', '../x', '--name', 'n', '--provider', 'p', '--no-wait'], {
       cwd: '/here/and',
     })
     assert.deepEqual(JSON.parse(requests[0]?.body ?? ''), { dir: '/here/x', name: 'n', provider: 'p' })

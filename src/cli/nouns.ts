@@ -45,6 +45,10 @@ export const NOUNS: Readonly<Record<string, Noun>> = {
   status: { summary: 'How everything is, at a glance', load: () => import('./commands/status.ts') },
   top: { summary: 'The fleet as it lives, on a screen', load: () => import('./commands/top.ts') },
   needs: { summary: 'Everything that waits for a person', load: () => import('./commands/needs.ts') },
+  doctor: {
+    summary: 'Everything that is broken or waits, and what mends it',
+    load: () => import('./commands/doctor.ts'),
+  },
   config: { summary: 'Configuration of a city: look, check, edit, reload', load: () => import('./commands/config.ts') },
   pack: { summary: 'Packs of a city: what it imports', load: () => import('./commands/pack.ts') },
   rig: { summary: 'Rigs of a city: its project directories', load: () => import('./commands/rig.ts') },

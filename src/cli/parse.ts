@@ -13,6 +13,7 @@ import {
   takesValue,
 } from './base/command.ts'
 import { usageError } from './base/failure.ts'
+import { knownElsewhere } from './base/other-words.ts'
 import { NOUNS, SERVE_SUMMARY } from './nouns.ts'
 
 /** What the words ask for: a command with its input, or a text to print. */
@@ -41,8 +42,9 @@ function parseBelow(
 ): Parsed {
   const depth = path.length
   const leaf = commands.find((command) => command.path.length === depth)
-  if (leaf !== undefined) return parseLeaf(leaf, words, columns)
   const next = new Set(commands.flatMap((command) => command.path[depth] ?? []))
+  // A command may have commands below it: `needs`, and `needs snooze`.
+  if (leaf !== undefined && !words.some((word) => next.has(word))) return parseLeaf(leaf, words, columns)
   const at = findWord(words, next, [...GLOBAL_FLAGS, ...commands.flatMap((command) => command.flags ?? [])])
   const word = at === undefined ? undefined : meant(words[at] ?? '', next)
   if (at === undefined || word === undefined) return parseGroup(commandGroup(path, commands, columns), words)
@@ -351,6 +353,8 @@ function commanderFailure(error: CommanderError, command: Command) {
   const [sentence = '', ...more] = error.message.replace(/^error: /, '').split('\n')
   const suggested = /\(Did you mean (.+)\?\)/.exec(more.join(' '))?.[1]
   const unknown = /^unknown (?:option|command) '(.+)'$/.exec(sentence)?.[1] ?? ''
+  const elsewhere = knownElsewhere(command.name().replace(/^svcctl ?/, ''), unknown)
+  if (elsewhere !== undefined) return usageError(sentence, `that is here: ${elsewhere}`)
   const meant = namesIn(command).filter((name) => unknown.length > 2 && name.startsWith(unknown))
   const likely = meant.length > 0 ? meant.join(', ') : isLike(suggested, unknown) ? suggested : undefined
   return usageError(sentence, likely === undefined ? `see: ${command.name()} --help` : `did you mean ${likely}?`)

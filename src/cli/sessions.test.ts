@@ -126,12 +126,12 @@ suite('inside a session', () => {
 suite('what is sent', () => {
   const bodies: readonly [readonly string[], string, unknown, string?][] = [
     [
-      ['session', 'create', 'worker', '--alias', 'a', '--option', 'model=x', '--meta', 'k=v', '-m', '-'],
+      ['session', 'create', 'worker', '--alias', 'a', '--option', 'model=x', '--meta', 'k=v', '-m', '-', '--no-wait'],
       'POST /v0/city/alpha/sessions',
       { kind: 'agent', name: 'worker', alias: 'a', options: { model: 'x' }, metadata: { k: 'v' }, message: 'hello' },
       'hello',
     ],
-    [['session', 'create', 'shell', '--provider'], 'POST /v0/city/alpha/sessions', { kind: 'provider', name: 'shell' }],
+    [['session', 'create', 'shell', '--provider', '--no-wait'], 'POST /v0/city/alpha/sessions', { kind: 'provider', name: 'shell' }],
     [['session', 'update', 'a', '--alias', ''], 'PATCH /v0/city/alpha/sessions/a', { alias: '' }],
     [['session', 'message', 'a', 'two', 'words'], 'POST /v0/city/alpha/sessions/a/messages', { message: 'two words' }],
     [

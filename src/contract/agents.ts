@@ -31,7 +31,16 @@ import {
 export const AGENT_NAME_PATTERN = '^[a-zA-Z0-9][a-zA-Z0-9_-]*$'
 /** Paths of their own below an agent, so no agent can have these names (decision 69). */
 export const RESERVED_AGENT_NAMES = ['output', 'suspend', 'resume', 'prompt'] as const
-export const AGENT_STATES = ['suspended', 'quarantined', 'stopped', 'working', 'waiting', 'idle'] as const
+export const AGENT_STATES = [
+  'suspended',
+  'needs_answer',
+  'quarantined',
+  'starting',
+  'stopped',
+  'working',
+  'waiting',
+  'idle',
+] as const
 export const AGENT_ACTIONS = ['suspend', 'resume'] as const
 
 /** What files say of an agent; `scope` places it. */
@@ -55,7 +64,7 @@ export const AgentResponse = component('AgentResponse', {
   suspended: boolean(),
   state: choice(AGENT_STATES, {
     description:
-      '`working`: it has a bead in progress and wrote something in the last 10 minutes; `waiting`: longer ago.',
+      '`needs_answer`: a session of it asks a person. `starting`: a session is to start, for the first time or again. `working`: a turn runs, or it has a bead in progress and wrote something in the last 10 minutes; `waiting`: it has one, and wrote longer ago.',
   }),
   observed_at: Timestamp,
   available: optional(

@@ -146,9 +146,9 @@ suite('cities', () => {
     )
   })
 
-  test('without --wait: the 202, and the request can be waited for', async () => {
+  test('--no-wait: the 202, and the request can be waited for', async () => {
     await using w = await world()
-    const accepted = await w.ok('city', 'create', 'alpha', '--json')
+    const accepted = await w.ok('city', 'create', 'alpha', '--no-wait', '--json')
     assertValid('AsyncAcceptedResponse', accepted)
     const { request_id: id }: { request_id: string } = JSON.parse(accepted)
     assert.equal((await w.cli(['request', 'wait', id, '-o', 'name'])).out, 'alpha\n')
@@ -159,7 +159,7 @@ suite('cities', () => {
 
   test('the same key creates once', async () => {
     await using w = await world()
-    const create = () => w.ok('city', 'create', 'alpha', '--json', '--idempotency-key', 'k-1')
+    const create = () => w.ok('city', 'create', 'alpha', '--no-wait', '--json', '--idempotency-key', 'k-1')
     assert.equal(await create(), await create())
   })
 })

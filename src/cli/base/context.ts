@@ -6,14 +6,7 @@ import type { OperationId } from '../../contract/index.ts'
 import { type Format, parseFormat } from '../print/format.ts'
 import { knownFields } from '../print/known-fields.ts'
 import type { Input } from './command.ts'
-import {
-  cityOfDirectory,
-  DEFAULT_URL,
-  discoverAgain,
-  discoverEndpoint,
-  type Endpoint,
-  resolveCity,
-} from './discovery.ts'
+import { cityOfDirectory, discoverAgain, discoverEndpoint, type Endpoint, resolveCity, USUAL_URL } from './discovery.ts'
 import { EXIT, Failure, printable, toFailure, usageError } from './failure.ts'
 import type { Io } from './io.ts'
 import { Printer } from './output.ts'
@@ -111,7 +104,7 @@ export class Context {
   #clientAt(found: Endpoint | undefined): Client {
     const { io, options } = this
     return new Client({
-      baseUrl: found?.url ?? DEFAULT_URL,
+      baseUrl: found?.url ?? USUAL_URL,
       token: found?.token,
       locate: () => discoverAgain(io, options, found),
       // What an agent answers is not lost because its supervisor is starting again; a person would rather know.

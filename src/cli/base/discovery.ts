@@ -4,12 +4,12 @@ import { resolve, sep } from 'node:path'
 import type { Client, Place } from '../../client/client.ts'
 import { ApiProblem } from '../../client/problems.ts'
 import type { CityInfo } from '../../contract/cities.ts'
-import { type EndpointFile, readEndpointFile } from './endpoint-file.ts'
+import { type EndpointFile, homeOf, readEndpointFile } from './endpoint-file.ts'
 import { EXIT, Failure, usageError } from './failure.ts'
 import type { Io } from './io.ts'
 
-export const DEFAULT_URL = 'http://127.0.0.1:8372'
-const DEFAULT = 'default'
+/** Where a supervisor listens that is not told otherwise: shown to people, never connected to by guess. */
+export const USUAL_URL = 'http://127.0.0.1:8372'
 
 export interface Endpoint {
   readonly url: string
@@ -20,7 +20,10 @@ export interface Endpoint {
 
 type World = Pick<Io, 'env' | 'cwd' | 'home'>
 
-/** `--api` › SVC_API › endpoint.json › the default port. The file's token goes to no other server than the file's. */
+/**
+ * `--api` › SVC_API › endpoint.json of the home. There is no further default: what listens on the usual port may be the server
+ * of another home, and its cities would look like ours. The file's token goes to no other server than the file's.
+ */
 export function discoverEndpoint(
   world: World,
   { api, token: said }: { readonly api: string | undefined; readonly token: string | undefined },
@@ -31,7 +34,9 @@ export function discoverEndpoint(
   if (given === undefined) {
     const file = readEndpointFile(world)
     if (file !== undefined) return { url: file.url, token: token ?? file.token, source: file.path }
-    return { url: DEFAULT_URL, token, source: DEFAULT }
+    throw new Failure(EXIT.unavailable, `no supervisor runs with the home ${homeOf(world)}`, {
+      hint: 'start it with: svcctl serve; name another home with SVC_HOME, or a server with --api URL',
+    })
   }
   const url = parseApiUrl(given, api === undefined ? 'SVC_API' : '--api')
   const file = token === undefined ? trustedFile(world) : undefined
@@ -41,8 +46,7 @@ export function discoverEndpoint(
 
 /**
  * Where the server is that was at `before`, after a connection to it was lost. Undefined: it is between two lives. What
- * listens on a port that it has left may be anybody's, and the default port is not where it went. Without `before` it was
- * not found so far, though it was somewhere.
+ * listens on a port that it has left may be anybody's. Without `before` it was not found so far.
  */
 export function discoverAgain(
   world: World,
@@ -51,7 +55,7 @@ export function discoverAgain(
 ): Place | undefined {
   try {
     const { url, token, source } = discoverEndpoint(world, given)
-    const isSame = before === undefined ? source !== DEFAULT : source === before.source || before.source === DEFAULT
+    const isSame = before === undefined || source === before.source
     return isSame ? { baseUrl: url, token } : undefined
   } catch {
     return undefined
@@ -75,7 +79,7 @@ function parseApiUrl(text: string, source: string): string {
     url.username === '' &&
     url.password === ''
   if (!plain || url.search !== '' || url.hash !== '')
-    throw usageError(`invalid ${source} "${text}": expected a URL like ${DEFAULT_URL}`)
+    throw usageError(`invalid ${source} "${text}": expected a URL like ${USUAL_URL}`)
   return url.href.replace(/\/+$/, '')
 }
 

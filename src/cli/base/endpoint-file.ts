@@ -14,9 +14,13 @@ export interface EndpointFile {
   readonly token: string | undefined
 }
 
+/** The directory of the supervisor that is meant: `SVC_HOME`, else `~/.svc`. */
+export const homeOf = ({ env, home, cwd }: Pick<Io, 'env' | 'cwd' | 'home'>): string =>
+  resolve(cwd, env['SVC_HOME'] || join(home, '.svc'))
+
 /** Undefined: there is none. */
-export function readEndpointFile({ env, home, cwd }: Pick<Io, 'env' | 'cwd' | 'home'>): EndpointFile | undefined {
-  const path = join(resolve(cwd, env['SVC_HOME'] || join(home, '.svc')), 'endpoint.json')
+export function readEndpointFile(world: Pick<Io, 'env' | 'cwd' | 'home'>): EndpointFile | undefined {
+  const path = join(homeOf(world), 'endpoint.json')
   let text: string
   try {
     refuseForeign(path)

@@ -11,8 +11,10 @@ import { type EventQuestion, runEvents } from '../views/event-modes.ts'
 const WATCH_TIMEOUT = '30s'
 
 /** Flags → a checked question; the order of the checks is part of the contract (sheet 02 §6.2). */
-async function readQuestion(input: Input): Promise<EventQuestion> {
+async function readQuestion(input: Input, isTerminal: boolean): Promise<EventQuestion> {
   refuseLayout(input)
+  // A person reads lines; what is piped, and what -o asks for, is the contract: JSON Lines.
+  const pretty = input.on('pretty') || (isTerminal && !input.has('output'))
   const [after, afterCursor] = [input.text('after'), input.text('afterCursor')]
   if (after !== undefined && afterCursor !== undefined)
     throw usageError('--after and --after-cursor are mutually exclusive')
@@ -36,7 +38,7 @@ async function readQuestion(input: Input): Promise<EventQuestion> {
     after,
     afterCursor,
     timeoutMs,
-    pretty: input.on('pretty'),
+    pretty,
   }
 }
 
@@ -81,7 +83,7 @@ async function parseDuration(flag: string, text: string): Promise<number> {
 
 async function run(context: Context, input: Input): Promise<number> {
   try {
-    return await runEvents(context, await readQuestion(input))
+    return await runEvents(context, await readQuestion(input, context.io.stdout.isTerminal))
   } catch (error) {
     throw explain(error)
   }
@@ -130,7 +132,7 @@ export const commands: readonly CommandSpec[] = [
       { flags: '--after <seq>', description: 'Only events after this one, in a city.' },
       { flags: '--after-cursor <cursor>', description: 'Only events after this cursor, over all cities.' },
       { flags: '--timeout <duration>', description: 'How long --watch waits (default: 30s).' },
-      { flags: '--pretty', description: 'Lines for people instead of JSON.' },
+      { flags: '--pretty', description: 'Lines for people; the default in a terminal, where -o jsonl gives JSON.' },
     ],
     examples: [
       { line: 'svcctl events --since 1h', does: 'what happened in the last hour' },

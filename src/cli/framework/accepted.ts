@@ -1,8 +1,12 @@
-/** Commands that start something long: wait for its end in a terminal, or print where to wait for it. */
+/**
+ * Commands that start something long: they wait for its end, or print where to wait for it. Whether they do is the same in a
+ * terminal and in a pipe: what was tried by hand must not mean something else in a script.
+ */
 
 import { TimedOut } from '../../client/clock.ts'
 import { type RequestOutcome, waitForRequest } from '../../client/requests.ts'
 import type { AsyncAcceptedResponse } from '../../contract/base/accepted.ts'
+import type { RequestOperation } from '../../contract/event-types.ts'
 import type { FlagSpec, Input } from '../base/command.ts'
 import type { Context } from '../base/context.ts'
 import { EXIT, Failure, issueSentences, usageError } from '../base/failure.ts'
@@ -14,8 +18,8 @@ import { view } from '../print/view.ts'
 const WAIT_TIMEOUT_MS = 5 * 60_000
 
 export const waitFlags: readonly FlagSpec[] = [
-  { flags: '--wait', description: 'Wait for the end; the default in a terminal.' },
-  { flags: '--no-wait', description: 'Print request_id and event_cursor, and end; the default elsewhere.' },
+  { flags: '--wait', description: 'Wait for the end; the default, but for messages.' },
+  { flags: '--no-wait', description: 'Print request_id and event_cursor, and end; the default for messages.' },
   {
     flags: '--timeout <duration>',
     description: 'How long to wait (default: 5m); exit code 8 when it was not enough.',
@@ -43,6 +47,9 @@ export interface AcceptedIn extends AsyncAcceptedResponse {
   readonly city?: string | undefined
 }
 
+/** A message waits for its agent, for hours where that is at work: nobody waits for it who does not say so. */
+const IS_LEFT_ALONE: ReadonlySet<string> = new Set<RequestOperation>(['session.message', 'session.submit'])
+
 const ACCEPTED = view<AcceptedIn>()('request_id event_cursor')
 
 /** Prints the 202, or waits and prints the outcome; returns the exit code. */
@@ -53,7 +60,7 @@ export async function settle(
   accepted: AcceptedIn,
   json: string,
 ): Promise<number> {
-  const wait = input.choice('wait') ?? context.io.stdout.isTerminal
+  const wait = input.choice('wait') ?? !IS_LEFT_ALONE.has(what)
   if (!wait) {
     await context.print.item({
       item: accepted,
@@ -107,9 +114,20 @@ export async function printOutcome(context: Context, what: string, outcome: Requ
     header: key.toUpperCase(),
     value: (item) => shortCell(item[key]),
   }))
-  const name = (item: typeof payload) => String(item['name'] ?? outcome.requestId)
+  const name = () => nameOf(payload) ?? outcome.requestId
   await context.print.item({ item: payload, columns, name, json: JSON.stringify(payload) })
   return EXIT.ok
+}
+
+/** What was made, as other commands take it: its own name, else that of the one thing that the outcome describes. */
+function nameOf(payload: RequestOutcome['payload']): string | undefined {
+  const { name } = payload
+  if (typeof name === 'string') return name
+  const [made] = Object.values(payload).filter((value) => typeof value === 'object' && value !== null && 'id' in value)
+  if (typeof made !== 'object' || made === null) return undefined
+  const known = 'alias' in made && made.alias !== undefined ? made.alias : 'name' in made ? made.name : undefined
+  if (typeof known === 'string') return known
+  return 'id' in made ? String(made.id) : undefined
 }
 
 /** Of an object its id, or what is wrong: all of it is one command, or `-o json`, away. */

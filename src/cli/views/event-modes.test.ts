@@ -217,7 +217,7 @@ suite('list', () => {
       { list: allPage([event(1, { city: 'alpha', subject: 's', message: 'two\nlines\u001b' })], 'a:1') },
       ['--pretty'],
     )
-    assert.equal(out, '2026-05-01 10:00:01  alpha  x.y  s  two lines\\x1b\n')
+    assert.equal(out, '2026-05-01 10:00:01  alpha  x.y  s  two lines\\x1b  by me\n')
   })
 })
 

@@ -14,10 +14,10 @@ import {
 } from '../../client/events.ts'
 import { type Frame, follow } from '../../client/follow.ts'
 import { matchesPayload, type PayloadMatch } from '../../contract/base/payload-match.ts'
-import { cut } from '../../contract/base/text.ts'
 import type { Context } from '../base/context.ts'
 import { isRegistered } from '../base/discovery.ts'
-import { EXIT, printable, usageError } from '../base/failure.ts'
+import { EXIT, usageError } from '../base/failure.ts'
+import { eventLine } from './event-line.ts'
 
 export interface EventQuestion {
   readonly mode: 'list' | 'watch' | 'follow' | 'seq'
@@ -272,20 +272,12 @@ const matchesType = (type: string, wanted: readonly string[]): boolean =>
   wanted.length === 0 || wanted.some((one) => (one.endsWith('.*') ? type.startsWith(one.slice(0, -1)) : type === one))
 
 async function print({ context, question }: Run, events: readonly AnyEvent[]): Promise<void> {
-  if (question.pretty) await context.print.lines(events.map(prettyLine))
+  if (question.pretty) await context.print.lines(events.map(eventLine))
   else await context.print.records(events.map((event) => JSON.stringify(event)))
 }
 
 /** The frame's own text, so that nothing that the server sent is lost in a round trip. */
 async function printFrame({ context, question }: Run, event: AnyEvent, data: string): Promise<void> {
-  if (question.pretty) await context.print.lines([prettyLine(event)])
+  if (question.pretty) await context.print.lines([eventLine(event)])
   else await context.print.records([data])
-}
-
-function prettyLine({ ts, city, type, subject, message, actor, payload }: AnyEvent): string {
-  const summary = message ?? (Object.keys(payload ?? {}).length === 0 ? `by ${actor}` : JSON.stringify(payload))
-  const parts = [cut(ts, 19).replace('T', ' '), city, type, subject, summary].filter(
-    (part) => part !== undefined && part !== '',
-  )
-  return printable(parts.join('  ').replaceAll(/\s*\n\s*/g, ' '))
 }

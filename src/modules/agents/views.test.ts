@@ -42,6 +42,9 @@ const CASES: readonly (readonly [string, boolean, Sessions, ReturnType<typeof st
     ],
     'working',
   ],
+  ['one that asks a person', false, [{ state: 'active', running: true, pending: 'r1' }], 'needs_answer'],
+  ['one in a turn without a bead', false, [{ state: 'active', running: true, activity: 'in-turn' }], 'working'],
+  ['one whose start is tried again', false, [{ state: 'start-pending', running: false }], 'starting'],
   ['a session that sleeps', false, [{ state: 'asleep', running: false }], 'stopped'],
 ]
 

@@ -121,19 +121,31 @@ function sessionFacts(session: SessionResponse): Partial<AgentResponse> {
   }
 }
 
-/** `suspended` › `quarantined` › `stopped` › `working`, `waiting` › `idle` (sheet 04 §1.5). */
+/** `suspended` › `needs_answer` › `quarantined`, `starting`, `stopped` › `working`, `waiting` › `idle`: the first that holds. */
 export function stateOf(
   agent: Pick<AgentView, 'suspended'>,
-  sessions: readonly Pick<SessionResponse, 'state' | 'running' | 'active_bead' | 'last_active'>[],
+  sessions: readonly Pick<
+    SessionResponse,
+    'state' | 'running' | 'active_bead' | 'last_active' | 'activity' | 'pending'
+  >[],
   now: number,
 ): AgentResponse['state'] {
   if (agent.suspended) return 'suspended'
+  if (sessions.some(({ pending }) => pending !== undefined)) return 'needs_answer'
   const running = sessions.filter((session) => session.running)
-  if (running.length === 0) return sessions.some(({ state }) => state === 'quarantined') ? 'quarantined' : 'stopped'
+  if (running.length === 0) return withoutProcess(sessions)
+  if (running.some(({ activity }) => activity === 'in-turn')) return 'working'
   const busy = running.filter(({ active_bead }) => active_bead !== undefined)
   if (busy.length === 0) return 'idle'
   const quiet = busy.every(({ last_active }) => last_active === undefined || now - Date.parse(last_active) >= QUIET_MS)
   return quiet ? 'waiting' : 'working'
+}
+
+const STARTING: ReadonlySet<SessionResponse['state']> = new Set(['start-pending', 'creating'])
+
+function withoutProcess(sessions: readonly Pick<SessionResponse, 'state'>[]): AgentResponse['state'] {
+  if (sessions.some(({ state }) => state === 'quarantined')) return 'quarantined'
+  return sessions.some(({ state }) => STARTING.has(state)) ? 'starting' : 'stopped'
 }
 
 type Availability = Pick<AgentResponse, 'available' | 'unavailable_reason'>

@@ -78,7 +78,7 @@ test('events, logs and needs go on after a restart on another port, with the new
   })
   await cli(['session', 'message', 'sh', 'echo said-$((40+1))', '-c', 'alpha'], { env: { SVC_HOME: home } })
   await shows(logs, /said-41/)
-  await shows(needs, /pending.* 200 /)
+  await shows(needs, /needs.* 200 /)
   assert.equal(await first.server.kill('SIGTERM'), 0)
   assert.throws(() => readFileSync(join(home, 'endpoint.json')), { code: 'ENOENT' })
   // What listens there now is somebody else's, and gets no request.
@@ -98,7 +98,7 @@ test('events, logs and needs go on after a restart on another port, with the new
     await shows(watch, /demo\.after/)
     await cli(['session', 'message', 'sh', 'echo said-$((40+2))', '-c', 'alpha'], { env: { SVC_HOME: home } })
     await shows(logs, /said-42/)
-    await shows(needs, /connecting again[\s\S]*pending.* 200 /)
+    await shows(needs, /connecting again[\s\S]*needs.* 200 /)
     assert.equal(needs.err().includes('default'), false, 'it asks nobody at the default port')
     assert.equal(asked, 0)
     await second.server.kill('SIGTERM')

@@ -1,0 +1,90 @@
+/** Words that people know from other programs, and the command that does the same here. */
+
+const HERE: Readonly<Record<string, string>> = {
+  // kubectl, docker, gh, tmux
+  apply: 'svcctl bead batch FILE',
+  attach: 'svcctl session attach NAME',
+  auth: 'svcctl token',
+  context: 'svcctl --api URL, or SVC_API',
+  cp: 'svcctl rig, for project directories',
+  dashboard: 'svcctl top',
+  delete: 'svcctl bead delete ID',
+  describe: 'svcctl bead get ID, or svcctl session get NAME',
+  edit: 'svcctl bead update ID, or svcctl config edit',
+  exec: 'svcctl session message NAME TEXT',
+  explain: 'svcctl config explain KEY',
+  get: 'svcctl bead list, or svcctl session list',
+  issue: 'svcctl bead',
+  kill: 'svcctl session kill NAME',
+  log: 'svcctl session logs NAME',
+  login: 'svcctl token',
+  logs: 'svcctl session logs NAME, or svcctl service logs NAME',
+  open: 'svcctl top, or the address of the server in a browser',
+  pause: 'svcctl agent suspend NAME',
+  pr: 'svcctl worktree list',
+  ps: 'svcctl session list',
+  restart: 'svcctl session request-restart NAME, or svcctl city restart NAME',
+  rollout: 'svcctl session request-restart NAME',
+  run: 'svcctl sling AGENT TEXT',
+  send: 'svcctl session message NAME TEXT, or svcctl mail send',
+  start: 'svcctl serve, or svcctl city start NAME',
+  stop: 'svcctl city stop NAME, or svcctl session stop NAME',
+  task: 'svcctl bead',
+  ticket: 'svcctl bead',
+  todo: 'svcctl bead list',
+  update: 'svcctl bead update ID',
+  use: 'svcctl --city NAME, or SVC_CITY',
+  wait: 'svcctl request wait ID, or svcctl events --watch',
+  watch: 'svcctl events --follow',
+  workspace: 'svcctl city',
+  // Gas City and beads
+  bd: 'svcctl bead',
+  cost: 'svcctl usage',
+  costs: 'svcctl usage',
+  dispatch: 'svcctl sling AGENT TEXT',
+  gate: 'svcctl needs',
+  handoff: 'svcctl mail send, then svcctl session request-restart NAME',
+  hook: 'svcctl bead hook',
+  inbox: 'svcctl mail inbox',
+  init: 'svcctl city create DIR',
+  nudge: 'svcctl session nudge NAME TEXT',
+  peek: 'svcctl session screen NAME',
+  polecat: 'svcctl session',
+  prime: 'svcctl agent prompt NAME',
+  prompt: 'svcctl session prompt NAME TEXT',
+  quota: 'svcctl budget',
+  ready: 'svcctl bead ready',
+  trace: 'svcctl events --follow',
+  wisp: 'svcctl molecule',
+  // Verbs below a noun
+  'agent add': 'svcctl agent create NAME',
+  'agent ps': 'svcctl agent list',
+  'bead add': 'svcctl bead create TITLE',
+  'bead describe': 'svcctl bead get ID',
+  'bead done': 'svcctl bead close ID',
+  'bead edit': 'svcctl bead update ID',
+  'bead new': 'svcctl bead create TITLE',
+  'bead view': 'svcctl bead get ID',
+  'city add': 'svcctl city adopt DIR',
+  'city init': 'svcctl city create DIR',
+  'city new': 'svcctl city create DIR',
+  'mail read': 'svcctl mail get ID',
+  'order logs': 'svcctl order history NAME',
+  'rig add': 'svcctl rig create NAME DIR',
+  'rig new': 'svcctl rig create NAME DIR',
+  'session new': 'svcctl session create AGENT',
+  'session peek': 'svcctl session screen NAME',
+  'session ps': 'svcctl session list',
+  'session start': 'svcctl session create AGENT',
+  'worktree add': 'svcctl session create AGENT --isolation worktree',
+}
+
+/** The command that does what the word means elsewhere; `group` is the words before it, without `svcctl`. */
+export function knownElsewhere(group: string, word: string): string | undefined {
+  const words = group === '' ? word : `${group} ${word}`
+  return Object.hasOwn(HERE, words) ? HERE[words] : undefined
+}
+
+/** Every command line that is named, for the test that holds them against the commands there are. */
+export const namedCommands = (): readonly string[] =>
+  Object.values(HERE).flatMap((text) => text.split(/, (?:or |then )?/))
