@@ -685,15 +685,21 @@ suite('asynchronous commands', () => {
 
   test('the key is made up once, or given', async () => {
     const keys = async (...words: string[]) =>
-      (await against(creating(''), ['city', 'create', 'x', '--no-wait', ...words])).requests[0]?.headers['idempotency-key']
+      (await against(creating(''), ['city', 'create', 'x', '--no-wait', ...words])).requests[0]?.headers[
+        'idempotency-key'
+      ]
     assert.equal(await keys(), 'key-1')
     assert.equal(await keys('--idempotency-key', 'mine'), 'mine')
   })
 
   test('a relative directory is meant from here', async () => {
-    const { requests } = await against(creating(''), ['city', 'create', '../x', '--name', 'n', '--provider', 'p', '--no-wait'], {
-      cwd: '/here/and',
-    })
+    const { requests } = await against(
+      creating(''),
+      ['city', 'create', '../x', '--name', 'n', '--provider', 'p', '--no-wait'],
+      {
+        cwd: '/here/and',
+      },
+    )
     assert.deepEqual(JSON.parse(requests[0]?.body ?? ''), { dir: '/here/x', name: 'n', provider: 'p' })
   })
 

@@ -131,7 +131,11 @@ suite('what is sent', () => {
       { kind: 'agent', name: 'worker', alias: 'a', options: { model: 'x' }, metadata: { k: 'v' }, message: 'hello' },
       'hello',
     ],
-    [['session', 'create', 'shell', '--provider', '--no-wait'], 'POST /v0/city/alpha/sessions', { kind: 'provider', name: 'shell' }],
+    [
+      ['session', 'create', 'shell', '--provider', '--no-wait'],
+      'POST /v0/city/alpha/sessions',
+      { kind: 'provider', name: 'shell' },
+    ],
     [['session', 'update', 'a', '--alias', ''], 'PATCH /v0/city/alpha/sessions/a', { alias: '' }],
     [['session', 'message', 'a', 'two', 'words'], 'POST /v0/city/alpha/sessions/a/messages', { message: 'two words' }],
     [
