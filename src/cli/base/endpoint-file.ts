@@ -33,7 +33,7 @@ export function readEndpointFile(world: Pick<Io, 'env' | 'cwd' | 'home'>): Endpo
   }
   const { url, pid, process_start: start, token } = parse(path, text)
   if (typeof url !== 'string' || URL.parse(url) === null) throw discoveryFailure(`${path}: not {"url", …}`)
-  if (!lives(pid, start)) throw discoveryFailure(`${path}: ${whyNotSeen(pid, env)}`)
+  if (!lives(pid, start)) throw discoveryFailure(`${path}: ${whyNotSeen(pid, world.env)}`)
   return { path, url: url.replace(/\/+$/, ''), token: typeof token === 'string' ? token : undefined }
 }
 
