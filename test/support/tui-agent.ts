@@ -1,6 +1,6 @@
 // An agent with a screen like those of the real ones: it asks for trust, shows a prompt, says that it works, asks for
 // permission. Instructions: `work <ms>`, `ask <command>`, `late <ms> <instruction>`, which it stands still before; anything
-// else is echoed.
+// else is echoed. Enter right behind a backslash begins a line, as the real ones have it.
 //
 //   node tui-agent.ts [--deaf <ms>]       keys that come in the first <ms> are lost, though the prompt is there
 //   node tui-agent.ts --swallow <count>   the first <count> Enters behind a text are lost
@@ -39,7 +39,7 @@ function prompt() {
 
 function onKey(pressed: string) {
   if (pressed === '\r' && typed !== '' && swallows > 0) swallows -= 1
-  else if (pressed === '\r' && typed !== '' && newlines > 0) {
+  else if (pressed === '\r' && (typed.endsWith('\\') || (typed !== '' && newlines > 0))) {
     newlines -= 1
     typed += '\n'
     process.stdout.write('\r\n\r\n  ? for shortcuts\u001b[A\u001b[3G')

@@ -271,3 +271,51 @@ test('a line that says that a turn is under way counts while it moves, and no lo
   assert.equal(observer.activity, 'idle', 'a line that stands still is text')
   observer.close()
 })
+
+test('a program that has drawn nothing is neither ready nor idle; once it draws, it is', async () => {
+  using directory = temporaryDirectory()
+  const { clock, observer, prints } = observed(directory.path, {
+    rules: screenOf('unheard-of'),
+    readyPrefix: undefined,
+  })
+  let readiness: unknown
+  void observer.ready(60_000, soon()).then(({ state }) => {
+    readiness = state
+  })
+  const startedAt = clock.monotonic()
+  const look = async () => {
+    clock.step(MOMENT_MS)
+    await observer.picture(soon())
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  while (clock.monotonic() - startedAt < 20_000) {
+    await look()
+    assert.notEqual(observer.activity, 'idle')
+    assert.equal(readiness, undefined)
+  }
+  await prints('My agent\r\n\r\n| ')
+  for (let looks = 0; looks < 100 && readiness === undefined; looks++) await look()
+  assert.equal(readiness, 'ready')
+  clock.run()
+  assert.equal(observer.activity, 'idle')
+  observer.close()
+})
+
+test('an interrupted message that its harness puts back is taken out of the line, and not entered again', async () => {
+  using directory = temporaryDirectory()
+  const message = 'delete everything'
+  for (const restores of [true, false]) {
+    const { clock, observer, typed, prints, rests } = observed(directory.path)
+    await prints('\u001b[H\u001b[2J❯ ')
+    clock.run()
+    observer.onTyping(message)
+    observer.onDelivery(message)
+    await prints('\u001b[H\u001b[2J✻ Working… (esc to interrupt)\r\n\r\n❯ ')
+    await rests()
+    observer.onInterrupt(restores)
+    await prints(`\u001b[H\u001b[2J❯ ${message}`)
+    await rests()
+    assert.deepEqual(typed, restores ? [ERASE.repeat(message.length)] : [], 'no letter and no Enter is typed')
+    observer.close()
+  }
+})

@@ -173,6 +173,15 @@ describe('dialogs on screens', { concurrency: 3, timeout: 120_000 }, () => {
     await city.forget(id)
   })
 
+  test('a message that ends with a backslash is entered as well, and what comes behind it is heard', async () => {
+    const id = await city.start({ kind: 'provider', name: 'asker' })
+    for (const message of ['look into C:\\temp\\', 'and now']) {
+      await city.message(id, message)
+      await shows(id, JSON.stringify(`heard ${message}`).slice(1, -1))
+    }
+    await city.forget(id)
+  })
+
   test('whoever approves what no option says for certain is told the options, and nothing is chosen', async () => {
     const id = await city.start({ kind: 'provider', name: 'foreign' })
     await city.message(id, 'dialog 1')
