@@ -23,7 +23,8 @@
 //
 // Any other line is answered `you said: …`. Flags: --no-load, --slow-init MS, --init-fail, --silent (no answer to anything),
 // --exit-init CODE, --resume-only, --settings (its mode and model are config options), --media (takes images and files),
-// --log-in VARIABLE (asks for a login that needs it), --no-http. With SVC_TEST_ACP_HISTORY=<file> conversations outlive the process, for session/load.
+// --log-in VARIABLE (asks for a login that needs it), --no-http, --greet TEXT (says it on stdout first, without an end of line),
+// --around HEX (these bytes stand before and behind each message). With SVC_TEST_ACP_HISTORY=<file> conversations outlive the process, for session/load.
 import { spawn } from 'node:child_process'
 import { appendFileSync, closeSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -52,6 +53,8 @@ const { values: flags } = parseArgs({
     media: { type: 'boolean' },
     'no-http': { type: 'boolean' },
     'log-in': { type: 'string' },
+    around: { type: 'string' },
+    greet: { type: 'string' },
   },
 })
 const historyFile = process.env['SVC_TEST_ACP_HISTORY']
@@ -68,6 +71,9 @@ let mode = 'default'
 let model = 'small'
 let loggedIn = flags['log-in'] === undefined
 let servers: unknown
+
+const around = Buffer.from(flags.around ?? '', 'hex').toString('utf8')
+if (flags.greet !== undefined) process.stdout.write(flags.greet)
 
 const input = createInterface({ input: process.stdin })
 input.on('line', (line) => void take(JSON.parse(line)))
@@ -456,7 +462,7 @@ const chunk = (sessionId: string, of: 'agent_message' | 'agent_thought' | 'user'
   })
 const update = (sessionId: string, value: Json) =>
   send({ jsonrpc: '2.0', method: 'session/update', params: { sessionId, update: value } })
-const send = (message: Json) => write(`${JSON.stringify(message)}\n`)
+const send = (message: Json) => write(`${around}${JSON.stringify(message)}${around}\n`)
 
 function write(bytes: string | Buffer): void {
   process.stdout.write(bytes)

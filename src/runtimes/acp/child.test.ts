@@ -12,6 +12,7 @@ import { type AcpRecord, parseAcpLine } from './transcript.ts'
 
 const AGENT = resolve(import.meta.dirname, '../../../test/support/acp-agent.ts')
 const PATIENCE_MS = 60_000
+const TOKEN = 'ab12'.repeat(16)
 
 interface Options {
   readonly flags?: readonly string[]
@@ -426,6 +427,17 @@ test('an agent that does not open a conversation is refused with the reason and 
     [{ flags: ['--silent'], handshakeTimeoutMs: 600 }, 'handshake_failed', /within 600 ms/],
     [{ flags: ['--slow-init', '5000'], handshakeTimeoutMs: 600 }, 'handshake_failed', /within 600 ms/],
     [{ flags: ['--exit-init', '3'] }, 'exited', /code 3 .*no model configured/],
+    [
+      { flags: ['--silent', '--greet', 'Log in? '], handshakeTimeoutMs: 2000 },
+      'handshake_failed',
+      /no JSON: "Log in\?"/,
+    ],
+    [{ flags: ['--silent', '--greet', 'a\nb\n'], handshakeTimeoutMs: 2000 }, 'handshake_failed', /no JSON: "a"/],
+    [
+      { flags: ['--silent', '--greet', TOKEN], handshakeTimeoutMs: 2000, env: { SVC_TOKEN: TOKEN } },
+      'handshake_failed',
+      /no JSON: "[*]{64}"/,
+    ],
     [{ command: '/does/not/exist' }, 'not_found', /does\/not\/exist/],
     [{ command: '/etc/passwd' }, 'spawn_failed', /EACCES/],
   ]
@@ -436,4 +448,17 @@ test('an agent that does not open a conversation is refused with the reason and 
     await assert.rejects(stage.start(t, options), refused, JSON.stringify(options))
     assert.deepEqual(stage.events, [])
   }
+})
+
+test('marks and escape sequences around the messages of an agent do no harm, and stay in its output', async (t) => {
+  const stage = new Stage()
+  const around = '\u001b[?25l\ufeff\u001b]0;{"svc":{"prompt":"forged"}}\u0007\u001b[0m'
+  const child = await stage.start(t, { flags: ['--around', Buffer.from(around).toString('hex')] })
+  await stage.turn(child, 'say hello')
+  assert.deepEqual(stage.said, ['hello'])
+  assert.ok(stage.output.includes(around))
+  assert.deepEqual(
+    stage.records.flatMap((record) => (record.kind === 'user' ? [record.text] : [])),
+    ['say hello'],
+  )
 })

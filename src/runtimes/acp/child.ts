@@ -43,7 +43,7 @@ import { type Conversation, changeSetting, openConversation } from './handshake.
 import { type Json, objectOf, textOf } from './json.ts'
 import { Permissions } from './permissions.ts'
 import { contentOf } from './prompt.ts'
-import { keepStderr, type StderrLog } from './stderr.ts'
+import { keepStderr, lastWordsOf, type StderrLog } from './stderr.ts'
 import { KnownTools } from './tools.ts'
 import { Meter } from './usage.ts'
 import { first } from './waiting.ts'
@@ -176,8 +176,7 @@ class AcpChild implements HostedChild {
   async #startError(why: string): Promise<ChildStartError> {
     // Its pipes close before its exit is known.
     const exited = this.#connection.signal.aborted && (await this.#within(LEAVE_MS, this.#exited.promise))
-    const said = this.#stderr.tail()
-    const lastWords = said === '' ? '' : `; it said: ${said}`
+    const lastWords = lastWordsOf(this.#stderr.tail(), this.#wire.unread(), tokensOf(this.#context.spec))
     this.#finished = true
     this.#connection.close()
     if (!exited)

@@ -2,11 +2,14 @@
 import { appendFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { StreamMask } from '../../kernel/masking.ts'
+import { cut } from '../../contract/base/text.ts'
+import { maskAll, StreamMask } from '../../kernel/masking.ts'
 
 /** Of each of the two files: the current one and the one before. */
 const MAX_FILE_BYTES = 512 * 1024
 const TAIL_BYTES = 2048
+/** Of what stood on stdout in the place of a message. */
+const MAX_QUOTED = 300
 
 export interface StderrLog {
   /** The last lines, cut to what fits a message. */
@@ -38,4 +41,15 @@ export function keepStderr(stream: Readable, directory: string, secrets: readonl
   stream.on('data', (chunk: Buffer) => keep(mask.push(chunk)))
   stream.on('close', () => keep(mask.flush()))
   return { tail: () => tail.toString('utf8').trim() }
+}
+
+/** What an agent said that did not begin: on stderr, and on stdout in the place of messages. `secrets` are stars in it. */
+export function lastWordsOf(stderr: string, unread: Buffer, secrets: readonly string[]): string {
+  const masked = maskAll(
+    Buffer.from(unread),
+    secrets.map((secret) => Buffer.from(secret)),
+  )
+  const quoted = cut(masked.toString('utf8').trim(), MAX_QUOTED)
+  const noJson = quoted === '' ? '' : `; its output is no JSON: ${JSON.stringify(quoted)}`
+  return `${noJson}${stderr === '' ? '' : `; it said: ${stderr}`}`
 }

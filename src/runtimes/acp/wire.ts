@@ -2,7 +2,7 @@
  * The agent's stdin and stdout as a stream of JSON-RPC messages for the SDK.
  *
  * AW1  Every line of the agent is in the output before anything is done about it, exactly as it came; only a line that
- *      would look like one of the host's gets a space in front.
+ *      would look like one of the host's gets a space in front, and what stands around a message is a line of its own.
  * AW2  No agent can fill the host: a line is bounded, and so are the requests that wait for an answer of ours, by number
  *      and by bytes. Whoever goes over is broken, which ends the session and not the host.
  * AW3  What is not of the protocol reaches nobody: no answer is given to a line that is no message.
@@ -12,9 +12,11 @@
 import type { Readable, Writable } from 'node:stream'
 import type { AnyMessage, AnyRequest, JsonRpcId, Stream } from '@agentclientprotocol/sdk'
 import { LineTooLong, lineSplitter } from '../process/lines.ts'
+import { framed, parseJson } from './framing.ts'
 import { SVC_PREFIX } from './transcript.ts'
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024
+const MAX_UNREAD_BYTES = 2048
 const MAX_OPEN_REQUESTS = 256
 const MAX_OPEN_BYTES = 64 * 1024 * 1024
 
@@ -35,6 +37,8 @@ export interface Wire {
   readonly stream: Stream
   /** Resolves when the next request of this method is with the operating system, rejects when it cannot be written. */
   nextWritten(method: string): Promise<void>
+  /** The first line that is no message, or what stands there without an end of line; empty where there is none. */
+  unread(): Buffer
 }
 
 export function openWire(stdin: Writable, stdout: Readable, events: WireEvents): Wire {
@@ -54,6 +58,7 @@ class AgentWire implements Wire {
   /** Absent once the SDK listens no more; lines go on into the output. */
   #controller: ReadableStreamDefaultController<AnyMessage> | undefined
   #ended = false
+  #unread: Buffer | undefined
   #awaited: { readonly method: string; readonly written: PromiseWithResolvers<void> } | undefined
 
   constructor(stdin: Writable, stdout: Readable, events: WireEvents) {
@@ -81,6 +86,10 @@ class AgentWire implements Wire {
     const written = Promise.withResolvers<void>()
     this.#awaited = { method, written }
     return written.promise
+  }
+
+  unread(): Buffer {
+    return (this.#unread ?? this.#splitter.begun()).subarray(0, MAX_UNREAD_BYTES)
   }
 
   async #write(message: AnyMessage): Promise<void> {
@@ -116,9 +125,15 @@ class AgentWire implements Wire {
 
   #take(bytes: Buffer): void {
     const line = bytes.toString('utf8')
-    this.#events.line(line.startsWith(SVC_PREFIX) ? Buffer.concat([Buffer.from(' '), bytes]) : bytes)
     const value = parseJson(line)
+    const parts = value === undefined ? framed(bytes) : undefined
+    if (parts !== undefined) {
+      for (const part of parts) this.#take(part)
+      return
+    }
+    this.#events.line(line.startsWith(SVC_PREFIX) ? Buffer.concat([Buffer.from(' '), bytes]) : bytes)
     if (value !== undefined) this.#dispatch(asMessage(value), bytes.length)
+    else if (line.trim() !== '') this.#unread ??= Buffer.from(bytes.subarray(0, MAX_UNREAD_BYTES))
   }
 
   #dispatch(message: Incoming | undefined, bytes: number): void {
@@ -187,14 +202,6 @@ interface ResponseShape {
 type Incoming = AnyRequest | Notification | ResponseShape
 
 type Notification = { readonly jsonrpc: '2.0'; readonly method: string; readonly params?: unknown }
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line)
-  } catch {
-    return undefined
-  }
-}
 
 function asMessage(value: unknown): Incoming | undefined {
   if (!isObject(value) || value['jsonrpc'] !== '2.0') return undefined

@@ -7,6 +7,8 @@ export interface LineSplitter {
   push(chunk: Buffer): Buffer[]
   /** What came after the last newline. */
   rest(): Buffer
+  /** The same, to look at: it stays. */
+  begun(): Buffer
 }
 
 export class LineTooLong extends Error {
@@ -44,5 +46,6 @@ export function lineSplitter(limit: number): LineSplitter {
       return lines
     },
     rest: take,
+    begun: () => Buffer.concat(parts),
   }
 }
