@@ -252,7 +252,7 @@ const config = family(
     }),
     agent: agentName('Identity of the agent; slashes are written `%2F`.', ['core.worker']),
   },
-  {},
+  { city: 'mendable' },
 )
 
 /** What shows how far the log of the city is. */

@@ -29,7 +29,7 @@ const DESCRIPTION = `The control plane of a supervisor that manages cities: work
 
 **Anything unknown is refused**: a path is 404 \`not_found:\`, a method 405 \`method_not_allowed:\` with \`Allow\`, a query parameter or body field 422 \`validation_failed:\`. Bodies are at most 1 MiB where an operation does not say otherwise, and lists and objects in them lie in each other at most 64 times (400 \`invalid:\`).
 
-**Cities.** Paths below \`/v0/city/{cityName}/\` exist while the city is running (\`running\` in \`GET /v0/cities\`); before that, they answer 404 \`not_found: city not found or not running: <cityName>\`.
+**Cities.** Paths below \`/v0/city/{cityName}/\` exist while the city is running (\`running\` in \`GET /v0/cities\`); before that, they answer 404 \`not_found: city not found or not running: <cityName>\`. Configuration and packs are the exception: their operations work on a city that is stopped or could not start (\`init_failed\`), so that its files can be mended. A city that could not start is started again once its files are valid.
 
 **Long operations** answer 202 with \`request_id\` and \`event_cursor\`. Open \`GET /v0/events/stream?after_cursor=<event_cursor>\` and read until a frame has that \`payload.request_id\`: exactly one terminal event follows, \`request.result.*\` or \`request.failed\`.
 

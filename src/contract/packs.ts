@@ -294,7 +294,7 @@ const packs = family(
     cityName: CityNameParam,
     name: string({ minLength: 1, description: 'Binding of the pack.', examples: ['core'] }),
   },
-  {},
+  { city: 'mendable' },
 )
 const request = packs.with({ headers: ['Idempotency-Key'], replies: { 202: AsyncAcceptedResponse } })
 const pack = packs.at('/{name}', {

@@ -5,7 +5,7 @@ import type { Operation } from '../contract/base/operation.ts'
 import { type Caller, STRANGER } from '../kernel/caller.ts'
 import type { Problem } from '../kernel/problem.ts'
 import type { Answer } from './answer.ts'
-import type { GateInput, ResolvedCity } from './gates.ts'
+import type { GateInput, LendCity, ResolvedCity } from './gates.ts'
 import type { ArrivingBody } from './input/body.ts'
 import type { ProxiedTarget } from './proxy/target.ts'
 import type { Subject } from './request-log.ts'
@@ -26,6 +26,7 @@ export class Exchange implements GateInput, Subject {
   redirect: string | undefined
   caller: Caller = STRANGER
   city: ResolvedCity | undefined
+  mend: LendCity | undefined
   /** The service that it is for, where it is for one. */
   proxied: ProxiedTarget | undefined
   /** That of this name, which there is. */

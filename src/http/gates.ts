@@ -34,7 +34,12 @@ export interface Security {
 export interface CityGate {
   /** Undefined where the city does not run. */
   resolve(name: string): ResolvedCity | undefined
+  /** The way to a city that does not run, for an operation that can mend it; undefined where there is none now. */
+  mend?(name: string): LendCity | undefined
 }
+
+/** Opens a city that does not run; it is used until it is given back. */
+export type LendCity = () => Promise<{ readonly city: ResolvedCity; giveBack(): void }>
 
 /** What the handler of this operation gets of the city, as it is now; throws the city's 404 where it runs no longer. */
 export type ResolvedCity = (operation: Operation) => unknown
@@ -53,6 +58,8 @@ export interface GateInput {
   caller: Caller
   /** What the city of the path was resolved to. */
   city: ResolvedCity | undefined
+  /** Where that does not run, and the operation can mend it. */
+  mend?: LendCity | undefined
   header(name: string): string | undefined
   setHeader(name: string, value: string): void
 }
@@ -269,7 +276,9 @@ function resolveCity(input: GateInput, { cities, routes }: GateDeps): void {
   if (registeredIsEnough) return
   input.city = cities.resolve(name)
   // A wrong method on start, stop, restart or unregister is about the method, whatever the city does.
-  if (input.city !== undefined || (routes.worksWhenStopped(path) && operation === undefined)) return
+  if (operation?.city === 'mendable' && input.city === undefined) input.mend = cities.mend?.(name)
+  if (input.city !== undefined || input.mend !== undefined) return
+  if (routes.worksWhenStopped(path) && operation === undefined) return
   throw cityNotRunning(name)
 }
 

@@ -26,7 +26,15 @@ import { Answer, asAnswer } from './answer.ts'
 import type { Conformance } from './conformance.ts'
 import { Connections, HEADERS_TIMEOUT_MS, MAX_HEADER_BYTES } from './connections.ts'
 import { Exchange } from './exchange.ts'
-import { type CityGate, GATES, type GateDeps, PREFLIGHT_GATES, RIGHTS_GATES, type Security } from './gates.ts'
+import {
+  type CityGate,
+  GATES,
+  type GateDeps,
+  type LendCity,
+  PREFLIGHT_GATES,
+  RIGHTS_GATES,
+  type Security,
+} from './gates.ts'
 import { Bodies, discard as discardBody, refuseDeclared } from './input/body.ts'
 import { RequestBytes } from './input/bytes.ts'
 import { checkMediaType } from './input/media-type.ts'
@@ -379,6 +387,7 @@ export class HttpServer {
       exchange.answer.quiet = traits.quiet === true
       return send(exchange, conformance?.reply(exchange, made) ?? made, clock)
     }
+    if (exchange.mend !== undefined) return lending(exchange, exchange.mend, async () => sent(await bound.run(call)))
     const reply = bound.run(call)
     return reply instanceof Promise ? reply.then(sent) : sent(reply)
   }
@@ -546,4 +555,15 @@ function baseUrl({ address, port }: AddressInfo): string {
   if (address === '0.0.0.0') return `http://127.0.0.1:${port}`
   if (address === '::') return `http://[::1]:${port}`
   return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
+}
+
+/** Does some work with a city that does not run, which is there as long as that takes. */
+async function lending(exchange: Exchange, lend: LendCity, work: () => Promise<void>): Promise<void> {
+  const { city, giveBack } = await lend()
+  exchange.city = city
+  try {
+    await work()
+  } finally {
+    giveBack()
+  }
 }

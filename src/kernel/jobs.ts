@@ -83,6 +83,8 @@ export interface JobsDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly jobs: readonly Job[]
+  /** Requests that no job here is for are left alone: their jobs are not there yet. */
+  readonly leavesOthers?: boolean
 }
 
 export class Jobs {
@@ -130,7 +132,7 @@ export class Jobs {
 
   /** Takes up what a crash left, once after the store was opened. */
   async resume(): Promise<void> {
-    for (const request of this.#deps.store.requests.unfinished()) {
+    for (const request of this.#unfinished()) {
       const job = this.#jobOf(request.operation)
       if (job?.resumable === true) this.#launch(request)
       else await this.#fail(request, new JobFailure('interrupted', 'the supervisor ended before the request did'))
@@ -144,8 +146,7 @@ export class Jobs {
     await Promise.all(running.map(({ done }) => done))
     // Its file vanished: there is no ledger to end them in, and none to read.
     if (this.#deps.store.db.closed) return
-    for (const request of this.#deps.store.requests.unfinished())
-      await this.#fail(request, new JobFailure(code, message))
+    for (const request of this.#unfinished()) await this.#fail(request, new JobFailure(code, message))
   }
 
   /** The supervisor ends: jobs are cut, and taken up at the next start. */
@@ -154,6 +155,17 @@ export class Jobs {
     const running = [...this.#running.values()]
     for (const { aborter } of running) aborter.abort(new JobFailure('interrupted', 'the supervisor is shutting down'))
     await Promise.all(running.map(({ done }) => done))
+  }
+
+  /** Resolves when no job runs. */
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ done }) => done))
+  }
+
+  #unfinished(): readonly UnfinishedRequest[] {
+    const { store, leavesOthers } = this.#deps
+    const all = store.requests.unfinished()
+    return leavesOthers === true ? all.filter(({ operation }) => this.#jobOf(operation) !== undefined) : all
   }
 
   #jobOf(operation: RequestOperation): Job | undefined {

@@ -35,6 +35,7 @@ import { removeEndpoint, writeEndpoint } from './endpoint.ts'
 import { CITY_SCHEMA, FAMILIES, SUPERVISOR_MIGRATIONS } from './families.ts'
 import { openHome, refuseEmptiedStore } from './home.ts'
 import { openHost } from './host.ts'
+import { MendedCity } from './mending.ts'
 import type { Settings } from './settings.ts'
 import { execCounts } from './views/execs.ts'
 import { checkHost } from './views/host-check.ts'
@@ -135,7 +136,7 @@ export async function startSupervisor(deps: SupervisorDeps): Promise<Supervisor>
 const TRIED_EVERY_MS = 200
 const TRIED_WITHIN_MS = 60_000
 
-async function failedStarts(cities: Cities<RunningCity>, clock: Clock): Promise<readonly FailedStart[]> {
+async function failedStarts(cities: Cities<RunningCity, MendedCity>, clock: Clock): Promise<readonly FailedStart[]> {
   const isUndecided = ({ state, wanted }: City) =>
     wanted === 'running' && state !== 'running' && state !== 'init_failed' && state !== 'stopped'
   const until = clock.monotonic() + TRIED_WITHIN_MS
@@ -149,7 +150,7 @@ async function failedStarts(cities: Cities<RunningCity>, clock: Clock): Promise<
 /** What comes later, and is asked for by what is made before it. */
 interface Late {
   http?: HttpServer
-  cities?: Cities<RunningCity>
+  cities?: Cities<RunningCity, MendedCity>
   /** The signal that it stops for. */
   signal?: string
 }
@@ -217,7 +218,9 @@ async function openBase(deps: SupervisorDeps, opened: Opened): Promise<Base> {
   return { log, metrics, watching, conformance, sockets, store, hostId, merged, late }
 }
 
-const metricsOf = (now: () => { readonly store: Store; readonly cities: Cities<RunningCity> | undefined }): Metrics => {
+const metricsOf = (
+  now: () => { readonly store: Store; readonly cities: Cities<RunningCity, MendedCity> | undefined },
+): Metrics => {
   const stores = () => openStores(now().store, now().cities)
   return createMetrics({
     citiesByStatus: () => countBy((now().cities?.all() ?? []).map(({ state }) => state)),
@@ -239,7 +242,7 @@ async function openCities(deps: SupervisorDeps, base: Base, opened: Opened) {
   const given = { revoked, settings, clock, env, log, metrics, version, userHome, random, ids, listeners }
   const host = openHost(given, store, deps.lookup)
   opened.defer(() => host.git.close())
-  const cities: Cities<RunningCity> = new Cities<RunningCity>({
+  const cities: Cities<RunningCity, MendedCity> = new Cities<RunningCity, MendedCity>({
     supervisor: store,
     registry: new Registry(store),
     merged,
@@ -255,6 +258,7 @@ async function openCities(deps: SupervisorDeps, base: Base, opened: Opened) {
     migrations: CITY_SCHEMA,
     watch: watching('city'),
     open: (city) => new RunningCity(city, host, FAMILIES, (read) => cities.observe(city, read)),
+    openMended: (city) => MendedCity.open(city, host, FAMILIES),
     inspect: (run) => void config.find(run)?.config.lookAgain(),
     nameFromFiles: (directory) => nameFromFiles(host.packs, directory),
     checkHost: (provider, signal) => checkHost(provider, readiness, isPreset, signal),
@@ -268,7 +272,7 @@ async function openCities(deps: SupervisorDeps, base: Base, opened: Opened) {
 
 interface SurfaceParts {
   readonly service: Service
-  readonly cities: Cities<RunningCity>
+  readonly cities: Cities<RunningCity, MendedCity>
   readonly users: PeerUsers | undefined
   readonly token: string | undefined
   readonly settings: Settings
@@ -336,10 +340,18 @@ function peerUsers({ allowedUids }: Settings, table: SocketTable | undefined): P
 }
 
 /** Finds the city of a request anew at each look: who has waited gets it as it is now. */
-function cityGate(cities: Cities<RunningCity>): CityGate {
+function cityGate(cities: Cities<RunningCity, MendedCity>): CityGate {
   const families = new Map(FAMILIES.flatMap((family) => family.operations.map(({ id }) => [id, family] as const)))
   return {
     resolve: (name) => (cities.isRunning(name) ? ({ id }) => families.get(id)?.seen(cities.running(name)) : undefined),
+    mend: (name) => {
+      const lend = cities.mend(name)
+      if (lend === undefined) return undefined
+      return async () => {
+        const { run, giveBack } = await lend()
+        return { city: ({ id }) => families.get(id)?.seen(run), giveBack }
+      }
+    },
   }
 }
 

@@ -26,7 +26,10 @@ const CITIES = [
 
 for (const [name, said] of [
   ['down', 'error: city down is stopped\nhint: start it with: svcctl city start down\n'],
-  ['broken', 'error: city broken could not start: disk full\nhint: mend that, then: svcctl city start broken\n'],
+  [
+    'broken',
+    'error: city broken could not start: disk full\nhint: mend that (svcctl config and svcctl pack work meanwhile), then: svcctl city start broken\n',
+  ],
   [
     'slow',
     'error: city slow does not run yet: adopting_sessions\nhint: see when it does with: svcctl city list --watch\n',

@@ -35,7 +35,10 @@ function meaning(name: string, cities: readonly CityInfo[]): { readonly message:
     case 'stopped':
       return { message: `city ${name} is stopped`, hint: `start it with: ${start}` }
     case 'init_failed':
-      return { message: `city ${name} could not start${why}`, hint: `mend that, then: ${start}` }
+      return {
+        message: `city ${name} could not start${why}`,
+        hint: `mend that (svcctl config and svcctl pack work meanwhile), then: ${start}`,
+      }
     case 'stopping':
       return { message: `city ${name} is stopping`, hint: `once it has stopped, start it with: ${start}` }
     case 'running':

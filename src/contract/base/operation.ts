@@ -64,9 +64,10 @@ export interface Operation {
   readonly accepts?: string
   /**
    * How a `{cityName}` in the path is resolved before anything else is looked at: `running` (spec §3 rule 1, the
-   * default), or `registered` (by the handler itself: unregister, start, stop, restart).
+   * default), `mendable` (one that runs, or that is stopped or could not start: the operation can mend its files), or
+   * `registered` (by the handler itself: unregister, start, stop, restart).
    */
-  readonly city?: 'running' | 'registered'
+  readonly city?: 'running' | 'mendable' | 'registered'
   /** Answers without a token even where one is needed. */
   readonly open?: boolean
 }

@@ -15,6 +15,7 @@ import { isDirectory } from '../../kernel/look.ts'
 import { cityNotRunning, type Problem, problem } from '../../kernel/problem.ts'
 import { type City, type CityRecord, type CitySettings, cityFromRow, cityInfo } from './city.ts'
 import type { CityStore } from './city-store.ts'
+import type { Lent, Mendable } from './mending.ts'
 import { CityPatrol, configTime, type PatrolDeps } from './patrol.ts'
 import { CityRegistrar, type CreateInput, type RegistrarDeps } from './registering.ts'
 import { type CityRow, type DepartureRow, GRACE_MS } from './registry.ts'
@@ -23,23 +24,26 @@ import { type CityRun, CityWorker, type StopOptions, type WorkerDeps } from './w
 
 const STREAMING: ReadonlySet<CityState> = new Set(['starting_agents', 'running', 'stopping'])
 
-export type CitiesDeps<Run extends CityRun> = Omit<RegistrarDeps, 'stores' | 'all' | 'joined'> &
+export type CitiesDeps<Run extends CityRun, Mended extends Mendable> = Omit<
+  RegistrarDeps,
+  'stores' | 'all' | 'joined'
+> &
   CityStoresDeps &
   Omit<PatrolDeps<Run>, 'workers'> &
-  Pick<WorkerDeps<Run>, 'random' | 'open'>
+  Pick<WorkerDeps<Run, Mended>, 'random' | 'open' | 'openMended'>
 
 type AsyncReply = Reply<AsyncAcceptedResponse>
 
-export class Cities<Run extends CityRun = CityRun> {
-  readonly #deps: CitiesDeps<Run>
+export class Cities<Run extends CityRun = CityRun, Mended extends Mendable = Mendable> {
+  readonly #deps: CitiesDeps<Run, Mended>
   readonly #stores: CityStores
   readonly #registrar: CityRegistrar
   readonly #patrol: CityPatrol<Run>
-  readonly #workers = new Map<string, CityWorker<Run>>()
+  readonly #workers = new Map<string, CityWorker<Run, Mended>>()
   /** The cities by name, made when asked for: health and lists ask on every request. */
   #sorted: readonly City[] | undefined
 
-  constructor(deps: CitiesDeps<Run>) {
+  constructor(deps: CitiesDeps<Run, Mended>) {
     this.#deps = deps
     this.#stores = new CityStores(deps)
     this.#patrol = new CityPatrol({ ...deps, workers: () => this.#workers.values() })
@@ -101,6 +105,12 @@ export class Cities<Run extends CityRun = CityRun> {
     const { run, city } = worker ?? {}
     if (run === undefined || city?.state !== 'running' || city.store === undefined) throw cityNotRunning(name)
     return run
+  }
+
+  /** The way to a city that does not run and can be mended; undefined where there is none now. */
+  mend(name: string): (() => Promise<Lent<Mended>>) | undefined {
+    const worker = this.#workers.get(name)
+    return worker?.isMendable === true ? () => worker.lend() : undefined
   }
 
   /** Every city that runs, starts or stops. */
@@ -222,7 +232,7 @@ export class Cities<Run extends CityRun = CityRun> {
   }
 
   /** Its log is there also while it does not run. */
-  async #bootWorker(city: CityRecord): Promise<CityWorker<Run>> {
+  async #bootWorker(city: CityRecord): Promise<CityWorker<Run, Mended>> {
     const worker = this.#workerOf(city)
     try {
       if (isDirectory(city.path)) await worker.ensureStore()
@@ -240,8 +250,8 @@ export class Cities<Run extends CityRun = CityRun> {
     return () => worker.poke()
   }
 
-  #workerOf(city: CityRecord): CityWorker<Run> {
-    return new CityWorker<Run>(city, {
+  #workerOf(city: CityRecord): CityWorker<Run, Mended> {
+    return new CityWorker<Run, Mended>(city, {
       ...this.#deps,
       stores: this.#stores,
       changed: (changed) => this.#changed(changed),
@@ -250,7 +260,7 @@ export class Cities<Run extends CityRun = CityRun> {
     })
   }
 
-  #join(worker: CityWorker<Run>): void {
+  #join(worker: CityWorker<Run, Mended>): void {
     const { city } = worker
     if (city.store === undefined) this.#stores.announce(city)
     this.#workers.set(city.name, worker)
@@ -298,7 +308,7 @@ export class Cities<Run extends CityRun = CityRun> {
   }
 
   /** Memory follows the registry in the order of commits; a city that was unregistered in between is gone for good. */
-  #want(tx: Tx, worker: CityWorker<Run>, wanted: 'running' | 'stopped'): void {
+  #want(tx: Tx, worker: CityWorker<Run, Mended>, wanted: 'running' | 'stopped'): void {
     const { registry } = this.#deps
     const { name, uid } = worker.city
     if (!registry.has(tx, name, uid)) throw cityNotRunning(name)
@@ -320,7 +330,7 @@ export class Cities<Run extends CityRun = CityRun> {
     })
   }
 
-  #registered(name: string): CityWorker<Run> {
+  #registered(name: string): CityWorker<Run, Mended> {
     const worker = this.#workers.get(name)
     if (worker === undefined || worker.city.wanted === 'gone') throw cityNotRunning(name)
     return worker

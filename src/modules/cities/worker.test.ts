@@ -87,6 +87,7 @@ async function world(
       faults.opening?.()
       return { hooks, agentsEnded: 0, leave: () => Promise.resolve() }
     },
+    openMended: () => assert.fail('nobody mends it'),
     random: () => 0,
     changed: ({ state }) => {
       states.push(state)

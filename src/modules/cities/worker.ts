@@ -16,12 +16,13 @@ import { rejection } from '../../kernel/deadline.ts'
 import { StartFailure } from '../../kernel/family.ts'
 import type { Logger } from '../../kernel/log.ts'
 import { look } from '../../kernel/look.ts'
-import { Problem } from '../../kernel/problem.ts'
+import { cityNotRunning, Problem } from '../../kernel/problem.ts'
 import type { UnfinishedRequest } from '../../kernel/requests.ts'
 import type { Store } from '../../kernel/store.ts'
 import { type City, type CityRecord, type CitySettings, configRejection, directoryComplaint } from './city.ts'
 import { type CityStore, cityDatabasePath, readSuspension } from './city-store.ts'
 import { nextStep, retryDelayMs, type Step } from './lifecycle.ts'
+import { type Lent, type Mendable, Mending } from './mending.ts'
 import type { Registry } from './registry.ts'
 import { cityAround } from './scaffold.ts'
 import type { CityStores } from './stores.ts'
@@ -47,7 +48,9 @@ export interface CityRun {
   leave(): Promise<void>
 }
 
-export interface WorkerDeps<Run extends CityRun> {
+export interface WorkerDeps<Run extends CityRun, Mended extends Mendable = Mendable> {
+  /** Opens a city that does not run, to be mended. */
+  readonly openMended: (city: City) => Promise<Mended>
   readonly clock: Clock
   readonly log: Logger
   readonly supervisor: Store
@@ -71,9 +74,9 @@ type Own = 'settle' | 'note'
 type StopReason = PayloadOf<'city.stopped'>['reason']
 type StartOperation = 'city.create' | 'city.start' | 'city.restart'
 
-export class CityWorker<Run extends CityRun = CityRun> {
+export class CityWorker<Run extends CityRun = CityRun, Mended extends Mendable = Mendable> {
   readonly #city: CityRecord
-  readonly #deps: WorkerDeps<Run>
+  readonly #deps: WorkerDeps<Run, Mended>
   readonly #waiters: { readonly done: (city: City) => boolean; readonly resolve: () => void }[] = []
   /** The run that goes on, or the last one. */
   #run: Run | undefined
@@ -93,10 +96,18 @@ export class CityWorker<Run extends CityRun = CityRun> {
   #settled = false
   /** A failed start that the registry and the ledger do not know of yet. */
   #unnoted: StartFailure | undefined
+  readonly #mending: Mending<Mended>
+  /** It is about to start, stop or leave: nobody begins to mend it. */
+  #isTaken = false
 
-  constructor(city: CityRecord, deps: WorkerDeps<Run>) {
+  constructor(city: CityRecord, deps: WorkerDeps<Run, Mended>) {
     this.#city = city
     this.#deps = deps
+    this.#mending = new Mending({
+      open: () => deps.openMended(this.city),
+      mended: () => this.#mended(),
+      failed: (error) => deps.log.error({ city: city.name, err: error }, 'city not closed after it was mended'),
+    })
   }
 
   get city(): City {
@@ -110,6 +121,19 @@ export class CityWorker<Run extends CityRun = CityRun> {
   /** How many agents the last stop ended. */
   get agentsEnded(): number {
     return this.#agentsEnded
+  }
+
+  /** Whether it can be mended now: it does not run, and is not about to. */
+  get isMendable(): boolean {
+    const { state, wanted, store } = this.#city
+    const rests = state === 'init_failed' || state === 'stopped'
+    return rests && wanted !== 'gone' && !this.#isTaken && !this.#closed && store?.db.inPlace === true
+  }
+
+  /** The city, opened to be mended; throws its 404 where it cannot be. */
+  async lend(): Promise<Lent<Mended>> {
+    if (!this.isMendable) throw cityNotRunning(this.#city.name)
+    return this.#mending.lend()
   }
 
   // --- What is changed from outside --------------------------------------------------------------------------------
@@ -232,6 +256,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
     this.#closed = true
     this.#cancelRetry?.()
     this.#aborter?.abort(new StartFailure('preempted', 'the supervisor is shutting down'))
+    await this.#mending.end(true)
     await this.#looping
     await this.#run?.leave()
   }
@@ -280,11 +305,21 @@ export class CityWorker<Run extends CityRun = CityRun> {
   }
 
   async #take(step: Step | Own): Promise<void> {
-    if (step === 'start') return this.#start()
-    if (step === 'stop') return this.#stop()
-    if (step === 'settle') return this.#settle()
-    if (step === 'note') return this.#noteFailure()
-    if (step === 'depart') return this.#depart()
+    this.#isTaken = true
+    try {
+      if (step === 'start') return await this.#start()
+      if (step === 'stop') return await this.#stop()
+      if (step === 'settle') return await this.#settle()
+      if (step === 'note') return await this.#noteFailure()
+      if (step === 'depart') return await this.#depart()
+    } finally {
+      this.#isTaken = false
+    }
+  }
+
+  #mended(): void {
+    const { state, wanted } = this.#city
+    if (state === 'init_failed' && wanted === 'running') this.retryNow()
   }
 
   async #pause(): Promise<void> {
@@ -322,6 +357,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
     this.#city.restart = false
     this.#city.retryAt = undefined
     this.#lostDirectory = false
+    if (!(await this.#isQuiet(aborter.signal))) return
     const cancelDeadline = this.#deps.clock.after(START_DEADLINE_MS, () =>
       aborter.abort(
         new StartFailure('startup_timeout', `the city did not start within ${START_DEADLINE_MS / 60_000} minutes`),
@@ -341,6 +377,16 @@ export class CityWorker<Run extends CityRun = CityRun> {
       this.#aborter = undefined
     }
     this.#started()
+  }
+
+  /** Waits for whoever mends the city; false: something else than a start is wanted by now. */
+  async #isQuiet(signal: AbortSignal): Promise<boolean> {
+    try {
+      await Promise.race([this.#mending.quiet(), rejection(signal)])
+      return true
+    } catch {
+      return false
+    }
   }
 
   async #runPhase(phase: CityPhase, signal: AbortSignal): Promise<void> {
@@ -472,6 +518,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
     // Tombstone first: routes answer 404 from here on.
     this.#enter('stopping')
     this.#settled = false
+    await this.#mending.end(false)
     await this.#stopHooks()
     if (this.#announced && !lost) await this.#appendStopped(this.#stopReason())
     if (lost) return await this.#startFailed(directoryFailure(city.path) ?? storeFailure(city.path))
@@ -550,6 +597,7 @@ export class CityWorker<Run extends CityRun = CityRun> {
     const city = this.#city
     const requestId = city.departure ?? ''
     this.#enter('stopping')
+    await this.#mending.end(false)
     const clean = await this.#stopHooks()
     const overtaken = new StartFailure('unregistered', 'the city was unregistered before it was running')
     const { registry, supervisor, clock } = this.#deps

@@ -32,6 +32,7 @@ export const config = defineFamily({
     const open = () => openService({ ...deps, onStatus })
     // A checkout on a new machine lacks its packs, and nobody can ask a city that is not running for them.
     const service = await open().catch(async (error: unknown) => {
+      if (deps.mends === true) throw error
       if (await prepare(signal)) return open()
       throw error
     })

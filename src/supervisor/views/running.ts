@@ -89,6 +89,8 @@ export interface Running {
   readonly name: string
   readonly path: string
   readonly host: Host
+  /** It is opened to be mended only: its files need not be valid. */
+  readonly isMended?: boolean
   /** What is known of the city, as it is at the moment. */
   readonly record: City
   readonly store: Store

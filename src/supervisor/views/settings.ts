@@ -42,6 +42,7 @@ export async function configContext(city: Running): Promise<ConfigContext> {
     loadOptions: loadOptions(packs),
     restarts: (drift) => restarted(city, drift),
     documentIssues,
+    mends: city.isMended === true,
     beadsOfRig: (rig) => beadsOfRig(city.store.db, rig),
     suspended: () => record.suspended,
     prepare: (signal) => packs.prepareStart(path, signal),

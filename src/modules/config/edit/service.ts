@@ -27,6 +27,7 @@ import type { LoadOptions } from '../compose/context.ts'
 import { documentHomes } from '../compose/documents.ts'
 import { driftOf } from '../compose/drift.ts'
 import type { EffectiveConfig } from '../compose/effective.ts'
+import { defaultConfig } from '../load/defaults.ts'
 import { withImaginedRig } from '../load/imagined-rig.ts'
 import { LastGood } from '../load/last-good.ts'
 import { type LoadedCity, loadCity } from '../load/load.ts'
@@ -66,6 +67,8 @@ export interface ConfigServiceDeps {
   readonly documentIssues?: (config: EffectiveConfig, files: ConfigFiles) => Promise<readonly ConfigIssue[]>
   /** What is in force, or what is wrong, has changed. */
   readonly onStatus?: () => void
+  /** The city does not run, and its files are to be mended: without valid ones the defaults are in force. */
+  readonly mends?: boolean
 }
 
 /** A valid load with everything that is kept of it. */
@@ -132,12 +135,13 @@ export class ConfigService implements CityConfig {
       if (loaded.ok) return this.#begin(loaded)
       const kept = this.#lastGood.files(diskFiles())
       const last = kept === undefined ? undefined : this.#load(kept, true)
-      if (last === undefined || !last.ok) throw new InvalidConfig(loaded.issues)
-      this.#good = last
+      const good = last?.ok === true ? last : this.#defaults(loaded)
+      if (good === undefined) throw new InvalidConfig(loaded.issues)
+      this.#good = good
       this.#loadedAt = this.#deps.clock.now()
       await this.#reject(loaded, 'start')
     })
-    if (!this.#closed) this.#startWatch()
+    if (!this.#closed && this.#deps.mends !== true) this.#startWatch()
   }
 
   async close(): Promise<void> {
@@ -175,6 +179,12 @@ export class ConfigService implements CityConfig {
   /** How often files were loaded: what a storm of changes costs. */
   get loads(): number {
     return this.#loads
+  }
+
+  /** The revision of the files as they are on disk; undefined where they are not valid. */
+  validRevision(): string | undefined {
+    const loaded = this.#loadDisk()
+    return loaded.ok ? loaded.config.revision : undefined
   }
 
   /** The text of the city's own configuration files, as they are on disk now. */
@@ -427,6 +437,16 @@ export class ConfigService implements CityConfig {
     return this.#deps.restarts?.(driftOf(before, after)) ?? []
   }
 
+  /** What a city that is to be mended has in force while none of its files can be: nothing of them is run. */
+  #defaults({ own }: Bad): Good | undefined {
+    const { dir, name, mends, loadOptions } = this.#deps
+    if (mends !== true) return undefined
+    const files = recordFiles(diskFiles())
+    const config = defaultConfig(dir, name, loadOptions(files, dir))
+    const watched = [...own.keys()].map((path) => join(dir, path))
+    return { config, warnings: [], files, own, watched, facts: contentFacts(config, files) }
+  }
+
   #begin(loaded: Good): Promise<void> {
     return this.#deps.store.db.write((tx) => {
       this.#lastGood.save(tx, loaded.files.content)
@@ -484,9 +504,12 @@ export class ConfigService implements CityConfig {
     this.#looked()
     if (rejection.state === this.#reported) return
     this.#show(rejection.error)
-    await store.db.write((tx) => {
-      store.log.append(tx, rejection.event)
-    })
+    // The start that failed for it has said so.
+    const isKnown = source === 'start' && this.#deps.mends === true
+    if (!isKnown)
+      await store.db.write((tx) => {
+        store.log.append(tx, rejection.event)
+      })
     this.#reported = rejection.state
   }
 
