@@ -55,6 +55,14 @@ class Desk extends SessionApi {
   list = (query = '') => this.api.ask(listMail, `${this.base}/mail?${query}`)
   reply = (id: string, body = {}) => this.api.ask(replyMail, `${this.base}/mail/${id}/reply`, { body })
   thread = (id: string, query = '') => this.api.ask(getMailThread, `${this.base}/mail/threads/${id}?${query}`)
+  /** The index once the list of needs counts so many unread messages for people: nothing that follows from them is on its way. */
+  async settledAt(unread: number): Promise<number> {
+    await eventually(`${unread} unread messages are a need`, async () => {
+      const needs = await this.events('need.opened need.changed')
+      return needs.find(({ payload }) => JSON.stringify(payload).includes(`"${unread} unread `))
+    })
+    return this.head()
+  }
   check = (agent: string) => this.api.ask(checkMail, `${this.base}/mail/check?agent=${agent}`)
   count = (query = '') => this.api.ask(countMail, `${this.base}/mail/count?${query}`)
   act = (method: string, id: string, act = '') => this.done(method, `/mail/${id}${act}`)
@@ -224,7 +232,7 @@ test('messages are archived by what they have in common; a look changes nothing'
 test('a blocking read ends with mail of its mailbox, and with nothing else', async () => {
   const desk = await Desk.open()
   await desk.mail({ to: 'human', subject: 'before' })
-  const index = await desk.head()
+  const index = await desk.settledAt(1)
   const waiting = desk.list(`agent=human&index=${index}&wait=30s`)
   let isOver = false
   void waiting.then(() => {
@@ -238,7 +246,7 @@ test('a blocking read ends with mail of its mailbox, and with nothing else', asy
   const { id } = await desk.mail({ to: 'human', from: helper, subject: 'now' })
   assert.equal((await waiting).items[0]?.id, id)
   assert.equal((await desk.list(`agent=human&index=${await desk.head()}&wait=10ms`)).total, 2)
-  const answered = desk.thread(id, `agent=human&index=${await desk.head()}&wait=30s`)
+  const answered = desk.thread(id, `agent=human&index=${await desk.settledAt(2)}&wait=30s`)
   await desk.mail({ to: 'human', subject: 'another thread' })
   const answer = await desk.reply(id)
   assert.deepEqual(idsOf((await answered).items), [id, answer.id])

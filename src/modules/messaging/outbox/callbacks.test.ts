@@ -136,7 +136,7 @@ test('500, 401, 404 and answers that are no receipt are tried ten times, then th
     remote.reply = (one) => (one.id === first.id ? reply : answer(200))
     const first = await bench.say('one')
     const second = await bench.say('one')
-    // The answer comes over a real connection, while time stands still.
+    // The end of the attempt is a write of its own: its pause begins when it is on disk, so time stands still until then.
     await eventually('the first attempt has failed', () => (bench.get(first.id).answered > 0 ? true : undefined))
     for (let look = 0; look < 12; look++) await bench.clock.advance(10 * MINUTE)
     const dead = bench.get(first.id)
