@@ -222,7 +222,11 @@ export const agentOperations = [
     }),
     edit.delete('delete-agent', '', {
       summary: 'Remove the definition of an agent',
-      description: 'Its sessions are closed.',
+      description:
+        'Its sessions are closed. Refused with their names while beads that are not closed, or live molecules, wait for it.',
+      query: object({
+        force: optional(boolean({ description: 'Also where work waits for it; that work stays, and waits.' })),
+      }),
       replies: { 200: DeletedAgent },
       problems: ['still-referenced'],
       emits: ['agent.deleted', 'session.closed', 'config.reloaded'],

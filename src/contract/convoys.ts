@@ -140,12 +140,18 @@ export const ConvoyItemsRequest = component('ConvoyItemsRequest', {
   items: array(text(256, 'Id of a bead.'), { minItems: 1, maxItems: MAX_CONVOY_ITEMS }),
 })
 
+const cancel = optional(
+  boolean({ description: 'Cancel the live molecule that is about the convoy, and close it then.' }),
+)
+
 export const ConvoyCloseRequest = component('ConvoyCloseRequest', {
   reason: optional(string({ maxLength: 2_000, description: 'Why it is done.' })),
+  cancel,
 })
 
 export const ConvoyLandRequest = component('ConvoyLandRequest', {
   force: optional(boolean({ description: 'Also with members that are not closed.' })),
+  cancel,
   dry_run: optional(boolean({ description: 'Only say what would happen.' })),
 })
 
@@ -240,13 +246,14 @@ export const checkConvoy = convoy.get('check-convoy', '/check', {
 
 export const landConvoy = convoy.post('land-convoy', '/land', {
   summary: 'Land an owned convoy',
-  description: 'Closes a convoy that its owner keeps open. Refused with their names while members are not closed.',
+  description:
+    'Closes a convoy that its owner keeps open. Refused with their names while members are not closed, and while a live molecule is about it, unless with `cancel`.',
   body: ConvoyLandRequest,
   bodyOptional: true,
   headers: ['If-Match'],
   replies: { 200: ConvoyLanding },
   replyHeaders: ['ETag'],
-  problems: ['conflict-wrong-state'],
+  problems: ['conflict-wrong-state', 'molecule-live'],
   emits: CLOSES,
 })
 
@@ -288,9 +295,11 @@ export const convoyOperations = [
   }),
   change.post('close-convoy', '/close', {
     summary: 'Close a convoy',
-    description: 'Whatever the state of its members, which it leaves alone. Closed already: nothing happens.',
+    description:
+      'Whatever the state of its members, which it leaves alone. Closed already: nothing happens. What a live molecule is about is closed by whoever works on one of its steps; others close it with `cancel`, which ends the molecule.',
     body: ConvoyCloseRequest,
     bodyOptional: true,
+    problems: ['molecule-live'],
     emits: CLOSES,
   }),
   landConvoy,

@@ -112,7 +112,10 @@ export const commands: readonly CommandSpec[] = [
     arguments: ['<agent...>'],
     asks: (names) => `Remove agent ${names} and close its sessions?`,
     view: DELETED,
-    examples: { 'svcctl agent delete worker --yes': 'remove it and close its sessions' },
+    examples: {
+      'svcctl agent delete worker --yes': 'remove it and close its sessions',
+      'svcctl agent delete worker --force --yes': 'also where work waits for it',
+    },
   }),
   command('agent suspend', 'suspend-agent', {
     ...NAMED,

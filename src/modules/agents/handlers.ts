@@ -42,10 +42,19 @@ export interface AgentSessions {
   closeAll(tx: Tx, identity: string): readonly string[]
 }
 
+/** Work that an agent is to do; ids, the newest first. */
+export interface AgentWork {
+  /** Routed or assigned to it, and not closed. */
+  readonly beads: readonly string[]
+  /** Live ones that hand it their steps. */
+  readonly molecules: readonly string[]
+}
+
 export interface AgentCity<View> {
   readonly store: Pick<Store, 'keys' | 'log'>
   readonly config: Configuration<View>
   readonly sessions: AgentSessions
+  work(identity: string): AgentWork
 }
 
 export interface AgentHandlersDeps<View> {
@@ -64,9 +73,16 @@ interface AgentCall<View, B = unknown> {
   readonly actor: string
 }
 
+interface RemovingCall<View> extends AgentCall<View> {
+  readonly query: { readonly force?: boolean | undefined }
+}
+
 /** What a blocking read of agents waits for. */
 const isRelevant = ({ type }: { readonly type: string }): boolean =>
   type.startsWith('agent.') || type.startsWith('session.') || type === 'config.reloaded'
+
+/** Ids in the sentence of a refusal. */
+const MAX_SHOWN = 5
 
 export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlersDeps<View>) {
   const { files, clock } = deps
@@ -160,7 +176,7 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
     )
   }
 
-  const remove = async ({ params, city, header, actor }: AgentCall<View>) => {
+  const remove = async ({ params, query, city, header, actor }: RemovingCall<View>) => {
     const identity = params.agent
     let closed: readonly string[] = []
     const { config } = await city.config.edit({
@@ -168,7 +184,10 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
       etag: (current) => agentRevision(files, current, identity),
       actor,
       referrers: (current) => files.referrers(current, identity),
-      change: (edited, current) => removeAgent(files, current, edited, identity),
+      change: (edited, current) => {
+        removeAgent(files, current, edited, identity)
+        if (query.force !== true) refuseAwaited(identity, city.work(identity))
+      },
       events: () => [agentEvent('agent.deleted', identity)],
       alsoWrite: (tx) => {
         closed = city.sessions.closeAll(tx, identity)
@@ -244,6 +263,22 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
     'suspend-agent': (call) => setSuspended(call, true),
     'resume-agent': (call) => setSuspended(call, false),
   })
+}
+
+/** Refuses to remove an agent that work waits for: nobody else would take it. */
+function refuseAwaited(identity: string, { beads, molecules }: AgentWork): void {
+  const waiting = [
+    ...molecules.map((id) => ({ id, message: `the molecule ${id} hands it its steps` })),
+    ...beads.map((id) => ({ id, message: `${id} is routed or assigned to it and is not closed` })),
+  ]
+  if (waiting.length === 0) return
+  const named = waiting.slice(0, MAX_SHOWN).map(({ id }) => id)
+  const more = waiting.length > named.length ? ' and more' : ''
+  throw problem(
+    'still-referenced',
+    `work waits for the agent ${identity}: ${named.join(', ')}${more}; \`svcctl agent delete ${identity} --force\` removes it all the same, and the work stays`,
+    { errors: waiting.map(({ id, message }) => ({ location: 'path.agent', message, value: id })) },
+  )
 }
 
 /** So many behind the cursor. */

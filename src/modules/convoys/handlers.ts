@@ -6,6 +6,7 @@ import type { Bead } from '../../contract/beads.ts'
 import type { convoyOperations } from '../../contract/convoys.ts'
 import { type Convoy, OWNED_LABEL } from '../../contract/convoys.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
+import type { Caller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import type { Tx } from '../../kernel/database.ts'
@@ -41,6 +42,16 @@ import {
 export interface ConvoyCity {
   readonly store: Pick<Store, 'db' | 'log' | 'keys'>
   readonly beads: ConvoyBeads
+  /** Throws molecule-live where a live molecule is about the convoy and the caller may not close it, unless it is canceled. */
+  free(tx: Tx, id: string, closing: ConvoyClosing): void
+}
+
+/** Who closes a convoy, and how. */
+export interface ConvoyClosing {
+  readonly caller: Caller
+  readonly actor: string
+  readonly cancel: boolean | undefined
+  readonly command: 'convoy close' | 'convoy land'
 }
 
 interface WaitingCall {
@@ -216,13 +227,15 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
       })
     },
 
-    'close-convoy': ({ params, body, header, city, actor }) =>
+    'close-convoy': ({ params, body, header, city, actor, caller }) =>
       changing(city, params.id, header('if-match'), (tx, { id, status }) => {
-        if (status !== 'closed') closeConvoy(depsOf(city), tx, id, body?.reason, actor)
+        if (status === 'closed') return
+        city.free(tx, id, { caller, actor, cancel: body?.cancel, command: 'convoy close' })
+        closeConvoy(depsOf(city), tx, id, body?.reason, actor)
       }),
 
-    'land-convoy': async ({ params, body, header, city, actor }) => {
-      const { force = false, dry_run = false } = body ?? {}
+    'land-convoy': async ({ params, body, header, city, actor, caller }) => {
+      const { force = false, dry_run = false, cancel } = body ?? {}
       const landing = (tx: Pick<Tx, 'get' | 'all'>) => {
         const convoy = needConvoy(city.beads, params.id)
         checkPrecondition(header('if-match'), String(convoy.revision))
@@ -236,6 +249,7 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
             const state = landing(tx)
             if (state.closed) return state
             if (state.open.length > 0 && !force) throw unfinished(params.id, state.open)
+            city.free(tx, params.id, { caller, actor, cancel, command: 'convoy land' })
             closeConvoy(depsOf(city), tx, params.id, 'landed', actor)
             return state
           })

@@ -1,14 +1,18 @@
 /** Where agents meet the configuration, their programs and their sessions. */
 import type { AgentCity, AgentHandlersDeps, AgentSessions } from '../../modules/agents/handlers.ts'
+import { openBeadsOfAgent } from '../../modules/beads/store/counts.ts'
 import { countDemand } from '../../modules/beads/store/ready.ts'
 import type { EffectiveConfig } from '../../modules/config/compose/effective.ts'
 import { referrersOfAgent } from '../../modules/config/compose/references.ts'
+import { liveFor } from '../../modules/molecules/read/parts.ts'
 import { sessions } from '../../modules/sessions/family.ts'
 import { declaredAgent, storedPatches, treeFiles } from './config.ts'
 import { configured } from './objects.ts'
 import type { Host, Running } from './running.ts'
 
 const PEEK_LINES = 5
+/** Beads, and molecules, that a refusal names. */
+const MAX_NAMED = 100
 
 export const agentHost = ({ clock, programs }: Host): AgentHandlersDeps<EffectiveConfig> => ({
   clock,
@@ -24,6 +28,10 @@ export const agentHost = ({ clock, programs }: Host): AgentHandlersDeps<Effectiv
 export const agentCity = (city: Running): AgentCity<EffectiveConfig> => ({
   ...configured(city),
   sessions: agentSessions(city),
+  work: (identity) => ({
+    beads: openBeadsOfAgent(city.store.db, identity, MAX_NAMED),
+    molecules: liveFor(city.store.db, identity, MAX_NAMED),
+  }),
 })
 
 function agentSessions(city: Running): AgentSessions {

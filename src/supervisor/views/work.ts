@@ -3,6 +3,7 @@
 import type { WorkContext } from '../../modules/beads/family.ts'
 import { beads } from '../../modules/beads/family.ts'
 import type { WorkPeople } from '../../modules/beads/work/city.ts'
+import { freeSubject } from '../../modules/beads/work/closing.ts'
 import { config } from '../../modules/config/family.ts'
 import type { ConvoyCity } from '../../modules/convoys/handlers.ts'
 import type { ConvoyNotices } from '../../modules/convoys/notices.ts'
@@ -34,7 +35,12 @@ export function workContext(city: Running): WorkContext {
 
 export function convoyCity(city: Running): ConvoyCity & { readonly notices: ConvoyNotices } {
   const work = beads.of(city)
-  return { store: work.store, beads: convoyBeads(work), notices: convoyNotices(city) }
+  return {
+    store: work.store,
+    beads: convoyBeads(work),
+    notices: convoyNotices(city),
+    free: (tx, id, closing) => void freeSubject(tx, work, work.beads.need(id), closing),
+  }
 }
 
 /** True where a session of that id is known and has ended, or is to end. */

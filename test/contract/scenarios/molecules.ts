@@ -136,6 +136,14 @@ const refusals = (operation: 'start-molecule' | 'sling', path: string, more: obj
 /** What beads of molecules refuse. */
 const ofBeads: readonly Scenario[] = [
   on('close-bead', 'molecule-live', async (city) => city.send('POST', `/beads/${await driven(city)}/close`)),
+  ...(['close', 'land'] as const).map((way) =>
+    on(`${way}-convoy`, 'molecule-live', async (city) => {
+      const { body } = await city.send('POST', '/convoys', { title: 'batch', owned: true })
+      const id = String(at(body, 'id'))
+      await start(city, { formula: 'asks', bead: id })
+      return city.send('POST', `/convoys/${id}/${way}`, {})
+    }),
+  ),
   on('patch-bead', 'molecule-live', async (city) =>
     city.send('PATCH', `/beads/${await driven(city)}`, { status: 'closed' }),
   ),

@@ -213,7 +213,14 @@ describe('agents in the files of a city', { concurrency: 3 }, () => {
     assert.deepEqual(closed, [id])
     await city.is(id, 'closed')
     assert.deepEqual((await city.events('session.closed', { subject: id })).length, 1)
-    await city.done('DELETE', '/agents/base')
+    const { id: bead } = await city.done('POST', '/beads', { title: 'for base' })
+    await city.done('POST', `/beads/${bead}/route`, { target: 'base' })
+    const awaited = await city.send('DELETE', '/agents/base')
+    assertProblem(awaited, 'still-referenced', /work waits for the agent base: .*svcctl agent delete base --force/)
+    assert.match(awaited.text, new RegExp(`"value":"${String(bead)}"`))
+    await get(city, 'base')
+    await city.done('DELETE', '/agents/base?force=true')
+    assert.equal((await city.done('GET', `/beads/${bead}`)).status, 'open', 'the work stays')
   })
 
   test('an agent shows what its sessions do', async () => {

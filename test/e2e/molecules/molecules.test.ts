@@ -248,6 +248,19 @@ test('beads of steps and roots are moved by their molecule alone, and refusals s
   assert.equal((await city.readBead(bead)).status, 'closed')
 })
 
+test('close: a convoy that a live molecule is about is refused; with cancel the molecule ends first', async () => {
+  const city = await MoleculeCity.start(supervisor, 'convoys', { two: TWO })
+  const { body } = await city.city.post('/convoys', { title: 'batch' })
+  const convoy = String(at(body, 'id'))
+  const { id } = await city.launch('two', { bead: convoy })
+  const refused = await city.city.post(`/convoys/${convoy}/close`, {})
+  assertProblem(refused, 'molecule-live', new RegExp(`svcctl convoy close ${convoy} --cancel`))
+  assert.equal((await city.readBead(convoy)).status, 'open')
+  assert.equal((await city.city.post(`/convoys/${convoy}/close`, { cancel: true })).status, 200)
+  await city.is(id, 'canceled')
+  assert.equal((await city.readBead(convoy)).status, 'closed')
+})
+
 test('cancel ends it at once, a second one is refused; retry goes on with what failed; delete takes its beads', async () => {
   const city = await MoleculeCity.start(supervisor, 'ends', { two: TWO })
   const { base, api } = city.city

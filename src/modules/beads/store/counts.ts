@@ -41,6 +41,13 @@ function countWork(reader: Reader, now: number): WorkCounts {
 export const beadsOfRig = (reader: Reader, rig: string): number =>
   Number(reader.get('SELECT coalesce(sum(beads), 0) AS beads FROM bead_counts WHERE rig = ?', rig)?.beads)
 
+const OF_AGENT = `SELECT b.id FROM beads b INDEXED BY beads_live
+  WHERE b.status <> 'closed' AND (b.routed_to = ? OR b.assignee = ?) ORDER BY b.created_at DESC, b.id DESC LIMIT ?`
+
+/** Beads that are not closed and that an agent is to do: routed or assigned to it, the newest ones. */
+export const openBeadsOfAgent = (reader: Reader, identity: string, limit: number): readonly string[] =>
+  reader.all(OF_AGENT, identity, identity, limit).map(({ id }) => String(id))
+
 const OF_RIG = `SELECT b.id FROM beads b INDEXED BY beads_live WHERE b.status <> 'closed' AND b.rig = ?
   ORDER BY b.created_at DESC, b.id DESC LIMIT ?`
 

@@ -17,7 +17,11 @@ interface Closer {
 interface Closing extends Closer {
   /** Cancel the molecule first. */
   readonly cancel?: boolean | undefined
+  /** The command that closes it; absent: `bead close`. */
+  readonly command?: string
 }
+
+type Surroundings = Pick<WorkCity, 'steps' | 'beads' | 'people'>
 
 const UNKNOWN = 'api'
 const MAX_NAMED = 5
@@ -33,7 +37,7 @@ export function closerOf(people: WorkPeople, bead: BeadRecord, { actor, session 
  * Refuses to close what a live molecule is about: its steps would go on for a bead that is done. Whoever works on one of the
  * steps may, since to close the bead can be that work; `cancel` ends the molecule first. Returns the bead as it is then.
  */
-export function freeSubject(tx: Tx, city: WorkCity, bead: BeadRecord, closing: Closing): BeadRecord {
+export function freeSubject(tx: Tx, city: Surroundings, bead: BeadRecord, closing: Closing): BeadRecord {
   const { steps, beads, people } = city
   const tie = steps.ties([bead.id]).find(({ is, live, whole }) => is === 'subject' && live && whole)
   if (tie === undefined) return bead
@@ -42,9 +46,10 @@ export function freeSubject(tx: Tx, city: WorkCity, bead: BeadRecord, closing: C
     return beads.need(bead.id)
   }
   if (worksOn(tx, tie.molecule, namesOf(people, closing))) return bead
+  const { command = 'bead close' } = closing
   throw problem(
     'molecule-live',
-    `the molecule ${tie.molecule} works on ${bead.id}: \`svcctl bead close ${bead.id} --cancel\` ends the molecule and closes the bead`,
+    `the molecule ${tie.molecule} works on ${bead.id}: \`svcctl ${command} ${bead.id} --cancel\` ends the molecule and closes the bead`,
     { errors: [{ location: 'path.id', message: `is what ${tie.molecule} is about`, value: bead.id }] },
   )
 }

@@ -35,6 +35,16 @@ export function partOf(reader: Reader, plans: Pick<Plans, 'get'>, bead: string):
   return { ...part, role: 'work', output: step?.output ?? [] }
 }
 
+/** Live molecules that hand their steps to this target where a step names no other, the newest ones. */
+export const liveFor = (reader: Reader, target: string, limit: number): readonly string[] =>
+  reader
+    .all(
+      "SELECT id FROM molecules WHERE target = ? AND status IN ('pending', 'active', 'waiting') ORDER BY n DESC LIMIT ?",
+      target,
+      limit,
+    )
+    .map(({ id }) => String(id))
+
 /** `m.*` has a bead too: the one that the molecule is about. */
 const TIES = {
   root: 'SELECT value AS tied, m.* FROM json_each(?) JOIN molecules m ON m.id = value',
