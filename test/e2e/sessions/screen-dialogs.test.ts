@@ -182,6 +182,16 @@ describe('dialogs on screens', { concurrency: 3, timeout: 120_000 }, () => {
     await city.forget(id)
   })
 
+  test('stop says that a turn ended once it is seen to, not where the screen no longer says that it works', async () => {
+    const id = await city.start({ kind: 'provider', name: 'asker' })
+    await city.message(id, 'work 8000')
+    await city.until(id, 'works', ({ activity }) => activity === 'in-turn')
+    const { ended } = await city.done('POST', `${sessionPath(id)}/stop`)
+    assert.equal(ended, true)
+    assert.equal((await city.get(id)).activity, 'idle')
+    await city.forget(id)
+  })
+
   test('whoever approves what no option says for certain is told the options, and nothing is chosen', async () => {
     const id = await city.start({ kind: 'provider', name: 'foreign' })
     await city.message(id, 'dialog 1')

@@ -1,12 +1,14 @@
 /**
  * Interrupting the turn of one session, and what was seen of that.
  *
- * I1  `over` says that the turn was seen to end: the process lives, and no other turn began by itself within two seconds.
+ * I1  `over` says that the turn was seen to end: the process lives, it takes messages again, and no other turn began by
+ *     itself within two seconds. Of a screen from which nobody can tell it is not said.
  * I2  What was typed before an interrupt is not typed again, and is taken out of an input line into which it comes back.
  */
 import { delay } from '../../../kernel/clock.ts'
 import { deadline } from '../../../kernel/deadline.ts'
 import type { AgentProcess } from '../../../runtimes/process/runtime.ts'
+import { takesMessages } from './evidence.ts'
 import { NO_INTERRUPT, type Scene } from './scene.ts'
 
 /** `idle`: no turn ran. `gone`: the program ended by it. `deaf`: the turn goes on. */
@@ -77,19 +79,30 @@ export class Interrupts {
       if (watch.process !== process || watch.exit !== undefined) return 'gone'
       if (isNext()) return 'over'
       const now = clock.monotonic()
-      const { activity, source, pending } = watch.evidence
-      const works = activity === 'in-turn' || pending !== undefined
-      quietSince = works ? undefined : (quietSince ?? now)
+      const isOver = this.#rests()
+      quietSince = isOver ? (quietSince ?? now) : undefined
       // A protocol says the end itself; what a screen shows may be between two pictures.
-      if (!works && source === 'protocol') return 'over'
+      if (isOver && watch.evidence.source === 'protocol') return 'over'
       if (quietSince !== undefined && now - quietSince >= SETTLED_MS) return 'over'
-      if (works && !isPressedAgain && this.#takesKeys() && now - startedAt >= AGAIN_MS) {
+      if (!isOver && !isPressedAgain && this.#works() && this.#takesKeys() && now - startedAt >= AGAIN_MS) {
         isPressedAgain = true
         await this.press(process, signal).catch(() => false)
       }
       await delay(clock, LOOK_MS, signal).catch(() => {})
     }
-    return watch.evidence.activity === 'in-turn' || watch.evidence.pending !== undefined ? 'deaf' : 'over'
+    return this.#rests() ? 'over' : 'deaf'
+  }
+
+  #works(): boolean {
+    const { activity, pending } = this.#scene.watch.evidence
+    return activity === 'in-turn' || pending !== undefined
+  }
+
+  /** A harness that is slow to draw is not known to work for a while: that is no end of its turn. */
+  #rests(): boolean {
+    const { deps, id, watch } = this.#scene
+    const session = deps.sessions.byId(id)
+    return !this.#works() && session !== undefined && takesMessages(watch.evidence.activity, session)
   }
 
   /** A program that draws its own screen; a shell's foreground gets a signal, a protocol a message. */
