@@ -314,7 +314,7 @@ export class SessionActor {
       pending: evidence.pending !== undefined,
       attended: attended(this.id),
       assigned: alive && work.assigned(session),
-      queue: session.queued === 0 ? [] : deliveries.waiting(this.id),
+      queue: deliveries.front(session),
       personTypingSince,
       lineLeftAt,
       saidAt,

@@ -43,6 +43,7 @@ export interface Situation {
   readonly attended: boolean
   /** It has work that is assigned to it. */
   readonly assigned: boolean
+  /** What waits, in order: of a long queue its head, one that wakes and those whose time comes next. */
   readonly queue: readonly DeliveryRecord[]
   /** Since when a person has half a line in its terminal. */
   readonly personTypingSince: number | undefined

@@ -138,7 +138,7 @@ export class Starting {
 
   /** The message of the creation, while it is the first that waits. */
   #withLaunch(session: SessionRecord): DeliveryRecord | undefined {
-    const head = session.queued === 0 ? undefined : this.#scene.deps.deliveries.waiting(session.id)[0]
+    const head = session.queued === 0 ? undefined : this.#scene.deps.deliveries.head(session.id)
     return head?.with_launch === true && head.state === 'queued' ? head : undefined
   }
 

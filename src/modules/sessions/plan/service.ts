@@ -24,7 +24,7 @@ import { type ActorDeps, SUPERVISOR } from '../actor/scene.ts'
 import { Slots } from '../actor/slots.ts'
 import { Launcher } from '../launch/launcher.ts'
 import { type NewSession, newSession } from '../launch/new-session.ts'
-import { Deliveries, isWorthWaiting } from '../queue/deliveries.ts'
+import { Deliveries } from '../queue/deliveries.ts'
 import { DigestQueue } from '../queue/digests.ts'
 import { Offers } from '../queue/offers.ts'
 import { Holders } from '../queue/stalls.ts'
@@ -172,7 +172,7 @@ export class Sessions {
       sessions,
       policy: () => this.policy,
       kept: (session) => this.#attended(session.id) || this.live(session.id)?.pending !== undefined,
-      spokenTo: ({ id, queued }) => queued > 0 && deliveries.waiting(id).some(isWorthWaiting),
+      spokenTo: ({ id, queued }) => queued > 0 && deliveries.isSpokenTo(id),
       create: (wanted) => this.#createWanted(wanted),
       planned: (plan) => this.#planned(plan),
       offer: async () => {

@@ -86,8 +86,8 @@ export interface DeliveryRecord {
 const isDigest = ({ source }: Pick<DeliveryRecord, 'source'>): boolean => source === 'mail' || source === 'chat'
 /** What asks for a look at something, not what somebody has to say. */
 export const isReminder = (source: DeliverySource): boolean => source === 'nudge' || isDigest({ source })
-/** Whether a session is to stay until it was told. */
-export const isWorthWaiting = (one: DeliveryRecord): boolean => one.wakes || !isDigest(one)
+/** What only tells of mail and chat, and wakes nobody, keeps nobody awake. */
+const WORTH_WAITING = "(wakes = 1 OR source NOT IN ('mail', 'chat'))"
 
 export interface DeliveryDraft {
   readonly source: DeliverySource
@@ -129,6 +129,21 @@ export interface OpenTurn {
 
 /** What an urgent message is put in front of; the prompt of a conversation stays its first words. */
 const NOT_URGENT = "state = 'queued' AND intent <> 'interrupt_now' AND source <> 'prompt' AND with_launch = 0"
+
+/** How many of those whose time comes next are looked at in one step: more of them are due in the step after it. */
+const DUE_AT_ONCE = 20
+
+/** Of a long queue, all that a step decides by: its head, one that wakes, and those whose time comes next. */
+const FRONT = [
+  ['1', 'seq LIMIT 1'],
+  ['wakes = 1', 'seq LIMIT 1'],
+  ["state = 'queued'", `expires_at LIMIT ${DUE_AT_ONCE}`],
+  ["state = 'queued'", `created_at LIMIT ${DUE_AT_ONCE}`],
+  ['request_open = 1', `created_at LIMIT ${DUE_AT_ONCE}`],
+  ["request_open = 1 AND intent = 'follow_up'", `created_at LIMIT ${DUE_AT_ONCE}`],
+]
+  .map(([which, order]) => `SELECT * FROM (SELECT id FROM waiting WHERE ${which} ORDER BY ${order})`)
+  .join(' UNION ')
 
 const COLUMNS = `id, session_id, seq, source, intent, state, request_id, request_open, with_launch, eager, wakes, attempts, generation,
   end_offset, error_code, error_message, created_at, updated_at, finished_at, expires_at,
@@ -194,6 +209,38 @@ export class Deliveries {
         sessionId,
       )
       .map(parseDelivery)
+  }
+
+  /** What the next step is decided by, in order: of a long queue a few, of a short one all. */
+  front({ id, queued }: Pick<SessionRecord, 'id' | 'queued'>): readonly DeliveryRecord[] {
+    if (queued === 0) return []
+    if (queued <= DUE_AT_ONCE) return this.waiting(id)
+    return this.#deps.db
+      .all(
+        `WITH waiting AS MATERIALIZED (
+           SELECT id, seq, state, intent, wakes, request_open, created_at, expires_at FROM session_deliveries
+           WHERE session_id = ? AND state IN ('queued', 'delivering'))
+         SELECT ${COLUMNS} FROM session_deliveries WHERE id IN (${FRONT}) ORDER BY seq`,
+        id,
+      )
+      .map(parseDelivery)
+  }
+
+  /** What is typed next. */
+  head(sessionId: string): DeliveryRecord | undefined {
+    const row = this.#deps.db.get(
+      `SELECT ${COLUMNS} FROM session_deliveries
+       WHERE session_id = ? AND state IN ('queued', 'delivering') ORDER BY seq LIMIT 1`,
+      sessionId,
+    )
+    return row === undefined ? undefined : parseDelivery(row)
+  }
+
+  /** Whether a session is to stay until it was told. */
+  isSpokenTo(sessionId: string): boolean {
+    const sql = `SELECT 1 FROM session_deliveries
+      WHERE session_id = ? AND state IN ('queued', 'delivering') AND ${WORTH_WAITING} LIMIT 1`
+    return this.#deps.db.get(sql, sessionId) !== undefined
   }
 
   /** As it is typed: behind the frame that says who speaks. */
