@@ -3,17 +3,21 @@ import { parseDurationMs } from '../../contract/base/durations.ts'
 import { type ConfigFiles, diskFiles } from '../../files/files.ts'
 import { PRESETS } from '../../harnesses/all.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import type { Database } from '../../kernel/database.ts'
 import type { Retention } from '../../kernel/event-log.ts'
 import { beadsOfRig } from '../../modules/beads/store/counts.ts'
 import type { CitySettings } from '../../modules/cities/city.ts'
 import type { LoadOptions } from '../../modules/config/compose/context.ts'
 import { untrustedPacks } from '../../modules/config/compose/effective.ts'
 import { type ConfigChange, errorView } from '../../modules/config/edit/city-config.ts'
-import type { ConfigService } from '../../modules/config/edit/service.ts'
+import type { ConfigService, RigWork } from '../../modules/config/edit/service.ts'
 import type { ConfigContext } from '../../modules/config/family.ts'
 import type { ConfigHandlersDeps } from '../../modules/config/handlers.ts'
 import { loadCity } from '../../modules/config/load/load.ts'
+import { liveMoleculesOfRig } from '../../modules/molecules/engine/base/rows.ts'
+import { ordersOfRig } from '../../modules/orders/runs/states.ts'
 import { sessions } from '../../modules/sessions/family.ts'
+import { sessionsOfRig } from '../../modules/sessions/record/store.ts'
 import { documentIssues } from './formulas.ts'
 import { BUILTIN_PACKS, type PackHost } from './packs.ts'
 import type { Running, Service } from './running.ts'
@@ -44,11 +48,19 @@ export async function configContext(city: Running): Promise<ConfigContext> {
     documentIssues,
     mends: city.isMended === true,
     beadsOfRig: (rig) => beadsOfRig(city.store.db, rig),
+    workOfRig: (rig) => workOfRig(city.store.db, rig),
     suspended: () => record.suspended,
     prepare: (signal) => packs.prepareStart(path, signal),
     onStatus: (service) => city.observe(settingsOf(service, settings.retention)),
   }
 }
+
+/** What else is of a rig, and would be of nobody without it. */
+const workOfRig = (reader: Pick<Database, 'get'>, rig: string): readonly RigWork[] => [
+  { count: liveMoleculesOfRig(reader, rig), one: 'live molecule', many: 'live molecules' },
+  { count: ordersOfRig(reader, rig), one: 'order', many: 'orders' },
+  { count: sessionsOfRig(reader, rig), one: 'session', many: 'sessions' },
+]
 
 /** How a city is loaded: with the packs of this host, as the lock among `files` says. */
 const loadOptions =

@@ -220,7 +220,13 @@ function manualClock() {
 }
 
 test('a reload warns of a rig that is gone from the files while it has work', async (t) => {
-  const { service, write } = await openCity(t, { beadsOfRig: (rig) => (rig === 'alpha' ? 3 : 0) })
+  const { service, write } = await openCity(t, {
+    beadsOfRig: (rig) => (rig === 'alpha' ? 3 : 0),
+    workOfRig: (rig) => [
+      { count: rig === 'alpha' ? 2 : 0, one: 'live molecule', many: 'live molecules' },
+      { count: rig === 'alpha' ? 1 : 0, one: 'order', many: 'orders' },
+    ],
+  })
   const rigs = (...names: readonly string[]) =>
     write('city.toml', FILES['city.toml'] + names.map((name) => `[[rigs]]\nname = "${name}"\n`).join(''))
   rigs('alpha', 'beta')
@@ -230,7 +236,7 @@ test('a reload warns of a rig that is gone from the files while it has work', as
   assert.equal(outcome, 'applied')
   const said = warnings.filter(({ key }) => key === 'rigs.alpha' || key === 'rigs.beta').map(({ message }) => message)
   assert.deepEqual(said, [
-    '3 beads are of the rig alpha, which is gone: nobody works on them, and molecules there stop',
+    '3 beads, 2 live molecules, 1 order are of the rig alpha, which is gone: nobody works on them, and molecules there stop',
   ])
   assert.ok(
     service.warnings.some(({ key }) => key === 'rigs.alpha'),

@@ -63,12 +63,21 @@ export interface ConfigServiceDeps {
   readonly restarts?: (drift: ConfigChange['drift']) => readonly string[]
   /** How many beads belong to a rig: with any it keeps its prefix. */
   readonly beadsOfRig?: (rig: string) => number
+  /** What else a rig has that does not end with it, each with its count; kinds of which it has none may be left out. */
+  readonly workOfRig?: (rig: string) => readonly RigWork[]
   /** What is wrong with the formulas and orders that go with a configuration. */
   readonly documentIssues?: (config: EffectiveConfig, files: ConfigFiles) => Promise<readonly ConfigIssue[]>
   /** What is in force, or what is wrong, has changed. */
   readonly onStatus?: () => void
   /** The city does not run, and its files are to be mended: without valid ones the defaults are in force. */
   readonly mends?: boolean
+}
+
+/** A kind of work that a rig has. */
+export interface RigWork {
+  readonly count: number
+  readonly one: string
+  readonly many: string
 }
 
 /** A valid load with everything that is kept of it. */
@@ -593,12 +602,20 @@ export class ConfigService implements CityConfig {
   #goneRigs(before: Good, after: Good): readonly ConfigIssue[] {
     const stays = new Set(after.config.rigs.map(({ name }) => name))
     return before.config.rigs.flatMap(({ name }): readonly ConfigIssue[] => {
-      const beads = stays.has(name) ? 0 : (this.#deps.beadsOfRig?.(name) ?? 0)
-      if (beads === 0) return []
-      const message = `${beads} bead${beads === 1 ? ' is' : 's are'} of the rig ${name}, which is gone: nobody works on ${beads === 1 ? 'it' : 'them'}, and molecules there stop`
+      const work = stays.has(name) ? [] : this.#workOf(name)
+      if (work.length === 0) return []
+      const counted = work.map(({ count, one, many }) => `${count} ${count === 1 ? one : many}`).join(', ')
+      const isOne = work.length === 1 && work[0]?.count === 1
+      const message = `${counted} ${isOne ? 'is' : 'are'} of the rig ${name}, which is gone: nobody works on ${isOne ? 'it' : 'them'}, and molecules there stop`
       const hint = `put the rig back under the name ${name}, or move its beads: svcctl bead list --rig ${name}`
       return [{ file: HOME, line: 1, column: 1, key: `rigs.${name}`, message, hint }]
     })
+  }
+
+  #workOf(rig: string): readonly RigWork[] {
+    const { beadsOfRig, workOfRig } = this.#deps
+    const beads = { count: beadsOfRig?.(rig) ?? 0, one: 'bead', many: 'beads' }
+    return [beads, ...(workOfRig?.(rig) ?? [])].filter(({ count }) => count > 0)
   }
 
   #startWatch(): void {

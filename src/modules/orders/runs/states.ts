@@ -114,3 +114,9 @@ export function forgetState(tx: Tx, scoped: string, before: number): number {
   if (tx.get('SELECT 1 FROM order_runs WHERE scoped = ? LIMIT 1', scoped) !== undefined) return 0
   return tx.run('DELETE FROM order_states WHERE scoped = ?', scoped)
 }
+
+/** How many orders of a rig have a state, those left out whose files are gone. */
+export const ordersOfRig = (reader: Pick<Database, 'get'>, rig: string): number =>
+  Number(reader.get(OF_RIG, `:rig:${rig}`)?.orders)
+
+const OF_RIG = 'SELECT count(*) AS orders FROM order_states WHERE gone = 0 AND substr(scoped, -length(?1)) = ?1'

@@ -427,3 +427,7 @@ function filterSql({ states, template, rig }: SessionFilter): { where: string; v
   }
   return { where: parts.join(' AND '), values }
 }
+
+/** How many sessions of a rig are not closed. */
+export const sessionsOfRig = (reader: Pick<Database, 'get'>, rig: string): number =>
+  Number(reader.get("SELECT count(*) AS live FROM sessions WHERE rig = ? AND state <> 'closed'", rig)?.live)

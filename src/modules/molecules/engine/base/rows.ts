@@ -6,7 +6,7 @@ import {
   type MoleculeStatus,
   type MoleculeStepStatus,
 } from '../../../../contract/automation/words.ts'
-import type { Row, SqlValue } from '../../../../kernel/database.ts'
+import type { Database, Row, SqlValue } from '../../../../kernel/database.ts'
 import { ROWS_PER_MOLECULE } from './schema.ts'
 
 export interface Failure {
@@ -282,3 +282,7 @@ export function parseValue(json: string): Value {
 
 export const isLive = (status: MoleculeStatus): boolean =>
   status === 'pending' || status === 'active' || status === 'waiting'
+
+/** How many molecules of a rig have not ended. */
+export const liveMoleculesOfRig = (reader: Pick<Database, 'get'>, rig: string): number =>
+  Number(reader.get('SELECT count(*) AS live FROM molecules WHERE rig = ? AND closed_at IS NULL', rig)?.live)
