@@ -309,7 +309,8 @@ export const CONFIG_WORDS: Readonly<Record<string, TableWords>> = {
   },
   mail: {
     '': 'What people and agents write to each other.',
-    retention_ttl: 'A message is deleted this long after it was read or archived; what nobody has read is kept.',
+    retention_ttl:
+      'A message is deleted this long after it was read or archived. What nobody has read is kept; where its session was deleted it goes this long after it was sent (30 days with `off`).',
   },
   work: { '': 'Claims of work.', lease_ttl: 'A claim ends when its holder shows no sign of life for this long.' },
   session: {

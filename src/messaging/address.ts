@@ -22,6 +22,8 @@ export interface Addresses {
   resolve(word: string): Address
   /** The same for filters and senders, which never fail: undefined where it means nobody or several. */
   find(word: string): Address | undefined
+  /** True where the word means closed sessions alone, by whichever of their names. */
+  isClosed(word: string): boolean
   /** As it is called now; of one that is gone, as it was called last. */
   of(mailbox: Mailbox): Address
   /** The mailbox of this session, closed ones too. */

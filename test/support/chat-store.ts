@@ -51,6 +51,7 @@ const addresses: Addresses = {
     return found
   },
   find: (word) => KNOWN.find(({ words }) => words.includes(word)),
+  isClosed: () => false,
   of: (mailbox) => KNOWN.find((one) => one.mailbox === mailbox) ?? { mailbox, display: mailbox, rig: '' },
   ofSession: (id) => addresses.of(KNOWN.find((one) => one.session_id === id)?.mailbox ?? parseMailbox(`session:${id}`)),
   live: () => [],

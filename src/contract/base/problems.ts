@@ -58,6 +58,7 @@ export const PROBLEMS = {
   'token-not-found': { status: 404, prefix: 'not_found', title: 'No such token' },
   'mail-not-found': { status: 404, prefix: 'not_found', title: 'No such message' },
   'recipient-not-found': { status: 404, prefix: 'not_found', title: 'Nobody of this name' },
+  'recipient-closed': { status: 409, prefix: 'conflict', title: 'The session of this name is closed' },
   'directory-not-found': { status: 404, prefix: 'not_found', title: 'No city in that directory' },
   'method-not-allowed': { status: 405, prefix: 'method_not_allowed', title: 'The path does not take this method' },
   'request-timeout': { status: 408, prefix: 'timeout', title: 'The request did not arrive in time' },

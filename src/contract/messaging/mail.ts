@@ -209,7 +209,7 @@ const lists = mail.with({ replies: { 200: listBody('ListBodyMessage', Message) }
 const SENDS = {
   headers: ['Idempotency-Key'],
   bodyLimit: MAX_REQUEST_BYTES,
-  problems: ['recipient-not-found', 'ambiguous-recipient'],
+  problems: ['recipient-not-found', 'ambiguous-recipient', 'recipient-closed'],
 } as const
 const creating = mail.with(SENDS)
 

@@ -354,7 +354,7 @@ export const RetentionSweptPayload = component('RetentionSweptPayload', {
   other: optional(
     record(went('How many.'), {
       description:
-        'What else went, by kind: `mail`, `mail_tombstones`, `transcript_entries`, `attachments`, `deliveries`, `order_runs` and others.',
+        'What else went, by kind: `mail`, `mail_left_behind`, `mail_tombstones`, `transcript_entries`, `attachments`, `deliveries`, `order_runs` and others.',
     }),
   ),
 })

@@ -3,6 +3,7 @@ import { mailOperations } from '../../contract/messaging/mail.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { migrationsOf } from '../../kernel/database.ts'
 import { defineFamily } from '../../kernel/family.ts'
+import { departures } from './departures.ts'
 import { forgetting, MailDigests } from './digests.ts'
 import { createMailHandlers, type MailCity } from './handlers.ts'
 import { Mail, type MailDeps } from './mail.ts'
@@ -24,5 +25,5 @@ export const mail = defineFamily({
   },
   needs: () => [mailNeeds],
   retention: ({ sweeps }) => sweeps,
-  reactions: () => [forgetting],
+  reactions: (city) => [forgetting, departures(city)],
 })

@@ -17,10 +17,10 @@ import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
 import { invalidField, Problem, problem, timeMs } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { type BlockingInput, waitForChange } from '../../kernel/waiting.ts'
-import { type Address, type Addresses, HUMAN, isRead, type Mailbox } from '../../messaging/address.ts'
+import { type Address, type Addresses, HUMAN, type Mailbox } from '../../messaging/address.ts'
 import { searchExpression } from '../../messaging/search.ts'
 import { archiveMany, checkArchiving } from './archive.ts'
-import { distinct, LABEL, type Mail, type Sender } from './mail.ts'
+import { closedRecipient, distinct, LABEL, type Mail, type Sender } from './mail.ts'
 import { type MailFilter, type MailPage, mailList, mailTotal, type Total, threadPage } from './query.ts'
 import { type MailRecord, wireMessage } from './record.ts'
 import { assertOwns, assertSees, confinedTo, mailboxMeant, mailboxOf } from './rights.ts'
@@ -243,20 +243,13 @@ function senderOf(addresses: Addresses, caller: Caller, label: string = HUMAN): 
 /** Whom a word of the body means; a refusal says where it stands. */
 function resolve({ addresses }: MailCity, word: string, location: string): Address {
   try {
-    const address = addresses.resolve(word)
-    if (!isRead(address)) throw unread(word)
-    return address
+    if (addresses.isClosed(word)) throw closedRecipient(word)
+    return addresses.resolve(word)
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     throw problem(error.code, error.message, { errors: [{ location, message: error.message, value: word }] })
   }
 }
-
-const unread = (word: string): Problem =>
-  problem(
-    'recipient-not-found',
-    `the session ${word} is closed: nobody reads its mail any more; write to its agent, or to human`,
-  )
 
 const resolveAll = (city: MailCity, words: readonly string[] = [], location: string): readonly Address[] =>
   words.map((word, index) => resolve(city, word, `${location}[${index}]`))

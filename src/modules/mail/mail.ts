@@ -7,9 +7,9 @@
 import { TOMBSTONE_DAYS } from '../../contract/messaging/mail.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Tx } from '../../kernel/database.ts'
-import { problem } from '../../kernel/problem.ts'
+import { type Problem, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
-import { type Address, type Addresses, HUMAN, type Mailbox } from '../../messaging/address.ts'
+import { type Address, type Addresses, HUMAN, isRead, type Mailbox } from '../../messaging/address.ts'
 import type { Digests } from '../../messaging/digest.ts'
 import { type MailRecord, mailPayload } from './record.ts'
 import {
@@ -160,6 +160,7 @@ export class Mail {
     const address = addresses.find(sender.startsWith(LABEL) ? from : sender)
     if (address === undefined)
       throw problem('conflict-wrong-state', `the sender of ${id}, ${from}, has no mailbox: it cannot be answered`)
+    if (!isRead(address)) throw closedRecipient(from)
     return address
   }
 
@@ -215,6 +216,13 @@ export class Mail {
   readonly #newId = (): string => `ml-${this.#deps.random(8)}`
   readonly #newThread = (): string => `thread-${this.#deps.random(6)}`
 }
+
+/** Refuses mail that nobody would ever read. */
+export const closedRecipient = (word: string): Problem =>
+  problem(
+    'recipient-closed',
+    `the session ${word} is closed: nobody reads its mail any more; write to its agent, or to human`,
+  )
 
 /** What stands before senders without a mailbox; no mailbox begins so. */
 export const LABEL = 'label:'

@@ -11,7 +11,7 @@ test('mail goes the set time after it was read or archived, unread mail never, a
   const post = openPost(t, clock)
   const { db, mail } = post
   let keepMs: number | undefined
-  const sweeps = sweepsOfMail({ store: post, clock, mail, keepMs: () => keepMs })
+  const sweeps = sweepsOfMail({ store: post, clock, mail, keepMs: () => keepMs, isGone: () => false })
   const retention = {
     sweep: async () => {
       for (const one of sweeps) await one.run({ agesCount: true, isOver: false })
@@ -46,4 +46,32 @@ test('mail goes the set time after it was read or archived, unread mail never, a
   await retention.sweep()
   assert.deepEqual(db.all('SELECT id FROM mail_deleted'), [])
   assert.deepEqual(left(), ['unread'])
+})
+
+test('retention: unread mail of a deleted session goes, that of one that is there stays', async (t) => {
+  const clock = new ManualClock()
+  const post = openPost(t, clock)
+  const { db, mail } = post
+  const sweeps = sweepsOfMail({
+    store: post,
+    clock,
+    mail,
+    keepMs: () => undefined,
+    isGone: (mailbox) => mailbox === 'session:s-gone',
+  })
+  const sweep = async () => {
+    for (const one of sweeps) await one.run({ agesCount: true, isOver: false })
+  }
+  const to = (id: string) => ({ mailbox: `session:${id}`, display: id, rig: '' }) as const
+  for (const one of [to('s-gone'), to('s-here'), addressOf('mayor')])
+    await db.write((tx) => mail.send(tx, { from: addressOf('human'), to: one, subject: 'unread', body: '' }))
+  const left = () => db.all('SELECT mailbox FROM mail ORDER BY seq').map(({ mailbox }) => mailbox)
+  await clock.advance(30 * DAY)
+  await sweep()
+  assert.equal(left().length, 3, 'it stays for 30 days')
+  await clock.advance(1)
+  await sweep()
+  assert.deepEqual(left(), ['session:s-here', 'agent:mayor'])
+  const counts = db.all("SELECT sum(n) AS n FROM mail_counts WHERE mailbox = 'session:s-gone'")
+  assert.equal(Number(counts[0]?.n ?? 0), 0, 'nothing is unread there')
 })

@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto'
 import { cut } from '../../contract/base/text.ts'
 import type { Database, Row, SqlValue, Tx } from '../../kernel/database.ts'
-import type { Mailbox } from '../../messaging/address.ts'
+import { type Mailbox, parseMailbox } from '../../messaging/address.ts'
 import { spaced } from '../../messaging/search.ts'
 import { type MailRecord, parseMail } from './record.ts'
 
@@ -165,6 +165,62 @@ export const settledBefore = (db: Reader, time: number, limit: number): readonly
       limit,
     )
     .map(({ id }) => String(id))
+
+/** Unread messages from before `time` in mailboxes of sessions that are gone, some of them. */
+export function leftBehind(
+  db: Reader,
+  { before, isGone }: { readonly before: number; readonly isGone: (mailbox: Mailbox) => boolean },
+  limit: number,
+): readonly string[] {
+  const boxes = db
+    .all(
+      "SELECT DISTINCT mailbox FROM mail_counts WHERE mailbox >= 'session:' AND mailbox < 'session;' AND status = 'unread' AND n > 0",
+    )
+    .map(({ mailbox }) => parseMailbox(String(mailbox)))
+    .filter(isGone)
+  const ids: string[] = []
+  for (const box of boxes) {
+    if (ids.length >= limit) break
+    const sql = "SELECT id FROM mail WHERE mailbox = ? AND status = 'unread' AND created_at < ? ORDER BY seq LIMIT ?"
+    ids.push(...db.all(sql, box, before, limit - ids.length).map(({ id }) => String(id)))
+  }
+  return ids
+}
+
+/** Unread messages of one sender in a mailbox. */
+export interface UnreadOf {
+  readonly sender: string
+  readonly from: string
+  readonly count: number
+  readonly newest: readonly { readonly id: string; readonly subject: string }[]
+}
+
+/** Who is still waiting for a mailbox to be read, and with which messages; the newest ones are named. */
+export function unreadBySender(
+  db: Reader,
+  mailbox: Mailbox,
+  most: { senders: number; named: number },
+): readonly UnreadOf[] {
+  const rows = db.all(
+    `SELECT sender, max("from") AS "from", count(*) AS n FROM mail WHERE mailbox = ? AND status = 'unread'
+     GROUP BY sender ORDER BY max(seq) DESC LIMIT ?`,
+    mailbox,
+    most.senders,
+  )
+  return rows.map(({ sender, from, n }) => ({
+    sender: String(sender),
+    from: String(from),
+    count: Number(n),
+    newest: db
+      .all(
+        "SELECT id, subject FROM mail WHERE mailbox = ? AND status = 'unread' AND sender = ? ORDER BY seq DESC LIMIT ?",
+        mailbox,
+        String(sender),
+        most.named,
+      )
+      .map(({ id, subject }) => ({ id: String(id), subject: String(subject) })),
+  }))
+}
 
 // --- What is unread ----------------------------------------------------------------------------------------------------
 

@@ -43,6 +43,7 @@ const ADDRESSES: Addresses = {
     const name = word.replace(/^agent:/, '')
     return Object.hasOwn(PEOPLE, name) ? addressOf(name) : undefined
   },
+  isClosed: () => false,
   of: (mailbox) => addressOf(mailbox.replace(/^agent:/, '')),
   ofSession: (id) => ({ mailbox: `session:${id}`, display: id, rig: '', session_id: id }),
   live: () =>

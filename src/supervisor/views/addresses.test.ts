@@ -94,6 +94,10 @@ test('ids come before names, names before aliases, aliases before former ones, a
   await close(a)
   await close(c)
   refused('ann', 'ambiguous-recipient', new RegExp(`${a}`))
+  assert.deepEqual(
+    [addresses.isClosed('ann'), addresses.isClosed(`session:${a}`), addresses.isClosed('mayor')],
+    [true, true, false],
+  )
   await rename(b, undefined)
   const d = await make({ alias: 'dora' })
   await close(d)

@@ -5,6 +5,7 @@ import {
   type Address,
   type Addresses,
   HUMAN,
+  isRead,
   type Mailbox,
   mailboxOfAgent,
   mailboxOfSession,
@@ -61,6 +62,11 @@ export class CityAddresses implements Addresses {
     const { mailboxes, isPool } = this.#meantBy(word)
     const [only, ...others] = mailboxes
     return only === undefined || others.length > 0 || isPool ? undefined : this.of(only)
+  }
+
+  isClosed(word: string): boolean {
+    const { mailboxes, isPool } = this.#meantBy(word.replace(KEY, ''))
+    return !isPool && mailboxes.length > 0 && mailboxes.every((one) => !isRead(this.of(one)))
   }
 
   of(mailbox: Mailbox): Address {

@@ -1,13 +1,16 @@
 /** Where mail meets who is there, the configuration, and the city that shows how much of it there is. */
 import { parseDurationMs } from '../../contract/base/durations.ts'
 import { randomHex } from '../../kernel/ids.ts'
-import { HUMAN } from '../../messaging/address.ts'
+import { HUMAN, isRead, type Mailbox } from '../../messaging/address.ts'
 import { config as configuration } from '../../modules/config/family.ts'
 import type { ConvoyNotices } from '../../modules/convoys/notices.ts'
 import { type MailContext, mail } from '../../modules/mail/family.ts'
+import { sessions } from '../../modules/sessions/family.ts'
 import { addressesOf } from './addresses.ts'
 import { digestsOf } from './digests.ts'
 import type { Running } from './running.ts'
+
+const SESSION = 'session:'
 
 export function mailContext(city: Running): MailContext {
   const { store, host } = city
@@ -20,7 +23,14 @@ export function mailContext(city: Running): MailContext {
     digests: digestsOf(city),
     hasRig: (rig) => current().rigs.some((one) => one.name === rig),
     keepMs: () => keptFor(current().mail.retention_ttl),
+    isGone: (mailbox) => isGone(city, mailbox),
   }
+}
+
+/** True for the mailbox of a session that was deleted. */
+function isGone(city: Running, mailbox: Mailbox): boolean {
+  const store = sessions.find(city)?.sessions.store
+  return mailbox.startsWith(SESSION) && store !== undefined && store.byId(mailbox.slice(SESSION.length)) === undefined
 }
 
 /** Undefined: for ever. */
@@ -37,12 +47,16 @@ export function mailCounts(city: Running): { total: number; unread: number } {
 export const convoyNotices = (city: Running): ConvoyNotices => ({
   tell(tx, { to, subject, body }) {
     const addresses = addressesOf(city)
-    const known = addresses.find(to)
+    const found = addresses.find(to)
+    const known = found !== undefined && isRead(found) ? found : undefined
     mail.of(city).mail.send(tx, {
       from: { display: 'convoys', rig: '' },
       to: known ?? addresses.of(HUMAN),
       subject,
-      body: known === undefined ? `${body}\nIt was to tell ${to}: nobody is called so, or several are.` : body,
+      body:
+        known === undefined
+          ? `${body}\nIt was to tell ${to}: nobody is called so, several are, or the session is closed.`
+          : body,
     })
   },
 })

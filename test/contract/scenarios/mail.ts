@@ -5,7 +5,7 @@ import { sendMail } from '../../../src/contract/messaging/mail.ts'
 import { at } from '../../support/document.ts'
 import type { Answer } from '../../support/http.ts'
 import { inFlight, mismatch } from './idempotency.ts'
-import { ambiguousName } from './namesakes.ts'
+import { ambiguousName, closedName } from './namesakes.ts'
 import { type Scenario, scenariosOn, type World } from './scenario.ts'
 
 const CITY = '/v0/city/alpha'
@@ -43,6 +43,7 @@ const recipients = (
 ): readonly Scenario[] => [
   on(operation, 'recipient-not-found', (world) => send(world, 'nobody at all')),
   on(operation, 'ambiguous-recipient', async (world) => send(world, await ambiguousName(world))),
+  on(operation, 'recipient-closed', async (world) => send(world, await closedName(world))),
 ]
 
 const keyed = (

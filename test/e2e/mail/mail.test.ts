@@ -252,6 +252,32 @@ test('a blocking read ends with mail of its mailbox, and with nothing else', asy
   assert.deepEqual(idsOf((await answered).items), [id, answer.id])
 })
 
+test('mail that a closed session never read: its senders get one note each, and answers to it are refused', async () => {
+  const desk = await Desk.open()
+  const reader = await desk.start({ alias: 'reader' })
+  await desk.start({ alias: 'writer' })
+  const { id } = await desk.mail({ to: 'reader', from: 'writer', subject: 'one', notify: false })
+  await desk.mail({ to: 'reader', from: 'writer', subject: 'two', notify: false })
+  await desk.mail({ to: 'reader', from: 'ci', subject: 'red', notify: false })
+  const answered = await desk.mail({ to: 'human', from: 'reader', subject: 'Bye' })
+  await desk.done('POST', `/sessions/${reader}/close`)
+  const noteTo = (agent: string) =>
+    eventually(`${agent} has a note`, async () => {
+      const { items } = await desk.list(`agent=${agent}&from=sessions`)
+      return items.length > 0 ? items : undefined
+    })
+  const [note, ...others] = await noteTo('writer')
+  assert.deepEqual([note?.subject, others], ['Closed without reading 2 messages: reader', []])
+  assert.match(note?.body ?? '', new RegExp(`${reader}.*is closed[^]*${id} of writer: one`))
+  // A label has no mailbox: people are told.
+  const people = await noteTo('human')
+  assert.deepEqual(
+    people.map(({ subject }) => subject),
+    ['Closed without reading 1 message: reader'],
+  )
+  assertProblem(await desk.send('POST', `/mail/${answered.id}/reply`, { body: 'Bye' }), 'recipient-closed', /reader/)
+})
+
 test('whatever is sent is text, and whatever is no text is refused by name', async () => {
   const desk = await Desk.open()
   const odd = 'a\u0000b\u001b[201~\u0003\u009b\u202e\u2028\r\n\t<system-reminder>x</system-reminder>😀𝔘'
@@ -380,11 +406,8 @@ test('with a session’s token one is that session, and nobody else', { timeout:
     await eventually('it is closed', async () =>
       at((await city.api.get(`${city.base}${sessionPath(bob)}`)).body, 'state') === 'closed' ? true : undefined,
     )
-    for (const to of ['bob', bob])
-      assert.match(
-        assertProblem(await post('', { to, subject: 'Too late' }), 'recipient-not-found').detail,
-        /bob|is closed/,
-      )
+    for (const to of ['bob', bob, `session:${bob}`])
+      assertProblem(await post('', { to, subject: 'Too late' }), 'recipient-closed', /is closed/)
 
     // What an agent types itself.
     const answer = await typed('send', 'human', '-s', 'Typed', '-o', 'jsonpath={.from_session_id}')
@@ -392,9 +415,9 @@ test('with a session’s token one is that session, and nobody else', { timeout:
     const forged = await typed('send', 'bob', '--from', 'human', '-s', 'Forged')
     assert.equal(forged.code, EXIT.denied, forged.err)
     const reply = await city.done('POST', `/mail/${items[0]?.id}/reply`, { body: 'Read it.' })
-    assert.equal((await typed('list', '-o', 'name')).out, `${String(reply['id'])}\n`)
+    assert.equal((await typed('list', '--from', 'human', '-o', 'name')).out, `${String(reply['id'])}\n`)
     assert.match((await typed('read', String(reply['id']))).out, /Re: From me[\s\S]*\n\nRead it\.\n$/)
-    assert.equal((await typed('list')).out, '')
+    assert.equal((await typed('list', '--from', 'human')).out, '')
   } finally {
     api.close()
   }

@@ -40,6 +40,7 @@ async function publishing(t: Parameters<typeof opened>[0]) {
     of,
     resolve: () => of('human'),
     find: () => undefined,
+    isClosed: () => false,
     ofSession: (id: string) => of(`session:${id}`),
     live: () => [],
   })
