@@ -89,6 +89,12 @@ suite('words', () => {
     [['nonsense', '-h'], "unknown command 'nonsense'", 'see: svcctl --help'],
     [['city', 'list', '--outptu', 'json'], "unknown option '--outptu'", 'did you mean --output?'],
     [['bead', 'create', '--prio', '1'], "unknown option '--prio'", 'did you mean --priority?'],
+    [
+      ['bead', 'create', '--verbose is ignored'],
+      "unknown option '--verbose is ignored'",
+      "a text that begins with a dash goes after --: svcctl bead create -- '--verbose is ignored'",
+    ],
+    [['bead', 'create', '--nope'], "unknown option '--nope'", "svcctl bead create -- '--nope'"],
     [['help', 'nope'], "unknown command 'nope'", 'see: svcctl --help'],
     [['city', 'list', 'extra'], 'too many arguments', 'see: svcctl city list --help'],
     [['city', 'create'], "missing required argument 'dir'", 'see: svcctl city create --help'],

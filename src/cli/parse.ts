@@ -357,8 +357,14 @@ function commanderFailure(error: CommanderError, command: Command) {
   if (elsewhere !== undefined) return usageError(sentence, `that is here: ${elsewhere}`)
   const meant = namesIn(command).filter((name) => unknown.length > 2 && name.startsWith(unknown))
   const likely = meant.length > 0 ? meant.join(', ') : isLike(suggested, unknown) ? suggested : undefined
+  const takesText = sentence.startsWith('unknown option') && command.registeredArguments.length > 0
+  if (takesText && (likely === undefined || /\s/.test(unknown)))
+    return usageError(sentence, `a text that begins with a dash goes after --: ${command.name()} -- ${quoted(unknown)}`)
   return usageError(sentence, likely === undefined ? `see: ${command.name()} --help` : `did you mean ${likely}?`)
 }
+
+/** One word of a shell. */
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
 /** Words that may be typed behind it. */
 const namesIn = ({ commands, options }: Command): readonly string[] => [
