@@ -77,6 +77,19 @@ suite('needs', () => {
     assert.deepEqual(world.events(), ['need.opened', 'need.changed', 'need.cleared'])
   })
 
+  test('an event that changes no need asks for no write', async () => {
+    using world = new World()
+    const event = { seq: 1, at: 0, city: undefined, envelope: '{}', type: 'thing.seen', actor: 'a', subject: 'a' }
+    const concerns = () => world.projection.reaction().concerns?.(event)
+    assert.equal(concerns(), false, 'a thing without needs')
+    world.things.set('a', [draft('g')])
+    assert.equal(concerns(), true, 'a need is to be opened')
+    await world.look('a')
+    assert.equal(concerns(), false, 'it is known already')
+    world.things.set('a', [draft('g', { title: 'other' })])
+    assert.equal(concerns(), true, 'it has changed')
+  })
+
   test('the start of a city looks at everything: what happened while it was down is reported', async () => {
     using world = new World()
     world.things.set('gone', [draft('g')])

@@ -4,7 +4,8 @@
  * N1  What a need is follows from the state of its thing alone: an event only says which thing to look at again. So an event
  *     that is handled twice, late, or together with others leads to the same list.
  * N2  A need has one id from `need.opened` to `need.cleared`; the row and its event are one write.
- * N3  When a city starts, everything that may have a need is looked at once: what happened while it was down is told then.
+ * N3  An event that changes no need leads to no write: most changes of beads and sessions are such.
+ * N4  When a city starts, everything that may have a need is looked at once: what happened while it was down is told then.
  */
 import { NEED_KIND_WORDS } from '../../contract/needs.ts'
 import { type Clock, nextTurn } from '../../kernel/clock.ts'
@@ -55,14 +56,14 @@ export class Projection {
     return {
       name: 'needs',
       since: 'head',
-      concerns: ({ type }) => this.#sourcesOf(type).length > 0,
+      concerns: (event) => this.#sourcesOf(event.type).some((source) => this.#changes(source, event)),
       react: (tx, event) => {
         for (const source of this.#sourcesOf(event.type)) this.#followed(tx, source, event)
       },
     }
   }
 
-  /** N3. */
+  /** N4. */
   async open(signal: AbortSignal): Promise<void> {
     const { db } = this.#deps.store
     const sources = this.#deps.sources()
@@ -133,6 +134,31 @@ export class Projection {
     return this.#deps.sources().filter(({ types }) => types.some((pattern) => typeMatches(pattern, type)))
   }
 
+  /** N3. */
+  #changes(source: NeedSource, event: StoredEvent): boolean {
+    const { db } = this.#deps.store
+    return source.subjectsOf(event).some((subject) => {
+      const drafts = source.needsOf(db, subject)
+      const rows = rowsOf(db, source.name, subject)
+      if (drafts === undefined || drafts.length !== rows.length) return true
+      return drafts.some((draft) => {
+        const known = rows.find(({ key }) => key === draft.key)
+        return known === undefined || !isSame(this.#updated(known, draft), known)
+      })
+    })
+  }
+
+  #updated(known: NeedRow, draft: NeedDraft): NeedRow {
+    return {
+      ...known,
+      kind: draft.kind,
+      severity: draft.severity ?? NEED_KIND_WORDS[draft.kind][0],
+      holdsUp: draft.holdsUp ?? 0,
+      since: draft.since ?? known.since,
+      body: bodyOf(draft),
+    }
+  }
+
   #followed(tx: Tx, source: NeedSource, event: StoredEvent): void {
     for (const subject of new Set(source.subjectsOf(event))) this.look(tx, source, subject)
   }
@@ -153,18 +179,9 @@ export class Projection {
   }
 
   #kept(tx: Tx, known: NeedRow, draft: NeedDraft): void {
-    const body = bodyOf(draft)
-    const now: NeedRow = {
-      ...known,
-      kind: draft.kind,
-      severity: draft.severity ?? NEED_KIND_WORDS[draft.kind][0],
-      holdsUp: draft.holdsUp ?? 0,
-      since: draft.since ?? known.since,
-      body,
-    }
-    const isSame = JSON.stringify({ ...now, snoozedUntil: 0 }) === JSON.stringify({ ...known, snoozedUntil: 0 })
+    const now = this.#updated(known, draft)
     // What has become something else is shown again, however long it was to be left alone.
-    if (!isSame) this.change(tx, { ...now, snoozedUntil: undefined }, 'supervisor')
+    if (!isSame(now, known)) this.change(tx, { ...now, snoozedUntil: undefined }, 'supervisor')
   }
 
   #cleared(tx: Tx, { id, kind, body }: NeedRow): void {
@@ -192,3 +209,6 @@ export class Projection {
     })
   }
 }
+
+const isSame = (one: NeedRow, other: NeedRow): boolean =>
+  JSON.stringify({ ...one, snoozedUntil: 0 }) === JSON.stringify({ ...other, snoozedUntil: 0 })
