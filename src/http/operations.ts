@@ -65,6 +65,7 @@ export function readInput(
     sent instanceof RequestBytes
       ? streamed(operation, sent)
       : spokenBy(exchange.caller, operation, readBody(operation, sent, traits))
+  if (traits.waits === true) exchange.answer.endsWithClient = true
   const bytes = traits.keepsBytes === true && Buffer.isBuffer(sent) ? sent : undefined
   return new HttpCall(operation, exchange, { params: withOneName(operation, params), query, body, bytes }, signals)
 }

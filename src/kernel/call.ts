@@ -111,6 +111,8 @@ export interface Traits {
   readonly quiet?: true
   /** The body is kept as JSON, not as text in columns: halves of surrogate pairs come back as they were sent. */
   readonly keepsJson?: true
+  /** It only waits for somebody else, and is for nobody once its client has closed the connection. */
+  readonly waits?: true
   /** Handlers see the bytes of the body too. */
   readonly keepsBytes?: true
 }

@@ -19,7 +19,7 @@ export const REQUEST_HEADERS = {
   },
   'If-None-Match': {
     required: false,
-    schema: string({ minLength: 1 }),
+    schema: string(),
     description:
       'ETag of the version that the client has; where it is still this one the answer is 304, without a body.',
   },

@@ -80,7 +80,7 @@ export const messaging = defineFamily({
   traits: {
     'register-adapter': { keepsBytes: true },
     'receive-inbound': { keepsBytes: true, quiet: true },
-    'claim-deliveries': { keepsBytes: true },
+    'claim-deliveries': { keepsBytes: true, waits: true },
     'ack-delivery': { keepsBytes: true },
     'fail-delivery': { keepsBytes: true },
   },

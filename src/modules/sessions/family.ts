@@ -47,6 +47,7 @@ export const sessions = defineFamily({
     ...createTranscriptHandlers(host),
     ...createTerminalHandlers(host),
   }),
+  traits: { 'ask-session-permission': { waits: true } },
   opensIn: 'adopting_sessions',
   open: (context: SessionContext): OpenCity => {
     const { city, store, opened, launch, said } = context
