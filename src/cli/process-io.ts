@@ -1,5 +1,5 @@
 /** The command's world, made from the process. */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { fstatSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isatty } from 'node:tty'
@@ -8,6 +8,7 @@ import { forTerminal, paintedForTerminal } from './print/terminal-text.ts'
 import { processTerminal } from './process-terminal.ts'
 
 const DEFAULT_COLUMNS = 80
+const STTY_MS = 2_000
 /** Signals that end a command, and their numbers. */
 const SIGNALS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
 
@@ -126,6 +127,12 @@ function createSource(signal: AbortSignal): Source {
         for (const one of [until, signal]) one.removeEventListener('abort', stop)
       }
     },
+    endLinesAt(key) {
+      // The terminal goes on editing lines by itself: reading key by key would take its editing away.
+      const before = stty('-g')?.trim()
+      if (before === undefined || stty('eol', key) === undefined) return () => undefined
+      return () => void stty(before)
+    },
     async readLine() {
       const { createInterface } = await import('node:readline/promises')
       const lines = createInterface({ input: process.stdin })
@@ -139,4 +146,10 @@ function createSource(signal: AbortSignal): Source {
       }
     },
   }
+}
+
+/** Asks or changes the mode of the terminal that stdin is; undefined where that cannot be done. */
+function stty(...words: readonly string[]): string | undefined {
+  const done = spawnSync('stty', words, { stdio: ['inherit', 'pipe', 'ignore'], encoding: 'utf8', timeout: STTY_MS })
+  return done.status === 0 ? done.stdout : undefined
 }

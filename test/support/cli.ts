@@ -77,6 +77,7 @@ export const sourceOf = (input: string, as: Partial<Source> = {}): Source => ({
   isTerminal: false,
   readAll: async () => input,
   readLine: async () => input.split('\n', 1)[0] ?? '',
+  endLinesAt: () => () => undefined,
   async *chunks() {
     yield Buffer.from(input)
   },

@@ -2,6 +2,7 @@
 
 import type { Context } from '../base/context.ts'
 import { toFailure } from '../base/failure.ts'
+import { Interrupted } from '../base/io.ts'
 import { sendAnswer } from '../live/answering.ts'
 import { possible, type Question, replyTo } from '../live/choices.ts'
 import { questionLines } from '../live/question-text.ts'
@@ -10,6 +11,8 @@ import type { TurnText } from '../views/turn-text.ts'
 
 /** A message is no longer. */
 const MAX_LINE_CHARACTERS = 1024 * 1024
+const CTRL_BRACKET = '\u001d'
+const LEAVES = '~.'
 
 interface Place {
   readonly cityName: string
@@ -26,19 +29,32 @@ export async function converse(context: Context, place: Place): Promise<void> {
   const leaving = new AbortController()
   const signal = AbortSignal.any([io.signal, leaving.signal])
   const talk = new Talk(context, place)
+  await context.note(`attached to ${place.id}: ${waysOut(context)}; the session goes on`)
   const live = printLive(context, client, {
     ...{ operation: 'stream-session', params: place, query: { attended: true }, signal, text: talk.text },
     // Lines of a pipe were written before anybody saw the question: they are messages.
     ...(io.stdin.isTerminal ? { onQuestion: (question) => talk.ask(question) } : {}),
   })
+  // A terminal hands over lines: without this the key would wait for Enter.
+  const undo = io.stdin.isTerminal ? io.stdin.endLinesAt(CTRL_BRACKET) : undefined
   const typing = talk.sendLines(signal)
   try {
-    await Promise.race([live, typing])
+    const first = await Promise.race([live.then(() => 'ended' as const), typing])
+    if (first === 'left') await talk.sayLeft()
+  } catch (error) {
+    if (error instanceof Interrupted) await talk.sayLeft()
+    throw error
   } finally {
     leaving.abort()
     await Promise.allSettled([live, typing])
+    undo?.()
   }
 }
+
+const waysOut = ({ io }: Context): string =>
+  io.stdin.isTerminal
+    ? `ctrl-], ${LEAVES} on a line of its own, or ctrl-D at the start of a line, leaves`
+    : 'the end of the input leaves'
 
 class Talk {
   readonly text: TurnText
@@ -69,13 +85,22 @@ class Talk {
     }
   }
 
-  async sendLines(signal: AbortSignal): Promise<void> {
+  /** Sends what is typed, until somebody leaves. */
+  async sendLines(signal: AbortSignal): Promise<'left'> {
     for await (const line of typedLines(this.#context, signal)) {
       if (this.#context.io.stdin.isTerminal) this.text.typed(this.#question === undefined ? line : '')
       if (line.trim() !== '') await this.#send(line)
       // Whoever waits for a line that never comes would not be told any more.
       signal.throwIfAborted()
     }
+    return 'left'
+  }
+
+  /** On a line of its own: in a terminal the keys that were typed stand in the last one. */
+  async sayLeft(): Promise<void> {
+    const { io, options, print } = this.#context
+    if (io.stdin.isTerminal && io.stdout.isTerminal && !options.quiet) await print.raw('\n')
+    await this.#context.note(`left ${this.#place.id}: it goes on`)
   }
 
   async #send(line: string): Promise<void> {
@@ -115,14 +140,21 @@ class Talk {
   }
 }
 
+/** Lines of the input, up to its end or to what leaves: a key of a terminal, or a line. In a pipe both are text. */
 async function* typedLines({ io }: Context, signal: AbortSignal): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''
   for await (const chunk of io.stdin.chunks(signal)) {
-    const lines = `${rest}${decoder.decode(chunk, { stream: true })}`.split(/\r?\n/)
+    const typed = `${rest}${decoder.decode(chunk, { stream: true })}`
+    const key = io.stdin.isTerminal ? typed.indexOf(CTRL_BRACKET) : -1
+    const lines = (key === -1 ? typed : typed.slice(0, key)).split(/\r?\n/)
     // One that is too long for a message goes out in parts.
     rest = lines.pop() ?? ''
-    yield* lines
+    for (const line of lines) {
+      if (io.stdin.isTerminal && line === LEAVES) return
+      yield line
+    }
+    if (key !== -1) return
     if (rest.length < MAX_LINE_CHARACTERS) continue
     yield rest
     rest = ''

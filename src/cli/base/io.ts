@@ -17,6 +17,8 @@ export interface Source {
   readLine(): Promise<string>
   /** As it comes, until the end; throws the signal's reason. */
   chunks(signal: AbortSignal): AsyncIterable<Uint8Array<ArrayBuffer>>
+  /** Of a terminal: hands a line over at this key too, and the key with it. Returns what undoes that. */
+  endLinesAt(key: string): () => void
 }
 
 /** What happens on a terminal that was taken. */

@@ -476,7 +476,7 @@ export const commands: readonly CommandSpec[] = [
     ],
     summary: 'Sit at the terminal of a session',
     description:
-      'Everything it shows, every key; ctrl-], or ~. at the start of a line, leaves, and the session goes on. Where there is no terminal, at either end, it is what the session says and lines that are typed to it, until the end of the input (Ctrl-D).',
+      'Everything it shows, every key; ctrl-], or ~. at the start of a line, leaves, and the session goes on. Where there is no terminal, at either end, it is what the session says and lines that are typed to it; ctrl-], a line that is only ~., or the end of the input (ctrl-D) leaves.',
     arguments: ['<id>'],
     leaves: { viewer: 'every stream has its own', after_cursor: 'the command resumes by itself' },
     examples: { 'svcctl session attach helper': 'as if one sat there' },

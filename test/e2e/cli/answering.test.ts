@@ -134,6 +134,22 @@ suite('session attach', { timeout: 120_000 }, () => {
     await city.says(id, 'approval resolved] Use Bash: Reject')
   })
 
+  test('of a session without a terminal says how to leave, and ctrl-] leaves it from within a line', async () => {
+    const id = await city.create('left')
+    for (const keys of ['half a line\u001d', '\u001d', '~.\r']) {
+      await using terminal = city.terminal(['session', 'attach', 'left'])
+      await terminal.shows(/attached to left: ctrl-\],[\s\S]*leaves; the\s+session goes on/)
+      terminal.type('say here\r')
+      await terminal.shows(/^here$/m)
+      terminal.type(keys)
+      assert.equal(await terminal.ends(), 0)
+      assert.match(terminal.text(), /^left left: it goes on$/m)
+    }
+    const { out } = await city.run('session', 'logs', id)
+    assert.doesNotMatch(out, /half a line|~\./)
+    assert.match((await city.run('session', 'get', id)).out, /active/)
+  })
+
   test('says that somebody else has answered', async () => {
     await city.asks('shared', 'Bash')
     await using terminal = city.terminal(['session', 'attach', 'shared'])
