@@ -40,8 +40,8 @@ const HANDLED = [
   'create-child-conversation',
 ] as const
 
-/** Deliveries that one write ends while their adapter is removed. */
-const BURIED_AT_ONCE = 200
+/** Deliveries that one write ends while their adapter is removed, or becomes one that reads the stream. */
+const ENDED_AT_ONCE = 200
 
 export const indexOf = ({ store }: MessagingCity) => ({ 'X-SVC-Index': String(store.log.head) })
 
@@ -85,6 +85,7 @@ export function createAdapterHandlers(): Handlers<readonly OfAdapters[], Messagi
           const shown = { ...viewOf(city, adapter), ...(secret === undefined ? {} : { secret }) }
           return store.keys.remember(tx, claim, { status: created ? 201 : 200, body: shown })
         })
+        await streamAll(city, definition)
         return reply
       })
     },
@@ -111,8 +112,8 @@ export function createAdapterHandlers(): Handlers<readonly OfAdapters[], Messagi
       for (let dead = 0; ; ) {
         const { adapter, buried } = await store.db.write((tx) => {
           const adapter = adapters.need(params.provider, params.accountId, tx)
-          const buried = outbox.bury(tx, adapter, BURIED_AT_ONCE)
-          if (buried < BURIED_AT_ONCE) {
+          const buried = outbox.bury(tx, adapter, ENDED_AT_ONCE)
+          if (buried < ENDED_AT_ONCE) {
             adapters.remove(tx, adapter, dead + buried, actor)
             tx.afterCommit(() => {
               callbacks.leave(adapter)
@@ -124,7 +125,7 @@ export function createAdapterHandlers(): Handlers<readonly OfAdapters[], Messagi
         })
         dead += buried
         const { provider, account_id } = adapter
-        if (buried < BURIED_AT_ONCE)
+        if (buried < ENDED_AT_ONCE)
           return ok({ status: 'unregistered' as const, provider, account_id, dead_deliveries: dead })
         await nextTurn()
       }
@@ -152,9 +153,19 @@ export function createAdapterHandlers(): Handlers<readonly OfAdapters[], Messagi
   })
 }
 
+/** Delivers the rest of what was pending when the adapter became one that reads the stream. */
+async function streamAll({ store, adapters, outbox }: MessagingCity, key: AdapterDefinition): Promise<void> {
+  const some = (tx: Tx) => {
+    const adapter = adapters.find(key.provider, key.account_id, tx)
+    return adapter === undefined ? 0 : outbox.streamed(tx, adapter, ENDED_AT_ONCE)
+  }
+  if (key.transport !== 'stream') return
+  while ((await store.db.write(some)) === ENDED_AT_ONCE) await nextTurn()
+}
+
 /** What of the city depends on how the adapter is reached. */
 function arrange({ outbox, callbacks }: MessagingCity, tx: Tx, adapter: Adapter): void {
-  outbox.streamed(tx, adapter)
+  outbox.streamed(tx, adapter, ENDED_AT_ONCE)
   outbox.changed(tx, adapter)
   tx.afterCommit(() => callbacks.follow(adapter))
 }

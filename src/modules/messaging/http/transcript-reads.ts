@@ -2,8 +2,9 @@
 
 import type { Transcript } from '../../../contract/messaging/transcripts.ts'
 import { ok } from '../../../kernel/call.ts'
-import { isoTime } from '../../../kernel/clock.ts'
+import { isoTime, nextTurn } from '../../../kernel/clock.ts'
 import { parseSeq } from '../../../kernel/cursor.ts'
+import type { Tx } from '../../../kernel/database.ts'
 import { given } from '../../../kernel/present.ts'
 import { problem } from '../../../kernel/problem.ts'
 import { normalConversation, transcriptId } from '../../../messaging/conversation.ts'
@@ -12,6 +13,9 @@ import { entryView, type TranscriptRow } from '../entries/rows.ts'
 import type { MessagingCity, TranscriptHandlers } from './city.ts'
 import { refuseStrangers, selfOf } from './reading.ts'
 import { changed } from './waiting.ts'
+
+/** Deliveries that one write handles while their transcript is deleted. */
+const FORGOTTEN_AT_ONCE = 200
 
 const indexOf = ({ store }: MessagingCity) => ({ 'X-SVC-Index': String(store.log.head) })
 
@@ -61,11 +65,18 @@ export const readingHandlers: Pick<
 
   'delete-transcript': async ({ city, params, query, actor }) => {
     const { store, transcripts, dependents, retention } = city
-    const gone = await store.db.write((tx) => {
+    const deletable = (tx: Tx): TranscriptRow => {
       const row = transcripts.need(params.transcriptId, tx)
       const holders = dependents.flatMap((one) => one.holds(tx, row.id) ?? [])
       if (holders.length > 0 && query.cascade !== true)
         throw problem('still-referenced', `${row.id} is needed by ${holders.join(', ')}; with cascade it all goes`)
+      return row
+    }
+    // Thousands of deliveries may hang on it: each write ends some, and the last one deletes the transcript.
+    const forget = (tx: Tx) => city.outbox.forget(tx, deletable(tx).id, FORGOTTEN_AT_ONCE)
+    while ((await store.db.write(forget)) === FORGOTTEN_AT_ONCE) await nextTurn()
+    const gone = await store.db.write((tx) => {
+      const row = deletable(tx)
       for (const one of dependents) one.release(tx, row.id, actor)
       const entries = transcripts.delete(tx, row)
       const { provider, account_id, conversation_id } = row.conversation

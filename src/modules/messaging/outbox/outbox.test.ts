@@ -218,17 +218,21 @@ test('what is pending in a transcript that is deleted is dead, and told of; noth
   const [flying] = await bench.take('a', 60_000, 1)
   assert.equal(flying?.id, first.id)
   const told = bench.store.log.head
-  await bench.write((tx) => {
-    assert.equal(bench.outbox.pendingIn(tx, first.transcript_id), 2)
-    bench.outbox.forget(tx, first.transcript_id)
-    assert.equal(bench.outbox.pendingIn(tx, first.transcript_id), 0)
-  })
+  const pending = () => bench.write((tx) => bench.outbox.pendingIn(tx, first.transcript_id))
+  const forget = () => bench.write((tx) => bench.outbox.forget(tx, first.transcript_id, 1))
+  assert.equal(await pending(), 2)
+  assert.equal(await forget(), 1)
+  assert.equal(await pending(), 1, 'one write handles a slice')
+  const slices: number[] = []
+  while (slices.at(-1) !== 0) slices.push(await forget())
+  assert.deepEqual(slices, [1, 1, 1, 0], 'pending ones first, then the rows')
+  assert.equal(await pending(), 0)
   assert.deepEqual(bench.events(told), ['extmsg.outbound_failed', 'extmsg.outbound_failed'])
   assert.deepEqual(
     bench.settled.map(({ id, status }) => [id, status]),
     [
-      [first.id, 'dead'],
       [second.id, 'dead'],
+      [first.id, 'dead'],
     ],
   )
   assert.equal(bench.outbox.find(first.id), undefined)
@@ -236,6 +240,21 @@ test('what is pending in a transcript that is deleted is dead, and told of; noth
     (await bench.take()).map(({ id }) => id),
     [other.id],
   )
+})
+
+test('an adapter that reads the stream from now on has what was pending, oldest first, in slices', async (t) => {
+  const bench = new OutboxBench(t)
+  await bench.register('pull')
+  const said = [await bench.say('one'), await bench.say('one'), await bench.say('one')].map(({ id }) => id)
+  const adapter = await bench.register('stream')
+  const slice = () => bench.write((tx) => bench.outbox.streamed(tx, adapter, 2))
+  assert.equal(await slice(), 2)
+  assert.deepEqual(
+    said.map((id) => bench.get(id).state),
+    ['delivered', 'delivered', 'ready'],
+  )
+  assert.equal(await slice(), 1)
+  assert.equal(await slice(), 0)
 })
 
 test('attempts that died with the process are made again under the same id', async (t) => {

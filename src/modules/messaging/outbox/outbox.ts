@@ -234,11 +234,15 @@ export class Outbox {
     return store.countPendingIn(tx, transcriptId)
   }
 
-  /** A transcript is deleted: what of it was pending is dead, which is told of, and nothing of it is kept. */
-  forget(tx: Tx, transcriptId: string): void {
+  /**
+   * A transcript is deleted: its pending deliveries are dead, which events report, and no delivery of it is kept. Handles at
+   * most `limit` of them and returns how many; fewer than `limit`: nothing is left.
+   */
+  forget(tx: Tx, transcriptId: string, limit: number): number {
     const why = { kind: 'permanent', error: 'the transcript was deleted' } as const
-    for (const one of store.pendingIn(tx, transcriptId)) this.#kill(tx, one, why)
-    store.removeOf(tx, transcriptId)
+    const pending = store.newestPendingIn(tx, transcriptId, limit)
+    for (const one of pending) this.#kill(tx, one, why)
+    return pending.length + store.removeOf(tx, transcriptId, limit - pending.length)
   }
 
   /** The adapter is removed: at most `limit` of its pending deliveries are dead now. How many. */
@@ -249,9 +253,11 @@ export class Outbox {
     return pending.length
   }
 
-  /** It reads the stream of the transcript from now on: what was pending is there. */
-  streamed(tx: Tx, adapter: Adapter): void {
-    if (adapter.transport === 'stream') for (const one of store.pendingOf(tx, adapter)) this.delivered(tx, one, {})
+  /** The adapter reads the stream of the transcript from now on: at most `limit` pending ones are delivered by that. How many. */
+  streamed(tx: Tx, adapter: Adapter, limit: number): number {
+    const pending = adapter.transport === 'stream' ? store.pendingOf(tx, adapter, limit) : []
+    for (const one of pending) this.delivered(tx, one, {})
+    return pending.length
   }
 
   /** Another URL or transport: what waits may be due in another way. */

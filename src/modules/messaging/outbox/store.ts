@@ -166,16 +166,18 @@ export const releaseUnleased = (tx: Tx, now: number): number =>
   tx.run("UPDATE outbox SET state = 'ready', next_at = ? WHERE state = 'flying' AND lease_until IS NULL", now)
 
 export const remove = (tx: Tx, { seq }: Delivery): number => tx.run('DELETE FROM outbox WHERE seq = ?', seq)
-export const removeOf = (tx: Tx, transcript: string): number =>
-  tx.run('DELETE FROM outbox WHERE transcript_id = ?', transcript)
+export const removeOf = (tx: Tx, transcript: string, limit: number): number =>
+  tx.run('DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE transcript_id = ? LIMIT ?)', transcript, limit)
 
 /** Those that are not over, oldest first; the ones under way are `flying`. */
-export const pendingOf = (tx: Tx, { provider, account_id }: AdapterKey): readonly Delivery[] =>
+export const pendingOf = (tx: Tx, { provider, account_id }: AdapterKey, limit: number): readonly Delivery[] =>
   tx
     .all(
-      `SELECT * FROM outbox WHERE provider = ? AND account_id = ? AND state IN ('behind', 'ready', 'flying') ORDER BY seq`,
+      `SELECT * FROM outbox WHERE provider = ? AND account_id = ? AND state IN ('behind', 'ready', 'flying')
+       ORDER BY seq LIMIT ?`,
       provider,
       account_id,
+      limit,
     )
     .map(deliveryOf)
 
@@ -191,14 +193,15 @@ export const newestPendingOf = (tx: Tx, { provider, account_id }: AdapterKey, li
     )
     .map(deliveryOf)
 
-/** The same of a conversation; however many were delivered there. */
-export const pendingIn = (tx: Tx, transcript: string): readonly Delivery[] =>
+/** The same of a conversation, the newest first; however many were delivered there. */
+export const newestPendingIn = (tx: Tx, transcript: string, limit: number): readonly Delivery[] =>
   tx
     .all(
       `SELECT * FROM outbox WHERE transcript_id = ? AND state IN ('ready', 'flying')
-       UNION ALL SELECT * FROM outbox WHERE transcript_id = ? AND state = 'behind' ORDER BY seq`,
+       UNION ALL SELECT * FROM outbox WHERE transcript_id = ? AND state = 'behind' ORDER BY seq DESC LIMIT ?`,
       transcript,
       transcript,
+      limit,
     )
     .map(deliveryOf)
 
