@@ -217,6 +217,59 @@ test('a clock that is set, or a machine that slept, kills no agent at work', asy
   }
 })
 
+const HOUR_MS = 3_600_000
+const LASTS_MS = 120_000
+/** States that end at a time. */
+const DEADLINES = [
+  { state: 'draining', process: 1, field: 'deadline' },
+  { state: 'quarantined', process: 0, field: 'quarantined_until' },
+] as const
+
+test('a clock that jumps makes no state and no message of a session last longer, or end before its time', async () => {
+  for (const jump of [HOUR_MS, -HOUR_MS, 25 * HOUR_MS, -25 * HOUR_MS])
+    for (const { state, process, field } of DEADLINES) {
+      const runtime = new ScriptedRuntime()
+      const clock = new ManualClock()
+      const city = new SessionCity({ ...provider, runtimes: [runtime], clock })
+      try {
+        await city.start()
+        const { id } = await city.create(draft)
+        await eventually('it runs', () => (city.record(id).state === 'active' ? true : undefined))
+        runtime.last.become('in-turn')
+        const said = await city.say(id, 'wait')
+        await city.store.db.write((tx) => {
+          const sql = `UPDATE sessions SET state = ?, process = ?, drain_reason = 'requested', state_since = ?, ${field} = ? WHERE id = ?`
+          tx.run(sql, state, process, clock.now(), clock.now() + LASTS_MS, id)
+          tx.run(
+            'UPDATE session_deliveries SET wakes = 0, expires_at = ? WHERE id = ?',
+            clock.now() + LASTS_MS,
+            said.id,
+          )
+        })
+        await city.store.db.write((tx) => {
+          city.sessions.store.change(tx, id, { title: 'looked at' }, { actor: 'api' })
+        })
+        clock.step(jump)
+        const what = `${state}, a jump of ${jump / HOUR_MS} h`
+        for (let passed = 0; passed < LASTS_MS - 20_000; passed += 10_000) {
+          city.sessions.actor(id)?.poke()
+          await clock.advance(10_000)
+          assert.equal(city.record(id).state, state, `${what}: not before its time`)
+          assert.equal(city.delivery(id, said.id).state, 'queued', `${what}: it still waits`)
+        }
+        for (let passed = 0; passed < 60_000; passed += 10_000) await clock.advance(10_000)
+        await eventually(`${what}: it is left at its time`, async () => {
+          await clock.advance(1_000)
+          const isLeft = city.record(id).state !== state
+          return isLeft && city.delivery(id, said.id).state === 'expired' ? true : undefined
+        })
+      } finally {
+        await city.release()
+        removeTree(city.path)
+      }
+    }
+})
+
 test('effects that fail or do nothing never hold the process, from any situation', { timeout: 120_000 }, async () => {
   const random = seededRandom()
   for (let round = 0; round < 25; round++) {

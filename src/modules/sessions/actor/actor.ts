@@ -28,12 +28,13 @@ import { type Action, type DriftKind, nextAction, type Obstacle, obstacleOf, typ
 import { Saying } from './saying.ts'
 import { type ActorDeps, type Scene, SUPERVISOR } from './scene.ts'
 import { Starting } from './starting.ts'
+import { timesAfter } from './times.ts'
 import { Turns } from './turns.ts'
 import { Watch } from './watch.ts'
 
 type Effect = Exclude<Action, { do: 'wait' }>
-/** What the loop does: effects, and the two that come before them. */
-type Step = Effect['do'] | 'record-exit' | 'kill'
+/** What the loop does: effects, and what comes before them. */
+type Step = Effect['do'] | 'record-exit' | 'kill' | 'follow-clock'
 
 export class SessionActor {
   readonly id: string
@@ -52,6 +53,8 @@ export class SessionActor {
   #effect: { readonly kind: Effect['do']; readonly aborter: AbortController } | undefined
   #cancelTimer: (() => void) | undefined
   readonly #pace: Pace<Step>
+  /** By how much the clock was set, or the machine slept, that is not on disk yet. */
+  #jump = 0
   #kills: { resolve(): void; reject(error: unknown): void }[] = []
   /** It is to be killed, also where the callers who asked for that have been told that it did not work. */
   #killing = false
@@ -225,7 +228,7 @@ export class SessionActor {
 
   /** False: there is nothing to do until something changes or the timer fires. */
   async #step(session: SessionRecord): Promise<boolean> {
-    this.#watch.review()
+    this.#jump += this.#watch.review()
     const situation = this.#situation(session)
     const { step, work, waitUntil } = this.#nextStep(situation)
     if (step === undefined || work === undefined) {
@@ -262,6 +265,7 @@ export class SessionActor {
     if (exit !== undefined)
       return { step: 'record-exit', work: () => this.#ending.exited(session, exit, this.#starting.resumed) }
     if (this.#killing) return { step: 'kill', work: () => this.#kill(session) }
+    if (this.#jump !== 0) return { step: 'follow-clock', work: () => this.#followClock() }
     const unseen = watch.presence === 'unknown' ? this.#starting.lookAt : undefined
     if (unseen !== undefined && this.#deps.clock.now() >= unseen)
       return { step: 'adopt', work: () => this.#perform({ do: 'adopt' }, session) }
@@ -277,12 +281,34 @@ export class SessionActor {
     const { revision, updated_at } = session
     const { lookAt } = this.#starting
     const { exit, lineStays } = this.#watch
-    return JSON.stringify([facts, revision, updated_at, waiting, exit, lineStays, lookAt, this.#kills.length])
+    return JSON.stringify([
+      facts,
+      revision,
+      updated_at,
+      waiting,
+      exit,
+      lineStays,
+      lookAt,
+      this.#kills.length,
+      this.#jump,
+    ])
   }
 
   #markNow(): string {
     const session = this.#deps.sessions.byId(this.id)
     return session === undefined ? '' : this.#mark(this.#situation(session))
+  }
+
+  /** What is on disk is as old as it was, and lasts as long as it would have. */
+  async #followClock(): Promise<void> {
+    const { clock, deliveries, sessions } = this.#deps
+    const jump = this.#jump
+    await this.#journal.write((tx) => {
+      const times = timesAfter(sessions.need(tx, this.id), clock.now(), jump)
+      if (times !== undefined) sessions.change(tx, this.id, times, SUPERVISOR)
+      deliveries.followClock(tx, this.id, jump)
+    })
+    this.#jump -= jump
   }
 
   /** The callers hear of the first try; it goes on until nothing of it runs. */

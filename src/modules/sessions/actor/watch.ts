@@ -286,18 +286,19 @@ export class Watch {
     this.#look()
   }
 
-  /** Looks whether time has changed what is known. */
-  review(): void {
-    this.#followClock()
+  /** Looks whether time has changed what is known; by how much the clock was set since it was looked at last. */
+  review(): number {
+    const jump = this.#followClock()
     if (this.#evidenceUntil !== undefined && this.#evidenceUntil <= this.#deps.clock.now()) this.#look()
+    return jump
   }
 
   /** Where the clock was set, or the machine slept, what was seen before is as old as it was, and all rest begins now. */
-  #followClock(): void {
+  #followClock(): number {
     const { clock } = this.#deps
     const offset = clock.now() - clock.monotonic()
     const jump = offset - this.#clockOffset
-    if (Math.abs(jump) < JUMP_MS) return
+    if (Math.abs(jump) < JUMP_MS) return 0
     this.#clockOffset = offset
     const moved = (at: number | undefined) => (at === undefined ? undefined : at + jump)
     this.quietSince = clock.now()
@@ -316,6 +317,7 @@ export class Watch {
       ...(activity && { activity: { ...activity, at: activity.at + jump } }),
       ...(question && { question: { ...question, at: question.at + jump } }),
     }
+    return jump
   }
 
   /** False: that one is no longer open. */

@@ -504,6 +504,19 @@ export class Deliveries {
     return this.#deps.db.get(sql, id)?.generation === generation
   }
 
+  /** The clock was set, or the machine slept: what waits is as old as it was, and has as much time left. */
+  followClock(tx: Tx, sessionId: string, jump: number): void {
+    const now = this.#deps.clock.now()
+    tx.run(
+      `UPDATE session_deliveries SET created_at = created_at + ?, expires_at = expires_at + ?
+       WHERE session_id = ? AND state IN ('queued', 'delivering') AND ${jump > 0 ? 'created_at <= ?' : 'created_at > ?'}`,
+      jump,
+      jump,
+      sessionId,
+      jump > 0 ? now - jump : now,
+    )
+  }
+
   /** D1: on disk before a byte is typed. False where it no longer waits, or nothing is left to be told. */
   begin(tx: Tx, id: string, generation: number): boolean {
     const row = tx.get(`SELECT ${COLUMNS} FROM session_deliveries WHERE id = ? AND state = 'queued'`, id)
