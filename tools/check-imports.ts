@@ -1,5 +1,5 @@
-// Keeps the house in order: who may import whom under src, where time, chance and the environment may be touched, and
-// where tests have their chance from.
+// Keeps the house in order: who may import whom under src, where time, chance and the environment may be touched, how
+// paths are looked at, and where tests have their chance from.
 //
 // The first rule makes promises checkable ("the command line is a client and nothing else"); the second lets tests own
 // the clock and the ids. Both are data, below. A line that must break one says so itself: `// allowed: <reason>`.
@@ -78,6 +78,9 @@ const AMBIENT = [
   { what: 'setTimeout, setInterval and setImmediate', pattern: /(?<![\w.])set(?:Timeout|Interval|Immediate)\b/g },
   { what: 'process.env', pattern: /\bprocess\s*\.\s*env\b/g },
 ]
+/** It reads as "does not throw", and throws for a link loop, a directory that is not ours to see, a name too long. */
+const THROWING_LOOK = /\bthrowIfNoEntry\b/g
+
 /** One seed for all that tests draw. */
 const CHANCE_HOME = 'test/support/random.ts'
 const TESTS = ['src/**/*.test.ts', 'test/**/*.ts', 'tools/*.ts', 'bench/**/*.ts']
@@ -128,8 +131,10 @@ function fileViolations(file: string, text: string): string[] {
     note(match.index, "node:http is not imported, but for types: process.getBuiltinModule('node:http')")
   for (const match of code.matchAll(/\bimport\s*\(\s*(?!\s|['"])/g))
     note(match.index, 'a computed import cannot be checked: name the file')
+  const bare = blank(text, ['comment', 'regex', 'string'])
+  for (const match of bare.matchAll(THROWING_LOOK))
+    note(match.index, 'throwIfNoEntry: look at a path with src/kernel/look.ts, which throws for nothing')
   if (!AMBIENT_HOMES.some((home) => file.startsWith(home))) {
-    const bare = blank(text, ['comment', 'regex', 'string'])
     for (const { what, pattern } of AMBIENT) {
       for (const match of bare.matchAll(pattern))
         note(match.index, `${what}: only in ${AMBIENT_HOMES.join(', ')}; elsewhere take it as an argument`)

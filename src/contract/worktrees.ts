@@ -106,7 +106,7 @@ const fresh = optional(boolean({ description: 'Look now, for at most 10 s, inste
 export const listWorktrees = worktrees.get('list-worktrees', '', {
   summary: 'List worktrees',
   description:
-    'By name. What git says of them was looked at a little while ago; whoever reads makes the next look come.',
+    'By name. What git says of them was looked at a little while ago; whoever reads makes the next look come. The first look at a new one is waited for, 2 s at most.',
   query: object({ fresh, ...BlockingQuery }),
   replies: { 200: listBody('ListBodyWorktree', Worktree) },
   replyHeaders: ['X-SVC-Index'],
@@ -114,7 +114,7 @@ export const listWorktrees = worktrees.get('list-worktrees', '', {
 
 export const getWorktree = one.get('get-worktree', '', {
   summary: 'Get a worktree',
-  description: 'With what git said of it when it was last looked at.',
+  description: 'With what git said of it when it was last looked at; the first look is waited for, 2 s at most.',
   query: object({ fresh }),
   replies: { 200: Worktree },
   replyHeaders: ['X-SVC-Index'],

@@ -5,7 +5,8 @@
  * M1  After `restrictUmask` every file is made for its owner alone, unless it is made in `asCaller`.
  * M2  Programs that we start (agents, hooks, git) run with the caller's umask: they work on people's files.
  */
-import { chmodSync, lstatSync } from 'node:fs'
+import { chmodSync } from 'node:fs'
+import { lookAtEntry } from './look.ts'
 
 /** The umask is the process's, so this is too. Undefined while nobody restricted it: in tests, on the command line. */
 let callers: number | undefined
@@ -37,10 +38,12 @@ export function callersMode(mode: number): number {
 
 /** Takes away what others may do with a file or directory of ours; of one that is a link, or not there, nothing. */
 export function keepPrivate(path: string): void {
+  const found = lookAtEntry(path)
+  if (found.is === 'missing' || found.is === 'unknown' || found.is === 'link') return
+  const { mode } = found.stats
+  if ((mode & 0o077) === 0) return
   try {
-    const found = lstatSync(path, { throwIfNoEntry: false })
-    if (found === undefined || found.isSymbolicLink() || (found.mode & 0o077) === 0) return
-    chmodSync(path, found.mode & 0o700)
+    chmodSync(path, mode & 0o700)
   } catch {
     // A file system without modes, or somebody else's file: what stands in it is as visible as its owner wants.
   }

@@ -11,6 +11,7 @@ import { type ConfigIssue, MAX_FAILURE_ISSUES } from '../contract/base/issue.ts'
 import { EVENT_TYPES, REQUEST_OPERATIONS, type RequestOperation } from '../contract/event-types.ts'
 import { accepted, type Reply } from './call.ts'
 import type { Clock } from './clock.ts'
+import { contained } from './contained.ts'
 import type { Tx } from './database.ts'
 import { rejection } from './deadline.ts'
 import type { EventDraft } from './event-log.ts'
@@ -48,6 +49,8 @@ export interface Job<Op extends RequestOperation = RequestOperation> {
   /** True: run again from the start after a crash. Must then be idempotent. */
   readonly resumable: boolean
   run(request: UnfinishedRequest, signal: AbortSignal): Promise<Finish<Op>>
+  /** Removes what was kept until its good end was on disk. A failure changes nothing: that request has ended. */
+  ended?(request: UnfinishedRequest): void
 }
 
 /** The jobs of a city; throws where something that a city accepts has none, or more than one. */
@@ -194,6 +197,10 @@ export class Jobs {
         if (event !== undefined && !store.requests.finish(tx, event))
           throw new Error(`request ${request.id} has ended before`)
       })
+      contained(
+        () => job.ended?.(request),
+        (err) => log.warn({ request: request.id, err }, 'what a request kept until its end not removed'),
+      )
     } catch (error) {
       if (!this.#closed) await this.#fail(request, error)
       else log.info({ request: request.id, operation: request.operation }, 'request left for the next start')

@@ -7,7 +7,7 @@
  * K3  Who asks for leave waits as long as the harness lets it, over restarts of the server, under one id.
  */
 import { randomBytes } from 'node:crypto'
-import { appendFileSync, statSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { findHooks } from '../../harnesses/all.ts'
 import { discoverEndpoint } from '../base/discovery.ts'
@@ -72,9 +72,13 @@ async function report(body: object, world: HookWorld, at: number): Promise<void>
 function leaveBehind(text: string, { env }: HookWorld): void {
   const { SVC_CITY_RUNTIME_DIR: root, SVC_SESSION_ID: id, SVC_RUNTIME_EPOCH: generation } = env
   if (!root || !id || !generation) return
-  const path = join(root, 'sessions', id, generation, 'missed-reports')
-  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
-  if (size + text.length <= MAX_MISSED) appendFileSync(path, `${text}\n`, { mode: 0o600 })
+  const file = openSync(join(root, 'sessions', id, generation, 'missed-reports'), 'a', 0o600)
+  try {
+    const line = Buffer.from(`${text}\n`)
+    if (fstatSync(file).size + line.length <= MAX_MISSED) writeSync(file, line)
+  } finally {
+    closeSync(file)
+  }
 }
 
 /** K3. Undefined: nobody has decided. */

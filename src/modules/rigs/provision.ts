@@ -54,6 +54,7 @@ export function rigCreateJob<View extends RigsView>(deps: ProvisionDeps<View>, c
     deadlineMs: DEADLINE_MS,
     resumable: true,
     run: (request, signal) => new Provision(deps, city, request, signal).run(),
+    ended: ({ input }) => rmSync(join(city.directory, CLONES, String(input['name']), MARK), { force: true }),
   }
 }
 
@@ -141,20 +142,17 @@ class Provision<View extends RigsView> {
   #finish(): Finish<'rig.create'> {
     const rig = findRig(this.#city.config.current(), this.#name)
     const branch = rig?.default_branch
-    return (tx) => {
-      tx.afterCommit(() => rmSync(join(this.#target, MARK), { force: true }))
-      return {
-        type: 'request.result.rig.create',
-        actor: 'supervisor',
-        subject: this.#name,
-        payload: {
-          request_id: this.#request.id,
-          rig: this.#name,
-          prefix: rig?.prefix ?? '',
-          ...(branch === undefined ? {} : { default_branch: branch }),
-        },
-      }
-    }
+    return () => ({
+      type: 'request.result.rig.create',
+      actor: 'supervisor',
+      subject: this.#name,
+      payload: {
+        request_id: this.#request.id,
+        rig: this.#name,
+        prefix: rig?.prefix ?? '',
+        ...(branch === undefined ? {} : { default_branch: branch }),
+      },
+    })
   }
 
   /** Removes exactly what this request made. */

@@ -2,8 +2,9 @@
  * The directories of a service. Its state is its own to write, so nothing there is believed: what is a link, or somebody
  * else's, is refused wherever we write or read.
  */
-import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
+import { chmodSync, mkdirSync, type Stats } from 'node:fs'
 import { join, relative, sep } from 'node:path'
+import { lookAtEntry } from '../../kernel/look.ts'
 
 /** Directories below `.svc/services` that are no directories of ours. */
 export class PlaceRefused extends Error {
@@ -41,7 +42,7 @@ export function prepareSecrets(city: string, stateRoot: string): string {
 /** The directory of its secrets; undefined where there is none yet. */
 export function secretsIn(city: string, stateRoot: string): string | undefined {
   for (const path of [...pathsDown(city, stateRoot), join(stateRoot, SECRETS)]) {
-    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined
+    if (lookAtEntry(path).is === 'missing') return undefined
     requireOwn(path)
   }
   return join(stateRoot, SECRETS)
@@ -54,13 +55,15 @@ function pathsDown(city: string, stateRoot: string): readonly string[] {
 }
 
 function own(path: string, mode: number): void {
-  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) mkdirSync(path, { mode })
-  requireOwn(path)
-  if ((lstatSync(path).mode & 0o777) !== mode) chmodSync(path, mode)
+  if (lookAtEntry(path).is === 'missing') mkdirSync(path, { mode })
+  if ((requireOwn(path).mode & 0o777) !== mode) chmodSync(path, mode)
 }
 
-function requireOwn(path: string): void {
-  const found = lstatSync(path)
-  if (!found.isDirectory()) throw new PlaceRefused(`${path} is not a directory of its own`)
-  if (found.uid !== (process.getuid?.() ?? found.uid)) throw new PlaceRefused(`${path} belongs to uid ${found.uid}`)
+function requireOwn(path: string): Stats {
+  const found = lookAtEntry(path)
+  if (found.is === 'unknown') throw new PlaceRefused(`${path} cannot be looked at: ${found.code}`)
+  if (found.is !== 'directory') throw new PlaceRefused(`${path} is not a directory of its own`)
+  const { uid } = found.stats
+  if (uid !== (process.getuid?.() ?? uid)) throw new PlaceRefused(`${path} belongs to uid ${uid}`)
+  return found.stats
 }

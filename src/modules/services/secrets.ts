@@ -18,6 +18,7 @@ import {
 import { join } from 'node:path'
 import { MAX_SECRET_KEY, SECRET_KEY } from '../../contract/services.ts'
 import { FileRefused, readInside } from '../../files/read.ts'
+import { lookAtEntry } from '../../kernel/look.ts'
 import { problem } from '../../kernel/problem.ts'
 import { PlaceRefused, prepareSecrets, secretsIn } from './places.ts'
 
@@ -43,8 +44,8 @@ export function list({ city, stateRoot }: Place): readonly Secret[] {
     .filter((key) => KEY.test(key) && key.length <= MAX_SECRET_KEY)
     .sort()
     .flatMap((key) => {
-      const found = lstatSync(join(directory, key), { throwIfNoEntry: false })
-      return found?.isFile() === true ? [{ key, updatedAt: found.mtimeMs }] : []
+      const found = lookAtEntry(join(directory, key))
+      return found.is === 'file' ? [{ key, updatedAt: found.stats.mtimeMs }] : []
     })
 }
 
@@ -54,8 +55,8 @@ export function put(place: Place, key: string, value: string, random: (bytes: nu
     throw problem('conflict-wrong-state', `it has ${MOST_SECRETS} secrets already`)
   const directory = refusing(() => prepareSecrets(place.city, place.stateRoot))
   const path = join(directory, key)
-  const there = lstatSync(path, { throwIfNoEntry: false })
-  if (there !== undefined && !there.isFile()) throw notASecret(key)
+  const there = lookAtEntry(path)
+  if (there.is !== 'missing' && there.is !== 'file') throw notASecret(key)
   // No key begins with a dot.
   const fresh = join(directory, `.${random(8)}.new`)
   try {

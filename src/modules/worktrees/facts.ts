@@ -1,7 +1,8 @@
 /**
  * What git says about worktrees, observed off the request path.
  *
- * G1  No read waits for git unless it says so: it gets what was observed last, and asks for another look where that is old.
+ * G1  A read gets what was observed last, and asks for another look where that is old. It waits for one only if it says so,
+ *     and shortly for the first one: a worktree that was just made would else be shown without what is in it.
  * G2  At most `CONCURRENT` looks at a time, at most one per worktree.
  */
 import { existsSync } from 'node:fs'
@@ -30,7 +31,8 @@ export class Facts {
   readonly #deps: FactsDeps
   readonly #seen = new Map<string, Fact>()
   readonly #waiting = new Map<string, PromiseWithResolvers<void>>()
-  #looking = 0
+  /** Looks that have begun. */
+  readonly #looking = new Map<string, Promise<void>>()
   #closed = false
 
   constructor(deps: FactsDeps) {
@@ -49,10 +51,17 @@ export class Facts {
     if (this.#closed) return Promise.resolve()
     const known = this.#waiting.get(name)
     if (known !== undefined) return known.promise
+    const first = this.#seen.has(name) ? undefined : this.#looking.get(name)
+    if (first !== undefined) return first
     const waiting = Promise.withResolvers<void>()
     this.#waiting.set(name, waiting)
     this.#next()
     return waiting.promise
+  }
+
+  /** Resolves when each of them was looked at once, or could not be. */
+  async first(names: readonly string[]): Promise<void> {
+    await Promise.all(names.filter((name) => !this.#seen.has(name)).map((name) => this.look(name)))
   }
 
   forget(name: string): void {
@@ -66,16 +75,17 @@ export class Facts {
   }
 
   #next(): void {
-    const first = this.#waiting.entries().next().value
-    if (first === undefined || this.#looking >= CONCURRENT) return
-    const [name, { resolve }] = first
+    if (this.#looking.size >= CONCURRENT) return
+    const first = [...this.#waiting].find(([name]) => !this.#looking.has(name))
+    if (first === undefined) return
+    const [name, { promise, resolve }] = first
     this.#waiting.delete(name)
-    this.#looking++
+    this.#looking.set(name, promise)
     void this.#observe(name)
       // It could not be looked at: what was seen last stays, with its time.
       .catch(() => {})
       .finally(() => {
-        this.#looking--
+        this.#looking.delete(name)
         resolve()
         this.#next()
       })

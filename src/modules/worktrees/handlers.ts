@@ -16,12 +16,15 @@ export interface WorktreeCity {
 
 /** How long a caller that wants a fresh look waits for it. */
 const LOOK_MS = 10_000
+/** How long every caller waits for the first look at a new worktree. */
+const FIRST_LOOK_MS = 2_000
 
 export function createWorktreeHandlers({ clock }: { readonly clock: Clock }) {
-  const look = async ({ worktrees }: WorktreeCity, names: readonly string[]): Promise<void> => {
+  const look = async ({ facts }: Worktrees, names: readonly string[], fresh: boolean | undefined): Promise<void> => {
     const late = Promise.withResolvers<void>()
-    const cancel = clock.after(LOOK_MS, late.resolve)
-    await Promise.race([late.promise, Promise.all(names.map((name) => worktrees.facts.look(name)))])
+    const cancel = clock.after(fresh === true ? LOOK_MS : FIRST_LOOK_MS, late.resolve)
+    const looked = fresh === true ? Promise.all(names.map((name) => facts.look(name))) : facts.first(names)
+    await Promise.race([late.promise, looked])
     cancel()
   }
   const indexOf = ({ store }: WorktreeCity) => ({ 'X-SVC-Index': String(store.log.head) })
@@ -31,11 +34,8 @@ export function createWorktreeHandlers({ clock }: { readonly clock: Clock }) {
       const { query, signal, city } = call
       await waitForChange(city.store.log, query, clock, signal, ({ type }) => type.startsWith('worktree.'))
       const { worktrees } = call.city
-      if (query.fresh === true)
-        await look(
-          call.city,
-          worktrees.all().map(({ name }) => name),
-        )
+      const names = worktrees.all().map(({ name }) => name)
+      await look(worktrees, names, query.fresh)
       const headers = indexOf(call.city)
       const items = worktrees.all().map((record) => wireOf(worktrees, record))
       return ok({ items, total: items.length }, headers)
@@ -43,7 +43,7 @@ export function createWorktreeHandlers({ clock }: { readonly clock: Clock }) {
 
     'get-worktree': async ({ params, query, city }) => {
       city.worktrees.need(params.name)
-      if (query.fresh === true) await look(city, [params.name])
+      await look(city.worktrees, [params.name], query.fresh)
       const headers = indexOf(city)
       return ok(wireOf(city.worktrees, city.worktrees.need(params.name)), headers)
     },

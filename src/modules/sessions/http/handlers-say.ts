@@ -1,6 +1,5 @@
 /** Starting sessions and saying something to them (sheet 04 §§4.2–4.4; decisions 57–59, 72). */
 
-import { statSync } from 'node:fs'
 import { isAbsolute, normalize, relative, resolve } from 'node:path'
 import type { DeliveryInfo, MessageSender, SubmitIntent } from '../../../contract/sessions/session-model.ts'
 import type {
@@ -13,6 +12,7 @@ import { type Handlers, ok, type Reply } from '../../../kernel/call.ts'
 import type { Caller } from '../../../kernel/caller.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
+import { isDirectory } from '../../../kernel/look.ts'
 import { unknownName } from '../../../kernel/near-names.ts'
 import { invalidField, problem } from '../../../kernel/problem.ts'
 import { findBinary } from '../../../kernel/processes.ts'
@@ -325,13 +325,4 @@ function placeOf({ path }: SessionCity, given: string): string {
     throw invalidField('body.work_dir', 'must be inside the city, or absolute', given)
   if (!isDirectory(place)) throw invalidField('body.work_dir', 'is not a directory', given)
   return place
-}
-
-/** No path that the system refuses is one: too long, in a loop of links, with a NUL, not ours to see. */
-function isDirectory(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
-  } catch {
-    return false
-  }
 }
