@@ -365,7 +365,7 @@ export class HttpServer {
 
   /** It is read by the handler, at its own pace. What that leaves must not stand in the way of the next request. */
   async #callWithStream(found: Found<Served>, exchange: Exchange, limit: number): Promise<void> {
-    const bytes = new RequestBytes(exchange.request, limit, this.#deps.clock)
+    const bytes = new RequestBytes(exchange.request, limit, { bodies: this.#bodies, clock: this.#deps.clock })
     try {
       await this.#call(found, exchange, bytes)
     } finally {

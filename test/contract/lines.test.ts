@@ -220,7 +220,26 @@ test('a client that stops sending is refused after 15 s, not while bytes keep co
   await clock.advance(1_000)
   const [answer] = await connection.answers(1)
   assert.equal(answer?.status, 408)
-  assert.match(String(answer?.body), /timeout: no byte came for 15 s/)
+  assert.match(String(answer?.body), /timeout: no byte of the body came for 15 s/)
+})
+
+test('a client that drips is refused after an hour', async () => {
+  const clock = new ManualClock()
+  await using server = await serve(clock)
+  using connection = new RawConnection(server.url)
+  await connection.send(`${HEAD}Content-Length: 10000\r\n\r\n`)
+  const HOUR_S = 3_600
+  for (let line = 1; line <= HOUR_S / 12; line++) {
+    assert.equal(server.seen.failure, undefined)
+    await connection.send('{}\n')
+    await eventually('a line', () => (server.seen.lines.length === line ? true : undefined))
+    await clock.advance(12_000)
+  }
+  // And what 900 bytes may take.
+  await clock.advance(1_000)
+  const [answer] = await connection.answers(1)
+  assert.equal(answer?.status, 408)
+  assert.match(String(answer?.body), /comes more slowly than 4000 bytes a second/)
 })
 
 test('bytes that came while the server was busy are read, however long that took', async () => {

@@ -202,7 +202,7 @@ describe('every operation gives every answer that it declares', { concurrency: 6
         assertProblem(
           await connection.answer(operation.method, pathOf(operation), 25_000),
           'request-timeout',
-          lines ? 'timeout: no byte came for 15 s' : 'timeout: no byte of the body came for 5 s',
+          lines ? 'timeout: no byte of the body came for 15 s' : 'timeout: no byte of the body came for 5 s',
         )
         await connection.closed
       }),

@@ -6,8 +6,17 @@ import { isTooDeep, TOO_DEEP } from '../../kernel/json.ts'
 import { problem } from '../../kernel/problem.ts'
 import { refuseHalfPairs } from './well-formed.ts'
 
-/** Without a byte, and on top of what the least rate gives: a time for the whole would refuse large bodies on slow lines. */
-const IDLE_MS = 5_000
+/** How slowly a body may come. */
+interface Pace {
+  /** Without a byte, while somebody wants one. */
+  readonly idleMs: number
+  /** On top of what the least rate gives: a time for the whole would refuse large bodies on slow lines. */
+  readonly graceMs: number
+}
+
+const WHOLE: Pace = { idleMs: 5_000, graceMs: 5_000 }
+/** What is read while it comes may be made while it is sent, a line now and then. */
+const STREAMED: Pace = { idleMs: 15_000, graceMs: 3_600_000 }
 /** On the average; a drip would else be kept alive for ever. */
 const LEAST_BYTES_PER_MS = 4
 /** How often somebody looks for bodies that are late. */
@@ -19,6 +28,13 @@ export interface BodyReader {
   /** The whole body; undefined where there is none. */
   take(body: Buffer | undefined): void
   /** `payload-too-large` or `request-timeout`. */
+  refuse(reason: Error): void
+}
+
+/** What becomes of a body as it comes; after `end` or `refuse` nothing more does. */
+interface Taker {
+  piece(chunk: Buffer): void
+  end(): void
   refuse(reason: Error): void
 }
 
@@ -34,25 +50,39 @@ export class Bodies {
 
   /** Tells the reader once; not at all where the client goes before its body is whole. */
   read(request: IncomingMessage, limit: number, reader: BodyReader): ArrivingBody {
-    const body = new ArrivingBody(request, limit, this.#clock, {
-      take: (bytes) => {
-        this.#arriving.delete(body)
-        reader.take(bytes)
-      },
-      refuse: (reason) => {
-        this.#arriving.delete(body)
-        discard(request, this.#clock)
-        reader.refuse(reason)
-      },
-    })
+    const chunks: Buffer[] = []
+    return this.#add(
+      new ArrivingBody(
+        request,
+        { limit, pace: WHOLE, clock: this.#clock },
+        {
+          piece: (chunk) => void chunks.push(chunk),
+          // Nearly every body comes in one piece.
+          end: () => reader.take(chunks.length > 1 ? Buffer.concat(chunks) : chunks[0]),
+          refuse: (reason) => {
+            chunks.length = 0
+            discard(request, this.#clock)
+            reader.refuse(reason)
+          },
+        },
+      ),
+    )
+  }
+
+  /** Hands on one piece after the other: each waits until it is asked for (`hold`, `goOn`). */
+  stream(request: IncomingMessage, limit: number, taker: Taker): ArrivingBody {
+    return this.#add(new ArrivingBody(request, { limit, pace: STREAMED, clock: this.#clock }, taker))
+  }
+
+  /** The client is gone, or nothing more of it is wanted. */
+  forget(body: ArrivingBody): void {
+    this.#arriving.delete(body)
+  }
+
+  #add(body: ArrivingBody): ArrivingBody {
     this.#arriving.add(body)
     this.#sweepLater()
     return body
-  }
-
-  /** The client is gone. */
-  forget(body: ArrivingBody): void {
-    this.#arriving.delete(body)
   }
 
   #sweepLater(): void {
@@ -65,36 +95,70 @@ export class Bodies {
   #sweep(): void {
     this.#sweeping = false
     const now = this.#clock.monotonic()
-    for (const body of [...this.#arriving]) body.check(now)
+    for (const body of [...this.#arriving]) {
+      body.check(now)
+      if (body.isOver) this.#arriving.delete(body)
+    }
     if (this.#arriving.size > 0) this.#sweepLater()
   }
 }
 
+interface Bounds {
+  readonly limit: number
+  readonly pace: Pace
+  readonly clock: Clock
+}
+
+/** The one reader of bodies: what is too large or comes too slowly is refused. */
 export class ArrivingBody {
-  readonly #limit: number
-  readonly #clock: Clock
-  readonly #began: number
+  readonly #request: IncomingMessage
+  readonly #bounds: Bounds
+  readonly #taker: Taker
+  /** Times during which nobody wanted a byte are left out of both. */
+  #began: number
   #movedAt: number
-  readonly #reader: BodyReader
-  readonly #chunks: Buffer[] = []
+  #heldAt: number | undefined
   #size = 0
   #over = false
 
-  constructor(request: IncomingMessage, limit: number, clock: Clock, reader: BodyReader) {
-    this.#clock = clock
-    this.#began = clock.monotonic()
+  constructor(request: IncomingMessage, bounds: Bounds, taker: Taker) {
+    this.#request = request
+    this.#bounds = bounds
+    this.#taker = taker
+    this.#began = bounds.clock.monotonic()
     this.#movedAt = this.#began
-    this.#limit = limit
-    this.#reader = reader
     request.on('data', (chunk: Buffer) => this.#add(chunk))
     request.on('end', () => this.#end())
   }
 
+  /** It has come, or was refused. */
+  get isOver(): boolean {
+    return this.#over
+  }
+
+  /** Lets the client wait. */
+  hold(): void {
+    this.#heldAt ??= this.#bounds.clock.monotonic()
+    this.#request.pause()
+  }
+
+  /** Takes what comes again. */
+  goOn(): void {
+    if (this.#heldAt === undefined) return
+    const now = this.#bounds.clock.monotonic()
+    this.#began += now - this.#heldAt
+    this.#movedAt = now
+    this.#heldAt = undefined
+    this.#request.resume()
+  }
+
   /** Refuses it where it comes too slowly. */
   check(now: number): void {
-    if (now - this.#movedAt >= IDLE_MS)
-      this.#refuse(problem('request-timeout', `no byte of the body came for ${IDLE_MS / 1000} s`))
-    else if (now - this.#began >= IDLE_MS + this.#size / LEAST_BYTES_PER_MS)
+    if (this.#heldAt !== undefined) return
+    const { idleMs, graceMs } = this.#bounds.pace
+    if (now - this.#movedAt >= idleMs)
+      this.#refuse(problem('request-timeout', `no byte of the body came for ${idleMs / 1000} s`))
+    else if (now - this.#began >= graceMs + this.#size / LEAST_BYTES_PER_MS)
       this.#refuse(
         problem('request-timeout', `the body comes more slowly than ${LEAST_BYTES_PER_MS * 1_000} bytes a second`),
       )
@@ -103,24 +167,21 @@ export class ArrivingBody {
   #refuse(reason: Error): void {
     if (this.#over) return
     this.#over = true
-    this.#chunks.length = 0
-    this.#reader.refuse(reason)
+    this.#taker.refuse(reason)
   }
 
   #add(chunk: Buffer): void {
     if (this.#over) return
     this.#size += chunk.length
-    this.#movedAt = this.#clock.monotonic()
-    if (this.#size > this.#limit) this.#refuse(tooLarge(this.#limit))
-    else this.#chunks.push(chunk)
+    this.#movedAt = this.#bounds.clock.monotonic()
+    if (this.#size > this.#bounds.limit) this.#refuse(tooLarge(this.#bounds.limit))
+    else this.#taker.piece(chunk)
   }
 
   #end(): void {
     if (this.#over) return
     this.#over = true
-    const [first] = this.#chunks
-    // Nearly every body comes in one piece.
-    this.#reader.take(this.#chunks.length === 1 ? first : this.#size === 0 ? undefined : Buffer.concat(this.#chunks))
+    this.#taker.end()
   }
 }
 
@@ -131,7 +192,7 @@ export function refuseDeclared(request: IncomingMessage, limit: number, clock: C
   throw tooLarge(limit)
 }
 
-export const tooLarge = (limit: number) => problem('payload-too-large', `the body is larger than ${limit} bytes`)
+const tooLarge = (limit: number) => problem('payload-too-large', `the body is larger than ${limit} bytes`)
 
 /** Throws away what still comes of a body, for a bounded time. */
 export function discard(request: IncomingMessage, clock: Clock): void {
