@@ -14,12 +14,18 @@ const PATROL_MS = 10_000
 /** Stores that are tended at once: a slow one holds up a part of the others only, and many at once would block the loop. */
 const LANES = 4
 
+/** What a round does with a city. */
+type Patrolled<Run extends CityRun> = Pick<
+  CityWorker<Run>,
+  'city' | 'run' | 'dropStore' | 'directoryLost' | 'retryNow' | 'poke' | 'ensureStore'
+>
+
 export interface PatrolDeps<Run extends CityRun> {
   readonly clock: Clock
   readonly log: Logger
   readonly supervisor: Store
   readonly retention: Retention
-  readonly workers: () => Iterable<CityWorker<Run>>
+  readonly workers: () => Iterable<Patrolled<Run>>
   /** A look at files that a watch may have missed. */
   readonly inspect: (run: Run) => void
 }
@@ -102,7 +108,7 @@ export class CityPatrol<Run extends CityRun> {
     }
   }
 
-  #inspect(worker: CityWorker<Run>): void {
+  #inspect(worker: Patrolled<Run>): void {
     const { city, run } = worker
     const lost = city.wanted !== 'gone' && city.store?.db.inPlace === false
     if (lost) worker.dropStore()
