@@ -133,10 +133,7 @@ test('pages walk every request once, newest first, whatever is accepted meanwhil
     clock.step(1)
     await accept(store, 100 + walked.length)
     const last = page.at(-1)
-    page =
-      last === undefined
-        ? []
-        : store.requests.page({}, { createdAt: Date.parse(last.created_at), id: last.request_id }, 3)
+    page = last === undefined ? [] : store.requests.page({}, [Date.parse(last.created_at), last.request_id], 3)
   }
   assert.deepEqual(
     walked,

@@ -67,10 +67,7 @@ export interface RequestFilter {
 }
 
 /** Position in the list: newest first by time, then id. */
-export interface RequestKey {
-  readonly createdAt: number
-  readonly id: string
-}
+export type RequestKey = readonly [createdAt: number, id: string]
 
 /** How a request ended: the terminal event, in full. */
 export type TerminalEvent = Extract<EventDraft, { type: `request.${string}` }>
@@ -174,12 +171,11 @@ export class RequestLedger {
   page(filter: RequestFilter, after: RequestKey | undefined, limit: number): readonly RequestInfo[] {
     const { where, values } = filterSql(filter)
     const beyond = after === undefined ? '' : 'AND (created_at, id) < (?, ?)'
-    const keys = after === undefined ? [] : [after.createdAt, after.id]
     return this.#db
       .all(
         `SELECT * FROM requests WHERE ${where} ${beyond} ORDER BY created_at DESC, id DESC LIMIT ?`,
         ...values,
-        ...keys,
+        ...(after ?? []),
         limit,
       )
       .map(toInfo)

@@ -1,7 +1,6 @@
 /** Handlers of the agents family: definitions in files, what is observed of them (sheet 04 §1). */
 import type { AgentResponse, agentOperations } from '../../contract/agents.ts'
 import type { PatchBody } from '../../contract/base/merge-patch.ts'
-import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import type { SessionResponse } from '../../contract/sessions/session-model.ts'
 import {
   type Configuration,
@@ -13,9 +12,9 @@ import {
 import type { ConfigIssue } from '../../files/issues.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { formatPageToken, parsePageToken } from '../../kernel/cursor.ts'
 import type { Tx } from '../../kernel/database.ts'
 import type { EventDraft } from '../../kernel/event-log.ts'
+import { Page } from '../../kernel/page.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { waitForChange } from '../../kernel/waiting.ts'
@@ -216,7 +215,10 @@ export function createAgentHandlers<View extends AgentsView>(deps: AgentHandlers
         .filter((row) => query.pool === undefined || row.pool === query.pool)
         .filter((row) => query.running === undefined || row.running === query.running)
       const headers = { ETag: `"${config.revision}"`, 'X-SVC-Index': index }
-      return ok({ ...pageOf(items, query.cursor, query.limit || DEFAULT_LIMIT), total: items.length }, headers)
+      const page = new Page('agents', ['string', 'string'], query)
+      const { after } = page
+      const rest = after === undefined ? items : items.filter((row) => isBehind(row, after))
+      return ok({ ...page.of(rest, placeOf), total: items.length }, headers)
     },
 
     'create-agent': async ({ body, header, claim, city, actor }) => {
@@ -279,17 +281,6 @@ function refuseAwaited(identity: string, { beads, molecules }: AgentWork): void 
     `work waits for the agent ${identity}: ${named.join(', ')}${more}; \`svcctl agent delete ${identity} --force\` removes it all the same, and the work stays`,
     { errors: waiting.map(({ id, message }) => ({ location: 'path.agent', message, value: id })) },
   )
-}
-
-/** So many behind the cursor. */
-function pageOf(items: readonly AgentResponse[], cursor: string | undefined, limit: number) {
-  const place = cursor === undefined ? undefined : parsePageToken('agents', cursor)
-  const behind: readonly [string, string] = [String(place?.[0] ?? ''), String(place?.[1] ?? '')]
-  const rest = place === undefined ? items : items.filter((row) => isBehind(row, behind))
-  const page = rest.slice(0, limit)
-  const last = page.at(-1)
-  const next = last === undefined || rest.length <= limit ? undefined : formatPageToken('agents', placeOf(last))
-  return { items: page, ...(next === undefined ? {} : { next_cursor: next }) }
 }
 
 const placed = (agent: { readonly dir: string }, dir: string, scope: string | undefined): boolean =>

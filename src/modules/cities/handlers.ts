@@ -1,12 +1,12 @@
 /** Handlers of the cities family: one small function per operation. */
 
-import { DEFAULT_LIMIT, MAX_WAIT_MS } from '../../contract/base/paging.ts'
+import { MAX_WAIT_MS } from '../../contract/base/paging.ts'
 import type { cityOperations, StatusBody } from '../../contract/cities.ts'
 import { defineHandlers, ok } from '../../kernel/call.ts'
 import { cityOf } from '../../kernel/caller.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { formatPageToken, parsePageToken } from '../../kernel/cursor.ts'
 import { checkPrecondition, definitionHash } from '../../kernel/etag.ts'
+import { Page } from '../../kernel/page.ts'
 import { durationMs, invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { isBlocking, waitForChange } from '../../kernel/waiting.ts'
@@ -97,14 +97,10 @@ export function createCityHandlers({ cities, supervisor, clock, version, initial
     'list-cities': ({ query, caller }) => {
       const own = cityOf(caller)
       const items = cities.list().filter(({ name }) => own === undefined || name === own)
-      const from = query.cursor === undefined ? '' : String(parsePageToken('city', query.cursor)[0] ?? '')
-      const limit = query.limit || DEFAULT_LIMIT
+      const page = new Page('city', ['string'], query)
+      const [from = ''] = page.after ?? []
       const rest = items.filter(({ name }) => name > from)
-      const page = rest.slice(0, limit)
-      const last = page.at(-1)
-      const next =
-        rest.length > limit && last !== undefined ? { next_cursor: formatPageToken('city', [last.name]) } : {}
-      return ok({ items: page, total: items.length, ...next })
+      return ok({ ...page.of(rest, ({ name }) => [name]), total: items.length })
     },
 
     'create-city': ({ body, claim, signal }) => supervisor.keys.once(claim, () => wired().create(body, claim, signal)),

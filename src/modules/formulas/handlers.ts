@@ -7,13 +7,12 @@ import type { orderDocumentOperations } from '../../contract/automation/document
 import { TOML_TYPE } from '../../contract/automation/documents.ts'
 import type { FormulaPreview, formulaOperations, StoredFormula } from '../../contract/automation/formulas.ts'
 import type { WorkWarning } from '../../contract/automation/molecules.ts'
-import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import { cut } from '../../contract/base/text.ts'
 import { compareText } from '../../files/issues.ts'
 import { readPlainToml } from '../../files/toml.ts'
 import { defineHandlers, ok, RawBody, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { formatPageToken, parsePageToken } from '../../kernel/cursor.ts'
+import { Page } from '../../kernel/page.ts'
 import { present } from '../../kernel/present.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
@@ -100,7 +99,8 @@ export function createFormulaHandlers<View>({ clock }: { readonly clock: Clock }
         .filter((one) => query.pack === undefined || one.pack === query.pack)
         .filter((one) => query.valid === undefined || one.valid === query.valid)
         .filter((one) => query.startable === undefined || one.startable === query.startable)
-      return ok({ ...pageOf(items, query.cursor, query.limit || DEFAULT_LIMIT), total: items.length }, headers)
+      const page = new Page('formulas', ['string', 'string'], query)
+      return ok({ ...page.of(behind(items, page.after), placeOf), total: items.length }, headers)
     },
 
     'get-formula': ({ params, query, city }) => {
@@ -256,18 +256,16 @@ function beadIn<View>({ bead }: FormulaCity<View>, id: string): Value {
   return found
 }
 
-/** So many behind the cursor, by name and rig. */
-function pageOf<T extends { readonly name: string; readonly rig?: string }>(
-  items: readonly T[],
-  cursor: string | undefined,
-  limit: number,
-) {
-  const place = cursor === undefined ? undefined : parsePageToken('formulas', cursor)
-  const [name, rig] = [String(place?.[0] ?? ''), String(place?.[1] ?? '')]
-  const isBehind = (one: T) => (compareText(one.name, name) || compareText(one.rig ?? '', rig)) > 0
-  const rest = place === undefined ? items : items.filter(isBehind)
-  const page = rest.slice(0, limit)
-  const last = page.at(-1)
-  const more = last !== undefined && rest.length > limit
-  return { items: page, ...(more ? { next_cursor: formatPageToken('formulas', [last.name, last.rig ?? '']) } : {}) }
+interface Named {
+  readonly name: string
+  readonly rig?: string
 }
+
+/** In the order of name and rig: those behind a place. */
+function behind<T extends Named>(items: readonly T[], place: readonly [string, string] | undefined): readonly T[] {
+  if (place === undefined) return items
+  const [name, rig] = place
+  return items.filter((one) => (compareText(one.name, name) || compareText(one.rig ?? '', rig)) > 0)
+}
+
+const placeOf = ({ name, rig = '' }: Named) => [name, rig] as const

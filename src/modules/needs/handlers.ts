@@ -1,10 +1,9 @@
 /** Handlers of needs. */
-import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
-import type { Need, NeedKind, NeedSeverity, needOperations } from '../../contract/needs.ts'
+import type { NeedKind, NeedSeverity, needOperations } from '../../contract/needs.ts'
 import { defineHandlers, ok } from '../../kernel/call.ts'
 import { cityOf } from '../../kernel/caller.ts'
 import { type Clock, parseTime } from '../../kernel/clock.ts'
-import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
+import { Page } from '../../kernel/page.ts'
 import { durationMs, invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { waitForChange } from '../../kernel/waiting.ts'
@@ -16,7 +15,6 @@ import {
   isBehind,
   keyOf,
   type NeedFilter,
-  type NeedKey,
   type NeedRow,
   pageOfNeeds,
   wireNeed,
@@ -52,7 +50,6 @@ interface Query {
 type Listed = readonly (readonly [city: string, need: NeedRow])[]
 
 const MAX_SNOOZE_MS = 30 * 24 * 3_600_000
-const KIND = 'needs'
 
 export function createNeedHandlers({ clock, needs }: NeedHost) {
   return defineHandlers<typeof needOperations, NeedCity>({
@@ -61,13 +58,12 @@ export function createNeedHandlers({ clock, needs }: NeedHost) {
       if (own !== undefined && query.city !== undefined && query.city !== own) return ok({ items: [], total: 0 })
       const only = own ?? query.city
       const filter = filterOf(query, clock.now())
-      const from = { after: afterOf(query.cursor), limit: limitOf(query) + 1 }
+      const page = pageOf(query)
+      const { after } = page
       const seen = needs.cities().filter(({ name }) => only === undefined || name === only)
       const found = seen.flatMap(({ name, db, own: whole }): Listed => {
-        const rows = db === undefined ? [] : pageOfNeeds(db, filter, from)
-        const more = whole.filter(
-          (need) => holds(need, filter) && (from.after === undefined || isBehind(need, from.after)),
-        )
+        const rows = db === undefined ? [] : pageOfNeeds(db, filter, { after, limit: page.ask })
+        const more = whole.filter((need) => holds(need, filter) && (after === undefined || isBehind(need, after)))
         return [...rows, ...more].map((need) => [name, need] as const)
       })
       const total = seen.reduce(
@@ -75,13 +71,8 @@ export function createNeedHandlers({ clock, needs }: NeedHost) {
           sum + (db === undefined ? 0 : countNeeds(db, filter)) + whole.filter((need) => holds(need, filter)).length,
         0,
       )
-      return ok(
-        page(
-          found.toSorted(([, one], [, other]) => compareNeeds(one, other)),
-          limitOf(query),
-          total,
-        ),
-      )
+      const sorted = found.toSorted(([, one], [, other]) => compareNeeds(one, other))
+      return ok({ ...shown(page, sorted), total })
     },
 
     'list-city-needs': async (call) => {
@@ -90,9 +81,10 @@ export function createNeedHandlers({ clock, needs }: NeedHost) {
       const { name, store } = call.city
       const index = String(store.log.head)
       const filter = filterOf(query, clock.now())
-      const found = pageOfNeeds(store.db, filter, { after: afterOf(query.cursor), limit: limitOf(query) + 1 })
+      const page = pageOf(query)
+      const found = pageOfNeeds(store.db, filter, { after: page.after, limit: page.ask })
       const listed = found.map((need) => [name, need] as const)
-      return ok(page(listed, limitOf(query), countNeeds(store.db, filter)), { 'X-SVC-Index': index })
+      return ok({ ...shown(page, listed), total: countNeeds(store.db, filter) }, { 'X-SVC-Index': index })
     },
 
     'snooze-need': async ({ params, body, city, actor }) => {
@@ -110,7 +102,14 @@ export function createNeedHandlers({ clock, needs }: NeedHost) {
   })
 }
 
-const limitOf = ({ limit }: Query): number => limit || DEFAULT_LIMIT
+const pageOf = (query: Query) => new Page('needs', ['number', 'number', 'number', 'string'], query)
+
+const shown = (page: ReturnType<typeof pageOf>, found: Listed) =>
+  page.of(
+    found,
+    ([, need]) => keyOf(need),
+    ([city, need]) => wireNeed(city, need),
+  )
 
 const filterOf = ({ severity, kind, snoozed }: Query, now: number): NeedFilter => ({
   severity,
@@ -120,21 +119,6 @@ const filterOf = ({ severity, kind, snoozed }: Query, now: number): NeedFilter =
 
 const holds = (need: NeedRow, { severity, kind }: NeedFilter): boolean =>
   (severity === undefined || need.severity === severity) && (kind === undefined || kind.includes(need.kind))
-
-function page(found: Listed, limit: number, total: number) {
-  const items: Need[] = found.slice(0, limit).map(([city, need]) => wireNeed(city, need))
-  const last = found[limit - 1]?.[1]
-  const isMore = found.length > limit && last !== undefined
-  return { items, total, ...(isMore ? { next_cursor: formatPageToken(KIND, keyOf(last)) } : {}) }
-}
-
-function afterOf(cursor: string | undefined): NeedKey | undefined {
-  if (cursor === undefined) return undefined
-  const [rank, holdsUp, since, id] = parsePageToken(KIND, cursor)
-  if (typeof rank !== 'number' || typeof holdsUp !== 'number' || typeof since !== 'number' || typeof id !== 'string')
-    throw invalidCursor('does not name a need')
-  return [rank, holdsUp, since, id]
-}
 
 function untilOf(body: { readonly until?: string; readonly for?: string }, now: number): number {
   if (body.until !== undefined && body.for !== undefined)

@@ -5,7 +5,7 @@ import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { temporaryDirectory } from '../../../test/support/temporary.ts'
 import { migrationsOf } from '../../kernel/database.ts'
 import { openStore, STORE_SCHEMA } from '../../kernel/store.ts'
-import { newestOf, withinBytes } from './handlers.ts'
+import { newestOf } from './handlers.ts'
 
 test('a page of requests over many cities holds the newest of all, and quiet cities are not read for it', async () => {
   using directory = temporaryDirectory()
@@ -51,18 +51,4 @@ test('a page of requests over many cities holds the newest of all, and quiet cit
   assert.equal(read, 2)
   assert.equal(ids(100).length, 50)
   for (const { db } of stores) db.close()
-})
-
-test('a page of requests with large outcomes ends at 8 MiB, and never before its first', () => {
-  const large = (megabytes: number) => ({
-    request_id: 'req-1',
-    operation: 'city.create' as const,
-    status: 'failed' as const,
-    event_cursor: '0',
-    created_at: '2026-01-01T00:00:00.000Z',
-    error_message: 'x'.repeat(megabytes * 1024 * 1024),
-  })
-  assert.equal(withinBytes([large(3), large(3), large(3)]).length, 2)
-  assert.equal(withinBytes([large(9), large(9)]).length, 1)
-  assert.equal(withinBytes([large(1), large(1)]).length, 2)
 })

@@ -1,10 +1,9 @@
 /** Handlers of accepted requests: one list over the ledgers of the supervisor and of every city it can read. */
 
-import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import type { RequestInfo, requestOperations } from '../../contract/requests.ts'
 import { defineHandlers, ok } from '../../kernel/call.ts'
 import { cityOf } from '../../kernel/caller.ts'
-import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
+import { Page } from '../../kernel/page.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { RequestFilter, RequestKey, RequestLedger } from '../../kernel/requests.ts'
 
@@ -27,24 +26,20 @@ export function createRequestHandlers({ ledgers }: { readonly ledgers: () => rea
         ...(status === undefined ? {} : { status }),
         ...(city === undefined ? {} : { city }),
       }
-      const after = query.cursor === undefined ? undefined : keyOf(query.cursor)
-      const limit = query.limit || DEFAULT_LIMIT
+      const page = new Page('request', ['number', 'string'], query)
       const failures: string[] = []
       const readable: RequestLedger[] = []
       for (const { name, requests } of ledgers()) {
         if (requests === undefined) failures.push(`${name}: its store cannot be read at the moment`)
         else readable.push(requests)
       }
-      const found = newestOf(readable, filter, after, limit + 1)
-      const total = readable.reduce((sum, requests) => sum + requests.count(filter), 0)
-      const items = withinBytes(found.slice(0, limit))
-      const last = items.at(-1)
+      const shown = page.of(newestOf(readable, filter, page.after, page.ask), ({ created_at, request_id }) => [
+        Date.parse(created_at),
+        request_id,
+      ])
       return ok({
-        items,
-        total,
-        ...(found.length > items.length && last !== undefined
-          ? { next_cursor: formatPageToken('request', [Date.parse(last.created_at), last.request_id]) }
-          : {}),
+        ...shown,
+        total: readable.reduce((sum, requests) => sum + requests.count(filter), 0),
         ...(failures.length === 0 ? {} : { partial: true, partial_errors: failures }),
       })
     },
@@ -58,19 +53,6 @@ export function createRequestHandlers({ ledgers }: { readonly ledgers: () => rea
       throw problem('request-not-found', `no such request: ${params.request_id}`)
     },
   })
-}
-
-/** A page ends before it has more bytes of JSON, as one of events does. */
-const MAX_PAGE_BYTES = 8 * 1024 * 1024
-
-/** As many as fit, and one at least: its cursor goes on behind it. */
-export function withinBytes(found: readonly RequestInfo[]): RequestInfo[] {
-  let room = MAX_PAGE_BYTES
-  const end = found.findIndex((item, index) => {
-    room -= Buffer.byteLength(JSON.stringify(item))
-    return room < 0 && index > 0
-  })
-  return end < 0 ? [...found] : found.slice(0, end)
 }
 
 /** The newest of all ledgers. Those that have nothing so new are not looked into: most cities have been quiet for long. */
@@ -92,10 +74,4 @@ export function newestOf(
 function newestFirst(a: RequestInfo, b: RequestInfo): number {
   if (a.created_at !== b.created_at) return a.created_at < b.created_at ? 1 : -1
   return a.request_id < b.request_id ? 1 : -1
-}
-
-function keyOf(token: string): RequestKey {
-  const [createdAt, id] = parsePageToken('request', token)
-  if (typeof createdAt !== 'number' || typeof id !== 'string') throw invalidCursor('does not name a request')
-  return { createdAt, id }
 }
