@@ -33,7 +33,7 @@ const DESCRIPTION = `The control plane of a supervisor that manages cities: work
 
 **Long operations** answer 202 with \`request_id\` and \`event_cursor\`. Open \`GET /v0/events/stream?after_cursor=<event_cursor>\` and read until a frame has that \`payload.request_id\`: exactly one terminal event follows, \`request.result.*\` or \`request.failed\`.
 
-**Lists** page with \`limit\` and \`cursor\`: \`next_cursor\` is present if and only if there may be more.
+**Lists** page with \`limit\` and \`cursor\`: \`next_cursor\` is present if and only if there may be more. A page ends before it has more than 8 MiB too, so it may have fewer items than \`limit\`; one that is larger stands alone.
 
 **Streams** are server-sent events: the \`event:\` line is the envelope (\`event\`, \`tagged_event\`, \`heartbeat\`), the kind of event is \`type\` in the JSON. Resume with \`Last-Event-ID\` or the query parameter of the stream; without either a stream starts at the head. Whatever can be refused is refused before the 200. \`x-svc-events\` lists every event type; \`/events.json\` is the schema of one line of \`svcctl events\`.
 

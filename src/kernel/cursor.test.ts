@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { codePoint } from '../../test/support/code-point.ts'
 import { fc } from '../../test/support/random.ts'
-import { formatComposite, formatPageToken, parseComposite, parsePageToken, parseSeq } from './cursor.ts'
-import { Problem } from './problem.ts'
+import { formatComposite, parseComposite, parseSeq } from './cursor.ts'
 
 const isInvalid = { code: 'invalid-cursor', status: 400 }
 const name = fc.oneof(fc.constant('__supervisor__'), fc.stringMatching(/^[a-zA-Z0-9][a-zA-Z0-9._-]{0,20}$/))
@@ -81,46 +80,4 @@ test('a sequence number has one spelling', () => {
   fc.assert(fc.property(fc.nat(Number.MAX_SAFE_INTEGER), (seq) => assert.equal(parseSeq(String(seq)), seq)))
   for (const text of ['', '-1', '+1', '01', '1.0', '1e3', ' 1', '9007199254740992', 'NaN', '0x10'])
     assert.throws(() => parseSeq(text), isInvalid, text)
-})
-
-test('a page token reads back as its key, in its own list only', () => {
-  const key = fc.array(fc.oneof(fc.string({ unit: codePoint }), fc.maxSafeInteger()), { maxLength: 4 })
-  fc.assert(
-    fc.property(key, (parts) => {
-      const wellFormed = parts.map((part) => (typeof part === 'string' ? part.toWellFormed() : part === 0 ? 0 : part))
-      const token = formatPageToken('seq', wellFormed)
-      assert.match(token, /^v1:[A-Za-z0-9_-]+$/)
-      assert.deepEqual(parsePageToken('seq', token), wellFormed)
-      assert.throws(() => parsePageToken('city', token), isInvalid)
-    }),
-  )
-})
-
-test('no other text is a page token', () => {
-  const forged = (value: unknown) => `v1:${Buffer.from(JSON.stringify(value)).toString('base64url')}`
-  for (const token of [
-    '',
-    'v1:',
-    'v2:WyJzZXEiLDFd',
-    'v1:!!!',
-    forged({ seq: 1 }),
-    forged(['seq', 1.5]),
-    forged(['seq', null]),
-    forged(['seq', [1]]),
-    forged('seq'),
-    `v1:${'A'.repeat(5_000)}`,
-  ]) {
-    assert.throws(() => parsePageToken('seq', token), isInvalid, token)
-  }
-  fc.assert(fc.property(fc.string(), (text) => assert.throws(() => parsePageToken('seq', text), isInvalid)))
-})
-
-test('a cursor of another list is refused where it was sent', () => {
-  try {
-    parsePageToken('seq', formatPageToken('city', ['alpha']))
-    assert.fail('it was taken')
-  } catch (error) {
-    assert.ok(error instanceof Problem)
-    assert.equal(error.options.errors?.[0]?.location, 'query.cursor')
-  }
 })

@@ -1,4 +1,4 @@
-/** Cursors as text: a sequence number, a composite of several logs, and page tokens (sheet 02 §5.4, sheet 01 §1.6). */
+/** Places in event logs as text: a sequence number, and a composite of several logs (sheet 02 §5.4). */
 import { cut } from '../contract/base/text.ts'
 import { problem } from './problem.ts'
 
@@ -38,34 +38,4 @@ export function formatComposite(positions: Iterable<readonly [string, number]>):
   return parts.length === 0 ? '0' : parts.join(',')
 }
 
-/** An opaque page token that carries where a walk is; `kind` keeps lists apart. */
-export function formatPageToken(kind: string, key: readonly (string | number)[]): string {
-  return `v1:${Buffer.from(JSON.stringify([kind, ...key])).toString('base64url')}`
-}
-
-/** The key of a page token of this kind, or 400 `invalid_cursor:`. */
-export function parsePageToken(kind: string, token: string): readonly (string | number)[] {
-  const key = decodeToken(token)
-  if (key?.[0] !== kind) {
-    const message = 'is no page of this list with these filters in this order'
-    throw problem('invalid-cursor', `cursor not a page of this list: "${cut(token, 80)}"`, {
-      errors: [{ location: 'query.cursor', message, value: token.slice(0, 80) }],
-    })
-  }
-  return key.slice(1)
-}
-
-function decodeToken(token: string): readonly (string | number)[] | undefined {
-  if (!/^v1:[A-Za-z0-9_-]{1,4096}$/.test(token)) return undefined
-  try {
-    const key: unknown = JSON.parse(Buffer.from(token.slice(3), 'base64url').toString('utf8'))
-    return Array.isArray(key) && key.every(isKeyPart) ? key : undefined
-  } catch {
-    return undefined
-  }
-}
-
-const isKeyPart = (part: unknown): part is string | number =>
-  typeof part === 'string' || (typeof part === 'number' && Number.isSafeInteger(part))
-
-export const invalidCursor = (why: string) => problem('invalid-cursor', `cursor ${why}`)
+const invalidCursor = (why: string) => problem('invalid-cursor', `cursor ${why}`)

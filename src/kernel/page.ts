@@ -16,7 +16,7 @@ interface PartTypes {
   readonly number: number
 }
 type PartName = keyof PartTypes
-export type PageKey<Parts extends readonly PartName[]> = { readonly [At in keyof Parts]: PartTypes[Parts[At]] }
+type KeyOf<Parts extends readonly PartName[]> = { readonly [At in keyof Parts]: PartTypes[Parts[At]] }
 
 /** `limit` absent or 0: the default. */
 export interface PageWanted {
@@ -24,7 +24,7 @@ export interface PageWanted {
   readonly cursor?: string | undefined
 }
 
-export interface NextPage {
+interface NextPage {
   readonly next_cursor?: string
 }
 
@@ -35,7 +35,7 @@ export interface Paged<Item> extends NextPage {
 export class Page<const Parts extends readonly PartName[]> {
   readonly limit: number
   /** Key of the last item of the page before. */
-  readonly after: PageKey<Parts> | undefined
+  readonly after: KeyOf<Parts> | undefined
   readonly #kind: string
 
   /** `parts`: what the key of an item is made of. Throws 400 `invalid_cursor:` for a cursor of another list. */
@@ -51,33 +51,27 @@ export class Page<const Parts extends readonly PartName[]> {
   }
 
   /** What of `found` stands on the page, as it is shown; nothing is taken from `found` that is not looked at. */
-  of<Row>(found: Iterable<Row>, keyOf: (row: Row) => PageKey<Parts>): Paged<Row>
-  of<Row, Item>(found: Iterable<Row>, keyOf: (row: Row) => PageKey<Parts>, wire: (row: Row) => Item): Paged<Item>
+  of<Row>(found: Iterable<Row>, keyOf: (row: Row) => KeyOf<Parts>): Paged<Row>
+  of<Row, Item>(found: Iterable<Row>, keyOf: (row: Row) => KeyOf<Parts>, wire: (row: Row) => Item): Paged<Item>
   of<Row>(
     found: Iterable<Row>,
-    keyOf: (row: Row) => PageKey<Parts>,
+    keyOf: (row: Row) => KeyOf<Parts>,
     wire: (row: Row) => unknown = (row) => row,
   ): Paged<unknown> {
-    const { items, last, isAll } = fill(found, { limit: this.limit, wire, bytesOf: jsonBytes })
+    const { items, last, isAll } = fill(found, wire, this.limit)
     return isAll || last === undefined ? { items } : { items, ...this.behind(keyOf(last.row)) }
   }
 
   /** For a list that knows where it ended, though it may have found nothing there. */
-  behind(key: PageKey<Parts> | undefined): NextPage {
+  behind(key: KeyOf<Parts> | undefined): NextPage {
     if (key === undefined) return {}
     const text = JSON.stringify([this.#kind, ...key])
     return { next_cursor: `v1:${Buffer.from(text).toString('base64url')}` }
   }
 }
 
-interface Filling<Row, Item> {
-  readonly limit: number
-  readonly wire: (row: Row) => Item
-  readonly bytesOf: (item: Item) => number
-}
-
-/** The first rows that fit into an answer, and one in any case. */
-export function fill<Row, Item>(found: Iterable<Row>, { limit, wire, bytesOf }: Filling<Row, Item>) {
+/** The first rows that fit into an answer, as they are shown; one in any case. */
+export function fill<Row, Item>(found: Iterable<Row>, wire: (row: Row) => Item, limit = Number.POSITIVE_INFINITY) {
   const items: Item[] = []
   let last: { readonly row: Row } | undefined
   // The brackets, less the comma that the first item goes without.
@@ -85,7 +79,7 @@ export function fill<Row, Item>(found: Iterable<Row>, { limit, wire, bytesOf }: 
   for (const row of found) {
     if (items.length >= limit) return { items, last, isAll: false }
     const item = wire(row)
-    bytes += bytesOf(item) + 1
+    bytes += jsonBytes(item) + 1
     if (bytes > PAGE_BYTES && items.length > 0) return { items, last, isAll: false }
     items.push(item)
     last = { row }
@@ -95,14 +89,23 @@ export function fill<Row, Item>(found: Iterable<Row>, { limit, wire, bytesOf }: 
 
 const jsonBytes = (item: unknown): number => Buffer.byteLength(JSON.stringify(item))
 
-function parseToken<Parts extends readonly PartName[]>(kind: string, parts: Parts, token: string): PageKey<Parts> {
+function parseToken<Parts extends readonly PartName[]>(kind: string, parts: Parts, token: string): KeyOf<Parts> {
   const [of, ...key] = decoded(token)
   if (of === kind && isKey(parts, key)) return key
-  const message = 'is no page of this list with these filters in this order'
-  throw problem('invalid-cursor', `cursor not a page of this list: "${cut(token, 80)}"`, {
-    errors: [{ location: 'query.cursor', message, value: cut(token, 80) }],
-  })
+  throw otherList(token)
 }
+
+/** What a cursor of another list is refused with. */
+export const otherList = (token: string) =>
+  problem('invalid-cursor', `cursor not a page of this list: "${cut(token, 80)}"`, {
+    errors: [
+      {
+        location: 'query.cursor',
+        message: 'is no page of this list with these filters in this order',
+        value: cut(token, 80),
+      },
+    ],
+  })
 
 function decoded(token: string): readonly unknown[] {
   if (!/^v1:[A-Za-z0-9_-]{1,4096}$/.test(token)) return []
@@ -117,7 +120,7 @@ function decoded(token: string): readonly unknown[] {
 const isKey = <Parts extends readonly PartName[]>(
   parts: Parts,
   key: readonly unknown[],
-): key is PageKey<Parts> & readonly unknown[] =>
+): key is KeyOf<Parts> & readonly unknown[] =>
   key.length === parts.length && key.every((part, at) => typeof part === parts[at] && isExact(part))
 
 const isExact = (part: unknown): boolean => typeof part === 'string' || Number.isSafeInteger(part)

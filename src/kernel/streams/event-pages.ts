@@ -4,9 +4,13 @@
  * P1  A log is opened when an event of it may be next, and not before: quiet ones cost a comparison.
  * P2  A page is read in turns of the event loop, and it ends at a number of bytes or after so much work; its cursor goes on.
  * P3  The stored bytes are the answer: nothing is parsed.
+ *
+ * Other lists are filled by `Page.of`. These are not, since that takes all items in one turn: a page of many logs is put
+ * together in several, is counted beside it, and may end where it found nothing.
  */
 import { MAX_EXACT_TOTAL } from '../../contract/base/paging.ts'
 import type { EventFilter, EventLog, LoggedEvent, Range } from '../event-log.ts'
+import { PAGE_BYTES } from '../page.ts'
 
 /** Place of an event in the order of pages, or a place between two. */
 export interface PageKey {
@@ -39,8 +43,6 @@ export interface PagedEvent {
   readonly source: string
 }
 
-/** A page ends before it has more bytes of envelopes. */
-const MAX_PAGE_BYTES = 8 * 1024 * 1024
 /** Rows looked at for one page, and again as many for its total. */
 const MAX_PAGE_ROWS = 50_000
 const MAX_COUNTED_ROWS = 20_000
@@ -110,7 +112,7 @@ export class EventPages {
     }
     const bytes = Buffer.byteLength(event.envelope)
     const last = this.events.at(-1)
-    const full = this.events.length >= this.#query.limit || this.#bytes + bytes > MAX_PAGE_BYTES
+    const full = this.events.length >= this.#query.limit || this.#bytes + bytes > PAGE_BYTES
     if (full && last !== undefined) {
       this.next = { at: last.event.at, source: last.source, seq: last.event.seq }
       return true
@@ -221,7 +223,7 @@ class Reader {
     const { order } = this.#query
     const range = this.#range ?? beyondKey(this.#listed, rangeOf(this.#listed, this.#query), this.#query)
     const size = this.#alone ? wanted : Math.min(this.#size, wanted)
-    const characters = this.#alone ? MAX_PAGE_BYTES : MAX_FETCH_CHARACTERS
+    const characters = this.#alone ? PAGE_BYTES : MAX_FETCH_CHARACTERS
     const { events, reached, reachedAt, complete, examined } = log.scanEnvelopes(filter, range, order, size, characters)
     this.#size *= 4
     this.#fetched = events

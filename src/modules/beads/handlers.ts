@@ -1,16 +1,15 @@
 /** Handlers of the beads family: one small function per operation. Reading lists is in `read-handlers.ts`. */
 
-import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import { isBlank } from '../../contract/base/text.ts'
 import { type beadOperations, type DeletedBead, MAX_REMOVED_AT_ONCE } from '../../contract/beads.ts'
 import { type Handlers, ok, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import type { Tx } from '../../kernel/database.ts'
 import { checkPrecondition } from '../../kernel/etag.ts'
+import { otherList, Page } from '../../kernel/page.ts'
 import { invalidField, problem } from '../../kernel/problem.ts'
 import { readGraph } from './query/graph.ts'
-import { type CommentKey, countComments, insertComment, listComments } from './store/comments.ts'
+import { countComments, insertComment, listComments } from './store/comments.ts'
 import { heldAbove, listDeps, waitsFor } from './store/deps.ts'
 import { type BeadRecord, wireBead } from './store/record.ts'
 import { createBatch } from './work/batch.ts'
@@ -264,16 +263,12 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
       const { db } = city.store
       city.beads.need(params.id)
       const headers = indexOf(city)
-      const limit = query.limit || DEFAULT_LIMIT
-      const after = query.cursor === undefined ? undefined : parseCommentKey(params.id, query.cursor)
-      const items = listComments(db, params.id, limit + 1, after)
-      const page = items.slice(0, limit)
-      const last = page.at(-1)
-      const next =
-        items.length > limit && last !== undefined
-          ? { next_cursor: formatPageToken('comments', [params.id, Date.parse(last.created_at), last.id]) }
-          : {}
-      return ok({ items: page, total: countComments(db, params.id), ...next }, headers)
+      const page = new Page('comments', ['string', 'number', 'string'], query)
+      const [of = params.id, ...after] = page.after ?? []
+      if (of !== params.id) throw otherList(query.cursor ?? '')
+      const found = listComments(db, params.id, page.ask, after)
+      const shown = page.of(found, ({ created_at, id }) => [params.id, Date.parse(created_at), id])
+      return ok({ ...shown, total: countComments(db, params.id) }, headers)
     },
 
     'add-bead-comment': async ({ params, body, claim: key, city, actor }) => {
@@ -318,11 +313,4 @@ function notWhoHasIt({ id, assignee }: BeadRecord) {
 const isKnown = (city: WorkCity, target: string): boolean => {
   const { agents, named_sessions } = city.config()
   return [...agents, ...named_sessions].some(({ identity }) => identity === target)
-}
-
-function parseCommentKey(bead: string, cursor: string): CommentKey {
-  const [of, created_at, id] = parsePageToken('comments', cursor)
-  if (of !== bead || typeof created_at !== 'number' || typeof id !== 'string')
-    throw invalidCursor('is of the comments of another bead')
-  return { created_at, id }
 }

@@ -2,9 +2,10 @@
 import type { beadOperations } from '../../contract/beads.ts'
 import { type Handlers, ok } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import type { PageWanted } from '../../kernel/page.ts'
 import { type BlockingInput, isBlocking, waitForChange } from '../../kernel/waiting.ts'
 import { listQuery, readyQuery, spokenQuery } from './query/filters.ts'
-import { type Order, type PageOf, READY, type RecordPage, readRecords } from './query/pages.ts'
+import { type Order, READY, readRecords } from './query/pages.ts'
 import { allOf, asksForWords, type Query } from './query/query.ts'
 import { wireBead } from './store/record.ts'
 import type { WorkCity } from './work/city.ts'
@@ -12,7 +13,7 @@ import { candidates, claimNext } from './work/hook.ts'
 
 interface ReadCall {
   readonly city: WorkCity
-  readonly query: BlockingInput & PageOf
+  readonly query: BlockingInput & PageWanted
   readonly signal: AbortSignal
 }
 
@@ -37,8 +38,7 @@ export function createBeadReadHandlers({ clock }: { readonly clock: Clock }) {
     }
     if (looksForWords) await words.settle()
     const { index, page } = read()
-    const { records, ...found } = page
-    return ok({ items: records.map(wireBead), ...found }, index)
+    return ok(page, index)
   }
 
   return {
@@ -74,8 +74,8 @@ export function createBeadReadHandlers({ clock }: { readonly clock: Clock }) {
 }
 
 /** Another text for another page: whoever waits is not woken for beads that it does not show. */
-const versionOf = ({ records, ...found }: RecordPage): string =>
-  JSON.stringify([found, records.map(({ id, revision, blockers }) => [id, revision, blockers > 0])])
+const versionOf = ({ items, ...found }: ReturnType<typeof readRecords>): string =>
+  JSON.stringify([found, items.map(({ id, revision, is_blocked }) => [id, revision, is_blocked])])
 
 const indexOf = ({ store }: WorkCity) => ({ 'X-SVC-Index': String(store.log.head) })
 const rigsOf = (city: WorkCity) => (name: string) => city.config().rigs.some((rig) => rig.name === name)

@@ -1,6 +1,5 @@
 /** Handlers of convoys (sheet 03 §7). */
 
-import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import type { ProblemCode } from '../../contract/base/problems.ts'
 import type { Bead } from '../../contract/beads.ts'
 import type { convoyOperations } from '../../contract/convoys.ts'
@@ -8,10 +7,10 @@ import { type Convoy, OWNED_LABEL } from '../../contract/convoys.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import type { Caller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import type { Tx } from '../../kernel/database.ts'
 import { checkPrecondition } from '../../kernel/etag.ts'
 import type { StoredEvent } from '../../kernel/event-log.ts'
+import { Page } from '../../kernel/page.ts'
 import { problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { type BlockingInput, waitForChange } from '../../kernel/waiting.ts'
@@ -32,12 +31,13 @@ import {
   convoysPage,
   countConvoys,
   countStranded,
-  type ListKey,
   membersAmong,
   membersPage,
   openMembers,
   strandedPage,
 } from './members.ts'
+
+const KEY = ['number', 'string'] as const
 
 export interface ConvoyCity {
   readonly store: Pick<Store, 'db' | 'log' | 'keys'>
@@ -102,19 +102,17 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
       const { query } = call
       const index = String(store.log.head)
       const statuses = query.status ?? (query.all === true ? (['open', 'in_progress', 'closed'] as const) : undefined)
-      const { limit, order = 'desc' } = query
+      const { order = 'desc' } = query
       // A cursor belongs to the order that it was made with.
-      const kind = `convoys ${order}`
-      const page = convoysPage(store.db, { statuses }, order, keyOf(kind, query.cursor), limit || DEFAULT_LIMIT)
-      const progress = progressOf(store.db, page.items)
-      return ok(
-        {
-          items: beads.wireBare(page.items).map((bead) => wireConvoy(bead, progress(bead.id))),
-          total: countConvoys(store.db, { statuses }),
-          ...nextCursor(kind, page.next),
-        },
-        { 'X-SVC-Index': index },
+      const page = new Page(`convoys ${order}`, KEY, query)
+      const ids = convoysPage(store.db, { statuses }, order, page)
+      const progress = progressOf(store.db, ids)
+      const shown = page.of(
+        beads.wireBare(ids),
+        ({ created_at, id }) => [Date.parse(created_at), id],
+        (bead) => wireConvoy(bead, progress(bead.id)),
       )
+      return ok({ ...shown, total: countConvoys(store.db, { statuses }) }, { 'X-SVC-Index': index })
     },
 
     'create-convoy': async ({ body, claim, city, actor }) => {
@@ -138,11 +136,8 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
       const { store, beads } = await changed(call)
       const { query } = call
       const index = String(store.log.head)
-      const page = strandedPage(store.db, beads, keyOf('stranded', query.cursor), query.limit || DEFAULT_LIMIT)
-      return ok(
-        { items: [...page.items], total: countStranded(store.db), ...nextCursor('stranded', page.next) },
-        { 'X-SVC-Index': index },
-      )
+      const shown = strandedPage(store.db, beads, new Page('stranded', KEY, query))
+      return ok({ ...shown, total: countStranded(store.db) }, { 'X-SVC-Index': index })
     },
 
     'check-convoys': async ({ city, actor }) => {
@@ -157,15 +152,10 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
       const { store, beads } = city
       const index = String(store.log.head)
       const convoy = read(city, params.id)
-      const after = keyOf(`members ${params.id}`, query.cursor)
-      const page = membersPage(store.db, beads, params.id, after, query.limit || DEFAULT_LIMIT)
+      const page = new Page(`members ${params.id}`, KEY, query)
+      const { items: children, ...next } = membersPage(store.db, beads, params.id, page)
       return ok(
-        {
-          convoy,
-          children: [...page.items],
-          progress: convoy.progress,
-          ...nextCursor(`members ${params.id}`, page.next),
-        },
+        { convoy, children, progress: convoy.progress, ...next },
         { 'X-SVC-Index': index, ETag: `"${convoy.revision}"` },
       )
     },
@@ -304,14 +294,4 @@ function concernsConvoys(db: Store['db'], event: StoredEvent): boolean {
   const { type, subject = '' } = event
   if (type === 'city.stopped' || type.startsWith('convoy.') || leavesParent(event)) return true
   return type.startsWith('bead.') && db.get(TOUCHES_CONVOYS, subject, subject, subject) !== undefined
-}
-
-const nextCursor = (kind: string, next: ListKey | undefined) =>
-  next === undefined ? {} : { next_cursor: formatPageToken(kind, [next.createdAt, next.id]) }
-
-function keyOf(kind: string, token: string | undefined): ListKey | undefined {
-  if (token === undefined) return undefined
-  const [createdAt, id] = parsePageToken(kind, token)
-  if (typeof createdAt !== 'number' || typeof id !== 'string') throw invalidCursor('does not name an item of this list')
-  return { createdAt, id }
 }

@@ -3,25 +3,20 @@
 import type { ListOrder } from '../../contract/base/paging.ts'
 import type { Bead, BeadStatus } from '../../contract/beads.ts'
 import { MAX_NAMED_MEMBERS, type StrandedBead, type UnknownMember } from '../../contract/convoys.ts'
+import type { Row } from '../../kernel/database.ts'
+import type { Page, Paged } from '../../kernel/page.ts'
 import type { ConvoyBeads, Reader } from './convoys.ts'
 
-/** Where a page begins: after the item of this time and id. */
-export interface ListKey {
-  readonly createdAt: number
-  readonly id: string
-}
-
-export interface Page<T> {
-  readonly items: readonly T[]
-  readonly next: ListKey | undefined
-}
+/** Pages of the items of a time and an id. */
+type KeyedPage = Page<readonly ['number', 'string']>
+type Key = readonly [createdAt: number, id: string]
 
 /** Sorts what is not there after everything that is. */
 const NEVER = Number.MAX_SAFE_INTEGER
-const FIRST: ListKey = { createdAt: -1, id: '' }
+const FIRST: Key = [-1, '']
 
 /** What a convoy tracks, and what it contains (old data has its members so); parameters: the convoy, twice. */
-const MEMBERS = `SELECT m.id AS id, coalesce(b.created_at, ${NEVER}) AS created_at, b.status AS status FROM (
+const MEMBERS = `SELECT m.id AS id, coalesce(b.created_at, ${NEVER}) AS created_at, b.status AS status, b.title AS title FROM (
     SELECT depends_on_id AS id FROM bead_deps WHERE issue_id = ? AND type = 'tracks'
     UNION SELECT issue_id FROM bead_deps WHERE depends_on_id = ? AND type = 'parent-child') AS m
   LEFT JOIN beads AS b ON b.id = m.id`
@@ -31,23 +26,45 @@ export function membersPage(
   reader: Reader,
   beads: ConvoyBeads,
   convoy: string,
-  after: ListKey = FIRST,
-  limit: number,
-): Page<Bead | UnknownMember> {
-  const { items: ids, next } = pageOf(
-    reader.all(
-      `SELECT id, created_at FROM (${MEMBERS}) WHERE (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?`,
-      convoy,
-      convoy,
-      after.createdAt,
-      after.id,
-      limit + 1,
-    ),
-    limit,
+  page: KeyedPage,
+): Paged<Bead | UnknownMember> {
+  const rows = reader.all(
+    `SELECT id, created_at FROM (${MEMBERS}) WHERE (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?`,
+    convoy,
+    convoy,
+    ...(page.after ?? FIRST),
+    page.ask,
   )
-  const known = new Map(beads.wire(ids).map((bead) => [bead.id, bead]))
-  return { items: ids.map((id) => known.get(id) ?? unknown(id)), next }
+  const found = loaded(beads, rows, (id) => [unknown(id)])
+  return page.of(found, keyOf, ({ bead }) => bead)
 }
+
+/** The first members of a convoy, in short. */
+export const briefMembers = (reader: Reader, convoy: string, limit: number) =>
+  reader
+    .all(`SELECT id, title, status FROM (${MEMBERS}) ORDER BY created_at, id LIMIT ?`, convoy, convoy, limit)
+    .map(({ id, title, status }) => ({
+      id: String(id),
+      title: String(title ?? id),
+      status: String(status ?? 'unknown'),
+    }))
+
+/** Beads may be large: a few at a time, until the page is full. */
+function* loaded<Other>(beads: ConvoyBeads, rows: readonly Row[], missing: (id: string) => readonly Other[]) {
+  for (let from = 0; from < rows.length; from += LOADED_AT_ONCE) {
+    const some = rows
+      .slice(from, from + LOADED_AT_ONCE)
+      .map((row) => ({ id: String(row.id), at: Number(row.created_at) }))
+    const known = new Map(beads.wire(some.map(({ id }) => id)).map((bead) => [bead.id, bead]))
+    for (const { id, at } of some) {
+      const bead = known.get(id)
+      for (const one of bead === undefined ? missing(id) : [bead]) yield { id, at, bead: one }
+    }
+  }
+}
+
+const LOADED_AT_ONCE = 100
+const keyOf = ({ at, id }: { readonly at: number; readonly id: string }): Key => [at, id]
 
 /** Ids of members that are not closed, oldest first; the first few of them. */
 export function openMembers(reader: Reader, convoy: string): readonly string[] {
@@ -86,23 +103,18 @@ const STRANDED = `FROM beads AS b WHERE b.status <> 'closed' AND b.status = 'ope
       WHERE d.depends_on_id = b.id AND d.type = 'tracks' AND c.issue_type = 'convoy' AND c.status <> 'closed')
     OR EXISTS (SELECT 1 FROM beads AS c WHERE c.id = b.parent AND c.issue_type = 'convoy' AND c.status <> 'closed'))`
 
-export function strandedPage(
-  reader: Reader,
-  beads: ConvoyBeads,
-  after: ListKey = FIRST,
-  limit: number,
-): Page<StrandedBead> {
-  const { items: ids, next } = pageOf(
-    reader.all(
-      `SELECT b.id, b.created_at ${STRANDED} AND (b.created_at, b.id) > (?, ?) ORDER BY b.created_at, b.id LIMIT ?`,
-      after.createdAt,
-      after.id,
-      limit + 1,
-    ),
-    limit,
+export function strandedPage(reader: Reader, beads: ConvoyBeads, page: KeyedPage): Paged<StrandedBead> {
+  const rows = reader.all(
+    `SELECT b.id, b.created_at ${STRANDED} AND (b.created_at, b.id) > (?, ?) ORDER BY b.created_at, b.id LIMIT ?`,
+    ...(page.after ?? FIRST),
+    page.ask,
   )
-  const convoys = openConvoysOf(reader, ids)
-  return { items: beads.wire(ids).map((bead) => ({ ...bead, convoys: convoys.get(bead.id) ?? [] })), next }
+  const convoys = openConvoysOf(
+    reader,
+    rows.map(({ id }) => String(id)),
+  )
+  const found = loaded(beads, rows, () => [])
+  return page.of(found, keyOf, ({ id, bead }) => ({ ...bead, convoys: convoys.get(id) ?? [] }))
 }
 
 export const countStranded = (reader: Reader): number => Number(reader.get(`SELECT count(*) AS n ${STRANDED}`)?.n ?? 0)
@@ -142,39 +154,27 @@ const inFilter = ({ statuses }: ConvoyFilter) =>
       }
 
 const PAGE_ORDERS = {
-  desc: { after: '(created_at, id) < (?, ?) ORDER BY created_at DESC, id DESC', start: { createdAt: NEVER, id: '' } },
+  desc: { after: '(created_at, id) < (?, ?) ORDER BY created_at DESC, id DESC', start: [NEVER, ''] },
   asc: { after: '(created_at, id) > (?, ?) ORDER BY created_at, id', start: FIRST },
 } as const satisfies Record<ListOrder, object>
 
-/** Ids of convoys, in this order. */
+/** Ids of convoys, in this order; one more than the page takes. */
 export function convoysPage(
   reader: Reader,
   filter: ConvoyFilter,
   order: ListOrder,
-  key: ListKey | undefined,
-  limit: number,
-): Page<string> {
+  page: KeyedPage,
+): readonly string[] {
   const { from, values } = inFilter(filter)
   const { after, start } = PAGE_ORDERS[order]
-  const { createdAt, id } = key ?? start
-  const rows = reader.all(
-    `SELECT id, created_at FROM ${from} AND ${after} LIMIT ?`,
-    ...values,
-    createdAt,
-    id,
-    limit + 1,
-  )
-  return pageOf(rows, limit)
+  return reader
+    .all(`SELECT id FROM ${from} AND ${after} LIMIT ?`, ...values, ...(page.after ?? start), page.ask)
+    .map(({ id }) => String(id))
 }
 
 export function countConvoys(reader: Reader, filter: ConvoyFilter): number {
   const { from, values } = inFilter(filter)
   return Number(reader.get(`SELECT count(*) AS n FROM ${from}`, ...values)?.n ?? 0)
-}
-
-function pageOf(rows: ReturnType<Reader['all']>, limit: number): Page<string> {
-  const keys = rows.slice(0, limit).map((row) => ({ createdAt: Number(row.created_at), id: String(row.id) }))
-  return { items: keys.map(({ id }) => id), next: rows.length > limit ? keys.at(-1) : undefined }
 }
 
 const unknown = (id: string): UnknownMember => ({ id, title: id, status: 'unknown', issue_type: 'task' })

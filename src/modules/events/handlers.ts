@@ -1,12 +1,11 @@
 /** Handlers of the event bus: lists, streams and emit at both scopes (sheet 02 §§3.4, 4, 5). */
 
-import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import { parsePayloadMatch } from '../../contract/base/payload-match.ts'
 import { isReservedType } from '../../contract/event-types.ts'
 import type { eventOperations } from '../../contract/events.ts'
 import { defineHandlers, ok, RawBody, type Reply } from '../../kernel/call.ts'
 import { type Clock, inTurns } from '../../kernel/clock.ts'
-import { formatPageToken, invalidCursor, parsePageToken, parseSeq } from '../../kernel/cursor.ts'
+import { parseSeq } from '../../kernel/cursor.ts'
 import {
   type EventFilter,
   encodeEvent,
@@ -14,9 +13,10 @@ import {
   type StoredEvent,
   taggedEnvelope,
 } from '../../kernel/event-log.ts'
+import { Page } from '../../kernel/page.ts'
 import { durationMs, invalidField, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
-import { EventPages, type ListedLog, type PageKey } from '../../kernel/streams/event-pages.ts'
+import { EventPages, type ListedLog, type PageKey, type PageQuery } from '../../kernel/streams/event-pages.ts'
 import { type LogStream, refuseExpired } from '../../kernel/streams/log-stream.ts'
 import type { MergedLog } from '../../kernel/streams/merged-log.ts'
 import { isBlocking, waitForChange } from '../../kernel/waiting.ts'
@@ -33,6 +33,9 @@ interface ListCall {
   readonly signal: AbortSignal
   readonly city: EventCity
 }
+
+/** How many, behind where. */
+type Place = Pick<PageQuery, 'limit' | 'beyond'>
 
 export interface EventHandlersDeps {
   readonly merged: MergedLog
@@ -60,12 +63,8 @@ export function createEventHandlers({ merged, clock }: EventHandlersDeps) {
     toMs: until === undefined ? undefined : clock.now() - durationMs('query.until', until),
   })
 
-  const read = (logs: readonly ListedLog[], query: ListQuery, beyond: PageKey | undefined) =>
-    new EventPages(
-      logs,
-      { ...timesOf(query), order: query.order ?? 'desc', limit: query.limit || DEFAULT_LIMIT, beyond },
-      clock.monotonic,
-    )
+  const read = (logs: readonly ListedLog[], query: ListQuery, { limit, beyond }: Place) =>
+    new EventPages(logs, { ...timesOf(query), order: query.order ?? 'desc', limit, beyond }, clock.monotonic)
 
   const listNow = ({ query, signal, city: { name, store } }: ListCall) => {
     const { log } = store
@@ -73,7 +72,8 @@ export function createEventHandlers({ merged, clock }: EventHandlersDeps) {
     const after = query.after_seq === undefined ? 0 : parseSeq(query.after_seq)
     refuseExpired(after, log)
     const listed = { name, log, filter: filterOf(query), after, upTo: head }
-    const page = read([listed], query, query.cursor === undefined ? undefined : cityKey(query.cursor, name, query))
+    const place = new Page('seq', ['number'], query)
+    const page = read([listed], query, { limit: place.limit, beyond: cityKey(place.after, name, query) })
     const answer = () => {
       const [failure] = page.failures
       if (failure !== undefined) throw problem('unavailable', failure, { retryAfterSec: 1 })
@@ -81,7 +81,7 @@ export function createEventHandlers({ merged, clock }: EventHandlersDeps) {
         page.events.map(({ event }) => event.envelope),
         {
           ...totalOf(page),
-          ...(page.next === undefined ? {} : { next_cursor: formatPageToken('seq', [page.next.seq]) }),
+          ...place.behind(page.next && [page.next.seq]),
         },
         { 'X-SVC-Index': String(head) },
       )
@@ -95,7 +95,8 @@ export function createEventHandlers({ merged, clock }: EventHandlersDeps) {
       // Before the read: a stream from here may repeat what is listed, and loses nothing.
       const cursor = merged.head()
       const { logs, failures } = merged.listed(filterOf(query), query.after_cursor)
-      const page = read(logs, query, query.cursor === undefined ? undefined : mergedKey(query.cursor))
+      const place = new Page('merged', ['number', 'string', 'number'], query)
+      const page = read(logs, query, { limit: place.limit, beyond: mergedKey(place.after) })
       const answer = () => {
         const errors = [...failures, ...page.failures]
         if (logs.length > 0 && page.failures.length === logs.length)
@@ -107,9 +108,7 @@ export function createEventHandlers({ merged, clock }: EventHandlersDeps) {
           {
             ...totalOf(page),
             event_cursor: cursor,
-            ...(page.next === undefined
-              ? {}
-              : { next_cursor: formatPageToken('merged', [page.next.at, page.next.source, page.next.seq]) }),
+            ...place.behind(page.next && [page.next.at, page.next.source, page.next.seq]),
             ...(errors.length === 0 ? {} : { partial: true, partial_errors: errors }),
           },
         )
@@ -181,15 +180,13 @@ function listReply(items: readonly string[], rest: object, headers?: Record<stri
 const totalOf = ({ total, capped }: EventPages) => ({ total, ...(capped ? { total_capped: true } : {}) })
 
 /** Among the events of one log the number says it all. */
-function cityKey(token: string, source: string, { order }: ListQuery): PageKey {
-  const [seq] = parsePageToken('seq', token)
-  if (typeof seq !== 'number' || seq < 1) throw invalidCursor('does not name an event')
-  return { at: order === 'asc' ? 0 : Number.MAX_SAFE_INTEGER, source, seq }
+function cityKey(after: readonly [seq: number] | undefined, source: string, { order }: ListQuery): PageKey | undefined {
+  if (after === undefined) return undefined
+  return { at: order === 'asc' ? 0 : Number.MAX_SAFE_INTEGER, source, seq: after[0] }
 }
 
-function mergedKey(token: string): PageKey {
-  const [at, source, seq] = parsePageToken('merged', token)
-  if (typeof at !== 'number' || typeof source !== 'string' || typeof seq !== 'number')
-    throw invalidCursor('does not name an event')
+function mergedKey(after: readonly [at: number, source: string, seq: number] | undefined): PageKey | undefined {
+  if (after === undefined) return undefined
+  const [at, source, seq] = after
   return { at, source, seq }
 }

@@ -1,19 +1,12 @@
 /** Handlers of mail. */
-import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
-import {
-  MAX_BODY_BYTES,
-  MAX_CHECKED,
-  MAX_RECIPIENTS,
-  type Message,
-  type mailOperations,
-} from '../../contract/messaging/mail.ts'
+import { MAX_BODY_BYTES, MAX_CHECKED, MAX_RECIPIENTS, type mailOperations } from '../../contract/messaging/mail.ts'
 import { defineHandlers, ok } from '../../kernel/call.ts'
 import type { Caller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import type { Tx } from '../../kernel/database.ts'
 import type { StoredEvent } from '../../kernel/event-log.ts'
 import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
+import { Page } from '../../kernel/page.ts'
 import { invalidField, Problem, problem, timeMs } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { type BlockingInput, waitForChange } from '../../kernel/waiting.ts'
@@ -21,8 +14,8 @@ import { type Address, type Addresses, HUMAN, type Mailbox } from '../../messagi
 import { searchExpression } from '../../messaging/search.ts'
 import { archiveMany, checkArchiving } from './archive.ts'
 import { closedRecipient, distinct, LABEL, type Mail, type Sender } from './mail.ts'
-import { type MailFilter, type MailPage, mailList, mailTotal, type Total, threadPage } from './query.ts'
-import { type MailRecord, wireMessage } from './record.ts'
+import { type MailFilter, mailList, mailTotal, type Total, threadPage } from './query.ts'
+import { wireMessage } from './record.ts'
 import { assertOwns, assertSees, confinedTo, mailboxMeant, mailboxOf } from './rights.ts'
 import { countMails, findMail, findThread, knownSenders, unreadIds, unreadMails } from './store.ts'
 import { mailText, TOLD_MESSAGES } from './text.ts'
@@ -87,11 +80,10 @@ export function createMailHandlers({ clock }: { readonly clock: Clock }) {
       const city = await changed(call, mark)
       const index = headers(city)
       const { filter, isNothing } = filterOf(city, query, caller)
-      const limit = query.limit || DEFAULT_LIMIT
-      const cursor = seqOf('mail', query.cursor)
+      const page = new Page('mail', ['number'], query)
       if (isNothing) return ok({ items: [], total: 0 }, index)
-      const found = mailList(city.store.db, filter, cursor, limit)
-      return ok(listed('mail', found, found.total), index)
+      const { total, ...shown } = mailList(city.store.db, filter, page)
+      return ok({ ...shown, ...totalFields(total) }, index)
     },
 
     'send-mail': ({ body, claim, city, caller }) => {
@@ -157,8 +149,8 @@ export function createMailHandlers({ clock }: { readonly clock: Clock }) {
       const index = headers(city)
       const party = mailboxMeant(city.addresses, caller, query.agent)
       const filter = { thread, ...(party === undefined ? { originals: true } : { party }) }
-      const page = threadPage(db, filter, seqOf(thread, query.cursor), query.limit || DEFAULT_LIMIT)
-      return ok(listed(thread, page, mailTotal(db, filter)), index)
+      const shown = threadPage(db, filter, new Page(thread, ['number'], query))
+      return ok({ ...shown, ...totalFields(mailTotal(db, filter)) }, index)
     },
 
     'get-mail': ({ params, city, caller }) => {
@@ -298,19 +290,4 @@ function needRig({ hasRig }: MailCity, rig: string): void {
   if (!hasRig(rig)) throw problem('rig-not-found', `there is no rig ${rig}`)
 }
 
-function listed(kind: string, { items, next }: MailPage, { total, capped }: Total) {
-  const messages: readonly Message[] = items.map((record: MailRecord) => wireMessage(record))
-  return {
-    items: [...messages],
-    total,
-    ...(capped ? { total_capped: true } : {}),
-    ...(next === undefined ? {} : { next_cursor: formatPageToken(kind, [next]) }),
-  }
-}
-
-function seqOf(kind: string, token: string | undefined): number | undefined {
-  if (token === undefined) return undefined
-  const [seq] = parsePageToken(kind, token)
-  if (typeof seq !== 'number' || seq < 0) throw invalidCursor('does not name a message of this list')
-  return seq
-}
+const totalFields = ({ total, capped }: Total) => ({ total, ...(capped ? { total_capped: true } : {}) })

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SqlValue } from '../../kernel/database.ts'
+import { Page } from '../../kernel/page.ts'
 import { Problem } from '../../kernel/problem.ts'
 import type { MailDraft } from './mail.ts'
 import { type MailFilter, mailList, mailTotal, threadPage } from './query.ts'
-import type { MailRecord } from './record.ts'
 import { countMails, findMail } from './store.ts'
 import { replySubject } from './subject.ts'
 import { addressOf, openPost, type Post } from './testing.ts'
@@ -18,8 +18,10 @@ const draft = (to: string, said: Partial<MailDraft> = {}): MailDraft => ({
 })
 const send = ({ db, mail }: Post, to: string, said?: Partial<MailDraft>) =>
   db.write((tx) => mail.send(tx, draft(to, said)))
-const idsOf = (items: readonly MailRecord[]) => items.map(({ id }) => id)
+const idsOf = (items: readonly { readonly id: string }[]) => items.map(({ id }) => id)
 const isCode = (code: string) => (error: unknown) => error instanceof Problem && error.code === code
+
+const pageOf = (limit: number, cursor?: string) => new Page('mail', ['number'], { limit, cursor })
 
 test('a message is in one mailbox, unread, in a thread of its own; its rig is that of its recipient, else of its sender', async (t) => {
   const post = openPost(t)
@@ -59,12 +61,12 @@ test('what is deleted is in no table and no index, and its id is remembered', as
   const post = openPost(t)
   const { id } = await send(post, 'mayor', { subject: 'zebracrossing', body: `${'x '.repeat(1500)} quaggasecret` })
   const remove = () => post.db.write((tx) => post.mail.delete(tx, id, 'api'))
-  assert.equal(mailList(post.db, { match: '"quaggasecret"' }, undefined, 10).items.length, 1)
+  assert.equal(mailList(post.db, { match: '"quaggasecret"' }, pageOf(10)).items.length, 1)
   await remove()
   await remove()
   assert.equal(post.events().filter((event) => event.startsWith('mail.deleted')).length, 1)
   assert.equal(findMail(post.db, id), undefined)
-  assert.equal(mailList(post.db, { match: '"quaggasecret"' }, undefined, 10).items.length, 0)
+  assert.equal(mailList(post.db, { match: '"quaggasecret"' }, pageOf(10)).items.length, 0)
   assert.deepEqual(post.db.all('SELECT * FROM mail_texts'), [])
   await post.db.write((tx) => tx.run('CREATE VIRTUAL TABLE mail_words USING fts5vocab (mail_search, row)'))
   assert.deepEqual(post.db.all("SELECT term FROM mail_words WHERE term LIKE 'quagga%'"), [])
@@ -80,7 +82,7 @@ test('copies are messages of their own in the same thread, one for each mailbox,
   const message = await send(post, 'mayor', { cc: names.map(addressOf), notify: true })
   assert.deepEqual(message.cc, ['ann', 'shop/clerk'])
   const thread = { thread: message.thread_id }
-  const all = threadPage(post.db, thread, undefined, 10).items
+  const all = threadPage(post.db, thread, pageOf(10)).items
   assert.deepEqual(
     all.map(({ to, copy_of }) => [to, copy_of]),
     [
@@ -89,12 +91,12 @@ test('copies are messages of their own in the same thread, one for each mailbox,
       ['shop/clerk', message.id],
     ],
   )
-  assert.deepEqual(idsOf(threadPage(post.db, { ...thread, originals: true }, undefined, 10).items), [message.id])
+  assert.deepEqual(idsOf(threadPage(post.db, { ...thread, originals: true }, pageOf(10)).items), [message.id])
   assert.deepEqual(
-    threadPage(post.db, { ...thread, party: 'agent:ann' }, undefined, 10).items.map(({ to }) => to),
+    threadPage(post.db, { ...thread, party: 'agent:ann' }, pageOf(10)).items.map(({ to }) => to),
     ['ann'],
   )
-  assert.deepEqual(idsOf(threadPage(post.db, { ...thread, party: 'human' }, undefined, 10).items), [message.id])
+  assert.deepEqual(idsOf(threadPage(post.db, { ...thread, party: 'human' }, pageOf(10)).items), [message.id])
   assert.deepEqual(
     post.wishes.map(({ to, wakes }) => [to, wakes]),
     [
@@ -106,10 +108,10 @@ test('copies are messages of their own in the same thread, one for each mailbox,
 
   for (const { id } of all.slice(0, 2)) await post.db.write((tx) => post.mail.delete(tx, id, 'api'))
   assert.deepEqual(
-    mailList(post.db, { match: '"how"' }, undefined, 10).items.map(({ to }) => to),
+    mailList(post.db, { match: '"how"' }, pageOf(10)).items.map(({ to }) => to),
     ['shop/clerk'],
   )
-  assert.equal(mailList(post.db, { match: '"how"', mailbox: 'agent:ann' }, undefined, 10).items.length, 0)
+  assert.equal(mailList(post.db, { match: '"how"', mailbox: 'agent:ann' }, pageOf(10)).items.length, 0)
 })
 
 test('an answer goes to the mailbox of the sender, in its thread, also of archived mail; a label cannot be answered', async (t) => {
@@ -163,19 +165,19 @@ test('lists are the newest first, page by page, and know how large they are', as
   for (let index = 0; index < 7; index++)
     sent.push((await send(post, index % 2 === 0 ? 'mayor' : 'ann', { subject: `Number ${index}` })).id)
   const filter = { mailbox: 'agent:mayor', statuses: ['unread'] } as const
-  const first = mailList(post.db, filter, undefined, 3)
+  const first = mailList(post.db, filter, pageOf(3))
   assert.deepEqual(idsOf(first.items), [sent[6], sent[4], sent[2]])
-  const second = mailList(post.db, filter, first.next, 3)
-  assert.deepEqual([idsOf(second.items), second.next], [[sent[0]], undefined])
+  const second = mailList(post.db, filter, pageOf(3, first.next_cursor))
+  assert.deepEqual([idsOf(second.items), second.next_cursor], [[sent[0]], undefined])
   assert.deepEqual(mailTotal(post.db, filter), { total: 4, capped: false })
   assert.deepEqual(mailTotal(post.db, { senders: ['human'] }), { total: 7, capped: false })
-  assert.deepEqual(mailList(post.db, { match: '"number" "3"' }, undefined, 1).total, { total: 1, capped: false })
+  assert.deepEqual(mailList(post.db, { match: '"number" "3"' }, pageOf(1)).total, { total: 1, capped: false })
   await post.db.write((tx) => post.mail.move(tx, sent[6] ?? '', 'read', 'api'))
-  assert.deepEqual(idsOf(mailList(post.db, { ...filter, statuses: ['unread', 'read'] }, undefined, 2).items), [
+  assert.deepEqual(idsOf(mailList(post.db, { ...filter, statuses: ['unread', 'read'] }, pageOf(2)).items), [
     sent[6],
     sent[4],
   ])
-  assert.deepEqual(idsOf(mailList(post.db, { mailbox: 'agent:mayor', match: '"numb"*' }, undefined, 2).items), [
+  assert.deepEqual(idsOf(mailList(post.db, { mailbox: 'agent:mayor', match: '"numb"*' }, pageOf(2)).items), [
     sent[6],
     sent[4],
   ])
@@ -197,19 +199,19 @@ test('what the index finds and the filter does not take costs two looks, and is 
     },
   }
   const filter = { match: '"num"*', statuses: ['read'] } as const
-  const page = mailList(watched, filter, undefined, 10)
+  const page = mailList(watched, filter, pageOf(10))
   assert.deepEqual([idsOf(page.items), page.total, looks], [[], { total: 0, capped: true }, 2])
-  assert.ok(page.next !== undefined)
-  const next = mailList(watched, filter, page.next, 10)
-  assert.deepEqual([idsOf(next.items), next.next], [[wanted.id], undefined])
+  assert.ok(page.next_cursor !== undefined)
+  const next = mailList(watched, filter, pageOf(10, page.next_cursor))
+  assert.deepEqual([idsOf(next.items), next.next_cursor], [[wanted.id], undefined])
 })
 
 test('a page ends where its answer would be too large', async (t) => {
   const post = openPost(t)
   for (let index = 0; index < 40; index++) await send(post, 'mayor', { body: 'b'.repeat(256 * 1024) })
-  const page = mailList(post.db, {}, undefined, 1000)
+  const page = mailList(post.db, {}, pageOf(1000))
   assert.ok(page.items.length > 20 && page.items.length < 40, `${page.items.length}`)
-  assert.equal(mailList(post.db, {}, page.next, 1000).items.length, 40 - page.items.length)
+  assert.equal(mailList(post.db, {}, pageOf(1000, page.next_cursor)).items.length, 40 - page.items.length)
 })
 
 test('a message that is refused leaves nothing behind', async (t) => {
@@ -222,7 +224,7 @@ test('a message that is refused leaves nothing behind', async (t) => {
   )
   assert.deepEqual(post.events(), [])
   for (const table of ['mail', 'mail_texts', 'mail_counts']) assert.deepEqual(post.db.all(`SELECT * FROM ${table}`), [])
-  assert.equal(mailList(post.db, { match: '"how"' }, undefined, 10).items.length, 0)
+  assert.equal(mailList(post.db, { match: '"how"' }, pageOf(10)).items.length, 0)
 })
 
 test('no list looks through the mail of everybody, and none is sorted', async (t) => {
@@ -255,10 +257,10 @@ test('no list looks through the mail of everybody, and none is sorted', async (t
     { since: 1 },
   ]
   for (const filter of narrow) {
-    mailList(watched, filter, undefined, 10)
+    mailList(watched, filter, pageOf(10))
     mailTotal(watched, filter)
   }
-  threadPage(watched, { thread: 'thread-1', originals: true }, undefined, 10)
+  threadPage(watched, { thread: 'thread-1', originals: true }, pageOf(10))
   const costly = [...seen].filter((step) => /SCAN (?:m|mail|t)\b|TEMP B-TREE FOR ORDER/.test(step))
   assert.deepEqual(costly, [])
 })

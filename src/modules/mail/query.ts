@@ -1,14 +1,15 @@
 /**
  * Lists of mail: what a page is made of, and how large the whole is.
  *
- * A page is found in two steps, first which messages and how large they are, then they themselves: a thousand of the
- * largest would be 256 MiB.
+ * A page is found in two steps, first which messages, then they themselves, a few at a time: a thousand of the largest
+ * would be 256 MiB, and most of them would not fit into the answer.
  */
 import { MAX_EXACT_TOTAL } from '../../contract/base/paging.ts'
-import { MAIL_STATUSES, type MailStatus } from '../../contract/messaging/mail.ts'
-import type { Database, SqlValue } from '../../kernel/database.ts'
+import { MAIL_STATUSES, type MailStatus, type Message } from '../../contract/messaging/mail.ts'
+import type { Database, Row, SqlValue } from '../../kernel/database.ts'
+import type { Page, Paged } from '../../kernel/page.ts'
 import type { Mailbox } from '../../messaging/address.ts'
-import { type MailRecord, parseMail } from './record.ts'
+import { type MailRecord, parseMail, wireMessage } from './record.ts'
 import { boxWord, countMails, SELECT_MAIL } from './store.ts'
 
 export interface MailFilter {
@@ -28,21 +29,15 @@ export interface MailFilter {
   readonly match?: string | undefined
 }
 
-export interface MailPage {
-  readonly items: readonly MailRecord[]
-  /** `seq` of the last one that was looked at, where there may be more. */
-  readonly next: number | undefined
-}
+type MailPage = Page<readonly ['number']>
 
 export interface Total {
   readonly total: number
   readonly capped: boolean
 }
 
-/** Characters of an answer, more or less: bodies are nearly all of it. */
-const PAGE_BYTES = 8 * 1024 * 1024
-/** What one message takes beside its body. */
-const ROW_BYTES = 2_048
+/** Messages that are read at once, until the page is full. */
+const LOADED_AT_ONCE = 32
 /** Texts that are counted for the total of a search; the same look fills the first page. */
 const MAX_COUNTED = 500
 /** Further ones that one page looks at where filters take little of what the index finds; the rest is for the next pages. */
@@ -52,43 +47,29 @@ const SLICE = 128
 
 type Pages = Pick<Database, 'get' | 'all' | 'rows'>
 
-interface Sized {
-  readonly seq: number
-  readonly bytes: number
-}
-
 interface Sql {
   readonly where: string
   readonly values: readonly SqlValue[]
 }
 
-/** Newest first, before `cursor`. */
-export function mailList(
-  db: Pages,
-  filter: MailFilter,
-  cursor: number | undefined,
-  limit: number,
-): MailPage & { readonly total: Total } {
-  const before = cursor ?? Number.MAX_SAFE_INTEGER
+/** Newest first. */
+export function mailList(db: Pages, filter: MailFilter, page: MailPage): Paged<Message> & { readonly total: Total } {
+  const [before = Number.MAX_SAFE_INTEGER] = page.after ?? []
   if (filter.match === undefined)
-    return { ...loaded(db, listed(db, filter, before, limit), limit, 'DESC'), total: mailTotal(db, filter) }
+    return { ...shown(db, page, listed(db, filter, before, page.ask), 'DESC'), total: mailTotal(db, filter) }
   const newest = textsOf(db, filter, Number.MAX_SAFE_INTEGER, MAX_COUNTED + 1)
-  const first = cursor === undefined ? newest : textsOf(db, filter, cursor, MAX_COUNTED + 1)
-  const found = searched(db, filter, { before, texts: first }, limit)
-  return { ...loaded(db, found, limit, 'DESC'), total: searchTotal(db, filter, newest) }
+  const texts = page.after === undefined ? newest : textsOf(db, filter, before, MAX_COUNTED + 1)
+  const { found, reached } = searched(db, filter, { before, texts }, page.ask)
+  const total = searchTotal(db, filter, newest)
+  return { ...page.behind(reached), ...shown(db, page, found, 'DESC'), total }
 }
 
-/** Oldest first, after `cursor`. */
-export function threadPage(db: Pages, filter: MailFilter, cursor: number | undefined, limit: number): MailPage {
+/** Oldest first. */
+export function threadPage(db: Pages, filter: MailFilter, page: MailPage): Paged<Message> {
   const { where, values } = sqlOf(filter)
-  const found = db.all(
-    `SELECT m.seq, octet_length(t.body) AS bytes FROM mail AS m CROSS JOIN mail_texts AS t ON t.text = m.text
-     WHERE ${where} AND m.seq > ? ORDER BY m.seq LIMIT ?`,
-    ...values,
-    cursor ?? 0,
-    limit + 1,
-  )
-  return loaded(db, { sized: found.map(sizedOf), reached: undefined }, limit, 'ASC')
+  const [after = 0] = page.after ?? []
+  const sql = `SELECT m.seq FROM mail AS m WHERE ${where} AND m.seq > ? ORDER BY m.seq LIMIT ?`
+  return shown(db, page, seqsOf(db.all(sql, ...values, after, page.ask)), 'ASC')
 }
 
 /** Of what is not searched for: exact where the counters tell it, else up to a bound. */
@@ -107,22 +88,10 @@ export function mailTotal(db: Pages, filter: Omit<MailFilter, 'match'>): Total {
   return { total: Math.min(n, MAX_EXACT_TOTAL), capped: n > MAX_EXACT_TOTAL }
 }
 
-interface Found {
-  readonly sized: readonly Sized[]
-  /** Texts down to here were looked at, and there may be more. */
-  readonly reached: number | undefined
-}
-
-function listed(db: Pages, filter: MailFilter, before: number, limit: number): Found {
+function listed(db: Pages, filter: MailFilter, before: number, limit: number): readonly number[] {
   const { where, values } = sqlOf(filter)
-  const rows = db.all(
-    `SELECT m.seq, octet_length(t.body) AS bytes FROM mail AS m CROSS JOIN mail_texts AS t ON t.text = m.text
-     WHERE ${where} AND m.seq < ? ORDER BY m.seq DESC LIMIT ?`,
-    ...values,
-    before,
-    limit + 1,
-  )
-  return { sized: rows.map(sizedOf), reached: undefined }
+  const sql = `SELECT m.seq FROM mail AS m WHERE ${where} AND m.seq < ? ORDER BY m.seq DESC LIMIT ?`
+  return seqsOf(db.all(sql, ...values, before, limit))
 }
 
 interface Looked {
@@ -134,16 +103,22 @@ interface Looked {
  * Of what the index finds, filters may take little: then it is asked once more, for many. Not again and again for some, since
  * what begins with something is put together anew by each look.
  */
-function searched(db: Pages, filter: MailFilter, { before, texts }: Looked, limit: number): Found {
-  const first = messagesOf(db, filter, { before, texts }, limit + 1)
+function searched(
+  db: Pages,
+  filter: MailFilter,
+  { before, texts }: Looked,
+  limit: number,
+): { readonly found: readonly number[]; readonly reached: readonly [seq: number] | undefined } {
+  const first = messagesOf(db, filter, { before, texts }, limit)
   const last = texts.at(-1)
-  if (texts.length <= MAX_COUNTED || first.length > limit || last === undefined)
-    return { sized: first, reached: undefined }
+  if (texts.length <= MAX_COUNTED || first.length >= limit || last === undefined)
+    return { found: first, reached: undefined }
   const further = textsOf(db, filter, last, MAX_FURTHER)
-  const more = messagesOf(db, filter, { before, texts: further }, limit + 1 - first.length)
-  const sized = [...first, ...more]
-  const isAll = further.length < MAX_FURTHER || sized.length > limit
-  return { sized, reached: isAll ? undefined : further.at(-1) }
+  const found = [...first, ...messagesOf(db, filter, { before, texts: further }, limit - first.length)]
+  const end = further.at(-1)
+  // Texts down to there were looked at, and there may be more.
+  const isCut = further.length >= MAX_FURTHER && found.length < limit && end !== undefined
+  return { found, reached: isCut ? [end] : undefined }
 }
 
 /** Texts that the index finds, newest first. */
@@ -158,20 +133,19 @@ const textsOf = (db: Pages, filter: MailFilter, before: number, limit: number): 
     .map(([text]) => Number(text))
 
 /** The newest messages of these texts that the filter takes; most pages are full after few texts. */
-function messagesOf(db: Pages, filter: MailFilter, { before, texts }: Looked, limit: number): readonly Sized[] {
+function messagesOf(db: Pages, filter: MailFilter, { before, texts }: Looked, limit: number): readonly number[] {
   const { where, values } = sqlOf(filter)
-  const found: Sized[] = []
+  const found: number[] = []
   for (let at = 0; at < texts.length && found.length < limit; at += SLICE) {
     const rows = db.all(
-      `SELECT m.seq, octet_length(t.body) AS bytes FROM json_each(?) AS f
-       CROSS JOIN mail AS m INDEXED BY mail_text ON m.text = f.value CROSS JOIN mail_texts AS t ON t.text = m.text
+      `SELECT m.seq FROM json_each(?) AS f CROSS JOIN mail AS m INDEXED BY mail_text ON m.text = f.value
        WHERE ${where} AND m.seq < ? ORDER BY m.seq DESC LIMIT ?`,
       JSON.stringify(texts.slice(at, at + SLICE)),
       ...values,
       before,
       limit - found.length,
     )
-    found.push(...rows.map(sizedOf))
+    found.push(...seqsOf(rows))
   }
   return found
 }
@@ -186,27 +160,16 @@ function searchTotal(db: Pages, filter: MailFilter, texts: readonly number[]): T
   return { total: Number(row?.n), capped: texts.length > MAX_COUNTED }
 }
 
-/** A page of what was found: as many as asked for, and as fit into an answer. */
-function loaded(db: Pages, { sized, reached }: Found, limit: number, order: 'ASC' | 'DESC'): MailPage {
-  let bytes = 0
-  let taken = 0
-  for (const one of sized.slice(0, limit)) {
-    bytes += one.bytes + ROW_BYTES
-    if (bytes > PAGE_BYTES && taken > 0) break
-    taken++
-  }
-  const page = sized.slice(0, taken).map(({ seq }) => seq)
-  const rows = db.all(
-    `${SELECT_MAIL} WHERE m.seq IN (SELECT value FROM json_each(?)) ORDER BY m.seq ${order}`,
-    JSON.stringify(page),
-  )
-  return { items: rows.map(parseMail), next: taken < sized.length ? page.at(-1) : reached }
+const shown = (db: Pages, page: MailPage, found: readonly number[], order: 'ASC' | 'DESC'): Paged<Message> =>
+  page.of(loaded(db, found, order), ({ seq }) => [seq], wireMessage)
+
+function* loaded(db: Pages, found: readonly number[], order: 'ASC' | 'DESC'): Generator<MailRecord, void> {
+  const sql = `${SELECT_MAIL} WHERE m.seq IN (SELECT value FROM json_each(?)) ORDER BY m.seq ${order}`
+  for (let from = 0; from < found.length; from += LOADED_AT_ONCE)
+    yield* db.all(sql, JSON.stringify(found.slice(from, from + LOADED_AT_ONCE))).map(parseMail)
 }
 
-const sizedOf = (row: { readonly [column: string]: unknown }): Sized => ({
-  seq: Number(row.seq),
-  bytes: Number(row.bytes),
-})
+const seqsOf = (rows: readonly Row[]): readonly number[] => rows.map(({ seq }) => Number(seq))
 
 function matchIn({ match = '', mailbox }: MailFilter): string {
   const words = `{subject "from" body} : (${match})`

@@ -3,14 +3,13 @@
 import type { Value } from '../../automation/plan.ts'
 import type { MoleculeDraft, MoleculeStartRequest, moleculeOperations } from '../../contract/automation/molecules.ts'
 import { MOLECULE_STATUSES } from '../../contract/automation/words.ts'
-import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import { defineHandlers, ok, type Reply } from '../../kernel/call.ts'
 import { mayChangeCity } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import { checkPrecondition } from '../../kernel/etag.ts'
 import type { StoredEvent } from '../../kernel/event-log.ts'
 import { needRigs } from '../../kernel/near-names.ts'
+import { Page } from '../../kernel/page.ts'
 import { durationMs, problem } from '../../kernel/problem.ts'
 import { rehearse } from '../../kernel/rehearse.ts'
 import type { Store } from '../../kernel/store.ts'
@@ -74,16 +73,18 @@ export function createMoleculeHandlers({ clock }: { readonly clock: Clock }) {
       needRigs(filter.rig, city.rigNames())
       const headers = indexOf(city)
       const { reads } = city
-      const most = limit || DEFAULT_LIMIT
-      const rows = reads.list(filter, most + 1, cursor === undefined ? undefined : numberOf('molecules', cursor))
-      const items = rows.slice(0, most)
+      const page = new Page('molecules', ['number'], { limit, cursor })
+      const rows = reads.list(filter, page.ask, page.after?.[0])
       const status_counts = reads.counts(filter)
       const asked = filter.status ?? MOLECULE_STATUSES
       return ok(
         {
-          items: items.map((row) => wire(city, row)),
+          ...page.of(
+            rows,
+            ({ n }) => [n],
+            (row) => wire(city, row),
+          ),
           total: [...new Set(asked)].reduce((sum, status) => sum + status_counts[status], 0),
-          ...nextCursor('molecules', rows.length > most ? items.at(-1)?.n : undefined),
           status_counts,
         },
         headers,
@@ -111,17 +112,11 @@ export function createMoleculeHandlers({ clock }: { readonly clock: Clock }) {
     'list-molecule-steps': async (call) => {
       const { id } = call.params
       const city = await changed(call, id)
-      const { limit, cursor, status, superseded = false } = call.query
+      const { status, superseded = false } = call.query
       const headers = indexOf(city)
       const molecule = need(city, id)
-      const { reads } = city
-      const kind = `steps ${id}`
-      const most = limit || DEFAULT_LIMIT
-      const behind = cursor === undefined ? undefined : numberOf(kind, cursor)
-      const { total, steps, isFull } = reads.steps(molecule, { status, superseded }, { behind, limit: most + 1 })
-      const page = steps.slice(0, most)
-      const next = isFull || steps.length > most ? page.at(-1)?.row : undefined
-      return ok({ items: page.map(({ step }) => step), total, ...nextCursor(kind, next) }, headers)
+      const page = new Page(`steps ${id}`, ['number'], call.query)
+      return ok(city.reads.steps(molecule, { status, superseded }, page), headers)
     },
 
     'get-molecule-step': ({ params, city }) => {
@@ -188,13 +183,4 @@ function draftOf(row: MoleculeRow): MoleculeDraft {
     ...shown
   } = wireMolecule(row, false)
   return { dry_run: true, ...shown }
-}
-
-const nextCursor = (kind: string, next: number | undefined) =>
-  next === undefined ? {} : { next_cursor: formatPageToken(kind, [next]) }
-
-function numberOf(kind: string, token: string): number {
-  const [n] = parsePageToken(kind, token)
-  if (typeof n !== 'number') throw invalidCursor('does not name an item of this list')
-  return n
 }

@@ -2,11 +2,10 @@
 
 import type { Value } from '../../automation/plan.ts'
 import type { Order, orderOperations } from '../../contract/automation/orders.ts'
-import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import { defineHandlers, ok, RawBody, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { formatPageToken, invalidCursor, parsePageToken } from '../../kernel/cursor.ts'
 import { needRigs } from '../../kernel/near-names.ts'
+import { Page } from '../../kernel/page.ts'
 import { Problem, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { waitForChange } from '../../kernel/waiting.ts'
@@ -30,9 +29,6 @@ const PASSED_ON: ReadonlySet<string> = new Set([
   'conflict-config',
   'conflict-wrong-state',
 ])
-
-/** A page ends here, however few orders are on it. */
-const PAGE_CHARACTERS = 8 * 1024 * 1024
 
 export function createOrderHandlers({ clock }: { readonly clock: Clock }) {
   const indexOf = ({ store }: OrderCity) => ({ 'X-SVC-Index': String(store.log.head) })
@@ -61,22 +57,23 @@ export function createOrderHandlers({ clock }: { readonly clock: Clock }) {
       const { store, orders } = call.city
       needRigs(query.rig, call.city.rigNames())
       const headers = indexOf(call.city)
-      const { limit = DEFAULT_LIMIT, cursor } = query
       const kind = `orders ${JSON.stringify([query.enabled, query.trigger, query.action, query.rig, query.due, query.valid])}`
-      const behind = cursor === undefined ? undefined : String(parsePageToken(kind, cursor)[0])
+      const page = new Page(kind, ['string'], query)
+      const [behind = ''] = page.after ?? []
       const all = orders
         .all()
         .filter((seen) => isMeant(seen, query))
         .sort((a, b) => (a.order.scoped < b.order.scoped ? -1 : 1))
-      const rest = behind === undefined ? all : all.filter(({ order }) => order.scoped > behind)
-      const items = fitting(texts.of(store.db, rest.slice(0, limit || DEFAULT_LIMIT)))
-      const last = rest.length > items.length ? rest[items.length - 1] : undefined
+      const rest = all.filter(({ order }) => order.scoped > behind).slice(0, page.ask)
+      const shown = texts.of(store.db, rest)
+      // Quotes of a text count twice: a page of very large orders ends a little before it is full.
+      const { items, ...next } = page.of(
+        rest.keys(),
+        (at) => [rest[at]?.order.scoped ?? ''],
+        (at) => shown[at] ?? '',
+      )
       const { warnings } = orders.resolved
-      const more = {
-        total: all.length,
-        ...(last === undefined ? {} : { next_cursor: formatPageToken(kind, [last.order.scoped]) }),
-        ...(warnings.length === 0 ? {} : { warnings }),
-      }
+      const more = { total: all.length, ...next, ...(warnings.length === 0 ? {} : { warnings }) }
       const text = `{"items":[${items.join(',')}],${JSON.stringify(more).slice(1)}`
       return ok(new RawBody(Buffer.from(text), 'application/json'), headers)
     },
@@ -120,21 +117,11 @@ export function createOrderHandlers({ clock }: { readonly clock: Clock }) {
       await wait(call.city, query, signal)
       const { db } = call.city.store
       const headers = indexOf(call.city)
-      const { name, status, limit = DEFAULT_LIMIT, cursor } = query
+      const { name, status } = query
       const filter: HistoryFilter = { names: name, statuses: status }
-      const kind = `order history ${JSON.stringify([name, status])}`
-      const most = limit || DEFAULT_LIMIT
-      const rows = historyPage(db, filter, cursor === undefined ? undefined : placeIn(kind, cursor), most)
-      const page = rows.slice(0, most)
-      const last = rows.length > most ? page.at(-1) : undefined
-      return ok(
-        {
-          items: page.map(wireRun),
-          total: historyTotal(db, filter),
-          ...(last === undefined ? {} : { next_cursor: formatPageToken(kind, [last.n]) }),
-        },
-        headers,
-      )
+      const page = new Page(`order history ${JSON.stringify([name, status])}`, ['number'], query)
+      const rows = historyPage(db, filter, page.after?.[0], page.ask)
+      return ok({ ...page.of(rows, ({ n }) => [n], wireRun), total: historyTotal(db, filter) }, headers)
     },
 
     'get-order-run': async (call) => {
@@ -152,12 +139,6 @@ function needRun({ store }: OrderCity, id: string) {
   const run = findRun(store.db, id)
   if (run === undefined) throw problem('order-run-not-found', `there is no run ${id} of an order`)
   return run
-}
-
-function placeIn(kind: string, cursor: string): number {
-  const place = Number(parsePageToken(kind, cursor)[0])
-  if (!Number.isSafeInteger(place)) throw invalidCursor('not of this list')
-  return place
 }
 
 interface Wanted {
@@ -180,16 +161,6 @@ function isMeant({ order, enabled, outlook }: SeenOrder, wanted: Wanted): boolea
     isAmong(wanted.trigger, definition?.trigger.kind) &&
     isAmong(wanted.rig, file.rig)
   )
-}
-
-/** As many as a page may hold; one in any case. */
-function fitting(texts: readonly string[]): readonly string[] {
-  let characters = 0
-  const tooMany = texts.findIndex((text, index) => {
-    characters += text.length
-    return index > 0 && characters > PAGE_CHARACTERS
-  })
-  return tooMany < 0 ? texts : texts.slice(0, tooMany)
 }
 
 const isAmong = (wanted: readonly string[] | undefined, value: string | undefined): boolean =>

@@ -1,13 +1,13 @@
 /** Handlers of the usage family. */
 
 import { DURATION_PATTERN } from '../../contract/base/durations.ts'
-import { DEFAULT_LIMIT } from '../../contract/base/paging.ts'
 import { MAX_UNCOUNTED, type UsageBy, type UsageGroup, type usageOperations } from '../../contract/sessions/usage.ts'
 import { defineHandlers, ok } from '../../kernel/call.ts'
 import { type Clock, parseDay, parseTime } from '../../kernel/clock.ts'
-import { formatPageToken, parsePageToken } from '../../kernel/cursor.ts'
+import { Page } from '../../kernel/page.ts'
+import { given } from '../../kernel/present.ts'
 import { durationMs, invalidField } from '../../kernel/problem.ts'
-import { NOTHING, type Range } from './ledger.ts'
+import { NOTHING, placeParts, type Range } from './ledger.ts'
 import type { Usage } from './service.ts'
 
 export interface UsageCity {
@@ -32,27 +32,24 @@ export function createUsageHandlers({ clock }: { readonly clock: Clock }) {
   return defineHandlers<typeof usageOperations, UsageCity>({
     'list-usage': ({ city, query }) => {
       const { usage, names, running } = city
-      const { by = 'session', key: keys, since, until, limit = DEFAULT_LIMIT, cursor } = query
+      const { by = 'session', key: keys, since, until } = query
       const now = clock.now()
       const range = rangeOf(since, until, now)
-      const kind = `usage ${by} ${since ?? ''} ${until ?? ''}`
-      const most = limit || DEFAULT_LIMIT
-      const behind = cursor === undefined ? undefined : parsePageToken(kind, cursor)
-      const { items, total, capped } = usage.ledger.groups(by, { range, keys, now }, behind, most + 1)
-      const page = items.slice(0, most)
-      const last = items.length > most ? page.at(-1) : undefined
+      const page = new Page(`usage ${by} ${since ?? ''} ${until ?? ''}`, placeParts(by), query)
+      const { items, total, capped } = usage.ledger.groups(by, { range, keys, now }, page.after, page.ask)
       const known = names(
         by,
-        page.map((item) => item.key),
+        items.map(({ key }) => key),
+      )
+      const shown = page.of(
+        items,
+        ({ place }) => place,
+        ({ key, totals }): UsageGroup => ({ key, ...given('name', known.get(key)), ...totals }),
       )
       return ok({
-        items: page.map((item): UsageGroup => {
-          const name = known.get(item.key)
-          return { key: item.key, ...(name === undefined ? {} : { name }), ...item.totals }
-        }),
+        ...shown,
         total,
         ...(capped ? { total_capped: true } : {}),
-        ...(last === undefined ? {} : { next_cursor: formatPageToken(kind, last.place) }),
         sum: usage.ledger.sum(range, now),
         uncounted: running()
           .filter((id) => !isCounted(city, id))
@@ -63,17 +60,18 @@ export function createUsageHandlers({ clock }: { readonly clock: Clock }) {
     'get-session-usage': ({ city, params, query }) => {
       const { usage, resolve } = city
       const id = resolve(params.id)
-      const { limit = DEFAULT_LIMIT, cursor } = query
-      const kind = `usage of ${id}`
-      const behind = cursor === undefined ? [] : parsePageToken(kind, cursor)
-      const { items, total, next } = usage.ledger.turns(id, behind, limit || DEFAULT_LIMIT)
+      const page = new Page(`usage of ${id}`, ['number', 'number'], query)
+      const { turns, total } = usage.ledger.turns(id, page.after, page.ask)
       return ok({
         session_id: id,
         counted: isCounted(city, id),
         totals: usage.of(id) ?? NOTHING,
-        items,
+        ...page.of(
+          turns,
+          ({ place }) => place,
+          ({ turn }) => turn,
+        ),
         total,
-        ...(next === undefined ? {} : { next_cursor: formatPageToken(kind, next) }),
       })
     },
 

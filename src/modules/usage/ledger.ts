@@ -116,6 +116,10 @@ const COLUMN = {
   day: 'day',
 } as const
 
+/** Parts of the place of a group. */
+export const placeParts = (by: UsageBy): readonly ('string' | 'number')[] =>
+  by === 'day' ? ['string'] : ['string', 'number', 'string']
+
 export interface Group {
   readonly key: string
   readonly totals: UsageTotals
@@ -245,22 +249,20 @@ export class Ledger {
   }
 
   /** Newest first, from behind the place. */
-  turns(sessionId: string, behind: readonly (string | number)[], limit: number) {
+  turns(sessionId: string, behind: readonly [at: number, id: number] | undefined, limit: number) {
     const { db } = this.#deps
-    const [at = Number.MAX_SAFE_INTEGER, id = Number.MAX_SAFE_INTEGER] = behind
+    const [at, id] = behind ?? [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]
     const rows = db.all(
       `${TURNS} WHERE session_id = ? AND (at, id) < (?, ?) ORDER BY at DESC, id DESC LIMIT ?`,
       sessionId,
       at,
       id,
-      limit + 1,
+      limit,
     )
-    const last = rows.length > limit ? rows[limit - 1] : undefined
     const total = db.get('SELECT count(*) AS n FROM usage_turns WHERE session_id = ?', sessionId)
     return {
-      items: rows.slice(0, limit).map(turnOf),
+      turns: rows.map((row) => ({ place: [Number(row.at), Number(row.id)] as const, turn: turnOf(row) })),
       total: Number(total?.n ?? 0),
-      next: last === undefined ? undefined : [Number(last.at), Number(last.id)],
     }
   }
 

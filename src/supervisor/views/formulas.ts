@@ -11,13 +11,12 @@ import { documentHomes } from '../../modules/config/compose/documents.ts'
 import { draftIdentity } from '../../modules/config/compose/drafts.ts'
 import { type EffectiveConfig, originsOf } from '../../modules/config/compose/effective.ts'
 import { config as configuration } from '../../modules/config/family.ts'
-import { membersPage } from '../../modules/convoys/members.ts'
+import { briefMembers } from '../../modules/convoys/members.ts'
 import { issuesOfDocuments } from '../../modules/formulas/catalog/issues.ts'
 import { Snapshot } from '../../modules/formulas/catalog/snapshot.ts'
 import type { DocumentLayout } from '../../modules/formulas/catalog/sources.ts'
 import type { SettingReferrer } from '../../modules/formulas/edit.ts'
 import { type FormulaContext, formulaFamily } from '../../modules/formulas/family.ts'
-import { convoyBeads } from './convoys.ts'
 import type { Running } from './running.ts'
 
 /** `formulas.find(city)?.catalog` is the port of others. */
@@ -106,7 +105,6 @@ function beadValue(city: Running, id: string): Value | undefined {
   const [bead] = work.beads.load([id])
   if (bead === undefined) return undefined
   const { title, description, priority, metadata } = bead
-  const { items } = membersPage(city.store.db, convoyBeads(work), id, undefined, MOST_MEMBERS)
-  const members = items.flatMap((one) => ('title' in one ? [{ id: one.id, title: one.title, status: one.status }] : []))
+  const members = briefMembers(city.store.db, id, MOST_MEMBERS)
   return { id, title, description, priority, metadata: { ...metadata }, members }
 }

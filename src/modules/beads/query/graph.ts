@@ -1,12 +1,14 @@
 /** A root and what belongs to it, with the edges between (sheet 03 §4.5): a few queries, whatever its size. */
 import {
+  type Bead,
   type BeadDep,
   type BeadGraphResponse,
   MAX_GRAPH_BEADS,
   MAX_SHOWN_DEPENDENCIES,
 } from '../../../contract/beads.ts'
+import { fill } from '../../../kernel/page.ts'
 import type { Reader } from '../store/edges.ts'
-import { type BeadRecord, wireBead } from '../store/record.ts'
+import { wireBead } from '../store/record.ts'
 import type { BeadStore } from '../store/store.ts'
 
 /** Its molecule, a convoy's members, and everything below any of them; never what merely depends on them. */
@@ -25,8 +27,8 @@ export function readGraph(beads: BeadStore, reader: Reader, rootId: string): Bea
   const found = reader.all(MEMBERS, rootId, rootId, rootId, isConvoy ? 1 : 0).map((row) => String(row.id))
   // The root is among them, however many they are.
   const all = [rootId, ...found.filter((id) => id !== rootId)]
-  const loaded = beads.loadAnswer(all.slice(0, MAX_GRAPH_BEADS))
-  const members = [...loaded].sort((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1))
+  const { items: loaded } = fill(beads.each(all.slice(0, MAX_GRAPH_BEADS)), wireBead)
+  const members = loaded.toSorted(byAge)
   const ids = new Set(members.map(({ id }) => id))
   const deps = members
     .flatMap((member) => edgesOf(reader, member))
@@ -35,15 +37,18 @@ export function readGraph(beads: BeadStore, reader: Reader, rootId: string): Bea
     .map(({ issue_id, depends_on_id, type }) => ({ from: depends_on_id, to: issue_id, kind: type }))
   return {
     root: wireBead(root),
-    beads: members.map(wireBead),
+    beads: members,
     deps,
     membership: isConvoy ? 'direct-root-id+parent-closure+convoy-members' : 'direct-root-id+parent-closure',
     ...(all.length > loaded.length ? { truncated: true } : {}),
   }
 }
 
-/** A record has the first of its edges, and those are almost always all. */
-function edgesOf(reader: Reader, { id, dependencies }: BeadRecord): readonly BeadDep[] {
+const byAge = (a: Bead, b: Bead): number =>
+  Date.parse(a.created_at) - Date.parse(b.created_at) || (a.id < b.id ? -1 : 1)
+
+/** A bead is shown with the first of its edges, and those are almost always all. */
+function edgesOf(reader: Reader, { id, dependencies = [] }: Bead): readonly BeadDep[] {
   if (dependencies.length < MAX_SHOWN_DEPENDENCIES) return dependencies
   return reader
     .all(EDGES, id)

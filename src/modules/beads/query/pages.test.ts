@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import { fc } from '../../../../test/support/random.ts'
 import { openWorkStore, type WorkStore } from '../../../../test/support/work-store.ts'
 import type { SqlValue } from '../../../kernel/database.ts'
+import { PAGE_BYTES } from '../../../kernel/page.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import { countDemand } from '../store/ready.ts'
 import type { BeadRecord } from '../store/record.ts'
-import { MAX_ANSWER_CHARACTERS } from '../store/store.ts'
 import { listQuery, readyQuery, spokenQuery } from './filters.ts'
 import { readGraph } from './graph.ts'
 import { type BeadPage, type Order, READY, readPage, readRecords } from './pages.ts'
@@ -541,7 +541,8 @@ const wordsOf = (text: string): readonly Query[] => [{ kind: 'words', field: 'te
 test('very large beads make shorter pages, which meet each of them once, and a graph that says that it is cut', async () => {
   using city = openWorkStore()
   const description = 'x'.repeat(262_144)
-  const fitting = MAX_ANSWER_CHARACTERS / description.length
+  // What a bead has beside its description takes some of the room.
+  const fitting = PAGE_BYTES / description.length - 1
   await city.bead('al-root')
   const ids = Array.from({ length: 2 * fitting + 1 }, (_, n) => `al-${String(n).padStart(4, '0')}`)
   for (const [n, id] of ids.entries()) await city.bead(id, { description, created_at: n, parent: 'al-root' })
@@ -553,8 +554,8 @@ test('very large beads make shorter pages, which meet each of them once, and a g
       const page = { limit: 1_000, ...(cursor === undefined ? {} : { cursor }) }
       const found = readRecords(city, listQuery({ parent: 'al-root' }, hasRig), order, page, meaning)
       assert.equal(found.total, ids.length)
-      met.push(...found.records.map(({ id }) => id))
-      sizes.push(found.records.length)
+      met.push(...found.items.map(({ id }) => id))
+      sizes.push(found.items.length)
       cursor = found.next_cursor
     }
     assert.deepEqual(met, ids)

@@ -9,12 +9,12 @@
  *     It may be short too where its beads are very large.
  */
 import { createHash } from 'node:crypto'
-import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
 import { cut } from '../../../contract/base/text.ts'
-import { formatPageToken, invalidCursor, parsePageToken } from '../../../kernel/cursor.ts'
+import type { Bead } from '../../../contract/beads.ts'
 import type { Database } from '../../../kernel/database.ts'
+import { Page, type Paged, type PageWanted } from '../../../kernel/page.ts'
 import { countReady, READY_SOURCES } from '../store/ready.ts'
-import type { BeadRecord } from '../store/record.ts'
+import { type BeadRecord, wireBead } from '../store/record.ts'
 import type { WorkCity } from '../work/city.ts'
 import type { Meaning, Sql, WordsAmong } from './filters.ts'
 import { type Bounds, type Plan, planOf, wordsAmong } from './plan.ts'
@@ -22,11 +22,6 @@ import type { Query } from './query.ts'
 import { formatQuery } from './query-language.ts'
 
 export type Order = 'newest' | 'oldest' | 'ready'
-
-export interface PageOf {
-  readonly limit?: number
-  readonly cursor?: string
-}
 
 export interface BeadPage {
   readonly ids: readonly string[]
@@ -48,49 +43,52 @@ const ORDERS: Record<Order, { readonly columns: readonly string[]; readonly way:
   oldest: { columns: ['b.created_at', 'b.id'], way: 'ASC' },
   ready: { columns: ['coalesce(b.priority, 2)', 'b.created_at', 'b.id'], way: 'ASC' },
 }
+type WalkPage = Page<readonly ('string' | 'number')[]>
+
+function pageOf(query: Query, order: Order, wanted: PageWanted): WalkPage {
+  const parts = ORDERS[order].columns.map((column) => (column === 'b.id' ? 'string' : 'number'))
+  return new Page(fingerprintOf(query, order), ['number', 'number', ...parts], wanted)
+}
+
 /** One page of the beads that a query means. */
 export function readPage(
   db: Database,
   query: Query,
   order: Order,
-  page: PageOf,
+  wanted: PageWanted,
   meaning: Meaning,
   bounds?: Bounds,
 ): BeadPage {
-  const fingerprint = fingerprintOf(query, order)
-  const walk = page.cursor === undefined ? undefined : parseWalk(fingerprint, order, page.cursor)
-  const limit = page.limit || DEFAULT_LIMIT
+  const page = pageOf(query, order, wanted)
+  const walk = walkOf(page)
   const found = isAllReady(query, order)
-    ? lookUpReady(db, limit, walk, meaning.now)
-    : lookUp(db, planOf(db, query, meaning, bounds), order, limit, walk)
-  const keys = found.keys.slice(0, limit)
-  const next = found.keys.length > limit ? keys.at(-1) : found.reached
+    ? lookUpReady(db, page.limit, walk, meaning.now)
+    : lookUp(db, planOf(db, query, meaning, bounds), order, page.limit, walk)
+  const keys = found.keys.slice(0, page.limit)
+  const next = found.keys.length > page.limit ? keys.at(-1) : found.reached
   return {
     ids: keys.map((key) => String(key.at(-1))),
     total: found.total,
     ...(found.capped ? { total_capped: true } : {}),
-    ...(next === undefined
-      ? {}
-      : { next_cursor: formatPageToken(fingerprint, [found.total, Number(found.capped), ...next]) }),
+    ...page.behind(next && [found.total, Number(found.capped), ...next]),
   }
 }
-
-export type RecordPage = Omit<BeadPage, 'ids'> & { readonly records: readonly BeadRecord[] }
 
 /** One page with its beads, as many of them as an answer may hold (I4). */
 export function readRecords(
   { beads, store }: Pick<WorkCity, 'beads' | 'store'>,
   query: Query,
   order: Order,
-  page: PageOf,
+  wanted: PageWanted,
   meaning: Meaning,
-): RecordPage {
-  const { ids, ...found } = readPage(store.db, query, order, page, meaning)
-  const records = beads.loadAnswer(ids)
-  const last = records.at(-1)
-  if (last === undefined || records.length === ids.length) return { ...found, records }
-  const walk = [found.total, Number(found.total_capped === true), ...keyOf(last, order)]
-  return { ...found, records, next_cursor: formatPageToken(fingerprintOf(query, order), walk) }
+): Omit<BeadPage, 'ids'> & Paged<Bead> {
+  const { ids, ...found } = readPage(store.db, query, order, wanted, meaning)
+  const shown = pageOf(query, order, wanted).of(
+    beads.each(ids),
+    (bead) => [found.total, Number(found.total_capped === true), ...keyOf(bead, order)],
+    wireBead,
+  )
+  return { ...found, ...shown }
 }
 
 function keyOf({ id, created_at, priority }: BeadRecord, order: Order): Key {
@@ -106,12 +104,10 @@ interface Walk extends Total {
   readonly after: Key
 }
 
-function parseWalk(fingerprint: string, order: Order, cursor: string): Walk {
-  const [total, capped, ...after] = parsePageToken(fingerprint, cursor)
-  const types = ORDERS[order].columns.map((column) => (column === 'b.id' ? 'string' : 'number'))
-  const fits = after.length === types.length && after.every((value, index) => typeof value === types[index])
-  if (typeof total !== 'number' || total < 0 || !fits) throw invalidCursor('is not a page of beads')
-  return { total, capped: capped === 1, after }
+function walkOf({ after: place }: WalkPage): Walk | undefined {
+  if (place === undefined) return undefined
+  const [total, capped, ...after] = place
+  return { total: Math.max(Number(total), 0), capped: capped === 1, after }
 }
 
 function fingerprintOf(query: Query, order: Order): string {

@@ -13,12 +13,6 @@ export interface CommentDraft {
   readonly interchange?: string | null
 }
 
-/** Where a page of comments ends. */
-export interface CommentKey {
-  readonly created_at: number
-  readonly id: string
-}
-
 const FIELDS = 'id, bead, author, text, created_at'
 
 /** Writes a comment and nothing else; the caller says so in the bead's event. */
@@ -40,19 +34,19 @@ export function insertComment(tx: Tx, bead: string, draft: CommentDraft): BeadCo
 export const countComments = (reader: Reader, bead: string): number =>
   Number(reader.get('SELECT count(*) AS n FROM bead_comments WHERE bead = ?', bead)?.n ?? 0)
 
-/** Oldest first, at most `limit`, after `key`. */
+/** Oldest first, at most `limit`, from behind a time and an id. */
 export function listComments(
   reader: Reader,
   bead: string,
   limit: number,
-  key: CommentKey = { created_at: Number.MIN_SAFE_INTEGER, id: '' },
+  [createdAt = Number.MIN_SAFE_INTEGER, from = '']: readonly [createdAt?: number, id?: string] = [],
 ): readonly BeadComment[] {
   return reader
     .all(
       `SELECT ${FIELDS} FROM bead_comments WHERE bead = ? AND (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?`,
       bead,
-      key.created_at,
-      key.id,
+      createdAt,
+      from,
       limit,
     )
     .map(toComment)

@@ -4,6 +4,7 @@ import type { QueryOf } from '../../../contract/base/operation.ts'
 import { type BeadDepsResponse, type BeadDepView, type listBeadDeps, MAX_LISTED_DEPS } from '../../../contract/beads.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { Row } from '../../../kernel/database.ts'
+import { fill } from '../../../kernel/page.ts'
 import { parseStatus } from './columns.ts'
 import type { Reader } from './edges.ts'
 import { type BeadRecord, wireBead } from './record.ts'
@@ -28,10 +29,10 @@ export function listDeps(
   const down = direction === 'up' ? [] : reader.all(DOWN, id, type, type)
   const up = direction === 'down' ? [] : reader.all(UP, id, type, type)
   const children = reader.all(CHILDREN, id).map((row) => String(row.id))
-  const below = beads.loadAnswer(children.slice(0, MAX_LISTED_DEPS))
+  const { items: below } = fill(beads.each(children.slice(0, MAX_LISTED_DEPS)), wireBead)
   const truncated = [down, up].some((list) => list.length > MAX_LISTED_DEPS) || children.length > below.length
   return {
-    children: below.map(wireBead),
+    children: below,
     dependencies: down.slice(0, MAX_LISTED_DEPS).map(toView),
     dependents: up.slice(0, MAX_LISTED_DEPS).map(toView),
     ...(truncated ? { truncated } : {}),

@@ -21,7 +21,7 @@ export function eventSnapshot(record: BeadRecord): Bead {
 }
 
 /** Characters of the fields that may be long. */
-export function lengthOf({
+function lengthOf({
   description,
   close_reason,
   output_json,

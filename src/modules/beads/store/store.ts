@@ -21,7 +21,7 @@ import { BeadIds } from './ids.ts'
 import { type BeadRecord, parseRecord, RECORD_SQL } from './record.ts'
 import { BeadRows } from './rows.ts'
 import { BLOCKING_SQL, beginShift, type Shifted, shiftOn } from './shifts.ts'
-import { eventSnapshot, lengthOf } from './snapshot.ts'
+import { eventSnapshot } from './snapshot.ts'
 import { consequences } from './transitions.ts'
 import type { WordIndex } from './words.ts'
 
@@ -76,8 +76,6 @@ const SOME = `${RECORD_SQL} WHERE b.id IN (SELECT value FROM json_each(?))`
 const MAX_LABELS = 500
 const MAX_METADATA = 1_000
 const MAX_METADATA_CHARACTERS = 1_048_576
-/** What the long fields of the beads of one answer have together: a thousand of the largest would be a gigabyte. */
-export const MAX_ANSWER_CHARACTERS = 8_388_608
 const LOADED_AT_ONCE = 100
 const MAX_NAMED_REFERRERS = 100
 /** Beads that go in one write of a long deletion, and edges that are dropped in one. */
@@ -132,18 +130,10 @@ export class BeadStore {
     return ids.flatMap((id) => records.get(id) ?? [])
   }
 
-  /** As `load`, the first ones only, as many as an answer may hold; at least one. */
-  loadAnswer(ids: readonly string[]): readonly BeadRecord[] {
-    const records: BeadRecord[] = []
-    let length = 0
-    for (let from = 0; from < ids.length; from += LOADED_AT_ONCE) {
-      for (const record of this.load(ids.slice(from, from + LOADED_AT_ONCE))) {
-        length += lengthOf(record)
-        if (length > MAX_ANSWER_CHARACTERS && records.length > 0) return records
-        records.push(record)
-      }
-    }
-    return records
+  /** As `load`, some at a time, for an answer that ends when it is full: a thousand of the largest would be a gigabyte. */
+  *each(ids: readonly string[]): Generator<BeadRecord, void> {
+    for (let from = 0; from < ids.length; from += LOADED_AT_ONCE)
+      yield* this.load(ids.slice(from, from + LOADED_AT_ONCE))
   }
 
   /** Throws bead-not-found, with the place, where one of those that a body names is missing. */

@@ -100,14 +100,17 @@ export class Adapters {
   }
 
   /** By provider and account, from behind a key. */
-  list(provider: string | undefined, behind: AdapterKey | undefined, limit: number): readonly Adapter[] {
+  list(
+    provider: string | undefined,
+    behind: readonly [provider: string, account: string] | undefined,
+    limit: number,
+  ): readonly Adapter[] {
     const { db } = this.#deps
     const of = provider === undefined ? '' : 'AND provider = ?'
     return db
       .all(
         `SELECT * FROM adapters WHERE (provider, account_id) > (?, ?) ${of} ORDER BY provider, account_id LIMIT ?`,
-        behind?.provider ?? '',
-        behind?.account_id ?? '',
+        ...(behind ?? ['', '']),
         ...(provider === undefined ? [] : [provider.trim().toLowerCase()]),
         limit,
       )

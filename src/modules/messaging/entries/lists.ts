@@ -1,25 +1,17 @@
 /** Lists of transcripts and of their entries, page by page. */
-import { DEFAULT_LIMIT, type ListOrder, MAX_EXACT_TOTAL } from '../../../contract/base/paging.ts'
-import { formatPageToken, parsePageToken } from '../../../kernel/cursor.ts'
+import { type ListOrder, MAX_EXACT_TOTAL } from '../../../contract/base/paging.ts'
+import type { TranscriptEntry } from '../../../contract/messaging/entries.ts'
 import type { Database, SqlValue } from '../../../kernel/database.ts'
+import { Page, type Paged, type PageWanted } from '../../../kernel/page.ts'
 import type { Mailbox } from '../../../messaging/address.ts'
 import { searchExpression } from '../../../messaging/search.ts'
-import { type EntryRow, entryOf, type TranscriptRow, transcriptOf } from './rows.ts'
+import { type EntryRow, entryOf, entryView, type TranscriptRow, transcriptOf } from './rows.ts'
 
 /** Matches that are looked at one by one before they are only counted. */
 const LOOKED_AT = 1_001
 
-/** `limit` absent or 0: the default. */
-interface Page {
-  readonly limit?: number | undefined
-  readonly cursor?: string | undefined
-}
-
-interface Listed<Item> {
-  readonly items: readonly Item[]
+interface Listed<Item> extends Paged<Item> {
   readonly total: number
-  readonly capped: boolean
-  readonly next: string | undefined
 }
 
 /** Columns of a conversation that a list is filtered by. */
@@ -33,7 +25,7 @@ export interface ConversationWanted {
   readonly kind?: string | undefined
 }
 
-export interface TranscriptsWanted extends ConversationWanted, Page {
+export interface TranscriptsWanted extends ConversationWanted, PageWanted {
   /** Only those that one of them reads. */
   readonly readers?: readonly Mailbox[] | undefined
 }
@@ -60,20 +52,23 @@ export function conversationWhere(wanted: ConversationWanted): readonly Where[] 
 }
 
 /** Newest entry first. */
-export function listTranscripts(db: Database, wanted: TranscriptsWanted): Listed<TranscriptRow> {
+export function listTranscripts<Item>(
+  db: Database,
+  wanted: TranscriptsWanted,
+  wire: (row: TranscriptRow) => Item,
+): Listed<Item> {
   const { limit, cursor, readers, ...conversation } = wanted
-  const most = limit || DEFAULT_LIMIT
   const where = [...conversationWhere(conversation), ...(readers === undefined ? [] : [readBy(readers)])]
-  const kind = `transcripts ${JSON.stringify(wanted.readers ?? '')} ${JSON.stringify(conversation)}`
-  const [at, id] = cursor === undefined ? [] : parsePageToken(kind, cursor)
-  const behind =
-    at === undefined || id === undefined ? [] : [{ sql: '(t.touched_at, t.id) < (?, ?)', values: [at, id] }]
-  const rows = select(db, '*', [...where, ...behind], 'ORDER BY t.touched_at DESC, t.id DESC LIMIT ?', most + 1)
-  const items = rows.slice(0, most).map(transcriptOf)
-  const last = rows.length > most ? rows[most - 1] : undefined
-  const total = Number(select(db, 'count(*) AS total', where, '')[0]?.total)
-  const next = last === undefined ? undefined : formatPageToken(kind, [Number(last.touched_at), String(last.id)])
-  return { items, total, capped: false, next }
+  const kind = `transcripts ${JSON.stringify(readers ?? '')} ${JSON.stringify(conversation)}`
+  const page = new Page(kind, ['number', 'string'], { limit, cursor })
+  const behind = page.after === undefined ? [] : [{ sql: '(t.touched_at, t.id) < (?, ?)', values: page.after }]
+  const rows = select(db, '*', [...where, ...behind], 'ORDER BY t.touched_at DESC, t.id DESC LIMIT ?', page.ask)
+  const shown = page.of(
+    rows,
+    (row) => [Number(row.touched_at), String(row.id)],
+    (row) => wire(transcriptOf(row)),
+  )
+  return { ...shown, total: Number(select(db, 'count(*) AS total', where, '')[0]?.total) }
 }
 
 const readBy = (readers: readonly Mailbox[]): Where => ({
@@ -86,7 +81,7 @@ function select(db: Database, what: string, where: readonly Where[], end: string
   return db.all(`SELECT ${what} FROM transcripts AS t ${sql} ${end}`, ...where.flatMap((one) => one.values), ...values)
 }
 
-export interface EntriesWanted extends Page {
+export interface EntriesWanted extends PageWanted {
   readonly after?: number | undefined
   readonly before?: number | undefined
   readonly order?: ListOrder | undefined
@@ -99,11 +94,12 @@ export function listEntries(
   db: Database,
   transcript: Pick<TranscriptRow, 'id' | 'earliest' | 'next'>,
   wanted: EntriesWanted,
-): Listed<EntryRow> {
+): Listed<TranscriptEntry> & { readonly total_capped?: true } {
   const { id, earliest, next } = transcript
-  const { order = 'asc', q, limit, cursor } = wanted
+  const { order = 'asc', q } = wanted
   const kind = `entries ${id} ${order} ${wanted.after ?? 0} ${wanted.before ?? ''} ${q ?? ''}`
-  const [reached] = cursor === undefined ? [] : parsePageToken(kind, cursor)
+  const page = new Page(kind, ['number'], wanted)
+  const [reached] = page.after ?? []
   // What is before the earliest is gone, whether or not its rows are.
   const range = {
     id,
@@ -111,37 +107,19 @@ export function listEntries(
     before: Math.min(wanted.before ?? next, next),
     order,
   }
-  const most = limit || DEFAULT_LIMIT
   const expression = q === undefined ? undefined : searchExpression(q, { db, table: 'transcript_terms' })
   const found =
     q === undefined
-      ? { rows: entriesIn(db, rest(range, reached), most + 1), total: Math.max(0, range.before - range.after - 1) }
+      ? { rows: entriesIn(db, rest(range, reached), page.ask), total: Math.max(0, range.before - range.after - 1) }
       : expression === undefined
         ? { rows: [], total: 0 }
-        : searched(db, range, { expression, reached, most: most + 1 })
-  const items = fitting(found.rows.slice(0, most))
-  const last = found.rows.length > items.length ? items.at(-1) : undefined
+        : searched(db, range, { expression, reached, most: page.ask })
   const capped = q !== undefined && found.total > MAX_EXACT_TOTAL
   return {
-    items,
+    ...page.of(found.rows, ({ sequence }) => [sequence], entryView),
     total: capped ? MAX_EXACT_TOTAL : found.total,
-    capped,
-    next: last === undefined ? undefined : formatPageToken(kind, [last.sequence]),
+    ...(capped ? { total_capped: true } : {}),
   }
-}
-
-/** Bytes of an answer, more or less: texts are nearly all of it. */
-const PAGE_BYTES = 8 * 1024 * 1024
-const ROW_BYTES = 2_048
-
-/** As many of the first entries as fit into an answer, and one in any case. */
-function fitting(rows: readonly EntryRow[]): readonly EntryRow[] {
-  let bytes = 0
-  const end = rows.findIndex(({ text }, at) => {
-    bytes += Buffer.byteLength(text) + ROW_BYTES
-    return at > 0 && bytes > PAGE_BYTES
-  })
-  return end < 0 ? rows : rows.slice(0, end)
 }
 
 interface EntryRange {
@@ -152,11 +130,11 @@ interface EntryRange {
 }
 
 /** What follows an entry in a range, in its order. */
-function rest(range: EntryRange, reached: string | number | undefined): EntryRange {
+function rest(range: EntryRange, reached: number | undefined): EntryRange {
   if (reached === undefined) return range
   return range.order === 'asc'
-    ? { ...range, after: Math.max(range.after, Number(reached)) }
-    : { ...range, before: Math.min(range.before, Number(reached)) }
+    ? { ...range, after: Math.max(range.after, reached) }
+    : { ...range, before: Math.min(range.before, reached) }
 }
 
 function entriesIn(db: Database, { id, after, before, order }: EntryRange, limit: number): readonly EntryRow[] {
@@ -167,7 +145,7 @@ function entriesIn(db: Database, { id, after, before, order }: EntryRange, limit
 
 interface Search {
   readonly expression: string
-  readonly reached: string | number | undefined
+  readonly reached: number | undefined
   readonly most: number
 }
 

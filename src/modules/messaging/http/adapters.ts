@@ -1,5 +1,4 @@
 /** Handlers of adapters: registration, changes, secrets, children. */
-import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
 import type {
   AdapterInfo,
   AdapterPatch,
@@ -9,9 +8,9 @@ import type {
 import { type Call, defineHandlers, type Handlers, ok, type Reply } from '../../../kernel/call.ts'
 import type { AdapterCaller } from '../../../kernel/caller.ts'
 import { nextTurn } from '../../../kernel/clock.ts'
-import { formatPageToken, parsePageToken } from '../../../kernel/cursor.ts'
 import type { Tx } from '../../../kernel/database.ts'
 import { randomHex } from '../../../kernel/ids.ts'
+import { Page } from '../../../kernel/page.ts'
 import { problem } from '../../../kernel/problem.ts'
 import { waitForChange } from '../../../kernel/waiting.ts'
 import { normalConversation, transcriptId } from '../../../messaging/conversation.ts'
@@ -51,22 +50,14 @@ export function createAdapterHandlers(): Handlers<readonly OfAdapters[], Messagi
       const { store, adapters, clock } = city
       await waitForChange(store.log, query, clock, signal, ({ type }) => type.startsWith('extmsg.'))
       const headers = indexOf(city)
-      const { provider, limit, cursor } = query
-      const most = limit || DEFAULT_LIMIT
-      const kind = `adapters ${provider ?? ''}`
-      const [after, account] = cursor === undefined ? [] : parsePageToken(kind, cursor)
-      const behind = after === undefined ? undefined : { provider: String(after), account_id: String(account) }
-      const found = adapters.list(provider, behind, most + 1)
-      const items = found.slice(0, most)
-      const last = found.length > most ? items.at(-1) : undefined
-      return ok(
-        {
-          items: items.map((adapter) => viewOf(city, adapter)),
-          total: adapters.count(provider),
-          ...(last === undefined ? {} : { next_cursor: formatPageToken(kind, [last.provider, last.account_id]) }),
-        },
-        headers,
+      const { provider } = query
+      const page = new Page(`adapters ${provider ?? ''}`, ['string', 'string'], query)
+      const shown = page.of(
+        adapters.list(provider, page.after, page.ask),
+        ({ provider, account_id }) => [provider, account_id],
+        (adapter) => viewOf(city, adapter),
       )
+      return ok({ ...shown, total: adapters.count(provider) }, headers)
     },
 
     'register-adapter': ({ city, body, claim, header, bytes, actor, caller }) => {

@@ -1,5 +1,5 @@
 /** Handlers of what is on its way to adapters. */
-import { DEFAULT_LIMIT, MAX_WAIT_MS } from '../../../contract/base/paging.ts'
+import { MAX_WAIT_MS } from '../../../contract/base/paging.ts'
 import type { adapterOperations } from '../../../contract/messaging/adapters.ts'
 import {
   DEFAULT_LEASE_SECONDS,
@@ -8,7 +8,7 @@ import {
   type PublishReceipt,
 } from '../../../contract/messaging/deliveries.ts'
 import { defineHandlers, type Handlers, ok } from '../../../kernel/call.ts'
-import { formatPageToken, parsePageToken } from '../../../kernel/cursor.ts'
+import { Page } from '../../../kernel/page.ts'
 import { durationMs, invalidField, problem } from '../../../kernel/problem.ts'
 import { waitForChange } from '../../../kernel/waiting.ts'
 import { type AdapterKey, normalKey } from '../adapters/adapter.ts'
@@ -36,22 +36,13 @@ export function createDeliveryHandlers(): Handlers<readonly OfDeliveries[], Mess
       const key = known(city, params)
       await waitForChange(store.log, query, clock, signal, ({ type }) => type.startsWith('extmsg.'))
       const headers = indexOf(city)
-      const { status, transcript_id: transcript, limit, cursor } = query
-      const most = limit || DEFAULT_LIMIT
+      const { status, transcript_id: transcript } = query
       const kind = `deliveries ${key.provider}/${key.account_id} ${status ?? ''} ${transcript ?? ''}`
-      const [behind = 0] = cursor === undefined ? [] : parsePageToken(kind, cursor)
+      const page = new Page(kind, ['number'], query)
+      const [behind = 0] = page.after ?? []
       const wanted = { states: statesOf(status), transcript }
-      const found = outbox.list(key, { ...wanted, behind: Number(behind), limit: most + 1 })
-      const items = found.slice(0, most)
-      const last = found.length > most ? items.at(-1) : undefined
-      return ok(
-        {
-          items: items.map(shown),
-          total: outbox.total(key, wanted),
-          ...(last === undefined ? {} : { next_cursor: formatPageToken(kind, [last.seq]) }),
-        },
-        headers,
-      )
+      const found = outbox.list(key, { ...wanted, behind, limit: page.ask })
+      return ok({ ...page.of(found, ({ seq }) => [seq], shown), total: outbox.total(key, wanted) }, headers)
     },
 
     'get-delivery': ({ city, params }) => {

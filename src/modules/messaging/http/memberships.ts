@@ -9,7 +9,6 @@ import { invalidField, type Problem, problem } from '../../../kernel/problem.ts'
 import type { Address } from '../../../messaging/address.ts'
 import { listEntries } from '../entries/lists.ts'
 import type { MembershipRow } from '../entries/members.ts'
-import { entryView } from '../entries/rows.ts'
 import type { MessagingCity, TranscriptHandlers } from './city.ts'
 import { readerMeant, refuseStrangers } from './reading.ts'
 import { changed } from './waiting.ts'
@@ -44,7 +43,7 @@ export const membershipHandlers: Pick<
     const unread = member.lastRead === 0 && member.policy === 'since_join' ? member.joinedSequence : member.lastRead
     const { items, total } = listEntries(store.db, row, { after: unread, limit: query.limit || DEFAULT_LIMIT })
     return ok({
-      items: items.map(entryView),
+      items,
       total,
       head_sequence: row.next - 1,
       last_read_sequence: member.lastRead,

@@ -13,7 +13,7 @@ import { HUMAN, type Mailbox, mailboxOfAgent } from '../../../messaging/address.
 import { normalConversation, transcriptId } from '../../../messaging/conversation.ts'
 import type { ConversationWanted } from '../entries/lists.ts'
 import { normalHandle } from '../routing/handles.ts'
-import { type Listed, listBindings, listGroups, listParticipants } from '../routing/lists.ts'
+import { listBindings, listGroups, listParticipants } from '../routing/lists.ts'
 import type { BindingRow } from '../routing/rows.ts'
 import { targetOf } from '../routing/targets.ts'
 import { wireBinding, wireGroup, wireParticipant } from '../routing/wire.ts'
@@ -60,10 +60,6 @@ function mailboxNamed(
   return found?.startsWith('agent:') === true ? found : mailboxOfAgent(agent)
 }
 
-function pageOf<Row, Item>({ items, total, next }: Listed<Row>, wire: (row: Row) => Item) {
-  return { items: items.map(wire), total, ...(next === undefined ? {} : { next_cursor: next }) }
-}
-
 export function createParticipantHandlers() {
   const bindingView =
     ({ routing }: MessagingCity) =>
@@ -98,8 +94,8 @@ export function createParticipantHandlers() {
       const headers = indexOf(city)
       const { status = 'active', group_id, handle, limit, cursor } = query
       const wanted = { ...conversationOf(query), ...whoOf(city, query), group_id, handle, limit, cursor }
-      const found = listParticipants(city.store.db, { ...wanted, active: status === 'active' })
-      return ok(pageOf(found, wireParticipant), headers)
+      const asked = { ...wanted, active: status === 'active' }
+      return ok(listParticipants(city.store.db, asked, wireParticipant), headers)
     },
 
     'upsert-participant': ({ city, body, claim, actor }) => {
@@ -143,7 +139,7 @@ export function createParticipantHandlers() {
       const city = await changed(call)
       const headers = indexOf(city)
       const { limit, cursor } = query
-      return ok(pageOf(listGroups(city.store.db, { ...conversationOf(query), limit, cursor }), wireGroup), headers)
+      return ok(listGroups(city.store.db, { ...conversationOf(query), limit, cursor }, wireGroup), headers)
     },
 
     'ensure-group': ({ city, body, claim, actor }) => {
@@ -185,8 +181,8 @@ export function createParticipantHandlers() {
       const { status = 'active', limit, cursor } = query
       const wanted = { ...conversationOf(query), ...whoOf(city, query), limit, cursor }
       const now = city.routing.deps.clock.now()
-      const found = listBindings(city.store.db, { ...wanted, active: status === 'active', now })
-      return ok(pageOf(found, bindingView(city)), headers)
+      const asked = { ...wanted, active: status === 'active', now }
+      return ok(listBindings(city.store.db, asked, bindingView(city)), headers)
     },
 
     'bind-conversation': ({ city, body, claim, actor }) => {

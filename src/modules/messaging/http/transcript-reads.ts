@@ -9,7 +9,7 @@ import { given } from '../../../kernel/present.ts'
 import { problem } from '../../../kernel/problem.ts'
 import { normalConversation, transcriptId } from '../../../messaging/conversation.ts'
 import { listEntries, listTranscripts } from '../entries/lists.ts'
-import { entryView, type TranscriptRow } from '../entries/rows.ts'
+import type { TranscriptRow } from '../entries/rows.ts'
 import type { MessagingCity, TranscriptHandlers } from './city.ts'
 import { refuseStrangers, selfOf } from './reading.ts'
 import { changed } from './waiting.ts'
@@ -39,9 +39,11 @@ export const readingHandlers: Pick<
     const nobody = word !== undefined && (asked === undefined || (self !== undefined && asked.mailbox !== self.mailbox))
     const reader = nobody ? [] : [asked ?? self].flatMap((one) => (one === undefined ? [] : [one.mailbox]))
     const isFiltered = word !== undefined || self !== undefined
-    const page = listTranscripts(city.store.db, { ...wanted, ...(isFiltered ? { readers: reader } : {}) })
-    const items = page.items.map((row) => transcriptView(city, row))
-    return ok({ items, total: page.total, ...given('next_cursor', page.next) }, headers)
+    const filtered = { ...wanted, ...(isFiltered ? { readers: reader } : {}) }
+    return ok(
+      listTranscripts(city.store.db, filtered, (one) => transcriptView(city, one)),
+      headers,
+    )
   },
 
   'ensure-transcript': ({ city, body, claim }) => {
@@ -97,16 +99,7 @@ export const readingHandlers: Pick<
     const headers = indexOf(city)
     const row = city.transcripts.need(id)
     const { after_sequence: after, before_sequence: before, ...wanted } = query
-    const { items, total, capped, next } = listEntries(city.store.db, row, { ...wanted, after, before })
-    return ok(
-      {
-        items: items.map(entryView),
-        total,
-        ...(capped ? { total_capped: true } : {}),
-        ...given('next_cursor', next),
-      },
-      headers,
-    )
+    return ok(listEntries(city.store.db, row, { ...wanted, after, before }), headers)
   },
 
   'stream-transcript': ({ city, params, query, header, caller }) => {

@@ -1,16 +1,12 @@
 /** Lists of who takes part, page by page, oldest first. */
-import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
-import { formatPageToken, parsePageToken } from '../../../kernel/cursor.ts'
 import type { Database, Row, SqlValue } from '../../../kernel/database.ts'
+import { Page, type Paged, type PageWanted } from '../../../kernel/page.ts'
 import type { Mailbox } from '../../../messaging/address.ts'
 import { type ConversationWanted, conversationWhere } from '../entries/lists.ts'
 import { normalHandle } from './handles.ts'
 import { type BindingRow, bindingRow, type GroupRow, groupRow, type ParticipantRow, participantRow } from './rows.ts'
 
-interface Wanted extends ConversationWanted {
-  readonly limit?: number | undefined
-  readonly cursor?: string | undefined
-}
+interface Wanted extends ConversationWanted, PageWanted {}
 
 interface WhoWanted extends Wanted {
   /** Only what is for this session alone. */
@@ -29,10 +25,8 @@ export interface ParticipantsWanted extends WhoWanted {
   readonly handle?: string | undefined
 }
 
-export interface Listed<Item> {
-  readonly items: readonly Item[]
+interface Listed<Item> extends Paged<Item> {
   readonly total: number
-  readonly next: string | undefined
 }
 
 interface Where {
@@ -41,33 +35,45 @@ interface Where {
 }
 
 /** What is told apart by when it was made, and by its id. */
-interface Table<Item> {
+interface Table {
   readonly name: string
   readonly since: string
-  readonly parse: (row: Row) => Item
 }
 
-const BINDINGS: Table<BindingRow> = { name: 'chat_bindings', since: 'bound_at', parse: bindingRow }
-const GROUPS: Table<GroupRow> = { name: 'chat_groups', since: 'created_at', parse: groupRow }
-const PARTICIPANTS: Table<ParticipantRow> = { name: 'chat_participants', since: 'created_at', parse: participantRow }
+const BINDINGS: Table = { name: 'chat_bindings', since: 'bound_at' }
+const GROUPS: Table = { name: 'chat_groups', since: 'created_at' }
+const PARTICIPANTS: Table = { name: 'chat_participants', since: 'created_at' }
 
-export function listBindings(db: Database, { active, now, ...wanted }: BindingsWanted): Listed<BindingRow> {
+type Wire<Row, Item> = (row: Row) => Item
+
+export function listBindings<Item>(
+  db: Database,
+  { active, now, ...wanted }: BindingsWanted,
+  wire: Wire<BindingRow, Item>,
+): Listed<Item> {
   const unended = 'x.ended_at IS NULL AND (x.expires_at IS NULL OR x.expires_at > ?)'
   const status: Where = { sql: active ? unended : `NOT (${unended})`, values: [now] }
-  return list(db, BINDINGS, wanted, [...whoWhere(wanted), status], [active])
+  const asked = { table: BINDINGS, wanted, own: [...whoWhere(wanted), status], filters: [active] }
+  return list(db, asked, (row) => wire(bindingRow(row)))
 }
 
-export const listGroups = (db: Database, wanted: Wanted): Listed<GroupRow> => list(db, GROUPS, wanted, [], [])
+export const listGroups = <Item>(db: Database, wanted: Wanted, wire: Wire<GroupRow, Item>): Listed<Item> =>
+  list(db, { table: GROUPS, wanted, own: [], filters: [] }, (row) => wire(groupRow(row)))
 
-export function listParticipants(db: Database, { active, ...wanted }: ParticipantsWanted): Listed<ParticipantRow> {
+export function listParticipants<Item>(
+  db: Database,
+  { active, ...wanted }: ParticipantsWanted,
+  wire: Wire<ParticipantRow, Item>,
+): Listed<Item> {
   const { group_id: group, handle } = wanted
-  const where = [
+  const own = [
     ...whoWhere(wanted),
     { sql: `x.removed_at IS ${active ? 'NULL' : 'NOT NULL'}`, values: [] },
     ...equal('group_id', group),
     ...equal('handle', handle === undefined ? undefined : normalHandle(handle)),
   ]
-  return list(db, PARTICIPANTS, wanted, where, [active, group, handle])
+  const asked = { table: PARTICIPANTS, wanted, own, filters: [active, group, handle] }
+  return list(db, asked, (row) => wire(participantRow(row)))
 }
 
 function whoWhere({ session, mailbox }: WhoWanted): readonly Where[] {
@@ -78,26 +84,26 @@ function whoWhere({ session, mailbox }: WhoWanted): readonly Where[] {
 const equal = (column: string, value: string | undefined): readonly Where[] =>
   value === undefined ? [] : [{ sql: `x.${column} = ?`, values: [value] }]
 
-/** `filters`: what else tells a page of one list from that of another. */
-function list<Item>(
-  db: Database,
-  { name, since, parse }: Table<Item>,
-  wanted: WhoWanted,
-  own: readonly Where[],
-  filters: readonly unknown[],
-): Listed<Item> {
+interface Asked {
+  readonly table: Table
+  readonly wanted: WhoWanted
+  readonly own: readonly Where[]
+  /** What else tells a page of one list from that of another. */
+  readonly filters: readonly unknown[]
+}
+
+function list<Item>(db: Database, { table, wanted, own, filters }: Asked, wire: Wire<Row, Item>): Listed<Item> {
+  const { name, since } = table
   const { limit, cursor, session, mailbox, ...conversation } = wanted
-  const most = limit || DEFAULT_LIMIT
   const where = [...own, ...inConversation(conversation)]
   const kind = `${name} ${JSON.stringify([session, mailbox, filters, conversation])}`
-  const [at, id] = cursor === undefined ? [] : parsePageToken(kind, cursor)
-  const behind = at === undefined || id === undefined ? [] : [{ sql: `(x.${since}, x.id) > (?, ?)`, values: [at, id] }]
-  const rows = select(db, `x.* FROM ${name} AS x`, [...where, ...behind], `ORDER BY x.${since}, x.id LIMIT ${most + 1}`)
-  const last = rows.length > most ? rows[most - 1] : undefined
+  const page = new Page(kind, ['number', 'string'], { limit, cursor })
+  const behind = page.after === undefined ? [] : [{ sql: `(x.${since}, x.id) > (?, ?)`, values: page.after }]
+  const end = `ORDER BY x.${since}, x.id LIMIT ${page.ask}`
+  const rows = select(db, `x.* FROM ${name} AS x`, [...where, ...behind], end)
   return {
-    items: rows.slice(0, most).map(parse),
+    ...page.of(rows, (row) => [Number(row[since]), String(row.id)], wire),
     total: Number(select(db, `count(*) AS total FROM ${name} AS x`, where, '')[0]?.total),
-    next: last === undefined ? undefined : formatPageToken(kind, [Number(last[since]), String(last.id)]),
   }
 }
 

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MoleculeWorld, planOf, step } from '../../../../test/support/molecule-world.ts'
+import { PAGE_BYTES, Page } from '../../../kernel/page.ts'
 import { MoleculeReads } from './reads.ts'
 
-const MOST = 8.5 * 1024 * 1024
 const ITEMS = 60
 const large = { said: 'x'.repeat(250 * 1024) }
 
@@ -21,15 +21,19 @@ test('steps with large outputs come in pages of at most 8 MiB, none twice and no
   })
   const molecule = world.molecule(id)
   const seen: string[] = []
-  let behind: number | undefined
+  let cursor: string | undefined
   for (let pages = 0; ; pages++) {
     assert.ok(pages < ITEMS)
-    const { steps, total, isFull } = reads.steps(molecule, {}, { behind, limit: 1_000 })
+    const { items, total, next_cursor } = reads.steps(
+      molecule,
+      {},
+      new Page('steps', ['number'], { limit: 1_000, cursor }),
+    )
     assert.equal(total, ITEMS + 1)
-    assert.ok(JSON.stringify(steps).length < MOST)
-    seen.push(...steps.map((one) => one.step.id))
-    behind = steps.at(-1)?.row
-    if (!isFull) break
+    assert.ok(JSON.stringify(items).length <= PAGE_BYTES)
+    seen.push(...items.map(({ id }) => id))
+    cursor = next_cursor
+    if (cursor === undefined) break
   }
   assert.deepEqual(seen, ['a', ...Array.from({ length: ITEMS }, (_, at) => `a.${at + 1}`)])
   const whole = reads.view(molecule, 'a')

@@ -4,6 +4,7 @@ import type { Value } from '../../../automation/plan.ts'
 import type { MoleculeStepView } from '../../../contract/automation/molecules.ts'
 import type { MoleculeStatus } from '../../../contract/automation/words.ts'
 import type { Tx } from '../../../kernel/database.ts'
+import { PAGE_BYTES, type Page } from '../../../kernel/page.ts'
 import type { CompiledPlan, PlanNode, Plans } from '../engine/base/plans.ts'
 import {
   isLive,
@@ -17,7 +18,7 @@ import {
   type StepWarning,
 } from '../engine/base/rows.ts'
 import { attemptsOf, type Claimers, type MoleculeAndPlan, wireStep } from './steps.ts'
-import { countSteps, PAGE_BYTES, type StepsFilter, stepsBehind } from './walk.ts'
+import { countSteps, type StepsFilter, stepsBehind } from './walk.ts'
 
 type Reader = Pick<Tx, 'get' | 'all'>
 
@@ -126,19 +127,18 @@ export class MoleculeReads {
     return counts
   }
 
-  /** Steps in the order of the formula, items behind what repeats: how many there are, and the first so many behind a row. */
-  steps(
-    molecule: MoleculeRow,
-    filter: StepsFilter,
-    from: { readonly behind: number | undefined; readonly limit: number },
-  ) {
+  /** A page of steps in the order of the formula, items behind what repeats, and how many there are. */
+  steps(molecule: MoleculeRow, filter: StepsFilter, page: Page<readonly ['number']>) {
     const of = this.of(molecule)
-    const { rows, isFull } = stepsBehind(this.#db, { molecule, nodes: of.plan.nodes }, filter, from)
-    return {
-      total: countSteps(this.#db, molecule, filter),
-      isFull,
-      steps: inBudget(TITLES_MS, () => rows.map((row) => ({ row: row.id, step: wireStep(of, row, this.#claimers) }))),
-    }
+    const rows = stepsBehind(this.#db, { molecule, nodes: of.plan.nodes }, filter, page.after?.[0])
+    const shown = inBudget(TITLES_MS, () =>
+      page.of(
+        rows,
+        (row) => [row.id],
+        (row) => wireStep(of, row, this.#claimers),
+      ),
+    )
+    return { ...shown, total: countSteps(this.#db, molecule, filter) }
   }
 
   /** The row at a path, the one of now where the group around it began anew. */

@@ -20,26 +20,21 @@ interface Level {
   readonly rows: StepRow[]
 }
 
-/** Of a page: it ends before a step that would not fit. */
-export const PAGE_BYTES = 8 * 1024 * 1024
-const STEP_BYTES = 1_024
 const CHUNK = 100
 /** The order of the index: of the same step, what is older comes first. */
 const LIST = `SELECT * FROM molecule_steps WHERE parent = ? AND (node, id) > (?, ?) ORDER BY node, id LIMIT ${CHUNK}`
 const STEP = 'SELECT * FROM molecule_steps WHERE id = ?'
 
-/** The first so many of those that are wanted, behind a row where one is given. */
-export function stepsBehind(
+/** Those that are wanted, behind a row where one is given; they are looked for one by one. */
+export function* stepsBehind(
   reader: Reader,
   { molecule, nodes }: { readonly molecule: MoleculeRow; readonly nodes: readonly PlanNode[] },
   { status, superseded = false }: StepsFilter,
-  { behind, limit }: { readonly behind: number | undefined; readonly limit: number },
-): { readonly rows: readonly StepRow[]; readonly isFull: boolean } {
-  const found: StepRow[] = []
-  let bytes = 0
+  behind: number | undefined,
+): Generator<StepRow, void> {
   const root = rootOf(molecule.n)
   const levels = behind === undefined ? [levelOf(root)] : levelsAt(reader, root, behind)
-  for (let level = levels.at(-1); level !== undefined && found.length < limit; level = levels.at(-1)) {
+  for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
     if (level.rows.length === 0) level.rows.push(...reader.all(LIST, level.list, level.node, level.id).map(parseStep))
     const row = level.rows.shift()
     if (row === undefined) {
@@ -48,19 +43,10 @@ export function stepsBehind(
     }
     level.node = row.node
     level.id = row.id
-    if ((superseded || !row.superseded) && (status === undefined || status.includes(row.status))) {
-      bytes += weightOf(row)
-      if (bytes > PAGE_BYTES && found.length > 0) return { rows: found, isFull: true }
-      found.push(row)
-    }
+    if ((superseded || !row.superseded) && (status === undefined || status.includes(row.status))) yield row
     if (hasList(row, nodes)) levels.push(levelOf(row.id))
   }
-  return { rows: found, isFull: false }
 }
-
-/** What a step has of its own may be large: what it reported, what it was given, what its check printed. */
-const weightOf = ({ output, item, verdict, failure, last_error }: StepRow): number =>
-  STEP_BYTES + [output, item, verdict, failure, last_error].reduce((sum, text) => sum + (text?.length ?? 0), 0)
 
 const levelOf = (list: number): Level => ({ list, node: -1, id: 0, rows: [] })
 

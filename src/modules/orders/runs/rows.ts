@@ -225,7 +225,7 @@ export function historyPage(
       `SELECT ${COLUMNS} FROM order_runs WHERE ${sql}${behind} ORDER BY n DESC LIMIT ?`,
       ...values,
       ...(before === undefined ? [] : [before]),
-      limit + 1,
+      limit,
     )
     .map(runOf)
 }

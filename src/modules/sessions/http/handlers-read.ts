@@ -1,12 +1,12 @@
 /** Reading sessions: lists, one of them, what waits, screens (sheet 04 §§4.1, 4.6, 4.11, 4.12). */
 
-import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
 import { SESSION_STATES, type SessionResponse, type SessionState } from '../../../contract/sessions/session-model.ts'
 import type { sessionOperations } from '../../../contract/sessions/sessions.ts'
 import { type Handlers, ok } from '../../../kernel/call.ts'
 import { type Clock, isoTime } from '../../../kernel/clock.ts'
-import { formatPageToken, invalidCursor, parsePageToken } from '../../../kernel/cursor.ts'
 import type { StoredEvent } from '../../../kernel/event-log.ts'
+import { Page } from '../../../kernel/page.ts'
+import { given } from '../../../kernel/present.ts'
 import { invalidField } from '../../../kernel/problem.ts'
 import { waitForChange } from '../../../kernel/waiting.ts'
 import { wirePending } from '../actor/journal.ts'
@@ -28,35 +28,25 @@ export function createSessionReadHandlers({ clock }: { readonly clock: Clock }) 
         ...(template === undefined ? {} : { template }),
         ...(rig === undefined ? {} : { rig }),
       }
-      const limit = query.limit || DEFAULT_LIMIT
-      const after = keyOf('sessions', query.cursor)
-      const read = () => {
+      const page = new Page('sessions', ['number', 'string'], query)
+      const lines = query.peek === true ? (query.peek_lines ?? PEEK_LINES) : undefined
+      const read = (peeked: number | undefined) => {
         const { sessions, store } = call.city
-        const page = sessions.store.page(filter, after, limit + 1, query.order)
-        const last = page.length > limit ? page[limit - 1] : undefined
-        return {
-          sessions,
-          head: store.log.head,
-          shown: page.slice(0, limit),
-          last,
-          total: sessions.store.count(filter),
-        }
+        const found = sessions.store.page(filter, page.after, page.ask, query.order)
+        const shown = page.of(
+          found,
+          ({ created_at, id }) => [created_at, id],
+          (session) => sessions.view(session, peeked),
+        )
+        return { body: { ...shown, total: sessions.store.count(filter) }, head: store.log.head }
       }
       const version = () => {
-        const { sessions, shown, total } = read()
-        return JSON.stringify([total, shown.map((session) => steady(sessions.view(session)))])
+        const { items, total } = read(undefined).body
+        return JSON.stringify([total, items.map(steady)])
       }
       await waitForChange(call.city.store.log, query, clock, signal, isRelevant, version)
-      const { sessions, head, shown, last, total } = read()
-      const lines = query.peek === true ? (query.peek_lines ?? PEEK_LINES) : undefined
-      return ok(
-        {
-          items: shown.map((session) => sessions.view(session, lines)),
-          total,
-          ...(last === undefined ? {} : { next_cursor: formatPageToken('sessions', [last.created_at, last.id]) }),
-        },
-        { 'X-SVC-Index': String(head) },
-      )
+      const { body, head } = read(lines)
+      return ok(body, { 'X-SVC-Index': String(head) })
     },
 
     'get-session': ({ params, query, city }) => {
@@ -75,24 +65,15 @@ export function createSessionReadHandlers({ clock }: { readonly clock: Clock }) 
       const { sessions, store } = call.city
       const session = sessions.resolve(id)
       const index = { 'X-SVC-Index': String(store.log.head) }
-      const limit = query.limit || DEFAULT_LIMIT
-      const after = query.cursor === undefined ? undefined : seqOf(query.cursor)
-      const page = sessions.deliveries.page(id, query.state, after, limit + 1, query.order)
-      const items = page.slice(0, limit)
-      const last = items.at(-1)
+      const page = new Page('deliveries', ['number'], query)
+      const found = sessions.deliveries.page(id, query.state, page.after?.[0], page.ask, query.order)
       const waitsFor = sessions.actor(id)?.obstacle(session)
-      return ok(
-        {
-          items: items.map((one) =>
-            one.state === 'queued' && waitsFor !== undefined ? { ...one, waits_for: waitsFor } : one,
-          ),
-          total: sessions.deliveries.count(id, query.state),
-          ...(page.length > limit && last !== undefined
-            ? { next_cursor: formatPageToken('deliveries', [last.seq]) }
-            : {}),
-        },
-        index,
+      const shown = page.of(
+        found,
+        ({ seq }) => [seq],
+        (one) => (one.state === 'queued' ? { ...one, ...given('waits_for', waitsFor) } : one),
       )
+      return ok({ ...shown, total: sessions.deliveries.count(id, query.state) }, index)
     },
 
     'get-session-pending': ({ params, city }) => {
@@ -143,20 +124,10 @@ export function createSessionReadHandlers({ clock }: { readonly clock: Clock }) 
       const index = { 'X-SVC-Index': String(store.log.head) }
       const session = query.session === undefined ? undefined : sessions.resolve(query.session).id
       const filter = { state: query.state, session }
-      const limit = query.limit || DEFAULT_LIMIT
-      const page = sessions.waits.page(filter, keyOf('waits', query.cursor), limit + 1, query.order)
-      const items = page.slice(0, limit)
-      const last = items.at(-1)
-      return ok(
-        {
-          items: [...items],
-          total: sessions.waits.count(filter),
-          ...(page.length > limit && last !== undefined
-            ? { next_cursor: formatPageToken('waits', [Date.parse(last.created_at), last.id]) }
-            : {}),
-        },
-        index,
-      )
+      const page = new Page('waits', ['number', 'string'], query)
+      const found = sessions.waits.page(filter, page.after, page.ask, query.order)
+      const shown = page.of(found, ({ created_at, id }) => [Date.parse(created_at), id])
+      return ok({ ...shown, total: sessions.waits.count(filter) }, index)
     },
 
     'get-wait': ({ params, city }) => ok(city.sessions.waits.get(params.id)),
@@ -177,20 +148,4 @@ function statesOf(text: string | undefined): readonly SessionState[] | undefined
     return [found]
   })
   return [...new Set(states)]
-}
-
-function keyOf(
-  kind: string,
-  token: string | undefined,
-): { readonly createdAt: number; readonly id: string } | undefined {
-  if (token === undefined) return undefined
-  const [createdAt, id] = parsePageToken(kind, token)
-  if (typeof createdAt !== 'number' || typeof id !== 'string') throw invalidCursor('does not name an item')
-  return { createdAt, id }
-}
-
-function seqOf(token: string): number {
-  const [seq] = parsePageToken('deliveries', token)
-  if (typeof seq !== 'number') throw invalidCursor('does not name a delivery')
-  return seq
 }

@@ -60,7 +60,7 @@ export class Waits {
   /** Newest first unless asked otherwise, strictly after `after` in that order. */
   page(
     filter: WaitFilter,
-    after: { readonly createdAt: number; readonly id: string } | undefined,
+    after: readonly [createdAt: number, id: string] | undefined,
     limit: number,
     order: ListOrder = 'desc',
   ): readonly WaitInfo[] {
@@ -70,8 +70,7 @@ export class Waits {
         `SELECT * FROM session_waits WHERE ${FILTER} AND (created_at, id) ${beyond} (?, ?)
          ORDER BY created_at ${order}, id ${order} LIMIT ?`,
         ...filterValues(filter),
-        after?.createdAt ?? start,
-        after?.id ?? '',
+        ...(after ?? [start, '']),
         limit,
       )
       .map(toWait)

@@ -68,10 +68,7 @@ export interface SessionFilter {
   readonly rig?: string
 }
 
-export interface SessionKey {
-  readonly createdAt: number
-  readonly id: string
-}
+type SessionKey = readonly [createdAt: number, id: string]
 
 const EVENT_OF: { readonly [Signal in SessionSignal]?: LifecycleType } = {
   prewake: 'session.starting',
@@ -195,12 +192,11 @@ export class SessionStore implements Lookup {
   ): readonly SessionRecord[] {
     const { where, values } = filterSql(filter)
     const beyond = after === undefined ? '' : `AND (created_at, id) ${order === 'asc' ? '>' : '<'} (?, ?)`
-    const keys = after === undefined ? [] : [after.createdAt, after.id]
     return this.#deps.db
       .all(
         `SELECT * FROM sessions WHERE ${where} ${beyond} ORDER BY created_at ${order}, id ${order} LIMIT ?`,
         ...values,
-        ...keys,
+        ...(after ?? []),
         limit,
       )
       .map(parseSession)
