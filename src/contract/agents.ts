@@ -20,7 +20,7 @@ import {
 } from './base/schema.ts'
 import { HEARTBEAT } from './base/streams.ts'
 import { AGENT_FIELDS, RIG_NAME } from './config-schema.ts'
-import { PendingInteraction, SessionActivity } from './sessions/session-model.ts'
+import { PendingInteraction, SessionActivity, SessionExit } from './sessions/session-model.ts'
 import {
   AgentOutputResponse,
   SessionActivityFrame,
@@ -80,6 +80,7 @@ export const AgentResponse = component('AgentResponse', {
       state: string(),
       last_activity: optional(Timestamp),
       attached: boolean(),
+      last_exit: optional(SessionExit),
     }),
   ),
   sessions: integer({ minimum: 0, description: 'Open sessions of it.' }),

@@ -10,9 +10,10 @@ import { view } from '../print/view.ts'
 import { AGENTS as TABLE } from '../tables/agents.ts'
 import { CONFIG } from '../tables/config.ts'
 import { printLive, printTranscript } from '../views/live.ts'
+import { exitText } from '../views/session-views.ts'
 
 const AGENT = view<AgentResponse>()('name KIND state SESSIONS provider BEAD AVAILABLE session.last_activity', {
-  wide: 'rig MIN MAX demand pack FILE description revision',
+  wide: 'rig MIN MAX demand LAST_EXIT pack FILE description revision',
   as: {
     KIND: ({ pool }) => (pool === undefined ? 'agent' : `instance of ${pool}`),
     SESSIONS: ({ sessions, pool }) => (pool === undefined ? sessions : undefined),
@@ -21,6 +22,7 @@ const AGENT = view<AgentResponse>()('name KIND state SESSIONS provider BEAD AVAI
       available === undefined ? 'unknown' : available ? 'yes' : (why ?? 'no'),
     MIN: 'min_active_sessions',
     MAX: ({ max_active_sessions: max }) => (max < 0 ? 'no limit' : max),
+    LAST_EXIT: ({ session }) => session?.last_exit && exitText(session.last_exit),
     FILE: placeOf,
   },
 })

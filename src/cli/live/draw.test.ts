@@ -218,6 +218,19 @@ suite('the live view', () => {
     )
   })
 
+  test('the row of a session that failed shows its last words', () => {
+    const last_exit = {
+      at: ago(9),
+      reason: 'exited',
+      classification: 'crash',
+      code: 1,
+      output: 'one\nno licence',
+    } as const
+    const sick = session('sick', { state: 'quarantined', running: false, reason: 'failed-create', last_exit })
+    const fleet = { ...view().fleet, cities: [city('alpha', { sessions: [sick] })] }
+    assert.match(drawn(120, 12, { fleet }).join('\n'), /failed-create: exited with 1: no licence/)
+  })
+
   test('needs, events and help have panes of their own', () => {
     assert.match(
       drawn(80, 12, { pane: 'needs' }).join('\n'),

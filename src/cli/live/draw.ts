@@ -5,6 +5,7 @@ import type { SessionResponse } from '../../contract/sessions/session-model.ts'
 import { relativeTime, stateColor } from '../base/output.ts'
 import { cutTo, padTo, widthOf, wrapTo } from '../print/text-width.ts'
 import type { Asked } from '../views/needs.ts'
+import { howItEnded } from '../views/session-views.ts'
 import { todayOf } from '../views/usage-views.ts'
 import { choicesOf, takesText } from './choices.ts'
 import type { Spot } from './feed.ts'
@@ -284,10 +285,14 @@ function stateText({ state, activity, limited_until: limit }: SessionResponse, a
   return activity === 'in-turn' ? 'in turn' : (activity ?? state)
 }
 
+function whyItRests({ reason = '', last_exit: exit }: SessionResponse): string {
+  return exit?.classification === 'crash' ? `${reason}: ${howItEnded(exit)}` : reason
+}
+
 /** What it said last; of one that does not run, why. */
 function lastWords(row: Row & { readonly kind: 'session' }, { fleet }: View): Piece {
   const { session, key } = row
-  if (!session.running) return { text: safe(session.reason ?? ''), style: 'dim' }
+  if (!session.running) return { text: safe(whyItRests(session)), style: 'dim' }
   const said = fleet.outputs
     .get(key)
     ?.split('\n')

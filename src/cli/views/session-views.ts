@@ -19,7 +19,7 @@ export const SESSION = view<SessionResponse>()('id alias template state ACTIVITY
     QUEUED: (session) => (session.queued === 0 ? undefined : session.queued),
     COST: ({ usage }) => usage && moneyOf(usage),
     CRASHES: 'crash_count',
-    LAST_EXIT: ({ last_exit: exit }) => exit && `${exit.classification}: ${howItEnded(exit)}`,
+    LAST_EXIT: ({ last_exit: exit }) => exit && exitText(exit),
   },
 })
 
@@ -63,8 +63,10 @@ export const SUB_AGENT = view<AnswerOf<'list-session-agents'>['agents'][number]>
 
 export const VERDICT = view<AnswerOf<'ask-session-permission'>>()('decision by reason request_id', { name: 'decision' })
 
+export const exitText = (exit: SessionExit): string => `${exit.classification}: ${howItEnded(exit)}`
+
 /** `exited with 3`, `signalled by SIGSEGV: last words`. */
-function howItEnded({ reason, code, signal, message, output }: SessionExit): string {
+export function howItEnded({ reason, code, signal, message, output }: SessionExit): string {
   const number = code === undefined ? '' : ` with ${code}`
   const by = signal === undefined ? '' : ` by ${signal}`
   const words = message ?? output?.split('\n').at(-1)

@@ -116,6 +116,7 @@ function sessionFacts(session: SessionResponse): Partial<AgentResponse> {
       state: session.state,
       ...(last_active === undefined ? {} : { last_activity: last_active }),
       attached: session.attached,
+      ...(session.last_exit === undefined ? {} : { last_exit: session.last_exit }),
     },
     ...present({ active_bead, activity, model, context_pct, context_window, last_output }),
   }

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { isRunning } from '../../support/city-processes.ts'
+import { cliHere } from '../../support/cli.ts'
 import { at } from '../../support/document.ts'
 import { assertProblem, eventually, RawConnection } from '../../support/http.ts'
 import { outcome, type Running, run } from '../../support/running.ts'
@@ -20,6 +21,9 @@ ready_delay_ms = 60000
 name = "unready"
 provider = "bash"
 pre_start = ["echo no room >&2; exit 1"]
+[[agent]]
+name = "licensed"
+provider = "unlicensed"
 [[agent]]
 name = "slow"
 provider = "bash"
@@ -350,6 +354,19 @@ describe('steering', { concurrency: 3 }, () => {
     assert.equal(told?.payload.request_id, requestId, 'it is told of the session')
     assert.match(String(request.error_message), /no room/)
     assert.equal((await city.get(id)).state, 'failed-create')
+    await city.forget(id)
+  })
+
+  test('an agent whose program ends while it starts shows its last words in every list', async () => {
+    const { id } = await city.accept({ kind: 'agent', name: 'licensed' })
+    const failed = await city.until(id, 'failed', ({ state }) => state === 'failed-create')
+    assert.equal(failed.last_exit?.output, 'no licence for this host')
+    assert.equal(failed.crash_count, 1)
+    const [event] = await city.events('session.start_failed', { subject: id })
+    assert.match(event?.message ?? '', /no licence for this host/)
+    const world = { env: { SVC_HOME: running.server.home, SVC_CITY: 'alpha' } }
+    const { out } = await cliHere(['agent', 'list', '-o', 'wide'], world)
+    assert.match(out, /^licensed-adhoc-\w+\t.*crash: exited with 1: no licence for this host/m)
     await city.forget(id)
   })
 

@@ -121,7 +121,11 @@ const OPEN = 'circuit-open'
 const MAX_CRASHES = 100
 
 /** This one with those before it that still count for something. */
-function crashesWith({ crashes }: SessionRecord, now: number, policy: CrashPolicy): readonly number[] {
+export function crashesWith(
+  { crashes }: Pick<SessionRecord, 'crashes'>,
+  now: number,
+  policy: CrashPolicy,
+): readonly number[] {
   const windowMs = Math.max(policy.restartWindowMs, policy.breaker?.windowMs ?? 0)
   return [...crashes.filter((at) => at > now - windowMs), now].slice(-MAX_CRASHES)
 }

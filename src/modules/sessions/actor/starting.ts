@@ -20,7 +20,7 @@ import { identityOf, KEY_LOST, keyOf, tellLost } from '../record/identity.ts'
 import { failedStart } from '../record/lifecycle.ts'
 import { agePolicyOf } from '../record/policy.ts'
 import type { SessionChange, SessionRecord } from '../record/record.ts'
-import { backOffMs, wireExit } from './crash.ts'
+import { backOffMs, crashesWith, wireExit } from './crash.ts'
 import { lastOutputOf } from './ending.ts'
 import { UNCERTAIN } from './journal.ts'
 import { endOf, type Turn } from './reconcile.ts'
@@ -375,6 +375,8 @@ export class Starting {
       process: false,
       pid: undefined,
       ...(exit === undefined ? {} : { last_exit: wireExit(exit, 'crash', output) }),
+      // A program that ended by itself has crashed, also while it was starting.
+      ...(failure.exit === undefined ? {} : { crashes: crashesWith(session, now, crash) }),
       // A harness that does not know the conversation ends before it is ready, and would again.
       ...(this.resumed && failure.exit?.reason === 'exited' ? KEY_LOST : {}),
     }
