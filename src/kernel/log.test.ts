@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -71,4 +72,11 @@ test('nobody else can read the log, also one that an earlier version wrote for e
   const modes = readdirSync(home.path).map((name) => (statSync(join(home.path, name)).mode & 0o777).toString(8))
   assert.deepEqual(new Set(modes), new Set(['600']))
   assert.equal(readFileSync(`${file}.2`, 'utf8'), 'old\n', 'what was too big already was put aside')
+})
+
+test('a pipe in the place of the log is refused, not waited for', () => {
+  using home = directory()
+  const file = join(home.path, 'supervisor.log')
+  execFileSync('mkfifo', [file])
+  assert.throws(() => openLog(file, 'info'), /supervisor\.log is a pipe/)
 })

@@ -39,6 +39,8 @@ export function openLog(
 ): { logger: Logger; close(): void } {
   for (let age = 0; age < files; age++) keepPrivate(aged(file, age))
   const found = look(file)
+  // Opening it would wait for a reader, for ever where none comes.
+  if ('stats' in found && found.stats.isFIFO()) throw new Error(`${file} is a pipe: the log needs a file, remove it`)
   let size = 'stats' in found ? found.stats.size : 0
   if (size > maxFileBytes) rotate()
   const destination = pino.destination({

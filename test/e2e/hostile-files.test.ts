@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createCity } from '../support/config-city.ts'
@@ -68,7 +68,7 @@ test('a directory whose files are pipes is adopted, fails with their names, and 
   }
 })
 
-test('a pipe in place of the store of a directory is told who adopts it', async () => {
+test('what stands in place of the store of a directory, or of its .svc, is told who adopts it', async () => {
   await using supervisor = await startSupervisor()
   const dir = join(supervisor.work, 'piped')
   mkdirSync(join(dir, '.svc'), { recursive: true })
@@ -76,6 +76,23 @@ test('a pipe in place of the store of a directory is told who adopts it', async 
   const answer = await new Api(supervisor.url).post('/v0/cities', { path: dir })
   assertProblem(answer, 'validation-failed')
   assert.match(answer.text, /city\.db cannot be opened: it is no regular file/)
+  const elsewhere = join(supervisor.work, 'elsewhere')
+  mkdirSync(elsewhere)
+  const stands: Readonly<Record<string, (path: string) => void>> = {
+    'a file': (path) => writeFileSync(path, ''),
+    'a link': (path) => symlinkSync(elsewhere, path),
+    'a pipe': (path) => void execFileSync('mkfifo', [path]),
+  }
+  for (const [what, make] of Object.entries(stands)) {
+    const odd = join(supervisor.work, what.replace(' ', '-'))
+    mkdirSync(odd)
+    writeFileSync(join(odd, 'city.toml'), '')
+    make(join(odd, '.svc'))
+    const refused = await new Api(supervisor.url).post('/v0/cities', { path: odd })
+    assertProblem(refused, 'validation-failed')
+    assert.match(refused.text, /\.svc is no directory/, what)
+  }
+  assert.deepEqual(readdirSync(elsewhere), [])
 })
 
 async function fails(url: string): Promise<void> {

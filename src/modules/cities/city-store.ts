@@ -1,11 +1,12 @@
 /** `city.db`: a city's own store, with its identity and its live overrides (decisions 30, 74). */
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { requireOwnFile } from '../../files/read.ts'
+import { FileRefused, requireOwnFile } from '../../files/read.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Migrations, migrationsOf, type Tx } from '../../kernel/database.ts'
 import { keepPrivate } from '../../kernel/file-modes.ts'
 import { ulid } from '../../kernel/ids.ts'
+import { lookAtEntry } from '../../kernel/look.ts'
 import { openStore, readMeta, STORE_SCHEMA, type Store, type StoreObserver } from '../../kernel/store.ts'
 
 export const CITY_MIGRATIONS = migrationsOf(
@@ -30,6 +31,9 @@ export async function openCityStore(
   watch?: StoreObserver,
 ): Promise<CityStore> {
   const path = cityDatabasePath(directory)
+  // What a link leads to may be of another city, and packs write nothing through one.
+  const { is } = lookAtEntry(dirname(path))
+  if (is === 'file' || is === 'link' || is === 'special') throw new FileRefused('.svc is no directory')
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   keepPrivate(dirname(path))
   // SQLite would wait for the other end of a pipe, and write through a link.
