@@ -125,3 +125,20 @@ test('stopping and unregistering a city ends the installation that mends it', as
   const left = await running.api.post(`/v0/city/${city.name}/unregister`)
   assert.equal((await outcome(running.api, String(at(left.body, 'request_id')))).status, 'succeeded')
 })
+
+test('a reload counts the work of a rig that somebody took out of city.toml', async () => {
+  const { city } = await adopt('rigless', { 'city.toml': CITY, 'pack.toml': packToml('') })
+  const dir = join(running.work, 'rigless-alpha')
+  mkdirSync(dir)
+  const formula = 'formula = "f"\n[[steps]]\nid = "a"\ntitle = "A"\n'
+  city.write('formulas/f.toml', formula)
+  const without = city.read('city.toml')
+  assert.equal((await svcctl(city, 'rig', 'create', 'alpha', dir)).code, 0)
+  assert.equal((await svcctl(city, 'molecule', 'start', 'f', '--rig', 'alpha')).code, 0)
+  city.write('city.toml', without)
+  const reloaded = await svcctl(city, 'config', 'reload', '--wait')
+  assert.equal(reloaded.code, 0, reloaded.err)
+  // The watch may have seen the file before the reload that was asked for.
+  const told = JSON.stringify(await city.events('config.reloaded'))
+  assert.match(told, /beads?, 1 live molecule are of the rig alpha, which is gone/)
+})

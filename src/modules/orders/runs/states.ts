@@ -116,7 +116,9 @@ export function forgetState(tx: Tx, scoped: string, before: number): number {
 }
 
 /** How many orders of a rig have a state, those left out whose files are gone. */
-export const ordersOfRig = (reader: Pick<Database, 'get'>, rig: string): number =>
-  Number(reader.get(OF_RIG, `:rig:${rig}`)?.orders)
+export function ordersOfRig(reader: Pick<Database, 'get'>, rig: string): number {
+  const ending = `:rig:${rig}`
+  return Number(reader.get(OF_RIG, ending.length, ending)?.orders)
+}
 
-const OF_RIG = 'SELECT count(*) AS orders FROM order_states WHERE gone = 0 AND substr(scoped, -length(?1)) = ?1'
+const OF_RIG = 'SELECT count(*) AS orders FROM order_states WHERE gone = 0 AND substr(scoped, -?) = ?'
