@@ -126,6 +126,7 @@ const IDS = [
 ]
 const VARYING = [
   /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/,
+  /\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/,
   /\b\d+(?:ms|s|m|h|d) ago\b|\bnow\b/,
   /\b[0-9a-f]{40}\b/,
   /\b\d+\.\d+s\b/,
