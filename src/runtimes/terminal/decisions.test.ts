@@ -320,6 +320,47 @@ test('what was answered to a message is no menu', () => {
   assert.ok(dialogOn(screen('❯\n\n● Yes\n  No'), HINTS), 'nothing was said above it')
 })
 
+test('a question is whole and the prompt, also where an explanation stands between it and its options', () => {
+  const asked = (text: string) => dialogOn(screen(text), { rules: GENERIC, prompt: undefined })?.pending
+  const gemini = asked(`
+╭────────────────────────────────────────────────────────────────────────────────────────────────╮
+│ Do you trust the files in this folder?                                                         │
+│                                                                                                │
+│ Trusting a folder allows Gemini CLI to load its local configurations, including custom         │
+│ commands, hooks, MCP servers, agent skills, and settings. These configurations could execute   │
+│ code on your behalf or change the behavior of the CLI.                                         │
+│                                                                                                │
+│ ● 1. Trust folder (work)                                                                       │
+│   2. Trust parent folder (projects)                                                            │
+│   3. Don't trust                                                                               │
+╰────────────────────────────────────────────────────────────────────────────────────────────────╯`)
+  assert.equal(gemini?.prompt, 'Do you trust the files in this folder?')
+  assert.equal(
+    gemini.metadata['input'],
+    'Trusting a folder allows Gemini CLI to load its local configurations, including custom commands, hooks, MCP servers, agent skills, and settings. These configurations could execute code on your behalf or change the behavior of the CLI.',
+  )
+  const codex = asked(`
+> You are running Codex in /home/somebody/work
+
+  Codex reads and runs what is in this directory, so go on only if you wrote or
+  trust these files. Your trust decision will be saved.
+
+› 1. Yes, continue
+  2. No, quit
+
+  Press enter to continue`)
+  assert.equal(
+    codex?.prompt,
+    'Codex reads and runs what is in this directory, so go on only if you wrote or trust these files. Your trust decision will be saved.',
+  )
+  const command = asked(`
+  rm -rf build
+  Go on?
+  ❯ 1. Yes
+    2. No`)
+  assert.deepEqual([command?.prompt, command?.metadata['input']], ['Go on?', 'rm -rf build'])
+})
+
 test('startup dialogs: a request for approval is none, whatever words it asks about', () => {
   const words = BASH.map(({ text }) =>
     plainRow(text.replace('rm -rf build', 'echo Do you trust the files in this folder? Yes, proceed')),

@@ -150,8 +150,10 @@ function bodyAbove(
 function questionOf(rows: Rows, menu: Menu, options: Pending['options']): Pending {
   const body = bodyOf(rows, menu.first)
   const own = menu.by === 'word' ? unframed(rows[menu.last]?.text ?? '').trim() : undefined
-  const prompt = own ?? body.at(-1)
-  const asked = own === undefined ? body.slice(0, -1) : body
+  const texts = unwrapped(body)
+  const place = placeOfQuestion(texts)
+  const prompt = own ?? texts[place]
+  const asked = own === undefined ? texts.filter((_, index) => index !== place) : texts
   const input = asked.join('\n')
   const kinds = new Set(options.map(({ kind }) => kind))
   return {
@@ -161,6 +163,32 @@ function questionOf(rows: Rows, menu: Menu, options: Pending['options']): Pendin
     options,
     metadata: { source: 'screen', ...(input !== '' && { input }) },
   }
+}
+
+const ASKS = /[?？؟](?:["'”»)\s]|$)/
+const IS_STATEMENT = /[.。]$/
+
+/** The question stands right above its options, or above the sentences that explain it. */
+function placeOfQuestion(texts: readonly string[]): number {
+  const last = texts.length - 1
+  if (!IS_STATEMENT.test(texts[last] ?? '')) return last
+  const question = texts.findLastIndex((text) => ASKS.test(text))
+  return question === -1 ? last : question
+}
+
+/** Sentences that a terminal has broken over rows, each as one; what is not wrapped stays a line. */
+function unwrapped(lines: readonly string[]): string[] {
+  const width = Math.max(0, ...lines.map((line) => line.length))
+  const texts: string[] = []
+  let above = ''
+  for (const line of lines) {
+    const [word = ''] = line.split(' ', 1)
+    const isWrapped = /^\p{Ll}/u.test(line) && above.length + 1 + word.length > width
+    if (isWrapped) texts.push(`${texts.pop() ?? ''} ${line}`)
+    else texts.push(line)
+    above = line
+  }
+  return texts
 }
 
 function bodyOf(rows: Rows, first: number): string[] {
