@@ -107,6 +107,15 @@ test('a pipe or a device in the place of supervisor.toml stops the start instead
   assert.throws(() => resolveIn(home.path), refused(/supervisor\.toml cannot be used: /))
 })
 
+test('a supervisor.toml that is a link to nothing, or to itself, stops the start: it may have asked for tokens', () => {
+  for (const target of ['nowhere', 'supervisor.toml']) {
+    using home = temporaryDirectory()
+    mkdirSync(join(home.path, '.svc'))
+    symlinkSync(target, join(home.path, '.svc', 'supervisor.toml'))
+    assert.throws(() => resolveIn(home.path), refused(/supervisor\.toml cannot be used: /), target)
+  }
+})
+
 test('a value that cannot be used stops the start with its name', () => {
   using home = temporaryDirectory()
   assert.throws(() => resolveIn(home.path, ['--log-level', 'loud']), refused(/log level must be one of .*"loud"/))

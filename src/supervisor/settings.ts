@@ -9,6 +9,7 @@ import { readRegular } from '../files/read.ts'
 import { type ConfigNode, emptyTable, placeOf, plainOf, readToml, type TableNode, tableOf } from '../files/toml.ts'
 import type { Retention } from '../kernel/event-log.ts'
 import type { LogLevel } from '../kernel/log.ts'
+import { lookAtEntry } from '../kernel/look.ts'
 import { present } from '../kernel/present.ts'
 
 export interface Settings {
@@ -178,10 +179,12 @@ export const SUPERVISOR_KEYS = {
 } as const satisfies Record<string, Kind>
 export const RETENTION_KEYS = { max_age: 'duration', max_bytes: 'number' } as const satisfies Record<string, Kind>
 
-/** A pipe or a device that somebody put there would hold up the start for ever. */
+/** A pipe or a device that somebody put there would hold up the start for ever; a link that leads nowhere loses `auth = true`. */
 function readBounded(path: string): Buffer | undefined {
   try {
-    return readRegular(path)
+    const bytes = readRegular(path)
+    if (bytes === undefined && lookAtEntry(path).is === 'link') throw new Error('it is a link that leads to no file')
+    return bytes
   } catch (error) {
     throw new SettingsError(`${path} cannot be used: ${error instanceof Error ? error.message : String(error)}`)
   }
