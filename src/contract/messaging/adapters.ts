@@ -211,13 +211,15 @@ export const getAdapter = one.get('get-adapter', '', {
   summary: 'Get an adapter',
   description: 'With its state; its secret is shown to nobody again.',
   replies: { 200: AdapterInfo },
-  replyHeaders: ['X-SVC-Index'],
+  replyHeaders: ['X-SVC-Index', 'ETag'],
 })
 export const patchAdapter = one.patch('patch-adapter', '', {
   summary: 'Change an adapter, or its secret',
   description: 'Members that are absent stay; null brings back the default.',
   body: AdapterPatch,
+  headers: ['If-Match'],
   replies: { 200: AdapterWithSecret },
+  replyHeaders: ['ETag'],
   emits: ['extmsg.adapter_added', 'extmsg.adapter_changed'],
 })
 export const deleteAdapter = one.delete('delete-adapter', '', {

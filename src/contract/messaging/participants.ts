@@ -318,12 +318,15 @@ export const participantOperations = [
     summary: 'Get a group',
     description: 'With its handles: who is called, and who is meant where nobody is.',
     replies: { 200: Group },
+    replyHeaders: ['ETag'],
   }),
   oneGroup.patch('patch-group', '', {
     summary: 'Change a group',
     description: 'A handle has to be that of a participant.',
     body: GroupPatchRequest,
+    headers: ['If-Match'],
     replies: { 200: Group },
+    replyHeaders: ['ETag'],
     emits: ['extmsg.group_updated'],
   }),
   oneGroup.delete('delete-group', '', {

@@ -177,6 +177,13 @@ export const adapterScenarios: readonly Scenario[] = [
     assert.match(String(at(answer.body, 'secret')), /^whsec_/)
     return answer
   }),
+  on('patch-adapter', 'precondition-failed', async (world) => {
+    const { path } = await made(world)
+    const etag = String((await call(world, 'GET', path)).headers['etag'])
+    const change = (name: string) => call(world, 'PATCH', path, { name }, { headers: { 'if-match': etag } })
+    assert.equal((await change('First')).status, 200)
+    return change('Second')
+  }),
   missing('patch-adapter', 'PATCH', '', {}),
   on('delete-adapter', 200, async (world) => call(world, 'DELETE', (await made(world)).path)),
   missing('delete-adapter', 'DELETE', ''),

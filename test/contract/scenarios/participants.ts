@@ -191,6 +191,13 @@ export const participantScenarios: readonly Scenario[] = [
     assert.equal(at(answer.body, 'default_handle'), 'mayor')
     return answer
   }),
+  on('patch-group', 'precondition-failed', async (stage) => {
+    const path = `/groups/${await stage.group()}`
+    const etag = String((await stage.send('GET', path)).headers['etag'])
+    const change = (team: string) => stage.send('PATCH', path, { metadata: { team } }, { 'if-match': etag })
+    assert.equal((await change('a')).status, 200)
+    return change('b')
+  }),
   on('patch-group', 'extmsg-group-not-found', (stage) => stage.send('PATCH', '/groups/gr-none', {})),
   on('delete-group', 200, async (stage) => {
     const group = await stage.group()

@@ -228,6 +228,13 @@ export const transcriptScenarios: readonly Scenario[] = [
   on('put-transcript-membership', 200, async (world) =>
     send(world, 'PUT', `${await said(world)}/memberships/human`, { backfill_policy: 'since_join' }),
   ),
+  on('put-transcript-membership', 'precondition-failed', async (world) => {
+    const path = `${await said(world)}/memberships/human`
+    const etag = String((await send(world, 'PUT', path, { metadata: { team: 'a' } })).headers['etag'])
+    const change = (team: string) => send(world, 'PUT', path, { metadata: { team } }, { headers: { 'if-match': etag } })
+    assert.equal((await change('b')).status, 200)
+    return change('c')
+  }),
   on('delete-transcript-membership', 200, async (world) =>
     send(world, 'DELETE', `${await joined(world)}/memberships/human`),
   ),

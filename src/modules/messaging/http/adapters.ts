@@ -9,6 +9,7 @@ import { type Call, defineHandlers, type Handlers, ok, type Reply } from '../../
 import type { AdapterCaller } from '../../../kernel/caller.ts'
 import { nextTurn } from '../../../kernel/clock.ts'
 import type { Tx } from '../../../kernel/database.ts'
+import { checkPrecondition, definitionHash } from '../../../kernel/etag.ts'
 import { randomHex } from '../../../kernel/ids.ts'
 import { Page } from '../../../kernel/page.ts'
 import { problem } from '../../../kernel/problem.ts'
@@ -83,17 +84,20 @@ export function createAdapterHandlers(): Handlers<readonly OfAdapters[], Messagi
 
     'get-adapter': ({ city, params }) => {
       const headers = indexOf(city)
-      return ok(viewOf(city, city.adapters.need(params.provider, params.accountId)), headers)
+      const adapter = city.adapters.need(params.provider, params.accountId)
+      return ok(viewOf(city, adapter), { ...headers, ETag: `"${revisionOf(adapter)}"` })
     },
 
-    'patch-adapter': ({ city, params, body, actor }) => {
+    'patch-adapter': ({ city, params, body, header, actor }) => {
       const { store, adapters } = city
       return store.db.write((tx) => {
         const before = adapters.need(params.provider, params.accountId, tx)
+        checkPrecondition(header('if-match'), revisionOf(before))
         const adapter = adapters.change(tx, before, changed(before, body), actor)
         const secret = body.rotate_secret === true ? adapters.rotate(tx, adapter, actor) : undefined
         arrange(city, tx, adapter)
-        return ok({ ...viewOf(city, adapter), ...(secret === undefined ? {} : { secret }) })
+        const shown = { ...viewOf(city, adapter), ...(secret === undefined ? {} : { secret }) }
+        return ok(shown, { ETag: `"${revisionOf(adapter)}"` })
       })
     },
 
@@ -160,6 +164,10 @@ function arrange({ outbox, callbacks }: MessagingCity, tx: Tx, adapter: Adapter)
   outbox.changed(tx, adapter)
   tx.afterCommit(() => callbacks.follow(adapter))
 }
+
+/** Hash of what somebody declared of the adapter: its state changes by itself and is no other version. */
+const revisionOf = ({ name, transport, callback_url, capabilities, metadata, lease_ms }: AdapterDefinition): string =>
+  definitionHash({ name, transport, callback_url, capabilities, metadata, lease_ms })
 
 const viewOf = ({ adapters, outbox, clock }: MessagingCity, adapter: Adapter): AdapterInfo =>
   infoOf(adapter, adapters.secrets(adapter), outbox.counts(adapter), clock.now())

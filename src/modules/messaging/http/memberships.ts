@@ -4,6 +4,7 @@ import { DEFAULT_LIMIT } from '../../../contract/base/paging.ts'
 import type { Membership } from '../../../contract/messaging/memberships.ts'
 import { ok } from '../../../kernel/call.ts'
 import { isoTime } from '../../../kernel/clock.ts'
+import { checkPrecondition, definitionHash } from '../../../kernel/etag.ts'
 import { given } from '../../../kernel/present.ts'
 import { invalidField, type Problem, problem } from '../../../kernel/problem.ts'
 import type { Address } from '../../../messaging/address.ts'
@@ -61,15 +62,17 @@ export const membershipHandlers: Pick<
     return ok({ items, total: items.length }, headers)
   },
 
-  'put-transcript-membership': async ({ city, params, body, actor }) => {
+  'put-transcript-membership': async ({ city, params, body, header, actor }) => {
     const { store, transcripts, members, addresses } = city
     const { mailbox } = addresses().resolve(params.sessionId)
     const row = await store.db.write((tx) => {
       const { id } = transcripts.need(params.transcriptId, tx)
+      const before = members.find(id, mailbox, tx)
+      checkPrecondition(header('if-match'), before === undefined ? 'none' : membershipRevision(before))
       const asked = { ...given('policy', body?.backfill_policy), ...given('metadata', body?.metadata) }
       return members.join(tx, id, mailbox, { owner: 'manual', ...asked, actor })
     })
-    return ok(membershipView(city, row))
+    return ok(membershipView(city, row), { ETag: `"${membershipRevision(row)}"` })
   },
 
   'delete-transcript-membership': async ({ city, params, caller, actor }) => {
@@ -87,6 +90,10 @@ export const membershipHandlers: Pick<
     return ok({ status: 'removed' as const, mailbox: who.mailbox })
   },
 }
+
+/** Hash of what somebody declared of a membership; how far it has read is no other version. */
+const membershipRevision = ({ owners, policy, manual, metadata }: MembershipRow): string =>
+  definitionHash({ owners, policy, manual, metadata })
 
 const noMember = ({ display }: Address, id: string): Problem =>
   problem('membership-not-found', `${display} does not read ${id}`)

@@ -7,6 +7,7 @@ import type {
 } from '../../../contract/messaging/participants.ts'
 import { defineHandlers, ok, type Reply } from '../../../kernel/call.ts'
 import type { Tx } from '../../../kernel/database.ts'
+import { checkPrecondition, definitionHash } from '../../../kernel/etag.ts'
 import type { IdempotencyClaim } from '../../../kernel/idempotency.ts'
 import { invalidField, problem, timeMs } from '../../../kernel/problem.ts'
 import { HUMAN, type Mailbox, mailboxOfAgent } from '../../../messaging/address.ts'
@@ -14,13 +15,18 @@ import { normalConversation, transcriptId } from '../../../messaging/conversatio
 import type { ConversationWanted } from '../entries/lists.ts'
 import { normalHandle } from '../routing/handles.ts'
 import { listBindings, listGroups, listParticipants } from '../routing/lists.ts'
-import type { BindingRow } from '../routing/rows.ts'
+import type { BindingRow, GroupRow } from '../routing/rows.ts'
 import { targetOf } from '../routing/targets.ts'
 import { wireBinding, wireGroup, wireParticipant } from '../routing/wire.ts'
 import type { MessagingCity } from './city.ts'
 import { changed } from './waiting.ts'
 
 const indexOf = ({ store }: MessagingCity) => ({ 'X-SVC-Index': String(store.log.head) })
+
+/** Hash of what somebody declared of a group; whom its conversation addressed last is no other version. */
+const groupRevision = ({ mode, default_handle, fanout, metadata }: GroupRow): string =>
+  definitionHash({ mode, default_handle, fanout, metadata })
+const tagOf = (group: GroupRow) => ({ ETag: `"${groupRevision(group)}"` })
 
 interface WhoQuery extends ConversationWanted {
   readonly session_id?: string
@@ -157,12 +163,18 @@ export function createParticipantHandlers() {
 
     'get-group': ({ city, params }) => {
       const headers = indexOf(city)
-      return ok(wireGroup(city.routing.groups.need(city.store.db, params.groupId)), headers)
+      const group = city.routing.groups.need(city.store.db, params.groupId)
+      return ok(wireGroup(group), { ...headers, ...tagOf(group) })
     },
 
-    'patch-group': ({ city, params, body, actor }) => {
+    'patch-group': async ({ city, params, body, header, actor }) => {
       const { groups } = city.routing
-      return changing(city, (tx) => wireGroup(groups.patch(tx, groups.need(tx, params.groupId), changeOf(body), actor)))
+      const group = await city.store.db.write((tx) => {
+        const before = groups.need(tx, params.groupId)
+        checkPrecondition(header('if-match'), groupRevision(before))
+        return groups.patch(tx, before, changeOf(body), actor)
+      })
+      return ok(wireGroup(group), { ...indexOf(city), ...tagOf(group) })
     },
 
     'delete-group': ({ city, params, actor }) => {
