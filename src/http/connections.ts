@@ -37,6 +37,8 @@ export class Connections {
   readonly #note: (subject: Subject, refused: Problem) => void
   /** The answer to the newest request of each connection. */
   readonly #newest = new WeakMap<Duplex, Answer>()
+  /** Answers of each connection that have not left. */
+  readonly #open = new WeakMap<Duplex, Set<Answer>>()
   readonly #givenUp = new WeakSet<Duplex>()
 
   /** `note` is told of each refusal. */
@@ -48,6 +50,9 @@ export class Connections {
   /** A request was read. */
   asked(socket: Duplex, answer: Answer): void {
     this.#newest.set(socket, answer)
+    const open = this.#open.get(socket) ?? new Set<Answer>()
+    this.#open.set(socket, open.add(answer))
+    whenClosed(answer, () => open.delete(answer))
   }
 
   /**
@@ -55,8 +60,11 @@ export class Connections {
    * what only waits, is for nobody if the client is gone altogether, and until something is written that cannot be told.
    */
   halfClosed(socket: Duplex): void {
-    const newest = this.#newest.get(socket)
-    if (newest?.endsWithClient === true && !newest.writableFinished) socket.destroy()
+    for (const answer of this.#open.get(socket) ?? [])
+      if (answer.endsWithClient && !answer.writableFinished) {
+        socket.destroy()
+        return
+      }
   }
 
   /** Calls `work` once the answers to all requests of the connection have left; not at all where it is gone before. */

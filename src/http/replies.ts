@@ -1,10 +1,12 @@
 /** Answers on the wire: JSON text and Problem Details, for responses and for bare sockets. */
+
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../kernel/clock.ts'
 import { jsonText } from '../kernel/json.ts'
 import type { Problem } from '../kernel/problem.ts'
 import { problemBody } from '../kernel/problem.ts'
 import type { Answer, Headers } from './answer.ts'
+import { waitForClient } from './patience.ts'
 
 export const JSON_TYPE = 'application/json'
 const PROBLEM_TYPE = 'application/problem+json'
@@ -62,7 +64,9 @@ export async function sendPieces(
 function drained(response: Answer, clock: Clock): Promise<void> {
   if (response.destroyed || !response.writableNeedDrain) return Promise.resolve()
   return new Promise((resolve) => {
-    const cancel = clock.after(DRAIN_MS, () => response.destroy())
+    const { socket } = response
+    const givenUp = () => void response.destroy()
+    const cancel = socket === null ? clock.after(DRAIN_MS, givenUp) : waitForClient(socket, clock, { givenUp })
     const go = () => {
       cancel()
       response.removeListener('drain', go)

@@ -396,6 +396,8 @@ export class HttpServer {
     const { request, answer } = exchange
     const leave = this.#slots.take(request.socket.remoteAddress ?? '', shareOf(exchange.caller))
     answer.endsWithClient = true
+    // Its client may have closed its side before it was known that this is a stream.
+    if (answer.req.socket.readableEnded) answer.req.socket.destroy()
     let feed: Feed | undefined
     try {
       feed = await bound.run(call)

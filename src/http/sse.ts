@@ -10,9 +10,8 @@ import type { Attachment, Feed, Sink } from '../kernel/feed.ts'
 import { frame, textFrame } from '../kernel/streams/frame.ts'
 import type { Framing, ScopedEvent } from '../kernel/streams/hub.ts'
 import type { Answer } from './answer.ts'
+import { waitForClient } from './patience.ts'
 
-/** A client that takes not one piece for this long is cut off; it resumes by its cursor. */
-const DRAIN_MS = 30_000
 /** A batch goes to the socket in pieces of this size, so that a slow client shows with each that it still reads. */
 const PIECE_BYTES = 16 * 1024
 export const STREAM_HEADERS = {
@@ -122,7 +121,8 @@ export class OpenStream implements Sink {
     for (let rest = this.#unsent; rest !== undefined; rest = this.#unsent) {
       this.#unsent = rest.length > PIECE_BYTES ? rest.subarray(PIECE_BYTES) : undefined
       if (socket.write(this.#unsent === undefined ? rest : rest.subarray(0, PIECE_BYTES))) continue
-      this.#cancelDrain = this.#clock.after(DRAIN_MS, () => socket.destroy())
+      // It resumes by its cursor.
+      this.#cancelDrain = waitForClient(socket, this.#clock, { givenUp: () => socket.destroy() })
       return false
     }
     return true

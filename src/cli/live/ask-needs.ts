@@ -1,6 +1,7 @@
 /** `svcctl needs` in a terminal: what waits, one after the other, answered by number. */
 
 import type { Client } from '../../client/client.ts'
+import { delay } from '../../client/clock.ts'
 import type { Need } from '../../contract/needs.ts'
 import type { Context } from '../base/context.ts'
 import type { Terminal } from '../base/io.ts'
@@ -25,8 +26,9 @@ interface Asking {
 export async function askNeeds(context: Context, terminal: Terminal, query: NeedQuery): Promise<void> {
   const asking = { context, terminal, client: await context.client() }
   const skipped = new Set<string>()
+  let answered: string | undefined
   for (;;) {
-    const needs = await lookUp(context, query)
+    const needs = await lookUp(context, query, answered)
     await context.print.list({ items: needs.map((need, at) => ({ need, number: at + 1 })), ...NUMBERED, json: '' })
     if (needs.length === 0) return context.print.lines(['nothing waits for you'])
     const fresh = needs.findIndex(({ id }) => !skipped.has(id))
@@ -34,6 +36,7 @@ export async function askNeeds(context: Context, terminal: Terminal, query: Need
     const need = await which(asking, needs, Math.max(fresh, 0))
     if (need === undefined) return
     if ((await askOne(asking, need, skipped)) === 'leave') return
+    answered = skipped.has(need.id) ? undefined : need.id
   }
 }
 
@@ -49,9 +52,19 @@ interface Numbered {
   readonly number: number
 }
 
-async function lookUp(context: Context, query: NeedQuery): Promise<readonly Need[]> {
+/** The list follows an answer within a moment: the one that was just answered is not shown once more. */
+const CLEARED_WITHIN_MS = 2_000
+const LOOK_MS = 50
+
+async function lookUp(context: Context, query: NeedQuery, answered: string | undefined): Promise<readonly Need[]> {
   using limit = context.within()
-  return await needsInScope(context, { ...query, signal: limit.signal })
+  const { clock } = context.io
+  const until = clock.now() + CLEARED_WITHIN_MS
+  for (;;) {
+    const needs = await needsInScope(context, { ...query, signal: limit.signal })
+    if (!needs.some(({ id }) => id === answered) || clock.now() >= until) return needs
+    await delay(clock, LOOK_MS, limit.signal)
+  }
 }
 
 async function which({ context, terminal }: Asking, needs: readonly Need[], first: number): Promise<Need | undefined> {

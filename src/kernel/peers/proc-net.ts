@@ -78,10 +78,12 @@ function rowOf(table: string, key: string): readonly Holder[] {
   const at = table.indexOf(` ${key}`)
   if (at < 0) return []
   const end = table.indexOf('\n', at)
-  const [state = '', , , , uid, , inode] = table
+  const [state = '', queues = '', , , uid, , inode] = table
     .slice(at + 1 + key.length, end < 0 ? table.length : end)
     .trim()
     .split(/\s+/)
   if (uid === undefined || inode === undefined) return []
-  return [{ uid: Number(uid), inode: Number(inode), ...stateOf(Number.parseInt(state, 16)) }]
+  // `tx:rx`: bytes that wait to be taken by the other end, and those that came from it.
+  const unsent = Number.parseInt(queues, 16)
+  return [{ uid: Number(uid), inode: Number(inode), unsent, ...stateOf(Number.parseInt(state, 16)) }]
 }

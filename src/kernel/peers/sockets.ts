@@ -15,6 +15,8 @@ export interface Holder {
   readonly uid: number
   /** 0 where no process holds the socket: its `uid` says nothing then. */
   readonly inode: number
+  /** Bytes that were written to it and that the other end has not taken; absent where the table does not say. */
+  readonly unsent?: number
   /** One end may have said that it sends no more; the connection is there until both have. */
   readonly open: boolean
   /** Neither end has said that it sends no more. */
